@@ -246,7 +246,10 @@ func versions(ctx context.Context) string {
 func Check(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("lint", Lint),
-		suite.Part{Name: "unit", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, suite.Brief, "./...") }},
+		suite.Part{Name: "unit", Run: func(ctx context.Context) (suite.Count, error) {
+			return suite.GoTest(ctx,
+				suite.Brief, "./...")
+		}},
 		suite.Part{Name: "front end", Run: frontend.CheckChanged, WithPrevious: true},
 	)
 }
@@ -260,14 +263,16 @@ func Lint(ctx context.Context) error {
 // Format formats all Go files as lint requires.
 func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 
-// Build builds the Grafana app into dist/ and the load generator's page, if Node.js is installed, and the programs into bin/, including the NATS server for members of a load generator and, where none is installed, Prometheus.
+// Build builds the Grafana app into dist/ and the load generator's page, if Node.js is installed, and the programs into
+// bin/, including the NATS server for members of a load generator and, where none is installed, Prometheus.
 func Build(ctx context.Context) error {
 	compiler := &suite.Compiler{Out: os.Stderr}
 	// The load generator embeds the page, which is built meanwhile: all else that it
 	// is made of is compiled now.
 	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/..."}}
 	steps := []suite.Step{
-		{Name: "Go programs", Progress: compiler.Progress, Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }},
+		{Name: "Go programs", Progress: compiler.Progress,
+			Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }},
 		natsStep(),
 		prometheusStep(),
 	}
@@ -276,7 +281,8 @@ func Build(ctx context.Context) error {
 		outputs = append(outputs, [2]string{filepath.Join("dist", local.AppBackend()), "./pkg"})
 		steps = append(steps, suite.Step{Name: "front end", Progress: frontend.Progress, Run: frontend.Build})
 	case errors.Is(err, browser.ErrNoNode):
-		fmt.Printf("not building the Grafana app and the load generator's page: %v or later is required; everything else works without them\n", err)
+		fmt.Printf("not building the Grafana app and the load generator's page: %v or later is required; everything "+
+			"else works without them\n", err)
 	default:
 		return err
 	}
@@ -329,7 +335,8 @@ func buildBackend(b pack.Backend, flags string) error {
 	return build.Build{}.Custom(b.OS, b.Arch)
 }
 
-// Docs regenerates the computed documents, docs/calibration.md and docs/simulation.md with its figures; it takes some minutes.
+// Docs regenerates the computed documents, docs/calibration.md and docs/simulation.md with its figures; it takes some
+// minutes.
 func Docs(ctx context.Context) error {
 	return errors.Join(
 		suite.Command(ctx, "go", "run", "./sidecar/test/calibration"),
@@ -337,14 +344,16 @@ func Docs(ctx context.Context) error {
 	)
 }
 
-// Pictures takes the screenshots for README and docs, from a demo with two lanes: about 40 minutes on an idle machine, most of them for a trial.
+// Pictures takes the screenshots for README and docs, from a demo with two lanes: about 40 minutes on an idle machine,
+// most of them for a trial.
 func Pictures(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "pictures", Run: func(ctx context.Context) (suite.Count, error) {
 		return withBuild(ctx, "-timeout=2h", "-tags=pictures", "./sidecar/test/pictures")
 	}})
 }
 
-// Bench measures the load generator against a server with known token times, a whole booth, simulations, a trace of a million requests, what its screens cost a browser, and how long a trial takes to decide.
+// Bench measures the load generator against a server with known token times, a whole booth, simulations, a trace of a
+// million requests, what its screens cost a browser, and how long a trial takes to decide.
 func Bench(ctx context.Context) error {
 	if err := buildOnce(ctx); err != nil {
 		return err
@@ -352,12 +361,14 @@ func Bench(ctx context.Context) error {
 	if err := suite.Command(ctx, "go", "run", "./sidecar/test/bench"); err != nil {
 		return err
 	}
-	if err := suite.Command(ctx, "go", "test", "-run=^$", "-bench=Mooncake", "-benchtime=1x", "./sidecar/loadgen/shadow"); err != nil {
+	if err := suite.Command(ctx, "go", "test", "-run=^$", "-bench=Mooncake", "-benchtime=1x",
+		"./sidecar/loadgen/shadow"); err != nil {
 		return err
 	}
 	return run(ctx,
 		suite.Part{Name: "page", Run: measured("page/first,page/memory", onPage("-run=TestPage$"))},
-		suite.Part{Name: "Grafana", Run: measured("browser/cost", inGrafana("grafana", "-run=TestBooth$", "./sidecar/test/grafana"))},
+		suite.Part{Name: "Grafana", Run: measured("browser/cost", inGrafana("grafana", "-run=TestBooth$",
+			"./sidecar/test/grafana"))},
 		suite.Part{Name: "time to verdict", Run: measured("", proofs)},
 	)
 }
@@ -369,7 +380,9 @@ func proofs(ctx context.Context) (suite.Count, error) {
 
 // measured has a part in a browser run these journeys alone, for as long as their
 // figures need. Each is held against its limit, which asks for a quiet machine.
-func measured(journeys string, part func(context.Context) (suite.Count, error)) func(context.Context) (suite.Count, error) {
+func measured(
+	journeys string, part func(context.Context) (suite.Count, error),
+) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) {
 		if err := errors.Join(os.Setenv("BENCH", "1"), os.Setenv("BOOTHTEST_JOURNEYS", journeys)); err != nil {
 			return suite.Count{}, err
@@ -378,14 +391,16 @@ func measured(journeys string, part func(context.Context) (suite.Count, error)) 
 	}
 }
 
-// Compare compares the demo with the core of its simulation, and the core with a real Dynamo: about 30 minutes on an idle machine.
+// Compare compares the demo with the core of its simulation, and the core with a real Dynamo: about 30 minutes on an
+// idle machine.
 func Compare(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "compare", Run: func(ctx context.Context) (suite.Count, error) {
 		return withBuild(ctx, "-timeout=3h", "-parallel=3", "-tags=compare,verify", "./sidecar/test/compare")
 	}})
 }
 
-// Kube builds a Kubernetes control plane for the Kubernetes tests, once: 5 to 12 minutes, 140 MB in the cache directory.
+// Kube builds a Kubernetes control plane for the Kubernetes tests, once: 5 to 12 minutes, 140 MB in the cache
+// directory.
 func Kube(ctx context.Context) error {
 	program, err := kube.Build(ctx, ".", os.Stdout)
 	if err != nil {
@@ -442,7 +457,8 @@ func chartTests(ctx context.Context) (suite.Count, error) {
 	if err := withHelm(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	return suite.GoTest(ctx, suite.Brief, "-count=1", "-tags=chart", "./internal/chart", "./sidecar/cmd/loadgen/internal/config")
+	return suite.GoTest(ctx, suite.Brief, "-count=1", "-tags=chart", "./internal/chart",
+		"./sidecar/cmd/loadgen/internal/config")
 }
 
 // natsStep builds the NATS server that members on one machine meet on.
@@ -452,7 +468,8 @@ func natsStep() suite.Step {
 
 // prometheusStep builds Prometheus for the booth, unless it is installed or its release can be downloaded.
 func prometheusStep() suite.Step {
-	step := serverStep("prometheus", "Prometheus", program("prometheus"), "github.com/prometheus/prometheus/cmd/prometheus",
+	step := serverStep("prometheus", "Prometheus", program("prometheus"),
+		"github.com/prometheus/prometheus/cmd/prometheus",
 		"-tags=remove_all_sd", "-ldflags=-s -w -X github.com/prometheus/common/version.Version="+local.PrometheusRelease)
 	build := step.Run
 	step.Run = func(ctx context.Context) error {
@@ -519,7 +536,8 @@ func Dynamo(ctx context.Context) error {
 	return become(program("booth"), "dynamo")
 }
 
-// Record makes a WebM of pages side by side: the dashboard and the stage view of a running demo for a minute, in kvbooth.webm, unless RECORD_PAGES (addresses, separated by commas), RECORD_FOR and RECORD_FILE say otherwise.
+// Record makes a WebM of pages side by side: the dashboard and the stage view of a running demo for a minute, in
+// kvbooth.webm, unless RECORD_PAGES (addresses, separated by commas), RECORD_FOR and RECORD_FILE say otherwise.
 func Record(ctx context.Context) error {
 	pages := cmp.Or(os.Getenv("RECORD_PAGES"), strings.Join([]string{
 		"http://127.0.0.1:3000/d/gtc-demo?kiosk&refresh=5s", "http://127.0.0.1:8088/stage",
@@ -573,8 +591,8 @@ func unitTests(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, suite.Brief, "-count=1", "./...")
 }
 
-// raceTests tests the packages that start goroutines or hold locks, where there is the C compiler that the race detector
-// needs.
+// raceTests tests the packages that start goroutines or hold locks, where there is the C compiler that the race
+// detector needs.
 func raceTests(ctx context.Context) (suite.Count, error) {
 	packages, err := suite.Concurrent(ctx)
 	if err != nil {

@@ -93,7 +93,8 @@ func TestChartAlertRules(t *testing.T) {
 		limit := want.Data[1].Model.Conditions[0].Evaluator
 		require.Contains(t, operator, limit.Type)
 		require.Len(t, limit.Params, 1)
-		expr := "(" + want.Data[0].Model.Expr + ") " + operator[limit.Type] + " " + strconv.FormatFloat(limit.Params[0], 'g', -1, 64)
+		expr := "(" + want.Data[0].Model.Expr + ") " + operator[limit.Type] + " " + strconv.FormatFloat(limit.Params[0],
+			'g', -1, 64)
 		assert.Equal(t, parse(t, expr).String(), parse(t, have.Expr).String(), have.Alert)
 		assert.Equal(t, want.For, have.For, have.Alert)
 		assert.Equal(t, want.Labels, have.Labels, have.Alert)

@@ -162,7 +162,8 @@ var variables = choosing(oneNamespace)
 
 // choosing replaces a dashboard's variables where the namespace is chosen.
 func choosing(namespace string) *strings.Replacer {
-	return strings.NewReplacer("$levels", "0", "$namespace", namespace, "$lane", "main", "$slo_ttft", "600ms", "$slo_tpot", "60ms")
+	return strings.NewReplacer("$levels", "0", "$namespace", namespace, "$lane", "main", "$slo_ttft", "600ms",
+		"$slo_tpot", "60ms")
 }
 
 // query is an expression with where it stands.
@@ -413,7 +414,8 @@ func TestReferenceLines(t *testing.T) {
 }
 
 func TestStructure(t *testing.T) {
-	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo", "benchmarks.json": "kvbooth-benchmarks", "routers.json": "kvbooth-routers"}
+	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo",
+		"benchmarks.json": "kvbooth-benchmarks", "routers.json": "kvbooth-routers"}
 	for _, file := range files {
 		d := load(t, file)
 		assert.Nil(t, d.ID, "the id is each Grafana's own")
@@ -472,7 +474,8 @@ func checkPanels(t *testing.T, d dashboard) {
 		if p.Type == "row" {
 			continue
 		}
-		assert.GreaterOrEqual(t, strings.Count(p.Description+" ", ". "), 2, "%s: what it shows, and where that comes from", p.Title)
+		assert.GreaterOrEqual(t, strings.Count(p.Description+" ", ". "), 2,
+			"%s: what it shows, and where that comes from", p.Title)
 		assert.Contains(t, []string{variableUID, liveUID}, p.Datasource.UID, p.Title)
 		for _, q := range p.Targets {
 			assert.Equal(t, p.Datasource.UID, q.Datasource.UID, p.Title)
@@ -555,14 +558,16 @@ func TestAlertRules(t *testing.T) {
 		checkRule(t, r, panels)
 	}
 	assert.Equal(t, []string{
-		"kvbooth-acceptance", "kvbooth-client", "kvbooth-errors", "kvbooth-hit-rate", "kvbooth-queue", "kvbooth-tpot-slo", "kvbooth-ttft-slo",
+		"kvbooth-acceptance", "kvbooth-client", "kvbooth-errors", "kvbooth-hit-rate", "kvbooth-queue",
+		"kvbooth-tpot-slo", "kvbooth-ttft-slo",
 	}, slices.Sorted(maps.Keys(seen)))
 }
 
 func checkRule(t *testing.T, r rule, panels map[string]map[int]bool) {
 	assert.Equal(t, "OK", r.NoDataState, "%s: silence is no alarm", r.UID)
 	assert.NotEmpty(t, r.Annotations["summary"], r.UID)
-	assert.GreaterOrEqual(t, strings.Count(r.Annotations["description"]+" ", ". "), 2, "%s: what is wrong, and what to do", r.UID)
+	assert.GreaterOrEqual(t, strings.Count(r.Annotations["description"]+" ", ". "), 2,
+		"%s: what is wrong, and what to do", r.UID)
 	var panel int
 	require.NoError(t, json.Unmarshal([]byte(r.Annotations["__panelId__"]), &panel), r.UID)
 	assert.True(t, panels[r.Annotations["__dashboardUid__"]][panel], "%s: a panel that does not exist", r.UID)

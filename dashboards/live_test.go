@@ -40,12 +40,14 @@ const (
 
 // without are the queries that need not find data, with the reason.
 var without = map[string]string{
-	"alert: kvbooth-hit-rate":        "one step must have lasted for five minutes",
-	"gtc-demo: ITL (p50 and p95): C": "no recorded table has it; one of this target's rows needs a settled minute in which the client keeps up",
+	"alert: kvbooth-hit-rate": "one step must have lasted for five minutes",
+	"gtc-demo: ITL (p50 and p95): C": "no recorded table has it; one of this target's rows needs a settled minute in " +
+		"which the client keeps up",
 }
 
 // onEvents are those that find data only where something was done with the workload.
-var onEvents = []string{"Starts", "Stops", "Steps", "Mode changes", "Sweeps", "Sweeps: KV-aware spans", "Sweeps: spans in other modes"}
+var onEvents = []string{"Starts", "Stops", "Steps", "Mode changes", "Sweeps", "Sweeps: KV-aware spans",
+	"Sweeps: spans in other modes"}
 
 // Every query finds data where its namespace is chosen. With All it does, too, and in a
 // Prometheus that scrapes the same pages without a label.
@@ -69,7 +71,10 @@ func TestQueriesReturnData(t *testing.T) {
 		waiting = append(waiting, ask(plain, "no namespace: ", append(inAllNamespaces(t), unlabelled))...)
 	}
 	waiting = slices.DeleteFunc(waiting, func(q question) bool {
-		event := slices.ContainsFunc(onEvents, func(name string) bool { return strings.HasSuffix(q.where, "annotation: "+name) })
+		event := slices.ContainsFunc(onEvents, func(name string) bool {
+			return strings.HasSuffix(q.where,
+				"annotation: "+name)
+		})
 		return without[q.where] != "" || event && !ours
 	})
 	wait.Within(t, patience, "every query has data", func() (any, bool) {
@@ -118,7 +123,8 @@ func apiOf(t *testing.T, url string) v1.API {
 // hasData says whether a query has given a number at any time of late.
 func hasData(t *testing.T, prometheus v1.API, q query) bool {
 	now := time.Now()
-	value, _, _, err := prometheus.QueryRange(t.Context(), q.expr, v1.Range{Start: now.Add(-lookBack), End: now, Step: time.Second})
+	value, _, _, err := prometheus.QueryRange(t.Context(), q.expr, v1.Range{Start: now.Add(-lookBack), End: now,
+		Step: time.Second})
 	require.NoError(t, err, q.where)
 	return slices.ContainsFunc(value.(model.Matrix), func(s *model.SampleStream) bool {
 		return slices.ContainsFunc(s.Values, func(p model.SamplePair) bool { return !math.IsNaN(float64(p.Value)) })
@@ -140,11 +146,13 @@ func startBooth(t *testing.T) *booth {
 	bin := os.Getenv("BOOTHTEST_BIN")
 	if bin == "" {
 		bin = t.TempDir()
-		said, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen").CombinedOutput()
+		said, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth",
+			"kvbooth/sidecar/cmd/loadgen").CombinedOutput()
 		require.NoError(t, err, string(said))
 	}
 	b := &booth{t: t, bin: bin}
-	b.start(filepath.Join(b.bin, "booth"), "demo", "--twin", "--speed=7", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
+	b.start(filepath.Join(b.bin, "booth"), "demo", "--twin", "--speed=7", "--concurrency=60", "--grafana=off",
+		"--cache-dir="+t.TempDir(),
 		"--frontend-port=32000", "--worker-port=32100", "--gpu-port=32200", "--prometheus-port=32300", "--port=32800")
 	b.until("the booth is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
 	return b
@@ -174,7 +182,8 @@ func (b *booth) plainPrometheus(prometheus v1.API) v1.API {
 	found, err := prometheus.Targets(b.t.Context())
 	require.NoError(b.t, err)
 	require.NotEmpty(b.t, found.Active)
-	config := "global: {scrape_interval: 2s, scrape_timeout: 2s, scrape_native_histograms: true, always_scrape_classic_histograms: true}\nscrape_configs:\n"
+	config := "global: {scrape_interval: 2s, scrape_timeout: 2s, scrape_native_histograms: true, " +
+		"always_scrape_classic_histograms: true}\nscrape_configs:\n"
 	for i, target := range found.Active {
 		address := strings.TrimSuffix(strings.TrimPrefix(target.ScrapeURL, "http://"), "/metrics")
 		config += fmt.Sprintf("- {job_name: job-%d, static_configs: [{targets: [%q]}]}\n", i, address)
@@ -187,7 +196,8 @@ func (b *booth) plainPrometheus(prometheus v1.API) v1.API {
 	address := free.Addr().String()
 	require.NoError(b.t, free.Close())
 	program := cmp.Or(os.Getenv("KVBOOTH_PROMETHEUS"), filepath.Join(b.bin, "prometheus"))
-	b.start(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	b.start(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+address)
 	plain := apiOf(b.t, "http://"+address)
 	b.until("the plain Prometheus is up", func() bool {
 		_, err := plain.Targets(b.t.Context())
@@ -224,7 +234,8 @@ func (b *booth) steer(prometheus v1.API) {
 			return now.Running && now.Mode == mode && now.Concurrency.Target == concurrency && n > 0
 		})
 		// Annotations compare with what was 5 s ago.
-		sees("it has run for a while", "min_over_time(loadgen_workload_running[7s]) == 1 and count_over_time(loadgen_workload_running[7s]) > 5")
+		sees("it has run for a while",
+			"min_over_time(loadgen_workload_running[7s]) == 1 and count_over_time(loadgen_workload_running[7s]) > 5")
 	}
 	reaches(api.ModeKV, 60)
 	_, err = loadgen.Patch(ctx, api.DefaultLane, api.WorkloadPatch{Concurrency: new(70)})
@@ -249,7 +260,8 @@ func (b *booth) steer(prometheus v1.API) {
 func (b *booth) sweep(loadgen *api.Client) {
 	ctx := b.t.Context()
 	asked, err := loadgen.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepLevels, Levels: []int{4}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}, Repeats: new(1), WarmUp: new(0.), Seconds: new(1.), Snapshots: new(1),
+		Kind: api.SweepLevels, Levels: []int{4}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
+		Repeats: new(1), WarmUp: new(0.), Seconds: new(1.), Snapshots: new(1),
 	})
 	require.NoError(b.t, err)
 	b.until("the sweep has ended", func() bool {

@@ -29,12 +29,17 @@ func Cases(root string) ([]Case, error) {
 	cases := []Case{
 		{Name: "default", Options: Options{Set: []string{"serving.name=booth"}}, Graphs: []string{"kvbooth/booth"}},
 		{Name: "dynamo", Options: Options{Set: made}, External: claim},
-		{Name: "eagle3 on H100", Options: Options{Values: []string{"values-h100-tp4.yaml", "values-eagle3.yaml"}, Set: made}, External: claim},
+		{Name: "eagle3 on H100", Options: Options{Values: []string{"values-h100-tp4.yaml", "values-eagle3.yaml"},
+			Set: made}, External: claim},
 		{Name: "everything", Options: Options{Set: []string{
-			"serving.create=true", "serving.twin.enabled=true", "serving.variants={off,draft}", "model.create=true", "model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/models",
-			"gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com", "gateway.exposeTarget=true", "gateway.tls.certificateRefs[0].name=booth-tls",
-			"monitoring.loadgen.enabled=true", "monitoring.dynamo.enabled=true", "monitoring.dcgm.enabled=true", "monitoring.rules.enabled=true",
-			"prometheus.create=true", "members.replicas=4", "grafana.persistence.enabled=true", "image.registry=registry.example.com/team", "image.pullSecrets={pull}",
+			"serving.create=true", "serving.twin.enabled=true", "serving.variants={off,draft}", "model.create=true",
+			"model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/models",
+			"gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com",
+			"gateway.exposeTarget=true", "gateway.tls.certificateRefs[0].name=booth-tls",
+			"monitoring.loadgen.enabled=true", "monitoring.dynamo.enabled=true", "monitoring.dcgm.enabled=true",
+			"monitoring.rules.enabled=true",
+			"prometheus.create=true", "members.replicas=4", "grafana.persistence.enabled=true",
+			"image.registry=registry.example.com/team", "image.pullSecrets={pull}",
 		}}, External: []string{"Secret pull", "Secret booth-tls"}},
 		{Name: "the recorded demo", Options: Options{Values: []string{"values-doks.yaml"}, Set: []string{
 			"loadgen.config.followup.url=https://inference.do-ai.run",
@@ -44,15 +49,19 @@ func Cases(root string) ([]Case, error) {
 			"serving.kaiQueue=booth", "serving.tensorParallel=16", "serving.nodes=2", "members.replicas=2",
 		}}, External: []string{"Secret kvbooth-tls", "Secret serverless-inference", "Secret spaces"}},
 		{Name: "existing Grafana", Options: Options{Set: []string{
-			"serving.name=booth", "serving.namespace=dynamo", "grafana.enabled=false", "grafana.existing.enabled=true", "grafana.existing.app=true", "grafana.existing.namespace=monitoring",
+			"serving.name=booth", "serving.namespace=dynamo", "grafana.enabled=false", "grafana.existing.enabled=true",
+			"grafana.existing.app=true", "grafana.existing.namespace=monitoring",
 			"prometheus.url=http://prometheus-operated.monitoring.svc:9090",
 		}}, Graphs: []string{"dynamo/booth"}},
 		{Name: "existing NATS", Options: Options{Set: []string{
-			"serving.name=booth", "members.replicas=8", "members.nats.url=nats://nats.dynamo-system.svc:4222", "members.nats.existingSecret=nats-nkey", "members.nats.nkeyKey=seed",
-			"monitoring.loadgen.enabled=true", "loadgen.secretEnv[0].name=LOADGEN_METRICS_TOKEN", "loadgen.secretEnv[0].secret=scrapes", "loadgen.secretEnv[0].key=token",
+			"serving.name=booth", "members.replicas=8", "members.nats.url=nats://nats.dynamo-system.svc:4222",
+			"members.nats.existingSecret=nats-nkey", "members.nats.nkeyKey=seed",
+			"monitoring.loadgen.enabled=true", "loadgen.secretEnv[0].name=LOADGEN_METRICS_TOKEN",
+			"loadgen.secretEnv[0].secret=scrapes", "loadgen.secretEnv[0].key=token",
 		}}, Graphs: []string{"kvbooth/booth"}, External: []string{"Secret nats-nkey", "Secret scrapes"}},
 		{Name: "members alone", Options: Options{Set: []string{
-			"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false", "loadgen.config.target.url=https://llm.example.com", "members.replicas=2", "members.fleet=booth",
+			"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false",
+			"loadgen.config.target.url=https://llm.example.com", "members.replicas=2", "members.fleet=booth",
 			"members.nats.url=tls://nats.example.com:4222", "members.nats.existingSecret=nats-token",
 		}}, External: []string{"Secret nats-token"}},
 	}

@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 
 // served is what clusters with everything in them serve.
 var served = []string{
-	"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1", "monitoring.coreos.com/v1", "nvidia.com/v1beta1", "nvidia.com/v1beta1/DynamoGraphDeployment",
+	"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1", "monitoring.coreos.com/v1",
+	"nvidia.com/v1beta1", "nvidia.com/v1beta1/DynamoGraphDeployment",
 	"grove.io/v1alpha1",
 }
 
@@ -70,7 +71,9 @@ func TestTwoReleases(t *testing.T) {
 	for _, release := range []string{"one", "two"} {
 		objects, _, err := helm.Render(t.Context(), Options{
 			Release: release, Namespace: "shared", APIVersions: served,
-			Set: []string{"serving.name=dynamo", "prometheus.create=true", "gateway.enabled=true", "gateway.className=x", "gateway.host=" + release + ".example.com", "monitoring.loadgen.enabled=true", "monitoring.rules.enabled=true"},
+			Set: []string{"serving.name=dynamo", "prometheus.create=true", "gateway.enabled=true",
+				"gateway.className=x", "gateway.host=" + release + ".example.com", "monitoring.loadgen.enabled=true",
+				"monitoring.rules.enabled=true"},
 		})
 		require.NoError(t, err)
 		require.Empty(t, check(objects, "shared", nil, []string{"shared/dynamo"}))
@@ -150,9 +153,11 @@ func TestChecksFindFaults(t *testing.T) {
 			broken = append(broken, object)
 		}
 		require.True(t, hit, "there is no %s with %q in its name", e.kind, e.name)
-		require.Contains(t, strings.Join(check(broken, "kvbooth", c.External, c.Graphs), "\n"), e.says, "%s %s: %s", e.kind, e.name, e.change)
+		require.Contains(t, strings.Join(check(broken, "kvbooth", c.External, c.Graphs), "\n"), e.says, "%s %s: %s",
+			e.kind, e.name, e.change)
 	}
-	require.Contains(t, strings.Join(check(append(objects, objects[0]), "kvbooth", c.External, c.Graphs), "\n"), "is there twice")
+	require.Contains(t, strings.Join(check(append(objects, objects[0]), "kvbooth", c.External, c.Graphs), "\n"),
+		"is there twice")
 }
 
 // merged merges a change into a value.

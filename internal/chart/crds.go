@@ -17,8 +17,9 @@ import (
 
 // definitions are where the modules of tools/crds have them.
 var definitions = map[string]string{
-	"sigs.k8s.io/gateway-api": "config/crd/standard", "github.com/prometheus-operator/prometheus-operator": "example/prometheus-operator-crd",
-	"github.com/ai-dynamo/grove/operator/api": "core/v1alpha1/crds",
+	"sigs.k8s.io/gateway-api":                            "config/crd/standard",
+	"github.com/prometheus-operator/prometheus-operator": "example/prometheus-operator-crd",
+	"github.com/ai-dynamo/grove/operator/api":            "core/v1alpha1/crds",
 }
 
 // Definitions gives the CustomResourceDefinitions of other projects' kinds, from the modules that tools/crds below root
@@ -48,7 +49,10 @@ func Definitions(ctx context.Context, root string, kinds ...string) (found []*un
 		}
 		found = append(found, all...)
 	}
-	found = slices.DeleteFunc(found, func(object *unstructured.Unstructured) bool { return !slices.Contains(kinds, definedKind(object)) })
+	found = slices.DeleteFunc(found, func(object *unstructured.Unstructured) bool {
+		return !slices.Contains(kinds,
+			definedKind(object))
+	})
 	for _, kind := range kinds {
 		if !slices.ContainsFunc(found, func(object *unstructured.Unstructured) bool { return definedKind(object) == kind }) {
 			return nil, fmt.Errorf("no module of tools/crds defines %s", kind)

@@ -142,7 +142,8 @@ func (r *readme) value(name string, value *yaml.Node, meaning string) {
 	flow(&shown)
 	text, err := yaml.Marshal(&shown)
 	require.NoError(r.t, err)
-	fmt.Fprintf(&r.text, "| `%s` | `%s` | %s |\n", name, cell(strings.Join(strings.Fields(string(text)), " ")), cell(meaning))
+	fmt.Fprintf(&r.text, "| `%s` | `%s` | %s |\n", name, cell(strings.Join(strings.Fields(string(text)), " ")),
+		cell(meaning))
 }
 
 // flow writes a value in one line, without comments.

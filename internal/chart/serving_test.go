@@ -60,7 +60,8 @@ func TestEventsFlag(t *testing.T) {
 	} {
 		worker := container(t, rendered(t, "serving.dynamo.version="+version)["DynamoGraphDeployment kvbooth"], 1)
 		args, _ := at(t, worker, "args").([]any)
-		assert.Equal(t, want, slices.DeleteFunc(slices.Clone(args), func(arg any) bool { return !strings.HasPrefix(arg.(string), "--publish") }), version)
+		assert.Equal(t, want, slices.DeleteFunc(slices.Clone(args),
+			func(arg any) bool { return !strings.HasPrefix(arg.(string), "--publish") }), version)
 		assert.Equal(t, "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:"+version, at(t, worker, "image"))
 	}
 }
@@ -101,12 +102,14 @@ func TestRecordedDemo(t *testing.T) {
 	for _, p := range pods {
 		for _, e := range p.Template.Spec.Containers[0].Env {
 			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-				secrets[p.Owner] = append(secrets[p.Owner], e.Name+"="+e.ValueFrom.SecretKeyRef.Name+"/"+e.ValueFrom.SecretKeyRef.Key)
+				secrets[p.Owner] = append(secrets[p.Owner],
+					e.Name+"="+e.ValueFrom.SecretKeyRef.Name+"/"+e.ValueFrom.SecretKeyRef.Key)
 			}
 		}
 	}
 	assert.Equal(t, []string{
-		"LOADGEN_FOLLOWUP_API_KEY=serverless-inference/key", "LOADGEN_CORPUS_S3_ACCESS_KEY=spaces/access-key", "LOADGEN_CORPUS_S3_SECRET_KEY=spaces/secret-key",
+		"LOADGEN_FOLLOWUP_API_KEY=serverless-inference/key", "LOADGEN_CORPUS_S3_ACCESS_KEY=spaces/access-key",
+		"LOADGEN_CORPUS_S3_SECRET_KEY=spaces/secret-key",
 	}, secrets["StatefulSet kvbooth-loadgen"])
 	assert.Contains(t, secrets["StatefulSet kvbooth-member"], "LOADGEN_FOLLOWUP_API_KEY=serverless-inference/key")
 }
@@ -115,15 +118,18 @@ func TestRecordedDemo(t *testing.T) {
 func TestDashboardsNamespace(t *testing.T) {
 	for config, set := range map[string][]string{
 		"kvbooth-grafana-dashboards": {"serving.name=booth", "serving.namespace=dynamo-workload", "prometheus.create=true"},
-		"kvbooth-gtc-demo":           {"serving.name=booth", "grafana.namespace=dynamo-workload", "grafana.enabled=false", "grafana.existing.enabled=true", "prometheus.url=http://p:9090"},
+		"kvbooth-gtc-demo": {"serving.name=booth", "grafana.namespace=dynamo-workload",
+			"grafana.enabled=false", "grafana.existing.enabled=true", "prometheus.url=http://p:9090"},
 	} {
 		objects, _, err := helm.Render(t.Context(), Options{Set: set})
 		require.NoError(t, err)
 		for name, text := range configMap(t, objects, config) {
 			var dashboard map[string]any
 			require.NoError(t, json.Unmarshal([]byte(text), &dashboard), name)
-			i := slices.IndexFunc(list(at(t, dashboard, "templating", "list")), func(v fields) bool { return v["name"] == "namespace" })
-			assert.Equal(t, map[string]any{"text": "dynamo-workload", "value": "dynamo-workload"}, at(t, dashboard, "templating", "list", i, "current"), name)
+			i := slices.IndexFunc(list(at(t, dashboard, "templating", "list")),
+				func(v fields) bool { return v["name"] == "namespace" })
+			assert.Equal(t, map[string]any{"text": "dynamo-workload", "value": "dynamo-workload"}, at(t, dashboard,
+				"templating", "list", i, "current"), name)
 		}
 	}
 	assert.Nil(t, rendered(t)["ConfigMap kvbooth-grafana-dashboards"], "all namespaces where no Prometheus is known")
@@ -132,7 +138,8 @@ func TestDashboardsNamespace(t *testing.T) {
 // A roll-out requests no GPUs beyond those in use, unless serving.exactGPUs is false.
 func TestExactGPUs(t *testing.T) {
 	metadata := func(set ...string) any {
-		return at(t, rendered(t, set...)["DynamoGraphDeployment kvbooth"].Object, "spec", "components", 1, "podTemplate", "metadata")
+		return at(t, rendered(t, set...)["DynamoGraphDeployment kvbooth"].Object, "spec", "components", 1,
+			"podTemplate", "metadata")
 	}
 	assert.Equal(t, map[string]any{
 		"nvidia.com/deployment-rolling-update-max-surge": "0", "nvidia.com/deployment-rolling-update-max-unavailable": "100%",
@@ -142,19 +149,24 @@ func TestExactGPUs(t *testing.T) {
 
 // The pods of the graph mount everything read-only, and wait for each model that the Job fetches.
 func TestModel(t *testing.T) {
-	nfs := []string{"model.create=true", "model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/share", "serving.variants={off,draft}"}
+	nfs := []string{"model.create=true", "model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/share",
+		"serving.variants={off,draft}"}
 	all := rendered(t, nfs...)
 	volume, claim := all["PersistentVolume kvbooth-model-nfs-pvc"], all["PersistentVolumeClaim model-nfs-pvc"]
 	require.NotNil(t, volume)
 	require.NotNil(t, claim)
 	assert.Equal(t, volume.GetName(), at(t, claim.Object, "spec", "volumeName"))
-	assert.Equal(t, map[string]any{"namespace": "kvbooth", "name": "model-nfs-pvc"}, at(t, volume.Object, "spec", "claimRef"))
+	assert.Equal(t, map[string]any{"namespace": "kvbooth", "name": "model-nfs-pvc"}, at(t, volume.Object, "spec",
+		"claimRef"))
 	for component := range 2 {
 		pod := at(t, all["DynamoGraphDeployment kvbooth"].Object, "spec", "components", component, "podTemplate", "spec")
-		assert.Equal(t, map[string]any{"claimName": "model-nfs-pvc", "readOnly": true}, at(t, pod, "volumes", 0, "persistentVolumeClaim"))
-		assert.Equal(t, map[string]any{"name": "models", "mountPath": "/models", "readOnly": true}, at(t, pod, "containers", 0, "volumeMounts", 0))
+		assert.Equal(t, map[string]any{"claimName": "model-nfs-pvc", "readOnly": true}, at(t, pod, "volumes", 0,
+			"persistentVolumeClaim"))
+		assert.Equal(t, map[string]any{"name": "models", "mountPath": "/models", "readOnly": true}, at(t, pod,
+			"containers", 0, "volumeMounts", 0))
 		waits, _ := at(t, pod, "initContainers", 0, "args").([]any)
-		assert.Equal(t, []any{"/models/Llama-3.1-70B-Instruct-FP8/.kvbooth.json", "/models/Llama-3.1-8B-Instruct-FP8/.kvbooth.json"}, waits[1:])
+		assert.Equal(t, []any{"/models/Llama-3.1-70B-Instruct-FP8/.kvbooth.json",
+			"/models/Llama-3.1-8B-Instruct-FP8/.kvbooth.json"}, waits[1:])
 	}
 
 	job := func(all map[string]*unstructured.Unstructured) *unstructured.Unstructured {
@@ -168,10 +180,12 @@ func TestModel(t *testing.T) {
 	first := job(all)
 	require.NotNil(t, first)
 	args, _ := at(t, first.Object, "spec", "template", "spec", "containers", 0, "args").([]any)
-	assert.Equal(t, []any{"nvidia/Llama-3.1-70B-Instruct-FP8@main", "nvidia/Llama-3.1-8B-Instruct-FP8@main"}, args[len(args)-2:])
+	assert.Equal(t, []any{"nvidia/Llama-3.1-70B-Instruct-FP8@main", "nvidia/Llama-3.1-8B-Instruct-FP8@main"},
+		args[len(args)-2:])
 	assert.NotContains(t, first.Object["spec"], "activeDeadlineSeconds")
 	assert.Equal(t, first.GetName(), job(rendered(t, nfs...)).GetName(), "the same task is the same Job")
-	assert.NotEqual(t, first.GetName(), job(rendered(t, append(nfs, "model.revision=abc")...)).GetName(), "a Job cannot be changed")
+	assert.NotEqual(t, first.GetName(), job(rendered(t, append(nfs, "model.revision=abc")...)).GetName(),
+		"a Job cannot be changed")
 
 	all = rendered(t, "model.create=true", "model.volume.existingClaim=mine")
 	assert.Nil(t, all["PersistentVolumeClaim mine"])

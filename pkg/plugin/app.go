@@ -54,7 +54,8 @@ func NewApp(ctx context.Context, s backend.AppInstanceSettings) (instancemgmt.In
 }
 
 func newApp(ctx context.Context, s backend.AppInstanceSettings, t limits) *App {
-	a := &App{limits: t, close: func() {}, answers: make(chan struct{}, t.answers), exports: make(chan struct{}, t.exports)}
+	a := &App{limits: t, close: func() {}, answers: make(chan struct{}, t.answers), exports: make(chan struct{},
+		t.exports)}
 	a.settings, a.problem = readSettings(s)
 	if a.problem == nil {
 		a.client, a.close, a.problem = connect(ctx, s, a.settings)

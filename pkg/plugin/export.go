@@ -24,7 +24,8 @@ const piece = 64 << 10
 type tooMany struct{ most int }
 
 func (e *tooMany) Error() string {
-	return fmt.Sprintf("the maximum of %d concurrent raw-data downloads is reached; try again when one has finished", e.most)
+	return fmt.Sprintf("the maximum of %d concurrent raw-data downloads is reached; try again when one has finished",
+		e.most)
 }
 
 // export passes on the raw data as it comes, whatever its length. It is given up

@@ -94,22 +94,28 @@ func count[N int | int64](n N) *float64 {
 var kpiColumns = []column[laneView]{
 	ofLane("rps", "RPS", "reqps", 2, func(l *api.LaneSnapshot) *float64 { return &l.Window.RequestsPerSecond }),
 	ofLane("requests", "Requests", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Totals.OK) }),
-	ofLane("output_tokens_per_second", "Output tokens/s", "none", 0, func(l *api.LaneSnapshot) *float64 { return &l.Window.OutputTokensPerSecond }),
+	ofLane("output_tokens_per_second", "Output tokens/s", "none", 0,
+		func(l *api.LaneSnapshot) *float64 { return &l.Window.OutputTokensPerSecond }),
 	ofLane("kv_hit_ratio", "KV cache hit", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.KV.HitRatio }),
-	ofLane("kv_predicted_ratio", "KV cache hit, predicted", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.KV.PredictedRatio }),
-	ofLane("kv_achievable_ratio", "KV cache hit, achievable", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.KV.AchievableRatio }),
+	ofLane("kv_predicted_ratio", "KV cache hit, predicted", "percentunit", 1,
+		func(l *api.LaneSnapshot) *float64 { return l.KV.PredictedRatio }),
+	ofLane("kv_achievable_ratio", "KV cache hit, achievable", "percentunit", 1,
+		func(l *api.LaneSnapshot) *float64 { return l.KV.AchievableRatio }),
 	ofLane("queued", "Queued", "none", 0, func(l *api.LaneSnapshot) *float64 { return l.Cluster.Queued }),
 	ofLane("inflight", "In flight", "none", 0, func(l *api.LaneSnapshot) *float64 { return l.Cluster.Inflight }),
 	ofLane("errors", "Errors", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Totals.Errors) }),
-	ofLane("error_ratio", "Error rate", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.Window.ErrorRatio }),
-	ofLane("awaiting", "Awaiting first token", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Window.Awaiting.N) }),
+	ofLane("error_ratio", "Error rate", "percentunit", 1,
+		func(l *api.LaneSnapshot) *float64 { return l.Window.ErrorRatio }),
+	ofLane("awaiting", "Awaiting first token", "none", 0,
+		func(l *api.LaneSnapshot) *float64 { return count(l.Window.Awaiting.N) }),
 	ofLane("awaiting_oldest_seconds", "Longest wait for a first token", "s", 1, func(l *api.LaneSnapshot) *float64 {
 		if l.Window.Awaiting.N == 0 {
 			return nil
 		}
 		return &l.Window.Awaiting.OldestSeconds
 	}),
-	ofLane("concurrency", "Concurrency", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Actual) }),
+	ofLane("concurrency", "Concurrency", "none", 0,
+		func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Actual) }),
 }
 
 // kpi is a row of figures, which a workload that does not run has none of.
@@ -174,7 +180,8 @@ var stateColumns = []column[laneView]{
 	}),
 	ofLane("settling", "Settling", "", 0, func(l *api.LaneSnapshot) *bool { return &l.State.Settling }),
 	ofLane("step", "Step", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Step.ID) }),
-	ofLane("target_concurrency", "Target concurrency", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Target) }),
+	ofLane("target_concurrency", "Target concurrency", "none", 0,
+		func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Target) }),
 	ofLane("target_reachable", "Target reachable", "", 0, func(l *api.LaneSnapshot) *bool { return &l.Target.Reachable }),
 	field("client", "Client", "", 0, func(m laneView) *string {
 		if m.snapshot == nil {

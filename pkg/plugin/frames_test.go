@@ -99,7 +99,8 @@ func TestState(t *testing.T) {
 	got := values(t, state("main", live(sample())), 0)
 	require.Equal(t, map[string]any{
 		"sidecar": "connected", "problem": nil, "running": true, "phase": "running", "mode": "kv", "speculation": "off",
-		"mode_change": nil, "settling": true, "step": 7., "target_concurrency": 120., "target_reachable": true, "client": "ok",
+		"mode_change": nil, "settling": true, "step": 7., "target_concurrency": 120., "target_reachable": true,
+		"client": "ok",
 	}, got)
 
 	s := sample()
@@ -110,8 +111,10 @@ func TestState(t *testing.T) {
 	require.Equal(t, "connection refused", changing["problem"])
 	require.Equal(t, false, changing["target_reachable"])
 
-	require.Equal(t, nulls(got, map[string]any{"sidecar": "lost", "problem": "it is silent"}), values(t, state("main", gone), 0))
-	require.Equal(t, nulls(got, map[string]any{"sidecar": "connected", "problem": "there is no lane twin", "client": "ok"}), values(t, state("twin", live(sample())), 0))
+	require.Equal(t, nulls(got, map[string]any{"sidecar": "lost", "problem": "it is silent"}), values(t, state("main",
+		gone), 0))
+	require.Equal(t, nulls(got, map[string]any{"sidecar": "connected", "problem": "there is no lane twin",
+		"client": "ok"}), values(t, state("twin", live(sample())), 0))
 }
 
 func TestWorkers(t *testing.T) {
@@ -211,5 +214,6 @@ func TestSchema(t *testing.T) {
 			have.WriteString("\n")
 		}
 	}
-	require.Equal(t, string(listed), have.String(), "testdata/fields.txt lists name, title, unit and decimals of every field")
+	require.Equal(t, string(listed), have.String(),
+		"testdata/fields.txt lists name, title, unit and decimals of every field")
 }

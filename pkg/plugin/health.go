@@ -95,10 +95,12 @@ func (a *App) unwell(d *healthDetails, err error) (backend.HealthStatus, string)
 	d.Reason = f.reason
 	switch f.reason {
 	case reasonNoURL:
-		return backend.HealthStatusError, "The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save."
+		return backend.HealthStatusError,
+			"The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save."
 	case reasonCall:
 		d.Reason = reasonForeign
-		return backend.HealthStatusError, fmt.Sprintf("The server at %s is not a KV Booth load generator: %s.", a.settings.SidecarURL, f.Detail)
+		return backend.HealthStatusError, fmt.Sprintf("The server at %s is not a KV Booth load generator: %s.",
+			a.settings.SidecarURL, f.Detail)
 	}
 	return backend.HealthStatusError, sentence(f.Detail)
 }
@@ -120,7 +122,8 @@ func (a *App) diagnose(d *healthDetails, lanes []api.LaneSnapshot) (backend.Heal
 			down = append(down, fmt.Sprintf("the target %s of lane %s %s: %s", l.Target.URL, l.Name, is, l.Target.Problem))
 		}
 		if !l.Cluster.Available {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("cluster metrics for lane %s are unavailable: %s", l.Name, l.Cluster.Problem))
+			d.Warnings = append(d.Warnings, fmt.Sprintf("cluster metrics for lane %s are unavailable: %s", l.Name,
+				l.Cluster.Problem))
 		}
 		doing = append(doing, activity(l))
 	}
@@ -131,7 +134,8 @@ func (a *App) diagnose(d *healthDetails, lanes []api.LaneSnapshot) (backend.Heal
 		return backend.HealthStatusError, sentence(found + ", but " + strings.Join(down, "; "))
 	case len(d.Warnings) > 0:
 		d.Reason = reasonMetrics
-		return backend.HealthStatusOk, sentence(found + ": " + strings.Join(doing, "; ") + ". Warning: " + strings.Join(d.Warnings, "; "))
+		return backend.HealthStatusOk, sentence(found + ": " + strings.Join(doing,
+			"; ") + ". Warning: " + strings.Join(d.Warnings, "; "))
 	}
 	return backend.HealthStatusOk, sentence(found + ": " + strings.Join(doing, "; "))
 }

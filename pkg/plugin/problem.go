@@ -52,11 +52,13 @@ func (e *forbidden) Error() string {
 // 401 for the end of its session with Grafana, and a 421 for a reason to try again.
 var passed = []int{
 	http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge,
-	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable,
+	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError,
+	http.StatusServiceUnavailable,
 }
 
 // noURL is the detail for every role: it holds nothing to hide.
-const noURL = "no load generator is configured yet; an administrator must set the Load generator URL on the app's configuration page"
+const noURL = "no load generator is configured yet; an administrator must set the Load generator URL on the app's " +
+	"configuration page"
 
 // outlines are the details for roles that may only read: they hold no addresses.
 var outlines = map[reason]string{
@@ -114,10 +116,12 @@ func (a *App) classify(err error) fault {
 		return fault{reasonCall, api.Problem{Status: http.StatusTooManyRequests, Detail: many.Error()}}
 	case errors.As(err, &field):
 		return fault{reasonCall, api.Problem{
-			Status: http.StatusUnprocessableEntity, Detail: field.Error(), Field: field.Field, Value: field.Value, Allowed: field.Allowed,
+			Status: http.StatusUnprocessableEntity, Detail: field.Error(), Field: field.Field, Value: field.Value,
+			Allowed: field.Allowed,
 		}}
 	case errors.As(err, &tooLarge):
-		return fault{reasonCall, api.Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit)}}
+		return fault{reasonCall, api.Problem{Status: http.StatusRequestEntityTooLarge,
+			Detail: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit)}}
 	case errors.As(err, &theirs):
 		p := theirs.Problem
 		p.Detail = theirs.Error() // never empty
@@ -125,7 +129,8 @@ func (a *App) classify(err error) fault {
 	case errors.Is(err, api.ErrNotFound):
 		return fault{reasonCall, api.Problem{Status: http.StatusNotFound, Detail: err.Error()}}
 	case errors.Is(err, httpclient.ErrResponseBodyTooLarge):
-		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the response is larger than %d bytes; request a smaller part", a.limits.answer)}}
+		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway,
+			Detail: fmt.Sprintf("the response is larger than %d bytes; request a smaller part", a.limits.answer)}}
 	}
 	return a.trouble(err)
 }
@@ -134,10 +139,14 @@ func (a *App) classify(err error) fault {
 func (a *App) refusal(p api.Problem) fault {
 	switch p.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		p = api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the load generator at %s rejects the app's token (%s); in the app's settings, enter the token that it was started with", a.settings.SidecarURL, p.Detail)}
+		p = api.Problem{Status: http.StatusBadGateway,
+			Detail: fmt.Sprintf("the load generator at %s rejects the app's token (%s); in the app's settings, enter "+
+				"the token that it was started with", a.settings.SidecarURL, p.Detail)}
 		return fault{reasonToken, p}
 	case http.StatusMisdirectedRequest:
-		return fault{reasonHost, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the load generator at %s rejects the host name in its URL: %s", a.settings.SidecarURL, p.Detail)}}
+		return fault{reasonHost, api.Problem{Status: http.StatusBadGateway,
+			Detail: fmt.Sprintf("the load generator at %s rejects the host name in its URL: %s", a.settings.SidecarURL,
+				p.Detail)}}
 	}
 	if !slices.Contains(passed, p.Status) {
 		p.Status = http.StatusBadGateway
@@ -160,9 +169,11 @@ func (a *App) trouble(err error) fault {
 	)
 	switch {
 	case errors.As(err, &untrusted):
-		f.reason, todo = reasonCertificate, "has a certificate that is not trusted (%v); add its CA certificate in the app's settings"
+		f.reason, todo = reasonCertificate,
+			"has a certificate that is not trusted (%v); add its CA certificate in the app's settings"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		f.reason, f.Status, todo = reasonTimeout, http.StatusGatewayTimeout, "timed out (%v); check that it is running and reachable from the Grafana server"
+		f.reason, f.Status, todo = reasonTimeout, http.StatusGatewayTimeout,
+			"timed out (%v); check that it is running and reachable from the Grafana server"
 	case network != nil:
 		todo = "is unreachable (%v); start it, or correct its URL in the app's settings"
 	case errors.Is(err, api.ErrUnavailable) && !errors.Is(err, websocket.ErrReadLimit):
@@ -181,7 +192,8 @@ func (a *App) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if u := backend.PluginConfigFromContext(r.Context()).User; !a.may(u, operate) {
 		f = f.outline()
 	}
-	log := backend.Logger.FromContext(r.Context()).With("method", r.Method, "path", r.URL.Path, "status", f.Status, "problem", full)
+	log := backend.Logger.FromContext(r.Context()).With("method", r.Method, "path", r.URL.Path, "status", f.Status,
+		"problem", full)
 	if f.Status >= http.StatusInternalServerError {
 		log.Warn("request failed")
 	} else {

@@ -36,25 +36,26 @@ var calls = map[string]struct {
 	roles     string
 	upstream  string // URL that the load generator receives; empty: the URL below the API's prefix
 }{
-	"GET /status":              {"status", "", anyRole, ""},
-	"GET /snapshot":            {"snapshot", "", anyRole, ""},
-	"GET /cluster":             {"cluster?lane=main", "", anyRole, ""},
-	"GET /shadow":              {"shadow?lane=twin", "", anyRole, ""},
-	"GET /twin":                {"twin", "", anyRole, ""},
-	"PATCH /twin":              {"twin", `{"arranged":"swapped"}`, operators, ""},
-	"POST /twin/showcase":      {"twin/showcase", `{}`, operators, ""},
-	"DELETE /twin/showcase":    {"twin/showcase", "", operators, ""},
-	"POST /workload/start":     {"workload/start?lane=twin", `{"concurrency":120}`, operators, ""},
-	"POST /workload/stop":      {"workload/stop", `{"drain":true}`, operators, ""},
-	"PATCH /workload":          {"workload", `{"turns":{"min":3,"max":5}}`, operators, ""},
-	"PUT /cluster/mode":        {"cluster/mode", `{"mode":"kv"}`, operators, ""},
-	"DELETE /cluster/mode":     {"cluster/mode?lane=main", "", operators, ""},
-	"GET /history":             {"history?lane=main", "", anyRole, ""},
-	"GET /settings":            {"settings", "", anyRole, ""},
-	"PATCH /settings":          {"settings", `{"title":"Booth"}`, admins, ""},
-	"GET /conversations":       {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", anyRole, ""},
-	"GET /conversations/{id}":  {"conversations/main-7", "", anyRole, ""},
-	"GET /starters/{id}":       {"starters/gpu architecture?lane=twin", "", anyRole, "/api/v1/starters/gpu%20architecture?lane=twin"},
+	"GET /status":             {"status", "", anyRole, ""},
+	"GET /snapshot":           {"snapshot", "", anyRole, ""},
+	"GET /cluster":            {"cluster?lane=main", "", anyRole, ""},
+	"GET /shadow":             {"shadow?lane=twin", "", anyRole, ""},
+	"GET /twin":               {"twin", "", anyRole, ""},
+	"PATCH /twin":             {"twin", `{"arranged":"swapped"}`, operators, ""},
+	"POST /twin/showcase":     {"twin/showcase", `{}`, operators, ""},
+	"DELETE /twin/showcase":   {"twin/showcase", "", operators, ""},
+	"POST /workload/start":    {"workload/start?lane=twin", `{"concurrency":120}`, operators, ""},
+	"POST /workload/stop":     {"workload/stop", `{"drain":true}`, operators, ""},
+	"PATCH /workload":         {"workload", `{"turns":{"min":3,"max":5}}`, operators, ""},
+	"PUT /cluster/mode":       {"cluster/mode", `{"mode":"kv"}`, operators, ""},
+	"DELETE /cluster/mode":    {"cluster/mode?lane=main", "", operators, ""},
+	"GET /history":            {"history?lane=main", "", anyRole, ""},
+	"GET /settings":           {"settings", "", anyRole, ""},
+	"PATCH /settings":         {"settings", `{"title":"Booth"}`, admins, ""},
+	"GET /conversations":      {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", anyRole, ""},
+	"GET /conversations/{id}": {"conversations/main-7", "", anyRole, ""},
+	"GET /starters/{id}": {"starters/gpu architecture?lane=twin", "", anyRole,
+		"/api/v1/starters/gpu%20architecture?lane=twin"},
 	"GET /turns.csv":           {"turns.csv?step=9007199254740993", "", anyRole, ""},
 	"GET /events":              {"events?limit=5", "", anyRole, ""},
 	"GET /decisions":           {"decisions?lane=main&limit=5", "", anyRole, ""},
@@ -153,7 +154,8 @@ func TestMe(t *testing.T) {
 		if tt.role != "" {
 			u = user(tt.role)
 		}
-		res := resource(t, start(t, backend.AppInstanceSettings{JSONData: []byte("{" + tt.settings + "}")}), u, "GET", "me", "")
+		res := resource(t, start(t, backend.AppInstanceSettings{JSONData: []byte("{" + tt.settings + "}")}), u, "GET",
+			"me", "")
 		var got caller
 		require.NoError(t, json.Unmarshal(res.Body, &got))
 		require.Equal(t, tt.want, got, tt.settings)
@@ -328,8 +330,12 @@ func TestTrouble(t *testing.T) {
 		}, 502, "I'm a teapot (418)"},
 		{"an answer that drips", "GET baselines", dripping, 504, "timed out"},
 		{"a report without an end", "GET report.json?a=x&b=y", endless, 502, "larger than 65536 bytes"},
-		{"other JSON", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502, "not what this version"},
-		{"a broken connection", "POST workload/stop", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "is unreachable"},
+		{"other JSON", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502,
+			"not what this version"},
+		{"a broken connection", "POST workload/stop", func(http.ResponseWriter,
+			*http.Request) {
+			panic(http.ErrAbortHandler)
+		}, 502, "is unreachable"},
 		{"silence", "GET baselines", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 504, "timed out"},
 		{"a redirected read", "GET status", redirect, 502, "redirects"},
 		{"a redirected write", "POST workload/stop", redirect, 502, "redirects"},
@@ -409,12 +415,13 @@ func TestFewAnswersAreHeld(t *testing.T) {
 	free := make(chan struct{})
 	for range callers {
 		group.Go(func() {
-			assert.NoError(t, call(t.Context(), a, &backend.CallResourceRequest{Method: "GET", URL: "status"}, func(r *backend.CallResourceResponse) {
-				most.Store(max(held.Add(1), most.Load()))
-				<-free
-				held.Add(-1)
-				assert.Equal(t, 200, r.Status)
-			}))
+			assert.NoError(t, call(t.Context(), a, &backend.CallResourceRequest{Method: "GET", URL: "status"},
+				func(r *backend.CallResourceResponse) {
+					most.Store(max(held.Add(1), most.Load()))
+					<-free
+					held.Add(-1)
+					assert.Equal(t, 200, r.Status)
+				}))
 		})
 	}
 	asked := 0
@@ -509,7 +516,8 @@ func TestFewExportsRun(t *testing.T) {
 	s.answer = csvOf(func(w http.ResponseWriter, _ *http.Request) {
 		p := problem(t, get(t, a, "turns.csv"))
 		assert.Equal(t, 429, p.Status)
-		assert.Equal(t, "the maximum of 1 concurrent raw-data downloads is reached; try again when one has finished", p.Detail)
+		assert.Equal(t, "the maximum of 1 concurrent raw-data downloads is reached; try again when one has finished",
+			p.Detail)
 		_, _ = io.WriteString(w, exported)
 	})
 	for range 2 { // the first one's end makes room for the second

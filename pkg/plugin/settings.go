@@ -102,11 +102,13 @@ func (s *settings) checkToken() error {
 		return nil
 	}
 	if !sameURL(url, s.SidecarURL) {
-		return wrong("token", "a token saved for another URL, or for none", "a token saved for "+s.SidecarURL+": enter it again (in a provisioning file: the URL, a space, the token)")
+		return wrong("token", "a token saved for another URL, or for none",
+			"a token saved for "+s.SidecarURL+": enter it again (in a provisioning file: the URL, a space, the token)")
 	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(s.token) > maxToken || strings.ContainsFunc(s.token, odd) {
-		return wrong("token", "the given value", fmt.Sprintf("the load generator's token: at most %d printable ASCII characters, no spaces", maxToken))
+		return wrong("token", "the given value",
+			fmt.Sprintf("the load generator's token: at most %d printable ASCII characters, no spaces", maxToken))
 	}
 	return nil
 }
@@ -115,7 +117,8 @@ func sameURL(a, b string) bool { return strings.TrimRight(a, "/") == strings.Tri
 
 // connect makes the client that the settings ask for; nothing is sent yet. Its
 // idle connections live until hangUp.
-func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) (c *api.Client, hangUp func(), err error) {
+func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) (c *api.Client, hangUp func(),
+	err error) {
 	hangUp = func() {}
 	opts, err := httpOptions(ctx, from)
 	if err != nil {
@@ -125,7 +128,8 @@ func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) 
 	opts.ConfigureTransport = func(_ httpclient.Options, t *http.Transport) { transport = t }
 	hc, err := httpclient.New(opts)
 	if err != nil {
-		return nil, hangUp, wrong(ofCertificates(opts), "the given value", "PEM certificates with their matching keys ("+err.Error()+")")
+		return nil, hangUp, wrong(ofCertificates(opts), "the given value",
+			"PEM certificates with their matching keys ("+err.Error()+")")
 	}
 	c, err = api.NewClient(hc, s.SidecarURL, s.token)
 	if field := (*api.FieldError)(nil); errors.As(err, &field) {

@@ -65,17 +65,20 @@ func TestWrongSettings(t *testing.T) {
 // Before any setting is entered, Grafana passes no URL. The settings are then not invalid: the answers say that an
 // administrator must set the URL.
 func TestEmptySettings(t *testing.T) {
-	const todo = "no load generator is configured yet; an administrator must set the Load generator URL on the app's configuration page"
+	const todo = "no load generator is configured yet; an administrator must set the Load generator URL on the app's " +
+		"configuration page"
 	for _, json := range []string{"", "null", "{}", `{"sidecarUrl":" "}`} {
 		a := start(t, backend.AppInstanceSettings{JSONData: []byte(json)})
 		health, details := check(t, a)
-		require.Equal(t, "The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save.", health.Message)
+		require.Equal(t, "The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save.",
+			health.Message)
 		require.Equal(t, reasonNoURL, details.Reason)
 		p := problem(t, get(t, a, "status"))
 		require.Equal(t, 503, p.Status)
 		require.Equal(t, todo, p.Detail)
 		require.Equal(t, "sidecarUrl", p.Field)
-		viewers, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: user("Viewer")}})
+		viewers, err := a.CheckHealth(t.Context(),
+			&backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: user("Viewer")}})
 		require.NoError(t, err)
 		require.Equal(t, sentence(todo), viewers.Message)
 		run(t, a, "main/snapshot").contains(t, "an administrator must set")

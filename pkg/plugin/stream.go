@@ -55,7 +55,8 @@ var (
 // is nothing.
 func channel(path string) publisher {
 	parts := strings.Split(path, "/")
-	if len(parts) < 2 || len(parts) > 3 || !laneSyntax.MatchString(parts[0]) || len(parts) == 3 && !nonceSyntax.MatchString(parts[2]) {
+	if len(parts) < 2 || len(parts) > 3 || !laneSyntax.MatchString(parts[0]) || len(parts) == 3 &&
+		!nonceSyntax.MatchString(parts[2]) {
 		return nil
 	}
 	open := channels[parts[1]]
@@ -67,7 +68,8 @@ func channel(path string) publisher {
 
 // SubscribeStream accepts every subscription that Grafana passes on, to a path that exists. Whether the lane exists
 // is reported in the messages.
-func (a *App) SubscribeStream(_ context.Context, req *backend.SubscribeStreamRequest) (*backend.SubscribeStreamResponse, error) {
+func (a *App) SubscribeStream(_ context.Context,
+	req *backend.SubscribeStreamRequest) (*backend.SubscribeStreamResponse, error) {
 	if channel(req.Path) == nil {
 		return &backend.SubscribeStreamResponse{Status: backend.SubscribeStreamStatusNotFound}, nil
 	}

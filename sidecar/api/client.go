@@ -47,8 +47,10 @@ type Client struct {
 // [*FieldError].
 func NewClient(hc *http.Client, base, token string) (*Client, error) {
 	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, &FieldError{Field: "url", Value: redacted(u), Allowed: "http:// or https://, a host, and optionally a port and a path"}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return nil, &FieldError{Field: "url", Value: redacted(u),
+			Allowed: "http:// or https://, a host, and optionally a port and a path"}
 	}
 	own := http.Client{}
 	if hc != nil {
@@ -236,8 +238,10 @@ func (c *Client) ImportCSV(ctx context.Context, name string, table io.Reader) (s
 
 // ImportResults imports what another load generator wrote as JSON. Run says in which mode
 // it was measured; merge adds its rows to the imported baseline of the name.
-func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, merge bool, results io.Reader) (saved Baseline, err error) {
-	q := query("name", name, "mode", string(run.Mode), "speculation", string(run.Speculation), "merge", strconv.FormatBool(merge))
+func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, merge bool,
+	results io.Reader) (saved Baseline, err error) {
+	q := query("name", name, "mode", string(run.Mode), "speculation", string(run.Speculation), "merge",
+		strconv.FormatBool(merge))
 	return saved, c.answer(ctx, http.MethodPost, c.at(q, "baselines"), "application/json", results, &saved)
 }
 
@@ -466,7 +470,8 @@ func (c *Client) call(ctx context.Context, method string, u *url.URL, in, out an
 	return c.answer(ctx, method, u, "application/json", bytes.NewReader(body), out)
 }
 
-func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader, out any) error {
+func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader,
+	out any) error {
 	res, err := c.send(ctx, method, u, contentType, body)
 	if err != nil {
 		return err
@@ -490,11 +495,13 @@ func ours(res *http.Response, want string) error {
 	if isType(res, want) {
 		return nil
 	}
-	return fmt.Errorf("%s answered with %q, which is not a load generator's response: check the URL", res.Request.URL.Redacted(), res.Header.Get("Content-Type"))
+	return fmt.Errorf("%s answered with %q, which is not a load generator's response: check the URL",
+		res.Request.URL.Redacted(), res.Header.Get("Content-Type"))
 }
 
 // send makes a call and gives what do gives.
-func (c *Client) send(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method string, u *url.URL, contentType string,
+	body io.Reader) (*http.Response, error) {
 	req, err := c.request(ctx, method, u, contentType, body)
 	if err != nil {
 		return nil, err
@@ -502,7 +509,8 @@ func (c *Client) send(ctx context.Context, method string, u *url.URL, contentTyp
 	return c.do(req)
 }
 
-func (c *Client) request(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader) (*http.Request, error) {
+func (c *Client) request(ctx context.Context, method string, u *url.URL, contentType string,
+	body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
 		return nil, err
@@ -554,7 +562,8 @@ func refusal(res *http.Response) error {
 // foreign describes a refusal that the sidecar did not write.
 func foreign(res *http.Response) Problem {
 	p := Problem{Type: "about:blank", Title: http.StatusText(res.StatusCode)}
-	p.Detail = fmt.Sprintf("%s answered %s, which is not a load generator's response: check the URL and any proxy in between", res.Request.URL.Redacted(), res.Status)
+	p.Detail = fmt.Sprintf("%s answered %s, which is not a load generator's response: check the URL and any proxy in "+
+		"between", res.Request.URL.Redacted(), res.Status)
 	if to := res.Header.Get("Location"); res.StatusCode/100 == 3 && to != "" {
 		p.Detail = fmt.Sprintf("%s redirects to %q; redirects are not followed: use that URL", res.Request.URL.Redacted(), to)
 	}

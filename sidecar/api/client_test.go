@@ -33,7 +33,8 @@ func serve(t *testing.T, h http.HandlerFunc) (*api.Client, string) {
 
 // A base URL that cannot be one is refused, and what it may hide not repeated.
 func TestNewClientRefuses(t *testing.T) {
-	for _, base := range []string{"", "localhost:8088", "ftp://localhost", "http://", "http://user:s3cret@localhost", "http://localhost?token=s3cret", "http://localhost#s3cret", "http://s3cret%zz"} {
+	for _, base := range []string{"", "localhost:8088", "ftp://localhost", "http://", "http://user:s3cret@localhost",
+		"http://localhost?token=s3cret", "http://localhost#s3cret", "http://s3cret%zz"} {
 		_, err := api.NewClient(nil, base, "")
 		var field *api.FieldError
 		require.ErrorAs(t, err, &field, base)
@@ -137,11 +138,17 @@ func TestOddIDs(t *testing.T) {
 		"baseline":     func(id string) error { return second(c.Baseline(ctx, id)) },
 		"starter":      func(id string) error { return second(c.Starter(ctx, "main", id)) },
 		"sweep":        func(id string) error { return second(c.Sweep(ctx, id)) },
-		"patch":        func(id string) error { return second(c.PatchSweep(ctx, id, api.SweepPatch{State: api.SweepPaused})) },
-		"delete":       func(id string) error { return second(c.DeleteSweep(ctx, id)) },
-		"make":         func(id string) error { return second(c.SweepBaseline(ctx, id, api.SweepBaselineRequest{Name: "x"})) },
-		"seconds":      func(id string) error { return c.SweepSeconds(ctx, io.Discard, id) },
-		"report":       func(id string) error { return c.SweepReport(ctx, io.Discard, id, api.ReportTSV) },
+		"patch": func(id string) error {
+			return second(c.PatchSweep(ctx, id,
+				api.SweepPatch{State: api.SweepPaused}))
+		},
+		"delete": func(id string) error { return second(c.DeleteSweep(ctx, id)) },
+		"make": func(id string) error {
+			return second(c.SweepBaseline(ctx, id,
+				api.SweepBaselineRequest{Name: "x"}))
+		},
+		"seconds": func(id string) error { return c.SweepSeconds(ctx, io.Discard, id) },
+		"report":  func(id string) error { return c.SweepReport(ctx, io.Discard, id, api.ReportTSV) },
 	} {
 		for _, id := range []string{"", ".", ".."} {
 			require.ErrorIs(t, call(id), api.ErrNotFound, "%s %q", name, id)
@@ -178,7 +185,8 @@ func TestForwardReports(t *testing.T) {
 		w.Header().Set("Content-Type", api.ReportHTML.MediaType())
 	})
 	for path, fine := range map[string]bool{
-		"/sweeps/7/report.html": true, "/report.html": true, "/sweeps/7/report.md": false, "/sweeps": false, "/report.htm": false,
+		"/sweeps/7/report.html": true, "/report.html": true, "/sweeps/7/report.md": false, "/sweeps": false,
+		"/report.htm": false,
 	} {
 		call, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
 		require.NoError(t, err)

@@ -289,7 +289,8 @@ func (s Settings) Check() error {
 	case s.Slider.Max > s.MaxConcurrency:
 		return Refuse("slider.max", s.Slider.Max, fmt.Sprintf("at most %d (max_concurrency)", s.MaxConcurrency))
 	case s.Slider.Increment > s.Slider.Max-s.Slider.Min:
-		return Refuse("slider.increment", s.Slider.Increment, fmt.Sprintf("at most %d (slider.max - slider.min)", s.Slider.Max-s.Slider.Min))
+		return Refuse("slider.increment", s.Slider.Increment, fmt.Sprintf("at most %d (slider.max - slider.min)",
+			s.Slider.Max-s.Slider.Min))
 	}
 	return cmp.Or(checkLine("title", s.Title), checkLine("subtitle", s.Subtitle))
 }

@@ -73,7 +73,8 @@ func (r SimulationRequest) CheckWork() error {
 	}
 	modes, seeds := len(r.Modes), *r.Seeds
 	if work := conversations * modes * seeds; work > MaxSimulationWork {
-		return Refuse("levels", fmt.Sprintf("%d conversations over all levels × %d modes × %d seeds = %d", conversations, modes, seeds, work),
+		return Refuse("levels", fmt.Sprintf("%d conversations over all levels × %d modes × %d seeds = %d",
+			conversations, modes, seeds, work),
 			fmt.Sprintf("at most %d: ask for lower or fewer levels, or for fewer seeds", MaxSimulationWork))
 	}
 	return nil

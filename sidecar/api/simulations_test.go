@@ -45,5 +45,6 @@ func TestSimulationRequestCheckWork(t *testing.T) {
 	r := api.SimulationRequest{Levels: []int{5000, 7500}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(6)}
 	assert.NoError(t, r.CheckWork())
 	r.Levels[0]++
-	assert.EqualError(t, r.CheckWork(), "levels: 12501 conversations over all levels × 2 modes × 6 seeds = 150012 is not allowed: at most 150000: ask for lower or fewer levels, or for fewer seeds")
+	assert.EqualError(t, r.CheckWork(), "levels: 12501 conversations over all levels × 2 modes × 6 seeds = 150012 is "+
+		"not allowed: at most 150000: ask for lower or fewer levels, or for fewer seeds")
 }

@@ -73,7 +73,8 @@ type SweepRequest struct {
 // SweepMetrics are the metrics that may be primary of a trial, in the order of tables. A trial compares all but
 // ttft_p95_turn2+, which is of the second and later turns and compared only where it is primary.
 var SweepMetrics = []string{
-	"ttft_mean", "ttft_p95", "ttft_p50", "ttft_p95_turn2+", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio", "goodput",
+	"ttft_mean", "ttft_p95", "ttft_p50", "ttft_p95_turn2+", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio",
+	"goodput",
 }
 
 // MaxSweepSpans bounds levels × modes × repeats of a [SweepRequest].
@@ -218,7 +219,8 @@ func (r SweepRequest) checkSpans() error {
 		repeats = *r.Repeats
 	}
 	if n := levels * modes * repeats; n > MaxSweepSpans {
-		return Refuse("repeats", fmt.Sprintf("%d levels × %d modes × %d repeats = %d spans", levels, modes, repeats, n), fmt.Sprintf("at most %d spans", MaxSweepSpans))
+		return Refuse("repeats", fmt.Sprintf("%d levels × %d modes × %d repeats = %d spans", levels, modes, repeats, n),
+			fmt.Sprintf("at most %d spans", MaxSweepSpans))
 	}
 	return nil
 }
@@ -573,7 +575,8 @@ var ReportFormats = []ReportFormat{ReportJSON, ReportTSV, ReportMarkdown, Report
 
 // ReportPolicy is the Content-Security-Policy of a report as HTML: it runs no script,
 // fetches nothing, and has nothing to do with the origin that it came from.
-const ReportPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+const ReportPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'; sandbox"
 
 // MediaType is that of a report in this format.
 func (f ReportFormat) MediaType() string {

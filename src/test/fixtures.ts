@@ -146,7 +146,15 @@ export function laneSnapshot({ state: s, baseline, target, ...change }: LaneChan
   const kind = shown.driver === 'simulated' ? 'simulated' : 'unknown';
   return {
     name: 'main',
-    target: { kind, url: 'http://127.0.0.1:8000', model: 'llama', deployment: {}, reachable: true, probes: 1, ...target },
+    target: {
+      kind,
+      url: 'http://127.0.0.1:8000',
+      model: 'llama',
+      deployment: {},
+      reachable: true,
+      probes: 1,
+      ...target,
+    },
     state: shown,
     window: {
       seconds: 60,

@@ -152,7 +152,8 @@ func (f *finder) binary(e *ast.BinaryExpr) {
 
 func (f *finder) arithmetic(e *ast.BinaryExpr, t types.Type) {
 	basic, ok := t.Underlying().(*types.Basic)
-	if _, generic := types.Unalias(t).(*types.TypeParam); generic || !ok || basic.Info()&(types.IsInteger|types.IsFloat) == 0 {
+	if _, generic := types.Unalias(t).(*types.TypeParam); generic || !ok ||
+		basic.Info()&(types.IsInteger|types.IsFloat) == 0 {
 		return
 	}
 	s := f.add(e, "other arithmetic", 0, func(i int) string {

@@ -86,7 +86,8 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 // problem for an examination that was asked for.
 func (e *exam) reach(ctx context.Context, all *findings, asked bool) *cluster {
 	file := cmp.Or(e.Kubeconfig, e.setting("mode.kubernetes.kubeconfig"))
-	config, namespace, err := kubernetes.Credentials(file, cmp.Or(e.Context, e.setting("mode.kubernetes.context")), e.Namespace)
+	config, namespace, err := kubernetes.Credentials(file, cmp.Or(e.Context, e.setting("mode.kubernetes.context")),
+		e.Namespace)
 	if err != nil {
 		report := all.skip
 		if asked {
@@ -96,7 +97,8 @@ func (e *exam) reach(ctx context.Context, all *findings, asked bool) *cluster {
 		if errors.As(err, &field) {
 			err = errors.New(field.Allowed)
 		}
-		report("no credentials for Kubernetes here: "+err.Error(), "set --kubeconfig (and --context), or run this in the Kubernetes cluster")
+		report("no credentials for Kubernetes here: "+err.Error(),
+			"set --kubeconfig (and --context), or run this in the Kubernetes cluster")
 		return nil
 	}
 	c := &cluster{exam: e, all: all, namespace: namespace}

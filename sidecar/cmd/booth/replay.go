@@ -125,8 +125,8 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 	return c.report(&r, out.stdout)
 }
 
-// replayModes replays the trace in each mode concurrently, with a progress bar. The summary of the trace is the same for
-// all modes.
+// replayModes replays the trace in each mode concurrently, with a progress bar. The summary of the trace is the same
+// for all modes.
 func (c *simulateCmd) replayModes(
 	ctx context.Context, out *screen, o sim.Options, files *trace.Files, modes []api.Mode,
 ) ([]replayedRow, trace.Summary, error) {

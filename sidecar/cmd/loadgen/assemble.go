@@ -86,15 +86,18 @@ type client interface {
 // assemble makes the parts; no turn is sent yet. The address is the one that it
 // will be reached at. What the configuration cannot know to be wrong comes back as
 // an error, with nothing left open.
-func assemble(ctx context.Context, conf *config.Config, address string, files openFiles, log *slog.Logger) (*generator, error) {
+func assemble(ctx context.Context, conf *config.Config, address string, files openFiles,
+	log *slog.Logger) (*generator, error) {
 	plausible.LogTo(log)
 	if conf.Baseline.Default != "" {
 		if err := checkData(ctx, conf); err != nil {
 			return nil, err
 		}
 	}
-	desk := whatif.New(whatif.Options{CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles, filepath.Join(conf.DataDir, "profiles")), Log: log})
-	g := &generator{files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran}, whatif: desk, log: log}
+	desk := whatif.New(whatif.Options{CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles,
+		filepath.Join(conf.DataDir, "profiles")), Log: log})
+	g := &generator{files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran},
+		whatif: desk, log: log}
 	var err error
 	if g.sides, err = newSides(ctx, conf, address, log); err != nil {
 		return nil, err
@@ -104,7 +107,8 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 	}
 	if conf.Members.Coordinates() {
 		g.members, err = members.Open(ctx, members.Options{
-			Access: conf.Members.Access(), Name: address, Version: api.ProgramVersion(), Owner: ownerOf(conf.DataDir), FilesEach: filesEach(conf), Store: g.store, Log: log,
+			Access: conf.Members.Access(), Name: address, Version: api.ProgramVersion(), Owner: ownerOf(conf.DataDir),
+			FilesEach: filesEach(conf), Store: g.store, Log: log,
 			Noticeable: func(lag *stats.Lag) bool { return g.view.Noticeable(lag) }, // it receives nothing before the view is made
 		})
 	}
@@ -191,8 +195,9 @@ func newClient(conf *config.Config) (client, error) {
 	options := chat.Options{
 		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), Access: conf.Target.Opened,
 		Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens,
-		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout, StallTimeout: conf.Target.StallTimeout,
-		TurnTimeout: conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
+		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout,
+		StallTimeout: conf.Target.StallTimeout,
+		TurnTimeout:  conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
 	}
 	if conf.Mode.Driver != "endpoints" {
 		return chat.New(options)
@@ -245,14 +250,16 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		}
 		sources[api.TargetRoot(u).String()] = source // as the client names the address
 	}
-	return cluster.NewWatcher(cluster.SelectedSource(func() cluster.Source { return sources[redirected.Endpoint()] }), s.log), nil
+	return cluster.NewWatcher(cluster.SelectedSource(func() cluster.Source { return sources[redirected.Endpoint()] }),
+		s.log), nil
 }
 
 // sourceOf is where the metrics of the cluster behind an address are.
 func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if conf.Prometheus.URL != "" {
 		p := conf.Prometheus
-		return cluster.NewPrometheus(p.URL, cluster.Scope{Namespace: p.Namespace, Graph: p.Graph, ExcludeGraph: p.Beside}, nil)
+		return cluster.NewPrometheus(p.URL, cluster.Scope{Namespace: p.Namespace, Graph: p.Graph,
+			ExcludeGraph: p.Beside}, nil)
 	}
 	client, err := pagesClient(conf, address)
 	if err != nil {
@@ -348,7 +355,8 @@ func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driv
 }
 
 // openKubernetes makes the driver for the object that a configuration names.
-func openKubernetes(ctx context.Context, conf *config.Config, address string, log *slog.Logger) (*kubernetes.Driver, error) {
+func openKubernetes(ctx context.Context, conf *config.Config, address string,
+	log *slog.Logger) (*kubernetes.Driver, error) {
 	k := conf.Mode.Kubernetes
 	client, namespace, err := kubernetes.Connect(k.Kubeconfig, k.Context, k.Namespace)
 	if err != nil {
@@ -365,8 +373,10 @@ func openKubernetes(ctx context.Context, conf *config.Config, address string, lo
 	_, port, _ := net.SplitHostPort(address) // of a listener
 	return kubernetes.New(ctx, client, kubernetes.Options{
 		Namespace: namespace, Name: k.Name, Selector: k.Selector, Target: conf.Target.URL,
-		FrontendAlone: k.Restart == "frontend", Timeout: k.Timeout, Modes: conf.Mode.States(), Variants: k.Variants, By: net.JoinHostPort(host, port),
-		Instances: func(ctx context.Context) ([]string, error) { return cluster.Probe(ctx, conf.Target.URL, pages) }, Log: log,
+		FrontendAlone: k.Restart == "frontend", Timeout: k.Timeout, Modes: conf.Mode.States(), Variants: k.Variants,
+		By:        net.JoinHostPort(host, port),
+		Instances: func(ctx context.Context) ([]string, error) { return cluster.Probe(ctx, conf.Target.URL, pages) },
+		Log:       log,
 	}), nil
 }
 
@@ -449,7 +459,8 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		registry.MustRegister(stats.NewTwinCollector(g.twins.Twin))
 	}
 	g.view = lane.NewView(catalogue)
-	sweeps := sweep.Options{Program: api.ProgramVersion(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: process.Lag, Log: g.log}
+	sweeps := sweep.Options{Program: api.ProgramVersion(), Lane: g.lane, Catalogue: catalogue, Store: g.store,
+		Lag: process.Lag, Log: g.log}
 	if g.twins != nil {
 		sweeps.Twin = g.sides[1].lane
 	}
@@ -467,9 +478,12 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		return err
 	}
 	g.server, err = server.New(server.Options{
-		TLS:     certificate,
-		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps, TwinDesk: twins}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
-		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
+		TLS: certificate,
+		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps,
+			TwinDesk: twins}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts,
+		PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
+		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err
 }
@@ -509,8 +523,9 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 	}
 	l := lane.Options{
 		Name: s.name, Client: s.client, Corpus: texts, Questioner: asker,
-		Settings: s.conf.WorkloadSettings(), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind), Deployment: s.conf.Deployment.API(),
-		Driver: s.driver, Mode: s.mode, LastStep: step, Timeouts: timeouts(s.conf.Target), Request: s.conf.Request.Text(),
+		Settings: s.conf.WorkloadSettings(), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind),
+		Deployment: s.conf.Deployment.API(),
+		Driver:     s.driver, Mode: s.mode, LastStep: step, Timeouts: timeouts(s.conf.Target), Request: s.conf.Request.Text(),
 		AnswerMemory: int64(s.conf.Target.AnswerMemory),
 		ModeChanged:  func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
 		Cluster:      s.watcher.Current, Shadow: s.conf.Routers.Enabled,
@@ -529,7 +544,8 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 }
 
 func timeouts(t config.Target) *api.Timeouts {
-	return &api.Timeouts{FirstToken: t.FirstTokenTimeout.Seconds(), Stall: t.StallTimeout.Seconds(), Turn: t.TurnTimeout.Seconds()}
+	return &api.Timeouts{FirstToken: t.FirstTokenTimeout.Seconds(), Stall: t.StallTimeout.Seconds(),
+		Turn: t.TurnTimeout.Seconds()}
 }
 
 // openCorpus gives the texts to begin with: those of the place that the
@@ -567,7 +583,8 @@ func openTexts(ctx context.Context, conf *config.Config, log *slog.Logger) (*sou
 		}
 		return nil, fmt.Errorf("%s: %w", field, err)
 	case err == nil && conf.OpeningLength() > 0 && texts.Corpus().Scripted():
-		return nil, api.Refuse("opening_tokens", conf.OpeningTokens, "leave it out: the corpus is a question set, whose questions have their own length")
+		return nil, api.Refuse("opening_tokens", conf.OpeningTokens,
+			"leave it out: the corpus is a question set, whose questions have their own length")
 	}
 	return texts, err
 }

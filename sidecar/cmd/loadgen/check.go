@@ -67,10 +67,12 @@ func checkFiles(ctx context.Context, conf *config.Config) (notes []string, err e
 // corpusNotes say what of a corpus is not used.
 func corpusNotes(s api.CorpusStatus) (notes []string) {
 	if s.Problem != "" { // of a bucket: the start waits for it with the built-in articles
-		notes = append(notes, fmt.Sprintf("The corpus %s cannot be read now, and the built-in articles are used until it can: %s.", s.Source, s.Problem))
+		notes = append(notes, fmt.Sprintf("The corpus %s cannot be read now, and the built-in articles are used "+
+			"until it can: %s.", s.Source, s.Problem))
 	}
 	if s.Skipped > 0 {
-		notes = append(notes, fmt.Sprintf("Texts of the corpus that are skipped: %d. The first one is %s: %s.", s.Skipped, s.SkippedItems[0].Name, s.SkippedItems[0].Reason))
+		notes = append(notes, fmt.Sprintf("Texts of the corpus that are skipped: %d. The first one is %s: %s.",
+			s.Skipped, s.SkippedItems[0].Name, s.SkippedItems[0].Reason))
 	}
 	return notes
 }
@@ -112,7 +114,9 @@ func checkData(ctx context.Context, conf *config.Config) error {
 	if _, ok := all[name]; ok || name == "" || name == api.ThisTarget {
 		return nil
 	}
-	return api.Refuse("baseline.default", name, fmt.Sprintf("%q, or a baseline in data_dir or built in: %s; import another one first", api.ThisTarget, baselineNames(all)))
+	return api.Refuse("baseline.default", name,
+		fmt.Sprintf("%q, or a baseline in data_dir or built in: %s; import another one first", api.ThisTarget,
+			baselineNames(all)))
 }
 
 // knownBaselines gives the built-in baselines and those in a data directory by name; an empty

@@ -37,12 +37,15 @@ func TestCheckReadsWhatStartReads(t *testing.T) {
 		arg, want string
 		starts    bool
 	}{
-		{"--corpus-file=" + short, "corpus.file: the corpus " + short + " cannot be read: it has no usable text; first of 1 skipped: short.jsonl, line 1: it is too short", false},
+		{"--corpus-file=" + short, "corpus.file: the corpus " + short + " cannot be read: it has no usable text; " +
+			"first of 1 skipped: short.jsonl, line 1: it is too short", false},
 		{"--corpus-file=" + file("x.json", "[{"), "first of 1 skipped: x.json: not JSON", false},
 		{"--corpus-file=" + dir + "/none.md", "cannot be read: no such file or directory", false},
-		{"--corpus-dir=" + filepath.Dir(file("pdfs/a.pdf", "%PDF")), "corpus.dir: the corpus " + dir + "/pdfs cannot be read: ", false},
+		{"--corpus-dir=" + filepath.Dir(file("pdfs/a.pdf", "%PDF")),
+			"corpus.dir: the corpus " + dir + "/pdfs cannot be read: ", false},
 		{"--corpus-file=" + questions + "mtbench.jsonl", "The configuration is valid.\n", true},
-		{"--corpus-file=" + questions + "sharegpt.json --opening-tokens=4000", "opening_tokens: 4000 is not allowed: leave it out: the corpus is a question set", false},
+		{"--corpus-file=" + questions + "sharegpt.json --opening-tokens=4000",
+			"opening_tokens: 4000 is not allowed: leave it out: the corpus is a question set", false},
 		{"--corpus-dir=" + filepath.Dir(file("mixed/a.jsonl", `{"turns": ["A"]}`+"\n{}")), "Texts of the corpus that are skipped: 1. The first one is a.jsonl, line 2: ", true},
 		{"--members-nats-url=tls://x:4222 --members-nats-nkey-file=" + short, "members.nats.nkey_file: ", false},
 		{"--mode-driver=kubernetes --mode-kubernetes-kubeconfig=" + short, "mode.kubernetes.kubeconfig: ", false},
@@ -77,7 +80,8 @@ func TestQuestionSets(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "run.csv")
 	code, _, stderr := newProgram(
 		t, "--target-url="+server.URL, "--corpus-file=../../loadgen/corpus/source/testdata/mtbench.jsonl", "--output="+table,
-		"--concurrency=1", "--openings=0", "--start-rate=1000", "--target-rps=0", "--turns-min=5", "--turns-max=5", "--requests=6",
+		"--concurrency=1", "--openings=0", "--start-rate=1000", "--target-rps=0", "--turns-min=5", "--turns-max=5",
+		"--requests=6",
 	).finish()
 	require.Equal(t, success, code, stderr)
 	first := *server.first.Load()

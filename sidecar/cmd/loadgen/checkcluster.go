@@ -25,7 +25,8 @@ func checkCluster(ctx context.Context, conf *config.Config, stdout io.Writer) er
 	bad := false
 	for i, c := range lanes {
 		if c.Mode.Driver != "kubernetes" {
-			return notStarted{api.Refuse("cluster", "true", "leave it out with mode.driver "+c.Mode.Driver+"; it needs mode.driver kubernetes")}
+			return notStarted{api.Refuse("cluster", "true",
+				"leave it out with mode.driver "+c.Mode.Driver+"; it needs mode.driver kubernetes")}
 		}
 		d, err := openKubernetes(ctx, c, conf.Listen, slog.New(slog.DiscardHandler))
 		if err != nil {

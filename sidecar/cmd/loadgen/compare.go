@@ -163,7 +163,8 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	case json.Unmarshal(data, &r) != nil || len(r.Sides) == 0:
 		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader says what is wrong
 	case len(r.Sweep) == 0:
-		return b, true, api.Refuse("report", "a comparison of two results", "the report of a trial, sweep or capacity search, or a baseline")
+		return b, true, api.Refuse("report", "a comparison of two results",
+			"the report of a trial, sweep or capacity search, or a baseline")
 	}
 	first := r.Sides[0]
 	b = api.Baseline{
@@ -186,16 +187,19 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	for _, s := range r.Steps {
 		if s.Concurrency != r.Concurrency || s.Mode != r.Mode || s.Speculation != r.Speculation {
 			return b, true, api.Refuse("steps", fmt.Sprintf("%d conversations, %s", s.Concurrency, s.Mode),
-				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %d, %s; its figures are of all together", r.Concurrency, r.Mode))
+				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %d, %s; its figures are of "+
+					"all together", r.Concurrency, r.Mode))
 		}
 	}
 	whole := stats.Report{
 		Window: api.Window{Seconds: r.Seconds, Metrics: r.Metrics, ErrorRatio: r.ErrorRatio},
 		OK:     r.Turns.OK, HitRatio: r.KVHitRatio.Value,
-		OutputInterval: r.OutputTokensPerSecond.Interval, RequestsInterval: r.RequestsPerSecond.Interval, HitInterval: r.KVHitRatio.Interval,
+		OutputInterval: r.OutputTokensPerSecond.Interval, RequestsInterval: r.RequestsPerSecond.Interval,
+		HitInterval: r.KVHitRatio.Interval,
 	}
 	row := whole.Row()
-	row.Concurrency, row.Mode, row.Speculation, row.LagSeconds = r.Concurrency, r.Mode, r.Speculation, &r.Client.WorstLagSeconds
+	row.Concurrency, row.Mode, row.Speculation, row.LagSeconds = r.Concurrency, r.Mode, r.Speculation,
+		&r.Client.WorstLagSeconds
 	row.OutputTokensPerSecond, row.RequestsPerSecond = r.OutputTokensPerSecond.Value, r.RequestsPerSecond.Value // nil: not known
 	use := r.Cluster.EngineUse
 	row.AcceptanceRate, row.TokensPerStep, row.GPUMemoryBytes = use.AcceptanceRate, use.TokensPerStep, use.GPUMemoryBytes
@@ -204,7 +208,8 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	}
 	b = api.Baseline{
 		Name: name, Title: name, Kind: baseline.KindMeasured, Deployment: r.Target.Deployment, Workload: &r.Workload,
-		Notes: strings.Join(append([]string{"A run as a whole, with its beginning on cold caches."}, r.Notes...), "\n"), Rows: []api.BaselineRow{row},
+		Notes: strings.Join(append([]string{"A run as a whole, with its beginning on cold caches."}, r.Notes...), "\n"),
+		Rows:  []api.BaselineRow{row},
 	}
 	b.Deployment.Speculation = "" // a row's own matter
 	return b, true, baseline.Validate(b)

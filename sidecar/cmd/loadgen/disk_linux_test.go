@@ -26,7 +26,8 @@ func limitFiles(t *testing.T, p *program, bytes uint64) {
 // the lost turns, and so does the exit code. The test floods the store and runs beside no other.
 func TestFullDisk(t *testing.T) {
 	server := startTarget(t)
-	p := newProcess(t, "--concurrency=8", "--start-rate=1000", "--target-rps=0", "--max-tokens=32000", "--start").serve(server.URL)
+	p := newProcess(t, "--concurrency=8", "--start-rate=1000", "--target-rps=0", "--max-tokens=32000",
+		"--start").serve(server.URL)
 	p.eventually("turns are stored", func() bool { return p.status().Store.OK && len(p.conversations()) > 8 })
 	fails := func() bool { return !p.status().Store.OK }
 	limitFiles(t, p, 1)

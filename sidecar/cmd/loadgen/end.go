@@ -33,7 +33,8 @@ const lookEvery = 50 * time.Millisecond
 var (
 	errFailIf  = errors.New("the run failed: a --fail-if condition was met")
 	errNothing = errors.New("nothing was measured: no turn completed or failed")
-	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load generator's own error could change the outcome")
+	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured, or the load " +
+		"generator's own error could change the outcome")
 )
 
 // endOf waits for the end of a run and reports its results.
@@ -191,10 +192,12 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, erro
 	stored, done := context.WithTimeout(ctx, storeWithin)
 	defer done()
 	if err := e.store.Flush(stored); err != nil {
-		notes = append(notes, fmt.Sprintf("Some turns could not be stored (%s); they are missing from these figures.", cmp.Or(e.store.Status().Problem, err.Error())))
+		notes = append(notes, fmt.Sprintf("Some turns could not be stored (%s); they are missing from these figures.",
+			cmp.Or(e.store.Status().Problem, err.Error())))
 	}
 	if e.restarts > 0 {
-		notes = append(notes, "The workload was restarted during the run, for example by a mode change: the figures cover the time since then.")
+		notes = append(notes, "The workload was restarted during the run, for example by a mode change: the figures "+
+			"cover the time since then.")
 	}
 	var reports [2]*report.Run
 	from := map[string]int64{}
@@ -217,7 +220,8 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, erro
 
 // reportLane reads the turns of the lane at a place of the status back. The conditions are held
 // against the first.
-func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.Status, place int, notes []string) (*report.Run, error) {
+func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.Status, place int,
+	notes []string) (*report.Run, error) {
 	l, of := &e.lanes[place], status.Lanes[place]
 	steps, err := e.store.Steps(ctx, l.Name())
 	if err != nil {
@@ -240,7 +244,8 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Ended{
 		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: of, SLO: status.Settings.SLO,
-		Steps: steps, Before: l.before, Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster, Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
+		Steps: steps, Before: l.before, Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
+		Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
 		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
 	}
 	var conditions []report.Condition
@@ -264,7 +269,9 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	}
 	totals := of.Totals
 	if missing := totals.OK + totals.Errors - int64(whole.OK) - int64(whole.Errors); missing > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and are missing from all figures except ITL: the oldest were deleted because of store.max_conversations or store.max_bytes, or the disk was too slow.",
+		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and are missing from all "+
+			"figures except ITL: the oldest were deleted because of store.max_conversations or store.max_bytes, or "+
+			"the disk was too slow.",
 			missing, totals.OK+totals.Errors))
 	}
 	return b.Run(whole, conditions, notes...), nil

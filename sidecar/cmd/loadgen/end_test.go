@@ -72,7 +72,8 @@ func TestRequests(t *testing.T) {
 
 	// With what the load generator itself may have been wrong by, and without what the run does not know.
 	late := r
-	late.Metrics.TTFT.P95Error, late.Metrics.Latency.P50Error, late.RequestsPerSecond = new(.012), new(.003), report.Value{}
+	late.Metrics.TTFT.P95Error, late.Metrics.Latency.P50Error, late.RequestsPerSecond = new(.012), new(.003),
+		report.Value{}
 	data, err = json.Marshal(late)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(again, data, 0o600))
@@ -85,7 +86,8 @@ func TestRequests(t *testing.T) {
 	row := compared.Sides[1].Rows[0]
 	require.NotNil(t, row.Errors)
 	assert.Equal(t, []any{.012, .003}, []any{*row.Errors.TTFT.P95, *row.Errors.Latency.P50})
-	assert.Equal(t, []any{r.Metrics.TTFT.P95, r.KVHitRatio.Value, r.Turns.OK, r.Seconds}, []any{row.TTFT.P95, row.KVHitRatio, row.N, row.Seconds})
+	assert.Equal(t, []any{r.Metrics.TTFT.P95, r.KVHitRatio.Value, r.Turns.OK, r.Seconds}, []any{row.TTFT.P95,
+		row.KVHitRatio, row.N, row.Seconds})
 	assert.Nil(t, row.RequestsPerSecond)
 
 	r.Steps[0].Concurrency = 3
@@ -138,14 +140,16 @@ func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 			met++
 		}
 	}
-	for name, q := range map[string]api.Quantiles{"ttft_seconds": r.Metrics.TTFT, "tpot_seconds": r.Metrics.TPOT, "latency_seconds": r.Metrics.Latency} {
+	for name, q := range map[string]api.Quantiles{"ttft_seconds": r.Metrics.TTFT, "tpot_seconds": r.Metrics.TPOT,
+		"latency_seconds": r.Metrics.Latency} {
 		values := slices.Sorted(slices.Values(figures[name]))
 		assert.Len(t, values, q.N, name)
 		for p, of := range map[float64]*float64{.5: q.P50, .95: q.P95, .99: q.P99} {
 			assert.InDelta(t, stats.Percentile(values, p), *of, 1e-9, "%s %v", name, p)
 		}
 	}
-	assert.Equal(t, report.Turns{OK: counts["latencies"], Failed: counts["errors"], Cancelled: counts["span_ttft"] + counts[""], SLOMet: met}, r.Turns)
+	assert.Equal(t, report.Turns{OK: counts["latencies"], Failed: counts["errors"],
+		Cancelled: counts["span_ttft"] + counts[""], SLOMet: met}, r.Turns)
 	sum := func(values []float64) (total float64) {
 		for _, v := range values {
 			total += v
@@ -153,7 +157,8 @@ func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 		return total
 	}
 	assert.InDelta(t, sum(figures["cached_tokens"])/sum(figures["prompt_tokens"]), *r.KVHitRatio.Value, 1e-9)
-	assert.InDelta(t, float64(counts["latencies"])/max(1, r.Seconds), *r.RequestsPerSecond.Value, .01**r.RequestsPerSecond.Value)
+	assert.InDelta(t, float64(counts["latencies"])/max(1, r.Seconds), *r.RequestsPerSecond.Value,
+		.01**r.RequestsPerSecond.Value)
 }
 
 // A run with a twin leaves a summary, a document and a table of both lanes.
@@ -162,9 +167,11 @@ func TestRequestsOfTwoLanes(t *testing.T) {
 	server, other := startTarget(t), startTarget(t)
 	dir := t.TempDir()
 	document, table := filepath.Join(dir, "run.json"), filepath.Join(dir, "run.csv")
-	code, stdout, stderr := brief(t, server.URL, "--twin-target-url="+other.URL, "--requests=20", "--output="+document, "--output="+table)
+	code, stdout, stderr := brief(t, server.URL, "--twin-target-url="+other.URL, "--requests=20", "--output="+document,
+		"--output="+table)
 	require.Equal(t, success, code, stderr)
-	for _, want := range []string{"against " + server.URL, "Lane twin: Run of ", "against " + other.URL, "Two lanes", "lane twin, step"} {
+	for _, want := range []string{"against " + server.URL, "Lane twin: Run of ", "against " + other.URL, "Two lanes",
+		"lane twin, step"} {
 		assert.Contains(t, stdout, want)
 	}
 	data, err := os.ReadFile(document)
@@ -223,9 +230,12 @@ func TestUnreachableTargetOfOneLane(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	for args, says := range map[[2]string]string{
-		{server.URL, "--twin-target-url=http://127.0.0.1:1"}:                        "loadgen: lane twin: no turn succeeded: .*cannot connect to 127.0.0.1:1",
-		{server.URL, "--twin-target-url=" + server.URL + "/wrong"}:                  "loadgen: lane twin: no turn succeeded: .*404 at /wrong/models.*; check the path of target.url",
-		{server.URL + "/wrong/chat/completions", "--twin-target-url=" + server.URL}: "loadgen: no turn succeeded: .*404 at /wrong/models",
+		{server.URL, "--twin-target-url=http://127.0.0.1:1"}: "loadgen: lane twin: no turn " +
+			"succeeded: .*cannot connect to 127.0.0.1:1",
+		{server.URL, "--twin-target-url=" + server.URL + "/wrong"}: "loadgen: lane twin: no turn " +
+			"succeeded: .*404 at /wrong/models.*; check the path of target.url",
+		{server.URL + "/wrong/chat/completions",
+			"--twin-target-url=" + server.URL}: "loadgen: no turn succeeded: .*404 at /wrong/models",
 	} {
 		code, _, stderr := brief(t, args[0], args[1], "--duration=1s")
 		assert.Equal(t, broken, code, stderr)

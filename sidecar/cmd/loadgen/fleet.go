@@ -86,7 +86,8 @@ func (f *fleet) lock() (unlock func(), err error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("data_dir: %s cannot be used: %w; make it writable and free some space, or choose another directory with --data-dir", dir, err)
+		return nil, fmt.Errorf("data_dir: %s cannot be used: %w; make it writable and free some space, or choose "+
+			"another directory with --data-dir", dir, err)
 	}
 	return unlock, nil
 }
@@ -138,7 +139,8 @@ func (f *fleet) make(args []string) error {
 		// By a code it ends as a load generator does that is one process.
 		Final: func(code int) bool { return code >= 0 },
 		Command: process.Command{
-			Name: "the coordinator", Path: self, Args: append(args[:len(args):len(args)], more...), Env: append(os.Environ(), env...),
+			Name: "the coordinator", Path: self, Args: append(args[:len(args):len(args)], more...),
+			Env:   append(os.Environ(), env...),
 			Input: os.Stdin, Output: os.Stdout, Errors: os.Stderr,
 		},
 	}
@@ -147,7 +149,8 @@ func (f *fleet) make(args []string) error {
 		f.members = append(f.members, &process.Service{
 			Name: name, Within: partStopsWithin, Say: f.say,
 			Command: process.Command{
-				Name: name, Path: self, Args: []string{string(config.Joined)}, Env: append(process.Environment(), f.conf.ForMember(name)...),
+				Name: name, Path: self, Args: []string{string(config.Joined)}, Env: append(process.Environment(),
+					f.conf.ForMember(name)...),
 				Log: f.log(name), Brief: true,
 			},
 		})

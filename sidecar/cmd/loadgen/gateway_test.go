@@ -60,7 +60,8 @@ func (g *gateway) flags(section, variable string) []string {
 	name, _, _ := strings.Cut(g.header, ": ")
 	return []string{
 		fmt.Sprintf("--%s-headers=%s=env:%s", section, name, variable),
-		"--" + section + "-ca-file=" + g.files.cert, "--" + section + "-cert-file=" + g.files.cert, "--" + section + "-key-file=" + g.files.key,
+		"--" + section + "-ca-file=" + g.files.cert, "--" + section + "-cert-file=" + g.files.cert,
+		"--" + section + "-key-file=" + g.files.key,
 	}
 }
 

@@ -173,7 +173,8 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 
 // watched runs until ctx ends, or until what was asked for does, with the state in the last
 // line where standard error is a terminal.
-func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc, l net.Listener, outputs report.Outputs, conf *config.Config, out *terminal, stdout io.Writer) error {
+func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc, l net.Listener,
+	outputs report.Outputs, conf *config.Config, out *terminal, stdout io.Writer) error {
 	var wg sync.WaitGroup
 	line := describe
 	if g.question != nil {
@@ -210,7 +211,8 @@ func listen(conf *config.Config) (net.Listener, error) {
 	if op := new(net.OpError); errors.As(err, &op) {
 		err = op.Err // the address stands in the message already
 	}
-	return nil, fmt.Errorf("listen: %s is unavailable: %w; stop the program that uses it, or choose another address with --listen", conf.Listen, err)
+	return nil, fmt.Errorf("listen: %s is unavailable: %w; stop the program that uses it, or choose another address "+
+		"with --listen", conf.Listen, err)
 }
 
 func width(f *os.File) func() int {

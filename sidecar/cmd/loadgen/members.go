@@ -45,8 +45,10 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	}
 	target := members.TargetOptions{
 		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: s.conf.Request.Fields(), MinTokens: s.conf.Request.MinTokens,
-		Twin: s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey, TokenIDs: s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
-		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout, TurnTimeout: t.TurnTimeout,
+		Twin:           s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey,
+		TokenIDs:       s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
+		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout,
+		TurnTimeout:  t.TurnTimeout,
 		AnswerMemory: int64(t.AnswerMemory),
 	}
 	if c, ok := s.client.(lane.Redirected); ok {
@@ -158,7 +160,8 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 		files = max(1, files-keptBack)
 	}
 	err = members.RunMember(ctx, members.MemberOptions{
-		Access: conf.Members.Access(), Name: conf.Members.Name, Version: api.ProgramVersion(), Health: check.Health, Lag: check.Take, Files: files,
+		Access: conf.Members.Access(), Name: conf.Members.Name, Version: api.ProgramVersion(), Health: check.Health,
+		Lag: check.Take, Files: files,
 		Target: k.target, Questioner: k.questioner, Registry: registry, Log: log,
 	})
 	if errors.Is(err, members.ErrRefused) || errors.As(err, new(*api.FieldError)) {
@@ -185,8 +188,10 @@ func (k keys) target(o members.TargetOptions) (members.Target, error) {
 	}
 	opened.CA = o.CA
 	c, err := chat.New(chat.Options{
-		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields, MinTokens: o.MinTokens,
-		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout, TurnTimeout: o.TurnTimeout,
+		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields,
+		MinTokens:      o.MinTokens,
+		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout,
+		TurnTimeout: o.TurnTimeout,
 	})
 	if err != nil {
 		return nil, err
@@ -204,7 +209,8 @@ func (k keys) questioner(o members.FollowupOptions) (corpus.Questioner, func(), 
 	}
 	opened := k.conf.Followup.Opened
 	opened.CA = o.CA
-	q, err := enduser.New(enduser.Options{URL: o.URL, Model: o.Model, APIKey: string(k.conf.Followup.APIKey), Access: opened, Timeout: o.Timeout, Log: k.log})
+	q, err := enduser.New(enduser.Options{URL: o.URL, Model: o.Model, APIKey: string(k.conf.Followup.APIKey),
+		Access: opened, Timeout: o.Timeout, Log: k.log})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -225,7 +231,8 @@ func listenMember(conf *config.Config) (net.Listener, error) {
 }
 
 // serveMember answers /metrics and /healthz until ctx ends.
-func serveMember(ctx context.Context, l net.Listener, conf *config.Config, registry *prometheus.Registry, log *slog.Logger) {
+func serveMember(ctx context.Context, l net.Listener, conf *config.Config, registry *prometheus.Registry,
+	log *slog.Logger) {
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -238,7 +245,8 @@ func serveMember(ctx context.Context, l net.Listener, conf *config.Config, regis
 		}
 		metrics.ServeHTTP(w, r)
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	if err := s.Serve(l); ctx.Err() == nil {
 		log.Error("metrics are no longer served", "error", err)

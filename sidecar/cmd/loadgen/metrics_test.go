@@ -22,21 +22,26 @@ import (
 // The metrics that dashboards and alerts are built on, with the labels that a series has besides lane.
 var wantMetrics = map[dto.MetricType]map[string]string{
 	dto.MetricType_SUMMARY: {
-		"loadgen_ttft_all_seconds": "", "loadgen_tpot_all_seconds": "", "loadgen_itl_all_seconds": "", "loadgen_latency_all_seconds": "",
+		"loadgen_ttft_all_seconds": "", "loadgen_tpot_all_seconds": "", "loadgen_itl_all_seconds": "",
+		"loadgen_latency_all_seconds": "",
 	},
 	dto.MetricType_HISTOGRAM: {
-		"loadgen_ttft_seconds": "turn", "loadgen_tpot_seconds": "turn", "loadgen_itl_seconds": "turn", "loadgen_latency_seconds": "turn",
-		"loadgen_input_tokens": "turn", "loadgen_output_tokens": "turn",
+		"loadgen_ttft_seconds": "turn", "loadgen_tpot_seconds": "turn", "loadgen_itl_seconds": "turn",
+		"loadgen_latency_seconds": "turn",
+		"loadgen_input_tokens":    "turn", "loadgen_output_tokens": "turn",
 	},
 	dto.MetricType_COUNTER: {
 		"loadgen_requests_total": "status", "loadgen_requests_slo_met_total": "", "loadgen_errors_total": "class",
-		"loadgen_conversations_total": "status", "loadgen_input_tokens_total": "", "loadgen_cached_tokens_total": "", "loadgen_cache_reported_input_tokens_total": "",
-		"loadgen_output_tokens_total": "", "loadgen_store_lost_turns_total": "",
+		"loadgen_conversations_total": "status", "loadgen_input_tokens_total": "", "loadgen_cached_tokens_total": "",
+		"loadgen_cache_reported_input_tokens_total": "",
+		"loadgen_output_tokens_total":               "", "loadgen_store_lost_turns_total": "",
 		"loadgen_implausible_values_total": "- source",
 	},
 	dto.MetricType_GAUGE: {
-		"loadgen_target_concurrency": "", "loadgen_active_conversations": "", "loadgen_inflight_requests": "", "loadgen_awaiting_first_token_requests": "", "loadgen_workload_running": "",
-		"loadgen_settling": "", "loadgen_step": "", "loadgen_info": "mode model speculation target version", "loadgen_slo_seconds": "metric",
+		"loadgen_target_concurrency": "", "loadgen_active_conversations": "", "loadgen_inflight_requests": "",
+		"loadgen_awaiting_first_token_requests": "", "loadgen_workload_running": "",
+		"loadgen_settling": "", "loadgen_step": "", "loadgen_info": "mode model speculation target version",
+		"loadgen_slo_seconds":                             "metric",
 		"loadgen_baseline_ttft_seconds":                   "baseline mode percentile speculation",
 		"loadgen_baseline_tpot_seconds":                   "baseline mode percentile speculation",
 		"loadgen_baseline_latency_seconds":                "baseline mode percentile speculation",
@@ -64,7 +69,8 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	server.gap.Store(int64(20 * time.Millisecond))
-	p := start(t, server.URL, "--concurrency=60", "--baseline-default=h200x3-tp1-llama70b-fp8", "--start", "--start-rate=100")
+	p := start(t, server.URL, "--concurrency=60", "--baseline-default=h200x3-tp1-llama70b-fp8", "--start",
+		"--start-rate=100")
 	p.eventually("the self-check has a verdict", func() bool { return p.status().Client.Verdict != api.VerdictUnknown })
 	p.eventually("turns have ended", p.serves(100))
 

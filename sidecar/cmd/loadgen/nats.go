@@ -35,7 +35,8 @@ func findNATS() (string, error) {
 	}
 	program, err := process.FindNATS(filepath.Dir(self))
 	if err != nil {
-		return "", fmt.Errorf("members.count: members need a NATS server: %w; or use a running one with --members-nats-url", err)
+		return "", fmt.Errorf("members.count: members need a NATS server: %w; or use a running one with "+
+			"--members-nats-url", err)
 	}
 	return program, nil
 }
@@ -46,7 +47,8 @@ func newNATS(program, dir, log, token string, say func(string, ...any)) *natsSer
 	s.service = &process.Service{
 		Name: "the NATS server", Within: natsWithin, Say: say, Ready: s.ready,
 		Command: process.Command{
-			Name: "the NATS server", Path: program, Args: []string{"--config", s.config()}, Env: process.Environment(), Log: log, Brief: true,
+			Name: "the NATS server", Path: program, Args: []string{"--config", s.config()}, Env: process.Environment(),
+			Log: log, Brief: true,
 		},
 	}
 	return s
@@ -90,7 +92,8 @@ func (s *natsServer) configure(port int) error {
 	if err := errors.Join(os.RemoveAll(s.ports()), os.MkdirAll(s.ports(), 0o700)); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("listen: %q\nauthorization { token: %q }\njetstream { store_dir: %q, max_file_store: 1TB }\nports_file_dir: %q\n",
+	text := fmt.Sprintf("listen: %q\nauthorization { token: %q }\njetstream { store_dir: %q, max_file_store: 1TB "+
+		"}\nports_file_dir: %q\n",
 		process.Loopback(port), s.token, s.dir, s.ports())
 	if err := os.Remove(s.config()); err != nil && !os.IsNotExist(err) { // it may be readable for others
 		return err
@@ -103,7 +106,8 @@ func (s *natsServer) ready(ctx context.Context, p *process.Process) error {
 	tick := time.NewTicker(natsPoll)
 	defer tick.Stop()
 	for {
-		if found, err := filepath.Glob(filepath.Join(s.ports(), "*_"+strconv.Itoa(p.PID())+".ports")); err == nil && len(found) > 0 && !p.Exited() {
+		if found, err := filepath.Glob(filepath.Join(s.ports(),
+			"*_"+strconv.Itoa(p.PID())+".ports")); err == nil && len(found) > 0 && !p.Exited() {
 			return nil
 		}
 		select {

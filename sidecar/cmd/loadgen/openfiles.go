@@ -50,6 +50,7 @@ func (f openFiles) check(field string, n int) error {
 	if n <= f.conversations {
 		return nil
 	}
-	return api.Refuse(field, n, fmt.Sprintf("at most %d, because this process may open only %d files (ulimit -n); for %d, raise the limit to %d",
+	return api.Refuse(field, n, fmt.Sprintf("at most %d, because this process may open only %d files (ulimit -n); "+
+		"for %d, raise the limit to %d",
 		f.conversations, f.limit, n, n*f.each+keptBack+server.DefaultConnections))
 }

@@ -28,11 +28,13 @@ func record(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 		return notStarted{err}
 	}
 	if _, err := client.Snapshot(ctx); err != nil {
-		return notStarted{api.Refuse("from", asked.From, fmt.Sprintf("the URL of a running load generator, with its token in LOADGEN_TOKEN if it has one; %v", err))}
+		return notStarted{api.Refuse("from", asked.From,
+			fmt.Sprintf("the URL of a running load generator, with its token in LOADGEN_TOKEN if it has one; %v", err))}
 	}
 	f, err := os.OpenFile(asked.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return notStarted{api.Refuse("file", asked.File, fmt.Sprintf("a file that can be made and does not exist yet; %v", err))}
+		return notStarted{api.Refuse("file", asked.File,
+			fmt.Sprintf("a file that can be made and does not exist yet; %v", err))}
 	}
 	next := time.Duration(0)
 	err = replay.Record(ctx, f, client, asked.For, func(at time.Duration) {
@@ -68,8 +70,9 @@ func playBack(ctx context.Context, conf *config.Config, stderr io.Writer) error 
 	}
 	s, err := server.New(server.Options{
 		Playback: player, Metrics: http.NotFoundHandler(), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON,
-		TLS: certificate, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage,
-		Page: page.Handler(), Log: log,
+		TLS: certificate, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts,
+		PublicPage: conf.PublicPage,
+		Page:       page.Handler(), Log: log,
 	})
 	if err != nil {
 		return notStarted{err}

@@ -178,7 +178,8 @@ func (s *shadowing) merge(spans map[uint64]*presence) {
 func (s *shadowing) open(what string) (*requests, error) {
 	s.progress = progress{what: what, reported: time.Now()}
 	r, err := s.files.Open(trace.Options{
-		BlockTokens: s.conf.BlockTokens, Unit: trace.Unit(s.conf.TimeUnit), Disorder: s.conf.Disorder, Progress: func(n int) { s.progress.read += int64(n) },
+		BlockTokens: s.conf.BlockTokens, Unit: trace.Unit(s.conf.TimeUnit), Disorder: s.conf.Disorder,
+		Progress: func(n int) { s.progress.read += int64(n) },
 	})
 	if err != nil {
 		return nil, notStarted{fmt.Errorf("file: %w", err)}
@@ -194,7 +195,8 @@ func (s *shadowing) nothing(summary trace.Summary, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("file: %s: %w", s.files, err)
 	}
-	all := []error{api.Refuse("file", s.files.String(), fmt.Sprintf("a trace with requests; none of its %d lines is usable", summary.Lines))}
+	all := []error{api.Refuse("file", s.files.String(),
+		fmt.Sprintf("a trace with requests; none of its %d lines is usable", summary.Lines))}
 	for _, n := range summary.Notes {
 		all = append(all, &n)
 	}
@@ -231,7 +233,8 @@ func (s *shadowing) settings(first *trace.Record) error {
 // assumptions are the sentences about what the trace does not say.
 func (s *shadowing) assumptions(f *shadow.Figures) []string {
 	var all []string
-	assumed := fmt.Sprintf("first token after %s and %s per output token (--first-token, --per-token). The spread of requests depends on this.", s.conf.FirstToken, s.conf.PerToken)
+	assumed := fmt.Sprintf("first token after %s and %s per output token (--first-token, --per-token). The spread of "+
+		"requests depends on this.", s.conf.FirstToken, s.conf.PerToken)
 	switch untimed := s.summary.Untimed(); untimed {
 	case 0:
 		all = append(all, "Under every policy, the times to first token and to the end of the answer are those of the trace.")
@@ -244,9 +247,12 @@ func (s *shadowing) assumptions(f *shadow.Figures) []string {
 		all = append(all, lacking)
 	}
 	if n := len(s.options.Workers); s.own && n > 0 && n < s.named {
-		all = append(all, fmt.Sprintf("The trace names %d workers. Those that never overlap in time, as before and after a restart, count as one worker that keeps its cache: --workers sets another number than %d.", s.named, n))
+		all = append(all, fmt.Sprintf("The trace names %d workers. Those that never overlap in time, as before and "+
+			"after a restart, count as one worker that keeps its cache: --workers sets another number than "+
+			"%d.", s.named, n))
 	} else if s.own && n == 0 {
-		all = append(all, "The workers are those that the trace names: in a file instead of a pipe, those that never overlap in time would count as one.")
+		all = append(all, "The workers are those that the trace names: in a file instead of a pipe, those that never "+
+			"overlap in time would count as one.")
 	}
 	found := "are found again by later turns"
 	if !f.AnswersFound {
@@ -266,14 +272,16 @@ func (s *shadowing) assumptions(f *shadow.Figures) []string {
 	return append(all,
 		s.conversations(),
 		fmt.Sprintf("opening_hash uses the first %d tokens of a prompt.", s.options.OpeningTokens),
-		"Only hit rates and load balance are estimated, not latency: with different latencies, requests would have arrived at different times.",
+		"Only hit rates and load balance are estimated, not latency: with different latencies, requests would have "+
+			"arrived at different times.",
 	)
 }
 
 // conversations says where conversations come from.
 func (s *shadowing) conversations() string {
 	if s.summary.Sessions > 0 {
-		return fmt.Sprintf("Conversations are the trace's %d sessions. A turn with a delay comes that long after the end of the turn before.", s.summary.Sessions)
+		return fmt.Sprintf("Conversations are the trace's %d sessions. A turn with a delay comes that long after the "+
+			"end of the turn before.", s.summary.Sessions)
 	}
 	return "Conversations are inferred: a prompt that continues an earlier one is its next turn."
 }
@@ -326,9 +334,11 @@ func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
 }
 
 // replay replays the trace through shadows and shows the progress.
-func (s *shadowing) replay(ctx context.Context, source shadow.Source, options []shadow.Options) ([]shadow.Figures, error) {
+func (s *shadowing) replay(ctx context.Context, source shadow.Source,
+	options []shadow.Options) ([]shadow.Figures, error) {
 	n := int64(0)
-	figures, err := shadow.Replay(ctx, source, s.service(), options, func(requests int64) { n = requests; s.showProgress(requests) })
+	figures, err := shadow.Replay(ctx, source, s.service(), options,
+		func(requests int64) { n = requests; s.showProgress(requests) })
 	s.out.end()
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("stopped after %d requests; no report was written", n)

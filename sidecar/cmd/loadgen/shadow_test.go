@@ -87,11 +87,13 @@ func TestShadowOfATrace(t *testing.T) {
 
 // The real choices of Dynamo's trace are replayed, too, and the report states what they leave open.
 func TestShadowOfDynamosTrace(t *testing.T) {
-	code, stdout, stderr := shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--answers=forgotten", "--no-curves")
+	code, stdout, stderr := shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--answers=forgotten",
+		"--no-curves")
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "3 workers with a KV cache of 11119 blocks of 32 tokens each")
 	assert.Regexp(t, `(?m)^\| actual +\| +32\.6 % \|`, stdout)
-	assert.Contains(t, stdout, "Cache model: with the real choices the modelled hit rate is 32.6 %; the workers reported 32.6 % (6 requests, error 0.0 points).")
+	assert.Contains(t, stdout, "Cache model: with the real choices the modelled hit rate is 32.6 %; the workers "+
+		"reported 32.6 % (6 requests, error 0.0 points).")
 	assert.Contains(t, stdout, "Choice model: ")
 	assert.NotContains(t, stdout, "## ")
 	code, stdout, stderr = shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--workers=2", "--no-curves")
@@ -116,7 +118,8 @@ func TestShadowOverARestart(t *testing.T) {
 	code, stdout, stderr := shadowed(t, written(t, before), "--blocks=100", "--no-curves")
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "2 workers with a KV cache")
-	assert.Contains(t, stdout, "The trace names 4 workers. Those that never overlap in time, as before and after a restart, count as one worker that keeps its cache: --workers sets another number than 2.")
+	assert.Contains(t, stdout, "The trace names 4 workers. Those that never overlap in time, as before and after a "+
+		"restart, count as one worker that keeps its cache: --workers sets another number than 2.")
 	assert.Regexp(t, `(?m)^\| round_robin +\| +49\.2 % \|`, stdout, "each of three prompts is computed once on each of two workers")
 	assert.Regexp(t, `(?m)^\| actual +\| +49\.2 % \|`, stdout)
 	_, stdout, _ = shadowed(t, written(t, after), "--blocks=100", "--no-curves")
@@ -170,8 +173,10 @@ func TestShadowOfOtherForms(t *testing.T) {
 		args string
 		want []string
 	}{
-		{files + "bailian_seconds.jsonl", []string{"40 requests in 30 s (they arrive over 18.3 s)", "100 blocks of 16 tokens", "Conversations are the trace's 40 sessions."}},
-		{files + "multiturn.jsonl", []string{"5 requests in 12 s", "100 blocks of 512 tokens", "Conversations are the trace's 2 sessions. A turn with a delay comes that long after the end of the turn before."}},
+		{files + "bailian_seconds.jsonl", []string{"40 requests in 30 s (they arrive over 18.3 s)",
+			"100 blocks of 16 tokens", "Conversations are the trace's 40 sessions."}},
+		{files + "multiturn.jsonl", []string{"5 requests in 12 s", "100 blocks of 512 tokens",
+			"Conversations are the trace's 2 sessions. A turn with a delay comes that long after the end of the turn before."}},
 		{files + "dynamo_min.jsonl", []string{
 			"2 requests in 3 s", "100 blocks of 64 tokens", "Assumed, since the trace has no times: ",
 			"The trace lacks input_tokens (replay.input_length is used), cached_tokens, total_time_ms, ttft_ms, worker.",
@@ -193,7 +198,8 @@ func TestShadowOfABadTrace(t *testing.T) {
 	lines[3] = `{"timestamp": 5, "input_length": 1024, "hash_ids": [1, 2]}` + "\n"
 	lines[10], lines[11] = lines[11], lines[10]
 	lines[39] = lines[39][:30]
-	code, stdout, stderr := shadowed(t, written(t, strings.Join(lines, "")), "--workers=2", "--tokens=51200", "--no-curves")
+	code, stdout, stderr := shadowed(t, written(t, strings.Join(lines, "")), "--workers=2", "--tokens=51200",
+		"--no-curves")
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "38 requests in ")
 	assert.Contains(t, stdout, "2 of 40 lines were unusable. The first ones:")

@@ -60,7 +60,8 @@ func screen(text string, columns int) []string {
 }
 
 func TestDescribe(t *testing.T) {
-	stopped := api.LaneSnapshot{State: api.State{Phase: api.PhaseStopped, Concurrency: api.Concurrency{Target: 60}, Settling: false, Mode: api.ModeKV}}
+	stopped := api.LaneSnapshot{State: api.State{Phase: api.PhaseStopped, Concurrency: api.Concurrency{Target: 60},
+		Settling: false, Mode: api.ModeKV}}
 	running := stopped
 	running.State.Running, running.State.Phase, running.State.Concurrency.Actual = true, api.PhaseRunning, 58
 	running.Totals.Errors = 2
@@ -71,33 +72,40 @@ func TestDescribe(t *testing.T) {
 	measured.State.Settling = true
 	measured.Window = api.Window{
 		OutputTokensPerSecond: 1234.5, RequestsPerSecond: 1.25,
-		Metrics: api.Metrics{TTFT: api.Quantiles{P50: new(.1501), P95: new(1.2)}, TPOT: api.Quantiles{P50: new(.0204), P95: new(.0306)}},
+		Metrics: api.Metrics{TTFT: api.Quantiles{P50: new(.1501), P95: new(1.2)}, TPOT: api.Quantiles{P50: new(.0204),
+			P95: new(.0306)}},
 	}
 	measured.KV.HitRatio = new(.6789)
 	unreachable := running
 	unreachable.Target.Problem = "cannot connect to x: connection refused"
 	switching := stopped
 	switching.State.Phase = api.PhaseSwitching
-	switching.State.ModeChange = &api.ModeChange{To: api.ModeState{Mode: api.ModeRoundRobin}, Message: "restart the frontend"}
+	switching.State.ModeChange = &api.ModeChange{To: api.ModeState{Mode: api.ModeRoundRobin},
+		Message: "restart the frontend"}
 	for _, row := range []struct {
 		lane    api.LaneSnapshot
 		verdict api.Verdict
 		want    string
 	}{
 		{stopped, api.VerdictUnknown, "stopped"},
-		{running, api.VerdictFine, "running 58/60 KV-aware · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
+		{running, api.VerdictFine,
+			"running 58/60 KV-aware · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
 		{
 			measured, api.VerdictBottleneck,
-			"running 58/60 KV-aware settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 tok/s · 1.25 req/s · KV hit 67.9 % · errors 2 · CLIENT ERROR TOO LARGE",
+			"running 58/60 KV-aware settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 tok/s · 1.25 req/s · KV hit " +
+				"67.9 % · errors 2 · CLIENT ERROR TOO LARGE",
 		},
 		{
 			unreachable, api.VerdictFine,
-			"running 58/60 KV-aware · target: cannot connect to x: connection refused · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2",
+			"running 58/60 KV-aware · target: cannot connect to x: connection refused · TTFT – ms · TPOT – ms · 0 " +
+				"tok/s · 0.00 req/s · KV hit – · errors 2",
 		},
-		{held, api.VerdictFine, "running 52/1000 KV-aware limited by target_rps · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
+		{held, api.VerdictFine, "running 52/1000 KV-aware limited by target_rps · TTFT – ms · TPOT – ms · 0 tok/s · " +
+			"0.00 req/s · KV hit – · errors 2"},
 		{switching, api.VerdictFine, "switching → Round-robin: restart the frontend"},
 	} {
-		assert.Equal(t, row.want, describe(api.Snapshot{Lanes: []api.LaneSnapshot{row.lane}, Client: api.ClientHealth{Verdict: row.verdict}}))
+		assert.Equal(t, row.want, describe(api.Snapshot{Lanes: []api.LaneSnapshot{row.lane},
+			Client: api.ClientHealth{Verdict: row.verdict}}))
 	}
 }
 
@@ -135,7 +143,8 @@ func TestTerminal(t *testing.T) {
 	assert.Equal(t, []string{"first", "second", "third", ""}, screen(out.String(), 80))
 	term.show("state 2")
 	assert.Equal(t, []string{"first", "second", "third", "state 2"}, screen(out.String(), 80))
-	assert.Equal(t, []string{"first", "second", "third", "state2"}, screen(out.String(), 6), "one line even on a narrower terminal")
+	assert.Equal(t, []string{"first", "second", "third", "state2"}, screen(out.String(), 6),
+		"one line even on a narrower terminal")
 	term.end()
 	term.end()
 	log("fourth")

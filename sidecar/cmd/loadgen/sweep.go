@@ -80,7 +80,9 @@ func (q *question) lookBack(ctx context.Context) error {
 		case same:
 			q.kept = s.ID
 		default:
-			return fmt.Errorf("data_dir: %s has an unfinished %s with different settings (%s is %s there, not %s): finish it with those settings (loadgen %s), cancel it with --anew, or choose another directory with --data-dir",
+			return fmt.Errorf("data_dir: %s has an unfinished %s with different settings (%s is %s there, not %s): "+
+				"finish it with those settings (loadgen %s), cancel it with --anew, or choose another directory with "+
+				"--data-dir",
 				q.dir, s.Request.Kind.Noun(), q.asked.Flag(field), was, is, s.Request.Kind)
 		}
 		if s.State == api.SweepRunning {
@@ -138,7 +140,8 @@ func shown(v reflect.Value) string {
 
 // run serves until the question is answered, or ctx ends, and prints what it showed. cancel
 // ends work, which everything that serves and measures was given; over is called before.
-func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, serve func() error, over func(), stdout io.Writer) error {
+func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, serve func() error, over func(),
+	stdout io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(work, stop) // where the API fails, there is nothing to wait for
@@ -220,7 +223,8 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 	if q.kept != "" {
 		v, err := q.desk.PatchSweep(ctx, byCommand, q.kept, api.SweepPatch{State: api.SweepRunning})
 		if err == nil {
-			q.say(fmt.Sprintf("resuming the %s from %s: %s so far", q.noun(), v.Asked.Local().Format(time.DateTime), spans(v.Progress.Spans)))
+			q.say(fmt.Sprintf("resuming the %s from %s: %s so far", q.noun(), v.Asked.Local().Format(time.DateTime),
+				spans(v.Progress.Spans)))
 		}
 		return q.kept, err
 	}
@@ -268,7 +272,8 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 		}
 		reported = len(v.Spans)
 		if v.State == api.SweepPaused && state != v.State && byHand(v) { // the other changes are in the log
-			q.say(fmt.Sprintf("the %s was paused %s: resume it on the page or through the API, or stop this program", q.noun(), v.Reason))
+			q.say(fmt.Sprintf("the %s was paused %s: resume it on the page or through the API, or stop this program",
+				q.noun(), v.Reason))
 		}
 		state = v.State
 		if (state.Ended() || state == api.SweepPaused && !byHand(v)) && q.state().Sweep == nil {
@@ -315,9 +320,11 @@ func (q *question) verdict(v api.Sweep) error {
 	case v.State == api.SweepCancelled:
 		return undecided{fmt.Sprintf("the %s was cancelled %s; run the same command to start a new one", q.noun(), v.Reason)}
 	case v.State == api.SweepPaused && !byHand(v):
-		return undecided{fmt.Sprintf("the %s is paused: %s. It has %s; run the same command to resume", q.noun(), v.Reason, keeps)}
+		return undecided{fmt.Sprintf("the %s is paused: %s. It has %s; run the same command to resume", q.noun(),
+			v.Reason, keeps)}
 	case v.State == api.SweepPaused:
-		return undecided{fmt.Sprintf("the %s was paused %s. It has %s; run the same command to resume", q.noun(), v.Reason, keeps)}
+		return undecided{fmt.Sprintf("the %s was paused %s. It has %s; run the same command to resume", q.noun(),
+			v.Reason, keeps)}
 	case !v.State.Ended():
 		return undecided{fmt.Sprintf("the %s is unfinished. It has %s; run the same command to resume", q.noun(), keeps)}
 	case v.Progress.Spans == 0:
@@ -339,7 +346,8 @@ func unanswered(v api.Sweep) error {
 	case v.Capacity != nil:
 		for _, m := range v.Capacity.Modes {
 			if m.Level == nil {
-				return undecided{fmt.Sprintf("undecided: the search for the capacity of %s ran out of time; use a longer --max-time", m.Mode.Name())}
+				return undecided{fmt.Sprintf("undecided: the search for the capacity of %s ran out of time; use a "+
+					"longer --max-time", m.Mode.Name())}
 			}
 		}
 	}

@@ -32,8 +32,9 @@ var (
 // asked is a request with all of its fields, as a desk keeps it.
 func asked() api.SweepRequest {
 	return api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{60}, Modes: []api.ModeState{rrMode, kvMode}, Primary: new("ttft_p95"), Smallest: new(.05),
-		Seconds: new(60.), MaxSeconds: new(3600.), Seed: new(uint64(1)), SLO: &api.SLO{TTFT: .6, TPOT: .06}, Title: new(""),
+		Kind: api.SweepTrial, Levels: []int{60}, Modes: []api.ModeState{rrMode, kvMode}, Primary: new("ttft_p95"),
+		Smallest: new(.05),
+		Seconds:  new(60.), MaxSeconds: new(3600.), Seed: new(uint64(1)), SLO: &api.SLO{TTFT: .6, TPOT: .06}, Title: new(""),
 	}
 }
 
@@ -42,15 +43,20 @@ func TestDisagreement(t *testing.T) {
 		is   api.SweepRequest
 		want [3]string
 	}{
-		"nothing is given":     {is: api.SweepRequest{Kind: api.SweepTrial}},
-		"all is given":         {is: asked()},
-		"another kind":         {api.SweepRequest{Kind: api.SweepLevels}, [3]string{"kind", "trial", "sweep"}},
-		"another level":        {api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}}, [3]string{"levels", "60", "120"}},
-		"another seed":         {api.SweepRequest{Kind: api.SweepTrial, Seed: new(uint64(2))}, [3]string{"seed", "1", "2"}},
-		"other SLOs":           {api.SweepRequest{Kind: api.SweepTrial, SLO: &api.SLO{TTFT: .4, TPOT: .06}}, [3]string{"slo", "TTFT 0.6 s and TPOT 0.06 s", "TTFT 0.4 s and TPOT 0.06 s"}},
-		"the other way":        {api.SweepRequest{Kind: api.SweepTrial, Modes: []api.ModeState{kvMode, rrMode}}, [3]string{"modes", "round_robin,kv", "kv,round_robin"}},
-		"speculation in force": {is: api.SweepRequest{Kind: api.SweepTrial, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}}},
-		"a field it has not":   {api.SweepRequest{Kind: api.SweepTrial, Repeats: new(2)}, [3]string{"repeats", "not set", "2"}},
+		"nothing is given": {is: api.SweepRequest{Kind: api.SweepTrial}},
+		"all is given":     {is: asked()},
+		"another kind":     {api.SweepRequest{Kind: api.SweepLevels}, [3]string{"kind", "trial", "sweep"}},
+		"another level": {api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}}, [3]string{"levels", "60",
+			"120"}},
+		"another seed": {api.SweepRequest{Kind: api.SweepTrial, Seed: new(uint64(2))}, [3]string{"seed", "1", "2"}},
+		"other SLOs": {api.SweepRequest{Kind: api.SweepTrial, SLO: &api.SLO{TTFT: .4, TPOT: .06}},
+			[3]string{"slo", "TTFT 0.6 s and TPOT 0.06 s", "TTFT 0.4 s and TPOT 0.06 s"}},
+		"the other way": {api.SweepRequest{Kind: api.SweepTrial, Modes: []api.ModeState{kvMode, rrMode}},
+			[3]string{"modes", "round_robin,kv", "kv,round_robin"}},
+		"speculation in force": {is: api.SweepRequest{Kind: api.SweepTrial,
+			Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}}},
+		"a field it has not": {api.SweepRequest{Kind: api.SweepTrial, Repeats: new(2)}, [3]string{"repeats",
+			"not set", "2"}},
 	} {
 		was := asked()
 		field, before, now := disagreement(was, row.is)
@@ -92,7 +98,8 @@ func (d *desk) StartSweep(_ context.Context, by, lane string, r api.SweepRequest
 		return api.Sweep{}, d.why
 	}
 	d.began = append(d.began, r)
-	s := api.Sweep{SweepSummary: api.SweepSummary{ID: fmt.Sprint("new", len(d.began)), By: by, Lane: lane, State: api.SweepRunning, Request: asked()}}
+	s := api.Sweep{SweepSummary: api.SweepSummary{ID: fmt.Sprint("new", len(d.began)), By: by, Lane: lane,
+		State: api.SweepRunning, Request: asked()}}
 	d.all = append([]api.Sweep{s}, d.all...)
 	return s, nil
 }
@@ -208,7 +215,8 @@ func (q *trial) look() {
 
 func TestQuestionIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newTrial(new(desk), api.SweepRequest{Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV, Speculation: api.SpeculationDraft}}})
+		q := newTrial(new(desk), api.SweepRequest{Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV,
+			Speculation: api.SpeculationDraft}}})
 		dir := t.TempDir()
 		page, table := filepath.Join(dir, "a.html"), filepath.Join(dir, "a.TSV")
 		require.NoError(t, os.WriteFile(page, []byte(strings.Repeat("an earlier one ", 99)), 0o600))
@@ -223,7 +231,8 @@ func TestQuestionIsAnswered(t *testing.T) {
 		q.problem.Store(nil)
 		q.look()
 		require.Len(t, q.desk.began, 1)
-		assert.Equal(t, []api.ModeState{rrMode, {Mode: api.ModeKV, Speculation: api.SpeculationDraft}}, q.desk.began[0].Modes, "the speculation in force, where none is given")
+		assert.Equal(t, []api.ModeState{rrMode, {Mode: api.ModeKV, Speculation: api.SpeculationDraft}},
+			q.desk.began[0].Modes, "the speculation in force, where none is given")
 		q.taken.Store(true)
 		q.desk.ends("new1", "b_better")
 		q.look()
@@ -236,7 +245,8 @@ func TestQuestionIsAnswered(t *testing.T) {
 		<-q.served
 		require.NoError(t, q.err)
 		assert.Equal(t, "kv is better.\n\nreport of new1 as md\n", q.out.String())
-		assert.Equal(t, []string{"the trial waits: connection refused", "trial: It finds a difference.", "span 1, KV-aware at 60: 9 turns, took 0 s"}, q.lines)
+		assert.Equal(t, []string{"the trial waits: connection refused", "trial: It finds a difference.",
+			"span 1, KV-aware at 60: 9 turns, took 0 s"}, q.lines)
 		for path, want := range map[string]string{page: "report of new1 as html\n", table: "report of new1 as tsv\n"} {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -254,7 +264,8 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 	}{
 		"its time is over": {
 			func(q *trial) { q.desk.ends("new1", "time_over") },
-			"undecided: the time left is too short for another block; use a longer --max-time or a larger --smallest", unmeasured,
+			"undecided: the time left is too short for another block; use a longer --max-time or a larger --smallest",
+			unmeasured,
 		},
 		"no difference is an answer": {func(q *trial) { q.desk.ends("new1", "no_difference") }, "", success},
 		"Ctrl-C": {
@@ -263,23 +274,32 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 		},
 		"cancelled": {
 			func(q *trial) {
-				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason, s.Cause = api.SweepCancelled, "by ann", api.CauseOperator })
+				q.desk.becomes("new1", func(s *api.Sweep) {
+					s.State, s.Reason, s.Cause = api.SweepCancelled, "by ann",
+						api.CauseOperator
+				})
 			},
 			"the trial was cancelled by ann; run the same command to start a new one", unmeasured,
 		},
 		"the target fails": {
 			func(q *trial) {
 				q.desk.becomes("new1", func(s *api.Sweep) {
-					s.State, s.Reason, s.Cause, s.Progress.Spans = api.SweepPaused, "the target failed in a span twice: connect", api.CauseTarget, 1
+					s.State, s.Reason, s.Cause, s.Progress.Spans = api.SweepPaused,
+						"the target failed in a span twice: connect", api.CauseTarget, 1
 				})
 			},
-			"the trial is paused: the target failed in a span twice: connect. It has 1 span so far, kept in /data; run the same command to resume", unmeasured,
+			"the trial is paused: the target failed in a span twice: connect. It has 1 span so far, kept in /data; " +
+				"run the same command to resume", unmeasured,
 		},
 		"paused by hand, then Ctrl-C": {
 			func(q *trial) {
-				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason, s.Cause = api.SweepPaused, "by ann", api.CauseOperator })
+				q.desk.becomes("new1", func(s *api.Sweep) {
+					s.State, s.Reason, s.Cause = api.SweepPaused, "by ann",
+						api.CauseOperator
+				})
 				q.look()
-				assert.Contains(t, q.lines, "the trial was paused by ann: resume it on the page or through the API, or stop this program")
+				assert.Contains(t, q.lines,
+					"the trial was paused by ann: resume it on the page or through the API, or stop this program")
 				q.stop()
 			},
 			"the trial was paused by ann. It has 0 spans so far, kept in /data; run the same command to resume", unmeasured,
@@ -293,7 +313,8 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 				s.State, s.Spans = api.SweepDone, []api.SweepSpan{{Spoiled: "it was late"}}
 			})
 		}, "nothing was measured: no valid span; the last one is invalid: it was late", unmeasured},
-		"no span": {func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) }, "nothing was measured: no valid span", unmeasured},
+		"no span": {func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) },
+			"nothing was measured: no valid span", unmeasured},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -344,17 +365,20 @@ func TestQuestionGoesOn(t *testing.T) {
 		began int
 		want  string
 	}{
-		"running":                  {state: api.SweepRunning, done: []string{"old running"}},
-		"paused":                   {state: api.SweepPaused, done: []string{"old running"}},
-		"done":                     {state: api.SweepDone, began: 1},
-		"cancelled":                {state: api.SweepCancelled, began: 1},
-		"running, anew":            {state: api.SweepRunning, anew: true, done: []string{"old cancelled"}, began: 1},
-		"paused, anew":             {state: api.SweepPaused, anew: true, done: []string{"old cancelled"}, began: 1},
-		"another is paused":        {state: api.SweepPaused, asked: other, began: 1},
-		"another is running, anew": {state: api.SweepRunning, asked: other, anew: true, done: []string{"old cancelled"}, began: 1},
+		"running":           {state: api.SweepRunning, done: []string{"old running"}},
+		"paused":            {state: api.SweepPaused, done: []string{"old running"}},
+		"done":              {state: api.SweepDone, began: 1},
+		"cancelled":         {state: api.SweepCancelled, began: 1},
+		"running, anew":     {state: api.SweepRunning, anew: true, done: []string{"old cancelled"}, began: 1},
+		"paused, anew":      {state: api.SweepPaused, anew: true, done: []string{"old cancelled"}, began: 1},
+		"another is paused": {state: api.SweepPaused, asked: other, began: 1},
+		"another is running, anew": {state: api.SweepRunning, asked: other, anew: true, done: []string{"old cancelled"},
+			began: 1},
 		"another is running": {
 			state: api.SweepRunning, asked: other,
-			want: "data_dir: /data has an unfinished trial with different settings (concurrency is 60 there, not 120): finish it with those settings (loadgen trial), cancel it with --anew, or choose another directory with --data-dir",
+			want: "data_dir: /data has an unfinished trial with different settings (concurrency is 60 there, not " +
+				"120): finish it with those settings (loadgen trial), cancel it with --anew, or choose another " +
+				"directory with --data-dir",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -380,14 +404,18 @@ func TestQuestionGoesOn(t *testing.T) {
 func TestProgressLine(t *testing.T) {
 	v := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepRunning, Request: asked()}}
 	v.Progress = api.SweepProgress{Spans: 4, SecondsUsed: 390, SecondsLeft: new(390.)}
-	v.Progress.Span = &api.SweepNow{Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting, Seconds: 34, Of: new(60.), Turns: 99}
+	v.Progress.Span = &api.SweepNow{Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting,
+		Seconds: 34, Of: new(60.), Turns: 99}
 	decided := v
-	decided.Trial = &api.TrialState{Primary: &api.TrialDifference{Metric: "ttft_p95", Difference: -.231, Interval: &[2]float64{-.302, -.154}}}
+	decided.Trial = &api.TrialState{Primary: &api.TrialDifference{Metric: "ttft_p95", Difference: -.231,
+		Interval: &[2]float64{-.302, -.154}}}
 	decided.Progress.Beyond = true
 	warming := v
-	warming.Progress.Span = &api.SweepNow{Arm: "a", Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanWarmingUp, Seconds: 3, WarmingUp: 12}
+	warming.Progress.Span = &api.SweepNow{Arm: "a", Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanWarmingUp,
+		Seconds: 3, WarmingUp: 12}
 	switching := v
-	switching.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanSwitching, Message: "restarting"}
+	switching.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanSwitching,
+		Message: "restarting"}
 	levels := v
 	levels.Request.Kind, levels.Progress.Of, levels.Progress.Span = api.SweepLevels, new(18), nil
 	levels.Progress.Spoiled = 2
@@ -403,9 +431,12 @@ func TestProgressLine(t *testing.T) {
 		want  string
 	}{
 		{v, "trial · [#####-----] 50 % · about 6 min left · 4 spans · KV-aware at 60 again measuring 34/60 s, 99 turns"},
-		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · KV-aware at 60 again measuring 34/60 s, 99 turns · TTFT p95 of KV-aware -23.1 % (-30.2 to -15.4)"},
-		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60 warming up 3 s, waiting for 12 initial conversations to end"},
-		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60: changing the mode: restarting"},
+		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · KV-aware at 60 again " +
+			"measuring 34/60 s, 99 turns · TTFT p95 of KV-aware -23.1 % (-30.2 to -15.4)"},
+		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60 warming up 3 s, " +
+			"waiting for 12 initial conversations to end"},
+		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60: changing the mode: " +
+			"restarting"},
 		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans, 2 more invalid"},
 		{early, "trial · [#######---] 75 % · first look in about 3 min · 4 spans · Round-robin at 60 storing"},
 		{ranged, "sweep · [#####-----] 50 % · about 6 min left (5 min to 8 min) · 4 of 18 spans, 2 more invalid"},
@@ -413,12 +444,14 @@ func TestProgressLine(t *testing.T) {
 	} {
 		assert.Equal(t, row.want, progressLine(row.sweep, api.Snapshot{}))
 	}
-	lost := api.Snapshot{Lanes: []api.LaneSnapshot{{Target: api.Target{Problem: "gone"}}}, Client: api.ClientHealth{Verdict: api.VerdictBottleneck}}
+	lost := api.Snapshot{Lanes: []api.LaneSnapshot{{Target: api.Target{Problem: "gone"}}},
+		Client: api.ClientHealth{Verdict: api.VerdictBottleneck}}
 	assert.Equal(t, "trial paused by ann · 4 spans · target: gone · CLIENT ERROR TOO LARGE", progressLine(paused, lost))
 }
 
 func TestSpan(t *testing.T) {
-	for seconds, want := range map[float64]string{0: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1 h 30 min", 36_000: "10 h 00 min"} {
+	for seconds, want := range map[float64]string{0: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1 h 30 min",
+		36_000: "10 h 00 min"} {
 		assert.Equal(t, want, span(seconds))
 	}
 	for _, row := range []struct {
@@ -433,9 +466,11 @@ func TestSpanWords(t *testing.T) {
 	s := api.SweepSpan{Number: 2, Mode: kvMode, Concurrency: 60, Turns: 231, Elapsed: 100, Row: &api.BaselineRow{
 		TTFT: api.Percentiles{P95: new(.4121)}, OutputTokensPerSecond: new(1234.5), KVHitRatio: new(.9),
 	}}
-	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min", spanWords(s))
+	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min",
+		spanWords(s))
 	s.Failed = 2
-	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
+	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 "+
+		"min", spanWords(s))
 	s.Spoiled = "the mode changed"
 	assert.Equal(t, "span 3, KV-aware at 60: invalid: the mode changed", spanWords(s))
 }
@@ -446,5 +481,6 @@ func TestUnanswered(t *testing.T) {
 	done.Capacity = &api.Capacity{Modes: []api.ModeCapacity{{Mode: kvMode, Level: new(0)}}}
 	require.NoError(t, unanswered(done), "not even the lowest level is an answer, too")
 	done.Capacity.Modes = append(slices.Clone(done.Capacity.Modes), api.ModeCapacity{Mode: rrMode})
-	require.EqualError(t, unanswered(done), "undecided: the search for the capacity of Round-robin ran out of time; use a longer --max-time")
+	require.EqualError(t, unanswered(done),
+		"undecided: the search for the capacity of Round-robin ran out of time; use a longer --max-time")
 }

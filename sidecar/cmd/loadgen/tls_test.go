@@ -36,7 +36,8 @@ func (p certFiles) issue(t *testing.T, serial int64) *x509.CertPool {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), DNSNames: []string{"loadgen.example.org"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(serial), DNSNames: []string{"loadgen.example.org"}, IPAddresses: []net.IP{net.IPv4(127,
+			0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true, IsCA: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -86,7 +87,8 @@ func TestTLS(t *testing.T) {
 		break
 	}
 	for headers, want := range map[string]int{
-		"Origin: " + p.address: http.StatusOK, "Origin: " + strings.Replace(p.address, "https", "http", 1): http.StatusForbidden,
+		"Origin: " + p.address: http.StatusOK, "Origin: " + strings.Replace(p.address, "https", "http",
+			1): http.StatusForbidden,
 	} {
 		got, body := p.call(api.Prefix+"/status", bearer+token+"\n"+headers)
 		assert.Equal(t, want, got, "%s: %s", headers, body)

@@ -17,8 +17,10 @@ import (
 )
 
 func TestReadCSVInAnyOrderWithMetadata(t *testing.T) {
-	const file = "\ufeff# title: Our cluster, May\r\n# engine: vllm\r\n# model: Qwen3 32B\r\n# gpu: L40S\r\n# workers: 8\r\n" +
-		"# tensor_parallel: 2\r\n# speculation: draft\r\n# workload: {\"turns\":{\"min\":3,\"max\":5},\"max_tokens\":512}\r\n" +
+	const file = "\ufeff# title: Our cluster, May\r\n# engine: vllm\r\n# model: Qwen3 32B\r\n# gpu: L40S\r\n# " +
+		"workers: 8\r\n" +
+		"# tensor_parallel: 2\r\n# speculation: draft\r\n# workload: " +
+		"{\"turns\":{\"min\":3,\"max\":5},\"max_tokens\":512}\r\n" +
 		"# taken after hours: twice\r\n" +
 		"mode, kv_hit_rate_pct,concurrency,itl_p95_ms,gap_itl_p50_ms,measured,n,speculation\r\n" +
 		"kv,91.5,20,33,30.5,2026-05-01T10:00:00+02:00,400,\r\n# half way\r\nkv,,10,,,,,eagle3\r\n"
@@ -124,13 +126,15 @@ func roundTrip(t *testing.T, b api.Baseline) api.Baseline {
 func TestWriteCSVRoundTrips(t *testing.T) {
 	measured := api.Baseline{
 		Name: api.ThisTarget, Title: "", Kind: KindImported, Notes: "title: this is a note\n\ngpu: so is this",
-		Workload: &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, OutputTokens: &api.Distribution{Mean: 830, CV: .15}, ThinkSeconds: new(2.), TargetRPS: new(0.), Timeouts: &api.Timeouts{Turn: 600}},
+		Workload: &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, OutputTokens: &api.Distribution{Mean: 830,
+			CV: .15}, ThinkSeconds: new(2.), TargetRPS: new(0.), Timeouts: &api.Timeouts{Turn: 600}},
 		Rows: []api.BaselineRow{
 			{
 				Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,
 				// values whose neighbours in milliseconds are many digits long
-				TTFT: api.Percentiles{P50: ptr(0.1 + 0.2), P95: ptr(1.0 / 3)}, TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.Nextafter(maxSeconds, 0))},
-				ITL: api.Percentiles{P50: ptr(0.0)}, KVHitRatio: ptr(math.Nextafter(1, 0)),
+				TTFT: api.Percentiles{P50: ptr(0.1 + 0.2), P95: ptr(1.0 / 3)},
+				TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.Nextafter(maxSeconds, 0))},
+				ITL:  api.Percentiles{P50: ptr(0.0)}, KVHitRatio: ptr(math.Nextafter(1, 0)),
 				AcceptanceRate: ptr(2.0 / 3), TokensPerStep: ptr(1.0), GPUMemoryBytes: ptr(140e9 / 3),
 				N: 12, Measured: ptr(time.Date(2026, 11, 1, 2, 3, 4, 567, time.UTC)),
 			},
@@ -145,7 +149,8 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 func TestWriteCSVLooksLikeTheRecordedTables(t *testing.T) {
 	var file bytes.Buffer
 	require.NoError(t, WriteCSV(&file, h200()))
-	assert.Contains(t, file.String(), "\n60,kv,not_recorded,248.7,445.8,27,31,26.2,27.1,24326,27674.4,2262.8,91.6,2.57,,,,,,,,\n")
+	assert.Contains(t, file.String(),
+		"\n60,kv,not_recorded,248.7,445.8,27,31,26.2,27.1,24326,27674.4,2262.8,91.6,2.57,,,,,,,,\n")
 	for _, none := range []string{"gap_itl", "acceptance", "tokens_per_step", "gpu_memory_bytes"} {
 		assert.NotContains(t, file.String(), none, "columns without a value are left out")
 	}
@@ -161,7 +166,8 @@ func FuzzReadCSV(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(text)
 	}
-	f.Add([]byte("# title: a\n# note: gpu: b\n# workload: {\"turns\":{\"min\":1,\"max\":2}}\nconcurrency,mode,tops,measured,n\n1,kv,1e-5,2026-01-02T03:04:05.6+07:00,8\n"))
+	f.Add([]byte("# title: a\n# note: gpu: b\n# workload: " +
+		"{\"turns\":{\"min\":1,\"max\":2}}\nconcurrency,mode,tops,measured,n\n1,kv,1e-5,2026-01-02T03:04:05.6+07:00,8\n"))
 	f.Add([]byte("\ufeffmode,concurrency,speculation,rps\r\n\"kv\", 7 ,eagle3,1e9\r\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		b, err := ReadCSV(bytes.NewReader(text), "fuzzed")

@@ -47,7 +47,8 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$`)
 // [api.FieldError] whose field is the JSON path.
 func Validate(b api.Baseline) error {
 	if !nameSyntax.MatchString(b.Name) {
-		return api.Refuse("name", quote(b.Name), "1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
+		return api.Refuse("name", quote(b.Name),
+			"1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
 	}
 	if !slices.Contains(kinds, b.Kind) {
 		return api.Refuse("kind", quote(b.Kind), oneOf(kinds))
@@ -85,7 +86,8 @@ func validateRuns(runs []api.Source) error {
 func validateLine(field, text string) error {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > maxText ||
 		strings.ContainsFunc(text, unicode.IsControl) || strings.TrimSpace(text) != text {
-		return api.Refuse(field, quote(text), fmt.Sprintf("one line of at most %d characters with no space around it", maxText))
+		return api.Refuse(field, quote(text), fmt.Sprintf("one line of at most %d characters with no space around it",
+			maxText))
 	}
 	return nil
 }

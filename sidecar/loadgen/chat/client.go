@@ -181,7 +181,8 @@ func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body 
 		return nil, err
 	}
 	req.ContentLength = int64(body.buf.Len())
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "User-Agent": {"kvbooth-loadgen"}}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"},
+		"User-Agent": {"kvbooth-loadgen"}}
 	c.authorize(req)
 	if s.req.ID != "" {
 		req.Header.Set("X-Request-Id", headerValue(s.req.ID))
@@ -261,7 +262,8 @@ func (c *Client) Models(ctx context.Context) ([]string, *Error) {
 }
 
 // get sends a small request that is not measured, with the timeout of a connection.
-func (c *Client) get(ctx context.Context, address string) (status int, header http.Header, body []byte, failure *Error) {
+func (c *Client) get(ctx context.Context, address string) (status int, header http.Header, body []byte,
+	failure *Error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ConnectTimeout)
 	defer cancel()
 	var connected atomic.Bool

@@ -19,7 +19,8 @@ func TestNew(t *testing.T) {
 	if _, err := New(Options{URL: "nowhere"}); !errors.As(err, &field) {
 		t.Errorf("a bad URL: got %v", err)
 	}
-	if _, err := New(Options{URL: "https://host", Access: access.Access{CA: []byte("no PEM")}}); !errors.As(err, &field) || field.Field != "target.ca_file" {
+	if _, err := New(Options{URL: "https://host", Access: access.Access{CA: []byte("no PEM")}}); !errors.As(err,
+		&field) || field.Field != "target.ca_file" {
 		t.Errorf("a bad CA: got %v", err)
 	}
 	c := clientOf(t, "http://host:8000/v1")
@@ -48,11 +49,13 @@ func TestRequest(t *testing.T) {
 	if strings.TrimSpace(string(in.body)) != want {
 		t.Errorf("body\n%s\nwant\n%s", in.body, want)
 	}
-	if in.req.Method != "POST" || in.req.URL.String() != "/models/x/chat/completions?api-version=2024" || "http://"+in.req.Host != s.url {
+	if in.req.Method != "POST" || in.req.URL.String() != "/models/x/chat/completions?api-version=2024" ||
+		"http://"+in.req.Host != s.url {
 		t.Errorf("%s %s at %s", in.req.Method, in.req.URL, in.req.Host)
 	}
 	for header, want := range map[string]string{
-		"X-Request-Id": "42-3", "Authorization": "Bearer secret", "Content-Type": "application/json", "X-Tenant": "a", "Api-Key": "b", "Accept": "text/event-stream", "Accept-Encoding": "",
+		"X-Request-Id": "42-3", "Authorization": "Bearer secret", "Content-Type": "application/json", "X-Tenant": "a",
+		"Api-Key": "b", "Accept": "text/event-stream", "Accept-Encoding": "",
 	} {
 		if v := in.req.Header.Get(header); v != want {
 			t.Errorf("%s: %q, want %q", header, v, want)
@@ -85,7 +88,8 @@ func TestHeaderInjection(t *testing.T) {
 		t.Fatal(outcome(r))
 	}
 	in := <-got
-	if in.req.Header.Get("X-Evil") != "" || !strings.HasPrefix(in.req.Header.Get("X-Request-Id"), "aX-Evil") || s.requests.Load() != 1 {
+	if in.req.Header.Get("X-Evil") != "" || !strings.HasPrefix(in.req.Header.Get("X-Request-Id"),
+		"aX-Evil") || s.requests.Load() != 1 {
 		t.Errorf("%d requests with headers %v", s.requests.Load(), in.req.Header)
 	}
 }
@@ -178,7 +182,8 @@ func TestKeptConnectionsThatTheServerClosed(t *testing.T) {
 		t.Fatalf("resent %v: got %s", r.Resent, outcome(r))
 	}
 	if s.accepts.Load() != 4 || s.requests.Load() != 5 {
-		t.Errorf("%d connections, %d requests; want the fifth to go over a new, fourth connection", s.accepts.Load(), s.requests.Load())
+		t.Errorf("%d connections, %d requests; want the fifth to go over a new, fourth connection", s.accepts.Load(),
+			s.requests.Load())
 	}
 }
 
@@ -256,7 +261,8 @@ func TestLive(t *testing.T) {
 	sent, ttft, waiting := live.First()
 	close(next)
 	r := <-result
-	if got, _ := r.TTFT(); !r.OK() || waiting || ttft != got || !sent.Equal(r.Sent) || live.Worker() != 1<<64-1 || r.Worker != 1<<64-1 || r.Content != "one two three" {
+	if got, _ := r.TTFT(); !r.OK() || waiting || ttft != got || !sent.Equal(r.Sent) || live.Worker() != 1<<64-1 ||
+		r.Worker != 1<<64-1 || r.Content != "one two three" {
 		t.Errorf("live %v %v %v %d; %s", sent, ttft, waiting, live.Worker(), outcome(r))
 	}
 }

@@ -149,7 +149,8 @@ func decodeChunk(data []byte) (chunk, error) {
 	clear(j.Choices)
 	*j = chunkJSON{Choices: j.Choices[:0]}
 	err := json.Unmarshal(data, j)
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" && e.Field != "choices" && e.Field != "choices.delta" {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" && e.Field != "choices" &&
+		e.Field != "choices.delta" {
 		err = readParts(data, j) // a member of the wrong type counts as absent; the others are decoded
 	}
 	if err != nil || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) { // null decodes without an error
@@ -359,7 +360,8 @@ func partsText(v any, isReasoning bool) (answer, reasoning string) {
 	case map[string]any:
 		kind, _ := v["type"].(string)
 		kind = strings.ToLower(kind)
-		isReasoning = isReasoning || strings.Contains(kind, "think") || strings.Contains(kind, "reason") || strings.Contains(kind, "summary")
+		isReasoning = isReasoning || strings.Contains(kind, "think") || strings.Contains(kind,
+			"reason") || strings.Contains(kind, "summary")
 		answer, reasoning = partsText(cmp.Or(v["text"], v["content"]), isReasoning)
 		for _, name := range []string{"thinking", "reasoning", "summary"} {
 			_, r := partsText(v[name], true)

@@ -35,7 +35,8 @@ func (e *Error) Error() string { return e.Message }
 
 // status returns the response's status, or the status inside an error that was sent with status 200.
 func (e *Error) status() int {
-	if code, err := strconv.Atoi(e.Code); err == nil && e.Status == http.StatusOK && code >= http.StatusBadRequest && code < 600 {
+	if code, err := strconv.Atoi(e.Code); err == nil && e.Status == http.StatusOK && code >= http.StatusBadRequest &&
+		code < 600 {
 		return code
 	}
 	return e.Status
@@ -44,7 +45,8 @@ func (e *Error) status() int {
 // Final reports whether the same request would fail again: the server refuses the request itself, the key or the model.
 func (e *Error) Final() bool {
 	switch s := e.status(); s {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly,
+		http.StatusTooManyRequests:
 		return false
 	default:
 		return s >= http.StatusBadRequest && s < http.StatusInternalServerError && s != clientClosed
@@ -57,7 +59,8 @@ const clientClosed = 499
 // isRefusal reports whether the server refuses the request itself, and not its key, path or model.
 func (e *Error) isRefusal() bool {
 	switch e.status() {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
+		http.StatusMethodNotAllowed,
 		http.StatusProxyAuthRequired, http.StatusGone, http.StatusUnavailableForLegalReasons:
 		return false
 	}

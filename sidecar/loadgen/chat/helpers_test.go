@@ -80,7 +80,8 @@ var oneToken = answerOf(event("a"), doneEvent)
 // withLength is a whole response with a Content-Length; status is its code and
 // headers are full lines.
 func withLength(status int, headers, body string) string {
-	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%sContent-Length: %d\r\n\r\n%s", status, http.StatusText(status), headers, len(body), body)
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%sContent-Length: %d\r\n\r\n%s", status, http.StatusText(status), headers,
+		len(body), body)
 }
 
 // dynamoEvents is a stream as a real Dynamo sent it.
@@ -155,11 +156,13 @@ func over(t testing.TB, o Options, dial func() net.Conn) *Client {
 // connection was kept for the next one.
 func replay(t testing.TB, req Request, end error, pieces ...string) (r Result, kept bool) {
 	t.Helper()
-	c := over(t, Options{Model: "m", FirstTokenTimeout: time.Hour, StallTimeout: time.Hour, ConnectTimeout: time.Hour}, func() net.Conn {
-		return &script{pieces: slices.Clone(pieces), end: end, wrote: make(chan struct{}), closed: make(chan struct{})}
-	})
+	c := over(t, Options{Model: "m", FirstTokenTimeout: time.Hour, StallTimeout: time.Hour, ConnectTimeout: time.Hour},
+		func() net.Conn {
+			return &script{pieces: slices.Clone(pieces), end: end, wrote: make(chan struct{}), closed: make(chan struct{})}
+		})
 	defer c.Close()
-	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{PutIdleConn: func(err error) { kept = err == nil }})
+	ctx := httptrace.WithClientTrace(context.Background(),
+		&httptrace.ClientTrace{PutIdleConn: func(err error) { kept = err == nil }})
 	return c.Do(ctx, req), kept
 }
 

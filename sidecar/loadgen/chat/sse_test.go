@@ -46,9 +46,12 @@ func TestSSE(t *testing.T) {
 		{"no blank line at the end", "data: a\n", []string{"|a"}},
 		{"no line end at the end", "data: a\n\ndata: b", []string{"|a", "|b"}},
 		{"nothing", "", nil},
-		{"a long event for others", "event: token_ids\ndata: [" + strings.Repeat("7,", 500) + "]\ndata: more\n\ndata: a\n\n", []string{"|a"}},
-		{"a long list of ids in short lines", "event: token_ids\n" + strings.Repeat("data: 1234567\n", 10) + "\ndata: a\n\n", []string{"|a"}},
-		{"an event of any other name", "event: x\ndata: " + strings.Repeat("7", 100) + "\n\n", []string{"x|" + strings.Repeat("7", 100)}},
+		{"a long event for others", "event: token_ids\ndata: [" + strings.Repeat("7,",
+			500) + "]\ndata: more\n\ndata: a\n\n", []string{"|a"}},
+		{"a long list of ids in short lines", "event: token_ids\n" + strings.Repeat("data: 1234567\n",
+			10) + "\ndata: a\n\n", []string{"|a"}},
+		{"an event of any other name", "event: x\ndata: " + strings.Repeat("7", 100) + "\n\n",
+			[]string{"x|" + strings.Repeat("7", 100)}},
 		{"an error whose message is a comment", "event: error\n: worker lost\n\n", []string{"error|worker lost"}},
 		{"an error whose comment comes first", ": worker\n: lost\nevent: error\n\n", []string{"error|worker\n lost"}},
 		{"a comment of the event before", ": ping\n\nevent: error\n\n", []string{"error|"}},
@@ -119,7 +122,8 @@ func TestSSELongLines(t *testing.T) {
 func TestSSESkips(t *testing.T) {
 	r := sseReader{event: func(name string, _ []byte) { t.Errorf("event %q", name) }}
 	long := bytes.Repeat([]byte("x"), 1<<20)
-	for _, piece := range [][]byte{[]byte("event: token_ids\ndata: "), long, long, []byte("\ndata: "), append(long, '\n'), []byte("data: "), long, []byte("\n\n")} {
+	for _, piece := range [][]byte{[]byte("event: token_ids\ndata: "), long, long, []byte("\ndata: "), append(long,
+		'\n'), []byte("data: "), long, []byte("\n\n")} {
 		if err := r.feed(piece); err != nil || r.held > 1<<10 {
 			t.Fatalf("%d bytes are held; %v", r.held, err)
 		}
@@ -150,7 +154,8 @@ func TestSSELetsGo(t *testing.T) {
 // FuzzSSE: the events do not depend on how the stream is cut.
 func FuzzSSE(f *testing.F) {
 	for _, s := range []string{
-		"data: a\n\n", "event: x\r\ndata: b\r\n\r\n", ": c\r\rdata:1\rdata:2\r\r", "data\n\ndata: \n", "\r\n\r\ndata: [DONE]", "\xef\xbb\xbfdata: a\n\n",
+		"data: a\n\n", "event: x\r\ndata: b\r\n\r\n", ": c\r\rdata:1\rdata:2\r\r", "data\n\ndata: \n",
+		"\r\n\r\ndata: [DONE]", "\xef\xbb\xbfdata: a\n\n",
 	} {
 		f.Add([]byte(s), uint16(3), uint16(5))
 	}

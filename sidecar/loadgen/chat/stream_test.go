@@ -41,17 +41,23 @@ func TestStreams(t *testing.T) {
 	delta := func(d string) string { return `data: {"choices":[{"delta":{` + d + "}}]}\n\n" }
 	const finish = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
 	streamFailed := func(message string) *Error {
-		return &Error{Class: api.ErrorStream, Status: 200, Message: "the server reported an error inside its answer: " + message}
+		return &Error{Class: api.ErrorStream, Status: 200,
+			Message: "the server reported an error inside its answer: " + message}
 	}
 	malformed := func(message string) *Error { return &Error{Class: api.ErrorMalformed, Status: 200, Message: message} }
-	noDone := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
-	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection"}
+	noDone := &Error{Class: api.ErrorTruncated, Status: 200,
+		Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
+	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200,
+		Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection"}
 	empty := func(reason string) *Error {
-		return &Error{Class: api.ErrorEmpty, Status: 200, Message: "the answer ended without any content (finish_reason " + reason + "); check the server's log and its chat template"}
+		return &Error{Class: api.ErrorEmpty, Status: 200,
+			Message: "the answer ended without any content (finish_reason " + reason + "); check the server's log " +
+				"and its chat template"}
 	}
 	finished := func(reason string) string { return strings.Replace(finish, "stop", reason, 1) }
 	failedBy := func(reason string) string {
-		return outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: reason, Err: streamFailed("finish_reason " + reason)})
+		return outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: reason,
+			Err: streamFailed("finish_reason " + reason)})
 	}
 	coded := func(code, message string) *Error { e := streamFailed(message); e.Code = code; return e }
 	part := func(kind, text string) string {
@@ -66,7 +72,8 @@ func TestStreams(t *testing.T) {
 		want     string
 	}{
 		{
-			"role first, then tokens, finish, usage", answerOf(roleOnly, event("a"), event("b"), finish, usageOnly(2), doneEvent),
+			"role first, then tokens, finish, usage", answerOf(roleOnly, event("a"), event("b"), finish, usageOnly(2),
+				doneEvent),
 			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}}),
 		},
 		{
@@ -74,7 +81,8 @@ func TestStreams(t *testing.T) {
 			outcome(Result{Content: "abcde", Chunks: chunksAt([]int{0, 0, 0}, 1, 3, 1), Usage: &Usage{9, 5, 4, true}}),
 		},
 		{
-			"tokens without text go to the next chunk that has some", answerOf(counted("a", 1), counted("", 2), counted("b", 3), doneEvent),
+			"tokens without text go to the next chunk that has some", answerOf(counted("a", 1), counted("", 2),
+				counted("b", 3), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 2), Usage: &Usage{9, 3, 4, true}}),
 		},
 		{
@@ -87,20 +95,27 @@ func TestStreams(t *testing.T) {
 		},
 		{"what is empty does not count", answerOf(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``), doneEvent), ended("", nil, empty("missing"))},
 		{
-			"events of other names and comments", answerOf(": hi\n\n", "event: token_ids\ndata: [1]\n\n", "event: message\n"+event("a"), ": bye\n\n", doneEvent),
+			"events of other names and comments", answerOf(": hi\n\n", "event: token_ids\ndata: [1]\n\n",
+				"event: message\n"+event("a"), ": bye\n\n", doneEvent),
 			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
 		},
-		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"[DONE] in another form", answerOf(event("a"), "data:  \"[done]\" \n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{Content: "a",
+			Chunks: make([]Chunk, 1)})},
+		{"[DONE] in another form", answerOf(event("a"), "data:  \"[done]\" \n\n"), outcome(Result{Content: "a",
+			Chunks: make([]Chunk, 1)})},
 		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"[DONE] alone", answerOf(": hi\n\n", "event: ping\ndata: 1\n\n", doneEvent), ended("", nil, malformed("the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"))},
+		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n",
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a",
+			Chunks: make([]Chunk, 1)})},
+		{"[DONE] alone", answerOf(": hi\n\n", "event: ping\ndata: 1\n\n", doneEvent), ended("", nil,
+			malformed("the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"))},
 		{
 			"no text, but its end and one token, the end of sequence", answerOf(finish, usageOnly(1), doneEvent),
 			outcome(Result{FinishReason: "stop", Usage: &Usage{9, 1, 4, true}, Err: empty("stop")}),
 		},
-		{"tokens that are not shown", answerOf(finish, usageOnly(7), doneEvent), outcome(Result{FinishReason: "stop", Usage: &Usage{9, 7, 4, true}})},
+		{"tokens that are not shown", answerOf(finish, usageOnly(7), doneEvent), outcome(Result{FinishReason: "stop",
+			Usage: &Usage{9, 7, 4, true}})},
 		{
 			"usage that cannot be true on the last chunk", answerOf(counted("a", 1), counted("b", 1e9), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
@@ -113,60 +128,96 @@ func TestStreams(t *testing.T) {
 			"usage of each chunk, not of the answer", answerOf(counted("a", 1), counted("b", 1), usageOnly(1), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
 		},
-		{"usage without a choice", answerOf(usageOnly(7), doneEvent), outcome(Result{Usage: &Usage{9, 7, 4, true}, Err: empty("missing")})},
+		{"usage without a choice", answerOf(usageOnly(7), doneEvent), outcome(Result{Usage: &Usage{9, 7, 4, true},
+			Err: empty("missing")})},
 		{
 			"a message in place of each delta", answerOf(message("a"), message("b"), finish, doneEvent),
 			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop"}),
 		},
-		{"the message after its deltas", answerOf(event("a"), event("b"), message("ab"), doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
-		{"a byte order mark", answerOf("\uFEFF"+event("a"), event("b"), doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
-		{"one event over several HTTP chunks", answerOf(event("a")[:20], event("a")[20:], "data: [DO", "NE]\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"no blank line, by length", withLength(200, "", event("a")+"data: [DONE]\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"the message after its deltas", answerOf(event("a"), event("b"), message("ab"), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
+		{"a byte order mark", answerOf("\uFEFF"+event("a"), event("b"), doneEvent), outcome(Result{Content: "ab",
+			Chunks: make([]Chunk, 2)})},
+		{"one event over several HTTP chunks", answerOf(event("a")[:20], event("a")[20:], "data: [DO", "NE]\n\n"),
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"no blank line, by length", withLength(200, "", event("a")+"data: [DONE]\n"), outcome(Result{Content: "a",
+			Chunks: make([]Chunk, 1)})},
+		{"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n",
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"an error object in the stream", answerOf(event("a"), `data: {"error":{"message":"out of memory","type":"server_error"}}`+"\n\n", doneEvent), ended("a", one, streamFailed("out of memory (server_error)"))},
-		{"an error by the event's name", answerOf("event: error\n: \"worker lost\"\ndata: worker lost\n\n"), ended("", nil, streamFailed("worker lost"))},
-		{"an error in a comment", answerOf(event("a"), event("b"), "event: error\n: worker lost\n\n", doneEvent), ended("ab", two, streamFailed("worker lost"))},
-		{"an error in a comment, and the end", answerOf(event("a"), "event: error\n: no workers\n\n"), ended("a", one, streamFailed("no workers"))},
-		{"an error without words", answerOf(event("a"), "event: error\n\n", doneEvent), ended("a", one, streamFailed("it gave no reason"))},
+		{"an error by the event's name", answerOf("event: error\n: \"worker lost\"\ndata: worker lost\n\n"), ended("",
+			nil, streamFailed("worker lost"))},
+		{"an error in a comment", answerOf(event("a"), event("b"), "event: error\n: worker lost\n\n", doneEvent),
+			ended("ab", two, streamFailed("worker lost"))},
+		{"an error in a comment, and the end", answerOf(event("a"), "event: error\n: no workers\n\n"), ended("a", one,
+			streamFailed("no workers"))},
+		{"an error without words", answerOf(event("a"), "event: error\n\n", doneEvent), ended("a", one,
+			streamFailed("it gave no reason"))},
 		{"a field named error", answerOf(roleOnly, event("a"), `error: {"code":400,"message":"too long"}`+"\n\n", doneEvent), ended("a", one, coded("400", "too long"))},
-		{"a field named error that is no JSON", answerOf(event("a"), "error: out of memory\n\n", doneEvent), ended("a", one, streamFailed("out of memory"))},
+		{"a field named error that is no JSON", answerOf(event("a"), "error: out of memory\n\n", doneEvent), ended("a",
+			one, streamFailed("out of memory"))},
 		{"an error under another name", answerOf(event("a"), "event: response.Failed\ndata: {\"why\":7}\n\n", doneEvent), ended("a", one, streamFailed(`{"why":7}`))},
 		{"an event that is no chunk, in place of an end", answerOf(event("a"), "data: {\"status\":\"failed\"}\n\n", doneEvent), ended("a", one, streamFailed(`{"status":"failed"}`))},
 		{
-			"an event that is no chunk, and an end", answerOf(event("a"), "data: {\"type\":\"keepalive\"}\n\n", finish, doneEvent),
+			"an event that is no chunk, and an end", answerOf(event("a"), "data: {\"type\":\"keepalive\"}\n\n", finish,
+				doneEvent),
 			outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop"}),
 		},
-		{"lines that are no event, in place of an end", answerOf(event("a"), "<html>\n<h1>502 Bad Gateway</h1>\n", "\n</html>\n\n", doneEvent), ended("a", one, streamFailed("<html> <h1>502 Bad Gateway</h1> </html>"))},
-		{"an error with a blank line in it", answerOf(event("a"), "{\n \"error\": {\n\n  \"message\": \"too long\"\n }\n}\n\n", doneEvent), ended("a", one, streamFailed("too long"))},
-		{"lines that are no event, and the end", closingHead + event("a") + "worker lost\n\n", ended("a", one, &Error{Class: api.ErrorTruncated, Status: 200, Message: noDone.Message + " (worker lost)"})},
-		{"a failure that the connection cuts off", streamHead + framed(event("a"), event("b"), finished("error")), failedBy("error")},
+		{"lines that are no event, in place of an end", answerOf(event("a"), "<html>\n<h1>502 Bad Gateway</h1>\n",
+			"\n</html>\n\n", doneEvent), ended("a", one, streamFailed("<html> <h1>502 Bad Gateway</h1> </html>"))},
+		{"an error with a blank line in it", answerOf(event("a"),
+			"{\n \"error\": {\n\n  \"message\": \"too long\"\n }\n}\n\n", doneEvent), ended("a", one, streamFailed("too long"))},
+		{"lines that are no event, and the end", closingHead + event("a") + "worker lost\n\n", ended("a", one,
+			&Error{Class: api.ErrorTruncated, Status: 200, Message: noDone.Message + " (worker lost)"})},
+		{"a failure that the connection cuts off", streamHead + framed(event("a"), event("b"), finished("error")),
+			failedBy("error")},
 		{"an error of no form", answerOf(`{"error":{"code":400,"message":"too long"}}`), ended("", nil, coded("400", "too long"))},
-		{"an error of no form over several lines after tokens", answerOf(event("a"), "{\n \"error\": {\n  \"message\": \"too long\"\n }\n}\n", "\n", doneEvent), ended("a", one, streamFailed("too long"))},
+		{"an error of no form over several lines after tokens", answerOf(event("a"),
+			"{\n \"error\": {\n  \"message\": \"too long\"\n }\n}\n", "\n", doneEvent), ended("a", one,
+			streamFailed("too long"))},
 		{"an aborted answer", answerOf(event("a"), event("b"), finished("abort"), doneEvent), failedBy("abort")},
-		{"an answer that ends by another failure, without [DONE]", answerOf(event("a"), event("b"), finished("insufficient_system_resource")), failedBy("insufficient_system_resource")},
-		{"a failure, then a normal end", answerOf(event("a"), event("b"), finished("error"), finish, doneEvent), failedBy("error")},
-		{"an end as TGI names it", answerOf(event("a"), finished("eos_token"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "eos_token"})},
-		{"an end in capitals", answerOf(event("a"), finished("STOP"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "STOP"})},
-		{"an end without [DONE]", answerOf(event("a"), finish, usageOnly(1)), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
-		{"an end without [DONE] that the connection cuts off", streamHead + framed(event("a"), finish), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Err: brokeOff})},
-		{"a name on every event", answerOf("event: chat.completion.chunk\n"+event("a"), "event: x\n"+finish, "event: y\n"+usageOnly(1), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
-		{"a message under another name is no error", answerOf(event("a"), "event: warning\ndata: {\"message\":\"slow\"}\n\n", doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"zeros as usage", answerOf(uncounted("a"), uncounted("b"), finish, doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop"})},
-		{"zeros as usage, then counts", answerOf(uncounted("a"), uncounted("b"), finish, usageOnly(2), doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}})},
+		{"an answer that ends by another failure, without [DONE]", answerOf(event("a"), event("b"),
+			finished("insufficient_system_resource")), failedBy("insufficient_system_resource")},
+		{"a failure, then a normal end", answerOf(event("a"), event("b"), finished("error"), finish, doneEvent),
+			failedBy("error")},
+		{"an end as TGI names it", answerOf(event("a"), finished("eos_token"), doneEvent), outcome(Result{Content: "a",
+			Chunks: make([]Chunk, 1), FinishReason: "eos_token"})},
+		{"an end in capitals", answerOf(event("a"), finished("STOP"), doneEvent), outcome(Result{Content: "a",
+			Chunks: make([]Chunk, 1), FinishReason: "STOP"})},
+		{"an end without [DONE]", answerOf(event("a"), finish, usageOnly(1)), outcome(Result{Content: "a",
+			Chunks: make([]Chunk, 1), FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
+		{"an end without [DONE] that the connection cuts off", streamHead + framed(event("a"), finish),
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Err: brokeOff})},
+		{"a name on every event", answerOf("event: chat.completion.chunk\n"+event("a"), "event: x\n"+finish,
+			"event: y\n"+usageOnly(1), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1),
+			FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
+		{"a message under another name is no error", answerOf(event("a"),
+			"event: warning\ndata: {\"message\":\"slow\"}\n\n", doneEvent), outcome(Result{Content: "a",
+			Chunks: make([]Chunk, 1)})},
+		{"zeros as usage", answerOf(uncounted("a"), uncounted("b"), finish, doneEvent), outcome(Result{Content: "ab",
+			Chunks: make([]Chunk, 2), FinishReason: "stop"})},
+		{"zeros as usage, then counts", answerOf(uncounted("a"), uncounted("b"), finish, usageOnly(2), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}})},
 		{
 			"null in usage", answerOf(event("a"), event("b"), finish, strings.Replace(usageOnly(2), `"completion_tokens":2`, `"completion_tokens":null`, 1), doneEvent),
 			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 0, 4, true}}),
 		},
-		{"a content of parts", answerOf(part("thinking", "T"), part("text", "a"), event("b"), doneEvent), outcome(Result{Content: "ab", Chunks: make([]Chunk, 3)})},
+		{"a content of parts", answerOf(part("thinking", "T"), part("text", "a"), event("b"), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 3)})},
 		{"reasoning is no part of the answer", answerOf(delta(`"reasoning_content":"T"`), event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 2)})},
 		{"reasoning alone", answerOf(delta(`"reasoning":"T","reasoning_content":"T"`), finish, doneEvent), outcome(Result{Chunks: make([]Chunk, 1), FinishReason: "stop"})},
 		{"the stream ends without [DONE]", answerOf(event("a"), event("b")), ended("ab", two, noDone)},
 		{"the connection ends without [DONE]", closingHead + event("a"), ended("a", one, noDone)},
 		{"the connection is cut between chunks", streamHead + framed(event("a")), ended("a", one, brokeOff)},
-		{"the connection is cut in a chunk", streamHead + framed(event("a")) + "ff\r\n" + event("b")[:20], ended("a", one, brokeOff)},
+		{"the connection is cut in a chunk", streamHead + framed(event("a")) + "ff\r\n" + event("b")[:20], ended("a",
+			one, brokeOff)},
 		{"an unmeasured body is cut in an event", closingHead + event("a") + event("b")[:20], ended("a", one, noDone)},
-		{"an event that is no JSON", answerOf(event("a"), "data: lorem ipsum\n\n", doneEvent), ended("a", one, malformed("an event of the stream is not a chat completion chunk (lorem ipsum); is target.url the address of an OpenAI-compatible API?"))},
-		{"no events at all", answerOf("lorem ipsum\n", "dolor\n\n"), ended("", nil, malformed("the server's answer is not a stream of events (lorem ipsum dolor); is target.url the address of an OpenAI-compatible API?"))},
+		{"an event that is no JSON", answerOf(event("a"), "data: lorem ipsum\n\n", doneEvent), ended("a", one,
+			malformed("an event of the stream is not a chat completion chunk (lorem ipsum); is target.url the "+
+				"address of an OpenAI-compatible API?"))},
+		{"no events at all", answerOf("lorem ipsum\n", "dolor\n\n"), ended("", nil,
+			malformed("the server's answer is not a stream of events (lorem ipsum dolor); is target.url the address "+
+				"of an OpenAI-compatible API?"))},
 		{"comments alone are a stream", answerOf(": ping\n\n"), ended("", nil, noDone)},
 		{"an empty stream", answerOf(), ended("", nil, noDone)},
 	} {
@@ -197,7 +248,8 @@ func TestFirstAnswer(t *testing.T) {
 			_ = after(c, 200*time.Millisecond, framed(row.answer, doneEvent)+lastChunk)
 		})
 		if ttft, _ := r.TTFT(); ttft != row.ttft || r.FirstAnswer != row.first || !r.OK() {
-			t.Errorf("%s: TTFT %v, answer after %v; want %v and %v; %s", row.reasoning, ttft, r.FirstAnswer, row.ttft, row.first, outcome(r))
+			t.Errorf("%s: TTFT %v, answer after %v; want %v and %v; %s", row.reasoning, ttft, r.FirstAnswer, row.ttft,
+				row.first, outcome(r))
 		}
 	}
 }
@@ -278,7 +330,8 @@ func TestLongEvent(t *testing.T) {
 	pieces := append([]string{closingHead, "data: "}, slices.Repeat([]string{long}, 100)...)
 	r, _ = replay(t, Request{}, io.EOF, pieces...)
 	wantError(t, r.Err, api.ErrorMalformed, "longer than 1 MiB")
-	ids := append([]string{closingHead, event("a"), "event: token_ids\ndata: ["}, slices.Repeat([]string{"12345,\ndata: 6", long}, 100)...)
+	ids := append([]string{closingHead, event("a"), "event: token_ids\ndata: ["},
+		slices.Repeat([]string{"12345,\ndata: 6", long}, 100)...)
 	r, _ = replay(t, Request{}, io.EOF, append(ids, "]\n\n", event("b"), doneEvent)...)
 	if !r.OK() || r.Content != "ab" {
 		t.Errorf("an event for others of 20 MB: %.300s", outcome(r))
@@ -295,8 +348,10 @@ func TestOverrun(t *testing.T) {
 		{1, 5000, 65}, // a probe, of a server that ignores max_tokens
 		{0, 5000, 5000},
 	} {
-		r, _ := replay(t, Request{MaxTokens: row.maxTokens}, io.EOF, closingHead, strings.Repeat(event("a"), row.sent), doneEvent)
-		if overrun := r.Err != nil && r.Err.Class == api.ErrorOverrun; r.OK() == overrun || overrun != (row.kept < row.sent) || len(r.Content) != row.kept {
+		r, _ := replay(t, Request{MaxTokens: row.maxTokens}, io.EOF, closingHead, strings.Repeat(event("a"), row.sent),
+			doneEvent)
+		if overrun := r.Err != nil && r.Err.Class == api.ErrorOverrun; r.OK() == overrun ||
+			overrun != (row.kept < row.sent) || len(r.Content) != row.kept {
 			t.Errorf("%d tokens for max_tokens %d: %d kept, %v", row.sent, row.maxTokens, len(r.Content), r.Err)
 		}
 	}
@@ -336,13 +391,15 @@ func TestErrorBodies(t *testing.T) {
 		"JSON, error string": head + "\r\n" + `{"error":"no capacity!"}`,
 	} {
 		r, _ := replay(t, Request{}, io.EOF, in)
-		want := &Error{Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second, Message: "the server failed (503, retry after 2s): no capacity!; check the server's log"}
+		want := &Error{Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second,
+			Message: "the server failed (503, retry after 2s): no capacity!; check the server's log"}
 		if got := outcome(r); got != ended("", nil, want) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
 	r, _ := replay(t, Request{}, io.EOF, "HTTP/1.1 400 Bad Request\r\n\r\n"+strings.Repeat("long \n\x00\xff", 1<<20))
-	if r.Err == nil || r.Err.Class != api.ErrorHTTP4xx || len(r.Err.Message) > 300 || strings.Contains(r.Err.Message, "\n") {
+	if r.Err == nil || r.Err.Class != api.ErrorHTTP4xx || len(r.Err.Message) > 300 || strings.Contains(r.Err.Message,
+		"\n") {
 		t.Errorf("an endless body: got %s", outcome(r))
 	}
 }
@@ -431,13 +488,16 @@ func TestLimits(t *testing.T) {
 		at    time.Duration
 	}{
 		{"nothing comes", silence, api.ErrorTimeout, 120 * time.Second},
-		{"half a head comes", func(c net.Conn) { _ = after(c, 0, "HTTP/1.1 20"); silence(c) }, api.ErrorTimeout, 120 * time.Second},
-		{"a role comes", func(c net.Conn) { _ = after(c, 0, streamHead+framed(roleOnly)); silence(c) }, api.ErrorTimeout, 120 * time.Second},
+		{"half a head comes", func(c net.Conn) { _ = after(c, 0, "HTTP/1.1 20"); silence(c) }, api.ErrorTimeout,
+			120 * time.Second},
+		{"a role comes", func(c net.Conn) { _ = after(c, 0, streamHead+framed(roleOnly)); silence(c) },
+			api.ErrorTimeout, 120 * time.Second},
 		{"roles come for ever", func(c net.Conn) {
 			for err := after(c, 0, streamHead); err == nil; err = after(c, time.Second, framed(roleOnly)) {
 			}
 		}, api.ErrorTimeout, 120 * time.Second},
-		{"comments come for ever", func(c net.Conn) { _ = after(c, 0, streamHead); comments(c) }, api.ErrorTimeout, 120 * time.Second},
+		{"comments come for ever", func(c net.Conn) { _ = after(c, 0, streamHead); comments(c) }, api.ErrorTimeout,
+			120 * time.Second},
 		{"a token comes at the last moment", func(c net.Conn) {
 			_ = after(c, 120*time.Second-1, answerOf(event("a"), doneEvent))
 		}, "", 120*time.Second - 1},
@@ -450,8 +510,13 @@ func TestLimits(t *testing.T) {
 			_ = after(c, time.Second, streamHead+framed(event("a"), `data: {"choices":[{"finish_reason":"stop"}]}`+"\n\n"))
 			silence(c)
 		}, "", time.Second + endFor},
-		{"silence after a late token", func(c net.Conn) { _ = after(c, 119*time.Second, streamHead+framed(event("a"))); silence(c) }, api.ErrorStall, 149 * time.Second},
-		{"comments after a token", func(c net.Conn) { _ = after(c, 0, streamHead+framed(event("a"))); comments(c) }, api.ErrorStall, 30 * time.Second},
+		{"silence after a late token", func(c net.Conn) {
+			_ = after(c, 119*time.Second,
+				streamHead+framed(event("a")))
+			silence(c)
+		}, api.ErrorStall, 149 * time.Second},
+		{"comments after a token", func(c net.Conn) { _ = after(c, 0, streamHead+framed(event("a"))); comments(c) },
+			api.ErrorStall, 30 * time.Second},
 		{"half an event after a token", func(c net.Conn) {
 			_ = after(c, 0, streamHead+framed(event("a")))
 			for after(c, time.Second, framed("x")) == nil {
@@ -468,7 +533,11 @@ func TestLimits(t *testing.T) {
 			}
 			_ = after(c, 0, framed(doneEvent)+lastChunk)
 		}, "", 20 * (30*time.Second - 1)},
-		{"the response never ends after [DONE]", func(c net.Conn) { _ = after(c, time.Second, streamHead+framed(event("a"), doneEvent)); silence(c) }, "", time.Second + drainFor},
+		{"the response never ends after [DONE]", func(c net.Conn) {
+			_ = after(c, time.Second,
+				streamHead+framed(event("a"), doneEvent))
+			silence(c)
+		}, "", time.Second + drainFor},
 		{"a status comes, and half its reason", func(c net.Conn) {
 			_ = after(c, 0, "HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nwhy")
 			silence(c)

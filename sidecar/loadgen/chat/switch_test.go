@@ -81,7 +81,8 @@ func TestSwitchTurns(t *testing.T) {
 			t.Errorf("the turn after switch %d did not go to its address", i)
 		}
 		if s.Endpoint() != to.URL || s.Root() != a.URL || s.Model() != "m" || s.Extensions() == nil {
-			t.Errorf("switch %d: endpoint %s, root %s, model %s, extensions %v", i, s.Endpoint(), s.Root(), s.Model(), s.Extensions())
+			t.Errorf("switch %d: endpoint %s, root %s, model %s, extensions %v", i, s.Endpoint(), s.Root(), s.Model(),
+				s.Extensions())
 		}
 	}
 }
@@ -95,10 +96,11 @@ func TestSwitchStays(t *testing.T) {
 		model string // set by the user
 		want  string // empty: it can
 	}{
-		"another model":                  {newFrontend(t, "other", 0), "", `serves ["other"], not the model in use, "m"`},
-		"a list without the model set":   {newFrontend(t, "unknown", 0), "m", ""},
-		"no server":                      {gone, "m", "connection refused"},
-		"no answers":                     {newFrontend(t, "m", http.StatusInternalServerError), "m", "the server failed (500)"},
+		"another model":                {newFrontend(t, "other", 0), "", `serves ["other"], not the model in use, "m"`},
+		"a list without the model set": {newFrontend(t, "unknown", 0), "m", ""},
+		"no server":                    {gone, "m", "connection refused"},
+		"no answers": {newFrontend(t, "m", http.StatusInternalServerError), "m",
+			"the server failed (500)"},
 		"no list of models":              {newFrontend(t, "", 0), "", ""},
 		"no list of models, and one set": {newFrontend(t, "", 0), "m", ""},
 	} {

@@ -48,7 +48,8 @@ func served(s Span, a, b func(int) float64) Result {
 		p95 = b
 	}
 	// 1.645 standard deviations of .1 lie between the median and p95.
-	r := recording(rand.New(rand.NewPCG(s.Seed, uint64(s.Mode.Mode[0]))), p95(s.Concurrency)/math.Exp(.1645), max(s.Seconds, 600))
+	r := recording(rand.New(rand.NewPCG(s.Seed, uint64(s.Mode.Mode[0]))), p95(s.Concurrency)/math.Exp(.1645),
+		max(s.Seconds, 600))
 	return Result{Number: s.Number, Elapsed: r.Until + 5, Recording: r}
 }
 
@@ -81,10 +82,14 @@ func TestCapacity(t *testing.T) {
 		crossing *int
 		below    string
 	}{
-		"all three lie in the range":     {grows(96, 100), grows(128, 50), want{level(96), false}, want{level(128), false}, level(160), "b"},
-		"the first mode is better below": {grows(128, 50), grows(96, 100), want{level(128), false}, want{level(96), false}, level(160), "a"},
-		"the lowest level misses":        {grows(40, 100), grows(100, 100), want{level(0), false}, want{level(100), false}, nil, "b"},
-		"the highest level meets":        {grows(100, 100), grows(300, 100), want{level(100), false}, want{level(180), true}, nil, "b"},
+		"all three lie in the range": {grows(96, 100), grows(128, 50), want{level(96), false}, want{level(128),
+			false}, level(160), "b"},
+		"the first mode is better below": {grows(128, 50), grows(96, 100), want{level(128), false}, want{level(96),
+			false}, level(160), "a"},
+		"the lowest level misses": {grows(40, 100), grows(100, 100), want{level(0), false}, want{level(100),
+			false}, nil, "b"},
+		"the highest level meets": {grows(100, 100), grows(300, 100), want{level(100), false}, want{level(180),
+			true}, nil, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCapacity(t, func(p *CapacityPlan) { p.MaxTime = maxTrial })

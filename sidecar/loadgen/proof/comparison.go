@@ -439,13 +439,15 @@ func (c *Comparison) compare() {
 
 // Reasons why no advantage is reported.
 const (
-	otherOpenings = "the opening texts of the two differ in length, or one of them does not record it, so every prompt differs"
-	modeUnknown   = "the routing mode of one of them is unknown"
+	otherOpenings = "the opening texts of the two differ in length, or one of them does not record it, so every " +
+		"prompt differs"
+	modeUnknown = "the routing mode of one of them is unknown"
 )
 
 func (c *Comparison) pair(i, j int) Pair {
 	a, b := &c.Sides[i], &c.Sides[j]
-	p := Pair{A: i, B: j, Differences: []api.Difference{}, Levels: []Level{}, OnlyA: []int{}, OnlyB: []int{}, Averages: map[Quantity]Average{}}
+	p := Pair{A: i, B: j, Differences: []api.Difference{}, Levels: []Level{}, OnlyA: []int{}, OnlyB: []int{},
+		Averages: map[Quantity]Average{}}
 	if a.Baseline != b.Baseline {
 		var incomparable string
 		if p.Differences, incomparable = baseline.Unlike(b.of, a.of, b.Mode, a.Mode); incomparable != "" {
@@ -526,7 +528,8 @@ func (k kind) advantage(a, b float64) float64 {
 func (p *Pair) average(name Quantity) (s Average, ok bool) {
 	s = Average{
 		RangeA: [2]float64{math.Inf(1), math.Inf(-1)}, RangeB: [2]float64{math.Inf(1), math.Inf(-1)},
-		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{}, TooVariable: []int{}, Withheld: []int{},
+		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{},
+		TooVariable: []int{}, Withheld: []int{},
 	}
 	lists := map[api.Outcome]*[]int{
 		api.OutcomeBetter: &s.Better, api.OutcomeWorse: &s.Worse, api.OutcomeNoDifference: &s.NoneShown,

@@ -132,7 +132,8 @@ func (c *pairCell) add(t PairedTurn) {
 		}
 	}
 	if a.HasCached && b.HasCached && a.PromptTokens > 0 && b.PromptTokens > 0 {
-		c.sums[3].add(1, [2]float64{float64(a.CachedTokens), float64(b.CachedTokens)}, [2]float64{float64(a.PromptTokens), float64(b.PromptTokens)})
+		c.sums[3].add(1, [2]float64{float64(a.CachedTokens), float64(b.CachedTokens)},
+			[2]float64{float64(a.PromptTokens), float64(b.PromptTokens)})
 	}
 	if finite(a.TTFT) && finite(b.TTFT) {
 		c.ttft[0], c.ttft[1] = append(c.ttft[0], float32(a.TTFT)), append(c.ttft[1], float32(b.TTFT))

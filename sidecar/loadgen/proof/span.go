@@ -74,7 +74,8 @@ func (r *Recording) bounds() error {
 	case !(counted > 0 && counted <= maxSpan):
 		return api.Refuse("until", r.Until, fmt.Sprintf("up to %d s after counted_from", maxSpan))
 	case float64(len(r.Tokens)) < math.Floor(r.Until):
-		return api.Refuse("tokens", fmt.Sprintf("%d seconds of them", len(r.Tokens)), fmt.Sprintf("those of all %.0f seconds", math.Floor(r.Until)))
+		return api.Refuse("tokens", fmt.Sprintf("%d seconds of them", len(r.Tokens)),
+			fmt.Sprintf("those of all %.0f seconds", math.Floor(r.Until)))
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ func (p SweepPlan) Validate() error {
 	}
 	switch spans := len(p.Levels) * len(p.Modes) * p.Repeats; {
 	case p.Repeats < 1 || spans > api.MaxSweepSpans:
-		return api.Refuse("repeats", p.Repeats, fmt.Sprintf("1 or more, with levels × modes × repeats up to %d", api.MaxSweepSpans))
+		return api.Refuse("repeats", p.Repeats, fmt.Sprintf("1 or more, with levels × modes × repeats up to %d",
+			api.MaxSweepSpans))
 	case !(p.WarmUp >= 0 && p.WarmUp <= maxSpan):
 		return api.Refuse("warm_up_seconds", p.WarmUp, fmt.Sprintf("0 to %d", maxSpan))
 	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):

@@ -377,7 +377,8 @@ func TestRefusals(t *testing.T) {
 	p := defaultPlan(roundRobin, kv, 60)
 	p.MaxTime = 500
 	_, err := New(p)
-	assert.Contains(t, refused(t, "max_seconds", err), "540 to 604800: a trial decides after 2 blocks", "nine spans of a minute")
+	assert.Contains(t, refused(t, "max_seconds", err), "540 to 604800: a trial decides after 2 blocks",
+		"nine spans of a minute")
 	for field, change := range map[string]func(*Result){
 		"number":       func(r *Result) { r.Number = 1 },
 		"elapsed":      func(r *Result) { r.Elapsed = math.NaN() },

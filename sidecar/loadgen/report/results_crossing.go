@@ -89,7 +89,8 @@ func (r *Results) crossing() []Section {
 			return nil
 		}
 	case len(known) == 0 && r.Sweep == nil:
-		s.Text = append(s.Text, "The cluster's queues and requests in flight, which could explain why, are not recorded at these levels.")
+		s.Text = append(s.Text,
+			"The cluster's queues and requests in flight, which could explain why, are not recorded at these levels.")
 	}
 	if len(known) == 0 {
 		if r.Sweep != nil {

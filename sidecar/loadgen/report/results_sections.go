@@ -121,7 +121,8 @@ func workload(w *api.WorkloadShape) string {
 		parts = append(parts, fmt.Sprintf("openings of %d tokens", w.OpeningTokens))
 	}
 	if w.OutputTokens != nil {
-		parts = append(parts, fmt.Sprintf("answers of %s tokens on average (coefficient of variation %s)", trimmed(w.OutputTokens.Mean), trimmed(w.OutputTokens.CV)))
+		parts = append(parts, fmt.Sprintf("answers of %s tokens on average (coefficient of variation %s)",
+			trimmed(w.OutputTokens.Mean), trimmed(w.OutputTokens.CV)))
 	}
 	if w.MaxTokens > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d tokens an answer", w.MaxTokens))
@@ -142,7 +143,8 @@ func workload(w *api.WorkloadShape) string {
 		parts = append(parts, "each request with "+w.Request)
 	}
 	if t := w.Timeouts; t != nil {
-		parts = append(parts, fmt.Sprintf("timeouts of %s s (first token), %s s (between tokens) and %s s (turn)", trimmed(t.FirstToken), trimmed(t.Stall), trimmed(t.Turn)))
+		parts = append(parts, fmt.Sprintf("timeouts of %s s (first token), %s s (between tokens) and %s s (turn)",
+			trimmed(t.FirstToken), trimmed(t.Stall), trimmed(t.Turn)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -264,7 +266,8 @@ func (r *sweepRun) methodology() (items []Item) {
 		}
 		warmUp = "each span for " + span(value64(q.WarmUp)) + " at its full concurrency"
 	case api.SweepCapacity:
-		add("Order", "a scan of these levels, then bisection of the first that misses the SLOs; each level that decides is measured until its verdict is certain enough")
+		add("Order", "a scan of these levels, then bisection of the first that misses the SLOs; each level that "+
+			"decides is measured until its verdict is certain enough")
 		if q.Resolution != nil {
 			add("Resolution", plural(*q.Resolution, "conversation"))
 		}
@@ -290,7 +293,8 @@ func (r *sweepRun) methodology() (items []Item) {
 	}
 	add("Time used", span(r.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
 	add("Caches", r.cold())
-	add("Intervals", "95 %, by Student's t over the spans of a level and mode, or over parts of the span if there is only one")
+	add("Intervals",
+		"95 %, by Student's t over the spans of a level and mode, or over parts of the span if there is only one")
 	add("Spoiled spans", r.spoiled())
 	return items
 }
@@ -301,20 +305,25 @@ func trialOrder(q *api.SweepRequest, pairs bool) string {
 	case pairs:
 		return "pairs of spans, by the method of earlier versions"
 	case q.Together != nil && *q.Together:
-		return "blocks of spans with the same conversations, both modes at the same time on two targets and then the other way about if both can switch; a look after each block from the second on"
+		return "blocks of spans with the same conversations, both modes at the same time on two targets and then the " +
+			"other way about if both can switch; a look after each block from the second on"
 	}
-	return "blocks of spans with the same conversations, ABBA or BAAB, the first by the seed, the two in the middle as one of double length; a look after each block from the second on"
+	return "blocks of spans with the same conversations, ABBA or BAAB, the first by the seed, the two in the middle " +
+		"as one of double length; a look after each block from the second on"
 }
 
 // levelsOrder says in which order a sweep of levels runs its spans.
 func levelsOrder(q *api.SweepRequest) string {
 	switch {
 	case q.Together != nil && *q.Together:
-		return "each level runs once per round, in an order set by the seed, reversed in every second round; both modes of a level at the same time, each on one of two targets, with lanes swapped every second time if both can switch"
+		return "each level runs once per round, in an order set by the seed, reversed in every second round; both " +
+			"modes of a level at the same time, each on one of two targets, with lanes swapped every second time if " +
+			"both can switch"
 	case q.Order != nil && *q.Order == api.OrderModeAfterMode:
 		return "one mode after the other; machine drift over that time affects the result"
 	}
-	return "interleaved: all levels and modes once before any comes again, in an order drawn by the seed, every second time in reverse"
+	return "interleaved: all levels and modes once before any comes again, in an order drawn by the seed, every " +
+		"second time in reverse"
 }
 
 func smallestOf(q *api.SweepRequest) string {
@@ -334,7 +343,8 @@ func (r *sweepRun) when() string {
 func (r *sweepRun) cold() string {
 	var ways []string
 	for _, s := range r.Spans {
-		way := map[string]string{"emptied": "emptied before each span", "nonce": "made cold before each span by a new nonce at the start of every opening text"}[s.Cold]
+		way := map[string]string{"emptied": "emptied before each span",
+			"nonce": "made cold before each span by a new nonce at the start of every opening text"}[s.Cold]
 		if way = cmp.Or(way, s.Cold); way != "" && !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
@@ -360,9 +370,11 @@ func (r *sweepRun) coldness() string {
 		return "not known whether cold: no first turn with its cached tokens is recorded"
 	}
 	if unknown+warm == 0 {
-		return fmt.Sprintf("the first turn on each opening found no unexplained cached tokens in all %s", plural(len(r.Spans), "span"))
+		return fmt.Sprintf("the first turn on each opening found no unexplained cached tokens in all %s",
+			plural(len(r.Spans), "span"))
 	}
-	text := fmt.Sprintf("the first turn on each opening found no unexplained cached tokens in %d of %s", len(r.Spans)-unknown-warm, plural(len(r.Spans), "span"))
+	text := fmt.Sprintf("the first turn on each opening found no unexplained cached tokens in %d of %s",
+		len(r.Spans)-unknown-warm, plural(len(r.Spans), "span"))
 	if warm > 0 {
 		text += fmt.Sprintf(", some in %d", warm)
 	}
@@ -377,7 +389,8 @@ func (r *sweepRun) spoiled() string {
 	var all []string
 	for _, s := range r.Spans {
 		if s.Spoiled != "" {
-			all = append(all, fmt.Sprintf("span %d, attempt %d (%s at %d): %s", s.Number+1, s.Attempt, s.Mode.Name(), s.Concurrency, s.Spoiled))
+			all = append(all, fmt.Sprintf("span %d, attempt %d (%s at %d): %s", s.Number+1, s.Attempt, s.Mode.Name(),
+				s.Concurrency, s.Spoiled))
 		}
 	}
 	return cmp.Or(strings.Join(all, "; "), "none")
@@ -402,7 +415,8 @@ func (r *Results) explained() (text []string) {
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
 	case r.OfTrial():
-		return []string{"Modes are compared span by span, under “The verdict”. In brackets are 95 % intervals of each mode by itself."}
+		return []string{"Modes are compared span by span, under “The verdict”. In brackets are 95 % intervals of " +
+			"each mode by itself."}
 	}
 	times, shares := "times", "hit rates"
 	if r.drafts() {
@@ -413,9 +427,13 @@ func (r *Results) explained() (text []string) {
 		return []string{fmt.Sprintf("Only %s was measured, so there is nothing to compare it with.", r.Sides[0].Name)}
 	case 2:
 		a, b := r.Sides[0].Name, r.Sides[1].Name
-		text = append(text, fmt.Sprintf("An advantage is (%s − %s) / %[1]s for %[3]s, (%[2]s − %[1]s) / %[1]s for rates, and a difference in percentage points for %[4]s: positive where %[2]s is better.", a, b, times, shares))
+		text = append(text, fmt.Sprintf("An advantage is (%s − %s) / %[1]s for %[3]s, (%[2]s − %[1]s) / %[1]s for "+
+			"rates, and a difference in percentage points for %[4]s: positive where %[2]s is "+
+			"better.", a, b, times, shares))
 	default:
-		text = append(text, "Each mode is compared with each other one. An advantage is by how much the latter's "+times+" are lower and its rates higher than the former's, in per cent of the former's, and a difference in percentage points for "+shares+".")
+		text = append(text, "Each mode is compared with each other one. An advantage is by how much the "+
+			"latter's "+times+" are lower and its rates higher than the former's, in per cent of the former's, and a "+
+			"difference in percentage points for "+shares+".")
 	}
 	measured, estimated := r.intervals()
 	switch {
@@ -423,12 +441,15 @@ func (r *Results) explained() (text []string) {
 		text = append(text, "95 % intervals are in brackets, each by itself. The scatter of the values "+
 			"is estimated from the repeats of all levels together. A level is called better or worse where that holds "+
 			"for all levels and for TTFT p95, throughput and hit rate together, with an error of 5 % (Holm), so an "+
-			"interval may leave out zero where no difference is shown. The other quantities are judged together in the same way.")
+			"interval may leave out zero where no difference is shown. The other quantities are judged together in "+
+			"the same way.")
 	case measured:
-		text = append(text, "95 % intervals are in brackets. Where the interval of an advantage includes zero, no difference is shown.")
+		text = append(text,
+			"95 % intervals are in brackets. Where the interval of an advantage includes zero, no difference is shown.")
 	}
 	if estimated {
-		text = append(text, "Recorded values have no intervals. Whether they show a difference is judged by an estimate of their scatter.")
+		text = append(text, "Recorded values have no intervals. Whether they show a difference is judged by an "+
+			"estimate of their scatter.")
 	}
 	return text
 }
@@ -461,7 +482,8 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 		levels []int
 	}{{a, p.OnlyA}, {b, p.OnlyB}} {
 		if len(only.levels) > 0 {
-			head.Text = append(head.Text, fmt.Sprintf("Levels of %s alone, which are not compared: %s.", only.name, numbers(only.levels)))
+			head.Text = append(head.Text, fmt.Sprintf("Levels of %s alone, which are not compared: %s.", only.name,
+				numbers(only.levels)))
 		}
 	}
 	if len(p.Levels) == 0 {
@@ -585,9 +607,10 @@ func (r *Results) sustained() []Section {
 	if len(r.Sides) == 0 || r.SLO == (api.SLO{}) {
 		return nil
 	}
-	s := Section{Title: "What the SLOs allow", Level: 3, Text: []string{fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to "+
-		"%s. Sustained is the highest tested level such that it and every lower one meet both.",
-		milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT))}}
+	s := Section{Title: "What the SLOs allow", Level: 3,
+		Text: []string{fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to "+
+			"%s. Sustained is the highest tested level such that it and every lower one meet both.",
+			milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT))}}
 	s.Table = &Table{Words: []int{1}, Head: []string{"Mode", "Sustained concurrency"}}
 	for i := range r.Sides {
 		side := &r.Sides[i]
@@ -637,7 +660,8 @@ func (r *Results) summary() []Section {
 				if q.Quantity == proof.QuantityHitRate {
 					v, a := q.value, r.Sides[p.A].Name
 					text += fmt.Sprintf(" On average %s under %s (%s to %s) and %s under %s (%s to %s).",
-						v(average.B), b, v(average.RangeB[0]), v(average.RangeB[1]), v(average.A), a, v(average.RangeA[0]), v(average.RangeA[1]))
+						v(average.B), b, v(average.RangeB[0]), v(average.RangeB[1]), v(average.A), a,
+						v(average.RangeA[0]), v(average.RangeA[1]))
 				}
 				s.Items = append(s.Items, Item{name, text})
 			}
@@ -669,7 +693,8 @@ func (r *Results) inputs() Section {
 		if in.Seed != nil {
 			seed = strconv.FormatUint(*in.Seed, 10)
 		}
-		s.Table.Rows = append(s.Table.Rows, []string{cmp.Or(in.File, notRecorded), date, seed, cmp.Or(in.Version, notRecorded)})
+		s.Table.Rows = append(s.Table.Rows, []string{cmp.Or(in.File, notRecorded), date, seed, cmp.Or(in.Version,
+			notRecorded)})
 	}
 	return s
 }

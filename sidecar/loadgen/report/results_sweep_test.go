@@ -63,8 +63,10 @@ func measured(level int, m api.ModeState, ttft95, tokens, share float64) api.Bas
 	r.Latency = api.Percentiles{P50: new(24.), P95: new(30.)}
 	r.OutputTokensPerSecond, r.RequestsPerSecond, r.KVHitRatio = new(tokens), new(tokens/830), new(.9)
 	r.Intervals = &api.RowIntervals{
-		TTFT: api.PercentileIntervals{P50: around(ttft95 / 2), P95: around(ttft95)}, TPOT: api.PercentileIntervals{P50: around(.03), P95: around(.04)},
-		Latency: api.PercentileIntervals{P50: around(24), P95: around(30)}, OutputTokensPerSecond: around(tokens), RequestsPerSecond: around(tokens / 830),
+		TTFT:    api.PercentileIntervals{P50: around(ttft95 / 2), P95: around(ttft95)},
+		TPOT:    api.PercentileIntervals{P50: around(.03), P95: around(.04)},
+		Latency: api.PercentileIntervals{P50: around(24), P95: around(30)}, OutputTokensPerSecond: around(tokens),
+		RequestsPerSecond: around(tokens / 830),
 	}
 	return r
 }
@@ -103,19 +105,23 @@ func crossed() api.Sweep {
 				}
 			}
 			c := api.SweepCauses{Seconds: 300, ClusterFigures: api.ClusterFigures{
-				QueueSeconds: new(.02 + float64(repeat)/100), QueueLargest: new(.04), QueueSkew: new(1.17), InflightSpread: new(13.),
-				EngineTTFT: new(.26),
+				QueueSeconds: new(.02 + float64(repeat)/100), QueueLargest: new(.04), QueueSkew: new(1.17),
+				InflightSpread: new(13.),
+				EngineTTFT:     new(.26),
 			}}
 			if r.Concurrency == 180 && r.Mode == api.ModeKV {
 				c.ClusterFigures = api.ClusterFigures{
 					QueueSeconds: new(.31), QueueLargest: new(1.48 - float64(repeat)), QueueSecond: new(.4 + float64(repeat)),
-					QueueLeast: new(.03), QueueSkew: new(2.55), InflightLargest: new(71.), InflightSpread: new(30.), EngineTTFT: new(1.59),
+					QueueLeast: new(.03), QueueSkew: new(2.55), InflightLargest: new(71.), InflightSpread: new(30.),
+					EngineTTFT: new(1.59),
 				}
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{
-				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: asked, CountedFrom: asked.Add(time.Minute),
+				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63,
+				Started: asked, CountedFrom: asked.Add(time.Minute),
 				Until: asked.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied", Row: &row, Causes: &c,
-				Target: "http://" + strings.ReplaceAll(string(r.Mode), "_", "-") + ":8000", Router: "mode set by the driver endpoints; no metrics say how it chooses workers",
+				Target:     "http://" + strings.ReplaceAll(string(r.Mode), "_", "-") + ":8000",
+				Router:     "mode set by the driver endpoints; no metrics say how it chooses workers",
 				FirstTurns: &api.SweepFirstTurns{Openings: 10},
 			})
 		}
@@ -135,7 +141,8 @@ func spoiled() api.Sweep {
 	s := crossed()
 	s.Spans = append(s.Spans, api.SweepSpan{
 		Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: asked, Cold: "nonce",
-		Spoiled: "12 % of its turns failed", Causes: &api.SweepCauses{ClusterFigures: api.ClusterFigures{QueueSeconds: new(99.)}},
+		Spoiled: "12 % of its turns failed",
+		Causes:  &api.SweepCauses{ClusterFigures: api.ClusterFigures{QueueSeconds: new(99.)}},
 	})
 	return s
 }
@@ -172,10 +179,12 @@ func drafted() api.Sweep {
 			for _, scale := range []float64{.99, 1.01} {
 				r := measured(level, m, kind.ttft95*scale, kind.tokens*scale, .02)
 				r.TPOT.P50 = new(kind.tpot * scale)
-				r.AcceptanceRate, r.TokensPerStep, r.GPUMemoryBytes = new(kind.acceptance*scale), new(kind.perStep*scale), new(130e9)
+				r.AcceptanceRate, r.TokensPerStep, r.GPUMemoryBytes = new(kind.acceptance*scale),
+					new(kind.perStep*scale), new(130e9)
 				repeats = append(repeats, r)
 				s.Spans = append(s.Spans, api.SweepSpan{
-					Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Turns: 900, Cold: "emptied", Row: &r, Causes: &api.SweepCauses{},
+					Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Turns: 900, Cold: "emptied", Row: &r,
+					Causes: &api.SweepCauses{},
 				})
 			}
 			s.Rows = append(s.Rows, proof.MeanRow(repeats))
@@ -238,7 +247,8 @@ func anySweep(rng *rand.Rand) api.Sweep {
 			if rng.IntN(6) == 0 {
 				continue
 			}
-			r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000), Intervals: &api.RowIntervals{}}
+			r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000),
+				Intervals: &api.RowIntervals{}}
 			for _, q := range shown {
 				*q.IntervalIn(r.Intervals) = value(q.In(&r), map[baseline.Kind]float64{
 					baseline.Time: 5, baseline.Rate: 5000, baseline.Share: 1, baseline.Amount: 8e10,
@@ -252,7 +262,8 @@ func anySweep(rng *rand.Rand) api.Sweep {
 			for _, c := range baseline.OfCluster {
 				value(c.InCluster(&causes.ClusterFigures), 3)
 			}
-			s.Spans = append(s.Spans, api.SweepSpan{Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Row: &r, Causes: &causes, Started: asked})
+			s.Spans = append(s.Spans, api.SweepSpan{Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level,
+				Row: &r, Causes: &causes, Started: asked})
 		}
 	}
 	return s
@@ -350,7 +361,8 @@ func TestReportOfMeasuredBaselines(t *testing.T) {
 	s := crossed()
 	s.Rows[0].Measured = &asked
 	b := api.Baseline{Name: "mine", Title: "Mine", Kind: baseline.KindMeasured, Rows: s.Rows}
-	r, err := Compare(b, b, proof.Question{A: api.ReportSide{Mode: api.ModeRoundRobin}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	r, err := Compare(b, b, proof.Question{A: api.ReportSide{Mode: api.ModeRoundRobin},
+		B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
 	require.NoError(t, err)
 	assert.Contains(t, markdownOf(t, r), "| baseline mine | 2026-02-17T12:52:00Z | not recorded | not recorded |")
 	f := r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95]
@@ -371,7 +383,8 @@ func TestReportsListsAreLists(t *testing.T) {
 		assert.Contains(t, data, `"`+field+`": [`)
 	}
 	one := crossed()
-	r, err := Compare(api.Baseline{Name: "mine", Rows: one.Rows[:1]}, api.Baseline{Name: "mine", Rows: one.Rows[:1]}, proof.Question{})
+	r, err := Compare(api.Baseline{Name: "mine", Rows: one.Rows[:1]}, api.Baseline{Name: "mine", Rows: one.Rows[:1]},
+		proof.Question{})
 	require.NoError(t, err)
 	assert.NotContains(t, written(t, r, api.ReportJSON), "null")
 	assert.Equal(t, "mine (A)", r.Sides[0].Name, "a result beside itself")

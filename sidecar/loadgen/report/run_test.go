@@ -22,21 +22,25 @@ func at(second float64) time.Time { return t0.Add(time.Duration(second * float64
 // turn is one that took 2 s and ended well.
 func turn(ended, ttft float64, tokens int) *api.Turn {
 	return &api.Turn{
-		Number: 1, Status: api.TurnOK, Started: at(ended - 2), Ended: at(ended), TTFT: &ttft, TPOT: new(.03), Latency: new(2.),
+		Number: 1, Status: api.TurnOK, Started: at(ended - 2), Ended: at(ended), TTFT: &ttft, TPOT: new(.03),
+		Latency:      new(2.),
 		PromptTokens: new(4000), CachedTokens: new(3000), OutputTokens: &tokens,
 	}
 }
 
 func failure(ended float64, class api.ErrorClass, message string) *api.Turn {
-	return &api.Turn{Number: 2, Status: api.TurnError, ErrorClass: class, ErrorMessage: message, Started: at(ended - 1), Ended: at(ended)}
+	return &api.Turn{Number: 2, Status: api.TurnError, ErrorClass: class, ErrorMessage: message, Started: at(ended - 1),
+		Ended: at(ended)}
 }
 
 // reported is the report of these turns, as a run of 120 s.
 func reported(t *testing.T, turns []*api.Turn, change func(*Ended), conditions ...string) *Run {
 	t.Helper()
 	run := Ended{
-		Program: "1.2.3", Cause: ByDuration, Started: t0, Ended: at(120), SLO: api.SLO{TTFT: .6, TPOT: .06}, TokensPerChunk: 1,
-		Steps: []api.StepRecord{{ID: 7, Started: t0}}, Data: Data{Database: "/data/kvbooth.db", Lane: "main", FirstStep: 7, LastStep: 7},
+		Program: "1.2.3", Cause: ByDuration, Started: t0, Ended: at(120), SLO: api.SLO{TTFT: .6, TPOT: .06},
+		TokensPerChunk: 1,
+		Steps:          []api.StepRecord{{ID: 7, Started: t0}}, Data: Data{Database: "/data/kvbooth.db", Lane: "main",
+			FirstStep: 7, LastStep: 7},
 	}
 	run.Status.Target = api.Target{URL: "http://gpu.example:8000", Model: "llama"}
 	run.Status.State.Mode, run.Status.State.Concurrency.Target = api.ModeKV, 20
@@ -63,7 +67,8 @@ func some() (turns []*api.Turn) {
 		turns = append(turns, turn(float64(i)/5, .1+.001*float64(i), 100))
 	}
 	turns[0].Number, turns[0].PromptTokens, turns[0].CachedTokens, turns[0].OutputTokens = 6, nil, nil, new(50)
-	return append(turns, failure(30, api.ErrorHTTP5xx, "503 \x1b[31mbusy"), failure(31, api.ErrorHTTP5xx, "503 later"), failure(32, api.ErrorStall, "silent"))
+	return append(turns, failure(30, api.ErrorHTTP5xx, "503 \x1b[31mbusy"), failure(31, api.ErrorHTTP5xx, "503 later"),
+		failure(32, api.ErrorStall, "silent"))
 }
 
 func text(t *testing.T, r *Run) string {
@@ -75,7 +80,8 @@ func text(t *testing.T, r *Run) string {
 }
 
 func TestSummary(t *testing.T) {
-	r := reported(t, some(), nil, "ttft_p95>600ms", "error_rate>1%", "errors>2", "kv_hit<70%", "verdict=bottleneck", "slo=missed")
+	r := reported(t, some(), nil, "ttft_p95>600ms", "error_rate>1%", "errors>2", "kv_hit<70%", "verdict=bottleneck",
+		"slo=missed")
 	assert.Equal(t, Turns{OK: 600, Failed: 3, SLOMet: 501}, r.Turns)
 	assert.Equal(t, []ErrorClass{{api.ErrorHTTP5xx, 2, "503 \x1b[31mbusy"}, {api.ErrorStall, 1, "silent"}}, r.Errors)
 	assert.InDelta(t, .1+.001*.95*599, *r.Metrics.TTFT.P95, 1e-9)
@@ -142,8 +148,10 @@ func TestUnknownFigures(t *testing.T) {
 	}
 	got := text(t, reported(t, turns, func(run *Ended) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
 	for _, want := range []string{
-		"First answer  2500", "Tokens           input not reported, cached not reported, ", "output (estimated from the chunks of ",
-		"TPOT and ITL of ", ": the tokens came in bursts", "input tokens of ", "cached tokens of ", "SLO              not measured",
+		"First answer  2500", "Tokens           input not reported, cached not reported, ",
+		"output (estimated from the chunks of ",
+		"TPOT and ITL of ", ": the tokens came in bursts", "input tokens of ", "cached tokens of ",
+		"SLO              not measured",
 	} {
 		assert.Contains(t, got, want)
 	}
@@ -159,7 +167,8 @@ func TestClusterOfARun(t *testing.T) {
 		kv := api.KV{Counted: map[string][2]float64{
 			"frontend": {10 + cached, 1020}, "prediction": {4 + cached/100, 20}, "engine": {0, 7}, "gateway": {1, 2},
 		}}
-		return api.Cluster{Available: true, Source: "direct", Engine: "vllm", Queued: &queued, KV: kv, Workers: make([]api.Worker, workers)}
+		return api.Cluster{Available: true, Source: "direct", Engine: "vllm", Queued: &queued, KV: kv,
+			Workers: make([]api.Worker, workers)}
 	}
 	c.Add(at(0), api.Cluster{Problem: "no answer"})
 	assert.Empty(t, c.Workers, "it has not been read yet")
@@ -176,10 +185,12 @@ func TestClusterOfARun(t *testing.T) {
 	c.Add(at(12), of(1, 0, 700))
 	many := of(2, 0, 750)
 	many.AllWorkers = &api.AllWorkers{Count: 300}
-	many.Engines = &api.EngineTotals{Drafts: 500, Drafted: 1700, Accepted: 1050, GPUMemory: api.GaugeTotal{Sum: 3 << 40, Readings: 24}}
+	many.Engines = &api.EngineTotals{Drafts: 500, Drafted: 1700, Accepted: 1050, GPUMemory: api.GaugeTotal{Sum: 3 << 40,
+		Readings: 24}}
 	c.Add(at(13), many)
 	events := []api.Event{{Time: at(9), Kind: api.EventModeChange, By: "ann", Text: "Round-robin\x1b"}}
-	r := reported(t, some(), func(run *Ended) { run.Cluster, run.Events = c, events }, "acceptance_rate<55%", "acceptance_rate<70%", "tokens_per_step<2")
+	r := reported(t, some(), func(run *Ended) { run.Cluster, run.Events = c, events }, "acceptance_rate<55%",
+		"acceptance_rate<70%", "tokens_per_step<2")
 	out := text(t, r)
 	for _, want := range []string{
 		"vllm, metrics: direct\n",
@@ -206,14 +217,17 @@ func TestSummaryOfTwoLanes(t *testing.T) {
 	r.Twin = reported(t, some()[:300], func(run *Ended) {
 		run.Status.Target.URL, run.Data.Lane = "http://other.example:8000", "twin"
 	})
-	a, b := api.TwinSide{Target: "http://gpu.example:8000", Mode: api.ModeKV}, api.TwinSide{Target: "http://other.example:8000", Mode: api.ModeRoundRobin}
+	a, b := api.TwinSide{Target: "http://gpu.example:8000", Mode: api.ModeKV},
+		api.TwinSide{Target: "http://other.example:8000", Mode: api.ModeRoundRobin}
 	r.Pairs = &api.Twin{A: a, B: b, Pairs: 280, Caution: "the clusters may differ", Metrics: []api.PairedMetric{
-		{Metric: "ttft", A: new(.2), B: new(.3), Difference: new(.1), Interval: &[2]float64{.05, .15}}, {Metric: "kv_hit_ratio"},
+		{Metric: "ttft", A: new(.2), B: new(.3), Difference: new(.1), Interval: &[2]float64{.05, .15}},
+		{Metric: "kv_hit_ratio"},
 	}}
 	for _, out := range []string{text(t, r), written(t, r, api.ReportHTML)} {
 		for _, want := range []string{
 			"Run of 2m0s against http://gpu.example:8000", "Lane twin: Run of 2m0s against http://other.example:8000",
-			"600 completed", "300 completed", "KV-aware at http://gpu.example:8000 against Round-robin at http://other.example:8000, 280 pairs",
+			"600 completed", "300 completed",
+			"KV-aware at http://gpu.example:8000 against Round-robin at http://other.example:8000, 280 pairs",
 			"mean TTFT 200 ms and 300 ms; the second less the first: 100 ms (50.0 ms to 150 ms)", "KV cache hit not reported",
 			"the clusters may differ",
 		} {
@@ -247,26 +261,35 @@ func TestSummaryOfNothing(t *testing.T) {
 // What the comparison says, and why there is none.
 func TestSummaryOfTheBaseline(t *testing.T) {
 	better := api.Column{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}
-	better.TTFT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{Percent: 42, Outcome: api.OutcomeBetter}}
-	better.TPOT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{Percent: -3.25, Outcome: api.OutcomeWorse}}
-	better.OutputTokensPerSecond = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{Outcome: api.OutcomeNoDifference}}
+	better.TTFT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{Percent: 42,
+		Outcome: api.OutcomeBetter}}
+	better.TPOT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact,
+		Improvement: &api.Improvement{Percent: -3.25, Outcome: api.OutcomeWorse}}
+	better.OutputTokensPerSecond = api.LookedUp{Value: new(1.), Lookup: api.LookupExact,
+		Improvement: &api.Improvement{Outcome: api.OutcomeNoDifference}}
 	better.RequestsPerSecond = api.LookedUp{Lookup: api.LookupOutside}
 	for name, row := range map[string]struct {
 		c    api.Comparison
 		want string
 	}{
 		"compared": {
-			api.Comparison{Title: "Recorded", N: 9, Seconds: 90, Concurrency: 20, Columns: []api.Column{better}, Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
-			"vs. round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output tokens/s 0.0 % better, not certain, requests/s outside the recorded range",
+			api.Comparison{Title: "Recorded", N: 9, Seconds: 90, Concurrency: 20, Columns: []api.Column{better},
+				Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
+			"vs. round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output " +
+				"tokens/s 0.0 % better, not certain, requests/s outside the recorded range",
 		},
 		"the differences": {
-			api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
+			api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better},
+				Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
 			"differs from the baseline: max tokens 9 here, 8 there",
 		},
-		"settling":   {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Settling: true, SettlingFor: 12}, "Recorded: not compared, still settling: needs another 12 s of counted turns"},
-		"withheld":   {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Withheld: "it is late"}, "Recorded: not compared: it is late"},
-		"empty":      {api.Comparison{Title: "This target", N: 9}, "This target: not compared, it has no results yet"},
-		"no counted": {api.Comparison{Title: "Recorded", Columns: []api.Column{better}}, "not compared: there were no counted turns"},
+		"settling": {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Settling: true,
+			SettlingFor: 12}, "Recorded: not compared, still settling: needs another 12 s of counted turns"},
+		"withheld": {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Withheld: "it is late"},
+			"Recorded: not compared: it is late"},
+		"empty": {api.Comparison{Title: "This target", N: 9}, "This target: not compared, it has no results yet"},
+		"no counted": {api.Comparison{Title: "Recorded", Columns: []api.Column{better}},
+			"not compared: there were no counted turns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Contains(t, text(t, reported(t, some(), func(run *Ended) { run.Before = &row.c })), row.want)
@@ -342,7 +365,8 @@ func TestConditions(t *testing.T) {
 		assert.Equal(t, want, c)
 	}
 	for _, text := range []string{
-		"", "ttft_p95", "ttft_p95>", "ttft_p95>600", "ttft_p95 > = 600ms", "ttft p95>1s", "ttft_p95>1 0ms", "errors>+Inf", "ttft_p95=600ms", "ttft_p95>-1s", "ttft_p90>1s", "error_rate>200%",
+		"", "ttft_p95", "ttft_p95>", "ttft_p95>600", "ttft_p95 > = 600ms", "ttft p95>1s", "ttft_p95>1 0ms",
+		"errors>+Inf", "ttft_p95=600ms", "ttft_p95>-1s", "ttft_p90>1s", "error_rate>200%",
 		"error_rate>NaN", "errors>few", "verdict=late", "verdict>ok", "slo=", ">1", "kv_hit<>1",
 	} {
 		_, err := ParseCondition(text)

@@ -132,7 +132,8 @@ func (r *Run) turnLines() (lines []string) {
 		return fmt.Sprintf("%.0f", *v)
 	}
 	for _, t := range r.TTFTByTurn {
-		lines = append(lines, fmt.Sprintf("turn %s: TTFT p50 %s ms, p95 %s ms; %s input tokens (p95 %s), %s output; latency p50 %s ms; n %d",
+		lines = append(lines, fmt.Sprintf("turn %s: TTFT p50 %s ms, p95 %s ms; %s input tokens (p95 %s), %s output; "+
+			"latency p50 %s ms; n %d",
 			t.Turn, ms(t.P50), ms(t.P95), tokens(t.InputMean), tokens(t.InputP95), tokens(t.OutputMean), ms(t.LatencyP50), t.N))
 	}
 	if len(lines) < 2 {

@@ -85,11 +85,13 @@ func (r *sweepRun) spoiling() string {
 	if n < several || r.State != api.SweepRunning {
 		return ""
 	}
-	return fmt.Sprintf("The latest %d spans do not count, the last one because: %s.", n, strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
+	return fmt.Sprintf("The latest %d spans do not count, the last one because: %s.", n,
+		strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
 }
 
 // oneEvidence is why throughput and latency are not two reasons.
-const oneEvidence = "In a closed loop, throughput and latency are not independent evidence: conversations that are answered sooner send the next turn sooner."
+const oneEvidence = "In a closed loop, throughput and latency are not independent evidence: conversations that are " +
+	"answered sooner send the next turn sooner."
 
 // laneWords say how both modes, which ran at the same time, were dealt out to the two targets;
 // none where they took turns.
@@ -117,12 +119,15 @@ func (r *Results) laneWords() []string {
 	case pairs == 0:
 		return nil
 	case even:
-		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, swapped in %d of %d pairs: other differences between the targets cancel out.", onTwin, pairs)}
+		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, swapped in %d of %d pairs: "+
+			"other differences between the targets cancel out.", onTwin, pairs)}
 	case onTwin == 0 || onTwin == pairs:
-		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane %s: other differences between the targets are part of the result.",
+		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane "+
+			"%s: other differences between the targets are part of the result.",
 			b, map[bool]string{true: api.DefaultLane, false: api.TwinLane}[onTwin == 0])}
 	}
-	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d of %d pairs%s: other differences between the targets do not cancel out completely.",
+	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d of %d "+
+		"pairs%s: other differences between the targets do not cancel out completely.",
 		b, api.TwinLane, onTwin, pairs, map[bool]string{true: ", not equally often at every level"}[len(lean) > 1])}
 }
 
@@ -159,7 +164,8 @@ func (r *Results) capacityWords() []string {
 	for n, i := range order {
 		clauses = append(clauses, capacityClause(names[i], &c.Modes[i], n == 0))
 		if len(c.Modes[i].Isolated) > 0 {
-			isolated = append(isolated, fmt.Sprintf("Above a level that misses the SLOs, %s still meets them at %s.", names[i], numbers(c.Modes[i].Isolated)))
+			isolated = append(isolated, fmt.Sprintf("Above a level that misses the SLOs, %s still meets them at %s.",
+				names[i], numbers(c.Modes[i].Isolated)))
 		}
 	}
 	text := strings.Join(clauses, ", ")
@@ -183,7 +189,8 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 		return "these levels do not show what " + name + " sustains: its p95 changes too little with load, next to " +
 			"its scatter, to say where it meets the SLOs"
 	case unsure(m):
-		return fmt.Sprintf("%s probably misses the SLOs even at %s, the lowest level%s", name, plural(m.Tested[0].Concurrency, "conversation"), in)
+		return fmt.Sprintf("%s probably misses the SLOs even at %s, the lowest level%s", name,
+			plural(m.Tested[0].Concurrency, "conversation"), in)
 	case *m.Level == 0 && first:
 		return name + " does not meet the SLOs even at the lowest level" + in
 	case *m.Level == 0:
@@ -246,7 +253,8 @@ func (r *Results) sideWords() (all []string) {
 		}
 	}
 	if len(clauses) > 0 {
-		all = append(all, fmt.Sprintf("Within the SLOs (TTFT p95 up to %s, TPOT p95 up to %s), %s.", milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT), strings.Join(clauses, "; ")))
+		all = append(all, fmt.Sprintf("Within the SLOs (TTFT p95 up to %s, TPOT p95 up to %s), %s.",
+			milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT), strings.Join(clauses, "; ")))
 	}
 	for i := range r.Pairs {
 		p := &r.Pairs[i]

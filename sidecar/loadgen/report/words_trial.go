@@ -103,7 +103,8 @@ func (r *Results) missWords() []string {
 	if n == 0 || math.Abs(sum/n-level) <= .1*level {
 		return nil
 	}
-	return []string{fmt.Sprintf("On average %.0f conversations were in progress, not %.0f; raise start_rate or target_rps.",
+	return []string{fmt.Sprintf("On average %.0f conversations were in progress, not %.0f; raise start_rate or "+
+		"target_rps.",
 		sum/n, level)}
 }
 
@@ -318,7 +319,10 @@ func (r *Results) trialSection() []Section {
 	} else {
 		s.Text = []string{
 			r.verdictWords(t),
-			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all looks, one after each block from the second on; at the stop, the unbiased estimate and its interval stand beside it. No difference is concluded from two one-sided tests at 5 %% each. The conclusions on the other metrics hold for all of them jointly. %s",
+			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
+				"looks, one after each block from the second on; at the stop, the unbiased estimate and its interval "+
+				"stand beside it. No difference is concluded from two one-sided tests at 5 %% each. The conclusions "+
+				"on the other metrics hold for all of them jointly. %s",
 				plural(t.Blocks, "whole block"), name, oneEvidence),
 		}
 	}
@@ -374,7 +378,8 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 	}
 	s := Section{
 		Title: sentenceCase(what) + " by " + what, Level: 3,
-		Text: []string{fmt.Sprintf("The difference in %s and its 95 %% interval after each %s: %s compared with %s. A difference between %s and %s is of no interest.",
+		Text: []string{fmt.Sprintf("The difference in %s and its 95 %% interval after each %s: %s compared with %s. "+
+			"A difference between %s and %s is of no interest.",
 			name, what, b, a, bare(signed(t.Boundaries[0], points)), signed(t.Boundaries[1], points))},
 		Table: &Table{Head: []string{sentenceCase(what) + "s", "Difference", "95 % interval"}},
 	}

@@ -144,7 +144,8 @@ type TwinDesk interface {
 // OneLane is the TwinDesk of a load generator with one lane.
 type OneLane struct{}
 
-var errOneLane = fmt.Errorf("%w: there is only one lane; set twin.target.url to run the same conversations against a second target", api.ErrNotFound)
+var errOneLane = fmt.Errorf("%w: there is only one lane; set twin.target.url to run the same conversations against a "+
+	"second target", api.ErrNotFound)
 
 // Twin says that there is none.
 func (OneLane) Twin() (api.Twin, error) { return api.Twin{}, errOneLane }

@@ -40,7 +40,8 @@ func requireStatus(t *testing.T, c net.Conn, why string) {
 // address, not from its own, and it ends no connection of a caller with the token.
 func TestHalfOpenCrowdKeepsNoCallerOut(t *testing.T) {
 	for name, half := range map[string]string{
-		"heads": halfHead, "bodies": halfBody, "nothing": "", "exchanges": strings.Replace(halfBody, "workload/stop", "session", 1),
+		"heads": halfHead, "bodies": halfBody, "nothing": "", "exchanges": strings.Replace(halfBody, "workload/stop",
+			"session", 1),
 	} {
 		inBubble(t, &recorder{}, func(o *Options) { o.Token, o.MaxConnections = token, 8 }, func(t *testing.T, b *bubble) {
 			before := b.connect(t, "127.0.0.1", "")
@@ -89,7 +90,8 @@ func TestCrowdKeepsNoProbeOut(t *testing.T) {
 }
 
 const streaming = "GET " + v1 + "/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-	"Authorization: Bearer " + token + "\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+	"Authorization: Bearer " + token + "\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
+	"AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 
 // bodied are calls that take a body.
 var bodied = []string{
@@ -105,7 +107,8 @@ const (
 // requireRefusal sends a call and requires that it is refused and its connection ends.
 func requireRefusal(t *testing.T, c net.Conn, call, rest string, status int) {
 	t.Helper()
-	_, err := fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", call, token, rest)
+	_, err := fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+		"application/json\r\n%s", call, token, rest)
 	require.NoError(t, err)
 	if half, ok := c.(*net.TCPConn); ok {
 		_ = half.CloseWrite() // fails where the server has closed the connection
@@ -118,7 +121,8 @@ func requireRefusal(t *testing.T, c net.Conn, call, rest string, status int) {
 
 // A body that stops arriving is an error of its caller's, and nothing comes of the call.
 func TestStalledBodyIsRefused(t *testing.T) {
-	for _, rest := range []string{sized, sized + stop, chunked, chunked + "e\r\n" + stop + "\r\n", chunked + "ff\r\n" + stop} {
+	for _, rest := range []string{sized, sized + stop, chunked, chunked + "e\r\n" + stop + "\r\n",
+		chunked + "ff\r\n" + stop} {
 		r := &recorder{}
 		inBubble(t, r, withToken, func(t *testing.T, b *bubble) {
 			for _, call := range bodied {

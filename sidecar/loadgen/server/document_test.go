@@ -117,7 +117,8 @@ func newDraft(t *testing.T) *draft {
 	}
 	d.readComments(t)
 	problem := openapi3.NewResponse().WithDescription("An error")
-	problem.Content = openapi3.NewContentWithSchemaRef(d.schema(reflect.TypeFor[api.Problem]()), []string{"application/problem+json"})
+	problem.Content = openapi3.NewContentWithSchemaRef(d.schema(reflect.TypeFor[api.Problem]()),
+		[]string{"application/problem+json"})
 	d.Components.Responses = openapi3.ResponseBodies{"Problem": {Value: problem}}
 	for _, kind := range []any{api.SimulationPoint{}, api.SimulationProgress{}, api.SimulationEnd{}} { // of events
 		d.schema(reflect.TypeOf(kind))
@@ -356,7 +357,8 @@ func (d *draft) schema(t reflect.Type) *openapi3.SchemaRef {
 	if t.Kind() == reflect.Pointer {
 		return d.schema(t.Elem())
 	}
-	if own := t.PkgPath() == reflect.TypeFor[api.Problem]().PkgPath(); own && t.Kind() != reflect.Slice && t.Kind() != reflect.Map {
+	if own := t.PkgPath() == reflect.TypeFor[api.Problem]().PkgPath(); own && t.Kind() != reflect.Slice &&
+		t.Kind() != reflect.Map {
 		d.component(t)
 		return (&openapi3.Schema{Extensions: map[string]any{"$ref": "#/components/schemas/" + t.Name()}}).NewRef()
 	}

@@ -25,7 +25,8 @@ func FuzzBodies(f *testing.F) {
 		f.Add(uint8(i), body)
 	}
 	server := newServer(f, &recorder{}, func(o *Options) { o.ParseCSV, o.ParseJSON = baseline.ReadCSV, baseline.ReadJSON })
-	writes := slices.DeleteFunc(everyRoute(server), func(q routeCall) bool { return q.method == "GET" || q.method == "DELETE" })
+	writes := slices.DeleteFunc(everyRoute(server),
+		func(q routeCall) bool { return q.method == "GET" || q.method == "DELETE" })
 	f.Fuzz(func(t *testing.T, which uint8, body string) {
 		q := writes[int(which)%len(writes)]
 		q.body = body
@@ -53,8 +54,9 @@ func FuzzFrames(f *testing.F) {
 		require.NoError(t, err)
 		defer c.Close()
 		require.NoError(t, c.SetDeadline(time.Now().Add(wait.Limit)))
-		_, err = io.WriteString(c, "GET "+v1+"/stream HTTP/1.1\r\nHost: "+address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+		_, err = io.WriteString(c,
+			"GET "+v1+"/stream HTTP/1.1\r\nHost: "+address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
 		require.NoError(t, err)
 		_, _ = c.Write(frames) // the server may have ended the stream before all was read
 		_ = c.(*net.TCPConn).CloseWrite()

@@ -95,10 +95,12 @@ func (s *Server) checkSite(r *http.Request, anyAddress bool) error {
 	host := api.Hostname(r.Host)
 	_, notIP := netip.ParseAddr(host)
 	if !api.KnownHost(r.Host, s.opts.Hosts) && !(anyAddress && notIP == nil) {
-		return &refused{status: http.StatusMisdirectedRequest, detail: fmt.Sprintf("Host %q is not allowed; add it to \"hosts\", or use a loopback address", host)}
+		return &refused{status: http.StatusMisdirectedRequest,
+			detail: fmt.Sprintf("Host %q is not allowed; add it to \"hosts\", or use a loopback address", host)}
 	}
 	if !api.OwnOrigin(r) {
-		return &refused{status: http.StatusForbidden, detail: fmt.Sprintf("requests from origin %q are not allowed", r.Header.Get("Origin"))}
+		return &refused{status: http.StatusForbidden, detail: fmt.Sprintf("requests from origin %q are not allowed",
+			r.Header.Get("Origin"))}
 	}
 	return nil
 }
@@ -168,7 +170,8 @@ func (s *Server) wrongToken() error {
 		wait := time.Duration((1 - s.failures.TokensAt(now)) * float64(failurePause))
 		seconds := strconv.Itoa(int(wait/time.Second) + 1)
 		return &refused{
-			status: http.StatusTooManyRequests, detail: "the token is wrong, and there were too many failed attempts; try again in " + seconds + " s",
+			status: http.StatusTooManyRequests,
+			detail: "the token is wrong, and there were too many failed attempts; try again in " + seconds + " s",
 			header: http.Header{"Retry-After": {seconds}},
 		}
 	}
@@ -204,7 +207,8 @@ func (s *Server) name(r *http.Request, session bool) (string, error) {
 func checkLogin(login string) error {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) }
 	if len(login) > api.MaxLogin || !utf8.ValidString(login) || strings.ContainsFunc(login, odd) {
-		return api.Refuse(api.UserHeader, fmt.Sprintf("%.40q", login), fmt.Sprintf("at most %d printable bytes of UTF-8", api.MaxLogin))
+		return api.Refuse(api.UserHeader, fmt.Sprintf("%.40q", login),
+			fmt.Sprintf("at most %d printable bytes of UTF-8", api.MaxLogin))
 	}
 	return nil
 }

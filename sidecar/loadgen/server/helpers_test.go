@@ -273,14 +273,16 @@ func (b *recorder) WriteSweepReport(_ context.Context, w io.Writer, id string, f
 	return b.note(call{"report of a sweep as " + string(f), "", "", id})
 }
 
-func (b *recorder) WriteReport(_ context.Context, w io.Writer, a, other api.ReportSide, _ []api.LevelRange, f api.ReportFormat) error {
+func (b *recorder) WriteReport(_ context.Context, w io.Writer, a, other api.ReportSide, _ []api.LevelRange,
+	f api.ReportFormat) error {
 	_, _ = io.WriteString(w, reports[f])
 	return b.note(call{"report as " + string(f), "", "", sides{a, other}})
 }
 
 // reports are what the recorder writes.
 var reports = map[api.ReportFormat]string{
-	api.ReportJSON: "{\"title\":\"trial\"}\n", api.ReportTSV: "level\tttft_p95\n", api.ReportMarkdown: "# Trial\n", api.ReportHTML: "<!doctype html><title>Trial</title>\n",
+	api.ReportJSON: "{\"title\":\"trial\"}\n", api.ReportTSV: "level\tttft_p95\n", api.ReportMarkdown: "# Trial\n",
+	api.ReportHTML: "<!doctype html><title>Trial</title>\n",
 }
 
 func (b *recorder) Subscribe() (<-chan []byte, func()) {
@@ -430,7 +432,8 @@ func options(b Backend) Options {
 				return b, err
 			}
 			if run != (api.ModeState{}) {
-				return api.Baseline{Name: name, Kind: "imported", Rows: []api.BaselineRow{{Concurrency: 1, Mode: run.Mode, Speculation: run.Speculation}}}, nil
+				return api.Baseline{Name: name, Kind: "imported", Rows: []api.BaselineRow{{Concurrency: 1,
+					Mode: run.Mode, Speculation: run.Speculation}}}, nil
 			}
 			return b, json.Unmarshal(text, &b)
 		},

@@ -52,7 +52,8 @@ func wholeBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, err
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &refused{status: http.StatusRequestTimeout, detail: fmt.Sprintf("the body did not arrive within %v", readTimeout)}
+		return nil, &refused{status: http.StatusRequestTimeout, detail: fmt.Sprintf("the body did not arrive within %v",
+			readTimeout)}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, malformed("the body ends before its announced length")
 	}
@@ -64,7 +65,8 @@ func malformed(detail string) error {
 }
 
 func wrongType(r *http.Request, want string) error {
-	return &refused{status: http.StatusUnsupportedMediaType, detail: fmt.Sprintf("the Content-Type is %q; it must be %s", r.Header.Get("Content-Type"), want)}
+	return &refused{status: http.StatusUnsupportedMediaType,
+		detail: fmt.Sprintf("the Content-Type is %q; it must be %s", r.Header.Get("Content-Type"), want)}
 }
 
 // explain says which field encoding/json could not read, and what it takes.

@@ -33,7 +33,8 @@ type simulations = Simulations // a field of that name would hide the method
 func (playback) Lane(string) (Lane, error) { return nil, api.ErrNotFound }
 
 // errRecording refuses what would change something.
-var errRecording = fmt.Errorf("%w: this is the replay of a recording, in which nothing can be started or changed", api.ErrConflict)
+var errRecording = fmt.Errorf("%w: this is the replay of a recording, in which nothing can be started or changed",
+	api.ErrConflict)
 
 // played has a recording answer the routes of a load generator.
 func (s *Server) played(all []route) []route {

@@ -45,6 +45,7 @@ func TestRecordingIsPlayedBack(t *testing.T) {
 	_, err = played.Start(t.Context(), "", api.StartRequest{})
 	require.ErrorIs(t, err, api.ErrConflict)
 	require.ErrorContains(t, err, "the replay of a recording")
-	_, session := do(t, newServer(t, nil, func(o *Options) { o.Playback = player }), request{path: api.Prefix + "/session"})
+	_, session := do(t, newServer(t, nil, func(o *Options) { o.Playback = player }),
+		request{path: api.Prefix + "/session"})
 	require.JSONEq(t, `{"token_required":false,"authenticated":false,"can_read":true,"can_write":false,"replay":true}`, session)
 }

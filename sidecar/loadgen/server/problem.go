@@ -21,7 +21,8 @@ type refused struct {
 func (e *refused) Error() string { return e.detail }
 
 // errInterrupted is a call whose caller went away, or whose session ended, before it was complete.
-var errInterrupted = &refused{status: http.StatusServiceUnavailable, detail: "the call was interrupted before it was complete; repeat it"}
+var errInterrupted = &refused{status: http.StatusServiceUnavailable,
+	detail: "the call was interrupted before it was complete; repeat it"}
 
 // unread bounds the wait for a body that no handler reads, which net/http would otherwise wait for before it sends the
 // answer.
@@ -48,7 +49,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusInternalServerError {
 		s.opts.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	} else {
-		s.opts.Log.Debug("request rejected", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", p.Status, "error", err)
+		s.opts.Log.Debug("request rejected", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status",
+			p.Status, "error", err)
 	}
 	if err := reply(w, p.Status, "application/problem+json", p); err != nil {
 		s.opts.Log.Error("writing the error response failed", "error", err)
@@ -70,7 +72,8 @@ func problem(err error) api.Problem {
 	case errors.As(err, &field):
 		p.Status, p.Field, p.Value, p.Allowed = http.StatusUnprocessableEntity, field.Field, field.Value, field.Allowed
 	case errors.As(err, &tooLarge):
-		p.Status, p.Detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit)
+		p.Status, p.Detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than %d bytes",
+			tooLarge.Limit)
 	case errors.Is(err, api.ErrNotFound):
 		p.Status = http.StatusNotFound
 	case errors.Is(err, api.ErrConflict):

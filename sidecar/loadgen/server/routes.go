@@ -456,13 +456,16 @@ func (s *Server) importInto(r *http.Request, b api.Baseline, merge, dry bool) (a
 }
 
 // readBaseline reads the body; run says what a file of another program does not.
-func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name string, run api.ModeState) (api.Baseline, error) {
+func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name string,
+	run api.ModeState) (api.Baseline, error) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case kind != "application/json" && kind != "text/csv":
 		return api.Baseline{}, wrongType(r, "application/json or text/csv")
 	case kind == "text/csv" && run != (api.ModeState{}):
-		return api.Baseline{}, api.Refuse("mode, speculation", strings.TrimSpace(string(run.Mode)+" "+string(run.Speculation)), "neither with a CSV table: its columns contain them")
+		return api.Baseline{}, api.Refuse("mode, speculation",
+			strings.TrimSpace(string(run.Mode)+" "+string(run.Speculation)),
+			"neither with a CSV table: its columns contain them")
 	}
 	body, err := wholeBody(w, r, api.MaxBaseline)
 	switch {

@@ -96,7 +96,8 @@ func New(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, mux: http.NewServeMux(), now: time.Now, page: http.HandlerFunc(signpost),
-		token: sha256.Sum256([]byte(opts.Token)), metricsToken: sha256.Sum256([]byte(opts.MetricsToken)), failures: rate.NewLimiter(rate.Every(failurePause), failureBurst),
+		token: sha256.Sum256([]byte(opts.Token)), metricsToken: sha256.Sum256([]byte(opts.MetricsToken)),
+		failures: rate.NewLimiter(rate.Every(failurePause), failureBurst),
 	}
 	if opts.Page != nil {
 		s.page = opts.Page
@@ -116,7 +117,8 @@ func New(opts Options) (*Server, error) {
 func checkToken(field, token string) error {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(token) > api.MaxToken || strings.ContainsFunc(token, odd) {
-		return api.Refuse(field, "the given value", fmt.Sprintf("at most %d printable ASCII characters, no spaces", api.MaxToken))
+		return api.Refuse(field, "the given value", fmt.Sprintf("at most %d printable ASCII characters, no spaces",
+			api.MaxToken))
 	}
 	return nil
 }
@@ -142,7 +144,8 @@ func CheckListen(addr, token string) error {
 		return api.Refuse("listen", fmt.Sprintf("%q", addr), "host:port, such as 127.0.0.1:8088")
 	}
 	if token == "" && !api.IsLoopback(host) {
-		return api.Refuse("listen", fmt.Sprintf("%q", addr), "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere")
+		return api.Refuse("listen", fmt.Sprintf("%q", addr),
+			"without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere")
 	}
 	return nil
 }
@@ -197,7 +200,8 @@ func signpost(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = fmt.Fprintf(w, "KV Booth load generator\n\nAPI      %[1]s/status, described by %[1]s/openapi.yaml\nmetrics  /metrics\nhealth   /healthz, /readyz\n\n"+
+	_, _ = fmt.Fprintf(w, "KV Booth load generator\n\nAPI      %[1]s/status, described by "+
+		"%[1]s/openapi.yaml\nmetrics  /metrics\nhealth   /healthz, /readyz\n\n"+
 		"This program was built without its page. With Node.js 20 or later: go tool mage build\n", api.Prefix)
 }
 

@@ -127,7 +127,8 @@ func goodbye(conn *websocket.Conn, why error) {
 	case !errors.Is(why, errEnding):
 		return // the client has gone
 	}
-	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, why.Error()), deadline(farewellTimeout))
+	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, why.Error()),
+		deadline(farewellTimeout))
 }
 
 // reader is whose share of the streams a caller has.
@@ -205,7 +206,8 @@ func (s *streams) makeRoom(who reader) error {
 	case n >= s.limit:
 		err = tooMany("%d streams are open, which is the limit; close one", s.limit)
 	case n >= s.limit-s.limit/4 && !who.operator:
-		err = tooMany("%d streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token", n)
+		err = tooMany("%d streams are open, and the remaining ones are reserved for callers with the token; close "+
+			"one, or send the token", n)
 	case ofShare >= who.most:
 		err = tooMany("%d streams are open from this address or session, which is its limit; close one", who.most)
 	default:

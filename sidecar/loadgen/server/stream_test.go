@@ -226,8 +226,9 @@ func TestStreamsAreBounded(t *testing.T) {
 
 		ofOne  = "16 streams are open from this address or session, which is its limit; close one"
 		ofMany = "128 streams are open from this address or session, which is its limit; close one"
-		kept   = "192 streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token"
-		all    = "256 streams are open, which is the limit; close one"
+		kept   = "192 streams are open, and the remaining ones are reserved for callers with the token; close one, " +
+			"or send the token"
+		all = "256 streams are open, which is the limit; close one"
 	)
 	fill(of("192.0.2.1:1", nil), maxOfOne, ofOne)
 	fill(of("192.0.2.1:2", map[string]string{"Authorization": "Basic " + token}), 0, ofOne)

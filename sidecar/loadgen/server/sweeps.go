@@ -88,7 +88,8 @@ func giveReport(w http.ResponseWriter, name string, f api.ReportFormat, write fu
 		w.Header().Set("Content-Security-Policy", api.ReportPolicy)
 	}
 	w.Header().Set("Content-Type", f.MediaType())
-	w.Header().Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": name + "." + string(f)}))
+	w.Header().Set("Content-Disposition", mime.FormatMediaType(disposition,
+		map[string]string{"filename": name + "." + string(f)}))
 	_, _ = w.Write(text.Bytes()) // who does not read the answer has gone
 	return nil
 }

@@ -359,7 +359,8 @@ func TestProfiles(t *testing.T) {
 	require.NoError(t, err)
 	renamed := strings.Replace(string(text), "name: h200-tp1", "name: our-cluster", 1)
 	for name, content := range map[string]string{
-		"a.yaml": renamed, "b.yml": string(text), "c.yaml": "name: [", "d.yaml": strings.Repeat("#", maxFile+1), "e.txt": renamed,
+		"a.yaml": renamed, "b.yml": string(text), "c.yaml": "name: [", "d.yaml": strings.Repeat("#", maxFile+1),
+		"e.txt": renamed,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}

@@ -22,8 +22,8 @@ type Request api.SimulationRequest
 // Modes are the routing modes that can be simulated.
 var Modes = []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded}
 
-// Limits are [api.SimulationLimits] with wider ranges for longer computations than the API allows. Some ranges depend on
-// the profile besides: a cache must fit into the GPUs' memory.
+// Limits are [api.SimulationLimits] with wider ranges for longer computations than the API allows. Some ranges depend
+// on the profile besides: a cache must fit into the GPUs' memory.
 var Limits = func() map[string]api.Limit {
 	all := maps.Clone(api.SimulationLimits)
 	all["levels"] = api.Limit{Min: 1, Max: 100_000, Unit: "conversations"}

@@ -40,7 +40,8 @@ func summarize(turns []api.Turn, from, to time.Time) result {
 	}
 	return result{
 		before: before, turns: t.ok, failed: t.failed, hit: sum(t.cached) / sum(t.prompt), stay: mean(t.stays),
-		ttft: stats.Summarize(t.ttft), tpot: stats.Summarize(t.tpot), spread: math.NaN(), rate: sum(t.output) / to.Sub(from).Seconds(),
+		ttft: stats.Summarize(t.ttft), tpot: stats.Summarize(t.tpot), spread: math.NaN(),
+		rate: sum(t.output) / to.Sub(from).Seconds(),
 	}
 }
 

@@ -43,7 +43,10 @@ func TestDoctorFindsBrokenParts(t *testing.T) {
 		return url
 	}
 	alone := spare("alone", 18060, func(c *process.Command) { c.Env = append(c.Env, discovery+t.TempDir()) })
-	noEvents := spare("no-events", 18070, func(c *process.Command) { c.Env = append(c.Env, discovery+withoutEvents(t, c.Env)) })
+	noEvents := spare("no-events", 18070, func(c *process.Command) {
+		c.Env = append(c.Env, discovery+withoutEvents(t,
+			c.Env))
+	})
 	b := startAgainst(t, d, "--listen="+process.Loopback(listen), "--target-url="+d.URL(),
 		"--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
 		"--prometheus-url="+whole, "--prometheus-namespace="+doctorNamespace)

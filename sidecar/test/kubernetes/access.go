@@ -75,13 +75,16 @@ func (c *ControlPlane) KubeconfigFor(t testing.TB, name string, rules ...rbacv1.
 func (c *ControlPlane) Node(t testing.TB, name string, gpuCount int) {
 	t.Helper()
 	has := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("512Gi"), corev1.ResourcePods: resource.MustParse("110"),
-		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"), gpus: *resource.NewQuantity(int64(gpuCount), resource.DecimalSI),
+		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("512Gi"),
+		corev1.ResourcePods:             resource.MustParse("110"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"), gpus: *resource.NewQuantity(int64(gpuCount),
+			resource.DecimalSI),
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
-			Labels: map[string]string{"kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-H200", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
+			Labels: map[string]string{"kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-H200",
+				"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
 		},
 		Status: corev1.NodeStatus{Allocatable: has, Capacity: has},
 	}
@@ -89,7 +92,10 @@ func (c *ControlPlane) Node(t testing.TB, name string, gpuCount int) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), startWithin)
 		defer cancel()
-		err = c.await(ctx, "pods can be scheduled on "+name, func(ctx context.Context) error { return c.schedulable(ctx, name) })
+		err = c.await(ctx, "pods can be scheduled on "+name, func(ctx context.Context) error {
+			return c.schedulable(ctx,
+				name)
+		})
 	}
 	if err != nil {
 		t.Fatalf("node %s: %v", name, err)
@@ -124,7 +130,8 @@ func (c *ControlPlane) create(ctx context.Context, objects ...client.Object) err
 
 // connect makes the administrator's client. It asks nothing yet.
 func (c *ControlPlane) connect(api string) (err error) {
-	c.config = &rest.Config{Host: api, BearerToken: c.token, TLSClientConfig: rest.TLSClientConfig{CAData: c.certificate}, QPS: -1}
+	c.config = &rest.Config{Host: api, BearerToken: c.token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.certificate}, QPS: -1}
 	c.client, err = client.New(c.config, client.Options{Scheme: scheme.Scheme})
 	return err
 }

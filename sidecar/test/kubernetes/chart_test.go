@@ -34,7 +34,8 @@ func (i *install) options() chart.Options {
 func (i *install) apply(t *testing.T, more ...string) {
 	t.Helper()
 	// What the load generator has switched is its own until an upgrade forces it.
-	printed, err := i.helm.Run(t.Context(), with(i.options(), more...), "upgrade", "--install", "--wait", "--wait-for-jobs", "--force-conflicts",
+	printed, err := i.helm.Run(t.Context(), with(i.options(), more...), "upgrade", "--install", "--wait",
+		"--wait-for-jobs", "--force-conflicts",
 		"--kubeconfig="+i.plane.Kubeconfig(), "--kube-context=booth", "--timeout=2m")
 	require.NoError(t, err, printed)
 }
@@ -50,7 +51,8 @@ func TestChart(t *testing.T) {
 	helm, err := chart.FindHelm(t.Context(), root)
 	require.NoError(t, err)
 	i := &install{c, helm, []string{
-		"serving.create=true", "serving.mode=round-robin", "serving.variants={off,draft}", "model.create=true", "model.volume.nfs.server=127.0.0.1", "model.volume.nfs.path=/models",
+		"serving.create=true", "serving.mode=round-robin", "serving.variants={off,draft}", "model.create=true",
+		"model.volume.nfs.server=127.0.0.1", "model.volume.nfs.path=/models",
 		"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false",
 	}}
 	i.apply(t)
@@ -62,7 +64,8 @@ func TestChart(t *testing.T) {
 	})
 	file := i.variants(t)
 	flag := "--mode-kubernetes-variants-file=" + file
-	check := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"}, s.flags(c.Kubeconfig(), flag)...)...)
+	check := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"},
+		s.flags(c.Kubeconfig(), flag)...)...)
 	said, err := check.CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	t.Logf("%s", said)

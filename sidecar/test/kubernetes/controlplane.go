@@ -98,8 +98,10 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	etcd, peer, api := "http://"+process.Loopback(free[0]), "http://"+process.Loopback(free[1]), "https://"+process.Loopback(free[2])
-	if err := errors.Join(c.writeKeys(), os.WriteFile(c.path("tokens.csv"), []byte(c.token+",admin,admin,system:masters\n"), 0o600)); err != nil {
+	etcd, peer, api := "http://"+process.Loopback(free[0]), "http://"+process.Loopback(free[1]),
+		"https://"+process.Loopback(free[2])
+	if err := errors.Join(c.writeKeys(), os.WriteFile(c.path("tokens.csv"),
+		[]byte(c.token+",admin,admin,system:masters\n"), 0o600)); err != nil {
 		return err
 	}
 	if err := c.writeKubeconfig("admin.kubeconfig", api, c.token); err != nil {
@@ -111,15 +113,20 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.connect(api); err != nil {
 		return err
 	}
-	err = c.run("etcd", "--data-dir="+c.path("etcd"), "--listen-client-urls="+etcd, "--advertise-client-urls="+etcd, "--listen-peer-urls="+peer,
+	err = c.run("etcd", "--data-dir="+c.path("etcd"), "--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
+		"--listen-peer-urls="+peer,
 		"--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer, "--unsafe-no-fsync", "--log-level=warn")
 	if err != nil {
 		return err
 	}
-	err = c.run("kube-apiserver", "--etcd-servers="+etcd, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", free[2]),
-		"--tls-cert-file="+c.path("server.crt"), "--tls-private-key-file="+c.path("server.key"), "--cert-dir="+c.path("certs"), "--service-cluster-ip-range=10.96.0.0/16",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file="+c.path("accounts.key"),
-		"--service-account-key-file="+c.path("accounts.key"), "--token-auth-file="+c.path("tokens.csv"), "--authorization-mode=RBAC", "--endpoint-reconciler-type=none")
+	err = c.run("kube-apiserver", "--etcd-servers="+etcd, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", free[2]),
+		"--tls-cert-file="+c.path("server.crt"), "--tls-private-key-file="+c.path("server.key"),
+		"--cert-dir="+c.path("certs"), "--service-cluster-ip-range=10.96.0.0/16",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-signing-key-file="+c.path("accounts.key"),
+		"--service-account-key-file="+c.path("accounts.key"), "--token-auth-file="+c.path("tokens.csv"),
+		"--authorization-mode=RBAC", "--endpoint-reconciler-type=none")
 	if err != nil {
 		return err
 	}
@@ -128,11 +135,15 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	}
 	admin := "--kubeconfig=" + c.Kubeconfig()
 	err = errors.Join(
-		c.run("kube-controller-manager", admin, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", free[3]), "--cert-dir="+c.path("controllers"), "--leader-elect=false",
-			"--service-account-private-key-file="+c.path("accounts.key"), "--root-ca-file="+c.path("server.crt"), "--use-service-account-credentials=false"),
-		c.run("kube-scheduler", admin, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", free[4]), "--cert-dir="+c.path("scheduler"), "--leader-elect=false"),
+		c.run("kube-controller-manager", admin, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", free[3]),
+			"--cert-dir="+c.path("controllers"), "--leader-elect=false",
+			"--service-account-private-key-file="+c.path("accounts.key"), "--root-ca-file="+c.path("server.crt"),
+			"--use-service-account-credentials=false"),
+		c.run("kube-scheduler", admin, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", free[4]),
+			"--cert-dir="+c.path("scheduler"), "--leader-elect=false"),
 		// Without leases of its own KWOK has the controllers find every node lost after 40 s.
-		c.run("kwok", admin, "--manage-all-nodes=true", "--config="+c.path("stages.yaml"), "--server-address="+process.Loopback(free[5]), "--node-lease-duration-seconds=40"),
+		c.run("kwok", admin, "--manage-all-nodes=true", "--config="+c.path("stages.yaml"),
+			"--server-address="+process.Loopback(free[5]), "--node-lease-duration-seconds=40"),
 	)
 	if err != nil {
 		return err
@@ -235,9 +246,12 @@ func (c *ControlPlane) writeKeys() error {
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		BasicConstraintsValid: true, IsCA: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost", "kubernetes.default.svc"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: now.Add(-time.Hour),
+		NotAfter:              now.Add(24 * time.Hour),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true, IsCA: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: []string{"localhost", "kubernetes.default.svc"},
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -248,7 +262,8 @@ func (c *ControlPlane) writeKeys() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(c.path("server.crt"), c.certificate, 0o600), c.writeKey("server.key", key), c.writeKey("accounts.key", accounts))
+	return errors.Join(os.WriteFile(c.path("server.crt"), c.certificate, 0o600), c.writeKey("server.key", key),
+		c.writeKey("accounts.key", accounts))
 }
 
 func (c *ControlPlane) writeKey(name string, key *ecdsa.PrivateKey) error {

@@ -71,8 +71,10 @@ func TestDoctor(t *testing.T) {
 	require.NoError(t, c.Client().Patch(t.Context(), secret, filled))
 	c.job(t)
 	said := c.waitForLines(t, look, "all is well",
-		"ok: the API server "+c.Config().Host, "ok: its clock matches", "ok: DynamoGraphDeployments are served as nvidia.com/v1beta1",
-		"ok: Gateway API (gateway.networking.k8s.io) is not installed", "ok: DynamoGraphDeployment default/graph: 1 × Frontend, 3 × TRTLLMWorker",
+		"ok: the API server "+c.Config().Host, "ok: its clock matches",
+		"ok: DynamoGraphDeployments are served as nvidia.com/v1beta1",
+		"ok: Gateway API (gateway.networking.k8s.io) is not installed",
+		"ok: DynamoGraphDeployment default/graph: 1 × Frontend, 3 × TRTLLMWorker",
 		"ok: the Secret default/hf-token exists", "ok: the weights are downloaded: Job model-download is complete")
 	assert.NotContains(t, said, "problem:")
 
@@ -82,7 +84,8 @@ func TestDoctor(t *testing.T) {
 	said = look(func(o *doctor.Options) { o.Graphs = []string{"other/absent"} })
 	assert.Contains(t, said, "problem: DynamoGraphDeployment other/absent not found")
 	said = look(func(o *doctor.Options) { o.Kubeconfig = c.KubeconfigFor(t, "reader") })
-	assert.Contains(t, said, "not checked: the graph default/graph: our credentials may not read it -> use other credentials with --kubeconfig")
+	assert.Contains(t, said, "not checked: the graph default/graph: our credentials may not read it -> use other "+
+		"credentials with --kubeconfig")
 	assert.NotContains(t, said, "problem:")
 
 	c.serve(t, "v1")
@@ -98,7 +101,8 @@ func TestDoctor(t *testing.T) {
 			"-> install Dynamo's operator")
 }
 
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+	Kind: "CustomResourceDefinition"}
 
 func inNamespace(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: Namespace}
@@ -132,8 +136,10 @@ func (c *ControlPlane) volume(t *testing.T) {
 	require.NoError(t, c.Client().Create(t.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "models"},
 		Spec: corev1.PersistentVolumeSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Gi")},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "10.0.0.5", Path: "/models"}},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Gi")},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "10.0.0.5",
+				Path: "/models"}},
 		},
 	}))
 }
@@ -143,7 +149,8 @@ func (c *ControlPlane) job(t *testing.T) {
 	t.Helper()
 	job := &batchv1.Job{ObjectMeta: inNamespace("model-download")}
 	job.Labels = map[string]string{"app.kubernetes.io/component": "model-download"}
-	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "download:1"}}}
+	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "main", Image: "download:1"}}}
 	job.Spec.Template.Annotations = map[string]string{"kvbooth/start": "100ms"}
 	require.NoError(t, c.Client().Create(t.Context(), job))
 }

@@ -114,7 +114,8 @@ func (c *ControlPlane) follow(t testing.TB, deployment string, changes []func(*h
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	events, err := watched.Watch(ctx, &corev1.PodList{}, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: deployment})
+	events, err := watched.Watch(ctx, &corev1.PodList{}, client.InNamespace(Namespace),
+		client.MatchingLabels{labelGraph: deployment})
 	if err != nil {
 		cancel()
 		return nil, err
@@ -225,7 +226,8 @@ func (f *follower) ready(frontends bool) []*corev1.Pod {
 func (f *follower) followWorkers() {
 	pods := f.ready(false)
 	for i := range f.places {
-		if p := &f.places[i]; p.pod != "" && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.UID == p.pod }) {
+		if p := &f.places[i]; p.pod != "" && !slices.ContainsFunc(pods,
+			func(pod *corev1.Pod) bool { return pod.UID == p.pod }) {
 			p.pod, p.left = "", f.turn
 			f.lose(p.id, away)
 		}
@@ -334,7 +336,8 @@ func (f *follower) call(method, path string, body, answer any) error {
 	if err != nil {
 		return err
 	}
-	request, response := httptest.NewRequestWithContext(context.Background(), method, "http://localhost"+path, strings.NewReader(string(text))), httptest.NewRecorder()
+	request, response := httptest.NewRequestWithContext(context.Background(), method, "http://localhost"+path,
+		strings.NewReader(string(text))), httptest.NewRecorder()
 	request.Header.Set("Content-Type", "application/json")
 	f.server.Frontend().ServeHTTP(response, request)
 	if response.Code/100 != 2 {

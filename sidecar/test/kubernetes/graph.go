@@ -159,7 +159,10 @@ func (g *graph) template(c *component) corev1.PodTemplateSpec {
 	t := *c.PodTemplate.DeepCopy()
 	for i := range t.Spec.Containers {
 		if own := &t.Spec.Containers[i].Env; t.Spec.Containers[i].Name == mainContainer {
-			*own = append(slices.DeleteFunc(slices.Clone(g.Spec.Env), func(e corev1.EnvVar) bool { return has(*own, e.Name) }), *own...)
+			*own = append(slices.DeleteFunc(slices.Clone(g.Spec.Env), func(e corev1.EnvVar) bool {
+				return has(*own,
+					e.Name)
+			}), *own...)
 		}
 	}
 	return t
@@ -184,7 +187,8 @@ func (g *graph) workerHash() (string, error) {
 // deployment is what a component becomes. hash is the workers', "" for a Deployment without one in its name.
 func (g *graph) deployment(c *component, hash string, replicas int32) *appsv1.Deployment {
 	name, namespace := g.baseName(c), g.Object.GetNamespace()+"-"+g.Object.GetName() // Dynamo's, not Kubernetes'
-	labels := map[string]string{labelGraph: g.Object.GetName(), labelComponent: c.Name, labelType: cmp.Or(c.Type, "worker")}
+	labels := map[string]string{labelGraph: g.Object.GetName(), labelComponent: c.Name, labelType: cmp.Or(c.Type,
+		"worker")}
 	if hash != "" {
 		name, namespace, labels[labelHash] = name+"-"+hash, namespace+"-"+hash, hash
 	}
@@ -205,11 +209,13 @@ func (g *graph) deployment(c *component, hash string, replicas int32) *appsv1.De
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: g.Object.GetNamespace(), Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: g.Object.GetAPIVersion(), Kind: kind.Kind, Name: g.Object.GetName(), UID: g.Object.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes,
+				APIVersion: g.Object.GetAPIVersion(), Kind: kind.Kind, Name: g.Object.GetName(), UID: g.Object.GetUID(),
+				Controller: &yes, BlockOwnerDeletion: &yes,
 			}},
 		},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template, Strategy: c.strategy(),
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
+			Strategy: c.strategy(),
 		},
 	}
 }
@@ -218,7 +224,8 @@ func (g *graph) deployment(c *component, hash string, replicas int32) *appsv1.De
 // maxUnavailable, as in Kubernetes.
 func (c *component) strategy() appsv1.DeploymentStrategy {
 	annotations := c.PodTemplate.Annotations
-	surge, unavailable := intstr.Parse(cmp.Or(annotations[annotationSurge], "25%")), intstr.Parse(cmp.Or(annotations[annotationUnavailable], "25%"))
+	surge, unavailable := intstr.Parse(cmp.Or(annotations[annotationSurge], "25%")),
+		intstr.Parse(cmp.Or(annotations[annotationUnavailable], "25%"))
 	return appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
@@ -230,7 +237,8 @@ func rolled(d *appsv1.Deployment) string {
 	want := *d.Spec.Replicas
 	switch s := d.Status; {
 	case s.ObservedGeneration < d.Generation:
-		return fmt.Sprintf("%s: spec not yet processed: generation=%d, observedGeneration=%d", d.Name, d.Generation, s.ObservedGeneration)
+		return fmt.Sprintf("%s: spec not yet processed: generation=%d, observedGeneration=%d", d.Name, d.Generation,
+			s.ObservedGeneration)
 	case s.Replicas != want, s.UpdatedReplicas != want, s.AvailableReplicas != want:
 		return d.Name + ": Component deployment not ready - Available condition not true"
 	}

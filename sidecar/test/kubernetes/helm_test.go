@@ -66,11 +66,13 @@ func TestHelm(t *testing.T) {
 	c.Node(t, "gpu-0", 8)
 	c.Node(t, "gpu-1", 8)
 	c.Operator(t)
-	for _, name := range []string{"restricted", "booth", "dynamo", "monitoring", "gateway", "gpu-operator", "dcgm-exporter"} {
+	for _, name := range []string{"restricted", "booth", "dynamo", "monitoring", "gateway", "gpu-operator",
+		"dcgm-exporter"} {
 		h.namespace(t, name)
 	}
 	t.Run("missing kinds", func(t *testing.T) { testMissingKinds(t, h) })
-	h.defines(t, "Gateway", "HTTPRoute", "ReferenceGrant", "PodMonitor", "ServiceMonitor", "PrometheusRule", "PodCliqueSet")
+	h.defines(t, "Gateway", "HTTPRoute", "ReferenceGrant", "PodMonitor", "ServiceMonitor", "PrometheusRule",
+		"PodCliqueSet")
 	t.Run("values", func(t *testing.T) { testValues(t, h) })
 	h.volumes(t)
 	t.Run("beside a Dynamo", func(t *testing.T) { testBesideDynamo(t, h) })
@@ -115,7 +117,8 @@ func (h *helm) defines(t *testing.T, kinds ...string) {
 func (h *helm) volumes(t *testing.T) {
 	t.Helper()
 	class := &storagev1.StorageClass{
-		ObjectMeta:  metav1.ObjectMeta{Name: "local", Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "local",
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
 		Provisioner: "kubernetes.io/no-provisioner",
 	}
 	require.NoError(t, h.create(t.Context(), class))
@@ -123,7 +126,8 @@ func (h *helm) volumes(t *testing.T) {
 		require.NoError(t, h.create(t.Context(), &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("local-", i)},
 			Spec: corev1.PersistentVolumeSpec{
-				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Capacity:         corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")},
+				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				StorageClassName: class.Name, PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
 			},
 		}))
@@ -132,7 +136,8 @@ func (h *helm) volumes(t *testing.T) {
 
 // try sends an object to the API server as a server-side apply with strict validation, and returns the warnings. With
 // dry, the object is only checked.
-func (h *helm) try(t *testing.T, object *unstructured.Unstructured, namespace string, dry bool) (warned []string, err error) {
+func (h *helm) try(t *testing.T, object *unstructured.Unstructured, namespace string,
+	dry bool) (warned []string, err error) {
 	t.Helper()
 	kind := object.GroupVersionKind()
 	mapping, err := h.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -208,7 +213,8 @@ func (h *helm) kubectl(t *testing.T, args ...string) {
 // Without the kinds of others, Helm names those that the values need, and nothing is changed.
 func testMissingKinds(t *testing.T, h *helm) {
 	err := h.install(t, chart.Options{Namespace: "booth", Set: []string{
-		"serving.name=graph", "serving.namespace=default", "gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com", "monitoring.loadgen.enabled=true",
+		"serving.name=graph", "serving.namespace=default", "gateway.enabled=true", "gateway.className=x",
+		"gateway.host=booth.example.com", "monitoring.loadgen.enabled=true",
 	}})
 	require.ErrorContains(t, err, `no matches for kind "HTTPRoute" in version "gateway.networking.k8s.io/v1"`)
 	require.ErrorContains(t, err, `no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"`)
@@ -222,7 +228,8 @@ func testValues(t *testing.T, h *helm) {
 	require.NoError(t, err)
 	for _, c := range cases {
 		c.Options.Namespace = "restricted"
-		c.Options.APIVersions = []string{"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1", "nvidia.com/v1beta1/DynamoGraphDeployment", "nvidia.com/v1beta1"}
+		c.Options.APIVersions = []string{"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1",
+			"nvidia.com/v1beta1/DynamoGraphDeployment", "nvidia.com/v1beta1"}
 		rendered, _, err := h.chart.Render(t.Context(), c.Options)
 		require.NoError(t, err, c.Name)
 		pods, err := chart.Pods(rendered, "restricted")
@@ -257,7 +264,8 @@ func testValues(t *testing.T, h *helm) {
 	}, "root")
 	warned, err := h.try(t, root, "restricted", true)
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(warned, "\n"), "would violate PodSecurity", "the API server warns of what is not restricted")
+	require.Contains(t, strings.Join(warned, "\n"), "would violate PodSecurity",
+		"the API server warns of what is not restricted")
 }
 
 // wrapped is a Deployment of a pod.
@@ -370,7 +378,8 @@ func testAllOfIt(t *testing.T, h *helm) {
 	o := cases[slices.IndexFunc(cases, func(c chart.Case) bool { return c.Name == "everything" })].Options
 	o.Namespace = Namespace // the operator's
 	report := h.manifest(t, o)
-	assert.Contains(t, report, "ok: the pods request 6 GPUs: DynamoGraphDeployment kvbooth 3, DynamoGraphDeployment kvbooth-twin 3")
+	assert.Contains(t, report,
+		"ok: the pods request 6 GPUs: DynamoGraphDeployment kvbooth 3, DynamoGraphDeployment kvbooth-twin 3")
 	assert.Contains(t, report, "ok: DynamoGraphDeployment default/kvbooth is accepted, and would be created")
 	assert.Contains(t, report, "ok: 6 GPUs are requested, ")
 	report = h.manifest(t, with(o, "serving.tensorParallel=8"))
@@ -410,7 +419,8 @@ func testAllOfIt(t *testing.T, h *helm) {
 	h.deletes(t, o)
 	wait.Within(t, within, "the workers end", func() (any, bool) {
 		var pods corev1.PodList
-		return nil, h.client.List(t.Context(), &pods, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: "kvbooth"}) == nil && len(pods.Items) == 0
+		return nil, h.client.List(t.Context(), &pods, client.InNamespace(Namespace),
+			client.MatchingLabels{labelGraph: "kvbooth"}) == nil && len(pods.Items) == 0
 	})
 }
 
@@ -451,5 +461,6 @@ func (h *helm) switchTo(t *testing.T, name, mode, manager string) {
 	}
 	patch, err := json.Marshal([]any{map[string]any{"op": "replace", "path": "/spec/env", "value": env}})
 	require.NoError(t, err)
-	require.NoError(t, h.client.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(manager)))
+	require.NoError(t, h.client.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, patch),
+		client.FieldOwner(manager)))
 }

@@ -65,7 +65,8 @@ func recorded(t *testing.T, name string, first, last int64) (all []string) {
 			s.RollingUpdate = &was.Roll
 		}
 		for _, condition := range was.Conditions {
-			s.Conditions = append(s.Conditions, metav1.Condition{Type: condition[0].(string), Status: metav1.ConditionStatus(condition[1].(string))})
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: condition[0].(string),
+				Status: metav1.ConditionStatus(condition[1].(string))})
 		}
 		all = append(all, reduced(was.Generation == was.Observed, s))
 	}
@@ -116,7 +117,8 @@ func (w *written) settles(t *testing.T, generation int64) {
 		defer w.mu.Unlock()
 		return w.all, slices.ContainsFunc(w.all, func(g graph) bool {
 			s := g.Status
-			return s.ObservedGeneration == generation && s.State == stateSuccessful && ready(s) && (s.RollingUpdate == nil || s.RollingUpdate.Phase == phaseCompleted)
+			return s.ObservedGeneration == generation && s.State == stateSuccessful && ready(s) &&
+				(s.RollingUpdate == nil || s.RollingUpdate.Phase == phaseCompleted)
 		})
 	})
 }
@@ -157,10 +159,12 @@ func TestOperatorIsLikeTheRecordedOne(t *testing.T) {
 	broken := change(workerImage, "broken")
 	wait.Within(t, within, "the image is not there", func() (any, bool) {
 		var pods corev1.PodList
-		err := c.Client().List(t.Context(), &pods, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: "booth", labelComponent: "TRTLLMWorker"})
+		err := c.Client().List(t.Context(), &pods, client.InNamespace(Namespace),
+			client.MatchingLabels{labelGraph: "booth", labelComponent: "TRTLLMWorker"})
 		waiting := 0
 		for _, p := range pods.Items {
-			if s := p.Status.ContainerStatuses; len(s) > 0 && s[0].State.Waiting != nil && s[0].State.Waiting.Reason == "ImagePullBackOff" {
+			if s := p.Status.ContainerStatuses; len(s) > 0 && s[0].State.Waiting != nil &&
+				s[0].State.Waiting.Reason == "ImagePullBackOff" {
 				waiting++
 			}
 		}

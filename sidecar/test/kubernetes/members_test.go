@@ -32,7 +32,8 @@ func TestMembersMeet(t *testing.T) {
 	require.NoError(t, err)
 	helm, err := chart.FindHelm(t.Context(), root)
 	require.NoError(t, err)
-	objects, _, err := helm.Render(t.Context(), chart.Options{Set: []string{"loadgen.config.target.url=http://127.0.0.1:9", "members.replicas=2"}})
+	objects, _, err := helm.Render(t.Context(),
+		chart.Options{Set: []string{"loadgen.config.target.url=http://127.0.0.1:9", "members.replicas=2"}})
 	require.NoError(t, err)
 	pods, err := chart.Pods(objects, "kvbooth")
 	require.NoError(t, err)
@@ -52,12 +53,15 @@ func TestMembersMeet(t *testing.T) {
 	}
 	nats, coordinator, listens := free(t), free(t), free(t)
 	here := strings.NewReplacer(
-		"/run/secrets/nats", files("nats", secretOf(t, objects, "kvbooth-nats")), "/run/secrets/kvbooth", files("token", secretOf(t, objects, "kvbooth-loadgen-token")),
-		"/data", filepath.Join(dir, "data"), "kvbooth-nats.kvbooth.svc:4222", "localhost:"+nats, "0.0.0.0:4222", "127.0.0.1:"+nats,
+		"/run/secrets/nats", files("nats", secretOf(t, objects, "kvbooth-nats")), "/run/secrets/kvbooth", files("token",
+			secretOf(t, objects, "kvbooth-loadgen-token")),
+		"/data", filepath.Join(dir, "data"), "kvbooth-nats.kvbooth.svc:4222", "localhost:"+nats, "0.0.0.0:4222",
+		"127.0.0.1:"+nats,
 	)
 	conf := files("conf", map[string]string{
-		"nats.conf":    here.Replace(dataOf(t, objects, "ConfigMap", "kvbooth-nats")["nats.conf"]),
-		"loadgen.yaml": strings.ReplaceAll(here.Replace(dataOf(t, objects, "ConfigMap", "kvbooth-loadgen")["loadgen.yaml"]), "0.0.0.0:8088", "127.0.0.1:"+coordinator),
+		"nats.conf": here.Replace(dataOf(t, objects, "ConfigMap", "kvbooth-nats")["nats.conf"]),
+		"loadgen.yaml": strings.ReplaceAll(here.Replace(dataOf(t, objects, "ConfigMap",
+			"kvbooth-loadgen")["loadgen.yaml"]), "0.0.0.0:8088", "127.0.0.1:"+coordinator),
 	})
 	member := container("kvbooth-member")
 	var args []string
@@ -65,7 +69,8 @@ func TestMembersMeet(t *testing.T) {
 		args = append(args, strings.ReplaceAll(here.Replace(arg), "0.0.0.0:8088", "127.0.0.1:"+listens))
 	}
 	loadgen := filepath.Join(boothtest.Programs(t), "loadgen")
-	for _, check := range [][]string{{"check", "--config=" + filepath.Join(conf, "loadgen.yaml")}, append([]string{"check", "--target-url=http://127.0.0.1:9"}, args[1:]...)} {
+	for _, check := range [][]string{{"check", "--config=" + filepath.Join(conf, "loadgen.yaml")},
+		append([]string{"check", "--target-url=http://127.0.0.1:9"}, args[1:]...)} {
 		said, err := exec.CommandContext(t.Context(), loadgen, check...).CombinedOutput()
 		require.NoError(t, err, "%s", said)
 	}
@@ -93,7 +98,8 @@ func TestMembersMeet(t *testing.T) {
 // dataOf is the content of a ConfigMap, or of a Secret as it stands there.
 func dataOf(t *testing.T, objects []*unstructured.Unstructured, kind, name string) map[string]string {
 	t.Helper()
-	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+	i := slices.IndexFunc(objects,
+		func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
 	require.GreaterOrEqual(t, i, 0, "%s %s", kind, name)
 	data, _, err := unstructured.NestedStringMap(objects[i].Object, "data")
 	require.NoError(t, err)
@@ -117,7 +123,8 @@ func environment(t *testing.T, objects []*unstructured.Unstructured, c corev1.Co
 	t.Helper()
 	values := map[string]string{}
 	for _, env := range c.Env {
-		value := os.Expand(strings.NewReplacer("$(", "${", ")", "}").Replace(env.Value), func(name string) string { return values[name] })
+		value := os.Expand(strings.NewReplacer("$(", "${", ")", "}").Replace(env.Value),
+			func(name string) string { return values[name] })
 		switch from := env.ValueFrom; {
 		case from == nil:
 		case from.SecretKeyRef != nil:

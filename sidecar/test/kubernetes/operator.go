@@ -54,7 +54,8 @@ func (c *ControlPlane) Operator(t testing.TB) {
 	yes := true
 	manager, err := ctrl.NewManager(c.Config(), ctrl.Options{
 		Scheme: scheme.Scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{Namespace: {}}}, Controller: config.Controller{SkipNameValidation: &yes},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{Namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: &yes},
 	})
 	if err != nil {
 		t.Fatalf("the operator: %v", err)

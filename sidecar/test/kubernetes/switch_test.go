@@ -59,19 +59,23 @@ func newStage(t *testing.T, c *ControlPlane, bin, name string) *stage {
 // flags are those of every load generator of the stage.
 func (s *stage) flags(kubeconfig string, more ...string) []string {
 	return append([]string{
-		"--target-url=" + s.target, "--mode-driver=kubernetes", "--mode-kubernetes-kubeconfig=" + kubeconfig, "--mode-kubernetes-name=" + s.name,
+		"--target-url=" + s.target, "--mode-driver=kubernetes", "--mode-kubernetes-kubeconfig=" + kubeconfig,
+		"--mode-kubernetes-name=" + s.name,
 		"--mode-kubernetes-timeout=1m", "--deployment-kind=simulated", "--shadow-enabled=false", "--whatif-cpus=0",
-		"--concurrency=60", "--start-rate=100", "--target-rps=0", "--think-time=3s", "--opening-tokens=300", "--max-tokens=24", "--output-tokens-mean=8",
+		"--concurrency=60", "--start-rate=100", "--target-rps=0", "--think-time=3s", "--opening-tokens=300",
+		"--max-tokens=24", "--output-tokens-mean=8",
 	}, more...)
 }
 
 // run starts a load generator at a port that it keeps.
 func (s *stage) run(t *testing.T, label string, more ...string) {
 	t.Helper()
-	flags := s.flags(s.plane.Kubeconfig(), append([]string{"--listen=" + boothtest.AnyPort, "--data-dir=" + t.TempDir()}, more...)...)
-	s.part = &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz", Command: process.Command{
-		Name: "the load generator " + label, Path: filepath.Join(s.bin, "loadgen"), Args: flags, Log: boothtest.Log(t, label),
-	}}
+	flags := s.flags(s.plane.Kubeconfig(), append([]string{"--listen=" + boothtest.AnyPort,
+		"--data-dir=" + t.TempDir()}, more...)...)
+	s.part = &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz",
+		Command: process.Command{
+			Name: "the load generator " + label, Path: filepath.Join(s.bin, "loadgen"), Args: flags, Log: boothtest.Log(t, label),
+		}}
 	s.part.Run(t)
 	var err error
 	s.address = s.part.URL()
@@ -298,7 +302,8 @@ func testOthers(t *testing.T, s *stage) {
 	second.sees(t, "the second one follows", func(st api.State) bool { return st.Mode == api.ModeKV })
 
 	patch := []byte(`[{"op": "replace", "path": "/spec/env", "value": [{"name": "DYN_ROUTER_MODE", "value": "least-loaded"}]}]`)
-	require.NoError(t, s.plane.client.Patch(t.Context(), s.object(t), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("argocd-controller")))
+	require.NoError(t, s.plane.client.Patch(t.Context(), s.object(t), client.RawPatch(types.JSONPatchType, patch),
+		client.FieldOwner("argocd-controller")))
 	for _, each := range []*stage{s, &second} {
 		each.sees(t, "another manager's mode", func(st api.State) bool { return st.Mode == api.ModeLeastLoaded })
 		wait.Eventually(t, "an event that names who changed the mode", func() (any, bool) {
@@ -311,12 +316,14 @@ func testOthers(t *testing.T, s *stage) {
 // Without the right to patch, the missing rule is reported, before and during a switch.
 func testRights(t *testing.T, s *stage) {
 	looks := s.plane.KubeconfigFor(t, "looker",
-		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"}, ResourceNames: []string{s.name}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
+			ResourceNames: []string{s.name}, Verbs: []string{"get"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
 	rule := "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [patch], resourceNames: [rights]}"
 	check := func(kubeconfig string) (said string, code int) {
 		var out bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"}, s.flags(kubeconfig)...)...)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"},
+			s.flags(kubeconfig)...)...)
 		cmd.Stdout, cmd.Stderr = &out, &out
 		_ = cmd.Run()
 		return out.String(), cmd.ProcessState.ExitCode()
@@ -332,7 +339,8 @@ func testRights(t *testing.T, s *stage) {
 	assert.Equal(t, api.ModeRoundRobin, end.Mode)
 
 	enough := s.plane.KubeconfigFor(t, "switcher",
-		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"}, ResourceNames: []string{s.name}, Verbs: []string{"get", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
+			ResourceNames: []string{s.name}, Verbs: []string{"get", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
 	said, code = check(enough)
 	assert.Zero(t, code, said)

@@ -49,7 +49,8 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		before, err := outlook(trial())
 		require.NoError(t, err)
 		assert.Nil(t, before.Detectable)
-		assert.EqualValues(t, []string{"What it can find is known after its first block: no such trial was run on this target."}, before.Words)
+		assert.EqualValues(t, []string{"What it can find is known after its first block: no such trial was run on " +
+			"this target."}, before.Words)
 
 		first := b.done(b.begun(trial()).ID)
 		b.free()
@@ -112,7 +113,8 @@ func TestTrialsOfEarlierVersionsAreReadable(t *testing.T) {
 		old, err := b.process.desk.Sweep(t.Context(), "old")
 		require.NoError(t, err)
 		assert.Equal(t, api.TrialOnPairs, old.Trial.Method)
-		assert.EqualValues(t, []string{"KV-aware is better.", "Decided by the method of earlier versions, which looked after each pair of spans."}, old.Words)
+		assert.EqualValues(t, []string{"KV-aware is better.",
+			"Decided by the method of earlier versions, which looked after each pair of spans."}, old.Words)
 		var report strings.Builder
 		require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, "old", api.ReportMarkdown))
 		for _, want := range []string{

@@ -25,7 +25,9 @@ test('what is seen goes out as a file and as a link, and its title says the page
   const list = await given('Export the conversations', 'These conversations as CSV');
   expect(list.name).toMatch(/^kv-booth-conversations-\d{8}T\d{6}Z\.csv$/);
   const [heads, ...rows] = list.text.trimEnd().split('\r\n');
-  expect(heads).toBe('id,number,topic,starter,status,error_class,turns_planned,turns_done,started,ended,ttft,kv_hit_ratio,workers');
+  expect(heads).toBe(
+    'id,number,topic,starter,status,error_class,turns_planned,turns_done,started,ended,ttft,kv_hit_ratio,workers'
+  );
   expect(rows.length).toBeGreaterThan(0);
   expect(rows.every((row) => row.includes(',active,'))).toBe(true);
   const turns = await given('Export the conversations', 'Every turn as CSV');

@@ -199,13 +199,14 @@ func TestAnswerBeginsWithMatchingPassage(t *testing.T) {
 	first := converse(article, questioners[1], 1, 1, func(*rand.Rand) int { return 650 })[0]
 	messages := append(first.messages, sim.Message{Role: "assistant", Content: first.answer.Text})
 	for question, want := range map[string]string{
-		`What does "decode" cost, and who pays for it?`:                                   "Separation costs a fast network",
-		`Is there an alternative to "pools", and when would you choose it?`:               "Chunked prefill on one pool is the alternative",
-		`Suppose everything became ten times larger. What would happen to "memory"?`:      "With prompts ten times as long",
-		`You mention "hot spot". How does that work in detail?`:                           "Prefix caching changes the picture",
-		"So the knob is the size of the chunk, but what happens if I choose a small one?": "The size of the chunk is the one knob",
-		"Which of these ideas will still matter in ten years?":                            "Hardware will change",
-		"How would you explain the same thing to a manager who has to pay for it?":        "Separation costs a fast network",
+		`What does "decode" cost, and who pays for it?`:                              "Separation costs a fast network",
+		`Is there an alternative to "pools", and when would you choose it?`:          "Chunked prefill on one pool is the alternative",
+		`Suppose everything became ten times larger. What would happen to "memory"?`: "With prompts ten times as long",
+		`You mention "hot spot". How does that work in detail?`:                      "Prefix caching changes the picture",
+		"So the knob is the size of the chunk, but what happens if I choose a small one?": "The size of the chunk is " +
+			"the one knob",
+		"Which of these ideas will still matter in ten years?":                     "Hardware will change",
+		"How would you explain the same thing to a manager who has to pay for it?": "Separation costs a fast network",
 	} {
 		prompt := append(slices.Clone(messages), sim.Message{Role: "user", Content: question})
 		a := answer.Compose(prompt, answer.Asked{Max: 830})

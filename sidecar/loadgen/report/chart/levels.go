@@ -165,7 +165,8 @@ func shape(class string, x, y float64) string {
 	case "third":
 		return fmt.Sprintf("M%.1f %.1fl%.1f %.1fh-%.1fZ", x, y-1.2*s, 1.2*s, 2*s, 2.4*s)
 	case "fourth":
-		return fmt.Sprintf("M%.1f %.1fl%.1f %.1fl-%.1f %.1fl-%.1f -%.1fZ", x, y-1.3*s, 1.3*s, 1.3*s, 1.3*s, 1.3*s, 1.3*s, 1.3*s)
+		return fmt.Sprintf("M%.1f %.1fl%.1f %.1fl-%.1f %.1fl-%.1f -%.1fZ", x, y-1.3*s, 1.3*s, 1.3*s, 1.3*s, 1.3*s,
+			1.3*s, 1.3*s)
 	}
 	return fmt.Sprintf("M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 -%.1f 0Z", x-s, y, s, s, 2*s, s, s, 2*s)
 }

@@ -31,7 +31,9 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{c.checkMode, c.checkMetrics, c.checkRequired, c.checkTwin, c.checkOutput, c.checkSweep, c.Shadow.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkMembers, c.Settings().Check} {
+	for _, check := range []func() error{c.checkMode, c.checkMetrics, c.checkRequired, c.checkTwin, c.checkOutput,
+		c.checkSweep, c.Shadow.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkMembers,
+		c.Settings().Check} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -44,7 +46,8 @@ func (c *Config) checkMetrics() error {
 	for field, urls := range map[string][]string{
 		"cluster.metrics_urls": c.Cluster.MetricsURLs, "twin.cluster.metrics_urls": c.Twin.Cluster.MetricsURLs,
 	} {
-		if slices.Contains(urls, cluster.NoTarget) && !slices.ContainsFunc(urls, func(u string) bool { return u != cluster.NoTarget }) {
+		if slices.Contains(urls, cluster.NoTarget) && !slices.ContainsFunc(urls,
+			func(u string) bool { return u != cluster.NoTarget }) {
 			return api.Refuse(field, cluster.NoTarget, "also the URL of at least one page")
 		}
 	}
@@ -72,7 +75,8 @@ func (c *Config) checkRequired() error {
 
 // checkTargets refuses the path of something else than the API.
 func (c *Config) checkTargets() error {
-	targets := [][2]string{{"target.url", c.Target.URL}, {"twin.target.url", c.Twin.Target.URL}, {"followup.url", c.Followup.URL}}
+	targets := [][2]string{{"target.url", c.Target.URL}, {"twin.target.url", c.Twin.Target.URL}, {"followup.url",
+		c.Followup.URL}}
 	for _, e := range c.Mode.Addresses() {
 		targets = append(targets, [2]string{"mode.endpoints", e.URL})
 	}
@@ -94,7 +98,8 @@ func (c *Config) checkStore() error {
 
 func (c *Config) checkWorkload() error {
 	if c.OutputTokens.Mean > float64(c.MaxTokens) {
-		return api.Refuse("output_tokens.mean", format(reflect.ValueOf(c.OutputTokens.Mean)), fmt.Sprintf("0 to %d (max_tokens)", c.MaxTokens))
+		return api.Refuse("output_tokens.mean", format(reflect.ValueOf(c.OutputTokens.Mean)),
+			fmt.Sprintf("0 to %d (max_tokens)", c.MaxTokens))
 	}
 	return c.WorkloadSettings().Check(c.MaxConcurrency)
 }
@@ -151,7 +156,8 @@ func (c *Config) checkEndpoints() error {
 	}
 	target := func(e cluster.Endpoint) bool { return e.URL == c.Target.URL }
 	if c.Target.URL != "" && !slices.ContainsFunc(addresses, target) {
-		return api.Refuse("target.url", c.Target.URL, fmt.Sprintf("one of mode.endpoints (%s)", strings.Join(c.Mode.Endpoints, ", ")))
+		return api.Refuse("target.url", c.Target.URL, fmt.Sprintf("one of mode.endpoints (%s)",
+			strings.Join(c.Mode.Endpoints, ", ")))
 	}
 	return nil
 }
@@ -160,7 +166,8 @@ func (c *Config) checkEndpoints() error {
 func (c *Config) checkMembers() error {
 	if at := c.Members.Listen; at != "" && c.MetricsToken == "" {
 		if host, _, _ := net.SplitHostPort(at); !api.IsLoopback(host) {
-			return api.Refuse("members.listen", fmt.Sprintf("%q", at), "a loopback address such as 127.0.0.1:8089; set metrics_token to listen elsewhere")
+			return api.Refuse("members.listen", fmt.Sprintf("%q", at),
+				"a loopback address such as 127.0.0.1:8089; set metrics_token to listen elsewhere")
 		}
 	}
 	if c.Members.NATS.URL == "" {
@@ -171,7 +178,8 @@ func (c *Config) checkMembers() error {
 
 func (c *Config) checkFollowup() error {
 	if c.Followup.Text != "" && c.Followup.URL != "" {
-		return api.Refuse("followup.url", c.Followup.URL, "leave it empty if followup.text is set (the preset recorded sets it, too)")
+		return api.Refuse("followup.url", c.Followup.URL,
+			"leave it empty if followup.text is set (the preset recorded sets it, too)")
 	}
 	return nil
 }
@@ -179,7 +187,8 @@ func (c *Config) checkFollowup() error {
 // checkCorpus asks for one place, and for all that it takes.
 func (c *Config) checkCorpus() error {
 	var places []string
-	for _, p := range []struct{ field, value string }{{"corpus.dir", c.Corpus.Dir}, {"corpus.file", c.Corpus.File}, {"corpus.s3.bucket", c.Corpus.S3.Bucket}} {
+	for _, p := range []struct{ field, value string }{{"corpus.dir", c.Corpus.Dir}, {"corpus.file", c.Corpus.File},
+		{"corpus.s3.bucket", c.Corpus.S3.Bucket}} {
 		if p.value != "" {
 			places = append(places, p.field)
 		}
@@ -191,7 +200,8 @@ func (c *Config) checkCorpus() error {
 	case s3.Bucket != "" && s3.Endpoint == "":
 		return api.Require("corpus.s3.endpoint", forms["origin"].allowed)
 	case (s3.AccessKey == "") != (s3.SecretKey == ""):
-		return api.Refuse("corpus.s3.secret_key", "one key without the other", "set both the access key and the secret key, or neither")
+		return api.Refuse("corpus.s3.secret_key", "one key without the other",
+			"set both the access key and the secret key, or neither")
 	case c.Corpus.Refresh > 0 && c.Corpus.Refresh < time.Second:
 		return api.Refuse("corpus.refresh", c.Corpus.Refresh.String(), "0s, or at least 1s")
 	}

@@ -32,24 +32,33 @@ var samples = map[string]string{
 	"request.ignore_eos": "true", "request.temperature": "0.7", "request.top_p": "0.9", "request.seed": "-3",
 	"request.body":    `{"chat_template_kwargs":{"enable_thinking":false}}`,
 	"deployment.kind": "real", "deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
-	"deployment.dynamo": "1.6.1", "deployment.kubernetes": "1.34", "deployment.worker_image": "registry/worker:1", "deployment.serving": "aggregated",
+	"deployment.dynamo": "1.6.1", "deployment.kubernetes": "1.34", "deployment.worker_image": "registry/worker:1",
+	"deployment.serving":         "aggregated",
 	"deployment.chunked_prefill": "true", "deployment.overlap_scheduler": "false", "deployment.kv_cache_dtype": "fp8",
 	"start": "true", "preset": "recorded", "seed": "18446744073709551615", "followup.text": "go on, please: 100 %",
-	"followup.url": "http://enduser:8000", "followup.model": "llama-3.1-8b", "followup.api_key_file": "key", "followup.ca_file": "ca",
-	"corpus.dir": "/articles", "corpus.file": "/articles.jsonl", "corpus.s3.endpoint": "https://ams3.example.org", "corpus.s3.bucket": "texts",
+	"followup.url": "http://enduser:8000", "followup.model": "llama-3.1-8b", "followup.api_key_file": "key",
+	"followup.ca_file": "ca",
+	"corpus.dir":       "/articles", "corpus.file": "/articles.jsonl", "corpus.s3.endpoint": "https://ams3.example.org",
+	"corpus.s3.bucket": "texts",
 	"corpus.s3.prefix": "booth/", "corpus.s3.region": "ams3", "corpus.s3.path_style": "false", "corpus.s3.ca_file": "ca",
-	"corpus.s3.access_key_file": "key", "corpus.s3.secret_key_file": "key", "mode.endpoints": "kv=http://x:8000,kv/eagle3=http://x:8001",
-	"mode.driver": "pinned", "mode.mode": "round_robin", "mode.speculation": "off", "mode.offers": "kv,round_robin,kv/eagle3",
-	"mode.kubernetes.name": "booth", "mode.kubernetes.namespace": "dynamo", "mode.kubernetes.selector": "app=booth", "mode.kubernetes.kubeconfig": "/kubeconfig",
-	"mode.kubernetes.context": "event", "mode.kubernetes.restart": "frontend", "mode.kubernetes.variants_file": "variants",
-	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "no-target,http://a:8081,http://b:8082/metrics",
-	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"", "vendor": "digitalocean",
-	"listen": "localhost:0", "token_file": "token", "metrics_token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
+	"corpus.s3.access_key_file": "key", "corpus.s3.secret_key_file": "key",
+	"mode.endpoints": "kv=http://x:8000,kv/eagle3=http://x:8001",
+	"mode.driver":    "pinned", "mode.mode": "round_robin", "mode.speculation": "off",
+	"mode.offers":          "kv,round_robin,kv/eagle3",
+	"mode.kubernetes.name": "booth", "mode.kubernetes.namespace": "dynamo", "mode.kubernetes.selector": "app=booth",
+	"mode.kubernetes.kubeconfig": "/kubeconfig",
+	"mode.kubernetes.context":    "event", "mode.kubernetes.restart": "frontend", "mode.kubernetes.variants_file": "variants",
+	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth",
+	"cluster.metrics_urls": "no-target,http://a:8081,http://b:8082/metrics",
+	"baseline.default":     "this target", "title": "# our: booth", "subtitle": "'second' \"line\"", "vendor": "digitalocean",
+	"listen": "localhost:0", "token_file": "token", "metrics_token_file": "token", "hosts": "booth.local,10.0.0.1",
+	"public_page": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
 	"opening_tokens": "500",
 	"fail_if":        "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv",
 	"whatif.profiles": "/profiles", "shadow.enabled": "false", "shadow.token_ids": "false",
 	"members.fleet": "booth", "members.name": "one", "members.listen": "127.0.0.1:8089",
-	"members.nats.url": "tls://nats.example.com:4222", "members.nats.token_file": "token", "members.nats.nkey_file": "seed", "members.nats.ca_file": "ca",
+	"members.nats.url": "tls://nats.example.com:4222", "members.nats.token_file": "token",
+	"members.nats.nkey_file": "seed", "members.nats.ca_file": "ca",
 	"data_dir": "/data", "log.level": "debug", "log.format": "json",
 }
 
@@ -79,7 +88,8 @@ func sample(f field) string {
 // Each field can be set by its flag, its variable and the file, with the same result.
 func TestEveryFieldFromEverySource(t *testing.T) {
 	ca, caKey := certificate(t)
-	files := map[string]string{"key": "k", "token": "0123456789abcdef", "ca": ca, "ca-key": caKey, "variants": "off: {args: [--model-path, /models/llama]}"}
+	files := map[string]string{"key": "k", "token": "0123456789abcdef", "ca": ca, "ca-key": caKey,
+		"variants": "off: {args: [--model-path, /models/llama]}"}
 	for _, f := range newModel(Config{}, io.Discard).fields {
 		if f.name == "config" {
 			continue
@@ -248,17 +258,21 @@ func table() string {
 	for _, f := range newModel(Config{}, io.Discard).fields {
 		if title := f.flag.Group.Title; title != group {
 			group = title
-			fmt.Fprintf(&text, "\n### %s\n\n| field | flag, variable | default | allowed | meaning |\n|---|---|---|---|---|\n", title)
+			fmt.Fprintf(&text,
+				"\n### %s\n\n| field | flag, variable | default | allowed | meaning |\n|---|---|---|---|---|\n", title)
 		}
 		flags := "`--" + strings.Join(append([]string{f.flag.Name}, f.flag.Aliases...), "`, `--") + "`"
 		fmt.Fprintf(&text, "| `%s` | %s<br>`%s` | %s | %s | %s |\n", f.name, flags, f.env(),
 			code(f), strings.ReplaceAll(f.allowed(), "|", `\|`), f.flag.Help)
 	}
-	fmt.Fprint(&text, "\n### Secrets, which have no flag and no field in the file\n\n| field | variable | allowed |\n|---|---|---|\n")
+	fmt.Fprint(&text,
+		"\n### Secrets, which have no flag and no field in the file\n\n| field | variable | allowed |\n|---|---|---|\n")
 	for _, s := range secrets {
-		fmt.Fprintf(&text, "| `%s` | `%s`, or a file set with `%s_file` | %s |\n", s.name, variable(s.name), s.name, s.allowed())
+		fmt.Fprintf(&text, "| `%s` | `%s`, or a file set with `%s_file` | %s |\n", s.name, variable(s.name), s.name,
+			s.allowed())
 	}
-	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n| command | flag | allowed | meaning |\n|---|---|---|---|\n")
+	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n| command | "+
+		"flag | allowed | meaning |\n|---|---|---|---|\n")
 	m := newModel(Config{}, io.Discard)
 	for _, command := range m.kong.Model.Children {
 		for _, flag := range command.Flags {

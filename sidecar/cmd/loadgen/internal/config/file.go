@@ -124,7 +124,8 @@ func (f *file) entry(section string, key, value *yaml.Node) error {
 		return f.section(name, value)
 	}
 	if isSecret(name) {
-		return f.reworded(key, name, "a secret", "no secret", fmt.Sprintf("secrets are not allowed in this file; set %s or %s_file", variable(name), name))
+		return f.reworded(key, name, "a secret", "no secret",
+			fmt.Sprintf("secrets are not allowed in this file; set %s or %s_file", variable(name), name))
 	}
 	return f.reworded(key, name, name, "a known field", "unknown field"+suggest(name, slices.Collect(maps.Keys(f.fields))))
 }

@@ -29,12 +29,15 @@ type form struct {
 var errForm = errors.New("not of the form")
 
 var forms = map[string]form{
-	"line":           {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
-	"path":           {"a path", readPath},
-	"url":            {"an http:// or https:// URL with a host, without user, query or fragment", readURL},
-	"page":           {"an http:// or https:// URL with a host, without user, query or fragment, or " + cluster.NoTarget, readPage},
-	"target":         {"an http:// or https:// URL with a host, without user or fragment, such as http://127.0.0.1:8000", readTarget},
-	"header":         {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value with a comma comes from a file or a variable", readHeader},
+	"line": {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
+	"path": {"a path", readPath},
+	"url":  {"an http:// or https:// URL with a host, without user, query or fragment", readURL},
+	"page": {"an http:// or https:// URL with a host, without user, query or fragment, " +
+		"or " + cluster.NoTarget, readPage},
+	"target": {"an http:// or https:// URL with a host, without user or fragment, such as " +
+		"http://127.0.0.1:8000", readTarget},
+	"header": {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value " +
+		"with a comma comes from a file or a variable", readHeader},
 	"temperature":    {"a number, 0 to 2", within(0, 2)},
 	"ratio":          {"a number, 0 to 1", within(0, 1)},
 	"seed":           {"a whole number", readSeed},
@@ -88,7 +91,8 @@ func readPage(s string) (string, error) {
 
 func readNATS(s string) (string, error) {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Opaque != "" || !isHost(u.Hostname()) || u.Port() == "" || !isPort(u.Port()) ||
+	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Opaque != "" || !isHost(u.Hostname()) ||
+		u.Port() == "" || !isPort(u.Port()) ||
 		u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#") {
 		return "", errForm
 	}
@@ -134,7 +138,8 @@ var ownHeaders = []string{"Accept", "Content-Length", "Content-Type", "Connectio
 func readHeader(s string) (string, error) {
 	name, value, found := strings.Cut(s, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-	if !found || value == "" || !headerName.MatchString(name) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(name)) {
+	if !found || value == "" || !headerName.MatchString(name) || slices.Contains(ownHeaders,
+		http.CanonicalHeaderKey(name)) {
 		return "", errForm
 	}
 	return name + "=" + value, nil
@@ -213,7 +218,8 @@ func readHost(s string) (string, error) {
 
 func readOffer(s string) (string, error) {
 	mode, speculation, found := strings.Cut(s, "/")
-	if !slices.Contains(api.Modes, api.Mode(mode)) || api.Mode(mode) == api.ModeUnknown || found && !slices.Contains(api.Speculations, api.Speculation(speculation)) {
+	if !slices.Contains(api.Modes, api.Mode(mode)) || api.Mode(mode) == api.ModeUnknown || found &&
+		!slices.Contains(api.Speculations, api.Speculation(speculation)) {
 		return "", errForm
 	}
 	return s, nil
@@ -242,7 +248,8 @@ func readRecordedMode(s string) (string, error) {
 func readCondition(s string) (string, error) {
 	c, err := report.ParseCondition(s)
 	if unknown := report.UnknownName(""); errors.As(err, &unknown) {
-		return "", report.Hint("one of " + strings.Join(report.Names(), ", ") + " before the operator" + suggest(string(unknown), report.Names()))
+		return "", report.Hint("one of " + strings.Join(report.Names(),
+			", ") + " before the operator" + suggest(string(unknown), report.Names()))
 	}
 	return c.Text, err
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-const description = "Runs many concurrent multi-turn conversations against an OpenAI-compatible server and measures what its users experience: " +
+const description = "Runs many concurrent multi-turn conversations against an OpenAI-compatible server and measures " +
+	"what its users experience: " +
 	"time to first token, time per output token, latency."
 
 // topics are the groups of settings, each with the word that `loadgen help` takes: what comes before a dot of its key.

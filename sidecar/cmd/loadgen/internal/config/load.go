@@ -57,7 +57,8 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 
 // takeTopic returns what follows "help" without a topic, which it keeps.
 func (l *loader) takeTopic(args []string) []string {
-	if len(args) == 1 && (args[0] == every || slices.ContainsFunc(l.fields, func(f field) bool { return topicOf(f.flag) == args[0] })) {
+	if len(args) == 1 && (args[0] == every || slices.ContainsFunc(l.fields,
+		func(f field) bool { return topicOf(f.flag) == args[0] })) {
 		l.topic = args[0]
 		return nil
 	}
@@ -302,7 +303,8 @@ func (l *loader) readVariants(k *Kubernetes) error {
 		}
 		now := k.Variants[s].Names()
 		if i > 0 && now != names || now == "" {
-			return api.Refuse(field, fmt.Sprintf("%s with %s", s, cmp.Or(now, "nothing")), "set the same of image, args and variables in every variant, otherwise switching back is impossible")
+			return api.Refuse(field, fmt.Sprintf("%s with %s", s, cmp.Or(now, "nothing")),
+				"set the same of image, args and variables in every variant, otherwise switching back is impossible")
 		}
 		names = now
 	}
@@ -330,13 +332,15 @@ func (l *loader) readAccess(c *Config) (err error) {
 		section string
 		access  *Access
 	}{
-		{"target.", &c.Target.Access}, {"twin.target.", &c.Twin.Target.Access}, {"followup.", &c.Followup.Access}, {"cluster.", &c.Cluster.Access},
+		{"target.", &c.Target.Access}, {"twin.target.", &c.Twin.Target.Access}, {"followup.", &c.Followup.Access},
+		{"cluster.", &c.Cluster.Access},
 	} {
 		if a.access.Opened.Headers, err = l.readHeaders(a.section+"headers", a.access.Headers); err != nil {
 			return err
 		}
 		opened := &a.access.Opened
-		if opened.Cert, opened.Key, err = l.readPair(a.section+"cert_file", a.access.CertFile, a.section+"key_file", a.access.KeyFile); err != nil {
+		if opened.Cert, opened.Key, err = l.readPair(a.section+"cert_file", a.access.CertFile, a.section+"key_file",
+			a.access.KeyFile); err != nil {
 			return err
 		}
 	}
@@ -393,7 +397,8 @@ func (l *loader) readPair(certField, certPath, keyField, keyPath string) (cert, 
 		return nil, nil, err
 	}
 	if _, err := tls.X509KeyPair(cert, key); err != nil {
-		return nil, nil, api.Refuse(certField, certPath, "a PEM certificate that matches the private key in "+keyField+" ("+strings.TrimPrefix(err.Error(), "tls: ")+")")
+		return nil, nil, api.Refuse(certField, certPath,
+			"a PEM certificate that matches the private key in "+keyField+" ("+strings.TrimPrefix(err.Error(), "tls: ")+")")
 	}
 	return cert, key, nil
 }

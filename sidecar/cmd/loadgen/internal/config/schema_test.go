@@ -40,7 +40,8 @@ func TestDocumentChartSchema(t *testing.T) {
 		require.NoError(t, os.WriteFile(chartSchema, want, 0o644))
 		return
 	}
-	require.Equal(t, string(want), string(data), "go test ./sidecar/cmd/loadgen/internal/config -run Document -update rewrites the schema")
+	require.Equal(t, string(want), string(data),
+		"go test ./sidecar/cmd/loadgen/internal/config -run Document -update rewrites the schema")
 }
 
 // object is a JSON schema, or a part of one.

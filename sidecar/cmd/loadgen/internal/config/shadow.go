@@ -49,7 +49,8 @@ func (l *loader) shadow(ctx *kong.Context) *Shadow {
 	}
 	t := &l.grammar.Shadow
 	s := &Shadow{
-		Files: t.File, Workers: t.Workers, Blocks: t.Blocks, Tokens: t.Tokens, BlockTokens: t.BlockTokens, TimeUnit: t.TimeUnit, Answers: t.Answers,
+		Files: t.File, Workers: t.Workers, Blocks: t.Blocks, Tokens: t.Tokens, BlockTokens: t.BlockTokens,
+		TimeUnit: t.TimeUnit, Answers: t.Answers,
 		FirstToken: 500 * time.Millisecond, PerToken: 25 * time.Millisecond,
 		HashedTokens: t.HashedTokens, Disorder: t.Disorder, WithoutCurves: t.NoCurves, StandardOutput: t.Format,
 	}
@@ -70,7 +71,8 @@ func (s *Shadow) check() error {
 	case s == nil:
 		return nil
 	case s.Blocks == 0 && s.Tokens == 0:
-		return api.Require("blocks", "the KV cache size of one worker in blocks (--blocks) or tokens (--tokens); traces do not include it")
+		return api.Require("blocks",
+			"the KV cache size of one worker in blocks (--blocks) or tokens (--tokens); traces do not include it")
 	case s.Blocks != 0 && s.Tokens != 0:
 		return api.Refuse("blocks", s.Blocks, "set either --blocks or --tokens, not both")
 	}

@@ -12,7 +12,10 @@ func suggest(name string, names []string) string {
 			return "; did you mean one that begins with " + section + "?"
 		}
 	}
-	nearest := slices.MinFunc(slices.Sorted(slices.Values(names)), func(a, b string) int { return edits(name, a) - edits(name, b) })
+	nearest := slices.MinFunc(slices.Sorted(slices.Values(names)), func(a, b string) int {
+		return edits(name,
+			a) - edits(name, b)
+	})
 	if edits(name, nearest) > 3 {
 		return "; see CONFIGURATION.md"
 	}

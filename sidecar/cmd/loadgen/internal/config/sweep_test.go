@@ -24,21 +24,25 @@ func TestSweepRequests(t *testing.T) {
 		{args: []string{"trial"}, want: Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial}}},
 		{
 			args: []string{
-				"trial", "--concurrency=120", "--modes=round_robin,kv", "--primary=goodput", "--smallest=0.1", "--span=90s", "--max-time=2h",
+				"trial", "--concurrency=120", "--modes=round_robin,kv", "--primary=goodput", "--smallest=0.1",
+				"--span=90s", "--max-time=2h",
 				"--seed=7", "--slo-ttft=400ms", "--anew",
 			},
 			want: Sweep{Command: Trial, Anew: true, Request: api.SweepRequest{
-				Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{rr, kv}, Primary: new("goodput"), Smallest: new(.1),
-				Seconds: new(90.), MaxSeconds: new(7200.), Seed: new(uint64(7)), SLO: &api.SLO{TTFT: .4, TPOT: .06},
+				Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{rr, kv}, Primary: new("goodput"),
+				Smallest: new(.1),
+				Seconds:  new(90.), MaxSeconds: new(7200.), Seed: new(uint64(7)), SLO: &api.SLO{TTFT: .4, TPOT: .06},
 			}},
 		},
 		{
 			args: []string{"trial"}, env: []string{"LOADGEN_CONCURRENCY=80", "LOADGEN_SLO_TPOT=50ms"},
-			want: Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial, Levels: []int{80}, SLO: &api.SLO{TTFT: .6, TPOT: .05}}},
+			want: Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial, Levels: []int{80},
+				SLO: &api.SLO{TTFT: .6, TPOT: .05}}},
 		},
 		{
 			args: []string{
-				"sweep", "--concurrency=120", "--levels=60,120", "--levels=180", "--modes=kv/eagle3", "--repeats=2", "--warm-up=0s", "--span=5m",
+				"sweep", "--concurrency=120", "--levels=60,120", "--levels=180", "--modes=kv/eagle3", "--repeats=2",
+				"--warm-up=0s", "--span=5m",
 				"--snapshots=1", "--order=mode_after_mode",
 			},
 			want: Sweep{Command: Levels, Request: api.SweepRequest{
@@ -48,7 +52,8 @@ func TestSweepRequests(t *testing.T) {
 		},
 		{
 			args: []string{"sweep", "--together", "--modes=round_robin,kv"},
-			want: Sweep{Command: Levels, Request: api.SweepRequest{Kind: api.SweepLevels, Modes: []api.ModeState{rr, kv}, Together: new(true)}},
+			want: Sweep{Command: Levels, Request: api.SweepRequest{Kind: api.SweepLevels, Modes: []api.ModeState{rr,
+				kv}, Together: new(true)}},
 		},
 		{
 			args: []string{"capacity", "--levels=60,100", "--resolution=2", "--span=1m", "--max-time=30m"},
@@ -70,17 +75,21 @@ func TestBadSweeps(t *testing.T) {
 	for _, row := range []struct{ args, want string }{
 		{"trial --smallest=2", "smallest: 2 is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
 		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
-		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_mean, ttft_p95, ttft_p50, ttft_p95_turn2+, tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
+		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_mean, ttft_p95, ttft_p50, ttft_p95_turn2+, " +
+			"tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
 		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 for a trial"},
-		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, such as kv or kv/eagle3 (from --modes)"},
+		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, " +
+			"such as kv or kv/eagle3 (from --modes)"},
 		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h (from --span)"},
 		{"trial --max-time=8000h", "max_time: 8000h is not allowed: a duration, 1s to 168h (from --max-time)"},
 		{"trial --concurrency=1001", "concurrency: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
 		{"trial --levels=60", "unknown flag --levels (see loadgen help trial)"},
-		{"trial --start", "start: true is not allowed: false (--no-start) with loadgen trial, which starts and stops the workload itself"},
+		{"trial --start", "start: true is not allowed: false (--no-start) with loadgen trial, which starts and stops " +
+			"the workload itself"},
 		{"trial --duration=5m", "duration: 5m0s is not allowed: leave it out with loadgen trial, which ends on its own"},
 		{"sweep --requests=5", "requests: 5 is not allowed: leave it out with loadgen sweep, which ends on its own"},
-		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: leave it out with loadgen sweep, which exits with 4 if nothing was decided"},
+		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: leave it out with loadgen sweep, which " +
+			"exits with 4 if nothing was decided"},
 		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html"},
 		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html"},
 		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list, each a whole number, 1 to 100000 (from --levels)"},
@@ -106,7 +115,8 @@ func TestBadSweeps(t *testing.T) {
 
 // Two results are compared without a target, and without a folder of data.
 func TestCompareRequest(t *testing.T) {
-	c, command, err := load([]string{"compare", "old", "new.csv", "--a-mode=round_robin", "--b-mode=kv/eagle3"}, nil, io.Discard, readFile)
+	c, command, err := load([]string{"compare", "old", "new.csv", "--a-mode=round_robin", "--b-mode=kv/eagle3"}, nil,
+		io.Discard, readFile)
 	require.NoError(t, err)
 	require.Equal(t, Compared, command)
 	require.Equal(t, &Compare{
@@ -179,6 +189,7 @@ func TestOwnTagsAreSound(t *testing.T) {
 	require.Equal(t, orders, m.own[Levels]["order"].words())
 	require.ElementsMatch(t, formats, m.own[Compared]["format"].words())
 	for _, k := range api.SweepKinds {
-		require.True(t, slices.ContainsFunc([]Command{Trial, Levels, Capacity}, func(c Command) bool { return kinds[c] == k }), k)
+		require.True(t, slices.ContainsFunc([]Command{Trial, Levels, Capacity},
+			func(c Command) bool { return kinds[c] == k }), k)
 	}
 }

@@ -80,7 +80,8 @@ func (t Twin) borrows(c *Config) bool {
 // mode is the twin's with what it leaves open.
 func (t Twin) mode(c *Config) Mode {
 	m := Mode{
-		Driver: t.driver(c), Mode: cmp.Or(t.Mode.Mode, string(api.ModeUnknown)), Speculation: cmp.Or(t.Mode.Speculation, c.Mode.Speculation),
+		Driver: t.driver(c), Mode: cmp.Or(t.Mode.Mode, string(api.ModeUnknown)), Speculation: cmp.Or(t.Mode.Speculation,
+			c.Mode.Speculation),
 		Offers: t.Mode.Offers, Endpoints: t.Mode.Endpoints, Kubernetes: c.Mode.Kubernetes,
 	}
 	m.Kubernetes.Name, m.Kubernetes.Selector = t.Mode.Kubernetes.Name, ""
@@ -170,10 +171,13 @@ func (d Deployment) or(other Deployment) Deployment {
 // isSet says whether any field of the twin has a value.
 func (t Twin) isSet() bool {
 	texts := []string{
-		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile, t.Target.CertFile, t.Target.KeyFile,
-		t.Mode.Driver, t.Mode.Mode, t.Mode.Speculation, t.Mode.Kubernetes.Name, t.Mode.Kubernetes.Namespace, t.Prometheus.Namespace,
+		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile, t.Target.CertFile,
+		t.Target.KeyFile,
+		t.Mode.Driver, t.Mode.Mode, t.Mode.Speculation, t.Mode.Kubernetes.Name, t.Mode.Kubernetes.Namespace,
+		t.Prometheus.Namespace,
 	}
-	return t.Deployment != (Deployment{}) || strings.Join(slices.Concat(texts, t.Target.Headers, t.Mode.Offers, t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
+	return t.Deployment != (Deployment{}) || strings.Join(slices.Concat(texts, t.Target.Headers, t.Mode.Offers,
+		t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
 }
 
 // checkTwin requires a target other than lane main's, a mode that its driver can return to, and
@@ -184,11 +188,13 @@ func (c *Config) checkTwin() error {
 	case c.Compare != nil, c.Member: // which has a key for a twin that the coordinator names
 		return nil
 	case own == nil && c.Twin.isSet():
-		return api.Require("twin.target.url", forms["target"].allowed+", since other twin fields are set; with the driver endpoints, twin.mode.mode can select one of mode.endpoints instead")
+		return api.Require("twin.target.url", forms["target"].allowed+", since other twin fields are set; with the "+
+			"driver endpoints, twin.mode.mode can select one of mode.endpoints instead")
 	case own == nil:
 		return nil
 	case c.Twin.borrows(c) && own.Target.URL == c.Target.URL:
-		return api.Refuse("twin.mode.mode", own.Mode.Mode, fmt.Sprintf("a mode with a different URL than lane main, %s", c.Target.URL))
+		return api.Refuse("twin.mode.mode", own.Mode.Mode, fmt.Sprintf("a mode with a different URL than lane main, %s",
+			c.Target.URL))
 	case own.Target.URL == c.Target.URL:
 		return api.Refuse("twin.target.url", own.Target.URL, "a different server than target.url")
 	}
@@ -207,8 +213,10 @@ func (c *Config) checkTwinMetrics() error {
 	case c.Prometheus.URL == "":
 		return nil
 	case c.Prometheus.Namespace == "":
-		return api.Require("prometheus.namespace", "the namespace of lane main's cluster, to separate its metrics from those of lane twin")
-	case n == c.Prometheus.Namespace && (c.Prometheus.Graph == "" || c.Prometheus.Beside == "" || c.Prometheus.Graph == c.Prometheus.Beside):
+		return api.Require("prometheus.namespace",
+			"the namespace of lane main's cluster, to separate its metrics from those of lane twin")
+	case n == c.Prometheus.Namespace && (c.Prometheus.Graph == "" || c.Prometheus.Beside == "" ||
+		c.Prometheus.Graph == c.Prometheus.Beside):
 		return api.Refuse("twin.prometheus.namespace", n, "a different namespace than prometheus.namespace; "+
 			"or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names separate them; "+
 			"or leave it empty to scrape its target and twin.cluster.metrics_urls")
@@ -219,8 +227,10 @@ func (c *Config) checkTwinMetrics() error {
 // ofTwin names the twin's field in an error of a check that main has, too.
 func ofTwin(err error) error {
 	bad := new(api.FieldError)
-	if errors.As(err, &bad) && slices.ContainsFunc([]string{"mode.", "target."}, func(section string) bool { return strings.HasPrefix(bad.Field, section) }) {
-		return &api.FieldError{Field: "twin." + bad.Field, Value: bad.Value, Allowed: strings.ReplaceAll(bad.Allowed, "mode.endpoints", "twin.mode.endpoints")}
+	if errors.As(err, &bad) && slices.ContainsFunc([]string{"mode.", "target."},
+		func(section string) bool { return strings.HasPrefix(bad.Field, section) }) {
+		return &api.FieldError{Field: "twin." + bad.Field, Value: bad.Value, Allowed: strings.ReplaceAll(bad.Allowed,
+			"mode.endpoints", "twin.mode.endpoints")}
 	}
 	return err
 }
