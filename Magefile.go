@@ -271,8 +271,10 @@ func Build(ctx context.Context) error {
 	// is made of is compiled now.
 	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/..."}}
 	steps := []suite.Step{
-		{Name: "Go programs", Progress: compiler.Progress,
-			Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }},
+		{
+			Name: "Go programs", Progress: compiler.Progress,
+			Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) },
+		},
 		natsStep(),
 		prometheusStep(),
 	}

@@ -414,8 +414,10 @@ func TestReferenceLines(t *testing.T) {
 }
 
 func TestStructure(t *testing.T) {
-	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo",
-		"benchmarks.json": "kvbooth-benchmarks", "routers.json": "kvbooth-routers"}
+	want := map[string]string{
+		"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo",
+		"benchmarks.json": "kvbooth-benchmarks", "routers.json": "kvbooth-routers",
+	}
 	for _, file := range files {
 		d := load(t, file)
 		assert.Nil(t, d.ID, "the id is each Grafana's own")

@@ -46,8 +46,10 @@ var without = map[string]string{
 }
 
 // onEvents are those that find data only where something was done with the workload.
-var onEvents = []string{"Starts", "Stops", "Steps", "Mode changes", "Sweeps", "Sweeps: KV-aware spans",
-	"Sweeps: spans in other modes"}
+var onEvents = []string{
+	"Starts", "Stops", "Steps", "Mode changes", "Sweeps", "Sweeps: KV-aware spans",
+	"Sweeps: spans in other modes",
+}
 
 // Every query finds data where its namespace is chosen. With All it does, too, and in a
 // Prometheus that scrapes the same pages without a label.
@@ -123,8 +125,10 @@ func apiOf(t *testing.T, url string) v1.API {
 // hasData says whether a query has given a number at any time of late.
 func hasData(t *testing.T, prometheus v1.API, q query) bool {
 	now := time.Now()
-	value, _, _, err := prometheus.QueryRange(t.Context(), q.expr, v1.Range{Start: now.Add(-lookBack), End: now,
-		Step: time.Second})
+	value, _, _, err := prometheus.QueryRange(t.Context(), q.expr, v1.Range{
+		Start: now.Add(-lookBack), End: now,
+		Step: time.Second,
+	})
 	require.NoError(t, err, q.where)
 	return slices.ContainsFunc(value.(model.Matrix), func(s *model.SampleStream) bool {
 		return slices.ContainsFunc(s.Values, func(p model.SamplePair) bool { return !math.IsNaN(float64(p.Value)) })

@@ -29,8 +29,10 @@ func Cases(root string) ([]Case, error) {
 	cases := []Case{
 		{Name: "default", Options: Options{Set: []string{"serving.name=booth"}}, Graphs: []string{"kvbooth/booth"}},
 		{Name: "dynamo", Options: Options{Set: made}, External: claim},
-		{Name: "eagle3 on H100", Options: Options{Values: []string{"values-h100-tp4.yaml", "values-eagle3.yaml"},
-			Set: made}, External: claim},
+		{Name: "eagle3 on H100", Options: Options{
+			Values: []string{"values-h100-tp4.yaml", "values-eagle3.yaml"},
+			Set:    made,
+		}, External: claim},
 		{Name: "everything", Options: Options{Set: []string{
 			"serving.create=true", "serving.twin.enabled=true", "serving.variants={off,draft}", "model.create=true",
 			"model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/models",

@@ -71,9 +71,11 @@ func TestTwoReleases(t *testing.T) {
 	for _, release := range []string{"one", "two"} {
 		objects, _, err := helm.Render(t.Context(), Options{
 			Release: release, Namespace: "shared", APIVersions: served,
-			Set: []string{"serving.name=dynamo", "prometheus.create=true", "gateway.enabled=true",
+			Set: []string{
+				"serving.name=dynamo", "prometheus.create=true", "gateway.enabled=true",
 				"gateway.className=x", "gateway.host=" + release + ".example.com", "monitoring.loadgen.enabled=true",
-				"monitoring.rules.enabled=true"},
+				"monitoring.rules.enabled=true",
+			},
 		})
 		require.NoError(t, err)
 		require.Empty(t, check(objects, "shared", nil, []string{"shared/dynamo"}))

@@ -13,8 +13,10 @@ import (
 
 // Without members nothing of them is there; those that run elsewhere need the coordinator's way to the server alone.
 func TestMembersAreAskedFor(t *testing.T) {
-	elsewhere := []string{"serving.name=booth", "members.nats.url=nats://nats.dynamo.svc:4222",
-		"members.nats.existingSecret=key", "members.nats.nkeyKey=seed", "members.nats.caKey=ca"}
+	elsewhere := []string{
+		"serving.name=booth", "members.nats.url=nats://nats.dynamo.svc:4222",
+		"members.nats.existingSecret=key", "members.nats.nkeyKey=seed", "members.nats.caKey=ca",
+	}
 	without := []string{"serving.name=booth", "prometheus.create=true", "monitoring.loadgen.enabled=true"}
 	for _, set := range [][]string{without, elsewhere} {
 		objects, _, err := helm.Render(t.Context(), Options{Set: set, APIVersions: served})
@@ -42,8 +44,10 @@ func TestMembersGetWhatTheyNeed(t *testing.T) {
 		"loadgen.config.corpus.s3.endpoint=https://texts.example.com:9000", "loadgen.config.corpus.s3.bucket=texts",
 		"members.replicas=2",
 	}}
-	for i, name := range []string{"TARGET_API_KEY", "FOLLOWUP_API_KEY", "CORPUS_S3_ACCESS_KEY", "CORPUS_S3_SECRET_KEY",
-		"METRICS_TOKEN"} {
+	for i, name := range []string{
+		"TARGET_API_KEY", "FOLLOWUP_API_KEY", "CORPUS_S3_ACCESS_KEY", "CORPUS_S3_SECRET_KEY",
+		"METRICS_TOKEN",
+	} {
 		o.Set = append(o.Set, fmt.Sprintf("loadgen.secretEnv[%d].name=LOADGEN_%s,loadgen.secretEnv[%[1]d].secret=keys,loadgen.secretEnv[%[1]d].key=%[2]s", i, name))
 	}
 	objects, _, err := helm.Render(t.Context(), o)
@@ -57,8 +61,10 @@ func TestMembersGetWhatTheyNeed(t *testing.T) {
 	for _, env := range member.Env {
 		names = append(names, env.Name)
 	}
-	require.Equal(t, []string{"LOADGEN_MEMBERS_NAME", "LOADGEN_TARGET_API_KEY", "LOADGEN_FOLLOWUP_API_KEY",
-		"LOADGEN_METRICS_TOKEN"}, names)
+	require.Equal(t, []string{
+		"LOADGEN_MEMBERS_NAME", "LOADGEN_TARGET_API_KEY", "LOADGEN_FOLLOWUP_API_KEY",
+		"LOADGEN_METRICS_TOKEN",
+	}, names)
 	require.Contains(t, member.Args, "--members-fleet=kvbooth-long-long-long-long-long")
 	name := strings.TrimPrefix(pods[i].Owner, "StatefulSet ")
 	require.Nil(t, find(objects, "Secret", name, "kvbooth"), "the load generator's token is theirs, too")

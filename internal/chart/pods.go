@@ -84,8 +84,10 @@ func graphPods(object *unstructured.Unstructured, namespace string) (all []Pod, 
 		name, _, _ := unstructured.NestedString(component, "name")
 		kind, _, _ := unstructured.NestedString(component, "type")
 		template, _, _ := unstructured.NestedMap(component, "podTemplate")
-		pod := Pod{Owner: fmt.Sprintf("%s %s, component %s", GraphKind, object.GetName(), name), Namespace: namespace,
-			Graph: true}
+		pod := Pod{
+			Owner: fmt.Sprintf("%s %s, component %s", GraphKind, object.GetName(), name), Namespace: namespace,
+			Graph: true,
+		}
 		if pod.Template, err = decode(template); err != nil {
 			return nil, fmt.Errorf("%s: %w", pod.Owner, err)
 		}

@@ -44,8 +44,10 @@ func TestPrometheus(t *testing.T) {
 	pods, err := Pods(objects, "kvbooth")
 	require.NoError(t, err)
 	pods = append(pods, exporter(), Pod{Owner: "another release's", Namespace: "kvbooth", Template: corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/part-of": "kvbooth",
-			"app.kubernetes.io/component": "loadgen", "app.kubernetes.io/instance": "other"}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+			"app.kubernetes.io/part-of":   "kvbooth",
+			"app.kubernetes.io/component": "loadgen", "app.kubernetes.io/instance": "other",
+		}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http"}}}}},
 	}})
 	read := map[string][]string{}
@@ -74,10 +76,14 @@ func TestPrometheus(t *testing.T) {
 	require.Equal(t, map[string][]string{
 		"loadgen": {"StatefulSet kvbooth-loadgen:8088"},
 		"members": {"StatefulSet kvbooth-member:8088"},
-		"dynamo-frontend": {"DynamoGraphDeployment kvbooth, component Frontend:8000",
-			"DynamoGraphDeployment kvbooth-twin, component Frontend:8000"},
-		"dynamo-worker": {"DynamoGraphDeployment kvbooth, component Worker:9090",
-			"DynamoGraphDeployment kvbooth-twin, component Worker:9090"},
+		"dynamo-frontend": {
+			"DynamoGraphDeployment kvbooth, component Frontend:8000",
+			"DynamoGraphDeployment kvbooth-twin, component Frontend:8000",
+		},
+		"dynamo-worker": {
+			"DynamoGraphDeployment kvbooth, component Worker:9090",
+			"DynamoGraphDeployment kvbooth-twin, component Worker:9090",
+		},
 		"dcgm-exporter": {"DaemonSet dcgm-exporter:9400"},
 	}, read)
 }
@@ -117,8 +123,10 @@ func promtool(t *testing.T, content, check string, flags ...string) {
 func exporter() Pod {
 	return Pod{Owner: "DaemonSet dcgm-exporter", Namespace: "gpu-operator", Template: corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "nvidia-dcgm-exporter"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "nvidia-dcgm-exporter",
-			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9400}}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name:  "nvidia-dcgm-exporter",
+			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9400}},
+		}}},
 	}}
 }
 
@@ -144,8 +152,10 @@ func targets(t *testing.T, job scrapeJob, pod Pod) (all []string) {
 			if !relabel.ProcessBuilder(builder, job.Relabel...) {
 				continue
 			}
-			for label, want := range map[string]string{"namespace": pod.Namespace, "pod": pod.Owner,
-				"container": container.Name} {
+			for label, want := range map[string]string{
+				"namespace": pod.Namespace, "pod": pod.Owner,
+				"container": container.Name,
+			} {
 				require.Equal(t, want, builder.Get(label), "%s: %s", job.Name, label)
 			}
 			all = append(all, pod.Owner+":"+strconv.Itoa(int(port.ContainerPort)))
@@ -177,8 +187,10 @@ func configMap(t *testing.T, objects []*unstructured.Unstructured, name string) 
 
 // No request from outside changes anything without a token or a login, whatever the values say.
 func TestWayInIsClosed(t *testing.T) {
-	gateway := []string{"serving.name=booth", "gateway.enabled=true", "gateway.className=x",
-		"gateway.host=booth.example.com"}
+	gateway := []string{
+		"serving.name=booth", "gateway.enabled=true", "gateway.className=x",
+		"gateway.host=booth.example.com",
+	}
 	for _, more := range []string{"grafana.anonymousViewer=true", "grafana.anonymousViewer=false"} {
 		objects, _, err := helm.Render(t.Context(), Options{Set: append(slices.Clone(gateway), more)})
 		require.NoError(t, err)
@@ -213,18 +225,24 @@ func TestEgress(t *testing.T) {
 	}{
 		{[]string{"loadgen.config.target.url=http://llm:8000"}, []string{"kvbooth"}, nil},
 		{[]string{"serving.name=booth", "serving.namespace=dynamo"}, []string{"dynamo"}, []string{"443", "6443"}},
-		{[]string{"loadgen.config.target.url=http://llm.models.svc.cluster.local",
-			"prometheus.url=http://prometheus.monitoring:9090"}, []string{"models", "monitoring"}, []string{"9090"}},
-		{[]string{"loadgen.config.target.url=https://10.0.0.7",
-			"loadgen.config.followup.url=http://models.example.com/api"}, nil, []string{"443", "80"}},
+		{[]string{
+			"loadgen.config.target.url=http://llm.models.svc.cluster.local",
+			"prometheus.url=http://prometheus.monitoring:9090",
+		}, []string{"models", "monitoring"}, []string{"9090"}},
+		{[]string{
+			"loadgen.config.target.url=https://10.0.0.7",
+			"loadgen.config.followup.url=http://models.example.com/api",
+		}, nil, []string{"443", "80"}},
 		{[]string{"loadgen.config.target.url=http://[fd00::7]:8000"}, nil, []string{"8000"}},
 		{[]string{
 			"loadgen.config.target.url=http://10.0.0.7:8000",
 			"loadgen.config.cluster.metrics_urls={no-target,http://10.0.0.8:8123}",
 		}, nil, []string{"8000", "8123"}},
-		{[]string{"loadgen.config.mode.driver=endpoints",
+		{[]string{
+			"loadgen.config.mode.driver=endpoints",
 			"loadgen.config.mode.endpoints={kv=http://kv.a.svc:8000,round_robin=http://rr.b.svc:8000}",
-			"prometheus.create=true"}, []string{"a", "b", "kvbooth"}, nil},
+			"prometheus.create=true",
+		}, []string{"a", "b", "kvbooth"}, nil},
 	} {
 		objects, _, err := helm.Render(t.Context(), Options{Set: c.set})
 		require.NoError(t, err, c.set)

@@ -14,8 +14,10 @@ import (
 // What the schema or the templates do not allow is refused with its path, at every depth, and with what to do.
 func TestRefused(t *testing.T) {
 	serving := []string{"serving.create=true"}
-	gateway := []string{"serving.name=booth", "gateway.enabled=true", "gateway.className=x",
-		"gateway.host=booth.example.com"}
+	gateway := []string{
+		"serving.name=booth", "gateway.enabled=true", "gateway.className=x",
+		"gateway.host=booth.example.com",
+	}
 	nats := "members.nats.url=nats://nats.dynamo.svc:4222"
 	for _, c := range []struct {
 		on        []string // the values that are set before
@@ -27,8 +29,10 @@ func TestRefused(t *testing.T) {
 		{gateway, "servng.create=true", "at '': additional properties 'servng' not allowed"},
 		{gateway, "serving.creat=true", "at '/serving': additional properties 'creat' not allowed"},
 		{gateway, "serving.worker.resource.x=1", "at '/serving/worker': additional properties 'resource' not allowed"},
-		{gateway, "loadgen.config.target.ulr=http://x",
-			"at '/loadgen/config/target': additional properties 'ulr' not allowed"},
+		{
+			gateway, "loadgen.config.target.ulr=http://x",
+			"at '/loadgen/config/target': additional properties 'ulr' not allowed",
+		},
 		{gateway, "loadgen.persistence.sise=1Gi", "at '/loadgen/persistence': additional properties 'sise' not allowed"},
 		{gateway, "serving.engine=llamacpp", "at '/serving/engine': value must be one of 'trtllm', "},
 		{gateway, "serving.mode=random", "at '/serving/mode': value must be one of "},
@@ -38,8 +42,10 @@ func TestRefused(t *testing.T) {
 		{gateway, "image=x", "at '/image': got string, want object"},
 		{gateway, "gateway.tls.certificateRefs=x", "at '/gateway/tls/certificateRefs': got string, want array"},
 
-		{serving, "serving.dynamo.version=1.1.1",
-			"allowed is 1.2 or later: older operators, such as that of the recorded runs (0.9.0)"},
+		{
+			serving, "serving.dynamo.version=1.1.1",
+			"allowed is 1.2 or later: older operators, such as that of the recorded runs (0.9.0)",
+		},
 		{serving, "serving.dynamo.version=newest", "allowed is a version of Dynamo such as 1.6.1"},
 		{serving, "serving.speculation=eagle3", "Add -f values-eagle3.yaml"},
 		{serving, "serving.variants={draft}", `serving.variants is [draft] without serving.speculation "off"`},
@@ -52,8 +58,10 @@ func TestRefused(t *testing.T) {
 		{serving, "serving.engine=vllm,serving.engineOptions.x=1", "its flags go into serving.extraArgs"},
 		{serving, "serving.twin.enabled=true,serving.twin.name=kvbooth", "the name of the first graph"},
 		{serving, "serving.grove=false,serving.kaiQueue=booth", "need Grove"},
-		{serving, "serving.nodes=2",
-			"serving.nodes is 2: allowed is a number by which serving.tensorParallel, 1, can be divided"},
+		{
+			serving, "serving.nodes=2",
+			"serving.nodes is 2: allowed is a number by which serving.tensorParallel, 1, can be divided",
+		},
 		{gateway, "loadgen.secrets.followup=key", "set loadgen.config.followup.url"},
 		{gateway, "loadgen.secrets.corpus=key", "set loadgen.config.corpus.s3.endpoint and loadgen.config.corpus.s3.bucket"},
 

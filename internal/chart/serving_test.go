@@ -118,8 +118,10 @@ func TestRecordedDemo(t *testing.T) {
 func TestDashboardsNamespace(t *testing.T) {
 	for config, set := range map[string][]string{
 		"kvbooth-grafana-dashboards": {"serving.name=booth", "serving.namespace=dynamo-workload", "prometheus.create=true"},
-		"kvbooth-gtc-demo": {"serving.name=booth", "grafana.namespace=dynamo-workload",
-			"grafana.enabled=false", "grafana.existing.enabled=true", "prometheus.url=http://p:9090"},
+		"kvbooth-gtc-demo": {
+			"serving.name=booth", "grafana.namespace=dynamo-workload",
+			"grafana.enabled=false", "grafana.existing.enabled=true", "prometheus.url=http://p:9090",
+		},
 	} {
 		objects, _, err := helm.Render(t.Context(), Options{Set: set})
 		require.NoError(t, err)
@@ -149,8 +151,10 @@ func TestExactGPUs(t *testing.T) {
 
 // The pods of the graph mount everything read-only, and wait for each model that the Job fetches.
 func TestModel(t *testing.T) {
-	nfs := []string{"model.create=true", "model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/share",
-		"serving.variants={off,draft}"}
+	nfs := []string{
+		"model.create=true", "model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/share",
+		"serving.variants={off,draft}",
+	}
 	all := rendered(t, nfs...)
 	volume, claim := all["PersistentVolume kvbooth-model-nfs-pvc"], all["PersistentVolumeClaim model-nfs-pvc"]
 	require.NotNil(t, volume)
@@ -165,8 +169,10 @@ func TestModel(t *testing.T) {
 		assert.Equal(t, map[string]any{"name": "models", "mountPath": "/models", "readOnly": true}, at(t, pod,
 			"containers", 0, "volumeMounts", 0))
 		waits, _ := at(t, pod, "initContainers", 0, "args").([]any)
-		assert.Equal(t, []any{"/models/Llama-3.1-70B-Instruct-FP8/.kvbooth.json",
-			"/models/Llama-3.1-8B-Instruct-FP8/.kvbooth.json"}, waits[1:])
+		assert.Equal(t, []any{
+			"/models/Llama-3.1-70B-Instruct-FP8/.kvbooth.json",
+			"/models/Llama-3.1-8B-Instruct-FP8/.kvbooth.json",
+		}, waits[1:])
 	}
 
 	job := func(all map[string]*unstructured.Unstructured) *unstructured.Unstructured {

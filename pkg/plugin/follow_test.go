@@ -23,8 +23,10 @@ func follow(t *testing.T, a *App) (pieces <-chan *backend.CallResourceResponse, 
 	c := make(chan *backend.CallResourceResponse, 100)
 	go func() {
 		defer close(c)
-		req := &backend.CallResourceRequest{Method: "GET", URL: "simulations/a1",
-			Headers: map[string][]string{"Accept": {api.EventStream}}}
+		req := &backend.CallResourceRequest{
+			Method: "GET", URL: "simulations/a1",
+			Headers: map[string][]string{"Accept": {api.EventStream}},
+		}
 		assert.NoError(t, call(ctx, a, req, func(r *backend.CallResourceResponse) { c <- r }))
 	}()
 	t.Cleanup(func() {

@@ -113,8 +113,10 @@ func TestState(t *testing.T) {
 
 	require.Equal(t, nulls(got, map[string]any{"sidecar": "lost", "problem": "it is silent"}), values(t, state("main",
 		gone), 0))
-	require.Equal(t, nulls(got, map[string]any{"sidecar": "connected", "problem": "there is no lane twin",
-		"client": "ok"}), values(t, state("twin", live(sample())), 0))
+	require.Equal(t, nulls(got, map[string]any{
+		"sidecar": "connected", "problem": "there is no lane twin",
+		"client": "ok",
+	}), values(t, state("twin", live(sample())), 0))
 }
 
 func TestWorkers(t *testing.T) {

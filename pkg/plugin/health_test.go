@@ -37,8 +37,10 @@ func TestHealth(t *testing.T) {
 		reason reason
 		text   string
 	}{
-		{"running", func(*sidecar) {}, true, reasonNone,
-			"Load generator 1.2.3 answers at URL: lane main is running, KV-aware with 118 conversations."},
+		{
+			"running", func(*sidecar) {}, true, reasonNone,
+			"Load generator 1.2.3 answers at URL: lane main is running, KV-aware with 118 conversations.",
+		},
 		{"stopped", func(s *sidecar) {
 			s.snapshot.Lanes[0].State.Running, s.snapshot.Lanes[0].State.Phase = false, api.PhaseStopped
 		}, true, reasonNone, "Load generator 1.2.3 answers at URL: lane main is stopped, KV-aware."},
@@ -56,20 +58,30 @@ func TestHealth(t *testing.T) {
 			t.Reachable, t.Problem, t.ProblemStatus = false, "it is overloaded.", 503
 		}, false, reasonTarget, "Load generator 1.2.3 answers at URL, but the target http://target:8000 of lane main " +
 			"answers 503: it is overloaded."},
-		{"unreachable", func(s *sidecar) { s.Close() }, false, reasonUnreachable,
+		{
+			"unreachable", func(s *sidecar) { s.Close() }, false, reasonUnreachable,
 			"The load generator at URL is unreachable (dial tcp HOST: connect: connection refused); start it, or " +
-				"correct its URL in the app's settings."},
-		{"wrong token", func(s *sidecar) { s.answer = refusal(401) }, false, reasonToken,
+				"correct its URL in the app's settings.",
+		},
+		{
+			"wrong token", func(s *sidecar) { s.answer = refusal(401) }, false, reasonToken,
 			"The load generator at URL rejects the app's token (because); in the app's settings, enter the token " +
-				"that it was started with."},
-		{"another name", func(s *sidecar) { s.answer = refusal(421) }, false, reasonHost,
-			"The load generator at URL rejects the host name in its URL: because."},
-		{"another server", func(s *sidecar) { s.answer = missing }, false, reasonForeign,
+				"that it was started with.",
+		},
+		{
+			"another name", func(s *sidecar) { s.answer = refusal(421) }, false, reasonHost,
+			"The load generator at URL rejects the host name in its URL: because.",
+		},
+		{
+			"another server", func(s *sidecar) { s.answer = missing }, false, reasonForeign,
 			"The server at URL is not a KV Booth load generator: URL/api/v1/status answered 404 Not Found, which is " +
-				"not a load generator's response: check the URL and any proxy in between."},
-		{"a page for everything", func(s *sidecar) { s.answer = page }, false, reasonForeign,
+				"not a load generator's response: check the URL and any proxy in between.",
+		},
+		{
+			"a page for everything", func(s *sidecar) { s.answer = page }, false, reasonForeign,
 			"The load generator at URL sent an invalid response: URL/api/v1/status answered with \"text/html\", " +
-				"which is not a load generator's response: check the URL."},
+				"which is not a load generator's response: check the URL.",
+		},
 		{"a refusal without words", func(s *sidecar) {
 			s.answer = func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 418}) }
 		}, false, reasonForeign, "I'm a teapot (418)."},
@@ -78,8 +90,10 @@ func TestHealth(t *testing.T) {
 			"The server at URL is not a KV Booth load generator: " +
 				"the response is larger than 65536 bytes; request a smaller part.",
 		},
-		{"another API", func(s *sidecar) { s.status = api.Status{} }, false, reasonForeign,
-			"The load generator at URL sent an invalid response: the response has no version or no lanes; check the URL."},
+		{
+			"another API", func(s *sidecar) { s.status = api.Status{} }, false, reasonForeign,
+			"The load generator at URL sent an invalid response: the response has no version or no lanes; check the URL.",
+		},
 	} {
 		s := newSidecar(t)
 		tt.change(s)

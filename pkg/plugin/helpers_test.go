@@ -201,8 +201,10 @@ func sample() api.Snapshot {
 				Running: true, Phase: api.PhaseRunning, Concurrency: api.Concurrency{Target: 120, Actual: 118},
 				Mode: api.ModeKV, Speculation: api.SpeculationOff, Settling: true, Step: api.Step{ID: 7},
 			},
-			Window: api.Window{RequestsPerSecond: 4.5, OutputTokensPerSecond: 3168, ErrorRatio: ptr(.01),
-				Awaiting: api.Awaiting{N: 3, OldestSeconds: .4}},
+			Window: api.Window{
+				RequestsPerSecond: 4.5, OutputTokensPerSecond: 3168, ErrorRatio: ptr(.01),
+				Awaiting: api.Awaiting{N: 3, OldestSeconds: .4},
+			},
 			Totals:     api.Totals{OK: 900, Errors: 9},
 			TTFTByTurn: []api.TurnFigures{{Turn: "1", P50: ptr(.5), P95: ptr(.7), N: 20}, {Turn: "6+", P50: ptr(.2), N: 2}},
 			KV:         api.KV{HitRatio: ptr(.72), PredictedRatio: ptr(.75)},
@@ -241,7 +243,8 @@ func user(role string) *backend.User { return &backend.User{Login: "user", Role:
 
 // call makes a resource call whose answer goes to a sender, piece by piece.
 func call(ctx context.Context, a *App, req *backend.CallResourceRequest,
-	send func(*backend.CallResourceResponse)) error {
+	send func(*backend.CallResourceResponse),
+) error {
 	req.PluginContext.PluginID, req.PluginContext.Namespace = ID, "default"
 	req.Path, _, _ = strings.Cut(req.URL, "?")
 	return a.CallResource(ctx, req, backend.CallResourceResponseSenderFunc(func(r *backend.CallResourceResponse) error {
@@ -252,7 +255,8 @@ func call(ctx context.Context, a *App, req *backend.CallResourceRequest,
 
 // resource makes a resource call and gives its whole answer. Headers are name and value in turn.
 func resource(t testing.TB, a *App, u *backend.User, method, url, body string,
-	headers ...string) *backend.CallResourceResponse {
+	headers ...string,
+) *backend.CallResourceResponse {
 	t.Helper()
 	req := &backend.CallResourceRequest{Method: method, URL: url, Body: []byte(body), Headers: map[string][]string{}}
 	req.PluginContext.User = u

@@ -120,8 +120,10 @@ func (a *App) classify(err error) fault {
 			Allowed: field.Allowed,
 		}}
 	case errors.As(err, &tooLarge):
-		return fault{reasonCall, api.Problem{Status: http.StatusRequestEntityTooLarge,
-			Detail: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit)}}
+		return fault{reasonCall, api.Problem{
+			Status: http.StatusRequestEntityTooLarge,
+			Detail: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
+		}}
 	case errors.As(err, &theirs):
 		p := theirs.Problem
 		p.Detail = theirs.Error() // never empty
@@ -129,8 +131,10 @@ func (a *App) classify(err error) fault {
 	case errors.Is(err, api.ErrNotFound):
 		return fault{reasonCall, api.Problem{Status: http.StatusNotFound, Detail: err.Error()}}
 	case errors.Is(err, httpclient.ErrResponseBodyTooLarge):
-		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway,
-			Detail: fmt.Sprintf("the response is larger than %d bytes; request a smaller part", a.limits.answer)}}
+		return fault{reasonCall, api.Problem{
+			Status: http.StatusBadGateway,
+			Detail: fmt.Sprintf("the response is larger than %d bytes; request a smaller part", a.limits.answer),
+		}}
 	}
 	return a.trouble(err)
 }
@@ -139,14 +143,18 @@ func (a *App) classify(err error) fault {
 func (a *App) refusal(p api.Problem) fault {
 	switch p.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		p = api.Problem{Status: http.StatusBadGateway,
+		p = api.Problem{
+			Status: http.StatusBadGateway,
 			Detail: fmt.Sprintf("the load generator at %s rejects the app's token (%s); in the app's settings, enter "+
-				"the token that it was started with", a.settings.SidecarURL, p.Detail)}
+				"the token that it was started with", a.settings.SidecarURL, p.Detail),
+		}
 		return fault{reasonToken, p}
 	case http.StatusMisdirectedRequest:
-		return fault{reasonHost, api.Problem{Status: http.StatusBadGateway,
+		return fault{reasonHost, api.Problem{
+			Status: http.StatusBadGateway,
 			Detail: fmt.Sprintf("the load generator at %s rejects the host name in its URL: %s", a.settings.SidecarURL,
-				p.Detail)}}
+				p.Detail),
+		}}
 	}
 	if !slices.Contains(passed, p.Status) {
 		p.Status = http.StatusBadGateway

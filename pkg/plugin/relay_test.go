@@ -193,12 +193,20 @@ func TestPauses(t *testing.T) {
 		err       error
 		low, high []time.Duration // of the first pauses; the last ones hold for the rest
 	}{
-		{errDown, []time.Duration{125 * ms, 250 * ms, 500 * ms, time.Second}, []time.Duration{251 * ms, 501 * ms,
-			1001 * ms, 2001 * ms}},
-		{&api.ProblemError{Problem: api.Problem{Status: 401}}, []time.Duration{10 * time.Second},
-			[]time.Duration{10 * time.Second}},
-		{&api.ProblemError{Problem: api.Problem{Status: 421}}, []time.Duration{10 * time.Second},
-			[]time.Duration{10 * time.Second}},
+		{errDown, []time.Duration{125 * ms, 250 * ms, 500 * ms, time.Second}, []time.Duration{
+			251 * ms, 501 * ms,
+			1001 * ms, 2001 * ms,
+		}},
+		{
+			&api.ProblemError{Problem: api.Problem{Status: 401}},
+			[]time.Duration{10 * time.Second},
+			[]time.Duration{10 * time.Second},
+		},
+		{
+			&api.ProblemError{Problem: api.Problem{Status: 421}},
+			[]time.Duration{10 * time.Second},
+			[]time.Duration{10 * time.Second},
+		},
 		{&api.ProblemError{Problem: api.Problem{Status: 503}}, []time.Duration{125 * ms}, []time.Duration{2001 * ms}},
 	} {
 		withRelay(t, func(t *testing.T, f *relay, s *source) {

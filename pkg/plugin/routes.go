@@ -116,7 +116,8 @@ func (a *App) resources() http.Handler {
 
 // guarded passes on the calls of those who have the access.
 func (a *App) guarded(needed access, pass func(w http.ResponseWriter, r *http.Request,
-	login string) error) http.Handler {
+	login string) error,
+) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u := backend.PluginConfigFromContext(r.Context()).User
 		err := a.problem
@@ -153,7 +154,8 @@ func (a *App) report(w http.ResponseWriter, r *http.Request, login string) error
 // header of either side is passed on, leaves httputil.ReverseProxy nothing to do.
 // Only a few answers are held at once; the others wait for their turn.
 func (a *App) whole(w http.ResponseWriter, r *http.Request, login string, expected func(contentType string,
-	text []byte) bool) error {
+	text []byte) bool,
+) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostOf(r.Pattern)))
 	if err != nil {
 		return err

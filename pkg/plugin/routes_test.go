@@ -54,8 +54,10 @@ var calls = map[string]struct {
 	"PATCH /settings":         {"settings", `{"title":"Booth"}`, admins, ""},
 	"GET /conversations":      {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", anyRole, ""},
 	"GET /conversations/{id}": {"conversations/main-7", "", anyRole, ""},
-	"GET /starters/{id}": {"starters/gpu architecture?lane=twin", "", anyRole,
-		"/api/v1/starters/gpu%20architecture?lane=twin"},
+	"GET /starters/{id}": {
+		"starters/gpu architecture?lane=twin", "", anyRole,
+		"/api/v1/starters/gpu%20architecture?lane=twin",
+	},
 	"GET /turns.csv":           {"turns.csv?step=9007199254740993", "", anyRole, ""},
 	"GET /events":              {"events?limit=5", "", anyRole, ""},
 	"GET /decisions":           {"decisions?lane=main&limit=5", "", anyRole, ""},
@@ -330,10 +332,13 @@ func TestTrouble(t *testing.T) {
 		}, 502, "I'm a teapot (418)"},
 		{"an answer that drips", "GET baselines", dripping, 504, "timed out"},
 		{"a report without an end", "GET report.json?a=x&b=y", endless, 502, "larger than 65536 bytes"},
-		{"other JSON", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502,
-			"not what this version"},
+		{
+			"other JSON", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502,
+			"not what this version",
+		},
 		{"a broken connection", "POST workload/stop", func(http.ResponseWriter,
-			*http.Request) {
+			*http.Request,
+		) {
 			panic(http.ErrAbortHandler)
 		}, 502, "is unreachable"},
 		{"silence", "GET baselines", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 504, "timed out"},

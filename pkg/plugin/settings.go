@@ -118,7 +118,8 @@ func sameURL(a, b string) bool { return strings.TrimRight(a, "/") == strings.Tri
 // connect makes the client that the settings ask for; nothing is sent yet. Its
 // idle connections live until hangUp.
 func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) (c *api.Client, hangUp func(),
-	err error) {
+	err error,
+) {
 	hangUp = func() {}
 	opts, err := httpOptions(ctx, from)
 	if err != nil {

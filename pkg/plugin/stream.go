@@ -69,7 +69,8 @@ func channel(path string) publisher {
 // SubscribeStream accepts every subscription that Grafana passes on, to a path that exists. Whether the lane exists
 // is reported in the messages.
 func (a *App) SubscribeStream(_ context.Context,
-	req *backend.SubscribeStreamRequest) (*backend.SubscribeStreamResponse, error) {
+	req *backend.SubscribeStreamRequest,
+) (*backend.SubscribeStreamResponse, error) {
 	if channel(req.Path) == nil {
 		return &backend.SubscribeStreamResponse{Status: backend.SubscribeStreamStatusNotFound}, nil
 	}

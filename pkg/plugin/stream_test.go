@@ -127,8 +127,10 @@ func TestOrganisations(t *testing.T) {
 	instance := func(namespace, url string, updated time.Time) *App {
 		s := configured(url, "")
 		s.Updated = updated
-		found, err := manager.Get(t.Context(), backend.PluginContext{PluginID: ID, Namespace: namespace,
-			AppInstanceSettings: &s})
+		found, err := manager.Get(t.Context(), backend.PluginContext{
+			PluginID: ID, Namespace: namespace,
+			AppInstanceSettings: &s,
+		})
 		require.NoError(t, err)
 		return found.(*App)
 	}

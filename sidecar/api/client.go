@@ -49,8 +49,10 @@ func NewClient(hc *http.Client, base, token string) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return nil, &FieldError{Field: "url", Value: redacted(u),
-			Allowed: "http:// or https://, a host, and optionally a port and a path"}
+		return nil, &FieldError{
+			Field: "url", Value: redacted(u),
+			Allowed: "http:// or https://, a host, and optionally a port and a path",
+		}
 	}
 	own := http.Client{}
 	if hc != nil {
@@ -239,7 +241,8 @@ func (c *Client) ImportCSV(ctx context.Context, name string, table io.Reader) (s
 // ImportResults imports what another load generator wrote as JSON. Run says in which mode
 // it was measured; merge adds its rows to the imported baseline of the name.
 func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, merge bool,
-	results io.Reader) (saved Baseline, err error) {
+	results io.Reader,
+) (saved Baseline, err error) {
 	q := query("name", name, "mode", string(run.Mode), "speculation", string(run.Speculation), "merge",
 		strconv.FormatBool(merge))
 	return saved, c.answer(ctx, http.MethodPost, c.at(q, "baselines"), "application/json", results, &saved)
@@ -471,7 +474,8 @@ func (c *Client) call(ctx context.Context, method string, u *url.URL, in, out an
 }
 
 func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader,
-	out any) error {
+	out any,
+) error {
 	res, err := c.send(ctx, method, u, contentType, body)
 	if err != nil {
 		return err
@@ -501,7 +505,8 @@ func ours(res *http.Response, want string) error {
 
 // send makes a call and gives what do gives.
 func (c *Client) send(ctx context.Context, method string, u *url.URL, contentType string,
-	body io.Reader) (*http.Response, error) {
+	body io.Reader,
+) (*http.Response, error) {
 	req, err := c.request(ctx, method, u, contentType, body)
 	if err != nil {
 		return nil, err
@@ -510,7 +515,8 @@ func (c *Client) send(ctx context.Context, method string, u *url.URL, contentTyp
 }
 
 func (c *Client) request(ctx context.Context, method string, u *url.URL, contentType string,
-	body io.Reader) (*http.Request, error) {
+	body io.Reader,
+) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
 		return nil, err

@@ -33,8 +33,10 @@ func serve(t *testing.T, h http.HandlerFunc) (*api.Client, string) {
 
 // A base URL that cannot be one is refused, and what it may hide not repeated.
 func TestNewClientRefuses(t *testing.T) {
-	for _, base := range []string{"", "localhost:8088", "ftp://localhost", "http://", "http://user:s3cret@localhost",
-		"http://localhost?token=s3cret", "http://localhost#s3cret", "http://s3cret%zz"} {
+	for _, base := range []string{
+		"", "localhost:8088", "ftp://localhost", "http://", "http://user:s3cret@localhost",
+		"http://localhost?token=s3cret", "http://localhost#s3cret", "http://s3cret%zz",
+	} {
 		_, err := api.NewClient(nil, base, "")
 		var field *api.FieldError
 		require.ErrorAs(t, err, &field, base)

@@ -29,8 +29,10 @@ func TestCheckLimits(t *testing.T) {
 		Mode      api.Mode      `json:"mode,omitempty"`
 		Own       int           `json:"own"` // which the API does not know
 	}
-	fine := body{Turns: api.Range{Min: 1, Max: 50}, StartRate: 1000, Pause: time.Hour, Title: strings.Repeat("ü", 200),
-		Tokens: new(131072), Mode: "kv", Own: -1}
+	fine := body{
+		Turns: api.Range{Min: 1, Max: 50}, StartRate: 1000, Pause: time.Hour, Title: strings.Repeat("ü", 200),
+		Tokens: new(131072), Mode: "kv", Own: -1,
+	}
 	require.NoError(t, api.CheckLimits(fine))
 	require.NoError(t, api.CheckLimits(body{Turns: api.Range{Min: 50, Max: 50}, StartRate: .001}))
 	for want, change := range map[string]func(*body){

@@ -87,7 +87,8 @@ type client interface {
 // will be reached at. What the configuration cannot know to be wrong comes back as
 // an error, with nothing left open.
 func assemble(ctx context.Context, conf *config.Config, address string, files openFiles,
-	log *slog.Logger) (*generator, error) {
+	log *slog.Logger,
+) (*generator, error) {
 	plausible.LogTo(log)
 	if conf.Baseline.Default != "" {
 		if err := checkData(ctx, conf); err != nil {
@@ -96,8 +97,10 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 	}
 	desk := whatif.New(whatif.Options{CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles,
 		filepath.Join(conf.DataDir, "profiles")), Log: log})
-	g := &generator{files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran},
-		whatif: desk, log: log}
+	g := &generator{
+		files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran},
+		whatif: desk, log: log,
+	}
 	var err error
 	if g.sides, err = newSides(ctx, conf, address, log); err != nil {
 		return nil, err
@@ -258,8 +261,10 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if conf.Prometheus.URL != "" {
 		p := conf.Prometheus
-		return cluster.NewPrometheus(p.URL, cluster.Scope{Namespace: p.Namespace, Graph: p.Graph,
-			ExcludeGraph: p.Beside}, nil)
+		return cluster.NewPrometheus(p.URL, cluster.Scope{
+			Namespace: p.Namespace, Graph: p.Graph,
+			ExcludeGraph: p.Beside,
+		}, nil)
 	}
 	client, err := pagesClient(conf, address)
 	if err != nil {
@@ -356,7 +361,8 @@ func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driv
 
 // openKubernetes makes the driver for the object that a configuration names.
 func openKubernetes(ctx context.Context, conf *config.Config, address string,
-	log *slog.Logger) (*kubernetes.Driver, error) {
+	log *slog.Logger,
+) (*kubernetes.Driver, error) {
 	k := conf.Mode.Kubernetes
 	client, namespace, err := kubernetes.Connect(k.Kubeconfig, k.Context, k.Namespace)
 	if err != nil {
@@ -459,8 +465,10 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		registry.MustRegister(stats.NewTwinCollector(g.twins.Twin))
 	}
 	g.view = lane.NewView(catalogue)
-	sweeps := sweep.Options{Program: api.ProgramVersion(), Lane: g.lane, Catalogue: catalogue, Store: g.store,
-		Lag: process.Lag, Log: g.log}
+	sweeps := sweep.Options{
+		Program: api.ProgramVersion(), Lane: g.lane, Catalogue: catalogue, Store: g.store,
+		Lag: process.Lag, Log: g.log,
+	}
 	if g.twins != nil {
 		sweeps.Twin = g.sides[1].lane
 	}
@@ -479,8 +487,10 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	}
 	g.server, err = server.New(server.Options{
 		TLS: certificate,
-		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps,
-			TwinDesk: twins}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts,
+		Backend: server.Parts{
+			View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps,
+			TwinDesk: twins,
+		}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts,
 		PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
@@ -544,8 +554,10 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 }
 
 func timeouts(t config.Target) *api.Timeouts {
-	return &api.Timeouts{FirstToken: t.FirstTokenTimeout.Seconds(), Stall: t.StallTimeout.Seconds(),
-		Turn: t.TurnTimeout.Seconds()}
+	return &api.Timeouts{
+		FirstToken: t.FirstTokenTimeout.Seconds(), Stall: t.StallTimeout.Seconds(),
+		Turn: t.TurnTimeout.Seconds(),
+	}
 }
 
 // openCorpus gives the texts to begin with: those of the place that the

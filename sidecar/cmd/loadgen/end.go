@@ -221,7 +221,8 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, erro
 // reportLane reads the turns of the lane at a place of the status back. The conditions are held
 // against the first.
 func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.Status, place int,
-	notes []string) (*report.Run, error) {
+	notes []string,
+) (*report.Run, error) {
 	l, of := &e.lanes[place], status.Lanes[place]
 	steps, err := e.store.Steps(ctx, l.Name())
 	if err != nil {

@@ -86,8 +86,10 @@ func TestRequests(t *testing.T) {
 	row := compared.Sides[1].Rows[0]
 	require.NotNil(t, row.Errors)
 	assert.Equal(t, []any{.012, .003}, []any{*row.Errors.TTFT.P95, *row.Errors.Latency.P50})
-	assert.Equal(t, []any{r.Metrics.TTFT.P95, r.KVHitRatio.Value, r.Turns.OK, r.Seconds}, []any{row.TTFT.P95,
-		row.KVHitRatio, row.N, row.Seconds})
+	assert.Equal(t, []any{r.Metrics.TTFT.P95, r.KVHitRatio.Value, r.Turns.OK, r.Seconds}, []any{
+		row.TTFT.P95,
+		row.KVHitRatio, row.N, row.Seconds,
+	})
 	assert.Nil(t, row.RequestsPerSecond)
 
 	r.Steps[0].Concurrency = 3
@@ -140,16 +142,20 @@ func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 			met++
 		}
 	}
-	for name, q := range map[string]api.Quantiles{"ttft_seconds": r.Metrics.TTFT, "tpot_seconds": r.Metrics.TPOT,
-		"latency_seconds": r.Metrics.Latency} {
+	for name, q := range map[string]api.Quantiles{
+		"ttft_seconds": r.Metrics.TTFT, "tpot_seconds": r.Metrics.TPOT,
+		"latency_seconds": r.Metrics.Latency,
+	} {
 		values := slices.Sorted(slices.Values(figures[name]))
 		assert.Len(t, values, q.N, name)
 		for p, of := range map[float64]*float64{.5: q.P50, .95: q.P95, .99: q.P99} {
 			assert.InDelta(t, stats.Percentile(values, p), *of, 1e-9, "%s %v", name, p)
 		}
 	}
-	assert.Equal(t, report.Turns{OK: counts["latencies"], Failed: counts["errors"],
-		Cancelled: counts["span_ttft"] + counts[""], SLOMet: met}, r.Turns)
+	assert.Equal(t, report.Turns{
+		OK: counts["latencies"], Failed: counts["errors"],
+		Cancelled: counts["span_ttft"] + counts[""], SLOMet: met,
+	}, r.Turns)
 	sum := func(values []float64) (total float64) {
 		for _, v := range values {
 			total += v
@@ -170,8 +176,10 @@ func TestRequestsOfTwoLanes(t *testing.T) {
 	code, stdout, stderr := brief(t, server.URL, "--twin-target-url="+other.URL, "--requests=20", "--output="+document,
 		"--output="+table)
 	require.Equal(t, success, code, stderr)
-	for _, want := range []string{"against " + server.URL, "Lane twin: Run of ", "against " + other.URL, "Two lanes",
-		"lane twin, step"} {
+	for _, want := range []string{
+		"against " + server.URL, "Lane twin: Run of ", "against " + other.URL, "Two lanes",
+		"lane twin, step",
+	} {
 		assert.Contains(t, stdout, want)
 	}
 	data, err := os.ReadFile(document)
@@ -234,8 +242,10 @@ func TestUnreachableTargetOfOneLane(t *testing.T) {
 			"succeeded: .*cannot connect to 127.0.0.1:1",
 		{server.URL, "--twin-target-url=" + server.URL + "/wrong"}: "loadgen: lane twin: no turn " +
 			"succeeded: .*404 at /wrong/models.*; check the path of target.url",
-		{server.URL + "/wrong/chat/completions",
-			"--twin-target-url=" + server.URL}: "loadgen: no turn succeeded: .*404 at /wrong/models",
+		{
+			server.URL + "/wrong/chat/completions",
+			"--twin-target-url=" + server.URL,
+		}: "loadgen: no turn succeeded: .*404 at /wrong/models",
 	} {
 		code, _, stderr := brief(t, args[0], args[1], "--duration=1s")
 		assert.Equal(t, broken, code, stderr)

@@ -174,7 +174,8 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 // watched runs until ctx ends, or until what was asked for does, with the state in the last
 // line where standard error is a terminal.
 func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc, l net.Listener,
-	outputs report.Outputs, conf *config.Config, out *terminal, stdout io.Writer) error {
+	outputs report.Outputs, conf *config.Config, out *terminal, stdout io.Writer,
+) error {
 	var wg sync.WaitGroup
 	line := describe
 	if g.question != nil {

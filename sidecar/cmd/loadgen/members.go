@@ -209,8 +209,10 @@ func (k keys) questioner(o members.FollowupOptions) (corpus.Questioner, func(), 
 	}
 	opened := k.conf.Followup.Opened
 	opened.CA = o.CA
-	q, err := enduser.New(enduser.Options{URL: o.URL, Model: o.Model, APIKey: string(k.conf.Followup.APIKey),
-		Access: opened, Timeout: o.Timeout, Log: k.log})
+	q, err := enduser.New(enduser.Options{
+		URL: o.URL, Model: o.Model, APIKey: string(k.conf.Followup.APIKey),
+		Access: opened, Timeout: o.Timeout, Log: k.log,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -232,7 +234,8 @@ func listenMember(conf *config.Config) (net.Listener, error) {
 
 // serveMember answers /metrics and /healthz until ctx ends.
 func serveMember(ctx context.Context, l net.Listener, conf *config.Config, registry *prometheus.Registry,
-	log *slog.Logger) {
+	log *slog.Logger,
+) {
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -245,8 +248,10 @@ func serveMember(ctx context.Context, l net.Listener, conf *config.Config, regis
 		}
 		metrics.ServeHTTP(w, r)
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+	}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	if err := s.Serve(l); ctx.Err() == nil {
 		log.Error("metrics are no longer served", "error", err)

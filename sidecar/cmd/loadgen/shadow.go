@@ -335,7 +335,8 @@ func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
 
 // replay replays the trace through shadows and shows the progress.
 func (s *shadowing) replay(ctx context.Context, source shadow.Source,
-	options []shadow.Options) ([]shadow.Figures, error) {
+	options []shadow.Options,
+) ([]shadow.Figures, error) {
 	n := int64(0)
 	figures, err := shadow.Replay(ctx, source, s.service(), options,
 		func(requests int64) { n = requests; s.showProgress(requests) })

@@ -173,10 +173,14 @@ func TestShadowOfOtherForms(t *testing.T) {
 		args string
 		want []string
 	}{
-		{files + "bailian_seconds.jsonl", []string{"40 requests in 30 s (they arrive over 18.3 s)",
-			"100 blocks of 16 tokens", "Conversations are the trace's 40 sessions."}},
-		{files + "multiturn.jsonl", []string{"5 requests in 12 s", "100 blocks of 512 tokens",
-			"Conversations are the trace's 2 sessions. A turn with a delay comes that long after the end of the turn before."}},
+		{files + "bailian_seconds.jsonl", []string{
+			"40 requests in 30 s (they arrive over 18.3 s)",
+			"100 blocks of 16 tokens", "Conversations are the trace's 40 sessions.",
+		}},
+		{files + "multiturn.jsonl", []string{
+			"5 requests in 12 s", "100 blocks of 512 tokens",
+			"Conversations are the trace's 2 sessions. A turn with a delay comes that long after the end of the turn before.",
+		}},
 		{files + "dynamo_min.jsonl", []string{
 			"2 requests in 3 s", "100 blocks of 64 tokens", "Assumed, since the trace has no times: ",
 			"The trace lacks input_tokens (replay.input_length is used), cached_tokens, total_time_ms, ttft_ms, worker.",

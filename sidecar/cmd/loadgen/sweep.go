@@ -141,7 +141,8 @@ func shown(v reflect.Value) string {
 // run serves until the question is answered, or ctx ends, and prints what it showed. cancel
 // ends work, which everything that serves and measures was given; over is called before.
 func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, serve func() error, over func(),
-	stdout io.Writer) error {
+	stdout io.Writer,
+) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	context.AfterFunc(work, stop) // where the API fails, there is nothing to wait for

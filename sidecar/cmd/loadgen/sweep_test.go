@@ -46,17 +46,27 @@ func TestDisagreement(t *testing.T) {
 		"nothing is given": {is: api.SweepRequest{Kind: api.SweepTrial}},
 		"all is given":     {is: asked()},
 		"another kind":     {api.SweepRequest{Kind: api.SweepLevels}, [3]string{"kind", "trial", "sweep"}},
-		"another level": {api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}}, [3]string{"levels", "60",
-			"120"}},
+		"another level": {api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}}, [3]string{
+			"levels", "60",
+			"120",
+		}},
 		"another seed": {api.SweepRequest{Kind: api.SweepTrial, Seed: new(uint64(2))}, [3]string{"seed", "1", "2"}},
-		"other SLOs": {api.SweepRequest{Kind: api.SweepTrial, SLO: &api.SLO{TTFT: .4, TPOT: .06}},
-			[3]string{"slo", "TTFT 0.6 s and TPOT 0.06 s", "TTFT 0.4 s and TPOT 0.06 s"}},
-		"the other way": {api.SweepRequest{Kind: api.SweepTrial, Modes: []api.ModeState{kvMode, rrMode}},
-			[3]string{"modes", "round_robin,kv", "kv,round_robin"}},
-		"speculation in force": {is: api.SweepRequest{Kind: api.SweepTrial,
-			Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}}},
-		"a field it has not": {api.SweepRequest{Kind: api.SweepTrial, Repeats: new(2)}, [3]string{"repeats",
-			"not set", "2"}},
+		"other SLOs": {
+			api.SweepRequest{Kind: api.SweepTrial, SLO: &api.SLO{TTFT: .4, TPOT: .06}},
+			[3]string{"slo", "TTFT 0.6 s and TPOT 0.06 s", "TTFT 0.4 s and TPOT 0.06 s"},
+		},
+		"the other way": {
+			api.SweepRequest{Kind: api.SweepTrial, Modes: []api.ModeState{kvMode, rrMode}},
+			[3]string{"modes", "round_robin,kv", "kv,round_robin"},
+		},
+		"speculation in force": {is: api.SweepRequest{
+			Kind:  api.SweepTrial,
+			Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
+		}},
+		"a field it has not": {api.SweepRequest{Kind: api.SweepTrial, Repeats: new(2)}, [3]string{
+			"repeats",
+			"not set", "2",
+		}},
 	} {
 		was := asked()
 		field, before, now := disagreement(was, row.is)
@@ -98,8 +108,10 @@ func (d *desk) StartSweep(_ context.Context, by, lane string, r api.SweepRequest
 		return api.Sweep{}, d.why
 	}
 	d.began = append(d.began, r)
-	s := api.Sweep{SweepSummary: api.SweepSummary{ID: fmt.Sprint("new", len(d.began)), By: by, Lane: lane,
-		State: api.SweepRunning, Request: asked()}}
+	s := api.Sweep{SweepSummary: api.SweepSummary{
+		ID: fmt.Sprint("new", len(d.began)), By: by, Lane: lane,
+		State: api.SweepRunning, Request: asked(),
+	}}
 	d.all = append([]api.Sweep{s}, d.all...)
 	return s, nil
 }
@@ -215,8 +227,10 @@ func (q *trial) look() {
 
 func TestQuestionIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newTrial(new(desk), api.SweepRequest{Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV,
-			Speculation: api.SpeculationDraft}}})
+		q := newTrial(new(desk), api.SweepRequest{Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {
+			Mode:        api.ModeKV,
+			Speculation: api.SpeculationDraft,
+		}}})
 		dir := t.TempDir()
 		page, table := filepath.Join(dir, "a.html"), filepath.Join(dir, "a.TSV")
 		require.NoError(t, os.WriteFile(page, []byte(strings.Repeat("an earlier one ", 99)), 0o600))
@@ -245,8 +259,10 @@ func TestQuestionIsAnswered(t *testing.T) {
 		<-q.served
 		require.NoError(t, q.err)
 		assert.Equal(t, "kv is better.\n\nreport of new1 as md\n", q.out.String())
-		assert.Equal(t, []string{"the trial waits: connection refused", "trial: It finds a difference.",
-			"span 1, KV-aware at 60: 9 turns, took 0 s"}, q.lines)
+		assert.Equal(t, []string{
+			"the trial waits: connection refused", "trial: It finds a difference.",
+			"span 1, KV-aware at 60: 9 turns, took 0 s",
+		}, q.lines)
 		for path, want := range map[string]string{page: "report of new1 as html\n", table: "report of new1 as tsv\n"} {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -313,8 +329,10 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 				s.State, s.Spans = api.SweepDone, []api.SweepSpan{{Spoiled: "it was late"}}
 			})
 		}, "nothing was measured: no valid span; the last one is invalid: it was late", unmeasured},
-		"no span": {func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) },
-			"nothing was measured: no valid span", unmeasured},
+		"no span": {
+			func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) },
+			"nothing was measured: no valid span", unmeasured,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -372,8 +390,10 @@ func TestQuestionGoesOn(t *testing.T) {
 		"running, anew":     {state: api.SweepRunning, anew: true, done: []string{"old cancelled"}, began: 1},
 		"paused, anew":      {state: api.SweepPaused, anew: true, done: []string{"old cancelled"}, began: 1},
 		"another is paused": {state: api.SweepPaused, asked: other, began: 1},
-		"another is running, anew": {state: api.SweepRunning, asked: other, anew: true, done: []string{"old cancelled"},
-			began: 1},
+		"another is running, anew": {
+			state: api.SweepRunning, asked: other, anew: true, done: []string{"old cancelled"},
+			began: 1,
+		},
 		"another is running": {
 			state: api.SweepRunning, asked: other,
 			want: "data_dir: /data has an unfinished trial with different settings (concurrency is 60 there, not " +
@@ -404,18 +424,26 @@ func TestQuestionGoesOn(t *testing.T) {
 func TestProgressLine(t *testing.T) {
 	v := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepRunning, Request: asked()}}
 	v.Progress = api.SweepProgress{Spans: 4, SecondsUsed: 390, SecondsLeft: new(390.)}
-	v.Progress.Span = &api.SweepNow{Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting,
-		Seconds: 34, Of: new(60.), Turns: 99}
+	v.Progress.Span = &api.SweepNow{
+		Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting,
+		Seconds: 34, Of: new(60.), Turns: 99,
+	}
 	decided := v
-	decided.Trial = &api.TrialState{Primary: &api.TrialDifference{Metric: "ttft_p95", Difference: -.231,
-		Interval: &[2]float64{-.302, -.154}}}
+	decided.Trial = &api.TrialState{Primary: &api.TrialDifference{
+		Metric: "ttft_p95", Difference: -.231,
+		Interval: &[2]float64{-.302, -.154},
+	}}
 	decided.Progress.Beyond = true
 	warming := v
-	warming.Progress.Span = &api.SweepNow{Arm: "a", Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanWarmingUp,
-		Seconds: 3, WarmingUp: 12}
+	warming.Progress.Span = &api.SweepNow{
+		Arm: "a", Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanWarmingUp,
+		Seconds: 3, WarmingUp: 12,
+	}
 	switching := v
-	switching.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanSwitching,
-		Message: "restarting"}
+	switching.Progress.Span = &api.SweepNow{
+		Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanSwitching,
+		Message: "restarting",
+	}
 	levels := v
 	levels.Request.Kind, levels.Progress.Of, levels.Progress.Span = api.SweepLevels, new(18), nil
 	levels.Progress.Spoiled = 2
@@ -444,14 +472,18 @@ func TestProgressLine(t *testing.T) {
 	} {
 		assert.Equal(t, row.want, progressLine(row.sweep, api.Snapshot{}))
 	}
-	lost := api.Snapshot{Lanes: []api.LaneSnapshot{{Target: api.Target{Problem: "gone"}}},
-		Client: api.ClientHealth{Verdict: api.VerdictBottleneck}}
+	lost := api.Snapshot{
+		Lanes:  []api.LaneSnapshot{{Target: api.Target{Problem: "gone"}}},
+		Client: api.ClientHealth{Verdict: api.VerdictBottleneck},
+	}
 	assert.Equal(t, "trial paused by ann · 4 spans · target: gone · CLIENT ERROR TOO LARGE", progressLine(paused, lost))
 }
 
 func TestSpan(t *testing.T) {
-	for seconds, want := range map[float64]string{0: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1 h 30 min",
-		36_000: "10 h 00 min"} {
+	for seconds, want := range map[float64]string{
+		0: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1 h 30 min",
+		36_000: "10 h 00 min",
+	} {
 		assert.Equal(t, want, span(seconds))
 	}
 	for _, row := range []struct {

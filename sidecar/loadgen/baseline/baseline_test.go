@@ -260,8 +260,10 @@ func TestErrorsOfBothSides(t *testing.T) {
 				found = c.TPOT.P50
 			}
 			assert.Equal(t, row.want, found.Improvement.Outcome, found.Improvement)
-			other := Against(c, api.Column{TTFT: api.LookedUpPair{P50: api.LookedUp{Value: q.P50,
-				Interval: q.P50Interval, Error: q.P50Error}}})
+			other := Against(c, api.Column{TTFT: api.LookedUpPair{P50: api.LookedUp{
+				Value:    q.P50,
+				Interval: q.P50Interval, Error: q.P50Error,
+			}}})
 			if !row.tpot {
 				assert.Equal(t, row.want, other.TTFT.P50.Improvement.Outcome)
 			}
@@ -295,8 +297,10 @@ func TestNothingIsBetterWhereNotComparable(t *testing.T) {
 		"both: the first spoils the figures": {
 			func(l *Live, _ *api.Baseline) { l.Mode, l.Withheld = api.ModeUnknown, "it is late" }, "it is late", nil,
 		},
-		"settling, which says enough": {func(l *Live, _ *api.Baseline) { l.Mode, l.Settling = api.ModeUnknown, true },
-			"", nil},
+		"settling, which says enough": {
+			func(l *Live, _ *api.Baseline) { l.Mode, l.Settling = api.ModeUnknown, true },
+			"", nil,
+		},
 		"openings of another length": {
 			func(l *Live, _ *api.Baseline) { l.Shape.OpeningTokens = 500 },
 			"conversations open with texts of 500 tokens here, but of 3,500 to 4,000 tokens in the baseline",
@@ -454,16 +458,20 @@ func TestDifferences(t *testing.T) {
 // What two results of this product know of their load is held against each other.
 func TestDifferencesOfLoad(t *testing.T) {
 	of := func(think, rps, turn float64) api.Baseline {
-		return api.Baseline{Workload: &api.WorkloadShape{ThinkSeconds: &think, TargetRPS: &rps,
-			Timeouts: &api.Timeouts{FirstToken: 1, Stall: 2, Turn: turn}}}
+		return api.Baseline{Workload: &api.WorkloadShape{
+			ThinkSeconds: &think, TargetRPS: &rps,
+			Timeouts: &api.Timeouts{FirstToken: 1, Stall: 2, Turn: turn},
+		}}
 	}
 	found, why := Unlike(of(0, 25, 600), of(3, 0, 60), api.ModeState{}, api.ModeState{})
 	assert.Empty(t, why)
 	assert.Equal(t, []api.Difference{
 		{Field: "think_time", Live: "0 s", Baseline: "3 s"},
 		{Field: "target_rps", Live: "25 requests/s", Baseline: "no cap"},
-		{Field: "timeouts", Live: "first token 1 s, stall 2 s, turn 600 s",
-			Baseline: "first token 1 s, stall 2 s, turn 60 s"},
+		{
+			Field: "timeouts", Live: "first token 1 s, stall 2 s, turn 600 s",
+			Baseline: "first token 1 s, stall 2 s, turn 60 s",
+		},
 	}, found)
 }
 
@@ -520,10 +528,14 @@ func TestSustainedConcurrency(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			assert.Equal(t, []api.Sustained{
-				{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded, SLO: c.slo, Level: &c.rr,
-					Isolated: c.rrIsolated, TTFTOnly: c.ttftOnly, Untested: none},
-				{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded, SLO: c.slo, Level: &c.kv, Isolated: none,
-					TTFTOnly: c.ttftOnly, Untested: none},
+				{
+					Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded, SLO: c.slo, Level: &c.rr,
+					Isolated: c.rrIsolated, TTFTOnly: c.ttftOnly, Untested: none,
+				},
+				{
+					Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded, SLO: c.slo, Level: &c.kv, Isolated: none,
+					TTFTOnly: c.ttftOnly, Untested: none,
+				},
 			}, Sustained(c.b, c.slo))
 		})
 	}
@@ -532,8 +544,10 @@ func TestSustainedConcurrency(t *testing.T) {
 
 func TestSustainedOfLevelsThatWereNotTested(t *testing.T) {
 	row := func(concurrency int, ttft *float64) api.BaselineRow {
-		return api.BaselineRow{Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff,
-			TTFT: api.Percentiles{P95: ttft}}
+		return api.BaselineRow{
+			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff,
+			TTFT: api.Percentiles{P95: ttft},
+		}
 	}
 	slo := api.SLO{TTFT: 0.6, TPOT: 0.06}
 	of := func(rows ...api.BaselineRow) api.Sustained { return Sustained(api.Baseline{Rows: rows}, slo)[0] }
@@ -570,10 +584,14 @@ func TestMergeReplacesAndSorts(t *testing.T) {
 
 func TestDefaultFor(t *testing.T) {
 	all := append(Builtin(), api.Baseline{Name: "mine", Kind: KindImported, Deployment: h100().Deployment})
-	h200Live := api.Deployment{GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1,
-		Model: "meta-llama/Meta-Llama-3.1-70B-FP8"}
-	h100Live := api.Deployment{GPU: "NVIDIA H100 80GB HBM3", Workers: 4, TensorParallel: 2,
-		Model: "nvidia/Llama-3.1-70B-Instruct-FP8"}
+	h200Live := api.Deployment{
+		GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1,
+		Model: "meta-llama/Meta-Llama-3.1-70B-FP8",
+	}
+	h100Live := api.Deployment{
+		GPU: "NVIDIA H100 80GB HBM3", Workers: 4, TensorParallel: 2,
+		Model: "nvidia/Llama-3.1-70B-Instruct-FP8",
+	}
 	with := func(d api.Deployment, change func(*api.Deployment)) api.Deployment { change(&d); return d }
 	for _, c := range []struct {
 		deployment api.Deployment
@@ -720,14 +738,18 @@ func TestWithIntervals(t *testing.T) {
 // Two results are compared as a live step and a baseline are.
 func TestAgainst(t *testing.T) {
 	row := func(mode api.Mode, ttft, share float64) api.BaselineRow {
-		r := api.BaselineRow{Concurrency: 60, Mode: mode, TTFT: api.Percentiles{P95: &ttft}, KVHitRatio: new(.9),
-			Intervals: &api.RowIntervals{}}
+		r := api.BaselineRow{
+			Concurrency: 60, Mode: mode, TTFT: api.Percentiles{P95: &ttft}, KVHitRatio: new(.9),
+			Intervals: &api.RowIntervals{},
+		}
 		r.Intervals.TTFT.P95 = &[2]float64{ttft * (1 - share), ttft * (1 + share)}
 		return r
 	}
 	for share, want := range map[float64]api.Outcome{.01: api.OutcomeBetter, .5: api.OutcomeNoDifference} {
-		b := api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{row(api.ModeRoundRobin, .8, share),
-			row(api.ModeKV, .6, share)}}
+		b := api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{
+			row(api.ModeRoundRobin, .8, share),
+			row(api.ModeKV, .6, share),
+		}}
 		rr, _ := At(b, api.ModeRoundRobin, "", 60)
 		kv, _ := At(b, api.ModeKV, "", 60)
 		found := Against(rr, kv)
@@ -741,11 +763,15 @@ func TestAgainst(t *testing.T) {
 
 func TestUnlike(t *testing.T) {
 	of := func(spec api.Speculation, w *api.WorkloadShape, d api.Deployment) api.Baseline {
-		return api.Baseline{Deployment: d, Workload: w, Rows: []api.BaselineRow{{Concurrency: 60, Mode: api.ModeKV,
-			Speculation: spec}}}
+		return api.Baseline{Deployment: d, Workload: w, Rows: []api.BaselineRow{{
+			Concurrency: 60, Mode: api.ModeKV,
+			Speculation: spec,
+		}}}
 	}
-	off, draft := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, api.ModeState{Mode: api.ModeKV,
-		Speculation: api.SpeculationDraft}
+	off, draft := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, api.ModeState{
+		Mode:        api.ModeKV,
+		Speculation: api.SpeculationDraft,
+	}
 	same, why := Unlike(of(api.SpeculationOff, nil, api.Deployment{Workers: 3}), of(api.SpeculationOff, nil,
 		api.Deployment{Workers: 3}), off, off)
 	assert.Equal(t, []api.Difference{}, same)
@@ -756,7 +782,8 @@ func TestUnlike(t *testing.T) {
 		draft)
 	assert.Empty(t, why)
 	assert.Equal(t, []api.Difference{
-		{Field: "workers", Live: "3", Baseline: "4"}, {Field: "speculation", Live: "off", Baseline: "draft"},
+		{Field: "workers", Live: "3", Baseline: "4"},
+		{Field: "speculation", Live: "off", Baseline: "draft"},
 		{Field: "turns", Live: "3–5", Baseline: "5"},
 	}, found)
 	long := &api.WorkloadShape{OpeningTokens: 9000}

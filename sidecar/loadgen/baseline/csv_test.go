@@ -126,8 +126,10 @@ func roundTrip(t *testing.T, b api.Baseline) api.Baseline {
 func TestWriteCSVRoundTrips(t *testing.T) {
 	measured := api.Baseline{
 		Name: api.ThisTarget, Title: "", Kind: KindImported, Notes: "title: this is a note\n\ngpu: so is this",
-		Workload: &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, OutputTokens: &api.Distribution{Mean: 830,
-			CV: .15}, ThinkSeconds: new(2.), TargetRPS: new(0.), Timeouts: &api.Timeouts{Turn: 600}},
+		Workload: &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, OutputTokens: &api.Distribution{
+			Mean: 830,
+			CV:   .15,
+		}, ThinkSeconds: new(2.), TargetRPS: new(0.), Timeouts: &api.Timeouts{Turn: 600}},
 		Rows: []api.BaselineRow{
 			{
 				Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,

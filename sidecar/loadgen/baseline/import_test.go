@@ -61,8 +61,10 @@ func golden(t *testing.T, name string, value any) {
 // The import of each program's file has the figures of that file, in seconds, and no others. README.md
 // beside the fixtures lists the files that were written by runs.
 func TestImportOfOtherPrograms(t *testing.T) {
-	for _, name := range []string{"aiperf-8", "guidellm", "inference-perf-8", "vllm-bench-8", "vllm-bench-chat-4",
-		"aiperf-0.3", "aiperf-0.6", "vllm-bench-backend"} {
+	for _, name := range []string{
+		"aiperf-8", "guidellm", "inference-perf-8", "vllm-bench-8", "vllm-bench-chat-4",
+		"aiperf-0.3", "aiperf-0.6", "vllm-bench-backend",
+	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, imported(t, name+".json")) })
 	}
 }
@@ -85,15 +87,19 @@ func TestImportLeavesOutWhatIsAnotherQuantity(t *testing.T) {
 		why, text, note string
 		of              func(api.BaselineRow) *float64
 	}{
-		{"its own tokenizer counts", edited(t, "aiperf-8.json",
-			"\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 960.0",
-			"\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 984.0"),
-			"AIPerf's own tokenizer counted a different number", func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
+		{
+			"its own tokenizer counts", edited(t, "aiperf-8.json",
+				"\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 960.0",
+				"\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 984.0"),
+			"AIPerf's own tokenizer counted a different number", func(r api.BaselineRow) *float64 { return r.TPOT.P50 },
+		},
 		{"no usage", edited(t, "aiperf-8.json", `"usage_completion_tokens"`, `"former_name"`), "the server did not report the output tokens of every answer", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
 		{"no cached tokens", edited(t, "aiperf-8.json", `"usage_prompt_cache_read_tokens"`, `"former_name"`), "did not report cached tokens for every answer", func(r api.BaselineRow) *float64 { return r.KVHitRatio }},
-		{"its own tokenizer counts", edited(t, "inference-perf-8.json", "\"output_len\": {\n      \"mean\": 30.0",
-			"\"output_len\": {\n      \"mean\": 31.0"), "inference-perf's own tokenizer counted a different number",
-			func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
+		{
+			"its own tokenizer counts", edited(t, "inference-perf-8.json", "\"output_len\": {\n      \"mean\": 30.0",
+				"\"output_len\": {\n      \"mean\": 31.0"), "inference-perf's own tokenizer counted a different number",
+			func(r api.BaselineRow) *float64 { return r.TPOT.P50 },
+		},
 		{"no usage", edited(t, "inference-perf-8.json", `"output": 0`, `"output": 3`), "Output tokens/s: the server did not report", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
 		{"answers of different lengths", strings.ReplaceAll(fixture(t, "guidellm.json"), sameLengths, `"max": 41.0,`), "TPOT at concurrency 8: GuideLLM weights", func(r api.BaselineRow) *float64 { return r.TPOT.P95 }},
 		{"no stream", edited(t, "vllm-bench-8.json", `"median_ttft_ms": 300.0`, `"median_ttft_ms": 0.0`), "ITL: vLLM bench", func(r api.BaselineRow) *float64 { return r.TTFT.P50 }},
@@ -139,8 +145,10 @@ func TestImportRefuses(t *testing.T) {
 		{fixture(t, "vllm-bench-8.json"), "", underKV, "name", `""`, "vLLM bench's file has none"},
 		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv"}]}`, "", underKV, "mode", `"kv"`, "each row of this file has its own mode"},
 		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv"}]}`, "", api.ModeState{Speculation: "off"}, "speculation", `"off"`, "already contains it"},
-		{fixture(t, "inference-perf-summary.json"), "x", underKV, "line 3, load_summary", "no concurrency",
-			"stage_N_lifecycle_metrics.json"},
+		{
+			fixture(t, "inference-perf-summary.json"), "x", underKV, "line 3, load_summary", "no concurrency",
+			"stage_N_lifecycle_metrics.json",
+		},
 		{edited(t, "inference-perf-8.json", `"concurrency": 8`, `"concurrency": 0`), "x", underKV, "line 24, load_summary.concurrency", "0", "1 to 100000"},
 		{edited(t, "inference-perf-8.json", `"count": 24,
     "latency"`, `"count": 0,
@@ -154,9 +162,11 @@ func TestImportRefuses(t *testing.T) {
 		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": 302.0`), "x", underKV, "time_to_first_token.p95", "302.0", "at least the median, 302.925318"},
 		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": 7200000`), "x", underKV, "time_to_first_token.p95", "7200000", "at most an hour"},
 		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": -1`), "x", underKV, "time_to_first_token.p95", "-1", "a time above 0"},
-		{edited(t, "aiperf-8.json", "\"time_to_first_token\": {\n    \"unit\": \"ms\"",
-			"\"time_to_first_token\": {\n    \"unit\": \"min\""), "x", underKV, "time_to_first_token.unit", "min",
-			"one of ms, ns, sec, us"},
+		{
+			edited(t, "aiperf-8.json", "\"time_to_first_token\": {\n    \"unit\": \"ms\"",
+				"\"time_to_first_token\": {\n    \"unit\": \"min\""), "x", underKV, "time_to_first_token.unit", "min",
+			"one of ms, ns, sec, us",
+		},
 		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": NaN`), "x", underKV, "baseline", "this JSON", "invalid character 'N'"},
 		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": "fast"`), "x", underKV, "time_to_first_token.p95", `"fast"`, "a time above 0"},
 		{edited(t, "guidellm.json", `"streams": 8,

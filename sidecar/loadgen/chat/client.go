@@ -181,8 +181,10 @@ func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body 
 		return nil, err
 	}
 	req.ContentLength = int64(body.buf.Len())
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"},
-		"User-Agent": {"kvbooth-loadgen"}}
+	req.Header = http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"text/event-stream"},
+		"User-Agent": {"kvbooth-loadgen"},
+	}
 	c.authorize(req)
 	if s.req.ID != "" {
 		req.Header.Set("X-Request-Id", headerValue(s.req.ID))
@@ -263,7 +265,8 @@ func (c *Client) Models(ctx context.Context) ([]string, *Error) {
 
 // get sends a small request that is not measured, with the timeout of a connection.
 func (c *Client) get(ctx context.Context, address string) (status int, header http.Header, body []byte,
-	failure *Error) {
+	failure *Error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ConnectTimeout)
 	defer cancel()
 	var connected atomic.Bool

@@ -53,8 +53,11 @@ func TestStamps(t *testing.T) {
 		want   []int    // the read that brought each chunk, from 1
 	}{
 		{"one event a read", false, whole(framed(event("a")), framed(event("b"))), []int{2, 3}},
-		{"the first event comes with the head", false, []string{streamHead + framed(event("a")), framed(event("b"))},
-			[]int{1, 2}},
+		{
+			"the first event comes with the head", false,
+			[]string{streamHead + framed(event("a")), framed(event("b"))},
+			[]int{1, 2},
+		},
 		{"one event over several reads", false, whole(framed(event("a"))[:20], framed(event("a"))[20:40],
 			framed(event("a"))[40:]), []int{4}},
 		{"one event over several reads and HTTP chunks", false, whole(framed(event("a")[:9]), framed(event("a")[9:30]),
@@ -66,12 +69,19 @@ func TestStamps(t *testing.T) {
 			framedTogether[first+9:]), []int{2, 3, 3}},
 		{"the end of the response comes late", false, append(whole(framed(event("a"), doneEvent)+"0\r\n"), "\r\n"), []int{2}},
 		{"until the connection ends", false, []string{closingHead, event("a") + event("b"), event("c")}, []int{2, 2, 3}},
-		{"several TLS records in one read", true, []string{streamHead,
-			framed(event("a")) + "|" + framed(event("b")) + "|" + framed(event("c"))}, []int{2, 2, 2}},
-		{"one event over several TLS records in one read", true,
-			whole(framed(event("a"))[:20] + "|" + framed(event("a"))[20:] + "|" + framed(event("b"))), []int{2, 2}},
-		{"one event over several TLS records and reads", true, whole(framed(event("a"))[:20], framed(event("a"))[20:]),
-			[]int{3}},
+		{"several TLS records in one read", true, []string{
+			streamHead,
+			framed(event("a")) + "|" + framed(event("b")) + "|" + framed(event("c")),
+		}, []int{2, 2, 2}},
+		{
+			"one event over several TLS records in one read", true,
+			whole(framed(event("a"))[:20] + "|" + framed(event("a"))[20:] + "|" + framed(event("b"))),
+			[]int{2, 2},
+		},
+		{
+			"one event over several TLS records and reads", true, whole(framed(event("a"))[:20], framed(event("a"))[20:]),
+			[]int{3},
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			end := framed(doneEvent) + lastChunk

@@ -21,8 +21,10 @@ func TestDecodeChunk(t *testing.T) {
 		name, in string
 		want     chunk
 	}{
-		{"a token of Dynamo's", dynamoChunk, chunk{text: "sweep", content: true, worker: worker, choices: true,
-			answer: true}},
+		{"a token of Dynamo's", dynamoChunk, chunk{
+			text: "sweep", content: true, worker: worker, choices: true,
+			answer: true,
+		}},
 		{"role only", `{"choices":[{"delta":{"role":"assistant","content":""}}]}`, chunk{choices: true}},
 		{"null content", `{"choices":[{"delta":{"content":null,"tool_calls":null}}]}`, chunk{choices: true}},
 		{"null delta", `{"choices":[{"delta":null},null]}`, chunk{choices: true}},
@@ -85,8 +87,10 @@ func TestDecodeChunk(t *testing.T) {
 		{"an error of no words is none", `{"error":"","choices":[{"delta":{"content":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
 		{"a message beside choices is no error", `{"choices":[],"message":"hello"}`, chunk{errMessage: "hello"}},
 		{"an escaped key", `{"choices":[{"delta":{"con\u0074ent":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
-		{"white space everywhere", " {\n\t\"choices\" : [ { \"delta\" : { \"content\" : \"a\" } } ] }\r\n ",
-			chunk{text: "a", content: true, choices: true, answer: true}},
+		{
+			"white space everywhere", " {\n\t\"choices\" : [ { \"delta\" : { \"content\" : \"a\" } } ] }\r\n ",
+			chunk{text: "a", content: true, choices: true, answer: true},
+		},
 		{"an empty object", `{}`, chunk{unknown: true}},
 
 		// Of the wrong type, and passed over.

@@ -77,8 +77,10 @@ func TestFaults(t *testing.T) {
 		{"404", notFound, api.ErrorHTTP4xx, 404, `no model "m" (404)|Model not found|set target.model`},
 		{"404 of a model's name", responds(404, "", "m: try pulling it first"), api.ErrorHTTP4xx, 404, `no model "m" (404)`},
 		{"404 of a path", responds(404, "", `{"detail":"Not Found"}`), api.ErrorHTTP4xx, 404, `404 at /v1/chat/completions: Not Found; check the path of target.url, and that it serves the model "m"`},
-		{"404 of a path with models", responds(404, "", "Cannot POST /models"), api.ErrorHTTP4xx, 404,
-			"404 at /v1/chat/completions"},
+		{
+			"404 of a path with models", responds(404, "", "Cannot POST /models"), api.ErrorHTTP4xx, 404,
+			"404 at /v1/chat/completions",
+		},
 		{"405", responds(405, "", ""), api.ErrorHTTP4xx, 405, "405 at /v1/chat/completions; check the path of target.url"},
 		{"400", tooLong, api.ErrorHTTP4xx, 400, "rejected the request (400)|max_tokens is too large"},
 		{"429", limited, api.ErrorRateLimited, 429, "retry after 7s|slow down|target_rps"},
@@ -94,8 +96,10 @@ func TestFaults(t *testing.T) {
 		{"an event without end", flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, "longer than 1 MiB|target.url"},
 		{"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200, tooMany},
 		{"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200, tooMany},
-		{"text without end", flooding(closingHead, event(longText)), api.ErrorOverrun, 200,
-			"more than 64 KiB of text|max_tokens"},
+		{
+			"text without end", flooding(closingHead, event(longText)), api.ErrorOverrun, 200,
+			"more than 64 KiB of text|max_tokens",
+		},
 		{"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200, tooMany},
 		{"closes within the head", closes, api.ErrorConnect, 0, "did not answer|server's log"},
 	} {
@@ -195,14 +199,20 @@ func TestConnectErrors(t *testing.T) {
 		err  error
 		says string
 	}{
-		{&net.DNSError{Err: "no such host", Name: "x", IsNotFound: true},
-			"its name cannot be resolved (no such host); check the host name in target.url"},
-		{&net.DNSError{Err: "i/o timeout", Name: "x", IsTimeout: true},
-			"its name cannot be resolved (i/o timeout); check the host name in target.url"},
+		{
+			&net.DNSError{Err: "no such host", Name: "x", IsNotFound: true},
+			"its name cannot be resolved (no such host); check the host name in target.url",
+		},
+		{
+			&net.DNSError{Err: "i/o timeout", Name: "x", IsTimeout: true},
+			"its name cannot be resolved (i/o timeout); check the host name in target.url",
+		},
 		{context.DeadlineExceeded, "no answer in time; check the network, or raise target.connect_timeout"},
 		{os.ErrDeadlineExceeded, "no answer in time; check the network, or raise target.connect_timeout"},
-		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EMFILE)},
-			"too many open files; raise the limit with ulimit -n"},
+		{
+			&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EMFILE)},
+			"too many open files; raise the limit with ulimit -n",
+		},
 		{errCut, "connection reset by peer; check target.url"},
 	} {
 		if e := connectError("host:1",

@@ -31,8 +31,10 @@ func TestPromptIDs(t *testing.T) {
 		name, in string
 		want     [][]uint32
 	}{
-		{"as Dynamo sends it", "event: token_ids\n: \"[0,2,203,4294967295]\"\n\ndata: a\n\n", [][]uint32{{0, 2, 203,
-			4294967295}}},
+		{"as Dynamo sends it", "event: token_ids\n: \"[0,2,203,4294967295]\"\n\ndata: a\n\n", [][]uint32{{
+			0, 2, 203,
+			4294967295,
+		}}},
 		{"in CRLF", "event: token_ids\r\n: \"[7,8]\"\r\n\r\n", [][]uint32{{7, 8}}},
 		{"with blanks", "event: token_ids\n:[ 7, 8 ]\n\n", [][]uint32{{7, 8}}},
 		{"two of them", "event: token_ids\n:[7]\n\nevent: token_ids\n:[8]\n\n", [][]uint32{{7}, {8}}},

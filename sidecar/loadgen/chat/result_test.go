@@ -32,15 +32,21 @@ func TestDefinitions(t *testing.T) {
 		{"nothing came", nil, nil, 0, 0, -1, 0},
 		{"one chunk has no TPOT", []int{200}, nil, 200 * ms, 200 * ms, -1, 1},
 		{"TTFT is no part of TPOT", []int{200, 225, 250}, nil, 200 * ms, 250 * ms, 25 * ms, 3},
-		{"usage counts before chunks", []int{200, 230, 260, 290, 320, 350, 380, 410}, &Usage{Completion: 15}, 200 * ms,
-			410 * ms, 15 * ms, 15},
+		{
+			"usage counts before chunks",
+			[]int{200, 230, 260, 290, 320, 350, 380, 410},
+			&Usage{Completion: 15}, 200 * ms,
+			410 * ms, 15 * ms, 15,
+		},
 		{"one token by usage", []int{200}, &Usage{Completion: 1}, 200 * ms, 200 * ms, -1, 1},
 		{"many tokens in few chunks", []int{200, 600}, &Usage{Completion: 80}, 200 * ms, 600 * ms, -1, 80},
 		{"a burst at the start", []int{200, 200, 200, 300, 400}, nil, 200 * ms, 400 * ms, -1, 5},
 		{"several tokens in a lone chunk", []int{200}, &Usage{Completion: 4}, 200 * ms, 200 * ms, -1, 4},
 		{"all tokens at once", []int{580, 580, 580}, nil, 580 * ms, 580 * ms, -1, 3},
-		{"tokens in two bursts", slices.Concat(slices.Repeat([]int{300}, 8), slices.Repeat([]int{580}, 8)), nil,
-			300 * ms, 580 * ms, -1, 16},
+		{
+			"tokens in two bursts", slices.Concat(slices.Repeat([]int{300}, 8), slices.Repeat([]int{580}, 8)), nil,
+			300 * ms, 580 * ms, -1, 16,
+		},
 		{"a late read of a few tokens", []int{200, 250, 250, 250, 300}, nil, 200 * ms, 300 * ms, 25 * ms, 5},
 		{"no count of the answer", []int{200, 250}, &Usage{Prompt: 9}, 200 * ms, 250 * ms, 50 * ms, 2},
 	} {
@@ -75,24 +81,43 @@ func TestGaps(t *testing.T) {
 		estimated bool
 	}{
 		{"a lone chunk has no gap", chunksAt([]int{100}), nil, nil, false},
-		{"chunks with counts share their own gap", chunksAt([]int{100, 130, 150}, 1, 3, 1), &Usage{Completion: 5},
-			[]Gap{{.010, 3}, {.020, 1}}, false},
+		{
+			"chunks with counts share their own gap", chunksAt([]int{100, 130, 150}, 1, 3, 1), &Usage{Completion: 5},
+			[]Gap{{.010, 3}, {.020, 1}},
+			false,
+		},
 		{"the first chunk's tokens belong to no gap", chunksAt([]int{100, 130}, 1, 1), nil, []Gap{{.030, 1}}, false},
-		{"usage says one token each", chunksAt([]int{100, 130, 150}), &Usage{Completion: 3}, []Gap{{.030, 1}, {.020,
-			1}}, false},
-		{"usage says two each on average", chunksAt([]int{100, 130, 160, 190, 220, 250}), &Usage{Completion: 12},
-			[]Gap{{.015, 2}, {.015, 2}, {.015, 2}, {.015, 2}, {.015, 2}}, true},
+		{"usage says one token each", chunksAt([]int{100, 130, 150}), &Usage{Completion: 3}, []Gap{{.030, 1}, {
+			.020,
+			1,
+		}}, false},
+		{
+			"usage says two each on average", chunksAt([]int{100, 130, 160, 190, 220, 250}), &Usage{Completion: 12},
+			[]Gap{{.015, 2}, {.015, 2}, {.015, 2}, {.015, 2}, {.015, 2}},
+			true,
+		},
 		{"no counts", chunksAt([]int{100, 130}), nil, []Gap{{.030, 1}}, true},
-		{"bursts from the start", chunksAt([]int{0, 0, 30, 30, 30, 60, 60, 60, 90, 90, 90, 90}), nil, []Gap{{.010, 3},
-			{.010, 3}, {.0075, 4}}, true},
-		{"usage counts fewer tokens than chunks came", chunksAt([]int{100, 130, 150}), &Usage{Completion: 2},
-			[]Gap{{.030, 1}, {.020, 1}}, true},
-		{"some chunks have counts", chunksAt([]int{100, 140, 150}, 2, 2, 0), &Usage{Completion: 6}, []Gap{{.020, 2},
-			{.005, 2}}, true},
+		{"bursts from the start", chunksAt([]int{0, 0, 30, 30, 30, 60, 60, 60, 90, 90, 90, 90}), nil, []Gap{
+			{.010, 3},
+			{.010, 3},
+			{.0075, 4},
+		}, true},
+		{
+			"usage counts fewer tokens than chunks came", chunksAt([]int{100, 130, 150}), &Usage{Completion: 2},
+			[]Gap{{.030, 1}, {.020, 1}},
+			true,
+		},
+		{"some chunks have counts", chunksAt([]int{100, 140, 150}, 2, 2, 0), &Usage{Completion: 6}, []Gap{
+			{.020, 2},
+			{.005, 2},
+		}, true},
 		{"two of three chunks in one read", chunksAt([]int{100, 120, 120}, 1, 1, 1), nil, []Gap{{.020, 1}, {0, 1}}, false},
 		{"two of three chunks at the start", chunksAt([]int{100, 100, 120}, 1, 1, 1), nil, nil, false},
-		{"bursts count as one chunk", chunksAt([]int{100, 130, 130, 130, 160, 160, 160}, 1, 1, 1, 1, 1, 1, 1), nil,
-			[]Gap{{.010, 3}, {.010, 3}}, false},
+		{
+			"bursts count as one chunk", chunksAt([]int{100, 130, 130, 130, 160, 160, 160}, 1, 1, 1, 1, 1, 1, 1), nil,
+			[]Gap{{.010, 3}, {.010, 3}},
+			false,
+		},
 		{"all chunks in one read", chunksAt([]int{100, 100}, 1, 1), nil, nil, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -50,8 +50,10 @@ func TestSSE(t *testing.T) {
 			500) + "]\ndata: more\n\ndata: a\n\n", []string{"|a"}},
 		{"a long list of ids in short lines", "event: token_ids\n" + strings.Repeat("data: 1234567\n",
 			10) + "\ndata: a\n\n", []string{"|a"}},
-		{"an event of any other name", "event: x\ndata: " + strings.Repeat("7", 100) + "\n\n",
-			[]string{"x|" + strings.Repeat("7", 100)}},
+		{
+			"an event of any other name", "event: x\ndata: " + strings.Repeat("7", 100) + "\n\n",
+			[]string{"x|" + strings.Repeat("7", 100)},
+		},
 		{"an error whose message is a comment", "event: error\n: worker lost\n\n", []string{"error|worker lost"}},
 		{"an error whose comment comes first", ": worker\n: lost\nevent: error\n\n", []string{"error|worker\n lost"}},
 		{"a comment of the event before", ": ping\n\nevent: error\n\n", []string{"error|"}},

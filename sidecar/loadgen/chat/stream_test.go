@@ -41,23 +41,33 @@ func TestStreams(t *testing.T) {
 	delta := func(d string) string { return `data: {"choices":[{"delta":{` + d + "}}]}\n\n" }
 	const finish = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
 	streamFailed := func(message string) *Error {
-		return &Error{Class: api.ErrorStream, Status: 200,
-			Message: "the server reported an error inside its answer: " + message}
+		return &Error{
+			Class: api.ErrorStream, Status: 200,
+			Message: "the server reported an error inside its answer: " + message,
+		}
 	}
 	malformed := func(message string) *Error { return &Error{Class: api.ErrorMalformed, Status: 200, Message: message} }
-	noDone := &Error{Class: api.ErrorTruncated, Status: 200,
-		Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
-	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200,
-		Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection"}
+	noDone := &Error{
+		Class: api.ErrorTruncated, Status: 200,
+		Message: "the answer ended without [DONE]; the server or a proxy cut it off",
+	}
+	brokeOff := &Error{
+		Class: api.ErrorTruncated, Status: 200,
+		Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection",
+	}
 	empty := func(reason string) *Error {
-		return &Error{Class: api.ErrorEmpty, Status: 200,
+		return &Error{
+			Class: api.ErrorEmpty, Status: 200,
 			Message: "the answer ended without any content (finish_reason " + reason + "); check the server's log " +
-				"and its chat template"}
+				"and its chat template",
+		}
 	}
 	finished := func(reason string) string { return strings.Replace(finish, "stop", reason, 1) }
 	failedBy := func(reason string) string {
-		return outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: reason,
-			Err: streamFailed("finish_reason " + reason)})
+		return outcome(Result{
+			Content: "ab", Chunks: make([]Chunk, 2), FinishReason: reason,
+			Err: streamFailed("finish_reason " + reason),
+		})
 	}
 	coded := func(code, message string) *Error { e := streamFailed(message); e.Code = code; return e }
 	part := func(kind, text string) string {
@@ -99,23 +109,33 @@ func TestStreams(t *testing.T) {
 				"event: message\n"+event("a"), ": bye\n\n", doneEvent),
 			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
 		},
-		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{Content: "a",
-			Chunks: make([]Chunk, 1)})},
-		{"[DONE] in another form", answerOf(event("a"), "data:  \"[done]\" \n\n"), outcome(Result{Content: "a",
-			Chunks: make([]Chunk, 1)})},
+		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{
+			Content: "a",
+			Chunks:  make([]Chunk, 1),
+		})},
+		{"[DONE] in another form", answerOf(event("a"), "data:  \"[done]\" \n\n"), outcome(Result{
+			Content: "a",
+			Chunks:  make([]Chunk, 1),
+		})},
 		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n",
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a",
-			Chunks: make([]Chunk, 1)})},
+		{
+			"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n",
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
+		},
+		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{
+			Content: "a",
+			Chunks:  make([]Chunk, 1),
+		})},
 		{"[DONE] alone", answerOf(": hi\n\n", "event: ping\ndata: 1\n\n", doneEvent), ended("", nil,
 			malformed("the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"))},
 		{
 			"no text, but its end and one token, the end of sequence", answerOf(finish, usageOnly(1), doneEvent),
 			outcome(Result{FinishReason: "stop", Usage: &Usage{9, 1, 4, true}, Err: empty("stop")}),
 		},
-		{"tokens that are not shown", answerOf(finish, usageOnly(7), doneEvent), outcome(Result{FinishReason: "stop",
-			Usage: &Usage{9, 7, 4, true}})},
+		{"tokens that are not shown", answerOf(finish, usageOnly(7), doneEvent), outcome(Result{
+			FinishReason: "stop",
+			Usage:        &Usage{9, 7, 4, true},
+		})},
 		{
 			"usage that cannot be true on the last chunk", answerOf(counted("a", 1), counted("b", 1e9), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
@@ -128,27 +148,41 @@ func TestStreams(t *testing.T) {
 			"usage of each chunk, not of the answer", answerOf(counted("a", 1), counted("b", 1), usageOnly(1), doneEvent),
 			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
 		},
-		{"usage without a choice", answerOf(usageOnly(7), doneEvent), outcome(Result{Usage: &Usage{9, 7, 4, true},
-			Err: empty("missing")})},
+		{"usage without a choice", answerOf(usageOnly(7), doneEvent), outcome(Result{
+			Usage: &Usage{9, 7, 4, true},
+			Err:   empty("missing"),
+		})},
 		{
 			"a message in place of each delta", answerOf(message("a"), message("b"), finish, doneEvent),
 			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop"}),
 		},
-		{"the message after its deltas", answerOf(event("a"), event("b"), message("ab"), doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
-		{"a byte order mark", answerOf("\uFEFF"+event("a"), event("b"), doneEvent), outcome(Result{Content: "ab",
-			Chunks: make([]Chunk, 2)})},
-		{"one event over several HTTP chunks", answerOf(event("a")[:20], event("a")[20:], "data: [DO", "NE]\n\n"),
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"no blank line, by length", withLength(200, "", event("a")+"data: [DONE]\n"), outcome(Result{Content: "a",
-			Chunks: make([]Chunk, 1)})},
-		{"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n",
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{
+			"the message after its deltas", answerOf(event("a"), event("b"), message("ab"), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)}),
+		},
+		{"a byte order mark", answerOf("\uFEFF"+event("a"), event("b"), doneEvent), outcome(Result{
+			Content: "ab",
+			Chunks:  make([]Chunk, 2),
+		})},
+		{
+			"one event over several HTTP chunks", answerOf(event("a")[:20], event("a")[20:], "data: [DO", "NE]\n\n"),
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
+		},
+		{"no blank line, by length", withLength(200, "", event("a")+"data: [DONE]\n"), outcome(Result{
+			Content: "a",
+			Chunks:  make([]Chunk, 1),
+		})},
+		{
+			"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n",
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
+		},
 		{"an error object in the stream", answerOf(event("a"), `data: {"error":{"message":"out of memory","type":"server_error"}}`+"\n\n", doneEvent), ended("a", one, streamFailed("out of memory (server_error)"))},
 		{"an error by the event's name", answerOf("event: error\n: \"worker lost\"\ndata: worker lost\n\n"), ended("",
 			nil, streamFailed("worker lost"))},
-		{"an error in a comment", answerOf(event("a"), event("b"), "event: error\n: worker lost\n\n", doneEvent),
-			ended("ab", two, streamFailed("worker lost"))},
+		{
+			"an error in a comment", answerOf(event("a"), event("b"), "event: error\n: worker lost\n\n", doneEvent),
+			ended("ab", two, streamFailed("worker lost")),
+		},
 		{"an error in a comment, and the end", answerOf(event("a"), "event: error\n: no workers\n\n"), ended("a", one,
 			streamFailed("no workers"))},
 		{"an error without words", answerOf(event("a"), "event: error\n\n", doneEvent), ended("a", one,
@@ -169,8 +203,10 @@ func TestStreams(t *testing.T) {
 			"{\n \"error\": {\n\n  \"message\": \"too long\"\n }\n}\n\n", doneEvent), ended("a", one, streamFailed("too long"))},
 		{"lines that are no event, and the end", closingHead + event("a") + "worker lost\n\n", ended("a", one,
 			&Error{Class: api.ErrorTruncated, Status: 200, Message: noDone.Message + " (worker lost)"})},
-		{"a failure that the connection cuts off", streamHead + framed(event("a"), event("b"), finished("error")),
-			failedBy("error")},
+		{
+			"a failure that the connection cuts off", streamHead + framed(event("a"), event("b"), finished("error")),
+			failedBy("error"),
+		},
 		{"an error of no form", answerOf(`{"error":{"code":400,"message":"too long"}}`), ended("", nil, coded("400", "too long"))},
 		{"an error of no form over several lines after tokens", answerOf(event("a"),
 			"{\n \"error\": {\n  \"message\": \"too long\"\n }\n}\n", "\n", doneEvent), ended("a", one,
@@ -178,32 +214,52 @@ func TestStreams(t *testing.T) {
 		{"an aborted answer", answerOf(event("a"), event("b"), finished("abort"), doneEvent), failedBy("abort")},
 		{"an answer that ends by another failure, without [DONE]", answerOf(event("a"), event("b"),
 			finished("insufficient_system_resource")), failedBy("insufficient_system_resource")},
-		{"a failure, then a normal end", answerOf(event("a"), event("b"), finished("error"), finish, doneEvent),
-			failedBy("error")},
-		{"an end as TGI names it", answerOf(event("a"), finished("eos_token"), doneEvent), outcome(Result{Content: "a",
-			Chunks: make([]Chunk, 1), FinishReason: "eos_token"})},
-		{"an end in capitals", answerOf(event("a"), finished("STOP"), doneEvent), outcome(Result{Content: "a",
-			Chunks: make([]Chunk, 1), FinishReason: "STOP"})},
-		{"an end without [DONE]", answerOf(event("a"), finish, usageOnly(1)), outcome(Result{Content: "a",
-			Chunks: make([]Chunk, 1), FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
-		{"an end without [DONE] that the connection cuts off", streamHead + framed(event("a"), finish),
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Err: brokeOff})},
+		{
+			"a failure, then a normal end", answerOf(event("a"), event("b"), finished("error"), finish, doneEvent),
+			failedBy("error"),
+		},
+		{"an end as TGI names it", answerOf(event("a"), finished("eos_token"), doneEvent), outcome(Result{
+			Content: "a",
+			Chunks:  make([]Chunk, 1), FinishReason: "eos_token",
+		})},
+		{"an end in capitals", answerOf(event("a"), finished("STOP"), doneEvent), outcome(Result{
+			Content: "a",
+			Chunks:  make([]Chunk, 1), FinishReason: "STOP",
+		})},
+		{"an end without [DONE]", answerOf(event("a"), finish, usageOnly(1)), outcome(Result{
+			Content: "a",
+			Chunks:  make([]Chunk, 1), FinishReason: "stop", Usage: &Usage{9, 1, 4, true},
+		})},
+		{
+			"an end without [DONE] that the connection cuts off", streamHead + framed(event("a"), finish),
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Err: brokeOff}),
+		},
 		{"a name on every event", answerOf("event: chat.completion.chunk\n"+event("a"), "event: x\n"+finish,
-			"event: y\n"+usageOnly(1), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1),
-			FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
+			"event: y\n"+usageOnly(1), doneEvent), outcome(Result{
+			Content: "a", Chunks: make([]Chunk, 1),
+			FinishReason: "stop", Usage: &Usage{9, 1, 4, true},
+		})},
 		{"a message under another name is no error", answerOf(event("a"),
-			"event: warning\ndata: {\"message\":\"slow\"}\n\n", doneEvent), outcome(Result{Content: "a",
-			Chunks: make([]Chunk, 1)})},
-		{"zeros as usage", answerOf(uncounted("a"), uncounted("b"), finish, doneEvent), outcome(Result{Content: "ab",
-			Chunks: make([]Chunk, 2), FinishReason: "stop"})},
-		{"zeros as usage, then counts", answerOf(uncounted("a"), uncounted("b"), finish, usageOnly(2), doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}})},
+			"event: warning\ndata: {\"message\":\"slow\"}\n\n", doneEvent), outcome(Result{
+			Content: "a",
+			Chunks:  make([]Chunk, 1),
+		})},
+		{"zeros as usage", answerOf(uncounted("a"), uncounted("b"), finish, doneEvent), outcome(Result{
+			Content: "ab",
+			Chunks:  make([]Chunk, 2), FinishReason: "stop",
+		})},
+		{
+			"zeros as usage, then counts", answerOf(uncounted("a"), uncounted("b"), finish, usageOnly(2), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}}),
+		},
 		{
 			"null in usage", answerOf(event("a"), event("b"), finish, strings.Replace(usageOnly(2), `"completion_tokens":2`, `"completion_tokens":null`, 1), doneEvent),
 			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 0, 4, true}}),
 		},
-		{"a content of parts", answerOf(part("thinking", "T"), part("text", "a"), event("b"), doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 3)})},
+		{
+			"a content of parts", answerOf(part("thinking", "T"), part("text", "a"), event("b"), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 3)}),
+		},
 		{"reasoning is no part of the answer", answerOf(delta(`"reasoning_content":"T"`), event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 2)})},
 		{"reasoning alone", answerOf(delta(`"reasoning":"T","reasoning_content":"T"`), finish, doneEvent), outcome(Result{Chunks: make([]Chunk, 1), FinishReason: "stop"})},
 		{"the stream ends without [DONE]", answerOf(event("a"), event("b")), ended("ab", two, noDone)},
@@ -391,8 +447,10 @@ func TestErrorBodies(t *testing.T) {
 		"JSON, error string": head + "\r\n" + `{"error":"no capacity!"}`,
 	} {
 		r, _ := replay(t, Request{}, io.EOF, in)
-		want := &Error{Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second,
-			Message: "the server failed (503, retry after 2s): no capacity!; check the server's log"}
+		want := &Error{
+			Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second,
+			Message: "the server failed (503, retry after 2s): no capacity!; check the server's log",
+		}
 		if got := outcome(r); got != ended("", nil, want) {
 			t.Errorf("%s: got %s", name, got)
 		}
@@ -488,16 +546,22 @@ func TestLimits(t *testing.T) {
 		at    time.Duration
 	}{
 		{"nothing comes", silence, api.ErrorTimeout, 120 * time.Second},
-		{"half a head comes", func(c net.Conn) { _ = after(c, 0, "HTTP/1.1 20"); silence(c) }, api.ErrorTimeout,
-			120 * time.Second},
-		{"a role comes", func(c net.Conn) { _ = after(c, 0, streamHead+framed(roleOnly)); silence(c) },
-			api.ErrorTimeout, 120 * time.Second},
+		{
+			"half a head comes", func(c net.Conn) { _ = after(c, 0, "HTTP/1.1 20"); silence(c) }, api.ErrorTimeout,
+			120 * time.Second,
+		},
+		{
+			"a role comes", func(c net.Conn) { _ = after(c, 0, streamHead+framed(roleOnly)); silence(c) },
+			api.ErrorTimeout, 120 * time.Second,
+		},
 		{"roles come for ever", func(c net.Conn) {
 			for err := after(c, 0, streamHead); err == nil; err = after(c, time.Second, framed(roleOnly)) {
 			}
 		}, api.ErrorTimeout, 120 * time.Second},
-		{"comments come for ever", func(c net.Conn) { _ = after(c, 0, streamHead); comments(c) }, api.ErrorTimeout,
-			120 * time.Second},
+		{
+			"comments come for ever", func(c net.Conn) { _ = after(c, 0, streamHead); comments(c) }, api.ErrorTimeout,
+			120 * time.Second,
+		},
 		{"a token comes at the last moment", func(c net.Conn) {
 			_ = after(c, 120*time.Second-1, answerOf(event("a"), doneEvent))
 		}, "", 120*time.Second - 1},
@@ -515,8 +579,10 @@ func TestLimits(t *testing.T) {
 				streamHead+framed(event("a")))
 			silence(c)
 		}, api.ErrorStall, 149 * time.Second},
-		{"comments after a token", func(c net.Conn) { _ = after(c, 0, streamHead+framed(event("a"))); comments(c) },
-			api.ErrorStall, 30 * time.Second},
+		{
+			"comments after a token", func(c net.Conn) { _ = after(c, 0, streamHead+framed(event("a"))); comments(c) },
+			api.ErrorStall, 30 * time.Second,
+		},
 		{"half an event after a token", func(c net.Conn) {
 			_ = after(c, 0, streamHead+framed(event("a")))
 			for after(c, time.Second, framed("x")) == nil {

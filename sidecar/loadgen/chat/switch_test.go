@@ -99,8 +99,10 @@ func TestSwitchStays(t *testing.T) {
 		"another model":                {newFrontend(t, "other", 0), "", `serves ["other"], not the model in use, "m"`},
 		"a list without the model set": {newFrontend(t, "unknown", 0), "m", ""},
 		"no server":                    {gone, "m", "connection refused"},
-		"no answers": {newFrontend(t, "m", http.StatusInternalServerError), "m",
-			"the server failed (500)"},
+		"no answers": {
+			newFrontend(t, "m", http.StatusInternalServerError), "m",
+			"the server failed (500)",
+		},
 		"no list of models":              {newFrontend(t, "", 0), "", ""},
 		"no list of models, and one set": {newFrontend(t, "", 0), "m", ""},
 	} {

@@ -88,16 +88,20 @@ func TestCertificates(t *testing.T) {
 		trust      func(*Options) // nil: its authority
 		change     func(*x509.Certificate)
 	}{
-		{"expired", "expired or not valid yet; renew it", nil,
-			func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Hour) }},
+		{
+			"expired", "expired or not valid yet; renew it", nil,
+			func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Hour) },
+		},
 		{"early", "expired or not valid yet; renew it", nil, func(c *x509.Certificate) { c.NotBefore = now.Add(time.Hour) }},
 		{"another name", "different host name (gpu.example); use that name in target.url", nil, func(c *x509.Certificate) {
 			c.DNSNames, c.IPAddresses = []string{"gpu.example"}, nil
 		}},
-		{"two other names", "other hosts (gpu.example, 192.0.2.1); use one of these in target.url", nil,
+		{
+			"two other names", "other hosts (gpu.example, 192.0.2.1); use one of these in target.url", nil,
 			func(c *x509.Certificate) {
 				c.DNSNames, c.IPAddresses = []string{"gpu.example"}, []net.IP{net.IPv4(192, 0, 2, 1)}
-			}},
+			},
+		},
 		{"another address", "different host name (192.0.2.1)", nil, func(c *x509.Certificate) {
 			c.DNSNames, c.IPAddresses = nil, []net.IP{net.IPv4(192, 0, 2, 1)}
 		}},

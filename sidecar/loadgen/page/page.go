@@ -32,8 +32,10 @@ const (
 
 // paths are the pages' addresses, as patterns of [http.ServeMux]. A test holds
 // them against src/pages/registry.ts.
-var paths = []string{"/{$}", "/side-by-side", "/conversations", "/conversations/{id}", "/architecture", "/kv-routing",
-	"/dynamo-features", "/what-if", "/benchmarks", "/events", "/guide", "/stage"}
+var paths = []string{
+	"/{$}", "/side-by-side", "/conversations", "/conversations/{id}", "/architecture", "/kv-routing",
+	"/dynamo-features", "/what-if", "/benchmarks", "/events", "/guide", "/stage",
+}
 
 // Handler delivers the page. It is nil where the program was built without one.
 func Handler() http.Handler {

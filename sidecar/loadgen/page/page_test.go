@@ -92,8 +92,10 @@ func TestAddresses(t *testing.T) {
 func TestFiles(t *testing.T) {
 	h := built(t)
 	for target, want := range map[string][3]string{
-		"/assets/page.1a2b.js": {"0", "text/javascript; charset=utf-8",
-			"public, max-age=31536000, immutable"},
+		"/assets/page.1a2b.js": {
+			"0", "text/javascript; charset=utf-8",
+			"public, max-age=31536000, immutable",
+		},
 		"/public/fonts/inter/Inter-Medium.woff2": {"font", "font/woff2", "public, max-age=86400"},
 		"/public/build/img/icons/x.svg":          {"<svg/>", "image/svg+xml", "public, max-age=86400"},
 	} {

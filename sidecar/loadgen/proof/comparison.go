@@ -446,8 +446,10 @@ const (
 
 func (c *Comparison) pair(i, j int) Pair {
 	a, b := &c.Sides[i], &c.Sides[j]
-	p := Pair{A: i, B: j, Differences: []api.Difference{}, Levels: []Level{}, OnlyA: []int{}, OnlyB: []int{},
-		Averages: map[Quantity]Average{}}
+	p := Pair{
+		A: i, B: j, Differences: []api.Difference{}, Levels: []Level{}, OnlyA: []int{}, OnlyB: []int{},
+		Averages: map[Quantity]Average{},
+	}
 	if a.Baseline != b.Baseline {
 		var incomparable string
 		if p.Differences, incomparable = baseline.Unlike(b.of, a.of, b.Mode, a.Mode); incomparable != "" {

@@ -51,8 +51,10 @@ func CompareSweep(s *api.Sweep, title string) Comparison {
 		}
 		r.Sweep.Spans = append(r.Sweep.Spans, span)
 	}
-	b := api.Baseline{Name: s.ID, Title: r.Title, Kind: baseline.KindMeasured, Target: &s.Target,
-		Deployment: s.Deployment, Workload: &s.Workload, Rows: slices.Clone(s.Rows)}
+	b := api.Baseline{
+		Name: s.ID, Title: r.Title, Kind: baseline.KindMeasured, Target: &s.Target,
+		Deployment: s.Deployment, Workload: &s.Workload, Rows: slices.Clone(s.Rows),
+	}
 	AddClusterFigures(b.Rows, s.Spans) // those of former versions have none
 	for _, mode := range sweepModes(s) {
 		side := newSide(b, mode)

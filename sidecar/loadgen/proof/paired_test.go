@@ -33,8 +33,10 @@ func (m *model) fill(p *Pairs, from, conversations int64) {
 					cached = 80
 				}
 				v := 10 + common + m.own*m.r.NormFloat64() + float64(i)*(m.faster+m.shifts)
-				t.Sides[i] = PairedSide{TTFT: v / 20, TPOT: v / 400, Latency: v, PromptTokens: 100,
-					CachedTokens: cached, HasCached: true}
+				t.Sides[i] = PairedSide{
+					TTFT: v / 20, TPOT: v / 400, Latency: v, PromptTokens: 100,
+					CachedTokens: cached, HasCached: true,
+				}
 			}
 			p.Add(t)
 		}
@@ -117,8 +119,10 @@ func TestHalfAndHalf(t *testing.T) {
 // Memory is bounded in turns, in time and in cells, whatever the conversations are like.
 func TestPairsAreBounded(t *testing.T) {
 	p := NewPairs(1)
-	turn := PairedTurn{Number: 1, Sides: [2]PairedSide{{TTFT: 1, TPOT: math.NaN(), Latency: 1}, {TTFT: 2, TPOT: 1,
-		Latency: 3}}}
+	turn := PairedTurn{Number: 1, Sides: [2]PairedSide{{TTFT: 1, TPOT: math.NaN(), Latency: 1}, {
+		TTFT: 2, TPOT: 1,
+		Latency: 3,
+	}}}
 	for k := range int64(5000) {
 		turn.Conversation, turn.Ended = k, noon.Add(time.Duration(k)*time.Second)
 		p.Add(turn)

@@ -343,8 +343,10 @@ func (r *sweepRun) when() string {
 func (r *sweepRun) cold() string {
 	var ways []string
 	for _, s := range r.Spans {
-		way := map[string]string{"emptied": "emptied before each span",
-			"nonce": "made cold before each span by a new nonce at the start of every opening text"}[s.Cold]
+		way := map[string]string{
+			"emptied": "emptied before each span",
+			"nonce":   "made cold before each span by a new nonce at the start of every opening text",
+		}[s.Cold]
 		if way = cmp.Or(way, s.Cold); way != "" && !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
@@ -607,10 +609,12 @@ func (r *Results) sustained() []Section {
 	if len(r.Sides) == 0 || r.SLO == (api.SLO{}) {
 		return nil
 	}
-	s := Section{Title: "What the SLOs allow", Level: 3,
+	s := Section{
+		Title: "What the SLOs allow", Level: 3,
 		Text: []string{fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to "+
 			"%s. Sustained is the highest tested level such that it and every lower one meet both.",
-			milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT))}}
+			milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT))},
+	}
 	s.Table = &Table{Words: []int{1}, Head: []string{"Mode", "Sustained concurrency"}}
 	for i := range r.Sides {
 		side := &r.Sides[i]

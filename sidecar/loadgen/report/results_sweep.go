@@ -41,8 +41,10 @@ func (r *Results) capacitySection() []Section {
 		}
 		s.Table.Rows = append(s.Table.Rows, []string{names[i], sustained(m), between, isolated})
 		for _, t := range m.Tested {
-			tests.Table.Rows = append(tests.Table.Rows, []string{names[i], strconv.Itoa(t.Concurrency), t.Verdict,
-				strconv.Itoa(t.Spans)})
+			tests.Table.Rows = append(tests.Table.Rows, []string{
+				names[i], strconv.Itoa(t.Concurrency), t.Verdict,
+				strconv.Itoa(t.Spans),
+			})
 		}
 	}
 	if x := c.Crossing; x != nil && x.Level != nil {

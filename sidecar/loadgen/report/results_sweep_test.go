@@ -247,8 +247,10 @@ func anySweep(rng *rand.Rand) api.Sweep {
 			if rng.IntN(6) == 0 {
 				continue
 			}
-			r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000),
-				Intervals: &api.RowIntervals{}}
+			r := api.BaselineRow{
+				Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000),
+				Intervals: &api.RowIntervals{},
+			}
 			for _, q := range shown {
 				*q.IntervalIn(r.Intervals) = value(q.In(&r), map[baseline.Kind]float64{
 					baseline.Time: 5, baseline.Rate: 5000, baseline.Share: 1, baseline.Amount: 8e10,
@@ -262,8 +264,10 @@ func anySweep(rng *rand.Rand) api.Sweep {
 			for _, c := range baseline.OfCluster {
 				value(c.InCluster(&causes.ClusterFigures), 3)
 			}
-			s.Spans = append(s.Spans, api.SweepSpan{Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level,
-				Row: &r, Causes: &causes, Started: asked})
+			s.Spans = append(s.Spans, api.SweepSpan{
+				Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level,
+				Row: &r, Causes: &causes, Started: asked,
+			})
 		}
 	}
 	return s
@@ -361,8 +365,10 @@ func TestReportOfMeasuredBaselines(t *testing.T) {
 	s := crossed()
 	s.Rows[0].Measured = &asked
 	b := api.Baseline{Name: "mine", Title: "Mine", Kind: baseline.KindMeasured, Rows: s.Rows}
-	r, err := Compare(b, b, proof.Question{A: api.ReportSide{Mode: api.ModeRoundRobin},
-		B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	r, err := Compare(b, b, proof.Question{
+		A: api.ReportSide{Mode: api.ModeRoundRobin},
+		B: api.ReportSide{Mode: api.ModeKV}, SLO: slo,
+	})
 	require.NoError(t, err)
 	assert.Contains(t, markdownOf(t, r), "| baseline mine | 2026-02-17T12:52:00Z | not recorded | not recorded |")
 	f := r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95]

@@ -105,8 +105,10 @@ func TestReports(t *testing.T) {
 
 // The recorded tables say what the documents of their records do, where that follows from the table.
 func TestReportsOfTheRecord(t *testing.T) {
-	r := recorded(t, "h200x3-tp1-llama70b-fp8", proof.Question{Levels: []api.LevelRange{{From: 60, To: 180, Step: 20}},
-		SLO: slo})
+	r := recorded(t, "h200x3-tp1-llama70b-fp8", proof.Question{
+		Levels: []api.LevelRange{{From: 60, To: 180, Step: 20}},
+		SLO:    slo,
+	})
 	md, html := markdownOf(t, r), written(t, r, api.ReportHTML)
 	for _, want := range []string{
 		"| 60 | 274 ms | 249 ms | +9.3 %, −25 ms | 655 ms | 446 ms | +32.0 %, −210 ms |",
@@ -117,8 +119,10 @@ func TestReportsOfTheRecord(t *testing.T) {
 		assert.Contains(t, md, want)
 	}
 	// The document says 14.7 %, "before queueing onset"; the mean of its own table's column is this.
-	onset := recorded(t, "h200x3-tp1-llama70b-fp8", proof.Question{Levels: []api.LevelRange{{From: 60, To: 160,
-		Step: 20}}, SLO: slo})
+	onset := recorded(t, "h200x3-tp1-llama70b-fp8", proof.Question{Levels: []api.LevelRange{{
+		From: 60, To: 160,
+		Step: 20,
+	}}, SLO: slo})
 	assert.Contains(t, markdownOf(t, onset), "**TTFT, p95**: an average advantage of +14.6 % for KV-aware over 6 levels")
 	assert.Equal(t, 4, selfContained(t, html)["svg"])
 	assert.Contains(t, html, "<td>732 ms</td><td>3143 ms</td><td>−329.6 %, &#43;2411 ms</td>")
@@ -129,8 +133,10 @@ func TestReportsOfTheRecord(t *testing.T) {
 
 func TestReportForPrograms(t *testing.T) {
 	date, seed := time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC), uint64(1<<63)
-	r := recorded(t, "h100x8-tp2-llama70b-fp8", proof.Question{SLO: slo, Levels: []api.LevelRange{{From: 30, To: 30},
-		{From: 20, To: 25}}, Inputs: []api.Source{{File: "sweep.tsv", Date: &date, Seed: &seed, Version: "1.2"}}})
+	r := recorded(t, "h100x8-tp2-llama70b-fp8", proof.Question{SLO: slo, Levels: []api.LevelRange{
+		{From: 30, To: 30},
+		{From: 20, To: 25},
+	}, Inputs: []api.Source{{File: "sweep.tsv", Date: &date, Seed: &seed, Version: "1.2"}}})
 	assert.Contains(t, markdownOf(t, r), "| sweep.tsv | 2026-02-17T12:52:00Z | 9223372036854775808 | 1.2 |")
 	rows := tsv(t, r)
 	require.Len(t, rows, 4)
@@ -171,8 +177,10 @@ func tsv(t *testing.T, r *Results) (rows []map[string]string) {
 func TestReportRefusals(t *testing.T) {
 	b := baseline.Builtin()[0]
 	two := b
-	two.Rows = append(slices.Clone(b.Rows), api.BaselineRow{Concurrency: 60, Mode: api.ModeKV,
-		Speculation: api.SpeculationDraft})
+	two.Rows = append(slices.Clone(b.Rows), api.BaselineRow{
+		Concurrency: 60, Mode: api.ModeKV,
+		Speculation: api.SpeculationDraft,
+	})
 	a, kv := api.ReportSide{Mode: api.ModeRoundRobin}, api.ReportSide{Mode: api.ModeKV}
 	for _, c := range []struct {
 		field string

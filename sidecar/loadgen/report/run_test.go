@@ -29,8 +29,10 @@ func turn(ended, ttft float64, tokens int) *api.Turn {
 }
 
 func failure(ended float64, class api.ErrorClass, message string) *api.Turn {
-	return &api.Turn{Number: 2, Status: api.TurnError, ErrorClass: class, ErrorMessage: message, Started: at(ended - 1),
-		Ended: at(ended)}
+	return &api.Turn{
+		Number: 2, Status: api.TurnError, ErrorClass: class, ErrorMessage: message, Started: at(ended - 1),
+		Ended: at(ended),
+	}
 }
 
 // reported is the report of these turns, as a run of 120 s.
@@ -39,8 +41,10 @@ func reported(t *testing.T, turns []*api.Turn, change func(*Ended), conditions .
 	run := Ended{
 		Program: "1.2.3", Cause: ByDuration, Started: t0, Ended: at(120), SLO: api.SLO{TTFT: .6, TPOT: .06},
 		TokensPerChunk: 1,
-		Steps:          []api.StepRecord{{ID: 7, Started: t0}}, Data: Data{Database: "/data/kvbooth.db", Lane: "main",
-			FirstStep: 7, LastStep: 7},
+		Steps:          []api.StepRecord{{ID: 7, Started: t0}}, Data: Data{
+			Database: "/data/kvbooth.db", Lane: "main",
+			FirstStep: 7, LastStep: 7,
+		},
 	}
 	run.Status.Target = api.Target{URL: "http://gpu.example:8000", Model: "llama"}
 	run.Status.State.Mode, run.Status.State.Concurrency.Target = api.ModeKV, 20
@@ -167,8 +171,10 @@ func TestClusterOfARun(t *testing.T) {
 		kv := api.KV{Counted: map[string][2]float64{
 			"frontend": {10 + cached, 1020}, "prediction": {4 + cached/100, 20}, "engine": {0, 7}, "gateway": {1, 2},
 		}}
-		return api.Cluster{Available: true, Source: "direct", Engine: "vllm", Queued: &queued, KV: kv,
-			Workers: make([]api.Worker, workers)}
+		return api.Cluster{
+			Available: true, Source: "direct", Engine: "vllm", Queued: &queued, KV: kv,
+			Workers: make([]api.Worker, workers),
+		}
 	}
 	c.Add(at(0), api.Cluster{Problem: "no answer"})
 	assert.Empty(t, c.Workers, "it has not been read yet")
@@ -185,8 +191,10 @@ func TestClusterOfARun(t *testing.T) {
 	c.Add(at(12), of(1, 0, 700))
 	many := of(2, 0, 750)
 	many.AllWorkers = &api.AllWorkers{Count: 300}
-	many.Engines = &api.EngineTotals{Drafts: 500, Drafted: 1700, Accepted: 1050, GPUMemory: api.GaugeTotal{Sum: 3 << 40,
-		Readings: 24}}
+	many.Engines = &api.EngineTotals{Drafts: 500, Drafted: 1700, Accepted: 1050, GPUMemory: api.GaugeTotal{
+		Sum:      3 << 40,
+		Readings: 24,
+	}}
 	c.Add(at(13), many)
 	events := []api.Event{{Time: at(9), Kind: api.EventModeChange, By: "ann", Text: "Round-robin\x1b"}}
 	r := reported(t, some(), func(run *Ended) { run.Cluster, run.Events = c, events }, "acceptance_rate<55%",
@@ -261,35 +269,51 @@ func TestSummaryOfNothing(t *testing.T) {
 // What the comparison says, and why there is none.
 func TestSummaryOfTheBaseline(t *testing.T) {
 	better := api.Column{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}
-	better.TTFT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{Percent: 42,
-		Outcome: api.OutcomeBetter}}
-	better.TPOT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact,
-		Improvement: &api.Improvement{Percent: -3.25, Outcome: api.OutcomeWorse}}
-	better.OutputTokensPerSecond = api.LookedUp{Value: new(1.), Lookup: api.LookupExact,
-		Improvement: &api.Improvement{Outcome: api.OutcomeNoDifference}}
+	better.TTFT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{
+		Percent: 42,
+		Outcome: api.OutcomeBetter,
+	}}
+	better.TPOT.P95 = api.LookedUp{
+		Value: new(1.), Lookup: api.LookupExact,
+		Improvement: &api.Improvement{Percent: -3.25, Outcome: api.OutcomeWorse},
+	}
+	better.OutputTokensPerSecond = api.LookedUp{
+		Value: new(1.), Lookup: api.LookupExact,
+		Improvement: &api.Improvement{Outcome: api.OutcomeNoDifference},
+	}
 	better.RequestsPerSecond = api.LookedUp{Lookup: api.LookupOutside}
 	for name, row := range map[string]struct {
 		c    api.Comparison
 		want string
 	}{
 		"compared": {
-			api.Comparison{Title: "Recorded", N: 9, Seconds: 90, Concurrency: 20, Columns: []api.Column{better},
-				Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
+			api.Comparison{
+				Title: "Recorded", N: 9, Seconds: 90, Concurrency: 20, Columns: []api.Column{better},
+				Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}},
+			},
 			"vs. round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output " +
 				"tokens/s 0.0 % better, not certain, requests/s outside the recorded range",
 		},
 		"the differences": {
-			api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better},
-				Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
+			api.Comparison{
+				Title: "Recorded", N: 9, Columns: []api.Column{better},
+				Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}},
+			},
 			"differs from the baseline: max tokens 9 here, 8 there",
 		},
-		"settling": {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Settling: true,
-			SettlingFor: 12}, "Recorded: not compared, still settling: needs another 12 s of counted turns"},
-		"withheld": {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Withheld: "it is late"},
-			"Recorded: not compared: it is late"},
+		"settling": {api.Comparison{
+			Title: "Recorded", N: 9, Columns: []api.Column{better}, Settling: true,
+			SettlingFor: 12,
+		}, "Recorded: not compared, still settling: needs another 12 s of counted turns"},
+		"withheld": {
+			api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Withheld: "it is late"},
+			"Recorded: not compared: it is late",
+		},
 		"empty": {api.Comparison{Title: "This target", N: 9}, "This target: not compared, it has no results yet"},
-		"no counted": {api.Comparison{Title: "Recorded", Columns: []api.Column{better}},
-			"not compared: there were no counted turns"},
+		"no counted": {
+			api.Comparison{Title: "Recorded", Columns: []api.Column{better}},
+			"not compared: there were no counted turns",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Contains(t, text(t, reported(t, some(), func(run *Ended) { run.Before = &row.c })), row.want)

@@ -72,8 +72,10 @@ func (c *contract) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.saw(r.Method, route.Path)
 	in := &openapi3filter.RequestValidationInput{
 		Request: r, PathParams: params, Route: route,
-		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
-			IncludeResponseStatus: true, SkipSettingDefaults: true, RejectWhenRequestBodyNotSpecified: true},
+		Options: &openapi3filter.Options{
+			AuthenticationFunc:    openapi3filter.NoopAuthenticationFunc,
+			IncludeResponseStatus: true, SkipSettingDefaults: true, RejectWhenRequestBodyNotSpecified: true,
+		},
 	}
 	if err := openapi3filter.ValidateRequest(r.Context(), in); (err != nil) != c.bad {
 		c.t.Errorf("%s %s: the document refuses it: %t; it is to: %t (%v)", r.Method, r.URL, err != nil, c.bad, err)
@@ -107,8 +109,10 @@ func (c *contract) validate(in *openapi3filter.RequestValidationInput, res *http
 	if err != nil {
 		return err
 	}
-	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode,
-		Header: res.Header, Options: in.Options}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: res.StatusCode,
+		Header: res.Header, Options: in.Options,
+	}
 	if err := openapi3filter.ValidateResponse(context.Background(), out.SetBodyBytes(body)); err != nil {
 		c.t.Errorf("%s %s answered %d: %v", in.Request.Method, in.Request.URL, res.StatusCode, err)
 	}
@@ -184,50 +188,88 @@ func everyCall(c *api.Client) []clientCall {
 	query := api.ConversationQuery{Lane: "twin", Status: api.ConversationRetired, Topic: "a b&c", Cursor: "x=", Limit: 200}
 	imported, lastPage := sample[api.Baseline](), sample[api.BaselineList]()
 	lastPage.NextCursor = ""
-	trial := api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{{Mode: "round_robin",
-		Speculation: "off"}, {Mode: "kv", Speculation: "off"}}, Seed: new(uint64(1<<64 - 1))}
+	trial := api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{{
+		Mode:        "round_robin",
+		Speculation: "off",
+	}, {Mode: "kv", Speculation: "off"}}, Seed: new(uint64(1<<64 - 1))}
 	pause, made := api.SweepPatch{State: api.SweepPaused}, sample[api.SweepBaselineRequest]()
-	two := sides{api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff},
-		api.ReportSide{Baseline: "this target"}}
+	two := sides{
+		api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff},
+		api.ReportSide{Baseline: "this target"},
+	}
 	question := sample[api.SimulationRequest]()
 	question.QuestionTokens.Mean = 12
 	swap, show := api.TwinRequest{Arranged: api.TwinSwapped}, api.ShowcaseRequest{Starter: new("gpu"), Turns: new(3)}
 	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
-	measured := api.Baseline{Name: "a table", Kind: "imported", Rows: []api.BaselineRow{{Concurrency: 1,
-		Mode: api.ModeKV, Speculation: api.SpeculationOff}}}
+	measured := api.Baseline{Name: "a table", Kind: "imported", Rows: []api.BaselineRow{{
+		Concurrency: 1,
+		Mode:        api.ModeKV, Speculation: api.SpeculationOff,
+	}}}
 	all := []clientCall{
 		{"ready", func(ctx context.Context) (any, error) { return nil, c.Ready(ctx) }, nil, call{}},
 		{"status", func(ctx context.Context) (any, error) { return c.Status(ctx) }, sample[api.Status](), call{}},
 		{"snapshot", func(ctx context.Context) (any, error) { return c.Snapshot(ctx) }, sample[api.Snapshot](), call{}},
-		{"start", func(ctx context.Context) (any, error) { return c.Start(ctx, "", startReq) }, state, call{"start",
-			"main", by, startReq}},
-		{"stop", func(ctx context.Context) (any, error) { return c.Stop(ctx, "twin", stopReq) }, state, call{"stop",
-			"twin", by, stopReq}},
-		{"patch", func(ctx context.Context) (any, error) { return c.Patch(ctx, "twin", patch) }, state, call{"patch",
-			"twin", by, patch}},
-		{"set mode", func(ctx context.Context) (any, error) { return c.SetMode(ctx, "", mode) }, state, call{"set mode",
-			"main", by, mode}},
-		{"cancel mode", func(ctx context.Context) (any, error) { return c.CancelMode(ctx, "twin") }, state,
-			call{"cancel mode", "twin", by, nil}},
-		{"cluster", func(ctx context.Context) (any, error) { return c.Cluster(ctx, "twin") }, sample[api.Cluster](),
-			call{"cluster", "twin", "", nil}},
-		{"history", func(ctx context.Context) (any, error) { return c.History(ctx, "twin") }, sample[api.History](),
-			call{"history", "twin", "", nil}},
-		{"decisions", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "twin", 1000) },
-			sample[api.DecisionList](), call{"decisions", "twin", "", 1000}},
-		{"decisions of the main lane", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "", 0) },
-			sample[api.DecisionList](), call{"decisions", "main", "", 50}},
-		{"shadow", func(ctx context.Context) (any, error) { return c.Shadow(ctx, "twin") }, sample[api.Shadow](),
-			call{"shadow", "twin", "", nil}},
+		{"start", func(ctx context.Context) (any, error) { return c.Start(ctx, "", startReq) }, state, call{
+			"start",
+			"main", by, startReq,
+		}},
+		{"stop", func(ctx context.Context) (any, error) { return c.Stop(ctx, "twin", stopReq) }, state, call{
+			"stop",
+			"twin", by, stopReq,
+		}},
+		{"patch", func(ctx context.Context) (any, error) { return c.Patch(ctx, "twin", patch) }, state, call{
+			"patch",
+			"twin", by, patch,
+		}},
+		{"set mode", func(ctx context.Context) (any, error) { return c.SetMode(ctx, "", mode) }, state, call{
+			"set mode",
+			"main", by, mode,
+		}},
+		{
+			"cancel mode", func(ctx context.Context) (any, error) { return c.CancelMode(ctx, "twin") }, state,
+			call{"cancel mode", "twin", by, nil},
+		},
+		{
+			"cluster", func(ctx context.Context) (any, error) { return c.Cluster(ctx, "twin") }, sample[api.Cluster](),
+			call{"cluster", "twin", "", nil},
+		},
+		{
+			"history", func(ctx context.Context) (any, error) { return c.History(ctx, "twin") }, sample[api.History](),
+			call{"history", "twin", "", nil},
+		},
+		{
+			"decisions", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "twin", 1000) },
+			sample[api.DecisionList](),
+			call{"decisions", "twin", "", 1000},
+		},
+		{
+			"decisions of the main lane", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "", 0) },
+			sample[api.DecisionList](),
+			call{"decisions", "main", "", 50},
+		},
+		{
+			"shadow", func(ctx context.Context) (any, error) { return c.Shadow(ctx, "twin") }, sample[api.Shadow](),
+			call{"shadow", "twin", "", nil},
+		},
 		{"twin", func(ctx context.Context) (any, error) { return c.Twin(ctx) }, sample[api.Twin](), call{name: "twin"}},
-		{"arrange twin", func(ctx context.Context) (any, error) { return c.ArrangeTwin(ctx, swap) }, sample[api.Twin](),
-			call{"arrange twin", "", by, swap}},
-		{"start showcase", func(ctx context.Context) (any, error) { return c.StartShowcase(ctx, show) },
-			sample[api.Twin](), call{"start showcase", "", by, show}},
-		{"stop showcase", func(ctx context.Context) (any, error) { return c.StopShowcase(ctx) }, sample[api.Twin](),
-			call{"stop showcase", "", by, nil}},
-		{"conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, query) },
-			sample[api.ConversationList](), call{"conversations", "twin", "", query}},
+		{
+			"arrange twin", func(ctx context.Context) (any, error) { return c.ArrangeTwin(ctx, swap) }, sample[api.Twin](),
+			call{"arrange twin", "", by, swap},
+		},
+		{
+			"start showcase", func(ctx context.Context) (any, error) { return c.StartShowcase(ctx, show) },
+			sample[api.Twin](),
+			call{"start showcase", "", by, show},
+		},
+		{
+			"stop showcase", func(ctx context.Context) (any, error) { return c.StopShowcase(ctx) }, sample[api.Twin](),
+			call{"stop showcase", "", by, nil},
+		},
+		{
+			"conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, query) },
+			sample[api.ConversationList](),
+			call{"conversations", "twin", "", query},
+		},
 		{
 			"all conversations", func(ctx context.Context) (any, error) {
 				return c.Conversations(ctx,
@@ -235,30 +277,54 @@ func everyCall(c *api.Client) []clientCall {
 			}, sample[api.ConversationList](),
 			call{"conversations", "main", "", api.ConversationQuery{Lane: "main", Limit: 50}},
 		},
-		{"conversation", func(ctx context.Context) (any, error) { return c.Conversation(ctx, "main-1/../2") },
-			sample[api.Conversation](), call{"conversation", "", "", "main-1/../2"}},
-		{"starter", func(ctx context.Context) (any, error) { return c.Starter(ctx, "twin", "gpu/1 ü") },
-			sample[api.Starter](), call{"starter", "twin", "", "gpu/1 ü"}},
-		{"starter of the main lane", func(ctx context.Context) (any, error) { return c.Starter(ctx, "", "gpu") },
-			sample[api.Starter](), call{"starter", "main", "", "gpu"}},
+		{
+			"conversation", func(ctx context.Context) (any, error) { return c.Conversation(ctx, "main-1/../2") },
+			sample[api.Conversation](),
+			call{"conversation", "", "", "main-1/../2"},
+		},
+		{
+			"starter", func(ctx context.Context) (any, error) { return c.Starter(ctx, "twin", "gpu/1 ü") },
+			sample[api.Starter](),
+			call{"starter", "twin", "", "gpu/1 ü"},
+		},
+		{
+			"starter of the main lane", func(ctx context.Context) (any, error) { return c.Starter(ctx, "", "gpu") },
+			sample[api.Starter](),
+			call{"starter", "main", "", "gpu"},
+		},
 		{"turns", func(ctx context.Context) (any, error) {
 			var table bytes.Buffer
 			err := c.TurnsCSV(ctx, &table, "twin", 12)
 			return table.String(), err
 		}, "id,ttft\n1,0.2\n", call{"turns", "twin", "", int64(12)}},
-		{"events", func(ctx context.Context) (any, error) { return c.Events(ctx, "", 0) }, sample[api.EventList](),
-			call{"events", "", "", 100}},
-		{"events of a lane", func(ctx context.Context) (any, error) { return c.Events(ctx, "main", 5) },
-			sample[api.EventList](), call{"events", "main", "", 5}},
+		{
+			"events", func(ctx context.Context) (any, error) { return c.Events(ctx, "", 0) }, sample[api.EventList](),
+			call{"events", "", "", 100},
+		},
+		{
+			"events of a lane", func(ctx context.Context) (any, error) { return c.Events(ctx, "main", 5) },
+			sample[api.EventList](),
+			call{"events", "main", "", 5},
+		},
 		{"baselines", func(ctx context.Context) (any, error) { return c.Baselines(ctx) }, lastPage, call{name: "baselines"}},
-		{"baseline", func(ctx context.Context) (any, error) { return c.Baseline(ctx, "this target") }, imported,
-			call{"baseline", "", "", "this target"}},
-		{"comparison", func(ctx context.Context) (any, error) { return c.Comparison(ctx, "twin", "a table") },
-			sample[api.Comparison](), call{"comparison", "twin", "", "a table"}},
-		{"comparison with the default", func(ctx context.Context) (any, error) { return c.Comparison(ctx, "", "") },
-			sample[api.Comparison](), call{"comparison", "main", "", ""}},
-		{"save baseline", func(ctx context.Context) (any, error) { return c.SaveBaseline(ctx, imported) }, imported,
-			call{"save baseline", "", by, imported}},
+		{
+			"baseline", func(ctx context.Context) (any, error) { return c.Baseline(ctx, "this target") }, imported,
+			call{"baseline", "", "", "this target"},
+		},
+		{
+			"comparison", func(ctx context.Context) (any, error) { return c.Comparison(ctx, "twin", "a table") },
+			sample[api.Comparison](),
+			call{"comparison", "twin", "", "a table"},
+		},
+		{
+			"comparison with the default", func(ctx context.Context) (any, error) { return c.Comparison(ctx, "", "") },
+			sample[api.Comparison](),
+			call{"comparison", "main", "", ""},
+		},
+		{
+			"save baseline", func(ctx context.Context) (any, error) { return c.SaveBaseline(ctx, imported) }, imported,
+			call{"save baseline", "", by, imported},
+		},
 		{"import CSV", func(ctx context.Context) (any, error) {
 			return c.ImportCSV(ctx, "a table", strings.NewReader("concurrency,mode\n"))
 		}, table, call{"save baseline", "", by, table}},
@@ -266,35 +332,75 @@ func everyCall(c *api.Client) []clientCall {
 			return c.ImportResults(ctx, "a table", api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff},
 				true, strings.NewReader("{}"))
 		}, measured, call{"merge baseline", "", by, measured}},
-		{"delete baseline", func(ctx context.Context) (any, error) { return c.DeleteBaseline(ctx, "a table/2") },
-			lastPage, call{"delete baseline", "", by, "a table/2"}},
-		{"simulations", func(ctx context.Context) (any, error) { return c.Simulations(ctx) },
-			sample[api.SimulationList](), call{name: "simulations"}},
-		{"start simulation", func(ctx context.Context) (any, error) { return c.StartSimulation(ctx, question) },
-			sample[api.SimulationResult](), call{"start simulation", "", by, question}},
-		{"simulation", func(ctx context.Context) (any, error) { return c.Simulation(ctx, "a/b") },
-			sample[api.SimulationResult](), call{"simulation", "", "", "a/b"}},
-		{"cancel simulation", func(ctx context.Context) (any, error) { return c.CancelSimulation(ctx, "a1") },
-			sample[api.SimulationResult](), call{"cancel simulation", "", "", "a1"}},
+		{
+			"delete baseline", func(ctx context.Context) (any, error) { return c.DeleteBaseline(ctx, "a table/2") },
+			lastPage,
+			call{"delete baseline", "", by, "a table/2"},
+		},
+		{
+			"simulations", func(ctx context.Context) (any, error) { return c.Simulations(ctx) },
+			sample[api.SimulationList](),
+			call{name: "simulations"},
+		},
+		{
+			"start simulation", func(ctx context.Context) (any, error) { return c.StartSimulation(ctx, question) },
+			sample[api.SimulationResult](),
+			call{"start simulation", "", by, question},
+		},
+		{
+			"simulation", func(ctx context.Context) (any, error) { return c.Simulation(ctx, "a/b") },
+			sample[api.SimulationResult](),
+			call{"simulation", "", "", "a/b"},
+		},
+		{
+			"cancel simulation", func(ctx context.Context) (any, error) { return c.CancelSimulation(ctx, "a1") },
+			sample[api.SimulationResult](),
+			call{"cancel simulation", "", "", "a1"},
+		},
 		{"settings", func(ctx context.Context) (any, error) { return c.Settings(ctx) }, sample[api.Settings](), call{}},
-		{"patch settings", func(ctx context.Context) (any, error) { return c.PatchSettings(ctx, settings) },
-			sample[api.Settings](), call{"patch settings", "", by, settings}},
-		{"sweeps", func(ctx context.Context) (any, error) { return c.Sweeps(ctx) }, sample[api.SweepList](),
-			call{name: "sweeps"}},
-		{"start sweep", func(ctx context.Context) (any, error) { return c.StartSweep(ctx, "twin", trial) },
-			sample[api.Sweep](), call{"start sweep", "twin", by, trial}},
-		{"sweep outlook", func(ctx context.Context) (any, error) { return c.SweepOutlook(ctx, "twin", trial) },
-			sample[api.SweepOutlook](), call{"sweep outlook", "twin", "", trial}},
-		{"start sweep on the main lane", func(ctx context.Context) (any, error) { return c.StartSweep(ctx, "", trial) },
-			sample[api.Sweep](), call{"start sweep", "main", by, trial}},
-		{"sweep", func(ctx context.Context) (any, error) { return c.Sweep(ctx, "a/b") }, sample[api.Sweep](),
-			call{"sweep", "", "", "a/b"}},
-		{"patch sweep", func(ctx context.Context) (any, error) { return c.PatchSweep(ctx, "a1", pause) },
-			sample[api.Sweep](), call{"patch sweep a1", "", by, pause}},
-		{"delete sweep", func(ctx context.Context) (any, error) { return c.DeleteSweep(ctx, "a1") },
-			sample[api.SweepList](), call{"delete sweep", "", by, "a1"}},
-		{"baseline of sweep", func(ctx context.Context) (any, error) { return c.SweepBaseline(ctx, "a1", made) },
-			imported, call{"baseline of sweep a1", "", by, made}},
+		{
+			"patch settings", func(ctx context.Context) (any, error) { return c.PatchSettings(ctx, settings) },
+			sample[api.Settings](),
+			call{"patch settings", "", by, settings},
+		},
+		{
+			"sweeps", func(ctx context.Context) (any, error) { return c.Sweeps(ctx) }, sample[api.SweepList](),
+			call{name: "sweeps"},
+		},
+		{
+			"start sweep", func(ctx context.Context) (any, error) { return c.StartSweep(ctx, "twin", trial) },
+			sample[api.Sweep](),
+			call{"start sweep", "twin", by, trial},
+		},
+		{
+			"sweep outlook", func(ctx context.Context) (any, error) { return c.SweepOutlook(ctx, "twin", trial) },
+			sample[api.SweepOutlook](),
+			call{"sweep outlook", "twin", "", trial},
+		},
+		{
+			"start sweep on the main lane", func(ctx context.Context) (any, error) { return c.StartSweep(ctx, "", trial) },
+			sample[api.Sweep](),
+			call{"start sweep", "main", by, trial},
+		},
+		{
+			"sweep", func(ctx context.Context) (any, error) { return c.Sweep(ctx, "a/b") }, sample[api.Sweep](),
+			call{"sweep", "", "", "a/b"},
+		},
+		{
+			"patch sweep", func(ctx context.Context) (any, error) { return c.PatchSweep(ctx, "a1", pause) },
+			sample[api.Sweep](),
+			call{"patch sweep a1", "", by, pause},
+		},
+		{
+			"delete sweep", func(ctx context.Context) (any, error) { return c.DeleteSweep(ctx, "a1") },
+			sample[api.SweepList](),
+			call{"delete sweep", "", by, "a1"},
+		},
+		{
+			"baseline of sweep", func(ctx context.Context) (any, error) { return c.SweepBaseline(ctx, "a1", made) },
+			imported,
+			call{"baseline of sweep a1", "", by, made},
+		},
 		{"seconds", func(ctx context.Context) (any, error) {
 			var table bytes.Buffer
 			err := c.SweepSeconds(ctx, &table, "a1")
@@ -335,8 +441,10 @@ func streamOnce(t *testing.T, c *contract, client *api.Client) {
 // otherCalls are those that a typed client has no use for.
 func otherCalls(t *testing.T, c *contract, base string) {
 	client := http.Client{Transport: c}
-	for path, want := range map[string]string{"/healthz": "ok\n", "/metrics": "up 1\n",
-		api.Prefix + "/openapi.yaml": string(api.OpenAPI)} {
+	for path, want := range map[string]string{
+		"/healthz": "ok\n", "/metrics": "up 1\n",
+		api.Prefix + "/openapi.yaml": string(api.OpenAPI),
+	} {
 		r, err := http.NewRequest(http.MethodGet, base+path, nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)

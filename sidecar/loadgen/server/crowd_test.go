@@ -121,8 +121,10 @@ func requireRefusal(t *testing.T, c net.Conn, call, rest string, status int) {
 
 // A body that stops arriving is an error of its caller's, and nothing comes of the call.
 func TestStalledBodyIsRefused(t *testing.T) {
-	for _, rest := range []string{sized, sized + stop, chunked, chunked + "e\r\n" + stop + "\r\n",
-		chunked + "ff\r\n" + stop} {
+	for _, rest := range []string{
+		sized, sized + stop, chunked, chunked + "e\r\n" + stop + "\r\n",
+		chunked + "ff\r\n" + stop,
+	} {
 		r := &recorder{}
 		inBubble(t, r, withToken, func(t *testing.T, b *bubble) {
 			for _, call := range bodied {

@@ -95,8 +95,10 @@ func (s *Server) checkSite(r *http.Request, anyAddress bool) error {
 	host := api.Hostname(r.Host)
 	_, notIP := netip.ParseAddr(host)
 	if !api.KnownHost(r.Host, s.opts.Hosts) && !(anyAddress && notIP == nil) {
-		return &refused{status: http.StatusMisdirectedRequest,
-			detail: fmt.Sprintf("Host %q is not allowed; add it to \"hosts\", or use a loopback address", host)}
+		return &refused{
+			status: http.StatusMisdirectedRequest,
+			detail: fmt.Sprintf("Host %q is not allowed; add it to \"hosts\", or use a loopback address", host),
+		}
 	}
 	if !api.OwnOrigin(r) {
 		return &refused{status: http.StatusForbidden, detail: fmt.Sprintf("requests from origin %q are not allowed",

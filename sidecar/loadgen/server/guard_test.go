@@ -387,8 +387,10 @@ func TestBy(t *testing.T) {
 func TestOddLogin(t *testing.T) {
 	for _, login := range []string{strings.Repeat("x", api.MaxLogin+1), "a\tb", "\xff\xfe", "a\u202eb"} {
 		b := &recorder{}
-		q := request{method: "POST", path: v1 + "/workload/stop", body: stop,
-			header: map[string]string{api.UserHeader: login}}
+		q := request{
+			method: "POST", path: v1 + "/workload/stop", body: stop,
+			header: map[string]string{api.UserHeader: login},
+		}
 		p := refusal(t, newServer(t, b, nil), q)
 		require.Equal(t, http.StatusUnprocessableEntity, p.Status)
 		require.Equal(t, api.UserHeader, p.Field)

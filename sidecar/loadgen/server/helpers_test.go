@@ -274,7 +274,8 @@ func (b *recorder) WriteSweepReport(_ context.Context, w io.Writer, id string, f
 }
 
 func (b *recorder) WriteReport(_ context.Context, w io.Writer, a, other api.ReportSide, _ []api.LevelRange,
-	f api.ReportFormat) error {
+	f api.ReportFormat,
+) error {
 	_, _ = io.WriteString(w, reports[f])
 	return b.note(call{"report as " + string(f), "", "", sides{a, other}})
 }
@@ -432,8 +433,10 @@ func options(b Backend) Options {
 				return b, err
 			}
 			if run != (api.ModeState{}) {
-				return api.Baseline{Name: name, Kind: "imported", Rows: []api.BaselineRow{{Concurrency: 1,
-					Mode: run.Mode, Speculation: run.Speculation}}}, nil
+				return api.Baseline{Name: name, Kind: "imported", Rows: []api.BaselineRow{{
+					Concurrency: 1,
+					Mode:        run.Mode, Speculation: run.Speculation,
+				}}}, nil
 			}
 			return b, json.Unmarshal(text, &b)
 		},

@@ -65,8 +65,10 @@ func malformed(detail string) error {
 }
 
 func wrongType(r *http.Request, want string) error {
-	return &refused{status: http.StatusUnsupportedMediaType,
-		detail: fmt.Sprintf("the Content-Type is %q; it must be %s", r.Header.Get("Content-Type"), want)}
+	return &refused{
+		status: http.StatusUnsupportedMediaType,
+		detail: fmt.Sprintf("the Content-Type is %q; it must be %s", r.Header.Get("Content-Type"), want),
+	}
 }
 
 // explain says which field encoding/json could not read, and what it takes.

@@ -58,34 +58,60 @@ func TestBadInput(t *testing.T) {
 		{name: "seed in words", method: "POST", path: "/sweeps", body: `{"kind":"trial","seed":"five"}`, status: 422, field: "seed", allowed: "a whole number in quotes"},
 		{name: "a sweep cannot be made done", method: "PATCH", path: "/sweeps/a1", body: `{"state":"done"}`, status: 422, field: "state", allowed: "one of paused, running, cancelled"},
 		{name: "long title of a baseline", method: "POST", path: "/sweeps/a1/baseline", body: `{"name":"x","title":"` + strings.Repeat("x", 201) + `"}`, status: 422, field: "title", allowed: "at most 200 characters"},
-		{name: "a report on nothing", path: "/report.md", status: 422, field: "a",
-			allowed: "the name of a baseline, at most 100 characters"},
-		{name: "a report on one side", path: "/report.html?a=ours", status: 422, field: "b",
-			allowed: "the name of a baseline, at most 100 characters"},
-		{name: "long name in a report", path: "/report.tsv?a=ours&b=" + strings.Repeat("x", 101), status: 422,
-			field: "b", allowed: "at most 100 characters"},
-		{name: "unknown mode in a report", path: "/report.json?a=ours&b=ours&b_mode=random", status: 422,
-			field: "b_mode", allowed: "one of kv, round_robin, least_loaded, unknown"},
-		{name: "unknown speculation in a report", path: "/report.json?a=ours&b=ours&a_speculation=ngram", status: 422,
-			field: "a_speculation", allowed: "one of off, draft, eagle3, not_recorded"},
+		{
+			name: "a report on nothing", path: "/report.md", status: 422, field: "a",
+			allowed: "the name of a baseline, at most 100 characters",
+		},
+		{
+			name: "a report on one side", path: "/report.html?a=ours", status: 422, field: "b",
+			allowed: "the name of a baseline, at most 100 characters",
+		},
+		{
+			name: "long name in a report", path: "/report.tsv?a=ours&b=" + strings.Repeat("x", 101), status: 422,
+			field: "b", allowed: "at most 100 characters",
+		},
+		{
+			name: "unknown mode in a report", path: "/report.json?a=ours&b=ours&b_mode=random", status: 422,
+			field: "b_mode", allowed: "one of kv, round_robin, least_loaded, unknown",
+		},
+		{
+			name: "unknown speculation in a report", path: "/report.json?a=ours&b=ours&a_speculation=ngram", status: 422,
+			field: "a_speculation", allowed: "one of off, draft, eagle3, not_recorded",
+		},
 		// queries
-		{name: "limit zero", path: "/conversations?limit=0", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 200"},
-		{name: "limit too high", path: "/conversations?limit=201", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 200"},
-		{name: "limit of events", path: "/events?limit=1001", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 1000"},
-		{name: "limit of baselines", path: "/baselines?limit=201", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 200"},
-		{name: "limit in words", path: "/events?limit=ten", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 1000"},
+		{
+			name: "limit zero", path: "/conversations?limit=0", status: 422, field: "limit",
+			allowed: "a whole number, 1 to 200",
+		},
+		{
+			name: "limit too high", path: "/conversations?limit=201", status: 422, field: "limit",
+			allowed: "a whole number, 1 to 200",
+		},
+		{
+			name: "limit of events", path: "/events?limit=1001", status: 422, field: "limit",
+			allowed: "a whole number, 1 to 1000",
+		},
+		{
+			name: "limit of baselines", path: "/baselines?limit=201", status: 422, field: "limit",
+			allowed: "a whole number, 1 to 200",
+		},
+		{
+			name: "limit in words", path: "/events?limit=ten", status: 422, field: "limit",
+			allowed: "a whole number, 1 to 1000",
+		},
 		{name: "negative step", path: "/turns.csv?step=-1", status: 422, field: "step", allowed: "a whole number, 0 or more"},
-		{name: "unknown status", path: "/conversations?status=done", status: 422, field: "status",
-			allowed: "one of active, completed, retired, cancelled, error"},
-		{name: "long lane", path: "/cluster?lane=" + strings.Repeat("x", 65), status: 422, field: "lane",
-			allowed: "at most 64 characters"},
-		{name: "unknown parameter", path: "/cluster?lanes=main", status: 422, field: "query", allowed: "only lane",
-			silent: true},
+		{
+			name: "unknown status", path: "/conversations?status=done", status: 422, field: "status",
+			allowed: "one of active, completed, retired, cancelled, error",
+		},
+		{
+			name: "long lane", path: "/cluster?lane=" + strings.Repeat("x", 65), status: 422, field: "lane",
+			allowed: "at most 64 characters",
+		},
+		{
+			name: "unknown parameter", path: "/cluster?lanes=main", status: 422, field: "query", allowed: "only lane",
+			silent: true,
+		},
 		{name: "two lanes", path: "/cluster?lane=main&lane=twin", status: 422, field: "lane", allowed: "one", silent: true},
 		{name: "a query that is none", path: "/cluster?lane=%zz", status: 400, silent: true},
 	} {
@@ -244,8 +270,10 @@ func TestLocations(t *testing.T) {
 		"/sweeps/a1/baseline":     {"application/json", `{"name":"ours"}`, "/baselines/of%202026+1"},
 		"/simulations":            {"application/json", `{}`, "/simulations/text"},
 	} {
-		res, text := do(t, s, request{method: "POST", path: v1 + path, body: tt.body,
-			header: map[string]string{"Content-Type": tt.contentType}})
+		res, text := do(t, s, request{
+			method: "POST", path: v1 + path, body: tt.body,
+			header: map[string]string{"Content-Type": tt.contentType},
+		})
 		require.Equal(t, http.StatusCreated, res.StatusCode, text)
 		require.Equal(t, v1+tt.location, res.Header.Get("Location"))
 		res, _ = do(t, s, request{path: res.Header.Get("Location")})
@@ -298,8 +326,10 @@ func TestImport(t *testing.T) {
 // A file that fails at its start is a problem and no file; one that fails later breaks off, so that a part is not
 // taken for the whole. No lines are an answer.
 func TestDownloads(t *testing.T) {
-	for path, file := range map[string]string{"/turns.csv": "turns.csv",
-		"/sweeps/a1/seconds.csv": "sweep-a1-seconds.csv"} {
+	for path, file := range map[string]string{
+		"/turns.csv":             "turns.csv",
+		"/sweeps/a1/seconds.csv": "sweep-a1-seconds.csv",
+	} {
 		b := &recorder{err: fmt.Errorf("%w: no such step", api.ErrNotFound)}
 		s := newServer(t, b, nil)
 		require.Equal(t, http.StatusNotFound, refusal(t, s, request{path: v1 + path}).Status)
@@ -320,8 +350,10 @@ func TestDownloads(t *testing.T) {
 // whatever of it was written before.
 func TestReports(t *testing.T) {
 	for _, f := range api.ReportFormats {
-		for path, file := range map[string]string{"/sweeps/a1/report." + string(f): "sweep-a1.",
-			"/report." + string(f) + "?a=x&b=y": "report."} {
+		for path, file := range map[string]string{
+			"/sweeps/a1/report." + string(f):    "sweep-a1.",
+			"/report." + string(f) + "?a=x&b=y": "report.",
+		} {
 			b := &recorder{}
 			s := newServer(t, b, nil)
 			res, text := do(t, s, request{path: v1 + path})
@@ -348,8 +380,10 @@ func TestReports(t *testing.T) {
 // An unknown path and a wrong method on a known path are answered with different problems.
 func TestNoSuchCall(t *testing.T) {
 	s := newServer(t, &recorder{}, nil)
-	for _, path := range []string{v1 + "/sweep", "/api/v2/status", v1 + "/sweeps/a1/report.pdf",
-		v1 + "/sweeps/a1/report", v1 + "/report.pdf", v1 + "/sweeps/a1/rows"} {
+	for _, path := range []string{
+		v1 + "/sweep", "/api/v2/status", v1 + "/sweeps/a1/report.pdf",
+		v1 + "/sweeps/a1/report", v1 + "/report.pdf", v1 + "/sweeps/a1/rows",
+	} {
 		require.Equal(t, 404, refusal(t, s, request{path: path}).Status, path)
 	}
 	require.Equal(t, 404, refusal(t, s, request{method: "POST", path: "/"}).Status)

@@ -21,8 +21,10 @@ type refused struct {
 func (e *refused) Error() string { return e.detail }
 
 // errInterrupted is a call whose caller went away, or whose session ended, before it was complete.
-var errInterrupted = &refused{status: http.StatusServiceUnavailable,
-	detail: "the call was interrupted before it was complete; repeat it"}
+var errInterrupted = &refused{
+	status: http.StatusServiceUnavailable,
+	detail: "the call was interrupted before it was complete; repeat it",
+}
 
 // unread bounds the wait for a body that no handler reads, which net/http would otherwise wait for before it sends the
 // answer.

@@ -457,7 +457,8 @@ func (s *Server) importInto(r *http.Request, b api.Baseline, merge, dry bool) (a
 
 // readBaseline reads the body; run says what a file of another program does not.
 func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name string,
-	run api.ModeState) (api.Baseline, error) {
+	run api.ModeState,
+) (api.Baseline, error) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case kind != "application/json" && kind != "text/csv":

@@ -153,8 +153,10 @@ func TestChartArgumentsAreParsedByDynamo(t *testing.T) {
 			{[]string{"values-draft.yaml"}, llama31, 1, 3, []string{"draft", "off"}},
 			{[]string{"values-h100-tp4.yaml", "values-eagle3.yaml"}, llama33, 4, 2, []string{"draft", "eagle3", "off"}},
 		} {
-			o := chart.Options{Values: c.values, Set: []string{"serving.create=true", "serving.twin.enabled=true",
-				"serving.engine=" + engine}}
+			o := chart.Options{Values: c.values, Set: []string{
+				"serving.create=true", "serving.twin.enabled=true",
+				"serving.engine=" + engine,
+			}}
 			g := render(t, helm, o)
 			require.Len(t, g.byName, 2)
 			require.Len(t, g.variants, len(c.speculations))
@@ -191,8 +193,10 @@ func TestChartArgumentsAreParsedByDynamo(t *testing.T) {
 			}
 		}
 		// What is misspelt is refused here, or the rest would show nothing.
-		g := render(t, helm, chart.Options{Set: []string{"serving.create=true", "serving.engine=" + engine,
-			"serving.extraArgs[0]=--no-such-flag"}})
+		g := render(t, helm, chart.Options{Set: []string{
+			"serving.create=true", "serving.engine=" + engine,
+			"serving.extraArgs[0]=--no-such-flag",
+		}})
 		expect(g.byName["kvbooth"].calls(engine + " misspelt")[1], nil)
 	}
 	for i, u := range parse(t, calls) {

@@ -83,8 +83,10 @@ func (c *ControlPlane) Node(t testing.TB, name string, gpuCount int) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
-			Labels: map[string]string{"kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-H200",
-				"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
+			Labels: map[string]string{
+				"kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-H200",
+				"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+			},
 		},
 		Status: corev1.NodeStatus{Allocatable: has, Capacity: has},
 	}
@@ -130,8 +132,10 @@ func (c *ControlPlane) create(ctx context.Context, objects ...client.Object) err
 
 // connect makes the administrator's client. It asks nothing yet.
 func (c *ControlPlane) connect(api string) (err error) {
-	c.config = &rest.Config{Host: api, BearerToken: c.token,
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.certificate}, QPS: -1}
+	c.config = &rest.Config{
+		Host: api, BearerToken: c.token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.certificate}, QPS: -1,
+	}
 	c.client, err = client.New(c.config, client.Options{Scheme: scheme.Scheme})
 	return err
 }

@@ -101,8 +101,10 @@ func TestDoctor(t *testing.T) {
 			"-> install Dynamo's operator")
 }
 
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
-	Kind: "CustomResourceDefinition"}
+var definitionKind = schema.GroupVersionKind{
+	Group: "apiextensions.k8s.io", Version: "v1",
+	Kind: "CustomResourceDefinition",
+}
 
 func inNamespace(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: Namespace}
@@ -138,8 +140,10 @@ func (c *ControlPlane) volume(t *testing.T) {
 		Spec: corev1.PersistentVolumeSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Gi")},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "10.0.0.5",
-				Path: "/models"}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{
+				Server: "10.0.0.5",
+				Path:   "/models",
+			}},
 		},
 	}))
 }
@@ -149,8 +153,10 @@ func (c *ControlPlane) job(t *testing.T) {
 	t.Helper()
 	job := &batchv1.Job{ObjectMeta: inNamespace("model-download")}
 	job.Labels = map[string]string{"app.kubernetes.io/component": "model-download"}
-	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
-		Containers: []corev1.Container{{Name: "main", Image: "download:1"}}}
+	job.Spec.Template.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers:    []corev1.Container{{Name: "main", Image: "download:1"}},
+	}
 	job.Spec.Template.Annotations = map[string]string{"kvbooth/start": "100ms"}
 	require.NoError(t, c.Client().Create(t.Context(), job))
 }

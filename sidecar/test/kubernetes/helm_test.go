@@ -66,8 +66,10 @@ func TestHelm(t *testing.T) {
 	c.Node(t, "gpu-0", 8)
 	c.Node(t, "gpu-1", 8)
 	c.Operator(t)
-	for _, name := range []string{"restricted", "booth", "dynamo", "monitoring", "gateway", "gpu-operator",
-		"dcgm-exporter"} {
+	for _, name := range []string{
+		"restricted", "booth", "dynamo", "monitoring", "gateway", "gpu-operator",
+		"dcgm-exporter",
+	} {
 		h.namespace(t, name)
 	}
 	t.Run("missing kinds", func(t *testing.T) { testMissingKinds(t, h) })
@@ -117,8 +119,10 @@ func (h *helm) defines(t *testing.T, kinds ...string) {
 func (h *helm) volumes(t *testing.T) {
 	t.Helper()
 	class := &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "local",
-			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "local",
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+		},
 		Provisioner: "kubernetes.io/no-provisioner",
 	}
 	require.NoError(t, h.create(t.Context(), class))
@@ -137,7 +141,8 @@ func (h *helm) volumes(t *testing.T) {
 // try sends an object to the API server as a server-side apply with strict validation, and returns the warnings. With
 // dry, the object is only checked.
 func (h *helm) try(t *testing.T, object *unstructured.Unstructured, namespace string,
-	dry bool) (warned []string, err error) {
+	dry bool,
+) (warned []string, err error) {
 	t.Helper()
 	kind := object.GroupVersionKind()
 	mapping, err := h.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -228,8 +233,10 @@ func testValues(t *testing.T, h *helm) {
 	require.NoError(t, err)
 	for _, c := range cases {
 		c.Options.Namespace = "restricted"
-		c.Options.APIVersions = []string{"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1",
-			"nvidia.com/v1beta1/DynamoGraphDeployment", "nvidia.com/v1beta1"}
+		c.Options.APIVersions = []string{
+			"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1",
+			"nvidia.com/v1beta1/DynamoGraphDeployment", "nvidia.com/v1beta1",
+		}
 		rendered, _, err := h.chart.Render(t.Context(), c.Options)
 		require.NoError(t, err, c.Name)
 		pods, err := chart.Pods(rendered, "restricted")

@@ -65,8 +65,10 @@ func recorded(t *testing.T, name string, first, last int64) (all []string) {
 			s.RollingUpdate = &was.Roll
 		}
 		for _, condition := range was.Conditions {
-			s.Conditions = append(s.Conditions, metav1.Condition{Type: condition[0].(string),
-				Status: metav1.ConditionStatus(condition[1].(string))})
+			s.Conditions = append(s.Conditions, metav1.Condition{
+				Type:   condition[0].(string),
+				Status: metav1.ConditionStatus(condition[1].(string)),
+			})
 		}
 		all = append(all, reduced(was.Generation == was.Observed, s))
 	}

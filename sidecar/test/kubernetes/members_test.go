@@ -69,8 +69,10 @@ func TestMembersMeet(t *testing.T) {
 		args = append(args, strings.ReplaceAll(here.Replace(arg), "0.0.0.0:8088", "127.0.0.1:"+listens))
 	}
 	loadgen := filepath.Join(boothtest.Programs(t), "loadgen")
-	for _, check := range [][]string{{"check", "--config=" + filepath.Join(conf, "loadgen.yaml")},
-		append([]string{"check", "--target-url=http://127.0.0.1:9"}, args[1:]...)} {
+	for _, check := range [][]string{
+		{"check", "--config=" + filepath.Join(conf, "loadgen.yaml")},
+		append([]string{"check", "--target-url=http://127.0.0.1:9"}, args[1:]...),
+	} {
 		said, err := exec.CommandContext(t.Context(), loadgen, check...).CombinedOutput()
 		require.NoError(t, err, "%s", said)
 	}

@@ -30,8 +30,10 @@ func open(ctx context.Context, c client.Client, g *graph) (*rollOut, error) {
 		client.MatchingLabels{labelGraph: g.Object.GetName()}); err != nil {
 		return nil, err
 	}
-	r := &rollOut{client: c, graph: g, found: map[string]*appsv1.Deployment{}, names: map[string][]string{},
-		status: g.Status}
+	r := &rollOut{
+		client: c, graph: g, found: map[string]*appsv1.Deployment{}, names: map[string][]string{},
+		status: g.Status,
+	}
 	for i := range list.Items {
 		r.found[list.Items[i].Name] = &list.Items[i]
 	}
@@ -238,7 +240,8 @@ func (r *rollOut) put(ctx context.Context, c *component, want *appsv1.Deployment
 // sameEnv says whether the containers have the same environment: a derivative may have lost some of it.
 func sameEnv(a, b *appsv1.Deployment) bool {
 	return slices.EqualFunc(a.Spec.Template.Spec.Containers, b.Spec.Template.Spec.Containers, func(a,
-		b corev1.Container) bool {
+		b corev1.Container,
+	) bool {
 		return equality.Semantic.DeepEqual(a.Env, b.Env) && slices.Equal(a.Args, b.Args) && slices.Equal(a.Command, b.Command)
 	})
 }
@@ -264,7 +267,9 @@ func (r *rollOut) service(ctx context.Context, c *component) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	service.Spec = corev1.ServiceSpec{Selector: d.Spec.Selector.MatchLabels, Ports: []corev1.ServicePort{{Name: "http",
-		Port: 8000}}}
+	service.Spec = corev1.ServiceSpec{Selector: d.Spec.Selector.MatchLabels, Ports: []corev1.ServicePort{{
+		Name: "http",
+		Port: 8000,
+	}}}
 	return r.client.Create(ctx, service)
 }

@@ -70,12 +70,16 @@ func (s *stage) flags(kubeconfig string, more ...string) []string {
 // run starts a load generator at a port that it keeps.
 func (s *stage) run(t *testing.T, label string, more ...string) {
 	t.Helper()
-	flags := s.flags(s.plane.Kubeconfig(), append([]string{"--listen=" + boothtest.AnyPort,
-		"--data-dir=" + t.TempDir()}, more...)...)
-	s.part = &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz",
+	flags := s.flags(s.plane.Kubeconfig(), append([]string{
+		"--listen=" + boothtest.AnyPort,
+		"--data-dir=" + t.TempDir(),
+	}, more...)...)
+	s.part = &boothtest.Part{
+		Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz",
 		Command: process.Command{
 			Name: "the load generator " + label, Path: filepath.Join(s.bin, "loadgen"), Args: flags, Log: boothtest.Log(t, label),
-		}}
+		},
+	}
 	s.part.Run(t)
 	var err error
 	s.address = s.part.URL()
@@ -316,8 +320,10 @@ func testOthers(t *testing.T, s *stage) {
 // Without the right to patch, the missing rule is reported, before and during a switch.
 func testRights(t *testing.T, s *stage) {
 	looks := s.plane.KubeconfigFor(t, "looker",
-		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
-			ResourceNames: []string{s.name}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{
+			APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
+			ResourceNames: []string{s.name}, Verbs: []string{"get"},
+		},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
 	rule := "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [patch], resourceNames: [rights]}"
 	check := func(kubeconfig string) (said string, code int) {
@@ -339,8 +345,10 @@ func testRights(t *testing.T, s *stage) {
 	assert.Equal(t, api.ModeRoundRobin, end.Mode)
 
 	enough := s.plane.KubeconfigFor(t, "switcher",
-		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
-			ResourceNames: []string{s.name}, Verbs: []string{"get", "patch"}},
+		rbacv1.PolicyRule{
+			APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
+			ResourceNames: []string{s.name}, Verbs: []string{"get", "patch"},
+		},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
 	said, code = check(enough)
 	assert.Zero(t, code, said)

@@ -35,12 +35,14 @@ func TestPictures(t *testing.T) {
 	tools := boothtest.FindTools(t)
 	root, err := source.Root()
 	require.NoError(t, err)
-	demo := &boothtest.Part{Prints: addresses, Ready: "http://" + boothtest.AnyPort + "/api/health",
+	demo := &boothtest.Part{
+		Prints: addresses, Ready: "http://" + boothtest.AnyPort + "/api/health",
 		Command: process.Command{
 			Name: "the demo", Path: filepath.Join(boothtest.Programs(t), "booth"), Env: os.Environ(),
 			Args: []string{"demo", "--twin", "--grafana=installed", "--cache-dir=" + t.TempDir()},
 			Log:  boothtest.Log(t, "demo"), Parent: true,
-		}}
+		},
+	}
 	loadgen := "http://" + demo.Run(t)[2]
 	await(t, loadgen)
 	b := &boothtest.Booth{Root: root, Loadgen: loadgen}

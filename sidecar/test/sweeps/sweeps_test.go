@@ -237,8 +237,10 @@ func TestUnnamedWorkersAreReported(t *testing.T) {
 				assert.False(t, doubt(), "metrics of a target are not read yet")
 				for i, name := range []string{api.DefaultLane, api.TwinLane} {
 					if !row.nameless[i] {
-						b.process.twins.TurnEnded(lane.EndedTurn{Turn: api.Turn{Lane: name, Worker: name,
-							Started: time.Now().Add(time.Minute)}})
+						b.process.twins.TurnEnded(lane.EndedTurn{Turn: api.Turn{
+							Lane: name, Worker: name,
+							Started: time.Now().Add(time.Minute),
+						}})
 					}
 				}
 				wait.Advance(20 * time.Second)

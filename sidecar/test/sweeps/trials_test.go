@@ -113,8 +113,10 @@ func TestTrialsOfEarlierVersionsAreReadable(t *testing.T) {
 		old, err := b.process.desk.Sweep(t.Context(), "old")
 		require.NoError(t, err)
 		assert.Equal(t, api.TrialOnPairs, old.Trial.Method)
-		assert.EqualValues(t, []string{"KV-aware is better.",
-			"Decided by the method of earlier versions, which looked after each pair of spans."}, old.Words)
+		assert.EqualValues(t, []string{
+			"KV-aware is better.",
+			"Decided by the method of earlier versions, which looked after each pair of spans.",
+		}, old.Words)
 		var report strings.Builder
 		require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, "old", api.ReportMarkdown))
 		for _, want := range []string{

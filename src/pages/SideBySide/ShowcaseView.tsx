@@ -163,7 +163,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     minHeight: 0,
   }),
   fill: css({
-    gridTemplateRows: 'auto minmax(5em, 1fr)',
+    gridTemplateRows: 'auto minmax(3em, 1fr)',
     '@media (max-width: 600px)': { gridTemplateRows: 'auto minmax(18em, 1fr)' },
     '& > section': { gridRow: 'span 2' },
   }),

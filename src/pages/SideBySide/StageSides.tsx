@@ -41,7 +41,11 @@ export function StageSides({ known, sides, names, withWorkers }: StageSidesProps
         const { lane } = known[key];
         const isLive = sides[key].lane !== undefined;
         return (
-          <section key={key} className={styles.side} aria-label={`Lane ${lane.name}`}>
+          <section
+            key={key}
+            className={cx(styles.side, !withWorkers && styles.compact)}
+            aria-label={`Lane ${lane.name}`}
+          >
             <div className={styles.head}>
               <h2 className={cx(!isLive && styles.past)}>
                 {names[key]} <LineSign tone={lane.state.mode} look={LOOKS[key]} />
@@ -90,6 +94,15 @@ const getStyles = (theme: GrafanaTheme2) => ({
       padding: '0.8em',
       '&& li': { gridTemplateColumns: '1fr auto', gap: '0 0.6em' },
       '&& li > span:first-of-type': { gridColumn: '1 / -1', whiteSpace: 'normal', overflowWrap: 'anywhere' },
+    },
+  }),
+  // Above a showcase, the answers need the height.
+  compact: css({
+    '@media (min-width: 601px)': {
+      rowGap: 0,
+      paddingBlock: '0.3em',
+      '& h2': { fontSize: '2.4em' },
+      '& dl dd': { fontSize: '3em', lineHeight: 1.15 },
     },
   }),
   head: css({

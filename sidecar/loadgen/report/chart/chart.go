@@ -163,8 +163,10 @@ func (c *Chart) XTime(seconds float64) { c.XTicks = timeTicks(seconds) }
 // timeTicks are round times of a run.
 func timeTicks(seconds float64) (ticks []tick) {
 	step := seconds
-	for _, s := range []float64{.1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400,
-		43200, 86400, 172800, 604800} {
+	for _, s := range []float64{
+		.1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400,
+		43200, 86400, 172800, 604800,
+	} {
 		if seconds/s <= ticksAcross {
 			step = s
 			break
@@ -235,8 +237,10 @@ func Stacks(title, unit, xName string, gap float64, stacks []Stack) Chart {
 				continue
 			}
 			y := scale(below + p.Value)
-			c.Bars = append(c.Bars, bar{p.Class, fmt.Sprintf("%s %s %s", Number(p.Value), unit, p.Name),
-				round(x + gap/2), y, round(width - gap), round(scale(below) - y)})
+			c.Bars = append(c.Bars, bar{
+				p.Class, fmt.Sprintf("%s %s %s", Number(p.Value), unit, p.Name),
+				round(x + gap/2), y, round(width - gap), round(scale(below) - y),
+			})
 			below += p.Value
 		}
 		if s.Label != "" {

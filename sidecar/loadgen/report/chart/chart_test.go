@@ -12,8 +12,10 @@ func TestAxes(t *testing.T) {
 	for least, want := range map[float64]float64{.9: 1, 1: 1, 1.1: 2, 3: 5, 6: 10, 170: 200, .003: .005} {
 		assert.InDelta(t, want, niceStep(least), 1e-9, "%v", least)
 	}
-	for seconds, want := range map[float64]string{.5: "0.5 s", 40: "40 s", 120: "2 min", 150: "2:30 min", 7200: "2 h",
-		5400: "1:30 h"} {
+	for seconds, want := range map[float64]string{
+		.5: "0.5 s", 40: "40 s", 120: "2 min", 150: "2:30 min", 7200: "2 h",
+		5400: "1:30 h",
+	} {
 		assert.Equal(t, want, clock(seconds))
 	}
 	for _, seconds := range []float64{.3, 1, 59, 3600, 1e6} {
@@ -30,8 +32,10 @@ func TestAxes(t *testing.T) {
 // A chart over levels draws what it is given, escaped, and nothing outside of its plot.
 func TestLevels(t *testing.T) {
 	c := Levels("TTFT", "ms", 600,
-		Series{"<kv>", []Point{{Level: 60, Value: 446, Band: &[2]float64{430, 462}}, {Level: 120, Value: 530,
-			Band: &[2]float64{500, 560}}, {Level: 180, Value: 3143, Band: &[2]float64{2000, 4300}}}},
+		Series{"<kv>", []Point{{Level: 60, Value: 446, Band: &[2]float64{430, 462}}, {
+			Level: 120, Value: 530,
+			Band: &[2]float64{500, 560},
+		}, {Level: 180, Value: 3143, Band: &[2]float64{2000, 4300}}}},
 		Series{"round_robin", []Point{{Level: 60, Value: 655}, {Level: 120, Value: 643}}})
 	assert.Contains(t, c.Unit, "logarithmic")
 	assert.Len(t, c.Marks, 5)
@@ -45,8 +49,10 @@ func TestLevels(t *testing.T) {
 		assert.GreaterOrEqual(t, tick.At, plotTop)
 		assert.LessOrEqual(t, tick.At, plotBottom)
 	}
-	hits := Levels("", "%", 0, Series{"kv", []Point{{Level: 60, Value: 96.2}, {Level: 80, Value: 93.4}}}, Series{"rr",
-		[]Point{{Level: 60, Value: 81.8}}})
+	hits := Levels("", "%", 0, Series{"kv", []Point{{Level: 60, Value: 96.2}, {Level: 80, Value: 93.4}}}, Series{
+		"rr",
+		[]Point{{Level: 60, Value: 81.8}},
+	})
 	assert.Equal(t, tick{plotBottom, "80"}, hits.YTicks[0])
 	assert.Equal(t, tick{plotTop, "100"}, hits.YTicks[len(hits.YTicks)-1])
 	linear := Levels("", "%", 0, Series{"kv", []Point{{Level: 60, Value: 90}}})

@@ -34,8 +34,10 @@ func Looks(title, unit string, boundaries [2]float64, s Series) Chart {
 		scale(boundaries[0]), plotRight, scale(boundaries[1]), plotLeft)})
 	c.Lines = append(c.Lines, line{Class: "zero", Path: fmt.Sprintf("M%.1f %.1fH%.1f", plotLeft, scale(0), plotRight)})
 	c.series(Classes[0], s, unit, across, scale)
-	c.Legend = []legend{{Classes[0], s.Name}, {"field",
-		"of no interest: " + boundary(boundaries[0]) + " to " + boundary(boundaries[1]) + " " + unit}}
+	c.Legend = []legend{{Classes[0], s.Name}, {
+		"field",
+		"of no interest: " + boundary(boundaries[0]) + " to " + boundary(boundaries[1]) + " " + unit,
+	}}
 	return c
 }
 

@@ -54,11 +54,13 @@ func stages() int {
 		fmt.Fprintln(os.Stderr, "kube stages:", err)
 		return 1
 	}
-	all := []string{nodes.DefaultNodeInit, heartbeat.DefaultNodeHeartbeatWithLease, ready, pods.DefaultPodComplete,
+	all := []string{
+		nodes.DefaultNodeInit, heartbeat.DefaultNodeHeartbeatWithLease, ready, pods.DefaultPodComplete,
 		pods.DefaultPodDelete,
 		waiting("pod-image-fails", "ErrImagePull", "- {key: .status.containerStatuses, operator: DoesNotExist}", 50),
 		waiting("pod-image-waits", "ImagePullBackOff",
-			"- {key: '.status.containerStatuses.[].state.waiting.reason', operator: In, values: [ErrImagePull]}", 500)}
+			"- {key: '.status.containerStatuses.[].state.waiting.reason', operator: In, values: [ErrImagePull]}", 500),
+	}
 	fmt.Println(strings.Join(all, "\n---\n"))
 	return 0
 }

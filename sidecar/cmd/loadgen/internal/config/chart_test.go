@@ -31,8 +31,10 @@ func TestChart(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			c.Options.APIVersions = []string{"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1",
-				"nvidia.com/v1beta1/DynamoGraphDeployment"}
+			c.Options.APIVersions = []string{
+				"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1",
+				"nvidia.com/v1beta1/DynamoGraphDeployment",
+			}
 			objects, _, err := helm.Render(t.Context(), c.Options)
 			require.NoError(t, err)
 			pods, err := chart.Pods(objects, "kvbooth")
@@ -52,7 +54,8 @@ func TestChart(t *testing.T) {
 					environ = append(environ, env.Name+"="+env.Value)
 				}
 				conf, is, err := load(append(command, container.Args...), environ, io.Discard, func(field, name,
-					what string) ([]byte, error) {
+					what string,
+				) ([]byte, error) {
 					if text, ok := files[name]; ok {
 						return []byte(text), nil
 					}
@@ -81,8 +84,10 @@ func TestChart(t *testing.T) {
 			}
 			if twin := conf.ForTwin(); twin != nil {
 				require.Equal(t, "kvbooth", conf.Prometheus.Graph)
-				require.Equal(t, Prometheus{URL: conf.Prometheus.URL, Namespace: "kvbooth", Graph: "kvbooth-twin",
-					Beside: "kvbooth"}, twin.Prometheus)
+				require.Equal(t, Prometheus{
+					URL: conf.Prometheus.URL, Namespace: "kvbooth", Graph: "kvbooth-twin",
+					Beside: "kvbooth",
+				}, twin.Prometheus)
 			}
 			offered := slices.ContainsFunc(c.Options.Set, func(set string) bool {
 				return strings.HasPrefix(set,

@@ -31,9 +31,11 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{c.checkMode, c.checkMetrics, c.checkRequired, c.checkTwin, c.checkOutput,
+	for _, check := range []func() error{
+		c.checkMode, c.checkMetrics, c.checkRequired, c.checkTwin, c.checkOutput,
 		c.checkSweep, c.Shadow.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkMembers,
-		c.Settings().Check} {
+		c.Settings().Check,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -75,8 +77,10 @@ func (c *Config) checkRequired() error {
 
 // checkTargets refuses the path of something else than the API.
 func (c *Config) checkTargets() error {
-	targets := [][2]string{{"target.url", c.Target.URL}, {"twin.target.url", c.Twin.Target.URL}, {"followup.url",
-		c.Followup.URL}}
+	targets := [][2]string{{"target.url", c.Target.URL}, {"twin.target.url", c.Twin.Target.URL}, {
+		"followup.url",
+		c.Followup.URL,
+	}}
 	for _, e := range c.Mode.Addresses() {
 		targets = append(targets, [2]string{"mode.endpoints", e.URL})
 	}
@@ -187,8 +191,11 @@ func (c *Config) checkFollowup() error {
 // checkCorpus asks for one place, and for all that it takes.
 func (c *Config) checkCorpus() error {
 	var places []string
-	for _, p := range []struct{ field, value string }{{"corpus.dir", c.Corpus.Dir}, {"corpus.file", c.Corpus.File},
-		{"corpus.s3.bucket", c.Corpus.S3.Bucket}} {
+	for _, p := range []struct{ field, value string }{
+		{"corpus.dir", c.Corpus.Dir},
+		{"corpus.file", c.Corpus.File},
+		{"corpus.s3.bucket", c.Corpus.S3.Bucket},
+	} {
 		if p.value != "" {
 			places = append(places, p.field)
 		}

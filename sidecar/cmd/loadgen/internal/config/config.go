@@ -359,8 +359,10 @@ func (m Members) Coordinates() bool { return m.Count > 0 || m.NATS.URL != "" }
 
 // Access is the way to the server.
 func (m Members) Access() members.Access {
-	return members.Access{URL: m.NATS.URL, Token: string(m.NATS.Token), NKeyFile: m.NATS.NKeyFile, CA: m.NATS.CA,
-		Fleet: m.Fleet}
+	return members.Access{
+		URL: m.NATS.URL, Token: string(m.NATS.Token), NKeyFile: m.NATS.NKeyFile, CA: m.NATS.CA,
+		Fleet: m.Fleet,
+	}
 }
 
 // Whatif bounds the simulations that answer what-if questions.

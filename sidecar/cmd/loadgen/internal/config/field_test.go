@@ -88,8 +88,10 @@ func sample(f field) string {
 // Each field can be set by its flag, its variable and the file, with the same result.
 func TestEveryFieldFromEverySource(t *testing.T) {
 	ca, caKey := certificate(t)
-	files := map[string]string{"key": "k", "token": "0123456789abcdef", "ca": ca, "ca-key": caKey,
-		"variants": "off: {args: [--model-path, /models/llama]}"}
+	files := map[string]string{
+		"key": "k", "token": "0123456789abcdef", "ca": ca, "ca-key": caKey,
+		"variants": "off: {args: [--model-path, /models/llama]}",
+	}
 	for _, f := range newModel(Config{}, io.Discard).fields {
 		if f.name == "config" {
 			continue

@@ -332,7 +332,9 @@ func (l *loader) readAccess(c *Config) (err error) {
 		section string
 		access  *Access
 	}{
-		{"target.", &c.Target.Access}, {"twin.target.", &c.Twin.Target.Access}, {"followup.", &c.Followup.Access},
+		{"target.", &c.Target.Access},
+		{"twin.target.", &c.Twin.Target.Access},
+		{"followup.", &c.Followup.Access},
 		{"cluster.", &c.Cluster.Access},
 	} {
 		if a.access.Opened.Headers, err = l.readHeaders(a.section+"headers", a.access.Headers); err != nil {

@@ -91,8 +91,10 @@ func TestModeAtTheStart(t *testing.T) {
 		{api.ModeKV, []string{target, "--mode-driver=endpoints", both}},
 		{api.ModeRoundRobin, []string{"--target-url=http://b", "--mode-driver=endpoints", both}},
 		{api.ModeKV, []string{"--mode-driver=endpoints", both}},
-		{api.ModeLeastLoaded, []string{"--mode-driver=endpoints",
-			"--mode-endpoints=least_loaded=http://b,round_robin=http://c"}},
+		{api.ModeLeastLoaded, []string{
+			"--mode-driver=endpoints",
+			"--mode-endpoints=least_loaded=http://b,round_robin=http://c",
+		}},
 	} {
 		require.Equal(t, row.want, input{args: row.args}.must(t).Mode.State().Mode, "%v", row.args)
 	}
@@ -116,8 +118,10 @@ func TestPrecedence(t *testing.T) {
 	} {
 		require.Equal(t, row.want, row.in.must(t).Turns, "%+v", row.in)
 	}
-	other := input{env: []string{"LOADGEN_CONFIG=other.yaml"},
-		files: map[string]string{"other.yaml": "target:\n  url: https://y/v1"}}.must(t)
+	other := input{
+		env:   []string{"LOADGEN_CONFIG=other.yaml"},
+		files: map[string]string{"other.yaml": "target:\n  url: https://y/v1"},
+	}.must(t)
 	require.Equal(t, "https://y", other.Target.URL)
 	require.Equal(t, "other.yaml", other.File)
 	for _, flag := range []string{"--model=llama", "--target-model=llama"} { // a short name besides that of the field
@@ -166,8 +170,10 @@ func TestSwitches(t *testing.T) {
 	require.True(t, input{args: []string{target}, file: on}.must(t).Start)
 	require.False(t, input{args: []string{target, "--no-start"}, file: on}.must(t).Start)
 	require.False(t, input{args: []string{target, "--start=false"}, file: on}.must(t).Start)
-	require.False(t, input{args: []string{target}, file: on,
-		env: []string{"LOADGEN_PUBLIC_PAGE=false"}}.must(t).PublicPage)
+	require.False(t, input{
+		args: []string{target}, file: on,
+		env: []string{"LOADGEN_PUBLIC_PAGE=false"},
+	}.must(t).PublicPage)
 }
 
 func TestLists(t *testing.T) {
@@ -178,8 +184,10 @@ func TestLists(t *testing.T) {
 		{args: []string{target}, env: []string{"LOADGEN_CLUSTER_METRICS_URLS=http://a/metrics, http://b"}},
 		{args: []string{target}, file: "cluster:\n  metrics_urls:\n  - http://a/metrics\n  - http://b\n"},
 		{args: []string{target}, file: "cluster.metrics_urls: [http://a/metrics, http://b]"},
-		{args: []string{target, "--cluster-metrics-urls=http://a/metrics,http://b"},
-			file: "cluster: {metrics_urls: [http://c]}"},
+		{
+			args: []string{target, "--cluster-metrics-urls=http://a/metrics,http://b"},
+			file: "cluster: {metrics_urls: [http://c]}",
+		},
 	} {
 		require.Equal(t, want, in.must(t).Cluster.MetricsURLs, "%+v", in)
 	}
@@ -216,8 +224,10 @@ func TestTargetIsNormalised(t *testing.T) {
 // The values of headers come from the configuration, from files or from variables, and are shown nowhere.
 func TestHeaders(t *testing.T) {
 	in := input{
-		args: []string{target, "--followup-headers=api-key=file:key,X-Empty=env:SPACED",
-			"--twin-target-url=http://twin:8000"},
+		args: []string{
+			target, "--followup-headers=api-key=file:key,X-Empty=env:SPACED",
+			"--twin-target-url=http://twin:8000",
+		},
 		env: []string{"SPACED=a, b", "LOADGEN_TWIN_TARGET_HEADERS=x-tenant=b"}, files: map[string]string{"key": "s3cret\n"},
 		file: "target:\n  headers:\n    X-Tenant: a\n    api-key: file:key\ncluster:\n  headers: [X-Tenant=c]\n",
 	}
@@ -263,8 +273,10 @@ func TestTwin(t *testing.T) {
 	require.Nil(t, input{args: []string{target}}.must(t).ForTwin())
 
 	c := input{
-		args: []string{target, "--model=llama", "--target-stall-timeout=9s", "--mode-driver=pinned",
-			"--twin-target-url=http://b/v1", "--twin-target-api-key-file=b"},
+		args: []string{
+			target, "--model=llama", "--target-stall-timeout=9s", "--mode-driver=pinned",
+			"--twin-target-url=http://b/v1", "--twin-target-api-key-file=b",
+		},
 		env: []string{"LOADGEN_TARGET_API_KEY=of-a"}, files: map[string]string{"b": "of-b"},
 	}.must(t)
 	b := c.ForTwin()
@@ -276,8 +288,10 @@ func TestTwin(t *testing.T) {
 		"another one than main's")
 	require.Equal(t, "pinned", b.Mode.Driver)
 	require.Equal(t, c.WorkloadSettings(), b.WorkloadSettings())
-	require.Empty(t, input{args: []string{target, "--twin-target-url=http://b"},
-		env: []string{"LOADGEN_TARGET_API_KEY=of-a"}}.must(t).ForTwin().Target.APIKey)
+	require.Empty(t, input{
+		args: []string{target, "--twin-target-url=http://b"},
+		env:  []string{"LOADGEN_TARGET_API_KEY=of-a"},
+	}.must(t).ForTwin().Target.APIKey)
 
 	// both addresses of the driver endpoints at once, chosen by the twin's mode or address
 	two := "mode: {driver: endpoints, mode: kv, endpoints: [kv=http://kv:8000, round_robin=http://rr:8000]}\n"
@@ -294,16 +308,20 @@ func TestTwin(t *testing.T) {
 	require.Equal(t, api.ModeUnknown, b.Mode.State().Mode)
 
 	// another deployment
-	c = input{args: []string{target, "--twin-target-url=http://b", "--deployment-gpu=H200", "--deployment-workers=3",
-		"--twin-deployment-gpu=A100", "--twin-deployment-chunked-prefill=false"}}.must(t)
+	c = input{args: []string{
+		target, "--twin-target-url=http://b", "--deployment-gpu=H200", "--deployment-workers=3",
+		"--twin-deployment-gpu=A100", "--twin-deployment-chunked-prefill=false",
+	}}.must(t)
 	require.Equal(t, Deployment{GPU: "A100", Workers: 3, ChunkedPrefill: "false"}, c.ForTwin().Deployment)
 	require.Equal(t, Deployment{GPU: "H200", Workers: 3}, c.Deployment)
 	_, _, err := input{args: []string{target, "--twin-deployment-gpu=A100"}}.load()
 	require.ErrorContains(t, err, "twin.target.url is required")
 
 	// where metrics come from
-	more := []string{"--prometheus-url=http://p", "--prometheus-namespace=a", "--twin-target-url=http://b",
-		"--cluster-metrics-urls=http://w"}
+	more := []string{
+		"--prometheus-url=http://p", "--prometheus-namespace=a", "--twin-target-url=http://b",
+		"--cluster-metrics-urls=http://w",
+	}
 	b = input{args: append(more, target, "--twin-prometheus-namespace=b")}.must(t).ForTwin()
 	require.Equal(t, Prometheus{URL: "http://p", Namespace: "b"}, b.Prometheus)
 	c = input{args: append(more, "--target-url=http://booth-frontend.a.svc:8000", "--twin-prometheus-namespace=a",
@@ -341,14 +359,22 @@ func TestBadInput(t *testing.T) {
 		{args("--concurrency", "-1"), "concurrency: -1 is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
 		{args("--concurrency=1e3"), "concurrency: 1e3 is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
 		{args("--concurrency="), `concurrency: "" is not allowed: a whole number, 1 to 100000 (from --concurrency)`},
-		{args("--concurrency"),
-			"concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
-		{args("--concurrency", "--start"),
-			"concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
-		{env("LOADGEN_CONCURRENCY=100001"),
-			"concurrency: 100001 is not allowed: a whole number, 1 to 100000 (from LOADGEN_CONCURRENCY)"},
-		{file("\nconcurrency: 1.5"),
-			"concurrency: 1.5 is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 2)"},
+		{
+			args("--concurrency"),
+			"concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from --concurrency)",
+		},
+		{
+			args("--concurrency", "--start"),
+			"concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from --concurrency)",
+		},
+		{
+			env("LOADGEN_CONCURRENCY=100001"),
+			"concurrency: 100001 is not allowed: a whole number, 1 to 100000 (from LOADGEN_CONCURRENCY)",
+		},
+		{
+			file("\nconcurrency: 1.5"),
+			"concurrency: 1.5 is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 2)",
+		},
 		{env("LOADGEN_SEED=-1"), "seed: -1 is not allowed: a whole number, 0 to 18446744073709551615 (from LOADGEN_SEED)"},
 		{args("--start-rate=0"), "start_rate: 0 is not allowed: a number, more than 0, up to 1000 (from --start-rate)"},
 		{args("--openings=-1"), "openings: -1 is not allowed: a whole number, 0 to 1000000 (from --openings)"},
@@ -358,20 +384,28 @@ func TestBadInput(t *testing.T) {
 			"with the name of an HTTP header; a value with a comma comes from a file or a variable (from --target-headers)"},
 		{args("--target-headers=a=env:NOT_SET"), "target.headers: a=env:NOT_SET is not allowed: a variable that is set"},
 		{args("--target-headers=a=file:none"), "target.headers: cannot read none: file does not exist"},
-		{input{args: []string{target, "--target-headers=a=file:two"}, files: map[string]string{"two": "x\ny"}},
-			"target.headers: a (value hidden) is not allowed: one line of visible ASCII characters and spaces as the value"},
-		{args("--target-cert-file=c"),
-			"target.key_file is required: a PEM file, since target.cert_file is set (set both or neither)"},
-		{args("--request-temperature=3"),
-			"request.temperature: 3 is not allowed: a number, 0 to 2 (from --request-temperature)"},
+		{
+			input{args: []string{target, "--target-headers=a=file:two"}, files: map[string]string{"two": "x\ny"}},
+			"target.headers: a (value hidden) is not allowed: one line of visible ASCII characters and spaces as the value",
+		},
+		{
+			args("--target-cert-file=c"),
+			"target.key_file is required: a PEM file, since target.cert_file is set (set both or neither)",
+		},
+		{
+			args("--request-temperature=3"),
+			"request.temperature: 3 is not allowed: a number, 0 to 2 (from --request-temperature)",
+		},
 		{args("--request-body=[1]"), "request.body: [1] is not allowed: a JSON object without the fields that other " +
 			"settings or the load generator itself set (from --request-body)"},
 		{args(`--request-body={"model":"x"}`), `request.body: "{\"model\":\"x\"}" is not allowed: a JSON object without the fields that other settings or the load generator itself set (from --request-body)`},
 		{args("--target-rps=NaN"), "target_rps: NaN is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--target-rps=Inf"), "target_rps: Inf is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--twin-target-url=http://y/v1/completions"), `twin.target.url: "http://y/v1/completions" is not allowed: the path of the API, http://y/v1, or of its chat completions`},
-		{env("LOADGEN_TARGET=http://x"),
-			"LOADGEN_TARGET: unknown variable; did you mean one that begins with LOADGEN_TARGET_?"},
+		{
+			env("LOADGEN_TARGET=http://x"),
+			"LOADGEN_TARGET: unknown variable; did you mean one that begins with LOADGEN_TARGET_?",
+		},
 		{args("--fail-if=error_rate>1"), "fail_if: error_rate>1 is not allowed: one of > >= < <= and a percentage up " +
 			"to 100%, or a number up to 1, such as error_rate>1%; this one can never be met (from --fail-if)"},
 		{args("--think-time=5"), "think_time: 5 is not allowed: a duration with its unit (ms, s, m or h), such as " +
@@ -388,13 +422,17 @@ func TestBadInput(t *testing.T) {
 			", ") + " before the operator; did you mean ttft_p95? (from --fail-if)"},
 		{file("slo:\n  tftt: 1s"), "slo.tftt: unknown field; did you mean slo.ttft? (from booth.yaml, line 2)"},
 		{env("LOADGEN_SLO_TOPT=1s"), "LOADGEN_SLO_TOPT: unknown variable; did you mean LOADGEN_SLO_TPOT?"},
-		{file("slo:\n  ttft: 2h"),
-			"slo.ttft: 2h is not allowed: a duration, more than 0s, up to 1h (from booth.yaml, line 2)"},
+		{
+			file("slo:\n  ttft: 2h"),
+			"slo.ttft: 2h is not allowed: a duration, more than 0s, up to 1h (from booth.yaml, line 2)",
+		},
 		{file("start: yes"), "start: yes is not allowed: true or false (from booth.yaml, line 1)"},
 		{args("--start=1"), "start: 1 is not allowed: true or false (from --start)"},
 		{args("--preset=fast"), "preset: fast is not allowed: recorded or demo (from --preset)"},
-		{args("--mode-mode=random"),
-			"mode.mode: random is not allowed: kv, round_robin, least_loaded or unknown (from --mode-mode)"},
+		{
+			args("--mode-mode=random"),
+			"mode.mode: random is not allowed: kv, round_robin, least_loaded or unknown (from --mode-mode)",
+		},
 		{args("--mode-offers=kv,kv/medusa"), "mode.offers: kv,kv/medusa is not allowed: a list, each a mode or " +
 			"mode/speculation, such as kv or kv/eagle3 (from --mode-offers)"},
 		{args("--title=" + long), "title: " + long[:100] + "… is not allowed: " + lineAllowed + " (from --title)"},
@@ -414,44 +452,68 @@ func TestBadInput(t *testing.T) {
 		{url("http://:8000"), "target.url: http://:8000 is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://x:99999"), "target.url: http://x:99999 is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://x#"), "target.url: http://x# is not allowed: " + urlAllowed + " (from --target-url)"},
-		{url("http://someone:secret@x"),
-			"target.url: a URL with a user or password is not allowed: " + urlAllowed + " (from --target-url)"},
-		{args("--prometheus-url=http://someone:sec%ret@x"),
+		{
+			url("http://someone:secret@x"),
+			"target.url: a URL with a user or password is not allowed: " + urlAllowed + " (from --target-url)",
+		},
+		{
+			args("--prometheus-url=http://someone:sec%ret@x"),
 			"prometheus.url: a URL with a user or password is not allowed: an http:// or https:// URL with a host, " +
-				"without user, query or fragment (from --prometheus-url)"},
+				"without user, query or fragment (from --prometheus-url)",
+		},
 
 		// fields against one another
-		{args("--concurrency=60", "--max-concurrency=50", "--slider-max=50"),
-			"concurrency: 60 is not allowed: 1 to 50 (max_concurrency)"},
+		{
+			args("--concurrency=60", "--max-concurrency=50", "--slider-max=50"),
+			"concurrency: 60 is not allowed: 1 to 50 (max_concurrency)",
+		},
 		{args("--turns-min=6"), "turns.min: 6 is not allowed: 1 to 5"},
 		{args("--output-tokens-mean=2000"), "output_tokens.mean: 2000 is not allowed: 0 to 1024 (max_tokens)"},
 		{args("--max-concurrency=100"), "slider.max: 180 is not allowed: at most 100 (max_concurrency)"},
 		{args("--slider-min=180"), "slider.min: 180 is not allowed: less than 180 (slider.max)"},
 		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max - slider.min)"},
-		{args("--mode-mode=least_loaded"),
-			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)"},
-		{args("--mode-mode=least_loaded", "--mode-driver=pinned"),
-			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)"},
-		{args("--twin-target-url=http://x:8000/v1"),
-			"twin.target.url: http://x:8000 is not allowed: a different server than target.url"},
+		{
+			args("--mode-mode=least_loaded"),
+			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)",
+		},
+		{
+			args("--mode-mode=least_loaded", "--mode-driver=pinned"),
+			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)",
+		},
+		{
+			args("--twin-target-url=http://x:8000/v1"),
+			"twin.target.url: http://x:8000 is not allowed: a different server than target.url",
+		},
 		{args("--twin-mode-mode=kv"), "twin.target.url is required: " + urlAllowed + ", since other twin fields are " +
 			"set; with the driver endpoints, twin.mode.mode can select one of mode.endpoints instead"},
 		{env("LOADGEN_TWIN_TARGET_API_KEY=k"), "twin.target.url is required: " + urlAllowed + ", since other twin " +
 			"fields are set; with the driver endpoints, twin.mode.mode can select one of mode.endpoints instead"},
-		{args("--twin-target-url=http://b", "--twin-mode-mode=least_loaded"),
-			"twin.mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)"},
-		{args("--twin-target-url=http://b", "--twin-mode-driver=endpoints"),
-			"twin.mode.endpoints is required: one URL per mode with mode.driver endpoints"},
-		{args("--twin-target-url=http://b", "--twin-mode-driver=endpoints", "--twin-mode-endpoints=kv=http://c"),
-			"twin.target.url: http://b is not allowed: one of twin.mode.endpoints (kv=http://c)"},
-		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b",
-			"--twin-mode-mode=kv"),
-			"twin.mode.mode: kv is not allowed: a mode with a different URL than lane main, http://x:8000"},
-		{args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"),
-			"twin.prometheus.namespace: b is not allowed: set prometheus.url, too, or leave it empty"},
-		{args("--twin-target-url=http://b", "--prometheus-url=http://p"),
+		{
+			args("--twin-target-url=http://b", "--twin-mode-mode=least_loaded"),
+			"twin.mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)",
+		},
+		{
+			args("--twin-target-url=http://b", "--twin-mode-driver=endpoints"),
+			"twin.mode.endpoints is required: one URL per mode with mode.driver endpoints",
+		},
+		{
+			args("--twin-target-url=http://b", "--twin-mode-driver=endpoints", "--twin-mode-endpoints=kv=http://c"),
+			"twin.target.url: http://b is not allowed: one of twin.mode.endpoints (kv=http://c)",
+		},
+		{
+			args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b",
+				"--twin-mode-mode=kv"),
+			"twin.mode.mode: kv is not allowed: a mode with a different URL than lane main, http://x:8000",
+		},
+		{
+			args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"),
+			"twin.prometheus.namespace: b is not allowed: set prometheus.url, too, or leave it empty",
+		},
+		{
+			args("--twin-target-url=http://b", "--prometheus-url=http://p"),
 			"prometheus.namespace is required: the namespace of lane main's cluster, to separate its metrics from " +
-				"those of lane twin"},
+				"those of lane twin",
+		},
 		{
 			args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b",
 				"--twin-prometheus-namespace=b"),
@@ -459,30 +521,46 @@ func TestBadInput(t *testing.T) {
 				"or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names separate them; " +
 				"or leave it empty to scrape its target and twin.cluster.metrics_urls",
 		},
-		{args("--cluster-metrics-urls=no-target"),
-			"cluster.metrics_urls: no-target is not allowed: also the URL of at least one page"},
-		{args("--twin-target-url=http://b", "--twin-cluster-metrics-urls=no-target"),
-			"twin.cluster.metrics_urls: no-target is not allowed: also the URL of at least one page"},
-		{args("--cluster-metrics-urls=no-targets,http://b"),
+		{
+			args("--cluster-metrics-urls=no-target"),
+			"cluster.metrics_urls: no-target is not allowed: also the URL of at least one page",
+		},
+		{
+			args("--twin-target-url=http://b", "--twin-cluster-metrics-urls=no-target"),
+			"twin.cluster.metrics_urls: no-target is not allowed: also the URL of at least one page",
+		},
+		{
+			args("--cluster-metrics-urls=no-targets,http://b"),
 			"cluster.metrics_urls: no-targets,http://b is not allowed: a list, each an http:// or https:// URL with " +
-				"a host, without user, query or fragment, or no-target (from --cluster-metrics-urls)"},
+				"a host, without user, query or fragment, or no-target (from --cluster-metrics-urls)",
+		},
 		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned, endpoints, " +
 			"kubernetes or simulated (from --mode-driver)"},
 		{args("--mode-driver=endpoints"), "mode.endpoints is required: one URL per mode with mode.driver endpoints"},
-		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"),
-			"target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a)"},
+		{
+			args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"),
+			"target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a)",
+		},
 		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=round_robin="+strings.TrimPrefix(target,
 			"--target-url=")), "mode.mode: kv is not allowed: one of the available modes (round_robin=http://x:8000)"},
-		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"),
-			"mode.endpoints: a second address for kv is not allowed: one for each mode"},
+		{
+			args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"),
+			"mode.endpoints: a second address for kv is not allowed: one for each mode",
+		},
 		{args("--mode-endpoints=http://b"), "mode.endpoints: http://b is not allowed: a list, each MODE=URL, such as " +
 			"kv=http://kv:8000 or kv/eagle3=http://kv:8000 (from --mode-endpoints)"},
-		{args("--followup-url=http://e", "--preset=recorded"),
-			"followup.url: http://e is not allowed: leave it empty if followup.text is set (the preset recorded sets it, too)"},
-		{args("--corpus-dir=a", "--corpus-file=b"),
-			"corpus.file: a second source is not allowed: set only one of corpus.dir, corpus.file and corpus.s3.bucket"},
-		{args("--corpus-s3-bucket=texts"),
-			"corpus.s3.endpoint is required: an http:// or https:// URL with a host and an optional port only"},
+		{
+			args("--followup-url=http://e", "--preset=recorded"),
+			"followup.url: http://e is not allowed: leave it empty if followup.text is set (the preset recorded sets it, too)",
+		},
+		{
+			args("--corpus-dir=a", "--corpus-file=b"),
+			"corpus.file: a second source is not allowed: set only one of corpus.dir, corpus.file and corpus.s3.bucket",
+		},
+		{
+			args("--corpus-s3-bucket=texts"),
+			"corpus.s3.endpoint is required: an http:// or https:// URL with a host and an optional port only",
+		},
 		{args("--corpus-s3-bucket=Te"), "corpus.s3.bucket: Te is not allowed: a bucket name of 3 to 63 lower-case " +
 			"letters, digits, dots and hyphens (from --corpus-s3-bucket)"},
 		{args("--corpus-s3-endpoint=http://x/y"), "corpus.s3.endpoint: http://x/y is not allowed: an http:// or " +
@@ -503,22 +581,32 @@ func TestBadInput(t *testing.T) {
 		{file("target:\n  urll: http://x"), "target.urll: unknown field; did you mean target.url? (from booth.yaml, line 2)"},
 		{file("concurency: 1"), "concurency: unknown field; did you mean concurrency? (from booth.yaml, line 1)"},
 		{file("config: other.yaml"), "config: unknown field; see CONFIGURATION.md (from booth.yaml, line 1)"},
-		{file("concurrency: 1\nstart: true\nconcurrency: 2"),
-			"concurrency: set twice; first set in line 1 (from booth.yaml, line 3)"},
+		{
+			file("concurrency: 1\nstart: true\nconcurrency: 2"),
+			"concurrency: set twice; first set in line 1 (from booth.yaml, line 3)",
+		},
 		{file("slo: {ttft: 1s}\nslo.ttft: 2s"), "slo.ttft: set twice; first set in line 1 (from booth.yaml, line 2)"},
 		{file("slo: {ttft: 1s}\nslo: {tpot: 1s}"), "slo: set twice; first set in line 1 (from booth.yaml, line 2)"},
 		{file("target:\n  api_key: secret"), "target.api_key: secrets are not allowed in this file; set " +
 			"LOADGEN_TARGET_API_KEY or target.api_key_file (from booth.yaml, line 2)"},
 
 		// what is no value
-		{file("concurrency: {min: 1}"),
-			"concurrency: a mapping is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)"},
-		{file("concurrency: [1]"),
-			"concurrency: a list is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)"},
-		{file("concurrency:"),
-			"concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)"},
-		{file("title: &a x\nsubtitle: *a"),
-			"subtitle: an alias is not allowed: " + lineAllowed + " (from booth.yaml, line 2)"},
+		{
+			file("concurrency: {min: 1}"),
+			"concurrency: a mapping is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)",
+		},
+		{
+			file("concurrency: [1]"),
+			"concurrency: a list is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)",
+		},
+		{
+			file("concurrency:"),
+			"concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)",
+		},
+		{
+			file("title: &a x\nsubtitle: *a"),
+			"subtitle: an alias is not allowed: " + lineAllowed + " (from booth.yaml, line 2)",
+		},
 		{file("slo: 600ms"), "slo: a plain value is not allowed: a section of fields (from booth.yaml, line 1)"},
 		{file("\"\": x"), "config: an empty key is not allowed: the name of a field (from booth.yaml, line 1)"},
 		{file("slo:\n  \"\": x"), "slo: an empty key is not allowed: the name of a field (from booth.yaml, line 2)"},
@@ -531,22 +619,34 @@ func TestBadInput(t *testing.T) {
 		{args("--config=none.yaml"), "config: cannot read none.yaml: file does not exist"},
 		{args("--token-file=none"), "token_file: cannot read none: file does not exist"},
 		{args("--target-ca-file=none"), "target.ca_file: cannot read none: file does not exist"},
-		{input{args: []string{target, "--target-ca-file=ca"}, files: map[string]string{"ca": "no PEM"}},
-			"target.ca_file: ca contains no PEM certificates"},
+		{
+			input{args: []string{target, "--target-ca-file=ca"}, files: map[string]string{"ca": "no PEM"}},
+			"target.ca_file: ca contains no PEM certificates",
+		},
 		{args("--tls-cert-file=c"), "tls_key_file is required: a PEM file, since tls_cert_file is set (set both or neither)"},
 		{args("--tls-key-file=k"), "tls_cert_file is required: a PEM file, since tls_key_file is set (set both or neither)"},
-		{input{args: []string{target, "--tls-cert-file=c", "--tls-key-file=k"},
-			files: map[string]string{"c": "no PEM"}}, "tls_key_file: cannot read k: file does not exist"},
-		{input{args: []string{target, "--tls-cert-file=c", "--tls-key-file=k"}, files: map[string]string{"c": "no PEM",
-			"k": "no PEM"}}, "tls_cert_file: c is not allowed: a PEM certificate that matches the private key in " +
+		{input{
+			args:  []string{target, "--tls-cert-file=c", "--tls-key-file=k"},
+			files: map[string]string{"c": "no PEM"},
+		}, "tls_key_file: cannot read k: file does not exist"},
+		{input{args: []string{target, "--tls-cert-file=c", "--tls-key-file=k"}, files: map[string]string{
+			"c": "no PEM",
+			"k": "no PEM",
+		}}, "tls_cert_file: c is not allowed: a PEM certificate that matches the private key in " +
 			"tls_key_file (failed to find any PEM data in certificate input)"},
-		{input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "\n"}},
-			"token_file: t is not allowed: a file with the secret on one line; it is empty"},
-		{input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "one\ntwo\nand three lines"}},
-			"token: its value (hidden) is not allowed: " + tokenAllowed + " (from t)"},
+		{
+			input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "\n"}},
+			"token_file: t is not allowed: a file with the secret on one line; it is empty",
+		},
+		{
+			input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "one\ntwo\nand three lines"}},
+			"token: its value (hidden) is not allowed: " + tokenAllowed + " (from t)",
+		},
 		{env("LOADGEN_TOKEN=short"), "token: its value (hidden) is not allowed: " + tokenAllowed + " (from LOADGEN_TOKEN)"},
-		{input{args: []string{target, "--token-file=t"}, env: []string{"LOADGEN_TOKEN=0123456789abcdef"}},
-			"token_file: t is not allowed: set either this file or the variable LOADGEN_TOKEN, not both"},
+		{
+			input{args: []string{target, "--token-file=t"}, env: []string{"LOADGEN_TOKEN=0123456789abcdef"}},
+			"token_file: t is not allowed: set either this file or the variable LOADGEN_TOKEN, not both",
+		},
 	} {
 		c, command, err := row.in.load()
 		require.EqualError(t, err, row.want, "%+v", row.in)
@@ -636,8 +736,10 @@ func TestCommands(t *testing.T) {
 // How workers run with each speculation comes from a file of its own.
 func TestVariants(t *testing.T) {
 	in := func(text string) input {
-		return input{args: []string{target, "--mode-driver=kubernetes", "--mode-kubernetes-variants-file=variants"},
-			files: map[string]string{"variants": text}}
+		return input{
+			args:  []string{target, "--mode-driver=kubernetes", "--mode-kubernetes-variants-file=variants"},
+			files: map[string]string{"variants": text},
+		}
 	}
 	c := in("off:\n  args: [--model-path, llama]\n  env: [{name: K, value: '0'}]\ndraft:\n  args: [--model-path, " +
 		"llama, --draft]\n  env: [{name: K, value: '5'}]\n").must(t)
@@ -655,8 +757,10 @@ func TestVariants(t *testing.T) {
 		_, _, err := in(text).load()
 		require.ErrorContains(t, err, says)
 	}
-	_, _, err := input{args: []string{target, "--mode-driver=kubernetes", "--mode-kubernetes-name=a",
-		"--mode-kubernetes-selector=b=c"}}.load()
+	_, _, err := input{args: []string{
+		target, "--mode-driver=kubernetes", "--mode-kubernetes-name=a",
+		"--mode-kubernetes-selector=b=c",
+	}}.load()
 	require.ErrorContains(t, err,
 		"mode.kubernetes.selector: b=c is not allowed: leave it empty if mode.kubernetes.name is set")
 }
@@ -681,8 +785,10 @@ func TestHelp(t *testing.T) {
 			require.Equal(t, listed(f), regexp.MustCompile(`(?m)^  --`+f.flag.Name+`\b[^-]`).MatchString(text), f.name)
 		}
 	}
-	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}, {"run", "--help"}, {"health", "-h"}, {"--help",
-		"--config=none"}} {
+	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}, {"run", "--help"}, {"health", "-h"}, {
+		"--help",
+		"--config=none",
+	}} {
 		text := help(args...)
 		lists(t, text, func(f field) bool { return f.flag.Tag.Has("basic") })
 		require.Contains(t, text, "Examples:")

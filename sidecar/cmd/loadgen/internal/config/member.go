@@ -35,8 +35,10 @@ func (c *Config) ForMember(name string) (env []string) {
 			env = append(env, variable(v[0])+"="+v[1])
 		}
 	}
-	for name, a := range map[string]Access{"target": c.Target.Access, "twin.target": c.Twin.Target.Access,
-		"followup": c.Followup.Access} {
+	for name, a := range map[string]Access{
+		"target": c.Target.Access, "twin.target": c.Twin.Target.Access,
+		"followup": c.Followup.Access,
+	} {
 		env = append(env, a.headersFor(name)...)
 	}
 	return env

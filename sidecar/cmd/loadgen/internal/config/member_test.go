@@ -11,10 +11,14 @@ import (
 // The parts of a fleet read the settings that they are started with: a member the keys and the address
 // of the server, the coordinator everything that the user set, except members to start.
 func TestFleetSettings(t *testing.T) {
-	args := []string{"--members=2", "--target-url=http://a", "--twin-target-url=http://b", "--data-dir=d",
-		"--members-fleet=one", "--log-level=warn"}
-	environ := []string{"LOADGEN_TARGET_API_KEY=main", "LOADGEN_TWIN_TARGET_API_KEY=twin",
-		"LOADGEN_FOLLOWUP_API_KEY=asks", "LOADGEN_MEMBERS_COUNT=3"}
+	args := []string{
+		"--members=2", "--target-url=http://a", "--twin-target-url=http://b", "--data-dir=d",
+		"--members-fleet=one", "--log-level=warn",
+	}
+	environ := []string{
+		"LOADGEN_TARGET_API_KEY=main", "LOADGEN_TWIN_TARGET_API_KEY=twin",
+		"LOADGEN_FOLLOWUP_API_KEY=asks", "LOADGEN_MEMBERS_COUNT=3",
+	}
 	for _, command := range []string{"run", "trial"} {
 		given := append([]string{command}, args...)
 		c, _, err := Load(given, environ, io.Discard)
@@ -27,8 +31,10 @@ func TestFleetSettings(t *testing.T) {
 		assert.Equal(t, Joined, joined)
 		want := Members{Fleet: "one", Name: "member-1", NATS: c.Members.NATS}
 		assert.Equal(t, want, member.Members)
-		assert.Equal(t, []Secret{"main", "twin", "asks"}, []Secret{member.Target.APIKey, member.Twin.Target.APIKey,
-			member.Followup.APIKey})
+		assert.Equal(t, []Secret{"main", "twin", "asks"}, []Secret{
+			member.Target.APIKey, member.Twin.Target.APIKey,
+			member.Followup.APIKey,
+		})
 		assert.Equal(t, c.Log, member.Log)
 
 		more, env := c.ForCoordinator()

@@ -35,20 +35,34 @@ type secret struct {
 
 var secrets = []secret{
 	{"token", 16, 512, func(c *Config) *Secret { return &c.Token }, func(c *Config) string { return c.TokenFile }},
-	{"metrics_token", 16, 512, func(c *Config) *Secret { return &c.MetricsToken },
-		func(c *Config) string { return c.MetricsTokenFile }},
-	{"target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Target.APIKey },
-		func(c *Config) string { return c.Target.APIKeyFile }},
-	{"twin.target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Twin.Target.APIKey },
-		func(c *Config) string { return c.Twin.Target.APIKeyFile }},
-	{"followup.api_key", 1, 4096, func(c *Config) *Secret { return &c.Followup.APIKey },
-		func(c *Config) string { return c.Followup.APIKeyFile }},
-	{"members.nats.token", 16, 512, func(c *Config) *Secret { return &c.Members.NATS.Token },
-		func(c *Config) string { return c.Members.NATS.TokenFile }},
-	{"corpus.s3.access_key", 1, 512, func(c *Config) *Secret { return &c.Corpus.S3.AccessKey },
-		func(c *Config) string { return c.Corpus.S3.AccessKeyFile }},
-	{"corpus.s3.secret_key", 1, 512, func(c *Config) *Secret { return &c.Corpus.S3.SecretKey },
-		func(c *Config) string { return c.Corpus.S3.SecretKeyFile }},
+	{
+		"metrics_token", 16, 512, func(c *Config) *Secret { return &c.MetricsToken },
+		func(c *Config) string { return c.MetricsTokenFile },
+	},
+	{
+		"target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Target.APIKey },
+		func(c *Config) string { return c.Target.APIKeyFile },
+	},
+	{
+		"twin.target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Twin.Target.APIKey },
+		func(c *Config) string { return c.Twin.Target.APIKeyFile },
+	},
+	{
+		"followup.api_key", 1, 4096, func(c *Config) *Secret { return &c.Followup.APIKey },
+		func(c *Config) string { return c.Followup.APIKeyFile },
+	},
+	{
+		"members.nats.token", 16, 512, func(c *Config) *Secret { return &c.Members.NATS.Token },
+		func(c *Config) string { return c.Members.NATS.TokenFile },
+	},
+	{
+		"corpus.s3.access_key", 1, 512, func(c *Config) *Secret { return &c.Corpus.S3.AccessKey },
+		func(c *Config) string { return c.Corpus.S3.AccessKeyFile },
+	},
+	{
+		"corpus.s3.secret_key", 1, 512, func(c *Config) *Secret { return &c.Corpus.S3.SecretKey },
+		func(c *Config) string { return c.Corpus.S3.SecretKeyFile },
+	},
 }
 
 func isSecret(name string) bool {

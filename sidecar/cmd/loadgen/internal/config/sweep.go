@@ -197,8 +197,10 @@ func (c *Config) checkSweep() error {
 		{"start", "true", c.Start, "false (--no-start) with loadgen %s, which starts and stops the workload itself"},
 		{"duration", c.Duration.String(), c.Duration > 0, "leave it out with loadgen %s, which ends on its own"},
 		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "leave it out with loadgen %s, which ends on its own"},
-		{"fail_if", strings.Join(c.FailIf, ","), len(c.FailIf) > 0,
-			"leave it out with loadgen %s, which exits with 4 if nothing was decided"},
+		{
+			"fail_if", strings.Join(c.FailIf, ","), len(c.FailIf) > 0,
+			"leave it out with loadgen %s, which exits with 4 if nothing was decided",
+		},
 	} {
 		if f.given {
 			return api.Refuse(f.name, f.value, fmt.Sprintf(f.allowed, s.Command))

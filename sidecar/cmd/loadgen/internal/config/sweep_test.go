@@ -36,8 +36,10 @@ func TestSweepRequests(t *testing.T) {
 		},
 		{
 			args: []string{"trial"}, env: []string{"LOADGEN_CONCURRENCY=80", "LOADGEN_SLO_TPOT=50ms"},
-			want: Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial, Levels: []int{80},
-				SLO: &api.SLO{TTFT: .6, TPOT: .05}}},
+			want: Sweep{Command: Trial, Request: api.SweepRequest{
+				Kind: api.SweepTrial, Levels: []int{80},
+				SLO: &api.SLO{TTFT: .6, TPOT: .05},
+			}},
 		},
 		{
 			args: []string{
@@ -52,8 +54,10 @@ func TestSweepRequests(t *testing.T) {
 		},
 		{
 			args: []string{"sweep", "--together", "--modes=round_robin,kv"},
-			want: Sweep{Command: Levels, Request: api.SweepRequest{Kind: api.SweepLevels, Modes: []api.ModeState{rr,
-				kv}, Together: new(true)}},
+			want: Sweep{Command: Levels, Request: api.SweepRequest{Kind: api.SweepLevels, Modes: []api.ModeState{
+				rr,
+				kv,
+			}, Together: new(true)}},
 		},
 		{
 			args: []string{"capacity", "--levels=60,100", "--resolution=2", "--span=1m", "--max-time=30m"},
