@@ -29,19 +29,18 @@ func Cases(root string) ([]Case, error) {
 	cases := []Case{
 		{Name: "default", Options: Options{Set: []string{"serving.name=booth"}}, Graphs: []string{"kvbooth/booth"}},
 		{Name: "dynamo", Options: Options{Set: made}, External: claim},
-		{Name: "eagle3 on H100", Options: Options{
-			Values: []string{"values-h100-tp4.yaml", "values-eagle3.yaml"},
-			Set:    made,
-		}, External: claim},
+		{
+			Name: "eagle3 on H100", External: claim,
+			Options: Options{Values: []string{"values-h100-tp4.yaml", "values-eagle3.yaml"}, Set: made},
+		},
 		{Name: "everything", Options: Options{Set: []string{
 			"serving.create=true", "serving.twin.enabled=true", "serving.variants={off,draft}", "model.create=true",
 			"model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/models",
 			"gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com",
 			"gateway.exposeTarget=true", "gateway.tls.certificateRefs[0].name=booth-tls",
 			"monitoring.loadgen.enabled=true", "monitoring.dynamo.enabled=true", "monitoring.dcgm.enabled=true",
-			"monitoring.rules.enabled=true",
-			"prometheus.create=true", "members.replicas=4", "grafana.persistence.enabled=true",
-			"image.registry=registry.example.com/team", "image.pullSecrets={pull}",
+			"monitoring.rules.enabled=true", "prometheus.create=true", "members.replicas=4",
+			"grafana.persistence.enabled=true", "image.registry=registry.example.com/team", "image.pullSecrets={pull}",
 		}}, External: []string{"Secret pull", "Secret booth-tls"}},
 		{Name: "the recorded demo", Options: Options{Values: []string{"values-doks.yaml"}, Set: []string{
 			"loadgen.config.followup.url=https://inference.do-ai.run",

@@ -481,6 +481,13 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 			return err
 		}
 	}
+	return g.newServer(conf, catalogue, twins, registry)
+}
+
+// newServer makes the server of the API and the pages.
+func (g *generator) newServer(conf *config.Config, catalogue *lane.Catalogue, twins server.TwinDesk,
+	registry *prometheus.Registry,
+) (err error) {
 	certificate, err := serverTLS(conf, g.log)
 	if err != nil {
 		return err
@@ -490,7 +497,8 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		Backend: server.Parts{
 			View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps,
 			TwinDesk: twins,
-		}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts,
+		},
+		Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts,
 		PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,

@@ -103,6 +103,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
       paddingBlock: '0.3em',
       '& h2': { fontSize: '2.4em' },
       '& dl dd': { fontSize: '3em', lineHeight: 1.15 },
+      '& dl dd > div > span + span': { fontSize: '0.43em' }, // 24 px at 1080 lines
     },
   }),
   head: css({
