@@ -40,7 +40,7 @@ const lintModule = "tools/golangci-lint/go.mod"
 // takes about ten minutes.
 func Test(ctx context.Context) error {
 	return run(ctx,
-		throughout(suite.Check("lint", Lint)),
+		throughout(suite.Check("lint", lintBuilt)),
 		throughout(suite.Part{Name: "front-end lint", Run: frontend.Lint}),
 		suite.Check("build", buildOnce),
 		suite.Part{Name: "unit", Run: unitTests},
@@ -784,16 +784,34 @@ func inGrafana(tags string, args ...string) func(context.Context) (suite.Count, 
 	}
 }
 
-// built is the build that parts beside each other share.
-var built struct {
+// built is the build that parts beside each other share; done is closed at its end.
+var built = struct {
 	once sync.Once
+	done chan struct{}
 	err  error
-}
+}{done: make(chan struct{})}
 
 // buildOnce builds for tests of whole programs, and names in the environment where the programs are.
 func buildOnce(ctx context.Context) error {
-	built.once.Do(func() { built.err = buildForTests(ctx) })
+	built.once.Do(func() {
+		defer close(built.done)
+		built.err = buildForTests(ctx)
+	})
 	return built.err
+}
+
+// lintBuilt compiles the linter and runs it after the build of another part: the bundler replaces files of the page that
+// the load generator embeds, and the linter reads them.
+func lintBuilt(ctx context.Context) error {
+	if err := golangciLint(ctx, "version"); err != nil {
+		return err
+	}
+	select {
+	case <-built.done:
+		return Lint(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func buildForTests(ctx context.Context) error {
