@@ -52,7 +52,7 @@ type Options struct {
 type Client struct {
 	opts   Options
 	base   *url.URL
-	kept   *http.Transport // its connections carry successive requests
+	kept   carrier
 	fresh  *http.Transport // a connection carries one request
 	ext    extensions
 	fields []byte // Options.Fields as JSON without the braces
@@ -79,7 +79,7 @@ func New(opts Options) (*Client, error) {
 		}
 		c.fields = fields[1 : len(fields)-1]
 	}
-	if c.kept, c.fresh, err = transports(opts, base); err != nil {
+	if c.kept, c.fresh, err = carriers(opts, base); err != nil {
 		return nil, err
 	}
 	return c, nil

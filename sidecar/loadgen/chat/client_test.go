@@ -225,6 +225,22 @@ func TestNotSentAgain(t *testing.T) {
 	}
 }
 
+// A kept connection that the server closed is not used.
+func TestClosedConnectionIsNotReused(t *testing.T) {
+	s := serve(t, func(c call) bool { c.write(oneToken); return false })
+	c := clientOf(t, s.url)
+	kept := c.kept.(*pool)
+	for range 3 {
+		if r := do(t, c); r.Resent {
+			t.Error("a request was sent over a closed connection")
+		}
+		await.Eventually(t, "the end of the connection", func() (any, bool) { return nil, !silent(kept.idle[0].socket) })
+	}
+	if n := s.requests.Load(); n != 3 {
+		t.Errorf("got %d requests, want 3", n)
+	}
+}
+
 // Live can be read while the stream writes it.
 func TestLive(t *testing.T) {
 	next := make(chan struct{})

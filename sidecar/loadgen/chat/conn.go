@@ -15,6 +15,9 @@ import (
 // maxHead limits the status line and headers of a response, in bytes.
 const maxHead = 64 << 10
 
+// dialer opens the socket of a connection.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
 // dial opens a connection that records the time of its reads.
 func (o Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	open := o.Dial
@@ -28,8 +31,8 @@ func (o Options) dial(ctx context.Context, network, address string) (net.Conn, e
 	return &conn{Conn: nc}, nil
 }
 
-// transport returns an HTTP client whose connections record the time of their reads. It keeps as many idle connections
-// as there were streams, since each is reused within moments.
+// transport returns an HTTP client for requests that no [pool] sends: small requests, a request that is repeated, and
+// those through a proxy. It keeps as many idle connections as there were streams, since each is reused within moments.
 func transport(o Options, conf *tls.Config) *http.Transport {
 	t := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment, // never for a loopback address
@@ -44,15 +47,26 @@ func transport(o Options, conf *tls.Config) *http.Transport {
 	return t
 }
 
-// transports returns a transport with kept connections, and one that opens a connection for each request.
-func transports(o Options, base *url.URL) (kept, fresh *http.Transport, err error) {
+// carriers returns the carrier of streams, with kept connections, and a transport that opens a connection for each
+// request.
+func carriers(o Options, base *url.URL) (kept carrier, fresh *http.Transport, err error) {
 	conf, err := tlsConfig(base, o.Access)
 	if err != nil {
 		return nil, nil, err
 	}
-	kept, fresh = transport(o, conf), transport(o, conf)
+	fresh = transport(o, conf)
 	fresh.DisableKeepAlives = true
-	return kept, fresh, nil
+	proxy, unreadable := http.ProxyFromEnvironment(&http.Request{URL: base}) // a request reports an invalid proxy
+	if proxy == nil && unreadable == nil {
+		return newPool(base, o.dial, conf, o.IdleTimeout), fresh, nil
+	}
+	return transport(o, conf), fresh, nil
+}
+
+// carrier sends requests over connections that it keeps for later requests.
+type carrier interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 func proxyAnswered(_ context.Context, _ *url.URL, _ *http.Request, res *http.Response) error {

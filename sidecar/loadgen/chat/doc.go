@@ -7,6 +7,6 @@
 // tokens are the server's usage, else the number of content chunks.
 //
 // A chunk's time stamp is the return of the read that delivered its last byte, below TLS and before parsing. Each
-// stream in progress has its own connection of net/http, without compression and redirects, over HTTP/1.1 and the
+// stream in progress has its own connection. Requests use HTTP/1.1 without compression and redirects, and the
 // environment's proxy.
 package chat
