@@ -89,9 +89,10 @@ test('the live curves have a crosshair with values, by pointer and by keys, and 
   const live = section(page, 'Live');
   const name = /^Output tokens\/s of the last ten minutes, at most [1-9]/;
   const box = await eventually('a curve', async () => {
-    const chart = live.getByRole('img', { name });
-    await chart.locator('canvas').waitFor({ timeout: 2000 });
-    return chart.boundingBox();
+    // Where the lines are: the axis has room for half a clock tick beside them.
+    const plot = live.getByRole('img', { name }).locator('.u-over');
+    await plot.waitFor({ timeout: 2000 });
+    return plot.boundingBox();
   });
   const at = (share) => [box.x + share * box.width, box.y + box.height / 2];
   const values = page.getByRole('table', { name: /^\d\d:\d\d:\d\d$/ });
