@@ -137,7 +137,8 @@ func processParts() []suite.Part {
 	return []suite.Part{
 		{
 			Name: "booths",
-			Run: wholeBooths("^(TestBoothRecovers|TestQueriesReturnData|TestKilledProcessContinuesSweep|TestSweepOnTheCommandLine)$",
+			Run: wholeBooths("^(TestBoothRecovers|TestQueriesReturnData|"+
+				"TestKilledProcessContinuesSweep|TestSweepOnTheCommandLine)$",
 				"./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps"),
 			Capability: "a booth of real processes",
 			Checks:     "every process killed, dashboards' queries with two lanes, a sweep over a kill",
@@ -800,8 +801,8 @@ func buildOnce(ctx context.Context) error {
 	return built.err
 }
 
-// lintBuilt compiles the linter and runs it after the build of another part: the bundler replaces files of the page that
-// the load generator embeds, and the linter reads them.
+// lintBuilt compiles the linter and runs it after the build of another part. The bundler replaces files of the page
+// that the load generator embeds, which the linter reads.
 func lintBuilt(ctx context.Context) error {
 	if err := golangciLint(ctx, "version"); err != nil {
 		return err

@@ -2,7 +2,7 @@ import { defineConfig } from '@playwright/test';
 
 const { CHROMIUM_PATH, JOURNEYS_OUTPUT, BENCH } = process.env;
 
-/** The journeys through a booth, which the tests in sidecar/test/page and sidecar/test/grafana bring up for a project. */
+/** The journeys through a booth. The tests in sidecar/test/page and sidecar/test/grafana start it for each project. */
 export default defineConfig({
   testDir: 'tests/browser',
   testMatch: '*.test.mjs',
@@ -30,7 +30,7 @@ export default defineConfig({
     navigationTimeout: 120_000,
     video: 'off',
     screenshot: 'only-on-failure',
-    // Snapshots of every step made the journeys a fifth to two fifths longer, and are no part of what a benchmark measures.
+    // Snapshots of every step made the journeys a fifth to two fifths longer. A benchmark does not measure them.
     trace: BENCH ? 'off' : { mode: 'retain-on-failure', screenshots: false, snapshots: false },
   },
   projects: [

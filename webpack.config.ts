@@ -33,7 +33,7 @@ class Weights {
   }
 }
 
-/** The scaffolded build and, besides, the dashboards, which live outside src, and the app's logo in every nested panel. */
+/** The scaffolded build with the dashboards, which are outside of src, and the app's logo in every nested panel. */
 const appConfig = async (env: Env): Promise<Configuration> => {
   const base = await baseConfig(env);
   const copy = new CopyWebpackPlugin({

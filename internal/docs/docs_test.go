@@ -271,8 +271,12 @@ func structs(t *testing.T, dir string) map[string]*ast.StructType {
 // foreign are flags of other programs that stand alone in backticks.
 var foreign = []string{
 	"--force-conflicts", "--dry-run", "--timeout", "--set", "--cacert", // helm, curl
-	"--concurrency", "--use-server-token-count", "--max-concurrency", "--request-rate", "--metric-percentiles", "--percentile-metrics", "--save-result", "--metrics", // AIPerf, vLLM, GuideLLM
-	"--router-mode", "--router-replica-sync", "--no-router-kv-events", "--publish-kv-events", "--publish-events-and-metrics", "--kv-events-config", // Dynamo and its engines
+	// AIPerf, vLLM, GuideLLM
+	"--concurrency", "--use-server-token-count", "--max-concurrency", "--request-rate",
+	"--metric-percentiles", "--percentile-metrics", "--save-result", "--metrics",
+	// Dynamo and its engines
+	"--router-mode", "--router-replica-sync", "--no-router-kv-events", "--publish-kv-events",
+	"--publish-events-and-metrics", "--kv-events-config",
 }
 
 var (

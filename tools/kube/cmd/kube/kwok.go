@@ -78,7 +78,9 @@ func changed(stage string) (string, error) {
 		return "", fmt.Errorf("KWOK's stage %v selects by no expressions", object["metadata"])
 	}
 	selector["matchExpressions"] = append(matches, map[string]any{"key": brokenImage, "operator": "DoesNotExist"})
-	spec["delay"] = map[string]any{"durationFrom": map[string]any{"expressionFrom": fmt.Sprintf(".metadata.annotations[%q]", startAnnotation)}}
+	spec["delay"] = map[string]any{"durationFrom": map[string]any{
+		"expressionFrom": fmt.Sprintf(".metadata.annotations[%q]", startAnnotation),
+	}}
 	out, err := yaml.Marshal(object)
 	return string(out), err
 }

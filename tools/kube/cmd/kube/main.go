@@ -29,9 +29,11 @@ var programs = map[string]func() int{
 	"kube-apiserver":          func() int { return run(apiserver.NewAPIServerCommand) },
 	"kube-controller-manager": func() int { return run(controllers.NewControllerManagerCommand) },
 	"kube-scheduler":          func() int { return run(func() *cobra.Command { return scheduler.NewSchedulerCommand() }) },
-	"kubectl":                 func() int { return run(func() *cobra.Command { return kubectl.NewDefaultKubectlCommand() }) },
-	"kwok":                    kwok,
-	"stages":                  stages,
+	"kubectl": func() int {
+		return run(func() *cobra.Command { return kubectl.NewDefaultKubectlCommand() })
+	},
+	"kwok":   kwok,
+	"stages": stages,
 }
 
 func main() {
