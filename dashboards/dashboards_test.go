@@ -2,8 +2,6 @@ package dashboards
 
 import (
 	"encoding/json"
-	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -50,13 +48,10 @@ type (
 		Templating  struct{ List []variable }
 		Annotations struct {
 			List []struct {
-				Name                    string
-				Enable                  bool
-				BuiltIn                 int
-				Datasource              source
-				Expr, Step              string
-				TitleFormat, TextFormat string
-				Target                  target
+				Name, Expr string
+				BuiltIn    int
+				Datasource source
+				Target     target
 			}
 		}
 	}
@@ -71,8 +66,7 @@ type (
 		Transformations          []transformation
 		Panels                   []panel // of a row that is collapsed
 		Options                  struct {
-			ReduceOptions     struct{ Calcs []string }
-			Lane, Sweep, Part string
+			ReduceOptions struct{ Calcs []string }
 		}
 	}
 	fieldConfig struct {
@@ -81,11 +75,7 @@ type (
 			Thresholds    struct{ Steps []json.RawMessage }
 		}
 		Overrides []struct {
-			Matcher    struct{ Options json.RawMessage }
-			Properties []struct {
-				ID    string
-				Value json.RawMessage
-			}
+			Properties []struct{ ID string }
 		}
 	}
 	transformation struct {
@@ -95,7 +85,6 @@ type (
 	target struct {
 		RefID, Expr, Channel, LegendFormat string
 		Datasource                         source
-		Filter                             struct{ Fields []string }
 	}
 	variable struct {
 		Name, Type string
@@ -320,67 +309,6 @@ func (p panel) legend(t *testing.T, format string, labels ...string) string {
 		}
 	}
 	return name
-}
-
-var update = flag.Bool("update", false, "rewrite testdata/panels.txt")
-
-// The list has the unit, the fields, the queries and the legends of every panel, and what the variables,
-// annotations and alerts ask. A change of any of them is a change of the list, too.
-func TestPanelsAreAsListed(t *testing.T) {
-	const list = "testdata/panels.txt"
-	var text strings.Builder
-	for _, file := range files {
-		writeList(t, &text, load(t, file))
-	}
-	text.WriteString("# alerts\n")
-	for _, r := range rules(t) {
-		fmt.Fprintf(&text, "%s %q: %s\n", r.UID, r.Title, r.Data[0].Model.Expr)
-	}
-	if *update {
-		require.NoError(t, os.WriteFile(list, []byte(text.String()), 0o644))
-	}
-	want, err := os.ReadFile(list)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), text.String(), "after a change that is meant so: go test ./dashboards -update")
-}
-
-// writeList lists a dashboard.
-func writeList(t *testing.T, to *strings.Builder, d dashboard) {
-	fmt.Fprintf(to, "# %s: %s\n", d.UID, d.Title)
-	for _, v := range d.Templating.List {
-		query := string(v.Query)
-		if v.Type == "query" {
-			query = v.expr(t)
-		}
-		fmt.Fprintf(to, "variable %s (%s, %q): %s\n", v.Name, v.Type, v.Current.Value, query)
-	}
-	for _, a := range d.Annotations.List {
-		if a.BuiltIn == 0 {
-			fmt.Fprintf(to, "annotation %s (%t): %q %q: %s\n", a.Name, a.Enable, a.TitleFormat, a.TextFormat, a.Expr)
-		}
-	}
-	for _, p := range d.Panels {
-		fmt.Fprintf(to, "%s %q", p.Type, p.Title)
-		if p.FieldConfig.Defaults.Unit != "" {
-			fmt.Fprintf(to, " in %s", p.FieldConfig.Defaults.Unit)
-		}
-		for _, option := range []string{p.Options.Lane, p.Options.Sweep, p.Options.Part} {
-			if option != "" {
-				fmt.Fprintf(to, " of %s", option)
-			}
-		}
-		to.WriteString("\n")
-		for _, o := range p.FieldConfig.Overrides {
-			for _, property := range o.Properties {
-				if property.ID == "unit" || property.ID == "displayName" {
-					fmt.Fprintf(to, "\t%s has %s %s\n", o.Matcher.Options, property.ID, property.Value)
-				}
-			}
-		}
-		for _, q := range p.Targets {
-			fmt.Fprintf(to, "\t%s %s%s%q: %s\n", q.RefID, q.Channel, q.Filter.Fields, q.LegendFormat, q.Expr)
-		}
-	}
 }
 
 // Every panel with a baseline draws each phase as a line of its own, whose name says
