@@ -30,7 +30,6 @@ const (
 	MaxTokens      = 131_072   // of an answer
 	MaxOpenings    = 1_000_000 // in circulation; a conversation's own have numbers from there on
 	MaxLine        = 200       // characters of a title
-	MaxName        = 100       // characters of the name of a baseline
 )
 
 // Limit is what a number may be, or how long a text: from Min to Max, both included.

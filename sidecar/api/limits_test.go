@@ -62,7 +62,7 @@ func TestBoundsAreThoseOfFields(t *testing.T) {
 	for name, most := range map[string]float64{
 		"concurrency": api.MaxConcurrency, "turns.max": api.MaxTurns, "max_tokens": api.MaxTokens,
 		"openings": api.MaxOpenings,
-		"title":    api.MaxLine, "default_baseline": api.MaxName, "comparison.baseline": api.MaxName,
+		"title":    api.MaxLine,
 	} {
 		require.Equal(t, most, api.Limits[name].Max, name)
 	}

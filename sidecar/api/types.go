@@ -194,6 +194,9 @@ type WorkloadShape struct {
 	Request      string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
 }
 
+// RecordedFollowup is the follow-up in [WorkloadShape] of the recorded runs.
+const RecordedFollowup = "the same short sentence"
+
 // Timeouts says how long a turn may take, in seconds. A turn that takes longer is an error.
 type Timeouts struct {
 	FirstToken float64 `json:"first_token"`
@@ -739,9 +742,6 @@ const (
 	OutcomeTooVariable  Outcome = "too_variable"  // there are too few batches of turns for an interval
 	OutcomeWithheld     Outcome = "withheld"      // better or worse, but within the load generator's own error
 )
-
-// Outcomes are all that an [Outcome] may be.
-var Outcomes = []Outcome{OutcomeBetter, OutcomeWorse, OutcomeNoDifference, OutcomeTooVariable, OutcomeWithheld}
 
 // Improvement compares the live value with a baseline's. `percent`, of the baseline's value, is positive where live
 // is better.

@@ -58,7 +58,7 @@ func exportBaseline(t *testing.T, p sim.Profile, levels ...int) string {
 		},
 		Workload: &api.WorkloadShape{
 			Turns: w.Turns, MaxTokens: w.MaxTokens, Openings: &w.Openings, OutputTokens: w.Output,
-			Followup: baseline.RecordedFollowup,
+			Followup: api.RecordedFollowup,
 		},
 	}
 	for _, point := range points {

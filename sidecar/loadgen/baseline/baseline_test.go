@@ -424,7 +424,7 @@ func TestDifferences(t *testing.T) {
 		{"the booth's own workload", func(l *Live) {
 			l.Shape = api.WorkloadShape{
 				Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024, Openings: new(10),
-				OutputTokens: &api.Distribution{Mean: 830, CV: .15}, Corpus: "built-in articles", Followup: RecordedFollowup,
+				OutputTokens: &api.Distribution{Mean: 830, CV: .15}, Corpus: "built-in articles", Followup: api.RecordedFollowup,
 			}
 		}, []api.Difference{
 			{Field: "turns", Live: "3–5", Baseline: "5"},

@@ -11,10 +11,6 @@ import (
 //go:embed data/*.csv
 var data embed.FS
 
-// RecordedFollowup is what [api.WorkloadShape] names as the asker of follow-ups
-// in the recorded runs: one short sentence, the same at every turn.
-const RecordedFollowup = "the same short sentence"
-
 // builtin names the recorded tables. All that is known of them is in data/.
 var builtin = []string{"h200x3-tp1-llama70b-fp8", "h100x8-tp2-llama70b-fp8"}
 

@@ -261,18 +261,16 @@ func lowerFirst(s string) string {
 // recorded runs.
 type FixedQuestioner struct{ Text string }
 
-// recorded is the sentence of the recorded runs, and recordedName its name in their baselines.
 const (
-	recorded     = "elaborate further"
-	recordedName = "the same short sentence"
-	maxQuoted    = 100 // characters
+	recorded  = "elaborate further" // the sentence of the recorded runs
+	maxQuoted = 100                 // characters
 )
 
 // Name returns a name that identifies the question, since a longer one is more load: the
 // question, or its beginning, length and checksum.
 func (q FixedQuestioner) Name() string {
 	if q.Text == recorded {
-		return recordedName
+		return api.RecordedFollowup
 	}
 	separator := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 	text := strings.Join(strings.FieldsFunc(q.Text, separator), " ")

@@ -21,9 +21,8 @@ import (
 // format is the version of the file's format.
 const format = 1
 
-// Limits of a recording, so that it fits in memory: [MaxDuration] is 7200 snapshots.
+// Limits of a recording, so that it fits in memory.
 const (
-	MaxDuration      = 2 * time.Hour
 	maxConversations = 50 // newest ones, with their transcripts, of each lane
 	maxSweeps        = 10 // newest ones
 )

@@ -37,9 +37,6 @@ func (s Service) Times(r *trace.Record) (first, ended time.Duration) {
 	return first, ended
 }
 
-// DefaultService is an assumption: half a second to the first token, and 25 ms a token.
-var DefaultService = Service{FirstToken: 500 * time.Millisecond, PerToken: 25 * time.Millisecond}
-
 // Source is a trace, such as a [trace.Reader].
 type Source interface {
 	// Next returns the next request in the order of time, and io.EOF after the last.

@@ -46,12 +46,14 @@ func writeMooncake(t testing.TB, w io.Writer, requests int) {
 	}
 }
 
+var service = Service{FirstToken: 500 * time.Millisecond, PerToken: 25 * time.Millisecond}
+
 // replayed returns the figures of one shadow of a trace.
 func replayed(t *testing.T, text string, o Options) Figures {
 	t.Helper()
 	r, err := trace.NewReader(strings.NewReader(text), trace.Options{})
 	require.NoError(t, err)
-	f, err := Replay(t.Context(), r, DefaultService, []Options{o}, nil)
+	f, err := Replay(t.Context(), r, service, []Options{o}, nil)
 	require.NoError(t, err)
 	require.Len(t, f, 1)
 	return f[0]
@@ -90,7 +92,7 @@ func TestReplayOfSessions(t *testing.T) {
 	o := DefaultOptions(512)
 	o.Workers, o.Capacity, o.Answers = SyntheticWorkers(2), 100, AnswersFound
 	f := replayed(t, string(text), o)
-	answer := DefaultService.FirstToken + 100*DefaultService.PerToken
+	answer := service.FirstToken + 100*service.PerToken
 	assert.Equal(t, 3*answer+2*1500*time.Millisecond, f.At)
 	assert.EqualValues(t, 5, f.Policies[1].Total.Requests)
 	assert.EqualValues(t, 4096+4796+5496+4096+4796, f.Policies[1].Total.PromptTokens)
@@ -131,7 +133,7 @@ func TestReplayIsCanceled(t *testing.T) {
 	o.Workers = SyntheticWorkers(2)
 	r, err := trace.NewReader(strings.NewReader(""), trace.Options{})
 	require.NoError(t, err)
-	_, err = Replay(ctx, endless{r}, DefaultService, []Options{o}, nil)
+	_, err = Replay(ctx, endless{r}, service, []Options{o}, nil)
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
@@ -152,7 +154,7 @@ func BenchmarkMooncake(b *testing.B) {
 		require.NoError(b, err)
 		o := DefaultOptions(512)
 		o.Workers, o.Capacity, o.Answers = SyntheticWorkers(8), 4096, AnswersFound
-		_, err = Replay(b.Context(), r, DefaultService, []Options{o}, nil)
+		_, err = Replay(b.Context(), r, service, []Options{o}, nil)
 		require.NoError(b, err)
 	}
 	b.ReportMetric(requests*float64(b.N)/b.Elapsed().Seconds(), "requests/s")

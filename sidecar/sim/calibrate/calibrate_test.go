@@ -38,7 +38,7 @@ func recordedBy(t testing.TB, p sim.Profile, opening int, modes []api.Mode, leve
 		Deployment: api.Deployment{GPU: p.GPU, Workers: p.Workers, TensorParallel: p.TensorParallel},
 		Workload: &api.WorkloadShape{
 			Turns: w.Turns, MaxTokens: w.MaxTokens, Openings: &w.Openings, OpeningTokens: opening,
-			OutputTokens: w.Output, Followup: recordedFollowup,
+			OutputTokens: w.Output, Followup: api.RecordedFollowup,
 		},
 	}
 	for _, point := range points {

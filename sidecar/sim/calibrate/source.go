@@ -31,9 +31,6 @@ type cell struct {
 // other follow-ups are unknown.
 const questionTokens = 16
 
-// recordedFollowup is the value of [api.WorkloadShape].Followup in the recorded runs.
-const recordedFollowup = "the same short sentence"
-
 // kindRecorded is the kind of the built-in baselines.
 const kindRecorded = "recorded"
 
@@ -166,7 +163,7 @@ func (s *source) work() error {
 	if shape.ThinkSeconds != nil {
 		w.ThinkTime = time.Duration(*shape.ThinkSeconds * float64(time.Second))
 	}
-	if shape.Followup != recordedFollowup {
+	if shape.Followup != api.RecordedFollowup {
 		w.QuestionTokens = api.Distribution{Mean: questionTokens}
 	}
 	switch mean, ok := s.answers(); {

@@ -37,7 +37,7 @@ export interface Gain {
 }
 
 /** One level. */
-export interface Row {
+interface Row {
   concurrency: number;
   speculation: Speculation;
   /** Whether it is the level of the running workload. */

@@ -24,7 +24,7 @@ export interface Drawing {
 }
 
 /** A column of the data for each line: null is a gap, undefined no value of its own. */
-export type Data = [xs: number[], ...values: Array<Array<number | null | undefined>>];
+type Data = [xs: number[], ...values: Array<Array<number | null | undefined>>];
 
 /** A drawing as it is handed to the plot. */
 export interface View extends Omit<Drawing, 'y'> {

@@ -37,7 +37,7 @@ export const tagMeanings: Record<Tag, string> = {
 };
 
 /** How live stands to a recorded value: same where that is not decided. */
-export interface Standing {
+interface Standing {
   kind: 'better' | 'worse' | 'same';
   /** The difference; absent where it is withheld. */
   text?: string;
@@ -82,7 +82,7 @@ export interface TableModel {
 }
 
 /** What is known of one of the recorded columns. */
-export interface Source {
+interface Source {
   short: string;
   text: string;
 }

@@ -7,7 +7,7 @@ import { targetTrouble, type TargetKind } from '../../lib/target';
 export type FeatureId = 'disaggregated' | 'kv-routing' | 'speculation' | 'kvbm' | 'planner' | 'nixl';
 
 /** A published figure. It was not measured here. */
-export interface Published {
+interface Published {
   figure: string;
   source: string;
   /** Where it can be read; absent where it is not public. */

@@ -40,7 +40,7 @@ export interface Lanes {
 }
 
 /** The median TTFT of a first and of a later turn, in seconds. */
-export interface Turns {
+interface Turns {
   at: string;
   first: number;
   later: number;

@@ -115,7 +115,7 @@ function Page({ both }: { both: Both }) {
 }
 
 /** What an operator asked for and did not get. */
-export function Failure({ steer: { action } }: { steer: Steer }) {
+function Failure({ steer: { action } }: { steer: Steer }) {
   const { failure, dismiss } = action;
   return failure ? (
     <Alert severity="error" title={failures[failure.name] ?? 'The action failed'} onRemove={dismiss} bottomSpacing={0}>

@@ -35,7 +35,7 @@ import { useSimulation, type Simulating } from './useSimulation';
 import { Why } from './Why';
 
 /** How often it is asked what can be simulated, in milliseconds: files of profiles come and go. */
-export const LIST_EVERY = 30_000;
+const LIST_EVERY = 30_000;
 
 /** How often, while there is no answer. */
 const LIST_RETRY = 3000;

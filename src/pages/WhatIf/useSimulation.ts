@@ -43,7 +43,7 @@ interface Update {
 }
 
 /** The answer to a question, as far as it is known. */
-export interface Answer extends Pick<Update, 'phase' | 'result' | 'problem'> {
+interface Answer extends Pick<Update, 'phase' | 'result' | 'problem'> {
   /** Whether the result is that of the question before, as nothing is computed of this one yet. */
   isEarlier: boolean;
   /** How far the computing of this question is, where that is known. */

@@ -12,7 +12,6 @@ import (
 // The drawing of a chart, in units of its view box; the axes' words are outside of the
 // plot on the left and below.
 const (
-	chartWidth, chartHeight              = 640.0, 250.0
 	plotLeft, plotRight                  = 52.0, 628.0
 	plotTop, plotBottom                  = 14.0, 216.0
 	plotWidth, plotHeight                = plotRight - plotLeft, plotBottom - plotTop

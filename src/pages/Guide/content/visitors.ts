@@ -1,7 +1,7 @@
 import type { Vendor, VisitorKind } from '../../../vendor';
 
 /** How far to go: the headline, the numbers, or the mechanism with its limits. */
-export type Depth = 1 | 2 | 3;
+type Depth = 1 | 2 | 3;
 
 /** A kind of visitor, and what that means for what is said. */
 export interface Visitor {
