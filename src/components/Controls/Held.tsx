@@ -37,7 +37,7 @@ export function Held({ lane, form }: HeldProps) {
   return (
     <Alert severity="info" title={title} bottomSpacing={0}>
       {held && <div>Results are compared and stored at concurrency {number(state.step.held?.at)}.</div>}
-      {form && <WorkloadForm state={state} only={by === 'target_rps' ? 'targetRPS' : 'startRate'} {...form} />}
+      {form && <WorkloadForm state={state} only={by} {...form} />}
     </Alert>
   );
 }

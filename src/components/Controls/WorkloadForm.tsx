@@ -38,17 +38,17 @@ export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: 
   return (
     <form className={styles.form} onSubmit={apply}>
       {fields
-        .filter(({ name }) => only === undefined || name === only)
-        .map(({ name, label, unit, width }) => (
+        .filter(({ path }) => only === undefined || path === only)
+        .map(({ path, label, unit, width }) => (
           <NumberField
-            key={name}
+            key={path}
             label={label}
             unit={unit}
             width={width}
-            value={values[name]}
+            value={values[path]}
             disabled={disabled}
-            error={errors[name] ?? (refused === name ? problem?.message : undefined)}
-            onChange={(value) => setEdited(without(edited, name, value, inForce[name]))}
+            error={errors[path] ?? (refused === path ? problem?.message : undefined)}
+            onChange={(value) => setEdited(without(edited, path, value, inForce[path]))}
           />
         ))}
       <Button type="submit" className={styles.apply} icon={busy ? 'spinner' : undefined} disabled={!ready}>

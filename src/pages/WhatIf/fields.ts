@@ -1,43 +1,14 @@
 import type { SimulationLimit, SimulationRequest } from '../../client';
 import { number } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
-
-/**
- * What of a question a person can change, as the page's address calls it. Dynamo's own switches have their own names.
- */
-export type FieldName =
-  | 'openings'
-  | 'opening_tokens'
-  | 'turns_min'
-  | 'turns_max'
-  | 'answer_tokens'
-  | 'max_tokens'
-  | 'question_tokens'
-  | 'think_time'
-  | 'start_rate'
-  | 'workers'
-  | 'max_batch_size'
-  | 'block_size'
-  | 'kv_tokens'
-  | 'speculation'
-  | 'overlap_weight'
-  | 'temperature'
-  | 'router-decode-active-request-weight'
-  | 'router-track-output-blocks'
-  | 'no-router-assume-kv-reuse'
-  | 'from'
-  | 'to'
-  | 'every'
-  | 'seeds';
-
-/** What stands in the fields: numbers as text, switches as true or false. */
-export type Values = Record<FieldName, string>;
+import { valueAt, withValue } from '../../lib/path';
 
 /** Where a field stands. */
 export type Group = 'workload' | 'cluster' | 'router' | 'computed';
 
-interface Common {
-  name: FieldName;
+interface Common<Name extends string> {
+  /** As the page's address calls it. Dynamo's own switches have their own names. */
+  name: Name;
   label: string;
   /** Dynamo's name of it, where that is a switch of its command line. */
   flag?: string;
@@ -47,7 +18,7 @@ interface Common {
 }
 
 /** A number, as a slider over usual values and as a number for any other. */
-export interface NumberField extends Common {
+export interface NumberField<Name extends string = FieldName> extends Common<Name> {
   kind: 'number';
   /** Whether only whole numbers count. */
   whole: boolean;
@@ -59,33 +30,35 @@ export interface NumberField extends Common {
 }
 
 /** Something that is on or off. */
-interface SwitchField extends Common {
+interface SwitchField<Name extends string> extends Common<Name> {
   kind: 'switch';
+  /** What the API has where it is on. */
+  on: boolean;
 }
 
 /** The kind of speculation, of those that a profile offers. */
-interface ChoiceField extends Common {
+interface ChoiceField<Name extends string> extends Common<Name> {
   kind: 'choice';
 }
 
 /** One thing that can be changed. */
-export type Field = NumberField | SwitchField | ChoiceField;
+export type Field<Name extends string = FieldName> = NumberField<Name> | SwitchField<Name> | ChoiceField<Name>;
 
-const count = (values: Omit<NumberField, 'kind' | 'whole'>): NumberField => ({
-  kind: 'number',
-  whole: true,
-  ...values,
-});
-const amount = (values: Omit<NumberField, 'kind' | 'whole'>): NumberField => ({
-  kind: 'number',
-  whole: false,
-  ...values,
-});
+/** The fields, with their names as a type. */
+const fieldsNamed = <Name extends string>(all: Array<Field<Name>>) => all;
+
+function count<Name extends string>(values: Omit<NumberField<Name>, 'kind' | 'whole'>): NumberField<Name> {
+  return { kind: 'number', whole: true, ...values };
+}
+
+function amount<Name extends string>(values: Omit<NumberField<Name>, 'kind' | 'whole'>): NumberField<Name> {
+  return { kind: 'number', whole: false, ...values };
+}
 
 const LEVELS = [10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 240, 280, 320, 360, 480, 600];
 
 /** The fields in their order. */
-export const fields: Field[] = [
+export const fields = fieldsNamed([
   count({
     name: 'workers',
     label: 'Workers',
@@ -220,6 +193,7 @@ export const fields: Field[] = [
     flag: '--router-track-output-blocks',
     group: 'router',
     path: 'router_track_output_blocks',
+    on: true,
   },
   {
     kind: 'switch',
@@ -228,6 +202,7 @@ export const fields: Field[] = [
     flag: '--no-router-assume-kv-reuse',
     group: 'router',
     path: 'router_assume_kv_reuse',
+    on: false,
   },
   count({ name: 'from', label: 'Concurrency from', group: 'computed', path: 'levels', stops: LEVELS }),
   count({ name: 'to', label: 'Concurrency to', group: 'computed', path: 'levels', stops: LEVELS }),
@@ -239,7 +214,13 @@ export const fields: Field[] = [
     path: 'seeds',
     stops: [1, 2, 3, 4, 6, 8, 12],
   }),
-];
+]);
+
+/** What of a question a person can change. */
+export type FieldName = (typeof fields)[number]['name'];
+
+/** What stands in the fields: numbers as text, switches as true or false. */
+export type Values = Record<FieldName, string>;
 
 /** The field that a problem of the API is about. */
 export function fieldOf(path: string | undefined): FieldName | undefined {
@@ -251,62 +232,38 @@ export function fieldOf(path: string | undefined): FieldName | undefined {
 /** What stands in the fields for a request that has every field. */
 export function valuesOf(request: SimulationRequest): Values {
   const levels = request.levels ?? [];
-  const text = (value: number | undefined) => String(value ?? '');
+  const values = fields.map((field) => {
+    const value = valueAt(request, field.path);
+    return [field.name, String((field.kind === 'switch' ? value === field.on : value) ?? '')];
+  });
   return {
-    openings: text(request.openings),
-    opening_tokens: text(request.opening_tokens),
-    turns_min: text(request.turns?.min),
-    turns_max: text(request.turns?.max),
-    answer_tokens: text(request.output_tokens?.mean),
-    max_tokens: text(request.max_tokens),
-    question_tokens: text(request.question_tokens?.mean),
-    think_time: text(request.think_time_seconds),
-    start_rate: text(request.start_rate),
-    workers: text(request.workers),
-    max_batch_size: text(request.max_batch_size),
-    block_size: text(request.block_size),
-    kv_tokens: text(request.kv_tokens),
-    speculation: request.speculation ?? '',
-    overlap_weight: text(request.overlap_weight),
-    temperature: text(request.temperature),
-    'router-decode-active-request-weight': text(request.router_decode_active_request_weight),
-    'router-track-output-blocks': String(request.router_track_output_blocks === true),
-    'no-router-assume-kv-reuse': String(request.router_assume_kv_reuse === false),
-    from: text(levels[0]),
-    to: text(levels.at(-1)),
-    every: text(levels.length > 1 ? levels[1] - levels[0] : 10),
-    seeds: text(request.seeds),
+    ...(Object.fromEntries(values) as Values),
+    from: String(levels[0] ?? ''),
+    to: String(levels.at(-1) ?? ''),
+    every: String(levels.length > 1 ? levels[1] - levels[0] : 10),
   };
 }
 
 /** The request of a base, which has every field, with what was changed in the fields. The values must be right. */
 export function requestOf(base: SimulationRequest, values: Values): SimulationRequest {
   const before = valuesOf(base);
-  const n = (name: FieldName) => Number(values[name]);
   const same = (['from', 'to', 'every'] as const).every((name) => values[name] === before[name]);
-  return {
-    ...base,
-    levels: same ? base.levels : levelsOf(values),
-    seeds: n('seeds'),
-    openings: n('openings'),
-    opening_tokens: n('opening_tokens'),
-    turns: { min: n('turns_min'), max: n('turns_max') },
-    output_tokens: { cv: 0, ...base.output_tokens, mean: n('answer_tokens') },
-    max_tokens: n('max_tokens'),
-    question_tokens: { cv: 0, ...base.question_tokens, mean: n('question_tokens') },
-    think_time_seconds: n('think_time'),
-    start_rate: n('start_rate'),
-    workers: n('workers'),
-    max_batch_size: n('max_batch_size'),
-    block_size: n('block_size'),
-    kv_tokens: n('kv_tokens'),
-    speculation: values.speculation as SimulationRequest['speculation'],
-    overlap_weight: n('overlap_weight'),
-    temperature: n('temperature'),
-    router_decode_active_request_weight: n('router-decode-active-request-weight'),
-    router_track_output_blocks: values['router-track-output-blocks'] === 'true',
-    router_assume_kv_reuse: values['no-router-assume-kv-reuse'] !== 'true',
-  };
+  let request = base;
+  for (const field of fields) {
+    request = withValue(request, field.path, read(field, values[field.name]));
+  }
+  return { ...request, levels: same ? base.levels : levelsOf(values) };
+}
+
+function read(field: Field, text: string): number | boolean | string {
+  switch (field.kind) {
+    case 'number':
+      return Number(text);
+    case 'switch':
+      return (text === 'true') === field.on;
+    case 'choice':
+      return text;
+  }
 }
 
 /** From one level to another in steps; the last is there even where it lies between two steps. */
