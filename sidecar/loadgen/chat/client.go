@@ -20,7 +20,6 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/access"
 )
 
 // Options are the server and the timeouts of a [Client].
@@ -30,7 +29,7 @@ type Options struct {
 	APIKey string // empty sends none
 	// TokenIDs requests the token ids of each prompt for [Request].OnPrompt, about 40 kB per turn.
 	TokenIDs bool
-	access.Access
+	Access
 	// Fields are further fields of every request's body, by name. MinTokens is the minimum length of an answer in
 	// tokens, at most its limit; 0 sends none.
 	Fields    map[string]any
@@ -93,7 +92,7 @@ func setDefault(d *time.Duration, value time.Duration) {
 
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
-func tlsConfig(base *url.URL, a access.Access) (*tls.Config, error) {
+func tlsConfig(base *url.URL, a Access) (*tls.Config, error) {
 	if base.Scheme != "https" {
 		return nil, nil
 	}

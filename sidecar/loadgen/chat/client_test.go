@@ -11,7 +11,6 @@ import (
 
 	await "kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/access"
 )
 
 func TestNew(t *testing.T) {
@@ -19,7 +18,7 @@ func TestNew(t *testing.T) {
 	if _, err := New(Options{URL: "nowhere"}); !errors.As(err, &field) {
 		t.Errorf("a bad URL: got %v", err)
 	}
-	if _, err := New(Options{URL: "https://host", Access: access.Access{CA: []byte("no PEM")}}); !errors.As(err,
+	if _, err := New(Options{URL: "https://host", Access: Access{CA: []byte("no PEM")}}); !errors.As(err,
 		&field) || field.Field != "target.ca_file" {
 		t.Errorf("a bad CA: got %v", err)
 	}

@@ -20,8 +20,8 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/access"
 	"kvbooth/sidecar/loadgen/breaker"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
@@ -48,7 +48,7 @@ type Options struct {
 	URL    string // in the form of [api.ParseTarget]
 	Model  string // empty: the first model that the server lists
 	APIKey string // may be empty
-	access.Access
+	chat.Access
 	Timeout time.Duration // of one question with all its attempts; 0 means 10 s
 	Log     *slog.Logger  // nil disables the log
 }
@@ -100,7 +100,7 @@ func New(opts Options) (*Questioner, error) {
 	}
 	query := base.RawQuery
 	base.RawQuery = ""
-	q.client = q.newClient(base.String(), access.Transport{Base: transport, Access: opts.Access, Query: query})
+	q.client = q.newClient(base.String(), chat.Transport{Base: transport, Access: opts.Access, Query: query})
 	return q, nil
 }
 

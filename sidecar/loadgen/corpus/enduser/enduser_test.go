@@ -27,7 +27,7 @@ import (
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/access"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
@@ -209,14 +209,14 @@ func TestCustomCertificateAuthority(t *testing.T) {
 		ca   []byte
 		want string
 	}{"known": {ca, "Why?"}, "unknown": {nil, builtin(t)}} {
-		q, err := New(Options{URL: server.URL, Model: "m", Access: access.Access{CA: row.ca}})
+		q, err := New(Options{URL: server.URL, Model: "m", Access: chat.Access{CA: row.ca}})
 		require.NoError(t, err)
 		assert.Equal(t, row.want, follow(t.Context(), q), name)
 		q.Close()
 	}
 	for field, o := range map[string]Options{
 		"followup.url":     {URL: "ftp://x"},
-		"followup.ca_file": {URL: server.URL, Access: access.Access{CA: []byte("no PEM")}},
+		"followup.ca_file": {URL: server.URL, Access: chat.Access{CA: []byte("no PEM")}},
 	} {
 		var bad *api.FieldError
 		_, err := New(o)

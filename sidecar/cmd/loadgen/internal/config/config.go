@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/access"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/kubernetes"
 	"kvbooth/sidecar/loadgen/members"
@@ -109,7 +109,7 @@ type Access struct {
 	CertFile string   `form:"path" placeholder:"FILE" help:"PEM file with the client certificate to present to it, followed by its intermediates. Requires key_file."`
 	KeyFile  string   `form:"path" placeholder:"FILE" help:"PEM file with the private key of the client certificate."`
 
-	Opened access.Access `kong:"-"` // the content of all of them
+	Opened chat.Access `kong:"-"` // the content of all of them
 }
 
 // Deployment says what serves. Empty and 0 mean not known.

@@ -1,6 +1,4 @@
-// Package access holds what requests to a server carry besides its address and API key:
-// headers, and certificates for TLS.
-package access
+package chat
 
 import (
 	"crypto/tls"
