@@ -12,7 +12,6 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/breaker"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 )
@@ -56,7 +55,7 @@ type Options struct {
 type Workload struct {
 	opts    Options
 	texts   *chat.TextBudget
-	breaker breaker.Breaker
+	breaker chat.Breaker
 	starts  *pacer
 	sends   *pacer
 	freed   chan struct{} // receives a value when a conversation has ended; buffered for one
@@ -83,7 +82,7 @@ type numbers struct{ from, to int64 }
 func New(opts Options, s Settings) *Workload {
 	w := &Workload{
 		opts:     opts,
-		breaker:  breaker.Breaker{Failures: 1, Least: firstPause, Most: maxPause},
+		breaker:  chat.Breaker{Failures: 1, Least: firstPause, Most: maxPause},
 		settings: s,
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},

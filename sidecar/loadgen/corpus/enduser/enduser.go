@@ -20,7 +20,6 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/breaker"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 )
@@ -60,7 +59,7 @@ type Questioner struct {
 	client    *openai.Client
 	transport *http.Transport
 	builtin   corpus.BuiltinQuestioner
-	breaker   breaker.Breaker
+	breaker   chat.Breaker
 
 	mu        sync.Mutex
 	model     string // in use; empty until it is known
@@ -96,7 +95,7 @@ func New(opts Options) (*Questioner, error) {
 	q := &Questioner{
 		opts: opts, root: api.TargetRoot(base).String(), model: opts.Model,
 		transport: transport, fallbacks: map[api.FollowupCause]int64{},
-		breaker: breaker.Breaker{Failures: tolerated, Least: leastBreak, Most: mostBreak},
+		breaker: chat.Breaker{Failures: tolerated, Least: leastBreak, Most: mostBreak},
 	}
 	query := base.RawQuery
 	base.RawQuery = ""

@@ -1,16 +1,14 @@
-// Package breaker keeps requests from a server that fails. It pauses after
-// failures, longer after each further one, and then admits one request as a try.
-// Other libraries pause equally long each time, or count the failure of a request
-// that began before the pause as a new failure.
-package breaker
+package chat
 
 import (
 	"sync"
 	"time"
 )
 
-// Breaker is a circuit breaker with growing pauses. Its exported fields do not change once it is
-// used. It is safe for concurrent use.
+// Breaker keeps requests from a server that fails. It pauses after failures, longer after each further one, and then
+// admits one request as a try. Other libraries pause equally long each time, or count the failure of a request that
+// began before the pause as a new failure. Its exported fields do not change once it is used. It is safe for
+// concurrent use.
 type Breaker struct {
 	Failures    int           // number of successive failures that begin a pause, at least 1
 	Least, Most time.Duration // the first pause, which doubles with each further failure, and the longest
