@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-json"
 
-	"kvbooth/sidecar/loadgen/plausible"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // chunk is the content of one event of the stream.

@@ -9,7 +9,7 @@ import (
 
 	goccy "github.com/goccy/go-json"
 
-	"kvbooth/sidecar/loadgen/plausible"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // dynamoChunk is one token as a real Dynamo sent it.

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/plausible"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // maxFetches is the number of metrics pages that are fetched at once.

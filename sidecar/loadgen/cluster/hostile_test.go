@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/plausible"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // repeated returns a page of head and then lines, of size bytes.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"kvbooth/sidecar/loadgen/plausible"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // seriesCache holds the series of earlier answers of one page or server by the text

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kvbooth/sidecar/loadgen/plausible"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // metric lists the names of one metric, the preferred name first.

@@ -16,7 +16,7 @@ import (
 	"github.com/goccy/go-json"
 	"github.com/prometheus/common/model"
 
-	"kvbooth/sidecar/loadgen/plausible"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // Prometheus reads the samples that a Prometheus server has scraped. It is safe

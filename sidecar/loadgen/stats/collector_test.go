@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/plausible"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 func pair(p50, p95 float64) api.Percentiles { return api.Percentiles{P50: &p50, P95: &p95} }
