@@ -27,8 +27,8 @@ import (
 	"kvbooth/sidecar/loadgen/corpus/enduser"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/members"
-	"kvbooth/sidecar/loadgen/selfcheck"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/stats/selfcheck"
 	"kvbooth/sidecar/loadgen/workload"
 )
 

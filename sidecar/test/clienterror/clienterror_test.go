@@ -23,8 +23,8 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/loadgen/selfcheck"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/stats/selfcheck"
 	"kvbooth/sidecar/test/known"
 )
 
