@@ -9,7 +9,7 @@ export default defineConfig([
       '**/coverage/',
       'test-results/',
       'bin/',
-      'sidecar/loadgen/page/files/', // built
+      'sidecar/loadgen/server/page/files/', // built
       'src/client/schema.ts', // generated
     ],
   },

@@ -9,7 +9,7 @@ import webpack, { type Compilation, type Compiler, type Configuration } from 'we
 import { SOURCE_DIR } from './.config/bundler/constants.ts';
 
 /** Where the load generator takes the page from. Git ignores what is built there. */
-const PAGE_DIR = path.resolve('sidecar/loadgen/page/files');
+const PAGE_DIR = path.resolve('sidecar/loadgen/server/page/files');
 
 /** What @grafana/ui asks its server for: all of its icons, which are small, and the text's font under these names. */
 const ICONS = path.resolve('node_modules/@grafana/ui/dist/public/img/icons');

@@ -29,7 +29,7 @@ const (
 )
 
 // built are the last written files of the two builds: the Grafana app, and the page that the load generator embeds.
-var built = []string{"dist/module.js", "sidecar/loadgen/page/files/index.html"}
+var built = []string{"dist/module.js", "sidecar/loadgen/server/page/files/index.html"}
 
 // sources are the files that the front ends are built from.
 var sources = []string{
@@ -38,7 +38,7 @@ var sources = []string{
 }
 
 // Build builds the front ends if their sources have changed: the app into dist, the page into
-// sidecar/loadgen/page/files. The load generator must be linked after it. Without Node.js, it returns
+// sidecar/loadgen/server/page/files. The load generator must be linked after it. Without Node.js, it returns
 // [browser.ErrNoNode].
 func Build(ctx context.Context) error {
 	if _, err := browser.FindNode(ctx); err != nil {

@@ -138,7 +138,7 @@ func TestNotBuilt(t *testing.T) {
 
 // The paths agree with those of the front end.
 func TestPathsAreTheRegistrys(t *testing.T) {
-	registry, err := os.ReadFile(filepath.Join("..", "..", "..", "src", "pages", "registry.ts"))
+	registry, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "src", "pages", "registry.ts"))
 	require.NoError(t, err)
 	var want []string
 	for _, found := range regexp.MustCompile(`path: '([^']*)'`).FindAllStringSubmatch(string(registry), -1) {
