@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kvbooth/sidecar/draw"
+	"kvbooth/sidecar/sim/draw"
 )
 
 // Opening returns the text that opens a conversation, by its number from 0: first the

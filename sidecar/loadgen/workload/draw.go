@@ -1,8 +1,8 @@
 package workload
 
 import (
-	"kvbooth/sidecar/draw"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/sim/draw"
 )
 
 // drawn holds the random choices for one conversation, and the text that opens it.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/draw"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/draw"
 )
 
 // Workload describes the conversations of a closed loop.

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/draw"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/sim/draw"
 )
 
 // The questions of a workload in tokens, with the chat template, as the tokenizer of sim counts them: see

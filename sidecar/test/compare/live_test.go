@@ -24,12 +24,12 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd"
-	"kvbooth/sidecar/draw"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/sim/draw"
 )
 
 // The simulated cluster over HTTP, with the load generator's workload and client, has the figures of the core's closed

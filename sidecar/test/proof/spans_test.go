@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/draw"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/sim/draw"
 )
 
 // workload returns the recorded workload: five turns on ten openings. The profile of the simulated H200 is fitted to
