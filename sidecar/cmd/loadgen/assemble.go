@@ -37,8 +37,8 @@ import (
 	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/sweep"
 	"kvbooth/sidecar/loadgen/twin"
-	"kvbooth/sidecar/loadgen/whatif"
 	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim/whatif"
 )
 
 // generator is the load generator with all of its parts.

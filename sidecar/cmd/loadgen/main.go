@@ -22,7 +22,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/store"
-	"kvbooth/sidecar/loadgen/whatif"
+	"kvbooth/sidecar/sim/whatif"
 )
 
 // Exit codes.

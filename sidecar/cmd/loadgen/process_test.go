@@ -25,7 +25,7 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/loadgen/whatif"
+	"kvbooth/sidecar/sim/whatif"
 )
 
 // childVariable makes the test binary the load generator itself.

@@ -9,7 +9,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
-	"kvbooth/sidecar/loadgen/whatif"
+	"kvbooth/sidecar/sim/whatif"
 )
 
 // Backend is what the calls do. Its errors may be an [api.FieldError] (422),

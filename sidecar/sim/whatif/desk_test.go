@@ -355,7 +355,7 @@ func TestNotes(t *testing.T) {
 // The list has the built-in profiles and those of the folder. One that cannot be used has its reason.
 func TestProfiles(t *testing.T) {
 	dir := t.TempDir()
-	text, err := os.ReadFile("../../sim/profiles/h200-tp1.yaml")
+	text, err := os.ReadFile("../profiles/h200-tp1.yaml")
 	require.NoError(t, err)
 	renamed := strings.Replace(string(text), "name: h200-tp1", "name: our-cluster", 1)
 	for name, content := range map[string]string{
