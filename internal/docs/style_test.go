@@ -46,7 +46,6 @@ var linesPending = []string{
 	"sidecar/loadgen/chat/",
 	"sidecar/loadgen/cluster/",
 	"sidecar/loadgen/corpus/",
-	"sidecar/loadgen/kubernetes/",
 	"sidecar/loadgen/report/",
 	"sidecar/loadgen/server/",
 	"sidecar/test/kubernetes/",

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
 // NotChecked is the severity of something that could not be checked. It never counts as ok.

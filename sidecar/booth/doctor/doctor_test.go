@@ -16,7 +16,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
 var (

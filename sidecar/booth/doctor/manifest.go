@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
 // Objects is the section of a report on objects that are about to be applied.

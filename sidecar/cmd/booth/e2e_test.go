@@ -31,7 +31,7 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )

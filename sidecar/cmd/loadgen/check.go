@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 	"kvbooth/sidecar/loadgen/store"
 )
 

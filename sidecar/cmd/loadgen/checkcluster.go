@@ -9,7 +9,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
 // errNotReady is the end of a check that found a problem, which has been printed.

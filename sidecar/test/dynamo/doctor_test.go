@@ -21,7 +21,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )

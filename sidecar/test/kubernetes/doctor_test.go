@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kvbooth/sidecar/booth/doctor"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 	"kvbooth/sidecar/loadgen/members"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/workload"

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
 // Twin is a second target, that of the lane [api.TwinLane]. What it leaves empty is as the
