@@ -29,6 +29,7 @@ import (
 	"kvbooth/sidecar/loadgen/corpus/enduser"
 	"kvbooth/sidecar/loadgen/corpus/source"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/lane/twin"
 	"kvbooth/sidecar/loadgen/members"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/server/page"
@@ -36,7 +37,6 @@ import (
 	"kvbooth/sidecar/loadgen/stats/selfcheck"
 	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/sweep"
-	"kvbooth/sidecar/loadgen/twin"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim/whatif"
 )

@@ -19,8 +19,8 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/lane/twin"
 	"kvbooth/sidecar/loadgen/stats"
-	"kvbooth/sidecar/loadgen/twin"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
 )

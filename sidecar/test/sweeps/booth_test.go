@@ -15,10 +15,10 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/lane/twin"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/sweep"
-	"kvbooth/sidecar/loadgen/twin"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
 )
