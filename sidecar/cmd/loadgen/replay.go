@@ -12,9 +12,9 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
-	"kvbooth/sidecar/loadgen/replay"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/server/page"
+	"kvbooth/sidecar/loadgen/server/replay"
 )
 
 // recordTimeout is what an answer may take that is recorded.

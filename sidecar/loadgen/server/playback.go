@@ -11,7 +11,7 @@ import (
 )
 
 // Playback shows what was recorded, in place of a [Backend];
-// [kvbooth/sidecar/loadgen/replay.Player] does.
+// [kvbooth/sidecar/loadgen/server/replay.Player] does.
 type Playback interface {
 	View
 	// Answer is what was answered to GET at a path, which is below [api.Prefix].

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/replay"
+	"kvbooth/sidecar/loadgen/server/replay"
 )
 
 func TestRecordingIsPlayedBack(t *testing.T) {
