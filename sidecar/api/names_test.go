@@ -15,12 +15,13 @@ func TestNames(t *testing.T) {
 		assert.Equal(t, s == SpeculationOff, s.Name() == string(s), s)
 	}
 	for want, m := range map[string]ModeState{
-		"KV-aware":                      {ModeKV, SpeculationOff},
-		"Round-robin":                   {ModeRoundRobin, SpeculationNotRecorded},
-		"Least loaded":                  {ModeLeastLoaded, ""},
-		"KV-aware with EAGLE-3":         {ModeKV, SpeculationEagle3},
-		"Mode unknown with draft model": {ModeUnknown, SpeculationDraft},
-		"random":                        {"random", SpeculationOff},
+		"KV-aware":                      {Mode: ModeKV, Speculation: SpeculationOff},
+		"Round-robin":                   {Mode: ModeRoundRobin, Speculation: SpeculationNotRecorded},
+		"Least loaded":                  {Mode: ModeLeastLoaded, Speculation: ""},
+		"KV-aware with EAGLE-3":         {Mode: ModeKV, Speculation: SpeculationEagle3},
+		"Mode unknown with draft model": {Mode: ModeUnknown, Speculation: SpeculationDraft},
+		"random":                        {Mode: "random", Speculation: SpeculationOff},
+		"cache-aware":                   {Arm: "cache-aware", Mode: ModeKV, Speculation: SpeculationEagle3},
 	} {
 		assert.Equal(t, want, m.Name())
 	}

@@ -39,7 +39,7 @@ var SweepOrders = []SweepOrder{OrderInterleaved, OrderModeAfterMode}
 type SweepRequest struct {
 	Kind  SweepKind `json:"kind"`
 	Title *string   `json:"title,omitempty" maxLength:"200"`
-	// that the driver can switch to; of a trial two, of which the second is compared with the first; of a capacity
+	// that the driver can switch to, an arm by its name alone; of a trial two, of which the second is compared with the first; of a capacity
 	// search one or two
 	Modes []ModeState `json:"modes,omitempty" maxItems:"9"`
 	// concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with,
@@ -196,6 +196,15 @@ func (r SweepRequest) checkLevels() error {
 func (r SweepRequest) checkModes() error {
 	known := slices.DeleteFunc(slices.Clone(Modes), func(m Mode) bool { return m == ModeUnknown })
 	for i, m := range r.Modes {
+		if m.Arm != "" {
+			if !IsArmName(m.Arm) {
+				return Refuse("modes.arm", m.Arm, AllowedArm)
+			}
+			if r.Kind != SweepTrial && slices.ContainsFunc(r.Modes[:i], func(o ModeState) bool { return o.Arm == m.Arm }) {
+				return Refuse("modes", m.Arm, "each arm once")
+			}
+			continue
+		}
 		if err := OneOf("modes.mode", m.Mode, known); err != nil {
 			return err
 		}

@@ -27,7 +27,8 @@ type Twin struct {
 // TwinSide is one of the two lanes.
 type TwinSide struct {
 	Lane        string      `json:"lane"`
-	Target      string      `json:"target"` // URL
+	Target      string      `json:"target"`        // URL
+	Arm         string      `json:"arm,omitempty"` // in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 }

@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Mode is a routing mode of the serving cluster.
 type Mode string
@@ -254,7 +257,8 @@ type History struct {
 type HistoryPoint struct {
 	Time        time.Time   `json:"time"`
 	Running     bool        `json:"running"`
-	Concurrency int         `json:"concurrency"` // actual
+	Concurrency int         `json:"concurrency"`   // actual
+	Arm         string      `json:"arm,omitempty"` // in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	// seconds, of the turns of the 60 s before; absent before the first one has ended, and while nothing runs
@@ -319,9 +323,12 @@ const (
 	FeaturePlanner       = "planner"
 )
 
-// ModeState is a routing mode with the speculation that goes with it.
+// ModeState is one way of serving: an arm of the configuration, or a routing mode with its speculation. Two are the
+// same where all three fields are equal.
 type ModeState struct {
-	Mode        Mode        `json:"mode"`
+	// name of the arm; absent: a mode that no arm of the configuration names
+	Arm         string      `json:"arm,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,59}$"`
+	Mode        Mode        `json:"mode"` // of an arm, the one that recorded results are chosen by; unknown: none
 	Speculation Speculation `json:"speculation"`
 }
 
@@ -370,7 +377,8 @@ type State struct {
 	Phase       Phase           `json:"phase"`
 	Concurrency Concurrency     `json:"concurrency"`
 	Step        Step            `json:"step"`
-	Settling    bool            `json:"settling"` // true until 60 s of counted turns exist
+	Settling    bool            `json:"settling"`      // true until 60 s of counted turns exist
+	Arm         string          `json:"arm,omitempty"` // in force; absent: none of the configuration
 	Mode        Mode            `json:"mode"`
 	ModeFrom    ModeSource      `json:"mode_from,omitempty"` // absent: the mode is not known yet
 	Speculation Speculation     `json:"speculation"`
@@ -774,6 +782,7 @@ type LookedUpPair struct {
 
 // Column is one mode of a baseline at the live concurrency.
 type Column struct {
+	Arm         string      `json:"arm,omitempty"` // that was measured; absent: no arm, but a mode
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	Measured    *time.Time  `json:"measured,omitempty"` // when, for rows that this target measured
@@ -836,6 +845,7 @@ type Comparison struct {
 // NotKept says why what was measured became no row of the baseline `this target`.
 type NotKept struct {
 	Concurrency int         `json:"concurrency"`
+	Arm         string      `json:"arm,omitempty"` // in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	Time        time.Time   `json:"time"`
@@ -854,6 +864,7 @@ type Percentiles struct {
 // nothing.
 type BaselineRow struct {
 	Concurrency           int         `json:"concurrency" minimum:"1" maximum:"100000"`
+	Arm                   string      `json:"arm,omitempty"` // that was measured; absent: no arm, but a mode
 	Mode                  Mode        `json:"mode"`
 	Speculation           Speculation `json:"speculation"`
 	TTFT                  Percentiles `json:"ttft"`
@@ -989,6 +1000,7 @@ type Advantage struct {
 // tested level such that it and every lower one meet them all. A level is tested
 // where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone.
 type Sustained struct {
+	Arm         string      `json:"arm,omitempty"` // that was measured; absent: no arm, but a mode
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	SLO         SLO         `json:"slo"` // that it was judged by
@@ -1090,10 +1102,21 @@ type WorkloadPatch struct {
 // `confirm` reports that it is done. `in_force` reports that the cluster is already in this mode, so nothing is
 // switched; only with the driver "manual", and the mode may then be unknown.
 type ModeRequest struct {
-	Mode        Mode        `json:"mode"`
+	// name of an arm of the configuration, in whose mode and speculation it serves, whatever the request says of them;
+	// absent: `mode` names the way of serving
+	Arm         string      `json:"arm,omitempty"`
+	Mode        Mode        `json:"mode,omitempty"`        // required without an arm
 	Speculation Speculation `json:"speculation,omitempty"` // absent: unchanged
 	Confirm     bool        `json:"confirm,omitempty"`
 	InForce     bool        `json:"in_force,omitempty"`
+}
+
+// Check holds what the request names against what it may be. The error is a [FieldError].
+func (r ModeRequest) Check() error {
+	if r.Arm == "" {
+		return cmp.Or(OneOf("mode", r.Mode, Modes), CheckLimits(r))
+	}
+	return CheckLimits(r)
 }
 
 // Turn is one request and its answer.
@@ -1103,7 +1126,8 @@ type Turn struct {
 	Number       int         `json:"number"` // from 1
 	RequestID    string      `json:"request_id"`
 	Step         int64       `json:"step"`
-	Concurrency  int         `json:"concurrency"` // target of the step it began in
+	Concurrency  int         `json:"concurrency"`   // target of the step it began in
+	Arm          string      `json:"arm,omitempty"` // in force; absent: none of the configuration
 	Mode         Mode        `json:"mode"`
 	Speculation  Speculation `json:"speculation"`
 	// ended in a settled step, after all turns that had begun before it settled
@@ -1219,6 +1243,7 @@ type StepRecord struct {
 	Lane        string      `json:"lane"`
 	ID          int64       `json:"id"`
 	Concurrency int         `json:"concurrency"`
+	Arm         string      `json:"arm,omitempty"` // in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	Started     time.Time   `json:"started"`

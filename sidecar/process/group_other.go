@@ -17,6 +17,8 @@ var (
 
 func ownGroup(bool) *syscall.SysProcAttr { return nil }
 
+func detachedGroup() *syscall.SysProcAttr { return nil }
+
 func awaitEnd(int) bool { return false }
 
 func signalGroup(pid int, s signal) {

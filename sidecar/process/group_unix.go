@@ -13,3 +13,6 @@ const (
 
 // signalGroup signals a process group. A group that has ended is not an error.
 func signalGroup(pid int, s signal) { _ = syscall.Kill(-pid, s) }
+
+// detachedGroup is that of a program that may leave others running.
+func detachedGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

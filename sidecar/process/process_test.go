@@ -196,3 +196,19 @@ func TestServiceIsNotReadyAfterExit(t *testing.T) {
 		})
 	}
 }
+
+// Run passes on each line, reports the last one of a failure, and stops the whole group with its context.
+func TestRun(t *testing.T) {
+	var lines []string
+	keep := func(line string) { lines = append(lines, line) }
+	require.NoError(t, process.Run(t.Context(), shell("", "echo one; echo two >&2; printf three"), keep))
+	require.ElementsMatch(t, []string{"one", "two", "three"}, lines)
+
+	err := process.Run(t.Context(), shell("", "echo no such worker; exit 3"), keep)
+	require.ErrorContains(t, err, "exit status 3: no such worker")
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("given up")
+	err = process.Run(ctx, shell("", "echo started; sleep 1000 & wait"), func(string) { cancel(stop) })
+	require.ErrorIs(t, err, stop)
+}

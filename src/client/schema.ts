@@ -852,6 +852,8 @@ export interface components {
         BaselineRow: {
             /** @description accepted / drafted tokens, by the engines' metrics */
             acceptance_rate?: number;
+            /** @description that was measured; absent: no arm, but a mode */
+            arm?: string;
             concurrency: number;
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
@@ -984,6 +986,8 @@ export interface components {
         Column: {
             /** @description absent, like the next two, where no row of the mode has it */
             acceptance_rate?: components["schemas"]["LookedUp"];
+            /** @description that was measured; absent: no arm, but a mode */
+            arm?: string;
             gpu_memory_bytes?: components["schemas"]["LookedUp"];
             itl: components["schemas"]["LookedUpPair"];
             kv_hit_ratio: components["schemas"]["LookedUp"];
@@ -1301,6 +1305,8 @@ export interface components {
         };
         /** @description What a lane's snapshot said of one second. */
         HistoryPoint: {
+            /** @description in force; absent: none of the configuration */
+            arm?: string;
             /** @description actual */
             concurrency: number;
             /** @description cached prompt tokens over prompt tokens in the 60 s before; absent before the first turn has ended, and where nothing reports it */
@@ -1498,9 +1504,12 @@ export interface components {
         };
         /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` reports that it is done. `in_force` reports that the cluster is already in this mode, so nothing is switched; only with the driver "manual", and the mode may then be unknown. */
         ModeRequest: {
+            /** @description name of an arm of the configuration, in whose mode and speculation it serves, whatever the request says of them; absent: `mode` names the way of serving */
+            arm?: string;
             confirm?: boolean;
             in_force?: boolean;
-            mode: components["schemas"]["Mode"];
+            /** @description required without an arm */
+            mode?: components["schemas"]["Mode"];
             /** @description absent: unchanged */
             speculation?: components["schemas"]["Speculation"];
         };
@@ -1512,13 +1521,18 @@ export interface components {
          * @enum {string}
          */
         ModeSource: "operator" | "driver" | "metrics";
-        /** @description A routing mode with the speculation that goes with it. */
+        /** @description One way of serving: an arm of the configuration, or a routing mode with its speculation. Two are the same where all three fields are equal. */
         ModeState: {
+            /** @description name of the arm; absent: a mode that no arm of the configuration names */
+            arm?: string;
+            /** @description of an arm, the one that recorded results are chosen by; unknown: none */
             mode: components["schemas"]["Mode"];
             speculation: components["schemas"]["Speculation"];
         };
         /** @description Why what was measured became no row of the baseline `this target`. */
         NotKept: {
+            /** @description in force; absent: none of the configuration */
+            arm?: string;
             concurrency: number;
             mode: components["schemas"]["Mode"];
             /** @description a clause that can follow a colon */
@@ -2199,6 +2213,8 @@ export interface components {
         };
         /** @description A lane's run state. */
         State: {
+            /** @description in force; absent: none of the configuration */
+            arm?: string;
             concurrency: components["schemas"]["Concurrency"];
             driver: string;
             mode: components["schemas"]["Mode"];
@@ -2285,6 +2301,8 @@ export interface components {
         };
         /** @description What one mode of a baseline sustains under the SLOs: the highest tested level such that it and every lower one meet them all. A level is tested where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone. */
         Sustained: {
+            /** @description that was measured; absent: no arm, but a mode */
+            arm?: string;
             /** @description levels above one that misses, which meet them nevertheless; ascending */
             isolated: number[];
             /** @description 0: not even the lowest tested level meets them; absent: no level was tested */
@@ -2498,7 +2516,7 @@ export interface components {
             levels?: number[];
             /** @description of a trial and a capacity search: when they end undecided */
             max_seconds?: number;
-            /** @description that the driver can switch to; of a trial two, of which the second is compared with the first; of a capacity search one or two */
+            /** @description that the driver can switch to, an arm by its name alone; of a trial two, of which the second is compared with the first; of a capacity search one or two */
             modes?: components["schemas"]["ModeState"][];
             /** @description of a sweep */
             order?: components["schemas"]["SweepOrder"];
@@ -2817,6 +2835,8 @@ export interface components {
         };
         /** @description One request and its answer. */
         Turn: {
+            /** @description in force; absent: none of the configuration */
+            arm?: string;
             assistant_message?: string;
             cached_tokens?: number;
             /** @description target of the step it began in */
@@ -2935,6 +2955,8 @@ export interface components {
         };
         /** @description One of the two lanes. */
         TwinSide: {
+            /** @description in force; absent: none of the configuration */
+            arm?: string;
             lane: string;
             mode: components["schemas"]["Mode"];
             speculation: components["schemas"]["Speculation"];

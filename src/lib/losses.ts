@@ -1,6 +1,6 @@
 import type { ModeRequest, State } from '../client';
 import { number } from './format';
-import { modeName, modeText } from './names';
+import { modeText, servingName } from './names';
 import { kindWord, questionText } from './sweeps';
 
 /** What is asked before something is done that loses something. */
@@ -43,12 +43,17 @@ function lostText(conversations: number): string {
   return `${n} in the middle of ${turns}. This cannot be undone.`;
 }
 
+/** What a request changes to, as a person says it. */
+export function requestText({ arm, mode = 'unknown', speculation }: ModeRequest): string {
+  return speculation ? modeText({ arm, mode, speculation }) : servingName({ arm, mode });
+}
+
 /** Asks before a change of routing; undefined while the workload is stopped and has nothing to lose. */
-export function modeQuestion(state: State, { mode, speculation }: ModeRequest): Question | undefined {
+export function modeQuestion(state: State, request: ModeRequest): Question | undefined {
   if (state.phase === 'stopped') {
     return undefined;
   }
-  const to = speculation ? modeText({ mode, speculation }) : modeName(mode);
+  const to = requestText(request);
   return {
     title: `Change to ${to}?`,
     body: 'The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle again, which takes a minute or more.',

@@ -9,19 +9,31 @@ export interface Choice<T> {
 
 /** What there is to choose from, grouped, with what is in force. */
 interface ModeChoices {
+  /** Empty where there are arms. */
   modes: Array<Choice<Mode>>;
+  /** Arms of the configuration by their names. */
+  arms: Array<Choice<string>>;
   /** Those that go with the mode in force. */
   speculations: Array<Choice<Speculation>>;
 }
 
 /** What of a state is about modes. */
-export type Offer = Pick<State, 'mode' | 'speculation' | 'driver' | 'modes'>;
+export type Offer = Pick<State, 'arm' | 'mode' | 'speculation' | 'driver' | 'modes'>;
 
-/** Groups what the driver offers by mode and by speculation. */
-export function groupModes({ mode, speculation, modes: offers }: Offer): ModeChoices {
+/** Groups what the driver offers by mode and by speculation, or as arms. */
+export function groupModes({ arm, mode, speculation, modes: offers }: Offer): ModeChoices {
+  const arms = offers.flatMap((o) => (o.arm === undefined ? [] : [o.arm]));
+  if (arms.length > 0) {
+    return {
+      modes: [],
+      speculations: [],
+      arms: arms.map((value) => ({ value, selected: value === arm, offered: true })),
+    };
+  }
   const all: ModeState[] = [...offers, { mode, speculation }];
   const unique = <T>(values: T[]) => Array.from(new Set(values));
   return {
+    arms: [],
     modes: unique(all.map((o) => o.mode)).map((value) => ({
       value,
       selected: value === mode,

@@ -55,8 +55,16 @@ export function speculationName(speculation: Speculation): string {
   return speculations[speculation];
 }
 
-/** A mode with its speculation, where there is any. */
-export function modeText({ mode, speculation }: ModeState): string {
+/** The name of an arm, else that of its mode. */
+export function servingName({ arm, mode }: Pick<ModeState, 'arm' | 'mode'>): string {
+  return arm ?? modeName(mode);
+}
+
+/** The name of an arm, else a mode with its speculation, where there is any. */
+export function modeText({ arm, mode, speculation }: ModeState): string {
+  if (arm !== undefined) {
+    return arm;
+  }
   const without = speculation === 'off' || speculation === 'not_recorded';
   return without ? modeName(mode) : `${modeName(mode)} with ${speculationName(speculation)}`;
 }
@@ -110,7 +118,7 @@ export function settingText(field: string, value: string): string {
   }
 }
 
-/** A mode with its speculation as a key, and as the value of a field: "kv off". */
-export function modeKey({ mode, speculation }: ModeState): string {
-  return `${mode} ${speculation}`;
+/** A mode with its speculation as a key, and as the value of a field: "kv off", and of an arm "kv off cache-aware". */
+export function modeKey({ arm, mode, speculation }: ModeState): string {
+  return arm === undefined ? `${mode} ${speculation}` : `${mode} ${speculation} ${arm}`;
 }

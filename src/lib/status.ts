@@ -1,6 +1,6 @@
 import type { Live, LaneSnapshot, LiveState, SweepSummary } from '../client';
 import { describeHold, limiterOf, limitName } from './hold';
-import { modeName } from './names';
+import { servingName } from './names';
 import { kindWord } from './sweeps';
 import { targetTrouble } from './target';
 
@@ -44,7 +44,7 @@ export function describeLane(lane: LaneSnapshot): StatusWords {
       return {
         tone: 'busy',
         label: 'Switching',
-        detail: state.mode_change && `to ${modeName(state.mode_change.to.mode)}`,
+        detail: state.mode_change && `to ${servingName(state.mode_change.to)}`,
       };
     case 'running':
       return describeRunning(lane);

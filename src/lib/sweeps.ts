@@ -97,7 +97,9 @@ function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, co
   const time = of === undefined ? `for ${number(seconds)} s` : `${number(seconds)} of at least ${number(of)} s`;
   switch (phase) {
     case 'switching':
-      return message ? `switching: ${message}` : `preparing ${modeName(mode.mode)} routing with cold caches`;
+      return message
+        ? `switching: ${message}`
+        : `preparing ${mode.arm ?? `${modeName(mode.mode)} routing`} with cold caches`;
     case 'warming_up':
       return waiting > 0
         ? `warming up: ${number(waiting)} of ${number(concurrency)} initial conversations still in progress`

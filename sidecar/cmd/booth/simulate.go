@@ -428,7 +428,7 @@ func (c column) simulated(figures map[string]study.Estimate) string {
 // recordedRow returns the recorded values for a point's level and mode.
 func recordedRow(b api.Baseline, at study.ResultPoint) (cells []string) {
 	kind := b.Deployment.Speculation
-	found, _ := baseline.At(b, at.Mode, kind, at.Concurrency)
+	found, _ := baseline.At(b, api.ModeState{Mode: at.Mode, Speculation: kind}, at.Concurrency)
 	for _, c := range columns {
 		cell := notKnown
 		if c.recorded != nil {
@@ -448,8 +448,8 @@ func recordedRow(b api.Baseline, at study.ResultPoint) (cells []string) {
 func showDifferences(to io.Writer, r *study.Result, b api.Baseline) {
 	simulated := r.Baseline("this run")
 	live := baseline.Live{
-		Deployment: simulated.Deployment, Shape: *simulated.Workload,
-		Speculation: simulated.Deployment.Speculation, Settling: true,
+		Deployment: simulated.Deployment, Shape: *simulated.Workload, Settling: true,
+		Mode: api.ModeState{Speculation: simulated.Deployment.Speculation},
 	}
 	compared := baseline.Compare(live, b, r.Request.Levels[0])
 	fmt.Fprintf(to, "\nRecorded: %s.\n", b.Title)

@@ -82,7 +82,7 @@ func TestSimulateIsRepeatable(t *testing.T) {
 	assert.Equal(t, "simulated H200", fromCSV.Deployment.GPU)
 	assert.Contains(t, fromCSV.Notes, "Simulated, not measured")
 	assert.Equal(t, &api.Distribution{Mean: 100, CV: .2}, fromCSV.Workload.OutputTokens)
-	found, ok := baseline.At(fromCSV, api.ModeKV, api.SpeculationNotRecorded, 8)
+	found, ok := baseline.At(fromCSV, api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded}, 8)
 	require.True(t, ok)
 	assert.InDelta(t, result.Points[2].Figures["ttft_p95"].Mean, *found.TTFT.P95.Value, 1e-12)
 

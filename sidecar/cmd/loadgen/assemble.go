@@ -202,14 +202,20 @@ func newClient(conf *config.Config) (client, error) {
 		StallTimeout: conf.Target.StallTimeout,
 		TurnTimeout:  conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
 	}
-	if conf.Mode.Driver != "endpoints" {
+	served := conf.Mode.Addresses()
+	if conf.Mode.Served == nil && conf.Mode.Driver != "endpoints" {
 		return chat.New(options)
 	}
-	urls := []string{conf.Mode.Address()} // in use first
-	for _, e := range conf.Mode.Addresses() {
-		urls = append(urls, e.URL)
+	var endpoints []chat.Endpoint
+	for _, a := range served {
+		e := chat.Endpoint{Name: a.Key(), URL: a.URL, Headers: a.Headers}
+		if a.State == conf.Mode.State() { // in use first
+			endpoints = slices.Insert(endpoints, 0, e)
+			continue
+		}
+		endpoints = append(endpoints, e)
 	}
-	return chat.NewSwitch(options, urls...)
+	return chat.NewSwitch(options, endpoints...)
 }
 
 // openStore says what to do where it fails, save where another process is named.
@@ -287,10 +293,26 @@ func (s *side) newDriver(ctx context.Context, address string) (workload.Driver, 
 		return s.newSimulated(ctx, client)
 	case "kubernetes":
 		return s.newKubernetes(ctx, address)
-	case "endpoints":
-		return cluster.NewEndpoints(s.conf.Mode.Addresses(), s.client.(*chat.Switch), client)
+	case "endpoints", "command", "http":
+		return s.newArms(ctx, client)
 	}
 	return cluster.NewManual(s.conf.Mode.States()), nil
+}
+
+// newArms returns the driver for arms, and for modes with an endpoint each.
+func (s *side) newArms(ctx context.Context, client *http.Client) (workload.Driver, error) {
+	conf := s.conf
+	opts := cluster.ArmsOptions{
+		Name: conf.Mode.Driver, Arms: conf.Mode.Addresses(), Timeout: conf.Switch.Timeout, Ready: conf.Switch.Ready.URL,
+		Answers: conf.Switch.Ready.Turns, Cold: conf.Cold.Requests(), Workers: conf.Workers(),
+		Redirector: s.client.(*chat.Switch), Client: client, Log: s.log,
+	}
+	if words := conf.Switch.Program(); words != nil {
+		opts.Action = cluster.Program(words)
+	} else if request, ok := conf.Switch.Request(); ok {
+		opts.Action = cluster.Call{Request: request, Client: client}
+	}
+	return cluster.NewArms(ctx, opts)
 }
 
 // newPinned returns a driver in the configured mode. A Dynamo deployment starts under kv. While the
@@ -419,7 +441,7 @@ func (g *generator) switchLater(ctx context.Context) {
 		waiting := false
 		for i, s := range g.sides {
 			state := s.lane.State()
-			wanted[i] = api.ModeState{Mode: state.Mode, Speculation: state.Speculation}
+			wanted[i] = state.InMode()
 			if s.later != nil {
 				wanted[i], waiting = *s.later, waiting || s.lane.Problem() != "" && !s.goesOn
 			}

@@ -57,7 +57,7 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	asker := members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.Opened.CA, Timeout: f.Timeout}
 	o.Engine = g.members.Engine(target, asker, instances)
 	found, ok := g.members.Found(s.name, target, asker)
-	mode := api.ModeState{Mode: found.Step.Mode, Speculation: found.Step.Speculation}
+	mode := found.Step.InMode()
 	// Where the driver knows no mode by itself, the run knows better what it is in.
 	if ok && found.Seed == s.conf.Seed && (mode == s.mode || s.conf.Mode.Driver == "manual") {
 		s.mode, o.Mode, o.Resumed = mode, mode, &found

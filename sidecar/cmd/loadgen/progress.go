@@ -184,11 +184,3 @@ func spans(n int) string {
 	}
 	return fmt.Sprintf("%d spans", n)
 }
-
-// modeWords names a mode as the command line takes it.
-func modeWords(m api.ModeState) string {
-	if m.Speculation == "" || m.Speculation == api.SpeculationOff || m.Speculation == api.SpeculationNotRecorded {
-		return string(m.Mode)
-	}
-	return string(m.Mode) + "/" + string(m.Speculation)
-}

@@ -72,7 +72,7 @@ func laneParts(l api.LaneSnapshot) []string {
 func phase(s api.State) string {
 	text := string(s.Phase)
 	if s.Running {
-		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.Mode.Name())
+		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.InMode().Short())
 	}
 	if s.Running && s.Step.Held != nil {
 		text += " limited by " + string(s.Step.Held.By)
@@ -81,7 +81,7 @@ func phase(s api.State) string {
 		text += " settling"
 	}
 	if s.ModeChange != nil {
-		text += fmt.Sprintf(" → %s: %s", s.ModeChange.To.Mode.Name(), s.ModeChange.Message)
+		text += fmt.Sprintf(" → %s: %s", s.ModeChange.To.Short(), s.ModeChange.Message)
 	}
 	return text
 }

@@ -99,6 +99,7 @@ func disagreement(was, is api.SweepRequest) (field, before, now string) {
 	is.Levels = slices.Sorted(slices.Values(is.Levels))
 	is.Modes = slices.Clone(is.Modes)
 	for i := range is.Modes {
+		is.Modes[i] = is.Modes[i].Resolve(was.Modes)
 		if is.Modes[i].Speculation == "" && i < len(was.Modes) {
 			is.Modes[i].Speculation = was.Modes[i].Speculation
 		}
@@ -126,7 +127,7 @@ func shown(v reflect.Value) string {
 	case []api.ModeState:
 		var all []string
 		for _, m := range v {
-			all = append(all, modeWords(m))
+			all = append(all, m.Text())
 		}
 		return strings.Join(all, ",")
 	case api.SLO:
@@ -235,7 +236,7 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 	r := q.asked.Request
 	r.Modes = slices.Clone(r.Modes)
 	for i := range r.Modes {
-		if r.Modes[i].Speculation == "" {
+		if r.Modes[i].Speculation == "" && r.Modes[i].Arm == "" {
 			r.Modes[i].Speculation = q.state().Speculation
 		}
 	}
@@ -348,7 +349,7 @@ func unanswered(v api.Sweep) error {
 		for _, m := range v.Capacity.Modes {
 			if m.Level == nil {
 				return undecided{fmt.Sprintf("undecided: the search for the capacity of %s ran out of time; use a "+
-					"longer --max-time", m.Mode.Name())}
+					"longer --max-time", m.Mode.Short())}
 			}
 		}
 	}

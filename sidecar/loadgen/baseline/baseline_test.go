@@ -18,7 +18,7 @@ func h100() api.Baseline { return Builtin()[1] }
 
 func at(t *testing.T, b api.Baseline, mode api.Mode, concurrency int) api.Column {
 	t.Helper()
-	c, ok := At(b, mode, api.SpeculationNotRecorded, concurrency)
+	c, ok := At(b, api.ModeState{Mode: mode, Speculation: api.SpeculationNotRecorded}, concurrency)
 	require.True(t, ok)
 	return c
 }
@@ -74,7 +74,7 @@ func TestLookup(t *testing.T) {
 		assert.Equal(t, api.LookedUp{Lookup: api.LookupOutside}, c.TTFT.P50)
 		assert.Equal(t, api.LookupNotRecorded, c.ITL.P95.Lookup)
 	}
-	_, ok := At(h200(), api.ModeLeastLoaded, api.SpeculationNotRecorded, 100)
+	_, ok := At(h200(), api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationNotRecorded}, 100)
 	assert.False(t, ok)
 }
 
@@ -292,13 +292,13 @@ func TestNothingIsBetterWhereNotComparable(t *testing.T) {
 	}{
 		"the load generator is late": {func(l *Live, _ *api.Baseline) { l.Withheld = "it is late" }, "it is late", nil},
 		"the live mode is unknown": {
-			func(l *Live, _ *api.Baseline) { l.Mode = api.ModeUnknown }, "the routing mode of this server is unknown", nil,
+			func(l *Live, _ *api.Baseline) { l.Mode.Mode = api.ModeUnknown }, "the routing mode of this server is unknown", nil,
 		},
 		"both: the first spoils the figures": {
-			func(l *Live, _ *api.Baseline) { l.Mode, l.Withheld = api.ModeUnknown, "it is late" }, "it is late", nil,
+			func(l *Live, _ *api.Baseline) { l.Mode.Mode, l.Withheld = api.ModeUnknown, "it is late" }, "it is late", nil,
 		},
 		"settling, which says enough": {
-			func(l *Live, _ *api.Baseline) { l.Mode, l.Settling = api.ModeUnknown, true },
+			func(l *Live, _ *api.Baseline) { l.Mode.Mode, l.Settling = api.ModeUnknown, true },
 			"", nil,
 		},
 		"openings of another length": {
@@ -343,7 +343,7 @@ func TestRowsOfAnUnknownModeDoNotCompare(t *testing.T) {
 			b.Rows[i].Mode = api.ModeUnknown
 		}
 	}
-	c := Compare(Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Mode: api.ModeKV}, b, 100)
+	c := Compare(Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Mode: api.ModeState{Mode: api.ModeKV}}, b, 100)
 	require.Len(t, c.Columns, 2)
 	assert.Equal(t, api.ModeUnknown, c.Columns[1].Mode, "last")
 	assert.NotNil(t, c.Columns[0].TTFT.P50.Improvement)
@@ -373,8 +373,8 @@ func TestScatter(t *testing.T) {
 
 // A table's own scatter decides what its modes differ in: 3 % of TTFT p95 at most in the H100 table.
 func TestScatterOfATable(t *testing.T) {
-	roundRobin, _ := At(h100(), api.ModeRoundRobin, api.SpeculationNotRecorded, 50)
-	kv, _ := At(h100(), api.ModeKV, api.SpeculationNotRecorded, 50)
+	roundRobin, _ := At(h100(), api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}, 50)
+	kv, _ := At(h100(), api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded}, 50)
 	found := Against(roundRobin, kv).TTFT.P95.Improvement
 	assert.InDelta(t, 9.7, found.Percent, .05)
 	assert.Equal(t, api.OutcomeBetter, found.Outcome, found.Interval)
@@ -418,7 +418,7 @@ func TestDifferences(t *testing.T) {
 		{"another model", func(l *Live) { l.Deployment.Model = "Llama 3.3 70B Instruct FP8" }, []api.Difference{
 			{Field: "model", Live: "Llama 3.3 70B Instruct FP8", Baseline: "Llama 3.1 70B Instruct FP8"},
 		}},
-		{"speculation that was not recorded", func(l *Live) { l.Speculation = api.SpeculationOff }, []api.Difference{
+		{"speculation that was not recorded", func(l *Live) { l.Mode.Speculation = api.SpeculationOff }, []api.Difference{
 			{Field: "speculation", Live: "off", Baseline: "not recorded"},
 		}},
 		{"the booth's own workload", func(l *Live) {
@@ -480,10 +480,10 @@ func TestDifferencesOfABaselineThatSaysLittle(t *testing.T) {
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationDraft},
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff},
 	}}
-	live := Live{Speculation: api.SpeculationOff, Shape: api.WorkloadShape{Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 9}}
+	live := Live{Mode: api.ModeState{Speculation: api.SpeculationOff}, Shape: api.WorkloadShape{Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 9}}
 	assert.EqualValues(t, []api.Difference{{Field: "workload", Live: "turns 5, max_tokens 9", Baseline: "not recorded"}},
 		Compare(live, b, 1).Differences, "one of the rows has the live speculation")
-	live.Speculation = api.SpeculationEagle3
+	live.Mode.Speculation = api.SpeculationEagle3
 	assert.Contains(t, Compare(live, b, 1).Differences,
 		api.Difference{Field: "speculation", Live: "eagle3", Baseline: "draft, off"})
 }
@@ -728,7 +728,7 @@ func TestWithIntervals(t *testing.T) {
 	got := WithIntervals(b)
 	assert.Same(t, own, got.Rows[0].Intervals)
 	assert.Nil(t, b.Rows[1].Intervals)
-	at, _ := At(b, b.Rows[1].Mode, b.Rows[1].Speculation, b.Rows[1].Concurrency)
+	at, _ := At(b, b.Rows[1].InMode(), b.Rows[1].Concurrency)
 	require.NotNil(t, at.TTFT.P95.Interval)
 	assert.Equal(t, at.TTFT.P95.Interval, got.Rows[1].Intervals.TTFT.P95)
 	assert.Equal(t, at.OutputTokensPerSecond.Interval, got.Rows[1].Intervals.OutputTokensPerSecond)
@@ -750,8 +750,8 @@ func TestAgainst(t *testing.T) {
 			row(api.ModeRoundRobin, .8, share),
 			row(api.ModeKV, .6, share),
 		}}
-		rr, _ := At(b, api.ModeRoundRobin, "", 60)
-		kv, _ := At(b, api.ModeKV, "", 60)
+		rr, _ := At(b, api.ModeState{Mode: api.ModeRoundRobin}, 60)
+		kv, _ := At(b, api.ModeState{Mode: api.ModeKV}, 60)
 		found := Against(rr, kv)
 		assert.InDelta(t, 25, found.TTFT.P95.Improvement.Percent, 1e-9)
 		assert.Equal(t, want, found.TTFT.P95.Improvement.Outcome)

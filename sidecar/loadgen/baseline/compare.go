@@ -23,8 +23,7 @@ type Live struct {
 	Withheld                                      string  // why no difference is reported; empty: they are
 	Deployment                                    api.Deployment
 	Shape                                         api.WorkloadShape
-	Mode                                          api.Mode
-	Speculation                                   api.Speculation // empty: the deployment's
+	Mode                                          api.ModeState // an empty speculation is the deployment's
 }
 
 // Compare puts a live step beside a baseline at a concurrency: all columns of
@@ -51,7 +50,7 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	if reason := incomparable(live.Shape, b.Workload); reason != "" {
 		c.Withheld = reason
 	}
-	if live.Mode == api.ModeUnknown && !live.Settling && live.N > 0 {
+	if live.Mode.Mode == api.ModeUnknown && !live.Settling && live.N > 0 {
 		c.Withheld = cmp.Or(c.Withheld, modeNotKnown)
 	}
 	if !live.Settling && c.Withheld == "" {

@@ -221,6 +221,14 @@ var keyColumns = []column{
 		set:  func(r *api.BaselineRow, text string) bool { return setOne(&r.Speculation, text, speculations) },
 		text: func(r *api.BaselineRow) string { return string(r.Speculation) },
 	},
+	{
+		name: "arm", allowed: api.AllowedArm,
+		set: func(r *api.BaselineRow, text string) bool {
+			r.Arm = text
+			return api.IsArmName(text)
+		},
+		text: func(r *api.BaselineRow) string { return r.Arm },
+	},
 }
 
 var countColumn = column{

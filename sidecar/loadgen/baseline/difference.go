@@ -38,7 +38,7 @@ func differences(live Live, b api.Baseline) []api.Difference {
 // says why their figures cannot be held against each other at all; empty: they can, as
 // far as is known.
 func Unlike(is, was api.Baseline, mode, wasMode api.ModeState) ([]api.Difference, string) {
-	live := Live{Deployment: is.Deployment, Speculation: mode.Speculation}
+	live := Live{Deployment: is.Deployment, Mode: mode}
 	if is.Workload != nil {
 		live.Shape = *is.Workload
 	}
@@ -130,7 +130,7 @@ func (d *differenceList) text(field, live, recorded string, plain func(string) s
 // speculation is compared with the rows, not with the deployment: a baseline
 // that has columns for several kinds is like the live run if one of them is.
 func (d *differenceList) speculation(live Live, b api.Baseline) {
-	is := known(live.Speculation)
+	is := known(live.Mode.Speculation)
 	if is == "" {
 		is = known(live.Deployment.Speculation)
 	}

@@ -12,11 +12,10 @@ import (
 // outside_range; where no level has it, not_recorded. N, Measured and LagSeconds
 // are those of the level itself, where there is one. A value has the interval that
 // was measured with it, or, where its baseline is not a measured one, an estimate.
-// The second result is false if the baseline has no row of this mode and
-// speculation.
-func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency int) (api.Column, bool) {
+// The second result is false if the baseline has no row of this mode.
+func At(b api.Baseline, mode api.ModeState, concurrency int) (api.Column, bool) {
 	t := NewTable(b)
-	return t.At(mode, speculation, concurrency)
+	return t.At(mode, concurrency)
 }
 
 // Table is a baseline by its modes, for many looks at one: what its values scatter by is computed once. It is safe for
@@ -40,11 +39,10 @@ func NewTable(b api.Baseline) (t Table) {
 }
 
 // At is the function [At] for this baseline.
-func (t *Table) At(mode api.Mode, speculation api.Speculation, concurrency int) (api.Column, bool) {
-	m := api.ModeState{Mode: mode, Speculation: speculation}
-	i := slices.Index(t.modes, m)
+func (t *Table) At(mode api.ModeState, concurrency int) (api.Column, bool) {
+	i := slices.Index(t.modes, mode)
 	if i < 0 {
-		return columnAt(nil, m, concurrency), false
+		return columnAt(nil, mode, concurrency), false
 	}
 	return t.at(i, concurrency), true
 }
@@ -69,7 +67,7 @@ func (t *Table) estimated(c api.Column, mode int) api.Column {
 
 // columnAt looks up every metric in the rows of one mode.
 func columnAt(rows []api.BaselineRow, m api.ModeState, concurrency int) api.Column {
-	c := api.Column{Mode: m.Mode, Speculation: m.Speculation}
+	c := api.Column{Arm: m.Arm, Mode: m.Mode, Speculation: m.Speculation}
 	for _, q := range values {
 		l := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *q.In(r), q.IntervalOf(r) })
 		e := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return q.errorOf(r), nil })
@@ -100,7 +98,9 @@ func Columns(b api.Baseline, concurrency int) []api.Column {
 func RowsAt(b api.Baseline, concurrency int) []api.BaselineRow {
 	var found []api.BaselineRow
 	for _, m := range modesOf(b) {
-		rows, at := rowsOf(b, m), api.BaselineRow{Concurrency: concurrency, Mode: m.Mode, Speculation: m.Speculation}
+		rows, at := rowsOf(b, m), api.BaselineRow{
+			Concurrency: concurrency, Arm: m.Arm, Mode: m.Mode, Speculation: m.Speculation,
+		}
 		for _, q := range quantities {
 			value := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *q.In(r), nil })
 			*q.In(&at) = value.Value

@@ -22,7 +22,7 @@ type key struct {
 }
 
 func keyOf(r api.BaselineRow) key {
-	return key{r.Concurrency, api.ModeState{Mode: r.Mode, Speculation: r.Speculation}}
+	return key{r.Concurrency, r.InMode()}
 }
 
 // compareModes puts round-robin first, then kv, then the rest.
@@ -30,6 +30,7 @@ func compareModes(a, b api.ModeState) int {
 	return cmp.Or(
 		cmp.Compare(slices.Index(modes, a.Mode), slices.Index(modes, b.Mode)),
 		cmp.Compare(slices.Index(speculations, a.Speculation), slices.Index(speculations, b.Speculation)),
+		cmp.Compare(a.Arm, b.Arm),
 	)
 }
 

@@ -65,7 +65,7 @@ func Sustained(b api.Baseline, slo api.SLO) []api.Sustained {
 // sustained judges the rows of one mode, which stand by ascending concurrency.
 func sustained(rows []api.BaselineRow, m api.ModeState, slo api.SLO) api.Sustained {
 	s := api.Sustained{
-		Mode: m.Mode, Speculation: m.Speculation, SLO: slo,
+		Arm: m.Arm, Mode: m.Mode, Speculation: m.Speculation, SLO: slo,
 		Isolated: []int{}, TTFTOnly: []int{}, Untested: []int{},
 	}
 	level, broken := 0, false

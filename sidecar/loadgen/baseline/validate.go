@@ -138,6 +138,9 @@ func validateRow(field string, r api.BaselineRow) error {
 	if !slices.Contains(speculations, r.Speculation) {
 		return api.Refuse(field+".speculation", quote(string(r.Speculation)), oneOf(speculations))
 	}
+	if r.Arm != "" && !api.IsArmName(r.Arm) {
+		return api.Refuse(field+".arm", quote(r.Arm), api.AllowedArm)
+	}
 	if m := r.Measured; m != nil && !plausible(*m) {
 		return api.Refuse(field+".measured", m.String(), timeAllowed)
 	}
@@ -224,6 +227,9 @@ func wholeAllowed(low, high int) string {
 }
 
 func describe(r api.BaselineRow) string {
+	if r.Arm != "" {
+		return fmt.Sprintf("a second row for concurrency %d, arm %s", r.Concurrency, r.Arm)
+	}
 	return fmt.Sprintf("a second row for concurrency %d, mode %s, speculation %s", r.Concurrency, r.Mode, r.Speculation)
 }
 

@@ -4,43 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"maps"
 	"slices"
 	"sync/atomic"
 
 	"kvbooth/sidecar/api"
 )
 
-// Switch sends requests to one of several addresses of one target, such as two frontends with different routers over
-// the same workers. It is safe for concurrent use. A request in progress stays at the address that it was sent to.
+// Endpoint is an address of a target with headers of its own.
+type Endpoint struct {
+	Name    string            // unique; [Switch.Redirect] takes it
+	URL     string            // with or without /v1
+	Headers map[string]string // by canonical name; they replace those of the options
+}
+
+// Switch sends requests to one of several endpoints of one target, such as two frontends with different routers over
+// the same workers. It is safe for concurrent use. A request in progress stays at the endpoint that it was sent to.
 type Switch struct {
 	opts    Options
 	root    string
 	clients []*Client
+	byName  map[string]*Client // several names may share a client
 	current atomic.Pointer[Client]
 }
 
-// NewSwitch returns a Switch with a client for each URL. All clients share the other options; opts.URL identifies the
-// target, whichever address is in use. Requests go to the first URL until [Switch.Redirect]. The error is an
-// [api.FieldError].
-func NewSwitch(opts Options, urls ...string) (*Switch, error) {
+// NewSwitch returns a Switch with a client for each distinct endpoint. All clients share the other options; opts.URL
+// identifies the target, whichever endpoint is in use. Requests go to the first endpoint until [Switch.Redirect]. The
+// error is an [api.FieldError].
+func NewSwitch(opts Options, endpoints ...Endpoint) (*Switch, error) {
 	whole, err := api.ParseTarget(opts.URL)
 	if err != nil {
 		return nil, err
 	}
-	s := &Switch{opts: opts, root: api.TargetRoot(whole).String()}
-	for _, address := range urls {
-		opts.URL = address
-		c, err := New(opts)
-		if bad := new(api.FieldError); errors.As(err, &bad) && bad.Field == "target.url" {
-			return nil, &api.FieldError{Field: "mode.endpoints", Value: bad.Value, Allowed: bad.Allowed}
-		}
+	s := &Switch{opts: opts, root: api.TargetRoot(whole).String(), byName: map[string]*Client{}}
+	for i, e := range endpoints {
+		c, err := s.client(endpoints[:i], e)
 		if err != nil {
 			return nil, err
 		}
-		if s.find(c.base) == nil {
-			s.clients = append(s.clients, c)
-		}
+		s.byName[e.Name] = c
 	}
 	if len(s.clients) == 0 {
 		return nil, &api.FieldError{Field: "mode.endpoints", Value: "no addresses", Allowed: "one for each mode"}
@@ -49,37 +51,64 @@ func NewSwitch(opts Options, urls ...string) (*Switch, error) {
 	return s, nil
 }
 
-// find returns the client of an address, or nil.
-func (s *Switch) find(u *url.URL) *Client {
-	if i := slices.IndexFunc(s.clients, func(c *Client) bool { return *c.base == *u }); i >= 0 {
-		return s.clients[i]
+// client returns the client of an earlier endpoint with the same address and headers, or makes one.
+func (s *Switch) client(earlier []Endpoint, e Endpoint) (*Client, error) {
+	for _, other := range earlier {
+		if other.URL == e.URL && maps.Equal(other.Headers, e.Headers) {
+			return s.byName[other.Name], nil
+		}
 	}
-	return nil
+	opts := s.opts
+	opts.URL = e.URL
+	opts.Access.Headers = maps.Clone(s.opts.Access.Headers)
+	if len(e.Headers) > 0 && opts.Access.Headers == nil {
+		opts.Access.Headers = map[string]string{}
+	}
+	maps.Copy(opts.Access.Headers, e.Headers)
+	c, err := New(opts)
+	if bad := new(api.FieldError); errors.As(err, &bad) && bad.Field == "target.url" {
+		return nil, &api.FieldError{Field: "mode.endpoints", Value: bad.Value, Allowed: bad.Allowed}
+	}
+	if err == nil {
+		s.clients = append(s.clients, c)
+	}
+	return c, err
 }
 
-// Redirect checks that the server at an address serves the model in use, and sends later requests there. On an error,
-// requests continue to go to the previous address. The check requires one answer under the model's name and, where the
-// options name no model, that the server lists it, if the server lists models.
-func (s *Switch) Redirect(ctx context.Context, address string) error {
-	u, err := api.ParseTarget(address)
-	if err != nil {
-		return err
+// Redirect checks that the server at an endpoint serves the model in use, and sends later requests there. On an error,
+// requests continue to go to the previous endpoint. The check requires some answers in a row under the model's name, at
+// least one, and, where the options name no model, that the server lists it, if the server lists models.
+func (s *Switch) Redirect(ctx context.Context, name string, answers int) error {
+	next, err := s.check(ctx, name, answers)
+	if err == nil {
+		s.current.Store(next)
 	}
-	next := s.find(u)
+	return err
+}
+
+// Check makes the checks of [Switch.Redirect] with one answer, and sends no later request there.
+func (s *Switch) Check(ctx context.Context, name string) error {
+	_, err := s.check(ctx, name, 1)
+	return err
+}
+
+func (s *Switch) check(ctx context.Context, name string, answers int) (*Client, error) {
+	next := s.byName[name]
 	if next == nil {
-		return &api.FieldError{Field: "mode.endpoints", Value: quote(address), Allowed: "an address of the " +
+		return nil, &api.FieldError{Field: "mode.endpoints", Value: quote(name), Allowed: "an endpoint of the " +
 			"configuration"}
 	}
 	if s.opts.Model == "" {
 		if err := next.takeModel(ctx, s.Model()); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if failure := next.Probe(ctx); failure != nil {
-		return failure
+	for range max(1, answers) {
+		if failure := next.Probe(ctx); failure != nil {
+			return nil, failure
+		}
 	}
-	s.current.Store(next)
-	return nil
+	return next, nil
 }
 
 // takeModel sets the model that another server listed, unless this server lists only others.

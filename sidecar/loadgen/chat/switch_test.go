@@ -44,11 +44,11 @@ func newFrontend(t *testing.T, models string, status int) *frontend {
 
 func newSwitch(t *testing.T, model string, fronts ...*frontend) *Switch {
 	t.Helper()
-	var urls []string
+	var endpoints []Endpoint
 	for _, f := range fronts {
-		urls = append(urls, f.URL+"/v1")
+		endpoints = append(endpoints, Endpoint{Name: f.URL, URL: f.URL + "/v1"})
 	}
-	s, err := NewSwitch(Options{URL: fronts[0].URL, Model: model}, urls...)
+	s, err := NewSwitch(Options{URL: fronts[0].URL, Model: model}, endpoints...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestSwitchTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, to := range []*frontend{a, b, a} {
-		if err := s.Redirect(t.Context(), to.URL); err != nil {
+		if err := s.Redirect(t.Context(), to.URL, 1); err != nil {
 			t.Fatalf("switch %d: %v", i, err)
 		}
 		before := to.turns.Load()
@@ -112,7 +112,7 @@ func TestSwitchStays(t *testing.T) {
 			if err := s.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			err := s.Redirect(t.Context(), row.to.URL)
+			err := s.Redirect(t.Context(), row.to.URL, 1)
 			if row.want == "" {
 				if err != nil || s.Endpoint() != row.to.URL {
 					t.Errorf("it did not switch: %v", err)
@@ -130,12 +130,12 @@ func TestSwitchStays(t *testing.T) {
 	}
 	s := newSwitch(t, "m", newFrontend(t, "m", 0))
 	var field *api.FieldError
-	if err := s.Redirect(t.Context(), "http://elsewhere:1"); !errors.As(err, &field) || field.Field != "mode.endpoints" {
+	if err := s.Redirect(t.Context(), "http://elsewhere:1", 1); !errors.As(err, &field) || field.Field != "mode.endpoints" {
 		t.Errorf("an unknown address gives %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Redirect(cancelled, s.Root()); err == nil {
+	if err := s.Redirect(cancelled, s.Root(), 1); err == nil {
 		t.Error("it switched after its context had ended")
 	}
 }
@@ -151,7 +151,11 @@ func TestNewSwitchRefuses(t *testing.T) {
 		{"a", []string{"http://a"}, "target.url"},
 	} {
 		var bad *api.FieldError
-		if _, err := NewSwitch(Options{URL: row.url}, row.urls...); !errors.As(err, &bad) || bad.Field != row.field {
+		var endpoints []Endpoint
+		for _, address := range row.urls {
+			endpoints = append(endpoints, Endpoint{Name: address, URL: address})
+		}
+		if _, err := NewSwitch(Options{URL: row.url}, endpoints...); !errors.As(err, &bad) || bad.Field != row.field {
 			t.Errorf("%v: got %v, want an error of %s", row, err, row.field)
 		}
 	}

@@ -109,14 +109,14 @@ func (l *Lane) resume(r ResumedRun) {
 	l.settings = r.Settings
 	l.nonce = r.Nonce
 	l.opened = r.Opened
-	l.mode = api.ModeState{Mode: r.Step.Mode, Speculation: r.Step.Speculation}
+	l.mode = r.Step.InMode()
 	l.record.Reset(r.Began)
 	l.steps.resume(r.Step)
 	r.Corpus = l.corpus
 	r.Resumed = true
 	l.holdRun(r.Task, nil)
 	l.event(api.EventStart, "load generator", fmt.Sprintf("took over %d conversations, %s", l.settings.Concurrency,
-		l.mode.Mode.Name()))
+		l.mode.Short()))
 }
 
 var _ RunReceiver = (*observer)(nil)

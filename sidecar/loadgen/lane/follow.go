@@ -20,7 +20,7 @@ func (l *Lane) follow(d workload.ModeReporter) {
 		return
 	}
 	found, err := d.Current(l.ctx)
-	known := api.ModeState{Mode: before.Mode, Speculation: before.Speculation}
+	known := before.InMode()
 	if err != nil || found == known {
 		return
 	}

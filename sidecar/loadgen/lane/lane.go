@@ -230,7 +230,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Running: l.phase == api.PhaseRunning || l.phase == api.PhaseDraining, Phase: l.phase,
 		Concurrency: api.Concurrency{Target: l.settings.Concurrency, Actual: actual},
 		Step:        step, Settling: wait > 0 && l.phase == api.PhaseRunning,
-		Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
+		Arm: l.mode.Arm, Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
 		TargetRPS: l.settings.TargetRPS,
@@ -333,7 +333,7 @@ func (l *Lane) apply(actor string, next workload.Settings) {
 	if l.inNewStep(func() { l.settings = next }) {
 		step := l.steps.current()
 		l.event(api.EventStep, actor,
-			fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.Mode.Name()))
+			fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.InMode().Short()))
 	}
 }
 
@@ -425,7 +425,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Settings: l.settings, Corpus: l.corpus, Step: l.steps.current(), Taken: l.lease != nil,
 	}, span)
-	l.event(api.EventStart, actor, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))
+	l.event(api.EventStart, actor, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Short()))
 }
 
 // holdRun begins a run, in this process or by the engine. The lock is held.

@@ -30,7 +30,7 @@ func scrape(t testing.TB, g prometheus.Gatherer) series {
 			for _, l := range m.GetLabel() {
 				if l.GetName() == "lane" {
 					lane = l.GetValue()
-				} else {
+				} else if l.GetValue() != "" { // as a query sees it
 					labels = append(labels, l.GetName()+"="+l.GetValue())
 				}
 			}

@@ -57,11 +57,16 @@ func (l *Lane) SetMode(_ context.Context, actor string, req api.ModeRequest) (ap
 		return l.confirm(req)
 	}
 	if req.InForce {
-		return l.do(func() error { return l.declare(actor, api.ModeState{Mode: req.Mode, Speculation: req.Speculation}) })
+		return l.do(func() error { return l.declare(actor, l.named(req)) })
 	}
-	err := l.beginChange(actor, api.ModeState{Mode: req.Mode, Speculation: req.Speculation})
+	err := l.beginChange(actor, l.named(req))
 	l.notify()
 	return l.State(), err
+}
+
+// named returns the way of serving that a request names, with the mode of an arm that the driver offers.
+func (l *Lane) named(req api.ModeRequest) api.ModeState {
+	return api.ModeState{Arm: req.Arm, Mode: req.Mode, Speculation: req.Speculation}.Resolve(l.opts.Driver.Offers())
 }
 
 // beginChange determines the modes of all lanes after a change to a mode, and begins the changes.
@@ -197,6 +202,19 @@ func (l *Lane) checkChange(to api.ModeState) error {
 	return l.checkOffered(offers, to)
 }
 
+// CheckModes asks whether the lane could be switched to modes, where its driver can say so before any
+// load. The error is an [api.ErrUnavailable].
+func (l *Lane) CheckModes(ctx context.Context, modes []api.ModeState) error {
+	d, ok := l.opts.Driver.(workload.Checker)
+	if !ok {
+		return nil
+	}
+	if err := d.Check(ctx, modes); err != nil {
+		return fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+	}
+	return nil
+}
+
 // checkFree refuses to change the mode during a change, while the lane is taken, or at the end of
 // the process. The lock is held.
 func (l *Lane) checkFree() error {
@@ -208,7 +226,7 @@ func (l *Lane) checkFree() error {
 	}
 	if l.phase == api.PhaseSwitching {
 		return fmt.Errorf("%w: a change to %s is in progress; wait until it ends, or cancel it", api.ErrConflict,
-			l.change.To.Mode.Name())
+			l.change.To.Short())
 	}
 	return nil
 }
@@ -218,14 +236,26 @@ func (l *Lane) checkOffered(offers []api.ModeState, to api.ModeState) error {
 	if !slices.Contains(offers, to) {
 		names := make([]string, len(offers))
 		for i, o := range offers {
-			names[i] = fmt.Sprintf("%s with speculation %s", o.Mode, o.Speculation)
+			names[i] = offerText(o)
+		}
+		field := "mode"
+		if to.Arm != "" {
+			field = "arm"
 		}
 		return &api.FieldError{
-			Field: "mode", Value: fmt.Sprintf("%s with speculation %s", to.Mode, to.Speculation),
+			Field: field, Value: offerText(to),
 			Allowed: fmt.Sprintf("what the driver %s offers: %v", l.opts.Driver.Name(), names),
 		}
 	}
 	return nil
+}
+
+// offerText names a mode with its speculation, or an arm.
+func offerText(m api.ModeState) string {
+	if m.Arm != "" {
+		return m.Arm
+	}
+	return fmt.Sprintf("%s with speculation %s", m.Mode, m.Speculation)
 }
 
 // sourceOf returns the source of a mode that was configured or switched to. With a driver that asks
@@ -293,9 +323,9 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	l.mu.Lock()
 	c := l.change
-	waiting := l.phase == api.PhaseSwitching && c.To.Mode == req.Mode
+	waiting := l.phase == api.PhaseSwitching && c.To.Mode == l.named(req).Mode && c.To.Arm == req.Arm
 	l.mu.Unlock()
-	err := fmt.Errorf("%w: no change to %s is waiting for confirmation", api.ErrConflict, req.Mode.Name())
+	err := fmt.Errorf("%w: no change to %s is waiting for confirmation", api.ErrConflict, l.named(req).Short())
 	if !waiting {
 		return l.State(), err
 	}
@@ -324,7 +354,7 @@ func (l *Lane) CancelMode(_ context.Context, actor string) (api.State, error) {
 		return l.State(), taken
 	}
 	c.cancel()
-	l.event(api.EventModeChange, actor, fmt.Sprintf("cancelled the change to %s", c.To.Mode.Name()))
+	l.event(api.EventModeChange, actor, fmt.Sprintf("cancelled the change to %s", c.To.Short()))
 	return l.State(), nil
 }
 
@@ -351,7 +381,7 @@ func (l *Lane) switchMode(ctx context.Context, c *change) {
 	var cold bool
 	var err error
 	if !c.stays {
-		doing := fmt.Sprintf("switching to %s", c.To.Mode.Name())
+		doing := fmt.Sprintf("switching to %s", c.To.Short())
 		if c.From == c.To {
 			doing = "making the caches cold"
 		}
@@ -376,10 +406,10 @@ func (l *Lane) switchBack(c *change, cause error) {
 		c.err = cause
 		return
 	}
-	l.report(c, "rolling_back", fmt.Sprintf("switching back to %s: %v", c.From.Mode.Name(), cause))
+	l.report(c, "rolling_back", fmt.Sprintf("switching back to %s: %v", c.From.Short(), cause))
 	_, err := l.opts.Driver.Switch(l.ctx, c.To, c.From, func(phase, message string) { l.report(c, phase, message) })
 	if err != nil {
-		c.stuck = fmt.Errorf("%w; switching back to %s also failed: %s", cause, c.From.Mode.Name(), reason(err))
+		c.stuck = fmt.Errorf("%w; switching back to %s also failed: %s", cause, c.From.Short(), reason(err))
 		return
 	}
 	c.err = cause
@@ -393,6 +423,10 @@ func (c *change) mirror(other *change) {
 // report shows the progress of a change, also on lanes that wait for it.
 func (l *Lane) report(c *change, phase, message string) {
 	unlock := l.lockAll()
+	if phase == workload.PhaseOutput {
+		l.event(api.EventModeChange, l.opts.Driver.Name(), message)
+		phase = c.Phase
+	}
 	c.Phase, c.Message = phase, message
 	for _, other := range c.group {
 		if other.done && !c.done {
@@ -450,7 +484,7 @@ func (l *Lane) finishChange(c *change) {
 // fail records which mode is in force, and why not the other one.
 func (c *change) fail(in api.ModeState, err error) {
 	c.Phase, c.Failed = "failed", true
-	c.Message = fmt.Sprintf("still in %s: %s", in.Mode.Name(), reason(err))
+	c.Message = fmt.Sprintf("still in %s: %s", in.Short(), reason(err))
 }
 
 func (l *Lane) modeChanged(to api.ModeState) {
@@ -462,7 +496,7 @@ func (l *Lane) modeChanged(to api.ModeState) {
 // transition names a change, with the speculations if they change, too.
 func transition(from, to api.ModeState) string {
 	if from.Speculation == to.Speculation {
-		return fmt.Sprintf("%s to %s", from.Mode.Name(), to.Mode.Name())
+		return fmt.Sprintf("%s to %s", from.Short(), to.Short())
 	}
 	return fmt.Sprintf("%s to %s", from.Name(), to.Name())
 }

@@ -194,7 +194,8 @@ func seconds(d time.Duration, ok bool) float64 {
 func newTurn(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord, s *stats.Sample) api.Turn {
 	row := api.Turn{
 		Lane: lane, Conversation: t.Conversation.ID, Number: t.Number, RequestID: t.RequestID,
-		Step: step.ID, Concurrency: step.Concurrency, Mode: step.Mode, Speculation: step.Speculation,
+		Step: step.ID, Concurrency: step.Concurrency,
+		Arm: step.Arm, Mode: step.Mode, Speculation: step.Speculation,
 		Counted: s.Counted, Status: s.Status, Started: r.Sent, Ended: r.Ended,
 		TTFT: finite(s.TTFT), TPOT: finite(s.TPOT), Latency: finite(s.Latency), ITLEstimated: s.ITLEstimated,
 		FinishReason: r.FinishReason, UserMessage: t.UserMessage, AssistantMessage: r.Content,

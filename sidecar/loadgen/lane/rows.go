@@ -76,14 +76,14 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 		l.engines.Fill(&row, report.Batched)
 	}
 	row.Concurrency = concurrency
-	row.Mode, row.Speculation = l.mode.Mode, l.mode.Speculation
+	row.Arm, row.Mode, row.Speculation = l.mode.Arm, l.mode.Mode, l.mode.Speculation
 	row.Measured = &now
 	if reason := unjudgeable(&row); reason != "" {
 		l.drop(now, reason)
 		return
 	}
-	if n := l.notKept; n != nil && n.Concurrency == row.Concurrency && n.Mode == row.Mode &&
-		n.Speculation == row.Speculation {
+	if n := l.notKept; n != nil && n.Concurrency == row.Concurrency &&
+		(api.ModeState{Arm: n.Arm, Mode: n.Mode, Speculation: n.Speculation}) == row.InMode() {
 		l.notKept = nil
 	}
 	l.enqueue(func(ctx context.Context) {
@@ -97,7 +97,7 @@ func (l *Lane) drop(now time.Time, reason string) {
 	l.process.Log.Warn("a measured row was dropped", "step", step.ID, "reason", reason)
 	l.notKept = &api.NotKept{
 		Concurrency: effectiveConcurrency(l.settings.Concurrency, step.Held),
-		Mode:        l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
+		Arm:         l.mode.Arm, Mode: l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
 	}
 }
 

@@ -172,7 +172,7 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 		live = Compared(&counted)
 	}
 	live.Settling, live.Deployment, live.Shape = r.state.Settling, r.deployment, r.state.Shape
-	live.Mode, live.Speculation = r.state.Mode, r.state.Speculation
+	live.Mode = r.state.InMode()
 	if live.Settling {
 		live.SettlingFor = r.settling.Seconds()
 	}
@@ -272,7 +272,7 @@ func (r *reading) gauges() stats.Gauges {
 		InflightRequests: r.underway.Turns, AwaitingFirstToken: r.underway.Awaiting.N, Running: r.state.Running,
 		Settling: r.state.Settling, Step: r.state.Step.ID,
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),
-		Mode: r.state.Mode, Speculation: r.state.Speculation,
+		Mode:     r.state.InMode(),
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,
 		LostTurns: r.process.Store.LostTurns(), Followup: asker, Sweep: r.state.Sweep,
 		Drafting: r.cluster.Speculation,

@@ -36,7 +36,7 @@ func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed b
 	s.close(at)
 	s.now = api.StepRecord{
 		Lane: s.lane, ID: s.now.ID + 1, Concurrency: concurrency,
-		Mode: mode.Mode, Speculation: mode.Speculation, Started: at,
+		Arm: mode.Arm, Mode: mode.Mode, Speculation: mode.Speculation, Started: at,
 	}
 	s.open, s.mixed, s.counted = true, mixed, 0
 	s.save(s.now)

@@ -26,8 +26,8 @@ func (p CapacityPlan) Validate() error {
 		return api.Refuse("modes", fmt.Sprintf("a list of %d", n), "one or two")
 	}
 	for i, m := range p.Modes {
-		if !slices.Contains(api.Modes, m.Mode) || m.Mode == api.ModeUnknown {
-			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded")
+		if !m.Known() {
+			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded, or the name of an arm")
 		}
 		if slices.Contains(p.Modes[:i], m) {
 			return api.Refuse("modes", m.Mode, "each mode once")

@@ -25,7 +25,7 @@ func AddClusterFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
 			s := &spans[j]
 			counts := s.Spoiled == "" && s.Causes != nil && s.Arm != string(ArmPilot)
 			if counts && s.Concurrency == rows[i].Concurrency &&
-				s.Mode == (api.ModeState{Mode: rows[i].Mode, Speculation: rows[i].Speculation}) {
+				s.Mode == rows[i].InMode() {
 				all = append(all, &s.Causes.ClusterFigures)
 			}
 		}

@@ -255,7 +255,7 @@ func newSide(b api.Baseline, mode api.ModeState) Side {
 	for i, row := range b.Rows {
 		row = known(row)
 		b.Rows[i] = row
-		if row.Mode == mode.Mode && row.Speculation == mode.Speculation {
+		if row.InMode() == mode {
 			s.Rows = append(s.Rows, row)
 		}
 	}
@@ -303,7 +303,7 @@ func (s *Side) Levels() (all []int) {
 func modeOf(b api.Baseline, field string, side api.ReportSide) (api.ModeState, error) {
 	var all, found []api.ModeState
 	for i := range b.Rows {
-		m := api.ModeState{Mode: b.Rows[i].Mode, Speculation: b.Rows[i].Speculation}
+		m := b.Rows[i].InMode()
 		if slices.Contains(all, m) {
 			continue
 		}
@@ -388,11 +388,11 @@ func (c *Comparison) name() {
 func ModeNames(modes []api.ModeState) []string {
 	names, full := make([]string, len(modes)), make([]string, len(modes))
 	for i, m := range modes {
-		names[i] = m.Mode.Name()
-		full[i] = names[i] + " with speculation " + m.Speculation.Name()
+		names[i] = m.Short()
+		full[i] = m.Mode.Name() + " with speculation " + m.Speculation.Name()
 	}
 	for i, m := range modes {
-		if slices.ContainsFunc(modes, func(o api.ModeState) bool { return o.Mode == m.Mode && o != m }) {
+		if slices.ContainsFunc(modes, func(o api.ModeState) bool { return o.Short() == m.Short() && o != m }) {
 			names[i] = full[i]
 		}
 	}
@@ -476,8 +476,8 @@ func (c *Comparison) pair(i, j int) Pair {
 }
 
 func compareAt(level int, a, b *Side, judged bool, of []Quantity) Level {
-	column, _ := a.table.At(a.Mode.Mode, a.Mode.Speculation, level)
-	other, _ := b.table.At(b.Mode.Mode, b.Mode.Speculation, level)
+	column, _ := a.table.At(a.Mode, level)
+	other, _ := b.table.At(b.Mode, level)
 	column = baseline.Against(column, other)
 	row, otherRow := a.Row(level), b.Row(level)
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}

@@ -83,7 +83,7 @@ func SourceOf(s *api.Sweep) api.Source {
 func sweepModes(s *api.Sweep) []api.ModeState {
 	var all []api.ModeState
 	for _, c := range baseline.Columns(api.Baseline{Rows: s.Rows}, 0) {
-		all = append(all, api.ModeState{Mode: c.Mode, Speculation: c.Speculation})
+		all = append(all, c.InMode())
 	}
 	if s.Request.Kind != api.SweepLevels {
 		slices.SortStableFunc(all, func(a, b api.ModeState) int {

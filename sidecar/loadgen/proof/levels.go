@@ -113,7 +113,7 @@ func (c *Comparison) repeats(q Quantity, s *Side, level int) (all []float64) {
 // late is by how much a side's value may be too large, and too small, for the load generator's own error, on the scale
 // of differences.
 func (q Quantity) late(s *Side, level int) (by [2]float64) {
-	column, _ := s.table.At(s.Mode.Mode, s.Mode.Speculation, level)
+	column, _ := s.table.At(s.Mode, level)
 	of := q.lookedUpIn(&column)
 	if of.Error == nil || of.Value == nil || q.kind() != duration {
 		return by

@@ -70,7 +70,7 @@ func saturatesAt(points []rateAt) int {
 // rates are a side's rates by ascending level, where they and their intervals are known.
 func (s *Side) rates(q Quantity) (all []rateAt) {
 	for i := range s.Rows {
-		column, _ := s.table.At(s.Mode.Mode, s.Mode.Speculation, s.Rows[i].Concurrency)
+		column, _ := s.table.At(s.Mode, s.Rows[i].Concurrency)
 		l := q.lookedUpIn(&column)
 		if l.Value != nil && l.Interval != nil && l.Lookup == api.LookupExact {
 			v, in := *l.Value, *l.Interval

@@ -32,8 +32,8 @@ func (p SweepPlan) Validate() error {
 		return api.Refuse("modes", p.Modes, "one or more")
 	}
 	for _, m := range p.Modes {
-		if !slices.Contains(api.Modes, m.Mode) || m.Mode == api.ModeUnknown {
-			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded")
+		if !m.Known() {
+			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded, or the name of an arm")
 		}
 	}
 	switch {

@@ -37,8 +37,8 @@ type Plan struct {
 // Validate says what no trial can ask: nil, or an *[api.FieldError] with a field of [api.SweepRequest].
 func (p Plan) Validate() error {
 	for _, m := range []api.ModeState{p.A, p.B} {
-		if !slices.Contains(api.Modes, m.Mode) || m.Mode == api.ModeUnknown {
-			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded")
+		if !m.Known() {
+			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded, or the name of an arm")
 		}
 	}
 	switch least := p.least(); {

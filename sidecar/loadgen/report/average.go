@@ -49,7 +49,7 @@ func averaged(first, b *api.Baseline) error {
 	if was, is := levelsOf(first), levelsOf(b); was != is {
 		return api.Refuse("levels", is+" in "+b.Name, was+", as "+first.Name+" has them")
 	}
-	mode := api.ModeState{Mode: first.Rows[0].Mode, Speculation: first.Rows[0].Speculation}
+	mode := first.Rows[0].InMode()
 	if found, _ := baseline.Unlike(*b, *first, mode, mode); len(found) > 0 {
 		d := found[0]
 		return api.Refuse(d.Field, d.Live+" in "+b.Name, d.Baseline+", as "+first.Name+" has it")
@@ -62,7 +62,7 @@ func levelsOf(b *api.Baseline) string {
 	var modes []api.ModeState
 	of := map[api.ModeState][]int{}
 	for _, r := range b.Rows {
-		m := api.ModeState{Mode: r.Mode, Speculation: r.Speculation}
+		m := r.InMode()
 		if of[m] == nil {
 			modes = append(modes, m)
 		}
@@ -80,7 +80,7 @@ func levelsOf(b *api.Baseline) string {
 // rowAt is the index of the row of the same level and mode.
 func rowAt(b *api.Baseline, row *api.BaselineRow) int {
 	return slices.IndexFunc(b.Rows, func(r api.BaselineRow) bool {
-		return r.Concurrency == row.Concurrency && r.Mode == row.Mode && r.Speculation == row.Speculation
+		return r.Concurrency == row.Concurrency && r.InMode() == row.InMode()
 	})
 }
 

@@ -21,7 +21,7 @@ func Compare(a, b api.Baseline, q proof.Question) (*Results, error) {
 		return nil, err
 	}
 	r := &Results{c}
-	modes := [2]string{c.Sides[0].Mode.Mode.Name(), c.Sides[1].Mode.Mode.Name()}
+	modes := [2]string{c.Sides[0].Mode.Short(), c.Sides[1].Mode.Short()}
 	switch {
 	case a.Name == b.Name:
 		r.Title = c.Sides[1].Name + " against " + c.Sides[0].Name + ": " + a.Title

@@ -64,7 +64,7 @@ func (r *Results) modeName(m api.ModeState) string {
 			return r.Sides[i].Name
 		}
 	}
-	return m.Mode.Name()
+	return m.Short()
 }
 
 // spans lists those of a sweep as they were run.

@@ -21,11 +21,11 @@ var (
 	// descDerived is for tables only. No live value is compared with it.
 	descDerived = desc("loadgen_baseline_level_tpot_derived_seconds",
 		"Time per output token that was derived from other recorded percentiles, at a level.",
-		"baseline", "mode", "speculation", "concurrency", "percentile")
+		"baseline", "arm", "mode", "speculation", "concurrency", "percentile")
 )
 
 func newBaselineDescs(prefix, where string, more ...string) baselineDescs {
-	labels := append([]string{"baseline", "mode", "speculation"}, more...)
+	labels := append([]string{"baseline", "arm", "mode", "speculation"}, more...)
 	percentile := append(labels[:len(labels):len(labels)], "percentile")
 	return baselineDescs{
 		ttft:     desc(prefix+"ttft_seconds", "Recorded time to first token"+where, percentile...),
@@ -72,15 +72,15 @@ func (e emitter) baseline(g *Gauges) {
 func (e emitter) derived(name string, row api.BaselineRow) {
 	for percentile, v := range map[string]*float64{"50": row.TPOTDerived.P50, "95": row.TPOTDerived.P95} {
 		if v != nil {
-			e.gauge(descDerived, *v, name, string(row.Mode), string(row.Speculation), strconv.Itoa(row.Concurrency), percentile)
+			e.gauge(descDerived, *v, name, row.Arm, string(row.Mode), string(row.Speculation), strconv.Itoa(row.Concurrency),
+				percentile)
 		}
 	}
 }
 
 // rowKey identifies the series of a baseline's row.
 type rowKey struct {
-	mode        api.Mode
-	speculation api.Speculation
+	mode        api.ModeState
 	concurrency int
 }
 
@@ -89,13 +89,13 @@ type rowKey struct {
 func newest(rows []api.BaselineRow) map[rowKey]api.BaselineRow {
 	last := map[rowKey]api.BaselineRow{}
 	for _, row := range rows {
-		last[rowKey{row.Mode, row.Speculation, row.Concurrency}] = row
+		last[rowKey{row.InMode(), row.Concurrency}] = row
 	}
 	return last
 }
 
 func (e emitter) row(d *baselineDescs, name string, row api.BaselineRow, more ...string) {
-	labels := append([]string{name, string(row.Mode), string(row.Speculation)}, more...)
+	labels := append([]string{name, row.Arm, string(row.Mode), string(row.Speculation)}, more...)
 	known := func(desc *prometheus.Desc, v *float64, percentile ...string) {
 		if v != nil {
 			e.gauge(desc, *v, append(labels[:len(labels):len(labels)], percentile...)...)

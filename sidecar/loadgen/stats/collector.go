@@ -19,8 +19,7 @@ type Gauges struct {
 	Running, Settling      bool
 	Step                   int64
 	Version, Target, Model string // of the load generator; the target's URL; its model
-	Mode                   api.Mode
-	Speculation            api.Speculation
+	Mode                   api.ModeState
 	LostTurns              int64               // since the process began
 	Followup               *api.FollowupStatus // nil where no model writes the follow-up questions
 	Sweep                  *api.SweepSummary   // the sweep that uses the lane; nil: none
@@ -88,8 +87,8 @@ var (
 	descRunning  = desc("loadgen_workload_running", "1 while the workload runs, else 0.")
 	descSettling = desc("loadgen_settling", "1 until 60 s of counted turns exist in the step, else 0.")
 	descStep     = desc("loadgen_step", "Number of the step in progress.")
-	descInfo     = desc("loadgen_info", "Version, target, model, mode and speculation of the run.",
-		"version", "target", "model", "mode", "speculation")
+	descInfo     = desc("loadgen_info", "Version, target, model, arm, mode and speculation of the run.",
+		"version", "target", "model", "arm", "mode", "speculation")
 	descSLO = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
 
 	descAcceptance = desc("loadgen_acceptance_ratio",
@@ -103,7 +102,7 @@ var (
 		"1 while a trial, a sweep of levels or a capacity search is in progress, else absent.", "id", "kind")
 	descSpan = desc("loadgen_sweep_span_running",
 		"1 while a span of a sweep warms up, counts or is stored, with its mode in force, else absent. Span is its number, "+
-			"the same when it is repeated.", "id", "span", "mode", "speculation", "concurrency")
+			"the same when it is repeated.", "id", "span", "arm", "mode", "speculation", "concurrency")
 )
 
 // laneDescs lists all of the above.
@@ -202,7 +201,7 @@ func (e emitter) state(g *Gauges) {
 	e.gauge(descRunning, oneIf(g.Running))
 	e.gauge(descSettling, oneIf(g.Settling))
 	e.gauge(descStep, float64(g.Step))
-	e.gauge(descInfo, 1, g.Version, g.Target, g.Model, string(g.Mode), string(g.Speculation))
+	e.gauge(descInfo, 1, g.Version, g.Target, g.Model, g.Mode.Arm, string(g.Mode.Mode), string(g.Mode.Speculation))
 	if v := g.Drafting.AcceptanceRatio; v != nil {
 		e.gauge(descAcceptance, *v)
 	}
@@ -220,8 +219,8 @@ func (e emitter) sweep(s *api.SweepSummary) {
 	}
 	e.gauge(descSweep, 1, s.ID, string(s.Request.Kind))
 	if n := s.Progress.Span; n != nil && n.Phase != api.SpanSwitching {
-		e.gauge(descSpan, 1, s.ID, strconv.Itoa(n.Number), string(n.Mode.Mode), string(n.Mode.Speculation),
-			strconv.Itoa(n.Concurrency))
+		e.gauge(descSpan, 1, s.ID, strconv.Itoa(n.Number), n.Mode.Arm, string(n.Mode.Mode),
+			string(n.Mode.Speculation), strconv.Itoa(n.Concurrency))
 	}
 }
 

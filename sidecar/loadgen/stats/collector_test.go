@@ -36,7 +36,8 @@ func fullGauges() Gauges {
 	return Gauges{
 		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, AwaitingFirstToken: 12, Running: true,
 		Settling: true, Step: 7,
-		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m\xff", Mode: api.ModeKV, Speculation: api.SpeculationOff,
+		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m\xff",
+		Mode:      api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff},
 		LostTurns: 2,
 		Followup: &api.FollowupStatus{
 			ByModel:   40,
@@ -74,11 +75,11 @@ func gather(t *testing.T, r *Recorder, g Gauges, now time.Time) map[string]*dto.
 	return byName
 }
 
-// labels returns the labels of a series without its lane, as in a query.
+// labels returns the labels of a series without its lane and without empty ones, as in a query.
 func labels(m *dto.Metric) string {
 	var all []string
 	for _, l := range m.GetLabel() {
-		if l.GetName() != "lane" {
+		if l.GetName() != "lane" && l.GetValue() != "" {
 			all = append(all, l.GetName()+"="+l.GetValue())
 		}
 	}
@@ -145,21 +146,22 @@ func TestMetricNames(t *testing.T) {
 		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE",
 		"loadgen_inflight_requests": "GAUGE", "loadgen_awaiting_first_token_requests": "GAUGE",
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
-		"loadgen_info": "GAUGE mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
-		"loadgen_sweep_running": "GAUGE id kind", "loadgen_sweep_span_running": "GAUGE concurrency id mode span speculation",
+		"loadgen_info": "GAUGE arm mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
+		"loadgen_sweep_running": "GAUGE id kind",
+		"loadgen_sweep_span_running": "GAUGE arm concurrency id mode span speculation",
 	}
 	for _, m := range []string{"ttft_seconds", "tpot_seconds", "itl_seconds", "latency_seconds"} {
-		want["loadgen_baseline_"+m] = "GAUGE baseline mode percentile speculation"
-		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode percentile speculation"
+		want["loadgen_baseline_"+m] = "GAUGE arm baseline mode percentile speculation"
+		want["loadgen_baseline_level_"+m] = "GAUGE arm baseline concurrency mode percentile speculation"
 	}
-	want["loadgen_baseline_level_tpot_derived_seconds"] = "GAUGE baseline concurrency mode percentile speculation"
+	want["loadgen_baseline_level_tpot_derived_seconds"] = "GAUGE arm baseline concurrency mode percentile speculation"
 	want["loadgen_acceptance_ratio"], want["loadgen_tokens_per_step"] = "GAUGE", "GAUGE"
 	for _, m := range []string{
 		"output_tokens_per_second", "requests_per_second", "kv_hit_ratio", "acceptance_ratio", "tokens_per_step",
 		"gpu_memory_bytes",
 	} {
-		want["loadgen_baseline_"+m] = "GAUGE baseline mode speculation"
-		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode speculation"
+		want["loadgen_baseline_"+m] = "GAUGE arm baseline mode speculation"
+		want["loadgen_baseline_level_"+m] = "GAUGE arm baseline concurrency mode speculation"
 	}
 	got := map[string]string{}
 	for name, f := range gather(t, busy(), fullGauges(), at(100)) {
@@ -235,7 +237,7 @@ func TestScrapeAgreesWithReport(t *testing.T) {
 	assert.Equal(t, 180.0, values(f["loadgen_target_concurrency"])[""])
 	assert.Equal(t, 2.0, values(f["loadgen_store_lost_turns_total"])[""])
 	assert.Equal(t, map[string]float64{
-		"cause=,source=model": 40, "cause=timeout,source=built_in": 3, "cause=paused,source=built_in": 9,
+		"source=model": 40, "cause=timeout,source=built_in": 3, "cause=paused,source=built_in": 9,
 		"cause=connect,source=built_in":      0,
 		"cause=rate_limited,source=built_in": 0, "cause=http_4xx,source=built_in": 0, "cause=http_5xx,source=built_in": 0,
 		"cause=empty,source=built_in": 0, "cause=malformed,source=built_in": 0, "cause=repeated,source=built_in": 0,

@@ -233,6 +233,7 @@ var turnColumns = []struct {
 	{"queue_depth", func(t *api.Turn) string { return whole(t.QueueDepth) }},
 	{"server_ttft_seconds", func(t *api.Turn) string { return number(t.ServerTTFT) }},
 	{"counts_in", countsIn},
+	{"arm", func(t *api.Turn) string { return t.Arm }},
 }
 
 // countsIn returns which figures include the turn: all latencies; only the rates, for an answer

@@ -191,8 +191,8 @@ func (d *Desk) Sweeps(context.Context) api.SweepList {
 
 // StartSweep begins a sweep on a lane. The error is an [api.FieldError] for an invalid request, an
 // [api.ErrConflict] while one is in progress or the lane is not free, an [api.ErrNotFound] for
-// another lane, and an [api.ErrUnavailable] where the cluster has not reported its modes, the store
-// fails, or the load generator is starting or shutting down.
+// another lane, and an [api.ErrUnavailable] where the cluster has not reported its modes, an arm does
+// not answer, the store fails, or the load generator is starting or shutting down.
 func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepRequest) (api.Sweep, error) {
 	state := d.opts.Lane.State()
 	if name != api.DefaultLane {
@@ -200,6 +200,9 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	}
 	r, err := complete(req, state, d.twin(), d.opts.Catalogue.Settings())
 	if err != nil {
+		return api.Sweep{}, err
+	}
+	if err := d.opts.Lane.CheckModes(ctx, r.Modes); err != nil {
 		return api.Sweep{}, err
 	}
 	r.Seed = orDefault(r.Seed, uint64(rand.Uint32()))

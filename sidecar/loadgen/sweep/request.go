@@ -46,6 +46,9 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 			state.Modes = offered(state, *twin)
 		}
 	}
+	for i := range r.Modes {
+		r.Modes[i] = r.Modes[i].Resolve(state.Modes)
+	}
 	if len(r.Modes) == 0 {
 		r.Modes = defaultModes(r, state)
 	}
@@ -122,11 +125,13 @@ func lanesFixed(main, twin api.State) bool {
 }
 
 func modeIn(s api.State) api.ModeState {
-	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
+	return s.InMode()
 }
 
 // switchIsCostly reports whether a change of mode requires an operator, or a restart of the engines.
-func switchIsCostly(driver string) bool { return driver == "manual" || driver == "kubernetes" }
+func switchIsCostly(driver string) bool {
+	return slices.Contains([]string{"manual", "command", "http", "kubernetes"}, driver)
+}
 
 func orDefault[T any](v *T, fallback T) *T {
 	if v != nil {
@@ -135,9 +140,14 @@ func orDefault[T any](v *T, fallback T) *T {
 	return &fallback
 }
 
-// defaultModes returns the modes that a request compares by default, under the present
-// speculation: round-robin and kv where the driver offers both.
+// defaultModes returns what a request compares by default: the arms of the configuration, else, under the
+// present speculation, round-robin and kv where the driver offers both.
 func defaultModes(r api.SweepRequest, state api.State) (modes []api.ModeState) {
+	for _, o := range state.Modes {
+		if o.Arm != "" {
+			modes = append(modes, o)
+		}
+	}
 	for _, m := range []api.Mode{api.ModeRoundRobin, api.ModeKV, api.ModeLeastLoaded} {
 		if o := (api.ModeState{Mode: m, Speculation: state.Speculation}); slices.Contains(state.Modes, o) {
 			modes = append(modes, o)
@@ -157,18 +167,18 @@ func checkModes(r api.SweepRequest, state api.State) error {
 	}
 	var names []string
 	for _, o := range state.Modes {
-		names = append(names, modeText(o))
+		names = append(names, o.Text())
 	}
 	for i := range r.Modes {
 		if r.Modes[i].Speculation == "" {
 			r.Modes[i].Speculation = state.Speculation
 		}
 		if !slices.Contains(state.Modes, r.Modes[i]) {
-			return api.Refuse("modes", modeText(r.Modes[i]),
+			return api.Refuse("modes", r.Modes[i].Text(),
 				fmt.Sprintf("what the driver %s can switch to: %s", state.Driver, join(names)))
 		}
 		if r.Kind != api.SweepTrial && slices.Contains(r.Modes[:i], r.Modes[i]) {
-			return api.Refuse("modes", modeText(r.Modes[i]),
+			return api.Refuse("modes", r.Modes[i].Text(),
 				"each mode once; a trial may compare a mode with itself, which tests the method")
 		}
 	}
@@ -177,14 +187,6 @@ func checkModes(r api.SweepRequest, state api.State) error {
 			fmt.Sprintf("two modes to compare; the driver %s offers only one", state.Driver))
 	}
 	return nil
-}
-
-// modeText names a mode as in a request, with its speculation where it has one.
-func modeText(m api.ModeState) string {
-	if m.Speculation == "" || m.Speculation == api.SpeculationOff || m.Speculation == api.SpeculationNotRecorded {
-		return string(m.Mode)
-	}
-	return fmt.Sprintf("%s with speculation %s", m.Mode, m.Speculation)
 }
 
 func join(all []string) string { return strings.Join(all, ", ") }

@@ -356,8 +356,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	}
 	a.engines.Fill(&row, true)
 	row.Concurrency = a.span.Concurrency
-	row.Mode = a.span.Mode.Mode
-	row.Speculation = a.span.Mode.Speculation
+	row.Arm, row.Mode, row.Speculation = a.span.Mode.Arm, a.span.Mode.Mode, a.span.Mode.Speculation
 	row.Measured = &out.Until
 	if ended := out.Turns + out.Failed; ended > 0 {
 		row.ErrorRatio = new(float64(out.Failed) / float64(ended))

@@ -215,6 +215,7 @@ func rows(spans []api.SweepSpan) []api.BaselineRow {
 			a.Concurrency-b.Concurrency,
 			slices.Index(api.Modes, a.Mode)-slices.Index(api.Modes, b.Mode),
 			slices.Index(api.Speculations, a.Speculation)-slices.Index(api.Speculations, b.Speculation),
+			cmp.Compare(a.Arm, b.Arm),
 		)
 	})
 	return all

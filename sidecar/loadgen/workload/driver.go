@@ -27,6 +27,15 @@ type Driver interface {
 	Instance() string
 }
 
+// PhaseOutput is a phase that a Driver reports for a line of a program that it runs. The line becomes an event.
+const PhaseOutput = "output"
+
+// Checker is a Driver that can say before any load whether it can switch to modes.
+type Checker interface {
+	// Check returns why one of the modes cannot be switched to, nil if nothing is known against it.
+	Check(ctx context.Context, modes []api.ModeState) error
+}
+
 // Confirmer is a Driver that waits for the operator to confirm a switch.
 type Confirmer interface {
 	// Confirm confirms that the operator has done what the driver asked for. It returns

@@ -135,7 +135,7 @@ func recorded(profile sim.Profile, s setting) api.Column {
 	}
 	for _, b := range baseline.Builtin() {
 		if b.Name == profile.Baseline {
-			c, _ := baseline.At(b, s.mode, api.SpeculationNotRecorded, s.level)
+			c, _ := baseline.At(b, api.ModeState{Mode: s.mode, Speculation: api.SpeculationNotRecorded}, s.level)
 			return c
 		}
 	}

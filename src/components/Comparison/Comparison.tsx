@@ -7,7 +7,7 @@ import { Alert, useStyles2 } from '@grafana/ui';
 import { useLive, type Comparison as Compared, type Mode, type Settings } from '../../client';
 import { milliseconds, number, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
-import { modeName } from '../../lib/names';
+import { servingName } from '../../lib/names';
 import { simulationNote } from '../../lib/target';
 import { useNarrow } from '../../lib/useNarrow';
 import { Loading } from '../Loading';
@@ -127,7 +127,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
   return (
     <div className={styles.body} ref={place}>
       <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
-        {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline: {comparison.title}
+        {servingName(lane.state)} live at concurrency {number(comparison.concurrency)} · Baseline: {comparison.title}
       </div>
       <div className={cx(styles.tables, size === 'large' && styles.largeTables)} style={columns(model)}>
         <div className={styles.latencies}>
@@ -202,7 +202,7 @@ function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; tim
   const ago = span((Date.parse(time) - Date.parse(row.time)) / 1000);
   return (
     <div className={styles.caveat}>
-      <b>Not kept:</b> {modeName(row.mode)} at {number(row.concurrency)}, {ago} ago: {row.reason}.
+      <b>Not kept:</b> {servingName(row)} at {number(row.concurrency)}, {ago} ago: {row.reason}.
     </div>
   );
 }

@@ -192,8 +192,12 @@ type Visible = Hidden & Pick<Input, 'comparison' | 'lane'>;
 
 /** Of this target's own results the mode in force is left out: it would be compared with itself. */
 export function visibleColumns({ comparison, lane, hideKV, hideRoundRobin }: Visible): Column[] {
-  return comparison.columns.filter(({ mode, speculation }) => {
-    const own = comparison.name === THIS_TARGET && mode === lane?.state.mode && speculation === lane.state.speculation;
+  return comparison.columns.filter(({ arm, mode, speculation }) => {
+    const own =
+      comparison.name === THIS_TARGET &&
+      mode === lane?.state.mode &&
+      arm === lane.state.arm &&
+      speculation === lane.state.speculation;
     return !own && !(hideKV && mode === 'kv') && !(hideRoundRobin && mode === 'round_robin');
   });
 }

@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Button, useStyles2 } from '@grafana/ui';
 
 import type { ModeRequest, State } from '../../client';
-import { speculationFor } from '../../lib/modes';
+import { groupModes, speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
 
 /** Whether the question is still open. Until it is answered the mode switch is hidden, because it looks the same. */
@@ -42,7 +42,7 @@ export function AskMode({ state, disabled, onSay }: AskModeProps) {
     setAgain(false);
     onSay({ ...request, in_force: true });
   };
-  const modes = Array.from(new Set(state.modes.map(({ mode }) => mode)));
+  const { modes, arms } = groupModes(state);
   return (
     <Alert severity="info" title="Which routing mode does this server use now?" bottomSpacing={0}>
       <div>
@@ -50,16 +50,23 @@ export function AskMode({ state, disabled, onSay }: AskModeProps) {
         nothing on the server.
       </div>
       <div className={styles.answers} role="group" aria-label="Routing mode of this server">
-        {modes.map((mode) => (
-          <Button
-            key={mode}
-            variant="secondary"
-            disabled={disabled}
-            onClick={() => say({ mode, speculation: speculationFor(mode, state) })}
-          >
-            {modeName(mode)}
+        {arms.map(({ value: arm }) => (
+          <Button key={arm} variant="secondary" disabled={disabled} onClick={() => say({ arm })}>
+            {arm}
           </Button>
         ))}
+        {modes
+          .filter(({ offered }) => offered)
+          .map(({ value: mode }) => (
+            <Button
+              key={mode}
+              variant="secondary"
+              disabled={disabled}
+              onClick={() => say({ mode, speculation: speculationFor(mode, state) })}
+            >
+              {modeName(mode)}
+            </Button>
+          ))}
         <Button variant="secondary" disabled={disabled} onClick={() => say({ mode: 'unknown' })}>
           Another mode, or unknown
         </Button>

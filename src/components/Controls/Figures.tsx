@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { LaneSnapshot } from '../../client';
 import { DASH, number, seconds } from '../../lib/format';
-import { modeName, servedSpeculation } from '../../lib/names';
+import { servedSpeculation, servingName } from '../../lib/names';
 
 interface FiguresProps {
   /** Undefined while nothing is known: then there is a dash for every figure. */
@@ -38,7 +38,7 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
   return [
     ['Target', number(state?.concurrency.target)],
     ['Actual', number(state?.concurrency.actual)],
-    ['Routing', state && modeName(state.mode)],
+    ['Routing', state && servingName(state)],
     ['Speculation', state && servedSpeculation(state.speculation, state.driver)],
     ['Waiting for first token', lane && waiting(lane)],
   ];

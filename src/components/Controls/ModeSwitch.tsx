@@ -15,7 +15,19 @@ interface ModeSwitchProps extends Offer {
 
 /** Routing mode and speculative decoding, as far as the driver offers them. */
 export const ModeSwitch = memo(function ModeSwitch({ disabled, onChange, ...state }: ModeSwitchProps) {
-  const { modes, speculations } = groupModes(state);
+  const { modes, speculations, arms } = groupModes(state);
+  if (arms.length > 0) {
+    return (
+      <Choices
+        label="Arm"
+        choices={arms}
+        name={(arm) => arm}
+        disabled={disabled}
+        note={state.arm === undefined ? 'Which arm serves is not known yet.' : undefined}
+        onChoose={(arm) => onChange({ arm })}
+      />
+    );
+  }
   const modeReason = reason(state, modes, modeName(state.mode));
   const speculationName = (speculation: Speculation) => servedSpeculation(speculation, state.driver);
   return (

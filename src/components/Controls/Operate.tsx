@@ -156,6 +156,7 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
       {(!change || change.failed) && !state.sweep && !isAsked(state) && (
         <div className={styles.row}>
           <ModeSwitch
+            arm={state.arm}
             mode={state.mode}
             speculation={state.speculation}
             driver={state.driver}

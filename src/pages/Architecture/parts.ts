@@ -1,7 +1,7 @@
 import type { LaneSnapshot, Worker } from '../../client';
 import type { TargetFacts } from '../../components/Diagram';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
-import { modeName, modeSource } from '../../lib/names';
+import { modeName, modeSource, servingName } from '../../lib/names';
 import { whyUnread } from '../../lib/unread';
 import { unlisted, workerCount } from '../../lib/workers';
 
@@ -157,7 +157,7 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
         value: kv?.not_reported ? NOT_REPORTED : percent(kv?.hit_ratio),
         source: kv?.not_reported ? `Not reported: ${kv.not_reported}.` : `${source}, over the last 60 s.`,
       },
-      { name: 'mode', value: now ? modeName(now.state.mode) : DASH, source: modeNote(now) },
+      { name: 'mode', value: now ? servingName(now.state) : DASH, source: modeNote(now) },
       { name: 'predicted', value: percent(kv?.predicted), source: 'The hit rate the router predicted.' },
       {
         name: 'achievable',

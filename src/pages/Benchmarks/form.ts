@@ -376,8 +376,9 @@ function toNumber(value: string, factor: number): number {
 }
 
 function toMode(key: string): ModeState {
-  const [mode, speculation] = key.split(' ');
-  return { mode, speculation } as ModeState;
+  const [mode, speculation, ...words] = key.split(' ');
+  const arm = words.length > 0 ? words.join(' ') : undefined;
+  return { arm, mode, speculation } as ModeState;
 }
 
 /** The field at which a problem is shown; undefined where the form has none for it. */

@@ -42,5 +42,5 @@ function knownOfBoth(live: Live): Both['known'] {
 }
 
 function side({ lane: { name, target, state } }: Known): TwinSide {
-  return { lane: name, target: target.url, mode: state.mode, speculation: state.speculation };
+  return { lane: name, target: target.url, arm: state.arm, mode: state.mode, speculation: state.speculation };
 }

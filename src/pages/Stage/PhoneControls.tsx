@@ -26,6 +26,7 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
       {sweep && <Taken sweep={sweep} />}
       <div className={styles.modes} hidden={sweep !== undefined}>
         <ModeSwitch
+          arm={state.arm}
           mode={state.mode}
           speculation={state.speculation}
           driver={state.driver}

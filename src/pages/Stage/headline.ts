@@ -190,7 +190,7 @@ function idleText({ state }: LaneSnapshot): string {
   switch (state.phase) {
     case 'switching':
       return state.mode_change
-        ? `The cluster changes to ${inSentence(modeName(state.mode_change.to.mode))} routing`
+        ? `The cluster changes to ${state.mode_change.to.arm ?? `${inSentence(modeName(state.mode_change.to.mode))} routing`}`
         : 'The cluster changes its routing';
     case 'draining':
       return 'The workload is ending';

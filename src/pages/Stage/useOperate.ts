@@ -101,18 +101,20 @@ export function useOperate(live: Live): Operate {
     });
   const ask = (request: ModeRequest) =>
     operate(({ lane: { state } }) => {
-      const { mode } = request;
+      const { arm, mode } = request;
       if (state.sweep) {
         return `${takenTitle(state.sweep)}. ${takenHint(state.sweep)}`;
       }
-      if (!state.modes.some((offer) => offer.mode === mode)) {
-        return `The driver “${state.driver}” does not offer ${modeName(mode)} routing.`;
+      const wanted = arm ?? `${modeName(mode ?? 'unknown')} routing`;
+      if (!state.modes.some((offer) => (arm === undefined ? offer.mode === mode : offer.arm === arm))) {
+        return `The driver “${state.driver}” does not offer ${wanted}.`;
       }
       if (state.mode_change && !state.mode_change.failed) {
         return 'A mode change is in progress.';
       }
-      if (state.mode === mode && (request.speculation ?? state.speculation) === state.speculation) {
-        return `${modeName(mode)} routing is already active.`;
+      const isSame = arm === undefined ? state.mode === mode : state.arm === arm;
+      if (isSame && (request.speculation ?? state.speculation) === state.speculation) {
+        return `${wanted} is already active.`;
       }
       confirm.before(modeQuestion(state, request), () => {
         void command.run('mode', () => changeMode(client, LANE, request));

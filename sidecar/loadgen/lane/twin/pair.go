@@ -177,7 +177,7 @@ func (p *Pair) arranged(states [2]api.State) api.TwinArrangement {
 
 // modeOf returns the mode of a lane's state.
 func modeOf(s api.State) api.ModeState {
-	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
+	return s.InMode()
 }
 
 // Twin returns the state of the two lanes, without paired figures.
@@ -203,7 +203,7 @@ func (p *Pair) Twin() (api.Twin, error) {
 
 // side returns a lane's part of the comparison.
 func side(l *lane.Lane, name string, s api.State) api.TwinSide {
-	return api.TwinSide{Lane: name, Target: l.Address(), Mode: s.Mode, Speculation: s.Speculation}
+	return api.TwinSide{Lane: name, Target: l.Address(), Arm: s.Arm, Mode: s.Mode, Speculation: s.Speculation}
 }
 
 // doubts returns the problems, and a note if workers are not named.
@@ -263,7 +263,7 @@ func (p *Pair) ArrangeTwin(_ context.Context, actor string, req api.TwinRequest)
 		wanted = [2]api.ModeState{modeOf(states[0]), modeOf(states[0])}
 	case wanted[0].Mode == "":
 		return api.Twin{}, fmt.Errorf("%w: both lanes have had the mode %s since the start; "+
-			"switch one of them to another mode first", api.ErrConflict, states[0].Mode.Name())
+			"switch one of them to another mode first", api.ErrConflict, states[0].InMode().Short())
 	case req.Arranged == api.TwinSwapped:
 		wanted[0], wanted[1] = wanted[1], wanted[0]
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -118,6 +119,8 @@ func (c *Config) checkMode() error {
 		return nil
 	case "kubernetes": // the mode is read from the object
 		return c.checkKubernetes()
+	case "command", "http":
+		return nil
 	case "manual":
 		offers = c.Mode.Offers
 		known = c.Mode.Mode == string(api.ModeUnknown) || slices.Contains(c.Mode.States(), c.Mode.State())
@@ -152,13 +155,16 @@ func (c *Config) checkKubernetes() error {
 // checkEndpoints asks for one address a mode, of which the target's is one.
 func (c *Config) checkEndpoints() error {
 	addresses := c.Mode.Addresses()
+	if c.Mode.Served != nil {
+		return nil // their own rules hold
+	}
 	if len(addresses) == 0 {
 		return api.Require("mode.endpoints", "one URL per mode with mode.driver endpoints")
 	}
-	if _, err := cluster.NewEndpoints(addresses, nil, nil); err != nil {
+	if _, err := cluster.NewArms(context.Background(), cluster.ArmsOptions{Arms: addresses}); err != nil {
 		return err
 	}
-	target := func(e cluster.Endpoint) bool { return e.URL == c.Target.URL }
+	target := func(e cluster.Arm) bool { return e.URL == c.Target.URL }
 	if c.Target.URL != "" && !slices.ContainsFunc(addresses, target) {
 		return api.Refuse("target.url", c.Target.URL, fmt.Sprintf("one of mode.endpoints (%s)",
 			strings.Join(c.Mode.Endpoints, ", ")))

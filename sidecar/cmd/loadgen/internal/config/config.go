@@ -45,6 +45,10 @@ type Config struct {
 
 	Mode Mode `embed:"" prefix:"mode." group:"mode"`
 
+	Arms   string `basic:"" form:"arms" placeholder:"NAME=URL,…" group:"arms" help:"Ways of serving to compare, such as two routers: in the file a list, each with a name and as needed url (default: target.url), headers, mode (which recorded results it is compared with; default: none) and speculation."`
+	Switch Switch `embed:"" prefix:"switch." group:"arms"`
+	Cold   Cold   `embed:"" prefix:"cold." group:"arms"`
+
 	Prometheus Prometheus `embed:"" prefix:"prometheus." group:"metrics"`
 	Cluster    Cluster    `embed:"" prefix:"cluster." group:"metrics"`
 
@@ -272,13 +276,17 @@ type S3 struct {
 
 // Mode is the routing mode that the cluster starts in, and how it is switched.
 type Mode struct {
-	Driver      string   `basic:"" default:"manual" oneof:"manual pinned endpoints kubernetes simulated" help:"How the mode is switched: manual shows the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv mode; endpoints sends the turns of each mode to its own URL; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
+	Driver      string   `basic:"" default:"manual" oneof:"manual pinned endpoints command http kubernetes simulated" help:"How the mode is switched: manual shows the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv mode; endpoints sends the turns of each mode to its own URL; command and http switch arms as switch.command and switch.http say, and follow from them; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
 	Mode        string   `basic:"" default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. If unknown: pinned starts with kv, endpoints with the mode at target.url; with manual it stays unknown until a Dynamo's metrics show KV-aware routing or an operator sets it."`
 	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculative decoding at start. The driver simulated, and kubernetes with a variants file, replace it with what the cluster reports."`
 	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes an operator may switch to with the drivers manual and kubernetes, optionally with speculation: kv/eagle3."`
 	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each mode for the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. target.url must be one of them; it defaults to the URL of mode.mode."`
 
+	Arm string `group:"arms" placeholder:"NAME" help:"Arm at the start, where each has a url or headers of its own. Default: the first."`
+
 	Kubernetes Kubernetes `embed:"" prefix:"kubernetes."`
+
+	Served []cluster.Arm `kong:"-"` // what Arms or Endpoints name; nil where the mode has no endpoint of its own
 }
 
 // Kubernetes says which DynamoGraphDeployment the driver kubernetes switches, and how.
@@ -492,12 +500,19 @@ func known(text string) *bool {
 
 // State is the mode that the cluster starts in.
 func (m Mode) State() api.ModeState {
-	return api.ModeState{Mode: api.Mode(m.Mode), Speculation: api.Speculation(m.Speculation)}
+	return api.ModeState{Arm: m.Arm, Mode: api.Mode(m.Mode), Speculation: api.Speculation(m.Speculation)}
 }
 
 // States are the modes on offer; one without a speculation of its own has that
 // of the start.
 func (m Mode) States() []api.ModeState {
+	if m.Served != nil {
+		states := make([]api.ModeState, len(m.Served))
+		for i, a := range m.Served {
+			states[i] = a.State
+		}
+		return states
+	}
 	states := make([]api.ModeState, len(m.Offers))
 	for i, offer := range m.Offers {
 		states[i] = m.offered(offer)
@@ -505,12 +520,15 @@ func (m Mode) States() []api.ModeState {
 	return states
 }
 
-// Addresses are those of the modes, where each has one.
-func (m Mode) Addresses() []cluster.Endpoint {
-	all := make([]cluster.Endpoint, len(m.Endpoints))
+// Addresses are the arms, or the modes where each has an address.
+func (m Mode) Addresses() []cluster.Arm {
+	if m.Served != nil {
+		return m.Served
+	}
+	all := make([]cluster.Arm, len(m.Endpoints))
 	for i, endpoint := range m.Endpoints {
 		offer, address, _ := strings.Cut(endpoint, "=")
-		all[i] = cluster.Endpoint{Mode: m.offered(offer), URL: address}
+		all[i] = cluster.Arm{State: m.offered(offer), URL: address}
 	}
 	return all
 }
@@ -524,11 +542,11 @@ func (m Mode) atStart(target string) string {
 		return string(api.ModeKV)
 	case m.Driver == "endpoints":
 		all := m.Addresses()
-		i := slices.IndexFunc(all, func(e cluster.Endpoint) bool {
-			return e.URL == target || target == "" && e.Mode.Mode == api.ModeKV
+		i := slices.IndexFunc(all, func(e cluster.Arm) bool {
+			return e.URL == target || target == "" && e.State.Mode == api.ModeKV
 		})
 		if len(all) > 0 {
-			return string(all[max(i, 0)].Mode.Mode)
+			return string(all[max(i, 0)].State.Mode)
 		}
 	}
 	return m.Mode
@@ -537,7 +555,7 @@ func (m Mode) atStart(target string) string {
 // Address is that of the mode at the start, "" where it has none.
 func (m Mode) Address() string {
 	for _, e := range m.Addresses() {
-		if e.Mode == m.State() {
+		if e.State == m.State() {
 			return e.URL
 		}
 	}

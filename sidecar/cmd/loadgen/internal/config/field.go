@@ -187,6 +187,9 @@ func (f field) set(target reflect.Value, value string) error {
 	default:
 		panic("config: no rule for the type of " + f.name)
 	}
+	if inner := new(api.FieldError); errors.As(err, &inner) && f.structured() {
+		return &api.FieldError{Field: f.name + inner.Field, Value: inner.Value, Allowed: inner.Allowed}
+	}
 	if err != nil {
 		return api.Refuse(f.name, f.shown(value), f.allowedFor(value, err))
 	}
@@ -284,6 +287,11 @@ func (f field) list(to []string, value string) ([]string, error) {
 		to = append(to, item)
 	}
 	return to, nil
+}
+
+// structured reports whether the field's value is a structure, written as JSON where it is a text.
+func (f field) structured() bool {
+	return slices.Contains([]string{"arms", "command", "request", "requests"}, f.flag.Tag.Get("form"))
 }
 
 // words are the values of the tag oneof.

@@ -44,7 +44,11 @@ var samples = map[string]string{
 	"corpus.s3.access_key_file": "key", "corpus.s3.secret_key_file": "key",
 	"mode.endpoints": "kv=http://x:8000,kv/eagle3=http://x:8001",
 	"mode.driver":    "pinned", "mode.mode": "round_robin", "mode.speculation": "off",
-	"mode.offers":          "kv,round_robin,kv/eagle3",
+	"mode.offers": "kv,round_robin,kv/eagle3",
+	"arms":        `[{"name":"a","url":"http://a:1"},{"name":"b","url":"http://b:1","mode":"kv"}]`,
+	"mode.arm":    "b", "switch.command": `["true","{arm}"]`, "switch.ready.url": "http://a:1/health",
+	"switch.http":          `{"method":"PUT","url":"http://a:1/policy","body":"{arm}"}`,
+	"cold.http":            `[{"method":"POST","url":"http://x:1/reset_prefix_cache"}]`,
 	"mode.kubernetes.name": "booth", "mode.kubernetes.namespace": "dynamo", "mode.kubernetes.selector": "app=booth",
 	"mode.kubernetes.kubeconfig": "/kubeconfig",
 	"mode.kubernetes.context":    "event", "mode.kubernetes.restart": "frontend", "mode.kubernetes.variants_file": "variants",
@@ -105,6 +109,12 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 			with = nil
 		case "twin.prometheus.namespace":
 			with = append(with, "--prometheus-url=http://p", "--prometheus-namespace=main")
+		case "mode.arm", "switch.ready.url", "cold.http":
+			with = append(with, "--arms=a=http://a:1,b=http://b:1")
+		case "twin.mode.arm":
+			with = []string{"--arms=a=http://a:1,b=http://b:1"}
+		case "switch.command", "switch.http":
+			with = append(with, "--arms=a=http://a:1,b=http://a:1")
 		case "slider.max":
 			with = append(with, "--max-concurrency=100000")
 		case "corpus.s3.bucket":

@@ -140,6 +140,18 @@ func (f *file) isSection(name string) bool {
 }
 
 func (f *file) value(field field, node *yaml.Node) error {
+	if field.structured() && node.Kind != yaml.ScalarNode {
+		var plain any
+		if err := node.Decode(&plain); err != nil {
+			return f.bad(node, field.name, shape(node), field.allowed())
+		}
+		text, err := canonical(plain)
+		if err != nil {
+			return f.bad(node, field.name, shape(node), field.allowed())
+		}
+		f.values[field.name] = given{text, f.place(node)}
+		return nil
+	}
 	items := []*yaml.Node{node}
 	_, list := field.flag.Target.Interface().([]string)
 	pairs := list && node.Kind == yaml.MappingNode && field.flag.Tag.Get("form") == "header"

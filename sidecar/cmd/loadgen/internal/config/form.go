@@ -28,14 +28,16 @@ type form struct {
 
 var errForm = errors.New("not of the form")
 
+// allowedTarget says what the URL of a target may be.
+const allowedTarget = "an http:// or https:// URL with a host, without user or fragment, such as http://127.0.0.1:8000"
+
 var forms = map[string]form{
 	"line": {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
 	"path": {"a path", readPath},
 	"url":  {"an http:// or https:// URL with a host, without user, query or fragment", readURL},
 	"page": {"an http:// or https:// URL with a host, without user, query or fragment, " +
 		"or " + cluster.NoTarget, readPage},
-	"target": {"an http:// or https:// URL with a host, without user or fragment, such as " +
-		"http://127.0.0.1:8000", readTarget},
+	"target": {allowedTarget, readTarget},
 	"header": {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value " +
 		"with a comma comes from a file or a variable", readHeader},
 	"temperature":    {"a number, 0 to 2", within(0, 2)},
@@ -50,13 +52,19 @@ var forms = map[string]form{
 	"bucket":         {"a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
 	"opening_tokens": {"a whole number, " + api.Limits["opening_tokens"].String(), whole("opening_tokens")},
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
-	"endpoint":       {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
-	"condition":      {report.Allowed(), readCondition},
-	"output":         {allowedOutput, readOutput},
-	"level":          {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
-	"level_range":    {api.AllowedLevels, readLevels},
-	"offer":          {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
-	"recorded_mode":  {"a mode or mode/speculation, such as kv or kv/eagle3; or unknown", readRecordedMode},
+	"arms": {"a list of arms, each with a name and as needed url, headers, mode and speculation; or " +
+		"NAME=URL,NAME=URL", readArms},
+	"command":       {"a program with its arguments", readCommand},
+	"request":       {"METHOD URL, or method, url, headers and body", readRequest},
+	"requests":      {"a list of requests, each METHOD URL, or method, url, headers and body", readRequests},
+	"endpoint":      {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
+	"condition":     {report.Allowed(), readCondition},
+	"output":        {allowedOutput, readOutput},
+	"level":         {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
+	"level_range":   {api.AllowedLevels, readLevels},
+	"offer":         {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
+	"way":           {"a mode or mode/speculation, such as kv or kv/eagle3, or the name of an arm", readWay},
+	"recorded_mode": {"a mode or mode/speculation, such as kv or kv/eagle3; or unknown", readRecordedMode},
 }
 
 func readLine(s string) (string, error) {
@@ -214,6 +222,14 @@ func readHost(s string) (string, error) {
 		return "", errForm
 	}
 	return strings.ToLower(s), nil
+}
+
+// readWay reads a mode or the name of an arm. Which arms there are is checked later.
+func readWay(s string) (string, error) {
+	if api.IsArmName(s) && s != string(api.ModeUnknown) {
+		return s, nil
+	}
+	return readOffer(s)
 }
 
 func readOffer(s string) (string, error) {

@@ -21,6 +21,7 @@ var topics = []kong.Group{
 	{Key: "end", Title: "End of the run and output files"},
 	{Key: "corpus", Title: "Corpus: the opening texts of conversations"},
 	{Key: "mode", Title: "Routing mode"},
+	{Key: "arms", Title: "Arms: routers or other ways of serving to compare"},
 	{Key: "metrics", Title: "Cluster metrics"},
 	{Key: "twin", Title: "Twin: a second target with the same conversations"},
 	{Key: "twin.deployment", Title: "Twin's deployment, if different (empty or 0: same as deployment.*)"},

@@ -150,6 +150,9 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if c.DataDir == "" {
 		c.DataDir = dataDir(l.env)
 	}
+	if err := l.takeArms(&c); err != nil {
+		return nil, err
+	}
 	c.Mode.Mode = c.Mode.atStart(c.Target.URL)
 	if c.Target.URL == "" && c.Mode.Driver == "endpoints" {
 		c.Target.URL = c.Mode.Address()

@@ -255,15 +255,52 @@ func TestRequestFields(t *testing.T) {
 	require.Nil(t, input{args: []string{target}}.must(t).Request.Fields())
 }
 
+// Arms bring their addresses, headers and modes; how they are switched follows from what they share.
+func TestArms(t *testing.T) {
+	const two = "arms:\n- {name: cache-aware, url: http://a:1/v1, mode: kv, headers: {routing-strategy: prefix-cache}}\n" +
+		"- {name: round robin, url: http://b:1}\n"
+	c := input{file: two}.must(t)
+	require.Equal(t, []cluster.Arm{
+		{
+			State:   api.ModeState{Arm: "cache-aware", Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded},
+			URL:     "http://a:1",
+			Headers: map[string]string{"Routing-Strategy": "prefix-cache"},
+		},
+		{
+			State: api.ModeState{Arm: "round robin", Mode: api.ModeUnknown, Speculation: api.SpeculationNotRecorded},
+			URL:   "http://b:1",
+		},
+	}, c.Mode.Addresses())
+	require.Equal(t, "endpoints", c.Mode.Driver)
+	require.Equal(t, c.Mode.Served[0].State, c.Mode.State(), "the first arm")
+	require.Equal(t, "http://a:1", c.Target.URL)
+
+	c = input{file: two + "mode: {arm: round robin}\ntwin: {mode: {arm: cache-aware}}"}.must(t)
+	require.Equal(t, c.Mode.Served[1].State, c.Mode.State())
+	require.Equal(t, "http://b:1", c.Target.URL)
+	require.Equal(t, "http://a:1", c.ForTwin().Target.URL)
+	require.Equal(t, c.Mode.Served[0].State, c.ForTwin().Mode.State())
+
+	for driver, more := range map[string]string{
+		"manual": "", "command": " --switch-command=true", "http": " --switch-http=http://x:1/{arm}",
+	} {
+		c = input{args: append([]string{target, "--arms=a,b"}, strings.Fields(more)...)}.must(t)
+		require.Equal(t, driver, c.Mode.Driver)
+		require.Equal(t, api.ModeUnknown, c.Mode.State().Mode, "no arm is known to serve")
+		require.Len(t, c.Mode.States(), 2)
+	}
+	require.Equal(t, []string{"./switch.sh", "a, b", "{arm}"}, Switch{Command: `["./switch.sh","a, b","{arm}"]`}.Program())
+}
+
 // With an address for each mode, the target is that of the mode at the start.
 func TestEndpoints(t *testing.T) {
 	c := input{file: "mode:\n  driver: endpoints\n  mode: round_robin\n  speculation: off\n  endpoints:\n  - " +
 		"kv=http://kv:8000/v1\n  - round_robin=http://rr:8000\n  - kv/eagle3=http://e"}.must(t)
 	require.Equal(t, "http://rr:8000", c.Target.URL)
-	require.Equal(t, []cluster.Endpoint{
-		{Mode: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, URL: "http://kv:8000"},
-		{Mode: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, URL: "http://rr:8000"},
-		{Mode: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, URL: "http://e"},
+	require.Equal(t, []cluster.Arm{
+		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, URL: "http://kv:8000"},
+		{State: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, URL: "http://rr:8000"},
+		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, URL: "http://e"},
 	}, c.Mode.Addresses())
 }
 
@@ -535,7 +572,7 @@ func TestBadInput(t *testing.T) {
 				"a host, without user, query or fragment, or no-target (from --cluster-metrics-urls)",
 		},
 		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned, endpoints, " +
-			"kubernetes or simulated (from --mode-driver)"},
+			"command, http, kubernetes or simulated (from --mode-driver)"},
 		{args("--mode-driver=endpoints"), "mode.endpoints is required: one URL per mode with mode.driver endpoints"},
 		{
 			args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"),
@@ -547,6 +584,39 @@ func TestBadInput(t *testing.T) {
 			args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"),
 			"mode.endpoints: a second address for kv is not allowed: one for each mode",
 		},
+		{args("--arms=a=http://a"), "arms: a list of 1 is not allowed: at least 2 arms (from --arms)"},
+		{args("--arms=a=http://a,=http://b"), "arms[1].name is required: " + api.AllowedArm + " (from --arms)"},
+		{args("--arms=a=http://a,a=http://b"), "arms[1].name: a is not allowed: a name that no other arm has (from --arms)"},
+		{args("--arms=a=http://a,b=ftp://b"), "arms[1].url: ftp://b is not allowed: " + urlAllowed + " (from --arms)"},
+		{
+			args("--arms=[{name: a, mode: random}, {name: b}]"),
+			"arms[0].mode: \"random\" is not allowed: one of kv, round_robin, least_loaded, unknown (from --arms)",
+		},
+		{
+			args("--arms=[{name: a, headers: {Host: x}}, {name: b}]"), "arms[0].headers: Host is not allowed: the name of an " +
+				"HTTP header other than Host, Accept, Content-Length, Content-Type, Connection, Transfer-Encoding, and a value " +
+				"(from --arms)",
+		},
+		{
+			args("--arms=[{name: a, adress: x}, {name: b}]"), "arms: unknown field \"adress\" is not allowed: only the " +
+				"fields name, url, headers, mode and speculation (from --arms)",
+		},
+		{
+			args("--arms=a=http://a,b=http://a,c=http://c"), "arms: a and b with the same url and headers is not allowed: set " +
+				"switch.command or switch.http, which makes an arm serve; or give each arm a url or headers of its own",
+		},
+		{args("--arms=a,b", "--mode-driver=pinned"), "mode.driver: pinned is not allowed: leave it out with arms; the arms " +
+			"of this driver are its modes"},
+		{args("--arms=a,b", "--switch-command=./no-such-program"), "switch.command: ./no-such-program is not allowed: a " +
+			"program that can be run (stat ./no-such-program: no such file or directory)"},
+		{args("--arms=a,b", "--switch-http=ftp://x"), "switch.http.url: ftp://x is not allowed: an http:// or https:// URL " +
+			"with a host, in which {worker}, {arm}, {url} and {mode} may stand (from --switch-http)"},
+		{args("--arms=a,b", "--cold-http=http://{worker}/reset"), "cold.http: http://{worker}/reset is not allowed: a URL " +
+			"without {worker}; or set cluster.metrics_urls, whose hosts are the workers"},
+		{args("--switch-command=true"), "switch.command: [\"true\"] is not allowed: leave it out without arms, or name the " +
+			"arms (arms)"},
+		{args("--mode-driver=command"), "arms is required: a list of arms, each with a name and as needed url, headers, mode " +
+			"and speculation; or NAME=URL,NAME=URL; mode.driver command switches them"},
 		{args("--mode-endpoints=http://b"), "mode.endpoints: http://b is not allowed: a list, each MODE=URL, such as " +
 			"kv=http://kv:8000 or kv/eagle3=http://kv:8000 (from --mode-endpoints)"},
 		{

@@ -126,6 +126,12 @@ func (f field) typed() object {
 	if words := f.words(); len(words) > 0 {
 		return object{"enum": f.choices(words)}
 	}
+	if f.structured() {
+		return object{"type": map[string][]string{
+			"arms": {"string", "array"}, "command": {"string", "array"}, "request": {"string", "object"},
+			"requests": {"string", "array"},
+		}[form]}
+	}
 	s := object{"type": "string"}
 	switch pattern := formPatterns[form]; {
 	case form == "openings" || form == "opening_tokens":

@@ -38,7 +38,7 @@ type Side struct {
 // are the load generator's. Of the tags, limit names the entry of [api.SweepLimits].
 type (
 	trialFlags struct {
-		Modes    []string      `form:"offer" placeholder:"A,B" help:"The two modes; B is compared with A. Default: round_robin,kv."`
+		Modes    []string      `form:"way" placeholder:"A,B" help:"The two modes, or names of arms; B is compared with A. Default: the first two arms, else round_robin,kv."`
 		Primary  string        `oneof:"ttft_mean ttft_p95 ttft_p50 ttft_p95_turn2+ tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides; ttft_p95 takes several times as long, ttft_p95_turn2+ is of the second and later turns. Default: ttft_mean."`
 		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 percentage points for shares. Default: 0.05. The trial also ends once the difference is certain to be smaller."`
 		Span     time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
@@ -48,7 +48,7 @@ type (
 	}
 	levelsFlags struct {
 		Levels    []string      `form:"level" placeholder:"N" help:"Concurrency levels to measure. Default: those of the slider."`
-		Modes     []string      `form:"offer" placeholder:"MODE" help:"Modes to measure. Default: those of round_robin, kv and least_loaded that the driver can switch to."`
+		Modes     []string      `form:"way" placeholder:"MODE" help:"Modes, or names of arms, to measure. Default: all arms, else those of round_robin, kv and least_loaded that the driver can switch to."`
 		Repeats   int           `limit:"repeats" help:"Measured spans per level and mode. Default: 3."`
 		WarmUp    time.Duration `limit:"warm_up_seconds" help:"Minimum warm-up at full concurrency before a measured span. Default: 1m."`
 		Span      time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 5m."`
@@ -59,7 +59,7 @@ type (
 	}
 	capacityFlags struct {
 		Levels     []string      `form:"level" placeholder:"N" help:"Concurrency levels to start with, at least two. Default: some across the slider's range."`
-		Modes      []string      `form:"offer" placeholder:"MODE" help:"One or two modes. Default: round_robin,kv."`
+		Modes      []string      `form:"way" placeholder:"MODE" help:"One or two modes, or names of arms. Default: the first two arms, else round_robin,kv."`
 		Resolution int           `limit:"resolution" help:"Resolution of the result in conversations. Default: 8."`
 		Span       time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
 		MaxTime    time.Duration `limit:"max_seconds" help:"Time limit, after which the search ends with what it has found. Default: 6h."`
@@ -146,7 +146,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Levels = append(r.Levels, n)
 	}
 	for _, mode := range modes {
-		r.Modes = append(r.Modes, offer(mode))
+		r.Modes = append(r.Modes, c.way(mode))
 	}
 	r.Seed = when(general("seed"), c.Seed)
 	r.SLO = when(general("slo.ttft") || general("slo.tpot"), c.Settings().SLO)
@@ -165,6 +165,14 @@ func when[T any](given bool, v T) *T {
 func offer(text string) api.ModeState {
 	mode, speculation, _ := strings.Cut(text, "/")
 	return api.ModeState{Mode: api.Mode(mode), Speculation: api.Speculation(speculation)}
+}
+
+// way reads what a sweep measures: an arm, where the configuration has arms, else a mode.
+func (c *Config) way(text string) api.ModeState {
+	if c.Mode.Served != nil {
+		return api.ModeState{Arm: text}
+	}
+	return offer(text)
 }
 
 // compare is what the command compare asks for; nil for other commands.
@@ -209,7 +217,7 @@ func (c *Config) checkSweep() error {
 	r := s.Request
 	r.Modes = slices.Clone(r.Modes)
 	for i := range r.Modes {
-		if r.Modes[i].Speculation == "" { // the one in force, which only the cluster reports
+		if r.Modes[i].Speculation == "" && r.Modes[i].Arm == "" { // the one in force, which only the cluster reports
 			r.Modes[i].Speculation = api.SpeculationNotRecorded
 		}
 	}

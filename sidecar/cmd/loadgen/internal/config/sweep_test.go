@@ -83,7 +83,7 @@ func TestBadSweeps(t *testing.T) {
 			"tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
 		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 for a trial"},
 		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, " +
-			"such as kv or kv/eagle3 (from --modes)"},
+			"such as kv or kv/eagle3, or the name of an arm (from --modes)"},
 		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h (from --span)"},
 		{"trial --max-time=8000h", "max_time: 8000h is not allowed: a duration, 1s to 168h (from --max-time)"},
 		{"trial --concurrency=1001", "concurrency: 1001 is not allowed: 1 to 1000 (max_concurrency)"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
@@ -33,11 +34,13 @@ type TwinTarget struct {
 
 // TwinMode is the mode of the twin's cluster, and how it is switched.
 type TwinMode struct {
-	Driver      string   `oneof:"manual pinned endpoints kubernetes simulated" help:"How its mode is switched. Default: mode.driver."`
+	Driver      string   `oneof:"manual pinned endpoints command http kubernetes simulated" help:"How its mode is switched. Default: mode.driver."`
 	Mode        string   `oneof:"kv round_robin least_loaded unknown" help:"Its routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. Default: with endpoints, the mode at twin.target.url, or a different one from lane main; with pinned, a different one from lane main; else unknown."`
 	Speculation string   `oneof:"off draft eagle3 not_recorded" help:"Its speculative decoding at start. Default: mode.speculation."`
 	Offers      []string `form:"offer" placeholder:"MODE" help:"Modes an operator may switch it to with the drivers manual and kubernetes. Default: mode.offers."`
 	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each of its modes for the driver endpoints. Default: mode.endpoints; lane main and the twin then use two different ones of them at the same time."`
+
+	Arm string `placeholder:"NAME" help:"Arm that it begins with, at the same time as lane main has another one. Only arms that share no engine can run so."`
 
 	Kubernetes TwinKubernetes `embed:"" prefix:"kubernetes."`
 }
@@ -64,10 +67,21 @@ type TwinCluster struct {
 // that.
 func (c *Config) fillTwin() {
 	t := c.Twin
+	if len(c.Mode.Served) > 0 && t.Mode.Arm != "" {
+		c.fillTwinArm()
+		return
+	}
 	if t.Target.URL != "" || t.driver(c) != "endpoints" || t.Mode.Mode == "" && len(t.Mode.Endpoints) == 0 {
 		return
 	}
 	c.Twin.Target.URL = t.mode(c).Address()
+}
+
+// fillTwinArm takes the twin's address from its arm; an unknown one is left for checkTwin.
+func (c *Config) fillTwinArm() {
+	if a, err := c.Mode.servedAs("twin.mode.arm", c.Twin.Mode.Arm); err == nil && c.Twin.Target.URL == "" {
+		c.Twin.Target.URL = a.URL
+	}
 }
 
 func (t Twin) driver(c *Config) string { return cmp.Or(t.Mode.Driver, c.Mode.Driver) }
@@ -90,12 +104,24 @@ func (t Twin) mode(c *Config) Mode {
 		m.Offers = c.Mode.Offers
 	}
 	if t.borrows(c) {
-		m.Endpoints = c.Mode.Endpoints
+		m.Endpoints, m.Served = c.Mode.Endpoints, c.Mode.Served
+	}
+	if a, err := m.twinArm(t); err == nil {
+		m.take(a)
+		return m
 	}
 	if t.Mode.Mode == "" {
 		m.Mode = m.besides(t.Target.URL, c.Mode.Mode)
 	}
 	return m
+}
+
+// twinArm is the arm of the twin at its start.
+func (m Mode) twinArm(t Twin) (cluster.Arm, error) {
+	if t.Mode.Arm == "" || len(m.Served) == 0 {
+		return cluster.Arm{}, errForm
+	}
+	return m.servedAs("twin.mode.arm", t.Mode.Arm)
 }
 
 // besides is the mode at the start of a twin whose configuration names none, beside the
@@ -109,8 +135,8 @@ func (m Mode) besides(target, main string) string {
 		return string(api.ModeKV)
 	case "endpoints":
 		for _, e := range m.Addresses() {
-			if e.URL == target || target == "" && string(e.Mode.Mode) != main {
-				return string(e.Mode.Mode)
+			if e.URL == target || target == "" && string(e.State.Mode) != main {
+				return string(e.State.Mode)
 			}
 		}
 	}
@@ -173,7 +199,7 @@ func (t Twin) isSet() bool {
 	texts := []string{
 		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile, t.Target.CertFile,
 		t.Target.KeyFile,
-		t.Mode.Driver, t.Mode.Mode, t.Mode.Speculation, t.Mode.Kubernetes.Name, t.Mode.Kubernetes.Namespace,
+		t.Mode.Driver, t.Mode.Mode, t.Mode.Arm, t.Mode.Speculation, t.Mode.Kubernetes.Name, t.Mode.Kubernetes.Namespace,
 		t.Prometheus.Namespace,
 	}
 	return t.Deployment != (Deployment{}) || strings.Join(slices.Concat(texts, t.Target.Headers, t.Mode.Offers,
@@ -192,6 +218,11 @@ func (c *Config) checkTwin() error {
 			"driver endpoints, twin.mode.mode can select one of mode.endpoints instead")
 	case own == nil:
 		return nil
+	case len(c.Mode.Served) > 0 && c.Mode.Driver != "endpoints":
+		return api.Refuse("twin.mode.arm", c.Twin.Mode.Arm, "leave it out where arms are switched: only arms with a url of "+
+			"their own can run at the same time")
+	case len(c.Mode.Served) > 0:
+		return c.checkTwinArm(own)
 	case c.Twin.borrows(c) && own.Target.URL == c.Target.URL:
 		return api.Refuse("twin.mode.mode", own.Mode.Mode, fmt.Sprintf("a mode with a different URL than lane main, %s",
 			c.Target.URL))
@@ -200,6 +231,17 @@ func (c *Config) checkTwin() error {
 	}
 	if err := own.checkMode(); err != nil {
 		return ofTwin(err)
+	}
+	return c.checkTwinMetrics()
+}
+
+// checkTwinArm requires an arm of the configuration at another address than lane main's.
+func (c *Config) checkTwinArm(own *Config) error {
+	if _, err := c.Mode.servedAs("twin.mode.arm", c.Twin.Mode.Arm); err != nil {
+		return err
+	}
+	if own.Mode.Arm == "" || own.Target.URL == c.Target.URL {
+		return api.Refuse("twin.mode.arm", c.Twin.Mode.Arm, "an arm with another url than that of lane main, "+c.Target.URL)
 	}
 	return c.checkTwinMetrics()
 }

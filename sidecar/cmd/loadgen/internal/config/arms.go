@@ -1,0 +1,430 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/cluster"
+)
+
+// Arm is one way of serving, as an entry of [Config.Arms] has it.
+type Arm struct {
+	Name        string            `json:"name"`
+	URL         string            `json:"url,omitempty"`         // empty: that of target.url
+	Headers     map[string]string `json:"headers,omitempty"`     // a value may be file:PATH or env:VARIABLE
+	Mode        api.Mode          `json:"mode,omitempty"`        // empty: compared with no recorded results
+	Speculation api.Speculation   `json:"speculation,omitempty"` // empty: that of mode.speculation
+}
+
+// Switch says how the cluster is changed from one arm to another.
+type Switch struct {
+	Command string        `basic:"" form:"command" placeholder:"PROGRAM" help:"Program that makes an arm serve, with its arguments: a list in the file, or words between spaces. {arm}, {url} and {mode} stand for the arm; KVBOOTH_ARM, KVBOOTH_URL, KVBOOTH_MODE and KVBOOTH_FORMER_ARM are set. Each line that it prints becomes an event. If it fails or is cancelled, it runs again for the former arm."`
+	HTTP    string        `name:"http" form:"request" placeholder:"REQUEST" help:"HTTP request in place of a program: method, url, headers and body in the file, or METHOD URL. The same words in braces stand for the arm."`
+	Timeout time.Duration `default:"10m" min:"1s" max:"6h" help:"Timeout for a switch until the arm is ready. It is then rolled back; the rollback has the same timeout."`
+	Ready   Ready         `embed:"" prefix:"ready."`
+}
+
+// Ready says when an arm that was switched to is ready.
+type Ready struct {
+	URL   string `form:"url" placeholder:"URL" help:"URL that answers with a status of 200 to 299 once the arm is ready. Default: the arm's own answers decide."`
+	Turns int    `default:"1" min:"1" max:"1000" help:"Answers that the arm must give in a row before turns go to it."`
+}
+
+// Cold says how the caches of the workers are emptied.
+type Cold struct {
+	HTTP string `name:"http" form:"requests" placeholder:"REQUEST" help:"HTTP requests that empty the caches before a measured span: a list of requests as in switch.http. One whose URL has {worker} goes to the host and port of each URL in cluster.metrics_urls. Default: none; a nonce in the prompts makes the prefixes cold."`
+}
+
+// armsDriver returns the driver that the arms need, and why they cannot have one.
+func (c *Config) armsDriver() (string, error) {
+	switch {
+	case c.Switch.Command != "" && c.Switch.HTTP != "":
+		return "", api.Refuse("switch.http", c.Switch.HTTP, "leave it empty if switch.command is set")
+	case c.Switch.Command != "":
+		return "command", nil
+	case c.Switch.HTTP != "":
+		return "http", nil
+	}
+	var shared []string // pairs of arms at one endpoint
+	arms := c.entries()
+	for i, a := range arms {
+		for _, b := range arms[:i] {
+			if a.URL == b.URL && maps.Equal(a.Headers, b.Headers) {
+				shared = append(shared, b.Name+" and "+a.Name)
+			}
+		}
+	}
+	switch {
+	case len(shared) == 0:
+		return "endpoints", nil
+	case len(shared) == len(arms)*(len(arms)-1)/2:
+		return "manual", nil
+	}
+	return "", api.Refuse("arms", shared[0]+" with the same url and headers", "set switch.command or switch.http, which "+
+		"makes an arm serve; or give each arm a url or headers of its own")
+}
+
+// entries are the arms as they are written, which have their form.
+func (c *Config) entries() (arms []Arm) {
+	if c.Arms != "" {
+		_ = json.Unmarshal([]byte(c.Arms), &arms) // as readArms made it
+	}
+	return arms
+}
+
+// takeArms resolves the arms of the configuration, and sets the fields that follow from them.
+func (l *loader) takeArms(c *Config) error {
+	entries := c.entries()
+	if len(entries) == 0 {
+		return c.checkNoArms()
+	}
+	if !slices.Contains([]string{"manual", "endpoints", "command", "http"}, c.Mode.Driver) {
+		return api.Refuse("mode.driver", c.Mode.Driver, "leave it out with arms; the arms of this driver are its modes")
+	}
+	if len(c.Mode.Endpoints) > 0 {
+		return api.Refuse("mode.endpoints", strings.Join(c.Mode.Endpoints, ","), "leave it out with arms, which have a url each")
+	}
+	driver, err := c.armsDriver()
+	if err != nil {
+		return err
+	}
+	if c.Mode.Driver != "manual" && c.Mode.Driver != driver {
+		return api.Refuse("mode.driver", c.Mode.Driver, driver+", as the arms and switch.* say; or leave it out")
+	}
+	c.Mode.Driver, c.Mode.Served = driver, nil
+	for i, e := range entries {
+		field := fmt.Sprintf("arms[%d].", i)
+		a := cluster.Arm{
+			State: api.ModeState{
+				Arm: e.Name, Mode: orUnknown(e.Mode), Speculation: orSpeculation(e.Speculation, c.Mode.Speculation),
+			},
+			URL: e.URL,
+		}
+		if a.URL == "" {
+			a.URL = c.Target.URL
+		}
+		if a.URL == "" {
+			return api.Require(field+"url", allowedTarget+"; or set target.url, which arms without a url share")
+		}
+		var headers []string
+		for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+			headers = append(headers, name+"="+e.Headers[name])
+		}
+		if a.Headers, err = l.readHeaders(field+"headers", headers); err != nil {
+			return err
+		}
+		c.Mode.Served = append(c.Mode.Served, a)
+	}
+	if err := c.startArm(); err != nil {
+		return err
+	}
+	return c.checkSwitch()
+}
+
+func orUnknown(m api.Mode) api.Mode {
+	if m == "" {
+		return api.ModeUnknown
+	}
+	return m
+}
+
+func orSpeculation(s api.Speculation, otherwise string) api.Speculation {
+	if s == "" {
+		return api.Speculation(otherwise)
+	}
+	return s
+}
+
+// checkNoArms refuses what only arms have.
+func (c *Config) checkNoArms() error {
+	if c.Mode.Driver == "command" || c.Mode.Driver == "http" {
+		return api.Require("arms", forms["arms"].allowed+"; mode.driver "+c.Mode.Driver+" switches them")
+	}
+	for _, f := range [][2]string{
+		{"switch.command", c.Switch.Command},
+		{"switch.http", c.Switch.HTTP},
+		{"switch.ready.url", c.Switch.Ready.URL},
+		{"cold.http", c.Cold.HTTP},
+		{"mode.arm", c.Mode.Arm},
+		{"twin.mode.arm", c.Twin.Mode.Arm},
+	} {
+		if f[1] != "" {
+			return api.Refuse(f[0], f[1], "leave it out without arms, or name the arms (arms)")
+		}
+	}
+	return nil
+}
+
+// startArm sets the mode in force at the start: of arms that serve at any time, that of mode.arm or the first. Which one
+// serves where they are switched is not known before the first switch.
+func (c *Config) startArm() error {
+	if c.Mode.Driver != "endpoints" {
+		if c.Mode.Arm != "" {
+			return api.Refuse("mode.arm", c.Mode.Arm, "leave it out where arms are switched; which one serves is not known at "+
+				"the start")
+		}
+		if c.Target.URL == "" {
+			c.Target.URL = c.Mode.Served[0].URL
+		}
+		return nil
+	}
+	start, err := c.Mode.servedAs("mode.arm", c.Mode.Arm)
+	if err != nil {
+		return err
+	}
+	c.Mode.take(start)
+	if c.Target.URL == "" {
+		c.Target.URL = start.URL
+	}
+	return nil
+}
+
+// servedAs finds an arm by its name; an empty one is the first.
+func (m Mode) servedAs(field, name string) (cluster.Arm, error) {
+	if name == "" {
+		return m.Served[0], nil
+	}
+	names := make([]string, len(m.Served))
+	for i, a := range m.Served {
+		if names[i] = a.State.Arm; names[i] == name {
+			return a, nil
+		}
+	}
+	return cluster.Arm{}, api.Refuse(field, name, "one of the arms ("+strings.Join(names, ", ")+")")
+}
+
+// take sets the mode in force to that of an arm.
+func (m *Mode) take(a cluster.Arm) {
+	m.Arm, m.Mode, m.Speculation = a.State.Arm, string(a.State.Mode), string(a.State.Speculation)
+}
+
+// checkSwitch refuses a program that cannot be run, and requests to workers that are not known.
+func (c *Config) checkSwitch() error {
+	if words := c.Switch.Program(); len(words) > 0 {
+		if _, err := exec.LookPath(words[0]); err != nil {
+			reason := err
+			if inner := new(exec.Error); errors.As(err, &inner) {
+				reason = inner.Err
+			}
+			return api.Refuse("switch.command", words[0], fmt.Sprintf("a program that can be run (%v)", reason))
+		}
+	}
+	for _, r := range c.Cold.Requests() {
+		if r.Uses("{worker}") && len(c.Workers()) == 0 {
+			return api.Refuse("cold.http", r.URL, "a URL without {worker}; or set cluster.metrics_urls, whose hosts are the workers")
+		}
+	}
+	return nil
+}
+
+// Program is the program of Command with its arguments; nil where there is none.
+func (s Switch) Program() (words []string) {
+	if s.Command != "" {
+		_ = json.Unmarshal([]byte(s.Command), &words) // as readCommand made it
+	}
+	return words
+}
+
+// Request is that of HTTP; ok is false where there is none.
+func (s Switch) Request() (r cluster.Request, ok bool) {
+	if s.HTTP != "" {
+		_ = json.Unmarshal([]byte(s.HTTP), &r) // as readRequest made it
+	}
+	return r, s.HTTP != ""
+}
+
+// Requests are those of HTTP.
+func (c Cold) Requests() (all []cluster.Request) {
+	if c.HTTP != "" {
+		_ = json.Unmarshal([]byte(c.HTTP), &all) // as readRequests made it
+	}
+	return all
+}
+
+// forbiddenHeaders are those that an arm cannot set: its url has the host, and the load generator writes the others.
+var forbiddenHeaders = append([]string{"Host"}, ownHeaders...)
+
+// readArms reads a list of arms, or NAME=URL,NAME=URL.
+func readArms(s string) (string, error) {
+	var arms []Arm
+	if s = strings.TrimSpace(s); !strings.HasPrefix(s, "[") {
+		for entry := range strings.SplitSeq(s, ",") {
+			name, address, _ := strings.Cut(entry, "=")
+			arms = append(arms, Arm{Name: strings.TrimSpace(name), URL: strings.TrimSpace(address)})
+		}
+	} else if err := decodeStrictly(s, &arms); err != nil {
+		return "", structureError(err, "name, url, headers, mode and speculation")
+	}
+	if len(arms) < 2 {
+		return "", api.Refuse("", fmt.Sprintf("a list of %d", len(arms)), "at least 2 arms")
+	}
+	for i := range arms {
+		if err := arms[i].check(fmt.Sprintf("[%d].", i), arms[:i]); err != nil {
+			return "", err
+		}
+	}
+	return canonical(arms)
+}
+
+// check holds an arm against what its fields may be, and puts its URL into the usual spelling.
+func (a *Arm) check(at string, earlier []Arm) error {
+	switch {
+	case a.Name == "":
+		return api.Require(at+"name", api.AllowedArm)
+	case !api.IsArmName(a.Name):
+		return api.Refuse(at+"name", a.Name, api.AllowedArm)
+	case slices.ContainsFunc(earlier, func(e Arm) bool { return e.Name == a.Name }):
+		return api.Refuse(at+"name", a.Name, "a name that no other arm has")
+	case a.Mode != "" && !slices.Contains(api.Modes, a.Mode):
+		return api.OneOf(at+"mode", a.Mode, api.Modes)
+	case a.Speculation != "" && !slices.Contains(api.Speculations, a.Speculation):
+		return api.OneOf(at+"speculation", a.Speculation, api.Speculations)
+	}
+	if a.URL != "" {
+		address, err := readTarget(a.URL)
+		if err != nil {
+			return api.Refuse(at+"url", a.URL, allowedTarget)
+		}
+		a.URL = address
+	}
+	for name, value := range a.Headers {
+		if _, err := readHeader(name + "=" + value); err != nil || slices.Contains(forbiddenHeaders,
+			http.CanonicalHeaderKey(name)) {
+			return api.Refuse(at+"headers", name, "the name of an HTTP header other than "+
+				strings.Join(forbiddenHeaders, ", ")+", and a value")
+		}
+	}
+	return nil
+}
+
+// readCommand reads a list of words, or words between spaces.
+func readCommand(s string) (string, error) {
+	words := strings.Fields(s)
+	if strings.HasPrefix(strings.TrimSpace(s), "[") {
+		words = nil
+		if err := decodeStrictly(s, &words); err != nil {
+			return "", errForm
+		}
+	}
+	if len(words) == 0 || words[0] == "" {
+		return "", errForm
+	}
+	return canonical(words)
+}
+
+// readRequest reads one request.
+func readRequest(s string) (string, error) {
+	r, err := request("", s)
+	if err != nil {
+		return "", err
+	}
+	return canonical(r)
+}
+
+// readRequests reads a list of requests, or one.
+func readRequests(s string) (string, error) {
+	var entries []any
+	if !strings.HasPrefix(strings.TrimSpace(s), "[") {
+		entries = []any{s}
+	} else if err := decodeStrictly(s, &entries); err != nil {
+		return "", errForm
+	}
+	var all []cluster.Request
+	for i, e := range entries {
+		text, plain := e.(string)
+		if !plain {
+			encoded, err := json.Marshal(e)
+			if err != nil {
+				return "", errForm
+			}
+			text = string(encoded)
+		}
+		r, err := request(fmt.Sprintf("[%d]", i), text)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, r)
+	}
+	return canonical(all)
+}
+
+// request reads METHOD URL or an object. at is what its place adds to the field's name.
+func request(at, s string) (r cluster.Request, err error) {
+	if strings.HasPrefix(strings.TrimSpace(s), "{") {
+		if err := decodeStrictly(s, &r); err != nil {
+			return r, structureError(err, "method, url, headers and body")
+		}
+	} else if method, address, found := strings.Cut(strings.TrimSpace(s), " "); found {
+		r = cluster.Request{Method: method, URL: strings.TrimSpace(address)}
+	} else {
+		r.URL = strings.TrimSpace(s)
+	}
+	if r.Method != "" && !headerName.MatchString(r.Method) {
+		return r, api.Refuse(at+".method", r.Method, "a method of HTTP, such as POST")
+	}
+	filled := strings.NewReplacer("{worker}", "worker:1", "{url}", "http://arm:1", "{arm}", "arm", "{mode}", "kv")
+	address := filled.Replace(r.URL)
+	if i := strings.IndexAny(address, "?"); i >= 0 {
+		address = address[:i]
+	}
+	if _, err := readURL(address); err != nil {
+		return r, api.Refuse(at+".url", r.URL, "an http:// or https:// URL with a host, in which {worker}, {arm}, {url} "+
+			"and {mode} may stand")
+	}
+	return r, nil
+}
+
+// decodeStrictly decodes YAML, of which JSON is a part, into what has JSON's names.
+func decodeStrictly(s string, to any) error {
+	var plain any
+	if err := yaml.Unmarshal([]byte(s), &plain); err != nil {
+		return err
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		return err
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	return strict.Decode(to)
+}
+
+// structureError names what does not fit a structured value.
+func structureError(err error, fields string) error {
+	found := strings.TrimPrefix(err.Error(), "json: ")
+	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+		found = fmt.Sprintf("a %s as %s", wrong.Value, wrong.Field)
+	}
+	return api.Refuse("", found, "only the fields "+fields)
+}
+
+// canonical writes a structured value as the field's text.
+func canonical(v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return strings.TrimSpace(b.String()), err
+}
+
+// Workers are the addresses that {worker} stands for in requests: the hosts and ports of cluster.metrics_urls.
+func (c *Config) Workers() (hosts []string) {
+	for _, page := range c.Cluster.MetricsURLs {
+		if u, err := url.Parse(page); err == nil && u.Host != "" {
+			hosts = append(hosts, u.Host)
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,317 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+var (
+	_ workload.Driver  = (*Arms)(nil)
+	_ workload.Checker = (*Arms)(nil)
+)
+
+const (
+	// redirectTimeout bounds the check that an address serves.
+	redirectTimeout = 30 * time.Second
+	// readyEvery is the interval between two requests to the page that says whether an arm is ready.
+	readyEvery = time.Second
+)
+
+// Arm is one way of serving that turns can be sent to.
+type Arm struct {
+	State   api.ModeState
+	URL     string // with or without /v1
+	Headers map[string]string
+}
+
+// Key names the endpoint of an arm: its own name, else its mode with the speculation.
+func (a Arm) Key() string {
+	if a.State.Arm != "" {
+		return a.State.Arm
+	}
+	return string(a.State.Mode) + "/" + string(a.State.Speculation)
+}
+
+// Redirector sends requests to one of several endpoints, which are named by [Arm.Key].
+type Redirector interface {
+	// Redirect checks that the server at an endpoint serves the current model with some
+	// answers in a row, and sends later requests there. After an error the previous
+	// endpoint stays in use.
+	Redirect(ctx context.Context, name string, answers int) error
+	// Check makes the checks of Redirect with one answer, and sends no request there later.
+	Check(ctx context.Context, name string) error
+}
+
+// Action changes the cluster, so that an arm serves. It is a program or an HTTP request.
+// It calls output with each line of what the program prints. The error says what failed.
+type Action interface {
+	Switch(ctx context.Context, from, to Arm, output func(line string)) error
+}
+
+// ArmsOptions says how arms are switched.
+type ArmsOptions struct {
+	Name string // of the driver in the configuration
+	Arms []Arm
+	// Action changes the cluster. nil: each arm serves at its own endpoint at any time.
+	Action  Action
+	Timeout time.Duration // of Action, of its roll-back, and of the wait until the arm is ready
+	Ready   string        // URL that answers 2xx once an arm is ready; empty: not asked
+	Answers int           // in a row that an arm must give before turns go to it
+	// Cold empties the caches of all workers. nil: they keep their contents.
+	Cold       []Request
+	Workers    []string // addresses that {worker} in Cold stands for
+	Redirector Redirector
+	Client     *http.Client // nil: one without credentials
+	Log        *slog.Logger
+}
+
+// Arms is the driver for arms that have an endpoint each, such as two routers over one set
+// of workers, or that a program or an HTTP request switches. It is safe for concurrent use.
+type Arms struct {
+	opts ArmsOptions
+	ctx  context.Context // of the process; no roll-back runs after its end
+}
+
+// NewArms makes the driver; ctx is that of the process. An invalid address, or a second
+// arm of the same kind, gives an [api.FieldError].
+func NewArms(ctx context.Context, opts ArmsOptions) (*Arms, error) {
+	seen := map[api.ModeState]bool{}
+	for _, a := range opts.Arms {
+		if _, err := httpURL("mode.endpoints", a.URL); err != nil {
+			return nil, err
+		}
+		if seen[a.State] {
+			return nil, &api.FieldError{
+				Field: "mode.endpoints", Value: "a second address for " + describe(a.State),
+				Allowed: "one for each mode",
+			}
+		}
+		seen[a.State] = true
+	}
+	return &Arms{opts: opts, ctx: ctx}, nil
+}
+
+// Name returns the name of the options.
+func (d *Arms) Name() string { return d.opts.Name }
+
+// Offers lists the arms.
+func (d *Arms) Offers() []api.ModeState {
+	offers := make([]api.ModeState, len(d.opts.Arms))
+	for i, a := range d.opts.Arms {
+		offers[i] = a.State
+	}
+	return offers
+}
+
+// Instance returns "": the router at the address chooses the instance.
+func (d *Arms) Instance() string { return "" }
+
+// Check asks each arm that serves at any time whether it can. An arm that must be switched
+// to is not asked.
+func (d *Arms) Check(ctx context.Context, arms []api.ModeState) error {
+	if d.opts.Action != nil {
+		return nil
+	}
+	for _, state := range arms {
+		a, ok := d.arm(state)
+		if !ok {
+			continue
+		}
+		if err := d.check(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Arms) check(ctx context.Context, a Arm) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
+	defer cancel()
+	err := d.healthy(ctx, a.URL)
+	if err == nil {
+		err = d.opts.Redirector.Check(ctx, a.Key())
+	}
+	return cannotServe(ctx, a, err)
+}
+
+// Switch makes an arm serve: it performs the action, waits until the arm is ready, and
+// redirects the requests to it after that address has passed three checks: /health, where
+// it has one, the list of models, and answers. Then it empties the caches, where the options
+// say how; for from = to, it does nothing else. If the action fails, it is performed for the
+// former arm. If a check fails, the previous address stays in use. What is no arm gives an
+// [api.FieldError].
+func (d *Arms) Switch(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
+	if err := offered(d.Offers(), to); err != nil {
+		return false, err
+	}
+	next, _ := d.arm(to)
+	if from != to || d.opts.Cold == nil {
+		if err := d.change(ctx, from, next, report); err != nil {
+			return false, err
+		}
+	}
+	return d.empty(ctx, report), nil
+}
+
+// change performs the action, if there is one, and redirects the requests.
+func (d *Arms) change(ctx context.Context, from api.ModeState, next Arm, report func(phase, message string)) error {
+	former, known := d.arm(from)
+	if d.opts.Action == nil || from == next.State {
+		return d.redirect(ctx, next, report)
+	}
+	err := d.act(ctx, former, next, "switching", report)
+	switch {
+	case err == nil, d.ctx.Err() != nil:
+		return err
+	case !known:
+		return fmt.Errorf("%w; the previous arm is not known, so this one was left in place", err)
+	}
+	report("rolling_back", fmt.Sprintf("switching back to %s: %s", from.Short(), err))
+	if back := d.act(d.ctx, next, former, "rolling_back", report); back != nil {
+		d.opts.Log.Warn("the cluster could not be switched back", "to", from.Short(), "error", back)
+		return fmt.Errorf("%w; switching it back to %s also failed: %w", err, from.Short(), back)
+	}
+	return fmt.Errorf("%w; it was switched back to %s", err, from.Short())
+}
+
+// act performs the action for an arm and redirects the requests once that is ready.
+func (d *Arms) act(ctx context.Context, from, to Arm, phase string, report func(phase, message string)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.Timeout,
+		fmt.Errorf("it took longer than %s (switch.timeout)", d.opts.Timeout))
+	defer cancel()
+	report(phase, "switching to "+to.State.Short())
+	err := d.opts.Action.Switch(ctx, from, to, func(line string) { report(workload.PhaseOutput, line) })
+	if err == nil {
+		err = d.await(ctx, to, phase, report)
+	}
+	if err == nil {
+		return d.redirect(ctx, to, func(_, message string) { report(phase, message) })
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("the switch to %s was stopped: %w", to.State.Short(), context.Cause(ctx))
+	}
+	return fmt.Errorf("the switch to %s failed: %w", to.State.Short(), err)
+}
+
+// await returns once the arm is ready.
+func (d *Arms) await(ctx context.Context, a Arm, phase string, report func(phase, message string)) error {
+	if d.opts.Ready == "" {
+		return nil
+	}
+	ready := Request{Method: http.MethodGet, URL: d.opts.Ready}.fill(placeholders(a))
+	tick := time.NewTicker(readyEvery)
+	defer tick.Stop()
+	for {
+		err := ready.send(ctx, d.opts.Client)
+		if err == nil {
+			return nil
+		}
+		report(phase, fmt.Sprintf("waiting until %s is ready: %v", a.State.Short(), err))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// redirect sends the requests to an arm that serves.
+func (d *Arms) redirect(ctx context.Context, a Arm, report func(phase, message string)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
+	defer cancel()
+	report("switching", "asking "+a.URL+" whether it serves")
+	err := d.healthy(ctx, a.URL)
+	if err == nil {
+		err = d.opts.Redirector.Redirect(ctx, a.Key(), d.opts.Answers)
+	}
+	if err := cannotServe(ctx, a, err); err != nil {
+		return err
+	}
+	report("switching", "turns go to "+a.URL)
+	return nil
+}
+
+// cannotServe adds the arm to the reason why it does not serve; nil stays nil.
+func cannotServe(ctx context.Context, a Arm, err error) error {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("%s, the address of %s: %w", a.URL, a.State.Name(), context.Cause(ctx))
+	case err != nil:
+		return fmt.Errorf("%s, the address of %s, cannot serve: %w", a.URL, a.State.Name(), err)
+	}
+	return nil
+}
+
+// empty empties the caches of all workers, and reports whether every worker did so. Otherwise the
+// caller makes the prefixes cold.
+func (d *Arms) empty(ctx context.Context, report func(phase, message string)) bool {
+	if d.opts.Cold == nil {
+		return false
+	}
+	report("switching", "emptying the caches of the workers")
+	for _, r := range d.opts.Cold {
+		workers := []string{""}
+		if r.Uses("{worker}") {
+			workers = d.opts.Workers
+		}
+		for _, w := range workers {
+			if err := r.fill(strings.NewReplacer("{worker}", w)).send(ctx, d.opts.Client); err != nil {
+				report(workload.PhaseOutput, fmt.Sprintf("the caches could not be emptied, so a nonce makes the prefixes cold: %v", err))
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (d *Arms) arm(state api.ModeState) (Arm, bool) {
+	for _, a := range d.opts.Arms {
+		if a.State == state {
+			return a, true
+		}
+	}
+	return Arm{State: state}, false
+}
+
+// healthy fails for a server whose /health reports that it cannot serve. A server
+// without /health, or with another one than Dynamo's, passes.
+func (d *Arms) healthy(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	instances, err := Probe(ctx, address, d.opts.Client)
+	var status *statusError
+	switch {
+	case err == nil && len(instances) == 0:
+		return fmt.Errorf("its /health lists no worker with the endpoint %q", generate)
+	case errors.As(err, &status) && status.code >= http.StatusInternalServerError:
+		return err
+	}
+	return nil
+}
+
+// SelectedSource returns the source to read from at the moment. It makes a
+// [Source] of several, one of which is in use at a time.
+type SelectedSource func() Source
+
+// Name returns the name of the selected source.
+func (c SelectedSource) Name() string { return c().Name() }
+
+// Fetch reads the selected source.
+func (c SelectedSource) Fetch(ctx context.Context) ([]Sample, error) { return c().Fetch(ctx) }
+
+func (c SelectedSource) explain(ctx context.Context, samples []Sample) api.Unread {
+	if e, ok := c().(explainer); ok {
+		return e.explain(ctx, samples)
+	}
+	return api.Unread{}
+}

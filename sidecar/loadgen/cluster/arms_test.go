@@ -1,0 +1,298 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// redirector records the endpoint in use.
+type redirector struct {
+	at      string
+	answers int
+	takes   time.Duration
+	err     error
+}
+
+func (d *redirector) Redirect(ctx context.Context, name string, answers int) error {
+	err := d.Check(ctx, name)
+	if err == nil {
+		d.at, d.answers = name, answers
+	}
+	return err
+}
+
+func (d *redirector) Check(ctx context.Context, _ string) error {
+	select {
+	case <-time.After(d.takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return d.err
+}
+
+const (
+	kvURL = "http://kv:8000"
+	rrURL = "http://rr:8000/v1"
+
+	kvKey = "kv/off" // as the redirector knows it
+	rrKey = "round_robin/off"
+)
+
+func endpoints(t *testing.T, d *redirector, transport http.RoundTripper) *Arms {
+	t.Helper()
+	e, err := NewArms(t.Context(), ArmsOptions{
+		Name: "endpoints", Arms: []Arm{{State: kvOff, URL: kvURL}, {State: rrOff, URL: rrURL}}, Redirector: d,
+		Client: &http.Client{Transport: transport},
+	})
+	require.NoError(t, err)
+	return e
+}
+
+func answers(status int, body string) func(*http.Request) (*http.Response, error) {
+	return func(*http.Request) (*http.Response, error) {
+		rec := httptest.NewRecorder()
+		rec.WriteHeader(status)
+		fmt.Fprint(rec, body)
+		return rec.Result(), nil
+	}
+}
+
+// The switch works in both directions and for each kind of server.
+func TestEndpointsSwitchRedirects(t *testing.T) {
+	for name, do := range map[string]func(*http.Request) (*http.Response, error){
+		"a Dynamo":                frontend(health("1")),
+		"a server without health": scene{}.RoundTrip,
+		"one with another health": answers(http.StatusOK, `{"status":"ok"}`),
+		"one with an empty one":   answers(http.StatusOK, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, h := &redirector{at: kvKey}, new(reportRecorder)
+			e := endpoints(t, d, &fakeTransport{do: do})
+			require.Equal(t, "endpoints", e.Name())
+			require.Equal(t, []api.ModeState{kvOff, rrOff}, e.Offers())
+			require.Empty(t, e.Instance())
+			cold, err := e.Switch(t.Context(), kvOff, rrOff, h.report)
+			require.NoError(t, err)
+			require.False(t, cold, "the caches keep their contents")
+			require.Equal(t, rrKey, d.at)
+			_, err = e.Switch(t.Context(), rrOff, kvOff, h.report)
+			require.NoError(t, err)
+			require.Equal(t, kvKey, d.at)
+			require.Equal(t, "switching: asking "+rrURL+" whether it serves\nswitching: turns go to "+rrURL+"\n"+
+				"switching: asking "+kvURL+" whether it serves\nswitching: turns go to "+kvURL, h.text())
+		})
+	}
+}
+
+func TestEndpointsKeepAddressAfterFailure(t *testing.T) {
+	for name, row := range map[string]struct {
+		to     api.ModeState
+		do     func(*http.Request) (*http.Response, error)
+		target redirector
+		want   string
+	}{
+		"no address": {
+			to: rrEagle, do: frontend(health("1")),
+			want: "kv with speculation off, round_robin with speculation off",
+		},
+		"no workers": {to: rrOff, do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
+		"not ready": {
+			to: rrOff, do: answers(http.StatusServiceUnavailable, ""),
+			want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503",
+		},
+		"no server": {
+			to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")},
+			want: "cannot serve: connection refused",
+		},
+		"another model": {
+			to: rrOff, do: frontend(health("1")),
+			target: redirector{err: errors.New("not the model in use")}, want: "not the model in use",
+		},
+		"it hangs": {
+			to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour},
+			want: "timed out after 30s",
+		},
+		"a health of hours": {to: rrOff, do: silent, target: redirector{takes: time.Hour}, want: "timed out after 30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := row.target
+				d.at = kvKey
+				begun := time.Now()
+				_, err := endpoints(t, &d, &fakeTransport{do: row.do}).Switch(t.Context(), kvOff, row.to, ignoreReport)
+				require.ErrorContains(t, err, row.want)
+				require.Equal(t, kvKey, d.at)
+				require.LessOrEqual(t, time.Since(begun), redirectTimeout)
+			})
+		})
+	}
+	_, err := NewArms(t.Context(), ArmsOptions{Arms: []Arm{{State: kvOff, URL: kvURL}, {State: kvOff, URL: rrURL}}})
+	require.ErrorContains(t, err, "a second address for kv")
+	_, err = NewArms(t.Context(), ArmsOptions{Arms: []Arm{{State: kvOff, URL: "kv:8000"}}})
+	require.ErrorAs(t, err, new(*api.FieldError))
+}
+
+// action is what a program or a request does to a cluster; the arms that it fails for have an error.
+type action struct {
+	takes  time.Duration
+	fails  map[string]error
+	makes  []string // the arms that it was asked for
+	prints string
+}
+
+func (a *action) Switch(ctx context.Context, from, to Arm, output func(line string)) error {
+	a.makes = append(a.makes, from.State.Arm+" to "+to.State.Arm)
+	output(a.prints)
+	select {
+	case <-time.After(a.takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return a.fails[to.State.Arm]
+}
+
+// A switch by a program or a request ends in the new arm, or back in the former one.
+func TestArmsSwitchByAction(t *testing.T) {
+	a := api.ModeState{Arm: "a", Mode: api.ModeUnknown, Speculation: api.SpeculationOff}
+	b := api.ModeState{Arm: "b", Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	bad := errors.New("exit status 3")
+	for name, row := range map[string]struct {
+		action action
+		from   api.ModeState
+		cancel time.Duration // after it; 0: never
+		makes  []string
+		at     string
+		want   string // in the error; empty: none
+	}{
+		"success": {from: a, makes: []string{"a to b"}, at: "b"},
+		"failure": {
+			action: action{fails: map[string]error{"b": bad}}, from: a, makes: []string{"a to b", "b to a"}, at: "a",
+			want: "the switch to b failed: exit status 3; it was switched back to a",
+		},
+		"failure twice": {
+			action: action{fails: map[string]error{"a": bad, "b": bad}}, from: a, makes: []string{"a to b", "b to a"},
+			want: "switching it back to a also failed: the switch to a failed: exit status 3",
+		},
+		"failure from an unknown arm": {
+			action: action{fails: map[string]error{"b": bad}}, from: api.ModeState{Mode: api.ModeUnknown},
+			makes: []string{" to b"}, want: "the previous arm is not known, so this one was left in place",
+		},
+		"time-out": {
+			action: action{takes: time.Hour}, from: a, makes: []string{"a to b", "b to a"},
+			want: "it took longer than 10m0s (switch.timeout)",
+		},
+		"cancellation": {
+			action: action{takes: time.Minute}, from: a, cancel: time.Second, makes: []string{"a to b", "b to a"},
+			at: "a", want: "the switch to b was stopped: context canceled; it was switched back to a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, h, act := new(redirector), new(reportRecorder), row.action
+				act.prints = "restarting"
+				arms, err := NewArms(t.Context(), ArmsOptions{
+					Name: "command", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Action: &act,
+					Timeout: 10 * time.Minute, Answers: 3, Redirector: d, Log: slog.New(slog.DiscardHandler),
+					Client: &http.Client{Transport: &fakeTransport{do: frontend(health("1"))}},
+				})
+				require.NoError(t, err)
+				require.NoError(t, arms.Check(t.Context(), []api.ModeState{b}))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if row.cancel > 0 {
+					time.AfterFunc(row.cancel, cancel)
+				}
+				cold, err := arms.Switch(ctx, row.from, b, h.report)
+				require.False(t, cold)
+				require.Equal(t, row.makes, act.makes)
+				require.Equal(t, row.at, d.at)
+				require.Contains(t, h.text(), workload.PhaseOutput+": restarting")
+				if row.want == "" {
+					require.NoError(t, err)
+					require.Equal(t, 3, d.answers)
+					return
+				}
+				require.ErrorContains(t, err, row.want)
+			})
+		})
+	}
+}
+
+// An arm that is not ready is asked again, and the caches of all workers are emptied once it is.
+func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := api.ModeState{Arm: "a"}, api.ModeState{Arm: "b"}
+		var asked []string
+		refusals := 2
+		transport := &fakeTransport{do: func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/health" {
+				return answers(http.StatusNotFound, "")(r)
+			}
+			asked = append(asked, r.Method+" "+r.URL.String())
+			if r.URL.Path == "/ready" && refusals > 0 {
+				refusals--
+				return answers(http.StatusServiceUnavailable, "starting")(r)
+			}
+			return answers(http.StatusOK, "")(r)
+		}}
+		client := &http.Client{Transport: transport}
+		arms, err := NewArms(t.Context(), ArmsOptions{
+			Name: "http", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Timeout: time.Minute, Answers: 1,
+			Action: Call{Request: Request{URL: kvURL + "/policy/{arm}"}, Client: client}, Ready: kvURL + "/ready",
+			Cold: []Request{{URL: "http://{worker}/reset"}}, Workers: []string{"w1", "w2"}, Redirector: new(redirector),
+			Client: client, Log: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, err)
+		h := new(reportRecorder)
+		cold, err := arms.Switch(t.Context(), a, b, h.report)
+		require.NoError(t, err)
+		require.True(t, cold)
+		require.Equal(t, []string{
+			"POST " + kvURL + "/policy/b", "GET " + kvURL + "/ready", "GET " + kvURL + "/ready", "GET " + kvURL + "/ready",
+			"POST http://w1/reset", "POST http://w2/reset",
+		}, asked)
+		require.Contains(t, h.text(), "waiting until b is ready: GET "+kvURL+"/ready answered 503 Service Unavailable: starting")
+
+		asked = nil
+		cold, err = arms.Switch(t.Context(), b, b, h.report)
+		require.NoError(t, err)
+		require.True(t, cold)
+		require.Equal(t, []string{"POST http://w1/reset", "POST http://w2/reset"}, asked)
+
+		transport.do = answers(http.StatusNotFound, "no such path")
+		cold, err = arms.Switch(t.Context(), b, b, h.report)
+		require.NoError(t, err)
+		require.False(t, cold)
+		require.Contains(t, h.text(), "so a nonce makes the prefixes cold: POST http://w1/reset answered 404 Not Found: no such path")
+	})
+}
+
+func TestSelectedSourceReadsTheCurrentOne(t *testing.T) {
+	sources := map[string]Source{}
+	for _, name := range []string{"a", "b"} {
+		d, err := NewDirect("http://"+name, nil,
+			&http.Client{Transport: &fakeTransport{do: answers(http.StatusOK, "dynamo_component_inflight_requests 7\n")}})
+		require.NoError(t, err)
+		sources[name] = d
+	}
+	current := "a"
+	c := SelectedSource(func() Source { return sources[current] })
+	require.Equal(t, "direct", c.Name())
+	for _, current = range []string{"a", "b"} {
+		samples, err := c.Fetch(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, current, samples[0].Labels["instance"])
+	}
+}
