@@ -2,6 +2,8 @@ package chat
 
 import (
 	"cmp"
+	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -138,8 +140,8 @@ func (r *Result) inBurst(i int) bool { return r.Chunks[i].At-r.Chunks[i-1].At <=
 // Gap is the time between two content chunks, divided among the tokens of the later chunk: Seconds is per token, Tokens
 // their number.
 type Gap struct {
-	Seconds float64
-	Tokens  float64
+	Seconds float64 `json:"s,omitempty"`
+	Tokens  float64 `json:"n"`
 }
 
 // Gaps appends the turn's inter-token latencies to dst, and none for an answer that is [Result.Buffered]. The tokens of
@@ -172,6 +174,31 @@ func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
 		before, tokens = i, 0
 	}
 	return dst, estimated
+}
+
+// GapPercentiles returns the p50 and p95 of one turn's inter-token latency over its tokens, by nearest rank; NaN without
+// gaps. It sorts the gaps.
+func GapPercentiles(gaps []Gap) (p50, p95 float64) {
+	slices.SortFunc(gaps, func(a, b Gap) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	total := 0.0
+	for _, g := range gaps {
+		total += g.Tokens
+	}
+	return weightedRank(gaps, .5*total), weightedRank(gaps, .95*total)
+}
+
+// weightedRank returns the first of the sorted gaps at which the tokens reach rank.
+func weightedRank(sorted []Gap, rank float64) float64 {
+	value := math.NaN()
+	below := 0.0
+	for _, g := range sorted {
+		value = g.Seconds
+		below += g.Tokens
+		if below >= rank {
+			break
+		}
+	}
+	return value
 }
 
 // comesInBursts reports whether most chunks arrived together with the chunk before them.

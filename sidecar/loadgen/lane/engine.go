@@ -8,7 +8,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/shadow/live"
-	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -74,19 +73,11 @@ type RunReceiver interface {
 	Probes(n int64)
 	// Conversation receives a conversation that began, completed a turn, or ended.
 	Conversation(c api.Conversation)
-	// Turn receives a turn that has ended. The sender stores it.
-	Turn(t RemoteTurn)
+	// Turn receives a turn that has ended, without its texts. The sender stores it.
+	Turn(t *workload.Turn)
 	// Shadow returns the lane's shadow, which also follows turns from their beginning; nil if the
 	// lane has none.
 	Shadow() *live.Live
-}
-
-// RemoteTurn is a turn that another process held.
-type RemoteTurn struct {
-	Sample stats.Sample
-	Row    api.Turn // without texts
-	Number int64    // of the conversation
-	Shape  int      // of the conversation
 }
 
 // localRunner is a run in this process.
@@ -122,7 +113,12 @@ func (l *Lane) resume(r ResumedRun) {
 var _ RunReceiver = (*observer)(nil)
 
 // Tokens implements [RunReceiver].
-func (o *observer) Tokens(at time.Time, n int) { o.tokens(at, n) }
+func (o *observer) Tokens(at time.Time, n int) {
+	o.lane.meter.Add(at, n)
+	if o.span != nil {
+		o.span.Tokens(at, n)
+	}
+}
 
 // Probes implements [RunReceiver].
 func (o *observer) Probes(n int64) { o.lane.remoteProbes.Add(n) }
@@ -140,8 +136,7 @@ func (o *observer) Conversation(c api.Conversation) {
 }
 
 // Turn records a turn of another process. Unlike TurnEnded it does not store the turn.
-func (o *observer) Turn(t RemoteTurn) {
-	t.Sample.Counted = t.Sample.Counted && o.lane.steps.count(t.Row.Step, t.Sample.Ended)
-	t.Row.Counted = t.Sample.Counted
-	o.recordTurn(t.Sample, t.Row, t.Number, t.Shape)
+func (o *observer) Turn(t *workload.Turn) {
+	t.Counted = t.Counted && o.lane.steps.count(t.Step, t.Ended)
+	o.record(t)
 }

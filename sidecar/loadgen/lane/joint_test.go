@@ -29,7 +29,7 @@ type twinBooth struct {
 	shared  []string
 
 	mu    sync.Mutex
-	asked map[string]map[Draw]string // by lane and draw: the opening question of each conversation
+	asked map[string]map[workload.Draw]string // by lane and draw: the opening question of each conversation
 }
 
 func (d *twinBooth) lanes() []*Lane { return []*Lane{d.lane, d.twin} }
@@ -38,7 +38,7 @@ func (d *twinBooth) lanes() []*Lane { return []*Lane{d.lane, d.twin} }
 // slowly.
 func virtualTwins(t *testing.T, test func(t *testing.T, d *twinBooth), change ...func(*options)) {
 	t.Helper()
-	d := &twinBooth{asked: map[string]map[Draw]string{api.DefaultLane: {}, api.TwinLane: {}}}
+	d := &twinBooth{asked: map[string]map[workload.Draw]string{api.DefaultLane: {}, api.TwinLane: {}}}
 	add := func(o *options) {
 		o.Ended, o.SharedWorkers = d.turnEnded, func() []string { return d.shared }
 		o.twin = func(own Options) Options {
@@ -56,7 +56,7 @@ func virtualTwins(t *testing.T, test func(t *testing.T, d *twinBooth), change ..
 	}, append([]func(*options){add}, change...)...)
 }
 
-func (d *twinBooth) turnEnded(e EndedTurn) {
+func (d *twinBooth) turnEnded(e *workload.Turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e.Number == 1 && e.Status == api.TurnOK {

@@ -76,8 +76,9 @@ type Options struct {
 	// Resumed is a run that the engine's processes already hold; nil: there is none.
 	Resumed *ResumedRun
 	// Ended is called with every turn of the lane that has ended, in any run, after it was handed
-	// to the store. It is called concurrently, and must not block. nil disables the callback.
-	Ended func(EndedTurn)
+	// to the store. It is called concurrently, and must neither block nor keep the turn. nil disables
+	// the callback.
+	Ended func(*workload.Turn)
 	// SharedWorkers returns the names of workers that also serve another lane, so that the lanes
 	// affect each other. It is called with locks held, and must not block. nil: there are none.
 	SharedWorkers func() []string
@@ -431,7 +432,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 // holdRun begins a run, in this process or by the engine. The lock is held.
 func (l *Lane) holdRun(t Task, span SpanObserver) {
 	ctx, cancel := context.WithCancel(l.ctx)
-	o := &observer{lane: l, span: span, seed: t.Seed, opened: t.Opened}
+	o := &observer{lane: l, span: span}
 	t.Receiver = o
 	r := &run{cancel: cancel, ended: make(chan struct{})}
 	if l.opts.Engine != nil {
@@ -440,7 +441,7 @@ func (l *Lane) holdRun(t Task, span SpanObserver) {
 		r.workload = localRunner{workload.New(workload.Options{
 			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, RampedStart: t.RampedStart, Nonce: t.Nonce,
 			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
-			Instance: l.opts.Driver.Instance, Observer: o, RoutingObserver: o.routingObserver(),
+			Instance: l.opts.Driver.Instance, Observer: o, ObserveRouting: o.routingObserver(),
 		}, t.Settings)}
 	}
 	l.run = r

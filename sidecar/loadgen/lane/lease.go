@@ -17,8 +17,8 @@ type SpanObserver interface {
 	// Tokens receives the number of output tokens as they arrive. At a turn's end a negative
 	// number may correct earlier ones.
 	Tokens(at time.Time, n int)
-	// Turn receives every turn that has ended, as it is stored.
-	Turn(t EndedTurn)
+	// Turn receives every turn that has ended, as it is stored, and does not keep it.
+	Turn(t *workload.Turn)
 	// ConversationEnded receives the number of a conversation that has ended. The conversations
 	// that begin a span have the numbers from 0 to the span's concurrency less one.
 	ConversationEnded(number int64)
@@ -321,7 +321,7 @@ func (l *Lane) Changed() { l.notify() }
 
 // Opening returns the number of the text that opens a conversation with a draw. It is valid as long
 // as settings and corpus are those that the conversation was drawn with, as in a span.
-func (l *Lane) Opening(d Draw) int64 {
+func (l *Lane) Opening(d workload.Draw) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, l.settings, l.corpus)

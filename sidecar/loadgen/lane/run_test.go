@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // The slider moves from 1 to 180, 60 and 180 while the workload runs. That is one run from start to stop.
@@ -328,12 +329,12 @@ func errorOf[T any](_ T, err error) error { return err }
 // conversation, and no two conversations of one process have one draw.
 func TestConversationsOfRunsDiffer(t *testing.T) {
 	var mu sync.Mutex
-	var ended []EndedTurn
+	var ended []workload.Turn
 	reported := func(o *options) {
-		o.Ended = func(e EndedTurn) {
+		o.Ended = func(t *workload.Turn) {
 			mu.Lock()
 			defer mu.Unlock()
-			ended = append(ended, e)
+			ended = append(ended, *t)
 		}
 	}
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
@@ -345,7 +346,7 @@ func TestConversationsOfRunsDiffer(t *testing.T) {
 				pass(5 * time.Second)
 				b.stop()
 			}
-			byDraw, runs, turns := map[Draw]string{}, map[int64]bool{}, []api.Turn{}
+			byDraw, runs, turns := map[workload.Draw]string{}, map[int64]bool{}, []api.Turn{}
 			for _, e := range ended {
 				turns = append(turns, e.Turn)
 				runs[e.Draw.Opened] = true

@@ -132,55 +132,58 @@ func (s *steps) count(step int64, ended time.Time) bool {
 	return true
 }
 
-// Marks holds the turns in progress with the step that each began in, and decides which turns
+// Marks counts the turns in progress by the step that they began in, and decides which turns
 // count: those that end in a settled step after the last of the turns that had begun before it
 // settled. So a turn counts by its end, whatever its duration. If the earlier turns were left out
 // one by one, the short ones among the others would count first. Marks is safe for concurrent use,
 // and its zero value is ready.
 type Marks struct {
-	mu    sync.Mutex
-	began map[*workload.Turn]api.StepRecord
-	clear int64 // the latest step in which all earlier turns have ended
+	mu         sync.Mutex
+	inProgress map[beginning]int // number of turns
+	clear      int64             // the latest step in which all earlier turns have ended
 }
+
+// beginning is what decides of a turn's beginning whether it counts.
+type beginning struct {
+	step    int64
+	settled bool // the step had settled
+}
+
+// beginningOf returns that of a turn.
+func beginningOf(t *workload.LiveTurn) beginning { return beginning{t.Step, t.Settled} }
 
 // Begin marks a turn with the step in force.
-func (m *Marks) Begin(t *workload.Turn, step api.StepRecord) {
+func (m *Marks) Begin(t *workload.LiveTurn, step api.StepRecord) {
+	t.Begin(step)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.began == nil {
-		m.began = map[*workload.Turn]api.StepRecord{}
+	if m.inProgress == nil {
+		m.inProgress = map[beginning]int{}
 	}
-	m.began[t] = step
+	m.inProgress[beginningOf(t)]++
 }
 
-// Step returns the step that a turn in progress began in.
-func (m *Marks) Step(t *workload.Turn) api.StepRecord {
+// End removes a turn that ends in the step now, and reports whether it counts if it ended well.
+func (m *Marks) End(t *workload.LiveTurn, now api.StepRecord) (counts bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.began[t]
-}
-
-// End removes a turn that ends in the step now. It returns the step that the turn began in, and
-// whether the turn counts if it ended well.
-func (m *Marks) End(t *workload.Turn, now api.StepRecord) (began api.StepRecord, counts bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	began = m.began[t]
-	delete(m.began, t)
-	early := func(s api.StepRecord) bool { return s.ID != now.ID || s.Settled == nil }
+	began, settled := beginningOf(t), beginning{now.ID, true}
+	if m.inProgress[began]--; m.inProgress[began] == 0 {
+		delete(m.inProgress, began)
+	}
 	switch {
-	case now.Settled == nil || now.Ended != nil || early(began):
-		return began, false
+	case now.Settled == nil || now.Ended != nil || began != settled:
+		return false
 	case m.clear == now.ID:
-		return began, true
+		return true
 	}
-	for _, s := range m.began {
-		if early(s) {
-			return began, false
+	for other := range m.inProgress {
+		if other != settled {
+			return false
 		}
 	}
 	m.clear = now.ID
-	return began, true
+	return true
 }
 
 // view returns the step as a snapshot shows it, the number of conversations in progress, and the

@@ -66,15 +66,14 @@ func TestStepSettlesWhenActualReachesTarget(t *testing.T) {
 }
 
 // begin begins a turn in the step in force, and end says whether it counts.
-func (m *Marks) begin(s *steps) *workload.Turn {
-	t := new(workload.Turn)
+func (m *Marks) begin(s *steps) *workload.LiveTurn {
+	t := new(workload.LiveTurn)
 	m.Begin(t, s.current())
 	return t
 }
 
-func (m *Marks) end(s *steps, t *workload.Turn, at time.Time) bool {
-	began, counts := m.End(t, s.current())
-	return counts && s.count(began.ID, at)
+func (m *Marks) end(s *steps, t *workload.LiveTurn, at time.Time) bool {
+	return m.End(t, s.current()) && s.count(t.Step, at)
 }
 
 // A turn counts if it ends in a settled step after all turns that began before the step settled.
@@ -123,7 +122,7 @@ func TestCountedTurnsAreNoShorter(t *testing.T) {
 		m := new(Marks)
 		s.begin(at(0), 60, kv, false)
 		type turn struct {
-			*workload.Turn
+			*workload.LiveTurn
 			length, ends float64
 		}
 		var open []turn
@@ -138,7 +137,7 @@ func TestCountedTurnsAreNoShorter(t *testing.T) {
 				return !slices.ContainsFunc(open, func(p turn) bool { return p.ends < o.ends })
 			})
 			o, l := &open[next], length()
-			if now := at(o.ends); m.end(s, o.Turn, now) {
+			if now := at(o.ends); m.end(s, o.LiveTurn, now) {
 				if first.IsZero() {
 					first = now
 				}

@@ -455,7 +455,7 @@ func (c *Coordinator) storeTurn(id string, h *handedTurn) {
 		h.Conversation.Status, h.Conversation.Ended = api.ConversationCancelled, &h.Turn.Ended
 	}
 	c.opts.Store.SaveNewConversation(h.Conversation)
-	c.opts.Store.SaveTurn(h.Turn)
+	c.opts.Store.SaveTurn(h.Turn.Turn)
 }
 
 // Found returns the run of a lane that members hold, if an earlier process left one for the same

@@ -15,7 +15,6 @@ import (
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/members/natstest"
@@ -118,14 +117,14 @@ func TestTotalsCountEveryMember(t *testing.T) {
 		f.coord.storeTurn("killed", &handedTurn{
 			Run:          "r1",
 			Conversation: api.Conversation{ID: id, Lane: "main", Number: number},
-			Turn: api.Turn{
+			Turn: workload.Turn{Draw: workload.Draw{Number: number}, Turn: api.Turn{
 				Lane:         "main",
 				Conversation: id,
 				Number:       1,
 				RequestID:    id + "-1",
 				Status:       api.TurnOK,
 				UserMessage:  "text",
-			},
+			}},
 		})
 	}
 	counts := func(e *runRecorder) {
@@ -157,8 +156,8 @@ func TestTotalsCountEveryMember(t *testing.T) {
 	delete(f.store.turns, "of another run")
 	f.store.mu.Unlock()
 	counts(again)
-	assert.Equal(t, int64(10_001), again.turns["main-r1-10001-1"].Number)
-	assert.Empty(t, again.turns["main-r1-10001-1"].Row.UserMessage)
+	assert.Equal(t, int64(10_001), again.turns["main-r1-10001-1"].Draw.Number)
+	assert.Empty(t, again.turns["main-r1-10001-1"].UserMessage)
 }
 
 // newFleetBehindLink returns a fleet whose coordinator connects through a link of its own.
@@ -343,16 +342,15 @@ func TestMemberIsRefused(t *testing.T) {
 type storingObserver struct{ *memoryStore }
 
 func (m storingObserver) ConversationStarted(*workload.Conversation) {}
-func (m storingObserver) TurnStarted(*workload.Turn)                 {}
-func (m storingObserver) Chunk(int)                                  {}
+func (m storingObserver) TurnStarted(*workload.LiveTurn)             {}
+func (m storingObserver) Arrived(int)                                {}
 func (m storingObserver) Active(int, int)                            {}
 func (m storingObserver) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {
 	m.SaveConversation(lane.ConversationOf("main", c, status, done, new(time.Now())))
 }
 
-func (m storingObserver) TurnEnded(t *workload.Turn, r *chat.Result) {
-	_, row := lane.Measure("main", t, r, api.StepRecord{}, false)
-	m.SaveTurn(row)
+func (m storingObserver) TurnEnded(_ *workload.Conversation, t *workload.LiveTurn) {
+	m.SaveTurn(t.Turn.Turn)
 }
 
 // storingReceiver stores the conversations that members report.

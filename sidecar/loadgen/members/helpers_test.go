@@ -89,7 +89,7 @@ func (a *fakeTarget) takeByInstance() map[string]int {
 type runRecorder struct {
 	mu     sync.Mutex
 	active int
-	turns  map[string]lane.RemoteTurn
+	turns  map[string]workload.Turn
 	twice  []string // ids of turns that were reported again
 
 	conversations map[int64]api.ConversationStatus // by number
@@ -99,7 +99,7 @@ type runRecorder struct {
 }
 
 func newRunRecorder() *runRecorder {
-	return &runRecorder{turns: map[string]lane.RemoteTurn{}, conversations: map[int64]api.ConversationStatus{}}
+	return &runRecorder{turns: map[string]workload.Turn{}, conversations: map[int64]api.ConversationStatus{}}
 }
 
 func (e *runRecorder) Active(actual, _ int) {
@@ -126,13 +126,13 @@ func (e *runRecorder) Conversation(c api.Conversation) {
 	e.conversations[c.Number] = c.Status
 }
 
-func (e *runRecorder) Turn(t lane.RemoteTurn) {
+func (e *runRecorder) Turn(t *workload.Turn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, ok := e.turns[t.Row.RequestID]; ok {
-		e.twice = append(e.twice, t.Row.RequestID)
+	if _, ok := e.turns[t.RequestID]; ok {
+		e.twice = append(e.twice, t.RequestID)
 	}
-	e.turns[t.Row.RequestID] = t
+	e.turns[t.RequestID] = *t
 }
 
 func (e *runRecorder) Shadow() *live.Live { return e.shadow }

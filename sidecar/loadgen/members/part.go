@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/shadow/live"
@@ -32,9 +31,8 @@ type part struct {
 	order     atomic.Pointer[order]
 	instance  atomic.Int64 // index of the next turn's instance, from the first conversation number on
 
-	marks    lane.Marks
-	notes    live.Recorder
-	followed lane.Followed
+	marks lane.Marks
+	notes live.Recorder
 
 	probes func() int64 // the sender's count of probes; nil: none
 	probed int64        // count of probes that were reported
@@ -61,7 +59,7 @@ func newPart(
 	p.settings = settingsOf(o, s)
 	p.work = workload.New(workload.Options{
 		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, RampedStart: o.RampedStart, Nonce: o.Nonce, Sender: sender,
-		Corpus: texts, Questioner: asker, Instance: p.pin, Observer: p, RoutingObserver: p, Granted: true,
+		Corpus: texts, Questioner: asker, Instance: p.pin, Observer: p, ObserveRouting: p.follow, Granted: true,
 		AnswerMemory: o.Target.AnswerMemory,
 	}, p.settings)
 	p.take(s)
@@ -154,18 +152,12 @@ func (p *part) collect() report {
 	return r
 }
 
-var (
-	_ workload.Observer        = (*part)(nil)
-	_ workload.RoutingObserver = (*part)(nil)
-)
+var _ workload.Observer = (*part)(nil)
 
-// Sent records a turn for the shadow.
-func (p *part) Sent(t *workload.Turn) func(ids []uint32) {
-	return p.followed.Sent(t, p.marks.Step(t).Concurrency, p.notes.Follow)
+// follow records a turn for the shadow.
+func (p *part) follow(t *workload.LiveTurn) workload.RoutingObserver {
+	return p.notes.Follow(lane.Sent(t))
 }
-
-// FirstToken records the worker of a turn.
-func (p *part) FirstToken(t *workload.Turn) { p.followed.FirstToken(t) }
 
 // ConversationStarted records the conversation.
 func (p *part) ConversationStarted(c *workload.Conversation) {
@@ -186,36 +178,36 @@ func (p *part) note(c *workload.Conversation, status api.ConversationStatus, don
 }
 
 // TurnStarted marks the turn with the step of the latest order.
-func (p *part) TurnStarted(t *workload.Turn) { p.marks.Begin(t, p.order.Load().Step) }
+func (p *part) TurnStarted(t *workload.LiveTurn) { p.marks.Begin(t, p.order.Load().Step) }
 
-// Chunk counts tokens as they arrive.
-func (p *part) Chunk(tokens int) {
+// Arrived counts tokens as they arrive.
+func (p *part) Arrived(tokens int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next.Tokens += tokens
 }
 
 // TurnEnded adds the turn to the next report, and sends it to the store.
-func (p *part) TurnEnded(t *workload.Turn, r *chat.Result) {
-	p.followed.Ended(t, r)
-	began, counts := p.marks.End(t, p.order.Load().Step)
-	sample, row := lane.Measure(p.lane, t, r, began, counts && r.OK())
-	m := measured{Row: row, Number: t.Conversation.Number, Shape: t.Conversation.Shape, Chunks: len(r.Chunks)}
-	m.Row.UserMessage, m.Row.AssistantMessage = "", ""
-	if r.OK() { // the window ignores the gaps of other turns
-		m.ITL = stats.Compact(sample.ITL)
-	}
+func (p *part) TurnEnded(c *workload.Conversation, t *workload.LiveTurn) {
+	ok := t.Status == api.TurnOK
+	t.Counted = p.marks.End(t, p.order.Load().Step) && ok
 	done := t.Number
-	if !r.OK() {
+	if !ok {
 		done--
 	}
-	conversation := lane.ConversationOf(p.lane, t.Conversation, api.ConversationActive, done, nil)
-	p.store(handedTurn{p.run, row, conversation, t.Conversation.Shape}, &p.unsent)
+	conversation := lane.ConversationOf(p.lane, c, api.ConversationActive, done, nil)
+	handed := t.Turn
+	handed.ITL = nil
+	p.store(handedTurn{p.run, handed, conversation}, &p.unsent)
+	reported := withoutTexts(t.Turn)
+	reported.ITL = nil
+	if ok { // the window ignores the gaps of other turns
+		reported.ITL = stats.Compact(t.ITL)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next.Turns = append(p.next.Turns, m)
-	p.next.Tokens += lane.Uncounted(r)
-	if r.OK() {
+	p.next.Turns = append(p.next.Turns, reported)
+	if ok {
 		p.next.Conversations = append(p.next.Conversations, conversation)
 	}
 }

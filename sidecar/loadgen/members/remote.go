@@ -771,9 +771,9 @@ func (r *reader) takeReport(got *report) {
 	r.receiver.Tokens(got.Sent.Add(-ahead), got.Tokens)
 	r.receiver.Probes(got.Probes)
 	for i := range got.Turns {
-		m := &got.Turns[i]
-		m.Row.Started, m.Row.Ended = m.Row.Started.Add(-ahead), m.Row.Ended.Add(-ahead)
-		r.tally.count(m.turn())
+		t := &got.Turns[i]
+		t.Started, t.Ended = t.Started.Add(-ahead), t.Ended.Add(-ahead)
+		r.tally.count(t)
 	}
 	if !holds {
 		return
@@ -840,6 +840,7 @@ func (r *reader) recount(ctx context.Context) {
 func (r *reader) recountStored(ctx context.Context) error {
 	r.remote.mu.Lock()
 	began, prefix := r.wanted.Began.Add(-time.Second), r.wanted.Lane+"-"+r.wanted.Run+"-"
+	draw := workload.Draw{Seed: r.wanted.Seed, Opened: r.wanted.Opened}
 	r.remote.mu.Unlock()
 	if err := r.opts.Store.Flush(ctx); err != nil {
 		return err
@@ -854,7 +855,8 @@ func (r *reader) recountStored(ctx context.Context) error {
 	}
 	return r.opts.Store.TurnsFrom(ctx, steps[first].Lane, steps[first].ID, func(t *api.Turn) error {
 		if strings.HasPrefix(t.Conversation, prefix) {
-			r.tally.count(rowOnly(t, numberOf(t.Conversation), 0))
+			draw.Number = numberOf(t.Conversation)
+			r.tally.count(&workload.Turn{Turn: *t, Draw: draw})
 		}
 		return nil
 	})

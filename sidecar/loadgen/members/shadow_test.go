@@ -14,6 +14,7 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/shadow/live"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // The turns that a lost member had in flight are removed from the shadow.
@@ -72,7 +73,7 @@ func TestShadowIsDividedWithItsReport(t *testing.T) {
 	for k := range 50 {
 		n.Follow(live.Sent{ID: "r", Conversation: fmt.Sprint(k)}).Routed(make([]uint32, 100))
 	}
-	whole := report{Turns: make([]measured, 13), Shadow: n.Take(), Last: true}
+	whole := report{Turns: make([]workload.Turn, 13), Shadow: n.Take(), Last: true}
 	var pieces []report
 	var divide func(r report)
 	divide = func(r report) {

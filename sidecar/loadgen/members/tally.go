@@ -6,8 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // tally passes each turn of a run to the lane once, so that the lane counts the turns that the
@@ -15,7 +14,7 @@ import (
 // way to the store. If the report never arrives, because its member was killed or the server has
 // deleted it, the stored row counts. It is safe for concurrent use.
 type tally struct {
-	turn func(lane.RemoteTurn)
+	turn func(*workload.Turn)
 
 	mu sync.Mutex
 	// recounts is true while reports to an earlier coordinator are being read.
@@ -34,19 +33,19 @@ type turnKey struct {
 }
 
 // keyOf returns the key of a turn.
-func keyOf(t *api.Turn) turnKey { return turnKey{t.Conversation, t.Number} }
+func keyOf(t *workload.Turn) turnKey { return turnKey{t.Conversation, t.Number} }
 
 // unreported is a turn that no report has contained yet.
 type unreported struct {
 	member string
-	turn   lane.RemoteTurn
+	turn   workload.Turn
 }
 
 const countedKept = time.Minute
 
 // newTally returns a tally that passes turns to turn. With recounts, settle does nothing before
 // [tally.recounted].
-func newTally(turn func(lane.RemoteTurn), recounts bool) *tally {
+func newTally(turn func(*workload.Turn), recounts bool) *tally {
 	return &tally{
 		turn: turn, recounts: recounts, swapped: time.Now(),
 		counted: map[turnKey]struct{}{}, before: map[turnKey]struct{}{}, waiting: map[turnKey]unreported{},
@@ -54,14 +53,14 @@ func newTally(turn func(lane.RemoteTurn), recounts bool) *tally {
 }
 
 // count counts a turn unless it is counted already.
-func (t *tally) count(turn lane.RemoteTurn) {
+func (t *tally) count(turn *workload.Turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.countLocked(turn)
 }
 
-func (t *tally) countLocked(turn lane.RemoteTurn) {
-	key := keyOf(&turn.Row)
+func (t *tally) countLocked(turn *workload.Turn) {
+	key := keyOf(turn)
 	delete(t.waiting, key)
 	if !t.has(key) {
 		t.counted[key] = struct{}{}
@@ -77,10 +76,10 @@ func (t *tally) has(key turnKey) bool {
 
 // stored records a turn that a member has delivered to the store.
 func (t *tally) stored(member string, h *handedTurn) {
-	turn := rowOnly(&h.Turn, h.Conversation.Number, h.Shape)
+	turn := withoutTexts(h.Turn)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if key := keyOf(&h.Turn); !t.has(key) {
+	if key := keyOf(&turn); !t.has(key) {
 		t.waiting[key] = unreported{member, turn}
 	}
 }
@@ -94,7 +93,7 @@ func (t *tally) settle(now time.Time, reports func(member string) bool) {
 	}
 	for _, w := range t.waiting {
 		if !reports(w.member) {
-			t.countLocked(w.turn)
+			t.countLocked(&w.turn)
 		}
 	}
 	if now.Sub(t.swapped) > countedKept {
@@ -109,11 +108,10 @@ func (t *tally) recounted() {
 	t.recounts, t.swapped = false, time.Now()
 }
 
-// rowOnly returns a turn of which only the stored row is known.
-func rowOnly(t *api.Turn, number int64, shape int) lane.RemoteTurn {
-	one := measured{Row: *t, Number: number, Shape: shape}
-	one.Row.UserMessage, one.Row.AssistantMessage = "", ""
-	return one.turn()
+// withoutTexts returns a turn without its texts.
+func withoutTexts(t workload.Turn) workload.Turn {
+	t.UserMessage, t.AssistantMessage = "", ""
+	return t
 }
 
 // numberOf returns the number of a conversation, which is the end of its id.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/shadow/live"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
@@ -100,13 +99,12 @@ type FollowupOptions struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// handedTurn is a turn with its texts, on its way to the store. It includes the conversation, which
-// a member that was killed may not have reported.
+// handedTurn is a turn with its texts, without its inter-token latencies, on its way to the store. It
+// includes the conversation, which a member that was killed may not have reported.
 type handedTurn struct {
 	Run          string           `json:"run"`
-	Turn         api.Turn         `json:"turn"`
+	Turn         workload.Turn    `json:"turn"`
 	Conversation api.Conversation `json:"conversation"`
-	Shape        int              `json:"shape,omitempty"` // of the conversation
 }
 
 // report is a member's report on a lane's run, about once a second.
@@ -118,9 +116,11 @@ type report struct {
 	Seq    int64     `json:"seq"`
 	Sent   time.Time `json:"sent"` // by the member's clock
 
-	Tokens        int                           `json:"tokens,omitempty"`        // that arrived
-	Probes        int64                         `json:"probes,omitempty"`        // requests of no turn that were sent
-	Turns         []measured                    `json:"turns,omitempty"`         // that ended
+	Tokens int   `json:"tokens,omitempty"` // that arrived
+	Probes int64 `json:"probes,omitempty"` // requests of no turn that were sent
+	// Turns are those that ended, without texts. Their figures are exact, except for inter-token
+	// latencies: those are a histogram with a resolution of 0.4 %.
+	Turns         []workload.Turn               `json:"turns,omitempty"`
 	Conversations []api.Conversation            `json:"conversations,omitempty"` // that began, progressed or ended
 	Underway      workload.Underway             `json:"underway"`
 	Waited        map[api.Limiter]time.Duration `json:"waited,omitempty"` // since the run began
@@ -142,21 +142,4 @@ func (r report) halves() (first, second report) {
 	first.Shadow, second.Shadow = r.Shadow.Split()
 	first.Last, second.Tokens, second.Probes = false, 0, 0
 	return first, second
-}
-
-// measured is a turn as the window takes it. Its figures are exact, except for inter-token
-// latencies: those are a histogram with a resolution of 0.4 %.
-type measured struct {
-	Row    api.Turn    `json:"row"`              // without texts
-	Number int64       `json:"number"`           // of the conversation
-	Shape  int         `json:"shape,omitempty"`  // of the conversation
-	Chunks int         `json:"chunks,omitempty"` // content chunks
-	ITL    []stats.Gap `json:"itl,omitempty"`
-}
-
-// turn returns the turn as the lane takes it.
-func (m *measured) turn() lane.RemoteTurn {
-	s := stats.SampleOf(&m.Row)
-	s.ITL, s.ITLEstimated, s.Chunks = m.ITL, m.Row.ITLEstimated, m.Chunks
-	return lane.RemoteTurn{Sample: s, Row: m.Row, Number: m.Number, Shape: m.Shape}
 }

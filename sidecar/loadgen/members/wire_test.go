@@ -14,7 +14,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
-	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -45,16 +44,12 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 		}
 		one, merged := stats.NewRecorder(began, slo), stats.NewRecorder(began, slo)
 		for n := range 1 + rng.IntN(400) {
-			turn := &workload.Turn{
-				Conversation: &workload.Conversation{ID: fmt.Sprint("c", n), Number: int64(n)},
-				Number:       1 + rng.IntN(7),
-			}
-			r := drawnResult(rng, began)
-			sample, _ := lane.Measure("main", turn, r, o.Step, r.OK())
-			one.Add(sample)
+			turn := drawnTurn(rng, began, n)
+			turn.Number = 1 + rng.IntN(7)
 			p := parts[rng.IntN(len(parts))]
 			p.TurnStarted(turn)
-			p.TurnEnded(turn, r)
+			p.TurnEnded(new(workload.Conversation), turn)
+			one.Add(&turn.Turn.Turn, turn.Chunks, turn.ITL)
 		}
 		for _, p := range parts {
 			data, err := json.Marshal(p.collect())
@@ -62,7 +57,7 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 			var got report
 			require.NoError(t, json.Unmarshal(data, &got))
 			for i := range got.Turns {
-				merged.Add(got.Turns[i].turn().Sample)
+				merged.Add(&got.Turns[i].Turn, got.Turns[i].Chunks, got.Turns[i].ITL)
 			}
 		}
 		same(t, seed, one.Report(now), merged.Report(now))
@@ -72,35 +67,41 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 	}
 }
 
-// drawnResult returns a random answer: complete, without usage, of one chunk, failed, or cancelled.
-func drawnResult(rng *rand.Rand, began time.Time) *chat.Result {
-	at := time.Duration((.05 + rng.ExpFloat64()) * float64(time.Second))
-	r := &chat.Result{Ended: began.Add(time.Duration(rng.Int64N(int64(57 * time.Second)))), Content: "text"}
+// drawnTurn returns a random turn of a conversation: complete, without usage, of one chunk, failed, or cancelled.
+func drawnTurn(rng *rand.Rand, began time.Time, conversation int) *workload.LiveTurn {
+	t := new(workload.LiveTurn)
+	t.Conversation, t.Draw.Number, t.Number = fmt.Sprint("c", conversation), int64(conversation), 1
+	t.Status, t.Ended, t.AssistantMessage = api.TurnOK, began.Add(time.Duration(rng.Int64N(int64(57*time.Second)))), "text"
+	ttft := .05 + rng.ExpFloat64()
+	latency, tokens := ttft, 1
 	scale := []float64{1e-6, .001, .025, 2}[rng.IntN(4)]
-	for range 1 + rng.IntN(80) {
-		r.Chunks = append(r.Chunks, chat.Chunk{At: at, Tokens: int32(rng.IntN(4))})
-		if rng.IntN(20) > 0 { // else the next one comes with it
-			at += time.Duration(scale * rng.ExpFloat64() * float64(time.Second))
+	for range rng.IntN(80) {
+		gap := chat.Gap{Tokens: float64(1 + rng.IntN(3))}
+		if rng.IntN(20) > 0 { // else the chunk comes with the one before
+			gap.Seconds = scale * rng.ExpFloat64()
 		}
+		t.ITL = append(t.ITL, gap)
+		latency, tokens = latency+gap.Seconds*gap.Tokens, tokens+int(gap.Tokens)
 	}
+	t.Chunks, t.ITLEstimated = 1+len(t.ITL), rng.IntN(4) == 0
+	t.TTFT, t.Latency, t.OutputTokens, t.TokenSource = &ttft, &latency, &tokens, "chunks"
 	if rng.IntN(4) > 0 {
-		r.Usage = &chat.Usage{
-			Prompt:     1000 + rng.IntN(5000),
-			Completion: len(r.Chunks),
-			Cached:     rng.IntN(1000),
-			HasCached:  rng.IntN(2) == 0,
+		t.PromptTokens, t.TokenSource = new(1000+rng.IntN(5000)), "usage"
+		if rng.IntN(2) == 0 {
+			t.CachedTokens = new(rng.IntN(1000))
 		}
 	}
 	switch rng.IntN(12) {
 	case 0:
-		r.Err = &chat.Error{Class: api.ErrorClasses[rng.IntN(len(api.ErrorClasses))], Message: "it broke off"}
+		t.Status, t.ErrorClass = api.TurnError, api.ErrorClasses[rng.IntN(len(api.ErrorClasses))]
 	case 1:
-		r.Cancelled = true
+		t.Status = api.TurnCancelled
 	case 2:
-		r.Err, r.Chunks, r.Usage = &chat.Error{Class: api.ErrorClasses[0], Message: "no answer"}, nil, nil
+		t.Status, t.ErrorClass, t.Chunks, t.ITL = api.TurnError, api.ErrorClasses[0], 0, nil
+		t.TTFT, t.Latency, t.PromptTokens, t.CachedTokens, t.OutputTokens = nil, nil, nil, nil, nil
 	}
-	r.Sent = r.Ended.Add(-at)
-	return r
+	t.Started = t.Ended.Add(-time.Duration(latency * float64(time.Second)))
+	return t
 }
 
 // same compares two reports.
@@ -127,7 +128,7 @@ func TestTurnBeforeItsReportHasItsConversation(t *testing.T) {
 			ID: fmt.Sprint(run, "-", number), Lane: "main", Number: number, Status: api.ConversationActive,
 			TurnsDone: done, Started: began,
 		}
-		turn := api.Turn{Ended: began.Add(time.Second)}
+		turn := workload.Turn{Turn: api.Turn{Ended: began.Add(time.Second)}}
 		c.storeTurn(member, &handedTurn{Run: run, Turn: turn, Conversation: conversation})
 	}
 	store := newMemoryStore()
@@ -178,11 +179,11 @@ func TestLongReportIsDivided(t *testing.T) {
 	const turns = 1_500
 	rng := rand.New(rand.NewPCG(1, 1))
 	for n := range turns {
-		turn := &workload.Turn{Conversation: &workload.Conversation{ID: fmt.Sprint("c", n), Number: int64(n)}, Number: 1}
+		turn := drawnTurn(rng, time.Now(), n)
 		p.TurnStarted(turn)
-		p.TurnEnded(turn, drawnResult(rng, time.Now()))
+		p.TurnEnded(&workload.Conversation{ID: turn.Conversation, Draw: turn.Draw}, turn)
 	}
-	p.Chunk(7)
+	p.Arrived(7)
 	r := p.collect()
 	tokens, conversations, seq := r.Tokens, r.Conversations, int64(0)
 	m.publishReport(t.Context(), r, &seq)

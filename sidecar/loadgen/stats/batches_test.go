@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 func TestBatchOf(t *testing.T) {
@@ -82,9 +84,9 @@ func TestBatchedNeedsLongSpan(t *testing.T) {
 	var early Report
 	for i := range 541 {
 		s := counted(whole(float64(i)*.1), 1)
-		s.Latency, s.TTFT = 40, .3+.01*math.Sin(float64(i)) // 40 s a turn
-		s.ITL = []Gap{{.02 + .001*math.Sin(float64(i)), 5}}
-		w.Add(s)
+		s.Latency, s.TTFT = new(40.), new(.3+.01*math.Sin(float64(i))) // 40 s a turn
+		s.ITL = []chat.Gap{{Seconds: .02 + .001*math.Sin(float64(i)), Tokens: 5}}
+		fill(w, s)
 		if i == 530 {
 			early = w.Counted(at(53), 1, slo)
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 // Log-linear buckets: each octave [2^e, 2^(e+1)) s is divided into equal parts, so
@@ -61,15 +62,15 @@ func (b *buckets) addAll(seconds []float64) {
 	}
 }
 
-// addGaps adds the gaps of a turn.
-func (b *buckets) addGaps(s *Sample) {
-	for _, g := range s.ITL {
-		if g.valid() {
+// addGaps adds the gaps of a turn. estimated: the chunks did not report their tokens.
+func (b *buckets) addGaps(gaps []chat.Gap, estimated bool) {
+	for _, g := range gaps {
+		if possible(g) {
 			octave, part := bucketOf(g.Seconds)
 			b.add(octave, part, g.Tokens)
 		}
 	}
-	b.estimated = b.estimated || s.ITLEstimated
+	b.estimated = b.estimated || estimated
 }
 
 func (b *buckets) parts(octave int) *[perOctave]float64 {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 // No bucket is wider than 1 % of its values, and its middle is at most 0.4 % off.
@@ -41,14 +43,14 @@ func TestBucketQuantiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 50 {
 		var whole, a, b buckets
-		gaps := make([]Gap, 1+r.IntN(3000))
+		gaps := make([]chat.Gap, 1+r.IntN(3000))
 		for i := range gaps {
-			gaps[i] = Gap{Seconds: math.Exp(r.NormFloat64()*2 - 4), Tokens: .5 + 3*r.Float64()}
+			gaps[i] = chat.Gap{Seconds: math.Exp(r.NormFloat64()*2 - 4), Tokens: .5 + 3*r.Float64()}
 			o, p := bucketOf(gaps[i].Seconds)
 			whole.add(o, p, gaps[i].Tokens)
 			[]*buckets{&a, &b}[i%2].add(o, p, gaps[i].Tokens)
 		}
-		p50, p95 := GapPercentiles(gaps)
+		p50, p95 := chat.GapPercentiles(gaps)
 		a.merge(&b)
 		for _, set := range []*buckets{&whole, &a} {
 			require.InEpsilon(t, p50, set.quantile(.5), .01)

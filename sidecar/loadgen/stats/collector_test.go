@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
@@ -111,8 +112,8 @@ func scrape(t *testing.T, reg *prometheus.Registry) map[string]map[string]float6
 func busy() *Recorder {
 	r := NewRecorder(t0, slo)
 	for _, s := range random(rand.New(rand.NewPCG(9, 10)), 2000) {
-		s.ITL = []Gap{{.02, 1}, {.03, 2.5}}
-		r.Add(s)
+		s.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}, {Seconds: .03, Tokens: 2.5}}
+		r.add(s)
 	}
 	r.ConversationEnded(api.ConversationCompleted)
 	return r
@@ -248,9 +249,9 @@ func TestScrapeAgreesWithReport(t *testing.T) {
 // Count and sum of a summary never fall, although its window shrinks.
 func TestSummaryIsCumulative(t *testing.T) {
 	r := NewRecorder(t0, slo)
-	r.Add(whole(1))
+	r.add(whole(1))
 	r.Reset(at(2))
-	r.Add(whole(3))
+	r.add(whole(3))
 	s := gather(t, r, Gauges{}, at(300))["loadgen_ttft_all_seconds"].GetMetric()[0].GetSummary()
 	assert.Equal(t, uint64(2), s.GetSampleCount())
 	assert.InDelta(t, .6, s.GetSampleSum(), 1e-9)
@@ -261,12 +262,12 @@ func TestSummaryIsCumulative(t *testing.T) {
 func TestITLHistogram(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	s := whole(1)
-	s.Turn = 2
+	s.Number = 2
 	for range 100 {
-		s.ITL = append(s.ITL, Gap{.02, 1.25})
+		s.ITL = append(s.ITL, chat.Gap{Seconds: .02, Tokens: 1.25})
 	}
-	s.ITL = append(s.ITL, Gap{.5, 1e12}) // an impossible number of tokens is bounded
-	r.Add(s)
+	s.ITL = append(s.ITL, chat.Gap{Seconds: .5, Tokens: 1e12}) // an impossible number of tokens is bounded
+	r.add(s)
 	for _, m := range gather(t, r, Gauges{}, at(2))["loadgen_itl_seconds"].GetMetric() {
 		if labels(m) != "turn=2" {
 			assert.Zero(t, m.GetHistogram().GetSampleCount())
@@ -364,8 +365,8 @@ func TestScrapeWhileTurnsEnd(t *testing.T) {
 		writers.Go(func() {
 			for i := range 500 {
 				s := counted(whole(float64(i)*.1), step)
-				s.ITL = []Gap{{.02, 1}}
-				r.Add(s)
+				s.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}}
+				r.add(s)
 				r.ConversationEnded(api.ConversationCompleted)
 			}
 		})
@@ -390,14 +391,14 @@ func TestUnreportedCachedTokensAreAbsent(t *testing.T) {
 	families := gather(t, r, Gauges{}, at(1))
 	assert.Equal(t, map[string]float64{"": 0}, values(families[cached]))
 	silent := whole(1)
-	silent.HasCached, silent.CachedTokens = false, 0
-	r.Add(silent)
+	silent.CachedTokens = nil
+	r.add(silent)
 	assert.Nil(t, r.Report(at(2)).HitRatio)
 	families = gather(t, r, Gauges{}, at(2))
 	assert.NotContains(t, families, cached)
 	assert.Equal(t, map[string]float64{"": 0}, values(families[reported]))
 	assert.Positive(t, values(families["loadgen_input_tokens_total"])[""])
-	r.Add(whole(3))
+	r.add(whole(3))
 	families = gather(t, r, Gauges{}, at(4))
 	assert.Equal(t, map[string]float64{"": 1000}, values(families[cached]))
 	assert.Equal(t, map[string]float64{"": 4000}, values(families[reported]),

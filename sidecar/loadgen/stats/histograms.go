@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 // Classic buckets, in seconds and tokens. They include the default objectives.
@@ -72,19 +74,19 @@ func (h *histograms) all() []prometheus.Collector {
 	return []prometheus.Collector{h.ttft.vec, h.tpot.vec, h.itl.vec, h.latency.vec, h.input.vec, h.output.vec}
 }
 
-// observe adds a whole turn, and returns the count and sum of its observed inter-token
+// observe adds a whole turn with its gaps, and returns the count and sum of its observed inter-token
 // latencies. It is not safe for concurrent use.
-func (h *histograms) observe(s *Sample) (n uint64, total float64) {
-	turn := turnIndex(s.Turn)
-	observe(h.ttft.turn[turn], s.TTFT)
-	observe(h.tpot.turn[turn], s.TPOT)
-	observe(h.latency.turn[turn], s.Latency)
-	if s.PromptTokens > 0 { // 0 where the server did not report it
-		h.input.turn[turn].Observe(float64(s.PromptTokens))
+func (h *histograms) observe(one *turn, gaps []chat.Gap) (n uint64, total float64) {
+	turn := turnIndex(one.number)
+	observe(h.ttft.turn[turn], one.ttft)
+	observe(h.tpot.turn[turn], one.tpot)
+	observe(h.latency.turn[turn], one.latency)
+	if one.promptTokens > 0 { // 0 where the server did not report it
+		h.input.turn[turn].Observe(float64(one.promptTokens))
 	}
-	h.output.turn[turn].Observe(float64(s.OutputTokens))
-	for _, g := range s.ITL {
-		if !g.valid() {
+	h.output.turn[turn].Observe(float64(one.outputTokens))
+	for _, g := range gaps {
+		if !possible(g) {
 			continue
 		}
 		h.carry[turn] += min(g.Tokens, maxTokensPerGap)

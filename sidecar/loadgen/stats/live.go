@@ -78,7 +78,7 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 	for length := liveBatch; length <= StepSpan && from+length <= now; length += liveBatch {
 		b.until = from + length
 		counts := func(t *turn) bool {
-			return t.Counted && t.Step == w.step && from < t.ended && t.ended <= b.until
+			return t.counted && t.step == w.step && from < t.ended && t.ended <= b.until
 		}
 		if length < StepSpan && !w.suffices(length, counts) {
 			continue
@@ -106,13 +106,13 @@ func (w *Window) suffices(length time.Duration, counts func(*turn) bool) bool {
 	seconds := 0.
 	for i := range w.turns {
 		t := &w.turns[i]
-		if t.Status != api.TurnOK || !counts(t) {
+		if t.status != api.TurnOK || !counts(t) {
 			continue
 		}
 		ok++
-		if defined(t.Latency) {
+		if defined(t.latency) {
 			known++
-			seconds += t.Latency
+			seconds += t.latency
 		}
 	}
 	return ok >= leastTurns && known > 0 && length.Seconds() >= liveTurns*seconds/float64(known)

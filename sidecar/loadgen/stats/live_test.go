@@ -33,11 +33,10 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 			for at := 0.; at < 60*test.minutes; at += test.every {
 				now = began.Add(time.Duration(at * float64(time.Second)))
 				m.Add(now, 100)
-				w.Add(Sample{
-					Ended: now, Turn: 1, Step: 1, Counted: true, Status: api.TurnOK, HasCached: true, PromptTokens: 100,
-					CachedTokens: 50,
-					TTFT:         .2 + .1*math.Mod(at, 7), TPOT: .02, Latency: test.latency,
-				})
+				w.Add(&api.Turn{
+					Ended: now, Number: 1, Step: 1, Counted: true, Status: api.TurnOK, PromptTokens: new(100), CachedTokens: new(50),
+					TTFT: new(.2 + .1*math.Mod(at, 7)), TPOT: new(.02), Latency: &test.latency,
+				}, nil)
 				w.AdvanceLive(m, now)
 			}
 			r := w.Live(m, now, 1, api.SLO{})
@@ -55,7 +54,7 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 			assert.GreaterOrEqual(t, math.Log(q.P50Interval[1] / *q.P50), 2.5*liveWander-1e-9,
 				"the interval allows for slow changes of speed")
 
-			w.Add(Sample{Ended: now.Add(time.Second), Step: 2, Counted: true, Status: api.TurnOK})
+			w.Add(&api.Turn{Ended: now.Add(time.Second), Step: 2, Counted: true, Status: api.TurnOK}, nil)
 			r = w.Live(m, now.Add(2*time.Second), 2, api.SLO{})
 			require.Equal(t, 1, r.OK)
 			assert.Nil(t, r.Window.Metrics.TTFT.P50Interval)

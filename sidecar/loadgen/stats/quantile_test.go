@@ -80,11 +80,3 @@ func TestSummarize(t *testing.T) {
 	assert.InDelta(t, 95.05, *many.P95, 1e-9)
 	assert.Equal(t, 90.0, many.P95Interval[0])
 }
-
-func TestGapPercentiles(t *testing.T) {
-	p50, p95 := GapPercentiles([]Gap{{Seconds: .04, Tokens: 1}, {Seconds: .01, Tokens: 9}, {Seconds: .02, Tokens: 10}})
-	assert.Equal(t, .02, p50, "9 of 20 tokens took .01")
-	assert.Equal(t, .02, p95, "19 of 20 tokens took .02 at most")
-	p50, _ = GapPercentiles(nil)
-	assert.True(t, math.IsNaN(p50))
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 // Recorder holds all figures of one lane: its window, its totals since the last start, and
@@ -78,20 +79,21 @@ func NewRecorder(now time.Time, slo api.SLO) *Recorder {
 	return r
 }
 
-// Add adds an ended turn.
-func (r *Recorder) Add(s Sample) {
-	r.window.Add(s)
+// Add adds an ended turn with its number of content chunks and the gaps between them, and keeps neither t nor gaps.
+func (r *Recorder) Add(t *api.Turn, chunks int, gaps []chat.Gap) {
+	r.window.Add(t, gaps)
+	one := newTurn(t, 0)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ever.add(&s, r.slo)
-	if s.Status != api.TurnOK {
+	r.ever.add(&one, r.slo)
+	if one.status != api.TurnOK {
 		return
 	}
-	r.sums.ttft.add(s.TTFT)
-	r.sums.tpot.add(s.TPOT)
-	r.sums.latency.add(s.Latency)
-	r.gaps.add(&s)
-	n, total := r.hist.observe(&s)
+	r.sums.ttft.add(one.ttft)
+	r.sums.tpot.add(one.tpot)
+	r.sums.latency.add(one.latency)
+	r.gaps.add(t, chunks, gaps)
+	n, total := r.hist.observe(&one, gaps)
 	r.sums.itl.n += n
 	r.sums.itl.total += total
 }
@@ -188,26 +190,26 @@ func (r *Recorder) cumulative() (counts, sums, api.SLO) {
 	return r.ever.clone(), r.sums, r.slo
 }
 
-func (c *counts) add(s *Sample, slo api.SLO) {
-	c.turns[s.Status]++
-	if s.Status == api.TurnError {
-		c.errors[s.Class]++
+func (c *counts) add(one *turn, slo api.SLO) {
+	c.turns[one.status]++
+	if one.status == api.TurnError {
+		c.errors[one.class]++
 	}
-	if s.meets(slo) {
+	if one.meets(slo) {
 		c.sloMet++
 	}
-	if s.Status == api.TurnOK && s.PromptTokens == 0 {
+	if one.status == api.TurnOK && one.promptTokens == 0 {
 		c.inputUnknown++
 	}
-	if s.Status == api.TurnOK && !s.HasCached {
+	if one.status == api.TurnOK && !one.hasCached {
 		c.cachedUnknown++
 	}
-	c.input += int64(s.PromptTokens)
-	c.output += int64(s.OutputTokens)
-	if s.HasCached {
-		c.cached += int64(s.CachedTokens)
+	c.input += int64(one.promptTokens)
+	c.output += int64(one.outputTokens)
+	if one.hasCached {
+		c.cached += int64(one.cachedTokens)
 		c.cacheReported++
-		c.cacheReportedInput += int64(s.PromptTokens)
+		c.cacheReportedInput += int64(one.promptTokens)
 	}
 }
 

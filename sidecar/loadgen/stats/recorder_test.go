@@ -11,18 +11,18 @@ import (
 // Totals restart with the lane; Prometheus counters continue.
 func TestRecorderTotals(t *testing.T) {
 	r := NewRecorder(t0, slo)
-	r.Add(whole(1))
-	r.Add(failed(1, api.ErrorStall))
+	r.add(whole(1))
+	r.add(failed(1, api.ErrorStall))
 	r.ConversationEnded(api.ConversationError)
 	r.Reset(at(2))
 	assert.Equal(t, api.Totals{ErrorsByClass: map[api.ErrorClass]int64{}}, r.Totals())
 	assert.Zero(t, r.Report(at(2)).OK)
-	r.Add(whole(3))
-	r.Add(whole(3))
-	r.Add(failed(3, api.ErrorConnect))
+	r.add(whole(3))
+	r.add(whole(3))
+	r.add(failed(3, api.ErrorConnect))
 	cancelled := failed(3, "")
-	cancelled.Status, cancelled.OutputTokens = api.TurnCancelled, 5
-	r.Add(cancelled)
+	cancelled.Status, cancelled.OutputTokens = api.TurnCancelled, new(5)
+	r.add(cancelled)
 	r.ConversationEnded(api.ConversationCompleted)
 	r.ConversationEnded(api.ConversationRetired)
 	assert.Equal(t, api.Totals{
@@ -37,9 +37,9 @@ func TestRecorderTotals(t *testing.T) {
 // The window is judged by the present objectives, the counter by those at the end of each turn.
 func TestRecorderSLO(t *testing.T) {
 	r := NewRecorder(t0, slo)
-	r.Add(counted(whole(1), 1))
+	r.add(counted(whole(1), 1))
 	r.SetSLO(api.SLO{TTFT: .1, TPOT: .01})
-	r.Add(counted(whole(2), 1))
+	r.add(counted(whole(2), 1))
 	assert.Zero(t, r.Report(at(3)).SLOMet)
 	assert.Zero(t, r.Counted(at(3), 1).SLOMet)
 	ever, _, _ := r.cumulative()

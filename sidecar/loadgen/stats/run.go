@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 // gapsOfRun holds the inter-token latencies of a run of any length in bounded space: in
@@ -21,21 +22,24 @@ type gapsOfRun struct {
 
 func newGapsOfRun(now time.Time) gapsOfRun { return gapsOfRun{start: now, length: time.Second} }
 
-// add adds the gaps of a whole turn. It ignores a turn that ended before the start.
-func (g *gapsOfRun) add(s *Sample) {
-	ended := s.Ended.Sub(g.start)
+// add adds the gaps of a whole turn. It ignores a turn that ended before the start. Where the number of chunks is 0,
+// it is one more than that of the gaps.
+func (g *gapsOfRun) add(t *api.Turn, chunks int, gaps []chat.Gap) {
+	ended := t.Ended.Sub(g.start)
 	if ended < 0 {
 		return
 	}
-	g.chunks += int64(cmp.Or(s.Chunks, len(s.ITL)+1))
-	g.tokens += int64(s.OutputTokens)
+	g.chunks += int64(cmp.Or(chunks, len(gaps)+1))
+	if t.OutputTokens != nil {
+		g.tokens += int64(*t.OutputTokens)
+	}
 	for ended >= ringSlots*g.length {
 		g.halve()
 	}
 	for int(ended/g.length) >= len(g.slots) {
 		g.slots = append(g.slots, buckets{})
 	}
-	g.slots[ended/g.length].addGaps(s)
+	g.slots[ended/g.length].addGaps(gaps, t.ITLEstimated)
 }
 
 // halve doubles the length of the slots.
@@ -79,10 +83,10 @@ func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 	}
 	r.mu.Unlock()
 	for one := range turns {
-		s := turn{Sample: SampleOf(one), ended: one.Ended.Sub(start)}
-		t.add(&s)
-		if s.Status == api.TurnOK {
-			t.rated.part[t.batch(s.ended)]++
+		part := newTurn(one, one.Ended.Sub(start))
+		t.add(&part)
+		if part.status == api.TurnOK {
+			t.rated.part[t.batch(part.ended)]++
 		}
 		for i, tokens := range Arrived(one, perChunk, start, span, batches) {
 			t.tokens.part[i] += tokens
@@ -129,18 +133,4 @@ func spread(t *api.Turn, start time.Time, span time.Duration, n int) []float64 {
 		shares[i] = max(0, min(high, to)-max(low, from)) / (to - from)
 	}
 	return shares
-}
-
-// SampleOf converts a stored turn to a sample, without its inter-token latencies.
-func SampleOf(t *api.Turn) Sample {
-	s := Sample{
-		Ended: t.Ended, Turn: t.Number, Step: t.Step, Counted: t.Counted, Status: t.Status, Class: t.ErrorClass,
-		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), HasCached: t.CachedTokens != nil,
-		OutputEstimated: t.TokenSource == "chunks",
-	}
-	api.Patch(&s.FirstAnswer, t.FirstAnswer)
-	api.Patch(&s.PromptTokens, t.PromptTokens)
-	api.Patch(&s.CachedTokens, t.CachedTokens)
-	api.Patch(&s.OutputTokens, t.OutputTokens)
-	return s
 }

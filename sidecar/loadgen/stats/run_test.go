@@ -10,27 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 )
-
-// stored converts a sample to a turn as in the store.
-func stored(s Sample) *api.Turn {
-	known := func(v float64) *float64 {
-		if !defined(v) {
-			return nil
-		}
-		return &v
-	}
-	t := &api.Turn{
-		Number: s.Turn, Step: s.Step, Counted: s.Counted, Status: s.Status, ErrorClass: s.Class,
-		Started: s.Ended.Add(-time.Duration(s.Latency * float64(time.Second))), Ended: s.Ended,
-		TTFT: known(s.TTFT), TPOT: known(s.TPOT), Latency: known(s.Latency),
-		PromptTokens: &s.PromptTokens, OutputTokens: &s.OutputTokens,
-	}
-	if s.HasCached {
-		t.CachedTokens = &s.CachedTokens
-	}
-	return t
-}
 
 // The report of a run of at most 60 s equals that of the window in every percentile,
 // interval and count.
@@ -38,13 +19,14 @@ func TestWholeAgreesWithTheWindow(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	var turns []*api.Turn
 	for _, s := range random(rand.New(rand.NewPCG(3, 4)), 900) {
-		s.ITL = []Gap{{.01 + .04*s.TTFT, 3}, {.02, 1}}
-		s.Latency = min(s.Latency, .1) // short, so that start and end are in one batch
+		s.ITL = []chat.Gap{{Seconds: .01 + .04**s.TTFT, Tokens: 3}, {Seconds: .02, Tokens: 1}}
+		s.Latency = new(min(*s.Latency, .1)) // short, so that start and end are in one batch
+		s.Started = s.Ended.Add(-time.Duration(*s.Latency * float64(time.Second)))
 		if s.Ended.After(at(59)) {
 			continue
 		}
-		r.Add(s)
-		turns = append(turns, stored(s))
+		r.add(s)
+		turns = append(turns, &s.Turn)
 	}
 	window, whole := r.Report(at(59)), r.Whole(at(59), slices.Values(turns))
 	require.Greater(t, whole.OK, 300)
@@ -74,13 +56,13 @@ func TestWholeOfLongRun(t *testing.T) {
 	var turns []*api.Turn
 	for second := range hours * 3600 {
 		s := whole(float64(second) + .5)
-		s.ITL = []Gap{{.02, 9}}
+		s.ITL = []chat.Gap{{Seconds: .02, Tokens: 9}}
 		if second >= hours*3600*3/4 { // the last batch is slower
-			s.ITL = []Gap{{.08, 9}}
+			s.ITL = []chat.Gap{{Seconds: .08, Tokens: 9}}
 		}
-		r.Add(s)
+		r.add(s)
 		if second%100 == 0 {
-			turns = append(turns, stored(s))
+			turns = append(turns, &s.Turn)
 		}
 	}
 	assert.LessOrEqual(t, len(r.gaps.slots), ringSlots)
@@ -100,12 +82,12 @@ func TestTokensOfTurnsCutShort(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	assert.InDelta(t, 1, r.TokensPerChunk(), 0)
 	s := whole(10)
-	s.Latency, s.OutputTokens, s.ITL = 5, 50, make([]Gap, 19)
-	r.Add(s)
+	s.Started, s.Latency, s.OutputTokens, s.ITL = at(5), new(5.), new(50), make([]chat.Gap, 19)
+	r.add(s)
 	assert.InDelta(t, 2.5, r.TokensPerChunk(), 1e-9)
-	cut := stored(s)
+	cut := s.Turn
 	cut.Status, cut.TokenSource, cut.OutputTokens = api.TurnCancelled, "chunks", new(8)
-	both := r.Whole(at(20), slices.Values([]*api.Turn{stored(s), cut}))
+	both := r.Whole(at(20), slices.Values([]*api.Turn{&s.Turn, &cut}))
 	assert.InDelta(t, (50+8*2.5)/20, both.Window.OutputTokensPerSecond, 1e-9)
 	r.Reset(at(20))
 	assert.InDelta(t, 1, r.TokensPerChunk(), 0)

@@ -41,10 +41,10 @@ func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
 		if wanted(turn) {
 			t.add(turn)
 		}
-		if turn.Status == api.TurnOK && turn.ended > t.from {
+		if turn.status == api.TurnOK && turn.ended > t.from {
 			batch := t.batch(turn.ended)
 			t.rated.part[batch]++
-			t.tokens.part[batch] += float64(turn.OutputTokens)
+			t.tokens.part[batch] += float64(turn.outputTokens)
 		}
 	}
 	for i := range gaps.slots {
@@ -59,13 +59,13 @@ func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
 func (t *tally) batch(ended time.Duration) int { return batchOf(ended-t.from, t.now-t.from) }
 
 func (t *tally) add(one *turn) {
-	switch one.Status {
+	switch one.status {
 	case api.TurnCancelled:
 		t.Cancelled++
 	case api.TurnError:
 		t.Errors++
-		t.Window.Errors[one.Class]++
-		if one.Class == api.ErrorTimeout || one.Class == api.ErrorStall {
+		t.Window.Errors[one.class]++
+		if one.class == api.ErrorTimeout || one.class == api.ErrorStall {
 			t.Window.Timeouts++
 		}
 	case api.TurnOK:
@@ -78,35 +78,35 @@ func (t *tally) addWhole(one *turn) {
 	if one.meets(t.slo) {
 		t.SLOMet++
 	}
-	t.byTurn[turnIndex(one.Turn)].add(one)
+	t.byTurn[turnIndex(one.number)].add(one)
 	batch := t.batch(one.ended)
-	t.ttft.add(batch, one.TTFT)
-	t.tpot.add(batch, one.TPOT)
-	t.latency.add(batch, one.Latency)
-	if one.FirstAnswer > 0 {
-		t.firstAnswer.add(batch, one.FirstAnswer)
+	t.ttft.add(batch, one.ttft)
+	t.tpot.add(batch, one.tpot)
+	t.latency.add(batch, one.latency)
+	if one.firstAnswer > 0 {
+		t.firstAnswer.add(batch, one.firstAnswer)
 	}
 	t.countUnknown(one)
-	t.PromptTokens += int64(one.PromptTokens)
-	t.OutputTokens += int64(one.OutputTokens)
-	if one.HasCached {
-		t.CachedTokens += int64(one.CachedTokens)
-		t.hits.add(batch, float64(one.CachedTokens), float64(one.PromptTokens))
+	t.PromptTokens += int64(one.promptTokens)
+	t.OutputTokens += int64(one.outputTokens)
+	if one.hasCached {
+		t.CachedTokens += int64(one.cachedTokens)
+		t.hits.add(batch, float64(one.cachedTokens), float64(one.promptTokens))
 	}
 }
 
 // countUnknown counts the figures that a whole turn does not report.
 func (t *tally) countUnknown(one *turn) {
-	if math.IsNaN(one.TTFT) {
+	if math.IsNaN(one.ttft) {
 		t.unknownTTFT++
 	}
 	if one.tpotUnknown() {
 		t.unknownTPOT++
 	}
-	if one.PromptTokens == 0 {
+	if one.promptTokens == 0 {
 		t.PromptUnknown++
 	}
-	if !one.HasCached {
+	if !one.hasCached {
 		t.CachedUnknown++
 	}
 }
@@ -170,21 +170,21 @@ type turnValues struct {
 }
 
 func (v *turnValues) add(one *turn) {
-	if defined(one.TTFT) {
-		v.ttft = append(v.ttft, one.TTFT)
+	if defined(one.ttft) {
+		v.ttft = append(v.ttft, one.ttft)
 	}
-	if defined(one.Latency) {
-		v.latency = append(v.latency, one.Latency)
+	if defined(one.latency) {
+		v.latency = append(v.latency, one.latency)
 	}
-	if one.PromptTokens > 0 {
-		v.input = append(v.input, float64(one.PromptTokens))
+	if one.promptTokens > 0 {
+		v.input = append(v.input, float64(one.promptTokens))
 	}
-	if one.HasCached && one.PromptTokens > 0 {
-		v.cached += int64(one.CachedTokens)
-		v.prompt += int64(one.PromptTokens)
+	if one.hasCached && one.promptTokens > 0 {
+		v.cached += int64(one.cachedTokens)
+		v.prompt += int64(one.promptTokens)
 	}
 	v.turns++
-	v.output += one.OutputTokens
+	v.output += one.outputTokens
 }
 
 // rows returns the figures by turn number, and the p95 of the input of all turns.

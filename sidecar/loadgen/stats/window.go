@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 // windowSeconds is the length of the window.
@@ -33,12 +34,6 @@ type Window struct {
 	kept    time.Duration // turns that ended up to then may be missing, although they are within StepSpan
 	counts  bool          // there is such a step
 	live    liveBatches   // of that step
-}
-
-// turn is the part of a sample that the window keeps.
-type turn struct {
-	Sample
-	ended time.Duration // since the window's start
 }
 
 // ringSlots is the number of slots of a ring.
@@ -152,27 +147,26 @@ func (w *Window) Reset(now time.Time) {
 	w.counted.clear()
 }
 
-// Add adds an ended turn.
-func (w *Window) Add(s Sample) {
+// Add adds an ended turn with the gaps between its chunks, and keeps neither t nor gaps.
+func (w *Window) Add(t *api.Turn, gaps []chat.Gap) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ended := s.Ended.Sub(w.start)
+	ended := t.Ended.Sub(w.start)
 	if ended < 0 {
 		return
 	}
-	if s.Counted {
-		w.count(s.Step, ended)
+	if t.Counted {
+		w.count(t.Step, ended)
 	}
-	if s.Status == api.TurnOK {
-		w.addGaps(&s, ended)
+	if t.Status == api.TurnOK {
+		w.addGaps(t, gaps, ended)
 	}
-	s.ITL = nil
 	old := 0
 	for old < len(w.turns) && w.isOld(&w.turns[old], len(w.turns)-old, ended) {
 		w.kept = max(w.kept, w.turns[old].ended)
 		old++
 	}
-	w.turns = append(w.turns[old:], turn{Sample: s, ended: ended})
+	w.turns = append(w.turns[old:], newTurn(t, ended))
 }
 
 // isOld reports whether the oldest of so many turns can be removed.
@@ -200,17 +194,17 @@ func (w *Window) count(step int64, ended time.Duration) {
 	}
 }
 
-func (w *Window) addGaps(s *Sample, ended time.Duration) {
-	w.gaps.at(ended).addGaps(s)
-	if s.Counted && s.Step == w.step {
-		w.counted.at(ended).addGaps(s)
+func (w *Window) addGaps(t *api.Turn, gaps []chat.Gap, ended time.Duration) {
+	w.gaps.at(ended).addGaps(gaps, t.ITLEstimated)
+	if t.Counted && t.Step == w.step {
+		w.counted.at(ended).addGaps(gaps, t.ITLEstimated)
 	}
 }
 
 // addGaps adds the gaps of a turn. A nil slot is already used for a later time.
-func (s *slot) addGaps(sample *Sample) {
+func (s *slot) addGaps(gaps []chat.Gap, estimated bool) {
 	if s != nil {
-		s.buckets.addGaps(sample)
+		s.buckets.addGaps(gaps, estimated)
 	}
 }
 
@@ -235,7 +229,7 @@ func (w *Window) Counted(now time.Time, step int64, slo api.SLO) Report {
 	t := newTally(at, StepSpan, at, slo)
 	if w.counts && step == w.step {
 		t = newTally(at, StepSpan, max(w.first, w.kept), slo)
-		counts := func(one *turn) bool { return one.Counted && one.Step == step && one.ended >= t.from }
+		counts := func(one *turn) bool { return one.counted && one.step == step && one.ended >= t.from }
 		t.gather(w, counts, &w.counted)
 	}
 	w.mu.Unlock()
@@ -250,15 +244,15 @@ func (w *Window) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64) {
 	var cached, prompt int64
 	for i := range w.turns {
 		one := &w.turns[i]
-		if one.ended <= from || one.Status != api.TurnOK {
+		if one.ended <= from || one.status != api.TurnOK {
 			continue
 		}
-		if defined(one.TTFT) {
-			values = append(values, one.TTFT)
+		if defined(one.ttft) {
+			values = append(values, one.ttft)
 		}
-		if one.HasCached {
-			cached += int64(one.CachedTokens)
-			prompt += int64(one.PromptTokens)
+		if one.hasCached {
+			cached += int64(one.cachedTokens)
+			prompt += int64(one.promptTokens)
 		}
 	}
 	w.mu.Unlock()

@@ -11,36 +11,45 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
 
+// sample is a turn with the gaps between its chunks.
+type sample struct {
+	api.Turn
+	ITL []chat.Gap
+}
+
 // whole returns a successful turn that ended at a given second.
-func whole(ended float64) Sample {
-	return Sample{
-		Ended: at(ended), Turn: 1, Status: api.TurnOK, TTFT: .3, TPOT: .025, Latency: 20,
-		PromptTokens: 4000, CachedTokens: 1000, HasCached: true, OutputTokens: 800,
+func whole(ended float64) sample {
+	return sample{Turn: api.Turn{
+		Ended: at(ended), Number: 1, Status: api.TurnOK, TTFT: new(.3), TPOT: new(.025), Latency: new(20.),
+		PromptTokens: new(4000), CachedTokens: new(1000), OutputTokens: new(800),
+	}}
+}
+
+func failed(ended float64, class api.ErrorClass) sample {
+	return sample{
+		Turn: api.Turn{Ended: at(ended), Number: 1, Status: api.TurnError, ErrorClass: class, TTFT: new(30.)},
+		ITL:  []chat.Gap{{Seconds: 9, Tokens: 1}},
 	}
 }
 
-func failed(ended float64, class api.ErrorClass) Sample {
-	return Sample{
-		Ended: at(ended), Turn: 1, Status: api.TurnError, Class: class, TTFT: 30, TPOT: math.NaN(),
-		Latency: math.NaN(), ITL: []Gap{{9, 1}},
-	}
-}
-
-func counted(s Sample, step int64) Sample {
+func counted(s sample, step int64) sample {
 	s.Counted, s.Step = true, step
 	return s
 }
 
-func fill(w *Window, samples ...Sample) *Window {
-	for _, s := range samples {
-		w.Add(s)
+func fill(w *Window, samples ...sample) *Window {
+	for i := range samples {
+		w.Add(&samples[i].Turn, samples[i].ITL)
 	}
 	return w
 }
+
+func (r *Recorder) add(s sample) { r.Add(&s.Turn, 0, s.ITL) }
 
 // reference computes a percentile by counting, without interpolation by index.
 func reference(values []float64, p float64) float64 {
@@ -50,21 +59,23 @@ func reference(values []float64, p float64) float64 {
 }
 
 // random returns turns of every kind over 100 s, in two steps, some out of order.
-func random(r *rand.Rand, n int) []Sample {
-	all := make([]Sample, n)
+func random(r *rand.Rand, n int) []sample {
+	all := make([]sample, n)
 	for i := range all {
 		second := 100 * float64(i) / float64(n)
 		s := whole(second + r.Float64()*.5)
-		s.Turn, s.Step, s.Counted = 1+r.IntN(7), int64(1+i*2/n), r.IntN(3) > 0
-		s.TTFT, s.TPOT, s.Latency = r.ExpFloat64(), r.ExpFloat64()*.05, 30*r.Float64()
-		s.HasCached = r.IntN(2) == 0
+		s.Number, s.Step, s.Counted = 1+r.IntN(7), int64(1+i*2/n), r.IntN(3) > 0
+		s.TTFT, s.TPOT, s.Latency = new(r.ExpFloat64()), new(r.ExpFloat64()*.05), new(30*r.Float64())
+		if r.IntN(2) > 0 {
+			s.CachedTokens = nil
+		}
 		switch r.IntN(10) {
 		case 0:
-			s.Status, s.Class = api.TurnError, api.ErrorClasses[r.IntN(len(api.ErrorClasses))]
+			s.Status, s.ErrorClass = api.TurnError, api.ErrorClasses[r.IntN(len(api.ErrorClasses))]
 		case 1:
 			s.Status = api.TurnCancelled
 		case 2:
-			s.TPOT = math.NaN() // its tokens came in bursts
+			s.TPOT = nil // its tokens came in bursts
 		}
 		all[i] = s
 	}
@@ -77,7 +88,7 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 	for round := range 10 {
 		samples := random(r, 200+500*round)
 		w := fill(NewWindow(t0), samples...)
-		check := func(rep Report, wanted func(Sample) bool) {
+		check := func(rep Report, wanted func(sample) bool) {
 			t.Helper()
 			var ttft, tpot, latency []float64
 			n, good, unknown := map[api.TurnStatus]int{}, 0, 0
@@ -90,17 +101,17 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 				if s.Status != api.TurnOK {
 					continue
 				}
-				ttft, latency = append(ttft, s.TTFT), append(latency, s.Latency)
-				if math.IsNaN(s.TPOT) {
+				ttft, latency = append(ttft, *s.TTFT), append(latency, *s.Latency)
+				if s.TPOT == nil {
 					unknown++
 				} else {
-					tpot = append(tpot, s.TPOT)
+					tpot = append(tpot, *s.TPOT)
 				}
-				if s.TTFT <= .6 && s.TPOT <= .06 {
+				if *s.TTFT <= .6 && s.TPOT != nil && *s.TPOT <= .06 {
 					good++
 				}
 				prompt, output = prompt+4000, output+800
-				if s.HasCached {
+				if s.CachedTokens != nil {
 					cached, asked = cached+1000, asked+4000
 				}
 			}
@@ -122,19 +133,19 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 			require.Equal(t, []int64{prompt, cached, output}, []int64{rep.PromptTokens, rep.CachedTokens, rep.OutputTokens})
 			require.InEpsilon(t, float64(cached)/float64(asked), *rep.HitRatio, 1e-9)
 		}
-		check(w.Report(at(101), slo), func(Sample) bool { return true })
+		check(w.Report(at(101), slo), func(sample) bool { return true })
 		rep := w.Report(at(101), slo)
 		rep.Window.Metrics.TTFT.P50Interval, rep.Window.Metrics.TTFT.P95Interval = nil, nil
 		ttft, hits := w.Course(at(101))
 		assert.Equal(t, rep.Window.Metrics.TTFT, ttft)
 		assert.Equal(t, rep.HitRatio, hits)
-		check(w.Counted(at(101), 2, slo), func(s Sample) bool { return s.Counted && s.Step == 2 })
+		check(w.Counted(at(101), 2, slo), func(s sample) bool { return s.Counted && s.Step == 2 })
 	}
 }
 
 func TestWindowExpires(t *testing.T) {
 	s := whole(10)
-	s.ITL = []Gap{{.02, 1}, {.03, 2}}
+	s.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}, {Seconds: .03, Tokens: 2}}
 	w := fill(NewWindow(t0), s)
 	r := w.Report(at(69.9), slo)
 	assert.Equal(t, 1, r.OK)
@@ -147,7 +158,7 @@ func TestWindowExpires(t *testing.T) {
 	assert.Nil(t, r.Window.ErrorRatio)
 	assert.Empty(t, r.TTFTByTurn)
 	for i := range 1000 {
-		w.Add(whole(100 + float64(i)))
+		fill(w, whole(100+float64(i)))
 	}
 	assert.LessOrEqual(t, len(w.turns), 60, "expired turns are dropped")
 	assert.LessOrEqual(t, cap(w.turns), 1000)
@@ -155,16 +166,16 @@ func TestWindowExpires(t *testing.T) {
 
 func TestWindowReset(t *testing.T) {
 	s := whole(5)
-	s.ITL = []Gap{{.02, 1}}
+	s.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}}
 	w := fill(NewWindow(t0), counted(s, 3))
 	w.Reset(at(6))
-	w.Add(whole(5.5)) // ended before
+	fill(w, whole(5.5)) // ended before
 	r := w.Report(at(8), slo)
 	assert.Zero(t, r.OK)
 	assert.Zero(t, r.Window.Metrics.ITL.N)
 	assert.Equal(t, 2.0, r.Window.Seconds)
 	assert.Zero(t, w.Counted(at(8), 3, slo).OK)
-	w.Add(whole(8))
+	fill(w, whole(8))
 	assert.Equal(t, .5, w.Report(at(8), slo).Window.RequestsPerSecond)
 }
 
@@ -205,7 +216,10 @@ func TestWindowSLO(t *testing.T) {
 		{math.NaN(), .01, 800, 0, false}, // no token was received
 	} {
 		s := whole(1)
-		s.TTFT, s.TPOT, s.OutputTokens, s.OutputEstimated = c.ttft, c.tpot, c.tokens, c.uncounted
+		s.TTFT, s.TPOT, s.OutputTokens = &c.ttft, &c.tpot, &c.tokens
+		if c.uncounted {
+			s.TokenSource = "chunks"
+		}
 		assert.Equal(t, c.good, fill(NewWindow(t0), s).Report(at(2), slo).SLOMet, "%+v", c)
 	}
 }
@@ -213,14 +227,14 @@ func TestWindowSLO(t *testing.T) {
 // After reasoning, the time to the first token of the answer counts. Turns without a count of tokens are counted.
 func TestWindowOfReasoning(t *testing.T) {
 	first, plain := whole(1), whole(1)
-	first.FirstAnswer, first.PromptTokens, first.HasCached = 2.5, 0, false
+	first.FirstAnswer, first.PromptTokens, first.CachedTokens = new(2.5), nil, nil
 	assert.Nil(t, fill(NewWindow(t0), plain).Report(at(2), slo).Window.FirstAnswer)
 	got := fill(NewWindow(t0), first, plain).Report(at(2), slo).Window
 	assert.Equal(t, 1, got.FirstAnswer.N)
 	assert.InDelta(t, 2.5, *got.FirstAnswer.P95, 1e-9)
 	r := NewRecorder(t0, slo)
-	r.Add(first)
-	r.Add(plain)
+	r.add(first)
+	r.add(plain)
 	assert.EqualValues(t, 1, r.Totals().InputUnknown)
 	assert.EqualValues(t, 1, r.Totals().CachedUnknown)
 }
@@ -229,10 +243,10 @@ func TestWindowByTurn(t *testing.T) {
 	w := NewWindow(t0)
 	for turn, ttft := range map[int]float64{1: .5, 5: .1, 6: .2, 9: .4} {
 		s := whole(1)
-		s.Turn, s.TTFT, s.Latency = turn, ttft, 10*ttft
-		s.PromptTokens, s.OutputTokens = max(0, 1000*(turn-1)), 100*turn // the first turn does not report its prompt
-		s.HasCached, s.CachedTokens = true, s.PromptTokens/4
-		w.Add(s)
+		s.Number, s.TTFT, s.Latency = turn, &ttft, new(10*ttft)
+		prompt := max(0, 1000*(turn-1)) // the first turn does not report its prompt
+		s.PromptTokens, s.OutputTokens, s.CachedTokens = &prompt, new(100*turn), new(prompt/4)
+		fill(w, s)
 	}
 	got, r := "", w.Report(at(2), slo)
 	for _, r := range r.TTFTByTurn {
@@ -252,8 +266,14 @@ func TestWindowByTurn(t *testing.T) {
 
 func TestWindowITL(t *testing.T) {
 	a, b := whole(1), whole(1.5)
-	a.ITL = []Gap{{.010, 95}, {math.NaN(), 1}, {-1, 1}, {.01, 0}, {.01, math.Inf(1)}} // only the first is valid
-	b.ITL, b.ITLEstimated = []Gap{{.200, 5}}, true
+	a.ITL = []chat.Gap{ // only the first is possible
+		{Seconds: .010, Tokens: 95},
+		{Seconds: math.NaN(), Tokens: 1},
+		{Seconds: -1, Tokens: 1},
+		{Seconds: .01},
+		{Seconds: .01, Tokens: math.Inf(1)},
+	}
+	b.ITL, b.ITLEstimated = []chat.Gap{{Seconds: .200, Tokens: 5}}, true
 	w := fill(NewWindow(t0), a)
 	assert.False(t, w.Report(at(2), slo).Window.Metrics.ITL.Estimated)
 	q := fill(w, b).Report(at(2), slo).Window.Metrics.ITL
@@ -270,23 +290,23 @@ func TestWindowITLExpires(t *testing.T) {
 	w := NewWindow(t0)
 	for second := range 700 {
 		s := counted(whole(float64(second)+.5), 1)
-		s.ITL = []Gap{{.02, 1}}
-		w.Add(s)
+		s.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}}
+		fill(w, s)
 		assert.Equal(t, min(second+1, 60), w.Report(at(float64(second)+.6), slo).Window.Metrics.ITL.N)
 		assert.Equal(t, min(second+1, 59*5+second%5+1), w.Counted(at(float64(second)+.6), 1, slo).Window.Metrics.ITL.N,
 			"in slots of 5 s")
 	}
 	late := counted(whole(100), 1)
-	late.ITL = []Gap{{.02, 1}}
-	w.Add(late)
+	late.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}}
+	fill(w, late)
 	assert.Equal(t, 60, w.Report(at(699.6), slo).Window.Metrics.ITL.N)
 	assert.Equal(t, 300, w.Counted(at(699.6), 1, slo).Window.Metrics.ITL.N)
 }
 
 func TestCounted(t *testing.T) {
-	one := func(ended float64, step int64, counts bool) Sample {
+	one := func(ended float64, step int64, counts bool) sample {
 		s := whole(ended)
-		s.Step, s.Counted, s.ITL = step, counts, []Gap{{.02, 10}}
+		s.Step, s.Counted, s.ITL = step, counts, []chat.Gap{{Seconds: .02, Tokens: 10}}
 		return s
 	}
 	w := fill(NewWindow(t0), one(1, 1, true), one(2, 1, true))
@@ -315,7 +335,7 @@ func TestCounted(t *testing.T) {
 func TestCountedOfManyTurns(t *testing.T) {
 	w := NewWindow(t0)
 	for i := range 3 * maxStepTurns {
-		w.Add(counted(whole(float64(i)/200), 1)) // 200 a second for 300 s
+		fill(w, counted(whole(float64(i)/200), 1)) // 200 a second for 300 s
 	}
 	r := w.Counted(at(300), 1, slo)
 	assert.InDelta(t, maxStepTurns/200, r.Window.Seconds, .1)
@@ -323,7 +343,7 @@ func TestCountedOfManyTurns(t *testing.T) {
 	assert.InDelta(t, maxStepTurns, r.OK, 1)
 	assert.LessOrEqual(t, len(w.turns), maxStepTurns+1)
 	for i := range 60_000 {
-		w.Add(counted(whole(300+float64(i)/1000), 1)) // 1,000 a second
+		fill(w, counted(whole(300+float64(i)/1000), 1)) // 1,000 a second
 	}
 	r = w.Counted(at(360), 1, slo)
 	assert.InDelta(t, 60, r.Window.Seconds, .1)

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 const (
@@ -30,7 +30,7 @@ type firstTurn struct {
 	known          bool // prompt and cached were reported
 }
 
-func newFirstTurn(t *lane.EndedTurn, opening int64, sent float64) firstTurn {
+func newFirstTurn(t *workload.Turn, opening int64, sent float64) firstTurn {
 	f := firstTurn{opening: opening, sent: sent, token: math.Inf(1)}
 	if t.TTFT != nil {
 		f.token = sent + *t.TTFT

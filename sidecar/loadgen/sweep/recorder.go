@@ -10,13 +10,14 @@ import (
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // recorder records the events of a span, in seconds since it was made, which is before the span's
 // switch. It is safe for concurrent use.
 type recorder struct {
 	base    time.Time
-	opening func(lane.Draw) int64 // number of a conversation's opening
+	opening func(workload.Draw) int64 // number of a conversation's opening
 
 	mu     sync.Mutex
 	turns  []proof.Turn
@@ -34,7 +35,7 @@ type recorder struct {
 var _ lane.SpanObserver = (*recorder)(nil)
 
 // newRecorder makes a recorder for a span that begins with so many conversations.
-func newRecorder(now time.Time, begin int, opening func(lane.Draw) int64) *recorder {
+func newRecorder(now time.Time, begin int, opening func(workload.Draw) int64) *recorder {
 	return &recorder{base: now, opening: opening, left: begin, first: int64(begin)}
 }
 
@@ -55,9 +56,9 @@ func (r *recorder) grow(seconds int) {
 }
 
 // Turn records a turn. A cancelled turn has no end, but may have a first token.
-func (r *recorder) Turn(t lane.EndedTurn) {
+func (r *recorder) Turn(t *workload.Turn) {
 	sent := t.Started.Sub(r.base).Seconds()
-	turn := proof.Turn{Number: t.Turn.Number, Sent: sent, Failed: t.Status == api.TurnError}
+	turn := proof.Turn{Number: t.Number, Sent: sent, Failed: t.Status == api.TurnError}
 	if t.TTFT != nil {
 		turn.FirstToken = sent + *t.TTFT
 	}
@@ -77,8 +78,8 @@ func (r *recorder) Turn(t lane.EndedTurn) {
 		turn.HasCached = true
 	}
 	var firsts []firstTurn
-	if t.Turn.Number == 1 {
-		firsts = []firstTurn{newFirstTurn(&t, r.opening(t.Draw), sent)}
+	if t.Number == 1 {
+		firsts = []firstTurn{newFirstTurn(t, r.opening(t.Draw), sent)}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

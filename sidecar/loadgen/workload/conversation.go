@@ -8,15 +8,13 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chat"
 )
 
 // Conversation is one conversation in progress. Its exported fields do not change. Turn is safe for
 // concurrent use.
 type Conversation struct {
-	ID      string
-	Number  int64 // in the run, from 0
-	Shape   int   // number of changes of settings or corpus that affect draws, since the run began
+	ID string
+	Draw
 	Topic   string
 	Starter string
 	Planned int // number of turns
@@ -33,61 +31,47 @@ type Conversation struct {
 	done     int
 
 	mu   sync.Mutex
-	turn *Turn
+	turn *LiveTurn
 }
-
-// Turn is one turn under way or just ended.
-type Turn struct {
-	Conversation *Conversation
-	Number       int // from 1
-	RequestID    string
-	UserMessage  string // as the user typed it; the starter of turn 1 is left out
-	Began        time.Time
-	Live         chat.Live
-	// Instance is the worker instance (decimal id) that the turn is pinned to, "" if the router
-	// chooses one. It is set before a [RoutingObserver] receives the turn, and empty without one.
-	Instance string
-
-	prompt []openai.ChatCompletionMessage
-}
-
-// Prompt returns the messages that the turn sends. They are shared and must not be modified.
-func (t *Turn) Prompt() []openai.ChatCompletionMessage { return t.prompt }
 
 // Turn returns the turn under way, nil between two turns.
-func (c *Conversation) Turn() *Turn {
+func (c *Conversation) Turn() *LiveTurn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.turn
 }
 
-func (c *Conversation) setTurn(t *Turn) {
+func (c *Conversation) setTurn(t *LiveTurn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn = t
 }
 
-// RoutingObserver receives a turn at the times at which a router receives it and decides on it. It
-// is called from the goroutine of the conversation. It must be safe for concurrent use, and must
-// not block, since the call is part of the turn's measured times. For each turn that is passed to
-// Sent, [Observer].TurnEnded is called at the end.
+// RoutingObserver receives what a router learns of one turn, and when. It is called from the
+// goroutine of the conversation. It must not block, since the calls are part of the turn's measured
+// times.
 type RoutingObserver interface {
-	// Sent is called right before a turn is sent. The function that it returns is called with the
-	// ids of the prompt's tokens, which it may keep, if the target reports them. nil: the ids are
-	// not requested from the target.
-	Sent(*Turn) func(ids []uint32)
-	// FirstToken is called at the first content chunk. [chat.Live] then has the worker if the
-	// target reports it.
-	FirstToken(*Turn)
+	// WantsIDs reports whether Routed must be called if the target can report ids.
+	WantsIDs() bool
+	// Routed receives the ids of the prompt's tokens, which it may keep.
+	Routed(ids []uint32)
+	// FirstToken is called at the first content chunk. The worker is 0 if the target does not report
+	// it.
+	FirstToken(worker uint64)
+	// Ended receives the turn with its outcome, before [Observer] does.
+	Ended(t *api.Turn)
 }
 
 // Observer receives the events of a workload. Each is sent from the goroutine of the conversation
 // concerned. It must be safe for concurrent use and return soon.
 type Observer interface {
 	ConversationStarted(*Conversation)
-	TurnStarted(*Turn)
-	Chunk(tokens int) // a content chunk arrived, in any turn
-	TurnEnded(*Turn, *chat.Result)
+	// TurnStarted receives a turn before its request is sent. It calls [LiveTurn.Begin].
+	TurnStarted(*LiveTurn)
+	// Arrived counts output tokens as they arrive, in any turn. At a turn's end a negative number may
+	// correct earlier ones by the server's usage.
+	Arrived(tokens int)
+	TurnEnded(*Conversation, *LiveTurn)
 	ConversationEnded(c *Conversation, status api.ConversationStatus, turnsDone int)
 	// Active is called in order for each change of the number of conversations in progress, and for
 	// each [Workload.Set], with the target at that moment. It must not call the workload.

@@ -88,6 +88,7 @@ func (s *server) serve(ctx context.Context, req chat.Request) chat.Result {
 		r.Chunks = append(r.Chunks, chat.Chunk{At: time.Since(r.Sent), Tokens: int32(part.tokens)})
 		req.OnChunk(part.tokens)
 	}
+	r.Usage = &chat.Usage{Completion: req.MaxTokens}
 	r.Content = "Answer to " + req.ID + "."
 	if s.text != nil {
 		r.Content = s.text(req.MaxTokens)
@@ -130,7 +131,7 @@ type recorder struct {
 	t testing.TB
 
 	mu      sync.Mutex
-	open    map[*Conversation]*entry
+	open    map[string]*entry // by the id of the conversation
 	closed  []*entry
 	reports []report
 	tokens  int
@@ -154,11 +155,11 @@ type report struct {
 func (l *recorder) ConversationStarted(c *Conversation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	assert.Nil(l.t, l.open[c], "%s starts twice", c.ID)
-	l.open[c] = &entry{Conversation: c}
+	assert.Nil(l.t, l.open[c.ID], "%s starts twice", c.ID)
+	l.open[c.ID] = &entry{Conversation: c}
 }
 
-func (l *recorder) TurnStarted(t *Turn) {
+func (l *recorder) TurnStarted(t *LiveTurn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.open[t.Conversation]
@@ -168,32 +169,27 @@ func (l *recorder) TurnStarted(t *Turn) {
 	e.turns++
 	assert.Equal(l.t, e.turns, t.Number, "turns come in order")
 	assert.False(l.t, e.turning, "%s begins within another turn", t.RequestID)
-	assert.Same(l.t, t, t.Conversation.Turn(), "the turn under way")
+	assert.Same(l.t, t, e.Conversation.Turn(), "the turn under way")
 	e.turning = true
 }
 
-func (l *recorder) Chunk(tokens int) {
+func (l *recorder) Arrived(tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tokens += tokens
 }
 
-func (l *recorder) TurnEnded(t *Turn, r *chat.Result) {
+func (l *recorder) TurnEnded(c *Conversation, t *LiveTurn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.open[t.Conversation]
+	e := l.open[c.ID]
 	if !assert.NotNil(l.t, e, "end of %s, of no open conversation", t.RequestID) {
 		return
 	}
 	assert.True(l.t, e.turning, "%s ends without a beginning", t.RequestID)
-	assert.Nil(l.t, t.Conversation.Turn(), "between two turns")
-	e.turning, e.last = false, api.TurnOK
-	switch {
-	case r.Cancelled:
-		e.last = api.TurnCancelled
-	case r.Err != nil:
-		e.last = api.TurnError
-	default:
+	assert.Nil(l.t, c.Turn(), "between two turns")
+	e.turning, e.last = false, t.Status
+	if t.Status == api.TurnOK {
 		e.ok++
 	}
 }
@@ -209,7 +205,7 @@ var endings = map[api.ConversationStatus][]api.TurnStatus{
 func (l *recorder) ConversationEnded(c *Conversation, status api.ConversationStatus, done int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.open[c]
+	e := l.open[c.ID]
 	if !assert.NotNil(l.t, e, "%s ends twice", c.ID) {
 		return
 	}
@@ -219,7 +215,7 @@ func (l *recorder) ConversationEnded(c *Conversation, status api.ConversationSta
 	assert.Equal(l.t, status == api.ConversationCompleted, done == c.Planned,
 		"a %s conversation did %d of %d turns", status, done, c.Planned)
 	e.status, e.ended = status, time.Now()
-	delete(l.open, c)
+	delete(l.open, c.ID)
 	l.closed = append(l.closed, e)
 }
 
@@ -311,7 +307,7 @@ func run(t *testing.T, target Sender, s Settings, options ...func(*Options)) *te
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &testRun{
-		recorder: &recorder{t: t, open: map[*Conversation]*entry{}},
+		recorder: &recorder{t: t, open: map[string]*entry{}},
 		begun:    time.Now(), cancel: cancel, done: make(chan struct{}),
 	}
 	opts := Options{

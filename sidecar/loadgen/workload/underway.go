@@ -30,7 +30,7 @@ func (w *Workload) Underway(now time.Time) (u Underway) {
 // LiveTurn returns the turn under way of the conversation with the id; nil if there is none.
 func (w *Workload) LiveTurn(conversation string) *api.LiveTurn {
 	for _, t := range w.turns() {
-		if t.Conversation.ID == conversation {
+		if t.Conversation == conversation {
 			return t.live()
 		}
 	}
@@ -38,7 +38,7 @@ func (w *Workload) LiveTurn(conversation string) *api.LiveTurn {
 }
 
 // live returns the part of the turn that has arrived.
-func (t *Turn) live() *api.LiveTurn {
+func (t *LiveTurn) live() *api.LiveTurn {
 	live := &api.LiveTurn{Number: t.Number, Started: t.Began, UserMessage: t.UserMessage, AssistantMessage: t.Live.Text()}
 	if _, ttft, waiting := t.Live.First(); !waiting {
 		live.TTFT = new(ttft.Seconds())
@@ -50,8 +50,8 @@ func (t *Turn) live() *api.LiveTurn {
 }
 
 // turns returns the turns under way.
-func (w *Workload) turns() []*Turn {
-	var all []*Turn
+func (w *Workload) turns() []*LiveTurn {
+	var all []*LiveTurn
 	for _, c := range w.Conversations() {
 		if t := c.Turn(); t != nil {
 			all = append(all, t)

@@ -32,18 +32,20 @@ type Sender interface {
 
 // Options configure a workload. They do not change while it runs.
 type Options struct {
-	Lane            string
-	Run             string // makes conversation ids of different runs differ
-	Seed            uint64
-	Opened          int64  // number of conversations of earlier runs; [OneEach] continues after their openings
-	RampedStart     int64  // number of conversations, from the first on, that start in their middle; see [draw.Shape]
-	Nonce           string // begins every opening; empty: none
-	Sender          Sender
-	Corpus          *corpus.Corpus // at the start; see [Workload.SetCorpus]
-	Questioner      corpus.Questioner
-	Instance        func() string // see [Driver]; nil pins no turn
-	Observer        Observer
-	RoutingObserver RoutingObserver // nil: routing is not observed
+	Lane        string
+	Run         string // makes conversation ids of different runs differ
+	Seed        uint64
+	Opened      int64  // number of conversations of earlier runs; [OneEach] continues after their openings
+	RampedStart int64  // number of conversations, from the first on, that start in their middle; see [draw.Shape]
+	Nonce       string // begins every opening; empty: none
+	Sender      Sender
+	Corpus      *corpus.Corpus // at the start; see [Workload.SetCorpus]
+	Questioner  corpus.Questioner
+	Instance    func() string // see [Driver]; nil pins no turn
+	Observer    Observer
+	// ObserveRouting is called right before a turn is sent, and returns what observes its routing. It
+	// must not block. nil: the routing of no turn is observed.
+	ObserveRouting func(*LiveTurn) RoutingObserver
 	// AnswerMemory limits the bytes of all answers in the conversations in progress; 0: no limit.
 	AnswerMemory int64
 	// Granted restricts the numbers of conversations to those of [Workload.Grant]. Without it, all
@@ -273,8 +275,9 @@ func (w *Workload) begin(
 		w.numbers = w.numbers[1:]
 	}
 	c = &Conversation{
-		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Shape: w.shape, Topic: d.starter.Topic,
-		Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,
+		ID:    fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k),
+		Draw:  Draw{Seed: w.opts.Seed, Opened: w.opts.Opened, Number: k, Shape: w.shape},
+		Topic: d.starter.Topic, Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,
 	}
 	w.active[c] = struct{}{}
 	w.report()
@@ -382,18 +385,23 @@ func await(ctx context.Context, changed, done <-chan struct{}) bool {
 
 // turn sends one turn. A status that is not empty ends the conversation.
 func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
-	t := &Turn{Conversation: c, Number: n, RequestID: fmt.Sprintf("%s-%d", c.ID, n), Began: time.Now()}
+	t := &LiveTurn{
+		Turn: Turn{Turn: api.Turn{
+			Lane: w.opts.Lane, Conversation: c.ID, Number: n, RequestID: fmt.Sprintf("%s-%d", c.ID, n),
+		}, Draw: c.Draw},
+		Last: n == c.Planned, Began: time.Now(),
+	}
 	c.appendQuestion(w.opts, t)
 	c.setTurn(t)
 	w.opts.Observer.TurnStarted(t)
 	r := w.opts.Sender.Do(ctx, w.request(c, t))
 	c.setTurn(nil)
 	w.updateBreaker(t, &r)
-	w.opts.Observer.TurnEnded(t, &r)
-	switch {
-	case r.Cancelled:
+	w.endTurn(c, t, &r)
+	switch t.Status {
+	case api.TurnCancelled:
 		return api.ConversationCancelled
-	case r.Err != nil:
+	case api.TurnError:
 		return api.ConversationError
 	}
 	answer := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: r.Content}
@@ -402,9 +410,21 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	return ""
 }
 
+// endTurn sets the outcome of a turn and passes it on.
+func (w *Workload) endTurn(c *Conversation, t *LiveTurn, r *chat.Result) {
+	t.end(r)
+	if n := uncounted(r); n != 0 {
+		w.opts.Observer.Arrived(n)
+	}
+	if t.routing != nil {
+		t.routing.Ended(&t.Turn.Turn)
+	}
+	w.opts.Observer.TurnEnded(c, t)
+}
+
 // updateBreaker reports the result of a turn to the breaker. Success was already reported at the
 // first token. A cancelled turn has no result.
-func (w *Workload) updateBreaker(t *Turn, r *chat.Result) {
+func (w *Workload) updateBreaker(t *LiveTurn, r *chat.Result) {
 	switch {
 	case r.Cancelled:
 	case r.Err != nil:
@@ -424,7 +444,7 @@ func (w *Workload) notifyIf(changed bool) {
 }
 
 // request returns the request of a turn.
-func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
+func (w *Workload) request(c *Conversation, t *LiveTurn) chat.Request {
 	first := true // OnChunk is called from one goroutine
 	req := chat.Request{
 		ID: t.RequestID, Messages: c.messages, MaxTokens: c.draw.MaxTokens[t.Number-1], Live: &t.Live, Texts: w.texts,
@@ -432,26 +452,29 @@ func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 			if first {
 				first = false
 				w.notifyIf(w.breaker.Success())
-				if w.opts.RoutingObserver != nil {
-					w.opts.RoutingObserver.FirstToken(t)
+				if t.routing != nil {
+					t.routing.FirstToken(t.Live.Worker())
 				}
 			}
-			w.opts.Observer.Chunk(n)
+			w.opts.Observer.Arrived(n)
 		},
 	}
 	if w.opts.Instance != nil {
 		req.Instance = w.opts.Instance()
 	}
-	if w.opts.RoutingObserver != nil {
+	if w.opts.ObserveRouting != nil {
 		t.Instance = req.Instance
-		req.OnPrompt = w.opts.RoutingObserver.Sent(t)
+		t.routing = w.opts.ObserveRouting(t)
+		if t.routing.WantsIDs() {
+			req.OnPrompt = t.routing.Routed
+		}
 	}
 	return req
 }
 
 // appendQuestion appends the user's next message. The first one begins with the starter's text,
 // byte-identical in all conversations on it, so that its prefix is shared.
-func (c *Conversation) appendQuestion(o Options, t *Turn) {
+func (c *Conversation) appendQuestion(o Options, t *LiveTurn) {
 	var content string
 	if t.Number == 1 {
 		t.UserMessage = c.draw.starter.Asker(o.Questioner).Open(c.draw.Questions, c.Topic)

@@ -163,35 +163,16 @@ type turnsSeen struct {
 }
 
 // TurnEnded implements [workload.Observer].
-func (s *turnsSeen) TurnEnded(of *workload.Turn, r *chat.Result) {
-	turn := api.Turn{
-		Conversation: of.Conversation.ID, Number: of.Number, Ended: r.Ended, Status: api.TurnOK,
-		Worker: strconv.FormatUint(r.Worker, 10),
-	}
-	switch {
-	case r.Cancelled:
-		turn.Status = api.TurnCancelled
-	case r.Err != nil:
-		turn.Status, turn.ErrorClass = api.TurnError, r.Err.Class
-	default:
-		n, _ := r.OutputTokens()
-		turn.OutputTokens, turn.PromptTokens, turn.CachedTokens = &n, &r.Usage.Prompt, &r.Usage.Cached
-		if ttft, ok := r.TTFT(); ok {
-			turn.TTFT = new(ttft.Seconds())
-		}
-		if tpot, ok := r.TPOT(); ok {
-			turn.TPOT = new(tpot.Seconds())
-		}
-	}
+func (s *turnsSeen) TurnEnded(_ *workload.Conversation, t *workload.LiveTurn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turns = append(s.turns, turn)
+	s.turns = append(s.turns, t.Turn.Turn)
 }
 
 // The other methods of [workload.Observer] do nothing.
 func (*turnsSeen) ConversationStarted(*workload.Conversation)                            {}
-func (*turnsSeen) TurnStarted(*workload.Turn)                                            {}
-func (*turnsSeen) Chunk(int)                                                             {}
+func (*turnsSeen) TurnStarted(*workload.LiveTurn)                                        {}
+func (*turnsSeen) Arrived(int)                                                           {}
 func (*turnsSeen) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
 func (*turnsSeen) Active(int, int)                                                       {}
 

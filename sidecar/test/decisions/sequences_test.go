@@ -26,8 +26,8 @@ import (
 type liveTarget struct {
 	window *stats.Window
 	meter  *stats.Meter
-	turns  []stats.Sample // not passed yet
-	tokens []float64      // per second, not passed yet
+	turns  []api.Turn // not passed yet
+	tokens []float64  // per second, not passed yet
 	second int
 }
 
@@ -38,14 +38,15 @@ func newLiveTarget(w world, trial, minutes int) *liveTarget {
 	l := &liveTarget{window: stats.NewWindow(began), meter: stats.NewMeter(began), tokens: r.Tokens[warmUp:]}
 	for _, t := range r.Turns {
 		if t.Ended >= warmUp {
-			l.turns = append(l.turns, stats.Sample{
-				Ended: began.Add(seconds(t.Ended - warmUp)), Turn: 1, Step: 1, Counted: true, Status: api.TurnOK,
-				TTFT: t.FirstToken - t.Sent, TPOT: (t.Ended - t.FirstToken) / (tokens - 1), Latency: t.Ended - t.Sent,
-				PromptTokens: t.PromptTokens, CachedTokens: t.CachedTokens, HasCached: true, OutputTokens: t.OutputTokens,
+			l.turns = append(l.turns, api.Turn{
+				Ended: began.Add(seconds(t.Ended - warmUp)), Number: 1, Step: 1, Counted: true, Status: api.TurnOK,
+				TTFT: new(t.FirstToken - t.Sent), TPOT: new((t.Ended - t.FirstToken) / (tokens - 1)),
+				Latency: new(t.Ended - t.Sent), PromptTokens: &t.PromptTokens, CachedTokens: &t.CachedTokens,
+				OutputTokens: &t.OutputTokens,
 			})
 		}
 	}
-	slices.SortFunc(l.turns, func(a, b stats.Sample) int { return a.Ended.Compare(b.Ended) })
+	slices.SortFunc(l.turns, func(a, b api.Turn) int { return a.Ended.Compare(b.Ended) })
 	return l
 }
 
@@ -59,7 +60,7 @@ func (l *liveTarget) pass() (now time.Time) {
 		now = began.Add(seconds(float64(l.second)))
 		n := 0
 		for n < len(l.turns) && l.turns[n].Ended.Before(now) {
-			l.window.Add(l.turns[n])
+			l.window.Add(&l.turns[n], nil)
 			n++
 		}
 		l.turns = l.turns[n:]

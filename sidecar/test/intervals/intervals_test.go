@@ -15,6 +15,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -54,14 +55,15 @@ func measure(t *testing.T, s setting, looked time.Duration) (m measured) {
 		}
 	}
 	require.NoError(t, run(s, second+looked+time.Minute, func(at time.Duration, n int) { meter.Add(began.Add(at), n) },
-		func(at time.Duration, sample stats.Sample) {
+		func(t api.Turn, gaps []chat.Gap) {
+			at := t.Ended.Sub(began)
 			look(at)
-			sample.Ended, sample.Counted = began.Add(at), warmUp <= at && at < first || second <= at
-			sample.Step = 1
+			t.Counted = warmUp <= at && at < first || second <= at
+			t.Step = 1
 			if second <= at {
-				sample.Step = 2
+				t.Step = 2
 			}
-			window.Add(sample)
+			window.Add(&t, gaps)
 		}))
 	m.row.Concurrency, m.row.Mode, m.row.Speculation = 1, api.ModeKV, api.SpeculationOff
 	return m

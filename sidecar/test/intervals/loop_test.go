@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 )
@@ -20,9 +20,9 @@ type setting struct {
 	slower      float64 // factor on the duration of all iterations; 0: 1
 }
 
-// run runs a cluster in a setting until a virtual time.
+// run runs a cluster in a setting until a virtual time, from [began] on. A turn that has ended belongs to no step yet.
 func run(
-	s setting, until time.Duration, tokens func(time.Duration, int), ended func(time.Duration, stats.Sample),
+	s setting, until time.Duration, tokens func(time.Duration, int), ended func(t api.Turn, gaps []chat.Gap),
 ) error {
 	o, w := sim.DefaultOptions(sim.H200()), closedloop.Recorded()
 	o.Mode, o.Seed = s.mode, s.seed
@@ -36,13 +36,13 @@ func run(
 	}
 	type turn struct {
 		last time.Duration // time of the last tokens
-		gaps []stats.Gap
+		gaps []chat.Gap
 	}
 	open := map[int64]*turn{} // by conversation
 	l.OnTokens = func(t *closedloop.Turn, at time.Duration, n int) {
 		tokens(at, n)
 		if u := open[t.Conversation]; u != nil {
-			u.gaps = append(u.gaps, stats.Gap{Seconds: (at - u.last).Seconds() / float64(n), Tokens: float64(n)})
+			u.gaps = append(u.gaps, chat.Gap{Seconds: (at - u.last).Seconds() / float64(n), Tokens: float64(n)})
 			u.last = at
 			return
 		}
@@ -50,11 +50,11 @@ func run(
 	}
 	l.OnTurn = func(t *closedloop.Turn) {
 		tpot, _ := t.TPOT()
-		ended(t.Ended, stats.Sample{
-			Turn: t.Number, Status: api.TurnOK, Counted: true,
-			TTFT: t.TTFT().Seconds(), TPOT: tpot.Seconds(), Latency: t.Latency().Seconds(), ITL: open[t.Conversation].gaps,
-			PromptTokens: t.PromptTokens, CachedTokens: t.CachedTokens, HasCached: true, OutputTokens: t.OutputTokens,
-		})
+		ended(api.Turn{
+			Number: t.Number, Status: api.TurnOK, Ended: began.Add(t.Ended),
+			TTFT: new(t.TTFT().Seconds()), TPOT: new(tpot.Seconds()), Latency: new(t.Latency().Seconds()),
+			PromptTokens: &t.PromptTokens, CachedTokens: &t.CachedTokens, OutputTokens: &t.OutputTokens,
+		}, open[t.Conversation].gaps)
 		delete(open, t.Conversation)
 	}
 	return l.Run(until)

@@ -14,6 +14,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -29,7 +30,8 @@ type startup struct {
 type delivery struct {
 	at     time.Duration
 	tokens int
-	turn   *stats.Sample
+	turn   *api.Turn
+	gaps   []chat.Gap
 }
 
 func startUp(t *testing.T, seed uint64, until time.Duration) startup {
@@ -37,11 +39,12 @@ func startUp(t *testing.T, seed uint64, until time.Duration) startup {
 	s := startup{settled: 6 * time.Second} // ten conversations start per second
 	require.NoError(t, run(setting{concurrency: 60, mode: api.ModeKV, seed: seed}, until,
 		func(at time.Duration, n int) { s.deliveries = append(s.deliveries, delivery{at: at, tokens: n}) },
-		func(at time.Duration, turn stats.Sample) {
-			if at-time.Duration(turn.Latency*float64(time.Second)) <= s.settled {
+		func(turn api.Turn, gaps []chat.Gap) {
+			at := turn.Ended.Sub(began)
+			if at-time.Duration(*turn.Latency*float64(time.Second)) <= s.settled {
 				s.counts = at
 			}
-			s.deliveries = append(s.deliveries, delivery{at: at, turn: &turn})
+			s.deliveries = append(s.deliveries, delivery{at: at, turn: &turn, gaps: gaps})
 		}))
 	return s
 }
@@ -69,9 +72,8 @@ func (s startup) decided(b api.Baseline, settling time.Duration) (p95, p50 float
 			meter.Add(began.Add(d.at), d.tokens)
 			continue
 		}
-		turn := *d.turn
-		turn.Ended, turn.Step, turn.Counted = began.Add(d.at), 1, d.at > s.counts
-		window.Add(turn)
+		d.turn.Step, d.turn.Counted = 1, d.at > s.counts
+		window.Add(d.turn, d.gaps)
 	}
 	return p95, p50
 }

@@ -13,7 +13,6 @@ import (
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
@@ -23,9 +22,9 @@ import (
 type noObserver struct{}
 
 func (noObserver) ConversationStarted(*workload.Conversation)                            {}
-func (noObserver) TurnStarted(*workload.Turn)                                            {}
-func (noObserver) Chunk(int)                                                             {}
-func (noObserver) TurnEnded(*workload.Turn, *chat.Result)                                {}
+func (noObserver) TurnStarted(*workload.LiveTurn)                                        {}
+func (noObserver) Arrived(int)                                                           {}
+func (noObserver) TurnEnded(*workload.Conversation, *workload.LiveTurn)                  {}
 func (noObserver) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
 func (noObserver) Active(int, int)                                                       {}
 

@@ -34,7 +34,7 @@ type booth struct {
 	clusters []*virtual.Cluster
 
 	mu    sync.Mutex
-	ended [2][]lane.EndedTurn
+	ended [2][]workload.Turn
 }
 
 // demo returns a workload with a concurrency, and answers with a mean number of tokens.
@@ -57,9 +57,9 @@ func virtually(t *testing.T, settings workload.Settings, clusters []virtual.Opti
 			b.clusters = append(b.clusters, c)
 			b.lanes = append(b.lanes, g.Lane(c, settings, func(o *lane.Options) {
 				o.SharedWorkers = b.desk.SharedWorkers
-				o.Ended = func(turn lane.EndedTurn) {
+				o.Ended = func(turn *workload.Turn) {
 					b.mu.Lock()
-					b.ended[i] = append(b.ended[i], turn)
+					b.ended[i] = append(b.ended[i], *turn)
 					b.mu.Unlock()
 					b.desk.TurnEnded(turn)
 				}
@@ -367,7 +367,7 @@ func TestLanesHaveTheSameConversations(t *testing.T) {
 		require.NoError(b.t, err)
 		wait.Advance(3 * time.Minute)
 		type key struct {
-			draw lane.Draw
+			draw workload.Draw
 			turn int
 		}
 		b.mu.Lock()

@@ -18,8 +18,8 @@ import (
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
 )
 
@@ -237,7 +237,7 @@ func TestUnnamedWorkersAreReported(t *testing.T) {
 				assert.False(t, doubt(), "metrics of a target are not read yet")
 				for i, name := range []string{api.DefaultLane, api.TwinLane} {
 					if !row.nameless[i] {
-						b.process.twins.TurnEnded(lane.EndedTurn{Turn: api.Turn{
+						b.process.twins.TurnEnded(&workload.Turn{Turn: api.Turn{
 							Lane: name, Worker: name,
 							Started: time.Now().Add(time.Minute),
 						}})

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // shareOfTime limits the cost of the figures: they are computed at most once a second, and less
@@ -67,7 +67,7 @@ func NewDesk(ctx context.Context, p *Pair, log *slog.Logger) *Desk {
 
 // TurnEnded records every ended turn of either lane, and is used in place of [Pair.TurnEnded]. A
 // turn of a resumed run may end before the lanes are joined. It makes no pair.
-func (d *Desk) TurnEnded(t lane.EndedTurn) {
+func (d *Desk) TurnEnded(t *workload.Turn) {
 	d.Pair.TurnEnded(t)
 	if !t.Counted || t.Status != api.TurnOK || !d.joined.Load() {
 		return
@@ -81,7 +81,7 @@ func (d *Desk) TurnEnded(t lane.EndedTurn) {
 	if t.Step != d.matcher.steps[side] {
 		d.renew()
 	}
-	if t.Step != d.matcher.steps[side] || !d.matcher.add(side, &t) {
+	if t.Step != d.matcher.steps[side] || !d.matcher.add(side, t) {
 		return
 	}
 	if m := &d.matcher; m.modes[0] == m.modes[1] {

@@ -14,6 +14,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Pair is two joined lanes. Its methods are safe for concurrent use once the lanes are joined.
@@ -50,7 +51,7 @@ func (p *Pair) Join(main, twin *lane.Lane) {
 }
 
 // TurnEnded records the worker of every ended turn of either lane; see Ended in [lane.Options].
-func (p *Pair) TurnEnded(t lane.EndedTurn) {
+func (p *Pair) TurnEnded(t *workload.Turn) {
 	if t.Worker == "" {
 		return
 	}

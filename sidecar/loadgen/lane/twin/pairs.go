@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // turnKey identifies a turn of a conversation, on either lane.
 type turnKey struct {
-	lane.Draw
+	workload.Draw
 	turn int
 }
 
@@ -75,7 +75,7 @@ func (m *matcher) begin(s setting) {
 }
 
 // add adds a turn that counts on its lane, 0 or 1. It reports whether the turn completed a pair.
-func (m *matcher) add(side int, t *lane.EndedTurn) bool {
+func (m *matcher) add(side int, t *workload.Turn) bool {
 	key := turnKey{Draw: t.Draw, turn: t.Number}
 	w := waiting{t.Ended, pairedSide(&t.Turn)}
 	m.sweep(t.Ended)

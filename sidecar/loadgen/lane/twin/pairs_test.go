@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func turn(k int64, number int, ended time.Time) *lane.EndedTurn {
-	return &lane.EndedTurn{Draw: lane.Draw{Seed: 7, Number: k}, Turn: api.Turn{
+func turn(k int64, number int, ended time.Time) *workload.Turn {
+	return &workload.Turn{Draw: workload.Draw{Seed: 7, Number: k}, Turn: api.Turn{
 		Number: number, Ended: ended, TTFT: new(.3), TPOT: new(.02), Latency: new(10.),
 		PromptTokens: new(100), CachedTokens: new(50),
 	}}
@@ -117,7 +117,7 @@ func TestTurnEndsBeforeLanesAreJoined(t *testing.T) {
 	for _, name := range []string{api.DefaultLane, api.TwinLane} {
 		early := turn(1, 1, noon)
 		early.Lane, early.Status, early.Counted, early.Step, early.Worker = name, api.TurnOK, true, 3, "7"
-		d.TurnEnded(*early)
+		d.TurnEnded(early)
 	}
 	assert.Zero(t, d.matcher.pairs.N())
 	assert.Equal(t, [2]served{{"7": time.Time{}}, {"7": time.Time{}}}, d.served)

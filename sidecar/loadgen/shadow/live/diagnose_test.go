@@ -130,7 +130,7 @@ func TestHitRateFallsWithConcurrency(t *testing.T) {
 			f := s.Follow(Sent{ID: "r", Conversation: "1", Concurrency: 20})
 			f.Routed(prompt(1, 330))
 			f.FirstToken(11)
-			f.Ended(Result{OK: true, Worker: 11, PromptTokens: 330, CachedTokens: 256})
+			f.end(Result{OK: true, Worker: 11, PromptTokens: 330, CachedTokens: 256})
 			pass(100 * time.Millisecond)
 		}
 		text := found(s.shadow())["hit_rate_falls_with_concurrency"]

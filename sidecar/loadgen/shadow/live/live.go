@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -214,10 +215,22 @@ type Result struct {
 }
 
 // Ended reports the end of a turn.
-func (t *Turn) Ended(r Result) {
+func (t *Turn) Ended(turn *api.Turn) { t.end(resultOf(turn)) }
+
+func (t *Turn) end(r Result) {
 	if t != nil {
 		t.sink.record(event{kind: eventEnded, turn: t, worker: r.Worker, result: r})
 	}
+}
+
+// resultOf returns the part of an ended turn that an account takes. Other processes report it, too.
+func resultOf(t *api.Turn) Result {
+	r := Result{OK: t.Status == api.TurnOK, CachedTokens: -1, Bytes: len(t.AssistantMessage)}
+	r.Worker, _ = strconv.ParseUint(t.Worker, 10, 64) // 0 where it is unknown
+	api.Patch(&r.PromptTokens, t.PromptTokens)
+	api.Patch(&r.OutputTokens, t.OutputTokens)
+	api.Patch(&r.CachedTokens, t.CachedTokens)
+	return r
 }
 
 // record adds an event to the queue.

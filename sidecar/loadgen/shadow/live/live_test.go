@@ -103,7 +103,7 @@ func (s *rig) turn(text int, worker uint64, cached int) {
 	pass(100 * time.Millisecond)
 	t.FirstToken(worker)
 	pass(100 * time.Millisecond)
-	t.Ended(Result{OK: true, Worker: worker, PromptTokens: 330, OutputTokens: 5, CachedTokens: cached, Bytes: 20})
+	t.end(Result{OK: true, Worker: worker, PromptTokens: 330, OutputTokens: 5, CachedTokens: cached, Bytes: 20})
 	pass(100 * time.Millisecond)
 }
 
@@ -238,7 +238,7 @@ func TestResetBeginsWithEmptyCaches(t *testing.T) {
 		before := *s.shadow().Since
 		s.Reset()
 		flying.FirstToken(11)
-		flying.Ended(Result{OK: true, Worker: 11, PromptTokens: 330, CachedTokens: 0})
+		flying.end(Result{OK: true, Worker: 11, PromptTokens: 330, CachedTokens: 0})
 		s.turn(1, 11, 0)
 		got := s.shadow()
 		assert.Equal(t, 1, got.Requests)
@@ -253,10 +253,10 @@ func TestLostTurnsAreCounted(t *testing.T) {
 	on(t, func(s *rig) {
 		silent := s.Follow(Sent{ID: "r"})
 		silent.FirstToken(11)
-		silent.Ended(Result{OK: true, Worker: 11, CachedTokens: -1})
+		silent.end(Result{OK: true, Worker: 11, CachedTokens: -1})
 		failed := s.Follow(Sent{ID: "r"})
 		failed.Routed(prompt(1, 330))
-		failed.Ended(Result{CachedTokens: -1})
+		failed.end(Result{CachedTokens: -1})
 		got := s.shadow()
 		assert.Equal(t, 1, got.Lost)
 		assert.Zero(t, got.Requests)
@@ -279,7 +279,7 @@ func TestWorkerIsReportedAtTheEnd(t *testing.T) {
 			f.FirstToken(0)
 			pass(time.Second)
 			cached := min(i, 1) * 320
-			f.Ended(Result{OK: true, Worker: 22, PromptTokens: 330, OutputTokens: 9, CachedTokens: cached})
+			f.end(Result{OK: true, Worker: 22, PromptTokens: 330, OutputTokens: 9, CachedTokens: cached})
 		}
 		got := s.shadow()
 		assert.Equal(t, 3, got.Requests)

@@ -72,7 +72,7 @@ func talk(k int, ids bool, followers ...func(Sent) *Turn) {
 		}
 		pause(3 * time.Second)
 		for _, t := range turns {
-			t.Ended(result)
+			t.end(result)
 		}
 		pause(time.Second)
 	}
@@ -173,12 +173,12 @@ func TestDisconnectCancelsTurnsInFlight(t *testing.T) {
 	on(t, func(s *rig) {
 		m := s.member("a")
 		f := s.startTurn(m, 1)
-		s.startTurn(m, 2).Ended(well)
+		s.startTurn(m, 2).end(well)
 		s.Receive(m.name, m.nextReport(), 0, 0)
 		assert.Equal(t, 1, s.account.remote.inFlight)
 		s.Disconnect(m.name)
 		s.Disconnect(m.name)
-		f.Ended(well)
+		f.end(well)
 		s.Receive(m.name, m.nextReport(), 0, 0)
 		pass(peerTimeout + time.Second)
 		got := s.shadow()
@@ -197,7 +197,7 @@ func TestSilentProcessDelaysOthersUntilTimeout(t *testing.T) {
 		silent, m := s.member("silent"), s.member("a")
 		s.startTurn(silent, 1)
 		for i := range 6 {
-			s.startTurn(m, 2+i).Ended(well)
+			s.startTurn(m, 2+i).end(well)
 			pass(800 * time.Millisecond)
 			s.Receive(m.name, m.nextReport(), 0, 0)
 		}
@@ -218,9 +218,9 @@ func TestReportsToEarlierAccountAreIgnored(t *testing.T) {
 		s.Receive(m.name, m.nextReport(), 0, 0)
 		assert.Nil(t, s.account.remote.peers)
 		m.Use(s.BlockSpec())
-		before.Ended(well)
-		stale.Ended(well)
-		s.startTurn(m, 1).Ended(well)
+		before.end(well)
+		stale.end(well)
+		s.startTurn(m, 1).end(well)
 		pass(time.Second)
 		s.Receive(m.name, m.nextReport(), 0, 0)
 		pass(reorderDelay)
@@ -247,7 +247,7 @@ func TestTurnsLostInOtherProcesses(t *testing.T) {
 		m := s.member("a")
 		silent := m.Follow(Sent{ID: "r"})
 		silent.FirstToken(11)
-		silent.Ended(well)
+		silent.end(well)
 		s.Receive(m.name, m.nextReport(), 0, 0)
 		assert.Equal(t, 1, s.shadow().Lost)
 

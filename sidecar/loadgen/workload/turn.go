@@ -1,0 +1,138 @@
+package workload
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+)
+
+// Draw identifies the random choices of a conversation. Two conversations of one draw, on any lanes
+// of one workload, open with the same text, and have the same number of turns and the same limits
+// of their answers. From turn 2 on, the questions also depend on the answers. All conversations of
+// a lane have different draws, except those of the spans of a sweep, which begin from 0 each time.
+type Draw struct {
+	Seed   uint64 `json:"seed"`
+	Opened int64  `json:"opened,omitempty"` // conversations of the lane's earlier runs
+	Number int64  `json:"number"`           // of the conversation in its run, from 0
+	// Shape is the number of changes of settings or corpus that affect draws, since the run began.
+	Shape int `json:"shape,omitempty"`
+}
+
+// Turn is one turn of a conversation, with its step and, once it has ended, its outcome. The window,
+// the store, spans, twins and, in another process, the coordinator of members receive this value.
+// They must not change what its pointers refer to.
+type Turn struct {
+	api.Turn            // what is stored and shown
+	Draw     Draw       `json:"draw"`             // of the conversation
+	Chunks   int        `json:"chunks,omitempty"` // content chunks; 0: unknown, or none
+	ITL      []chat.Gap `json:"itl,omitempty"`    // inter-token latencies
+}
+
+// end sets the outcome.
+func (t *Turn) end(r *chat.Result) {
+	t.Status = status(r)
+	t.Started, t.Ended = r.Sent, r.Ended
+	t.TTFT, t.TPOT, t.Latency = seconds(r.TTFT()), seconds(r.TPOT()), seconds(r.Latency())
+	if ttft, _ := r.TTFT(); r.FirstAnswer > ttft {
+		t.FirstAnswer = new(r.FirstAnswer.Seconds())
+	}
+	t.Chunks = len(r.Chunks)
+	t.ITL, t.ITLEstimated = r.Gaps(nil)
+	p50, p95 := chat.GapPercentiles(t.ITL)
+	t.ITLP50, t.ITLP95 = known(p50), known(p95)
+	n, source := r.OutputTokens()
+	t.OutputTokens, t.TokenSource = &n, source
+	if r.Usage != nil && r.Usage.Prompt > 0 {
+		t.PromptTokens = &r.Usage.Prompt
+		if r.Usage.HasCached {
+			t.CachedTokens = &r.Usage.Cached
+		}
+	}
+	t.FinishReason, t.AssistantMessage = r.FinishReason, r.Content
+	if r.Err != nil {
+		t.ErrorClass, t.ErrorMessage = r.Err.Class, r.Err.Message
+	}
+	t.addRouting(r)
+}
+
+// addRouting adds what Dynamo reported of the turn.
+func (t *Turn) addRouting(r *chat.Result) {
+	if r.Worker != 0 {
+		t.Worker = strconv.FormatUint(r.Worker, 10)
+	}
+	if r.Timing.HasTTFT {
+		t.ServerTTFT = new(r.Timing.TTFT) // a copy, so that the turn does not keep the result in memory
+	}
+	if r.Timing.HasPredicted {
+		t.PredictedRatio = new(r.Timing.PredictedHitRatio)
+	}
+	if r.Timing.HasQueueDepth {
+		t.QueueDepth = new(r.Timing.QueueDepth)
+	}
+}
+
+func status(r *chat.Result) api.TurnStatus {
+	switch {
+	case r.Cancelled:
+		return api.TurnCancelled
+	case r.Err != nil:
+		return api.TurnError
+	}
+	return api.TurnOK
+}
+
+// seconds returns nil for a duration that is not defined.
+func seconds(d time.Duration, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	return new(d.Seconds())
+}
+
+// known returns nil for NaN.
+func known(v float64) *float64 {
+	if math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// uncounted returns the number of output tokens that a turn's usage reports beyond those counted by
+// chunks as they arrived. It is negative if the usage reports fewer.
+func uncounted(r *chat.Result) int {
+	counted := 0
+	for _, c := range r.Chunks {
+		counted += max(1, int(c.Tokens))
+	}
+	n, _ := r.OutputTokens()
+	return n - counted
+}
+
+// LiveTurn is a turn under way or just ended, in the process that holds its conversation.
+type LiveTurn struct {
+	Turn
+	Settled bool      // the step had settled when the turn began
+	Last    bool      // the conversation has no further turn planned
+	Began   time.Time // before the request was sent
+	Live    chat.Live
+	// Instance is the worker instance (decimal id) that the turn is pinned to, "" if the router
+	// chooses one. It is set before [Options].ObserveRouting receives the turn, and empty without it.
+	Instance string
+
+	prompt  []openai.ChatCompletionMessage
+	routing RoutingObserver // nil: routing is not observed
+}
+
+// Begin sets the step that the turn begins in.
+func (t *LiveTurn) Begin(s api.StepRecord) {
+	t.Step, t.Concurrency, t.Mode, t.Speculation = s.ID, s.Concurrency, s.Mode, s.Speculation
+	t.Settled = s.Settled != nil
+}
+
+// Prompt returns the messages that the turn sends. They are shared and must not be modified.
+func (t *LiveTurn) Prompt() []openai.ChatCompletionMessage { return t.prompt }
