@@ -9,44 +9,168 @@ import (
 	"time"
 )
 
-// turnColumns are the columns of turns.csv that are read, and what they set. An
-// empty field is not known and sets nothing.
-var turnColumns = map[string]func(t *Turn, text string) error{
-	"conversation": func(t *Turn, text string) error { t.Conversation = text; return nil },
-	"turn":         func(t *Turn, text string) (err error) { t.Number, err = strconv.Atoi(text); return err },
-	"status":       func(t *Turn, text string) error { t.Status = TurnStatus(text); return nil },
-	"error_class":  func(t *Turn, text string) error { t.ErrorClass = ErrorClass(text); return nil },
-	"started": func(t *Turn, text string) (err error) {
-		t.Started, err = time.Parse(time.RFC3339Nano, text)
-		return err
-	},
-	"ended": func(t *Turn, text string) (err error) {
-		t.Ended, err = time.Parse(time.RFC3339Nano, text)
-		return err
-	},
-	"ttft_seconds":  func(t *Turn, text string) error { return setNumber(&t.TTFT, text) },
-	"tpot_seconds":  func(t *Turn, text string) error { return setNumber(&t.TPOT, text) },
-	"prompt_tokens": func(t *Turn, text string) error { return setWhole(&t.PromptTokens, text) },
-	"cached_tokens": func(t *Turn, text string) error { return setWhole(&t.CachedTokens, text) },
-	"output_tokens": func(t *Turn, text string) error { return setWhole(&t.OutputTokens, text) },
-	"worker":        func(t *Turn, text string) error { t.Worker = plainText(text); return nil },
+// turnColumn is a column of turns.csv. An empty cell is not known.
+type turnColumn struct {
+	name string
+	text func(*Turn) string
+	set  func(t *Turn, text string) error // nil: the column is computed from others
 }
 
-func setNumber(to **float64, text string) error {
-	v, err := strconv.ParseFloat(text, 64)
-	*to = &v
-	return err
+// turnColumns are the columns of turns.csv, in their order. Times are RFC 3339 in UTC.
+var turnColumns = []turnColumn{
+	textColumn("lane", func(t *Turn) *string { return &t.Lane }),
+	textColumn("conversation", func(t *Turn) *string { return &t.Conversation }),
+	wholeColumn("turn", func(t *Turn) *int { return &t.Number }),
+	textColumn("request_id", func(t *Turn) *string { return &t.RequestID }),
+	wholeColumn("step", func(t *Turn) *int64 { return &t.Step }),
+	wholeColumn("concurrency", func(t *Turn) *int { return &t.Concurrency }),
+	textColumn("mode", func(t *Turn) *Mode { return &t.Mode }),
+	textColumn("speculation", func(t *Turn) *Speculation { return &t.Speculation }),
+	flagColumn("counted", func(t *Turn) *bool { return &t.Counted }),
+	textColumn("status", func(t *Turn) *TurnStatus { return &t.Status }),
+	textColumn("error_class", func(t *Turn) *ErrorClass { return &t.ErrorClass }),
+	textColumn("error_message", func(t *Turn) *string { return &t.ErrorMessage }),
+	timeColumn("started", func(t *Turn) *time.Time { return &t.Started }),
+	timeColumn("ended", func(t *Turn) *time.Time { return &t.Ended }),
+	numberColumn("ttft_seconds", func(t *Turn) **float64 { return &t.TTFT }),
+	numberColumn("first_answer_seconds", func(t *Turn) **float64 { return &t.FirstAnswer }),
+	numberColumn("tpot_seconds", func(t *Turn) **float64 { return &t.TPOT }),
+	numberColumn("itl_p50_seconds", func(t *Turn) **float64 { return &t.ITLP50 }),
+	numberColumn("itl_p95_seconds", func(t *Turn) **float64 { return &t.ITLP95 }),
+	flagColumn("itl_estimated", func(t *Turn) *bool { return &t.ITLEstimated }),
+	numberColumn("latency_seconds", func(t *Turn) **float64 { return &t.Latency }),
+	countColumn("prompt_tokens", func(t *Turn) **int { return &t.PromptTokens }),
+	countColumn("cached_tokens", func(t *Turn) **int { return &t.CachedTokens }),
+	countColumn("output_tokens", func(t *Turn) **int { return &t.OutputTokens }),
+	textColumn("token_source", func(t *Turn) *string { return &t.TokenSource }),
+	textColumn("finish_reason", func(t *Turn) *string { return &t.FinishReason }),
+	textColumn("worker", func(t *Turn) *string { return &t.Worker }),
+	numberColumn("predicted_ratio", func(t *Turn) **float64 { return &t.PredictedRatio }),
+	countColumn("queue_depth", func(t *Turn) **int { return &t.QueueDepth }),
+	numberColumn("server_ttft_seconds", func(t *Turn) **float64 { return &t.ServerTTFT }),
+	{name: "counts_in", text: countsIn},
+	textColumn("arm", func(t *Turn) *string { return &t.Arm }),
 }
 
-func setWhole(to **int, text string) error {
-	v, err := strconv.Atoi(text)
-	*to = &v
-	return err
+// neededColumns are those that every turn has a value in.
+var neededColumns = []string{"conversation", "turn", "status", "started", "ended"}
+
+// countsIn returns which figures include the turn: all latencies; only the rates, for an answer
+// without text; only the TTFT of the span that its step is, for an answer that was cut short; the
+// error rate; or none.
+func countsIn(t *Turn) string {
+	switch {
+	case t.Status == TurnOK && t.TTFT == nil:
+		return "rates"
+	case t.Status == TurnOK:
+		return "latencies"
+	case t.Status == TurnError:
+		return "errors"
+	case t.TTFT != nil:
+		return "span_ttft"
+	}
+	return ""
 }
 
-// ReadTurns reads what [Client.TurnsCSV] writes: of every turn its conversation,
-// number, status, times, TTFT, TPOT, tokens and worker. What is no such table
-// gives an error that names the line and the column.
+func textColumn[T ~string](name string, field func(*Turn) *T) turnColumn {
+	return turnColumn{
+		name: name,
+		text: func(t *Turn) string { return string(*field(t)) },
+		set: func(t *Turn, text string) error {
+			*field(t) = T(plainText(text))
+			return nil
+		},
+	}
+}
+
+func wholeColumn[T int | int64](name string, field func(*Turn) *T) turnColumn {
+	return turnColumn{
+		name: name,
+		text: func(t *Turn) string { return strconv.FormatInt(int64(*field(t)), 10) },
+		set: func(t *Turn, text string) error {
+			v, err := strconv.ParseInt(text, 10, 0)
+			*field(t) = T(v)
+			return err
+		},
+	}
+}
+
+func flagColumn(name string, field func(*Turn) *bool) turnColumn {
+	return turnColumn{
+		name: name,
+		text: func(t *Turn) string { return strconv.FormatBool(*field(t)) },
+		set: func(t *Turn, text string) (err error) {
+			*field(t), err = strconv.ParseBool(text)
+			return err
+		},
+	}
+}
+
+func timeColumn(name string, field func(*Turn) *time.Time) turnColumn {
+	return turnColumn{
+		name: name,
+		text: func(t *Turn) string { return field(t).UTC().Format(time.RFC3339Nano) },
+		set: func(t *Turn, text string) (err error) {
+			*field(t), err = time.Parse(time.RFC3339Nano, text)
+			return err
+		},
+	}
+}
+
+func numberColumn(name string, field func(*Turn) **float64) turnColumn {
+	return turnColumn{
+		name: name,
+		text: func(t *Turn) string {
+			v := *field(t)
+			if v == nil {
+				return ""
+			}
+			return strconv.FormatFloat(*v, 'f', -1, 64)
+		},
+		set: func(t *Turn, text string) error {
+			v, err := strconv.ParseFloat(text, 64)
+			*field(t) = &v
+			return err
+		},
+	}
+}
+
+func countColumn(name string, field func(*Turn) **int) turnColumn {
+	return turnColumn{
+		name: name,
+		text: func(t *Turn) string {
+			v := *field(t)
+			if v == nil {
+				return ""
+			}
+			return strconv.Itoa(*v)
+		},
+		set: func(t *Turn, text string) error {
+			v, err := strconv.Atoi(text)
+			*field(t) = &v
+			return err
+		},
+	}
+}
+
+// TurnsHeader returns the names of the columns of turns.csv, in their order.
+func TurnsHeader() []string {
+	names := make([]string, len(turnColumns))
+	for i, c := range turnColumns {
+		names[i] = c.name
+	}
+	return names
+}
+
+// Cells sets the cells of the turn's row of turns.csv. There must be as many as in [TurnsHeader].
+func (t *Turn) Cells(to []string) {
+	for i, c := range turnColumns {
+		to[i] = CSVText(c.text(t))
+	}
+}
+
+// ReadTurns reads what [Client.TurnsCSV] writes. Columns that are missing are not known, and others
+// are ignored. What is no such table gives an error that names the line and the column.
 func ReadTurns(r io.Reader) ([]Turn, error) {
 	rows, err := csv.NewReader(r).ReadAll()
 	if err != nil {
@@ -55,17 +179,21 @@ func ReadTurns(r io.Reader) ([]Turn, error) {
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("turns.csv is empty")
 	}
-	for name := range turnColumns {
+	for _, name := range neededColumns {
 		if !slices.Contains(rows[0], name) {
 			return nil, fmt.Errorf("turns.csv has no column %s", name)
 		}
+	}
+	known := map[string]turnColumn{}
+	for _, c := range turnColumns {
+		known[c.name] = c
 	}
 	turns := make([]Turn, len(rows)-1)
 	for i, row := range rows[1:] {
 		for column, text := range row {
 			name := rows[0][column]
-			if read := turnColumns[name]; read != nil && text != "" {
-				if err := read(&turns[i], text); err != nil {
+			if set := known[name].set; set != nil && text != "" {
+				if err := set(&turns[i], text); err != nil {
 					return nil, fmt.Errorf("turns.csv, line %d, %s: %w", i+2, name, err)
 				}
 			}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/csv"
 	"strings"
 	"testing"
 	"time"
@@ -9,32 +10,57 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// header is what the load generator writes, in its order.
-const header = "lane,conversation,turn,request_id,step,status,error_class,started,ended,ttft_seconds,tpot_seconds," +
-	"prompt_tokens,cached_tokens,output_tokens,worker\r\n"
+// header has the columns that every turn has a value in, and one.
+const header = "lane,conversation,turn,status,started,ended\r\n"
 
-func TestReadTurns(t *testing.T) {
+// A turn is read as it was written, but for its texts. An empty cell is not known.
+func TestTurnsAreReadAsWritten(t *testing.T) {
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	turns, err := ReadTurns(strings.NewReader(header +
-		"main,c-1,2,c-1-2,1,ok,,2026-11-01T12:00:00Z,2026-11-01T12:00:20.5Z,.25,.026,4000,3200,830,77\r\n" +
-		"main,c-2,1,c-2-1,1,error,timeout,2026-11-01T12:00:00Z,2026-11-01T12:02:00Z,,,,,,\r\n"))
-	require.NoError(t, err)
-	require.Len(t, turns, 2)
-	want := Turn{
-		Conversation: "c-1", Number: 2, Status: TurnOK, Started: noon, Ended: noon.Add(20500 * time.Millisecond),
-		TTFT: new(.25), TPOT: new(.026), PromptTokens: new(4000), CachedTokens: new(3200), OutputTokens: new(830),
-		Worker: "77",
+	want := []Turn{{
+		Lane: "main", Conversation: "c-1", Number: 2, RequestID: "c-1-2", Step: 1, Concurrency: 60, Mode: ModeKV,
+		Speculation: SpeculationOff, Counted: true, Status: TurnOK, Started: noon, Ended: noon.Add(20500 * time.Millisecond),
+		TTFT: new(.25), FirstAnswer: new(.5), TPOT: new(.026), ITLP50: new(.02), ITLP95: new(.03), ITLEstimated: true,
+		Latency: new(20.), PromptTokens: new(4000), CachedTokens: new(3200), OutputTokens: new(830), TokenSource: "usage",
+		FinishReason: "stop", Worker: "@77", PredictedRatio: new(.75), QueueDepth: new(3), ServerTTFT: new(.2),
+	}, {
+		Conversation: "c-2", Number: 1, Status: TurnError, ErrorClass: ErrorTimeout, ErrorMessage: "no answer",
+		Started: noon, Ended: noon,
+	}}
+	var text strings.Builder
+	w := csv.NewWriter(&text)
+	cells := TurnsHeader()
+	require.NoError(t, w.Write(cells))
+	for i := range want {
+		want[i].Cells(cells)
+		require.NoError(t, w.Write(cells))
 	}
-	assert.Equal(t, want, turns[0])
-	assert.Equal(t, ErrorTimeout, turns[1].ErrorClass)
-	assert.Nil(t, turns[1].PromptTokens, "an empty field is not known")
+	w.Flush()
+	assert.Contains(t, text.String(), ",'@77,", "a name that a spreadsheet would take for a formula")
+	got, err := ReadTurns(strings.NewReader(text.String()))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
+func TestCountsIn(t *testing.T) {
+	for _, row := range []struct {
+		turn Turn
+		want string
+	}{
+		{Turn{Status: TurnOK, TTFT: new(.1)}, "latencies"},
+		{Turn{Status: TurnOK}, "rates"}, // an answer without text has no latency
+		{Turn{Status: TurnError, TTFT: new(.1)}, "errors"},
+		{Turn{Status: TurnCancelled, TTFT: new(.1)}, "span_ttft"},
+		{Turn{Status: TurnCancelled}, ""},
+	} {
+		assert.Equal(t, row.want, countsIn(&row.turn), "%+v", row.turn)
+	}
 }
 
 func TestReadTurnsRefuses(t *testing.T) {
 	for _, row := range []struct{ intent, text, want string }{
 		{"nothing at all", "", "empty"},
 		{"another table", "a,b\n1,2\n", "no column"},
-		{"a broken number", header + "main,c-1,two,c-1-2,1,ok,,,,,,,,,\r\n", "line 2, turn"},
+		{"a broken number", header + "main,c-1,two,ok,,\r\n", "line 2, turn"},
 		{"a short line", header + "main\r\n", "wrong number of fields"},
 	} {
 		t.Run(row.intent, func(t *testing.T) {

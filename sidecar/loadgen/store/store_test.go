@@ -492,13 +492,6 @@ func TestTurnsCSV(t *testing.T) {
 	assert.Empty(t, rows[len(rows)-1][ttft])
 	in := slices.Index(rows[0], "counts_in")
 	assert.Equal(t, [2]string{"latencies", "errors"}, [2]string{rows[1][in], rows[len(rows)-1][in]})
-	cut := turn("e", 1)
-	cut.Status = api.TurnCancelled
-	assert.Equal(t, "span_ttft", countsIn(&cut))
-	cut.TTFT = nil
-	assert.Empty(t, countsIn(&cut))
-	cut.Status = api.TurnOK
-	assert.Equal(t, "rates", countsIn(&cut), "an answer without text has no latency")
 
 	out.Reset()
 	require.NoError(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 0))

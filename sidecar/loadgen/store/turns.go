@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/goccy/go-json"
 
@@ -172,17 +171,12 @@ func writeCSV(w io.Writer, each func(add func(*api.Turn) error, send func() erro
 	var text bytes.Buffer
 	out := csv.NewWriter(&text)
 	out.UseCRLF = true
-	fields := make([]string, len(turnColumns))
-	for i, c := range turnColumns {
-		fields[i] = c.name
-	}
+	fields := api.TurnsHeader()
 	if err := out.Write(fields); err != nil {
 		return err
 	}
 	add := func(t *api.Turn) error {
-		for i, c := range turnColumns {
-			fields[i] = api.CSVText(c.text(t))
-		}
+		t.Cells(fields)
 		return out.Write(fields)
 	}
 	send := func() error {
@@ -194,75 +188,4 @@ func writeCSV(w io.Writer, each func(add func(*api.Turn) error, send func() erro
 		return err
 	}
 	return send() // writes the header where no step has a turn
-}
-
-// turnColumns are the columns of the raw data. Times are RFC 3339 in UTC. An
-// empty field is unknown.
-var turnColumns = []struct {
-	name string
-	text func(*api.Turn) string
-}{
-	{"lane", func(t *api.Turn) string { return t.Lane }},
-	{"conversation", func(t *api.Turn) string { return t.Conversation }},
-	{"turn", func(t *api.Turn) string { return strconv.Itoa(t.Number) }},
-	{"request_id", func(t *api.Turn) string { return t.RequestID }},
-	{"step", func(t *api.Turn) string { return strconv.FormatInt(t.Step, 10) }},
-	{"concurrency", func(t *api.Turn) string { return strconv.Itoa(t.Concurrency) }},
-	{"mode", func(t *api.Turn) string { return string(t.Mode) }},
-	{"speculation", func(t *api.Turn) string { return string(t.Speculation) }},
-	{"counted", func(t *api.Turn) string { return strconv.FormatBool(t.Counted) }},
-	{"status", func(t *api.Turn) string { return string(t.Status) }},
-	{"error_class", func(t *api.Turn) string { return string(t.ErrorClass) }},
-	{"error_message", func(t *api.Turn) string { return t.ErrorMessage }},
-	{"started", func(t *api.Turn) string { return t.Started.UTC().Format(time.RFC3339Nano) }},
-	{"ended", func(t *api.Turn) string { return t.Ended.UTC().Format(time.RFC3339Nano) }},
-	{"ttft_seconds", func(t *api.Turn) string { return number(t.TTFT) }},
-	{"first_answer_seconds", func(t *api.Turn) string { return number(t.FirstAnswer) }},
-	{"tpot_seconds", func(t *api.Turn) string { return number(t.TPOT) }},
-	{"itl_p50_seconds", func(t *api.Turn) string { return number(t.ITLP50) }},
-	{"itl_p95_seconds", func(t *api.Turn) string { return number(t.ITLP95) }},
-	{"itl_estimated", func(t *api.Turn) string { return strconv.FormatBool(t.ITLEstimated) }},
-	{"latency_seconds", func(t *api.Turn) string { return number(t.Latency) }},
-	{"prompt_tokens", func(t *api.Turn) string { return whole(t.PromptTokens) }},
-	{"cached_tokens", func(t *api.Turn) string { return whole(t.CachedTokens) }},
-	{"output_tokens", func(t *api.Turn) string { return whole(t.OutputTokens) }},
-	{"token_source", func(t *api.Turn) string { return t.TokenSource }},
-	{"finish_reason", func(t *api.Turn) string { return t.FinishReason }},
-	{"worker", func(t *api.Turn) string { return t.Worker }},
-	{"predicted_ratio", func(t *api.Turn) string { return number(t.PredictedRatio) }},
-	{"queue_depth", func(t *api.Turn) string { return whole(t.QueueDepth) }},
-	{"server_ttft_seconds", func(t *api.Turn) string { return number(t.ServerTTFT) }},
-	{"counts_in", countsIn},
-	{"arm", func(t *api.Turn) string { return t.Arm }},
-}
-
-// countsIn returns which figures include the turn: all latencies; only the rates, for an answer
-// without text; only the TTFT of the span that its step is, for an answer that was cut short; the
-// error rate; or none.
-func countsIn(t *api.Turn) string {
-	switch {
-	case t.Status == api.TurnOK && t.TTFT == nil:
-		return "rates"
-	case t.Status == api.TurnOK:
-		return "latencies"
-	case t.Status == api.TurnError:
-		return "errors"
-	case t.TTFT != nil:
-		return "span_ttft"
-	}
-	return ""
-}
-
-func number(v *float64) string {
-	if v == nil {
-		return ""
-	}
-	return strconv.FormatFloat(*v, 'f', -1, 64)
-}
-
-func whole(v *int) string {
-	if v == nil {
-		return ""
-	}
-	return strconv.Itoa(*v)
 }

@@ -130,7 +130,8 @@ type LiveTurn struct {
 
 // Begin sets the step that the turn begins in.
 func (t *LiveTurn) Begin(s api.StepRecord) {
-	t.Step, t.Concurrency, t.Mode, t.Speculation = s.ID, s.Concurrency, s.Mode, s.Speculation
+	t.Step, t.Concurrency = s.ID, s.Concurrency
+	t.Arm, t.Mode, t.Speculation = s.Arm, s.Mode, s.Speculation
 	t.Settled = s.Settled != nil
 }
 
