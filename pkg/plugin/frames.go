@@ -91,31 +91,27 @@ func count[N int | int64](n N) *float64 {
 	return &f
 }
 
-var kpiColumns = []column[laneView]{
-	ofLane("rps", "RPS", "reqps", 2, func(l *api.LaneSnapshot) *float64 { return &l.Window.RequestsPerSecond }),
-	ofLane("requests", "Requests", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Totals.OK) }),
-	ofLane("output_tokens_per_second", "Output tokens/s", "none", 0,
-		func(l *api.LaneSnapshot) *float64 { return &l.Window.OutputTokensPerSecond }),
-	ofLane("kv_hit_ratio", "KV cache hit", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.KV.HitRatio }),
-	ofLane("kv_predicted_ratio", "KV cache hit, predicted", "percentunit", 1,
-		func(l *api.LaneSnapshot) *float64 { return l.KV.PredictedRatio }),
-	ofLane("kv_achievable_ratio", "KV cache hit, achievable", "percentunit", 1,
-		func(l *api.LaneSnapshot) *float64 { return l.KV.AchievableRatio }),
-	ofLane("queued", "Queued", "none", 0, func(l *api.LaneSnapshot) *float64 { return l.Cluster.Queued }),
-	ofLane("inflight", "In flight", "none", 0, func(l *api.LaneSnapshot) *float64 { return l.Cluster.Inflight }),
-	ofLane("errors", "Errors", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Totals.Errors) }),
-	ofLane("error_ratio", "Error rate", "percentunit", 1,
-		func(l *api.LaneSnapshot) *float64 { return l.Window.ErrorRatio }),
-	ofLane("awaiting", "Awaiting first token", "none", 0,
-		func(l *api.LaneSnapshot) *float64 { return count(l.Window.Awaiting.N) }),
-	ofLane("awaiting_oldest_seconds", "Longest wait for a first token", "s", 1, func(l *api.LaneSnapshot) *float64 {
-		if l.Window.Awaiting.N == 0 {
-			return nil
+// kpiColumns are those of all key figures that have a field.
+var kpiColumns = func() (columns []column[laneView]) {
+	for _, f := range api.Figures {
+		if f.Frame.Name != "" {
+			columns = append(columns, ofLane(f.Frame.Name, f.Frame.Title, grafanaUnit(f.Unit), f.Frame.Decimals, f.Live))
 		}
-		return &l.Window.Awaiting.OldestSeconds
-	}),
-	ofLane("concurrency", "Concurrency", "none", 0,
-		func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Actual) }),
+	}
+	return columns
+}()
+
+// grafanaUnit returns what Grafana calls a unit.
+func grafanaUnit(u api.Unit) string {
+	switch u {
+	case api.UnitSeconds:
+		return "s"
+	case api.UnitRatio:
+		return "percentunit"
+	case api.UnitRequestsPerSecond:
+		return "reqps"
+	}
+	return "none"
 }
 
 // kpi is a row of figures, which a workload that does not run has none of.

@@ -23,44 +23,17 @@ const (
 // caused as much of the figure as the target.
 func tooLarge(p50, e *float64) bool { return p50 != nil && e != nil && *e > tooLargeOfP50**p50 }
 
-// latency describes one latency metric of a set of turns.
-type latency struct {
-	name, key string
-	quantiles func(*api.Metrics) *api.Quantiles
-	column    func(*api.Column) *api.LookedUpPair
-	threshold func(api.SLO) float64 // 0: the SLO has no threshold for it
-}
-
-var latencies = []latency{
-	{
-		"TTFT", "ttft", func(m *api.Metrics) *api.Quantiles { return &m.TTFT },
-		func(c *api.Column) *api.LookedUpPair { return &c.TTFT }, func(s api.SLO) float64 { return s.TTFT },
-	},
-	{
-		"TPOT", "tpot", func(m *api.Metrics) *api.Quantiles { return &m.TPOT },
-		func(c *api.Column) *api.LookedUpPair { return &c.TPOT }, func(s api.SLO) float64 { return s.TPOT },
-	},
-	{
-		"ITL", "itl", func(m *api.Metrics) *api.Quantiles { return &m.ITL },
-		func(c *api.Column) *api.LookedUpPair { return &c.ITL }, func(api.SLO) float64 { return 0 },
-	},
-	{
-		"latency", "latency", func(m *api.Metrics) *api.Quantiles { return &m.Latency },
-		func(c *api.Column) *api.LookedUpPair { return &c.Latency }, func(api.SLO) float64 { return 0 },
-	},
-}
-
 // Judge returns how large the load generator's own error is, relative to figures and to what is
 // derived from them: an SLO and a comparison with a baseline. Metrics without an error are left
 // out.
 func Judge(lane string, m *api.Metrics, c *api.Comparison, slo api.SLO) (all []api.ClientError) {
-	for _, l := range latencies {
-		q := l.quantiles(m)
+	for _, f := range api.Times {
+		q := f.Quantiles(m)
 		if q.P50 == nil || q.P50Error == nil || q.P95Error == nil {
 			continue
 		}
 		e := api.ClientError{
-			Lane: lane, Metric: l.key, Level: api.VerdictFine, P50Seconds: *q.P50,
+			Lane: lane, Metric: f.Key, Level: api.VerdictFine, P50Seconds: *q.P50,
 			ErrorSeconds: max(*q.P50Error, *q.P95Error), Of: api.OfP50, OfSeconds: *q.P50,
 		}
 		switch share := e.ErrorSeconds / e.OfSeconds; {
@@ -69,35 +42,36 @@ func Judge(lane string, m *api.Metrics, c *api.Comparison, slo api.SLO) (all []a
 		case share >= negligibleOfP50:
 			e.Level = api.VerdictNoticeable
 		}
-		if t := l.threshold(slo); t > 0 {
-			for _, v := range []*api.Quantiles{q, l.live(c)} {
-				if v != nil && v.P95 != nil && v.P95Error != nil && !api.Decidable(*v.P95, *v.P95Error, t, l.key == "tpot") {
+		if f.Objective != nil && f.Objective(slo) > 0 {
+			t := f.Objective(slo)
+			for _, v := range []*api.Quantiles{q, liveOf(f, c)} {
+				if v != nil && v.P95 != nil && v.P95Error != nil && !api.Decidable(*v.P95, *v.P95Error, t, f.BothWays) {
 					e = worse(e, api.VerdictBottleneck, *v.P95Error, api.OfThreshold, math.Abs(*v.P95-t))
 				}
 			}
 		}
 		if c != nil {
-			e = l.differences(c, e)
+			e = differences(f, c, e)
 		}
 		all = append(all, e)
 	}
 	return all
 }
 
-// live returns the live step's quantiles in a comparison; nil while the step settles.
-func (l latency) live(c *api.Comparison) *api.Quantiles {
+// liveOf returns the live step's quantiles of a time in a comparison; nil while the step settles.
+func liveOf(f *api.Figure, c *api.Comparison) *api.Quantiles {
 	if c == nil || c.Settling {
 		return nil
 	}
-	return l.quantiles(&c.Live)
+	return f.Quantiles(&c.Live)
 }
 
-// differences compares the error with the differences that a comparison shows, and returns the
-// worst result.
-func (l latency) differences(c *api.Comparison, e api.ClientError) api.ClientError {
-	live := l.quantiles(&c.Live)
+// differences compares the error with the differences of a time that a comparison shows, and returns
+// the worst result.
+func differences(f *api.Figure, c *api.Comparison, e api.ClientError) api.ClientError {
+	live := f.Quantiles(&c.Live)
 	for i := range c.Columns {
-		pair := l.column(&c.Columns[i])
+		pair := f.Column(&c.Columns[i])
 		for _, d := range []struct {
 			live, error *float64
 			was         *api.LookedUp
@@ -154,11 +128,11 @@ func Verdict(h api.ClientHealth, metrics []api.ClientError) api.ClientHealth {
 	switch h.Verdict {
 	case api.VerdictBottleneck:
 		var names []string
-		for _, l := range latencies {
+		for _, f := range api.Times {
 			if slices.ContainsFunc(metrics, func(e api.ClientError) bool {
-				return e.Metric == l.key && e.Level == worst.Level
+				return e.Metric == f.Key && e.Level == worst.Level
 			}) {
-				names = append(names, l.name)
+				names = append(names, f.InSentence())
 			}
 		}
 		advice := remedy
@@ -177,15 +151,15 @@ func Verdict(h api.ClientHealth, metrics []api.ClientError) api.ClientHealth {
 
 // describeError writes an error and what it is compared with.
 func describeError(e api.ClientError) string {
-	l := latencies[slices.IndexFunc(latencies, func(l latency) bool { return l.key == e.Metric })]
+	name := api.FigureOf(e.Metric).InSentence()
 	basis := ""
 	switch e.Of {
 	case api.OfP50:
-		basis = fmt.Sprintf("%s %s (p50)", inMS(e.OfSeconds), l.name)
+		basis = fmt.Sprintf("%s %s (p50)", inMS(e.OfSeconds), name)
 	case api.OfDifference:
-		basis = fmt.Sprintf("%s difference in %s", inMS(e.OfSeconds), l.name)
+		basis = fmt.Sprintf("%s difference in %s", inMS(e.OfSeconds), name)
 	case api.OfThreshold:
-		basis = fmt.Sprintf("%s distance of %s from its SLO", inMS(e.OfSeconds), l.name)
+		basis = fmt.Sprintf("%s distance of %s from its SLO", inMS(e.OfSeconds), name)
 	}
 	return fmt.Sprintf("at most %s of %s", inMS(e.ErrorSeconds), basis)
 }

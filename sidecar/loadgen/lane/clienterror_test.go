@@ -101,7 +101,7 @@ func TestSnapshotJudgesTheClient(t *testing.T) {
 		}
 		h := client(500 * time.Microsecond)
 		assert.Equal(t, api.VerdictFine, h.Verdict, h.Reason)
-		assert.Len(t, h.Metrics, len(latencies))
+		assert.Len(t, h.Metrics, len(api.Times))
 		h = client(13 * time.Millisecond) // of a TTFT of 200 ms and an ITL of 40 ms
 		assert.Equal(t, api.VerdictNoticeable, h.Verdict, h.Reason)
 		assert.True(t, b.view.Noticeable(new(constantLag(13*time.Millisecond))))

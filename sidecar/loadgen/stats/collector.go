@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,13 +56,12 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descTTFT = desc("loadgen_ttft_all_seconds", "Time to first token of whole turns: quantiles over the last 60 s.")
-	descTPOT = desc("loadgen_tpot_all_seconds",
-		"Time per output token of whole turns, one value a turn: quantiles over the last 60 s.")
-	descITL = desc("loadgen_itl_all_seconds",
-		"Inter-token latency of whole turns, one value a token: quantiles over the last 60 s.")
-	descLatency = desc("loadgen_latency_all_seconds",
-		"Time from the request to the last content chunk of whole turns: quantiles over the last 60 s.")
+	descTimes = func() (all [numTimes]*prometheus.Desc) {
+		for i, t := range times {
+			all[i] = desc(t.summary, t.Help+" Of whole turns: quantiles over the last 60 s.")
+		}
+		return all
+	}()
 
 	descRequests      = desc("loadgen_requests_total", "Ended turns by status.", "status")
 	descSLOMet        = desc("loadgen_requests_slo_met_total", "Whole turns within every objective.")
@@ -91,12 +91,8 @@ var (
 		"version", "target", "model", "arm", "mode", "speculation")
 	descSLO = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
 
-	descAcceptance = desc("loadgen_acceptance_ratio",
-		"Drafted tokens that the large model accepted over the last 60 s, by the engines' metrics. Absent where nothing "+
-			"is drafted.")
-	descPerStep = desc("loadgen_tokens_per_step",
-		"Tokens that a forward pass of the large model yielded over the last 60 s, by the engines' metrics; 1 without "+
-			"speculation. Absent where it is not reported.")
+	descAcceptance = descReported("loadgen_acceptance_ratio", "acceptance_rate")
+	descPerStep    = descReported("loadgen_tokens_per_step", "tokens_per_step")
 
 	descSweep = desc("loadgen_sweep_running",
 		"1 while a trial, a sweep of levels or a capacity search is in progress, else absent.", "id", "kind")
@@ -105,25 +101,29 @@ var (
 			"the same when it is repeated.", "id", "span", "arm", "mode", "speculation", "concurrency")
 )
 
+// descReported describes a figure that the engines report.
+func descReported(name, key string) *prometheus.Desc {
+	return desc(name, api.FigureOf(key).Help+" Over the last 60 s, by the engines' metrics. Absent where none reports it.")
+}
+
 // laneDescs lists all of the above.
-var laneDescs = []*prometheus.Desc{
-	descTTFT, descTPOT, descITL, descLatency,
+var laneDescs = append(descTimes[:],
 	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheReported, descOutput,
 	descLost,
 	descFollowup,
 	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO, descSweep,
 	descSpan,
 	descAcceptance, descPerStep,
-}
+)
 
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range laneDescs {
 		ch <- d
 	}
-	inForce.describe(ch)
-	everyLevel.describe(ch)
-	ch <- descDerived
+	for _, r := range slices.Concat(inForce, everyLevel) {
+		ch <- r.desc
+	}
 	for _, h := range c.rec.hist.all() {
 		h.Describe(ch)
 	}
@@ -134,12 +134,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	e := emitter(ch)
 	counts, sums, slo := c.rec.cumulative()
 	m := c.rec.window.Report(c.now(), slo).Window.Metrics
-	e.summary(descTTFT, sums.ttft, m.TTFT)
-	e.summary(descTPOT, sums.tpot, m.TPOT)
-	e.summary(descITL, sums.itl, m.ITL)
-	e.summary(descLatency, sums.latency, m.Latency)
-	e.gauge(descSLO, slo.TTFT, "ttft")
-	e.gauge(descSLO, slo.TPOT, "tpot")
+	for i := range times {
+		e.summary(descTimes[i], sums[i], times[i].Quantiles(&m))
+		if objective := times[i].Objective; objective != nil {
+			e.gauge(descSLO, objective(slo), times[i].Key)
+		}
+	}
 	e.counts(&counts)
 	g := c.gauges()
 	e.state(&g)
@@ -162,7 +162,7 @@ func (e emitter) counter(d *prometheus.Desc, v int64, labels ...string) {
 
 // summary combines the window's quantiles, NaN where it is empty, with the count and sum
 // since the process began, which are counters and must never fall.
-func (e emitter) summary(d *prometheus.Desc, s sum, q api.Quantiles) {
+func (e emitter) summary(d *prometheus.Desc, s sum, q *api.Quantiles) {
 	quantiles := map[float64]float64{.5: orNaN(q.P50), .95: orNaN(q.P95), .99: orNaN(q.P99)}
 	e <- prometheus.MustNewConstSummary(d, s.n, s.total, quantiles)
 }

@@ -29,7 +29,8 @@ const maxTokensPerGap = 4096
 
 // histograms holds those of one lane since the process began.
 type histograms struct {
-	ttft, tpot, itl, latency, input, output byTurn
+	times         [numTimes]byTurn
+	input, output byTurn
 
 	// carry is the fraction of a token that was not observed yet, by turn: where tokens are
 	// estimated, a gap's share of them need not be whole.
@@ -43,16 +44,14 @@ type byTurn struct {
 }
 
 func newHistograms() *histograms {
-	return &histograms{
-		ttft: newByTurn("loadgen_ttft_seconds", "Time to first token of whole turns.", ttftBuckets),
-		tpot: newByTurn("loadgen_tpot_seconds",
-			"Time per output token of whole turns: (latency - TTFT) / (output tokens - 1).", gapBuckets),
-		itl: newByTurn("loadgen_itl_seconds", "Inter-token latency of whole turns, one observation a token.", gapBuckets),
-		latency: newByTurn("loadgen_latency_seconds",
-			"Time from the request to the last content chunk of whole turns.", latencyBuckets),
+	h := &histograms{
 		input:  newByTurn("loadgen_input_tokens", "Prompt tokens of whole turns.", inputBuckets),
 		output: newByTurn("loadgen_output_tokens", "Output tokens of whole turns.", outputBuckets),
 	}
+	for i, t := range times {
+		h.times[i] = newByTurn(t.histogram, t.Help+" Of whole turns.", t.buckets)
+	}
+	return h
 }
 
 // newByTurn makes a histogram with classic buckets, and native ones no wider than 10 %.
@@ -71,16 +70,22 @@ func newByTurn(name, help string, buckets []float64) byTurn {
 
 // all returns the histograms as collectors.
 func (h *histograms) all() []prometheus.Collector {
-	return []prometheus.Collector{h.ttft.vec, h.tpot.vec, h.itl.vec, h.latency.vec, h.input.vec, h.output.vec}
+	all := []prometheus.Collector{h.input.vec, h.output.vec}
+	for i := range h.times {
+		all = append(all, h.times[i].vec)
+	}
+	return all
 }
 
 // observe adds a whole turn with its gaps, and returns the count and sum of its observed inter-token
 // latencies. It is not safe for concurrent use.
 func (h *histograms) observe(one *turn, gaps []chat.Gap) (n uint64, total float64) {
 	turn := turnIndex(one.number)
-	observe(h.ttft.turn[turn], one.ttft)
-	observe(h.tpot.turn[turn], one.tpot)
-	observe(h.latency.turn[turn], one.latency)
+	for i := range times {
+		if times[i].of != nil {
+			observe(h.times[i].turn[turn], times[i].of(one))
+		}
+	}
 	if one.promptTokens > 0 { // 0 where the server did not report it
 		h.input.turn[turn].Observe(float64(one.promptTokens))
 	}
@@ -93,7 +98,7 @@ func (h *histograms) observe(one *turn, gaps []chat.Gap) (n uint64, total float6
 		whole := uint64(h.carry[turn])
 		h.carry[turn] -= float64(whole)
 		for range whole {
-			h.itl.turn[turn].Observe(g.Seconds)
+			h.times[timeITL].turn[turn].Observe(g.Seconds)
 		}
 		n += whole
 		total += float64(whole) * g.Seconds

@@ -248,30 +248,25 @@ func (h *LagHistory) Total() Lag { return h.total }
 // Each end of a gap may be late, so that the error of a gap may have either sign. tokens is the
 // number of a mean turn's tokens, whose gaps share the error of its TPOT.
 func (l *Lag) Allow(m *api.Metrics, tokens float64) {
-	for _, metric := range []struct {
-		q        *api.Quantiles
-		share    float64
-		bothWays bool
-	}{
-		{&m.TTFT, 1, false},
-		{&m.TPOT, 1 / max(1, tokens-1), true},
-		{&m.ITL, 1, true},
-		{&m.Latency, 1, false},
-	} {
+	for i, time := range times {
+		q, share := time.Quantiles(m), 1.
+		if i == timeTPOT {
+			share = 1 / max(1, tokens-1)
+		}
 		allow := func(p float64, value *float64, in *[2]float64) (*float64, *[2]float64) {
 			if value == nil {
 				return nil, in
 			}
-			shape, send := metric.q.Shape, l.Send.Quantile(max(.75, p))
-			if metric.bothWays {
+			shape, send := q.Shape, l.Send.Quantile(max(.75, p))
+			if time.BothWays {
 				shape, send = nil, 0
 			}
-			e := max(l.Timer.bound(p, *value, metric.q.N, shape), l.Stream.bound(p, *value, metric.q.N, shape))
-			e = (safetyFactor*e+unseenError)*metric.share + send
-			return &e, Widen(in, &e, metric.bothWays)
+			e := max(l.Timer.bound(p, *value, q.N, shape), l.Stream.bound(p, *value, q.N, shape))
+			e = (safetyFactor*e+unseenError)*share + send
+			return &e, Widen(in, &e, time.BothWays)
 		}
-		metric.q.P50Error, metric.q.P50Interval = allow(.5, metric.q.P50, metric.q.P50Interval)
-		metric.q.P95Error, metric.q.P95Interval = allow(.95, metric.q.P95, metric.q.P95Interval)
+		q.P50Error, q.P50Interval = allow(.5, q.P50, q.P50Interval)
+		q.P95Error, q.P95Interval = allow(.95, q.P95, q.P95Interval)
 	}
 }
 

@@ -35,17 +35,8 @@ type liveBatches struct {
 type stepBatch struct {
 	until  time.Duration
 	report Report
-	prompt float64    // tokens of the prompts whose cached tokens are known
-	times  [4]buckets // in the order of [timesOf]
-}
-
-// timeOfTTFT is the index of TTFT in [timesOf].
-const timeOfTTFT = 0
-
-// timesOf returns the times of a report.
-func timesOf(r *Report) [4]*api.Quantiles {
-	m := &r.Window.Metrics
-	return [...]*api.Quantiles{&m.TTFT, &m.TPOT, &m.ITL, &m.Latency}
+	prompt float64 // tokens of the prompts whose cached tokens are known
+	times  [numTimes]buckets
 }
 
 // AdvanceLive closes the batches that have ended by now. It must be called at least once a minute, since the turns of a
@@ -86,10 +77,10 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 		t := newTally(b.until, length, from, api.SLO{})
 		t.gather(w, counts, &w.counted)
 		for i := range batches {
-			b.times[0].addAll(t.ttft[i])
-			b.times[1].addAll(t.tpot[i])
-			b.times[2].merge(&t.itl[i])
-			b.times[3].addAll(t.latency[i])
+			for time := range times {
+				b.times[time].addAll(t.times[time][i])
+			}
+			b.times[timeITL].merge(&t.itl[i])
 		}
 		b.report = t.report()
 		b.prompt = addUp(t.hits.whole)
@@ -129,8 +120,8 @@ func (w *Window) Live(m *Meter, now time.Time, step int64, slo api.SLO) Report {
 		all = nil
 	}
 	w.mu.Unlock()
-	for i, q := range timesOf(&r) {
-		liveQuantiles(q, all, i)
+	for i := range times {
+		liveQuantiles(times[i].Quantiles(&r.Window.Metrics), all, i)
 	}
 	r.liveRates(all)
 	return r
@@ -145,7 +136,7 @@ func liveQuantiles(q *api.Quantiles, all []stepBatch, time int) {
 	p95 := make([]float64, len(all))
 	for i := range all {
 		whole.merge(&all[i].times[time])
-		batch := timesOf(&all[i].report)[time]
+		batch := times[time].Quantiles(&all[i].report.Window.Metrics)
 		p50[i] = orNaN(batch.P50)
 		p95[i] = orNaN(batch.P95)
 		if all[i].report.OK < leastTurns {
@@ -170,7 +161,7 @@ func liveQuantiles(q *api.Quantiles, all []stepBatch, time int) {
 // p(1 − p)/(n f²), with the density f from the distance between two quantiles around it (Siddiqui, Journal of Research
 // of the National Bureau of Standards 64B, 1960). Turns depend on each other; [designEffect] accounts for it.
 func quantilePrior(whole *buckets, p, turns float64, time int) decide.Prior {
-	if time != timeOfTTFT {
+	if time != timeTTFT {
 		return decide.Prior{}
 	}
 	h := 1.5 * math.Sqrt(p*(1-p)/whole.total)

@@ -47,8 +47,8 @@ type sum struct {
 	total float64
 }
 
-// sums holds the four summaries since the process began.
-type sums struct{ ttft, tpot, itl, latency sum }
+// sums holds the summaries of [times] since the process began.
+type sums [numTimes]sum
 
 func (s *sum) add(v float64) {
 	if defined(v) {
@@ -89,13 +89,15 @@ func (r *Recorder) Add(t *api.Turn, chunks int, gaps []chat.Gap) {
 	if one.status != api.TurnOK {
 		return
 	}
-	r.sums.ttft.add(one.ttft)
-	r.sums.tpot.add(one.tpot)
-	r.sums.latency.add(one.latency)
+	for i := range times {
+		if times[i].of != nil {
+			r.sums[i].add(times[i].of(&one))
+		}
+	}
 	r.gaps.add(t, chunks, gaps)
 	n, total := r.hist.observe(&one, gaps)
-	r.sums.itl.n += n
-	r.sums.itl.total += total
+	r.sums[timeITL].n += n
+	r.sums[timeITL].total += total
 }
 
 // ConversationEnded counts a conversation by its final status.

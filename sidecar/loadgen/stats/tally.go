@@ -15,10 +15,9 @@ type tally struct {
 	span                time.Duration // the longest time before now
 	now, from           time.Duration // since the window's start; turns that ended at from are not in the rates
 	byTurn              [len(turnLabels)]turnValues
-	ttft, tpot, latency measured
+	times               [numTimes]measured // but inter-token latencies
+	unknown             [numTimes]int      // whole turns without a known value
 	firstAnswer         measured
-	unknownTTFT         int // whole turns without a known first token
-	unknownTPOT         int // whole turns whose tokens came in bursts
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
 }
@@ -80,9 +79,14 @@ func (t *tally) addWhole(one *turn) {
 	}
 	t.byTurn[turnIndex(one.number)].add(one)
 	batch := t.batch(one.ended)
-	t.ttft.add(batch, one.ttft)
-	t.tpot.add(batch, one.tpot)
-	t.latency.add(batch, one.latency)
+	for i := range times {
+		if times[i].of != nil {
+			t.times[i].add(batch, times[i].of(one))
+		}
+		if times[i].unknown(one) {
+			t.unknown[i]++
+		}
+	}
 	if one.firstAnswer > 0 {
 		t.firstAnswer.add(batch, one.firstAnswer)
 	}
@@ -95,14 +99,8 @@ func (t *tally) addWhole(one *turn) {
 	}
 }
 
-// countUnknown counts the figures that a whole turn does not report.
+// countUnknown counts the tokens that a whole turn does not report.
 func (t *tally) countUnknown(one *turn) {
-	if math.IsNaN(one.ttft) {
-		t.unknownTTFT++
-	}
-	if one.tpotUnknown() {
-		t.unknownTPOT++
-	}
 	if one.promptTokens == 0 {
 		t.PromptUnknown++
 	}
@@ -124,14 +122,15 @@ func (t *tally) report() Report {
 	r.HitRatio = ratio(r.CachedTokens, int64(addUp(t.hits.whole)))
 	r.TTFTByTurn, r.Window.InputP95 = t.rows()
 	r.Batched = r.Window.Seconds > 0 && r.Window.Seconds/batches >= batchTurns*t.meanTurn()
-	r.Window.Metrics = api.Metrics{
-		TTFT: t.ttft.summarize(r.Batched), TPOT: t.tpot.summarize(r.Batched),
-		ITL: summarizeGaps(&t.itl, r.OK, r.Batched), Latency: t.latency.summarize(r.Batched),
+	for i := range times {
+		q := times[i].Quantiles(&r.Window.Metrics)
+		if i == timeITL {
+			*q = summarizeGaps(&t.itl, r.OK, r.Batched)
+		} else {
+			*q = t.times[i].summarize(r.Batched)
+		}
+		q.Unknown = t.unknown[i]
 	}
-	r.Window.Metrics.TTFT.Unknown = t.unknownTTFT
-	r.Window.Metrics.Latency.Unknown = t.unknownTTFT
-	r.Window.Metrics.TPOT.Unknown = t.unknownTPOT
-	r.Window.Metrics.ITL.Unknown = t.unknownTPOT
 	if first := t.firstAnswer.summarize(r.Batched); first.N > 0 {
 		r.Window.FirstAnswer = &first
 	}
@@ -150,7 +149,7 @@ func (t *tally) report() Report {
 // meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.
 func (t *tally) meanTurn() float64 {
 	total, n := 0.0, 0
-	for _, batch := range t.latency {
+	for _, batch := range t.times[timeLatency] {
 		n += len(batch)
 		for _, v := range batch {
 			total += v

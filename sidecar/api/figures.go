@@ -1,0 +1,206 @@
+package api
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Unit is what the values of a figure are in.
+type Unit string
+
+// The units.
+const (
+	UnitSeconds           Unit = "s"
+	UnitRatio             Unit = "ratio" // from 0 to 1
+	UnitRequestsPerSecond Unit = "requests/s"
+	UnitTokensPerSecond   Unit = "tokens/s"
+	UnitTokens            Unit = "tokens"
+	UnitBytes             Unit = "bytes"
+	UnitRequests          Unit = "requests"
+	UnitConversations     Unit = "conversations"
+)
+
+// Better is the direction in which a figure improves.
+type Better string
+
+// The directions.
+const (
+	BetterLower  Better = "lower"
+	BetterHigher Better = "higher"
+	BetterNone   Better = "" // the figure is neither good nor bad
+)
+
+// Figure is a key figure of a lane. The snapshot, the metrics of a lane, the data frames of Grafana,
+// the labels of screens and the glossary take from it what they have in common.
+type Figure struct {
+	Key    string // in the API
+	Name   string // on screens
+	Help   string // what it is, in sentences: of its metrics, and of the glossary
+	Unit   Unit
+	Better Better
+	// Objective returns the threshold for the figure's p95, in seconds; nil: there is none.
+	Objective func(SLO) float64
+	// BothWays is true if the load generator's own error may have either sign.
+	BothWays bool
+	Metric   string // the name of its metric of recorded results, behind a prefix; "": it has none
+	Frame    Frame  // the zero value: no data frame has it
+
+	// Live returns the present value over the last 60 s, nil where it is unknown. A time has
+	// percentiles in its place.
+	Live func(*LaneSnapshot) *float64
+	// Quantiles and Column are of a time only.
+	Quantiles func(*Metrics) *Quantiles
+	Column    func(*Column) *LookedUpPair
+}
+
+// InSentence returns the name as it is written within a sentence.
+func (f *Figure) InSentence() string {
+	if unicode.IsUpper(rune(f.Name[1])) { // an abbreviation
+		return f.Name
+	}
+	return strings.ToLower(f.Name[:1]) + f.Name[1:]
+}
+
+// Frame is a figure's field in a data frame.
+type Frame struct {
+	Name     string // for queries
+	Title    string // for people
+	Decimals uint16
+}
+
+// Figures are all key figures. Data frames have their fields in this order.
+var Figures = []*Figure{
+	{
+		Key: "ttft", Name: "TTFT", Unit: UnitSeconds, Better: BetterLower, Metric: "ttft_seconds",
+		Help:      "Time to first token: from sending a request to its first content.",
+		Objective: func(s SLO) float64 { return s.TTFT },
+		Quantiles: func(m *Metrics) *Quantiles { return &m.TTFT }, Column: func(c *Column) *LookedUpPair { return &c.TTFT },
+	},
+	{
+		Key: "tpot", Name: "TPOT", Unit: UnitSeconds, Better: BetterLower, Metric: "tpot_seconds", BothWays: true,
+		Help:      "Time per output token: (latency − TTFT) / (output tokens − 1), one value per request.",
+		Objective: func(s SLO) float64 { return s.TPOT },
+		Quantiles: func(m *Metrics) *Quantiles { return &m.TPOT }, Column: func(c *Column) *LookedUpPair { return &c.TPOT },
+	},
+	{
+		Key: "itl", Name: "ITL", Unit: UnitSeconds, Better: BetterLower, Metric: "itl_seconds", BothWays: true,
+		Help:      "Inter-token latency: the gap between two tokens as the client sees it, one value per token.",
+		Quantiles: func(m *Metrics) *Quantiles { return &m.ITL }, Column: func(c *Column) *LookedUpPair { return &c.ITL },
+	},
+	{
+		Key: "latency", Name: "End-to-end latency", Unit: UnitSeconds, Better: BetterLower, Metric: "latency_seconds",
+		Help:      "From sending a request to the last content of its answer.",
+		Quantiles: func(m *Metrics) *Quantiles { return &m.Latency },
+		Column:    func(c *Column) *LookedUpPair { return &c.Latency },
+	},
+	{
+		Key: "requests_per_second", Name: "Requests/s", Unit: UnitRequestsPerSecond, Better: BetterHigher,
+		Metric: "requests_per_second", Frame: Frame{"rps", "RPS", 2},
+		Help: "Completed requests per second. One request is one turn.",
+		Live: func(l *LaneSnapshot) *float64 { return &l.Window.RequestsPerSecond },
+	},
+	{
+		Key: "requests", Name: "Requests", Unit: UnitRequests, Frame: Frame{"requests", "Requests", 0},
+		Help: "Completed requests since the start.",
+		Live: func(l *LaneSnapshot) *float64 { return new(float64(l.Totals.OK)) },
+	},
+	{
+		Key: "output_tokens_per_second", Name: "Output tokens/s", Unit: UnitTokensPerSecond, Better: BetterHigher,
+		Metric: "output_tokens_per_second", Frame: Frame{"output_tokens_per_second", "Output tokens/s", 0},
+		Help: "Output tokens per second of all workers together.",
+		Live: func(l *LaneSnapshot) *float64 { return &l.Window.OutputTokensPerSecond },
+	},
+	{
+		Key: "kv_hit_ratio", Name: "KV hit rate", Unit: UnitRatio, Better: BetterHigher, Metric: "kv_hit_ratio",
+		Frame: Frame{"kv_hit_ratio", "KV cache hit", 1},
+		Help:  "Cached prompt tokens / all prompt tokens.",
+		Live:  func(l *LaneSnapshot) *float64 { return l.KV.HitRatio },
+	},
+	{
+		Key: "kv_predicted_ratio", Name: "Predicted hit rate", Unit: UnitRatio, Better: BetterHigher,
+		Frame: Frame{"kv_predicted_ratio", "KV cache hit, predicted", 1},
+		Help:  "The hit rate the router expected from its index, before the engine looked up its cache.",
+		Live:  func(l *LaneSnapshot) *float64 { return l.KV.PredictedRatio },
+	},
+	{
+		Key: "kv_achievable_ratio", Name: "Achievable hit rate", Unit: UnitRatio, Better: BetterHigher,
+		Frame: Frame{"kv_achievable_ratio", "KV cache hit, achievable", 1},
+		Help:  "The hit rate if every turn went to the worker with the longest cached prefix, whatever its load.",
+		Live:  func(l *LaneSnapshot) *float64 { return l.KV.AchievableRatio },
+	},
+	{
+		Key: "queued", Name: "Queued", Unit: UnitRequests, Better: BetterLower, Frame: Frame{"queued", "Queued", 0},
+		Help: "Requests at the frontend that have no first token yet.",
+		Live: func(l *LaneSnapshot) *float64 { return l.Cluster.Queued },
+	},
+	{
+		Key: "inflight", Name: "In flight", Unit: UnitRequests, Frame: Frame{"inflight", "In flight", 0},
+		Help: "Requests that were sent to a worker and are not finished.",
+		Live: func(l *LaneSnapshot) *float64 { return l.Cluster.Inflight },
+	},
+	{
+		Key: "errors", Name: "Errors", Unit: UnitRequests, Better: BetterLower, Frame: Frame{"errors", "Errors", 0},
+		Help: "Failed requests since the start.",
+		Live: func(l *LaneSnapshot) *float64 { return new(float64(l.Totals.Errors)) },
+	},
+	{
+		Key: "error_ratio", Name: "Error rate", Unit: UnitRatio, Better: BetterLower,
+		Frame: Frame{"error_ratio", "Error rate", 1},
+		Help:  "Failed requests / all that ended, without those that were cancelled.",
+		Live:  func(l *LaneSnapshot) *float64 { return l.Window.ErrorRatio },
+	},
+	{
+		Key: "awaiting", Name: "Awaiting first token", Unit: UnitRequests,
+		Frame: Frame{"awaiting", "Awaiting first token", 0},
+		Help:  "Turns that were sent and have no first token yet.",
+		Live:  func(l *LaneSnapshot) *float64 { return new(float64(l.Window.Awaiting.N)) },
+	},
+	{
+		Key: "awaiting_oldest_seconds", Name: "Longest wait for a first token", Unit: UnitSeconds, Better: BetterLower,
+		Frame: Frame{"awaiting_oldest_seconds", "Longest wait for a first token", 1},
+		Help:  "How long the oldest turn without a first token has waited.",
+		Live: func(l *LaneSnapshot) *float64 {
+			if l.Window.Awaiting.N == 0 {
+				return nil
+			}
+			return &l.Window.Awaiting.OldestSeconds
+		},
+	},
+	{
+		Key: "concurrency", Name: "Concurrency", Unit: UnitConversations, Frame: Frame{"concurrency", "Concurrency", 0},
+		Help: "Conversations in progress at the same time.",
+		Live: func(l *LaneSnapshot) *float64 { return new(float64(l.State.Concurrency.Actual)) },
+	},
+	{
+		Key: "goodput", Name: "Goodput", Unit: UnitRatio, Better: BetterHigher,
+		Help: "Requests that met every SLO, per second or as a share.",
+		Live: func(l *LaneSnapshot) *float64 { return l.Window.GoodputRatio },
+	},
+	{
+		Key: "acceptance_rate", Name: "Acceptance rate", Unit: UnitRatio, Better: BetterHigher, Metric: "acceptance_ratio",
+		Help: "Share of drafted tokens that the large model accepts.",
+		Live: func(l *LaneSnapshot) *float64 { return l.Cluster.Speculation.AcceptanceRatio },
+	},
+	{
+		Key: "tokens_per_step", Name: "Tokens per step", Unit: UnitTokens, Better: BetterHigher, Metric: "tokens_per_step",
+		Help: "Tokens per forward pass of the large model: one without speculation, at most one more than drafted with it.",
+		Live: func(l *LaneSnapshot) *float64 { return l.Cluster.Speculation.TokensPerStep },
+	},
+	{
+		Key: "gpu_memory_bytes", Name: "GPU memory", Unit: UnitBytes, Better: BetterLower, Metric: "gpu_memory_bytes",
+		Help: "GPU memory in use: the weights, the KV cache, which engines reserve at startup, and temporary buffers.",
+	},
+}
+
+// Times are the figures that are times of a turn, with percentiles.
+var Times = Figures[:4]
+
+// FigureOf returns the figure with a key; nil: there is none.
+func FigureOf(key string) *Figure {
+	for _, f := range Figures {
+		if f.Key == key {
+			return f
+		}
+	}
+	return nil
+}
