@@ -1,4 +1,5 @@
 import type { ClientError, ClientHealth } from '../client';
+import { inSentence } from './figures';
 import { DASH } from './format';
 
 const levels: Record<ClientHealth['verdict'], string> = {
@@ -7,8 +8,6 @@ const levels: Record<ClientHealth['verdict'], string> = {
   client_bottleneck: 'too large',
   unknown: DASH,
 };
-
-const names: Record<ClientError['metric'], string> = { ttft: 'TTFT', tpot: 'TPOT', itl: 'ITL', latency: 'latency' };
 
 const bases: Record<ClientError['of'], (metric: string) => string> = {
   p50: (metric) => metric,
@@ -28,7 +27,7 @@ export function verdictText(client: ClientHealth): string {
 
 /** What screens call the metric of an error. */
 export function metricName({ metric }: ClientError): string {
-  return names[metric];
+  return inSentence(metric);
 }
 
 function basis(error: ClientError): string {

@@ -304,7 +304,7 @@ describe('the model', () => {
 
   it('has the figures of speculation where something was drafted', () => {
     const keys = (change: Partial<BaselineRow>) => model([row(60, 'kv', change)]).metrics.map(({ key }) => key);
-    expect(keys({ acceptance_rate: 0.6, tokens_per_step: 2.5 })).toEqual(['acceptance', 'steps']);
+    expect(keys({ acceptance_rate: 0.6, tokens_per_step: 2.5 })).toEqual(['acceptance_rate', 'tokens_per_step']);
     expect(keys({ tokens_per_step: 1 })).toEqual([]);
     expect(model([row(60, 'kv', {})]).missing).not.toContain('Acceptance rate');
   });

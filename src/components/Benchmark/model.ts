@@ -1,15 +1,17 @@
 import type { ChartLine, Drawing, Point } from '../Chart';
-import type {
-  Baseline,
-  BaselineRow,
-  Improvement,
-  LaneSnapshot,
-  Mode,
-  Settings,
-  Slider,
-  Speculation,
+import {
+  figures,
+  type Baseline,
+  type BaselineRow,
+  type Improvement,
+  type LaneSnapshot,
+  type Mode,
+  type Settings,
+  type Slider,
+  type Speculation,
 } from '../../client';
-import { improvement, MS, PERCENT, SECONDS, type Format } from '../../lib/format';
+import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
+import { improvement, type Format } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
 import { isDecided, verdictText } from '../../lib/outcome';
 import { hasDrafts } from '../../lib/phases';
@@ -76,134 +78,50 @@ export function only(model: BenchmarkModel, kind: Kind): BenchmarkModel {
   return { ...model, metrics: at.map((i) => model.metrics[i]), rows };
 }
 
-interface MetricInfo extends Metric {
-  /** Its name in a baseline's advantages. */
-  advantage?: string;
-  value(row: BaselineRow): number | undefined;
-  format: Format;
-  slo?: 'ttft' | 'tpot';
-  /** Throughput: more is better. */
-  more?: boolean;
+interface MetricInfo extends RowFigure, Metric {
   /** In a table alone: nothing live compares with it, and a curve of the same name stands beside it. */
   tableOnly?: boolean;
   /** It stands only in a table where something was drafted, and is not missing elsewhere. */
   speculative?: boolean;
 }
 
-/** The unit stands in the head. */
-const ms: Format = { ...MS, unit: undefined, decimals: 1 };
+/** A latency as it is recorded: with one decimal. The unit stands in the head. */
+function latency(key: 'ttft' | 'tpot' | 'latency', quantile: 'p50' | 'p95'): MetricInfo {
+  const figure = timeFigure(key, quantile);
+  return { ...figure, name: figure.heading, kind: 'latency', format: { ...figure.format, decimals: 1 } };
+}
 
-const s: Format = { ...SECONDS, unit: undefined };
-const percents: Format = { ...PERCENT, unit: undefined };
+function rate(key: Parameters<typeof valueFigure>[0]): MetricInfo {
+  const figure = valueFigure(key);
+  return { ...figure, name: figure.heading, kind: 'rate' };
+}
 
 const metrics: MetricInfo[] = [
+  latency('ttft', 'p50'),
+  latency('ttft', 'p95'),
+  latency('tpot', 'p95'),
   {
-    key: 'ttft50',
-    advantage: 'ttft_p50',
-    name: 'TTFT p50, ms',
-    kind: 'latency',
-    value: (row) => row.ttft.p50,
-    format: ms,
-  },
-  {
-    key: 'ttft',
-    advantage: 'ttft_p95',
-    name: 'TTFT p95, ms',
-    kind: 'latency',
-    value: (row) => row.ttft.p95,
-    format: ms,
-    slo: 'ttft',
-  },
-  {
-    key: 'tpot',
-    advantage: 'tpot_p95',
-    name: 'TPOT p95, ms',
-    kind: 'latency',
-    value: (row) => row.tpot.p95,
-    format: ms,
-    slo: 'tpot',
-  },
-  {
-    key: 'derived',
-    name: 'TPOT p95, ms',
+    ...latency('tpot', 'p95'),
+    key: 'tpot_derived_p95',
     note: 'derived',
-    kind: 'latency',
     value: (row) => row.tpot_derived.p95,
-    format: ms,
-    slo: 'tpot',
     tableOnly: true,
   },
+  latency('latency', 'p50'),
+  latency('latency', 'p95'),
+  rate('output_tokens_per_second'),
+  rate('requests_per_second'),
+  rate('kv_hit_ratio'),
   {
-    key: 'e2e50',
-    advantage: 'latency_p50',
-    name: 'End-to-end latency p50, s',
-    kind: 'latency',
-    value: (row) => row.latency.p50,
-    format: s,
-  },
-  {
-    key: 'e2e',
-    advantage: 'latency_p95',
-    name: 'End-to-end latency p95, s',
-    kind: 'latency',
-    value: (row) => row.latency.p95,
-    format: s,
-  },
-  {
-    key: 'tokens',
-    advantage: 'output_tokens_per_second',
-    name: 'Output tokens/s',
-    kind: 'rate',
-    value: (row) => row.output_tokens_per_second,
-    format: {},
-    more: true,
-  },
-  {
-    key: 'rps',
-    advantage: 'requests_per_second',
-    name: 'Requests/s',
-    kind: 'rate',
-    value: (row) => row.requests_per_second,
-    format: { decimals: 2 },
-    more: true,
-  },
-  {
-    key: 'hits',
-    advantage: 'kv_hit_ratio',
-    name: 'KV hit rate, %',
-    kind: 'rate',
-    value: (row) => row.kv_hit_ratio,
-    format: percents,
-    more: true,
-  },
-  {
-    key: 'errors',
+    ...rate('kv_hit_ratio'),
+    key: 'error_ratio',
     name: 'Errors, %',
-    kind: 'rate',
     value: (row) => row.error_ratio,
-    format: percents,
+    isMoreBetter: false,
     tableOnly: true,
   },
-  {
-    key: 'acceptance',
-    advantage: 'acceptance_rate',
-    name: 'Acceptance rate, %',
-    kind: 'rate',
-    value: (row) => row.acceptance_rate,
-    format: percents,
-    more: true,
-    speculative: true,
-  },
-  {
-    key: 'steps',
-    advantage: 'tokens_per_step',
-    name: 'Tokens per step',
-    kind: 'rate',
-    value: (row) => row.tokens_per_step,
-    format: { decimals: 2 },
-    more: true,
-    speculative: true,
-  },
+  { ...rate('acceptance_rate'), speculative: true },
+  { ...rate('tokens_per_step'), speculative: true },
 ];
 
 interface Input {
@@ -273,14 +191,14 @@ export function liveValues(lane: LaneSnapshot | undefined): LiveValues | undefin
   const { state, baseline } = lane;
   const { ttft, tpot, latency } = baseline.live;
   const all = {
-    ttft50: ttft.p50,
-    ttft: ttft.p95,
-    tpot: tpot.p95,
-    e2e50: latency.p50,
-    e2e: latency.p95,
-    tokens: baseline.live_output_tokens_per_second,
-    rps: baseline.live_requests_per_second,
-    hits: baseline.live_kv_hit_ratio,
+    ttft_p50: ttft.p50,
+    ttft_p95: ttft.p95,
+    tpot_p95: tpot.p95,
+    latency_p50: latency.p50,
+    latency_p95: latency.p95,
+    output_tokens_per_second: baseline.live_output_tokens_per_second,
+    requests_per_second: baseline.live_requests_per_second,
+    kv_hit_ratio: baseline.live_kv_hit_ratio,
   };
   const values = Object.entries(all).map(([key, value]) => [key, value && Number(value.toPrecision(3))]);
   return {
@@ -356,7 +274,7 @@ function pairUp(rows: BaselineRow[]): Pair[] {
 }
 
 function slo({ slo }: MetricInfo, value: number, row: BaselineRow | undefined, settings: Settings) {
-  return slo && sloLevel(value, settings.slo[slo], row?.errors?.[slo].p95, slo === 'tpot');
+  return slo && sloLevel(value, settings.slo[slo], row?.errors?.[slo].p95, figures[slo].bothWays);
 }
 
 function group(
@@ -373,7 +291,7 @@ function group(
   return {
     roundRobin: cell(before, rows.round_robin),
     kv: cell(after, rows.kv),
-    gain: gain(before, after, metric, metric.advantage === undefined ? undefined : found?.of[metric.advantage]),
+    gain: gain(before, after, metric, found?.of[metric.key]),
   };
 }
 
@@ -384,7 +302,7 @@ function group(
 function gain(
   before: number | undefined,
   after: number | undefined,
-  { more }: MetricInfo,
+  { isMoreBetter }: MetricInfo,
   judged: Improvement | undefined
 ): Gain | undefined {
   if (!before || after === undefined) {
@@ -393,7 +311,7 @@ function gain(
   const outcome = judged?.outcome;
   return {
     kind: isDecided(outcome) ? outcome : 'same',
-    text: improvement(((more ? after - before : before - after) / before) * 100),
+    text: improvement(((isMoreBetter ? after - before : before - after) / before) * 100),
     verdict: judged ? verdictText(judged) : 'not judged',
   };
 }

@@ -1,5 +1,6 @@
-import type { Column, Comparison, LaneSnapshot, Settings } from '../../client';
-import { milliseconds, MS, number, PERCENT, SECONDS, span, type Format } from '../../lib/format';
+import { figures, type Column, type Comparison, type LaneSnapshot, type Settings } from '../../client';
+import { figureFormats } from '../../lib/figures';
+import { milliseconds, MS, number, PERCENT, span, type Format } from '../../lib/format';
 import { changeText, isDecided, verdictText } from '../../lib/outcome';
 import { modeShort, routingName, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
@@ -119,17 +120,16 @@ interface MetricInfo {
   name: string;
   live: Format;
   recorded: Format;
-  slo?: 'ttft' | 'tpot';
 }
 
 const RECORDED_MS: Format = { ...MS, decimals: 1 };
 
-const metrics: MetricInfo[] = [
-  { key: 'ttft', name: 'TTFT', live: MS, recorded: RECORDED_MS, slo: 'ttft' },
-  { key: 'tpot', name: 'TPOT', live: MS, recorded: RECORDED_MS, slo: 'tpot' },
-  { key: 'itl', name: 'ITL', live: MS, recorded: RECORDED_MS },
-  { key: 'latency', name: 'End-to-end', live: SECONDS, recorded: SECONDS },
-];
+const metrics: MetricInfo[] = (['ttft', 'tpot', 'itl', 'latency'] as const).map((key) => ({
+  key,
+  name: figures[key].name.replace(' latency', ''), // the corner of the table says latency
+  live: figureFormats[key],
+  recorded: figureFormats[key] === MS ? RECORDED_MS : figureFormats[key],
+}));
 
 interface RateInfo {
   key?: Rate;
@@ -146,27 +146,27 @@ const FAILING = 0.01;
 const rates: RateInfo[] = [
   {
     key: 'output_tokens_per_second',
-    name: 'Output tokens/s',
+    name: figures.output_tokens_per_second.name,
     live: ({ comparison }) => comparison.live_output_tokens_per_second,
     interval: (comparison) => comparison.live_output_tokens_per_second_interval,
-    format: {},
+    format: figureFormats.output_tokens_per_second,
   },
   {
     key: 'requests_per_second',
-    name: 'Requests/s',
+    name: figures.requests_per_second.name,
     live: ({ comparison }) => comparison.live_requests_per_second,
     interval: (comparison) => comparison.live_requests_per_second_interval,
-    format: { decimals: 2 },
+    format: figureFormats.requests_per_second,
   },
   {
     key: 'kv_hit_ratio',
-    name: 'KV hit rate',
+    name: figures.kv_hit_ratio.name,
     live: ({ comparison }) => comparison.live_kv_hit_ratio,
     interval: (comparison) => comparison.live_kv_hit_ratio_interval,
-    format: PERCENT,
+    format: figureFormats.kv_hit_ratio,
   },
   {
-    name: 'Error rate, 60 s',
+    name: `${figures.error_ratio.name}, 60 s`,
     live: ({ lane }) => lane?.window.error_ratio,
     format: PERCENT,
     failing: (value) => value > FAILING,
@@ -302,9 +302,8 @@ function slo(
   value?: number,
   error?: number
 ): SLOLevel | undefined {
-  return metric.slo && quantile === 'p95'
-    ? sloLevel(value, settings.slo[metric.slo], error, metric.slo === 'tpot')
-    : undefined;
+  const { slo: objective, bothWays } = figures[metric.key];
+  return objective && quantile === 'p95' ? sloLevel(value, settings.slo[objective], error, bothWays) : undefined;
 }
 
 function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, column: Column): Cell {

@@ -41,7 +41,7 @@ describe('the key figures', () => {
       'Requests/s',
       'Requests',
       'Tokens/s',
-      'KV cache hit',
+      'KV hit rate',
       'Queued',
       'Errors',
     ]);
@@ -56,7 +56,7 @@ describe('the key figures', () => {
     ]);
     expect(card('Requests/s')).toHaveTextContent('RR 4.21 recorded');
     expect(card('Tokens/s')).toHaveTextContent('KV 2,817 recorded');
-    expect(card('KV cache hit')).toHaveTextContent('RR 12.3 % recorded');
+    expect(card('KV hit rate')).toHaveTextContent('RR 12.3 % recorded');
     expect(await violations(container)).toEqual([]);
   });
 
@@ -71,7 +71,7 @@ describe('the key figures', () => {
     show({ ...full, baseline: { columns } });
     expect(card('Requests/s')).toHaveTextContent('RR — not recorded');
     expect(card('Tokens/s')).toHaveTextContent('RR 2,700 interpolated');
-    expect(card('KV cache hit')).toHaveTextContent('RR — outside range');
+    expect(card('KV hit rate')).toHaveTextContent('RR — outside range');
   });
 
   it('call what this target measured by that name', () => {
@@ -119,15 +119,15 @@ describe('the key figures', () => {
     ['engine', 'reported by the engines'],
   ])('say who saw the cache hits: %s', (source, words) => {
     show({ ...full, kv: { hit_ratio: 0.5, source } });
-    expect(card('KV cache hit')).toHaveTextContent(words);
+    expect(card('KV hit rate')).toHaveTextContent(words);
   });
 
   it('distinguish cache hits without a value yet from those that are not reported', () => {
     const { client } = show({ ...full, kv: {} });
-    expect(card('KV cache hit')).toHaveTextContent('No turn has ended yet');
+    expect(card('KV hit rate')).toHaveTextContent('No turn has ended yet');
     const metrics = { ...lane.window.metrics, ttft: { n: 4 } };
     const kv = { predicted: 0.94, not_reported: 'the engine does not report cached tokens' };
     act(() => client.show({ ...full, kv, window: { ...lane.window, metrics } }));
-    expect(card('KV cache hit')).toHaveTextContent('not reportedThe engine does not report cached tokens');
+    expect(card('KV hit rate')).toHaveTextContent('not reportedThe engine does not report cached tokens');
   });
 });

@@ -1,4 +1,4 @@
-import type { Column, LaneSnapshot } from '../../client';
+import { figures, type Column, type LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
 import { NOT_REPORTED, number, percent } from '../../lib/format';
 import { silence, whyUnread } from '../../lib/unread';
@@ -37,12 +37,12 @@ export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
   const running = lane?.state.running ? lane : undefined;
   return [
     {
-      name: 'Requests/s',
+      name: figures.requests_per_second.name,
       meaning: 'Completed, last 60 s',
       text: number(running?.window.requests_per_second, 2),
       notes: recorded(lane, 'requests_per_second', (value) => number(value, 2)),
     },
-    { name: 'Requests', meaning: 'Completed since start', text: number(running?.totals.ok), notes: [] },
+    { name: figures.requests.name, meaning: 'Completed since start', text: number(running?.totals.ok), notes: [] },
     {
       name: 'Tokens/s',
       meaning: 'Output tokens, last 60 s',
@@ -50,7 +50,7 @@ export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
       notes: recorded(lane, 'output_tokens_per_second', (value) => number(value)),
     },
     {
-      name: 'KV cache hit',
+      name: figures.kv_hit_ratio.name,
       meaning: kvSource(running),
       text: running?.kv.not_reported ? NOT_REPORTED : percent(running?.kv.hit_ratio),
       silent: running?.kv.not_reported !== undefined,
@@ -64,7 +64,7 @@ export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
 function errors(lane: LaneSnapshot | undefined): Kpi {
   const classes = lane && errorList(lane.totals.errors_by_class);
   return {
-    name: 'Errors',
+    name: figures.errors.name,
     meaning: 'Failed since start',
     text: number(lane?.totals.errors),
     bad: lane !== undefined && lane.totals.errors > 0,
@@ -101,7 +101,7 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
   const silent = lane !== undefined && !problem && lane.cluster.queued === undefined;
   const why = lane && whyUnread(lane.cluster, 'frontend');
   return {
-    name: 'Queued',
+    name: figures.queued.name,
     meaning: silent ? sentence(why ?? 'no Dynamo frontend reports its queue') : 'Waiting at the frontend',
     text: silent ? silence(why) : number(lane?.cluster.queued),
     silent,

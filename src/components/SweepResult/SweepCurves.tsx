@@ -36,8 +36,8 @@ export const SweepCurves = memo(function SweepCurves({ sweep: { rows, request },
   }
   return (
     <ChartGrid least={320} stretched legend={legend}>
-      {curves.map(({ metric: { key, name, unit }, ...drawing }) => (
-        <ChartFigure key={key} caption={`${name}, ${unit}`}>
+      {curves.map(({ metric: { key, name, heading }, ...drawing }) => (
+        <ChartFigure key={key} caption={heading}>
           <Chart label={`${name} by concurrency and mode; figures in the table`} x={x} {...drawing} />
         </ChartFigure>
       ))}

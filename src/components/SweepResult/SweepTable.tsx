@@ -32,9 +32,9 @@ export const SweepTable = memo(function SweepTable({ sweep: { rows, request }, r
           <tr>
             <th scope="col">Concurrency</th>
             <th scope="col">Mode</th>
-            {metrics.map(({ key, name, unit }) => (
+            {metrics.map(({ key, heading }) => (
               <th key={key} scope="col" className={styles.figure}>
-                {name}, {unit}
+                {heading}
               </th>
             ))}
             <th scope="col" className={styles.figure}>

@@ -1,102 +1,26 @@
-import type { BaselineRow } from '../../client';
-import { digits, GIB, MS, number, PERCENT, written, type Format } from '../../lib/format';
+import { figures, type BaselineRow, type FigureKey } from '../../client';
+import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
+import { digits, MS, number, PERCENT, written, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
 
 /** A metric of a row: how it is called and read, with its 95 % interval where it has one. */
-export interface Metric {
-  key: string;
-  name: string;
-  /** The unit of the digits, as a column's heading or an axis says it. */
-  unit: string;
-  format: Format;
-  value(row: BaselineRow): number | undefined;
-  interval(row: BaselineRow): [low: number, high: number] | undefined;
-  /** The objective that it is judged by. */
-  slo?: 'ttft' | 'tpot';
+export interface Metric extends RowFigure {
   /** Whether it has a chart. */
   drawn?: boolean;
   /** Whether it stands only where something was drafted. */
   speculative?: boolean;
 }
 
-const ms: Format = { ...MS, unit: undefined };
-
 /** The metrics of a row, in the order of tables and charts. */
 export const metrics: Metric[] = [
-  {
-    key: 'ttft_p95',
-    name: 'TTFT p95',
-    unit: 'ms',
-    format: ms,
-    value: (row) => row.ttft.p95,
-    interval: (row) => row.intervals?.ttft.p95,
-    slo: 'ttft',
-    drawn: true,
-  },
-  {
-    key: 'ttft_p50',
-    name: 'TTFT p50',
-    unit: 'ms',
-    format: ms,
-    value: (row) => row.ttft.p50,
-    interval: (row) => row.intervals?.ttft.p50,
-    drawn: true,
-  },
-  {
-    key: 'output_tokens_per_second',
-    name: 'Throughput',
-    unit: 'output tokens/s',
-    format: {},
-    value: (row) => row.output_tokens_per_second,
-    interval: (row) => row.intervals?.output_tokens_per_second,
-    drawn: true,
-  },
-  {
-    key: 'kv_hit_ratio',
-    name: 'KV cache hit rate',
-    unit: '%',
-    format: { ...PERCENT, unit: undefined },
-    value: (row) => row.kv_hit_ratio,
-    interval: (row) => row.intervals?.kv_hit_ratio,
-    drawn: true,
-  },
-  {
-    key: 'tpot_p95',
-    name: 'TPOT p95',
-    unit: 'ms',
-    format: ms,
-    value: (row) => row.tpot.p95,
-    interval: (row) => row.intervals?.tpot.p95,
-    slo: 'tpot',
-    drawn: true,
-  },
-  {
-    key: 'acceptance_rate',
-    name: 'Acceptance rate',
-    unit: '%',
-    format: { ...PERCENT, unit: undefined },
-    value: (row) => row.acceptance_rate,
-    interval: (row) => row.intervals?.acceptance_rate,
-    speculative: true,
-  },
-  {
-    key: 'tokens_per_step',
-    name: 'Tokens per step',
-    unit: 'tokens',
-    format: { decimals: 2 },
-    value: (row) => row.tokens_per_step,
-    interval: (row) => row.intervals?.tokens_per_step,
-    speculative: true,
-  },
-  {
-    key: 'gpu_memory_bytes',
-    name: 'Memory of a GPU',
-    unit: 'GiB',
-    format: { ...GIB, unit: undefined },
-    value: (row) => row.gpu_memory_bytes,
-    interval: (row) => row.intervals?.gpu_memory_bytes,
-    speculative: true,
-  },
+  { ...timeFigure('ttft', 'p95'), drawn: true },
+  { ...timeFigure('ttft', 'p50'), drawn: true },
+  { ...valueFigure('output_tokens_per_second'), drawn: true },
+  { ...valueFigure('kv_hit_ratio'), drawn: true },
+  { ...timeFigure('tpot', 'p95'), drawn: true },
+  { ...valueFigure('acceptance_rate'), speculative: true },
+  { ...valueFigure('tokens_per_step'), speculative: true },
+  { ...valueFigure('gpu_memory_bytes'), speculative: true },
 ];
 
 /** The metrics of a table of rows. */
@@ -131,7 +55,7 @@ export function metricName(key: string): string {
 
 /** Whether a metric is a share, whose differences are points. */
 export function isShare(key: string): boolean {
-  return key === 'kv_hit_ratio' || key === 'goodput';
+  return figures[key as FigureKey]?.unit === 'ratio';
 }
 
 /** A value of a trial's metric with its unit. */

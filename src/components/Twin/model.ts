@@ -1,5 +1,14 @@
-import type { PairedMetric, Twin, TwinEvidence, TwinSide } from '../../client';
-import { DASH, MS, number, percent, SECONDS, written, type Format } from '../../lib/format';
+import {
+  figures,
+  type FigureInfo,
+  type FigureKey,
+  type PairedMetric,
+  type Twin,
+  type TwinEvidence,
+  type TwinSide,
+} from '../../client';
+import { percentileName } from '../../lib/figures';
+import { DASH, MS, number, percent, SECONDS, written } from '../../lib/format';
 import { modeText } from '../../lib/names';
 
 /** The two sides of a screen, in this order. */
@@ -40,20 +49,21 @@ export const evidences: Record<TwinEvidence, string> = {
 };
 
 interface MetricInfo {
+  figure: FigureKey;
   name: string;
-  format: Format;
-  /** What a higher value is, as in "B is 12 ms slower". */
-  more: string;
-  less: string;
 }
 
 const infos: Record<string, MetricInfo> = {
-  ttft: { name: 'TTFT, mean', format: MS, more: 'slower', less: 'faster' },
-  ttft_p95: { name: 'TTFT p95', format: MS, more: 'slower', less: 'faster' },
-  tpot: { name: 'TPOT, mean', format: MS, more: 'slower', less: 'faster' },
-  latency: { name: 'End-to-end latency, mean', format: SECONDS, more: 'slower', less: 'faster' },
-  kv_hit_ratio: { name: 'KV hit rate', format: {}, more: 'higher', less: 'lower' },
+  ttft: { figure: 'ttft', name: `${figures.ttft.name}, mean` },
+  ttft_p95: { figure: 'ttft', name: percentileName('ttft', 'p95') },
+  tpot: { figure: 'tpot', name: `${figures.tpot.name}, mean` },
+  latency: { figure: 'latency', name: `${figures.latency.name}, mean` },
+  kv_hit_ratio: { figure: 'kv_hit_ratio', name: figures.kv_hit_ratio.name },
 };
+
+function figureOf(metric: string): FigureInfo | undefined {
+  return infos[metric] && figures[infos[metric].figure];
+}
 
 /** A metric of pairs as a person says it. */
 export function pairedName(metric: string): string {
@@ -62,16 +72,16 @@ export function pairedName(metric: string): string {
 
 /** A value of a metric with its unit. */
 export function pairedValue(metric: string, value: number | undefined): string {
-  if (metric === 'kv_hit_ratio') {
+  if (figureOf(metric)?.unit === 'ratio') {
     return percent(value);
   }
-  return written(value, infos[metric]?.format ?? { decimals: 3 });
+  return written(value, metric === 'latency' ? SECONDS : infos[metric] ? MS : { decimals: 3 });
 }
 
 /** The size of a difference, without its sign: a share's in points. */
 function size(metric: string, difference: number): string {
   const value = Math.abs(difference);
-  return metric === 'kv_hit_ratio' ? `${number(100 * value, 1)} points` : pairedValue(metric, value);
+  return figureOf(metric)?.unit === 'ratio' ? `${number(100 * value, 1)} points` : pairedValue(metric, value);
 }
 
 /** A signed difference, as in an interval. */
@@ -96,7 +106,7 @@ export function standing({ metric, interval }: PairedMetric): Standing {
     return 'same';
   }
   const more = low > 0;
-  return more === (metric === 'kv_hit_ratio') ? 'b' : 'a';
+  return more === (figureOf(metric)?.better === 'higher') ? 'b' : 'a';
 }
 
 /** The difference in plain words, as seen from side b. */
@@ -109,7 +119,7 @@ export function differenceWords(paired: PairedMetric, names: Record<SideKey, str
   if (stands === 'same') {
     return 'Not certain: chance could explain the difference.';
   }
-  const { more, less } = infos[metric] ?? { more: 'higher', less: 'lower' };
+  const [more, less] = figureOf(metric)?.unit === 's' ? ['slower', 'faster'] : ['higher', 'lower'];
   const sentence = `${names.b} is ${size(metric, difference)} ${difference > 0 ? more : less}`;
   return stands === undefined ? `${sentence}. Too early for an interval.` : `${sentence}.`;
 }

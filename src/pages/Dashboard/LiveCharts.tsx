@@ -1,6 +1,6 @@
 import React, { memo } from 'react';
 
-import { useLive, type HistoryPoint } from '../../client';
+import { figures, useLive, type HistoryPoint } from '../../client';
 import { TurnChart } from '../../components/ByTurn';
 import { Chart, ChartFigure, ChartGrid, ChartGroup, type ChartLine, type LegendItem } from '../../components/Chart';
 import { lastKnown, type Known } from '../../lib/known';
@@ -66,7 +66,7 @@ const Charts = memo(
 
 const courses = [
   {
-    name: 'TTFT',
+    name: figures.ttft.name,
     lines: (points: HistoryPoint[]): ChartLine[] => [
       ...linesOf(points, 'ttft_p50', 'solid', 'p50'),
       ...linesOf(points, 'ttft_p95', 'dashed', 'p95'),
@@ -75,12 +75,12 @@ const courses = [
     slo: true,
   },
   {
-    name: 'Output tokens/s',
+    name: figures.output_tokens_per_second.name,
     lines: (points: HistoryPoint[]) => linesOf(points, 'output_tokens_per_second'),
     format: formats.output_tokens_per_second,
   },
   {
-    name: 'KV cache hit rate',
+    name: figures.kv_hit_ratio.name,
     lines: (points: HistoryPoint[]) => linesOf(points, 'kv_hit_ratio'),
     format: formats.kv_hit_ratio,
   },

@@ -5,6 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { LinkButton, useStyles2 } from '@grafana/ui';
 
 import {
+  figures,
   listBaselines,
   reportAddress,
   useClient,
@@ -52,7 +53,7 @@ export function Phases({ live }: { live: Live }) {
   const both = baselines?.find(
     ({ kind, rows: all }) => kind === 'measured' && [draft, eagle3].every((p) => all.some((r) => isPhase(p, r)))
   );
-  const extra = figures.filter(({ value }) => hasDrafts(known) && known.some((row) => value(row) !== undefined));
+  const extra = speculative.filter(({ value }) => hasDrafts(known) && known.some((row) => value(row) !== undefined));
   return (
     <Section
       title="The phases: routing, then speculation"
@@ -118,10 +119,10 @@ interface Figure {
   write(value: number | undefined): string;
 }
 
-const figures: Figure[] = [
-  { name: 'Acceptance rate', value: (row) => row.acceptance_rate, write: (value) => percent(value) },
-  { name: 'Tokens per step', value: (row) => row.tokens_per_step, write: (value) => number(value, 2) },
-  { name: 'Memory of a GPU', value: (row) => row.gpu_memory_bytes, write: gibibytes },
+const speculative: Figure[] = [
+  { name: figures.acceptance_rate.name, value: (row) => row.acceptance_rate, write: (value) => percent(value) },
+  { name: figures.tokens_per_step.name, value: (row) => row.tokens_per_step, write: (value) => number(value, 2) },
+  { name: figures.gpu_memory_bytes.name, value: (row) => row.gpu_memory_bytes, write: gibibytes },
 ];
 
 interface RowProps {

@@ -1,5 +1,6 @@
 import { lexer, type MarkedToken } from 'marked';
 
+import { figures, type FigureKey } from '../../client';
 import { CONDITIONS, type Condition } from './facts';
 import type { Reference } from './figures';
 
@@ -29,11 +30,13 @@ export interface Part {
 /**
  * Takes a Markdown file apart by its headings and returns the parts of the first level.
  * "## Title {#id}" has an address. The comment "when" is about the next block, each other one about the part.
+ * {help.ttft} is what TTFT is, as the load generator says it.
  */
 export function parse(markdown: string): Part[] {
   const path = [part('', '', [])];
   let when: Condition | undefined;
-  for (const token of lexer(markdown) as MarkedToken[]) {
+  const text = markdown.replace(/\{help\.(\w+)\}/g, (_, key: FigureKey) => figures[key].help);
+  for (const token of lexer(text) as MarkedToken[]) {
     const above = path[path.length - 1];
     if (token.type === 'heading') {
       const [, title, id = ''] = /^(.*?)(?: \{#([\w-]+)\})?$/.exec(token.text) ?? [];

@@ -4,8 +4,10 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
+import { figures } from '../../client';
 import { Chart, ChartGroup, LineSign } from '../../components/Chart';
 import { SIDES, type SideKey } from '../../components/Twin';
+import { percentileName } from '../../lib/figures';
 import type { Known } from '../../lib/known';
 import { formats, spanOf, type Value } from '../Stage/history';
 import { changesOfBoth, linesOfBoth, LOOKS, type Histories } from './curves';
@@ -19,8 +21,8 @@ interface CoursesProps {
 }
 
 const courses: Array<[value: Value, name: string]> = [
-  ['ttft_p95', 'TTFT p95'],
-  ['output_tokens_per_second', 'Output tokens/s'],
+  ['ttft_p95', percentileName('ttft', 'p95')],
+  ['output_tokens_per_second', figures.output_tokens_per_second.name],
 ];
 
 /** The last ten minutes of both sides, each value in one graph. */

@@ -12,7 +12,7 @@ import type { Known } from '../../lib/known';
 import { describeLive } from '../../lib/status';
 import { PROPORTIONAL } from '../../lib/styles';
 import { Bars } from '../Stage/Bars';
-import { figureOf, type FigureName } from '../Stage/figures';
+import { figureOf, type StageFigure } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
 import { LOOKS } from './curves';
 
@@ -26,10 +26,10 @@ interface StageSidesProps {
 }
 
 /** What is read from a distance of each router, in words for those who do not know the names. */
-const figures: Array<[name: FigureName, words: string]> = [
-  ['TTFT p95', 'First token, p95'],
-  ['Output tokens/s', 'Output tokens/s'],
-  ['KV hit rate', 'KV hit rate'],
+const shown: Array<[of: StageFigure, words?: string]> = [
+  ['ttft_p95', 'First token, p95'],
+  ['output_tokens_per_second'],
+  ['kv_hit_ratio'],
 ];
 
 /** Left and right the two routers, for a crowd: the mode, three large figures of the last 60 s, and the workers. */
@@ -57,14 +57,16 @@ export function StageSides({ known, sides, names, withWorkers }: StageSidesProps
               )}
             </div>
             <dl className={styles.figures}>
-              {figures.map(([name, words]) => (
-                <div key={name}>
-                  <dt>{words}</dt>
-                  <dd>
-                    <LargeValue figure={figureOf(name, known[key])} isLive={isLive} testId={`${lane.name} ${name}`} />
-                  </dd>
-                </div>
-              ))}
+              {shown
+                .map(([of, words]) => ({ figure: figureOf(of, known[key]), words }))
+                .map(({ figure, words = figure.name }) => (
+                  <div key={figure.name}>
+                    <dt>{words}</dt>
+                    <dd>
+                      <LargeValue figure={figure} isLive={isLive} testId={`${lane.name} ${figure.name}`} />
+                    </dd>
+                  </div>
+                ))}
             </dl>
             {withWorkers && <Bars cluster={lane.cluster} isLive={isLive} label={`Workers of ${lane.name}`} />}
           </section>

@@ -1,5 +1,6 @@
-import type { LaneSnapshot, Settings } from '../../client';
-import { DASH, digits, MS, NOT_REPORTED, PERCENT, type Format } from '../../lib/format';
+import { figures, type LaneSnapshot, type Settings } from '../../client';
+import { figureFormats, percentileName } from '../../lib/figures';
+import { DASH, digits, MS, NOT_REPORTED, type Format } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
@@ -14,42 +15,52 @@ export interface Figure {
   slo?: SLOLevel;
 }
 
-/** The names of the figures, which are those of the tables. */
-export type FigureName = 'TTFT p50' | 'TTFT p95' | 'Output tokens/s' | 'KV hit rate';
-
 interface FigureInfo {
+  name: string;
   format: Format;
   value(lane: LaneSnapshot): number | undefined;
   slo?(value: number, lane: LaneSnapshot, settings: Settings): SLOLevel | undefined;
 }
 
-const infos: Record<FigureName, FigureInfo> = {
-  'TTFT p50': { format: MS, value: ({ window }) => window.metrics.ttft.p50 },
-  'TTFT p95': {
+const infos = {
+  ttft_p50: { name: percentileName('ttft', 'p50'), format: MS, value: ({ window }) => window.metrics.ttft.p50 },
+  ttft_p95: {
+    name: percentileName('ttft', 'p95'),
     format: MS,
     value: ({ window }) => window.metrics.ttft.p95,
     slo: (value, { window }, { slo }) => sloLevel(value, slo.ttft, window.metrics.ttft.p95_error),
   },
-  'Output tokens/s': { format: {}, value: ({ window }) => window.output_tokens_per_second },
-  'KV hit rate': { format: PERCENT, value: ({ kv }) => kv.hit_ratio },
-};
+  output_tokens_per_second: {
+    name: figures.output_tokens_per_second.name,
+    format: figureFormats.output_tokens_per_second,
+    value: ({ window }) => window.output_tokens_per_second,
+  },
+  kv_hit_ratio: {
+    name: figures.kv_hit_ratio.name,
+    format: figureFormats.kv_hit_ratio,
+    value: ({ kv }) => kv.hit_ratio,
+  },
+} satisfies Record<string, FigureInfo>;
+
+/** One of the figures. */
+export type StageFigure = keyof typeof infos;
 
 /** The figures that are shown where there is room for all. */
-export const FIGURES = Object.keys(infos) as FigureName[];
+export const FIGURES = Object.keys(infos) as StageFigure[];
 
 /**
  * A figure of a lane, over the last 60 s, as its curve ends. Only a workload that runs has any, and only in a settled
  * step are they judged.
  */
-export function figureOf(name: FigureName, known: Pick<Known, 'lane' | 'settings'> | undefined): Figure {
-  const { format, value: read, slo } = infos[name];
+export function figureOf(key: StageFigure, known: Pick<Known, 'lane' | 'settings'> | undefined): Figure {
+  const { name, format, value: read, slo }: FigureInfo = infos[key];
   if (!known?.lane.state.running) {
     return { name, text: DASH, unit: '', tag: known && known.lane.state.phase };
   }
   const { lane, settings } = known;
   const value = read(lane);
   if (value === undefined) {
-    const isSilent = name === 'KV hit rate' && lane.kv.not_reported !== undefined;
+    const isSilent = key === 'kv_hit_ratio' && lane.kv.not_reported !== undefined;
     return { name, text: isSilent ? NOT_REPORTED : DASH, unit: '', tag: isSilent ? undefined : 'no data yet' };
   }
   const shown = { name, text: digits(value, format), unit: format.unit ?? '' };

@@ -13,12 +13,11 @@ import { hasTwin, LANE } from '../lane';
 import StageBoth from '../SideBySide/StageBoth';
 import { useChoice } from '../useChoice';
 import { Bars, TurnBars } from './Bars';
-import { figureOf, type FigureName } from './figures';
+import { figureOf } from './figures';
 import { FigureView } from './FigureView';
 import { Head } from './Head';
 import { headlineOf } from './headline';
 import { HeadlineView } from './HeadlineView';
-import type { Value } from './history';
 import { keysOf } from './keys';
 import { knownOf, titleOf, troubles } from './model';
 import { PhoneControls } from './PhoneControls';
@@ -97,10 +96,10 @@ function OneRouter({ live }: { live: Live }) {
     <>
       <HeadlineView headline={headlineOf(known)} isLive={isLive} />
       <div className={styles.figures}>
-        {figures.map(({ name, meaning, value }) => (
+        {figures.map(({ meaning, value }) => (
           <FigureView
-            key={name}
-            figure={figureOf(name, known)}
+            key={value}
+            figure={figureOf(value, known)}
             meaning={meaning}
             value={value}
             references={known ? referencesOf(known.lane, value) : []}
@@ -119,10 +118,10 @@ function OneRouter({ live }: { live: Live }) {
   );
 }
 
-const figures: Array<{ name: FigureName; meaning: string; value: Value }> = [
-  { name: 'TTFT p95', meaning: 'first token', value: 'ttft_p95' },
-  { name: 'Output tokens/s', meaning: 'of all answers', value: 'output_tokens_per_second' },
-];
+const figures = [
+  { meaning: 'first token', value: 'ttft_p95' },
+  { meaning: 'of all answers', value: 'output_tokens_per_second' },
+] as const;
 
 /** How old the figures are that stay when the load generator is lost. */
 function Age({ since }: { since: number }) {

@@ -40,14 +40,14 @@ export const Curves = memo(function Curves(props: CurvesProps) {
 
 function Curve({ series, levels, slo }: { series: Series; levels: number[]; slo?: Settings['slo'] }) {
   const id = useId();
-  const { name, unit } = series.figure;
+  const { name, heading } = series.figure;
   const drawing = useMemo(() => draw(series, levels, slo), [series, levels, slo]);
   return (
     <ChartFigure
       id={id}
       caption={
         <>
-          {name}, {unit} <i>simulated</i>
+          {heading} <i>simulated</i>
         </>
       }
     >

@@ -20,7 +20,7 @@ export const FiguresTable = memo(function FiguresTable({ series, levels, modes }
   return (
     <LevelTable
       caption="The simulated figures, level by level"
-      columns={series.map(({ figure: { key, name, unit } }) => ({ key, name: `${name}, ${unit}` }))}
+      columns={series.map(({ figure: { key, heading } }) => ({ key, name: heading }))}
       modes={modes}
       levels={levels}
       cell={(key, mode, level) => {

@@ -11,60 +11,30 @@ import type {
 } from '../../client';
 import { THIS_TARGET } from '../../components/Comparison/model';
 import type { ChartBand, ChartLine, Drawing } from '../../components/Chart';
-import { MS, PERCENT, type Format } from '../../lib/format';
+import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { modeName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
 /** One figure that has a chart: how it is read of a simulation and, where it has such, of a baseline. */
-export interface FigureInfo {
+export interface FigureInfo extends Pick<RowFigure, 'name' | 'heading' | 'format' | 'slo'> {
   key: keyof SimulationFigures;
-  name: string;
-  /** The unit of its values, for a reader. */
-  unit: string;
-  format: Format;
-  recorded?(row: BaselineRow): number | undefined;
-  slo?: 'ttft';
+  recorded?: RowFigure['value'];
   /** Whether an axis may end below the largest values, so that one that runs away does not flatten the others. */
   mayRunAway?: boolean;
 }
 
-const ms: Format = { ...MS, unit: undefined };
+function ofRow(key: FigureInfo['key'], { value, ...figure }: RowFigure): FigureInfo {
+  return { ...figure, key, recorded: value };
+}
 
 /** The figures with a chart, in their order. */
 const figures: FigureInfo[] = [
-  {
-    key: 'ttft_p95',
-    name: 'TTFT p95',
-    unit: 'ms',
-    format: ms,
-    recorded: (row) => row.ttft.p95,
-    slo: 'ttft',
-    mayRunAway: true,
-  },
-  {
-    key: 'ttft_p50',
-    name: 'TTFT p50',
-    unit: 'ms',
-    format: ms,
-    recorded: (row) => row.ttft.p50,
-    mayRunAway: true,
-  },
-  {
-    key: 'tokens_per_second',
-    name: 'Throughput',
-    unit: 'output tokens/s',
-    format: {},
-    recorded: (row) => row.output_tokens_per_second,
-  },
-  {
-    key: 'hit_ratio',
-    name: 'KV hit rate',
-    unit: '%',
-    format: { ...PERCENT, unit: undefined },
-    recorded: (row) => row.kv_hit_ratio,
-  },
-  { key: 'queue', name: 'Queue', unit: 'requests waiting', format: { decimals: 1 } },
-  { key: 'tpot_p50', name: 'TPOT p50', unit: 'ms', format: ms, recorded: (row) => row.tpot.p50 },
+  { ...ofRow('ttft_p95', timeFigure('ttft', 'p95')), mayRunAway: true },
+  { ...ofRow('ttft_p50', timeFigure('ttft', 'p50')), mayRunAway: true },
+  ofRow('tokens_per_second', valueFigure('output_tokens_per_second')),
+  ofRow('hit_ratio', valueFigure('kv_hit_ratio')),
+  { key: 'queue', name: 'Queue', heading: 'Queue, requests waiting', format: { decimals: 1 } },
+  ofRow('tpot_p50', timeFigure('tpot', 'p50')),
 ];
 
 /** Where a value comes from. */

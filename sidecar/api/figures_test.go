@@ -1,0 +1,69 @@
+package api_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// The front end has what screens say of the figures from here.
+func TestTypeScriptHasFigures(t *testing.T) {
+	const file = "../../src/client/figures.ts"
+	var text strings.Builder
+	text.WriteString("// Written by `go test ./sidecar/api -update`, as part of `npm run generate`.\n" + `
+/** What is the same of a key figure on every screen. */
+export interface FigureInfo {
+  readonly name: string;
+  /** What it is, in sentences. */
+  readonly help: string;
+  readonly unit: 's' | 'ratio' | 'requests/s' | 'tokens/s' | 'tokens' | 'bytes' | 'requests' | 'conversations';
+  /** The direction in which it improves; absent: neither. */
+  readonly better?: 'lower' | 'higher';
+  /** The objective for its p95. */
+  readonly slo?: 'ttft' | 'tpot';
+  /** Whether the load generator's own error may have either sign. */
+  readonly bothWays?: boolean;
+}
+
+const table = {
+`)
+	for _, f := range api.Figures {
+		fmt.Fprintf(&text, "  %s: {\n    name: '%s',\n    help: '%s',\n    unit: '%s',\n", f.Key, f.Name, f.Help, f.Unit)
+		if f.Better != api.BetterNone {
+			fmt.Fprintf(&text, "    better: '%s',\n", f.Better)
+		}
+		if f.Objective != nil {
+			fmt.Fprintf(&text, "    slo: '%s',\n", f.Key)
+		}
+		if f.BothWays {
+			text.WriteString("    bothWays: true,\n")
+		}
+		text.WriteString("  },\n")
+	}
+	text.WriteString(`} satisfies Record<string, FigureInfo>;
+
+/** A key figure, as the API names it. */
+export type FigureKey = keyof typeof table;
+
+/** The key figures. */
+export const figures: Record<FigureKey, FigureInfo> = table;
+`)
+	want := text.String()
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+	}
+	got, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got), "npm run generate writes it anew")
+}
+
+func TestNameInSentence(t *testing.T) {
+	require.Equal(t, "end-to-end latency", api.FigureOf("latency").InSentence())
+	require.Equal(t, "KV hit rate", api.FigureOf("kv_hit_ratio").InSentence())
+	require.Nil(t, api.FigureOf("unknown"))
+}
