@@ -267,28 +267,34 @@ func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 // Build builds the Grafana app into dist/ and the load generator's page, if Node.js is installed, and the programs into
 // bin/, including the NATS server for members of a load generator and, where none is installed, Prometheus.
 func Build(ctx context.Context) error {
+	return buildParts(ctx, []frontend.Bundle{frontend.Page, frontend.App}, natsStep(), prometheusStep())
+}
+
+// buildParts builds the booth, the load generator and the bundles, beside other steps.
+func buildParts(ctx context.Context, bundles []frontend.Bundle, steps ...suite.Step) error {
 	compiler := &suite.Compiler{Out: os.Stderr}
 	// The load generator embeds the page, which is built meanwhile: all else that it
 	// is made of is compiled now.
 	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/..."}}
-	steps := []suite.Step{
-		{
-			Name: "Go programs", Progress: compiler.Progress,
-			Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) },
-		},
-		natsStep(),
-		prometheusStep(),
-	}
 	switch _, err := browser.FindNode(ctx); {
 	case err == nil:
-		outputs = append(outputs, [2]string{filepath.Join("dist", local.AppBackend()), "./pkg"})
-		steps = append(steps, suite.Step{Name: "front end", Progress: frontend.Progress, Run: frontend.Build})
+		if slices.Contains(bundles, frontend.App) {
+			outputs = append(outputs, [2]string{filepath.Join("dist", local.AppBackend()), "./pkg"})
+		}
+		steps = append(steps, suite.Step{
+			Name: "front end", Progress: frontend.Progress,
+			Run: func(ctx context.Context) error { return frontend.Build(ctx, bundles...) },
+		})
 	case errors.Is(err, browser.ErrNoNode):
 		fmt.Printf("not building the Grafana app and the load generator's page: %v or later is required; everything "+
 			"else works without them\n", err)
 	default:
 		return err
 	}
+	steps = append(steps, suite.Step{
+		Name: "Go programs", Progress: compiler.Progress,
+		Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) },
+	})
 	fmt.Println("building the booth and the load generator (takes some minutes the first time)")
 	if err := suite.Together(ctx, os.Stdout, steps...); err != nil {
 		return err
@@ -298,7 +304,7 @@ func Build(ctx context.Context) error {
 
 // Package packs the Grafana app for six systems, into a zip archive and a folder in bin/package.
 func Package(ctx context.Context) error {
-	if err := frontend.Build(ctx); err != nil {
+	if err := frontend.Build(ctx, frontend.App); err != nil {
 		return err
 	}
 	_, err := packApp(ctx, pack.Dir, pack.Platforms...)
@@ -524,19 +530,22 @@ func serverStep(folder, name, to, path string, flags ...string) suite.Step {
 }
 
 // Demo starts the complete booth with a simulated Dynamo cluster; Ctrl-C stops it.
-func Demo(ctx context.Context) error {
-	if err := Build(ctx); err != nil {
-		return err
-	}
-	return become(program("booth"), "demo")
-}
+func Demo(ctx context.Context) error { return startBooth(ctx, "demo") }
 
 // Dynamo starts the complete booth with a real Dynamo and mock workers; Ctrl-C stops it.
-func Dynamo(ctx context.Context) error {
-	if err := Build(ctx); err != nil {
+func Dynamo(ctx context.Context) error { return startBooth(ctx, "dynamo") }
+
+// startBooth builds what the load generator's page needs and starts a booth, which builds the rest at the lowest
+// priority.
+func startBooth(ctx context.Context, kind string) error {
+	if err := buildParts(ctx, []frontend.Bundle{frontend.Page}); err != nil {
 		return err
 	}
-	return become(program("booth"), "dynamo")
+	rest := "go tool mage build"
+	if _, err := exec.LookPath("nice"); err == nil {
+		rest = "nice -n 19 " + rest
+	}
+	return become(program("booth"), kind, "--build="+rest)
 }
 
 // Record makes a WebM of pages side by side: the dashboard and the stage view of a running demo for a minute, in
@@ -713,7 +722,7 @@ func packed(ctx context.Context) (suite.Count, error) {
 
 // packOne packs the app with one backend.
 func packOne(ctx context.Context) (pack.Archive, error) {
-	err := frontend.Build(ctx)
+	err := frontend.Build(ctx, frontend.App)
 	if errors.Is(err, browser.ErrNoNode) {
 		return pack.Archive{}, suite.Skipped(err.Error())
 	}

@@ -28,8 +28,19 @@ const (
 	installedMB = 860
 )
 
-// built are the last written files of the two builds: the Grafana app, and the page that the load generator embeds.
-var built = []string{"dist/module.js", "sidecar/loadgen/server/page/files/index.html"}
+// Bundle is a front end, by its name in the configuration of the bundler.
+type Bundle string
+
+const (
+	// App is the Grafana app, in dist.
+	App Bundle = "app"
+	// Page is the page that the load generator embeds, in sidecar/loadgen/server/page/files. The load generator must be
+	// linked after it.
+	Page Bundle = "page"
+)
+
+// built are the last written files of the bundles.
+var built = map[Bundle]string{App: "dist/module.js", Page: "sidecar/loadgen/server/page/files/index.html"}
 
 // sources are the files that the front ends are built from.
 var sources = []string{
@@ -37,25 +48,31 @@ var sources = []string{
 	"LICENSE",
 }
 
-// Build builds the front ends if their sources have changed: the app into dist, the page into
-// sidecar/loadgen/server/page/files. The load generator must be linked after it. Without Node.js, it returns
-// [browser.ErrNoNode].
-func Build(ctx context.Context) error {
+// Build builds the bundles whose sources have changed. Without Node.js, it returns [browser.ErrNoNode].
+func Build(ctx context.Context, bundles ...Bundle) error {
 	if _, err := browser.FindNode(ctx); err != nil {
 		return err
 	}
 	if err := Install(ctx); err != nil {
 		return err
 	}
-	if !changed() {
+	args := []string{"run", "--silent", "build", "--", "--stats=errors-warnings"}
+	var stale []Bundle
+	for _, bundle := range bundles {
+		if changed(built[bundle]) {
+			stale = append(stale, bundle)
+			args = append(args, "--config-name="+string(bundle))
+		}
+	}
+	if len(stale) == 0 {
 		return nil
 	}
-	fmt.Println("bundling the Grafana app and the load generator's page")
+	fmt.Println("bundling:", stale)
 	phase.Store(bundling)
-	if err := npm(ctx, "run", "--silent", "build", "--", "--stats=errors-warnings"); err != nil {
+	if err := npm(ctx, args...); err != nil {
 		return err
 	}
-	return touch()
+	return touch(stale)
 }
 
 // The states of [Build].
@@ -79,10 +96,10 @@ func Progress() string {
 }
 
 // touch sets the time of the built files, since webpack does not write unchanged files.
-func touch() error {
+func touch(bundles []Bundle) error {
 	var err error
-	for _, name := range built {
-		err = errors.Join(err, os.Chtimes(name, time.Time{}, time.Now()))
+	for _, bundle := range bundles {
+		err = errors.Join(err, os.Chtimes(built[bundle], time.Time{}, time.Now()))
 	}
 	return err
 }
@@ -109,24 +126,18 @@ func Install(ctx context.Context) error {
 	return os.WriteFile(installed, want, 0o644)
 }
 
-// changed reports whether a source is newer than one of the built front ends.
-func changed() bool {
-	oldest := time.Now()
-	for _, name := range built {
-		info, err := os.Stat(name)
-		if err != nil {
-			return true
-		}
-		if info.ModTime().Before(oldest) {
-			oldest = info.ModTime()
-		}
+// changed reports whether a source is newer than a built file.
+func changed(name string) bool {
+	file, err := os.Stat(name)
+	if err != nil {
+		return true
 	}
 	for _, root := range sources {
 		err := filepath.WalkDir(root, func(_ string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
-			if info, err := entry.Info(); err != nil || info.ModTime().After(oldest) {
+			if info, err := entry.Info(); err != nil || info.ModTime().After(file.ModTime()) {
 				return errNewer
 			}
 			return nil

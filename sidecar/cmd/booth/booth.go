@@ -32,6 +32,7 @@ type flags struct {
 	Twin         bool   `negatable:"" help:"Start a second cluster in the other mode and send it the same conversations (the load generator's lane twin)."`
 	Grafana      string `default:"auto" enum:"auto,installed,off" help:"Start Grafana: auto uses an installed one (GRAFANA_HOME, /usr/share/grafana, or on the PATH) and otherwise downloads ${grafana} once, about 200 MB; installed never downloads; off starts none."`
 	Provisioning string `placeholder:"DIR" help:"Grafana provisioning directory. Default: the project's, found next to this program."`
+	Build        string `placeholder:"COMMAND" help:"Start with the cluster and the load generator, run this command, such as 'go tool mage build', and then start Prometheus and Grafana. The page shows the last line that the command has printed."`
 
 	FrontendPort   int    `default:"8000" help:"Port of the cluster's frontend; if taken, the next free one."`
 	WorkerPort     int    `default:"8081" help:"Port of the first worker's metrics, the others follow; if taken, the next free ones."`
@@ -121,8 +122,13 @@ type booth struct {
 	out   *screen
 	ports ports
 
+	loadgenAt    string // host:port of these three
+	prometheusAt string
+	grafanaAt    string // "" if no Grafana is requested
+
 	backend    backend
 	twin       backend // nil without a second cluster
+	build      *build  // nil if the booth builds nothing
 	prometheus *service
 	grafana    *service // nil without Grafana
 	noGrafana  error    // reason for a missing Grafana; nil if none is requested
@@ -193,16 +199,18 @@ func (b *booth) setLogsAside() error {
 }
 
 // start starts all parts and returns when they are ready. The clusters come first, because the other parts need their
-// addresses. The load generator comes last, so that its measurements are not disturbed by other starts.
+// addresses. The load generator comes last, so that its measurements are not disturbed by other starts. With a build,
+// start leaves Prometheus and Grafana to [booth.startBuilt].
 func (b *booth) start(ctx context.Context) (err error) {
 	if err := b.setLogsAside(); err != nil {
 		return err
 	}
-	prometheus, err := b.findPrometheus(ctx)
-	if err != nil {
-		return err
+	var found programs
+	if b.flags.Build == "" {
+		if found, err = b.findPrograms(ctx); err != nil {
+			return err
+		}
 	}
-	grafana := b.findGrafana(ctx)
 	if b.backend, err = b.kind.newBackend(ctx, b); err != nil {
 		return err
 	}
@@ -216,27 +224,65 @@ func (b *booth) start(ctx context.Context) (err error) {
 	if err := b.bring(ctx, clusters...); err != nil {
 		return err
 	}
-	address, err := b.address("the load generator", b.flags.Port)
+	if err := b.takeAddresses(); err != nil {
+		return err
+	}
+	if b.flags.Build == "" {
+		err = b.startPrograms(ctx, found)
+	} else {
+		b.build, err = b.startBuild()
+	}
 	if err != nil {
 		return err
 	}
-	if b.prometheus, err = b.newPrometheus(prometheus, address); err != nil {
-		return err
-	}
-	others := []part{b.prometheus}
-	if grafana != nil {
-		b.grafana, b.noGrafana = b.newGrafana(*grafana, address)
-	}
-	if b.grafana != nil {
-		others = append(others, b.grafana)
-	}
-	if err := b.bring(ctx, others...); err != nil {
-		return err
-	}
-	if b.loadgen, err = b.newLoadgen(address); err != nil {
+	if b.loadgen, err = b.newLoadgen(b.loadgenAt); err != nil {
 		return err
 	}
 	return b.bring(ctx, b.loadgen)
+}
+
+// takeAddresses reserves the addresses of the load generator, Prometheus and Grafana.
+func (b *booth) takeAddresses() (err error) {
+	if b.loadgenAt, err = b.address("the load generator", b.flags.Port); err != nil {
+		return err
+	}
+	if b.prometheusAt, err = b.address("Prometheus", b.flags.PrometheusPort); err != nil {
+		return err
+	}
+	if b.flags.Grafana != "off" {
+		b.grafanaAt, err = b.address("Grafana", b.flags.GrafanaPort)
+	}
+	return err
+}
+
+// programs are the programs of others that a booth starts.
+type programs struct {
+	prometheus string         // its path
+	grafana    *local.Grafana // nil if there is none
+}
+
+// findPrograms finds or downloads Prometheus and Grafana.
+func (b *booth) findPrograms(ctx context.Context) (found programs, err error) {
+	if found.prometheus, err = b.findPrometheus(ctx); err != nil {
+		return programs{}, err
+	}
+	found.grafana = b.findGrafana(ctx)
+	return found, nil
+}
+
+// startPrograms starts Prometheus, and Grafana where it was found, and returns when they are ready.
+func (b *booth) startPrograms(ctx context.Context, found programs) (err error) {
+	if b.prometheus, err = b.newPrometheus(found.prometheus); err != nil {
+		return err
+	}
+	parts := []part{b.prometheus}
+	if found.grafana != nil {
+		b.grafana, b.noGrafana = b.newGrafana(*found.grafana)
+	}
+	if b.grafana != nil {
+		parts = append(parts, b.grafana)
+	}
+	return b.bring(ctx, parts...)
 }
 
 // address reserves a free port and returns its address. user names the part in messages.
@@ -275,11 +321,25 @@ func (b *booth) bring(ctx context.Context, parts ...part) error {
 	return group.Wait()
 }
 
-// watch supervises all parts until ctx ends, or until one of them keeps failing.
+// watch supervises all parts until ctx ends, or until one of them keeps failing. With a build, it starts the built
+// parts after it.
 func (b *booth) watch(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, p := range b.parts {
-		group.Go(func() error { return p.watch(ctx) })
+	supervise := func(parts []part) {
+		for _, p := range parts {
+			group.Go(func() error { return p.watch(ctx) })
+		}
+	}
+	running := len(b.parts)
+	supervise(b.parts)
+	if b.build != nil {
+		group.Go(func() error {
+			err := b.startBuilt(ctx)
+			if err == nil {
+				supervise(b.parts[running:])
+			}
+			return err
+		})
 	}
 	return group.Wait()
 }
@@ -296,6 +356,9 @@ func (b *booth) stop(killCtx context.Context) {
 		b.loadgen.stop(ctx)
 	}
 	var wg sync.WaitGroup
+	if b.build != nil {
+		wg.Go(func() { b.build.stop(ctx) })
+	}
 	for _, p := range b.parts {
 		wg.Go(func() { p.stop(ctx) })
 	}
@@ -316,14 +379,20 @@ func (b *booth) summary() {
 	if !b.flags.Start {
 		load = "waiting to be started"
 	}
+	prometheus := "http://" + b.prometheusAt
+	if b.prometheus == nil {
+		prometheus += " (being built)"
+	}
 	rows = append(rows,
-		[2]string{"Prometheus", b.prometheus.url},
+		[2]string{"Prometheus", prometheus},
 		[2]string{"load generator", b.loadgen.url + "/api/v1/status, metrics at /metrics; " + load},
 		[2]string{"logs", b.folder("logs")})
 	last := "Press Ctrl-C to stop."
 	page := [2]string{"page", b.loadgen.url + "/ (the app without Grafana)"}
 	rows = slices.Insert(rows, 0, page)
 	switch {
+	case b.prometheus == nil:
+		last = "Prometheus and Grafana start when they are built; " + b.log("build") + " has the progress.\n" + last
 	case b.grafana != nil && b.grafana.Up():
 		text := b.grafana.url + b.startPage +
 			" (start here; operating needs no login, administration is admin/admin)"

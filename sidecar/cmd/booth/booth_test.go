@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -492,4 +493,55 @@ func TestPortsAreConsecutiveAndUnique(t *testing.T) {
 	assert.Equal(t, []string{fmt.Sprintf("port %d is in use: one uses %d", port+1, port+3)}, messages)
 	_, err := p.take("too many", 65535, 2)
 	assert.ErrorContains(t, err, "are needed")
+}
+
+func TestBoothStartsRestAfterItsBuild(t *testing.T) {
+	linkLoadgen(t)
+	t.Setenv(local.GrafanaVariable, localtest.Grafana(t))
+	dir := t.TempDir()
+	fifo, script := filepath.Join(dir, "end"), filepath.Join(dir, "build")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	content := fmt.Sprintf("#!/bin/sh\necho 40 s: compiled 7 of 9 packages\nread -r code < %s\nexit $code\n", fifo)
+	require.NoError(t, os.WriteFile(script, []byte(content), 0o700))
+	for code, output := range map[int]string{0: "", 1: `the build exited: exit status 1(.|\n)*compiled 7 of 9 packages`} {
+		t.Run(fmt.Sprintf("exit code %d", code), func(t *testing.T) {
+			r := runBooth(t, "demo", "--build="+script, "--provisioning="+t.TempDir())
+			prometheus := r.prints(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+) \(being built\)`)[1]
+			r.prints(&r.out, `start when they are built(.|\n)*Ctrl-C`)
+			assert.Contains(t, r.log("loadgen"), "--prometheus-url="+prometheus)
+			assert.Empty(t, r.log("prometheus"))
+			wait.Eventually(t, "the addresses respond with the progress", func() (any, bool) {
+				answer := body(t, prometheus+"/api/v1/query")
+				return answer, answer == `{"error":"Prometheus and Grafana start when they are built: `+
+					`40 s: compiled 7 of 9 packages","errorType":"unavailable","status":"error"}`
+			})
+
+			require.NoError(t, os.WriteFile(fifo, fmt.Appendln(nil, code), 0))
+			grafana := r.prints(&r.out, `Grafana +(http://127\.0\.0\.1:\d+) \(start here`)[1]
+			r.prints(&r.err, output)
+			assert.Contains(t, r.log("grafana"), "KVBOOTH_PROMETHEUS_URL="+prometheus+"\n")
+			assert.Empty(t, body(t, prometheus), "Prometheus has taken its address")
+			r.ends()
+			for _, url := range []string{prometheus, grafana} {
+				_, err := http.Get(url)
+				assert.ErrorIs(t, err, syscall.ECONNREFUSED, url)
+			}
+		})
+	}
+	t.Run("interrupted", func(t *testing.T) {
+		r := runBooth(t, "demo", "--build="+script)
+		r.prints(&r.out, `start when they are built(.|\n)*Ctrl-C`)
+		r.ends()
+	})
+}
+
+// body returns the body of a response.
+func body(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return strings.TrimSpace(string(text))
 }

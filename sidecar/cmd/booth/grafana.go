@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/process"
 )
 
 // dashboardUID is the uid of the first dashboard to open.
@@ -49,22 +48,18 @@ func (b *booth) findGrafana(ctx context.Context) *local.Grafana {
 }
 
 // newGrafana describes Grafana. The booth continues after an error.
-func (b *booth) newGrafana(g local.Grafana, loadgen string) (*service, error) {
+func (b *booth) newGrafana(g local.Grafana) (*service, error) {
 	provisioning, err := b.provisioning()
 	if err != nil {
 		return nil, err
 	}
-	port, err := b.ports.take("Grafana", b.flags.GrafanaPort, 1)
-	if err != nil {
-		return nil, err
-	}
-	url, app := "http://"+process.Loopback(port), app(provisioning)
+	url, app := "http://"+b.grafanaAt, app(provisioning)
 	command, err := g.Command(local.GrafanaOptions{
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
-		Unsigned: local.AppIDs, Port: port, Log: b.log("grafana"),
+		Unsigned: local.AppIDs, Port: port(b.grafanaAt), Log: b.log("grafana"),
 		Env: []string{
 			"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID,
-			"KVBOOTH_SIDECAR_URL=http://" + loadgen,
+			"KVBOOTH_SIDECAR_URL=http://" + b.loadgenAt,
 		},
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := b.loadgenArgs("http://"+b.backend.addresses().frontend, b.prometheus.url, address)
+	args := b.loadgenArgs("http://"+b.backend.addresses().frontend, "http://"+b.prometheusAt, address)
 	if b.twin != nil {
 		args = append(args, b.twinArgs("http://"+b.twin.addresses().frontend)...)
 	}

@@ -46,13 +46,9 @@ func (b *booth) findPrometheus(ctx context.Context) (string, error) {
 }
 
 // newPrometheus writes the configuration and describes the service.
-func (b *booth) newPrometheus(program, loadgen string) (*service, error) {
-	address, err := b.address("Prometheus", b.flags.PrometheusPort)
-	if err != nil {
-		return nil, err
-	}
-	config := b.folder("prometheus.yml")
-	if err := local.WriteScrapeConfig(config, scrapeInterval, b.targets(loadgen, address)); err != nil {
+func (b *booth) newPrometheus(program string) (*service, error) {
+	address, config := b.prometheusAt, b.folder("prometheus.yml")
+	if err := local.WriteScrapeConfig(config, scrapeInterval, b.targets(b.loadgenAt, address)); err != nil {
 		return nil, err
 	}
 	command := local.PrometheusCommand(program, local.PrometheusOptions{
