@@ -24,7 +24,7 @@ import (
 	"github.com/magefile/mage/mg"
 
 	"kvbooth/internal/browser"
-	"kvbooth/internal/chart"
+	"kvbooth/internal/chart/installed"
 	"kvbooth/internal/frontend"
 	"kvbooth/internal/kube"
 	"kvbooth/internal/pack"
@@ -455,7 +455,7 @@ func replaced(command string) error {
 
 // withHelm builds helm, where no Helm 4 is installed, for tests that need it.
 func withHelm(ctx context.Context) error {
-	if _, err := chart.Installed(ctx); err == nil {
+	if _, err := installed.Helm(ctx); err == nil {
 		return nil
 	}
 	return Helm(ctx)

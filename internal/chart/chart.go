@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"kvbooth/internal/chart/installed"
 )
 
 const (
@@ -24,9 +25,6 @@ const (
 	release = "kvbooth" // and namespace, where options name none
 )
 
-// ErrNoHelm is in the chain of the error of [FindHelm] where there is no Helm.
-var ErrNoHelm = errors.New("no Helm 4 is installed; run go tool mage helm, which builds it")
-
 // Helm is a Helm with this module's chart.
 type Helm struct {
 	path, root string
@@ -34,7 +32,7 @@ type Helm struct {
 
 // FindHelm finds an installed Helm 4, else the one in bin below root, the folder of this module, which mage builds.
 func FindHelm(ctx context.Context, root string) (Helm, error) {
-	if path, err := Installed(ctx); err == nil {
+	if path, err := installed.Helm(ctx); err == nil {
 		return Helm{path, root}, nil
 	}
 	name := "helm"
@@ -43,23 +41,9 @@ func FindHelm(ctx context.Context, root string) (Helm, error) {
 	}
 	path, err := exec.LookPath(filepath.Join(root, "bin", name))
 	if err != nil {
-		return Helm{}, ErrNoHelm
+		return Helm{}, installed.ErrNoHelm
 	}
 	return Helm{path, root}, nil
-}
-
-// Installed returns the path of a Helm 4 on the PATH. Where there is none, or another version, the error is an
-// [ErrNoHelm].
-func Installed(ctx context.Context) (string, error) {
-	path, err := exec.LookPath("helm")
-	if err != nil {
-		return "", ErrNoHelm
-	}
-	version, err := exec.CommandContext(ctx, path, "version", "--short").Output()
-	if err != nil || !strings.HasPrefix(string(version), "v4.") {
-		return "", fmt.Errorf("%w; %s is %s", ErrNoHelm, path, bytes.TrimSpace(version))
-	}
-	return path, nil
 }
 
 // Options say what is rendered of the chart. The zero value is the defaults in a cluster with nothing of its own.
