@@ -511,14 +511,14 @@ func findPrometheus(ctx context.Context) (string, error) {
 	return path, err
 }
 
-// serverStep builds the program of another project from the module in tools/folder.
+// serverStep builds the program of another project from the module in tools/folder. Packages of which this module has
+// the same version are compiled once, since the flags of the compiler are the same.
 func serverStep(folder, name, to, path string, flags ...string) suite.Step {
 	if len(flags) == 0 {
 		flags = []string{"-ldflags=-s -w"}
 	}
 	compiler := &suite.Compiler{
-		Out: os.Stderr, Dir: filepath.Join("tools", folder), Env: []string{"CGO_ENABLED=0"},
-		Flags: append([]string{"-trimpath"}, flags...),
+		Out: os.Stderr, Dir: filepath.Join("tools", folder), Flags: flags,
 	}
 	return suite.Step{Name: name, Progress: compiler.Progress, Run: func(ctx context.Context) error {
 		output, err := filepath.Abs(to)

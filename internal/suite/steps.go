@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -125,9 +126,13 @@ func (c *Compiler) build(ctx context.Context, to, pkg string) error {
 	return cmd.Wait()
 }
 
+// compilerMemory lets the compiler collect garbage less often: a sixth less processor time for more memory, up to a
+// limit for each process.
+var compilerMemory = []string{"GOGC=400", "GOMEMLIMIT=1500MiB"}
+
 // command returns a go command in the module with its environment.
 func (c *Compiler) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := command(ctx, "go", args...)
-	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.Env...)
+	cmd.Dir, cmd.Env = c.Dir, slices.Concat(os.Environ(), compilerMemory, c.Env)
 	return cmd
 }
