@@ -8,19 +8,22 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 )
 
-// OldestNode is the first major version of Node.js that can run the tests and build the front end.
-const OldestNode = 20
+// OldestNode is the first major version of Node.js that can run the tests and build the front end, from its minor
+// version oldestMinor on.
+const (
+	OldestNode  = 20
+	oldestMinor = 19
+)
 
 // ChromiumVariable names the environment variable with the path of Chromium, if it is not in a usual place.
 const ChromiumVariable = "CHROMIUM_PATH"
 
 // Errors of [FindNode] and [FindChromium].
 var (
-	ErrNoNode     = errors.New("no Node.js " + strconv.Itoa(OldestNode))
+	ErrNoNode     = fmt.Errorf("no Node.js %d.%d", OldestNode, oldestMinor)
 	ErrNoChromium = errors.New("no Chromium")
 )
 
@@ -34,8 +37,9 @@ func FindNode(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s --version: %w", path, err)
 	}
-	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(string(output)), "v"), ".")
-	if n, err := strconv.Atoi(major); err != nil || n < OldestNode {
+	var major, minor int
+	_, err = fmt.Sscanf(string(output), "v%d.%d", &major, &minor)
+	if err != nil || major < OldestNode || major == OldestNode && minor < oldestMinor {
 		return "", fmt.Errorf("%w: %s is %s", ErrNoNode, path, strings.TrimSpace(string(output)))
 	}
 	return path, nil

@@ -19,12 +19,12 @@ func program(t *testing.T, name, prints string) string {
 }
 
 func TestFindNodeChecksVersion(t *testing.T) {
-	path := program(t, "node", "v20.1.0")
+	path := program(t, "node", "v20.19.0")
 	found, err := FindNode(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, path, found)
 
-	for _, version := range []string{"v18.20.1", "nonsense"} {
+	for _, version := range []string{"v18.20.1", "v20.18.3", "nonsense"} {
 		program(t, "node", version)
 		_, err = FindNode(t.Context())
 		require.ErrorIs(t, err, ErrNoNode)

@@ -25,7 +25,7 @@ const (
 	lock      = "package-lock.json"
 	installed = "node_modules/.kvbooth-lock" // a copy of the installed lock file
 
-	installedMB = 860
+	installedMB = 650
 )
 
 // Bundle is a front end, by its name in the configuration of the bundler.
@@ -44,7 +44,7 @@ var built = map[Bundle]string{App: "dist/module.js", Page: "sidecar/loadgen/serv
 
 // sources are the files that the front ends are built from.
 var sources = []string{
-	"src", "dashboards", lock, "webpack.config.ts", "webpack.page.config.ts", ".config", "README.md", "CHANGELOG.md",
+	"src", "dashboards", lock, "rspack.config.mjs", "rspack.page.config.mjs", "README.md", "CHANGELOG.md",
 	"LICENSE",
 }
 
@@ -56,7 +56,7 @@ func Build(ctx context.Context, bundles ...Bundle) error {
 	if err := Install(ctx); err != nil {
 		return err
 	}
-	args := []string{"run", "--silent", "build", "--", "--stats=errors-warnings"}
+	args := []string{"run", "--silent", "build", "--"}
 	var stale []Bundle
 	for _, bundle := range bundles {
 		if changed(built[bundle]) {
@@ -95,7 +95,7 @@ func Progress() string {
 	return "checking what has changed"
 }
 
-// touch sets the time of the built files, since webpack does not write unchanged files.
+// touch sets the time of the built files, since the bundler does not write unchanged files.
 func touch(bundles []Bundle) error {
 	var err error
 	for _, bundle := range bundles {

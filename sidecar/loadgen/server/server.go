@@ -202,7 +202,7 @@ func signpost(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = fmt.Fprintf(w, "KV Booth load generator\n\nAPI      %[1]s/status, described by "+
 		"%[1]s/openapi.yaml\nmetrics  /metrics\nhealth   /healthz, /readyz\n\n"+
-		"This program was built without its page. With Node.js 20 or later: go tool mage build\n", api.Prefix)
+		"This program was built without its page. With Node.js 20.19 or later: go tool mage build\n", api.Prefix)
 }
 
 // Serve answers on the listener, which it closes, until ctx ends; then it ends

@@ -24,7 +24,7 @@ func FindTools(t *testing.T) Tools {
 	var found Tools
 	var err error
 	found.node, err = browser.FindNode(t.Context())
-	Need(t, err, browser.ErrNoNode, "no Node.js 20; install it from https://nodejs.org")
+	Need(t, err, browser.ErrNoNode, "no Node.js 20.19; install it from https://nodejs.org")
 	found.chromium, err = browser.FindChromium(t.Context(), os.Stderr)
 	Need(t, err, browser.ErrNoChromium, "no Chromium; run apt-get install chromium")
 	return found

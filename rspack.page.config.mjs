@@ -2,11 +2,7 @@ import { readFileSync } from 'fs';
 import path from 'path';
 import { constants, gzipSync } from 'zlib';
 
-import CopyWebpackPlugin from 'copy-webpack-plugin';
-import TerserPlugin from 'terser-webpack-plugin';
-import webpack, { type Compilation, type Compiler, type Configuration } from 'webpack';
-
-import { SOURCE_DIR } from './.config/bundler/constants.ts';
+import { rspack } from '@rspack/core';
 
 /** Where the load generator takes the page from. Git ignores what is built there. */
 const PAGE_DIR = path.resolve('sidecar/loadgen/server/page/files');
@@ -25,13 +21,13 @@ const FIRST_FACES = ['Regular', 'Medium'].map((name) => `public/fonts/inter/Inte
 /** How much may come before the first paint, in bytes as they are sent. */
 const MAX_FIRST = 600 * 1024;
 
-const gzip = (content: Buffer) => gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
+const gzip = (content) => gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
 
 /** Makes index.html, puts a compressed file beside each that becomes smaller, and weighs what a first visit needs. */
 class Page {
-  apply(compiler: Compiler) {
+  apply(compiler) {
     compiler.hooks.thisCompilation.tap('Page', (compilation) => {
-      const stage = webpack.Compilation.PROCESS_ASSETS_STAGE_OPTIMIZE_TRANSFER;
+      const stage = rspack.Compilation.PROCESS_ASSETS_STAGE_OPTIMIZE_TRANSFER;
       compilation.hooks.processAssets.tap({ name: 'Page', stage }, () => {
         this.writeIndex(compilation);
         this.compress(compilation);
@@ -40,7 +36,7 @@ class Page {
   }
 
   /** The scripts and fonts come in the head, so that the browser asks for them at once. */
-  private writeIndex(compilation: Compilation) {
+  writeIndex(compilation) {
     const files = first(compilation);
     const tags = files.map((file) =>
       file.endsWith('.js')
@@ -49,16 +45,16 @@ class Page {
     );
     const template = readFileSync(path.resolve('src/standalone/index.html'), 'utf8');
     const index = template.replace('<!-- head -->', tags.join('\n    '));
-    compilation.emitAsset('index.html', new webpack.sources.RawSource(index));
+    compilation.emitAsset('index.html', new rspack.sources.RawSource(index));
   }
 
-  private compress(compilation: Compilation) {
-    const weights = new Map<string, number>();
+  compress(compilation) {
+    const weights = new Map();
     for (const { name, source } of compilation.getAssets()) {
       const plain = source.buffer();
       const small = gzip(plain);
       if (plain.length > 1024 && small.length < 0.9 * plain.length) {
-        compilation.emitAsset(`${name}.gz`, new webpack.sources.RawSource(small));
+        compilation.emitAsset(`${name}.gz`, new rspack.sources.RawSource(small));
       }
       weights.set(name, Math.min(small.length, plain.length));
     }
@@ -66,40 +62,40 @@ class Page {
     const weight = before.reduce((sum, name) => sum + (weights.get(name) ?? 0), 0);
     process.stdout.write(`page: ${(weight / 1024).toFixed(1)} kB gzipped before the first paint\n`);
     if (weight > MAX_FIRST) {
-      compilation.errors.push(new webpack.WebpackError(`the page is ${weight} bytes gzipped, more than ${MAX_FIRST}`));
+      compilation.errors.push(new Error(`the page is ${weight} bytes gzipped, more than ${MAX_FIRST}`));
     }
   }
 }
 
 /** What a first visit needs: the entry's scripts, and the font of its text. */
-function first(compilation: Compilation): string[] {
+function first(compilation) {
   return [...FIRST_FACES, ...(compilation.entrypoints.get('page')?.getFiles() ?? [])];
 }
 
 /** The page that the load generator serves: all in one, without Grafana around it. */
-export const pageConfig = (production: boolean): Configuration => ({
+export const pageConfig = (production) => ({
   name: 'page',
-  context: path.resolve(SOURCE_DIR),
+  context: path.resolve('src'),
   entry: { page: './standalone/index.tsx' },
   mode: production ? 'production' : 'development',
   devtool: production ? false : 'eval-source-map',
   target: ['web', 'es2020'],
-  cache: {
-    type: 'filesystem',
-    name: `page-${production ? 'production' : 'development'}`,
-    buildDependencies: { config: [__filename] },
-  },
   module: {
     rules: [
       {
         test: /\.[tj]sx?$/,
         exclude: /node_modules/,
-        use: {
-          loader: 'swc-loader',
-          options: { jsc: { target: 'es2020', parser: { syntax: 'typescript', tsx: true } } },
+        loader: 'builtin:swc-loader',
+        options: {
+          jsc: {
+            target: 'es2020',
+            parser: { syntax: 'typescript', tsx: true },
+            transform: { react: { runtime: 'classic' } },
+          },
         },
+        type: 'javascript/auto',
       },
-      { test: /\.css$/, use: ['style-loader', 'css-loader'] },
+      { test: /\.css$/, type: 'css' },
       { test: /\.(svg|png)$/, type: 'asset/resource' },
       { test: /\.md$/, type: 'asset/source' },
     ],
@@ -114,21 +110,25 @@ export const pageConfig = (production: boolean): Configuration => ({
     publicPath: '/',
     filename: 'assets/[name].[contenthash:10].js',
     chunkFilename: 'assets/[name].[contenthash:10].js',
+    cssChunkFilename: 'assets/[name].[contenthash:10].css',
     assetModuleFilename: 'assets/[name].[contenthash:10][ext]',
-    clean: { keep: /^\.gitignore$/ },
+    clean: { keep: /\.gitignore$/ },
   },
   optimization: {
     minimizer: [
-      new TerserPlugin({
+      new rspack.SwcJsMinimizerRspackPlugin({
         extractComments: false,
-        terserOptions: { format: { comments: false }, compress: { drop_console: ['log', 'info'] } },
+        minimizerOptions: {
+          format: { comments: false },
+          compress: { pure_funcs: ['console.log', 'console.info'] },
+        },
       }),
     ],
   },
   performance: { hints: false },
   plugins: [
-    new webpack.DefinePlugin({ 'process.env': '({})' }),
-    new CopyWebpackPlugin({
+    new rspack.DefinePlugin({ 'process.env': '({})' }),
+    new rspack.CopyRspackPlugin({
       patterns: [
         { from: ICONS, to: 'public/build/img/icons' },
         { from: 'standalone/icons', to: 'public/build/img/icons' }, // those that the package lacks

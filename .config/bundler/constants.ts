@@ -1,2 +1,0 @@
-export const SOURCE_DIR = 'src';
-export const DIST_DIR = 'dist';
