@@ -813,7 +813,7 @@ func buildOnce(ctx context.Context) error {
 // lintBuilt compiles the linter and runs it after the build of another part. The bundler replaces files of the page
 // that the load generator embeds, which the linter reads.
 func lintBuilt(ctx context.Context) error {
-	if err := golangciLint(ctx, "version"); err != nil {
+	if err := suite.Compile(ctx, "tool", "-modfile="+lintModule, "golangci-lint", "version"); err != nil {
 		return err
 	}
 	select {

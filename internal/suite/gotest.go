@@ -51,6 +51,9 @@ func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
 	figuresFile := filepath.Join(dir, "figures.jsonl")
 	cmd.Stdout = os.Stdout
 	cmd.Env = append(os.Environ(), ReportsVariable+"="+dir, figure.Variable+"="+figuresFile)
+	if format == Brief { // the others start programs whose memory is measured
+		cmd.Env = append(cmd.Env, collectLess)
+	}
 	ran := cmd.Run()
 	count, err := counted(dir)
 	count.Figures = figure.Read(figuresFile)
