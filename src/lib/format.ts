@@ -9,7 +9,17 @@ export function number(value: number | undefined, decimals = 0): string {
   if (value === undefined || !Number.isFinite(value)) {
     return DASH;
   }
-  return value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return writer(decimals).format(value);
+}
+
+/** To make a writer takes much longer than to write with it. */
+const writers: Intl.NumberFormat[] = [];
+
+function writer(decimals: number): Intl.NumberFormat {
+  return (writers[decimals] ??= new Intl.NumberFormat('en', {
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  }));
 }
 
 /** How a value is written as a number in a unit. */

@@ -4,15 +4,29 @@ const LOCALE = 'en-GB';
 /** A moment: milliseconds since 1970, or a time of the API. */
 type Moment = number | string;
 
+/** To make a format takes much longer than to write with it. */
+const formats = {
+  minute: {
+    clock: new Intl.DateTimeFormat(LOCALE, { timeStyle: 'short' }),
+    dateTime: new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'short' }),
+  },
+  second: {
+    clock: new Intl.DateTimeFormat(LOCALE, { timeStyle: 'medium' }),
+    dateTime: new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium', timeStyle: 'medium' }),
+  },
+};
+
 /** A time of day, to the minute or the second: 18:49, 18:49:18. */
 export function clock(time: Moment, to: 'minute' | 'second' = 'second'): string {
-  return new Date(time).toLocaleTimeString(LOCALE, { timeStyle: to === 'second' ? 'medium' : 'short' });
+  return written(formats[to].clock, time);
 }
 
 /** A date with its time of day: 20 Nov 2026, 18:49:18. */
 export function dateTime(time: Moment, to: 'minute' | 'second' = 'second'): string {
-  return new Date(time).toLocaleString(LOCALE, {
-    dateStyle: 'medium',
-    timeStyle: to === 'second' ? 'medium' : 'short',
-  });
+  return written(formats[to].dateTime, time);
+}
+
+function written(format: Intl.DateTimeFormat, time: Moment): string {
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? String(date) : format.format(date); // it throws on what is no time
 }
