@@ -1,6 +1,8 @@
 import React, { useState, type KeyboardEvent, type ReactNode } from 'react';
+import { css } from '@emotion/css';
 
-import { ConfirmModal } from '@grafana/ui';
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, Modal, useStyles2 } from '@grafana/ui';
 
 import type { Question } from '../../lib/losses';
 
@@ -30,22 +32,31 @@ export function useConfirm(): Confirm {
   return { before, isOpen: asked !== undefined, dismiss, dialog: asked && <Dialog {...asked} onDismiss={dismiss} /> };
 }
 
+/** What Grafana's dialog for questions does, without its form, whose code every first visit would load. */
 function Dialog({ question, act, onDismiss }: { question: Question; act(): void; onDismiss(): void }) {
+  const styles = useStyles2(getStyles);
+  const confirm = () => {
+    onDismiss();
+    act();
+  };
   return (
     <div onKeyDownCapture={(event: KeyboardEvent) => event.repeat && event.preventDefault()}>
-      <ConfirmModal
-        isOpen
-        title={question.title}
-        body={question.body}
-        confirmText={`${question.confirm} (Enter)`}
-        confirmButtonVariant="primary"
-        dismissText="Cancel (Esc)"
-        onConfirm={() => {
-          onDismiss();
-          act();
-        }}
-        onDismiss={onDismiss}
-      />
+      <Modal className={styles.modal} title={question.title} isOpen onDismiss={onDismiss}>
+        <div className={styles.body}>{question.body}</div>
+        <Modal.ButtonRow>
+          <Button variant="secondary" fill="outline" onClick={onDismiss}>
+            Cancel (Esc)
+          </Button>
+          <Button variant="primary" autoFocus onClick={confirm}>
+            {question.confirm} (Enter)
+          </Button>
+        </Modal.ButtonRow>
+      </Modal>
     </div>
   );
 }
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  modal: css({ width: 500 }),
+  body: css({ fontSize: theme.typography.h5.fontSize }),
+});
