@@ -8,11 +8,12 @@ if (typeof document !== 'undefined') {
   configure({ defaultHidden: true, asyncUtilTimeout: 60_000 });
 
   // Nothing has a size in jsdom: a chart, which needs one, has its words and its keys alone.
-  global.ResizeObserver = class {
+  const observer = class {
     observe = () => undefined;
     unobserve = () => undefined;
     disconnect = () => undefined;
   };
+  Object.assign(global, { ResizeObserver: observer, IntersectionObserver: observer });
 
   // To match Emotion's style sheets takes jsdom most of the time of a test.
   window.getComputedStyle = ({ style }) => style;

@@ -128,6 +128,7 @@ export const pageConfig = (production) => ({
   performance: { hints: false },
   plugins: [
     new rspack.DefinePlugin({ 'process.env': '({})' }),
+    new rspack.IgnorePlugin({ resourceRegExp: /^\.\/locale$/, contextRegExp: /moment$/ }), // 138 languages
     new rspack.CopyRspackPlugin({
       patterns: [
         { from: ICONS, to: 'public/build/img/icons' },

@@ -5,6 +5,7 @@ import { useLocation } from 'react-router-dom';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Icon, useStyles2 } from '@grafana/ui';
 
+import { loadDrawn } from '../components/Chart';
 import { Troubles } from '../components/Status';
 import { hasTwin } from '../pages/lane';
 import { pages } from '../pages/registry';
@@ -75,7 +76,7 @@ export const FETCH_AFTER = 3000;
 /** Fetches what the other pages need, so that they open at once, and even while the load generator is unreachable. */
 function useAll() {
   useEffect(() => {
-    const loads = [...pages.map(({ load }) => load), ...Object.values(vendors)];
+    const loads = [...pages.map(({ load }) => load), ...Object.values(vendors), loadDrawn];
     const timer = setTimeout(() => loads.forEach((load) => load().catch(() => undefined)), FETCH_AFTER);
     return () => clearTimeout(timer);
   }, []);

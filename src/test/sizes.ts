@@ -1,6 +1,5 @@
 /**
- * Gives elements a size and texts a width, which jsdom does not, and adds observers
- * of sizes that never report a change. For beforeEach, with restoreAllMocks after each.
+ * Gives elements a size and texts a width, which jsdom does not. For beforeEach, with restoreAllMocks after each.
  */
 export function stubSizes(height = 600) {
   jest.spyOn(Element.prototype, 'clientHeight', 'get').mockReturnValue(height);
@@ -8,10 +7,4 @@ export function stubSizes(height = 600) {
   jest.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(300);
   const context: unknown = { font: '', measureText: (text: string) => ({ width: 8 * text.length }) };
   jest.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(context as null);
-  const observer: unknown = class {
-    observe = () => undefined;
-    unobserve = () => undefined;
-    disconnect = () => undefined;
-  };
-  Object.assign(global, { ResizeObserver: observer, IntersectionObserver: observer });
 }

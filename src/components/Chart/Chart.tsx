@@ -1,15 +1,13 @@
-import React, { memo, useCallback, useEffect, useMemo, useRef, useState, type MutableRefObject } from 'react';
+import React, { lazy, memo, Suspense, useRef, useState, type MutableRefObject } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, TooltipPlugin2, UPlotChart, useStyles2, useTheme2 } from '@grafana/ui';
+import { Button, useStyles2 } from '@grafana/ui';
 
-import { useStable } from '../../lib/useStable';
 import type { Plot } from './draw';
 import { useGroup } from './group';
-import { configOf, shapeOf, type Shape } from './options';
-import { Readings } from './Readings';
-import type { Range } from './types';
+import { loadDrawn } from './loadDrawn';
+import { useSeen } from './useSeen';
 import { useSize, type Size } from './useSize';
 import { readingText, summary, viewOf, type Drawing, type View } from './view';
 
@@ -29,6 +27,7 @@ interface ChartProps extends Drawing {
 export const Chart = memo(function Chart({ label, words, height, ...drawing }: ChartProps) {
   const styles = useStyles2(getStyles);
   const [room, size] = useSize();
+  const isSeen = useSeen(room);
   const group = useGroup(drawing.x);
   const view = viewOf(drawing, stepsOf(size), group.zoom);
   const plotRef = useRef<Plot | null>(null);
@@ -36,7 +35,18 @@ export const Chart = memo(function Chart({ label, words, height, ...drawing }: C
     <div className={styles.chart} style={{ height: height ?? '100%' }}>
       <div className={styles.room} ref={room}>
         <div className={styles.plot} role="img" aria-label={`${label}${words ?? summary(view)}`}>
-          {size && <Drawn view={view} size={size} group={group.id} onZoom={group.setZoom} plotRef={plotRef} />}
+          <Suspense fallback={null}>
+            {size && (
+              <Drawn
+                isSeen={isSeen}
+                view={view}
+                size={size}
+                group={group.id}
+                onZoom={group.setZoom}
+                plotRef={plotRef}
+              />
+            )}
+          </Suspense>
         </div>
         <Keys label={label} view={view} plotRef={plotRef} />
         {group.zoom && (
@@ -59,49 +69,11 @@ export const Chart = memo(function Chart({ label, words, height, ...drawing }: C
   );
 });
 
+const Drawn = lazy(loadDrawn);
+
 /** How many steps an axis of values has room for. */
 function stepsOf(size: Size | undefined): number {
   return size ? Math.max(2, Math.min(5, Math.floor(size.height / (3 * size.font)))) : 4;
-}
-
-interface DrawnProps {
-  view: View;
-  size: Size;
-  group: string;
-  onZoom(range: Range): void;
-  plotRef: MutableRefObject<Plot | null>;
-}
-
-/** The plot. It is built anew where its lines, its colors or its letters change, and otherwise fed with data. */
-function Drawn({ view, size: { width, height, font }, group, onZoom, plotRef }: DrawnProps) {
-  const theme = useTheme2();
-  const current = useStable(() => view);
-  const shape = JSON.stringify(shapeOf(view));
-  const config = useMemo(
-    () => configOf({ shape: JSON.parse(shape) as Shape, view: current, theme, font, group }),
-    [shape, current, theme, font, group]
-  );
-  const setPlot = useCallback(
-    (built: Plot) => {
-      plotRef.current = built;
-    },
-    [plotRef]
-  );
-  // With a new size, Grafana's component takes neither a new configuration nor new data.
-  const feed = useStable(() => plotRef.current?.setData(view.data));
-  useEffect(feed, [width, height, feed]);
-  return (
-    <UPlotChart key={config.uid} data={view.data} width={width} height={height} config={config} plotRef={setPlot}>
-      <TooltipPlugin2
-        config={config}
-        hoverMode={1} // the values of all lines at the pointer's place
-        queryZoom={({ from, to }) => onZoom([from, to])}
-        render={({ cursor: { idx } }) =>
-          idx === null || idx === undefined ? null : <Readings view={view} index={idx} />
-        }
-      />
-    </UPlotChart>
-  );
 }
 
 interface KeysProps {
