@@ -43,19 +43,34 @@ export interface Live {
   lane?: LaneSnapshot;
 }
 
+/** The same moment of another lane: every snapshot has all of them. */
+export function ofLane({ state }: Pick<Live, 'state'>, name: string): Live {
+  return { state, lane: state.status === 'live' ? state.snapshot.lanes.find((l) => l.name === name) : undefined };
+}
+
 /** Follows a lane for as long as the component is there. */
 export function useLive(name: string): Live {
   const client = useClient();
-  const [state, setState] = useState<LiveState>({ status: 'loading' });
+  const [state, setState] = useState<LiveState>(LOADING);
   useEffect(() => {
     const subscription = client.live(name).subscribe(setState);
     return () => subscription.unsubscribe();
   }, [client, name]);
-  return useMemo(
-    () => ({ state, lane: state.status === 'live' ? state.snapshot.lanes.find((l) => l.name === name) : undefined }),
-    [state, name]
-  );
+  return useMemo(() => ofLane({ state }, name), [state, name]);
 }
+
+/** Follows a value of a lane: the component is drawn only when it changes. The function is to be the same each time. */
+export function useLiveValue<T extends string | boolean | undefined>(name: string, value: (live: Live) => T): T {
+  const client = useClient();
+  const [known, setKnown] = useState(() => value({ state: LOADING }));
+  useEffect(() => {
+    const subscription = client.live(name).subscribe((state) => setKnown(value(ofLane({ state }, name))));
+    return () => subscription.unsubscribe();
+  }, [client, name, value]);
+  return known;
+}
+
+const LOADING: LiveState = { status: 'loading' };
 
 /** How often who looks is asked for again, in milliseconds: roles and settings change. */
 export const ME_EVERY = 30_000;

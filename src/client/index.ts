@@ -4,7 +4,7 @@
  */
 export * from './calls';
 export { type Client, lanePath } from './client';
-export { ClientProvider, type Live, useClient, useLive, useMe } from './context';
+export { ClientProvider, type Live, ofLane, useClient, useLive, useLiveValue, useMe } from './context';
 export { type FigureInfo, type FigureKey, figures } from './figures';
 export { type Limit, type LimitName, limits } from './limits';
 export { asProblem, Problem } from './problem';

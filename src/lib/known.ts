@@ -1,10 +1,5 @@
 import type { LaneSnapshot, Live, LiveState, Settings, Snapshot } from '../client';
 
-/** The same moment of another lane: every snapshot has all of them. */
-export function ofLane({ state }: Live, name: string): Live {
-  return { state, lane: state.status === 'live' ? state.snapshot.lanes.find((l) => l.name === name) : undefined };
-}
-
 /** The present moment, or the last one that was known. */
 export function lastSnapshot(state: LiveState): Snapshot | undefined {
   return state.status === 'live' ? state.snapshot : state.status === 'lost' ? state.last : undefined;

@@ -1,4 +1,4 @@
-import React, { useState } from 'react';
+import React, { memo, useState } from 'react';
 
 import { Button, Modal } from '@grafana/ui';
 
@@ -8,7 +8,7 @@ import { useScheme } from './useScheme';
 import type { Access } from './useSession';
 
 /** What the page has that Grafana has elsewhere: who one is, and the colours. */
-export function Tools({ access }: { access: Access }) {
+export const Tools = memo(function Tools({ access }: { access: Access }) {
   const { session } = access;
   return (
     <>
@@ -17,7 +17,7 @@ export function Tools({ access }: { access: Access }) {
       <SchemeSwitch />
     </>
   );
-}
+});
 
 function EnterToken({ access: { signIn } }: { access: Access }) {
   const [open, setOpen] = useState(false);

@@ -1,6 +1,4 @@
-import { useEffect, useState } from 'react';
-
-import { useClient, usePolled, type LiveState, type Polled } from '../client';
+import { useLiveValue, usePolled, type Live, type Polled } from '../client';
 import { NEUTRAL, vendors, type Vendor, type VendorName } from '.';
 
 /** How soon a file that could not be fetched is asked for again, in milliseconds. */
@@ -12,12 +10,7 @@ const AGAIN_AFTER = 5000;
  * Snapshots of the lane contain the name. A new snapshot renders nothing unless the name changes.
  */
 export function useVendor(lane: string): Polled<Vendor> {
-  const client = useClient();
-  const [name, setName] = useState<VendorName>();
-  useEffect(() => {
-    const subscription = client.live(lane).subscribe((state) => setName(vendorName(state)));
-    return () => subscription.unsubscribe();
-  }, [client, lane]);
+  const name = useLiveValue(lane, vendorName);
   return usePolled(name && vendors[name], ({ problem }) => problem !== undefined && AGAIN_AFTER, `vendor ${name}`);
 }
 
@@ -25,7 +18,7 @@ export function useVendor(lane: string): Polled<Vendor> {
  * Undefined until it is known whose it is. A load generator that is lost before its first word
  * has none, nor has one of another version that this front end has no file for: then it is neutral.
  */
-function vendorName(state: LiveState): VendorName | undefined {
+function vendorName({ state }: Live): VendorName | undefined {
   if (state.status === 'loading') {
     return undefined;
   }

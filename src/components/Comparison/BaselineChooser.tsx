@@ -1,4 +1,4 @@
-import React, { useCallback, useId } from 'react';
+import React, { memo, useCallback, useId } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -22,7 +22,7 @@ const OWN: ComboboxOption = { value: THIS_TARGET, label: 'This target, as measur
  * Which baseline one wants to see live figures beside. The choice is the viewer's
  * own, and is gone with the page. What there is to choose from is asked for when it is opened.
  */
-export function BaselineChooser({ chosen, title, onChoose }: BaselineChooserProps) {
+export const BaselineChooser = memo(function BaselineChooser({ chosen, title, onChoose }: BaselineChooserProps) {
   const styles = useStyles2(getStyles);
   const client = useClient();
   const id = useId();
@@ -49,7 +49,7 @@ export function BaselineChooser({ chosen, title, onChoose }: BaselineChooserProp
       />
     </div>
   );
-}
+});
 
 const getStyles = (theme: GrafanaTheme2) => ({
   chooser: css({

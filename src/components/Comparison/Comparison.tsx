@@ -10,6 +10,7 @@ import { lastKnown, type Known } from '../../lib/known';
 import { servingName } from '../../lib/names';
 import { simulationNote } from '../../lib/target';
 import { useNarrow } from '../../lib/useNarrow';
+import { useStable } from '../../lib/useStable';
 import { Loading } from '../Loading';
 import { ClientVerdict, Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { ExportButton, type ExportFile } from '../Export';
@@ -52,12 +53,15 @@ export function Comparison(props: ComparisonProps) {
   const { comparison, problem } = useComparison(known?.lane, live.lane !== undefined, wanted);
   const client = live.state.status === 'live' ? live.state.snapshot.client : undefined;
   const exported = known && comparison && { comparison, known, isLive: live.lane !== undefined, client };
-  const files: ExportFile[] = exported
-    ? [
-        { label: 'Figures as CSV', of: 'comparison', format: 'csv', text: () => comparisonCsv(exported) },
-        { label: 'Everything as JSON', of: 'comparison', format: 'json', text: () => comparisonJson(exported) },
-      ]
-    : [];
+  const csv = useStable(() => (exported ? comparisonCsv(exported) : ''));
+  const json = useStable(() => (exported ? comparisonJson(exported) : ''));
+  const files = useMemo(
+    (): ExportFile[] => [
+      { label: 'Figures as CSV', of: 'comparison', format: 'csv', text: csv },
+      { label: 'Everything as JSON', of: 'comparison', format: 'json', text: json },
+    ],
+    [csv, json]
+  );
   return (
     <Box className={styles.comparison} aria-label={bare ? undefined : 'Live against baseline'}>
       {!bare && (

@@ -1,4 +1,4 @@
-import React, { useEffect, useRef, useState } from 'react';
+import React, { memo, useEffect, useRef, useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -28,7 +28,7 @@ interface ExportButtonProps {
 }
 
 /** Gives what is on the screen as a file. What fails is said beside the button, until the next attempt. */
-export function ExportButton({ label, files, links = {}, disabled }: ExportButtonProps) {
+export const ExportButton = memo(function ExportButton({ label, files, links = {}, disabled }: ExportButtonProps) {
   const styles = useStyles2(getStyles);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
@@ -79,7 +79,7 @@ export function ExportButton({ label, files, links = {}, disabled }: ExportButto
       )}
     </div>
   );
-}
+});
 
 const getStyles = (theme: GrafanaTheme2) => ({
   export: css({

@@ -11,7 +11,6 @@ import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
 import { CARD, Row, ROW } from './Row';
 import { useArrows } from './useArrows';
-import { useClock } from './useClock';
 import { MOST_NEW, type Conversations } from './useConversations';
 import { useRoom } from './useRoom';
 import { useWorkerNames } from './useWorkerNames';
@@ -58,7 +57,6 @@ export function List({ conversations, lane, linkTo, onSee }: ListProps) {
   const first = items[0]?.index ?? 0;
   const end = first + items.length;
   const { reachable, onKeyDown } = useArrows(box, rows, first, end, list.scrollToIndex);
-  const now = useClock();
   const top = rows[first]?.id;
   useEffect(() => onSee(top), [onSee, top]);
   const older = useStable(conversations.older);
@@ -110,7 +108,6 @@ export function List({ conversations, lane, linkTo, onSee }: ListProps) {
                 index={first + i + 2}
                 to={linkTo(row)}
                 reachable={first + i === reachable}
-                now={row.ended === undefined ? now : undefined}
                 workerName={workerName}
                 card={card}
               />

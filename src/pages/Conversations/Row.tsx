@@ -10,7 +10,7 @@ import { errorName } from '../../lib/errorNames';
 import { DASH, percent, span } from '../../lib/format';
 import { hitRate, ttftsText, workersIn } from './figures';
 import { StatusBadge } from './StatusBadge';
-import { durationOf, timeOfDay } from './useClock';
+import { durationOf, timeOfDay, useClock } from './useClock';
 
 /** How high a row is, in pixels. */
 export const ROW = 40;
@@ -26,18 +26,15 @@ interface RowProps {
   to: string;
   /** Whether Tab comes to it: one row of the table is enough, the arrow keys reach the others. */
   reachable: boolean;
-  /** The load generator's clock, for those in progress. */
-  now?: number;
   workerName(id: string): string;
   /** Whether there is no room for columns. */
   card: boolean;
 }
 
 /** One conversation of the list. All of it is the link. */
-export const Row = memo(function Row({ conversation, index, to, reachable, now, workerName, card }: RowProps) {
+export const Row = memo(function Row({ conversation, index, to, reachable, workerName, card }: RowProps) {
   const styles = useStyles2(getStyles);
   const { id, status, topic, error_class, turns_done, turns_planned, started, lane } = conversation;
-  const duration = durationOf(conversation, now);
   const workers = workersIn(conversation).map(workerName).join(', ') || DASH;
   const ttfts = ttftsText(conversation);
   return (
@@ -61,12 +58,24 @@ export const Row = memo(function Row({ conversation, index, to, reachable, now, 
       <td data-name="Worker" title={workers}>
         {workers}
       </td>
-      <td data-name="Duration">{duration === undefined ? DASH : span(duration)}</td>
+      <td data-name="Duration">
+        {conversation.ended === undefined ? <Running conversation={conversation} /> : durationText(conversation)}
+      </td>
       <td data-name="Started">{timeOfDay(started)}</td>
       <td data-name="Lane">{lane}</td>
     </tr>
   );
 });
+
+/** The duration of a conversation in progress: of its row, the clock changes this alone. */
+function Running({ conversation }: { conversation: Conversation }) {
+  return <>{durationText(conversation, useClock())}</>;
+}
+
+function durationText(conversation: Conversation, now?: number): string {
+  const duration = durationOf(conversation, now);
+  return duration === undefined ? DASH : span(duration);
+}
 
 const getStyles = (theme: GrafanaTheme2) => ({
   row: css({

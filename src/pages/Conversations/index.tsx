@@ -3,7 +3,7 @@ import { useSearchParams } from 'react-router-dom';
 
 import { Alert } from '@grafana/ui';
 
-import { useLive, type Conversation } from '../../client';
+import { useLiveValue, type Conversation } from '../../client';
 import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { useStable } from '../../lib/useStable';
@@ -19,7 +19,7 @@ import { filterOf, queryOf } from './query';
 export default function ConversationsPage() {
   const [params, setParams] = useSearchParams();
   const filter = filterOf(params);
-  const twin = hasTwin(useLive(LANE));
+  const twin = useLiveValue(LANE, hasTwin);
   const seen = useRef<string>();
   const conversations = useConversations(
     filter,

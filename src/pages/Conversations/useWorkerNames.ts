@@ -1,12 +1,19 @@
-import { useMemo } from 'react';
+import { useCallback, useMemo } from 'react';
 
-import { useLive } from '../../client';
+import { useLiveValue, type Live } from '../../client';
 import { lastKnown } from '../../lib/known';
 import { namer } from './Conversation/model';
 
 /** Names a lane's workers; the function changes with the names alone. */
 export function useWorkerNames(lane: string): (id: string) => string {
-  const known = lastKnown(useLive(lane), lane);
-  const names = JSON.stringify(known?.lane.cluster.workers.map(({ id, name }) => ({ id, name })) ?? []);
+  const names = useLiveValue(
+    lane,
+    useCallback((live: Live) => namesOf(live, lane), [lane])
+  );
   return useMemo(() => namer(JSON.parse(names)), [names]);
+}
+
+function namesOf(live: Live, lane: string): string {
+  const workers = lastKnown(live, lane)?.lane.cluster.workers ?? [];
+  return JSON.stringify(workers.map(({ id, name }) => ({ id, name })));
 }

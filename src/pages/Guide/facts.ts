@@ -1,6 +1,5 @@
-import type { Baseline, LaneSnapshot, Live, Settings } from '../../client';
+import { ofLane, type Baseline, type LaneSnapshot, type Live, type Settings } from '../../client';
 import { recordedTable } from '../../lib/recorded';
-import { ofLane } from '../../lib/known';
 import { sloLevel } from '../../lib/slo';
 import { simulationNote, targetKind } from '../../lib/target';
 import { hasTwin, TWIN } from '../lane';

@@ -1,4 +1,4 @@
-import React, { type ReactNode } from 'react';
+import React, { memo, type ReactNode } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -38,14 +38,14 @@ export function Header({ booth: { title, subtitle, live }, tools }: HeaderProps)
 }
 
 /** Actions for the current view: full screen, and a link to share. */
-export function ViewTools() {
+export const ViewTools = memo(function ViewTools() {
   return (
     <>
       <FullScreenButton />
       <CopyLink />
     </>
   );
-}
+});
 
 /** What the workload does, how old that word is, whether its cluster is real and the load generator keeps up. */
 export function Present({ live }: { live: Live }) {

@@ -1,4 +1,12 @@
-import React, { lazy, Suspense, useCallback, useState, type ComponentType, type LazyExoticComponent } from 'react';
+import React, {
+  lazy,
+  memo,
+  Suspense,
+  useCallback,
+  useState,
+  type ComponentType,
+  type LazyExoticComponent,
+} from 'react';
 import { css } from '@emotion/css';
 import { Link, Route, Routes } from 'react-router-dom';
 
@@ -28,7 +36,7 @@ function contentOf({ id, load }: Page) {
 }
 
 /** The page that the address names, below the host's own part of it. */
-export function PageRoutes() {
+export const PageRoutes = memo(function PageRoutes() {
   return (
     <Routes>
       {pages.map((page) => (
@@ -37,7 +45,7 @@ export function PageRoutes() {
       <Route path="*" element={<NoSuchPage />} />
     </Routes>
   );
-}
+});
 
 function Opened({ page }: { page: Page }) {
   const { title } = page;

@@ -1,4 +1,4 @@
-import React from 'react';
+import React, { memo } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -10,6 +10,7 @@ import { useAction, type Action } from '../../components/Controls/useAction';
 import { lastKnown } from '../../lib/known';
 import { stopQuestion } from '../../lib/losses';
 import { kindWord, takenTitle } from '../../lib/sweeps';
+import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
 
 type Command = 'start' | 'stop';
@@ -52,37 +53,66 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
   const sweep = state?.sweep;
   const phase = sweep ? 'running' : state?.phase; // between its spans, too, Stop pauses it and Start is refused
   const off = !known || live.lane === undefined || action.busy !== undefined;
-  const act = (command: Command) =>
-    action.run(command, () =>
-      command === 'start' ? startWorkload(client, LANE, {}) : stopWorkload(client, LANE, false)
+  const act = useStable((command: Command) => {
+    const question = command === 'stop' && state ? stopQuestion(state, false) : undefined;
+    confirm.before(question, () =>
+      action.run(command, () =>
+        command === 'start' ? startWorkload(client, LANE, {}) : stopWorkload(client, LANE, false)
+      )
     );
+  });
   return (
     <div className={styles.place} role="group" aria-label="Workload">
-      <Button
-        variant="primary"
-        icon={action.busy === 'start' ? 'spinner' : 'play'}
-        aria-busy={action.busy === 'start'}
+      <CommandButton
+        command="start"
+        busy={action.busy === 'start'}
         title={sweep && takenTitle(sweep)}
         disabled={off || phase !== 'stopped'}
-        onClick={() => act('start')}
-      >
-        Start
-      </Button>
-      <Button
-        variant="secondary"
-        icon={action.busy === 'stop' ? 'spinner' : 'square-shape'}
-        aria-busy={action.busy === 'stop'}
+        onCommand={act}
+      />
+      <CommandButton
+        command="stop"
+        busy={action.busy === 'stop'}
         title={sweep && `Also pauses the ${kindWord(sweep.request.kind)}`}
         disabled={off || phase === 'stopped'}
-        onClick={() => state && confirm.before(stopQuestion(state, false), () => act('stop'))}
-      >
-        Stop
-      </Button>
+        onCommand={act}
+      />
       <Failure action={action} />
       {confirm.dialog}
     </div>
   );
 }
+
+const looks = {
+  start: { words: 'Start', variant: 'primary', icon: 'play' },
+  stop: { words: 'Stop', variant: 'secondary', icon: 'square-shape' },
+} as const;
+
+interface CommandButtonProps {
+  command: Command;
+  busy: boolean;
+  title?: string;
+  disabled: boolean;
+  onCommand(command: Command): void;
+}
+
+/** A button is costly to draw, and says the same from one snapshot to the next. */
+const CommandButton = memo(function CommandButton(props: CommandButtonProps) {
+  const { command, busy, title, disabled, onCommand } = props;
+  const { words, variant, icon } = looks[command];
+  return (
+    <Button
+      variant={variant}
+      icon={busy ? 'spinner' : icon}
+      aria-busy={busy}
+      title={title}
+      disabled={disabled}
+      onClick={() => onCommand(command)}
+    >
+      {words}
+    </Button>
+  );
+});
 
 function Failure({ action: { failure, dismiss } }: { action: Action }) {
   const styles = useStyles2(getStyles);

@@ -1,6 +1,6 @@
-import { useLive, useTwin, type Live, type Polled, type Twin, type TwinSide } from '../../client';
+import { ofLane, useLive, useTwin, type Live, type Polled, type Twin, type TwinSide } from '../../client';
 import { sideNames, type SideKey } from '../../components/Twin';
-import { lastKnown, ofLane, type Known } from '../../lib/known';
+import { lastKnown, type Known } from '../../lib/known';
 import { LANE, TWIN } from '../lane';
 import { useHistory } from '../Stage/useHistory';
 import type { Histories } from './curves';
