@@ -32,9 +32,10 @@ async function record(addresses, seconds, name) {
     const shown = await Promise.all(
       addresses.map((address, i) => show(browser, address, width, encoder.draw(i * width)))
     );
+    await Promise.all(shown.map(({ drawn }) => drawn));
     await encoder.start();
     await pass(seconds);
-    await Promise.all(shown.map((session) => session.send('Page.stopScreencast')));
+    await Promise.all(shown.map(({ session }) => session.send('Page.stopScreencast')));
     await encoder.stop();
   } finally {
     await browser.close();
@@ -51,21 +52,24 @@ async function answers(address) {
   }
 }
 
-/** Opens a page and draws each of its frames. */
+/** Opens a page and draws each of its frames. The promise drawn resolves with the first of them. */
 async function show(browser, address, width, draw) {
   const page = await browser.newPage({ viewport: { width, height: HEIGHT }, colorScheme: 'dark' });
   const session = await page.context().newCDPSession(page);
-  session.on('Page.screencastFrame', async ({ data, sessionId }) => {
-    try {
-      await draw(data);
-      await session.send('Page.screencastFrameAck', { sessionId }); // only then comes the next
-    } catch {
-      // the browser is closing
-    }
+  const drawn = new Promise((resolve) => {
+    session.on('Page.screencastFrame', async ({ data, sessionId }) => {
+      try {
+        await draw(data);
+        resolve();
+        await session.send('Page.screencastFrameAck', { sessionId }); // only then comes the next
+      } catch {
+        // the browser is closing
+      }
+    });
   });
   await page.goto(address, { waitUntil: 'load' });
   await session.send('Page.startScreencast', { format: 'jpeg', quality: 85, maxWidth: width, maxHeight: HEIGHT });
-  return session;
+  return { session, drawn };
 }
 
 /** Makes a page the encoder, which appends to a file every second. */
@@ -93,8 +97,14 @@ async function encode(page, file) {
           await window.keep(btoa(text));
         });
       };
-      window.startRecorder = () => recorder.start(1000);
+      // A canvas gives the recorder what is drawn from then on: a page that stands still is drawn once more.
+      const again = () => context.drawImage(canvas, 0, 0);
+      window.startRecorder = () => {
+        recorder.start(1000);
+        again();
+      };
       window.stopRecorder = async () => {
+        again();
         await new Promise((resolve) => {
           recorder.onstop = resolve;
           recorder.stop();
