@@ -42,13 +42,13 @@ var booth = dashboard{
 				"objective. Live figures come from the load generator's live stream, recorded ones from its baseline.",
 			object{"baseline": "", "hideRoundRobin": false, "hideKV": false, "size": "large"}),
 		byTurn(panel{
-			id: 4, title: "TTFT p50 by turn, 60 s", at: grid{0, 23, 5, 7},
+			id: 4, title: "TTFT p50 by turn, 60 s", at: grid{0, 23, 6, 7},
 			description: "Median time to first token of each turn of a conversation over the last 60 s: with a warm cache, " +
 				"later turns start sooner than the first. From the load generator's live stream.",
 			defaults: object{"color": fixed("blue"), "thresholds": thresholds("blue")},
 		}, "p50"),
 		byTurn(panel{
-			id: 5, title: "TTFT p95 by turn, 60 s", at: grid{5, 23, 5, 7},
+			id: 5, title: "TTFT p95 by turn, 60 s", at: grid{6, 23, 6, 7},
 			description: "95th percentile of the time to first token of each turn over the last 60 s: red above the " +
 				"objective, yellow from 90 % of it, green below. From the load generator's live stream, as is the objective.",
 			defaults:        object{"color": object{"mode": "thresholds"}, "thresholds": thresholds("green")},
@@ -78,7 +78,7 @@ var booth = dashboard{
 			}),
 		},
 		timeseries(panel{
-			id: 8, title: "KV cache hit rate (last 60 s)", at: grid{19, 23, 5, 7}, unit: "percentunit", noValue: noEngine,
+			id: 8, title: "KV cache hit rate (last 60 s)", at: grid{12, 23, 12, 7}, unit: "percentunit", noValue: noEngine,
 			description: "Share of prompt tokens served from a KV cache: as reported to clients, as predicted by the router " +
 				"for the chosen worker, and as it would have been on the worker with the longest cached prefix. The first is " +
 				"from the load generator's counters, the others from the router's, which reports them in kv mode only.",
@@ -95,7 +95,7 @@ var booth = dashboard{
 			defaults: object{"max": 1, "decimals": 0},
 		}),
 		{
-			id: 9, kind: "table", title: "Recorded benchmark, p95", at: grid{0, 30, 24, 10}, noValue: noRecord,
+			id: 9, kind: "table", title: "Recorded benchmark, p95", at: grid{0, 37, 24, 10}, noValue: noRecord,
 			description: "Recorded 95th percentiles at the levels of the default baseline, under round-robin and under " +
 				"KV-aware routing, coloured by objective, and by how much KV-aware routing is better (negative: worse). From " +
 				"the load generator's baseline; if only some levels have all figures, only those are shown; derived TPOT was " +
@@ -119,10 +119,10 @@ var booth = dashboard{
 			}, colored("slo_ttft", "ttft objective", override("~TTFT.*")),
 				colored("slo_tpot", "tpot objective", override("~TPOT.*")), byNumber),
 		},
-		occupancy(10, grid{0, 40, 8, 8}),
-		queueDepth(11, grid{8, 40, 8, 8}),
-		gpuMemory(12, grid{16, 40, 8, 8}),
-		row(40, 48, "Benchmark by concurrency", byConcurrency()...),
+		occupancy(10, grid{0, 47, 8, 8}),
+		queueDepth(11, grid{8, 47, 8, 8}),
+		gpuMemory(12, grid{16, 47, 8, 8}),
+		row(40, 55, "Benchmark by concurrency", byConcurrency()...),
 	},
 }
 
@@ -178,8 +178,8 @@ func colored(query, objective string, fields object) []object {
 }
 
 var nowAtWorkers = panel{
-	id: 6, kind: "table", title: "Workers", at: grid{10, 23, 9, 7}, live: true, noValue: "not reported",
-	description: "Each worker now: requests in flight and waiting, KV cache occupancy, GPU utilisation and GPU " +
+	id: 6, kind: "table", title: "Workers", at: grid{0, 30, 24, 7}, live: true, noValue: "not reported",
+	description: "Each worker now: requests in flight and waiting, KV cache occupancy, GPU utilization and GPU " +
 		"memory. From the load generator's live stream, which reads the workers' metrics and NVIDIA's DCGM exporter from " +
 		"Prometheus.",
 	targets: channel("workers", 2500, "worker", "inflight", "waiting", "cache_use", "gpu_utilisation", "gpu_memory_used",
@@ -192,19 +192,19 @@ var nowAtWorkers = panel{
 		override("Worker", custom("align", "left"), custom("width", 135)),
 		override("In flight", decimals(0), custom("width", 75)),
 		override("Waiting", decimals(0), custom("width", 75)),
-		override("KV cache use", share...), override("GPU memory", share...), override("GPU utilisation", share...),
+		override("KV cache use", share...), override("GPU memory", share...), override("GPU utilization", share...),
 	},
 	options: tableOptions("md"),
 	transformations: []object{
 		transform("groupBy", object{"fields": object{
 			"Worker":    object{"operation": "groupby", "aggregations": []string{}},
-			"In flight": lastOf, "Waiting": lastOf, "KV cache use": lastOf, "GPU utilisation": lastOf,
+			"In flight": lastOf, "Waiting": lastOf, "KV cache use": lastOf, "GPU utilization": lastOf,
 			"GPU memory used": lastOf, "GPU memory": lastOf,
 		}}),
 		calculate("GPU memory", "/", "GPU memory used (last)", fieldNamed("GPU memory (last)")),
 		organize([]string{"GPU memory used (last)", "GPU memory (last)"}, object{}, object{
 			"In flight (last)": "In flight", "Waiting (last)": "Waiting", "KV cache use (last)": "KV cache use",
-			"GPU utilisation (last)": "GPU utilisation",
+			"GPU utilization (last)": "GPU utilization",
 		}),
 		sortBy("Worker"),
 	},

@@ -137,7 +137,7 @@ func byConcurrency() []panel {
 			append([]property{unit(r.unit)}, r.digits...)...))
 	}
 	panels := []panel{{
-		id: 41, kind: "table", title: "Recorded benchmark, TTFT p50, end-to-end latency and rates", at: grid{0, 49, 24, 11},
+		id: 41, kind: "table", title: "Recorded benchmark, TTFT p50, end-to-end latency and rates", at: grid{0, 56, 24, 11},
 		noValue: noRecord,
 		description: "What the default baseline recorded at each level under round-robin and under KV-aware routing, and " +
 			"by how much KV-aware routing is better (negative: worse). From the load generator's baseline: the levels that " +
@@ -153,7 +153,7 @@ func byConcurrency() []panel {
 		transformations: append([]object{transform("merge", object{}), recordedNames(columns)}, byNumber...),
 	}}
 	for i, r := range slices.Concat([]recorded{ttftP50}, withObjective, others) {
-		panels = append(panels, r.byConcurrency(42+i, grid{i % 4 * 6, 60 + i/4*8, 6, 8}))
+		panels = append(panels, r.byConcurrency(42+i, grid{i % 4 * 6, 67 + i/4*8, 6, 8}))
 	}
 	return panels
 }

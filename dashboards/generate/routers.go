@@ -18,18 +18,18 @@ var routers = dashboard{
 				override("Lane", property{"links", []object{
 					link("KV Booth of lane ${__value.text}", "kvbooth-booth"),
 					link("Other routers on the traffic of lane ${__value.text}", "kvbooth-routers"),
-				}}),
+				}}, custom("width", 90)),
 				override("Mode", texts("kv", "KV-aware", "round_robin", "Round-robin", "least_loaded", "Least loaded",
-					"unknown", "Mode unknown")),
+					"unknown", "Mode unknown"), custom("width", 130)),
 				override("Speculation", texts("off", "Off", "draft", "Draft model", "eagle3", "EAGLE-3",
-					"not_recorded", "Not recorded")),
+					"not_recorded", "Not recorded"), custom("width", 130)),
 			},
 			options: tableOptions("sm", object{"displayName": "Lane", "desc": false}),
 			transformations: []object{transform("organize", object{
 				"excludeByName": object{"Time": true, "Value": true},
 				"indexByName":   object{"lane": 0, "mode": 1, "speculation": 2, "target": 3, "model": 4},
 				"renameByName": object{
-					"lane": "Lane", "mode": "Mode", "speculation": "Speculation", "target": "Target", "model": "Model",
+					"lane": "Lane", "mode": "Mode", "speculation": "Speculation", "target": "Target", "model": "Model", "arm": "Arm",
 				},
 			})},
 		},

@@ -206,7 +206,7 @@ var workerColumns = []column[api.Worker]{
 	field("waiting", "Waiting", "none", 0, func(w api.Worker) *float64 { return w.Waiting }),
 	field("queue_seconds", "Queue time", "s", 3, func(w api.Worker) *float64 { return w.QueueSeconds }),
 	field("cache_use", "KV cache use", "percentunit", 1, func(w api.Worker) *float64 { return w.CacheUse }),
-	field("gpu_utilisation", "GPU utilisation", "percentunit", 0, func(w api.Worker) *float64 {
+	field("gpu_utilisation", "GPU utilization", "percentunit", 0, func(w api.Worker) *float64 {
 		sum := total(w.GPUs, func(g api.GPU) *float64 { return g.Utilisation })
 		if sum != nil {
 			*sum /= float64(len(w.GPUs))
