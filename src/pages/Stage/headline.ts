@@ -103,7 +103,8 @@ export function headlineOfBoth(
     return { ...quiet(notEnough(undefined), listed([measured, pairsText(twin)])), caution };
   }
   const ends = paired.interval.map((end) => sign * end).sort((low, high) => low - high);
-  const interval95 = intervalText(ends, (seconds) => number(1000 * Math.abs(seconds)), 'ms');
+  const ms = (seconds: number) => number(1000 * Math.abs(seconds));
+  const interval95 = intervalText(ends, ms, 'ms');
   const name = inSentence(names[other]);
   if (stands === 'same') {
     return { ...noDifference(names[subject], name, [measured, interval95, pairsText(twin)]), caution };
@@ -111,7 +112,11 @@ export function headlineOfBoth(
   const isDoubtful = twin.evidence === 'differ' || twin.evidence === 'shared';
   return {
     ...firstToken(names[subject], difference, name),
-    detail: listed([interval95, `mean TTFT of ${pairsText(twin)}`]),
+    detail: listed([
+      `${ms(paired.difference)} ms ${direction(sign * paired.difference, TIME)}`, // in the unit of its interval
+      interval95,
+      `mean TTFT of ${pairsText(twin)}`,
+    ]),
     caution,
     kind: isDoubtful ? 'same' : stands === subject ? 'better' : 'worse',
   };
