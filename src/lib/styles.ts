@@ -1,4 +1,4 @@
-import { css } from '@emotion/css';
+import { css, keyframes } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 
@@ -73,7 +73,7 @@ export const verdicts = (theme: GrafanaTheme2) => {
  */
 export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTheme2) => {
   const cover = (side: 'left' | 'right') =>
-    `linear-gradient(to ${side}, transparent, ${background.primary} 70%) ${side} / ${spacing(6)} 100% no-repeat local`;
+    `linear-gradient(to ${side}, transparent, ${background.primary} 50%) ${side} / ${spacing(6)} 100% no-repeat local`;
   const shadow = (side: 'left' | 'right') =>
     `linear-gradient(to ${side}, transparent, ${border.strong}) ${side} / ${spacing(3)} 100% no-repeat scroll`;
   return css({
@@ -98,6 +98,19 @@ export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTh
     },
   });
 };
+
+const more = keyframes({
+  '0%, 99%': { maskImage: 'linear-gradient(to left, transparent, black 3rem)' },
+  '100%': { maskImage: 'none' },
+});
+
+/** The room of a drawing that may be wider than the page: its edge fades while there is more behind it. */
+export const wideDrawing = css({
+  overflowX: 'auto',
+  animation: `${more} linear both`,
+  animationTimeline: 'scroll(self inline)',
+  '@media print': { animation: 'none' },
+});
 
 /** A row that stands out, with its first column, which a wide table keeps in view. */
 export const markedRow = ({ colors: { action, background } }: GrafanaTheme2) => ({

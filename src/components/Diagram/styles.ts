@@ -2,6 +2,8 @@ import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 
+import { wideDrawing } from '../../lib/styles';
+
 /** What all drawings have in common; lengths are units of a drawing's view box. */
 export const getDiagramStyles = (theme: GrafanaTheme2) => {
   const { text, border, background, primary, info } = theme.colors;
@@ -9,7 +11,7 @@ export const getDiagramStyles = (theme: GrafanaTheme2) => {
   const box = { stroke: border.strong, strokeWidth: 1.5, fill: background.secondary };
   const line = { fill: 'none', stroke: text.secondary, strokeWidth: 2 };
   return {
-    scroll: css({ overflowX: 'auto' }),
+    scroll: wideDrawing,
     svg: css({ display: 'block', width: '100%', height: 'auto' }),
     title: css({ ...words, fontSize: 17, fontWeight: theme.typography.fontWeightMedium }),
     value: css({ ...words, fontSize: 22, fontWeight: theme.typography.fontWeightBold }),

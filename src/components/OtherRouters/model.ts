@@ -41,7 +41,7 @@ export function errorSentences(shadow: Shadow): string[] {
   return [
     cache === undefined
       ? 'The cache model is not checked yet: no hits have been measured to compare it with.'
-      : `Cache model: with the router’s actual choices, the modelled hit rate differs from the measured one by ${points(cache)}.`,
+      : `Cache model: with the router’s actual choices, the modeled hit rate differs from the measured one by ${points(cache)}.`,
     choices
       ? `Choice model: ${agreementWords(choices)}`
       : 'The choice model is checked only under KV-aware routing, where costs choose the worker.',

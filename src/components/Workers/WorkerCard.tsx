@@ -96,7 +96,7 @@ function GPUBox({ gpu, absent }: { gpu: GPU; absent: boolean }) {
         GPU {gpu.index}
         {gpu.instance && ` ${gpu.instance}`}
       </div>
-      <Gauge value={gpu.utilisation} words={load ? `${load} utilisation` : 'utilisation'} absent={absent} />
+      <Gauge value={gpu.utilisation} words={load ? `${load} utilization` : 'utilization'} absent={absent} />
       <Gauge value={memoryShare(gpu)} words="memory" absent={absent} />
     </div>
   );
@@ -137,7 +137,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     reason: css({ color: warning.text }),
     gpus: css({
       display: 'grid',
-      gridTemplateColumns: 'repeat(auto-fit, minmax(min(220px, 100%), 1fr))',
+      gridTemplateColumns: 'repeat(auto-fit, minmax(min(16em, 100%), 1fr))',
       gap: theme.spacing(1),
     }),
     gpu: css({
@@ -158,7 +158,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     small: css({ ...theme.typography.bodySmall, color: text.secondary }),
     figures: css({
       display: 'grid',
-      gridTemplateColumns: 'repeat(auto-fill, minmax(180px, 1fr))',
+      gridTemplateColumns: 'repeat(auto-fill, minmax(min(13em, 100%), 1fr))',
       gap: theme.spacing(0, 2),
       margin: 0,
       '& > div': { display: 'flex', justifyContent: 'space-between', gap: theme.spacing(1) },

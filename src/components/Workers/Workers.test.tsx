@@ -55,7 +55,7 @@ describe('the workers', () => {
     const { container } = show();
     expect(names()).toEqual(['one', 'two']);
     const [card] = cards();
-    expect(card).toHaveTextContent('GPU 096 %high utilisation95 %memory');
+    expect(card).toHaveTextContent('GPU 096 %high utilization95 %memory');
     expect(card).toHaveTextContent(
       'In flight12Waiting1Time in queue120 msKV cache in use42 %Engine KV hits90 %Requests routed1,234'
     );
@@ -71,11 +71,11 @@ describe('the workers', () => {
   it('have a box for each GPU, with its load in words', () => {
     const gpus = [0.1, 0.3, 0.7, 0.71].map((utilisation, i) => ({ index: String(i), utilisation }));
     show(cluster([worker('one', { gpus })]));
-    expect(screen.getAllByText(/ utilisation$/).map((box) => box.textContent)).toEqual([
-      'low utilisation',
-      'medium utilisation',
-      'medium utilisation',
-      'high utilisation',
+    expect(screen.getAllByText(/ utilization$/).map((box) => box.textContent)).toEqual([
+      'low utilization',
+      'medium utilization',
+      'medium utilization',
+      'high utilization',
     ]);
     expect(screen.getAllByText('memory not reported')).toHaveLength(4);
   });
@@ -83,7 +83,7 @@ describe('the workers', () => {
   it('have a box without words for a GPU whose load is not reported', () => {
     show(cluster([worker('one', { gpus: [{ index: '0' }] })]));
     expect(cards()[0]).toHaveTextContent('GPU 0');
-    expect(screen.queryByText(/ utilisation$/)).not.toBeInTheDocument();
+    expect(screen.queryByText(/ utilization$/)).not.toBeInTheDocument();
   });
 
   it('say what their engine does not report', () => {
@@ -143,15 +143,15 @@ describe('the workers', () => {
       { index: '0', instance: '2g.20gb #5', memory_used: 1, memory_total: 100 },
     ];
     show(cluster([{ ...two[0], gpus }]));
-    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #393 %high utilisation53 %memory');
-    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #5—utilisation not reported1 %memory');
+    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #393 %high utilization53 %memory');
+    expect(cards()[0]).toHaveTextContent('GPU 0 2g.20gb #5—utilization not reported1 %memory');
   });
 
-  it('say that a simulated utilisation is one, and what it imitates', () => {
+  it('say that a simulated utilization is one, and what it imitates', () => {
     const { client } = show({ ...cluster(two), target: { kind: 'unknown' } });
-    expect(screen.queryByText(/GPU utilisation is simulated/)).not.toBeInTheDocument();
+    expect(screen.queryByText(/GPU utilization is simulated/)).not.toBeInTheDocument();
     act(() => client.show({ ...cluster(two), target: { kind: 'simulated' } }));
-    expect(screen.getByText(/GPU utilisation is simulated.*DCGM_FI_DEV_GPU_UTIL/)).toBeInTheDocument();
+    expect(screen.getByText(/GPU utilization is simulated.*DCGM_FI_DEV_GPU_UTIL/)).toBeInTheDocument();
   });
 
   it('are missed where fewer report than there should be, or none', () => {

@@ -49,7 +49,7 @@ export function Workers({ lane: name }: { lane: string }) {
       </ul>
       {known.lane.target.kind === 'simulated' && seen.some(({ worker }) => worker.gpus.length > 0) && (
         <div className={styles.note}>
-          GPU utilisation is simulated: it mimics DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU,
+          GPU utilization is simulated: it mimics DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU,
           using the model’s timing.
         </div>
       )}
@@ -111,7 +111,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   workers: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
   cards: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(280px, 100%), 1fr))',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(20em, 100%), 1fr))',
     gap: theme.spacing(1),
     margin: 0,
     padding: 0,

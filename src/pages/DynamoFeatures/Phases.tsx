@@ -27,7 +27,7 @@ import { whyUnread } from '../../lib/unread';
 const EVERY = 30_000;
 
 const changes: Record<Phase['id'], string> = {
-  '1': 'No optimisation. Each worker prefills whatever it has not cached itself, then generates one token per pass.',
+  '1': 'No optimization. Each worker prefills whatever it has not cached itself, then generates one token per pass.',
   '2': 'The router sends a turn to the worker that has its prefix cached. Later turns start sooner; ITL is unchanged.',
   '3a': 'A small model drafts tokens, and the large one verifies several in one pass. ITL falls in every turn.',
   '3b': 'The large model drafts its own tokens. More should be accepted, and no second model takes up memory.',

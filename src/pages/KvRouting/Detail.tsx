@@ -5,6 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { DASH, number } from '../../lib/format';
+import { wideDrawing } from '../../lib/styles';
 import { Bar } from './Bar';
 import { heldTokens, overlapWeight, requestOf, shortId, verdict, type Candidate, type Decision } from './routing';
 
@@ -94,7 +95,7 @@ function filledIn(c: Candidate, blockTokens: number, weight: number | undefined)
 const getStyles = (theme: GrafanaTheme2) => ({
   detail: css({ minWidth: 0, '& h3': { ...theme.typography.h5, fontSize: '1.15em', margin: 0 } }),
   verdict: css({ fontSize: '1.15em', textWrap: 'pretty', minHeight: '2.8em', margin: 0 }),
-  scroll: css({ overflowX: 'auto' }),
+  scroll: wideDrawing,
   caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
   table: css({
     width: '100%',

@@ -4,6 +4,7 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
+import { wideDrawing } from '../../lib/styles';
 import { Bar } from './Bar';
 import { EXAMPLE, workOut, type ExampleRow } from './example';
 
@@ -57,7 +58,7 @@ function Row({ row, step }: { row: ExampleRow; step: number }) {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  scroll: css({ overflowX: 'auto' }),
+  scroll: wideDrawing,
   caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
   table: css({
     width: '100%',

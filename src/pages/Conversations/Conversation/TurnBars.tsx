@@ -6,6 +6,7 @@ import { useStyles2, useTheme2 } from '@grafana/ui';
 
 import { Chart, type ChartLine } from '../../../components/Chart';
 import { milliseconds, MS, percent } from '../../../lib/format';
+import { wideDrawing } from '../../../lib/styles';
 import { sharedStarter, summary, type Bar } from './model';
 
 /** The width of a bar with its words, in rem: the least, and the most. */
@@ -94,7 +95,7 @@ function below({ turn, cached, state }: Bar): string {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   figure: css({ margin: 0 }),
-  scroll: css({ overflowX: 'auto' }),
+  scroll: wideDrawing,
   chart: css({ height: '18rem', fontSize: theme.typography.bodySmall.fontSize }),
   caption: css({
     marginTop: theme.spacing(1),
