@@ -16,7 +16,7 @@ import { useRoom } from './useRoom';
 import { useWorkerNames } from './useWorkerNames';
 
 /** Below this width, in pixels, each row is a card. */
-const NARROW = 960;
+const NARROW = 1000;
 
 /** How many rows are there beyond each edge, so that scrolling meets no gap. */
 const SPARE = 8;
@@ -168,14 +168,14 @@ const getStyles = (theme: GrafanaTheme2) => ({
       color: theme.colors.text.secondary,
       fontWeight: theme.typography.fontWeightMedium,
     },
-    '& th:nth-child(1)': { width: 110 },
-    '& th:nth-child(3)': { width: 80 },
-    '& th:nth-child(4)': { width: 220 },
+    '& th:nth-child(1)': { width: 100 },
+    '& th:nth-child(3)': { width: 70 },
+    '& th:nth-child(4)': { width: 190 },
     '& th:nth-child(5)': { width: 80 },
-    '& th:nth-child(6)': { width: 180 },
-    '& th:nth-child(7)': { width: 110 },
-    '& th:nth-child(8)': { width: 160 },
-    '& th:nth-child(9)': { width: 70 },
+    '& th:nth-child(6)': { width: 150 },
+    '& th:nth-child(7)': { width: 90 },
+    '& th:nth-child(8)': { width: 140 },
+    '& th:nth-child(9)': { width: 60 },
   }),
   // The heads stay for screen readers; each card names its figures itself.
   cards: css({

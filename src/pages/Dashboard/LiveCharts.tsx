@@ -40,7 +40,7 @@ const Charts = memo(
     const x = spanOf(points, Date.parse(time));
     const marks = changesOf(points);
     return (
-      <ChartGrid legend={legendOf(points)} least={300} stretched>
+      <ChartGrid legend={legendOf(points)} least={230} stretched>
         {courses.map(({ name, lines, format, slo }) => (
           <ChartFigure key={name} caption={name}>
             <Chart

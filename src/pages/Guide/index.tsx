@@ -257,6 +257,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       minWidth: 0,
       padding: theme.spacing(1, 0),
       background: theme.colors.background.canvas,
+      [wide]: { background: 'none' },
       '@media print': { display: 'none' },
     }),
     topic: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 }),

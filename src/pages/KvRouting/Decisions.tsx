@@ -64,7 +64,7 @@ export function Decisions({ decisions, dealt, pinned, onPin }: DecisionsProps) {
 const getStyles = (theme: GrafanaTheme2) => ({
   row: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(2, 3) }),
   list: css({ flex: '1 1 480px', minWidth: 0 }),
-  detail: css({ flex: '1 1 520px', minWidth: 0 }),
+  detail: css({ flex: '1 1 600px', minWidth: 0 }),
   head: css({ display: 'flex', alignItems: 'center', justifyContent: 'space-between', minHeight: 32 }),
   compare: css({ marginTop: theme.spacing(1) }),
 });

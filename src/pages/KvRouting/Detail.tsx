@@ -100,7 +100,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   table: css({
     width: '100%',
     tableLayout: 'fixed',
-    minWidth: 520,
+    minWidth: 600,
     fontVariantNumeric: 'tabular-nums',
     '& th, & td': {
       padding: theme.spacing(0.5, 1),

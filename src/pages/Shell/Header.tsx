@@ -88,7 +88,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     [theme.breakpoints.down('sm')]: { display: 'none' },
   }),
   // Neither the length of a text nor its lines move what is below.
-  present: css({ flex: '0 1 52ch', minWidth: 0, fontVariantNumeric: 'tabular-nums' }),
+  present: css({ width: '52ch', minWidth: 0, maxWidth: '100%', fontVariantNumeric: 'tabular-nums' }),
   first: css({ display: 'flex', alignItems: 'baseline', gap: theme.spacing(1.5), '& > div': { minWidth: 0 } }),
   second: css({
     display: 'flex',
