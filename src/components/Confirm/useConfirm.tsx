@@ -1,7 +1,6 @@
 import React, { useState, type KeyboardEvent, type ReactNode } from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, Modal, useStyles2 } from '@grafana/ui';
 
 import type { Question } from '../../lib/losses';
@@ -18,8 +17,11 @@ export interface Confirm {
   dialog: ReactNode;
 }
 
-/** Enter confirms, Escape takes it back. A key that is held down since before the question does not answer it. */
-export function useConfirm(): Confirm {
+/**
+ * Enter confirms, Escape takes it back. A key that is held down since before the question does not answer it. The class
+ * is of the question, where it is to look like what is around it.
+ */
+export function useConfirm(className?: string): Confirm {
   const [asked, ask] = useState<{ question: Question; act(): void }>();
   const dismiss = () => ask(undefined);
   const before = (question: Question | undefined, act: () => void) => {
@@ -29,11 +31,23 @@ export function useConfirm(): Confirm {
       act();
     }
   };
-  return { before, isOpen: asked !== undefined, dismiss, dialog: asked && <Dialog {...asked} onDismiss={dismiss} /> };
+  return {
+    before,
+    isOpen: asked !== undefined,
+    dismiss,
+    dialog: asked && <Dialog {...asked} className={className} onDismiss={dismiss} />,
+  };
+}
+
+interface DialogProps {
+  question: Question;
+  act(): void;
+  className?: string;
+  onDismiss(): void;
 }
 
 /** What Grafana's dialog for questions does, without its form, whose code every first visit would load. */
-function Dialog({ question, act, onDismiss }: { question: Question; act(): void; onDismiss(): void }) {
+function Dialog({ question, act, className, onDismiss }: DialogProps) {
   const styles = useStyles2(getStyles);
   const confirm = () => {
     onDismiss();
@@ -41,7 +55,7 @@ function Dialog({ question, act, onDismiss }: { question: Question; act(): void;
   };
   return (
     <div onKeyDownCapture={(event: KeyboardEvent) => event.repeat && event.preventDefault()}>
-      <Modal className={styles.modal} title={question.title} isOpen onDismiss={onDismiss}>
+      <Modal className={cx(styles.modal, className)} title={question.title} isOpen onDismiss={onDismiss}>
         <div className={styles.body}>{question.body}</div>
         <Modal.ButtonRow>
           <Button variant="secondary" fill="outline" onClick={onDismiss}>
@@ -56,7 +70,7 @@ function Dialog({ question, act, onDismiss }: { question: Question; act(): void;
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
+const getStyles = () => ({
   modal: css({ width: 500 }),
-  body: css({ fontSize: theme.typography.h5.fontSize }),
+  body: css({ fontSize: '1.15em' }),
 });

@@ -43,7 +43,7 @@ export function FigureView(props: FigureViewProps) {
       <LargeValue figure={figure} isLive={isLive} testId={name} className={styles.value} />
       <ul className={styles.references} aria-label={`${name} of the baseline`}>
         {references.map((reference) => (
-          <ReferenceLine key={reference.of} reference={reference} />
+          <ReferenceLine key={reference.of} reference={reference} isLive={isLive} />
         ))}
       </ul>
       {now !== undefined && (
@@ -62,12 +62,13 @@ export function FigureView(props: FigureViewProps) {
   );
 }
 
-function ReferenceLine({ reference: { of, text, difference } }: { reference: Reference }) {
+function ReferenceLine({ reference: { of, text, difference }, isLive }: { reference: Reference; isLive: boolean }) {
   const styles = useStyles2(getStyles);
+  const kind = isLive ? difference?.kind : 'same';
   return (
     <li>
       <span className={styles.of}>{of}</span> <span>{text}</span>{' '}
-      <b className={difference && styles[difference.kind]}>{difference?.text}</b>
+      <b className={kind && styles[kind]}>{difference?.text}</b>
     </li>
   );
 }

@@ -125,7 +125,7 @@ describe('what the crowd sees', () => {
     expect(head()).toMatch(/^KV-aware120 conversationsLoad generator lost/);
     expect(figure('TTFT p95')?.trim()).toBe('544 ms');
     expect(part('Workers')).toHaveTextContent('worker-010');
-    expect(notices()).toMatch(/^No data from the load generator since .* connection refused$/);
+    expect(notices()).toMatch(/^Lost since .* connection refused$/);
     expect(screen.getByRole('timer')).toHaveTextContent('The last figures are 0 s old.');
   });
 

@@ -34,7 +34,7 @@ import { useOperate } from './useOperate';
 export default function Stage() {
   const styles = useStyles2(getStyles);
   const live = useLive(LANE);
-  const operate = useOperate(live);
+  const operate = useOperate(live, styles.dialog);
   const [help, setHelp] = useState(false);
   const [view, setView] = useChoice('view');
   const twin = hasTwin(live);
@@ -208,8 +208,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
   dialog: css({
     width: 'min(94vw, 48em)',
     fontSize: 'max(14px, min(1.4vw, 2.5vh))',
-    '& h2, & form > div': { fontSize: 'inherit' },
-    '& form button': { height: 'auto', padding: '0.4em 0.8em', fontSize: 'inherit' },
+    '& h2': { fontSize: 'inherit' },
+    '& button:has(span)': { height: 'auto', padding: '0.4em 0.8em', fontSize: 'inherit' },
   }),
   keys: css({
     display: 'grid',

@@ -58,7 +58,7 @@ function busier(a: Worker, b: Worker): number {
 /** What is wrong, in a sentence each: a crowd must not read old or spoilt figures as good ones. */
 export function troubles({ state, lane }: Live): string[] {
   if (state.status === 'lost') {
-    return [`No data from the load generator since ${clock(state.since)}. ${state.problem}`];
+    return [`Lost since ${clock(state.since)}. ${state.problem}`];
   }
   if (!lane || state.status !== 'live') {
     return [];

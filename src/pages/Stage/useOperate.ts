@@ -49,7 +49,7 @@ export interface Operate {
 }
 
 /** Runs the operator's commands from keys and buttons. Without permission, it shows why. */
-export function useOperate(live: Live): Operate {
+export function useOperate(live: Live, questionClass?: string): Operate {
   const client = useClient();
   const me = useMe();
   const known = knownOf(live);
@@ -59,7 +59,7 @@ export function useOperate(live: Live): Operate {
   const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>
     adjustment.run('concurrency', () => patchWorkload(client, LANE, { concurrency }))
   );
-  const confirm = useConfirm();
+  const confirm = useConfirm(questionClass);
   const [refusal, setRefusal] = useState<string>();
 
   /** Does it if it may be done now. */
