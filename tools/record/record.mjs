@@ -87,7 +87,11 @@ async function encode(page, file) {
       };
       const recorder = new MediaRecorder(canvas.captureStream(25), { mimeType: 'video/webm', videoBitsPerSecond: 8e6 });
       let kept = Promise.resolve();
+      let begun;
       recorder.ondataavailable = ({ data }) => {
+        if (data.size > 0) {
+          begun();
+        }
         kept = kept.then(async () => {
           const bytes = new Uint8Array(await data.arrayBuffer());
           let text = '';
@@ -97,14 +101,16 @@ async function encode(page, file) {
           await window.keep(btoa(text));
         });
       };
-      // A canvas gives the recorder what is drawn from then on: a page that stands still is drawn once more.
-      const again = () => context.drawImage(canvas, 0, 0);
-      window.startRecorder = () => {
-        recorder.start(1000);
-        again();
+      // A busy machine takes seconds until the first frame is encoded. What stands still is drawn again until then.
+      window.startRecorder = async () => {
+        const drawing = setInterval(() => context.drawImage(canvas, 0, 0), 100);
+        await new Promise((resolve) => {
+          begun = resolve;
+          recorder.start(1000);
+        });
+        clearInterval(drawing);
       };
       window.stopRecorder = async () => {
-        again();
         await new Promise((resolve) => {
           recorder.onstop = resolve;
           recorder.stop();
