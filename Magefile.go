@@ -708,7 +708,7 @@ func onEngines(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=100m", "-tags=engines", "./sidecar/test/engines")
 }
 
-// everywhere is the system that Grafana's catalogue asks a backend for.
+// everywhere is the system that Grafana's catalog asks a backend for.
 var everywhere = pack.Platform{OS: "linux", Arch: "amd64"}
 
 // packed packs the app with one backend, which has to do for a test: six take minutes.

@@ -68,9 +68,9 @@ func TestQueriesReturnData(t *testing.T) {
 		waiting = append(waiting, ask(prometheus, "lane twin: ", ofLane(t, "twin"))...)
 		plain := b.plainPrometheus(prometheus)
 		b.steer(prometheus)
-		unlabelled := query{"the frontend", `dynamo_frontend_requests_total{namespace=""}`}
-		require.False(t, hasData(t, prometheus, unlabelled))
-		waiting = append(waiting, ask(plain, "no namespace: ", append(inAllNamespaces(t), unlabelled))...)
+		unlabeled := query{"the frontend", `dynamo_frontend_requests_total{namespace=""}`}
+		require.False(t, hasData(t, prometheus, unlabeled))
+		waiting = append(waiting, ask(plain, "no namespace: ", append(inAllNamespaces(t), unlabeled))...)
 	}
 	waiting = slices.DeleteFunc(waiting, func(q question) bool {
 		event := slices.ContainsFunc(onEvents, func(name string) bool {

@@ -54,7 +54,7 @@ func besideObjective(id, x int, title, metric, description, source string) panel
 	return timeseries(panel{
 		id: id, title: title, at: grid{x, 38, 8, 8}, unit: "s",
 		description: "The 95th percentile of the " + description + " over the last 60 s, next to its objective; the " +
-			"coloured regions are the benchmark and its spans, by mode. From the load generator, " + source + ".",
+			"colored regions are the benchmark and its spans, by mode. From the load generator, " + source + ".",
 		lines: []line{
 			{name: "p95", expr: quantile(metric, "0.95"), style: []property{color("orange")}},
 			{name: "SLO", expr: `loadgen_slo_seconds{lane="$lane", metric="` + metric + `"}`, style: objective},

@@ -38,7 +38,7 @@ var booth = dashboard{
 			"Starts and stops the workload, sets its concurrency and the routing mode. Shows the load generator's live stream; "+
 				"only users with the operator role can change anything.", nil),
 		nested("comparison", 3, grid{6, 3, 18, 20}, "Live against baseline",
-			"What this step measured (at most the last hour), next to recorded results at the same concurrency, coloured by "+
+			"What this step measured (at most the last hour), next to recorded results at the same concurrency, colored by "+
 				"objective. Live figures come from the load generator's live stream, recorded ones from its baseline.",
 			object{"baseline": "", "hideRoundRobin": false, "hideKV": false, "size": "large"}),
 		byTurn(panel{
@@ -97,7 +97,7 @@ var booth = dashboard{
 		{
 			id: 9, kind: "table", title: "Recorded benchmark, p95", at: grid{0, 37, 24, 10}, noValue: noRecord,
 			description: "Recorded 95th percentiles at the levels of the default baseline, under round-robin and under " +
-				"KV-aware routing, coloured by objective, and by how much KV-aware routing is better (negative: worse). From " +
+				"KV-aware routing, colored by objective, and by how much KV-aware routing is better (negative: worse). From " +
 				"the load generator's baseline; if only some levels have all figures, only those are shown; derived TPOT was " +
 				"computed from other percentiles when recorded and is not comparable with live figures.",
 			targets: append(recordedQueries(p95s, false),

@@ -130,7 +130,7 @@ func exporter() Pod {
 	}}
 }
 
-// targets are what a job reads of a pod, as owner:port, once its relabelling has been held against what Prometheus
+// targets are what a job reads of a pod, as owner:port, once its relabeling has been held against what Prometheus
 // discovers of it.
 func targets(t *testing.T, job scrapeJob, pod Pod) (all []string) {
 	t.Helper()

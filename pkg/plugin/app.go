@@ -8,7 +8,7 @@
 //     and as data frames for core panels ([App.RunStream]);
 //   - health: what is wrong, in words that say what to do ([App.CheckHealth]).
 //
-// Grafana makes an [App] per organisation, and makes it anew whenever its
+// Grafana makes an [App] per organization, and makes it anew whenever its
 // settings change.
 package plugin
 
@@ -25,7 +25,7 @@ import (
 // ID is the plugin's, as in plugin.json.
 const ID = "kvbooth-inference-app"
 
-// App is the app in one organisation, with one set of settings. It is safe for
+// App is the app in one organization, with one set of settings. It is safe for
 // concurrent use.
 type App struct {
 	backend.CallResourceHandler

@@ -7,7 +7,7 @@ import (
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
 )
 
-// role is a Grafana user's role in the organisation.
+// role is a Grafana user's role in the organization.
 type role string
 
 const (

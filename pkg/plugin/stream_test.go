@@ -119,9 +119,9 @@ var errBroken = errors.New("the subscriber is gone")
 
 func (broken) Send(*backend.StreamPacket) error { return errBroken }
 
-// Two organisations have two apps, each with its own sidecar; and changed
+// Two organizations have two apps, each with its own sidecar; and changed
 // settings make another app.
-func TestOrganisations(t *testing.T) {
+func TestOrganizations(t *testing.T) {
 	one, two := newSidecar(t), newSidecar(t)
 	manager := app.NewInstanceManager(NewApp)
 	instance := func(namespace, url string, updated time.Time) *App {

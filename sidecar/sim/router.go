@@ -86,7 +86,7 @@ type RouterSwitches struct {
 	DecodeActiveRequestWeight float64
 	// TrackOutputBlocks is --router-track-output-blocks: answers count as they grow. Each time that prompt and
 	// answer reach into another block, the router counts one unshared block (OutputBlockTracker; of a chunk that
-	// reaches into several blocks it counts one, the model all). The decay towards an expected length is left
+	// reaches into several blocks it counts one, the model all). The decay toward an expected length is left
 	// out, because a client would have to send that length.
 	TrackOutputBlocks bool
 	// AssumeKVReuse is --router-assume-kv-reuse: a block that several requests in progress share counts once.

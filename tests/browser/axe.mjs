@@ -9,20 +9,20 @@ import { eventually } from './booth.mjs';
 const axe = await fs.readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-/** Those of them that see colours: another colour scheme changes nothing for the others. */
-const COLOURS = ['color-contrast', 'link-in-text-block'];
+/** Those of them that see colors: another color scheme changes nothing for the others. */
+const COLORS = ['color-contrast', 'link-in-text-block'];
 
 /** Gives what axe finds within the elements, one line a violation. */
 export const violations = (page, ...within) => run(page, { type: 'tag', values: RULES }, within);
 
-/** The same of a page in its other colour scheme. */
-export const colourViolations = (page, ...within) => run(page, { type: 'rule', values: COLOURS }, within);
+/** The same of a page in its other color scheme. */
+export const colorViolations = (page, ...within) => run(page, { type: 'rule', values: COLORS }, within);
 
 async function run(page, runOnly, within) {
   await page.evaluate(axe);
-  // A change of colours begins with the next frame, and buttons take their time with theirs.
+  // A change of colors begins with the next frame, and buttons take their time with theirs.
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-  await eventually('every colour has changed', async () => {
+  await eventually('every color has changed', async () => {
     const running = await page.evaluate(() =>
       document
         .getAnimations()

@@ -20,7 +20,7 @@ export async function picture(page, name, { whole = false } = {}) {
  */
 const grafanasOwn = [
   /404 .*\/api\/dashboards\/uid\/[^/]+\/public-dashboards\)$/, // an editor's Grafana asks whether there is one
-  /502 .*\/api\/gnet\/plugins/, // the catalogue at grafana.com, which tests do not reach
+  /502 .*\/api\/gnet\/plugins/, // the catalog at grafana.com, which tests do not reach
   /^Failed to fetch plugins from catalog/,
 ];
 

@@ -1,4 +1,4 @@
-/** Whether anything on a screen is cut off, checked in every width and in both colour schemes. */
+/** Whether anything on a screen is cut off, checked in every width and in both color schemes. */
 import { eventually } from './booth.mjs';
 
 /** The sizes of a phone, a tablet, a laptop, a screen and a wall. */

@@ -13,7 +13,7 @@ const PICTURED = [390, 1920];
 
 /**
  * What each theme is looked at with: a number of conversations below the slider's usual range and one within,
- * and the sizes. The colours change no box: the second theme is looked at on a screen alone.
+ * and the sizes. The colors change no box: the second theme is looked at on a screen alone.
  */
 const THEMES = {
   dark: { concurrency: 20, sizes: SIZES },

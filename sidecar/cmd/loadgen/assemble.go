@@ -462,7 +462,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		return err
 	}
 	process := g.process(conf)
-	catalogue, err := lane.NewCatalogue(ctx, process, conf.Settings())
+	catalog, err := lane.NewCatalog(ctx, process, conf.Settings())
 	if err != nil {
 		return err
 	}
@@ -471,7 +471,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		g.twins = twin.NewDesk(ctx, &twin.Pair{}, g.log)
 	}
 	for _, s := range g.sides {
-		if err := g.newLane(ctx, s, catalogue, texts.Sized(conf.OpeningLength())); err != nil {
+		if err := g.newLane(ctx, s, catalog, texts.Sized(conf.OpeningLength())); err != nil {
 			return err
 		}
 		registry.MustRegister(s.lane.Collector())
@@ -486,9 +486,9 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		twins = g.twins
 		registry.MustRegister(stats.NewTwinCollector(g.twins.Twin))
 	}
-	g.view = lane.NewView(catalogue)
+	g.view = lane.NewView(catalog)
 	sweeps := sweep.Options{
-		Program: api.ProgramVersion(), Lane: g.lane, Catalogue: catalogue, Store: g.store,
+		Program: api.ProgramVersion(), Lane: g.lane, Catalog: catalog, Store: g.store,
 		Lag: process.Lag, Log: g.log,
 	}
 	if g.twins != nil {
@@ -503,11 +503,11 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 			return err
 		}
 	}
-	return g.newServer(conf, catalogue, twins, registry)
+	return g.newServer(conf, catalog, twins, registry)
 }
 
 // newServer makes the server of the API and the pages.
-func (g *generator) newServer(conf *config.Config, catalogue *lane.Catalogue, twins server.TwinDesk,
+func (g *generator) newServer(conf *config.Config, catalog *lane.Catalog, twins server.TwinDesk,
 	registry *prometheus.Registry,
 ) (err error) {
 	certificate, err := serverTLS(conf, g.log)
@@ -517,7 +517,7 @@ func (g *generator) newServer(conf *config.Config, catalogue *lane.Catalogue, tw
 	g.server, err = server.New(server.Options{
 		TLS: certificate,
 		Backend: server.Parts{
-			View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps,
+			View: g.view, Catalog: catalog, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps,
 			TwinDesk: twins,
 		},
 		Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts,
@@ -552,7 +552,7 @@ func (g *generator) process(conf *config.Config) lane.Process {
 }
 
 // newLane makes the lane of a side.
-func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalogue, texts *corpus.Corpus) error {
+func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog, texts *corpus.Corpus) error {
 	asker, err := s.newQuestioner()
 	if err != nil {
 		return err
@@ -579,7 +579,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 	if err := g.onMembers(ctx, s, &l); err != nil {
 		return err
 	}
-	s.lane = lane.New(ctx, catalogue, l)
+	s.lane = lane.New(ctx, catalog, l)
 	return nil
 }
 

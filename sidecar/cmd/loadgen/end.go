@@ -172,7 +172,7 @@ func (e *endOf) end(cause report.Cause) (*report.Run, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
 	if _, err := e.lane.Stop(ctx, "command line", api.StopRequest{}); err != nil {
-		e.log.Warn("some turns were still in flight when the run was summarised", "error", err)
+		e.log.Warn("some turns were still in flight when the run was summarized", "error", err)
 	}
 	for i, l := range e.view.Status().Lanes {
 		status.Lanes[i].Totals = l.Totals

@@ -92,7 +92,7 @@ func TestShadowOfDynamosTrace(t *testing.T) {
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "3 workers with a KV cache of 11119 blocks of 32 tokens each")
 	assert.Regexp(t, `(?m)^\| actual +\| +32\.6 % \|`, stdout)
-	assert.Contains(t, stdout, "Cache model: with the real choices the modelled hit rate is 32.6 %; the workers "+
+	assert.Contains(t, stdout, "Cache model: with the real choices the modeled hit rate is 32.6 %; the workers "+
 		"reported 32.6 % (6 requests, error 0.0 points).")
 	assert.Contains(t, stdout, "Choice model: ")
 	assert.NotContains(t, stdout, "## ")

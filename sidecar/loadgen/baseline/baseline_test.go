@@ -131,7 +131,7 @@ func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
 	assert.False(t, math.Signbit(rr.TPOT.P50.Improvement.Percent))
 	assert.Nil(t, rr.ITL.P50.Improvement)
 	assert.InDelta(t, -24.77, rr.Latency.P50.Improvement.Percent, 0.01)
-	assert.Equal(t, api.OutcomeWorse, rr.Latency.P50.Improvement.Outcome, "unfavourable ones are reported as well")
+	assert.Equal(t, api.OutcomeWorse, rr.Latency.P50.Improvement.Outcome, "unfavorable ones are reported as well")
 	assert.InDelta(t, -21.49, rr.OutputTokensPerSecond.Improvement.Percent, 0.01)
 	assert.Equal(t, api.OutcomeWorse, rr.OutputTokensPerSecond.Improvement.Outcome)
 	assert.InDelta(t, 10, rr.KVHitRatio.Improvement.Percent, 0.01)
@@ -491,7 +491,7 @@ func TestDifferencesOfABaselineThatSaysLittle(t *testing.T) {
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		value, threshold float64
-		want             SLOColour
+		want             SLOColor
 	}{
 		{0.5399, 0.6, SLOMet},
 		{0.54, 0.6, SLONear}, // 90 % exactly
@@ -675,9 +675,9 @@ func TestReadJSON(t *testing.T) {
 
 func TestReadJSONRefuses(t *testing.T) {
 	for _, c := range []struct{ text, field, says string }{
-		{`{"name":"x","colour":1}`, "line 1, baseline", "colour"},
-		{"{\"name\":\"x\",\n\"deployment\":{\n\"colour\":1}}", "line 3, baseline", "colour"},
-		{"{\"name\":\"x\",\n\"rows\":[{\"colour\":1},\n{\"colour\":2}]}", "baseline", "colour"}, // whichever it is
+		{`{"name":"x","color":1}`, "line 1, baseline", "color"},
+		{"{\"name\":\"x\",\n\"deployment\":{\n\"color\":1}}", "line 3, baseline", "color"},
+		{"{\"name\":\"x\",\n\"rows\":[{\"color\":1},\n{\"color\":2}]}", "baseline", "color"}, // whichever it is
 		{"{\"name\":\"x\",\n\"rows\":[]}\n{}", "line 3, baseline", "one JSON object"},
 		{"{\n\"name\":1}", "line 2, name", "string"},
 		{"{\n\"name\":\"x\"\n,,}", "line 3, baseline", "JSON"},

@@ -47,7 +47,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"", "file", "empty"},
 		{"# only a comment\n", "file", "empty"},
 		{"concurrency,ttft_p50_ms\n1,2\n", "line 1, header", "no column mode"},
-		{"concurrency,mode,colour\n", "line 1, header", "colour"},
+		{"concurrency,mode,color\n", "line 1, header", "color"},
 		{"concurrency,mode,mode\n", "line 1, header", "mode"},
 		{header, "rows", "0"},
 		{header + "1,kv,2\n", "line 2", "3 fields"},
@@ -75,7 +75,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"# chunked_prefill: on\n" + header, "line 1, chunked_prefill", "on"},
 		{"# free_gpu_memory_fraction: 90\n" + header, "line 1, free_gpu_memory_fraction", "90"},
 		{"# gpu: a\n# gpu: b\n" + header, "line 2, gpu", "b"},
-		{"# workload: {\"colour\":1}\n" + header, "line 1, workload", "colour"},
+		{"# workload: {\"color\":1}\n" + header, "line 1, workload", "color"},
 		{"# speculation: some\n" + header, "line 1, speculation", "some"},
 		{header + "1,\"k\xff\",,\n", "file", "encoding"},
 		{header + strings.Repeat("#\n", maxBytes/2), "file", "bytes"},
@@ -133,7 +133,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 		Rows: []api.BaselineRow{
 			{
 				Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,
-				// values whose neighbours in milliseconds are many digits long
+				// values whose neighbors in milliseconds are many digits long
 				TTFT: api.Percentiles{P50: ptr(0.1 + 0.2), P95: ptr(1.0 / 3)},
 				TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.Nextafter(maxSeconds, 0))},
 				ITL:  api.Percentiles{P50: ptr(0.0)}, KVHitRatio: ptr(math.Nextafter(1, 0)),

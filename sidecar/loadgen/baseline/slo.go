@@ -2,14 +2,14 @@ package baseline
 
 import "kvbooth/sidecar/api"
 
-// SLOColour says how a value stands to its threshold.
-type SLOColour string
+// SLOColor says how a value stands to its threshold.
+type SLOColor string
 
-// The colours: green, yellow and red on a screen.
+// The colors: green, yellow and red on a screen.
 const (
-	SLOMet    SLOColour = "met"    // below 90 % of the threshold
-	SLONear   SLOColour = "near"   // from 90 % of the threshold to the threshold itself
-	SLOMissed SLOColour = "missed" // above the threshold
+	SLOMet    SLOColor = "met"    // below 90 % of the threshold
+	SLONear   SLOColor = "near"   // from 90 % of the threshold to the threshold itself
+	SLOMissed SLOColor = "missed" // above the threshold
 )
 
 // rounding is the relative error that decimal thresholds and interpolated
@@ -20,7 +20,7 @@ const rounding = 1e-9
 // SLO is met at the threshold itself; near is met too. Every screen, alert and
 // report judges with this function. A value or threshold that is not a number
 // is missed.
-func Judge(value, threshold float64) SLOColour {
+func Judge(value, threshold float64) SLOColor {
 	switch {
 	case !(value <= threshold*(1+rounding)): // the negation takes in NaN
 		return SLOMissed

@@ -131,7 +131,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A trial that ends at the first look has Student's interval. The estimate of one that ends later is corrected towards
+// A trial that ends at the first look has Student's interval. The estimate of one that ends later is corrected toward
 // the truth.
 func TestFinalIsMedianUnbiased(t *testing.T) {
 	first := Decide(planOf(2, ttft), blocksOf(1, 2, .001, 0, -.3))

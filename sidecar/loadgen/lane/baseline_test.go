@@ -383,7 +383,7 @@ func TestDefaultBaselineMatchesTheDeployment(t *testing.T) {
 		assert.Equal(t, recorded, c.Name)
 		assert.NotEmpty(t, c.Title)
 		assert.NotEmpty(t, c.Columns)
-		_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(api.ThisTarget)})
+		_, err := b.catalog.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(api.ThisTarget)})
 		require.NoError(t, err)
 		assert.Equal(t, api.ThisTarget, b.snapshot().Baseline.Name)
 	}, func(o *options) {

@@ -30,14 +30,14 @@ const ann = "ann"
 
 // booth is a process with one lane, running.
 type booth struct {
-	t         testing.TB
-	catalogue *Catalogue
-	lane      *Lane
-	twin      *Lane // nil with one lane
-	view      *View
-	store     *memory
-	driver    *script
-	end       func() // ends the process, and returns when everything has ended
+	t       testing.TB
+	catalog *Catalog
+	lane    *Lane
+	twin    *Lane // nil with one lane
+	view    *View
+	store   *memory
+	driver  *script
+	end     func() // ends the process, and returns when everything has ended
 
 	mu     sync.Mutex
 	health api.ClientHealth
@@ -83,18 +83,18 @@ func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 func (b *booth) run(o *options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
-	b.catalogue, err = NewCatalogue(ctx, Process{
+	b.catalog, err = NewCatalog(ctx, Process{
 		Version: "1.2.3", Config: o.config, Store: o.store, Log: slog.New(slog.DiscardHandler),
 		Health: func(time.Time) api.ClientHealth { return b.verdict() },
 		Lag:    func(from, to time.Time) (stats.Lag, bool) { return constantLag(b.late()), b.late() >= 0 },
 	}, o.configured)
 	require.NoError(b.t, err)
-	b.lane = New(ctx, b.catalogue, o.Options)
+	b.lane = New(ctx, b.catalog, o.Options)
 	if o.twin != nil {
-		b.twin = New(ctx, b.catalogue, o.twin(o.Options))
+		b.twin = New(ctx, b.catalog, o.twin(o.Options))
 		Join(b.lane, b.twin)
 	}
-	b.view = NewView(b.catalogue)
+	b.view = NewView(b.catalog)
 	ran := make(chan struct{})
 	go func() {
 		defer close(ran)

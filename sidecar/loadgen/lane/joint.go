@@ -9,7 +9,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Join joins lanes of one catalogue from now on: a change of one of them is made on all, or refused
+// Join joins lanes of one catalog from now on: a change of one of them is made on all, or refused
 // for all. Conversation k of a run then has the same [Draw] on each. Join is called once, before
 // any of the lanes is changed through the API. The lanes may already hold resumed runs, and follow
 // their clusters.

@@ -325,7 +325,7 @@ func TestEachLaneHasItsOwnBaseline(t *testing.T) {
 		d.startBoth(2)
 		pass(80 * time.Second)
 		for i, l := range d.lanes() {
-			b, err := d.catalogue.Baseline(api.OwnBaseline(l.opts.Name))
+			b, err := d.catalog.Baseline(api.OwnBaseline(l.opts.Name))
 			require.NoError(t, err)
 			require.Len(t, b.Rows, 1)
 			assert.Equal(t, d.fakes[i].url, b.Target.URL)
@@ -341,8 +341,8 @@ func TestEachLaneHasItsOwnBaseline(t *testing.T) {
 		c, err := d.lane.Comparison(twin)
 		require.NoError(t, err)
 		assert.Equal(t, "The target of lane twin, as measured", c.Title)
-		require.ErrorIs(t, d.catalogue.DeleteBaseline(t.Context(), ann, twin), api.ErrConflict)
-		_, err = d.catalogue.SaveBaseline(t.Context(), ann, imported(twin))
+		require.ErrorIs(t, d.catalog.DeleteBaseline(t.Context(), ann, twin), api.ErrConflict)
+		_, err = d.catalog.SaveBaseline(t.Context(), ann, imported(twin))
 		require.ErrorIs(t, err, api.ErrConflict)
 
 		registry := prometheus.NewRegistry()
@@ -364,7 +364,7 @@ func TestSharedWorkersAreNoEvidence(t *testing.T) {
 		pass(80 * time.Second)
 		for i, l := range d.view.Snapshot().Lanes {
 			other := []string{"twin", "main"}[i]
-			_, err := d.catalogue.Baseline(api.OwnBaseline(l.Name))
+			_, err := d.catalog.Baseline(api.OwnBaseline(l.Name))
 			require.ErrorIs(t, err, api.ErrNotFound)
 			assert.Equal(t, d.shared, l.SharedWorkers)
 			assert.Equal(t, "2 of the workers also serve lane "+other+": the lanes affect each other", l.Baseline.Withheld)
@@ -376,7 +376,7 @@ func TestSharedWorkersAreNoEvidence(t *testing.T) {
 // Join waits for a change of a lane that holds its locks, and the change releases the same locks that it took.
 func TestJoinWaitsForALaneThatChanges(t *testing.T) {
 	virtualTwins(t, func(t *testing.T, d *twinBooth) {
-		third := New(t.Context(), d.catalogue, d.twin.opts)
+		third := New(t.Context(), d.catalog, d.twin.opts)
 		alone := d.lanes()
 		unlock := d.lane.lockAll()
 		joined := make(chan struct{})

@@ -89,16 +89,16 @@ type Options struct {
 // Lane is one target under one workload: the state machine of its runs. It is safe for concurrent
 // use.
 type Lane struct {
-	opts      Options
-	process   Process
-	catalogue *Catalogue
-	target    *target
-	record    *stats.Recorder
-	meter     *stats.Meter
-	steps     steps
-	history   history
-	failures  failures
-	shadow    *live.Live // nil: disabled
+	opts     Options
+	process  Process
+	catalog  *Catalog
+	target   *target
+	record   *stats.Recorder
+	meter    *stats.Meter
+	steps    steps
+	history  history
+	failures failures
+	shadow   *live.Live // nil: disabled
 
 	ctx   context.Context // ends everything of the lane
 	wg    sync.WaitGroup  // goroutines that enqueue jobs; added to with the lock held
@@ -151,14 +151,14 @@ func (r *run) end(drain bool) {
 	r.cancel()
 }
 
-// New adds a stopped lane to a catalogue. The end of ctx ends everything that the lane starts. All
-// lanes are added before the catalogue and its view are used.
-func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
+// New adds a stopped lane to a catalog. The end of ctx ends everything that the lane starts. All
+// lanes are added before the catalog and its view are used.
+func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 	now := time.Now()
 	l := &Lane{
-		opts: opts, process: catalogue.process, catalogue: catalogue, ctx: ctx,
+		opts: opts, process: catalog.process, catalog: catalog, ctx: ctx,
 		phase: api.PhaseStopped, settings: opts.Settings, corpus: opts.Corpus, mode: opts.Mode,
-		record: stats.NewRecorder(now, catalogue.Settings().SLO), meter: stats.NewMeter(now),
+		record: stats.NewRecorder(now, catalog.Settings().SLO), meter: stats.NewMeter(now),
 		runID: strconv.FormatInt(now.UnixMilli(), 36),
 		jobs:  make(chan func(context.Context), 64), ended: make(chan struct{}),
 	}
@@ -173,7 +173,7 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 		}
 		l.notify()
 	}
-	catalogue.lanes = append(catalogue.lanes, l)
+	catalog.lanes = append(catalog.lanes, l)
 	l.startShadow(ctx)
 	l.wg.Go(func() { l.target.watch(ctx) })
 	l.wg.Go(func() {
@@ -203,7 +203,7 @@ func (l *Lane) checkOpen() error {
 }
 
 // notify requests a snapshot. It does not block.
-func (l *Lane) notify() { l.catalogue.changed.raise() }
+func (l *Lane) notify() { l.catalog.changed.raise() }
 
 // do makes a change with the lock held, and returns the state after it.
 func (l *Lane) do(change func() error) (api.State, error) {
@@ -268,7 +268,7 @@ func (l *Lane) shape() api.WorkloadShape {
 // the lane drains, changes its mode or is taken, and [api.ErrUnavailable] when the process is
 // ending.
 func (l *Lane) Start(_ context.Context, actor string, req api.StartRequest) (api.State, error) {
-	limit := l.catalogue.Settings().MaxConcurrency
+	limit := l.catalog.Settings().MaxConcurrency
 	return l.changeAll(func(l *Lane) (func(), error) { return l.prepareStart(actor, req, limit) })
 }
 
@@ -304,7 +304,7 @@ func (l *Lane) prepareStart(actor string, req api.StartRequest, limit int) (func
 // returns an [api.FieldError] for a value out of range and [api.ErrConflict] while the lane is
 // taken; then nothing has changed.
 func (l *Lane) Patch(_ context.Context, actor string, p api.WorkloadPatch) (api.State, error) {
-	limit := l.catalogue.Settings().MaxConcurrency
+	limit := l.catalog.Settings().MaxConcurrency
 	return l.changeAll(func(l *Lane) (func(), error) {
 		next, err := l.next(p, limit)
 		if err == nil {

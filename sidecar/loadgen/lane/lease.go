@@ -188,7 +188,7 @@ func (s *Lease) checkActive(ctx context.Context) error {
 func (s *Lease) beginSwitch(ctx context.Context, actor string, spans []SpanOn, report func(string)) ([]*change,
 	<-chan struct{}, error,
 ) {
-	limit := s.lane.catalogue.Settings().MaxConcurrency
+	limit := s.lane.catalog.Settings().MaxConcurrency
 	defer s.lane.lockAll()()
 	if err := s.checkActive(ctx); err != nil {
 		return nil, nil, err

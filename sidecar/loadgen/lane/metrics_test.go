@@ -108,7 +108,7 @@ func TestMetricsAgreeWithTheSnapshot(t *testing.T) {
 		assert.EqualValues(t, ok, got.value(t, "loadgen_requests_total status=ok"), "counters go on over starts")
 		assert.Less(t, s.Totals.OK, int64(ok))
 
-		_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(recorded)})
+		_, err := b.catalog.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(recorded)})
 		require.NoError(t, err)
 		const own = "loadgen_baseline_itl_seconds baseline=this target," + of
 		assert.InDelta(t, .04, b.scraped().value(t, own), 1e-3, "own rows stand beside a recorded baseline")

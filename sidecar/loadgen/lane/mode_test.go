@@ -78,7 +78,7 @@ func TestModeChangeRestartsTheWorkload(t *testing.T) {
 			require.ErrorIs(t, err, api.ErrConflict)
 		}
 		three := api.SettingsPatch{MaxConcurrency: new(3), Slider: &api.Slider{Min: 1, Max: 3, Increment: 1}}
-		_, err := b.catalogue.PatchSettings(t.Context(), ann, three)
+		_, err := b.catalog.PatchSettings(t.Context(), ann, three)
 		refuses(t, err, "max_concurrency")
 
 		b.patch(api.WorkloadPatch{Concurrency: new(5), MaxTokens: new(17)}) // for the start at the end

@@ -87,7 +87,7 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 		l.notKept = nil
 	}
 	l.enqueue(func(ctx context.Context) {
-		l.catalogue.keepRow(ctx, measured(l.opts.Name, l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
+		l.catalog.keepRow(ctx, measured(l.opts.Name, l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
 	})
 }
 

@@ -19,7 +19,7 @@ func applySettings(s api.Settings, p api.SettingsPatch) api.Settings {
 
 // checkSettings checks every setting against its range, and against the baselines and lanes that
 // exist.
-func (c *Catalogue) checkSettings(s api.Settings) error {
+func (c *Catalog) checkSettings(s api.Settings) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (c *Catalogue) checkSettings(s api.Settings) error {
 
 // checkRunning refuses a limit below the concurrency of a running lane, which would end
 // conversations.
-func (c *Catalogue) checkRunning(s api.Settings) error {
+func (c *Catalog) checkRunning(s api.Settings) error {
 	for _, l := range c.lanes {
 		state := l.State()
 		if n := state.Concurrency.Target; state.Phase != api.PhaseStopped && n > s.MaxConcurrency {

@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// reading is one lane at one moment: the state of its state machine, its catalogue and its cluster.
+// reading is one lane at one moment: the state of its state machine, its catalog and its cluster.
 // All documents on a lane are functions of a reading and of the lane's measurements.
 type reading struct {
 	*Lane
@@ -212,7 +212,7 @@ func (r *reading) level() int {
 
 // defaultBaseline returns the baseline to compare with where none is chosen.
 func (r *reading) defaultBaseline() api.Baseline {
-	b, _ := r.baseline(baseline.DefaultFor(r.deployment, r.catalogue.Baselines(), r.catalogue.Settings().DefaultBaseline))
+	b, _ := r.baseline(baseline.DefaultFor(r.deployment, r.catalog.Baselines(), r.catalog.Settings().DefaultBaseline))
 	return b
 }
 
@@ -225,7 +225,7 @@ func (r *reading) baseline(name string) (api.Baseline, bool) {
 	if name == api.ThisTarget {
 		name = own.Name
 	}
-	b, err := r.catalogue.Baseline(name)
+	b, err := r.catalog.Baseline(name)
 	switch {
 	case err == nil && name != own.Name:
 		return b, true

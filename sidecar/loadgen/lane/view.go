@@ -13,22 +13,22 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// View shows the lanes of a process and their catalogue. It changes nothing. It is safe for
+// View shows the lanes of a process and their catalog. It changes nothing. It is safe for
 // concurrent use.
 type View struct {
-	process   Process
-	catalogue *Catalogue
-	lanes     []*Lane
-	started   time.Time
-	snapshot  document
-	status    document
-	frames    broadcast
-	judged    atomic.Pointer[[]api.ClientError] // of the latest snapshot
+	process  Process
+	catalog  *Catalog
+	lanes    []*Lane
+	started  time.Time
+	snapshot document
+	status   document
+	frames   broadcast
+	judged   atomic.Pointer[[]api.ClientError] // of the latest snapshot
 }
 
-// NewView returns a view of all lanes of a catalogue. No lane may be added afterwards.
-func NewView(c *Catalogue) *View {
-	v := &View{process: c.process, catalogue: c, lanes: c.lanes, started: time.Now()}
+// NewView returns a view of all lanes of a catalog. No lane may be added afterwards.
+func NewView(c *Catalog) *View {
+	v := &View{process: c.process, catalog: c, lanes: c.lanes, started: time.Now()}
 	v.snapshot = document{changed: c.changed, make: func() any { return v.Snapshot() }}
 	v.status = document{changed: c.changed, make: func() any { return v.Status() }}
 	return v
@@ -49,7 +49,7 @@ func (v *View) Run(ctx context.Context) {
 			v.frames.close()
 			return
 		case <-tick.C:
-		case <-v.catalogue.changed.c:
+		case <-v.catalog.changed.c:
 		}
 	}
 }
@@ -72,14 +72,14 @@ func (v *View) publish() {
 // ends. unsubscribe may be called more than once.
 func (v *View) Subscribe() (frames <-chan []byte, unsubscribe func()) {
 	frames, unsubscribe = v.frames.subscribe()
-	v.catalogue.changed.raise()
+	v.catalog.changed.raise()
 	return frames, unsubscribe
 }
 
 // Snapshot returns everything that a screen shows now.
 func (v *View) Snapshot() api.Snapshot {
 	now := time.Now()
-	s := api.Snapshot{Time: now, Settings: v.catalogue.Settings(), Client: v.process.Health(now)}
+	s := api.Snapshot{Time: now, Settings: v.catalog.Settings(), Client: v.process.Health(now)}
 	if v.process.Members != nil {
 		s.Members = v.process.Members(now)
 	}
@@ -124,7 +124,7 @@ func (v *View) Status() api.Status {
 	now := time.Now()
 	s := api.Status{
 		Version: v.process.Version, GoVersion: runtime.Version(), Started: v.started,
-		UptimeSeconds: now.Sub(v.started).Seconds(), Settings: v.catalogue.Settings(), Client: v.Snapshot().Client,
+		UptimeSeconds: now.Sub(v.started).Seconds(), Settings: v.catalog.Settings(), Client: v.Snapshot().Client,
 		Store: v.process.Store.Status(), Config: v.process.Config,
 	}
 	for _, l := range v.lanes {

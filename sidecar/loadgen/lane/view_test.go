@@ -46,7 +46,7 @@ func TestFeedSendsEachSecondAndOnChange(t *testing.T) {
 		synctest.Wait()
 		s := read(t, frames)
 		assert.True(t, s.Time.Equal(time.Now()))
-		assert.Equal(t, b.catalogue.Settings(), s.Settings)
+		assert.Equal(t, b.catalog.Settings(), s.Settings)
 		assert.Equal(t, api.VerdictFine, s.Client.Verdict)
 		require.Len(t, s.Lanes, 1)
 		assert.Equal(t, api.DefaultLane, s.Lanes[0].Name)
@@ -56,7 +56,7 @@ func TestFeedSendsEachSecondAndOnChange(t *testing.T) {
 		assert.Empty(t, frames)
 
 		settings := func() {
-			_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("Booth 42")})
+			_, err := b.catalog.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("Booth 42")})
 			require.NoError(t, err)
 		}
 		for _, change := range []struct {
@@ -217,7 +217,7 @@ func TestConversationHasTheTurnInProgress(t *testing.T) {
 // A setting out of range is refused with its field and changes nothing. Package api tests the ranges of single fields.
 func TestSettingsAreChecked(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		was := b.catalogue.Settings()
+		was := b.catalog.Settings()
 		for _, row := range []struct {
 			field string
 			patch api.SettingsPatch
@@ -228,10 +228,10 @@ func TestSettingsAreChecked(t *testing.T) {
 			{"default_baseline", api.SettingsPatch{DefaultBaseline: new("none")}},
 			{"title", api.SettingsPatch{Title: new("two\nlines")}},
 		} {
-			got, err := b.catalogue.PatchSettings(t.Context(), ann, row.patch)
+			got, err := b.catalog.PatchSettings(t.Context(), ann, row.patch)
 			refuses(t, err, row.field)
 			assert.Equal(t, was, got)
-			assert.Equal(t, was, b.catalogue.Settings())
+			assert.Equal(t, was, b.catalog.Settings())
 		}
 		assert.Nil(t, b.store.settings)
 		assert.Empty(t, b.store.eventLines())
@@ -245,7 +245,7 @@ func TestSettingsAreKept(t *testing.T) {
 		b.start(2)
 		pass(5 * time.Second)
 		assert.Equal(t, 1., *b.snapshot().Window.GoodputRatio)
-		_, err := b.catalogue.PatchSettings(t.Context(), "admin", api.SettingsPatch{
+		_, err := b.catalog.PatchSettings(t.Context(), "admin", api.SettingsPatch{
 			SLO: &api.SLO{TTFT: .05, TPOT: .05}, Title: new("Ours"), DefaultBaseline: new(recorded),
 			Vendor: new(api.VendorDigitalOcean),
 		})
@@ -255,16 +255,16 @@ func TestSettingsAreKept(t *testing.T) {
 		b.expectEvents("start ann: 2 conversations, KV-aware", "settings admin: settings changed")
 		b.end()
 		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
-		settings := b.catalogue.Settings()
+		settings := b.catalog.Settings()
 		assert.Equal(t, "Ours", settings.Title)
-		assert.Equal(t, settings, again.catalogue.Settings())
+		assert.Equal(t, settings, again.catalog.Settings())
 		for _, vendor := range []api.Vendor{"", "acme"} {
 			again.end()
 			settings.Vendor = vendor
 			require.NoError(t, b.store.SaveSettings(t.Context(), settings))
 			again = newBooth(t, newFake(), func(o *options) { o.store = b.store })
-			assert.Equal(t, api.VendorNeutral, again.catalogue.Settings().Vendor)
-			_, err := again.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("New")})
+			assert.Equal(t, api.VendorNeutral, again.catalog.Settings().Vendor)
+			_, err := again.catalog.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("New")})
 			require.NoError(t, err)
 		}
 	})
@@ -272,7 +272,7 @@ func TestSettingsAreKept(t *testing.T) {
 
 // The number of stored baselines and of their rows is limited. At the limit, a stored baseline can be replaced.
 func TestStoredBaselinesAreLimited(t *testing.T) {
-	c := newBooth(t, newFake()).catalogue
+	c := newBooth(t, newFake()).catalog
 	ctx := t.Context()
 	for i := range api.MaxBaselines {
 		_, err := c.SaveBaseline(ctx, ann, imported(fmt.Sprint("mine ", i)))
@@ -306,8 +306,8 @@ func TestStoredBaselinesAreLimited(t *testing.T) {
 // default. Names of the product's own baselines are refused everywhere. A check stores nothing.
 func TestImportedBaselinesAreReplacedMergedAndDeleted(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		ctx, c := t.Context(), b.catalogue
-		levels := func(c *Catalogue) (all []int) {
+		ctx, c := t.Context(), b.catalog
+		levels := func(c *Catalog) (all []int) {
 			found, err := c.Baseline("mine")
 			require.NoError(t, err)
 			assert.Equal(t, baseline.KindImported, found.Kind)
@@ -352,7 +352,7 @@ func TestImportedBaselinesAreReplacedMergedAndDeleted(t *testing.T) {
 			"baseline ann: imported rows into baseline mine", "baseline ann: imported rows into baseline mine")
 
 		b.end()
-		c = newBooth(t, newFake(), func(o *options) { o.store = b.store }).catalogue
+		c = newBooth(t, newFake(), func(o *options) { o.store = b.store }).catalog
 		assert.Equal(t, []int{4, 8}, levels(c))
 		_, err = c.PatchSettings(ctx, ann, api.SettingsPatch{DefaultBaseline: new("mine")})
 		require.NoError(t, err)
@@ -449,8 +449,8 @@ func (b *booth) callAtRandom(r *rand.Rand) {
 		func() { _, _ = b.lane.Patch(ctx, ann, patches[n%3]) },
 		func() { _, _ = b.lane.SetMode(ctx, ann, mode) },
 		func() { _, _ = b.lane.CancelMode(ctx, ann) },
-		func() { _, _ = b.catalogue.PatchSettings(ctx, ann, slo) },
-		func() { _, _ = b.catalogue.SaveBaseline(ctx, ann, imported(fmt.Sprintf("mine %d", n))) },
+		func() { _, _ = b.catalog.PatchSettings(ctx, ann, slo) },
+		func() { _, _ = b.catalog.SaveBaseline(ctx, ann, imported(fmt.Sprintf("mine %d", n))) },
 		func() { b.view.Snapshot() },
 		func() { b.view.Status() },
 		func() { _ = b.view.Ready() },

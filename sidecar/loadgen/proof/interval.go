@@ -56,9 +56,9 @@ func correlation(spans []Sectioned) float64 {
 	return products/squares + lost/weight
 }
 
-// inflation is by how much sections that depend on their neighbours understate the
+// inflation is by how much sections that depend on their neighbors understate the
 // variance of the whole: (1 + r)/(1 − r), that of an autoregressive series, where r is larger
-// than chance makes it (one standard error, 1/√n: Bartlett 1946). Where neighbours make up
+// than chance makes it (one standard error, 1/√n: Bartlett 1946). Where neighbors make up
 // for each other, the variance is overstated, and stays so.
 func inflation(spans []Sectioned) float64 {
 	n := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Sections that follow their neighbours inflate the variance; those that make up for
+// Sections that follow their neighbors inflate the variance; those that make up for
 // each other do not shrink it.
 func TestInflation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))

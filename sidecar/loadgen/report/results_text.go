@@ -198,7 +198,7 @@ func bare(text string) string {
 	return number
 }
 
-// verdict says in a sentence what an average shows, favourable or not.
+// verdict says in a sentence what an average shows, favorable or not.
 func (q *quantity) verdict(s proof.Average, b string) string {
 	text := fmt.Sprintf("an average advantage of %s for %s over %d levels (%d to %d), from %s at %d to %s at %d.",
 		q.advantage(s.Advantage), b, s.Levels, s.From, s.To, q.advantage(s.Worst), s.WorstLevel,

@@ -63,7 +63,7 @@ type ShadowPolicy struct {
 type ShadowAccount struct {
 	Requests      int64   `json:"requests"`
 	MeasuredRatio float64 `json:"measured_ratio"`
-	ModelledRatio float64 `json:"modelled_ratio"`
+	ModeledRatio  float64 `json:"modelled_ratio"`
 	Error         float64 `json:"error"`
 }
 
@@ -227,9 +227,9 @@ func (r *Shadow) doubts() (doubts []string) {
 		doubts = append(doubts, fmt.Sprintf("%d lines were out of order and were sorted into place.", t.Disordered))
 	}
 	if a := r.Account; a != nil {
-		doubts = append(doubts, fmt.Sprintf("Cache model: with the real choices the modelled hit rate is %s; the workers "+
+		doubts = append(doubts, fmt.Sprintf("Cache model: with the real choices the modeled hit rate is %s; the workers "+
 			"reported %s (%d requests, error %.1f points).",
-			share100(a.ModelledRatio), share100(a.MeasuredRatio), a.Requests, 100*a.Error))
+			share100(a.ModeledRatio), share100(a.MeasuredRatio), a.Requests, 100*a.Error))
 		if a.Error > MaxCacheError {
 			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the figures of the other "+
 				"policies. Check the cache capacity and --answers.", 100*MaxCacheError))

@@ -269,14 +269,14 @@ func changeOf(d *api.TrialDifference, ofB bool) string {
 	}
 	by := turn(d.Difference)
 	if d.Interval == nil {
-		return fmt.Sprintf("%s is %s (not bounded yet)", m.Name(), towards(by, m.Share()))
+		return fmt.Sprintf("%s is %s (not bounded yet)", m.Name(), toward(by, m.Share()))
 	}
 	low, high := turn(d.Interval[0]), turn(d.Interval[1])
 	return m.Name() + " is " + change(by, min(low, high), max(low, high), m.Share())
 }
 
-// towards writes a difference with its direction.
-func towards(by float64, points bool) string {
+// toward writes a difference with its direction.
+func toward(by float64, points bool) string {
 	unit, direction := " %", "higher"
 	if points {
 		unit = " points"
@@ -294,14 +294,14 @@ func change(by, low, high float64, points bool) string {
 		unit = " points"
 	}
 	amount := func(v float64) string { return fmt.Sprintf("%.1f", 100*math.Abs(v)) }
-	text := towards(by, points)
+	text := toward(by, points)
 	switch {
 	case low > 0 && high > 0:
 		return fmt.Sprintf("%s (%s to %s%s)", text, amount(low), amount(high), unit)
 	case low < 0 && high < 0:
 		return fmt.Sprintf("%s (%s to %s%s)", text, amount(high), amount(low), unit)
 	}
-	return fmt.Sprintf("%s (%s to %s)", text, towards(low, points), towards(high, points))
+	return fmt.Sprintf("%s (%s to %s)", text, toward(low, points), toward(high, points))
 }
 
 // trialSection is the verdict of a trial with all metrics.

@@ -18,7 +18,7 @@ import (
 // It is called concurrently. by says who asks.
 type Backend interface {
 	View
-	Catalogue
+	Catalog
 	Records
 	Simulations
 	SweepDesk
@@ -64,8 +64,8 @@ type View interface {
 	Ready() error
 }
 
-// Catalogue holds settings and baselines; [lane.Catalogue] is one.
-type Catalogue interface {
+// Catalog holds settings and baselines; [lane.Catalog] is one.
+type Catalog interface {
 	Baselines() []api.Baseline
 	Baseline(name string) (api.Baseline, error)
 	SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
@@ -168,7 +168,7 @@ func (OneLane) StopShowcase(context.Context, string) (api.Twin, error) {
 // Parts are the Backend of a load generator.
 type Parts struct {
 	*lane.View
-	*lane.Catalogue
+	*lane.Catalog
 	Records
 	*whatif.Desk
 	SweepDesk
@@ -177,7 +177,7 @@ type Parts struct {
 
 // Baselines lists the baselines with what they sustain under the SLOs in force.
 func (p Parts) Baselines() []api.Baseline {
-	all := slices.Clone(p.Catalogue.Baselines())
+	all := slices.Clone(p.Catalog.Baselines())
 	for i := range all {
 		all[i] = p.judged(all[i])
 	}
@@ -187,34 +187,34 @@ func (p Parts) Baselines() []api.Baseline {
 // Baseline finds one by its name, with what it sustains under the SLOs in force; the
 // error is an [api.ErrNotFound].
 func (p Parts) Baseline(name string) (api.Baseline, error) {
-	b, err := p.Catalogue.Baseline(name)
+	b, err := p.Catalog.Baseline(name)
 	return p.judged(b), err
 }
 
-// CheckBaseline is [lane.Catalogue.CheckBaseline], with what the baseline sustains under
+// CheckBaseline is [lane.Catalog.CheckBaseline], with what the baseline sustains under
 // the SLOs in force.
 func (p Parts) CheckBaseline(b api.Baseline) (api.Baseline, error) {
-	b, err := p.Catalogue.CheckBaseline(b)
+	b, err := p.Catalog.CheckBaseline(b)
 	return p.judged(b), err
 }
 
-// SaveBaseline is [lane.Catalogue.SaveBaseline], with what the baseline sustains under
+// SaveBaseline is [lane.Catalog.SaveBaseline], with what the baseline sustains under
 // the SLOs in force.
 func (p Parts) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
-	b, err := p.Catalogue.SaveBaseline(ctx, by, b)
+	b, err := p.Catalog.SaveBaseline(ctx, by, b)
 	return p.judged(b), err
 }
 
-// MergeBaseline is [lane.Catalogue.MergeBaseline], with what the baseline sustains under
+// MergeBaseline is [lane.Catalog.MergeBaseline], with what the baseline sustains under
 // the SLOs in force.
 func (p Parts) MergeBaseline(ctx context.Context, by string, b api.Baseline, dry bool) (api.Baseline, error) {
-	b, err := p.Catalogue.MergeBaseline(ctx, by, b, dry)
+	b, err := p.Catalog.MergeBaseline(ctx, by, b, dry)
 	return p.judged(b), err
 }
 
-// DeleteBaseline is [lane.Catalogue.DeleteBaseline], and gives the baselines that are left.
+// DeleteBaseline is [lane.Catalog.DeleteBaseline], and gives the baselines that are left.
 func (p Parts) DeleteBaseline(ctx context.Context, by, name string) ([]api.Baseline, error) {
-	if err := p.Catalogue.DeleteBaseline(ctx, by, name); err != nil {
+	if err := p.Catalog.DeleteBaseline(ctx, by, name); err != nil {
 		return nil, err
 	}
 	return p.Baselines(), nil

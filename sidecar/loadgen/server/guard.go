@@ -177,7 +177,7 @@ func (s *Server) wrongToken() error {
 			header: http.Header{"Retry-After": {seconds}},
 		}
 	}
-	return unauthorised("the token is wrong")
+	return unauthorized("the token is wrong")
 }
 
 // match compares hashes, which have the same length whatever the token's is.
@@ -186,9 +186,9 @@ func match(token string, hash [sha256.Size]byte) bool {
 	return len(token) <= api.MaxToken && subtle.ConstantTimeCompare(got[:], hash[:]) == 1
 }
 
-var errTokenNeeded = unauthorised("a token is required: Authorization: Bearer …")
+var errTokenNeeded = unauthorized("a token is required: Authorization: Bearer …")
 
-func unauthorised(detail string) error {
+func unauthorized(detail string) error {
 	return &refused{status: http.StatusUnauthorized, detail: detail, header: http.Header{"WWW-Authenticate": {"Bearer"}}}
 }
 

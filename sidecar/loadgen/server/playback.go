@@ -21,7 +21,7 @@ type Playback interface {
 // playback is a backend of which the routes of a recording use the view alone.
 type playback struct {
 	View
-	Catalogue
+	Catalog
 	Records
 	simulations
 	SweepDesk

@@ -32,8 +32,8 @@ type Store interface {
 	LostTurns() int64
 }
 
-// Catalogue holds settings and baselines. [lane.Catalogue] implements it.
-type Catalogue interface {
+// Catalog holds settings and baselines. [lane.Catalog] implements it.
+type Catalog interface {
 	Settings() api.Settings
 	Baseline(name string) (api.Baseline, error)
 	SaveMeasured(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
@@ -41,11 +41,11 @@ type Catalogue interface {
 
 // Options configure a [Desk].
 type Options struct {
-	Program   string // version of the load generator
-	Lane      *lane.Lane
-	Twin      *lane.Lane // the second lane, controlled together with Lane; may be nil
-	Catalogue Catalogue
-	Store     Store
+	Program string // version of the load generator
+	Lane    *lane.Lane
+	Twin    *lane.Lane // the second lane, controlled together with Lane; may be nil
+	Catalog Catalog
+	Store   Store
 	// Lag returns how late the load generator was between two times; nil means that it is unknown.
 	Lag func(from, to time.Time) (lag stats.Lag, known bool)
 	Log *slog.Logger
@@ -168,7 +168,7 @@ func (d *Desk) nudge() {
 
 // Sweeps lists the sweeps, newest first, with the limits and defaults of requests.
 func (d *Desk) Sweeps(context.Context) api.SweepList {
-	state, settings := d.opts.Lane.State(), d.opts.Catalogue.Settings()
+	state, settings := d.opts.Lane.State(), d.opts.Catalog.Settings()
 	list := api.SweepList{
 		Sweeps: []api.SweepSummary{}, Limits: map[string]api.SimulationLimit{}, Defaults: []api.SweepRequest{},
 		Modes: slices.Concat([]api.ModeState{}, state.Modes), Metrics: api.SweepMetrics,
@@ -198,7 +198,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	if name != api.DefaultLane {
 		return api.Sweep{}, fmt.Errorf("%w: no lane %q", api.ErrNotFound, name)
 	}
-	r, err := complete(req, state, d.twin(), d.opts.Catalogue.Settings())
+	r, err := complete(req, state, d.twin(), d.opts.Catalog.Settings())
 	if err != nil {
 		return api.Sweep{}, err
 	}
@@ -247,7 +247,7 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	if name != api.DefaultLane {
 		return api.SweepOutlook{}, fmt.Errorf("%w: no lane %q", api.ErrNotFound, name)
 	}
-	r, err := complete(req, d.opts.Lane.State(), d.twin(), d.opts.Catalogue.Settings())
+	r, err := complete(req, d.opts.Lane.State(), d.twin(), d.opts.Catalog.Settings())
 	if err != nil {
 		return api.SweepOutlook{}, err
 	}
@@ -381,7 +381,7 @@ func (d *Desk) SweepBaseline(ctx context.Context, by, id string, req api.SweepBa
 		return api.Baseline{}, fmt.Errorf("%w: no span of it counts yet", api.ErrConflict)
 	}
 	b := toBaseline(v, req)
-	saved, err := d.opts.Catalogue.SaveMeasured(ctx, by, b)
+	saved, err := d.opts.Catalog.SaveMeasured(ctx, by, b)
 	if err != nil {
 		return api.Baseline{}, err
 	}

@@ -25,15 +25,15 @@ func (d *Desk) WriteSweepReport(ctx context.Context, w io.Writer, id string, f a
 func (d *Desk) WriteReport(
 	_ context.Context, w io.Writer, a, b api.ReportSide, levels []api.LevelRange, f api.ReportFormat,
 ) error {
-	first, err := d.opts.Catalogue.Baseline(a.Baseline)
+	first, err := d.opts.Catalog.Baseline(a.Baseline)
 	if err != nil {
 		return err
 	}
-	other, err := d.opts.Catalogue.Baseline(b.Baseline)
+	other, err := d.opts.Catalog.Baseline(b.Baseline)
 	if err != nil {
 		return err
 	}
-	q := proof.Question{A: a, B: b, Levels: levels, SLO: d.opts.Catalogue.Settings().SLO}
+	q := proof.Question{A: a, B: b, Levels: levels, SLO: d.opts.Catalog.Settings().SLO}
 	r, err := report.Compare(first, other, q)
 	if err != nil {
 		return err

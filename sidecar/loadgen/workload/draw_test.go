@@ -84,7 +84,7 @@ func TestDrawsAreUniform(t *testing.T) {
 		assert.Less(t, chiSquare(starters, 100), 27.88, "%s: %v", name, starters)
 		assert.Len(t, turns, 3, name)
 		assert.Less(t, chiSquare(turns, 1000./3), 13.82, "%s: %v", name, turns)
-		assert.Less(t, math.Abs(correlation(all)), .1, "%s: neighbours are alike", name)
+		assert.Less(t, math.Abs(correlation(all)), .1, "%s: neighbors are alike", name)
 	}
 }
 

@@ -70,7 +70,7 @@ func color(slo, v float64) string {
 	if slo == 0 {
 		return ""
 	}
-	return map[baseline.SLOColour]string{
+	return map[baseline.SLOColor]string{
 		baseline.SLOMet: "green", baseline.SLONear: "yellow", baseline.SLOMissed: "red",
 	}[baseline.Judge(v, slo)]
 }

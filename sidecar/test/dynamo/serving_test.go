@@ -192,12 +192,12 @@ func TestChartArgumentsAreParsedByDynamo(t *testing.T) {
 				expect(call{name + " variant " + speculation, engine, map[string]string{}, v.Args}, worker(speculation))
 			}
 		}
-		// What is misspelt is refused here, or the rest would show nothing.
+		// What is misspelled is refused here, or the rest would show nothing.
 		g := render(t, helm, chart.Options{Set: []string{
 			"serving.create=true", "serving.engine=" + engine,
 			"serving.extraArgs[0]=--no-such-flag",
 		}})
-		expect(g.byName["kvbooth"].calls(engine + " misspelt")[1], nil)
+		expect(g.byName["kvbooth"].calls(engine + " misspelled")[1], nil)
 	}
 	for i, u := range parse(t, calls) {
 		t.Run(calls[i].Name, func(t *testing.T) {

@@ -226,7 +226,7 @@ func testMissingKinds(t *testing.T, h *helm) {
 	assert.False(t, h.there(t, &corev1.Secret{}, "booth", "kvbooth-loadgen-token"))
 }
 
-// The API server takes every object of every values file as it is, and warns of nothing; a field that is misspelt it
+// The API server takes every object of every values file as it is, and warns of nothing; a field that is misspelled it
 // does not take. Every pod of a DynamoGraphDeployment is one that it takes from a Deployment, too.
 func testValues(t *testing.T, h *helm) {
 	cases, err := chart.Cases(h.root)
@@ -259,9 +259,9 @@ func testValues(t *testing.T, h *helm) {
 			if !ok || c.Name != "everything" || object.GetKind() == kind.Kind {
 				continue
 			}
-			spec["mispelt"] = true
+			spec["misspelled"] = true
 			_, err = h.try(t, object, "restricted", true)
-			assert.ErrorContains(t, err, ".spec.mispelt", "%s %s", object.GetKind(), object.GetName())
+			assert.ErrorContains(t, err, ".spec.misspelled", "%s %s", object.GetKind(), object.GetName())
 		}
 		t.Logf("%s: %d objects", c.Name, len(rendered))
 	}

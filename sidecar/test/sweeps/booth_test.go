@@ -115,7 +115,7 @@ func (b *booth) begin() {
 	}
 	var err error
 	p.desk, err = sweep.Open(p.Context, sweep.Options{
-		Program: "test", Lane: p.lane, Twin: p.twin, Catalogue: p.Catalogue, Store: disk{
+		Program: "test", Lane: p.lane, Twin: p.twin, Catalog: p.Catalog, Store: disk{
 			p.Store, &b.full,
 		}, Log: p.Log, Lag: b.lag,
 	})

@@ -181,7 +181,7 @@ func TestFiguresAreThoseOfStoredTurns(t *testing.T) {
 		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
 		require.NoError(t, err)
 		assert.Equal(t, s.Rows, baseline.Rows)
-		kept, err := b.process.Catalogue.Baseline("ours")
+		kept, err := b.process.Catalog.Baseline("ours")
 		require.NoError(t, err)
 		assert.Equal(t, "measured", kept.Kind)
 		var out strings.Builder

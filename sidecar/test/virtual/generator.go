@@ -18,12 +18,12 @@ import (
 // Generator is a load generator without its API: store, catalog, texts, lanes and view are the real ones. Lanes are
 // added before it runs. After it has ended, another generator can use its directory, as after a kill.
 type Generator struct {
-	Context   context.Context // of everything that runs in it
-	Log       *slog.Logger    // writes warnings into the test's output
-	Store     *store.Store
-	Catalogue *lane.Catalogue
-	Lanes     []*lane.Lane // main, and twin if there are two
-	View      *lane.View   // while it runs
+	Context context.Context // of everything that runs in it
+	Log     *slog.Logger    // writes warnings into the test's output
+	Store   *store.Store
+	Catalog *lane.Catalog
+	Lanes   []*lane.Lane // main, and twin if there are two
+	View    *lane.View   // while it runs
 
 	t      testing.TB
 	texts  *corpus.Corpus
@@ -41,7 +41,7 @@ func NewGenerator(t testing.TB, dir string) *Generator {
 	g.must(err)
 	g.texts, err = corpus.Builtin()
 	g.must(err)
-	g.Catalogue, err = lane.NewCatalogue(g.Context, lane.Process{
+	g.Catalog, err = lane.NewCatalog(g.Context, lane.Process{
 		Version: "test", Store: g.Store, Log: g.Log,
 		Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
 	}, api.Settings{
@@ -92,7 +92,7 @@ func (g *Generator) Lane(c *Cluster, settings workload.Settings, changes ...func
 	for _, change := range changes {
 		change(&o)
 	}
-	l := lane.New(g.Context, g.Catalogue, o)
+	l := lane.New(g.Context, g.Catalog, o)
 	g.Lanes = append(g.Lanes, l)
 	return l
 }
@@ -106,7 +106,7 @@ func (g *Generator) must(err error) {
 
 // Run runs the view of all lanes until the generator ends.
 func (g *Generator) Run() {
-	g.View = lane.NewView(g.Catalogue)
+	g.View = lane.NewView(g.Catalog)
 	g.Go(g.View.Run)
 }
 

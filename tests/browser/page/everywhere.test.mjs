@@ -1,4 +1,4 @@
-/** Every page with live data, in both colour schemes: accessible and, in every size, whole and in a picture. */
+/** Every page with live data, in both color schemes: accessible and, in every size, whole and in a picture. */
 import { violations } from '../axe.mjs';
 import { firstTurn, start } from '../booth.mjs';
 import { cuts, lastingCuts, SIZES } from '../layout.mjs';
@@ -72,7 +72,7 @@ test('every page, from a phone to a wall and at 200 %, dark and light', async ({
       for (const size of SIZES) {
         await measure('dark', size);
       }
-      // The colours change no box: the second scheme is measured on a phone alone.
+      // The colors change no box: the second scheme is measured on a phone alone.
       await page.emulateMedia({ colorScheme: 'light' });
       await measure('light', SIZES[0]);
       await pictures(page, title, 'light-phone');

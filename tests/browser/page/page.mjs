@@ -6,7 +6,7 @@ import { expect, picture, test as anywhere } from '../journey.mjs';
 
 const APP = 'kvbooth-inference-app';
 
-/** Colours that Grafana is asked for by a page's address. */
+/** Colors that Grafana is asked for by a page's address. */
 const schemes = new WeakMap();
 
 /** What differs between the two places where the pages are. */
@@ -212,7 +212,7 @@ export class Page {
   async settled() {
     await this.page.locator('main h2').first().waitFor();
     await this.page.waitForFunction(() => document.fonts.ready.then(() => true));
-    await eventually('every icon is there, and every colour has changed', () =>
+    await eventually('every icon is there, and every color has changed', () =>
       this.page.locator(host.ours).evaluate((ours) => {
         const moving = ours
           .getAnimations({ subtree: true })

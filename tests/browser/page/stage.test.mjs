@@ -1,5 +1,5 @@
 /** The stage view: one screen for a crowd, operated by keys; on a phone, by thumb. */
-import { colourViolations, violations } from '../axe.mjs';
+import { colorViolations, violations } from '../axe.mjs';
 import { call, eventAfter, eventually, firstTurn, newestEvent, start, stateUntil } from '../booth.mjs';
 import { smallTexts } from '../layout.mjs';
 import { expect, host, Page, test } from './page.mjs';
@@ -43,7 +43,7 @@ test('one screen for the crowd, from a screen to a wall', { tag: '@path' }, asyn
   expect(await violations(page, host.ours)).toEqual([]);
   for (const size of host.alone ? [WALL, SCREEN] : [SCREEN]) {
     await page.setViewportSize(size);
-    // From five metres: a figure is as high as a tenth of the screen, and no word is lower than 24 px of 1080.
+    // From five meters: a figure is as high as a tenth of the screen, and no word is lower than 24 px of 1080.
     await eventually('large figures', async () => (await height(page.getByTestId('TTFT p95'))) > 0.1);
     expect(await smallTexts(page, host.ours, 24)).toEqual([]);
     // All of it at once, and nothing else.
@@ -53,9 +53,9 @@ test('one screen for the crowd, from a screen to a wall', { tag: '@path' }, asyn
     );
   }
   if (host.alone) {
-    // Grafana's colours are not those of the browser; they change no box.
+    // Grafana's colors are not those of the browser; they change no box.
     await page.emulateMedia({ colorScheme: 'light' });
-    expect(await colourViolations(page, host.ours)).toEqual([]);
+    expect(await colorViolations(page, host.ours)).toEqual([]);
   }
 });
 
@@ -143,7 +143,7 @@ test('in one hand', async ({ visit }) => {
   await page.getByText('Change to Round-robin?').waitFor();
   await page.getByRole('button', { name: 'Cancel (Esc)' }).click();
   await page.emulateMedia({ colorScheme: 'light' });
-  expect(await colourViolations(page, host.ours)).toEqual([]);
+  expect(await colorViolations(page, host.ours)).toEqual([]);
   await button('Stop').click();
   await booth.confirm('Stop');
   await stateUntil('stopped', ({ phase }) => phase === 'stopped');

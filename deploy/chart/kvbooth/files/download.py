@@ -293,7 +293,7 @@ def explain(error):
     if isinstance(error, urllib.error.HTTPError):
         code = error.headers.get("X-Error-Code", "")
         if code == "GatedRepo":
-            return f"the repository is gated, and {token} does not open it: accept its licence on the hub with the account of the token"
+            return f"the repository is gated, and {token} does not open it: accept its license on the hub with the account of the token"
         if code == "RevisionNotFound":
             return "the repository has no such revision: see model.revision"
         if error.code in (401, 403, 404):

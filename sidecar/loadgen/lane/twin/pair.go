@@ -42,7 +42,7 @@ const mostServed = 4096
 // target, and not of a former one.
 const freshMetrics = 15 * time.Second
 
-// Join joins two lanes of one catalogue, before either of them is used.
+// Join joins two lanes of one catalog, before either of them is used.
 func (p *Pair) Join(main, twin *lane.Lane) {
 	lane.Join(main, twin)
 	p.lanes = [2]*lane.Lane{main, twin}

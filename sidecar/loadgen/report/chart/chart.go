@@ -1,5 +1,5 @@
 // Package chart draws the charts of the pages that the load generator writes as files: SVG
-// inside HTML, which needs no script and nothing from elsewhere, and takes its colours from
+// inside HTML, which needs no script and nothing from elsewhere, and takes its colors from
 // the page's style sheet ([CSS]), so that it is dark, light or on paper as the page is.
 package chart
 
@@ -207,7 +207,7 @@ type Part struct {
 	Value       float64
 }
 
-// Stacks draws a bar each, labelled below where its label is set.
+// Stacks draws a bar each, labeled below where its label is set.
 func Stacks(title, unit, xName string, gap float64, stacks []Stack) Chart {
 	c := Chart{Title: title, Unit: unit, XName: xName}
 	top, seen := 0.0, map[string]bool{}

@@ -200,7 +200,7 @@ func TestEmptyFileAndSections(t *testing.T) {
 	}
 }
 
-func TestTargetIsNormalised(t *testing.T) {
+func TestTargetIsNormalized(t *testing.T) {
 	for given, want := range map[string]string{
 		"http://x":                 "http://x",
 		"http://x/":                "http://x",

@@ -14,9 +14,9 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// Catalogue holds the settings and the baselines of a process. A change is stored before it is in
+// Catalog holds the settings and the baselines of a process. A change is stored before it is in
 // force. It is safe for concurrent use.
-type Catalogue struct {
+type Catalog struct {
 	process Process
 	changed *signal
 	lanes   []*Lane // all lanes that the settings apply to; complete before the first change
@@ -28,10 +28,10 @@ type Catalogue struct {
 	baselines []api.Baseline // built-in, imported, and this target's; the slice is replaced, never changed
 }
 
-// NewCatalogue reads settings and baselines from the store. Where the store holds no settings,
+// NewCatalog reads settings and baselines from the store. Where the store holds no settings,
 // configured applies. The error says that the store cannot be read.
-func NewCatalogue(ctx context.Context, process Process, configured api.Settings) (*Catalogue, error) {
-	c := &Catalogue{process: process, changed: &signal{c: make(chan struct{}, 1)}, settings: configured}
+func NewCatalog(ctx context.Context, process Process, configured api.Settings) (*Catalog, error) {
+	c := &Catalog{process: process, changed: &signal{c: make(chan struct{}, 1)}, settings: configured}
 	kept, ok, err := process.Store.Settings(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func nameTarget(b *api.Baseline) {
 }
 
 // Settings returns the settings in force.
-func (c *Catalogue) Settings() api.Settings {
+func (c *Catalog) Settings() api.Settings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.settings
@@ -71,7 +71,7 @@ func (c *Catalogue) Settings() api.Settings {
 
 // PatchSettings changes settings. They are stored when it returns. The error is an [api.FieldError]
 // or the store's; then nothing has changed.
-func (c *Catalogue) PatchSettings(ctx context.Context, actor string, p api.SettingsPatch) (api.Settings, error) {
+func (c *Catalog) PatchSettings(ctx context.Context, actor string, p api.SettingsPatch) (api.Settings, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	old := c.Settings()
@@ -99,14 +99,14 @@ func (c *Catalogue) PatchSettings(ctx context.Context, actor string, p api.Setti
 
 // Baselines returns the built-in, the imported and this target's baselines. They must not be
 // modified.
-func (c *Catalogue) Baselines() []api.Baseline {
+func (c *Catalog) Baselines() []api.Baseline {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.baselines
 }
 
 // Baseline returns the baseline with the name. The error is an [api.ErrNotFound].
-func (c *Catalogue) Baseline(name string) (api.Baseline, error) {
+func (c *Catalog) Baseline(name string) (api.Baseline, error) {
 	all := c.Baselines()
 	if i := indexOfBaseline(all, name); i >= 0 {
 		return all[i], nil
@@ -122,9 +122,9 @@ func indexOfBaseline(all []api.Baseline, name string) int {
 	return slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == name })
 }
 
-// CheckBaseline returns a baseline as [Catalogue.SaveBaseline] would store it, or the error that
+// CheckBaseline returns a baseline as [Catalog.SaveBaseline] would store it, or the error that
 // SaveBaseline would return. It stores nothing.
-func (c *Catalogue) CheckBaseline(b api.Baseline) (api.Baseline, error) {
+func (c *Catalog) CheckBaseline(b api.Baseline) (api.Baseline, error) {
 	b = asImported(b)
 	return b, c.check(b)
 }
@@ -139,7 +139,7 @@ func asImported(b api.Baseline) api.Baseline {
 }
 
 // check returns the reason why a baseline cannot be stored.
-func (c *Catalogue) check(b api.Baseline) error {
+func (c *Catalog) check(b api.Baseline) error {
 	if err := baseline.Validate(b); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (c *Catalogue) check(b api.Baseline) error {
 
 // checkRoom refuses a baseline that exceeds the limits on stored baselines and rows. A stored
 // baseline of the same name does not count, since it is replaced.
-func (c *Catalogue) checkRoom(b api.Baseline) error {
+func (c *Catalog) checkRoom(b api.Baseline) error {
 	number, rows := 0, 0
 	for _, other := range c.Baselines() {
 		if other.Kind != baseline.KindRecorded && !isOwn(other.Name) && other.Name != b.Name {
@@ -173,13 +173,13 @@ func (c *Catalogue) checkRoom(b api.Baseline) error {
 
 // SaveBaseline stores an imported baseline, in place of an earlier one of the same name. The
 // built-in ones and this target's own cannot be replaced: [api.ErrConflict].
-func (c *Catalogue) SaveBaseline(ctx context.Context, actor string, b api.Baseline) (api.Baseline, error) {
+func (c *Catalog) SaveBaseline(ctx context.Context, actor string, b api.Baseline) (api.Baseline, error) {
 	return c.save(ctx, actor, asImported(b), "imported baseline ")
 }
 
-// SaveMeasured stores a baseline that was measured here. Unlike [Catalogue.SaveBaseline] it keeps
+// SaveMeasured stores a baseline that was measured here. Unlike [Catalog.SaveBaseline] it keeps
 // the target.
-func (c *Catalogue) SaveMeasured(ctx context.Context, actor string, b api.Baseline) (api.Baseline, error) {
+func (c *Catalog) SaveMeasured(ctx context.Context, actor string, b api.Baseline) (api.Baseline, error) {
 	b.Kind, b.Sustained, b.Advantages = baseline.KindMeasured, nil, nil
 	return c.save(ctx, actor, b, "made baseline ")
 }
@@ -187,7 +187,7 @@ func (c *Catalogue) SaveMeasured(ctx context.Context, actor string, b api.Baseli
 // MergeBaseline adds the rows of an import to the imported baseline of the same name, as
 // [baseline.Join] does, and stores the result. Where there is none, it stores the import. With dry
 // it stores nothing. Rows cannot be added to a baseline that was not imported: [api.ErrConflict].
-func (c *Catalogue) MergeBaseline(ctx context.Context, actor string, b api.Baseline, dry bool) (api.Baseline, error) {
+func (c *Catalog) MergeBaseline(ctx context.Context, actor string, b api.Baseline, dry bool) (api.Baseline, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	b = asImported(b)
@@ -206,14 +206,14 @@ func (c *Catalogue) MergeBaseline(ctx context.Context, actor string, b api.Basel
 	return c.store(ctx, actor, b, "imported rows into baseline ")
 }
 
-func (c *Catalogue) save(ctx context.Context, actor string, b api.Baseline, done string) (api.Baseline, error) {
+func (c *Catalog) save(ctx context.Context, actor string, b api.Baseline, done string) (api.Baseline, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	return c.store(ctx, actor, b, done)
 }
 
 // store checks a baseline and stores it. The lock for writes is held.
-func (c *Catalogue) store(ctx context.Context, actor string, b api.Baseline, done string) (api.Baseline, error) {
+func (c *Catalog) store(ctx context.Context, actor string, b api.Baseline, done string) (api.Baseline, error) {
 	if err := c.check(b); err != nil {
 		return b, err
 	}
@@ -227,7 +227,7 @@ func (c *Catalogue) store(ctx context.Context, actor string, b api.Baseline, don
 // DeleteBaseline deletes an imported baseline, or one that was made of a sweep. The error is an
 // [api.ErrNotFound], an [api.ErrConflict] for any other kind and for the settings' default
 // baseline, or the store's; then nothing has changed.
-func (c *Catalogue) DeleteBaseline(ctx context.Context, actor, name string) error {
+func (c *Catalog) DeleteBaseline(ctx context.Context, actor, name string) error {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	b, err := c.Baseline(name)
@@ -252,7 +252,7 @@ func (c *Catalogue) DeleteBaseline(ctx context.Context, actor, name string) erro
 
 // replace stores a baseline and then replaces the one of the same name in memory. The lock for
 // writes is held.
-func (c *Catalogue) replace(ctx context.Context, b api.Baseline) error {
+func (c *Catalog) replace(ctx context.Context, b api.Baseline) error {
 	if err := c.process.Store.SaveBaseline(ctx, b); err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func isOwn(name string) bool {
 
 // keepRow adds a measured row to a target's own baseline. b is that baseline without its rows.
 // Stored rows of another target, model or workload are dropped, since they are not comparable.
-func (c *Catalogue) keepRow(ctx context.Context, b api.Baseline, row api.BaselineRow) {
+func (c *Catalog) keepRow(ctx context.Context, b api.Baseline, row api.BaselineRow) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	if own, err := c.Baseline(b.Name); err == nil && isOfTarget(own, *b.Target) &&
@@ -309,7 +309,7 @@ const ownTitle = "This target, as measured"
 func isOfTarget(b api.Baseline, id api.TargetID) bool { return b.Target != nil && *b.Target == id }
 
 // event stores a change in the list of events, and requests a snapshot.
-func (c *Catalogue) event(ctx context.Context, kind api.EventKind, actor, text string) {
+func (c *Catalog) event(ctx context.Context, kind api.EventKind, actor, text string) {
 	e := api.Event{Time: time.Now(), Kind: kind, By: actor, Text: text}
 	if _, err := c.process.Store.SaveEvent(ctx, e); err != nil {
 		c.process.Log.Warn("an event was dropped", "error", err, "text", text)
