@@ -1,15 +1,14 @@
-// Package plugin is the backend of the Grafana app: a thin, role-checked door to
-// the load generator. It keeps no state and no files. What it does:
+// Package plugin is the backend of the Grafana app. It forwards calls to the load generator after checking the user's
+// role. It keeps no state and no files. It provides:
 //
 //   - settings: the load generator's URL, the token, TLS, and who may operate;
-//   - resources: the load generator's own calls, and no others, each for those
-//     whose role allows it ([App.CallResource]);
-//   - live channels: what the load generator streams, as JSON for our own panels
-//     and as data frames for core panels ([App.RunStream]);
-//   - health: what is wrong, in words that say what to do ([App.CheckHealth]).
+//   - resources: the load generator's own calls, and no others, each for users with the required role
+//     ([App.CallResource]);
+//   - live channels: the load generator's stream, as JSON for our own panels and as data frames for core panels
+//     ([App.RunStream]);
+//   - health: what is wrong, with what to do ([App.CheckHealth]).
 //
-// Grafana makes an [App] per organization, and makes it anew whenever its
-// settings change.
+// Grafana creates an [App] per organization, and a new one whenever its settings change.
 package plugin
 
 import (
@@ -22,7 +21,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// ID is the plugin's, as in plugin.json.
+// ID is the plugin's id, as in plugin.json.
 const ID = "kvbooth-inference-app"
 
 // App is the app in one organization, with one set of settings. It is safe for
@@ -32,12 +31,12 @@ type App struct {
 
 	limits   limits
 	settings settings
-	problem  error // what is wrong with the settings; nil: nothing
+	problem  error // the error in the settings; nil: they are valid
 	client   *api.Client
 	relay    *relay
-	close    func()        // gives up idle connections
-	answers  chan struct{} // a word for each answer that is held
-	exports  chan struct{} // a word for each export that runs
+	close    func()        // closes idle connections
+	answers  chan struct{} // a token for each buffered answer
+	exports  chan struct{} // a token for each running export
 }
 
 var (
@@ -61,14 +60,14 @@ func newApp(ctx context.Context, s backend.AppInstanceSettings, t limits) *App {
 		a.client, a.close, a.problem = connect(ctx, s, a.settings)
 	}
 	if a.problem != nil {
-		a.settings.OperatorRole = admin // until it is certain who else may
+		a.settings.OperatorRole = admin // until the settings are read
 	}
 	a.CallResourceHandler = httpadapter.New(a.resources())
 	a.relay = newRelay(a.stream, a.explain, t)
 	return a
 }
 
-// Dispose ends what the app has started, and waits for its end.
+// Dispose ends everything that the app has started, and waits for its end.
 func (a *App) Dispose() {
 	a.relay.close()
 	a.close()

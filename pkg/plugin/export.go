@@ -13,14 +13,14 @@ import (
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
 )
 
-// incomplete is the last line of an export that breaks off, which Grafana passes
-// on as if it were whole. A reader of CSV stumbles over its one field.
+// incomplete is the last line of a truncated export, which Grafana forwards as if it were complete. A CSV reader fails
+// on its one field.
 const incomplete = "# INCOMPLETE: the export was interrupted here; download it again\r\n"
 
-// piece is how many bytes of an export are held and sent at once.
+// piece is the number of bytes of an export that are buffered at once.
 const piece = 64 << 10
 
-// tooMany is an export beyond those that may run at once.
+// tooMany is the error of an export beyond those that may run at once.
 type tooMany struct{ most int }
 
 func (e *tooMany) Error() string {
@@ -28,8 +28,7 @@ func (e *tooMany) Error() string {
 		e.most)
 }
 
-// export passes on the raw data as it comes, whatever its length. It is given up
-// when the load generator or the reader does nothing for some time.
+// export forwards raw data of any length as it arrives. It ends when the load generator or the reader stalls.
 func (a *App) export(w http.ResponseWriter, r *http.Request, login string) error {
 	select {
 	case a.exports <- struct{}{}:
@@ -56,7 +55,7 @@ func (a *App) export(w http.ResponseWriter, r *http.Request, login string) error
 		backend.Logger.FromContext(r.Context()).Warn("an export was interrupted", "path", r.URL.Path, "error", err)
 		_, _ = io.WriteString(out, "\r\n"+incomplete)
 	}
-	_ = out.Flush() // who does not read the answer has gone
+	_ = out.Flush() // a reader that does not read has disconnected
 	return nil
 }
 

@@ -29,11 +29,11 @@ func (a *App) follow(w http.ResponseWriter, r *http.Request, login string) error
 		if n > 0 {
 			stall.Reset(a.limits.stall)
 			if _, failed := w.Write(some[:n]); failed != nil || http.NewResponseController(w).Flush() != nil {
-				return nil // the reader has gone
+				return nil // the reader has disconnected
 			}
 		}
 		if err != nil {
-			return nil // a reader that misses the end of the events asks again
+			return nil // a reader that misses the end of the events requests them again
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// follow asks for the events of a simulation. The pieces of the answer come as they are sent; their end closes the
-// channel.
+// follow requests the events of a simulation. The channel delivers the pieces of the answer as they are sent, and is
+// closed at their end.
 func follow(t *testing.T, a *App) (pieces <-chan *backend.CallResourceResponse, leave func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := make(chan *backend.CallResourceResponse, 100)
@@ -37,7 +37,7 @@ func follow(t *testing.T, a *App) (pieces <-chan *backend.CallResourceResponse, 
 	return c, cancel
 }
 
-// Each event is passed on before there is another one. The connection to the load generator ends with the last
+// Each event is forwarded before the next one exists. The connection to the load generator ends with the last
 // subscriber.
 func TestFollow(t *testing.T) {
 	events, gone := make(chan string), make(chan struct{})
@@ -56,7 +56,7 @@ func TestFollow(t *testing.T) {
 		events <- e
 		p := wait.Receive(t, "an event", pieces)
 		assert.Equal(t, e, string(p.Body))
-		if i == 0 { // the first piece alone has a head
+		if i == 0 { // only the first piece has a head
 			assert.Equal(t, http.StatusOK, p.Status)
 			assert.Equal(t, []string{api.EventStream}, p.Headers["Content-Type"])
 		}
@@ -66,7 +66,7 @@ func TestFollow(t *testing.T) {
 	wait.Receive(t, "the end of the load generator's answer", gone)
 }
 
-// The end of the answer is passed on, and a silence without keep-alives ends it.
+// The end of the answer is forwarded, and a silence without keep-alives ends it.
 func TestFollowEnds(t *testing.T) {
 	var silent atomic.Bool
 	s := answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 }
 
-// What is refused is a problem document for a caller that wants events, too.
+// A refusal is a problem document for a caller that requests events, too.
 func TestFollowIsRefused(t *testing.T) {
 	for status, answer := range map[int]http.HandlerFunc{
 		http.StatusNotFound:   refusal(http.StatusNotFound),

@@ -10,10 +10,9 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The frames of the core panels. A channel's frames have the same fields in the
-// same order whatever happens, or Grafana would begin its buffer anew; what is
-// not known is null. A field's name is for queries and does not change; its
-// display name, unit and decimals are for people.
+// The frames of the core panels. A channel's frames always have the same fields in the same order, otherwise Grafana
+// would clear its buffer. Unknown values are null. A field's name is for queries and does not change; its display name,
+// unit and decimals are for readers.
 
 const (
 	dash           = "—"
@@ -27,7 +26,7 @@ const (
 // column makes a field of rows.
 type column[R any] func(rows []R) *data.Field
 
-// field is a column whose values are found by value, nil where it finds none.
+// field returns a column whose values are computed by value; nil is a null.
 func field[R, V any](name, title, unit string, decimals uint16, value func(R) *V) column[R] {
 	return func(rows []R) *data.Field {
 		values := make([]*V, len(rows))
@@ -43,24 +42,24 @@ func field[R, V any](name, title, unit string, decimals uint16, value func(R) *V
 	}
 }
 
-// frame has a row per row, all of the same time.
+// frame returns a frame with a row for each of rows, all of the same time.
 func frame[R any](name string, at time.Time, rows []R, columns []column[R]) *data.Frame {
 	times := make([]time.Time, len(rows))
 	for i := range times {
-		times[i] = at.Truncate(time.Millisecond) // or every field would come with nanoseconds
+		times[i] = at.Truncate(time.Millisecond) // otherwise every field would have nanoseconds
 	}
 	f := data.NewFrame(name, data.NewField("time", nil, times))
-	f.RefID = name // by which a panel's transformations find the frame
+	f.RefID = name // for a panel's transformations
 	for _, c := range columns {
 		f.Fields = append(f.Fields, c(rows))
 	}
 	return f
 }
 
-// laneView is a message as one lane sees it.
+// laneView is a message from the point of view of one lane.
 type laneView struct {
 	message
-	lane    *api.LaneSnapshot // nil: lost, or there is no such lane
+	lane    *api.LaneSnapshot // nil: lost, or the lane does not exist
 	problem string
 }
 
@@ -76,7 +75,7 @@ func at(lane string, m message) laneView {
 	return laneView{message: m, lane: l, problem: l.Target.Problem}
 }
 
-// ofLane is a field of a lane, and null where there is none.
+// ofLane returns a field of a lane, which is null where the lane does not exist.
 func ofLane[V any](name, title, unit string, decimals uint16, value func(*api.LaneSnapshot) *V) column[laneView] {
 	return field(name, title, unit, decimals, func(m laneView) *V {
 		if m.lane == nil {
@@ -114,7 +113,7 @@ func grafanaUnit(u api.Unit) string {
 	return "none"
 }
 
-// kpi is a row of figures, which a workload that does not run has none of.
+// kpi returns a row of figures. They are null for a workload that does not run.
 func kpi(lane string, m message) *data.Frame {
 	now := at(lane, m)
 	if now.lane != nil && !now.lane.State.Running {
@@ -150,7 +149,7 @@ var turnColumns = func() (columns []column[laneView]) {
 	}))
 }()
 
-// ttftByTurn is a row of the TTFT of each turn over the last 60 s, with the SLO.
+// ttftByTurn returns a row of the TTFT of each turn over the last 60 s, with the SLO.
 func ttftByTurn(lane string, m message) *data.Frame {
 	return frame("ttft-by-turn", m.at, []laneView{at(lane, m)}, turnColumns)
 }
@@ -195,7 +194,7 @@ func word[S ~string](s S) *string {
 	return &text
 }
 
-// state is a row of words.
+// state returns a row of texts.
 func state(lane string, m message) *data.Frame {
 	return frame("state", m.at, []laneView{at(lane, m)}, stateColumns)
 }
@@ -221,7 +220,7 @@ var workerColumns = []column[api.Worker]{
 	}),
 }
 
-// total is nil if there are no GPUs, or if one of them does not report the value.
+// total returns the sum over GPUs; nil if there are none, or if one of them does not report the value.
 func total(gpus []api.GPU, value func(api.GPU) *float64) *float64 {
 	var sum float64
 	for _, g := range gpus {
@@ -237,9 +236,8 @@ func total(gpus []api.GPU, value func(api.GPU) *float64) *float64 {
 	return &sum
 }
 
-// workers has a row per worker, in the order of their names. A worker that is not
-// there any more gets rows of nulls for a while, because a table shows each
-// worker's last row. seen holds when each one was last there.
+// workers returns a frame with a row per worker, in the order of their names. A removed worker has rows of nulls for a
+// while, because a table shows each worker's last row. seen holds the time of each worker's last report.
 func workers(lane string, m message, seen map[string]time.Time) *data.Frame {
 	var rows []api.Worker
 	if now := at(lane, m); now.lane != nil && now.lane.Cluster.Available {

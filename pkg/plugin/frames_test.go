@@ -20,7 +20,7 @@ func live(s api.Snapshot) message { return message{at: noon, snapshot: &s} }
 
 var gone = message{at: noon, since: noon.Add(-4 * time.Second), problem: "it is silent"}
 
-// values are a row of a frame by field, nil where null, as they arrive in Grafana.
+// values returns a row of a frame by field, nil where null, as it arrives in Grafana.
 func values(t testing.TB, f *data.Frame, row int) map[string]any {
 	t.Helper()
 	text, err := data.FrameToJSON(f, data.IncludeAll)
@@ -137,7 +137,7 @@ func TestWorkers(t *testing.T) {
 	require.Nil(t, values(t, workers("main", live(half), seen), 1)["gpu_utilisation"], "half of a mean is none")
 }
 
-// Names that change with every snapshot do not add up without end.
+// The memory for removed workers is bounded, even where names change with every snapshot.
 func TestWorkersRememberedAreBounded(t *testing.T) {
 	seen := map[string]time.Time{}
 	m := live(sample())
@@ -152,8 +152,8 @@ func TestWorkersRememberedAreBounded(t *testing.T) {
 	require.NotEmpty(t, seen)
 }
 
-// A table shows each worker's last row: it has to be one of nulls soon after the
-// worker, the metrics or the sidecar have gone.
+// A table shows each worker's last row. It must be one of nulls soon after the worker, the metrics or the sidecar are
+// lost.
 func TestWorkersGone(t *testing.T) {
 	without := sample()
 	without.Lanes[0].Cluster.Workers = without.Lanes[0].Cluster.Workers[:1]
@@ -178,8 +178,8 @@ func TestWorkersGone(t *testing.T) {
 	require.Zero(t, workers("main", gone, map[string]time.Time{}).Rows())
 }
 
-// A channel's frames have one schema whatever happens, or Grafana would drop what
-// it has buffered; every field has its name, title, unit and decimals.
+// A channel's frames always have one schema, otherwise Grafana would drop its buffer. Every field has its name, title,
+// unit and decimals.
 func TestSchema(t *testing.T) {
 	listed, err := os.ReadFile("testdata/fields.txt")
 	require.NoError(t, err)

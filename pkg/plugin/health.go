@@ -17,7 +17,7 @@ import (
 
 const healthTimeout = 8 * time.Second // of the whole test, which "Test connection" blocks on
 
-// The reasons that only a test of the connection has.
+// The reasons that only a connection test has.
 const (
 	reasonNone    reason = "ok"
 	reasonTarget  reason = "target"  // the target does not serve
@@ -43,9 +43,8 @@ type laneHealth struct {
 	Concurrency api.Concurrency `json:"concurrency"`
 }
 
-// CheckHealth tests the way to the load generator, and from there to its target
-// and to the cluster's metrics, and says in words what is wrong. Who may not operate
-// learns no more than whether it works. It gives no error.
+// CheckHealth tests the connection to the load generator, its target and the cluster's metrics, and reports what is
+// wrong. Users who may not operate receive only whether it works. It never returns an error.
 func (a *App) CheckHealth(ctx context.Context, req *backend.CheckHealthRequest) (*backend.CheckHealthResult, error) {
 	d := healthDetails{Reason: reasonNone, Lanes: []laneHealth{}, Warnings: []string{}}
 	status, text := a.examine(ctx, &d)
@@ -71,7 +70,7 @@ func (a *App) examine(ctx context.Context, d *healthDetails) (backend.HealthStat
 	if a.problem != nil {
 		return a.unwell(d, a.problem)
 	}
-	d.URL = a.settings.SidecarURL // not before: a wrong one may hold a password
+	d.URL = a.settings.SidecarURL // not earlier: an invalid URL may contain a password
 	ctx, cancel := context.WithTimeout(httpclient.WithResponseLimit(ctx, a.limits.answer), healthTimeout)
 	defer cancel()
 	status, err := a.client.Status(ctx)
@@ -88,8 +87,8 @@ func (a *App) examine(ctx context.Context, d *healthDetails) (backend.HealthStat
 	return a.diagnose(d, snapshot.Lanes)
 }
 
-// unwell returns the status and the message of an error. A load generator accepts every status call, so that a
-// server that refuses one is not a load generator.
+// unwell returns the status and the message of an error. A load generator accepts every status call, so a server that
+// refuses one is not a load generator.
 func (a *App) unwell(d *healthDetails, err error) (backend.HealthStatus, string) {
 	f := a.explain(err)
 	d.Reason = f.reason
@@ -149,7 +148,7 @@ func activity(l api.LaneSnapshot) string {
 	return text
 }
 
-// sentence begins with a capital and ends with a full stop.
+// sentence turns a text into a sentence, with a capital and a full stop.
 func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }

@@ -23,7 +23,7 @@ func check(t *testing.T, a *App) (*backend.CheckHealthResult, healthDetails) {
 	return res, d
 }
 
-// Every state has words and a reason of its own.
+// Every state has a message and a reason of its own.
 func TestHealth(t *testing.T) {
 	page := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -115,7 +115,7 @@ func TestHealth(t *testing.T) {
 	}, d)
 }
 
-// replaceURL puts the URL in its place, and leaves the word alone.
+// replaceURL inserts the URL in place of the word URL.
 func replaceURL(text, url string) string {
 	return regexp.MustCompile(`(at |: )URL`).ReplaceAllString(text, "${1}"+url)
 }

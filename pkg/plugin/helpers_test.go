@@ -32,7 +32,7 @@ const (
 	ms    = time.Millisecond
 )
 
-// impatient is the limits of the tests that run on the wall clock.
+// impatient are short limits for tests that run on the wall clock.
 var impatient = limits{
 	answer: 64 << 10, answers: 2, exports: 1, stall: wait.Limit,
 	silence: 200 * time.Millisecond, repeat: 50 * time.Millisecond, linger: 100 * time.Millisecond,
@@ -45,25 +45,24 @@ type recordedRequest struct {
 	header            http.Header
 }
 
-// sidecar is a load generator of the tests' own. What it answers may change
-// while it runs.
+// sidecar is a load generator of the tests. Its answers may change while it runs.
 type sidecar struct {
 	*httptest.Server
 
 	mu       sync.Mutex
-	answer   http.HandlerFunc // in the place of its own; nil: it answers itself
+	answer   http.HandlerFunc // replaces its own; nil: its own
 	status   api.Status
 	snapshot api.Snapshot
 	requests []recordedRequest
 	streams  int     // open ones
-	text     *string // what streams send in the place of the snapshot; nil: nothing
-	silent   bool    // streams are open and say nothing
+	text     *string // replaces the snapshot in streams; nil: the snapshot
+	silent   bool    // streams are open and send nothing
 	down     bool    // streams end, and none begins
 }
 
 func newSidecar(t testing.TB) *sidecar { return answering(t, nil) }
 
-// answering is a load generator that gives an answer of the test's to every call.
+// answering starts a load generator that answers every call by the test's handler.
 func answering(t testing.TB, answer http.HandlerFunc) *sidecar {
 	s := unstarted()
 	s.answer = answer
@@ -91,7 +90,7 @@ func (s *sidecar) open() int {
 	return s.streams
 }
 
-// take gives the requests since the last call.
+// take returns the requests since the last call.
 func (s *sidecar) take() []recordedRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +184,7 @@ func (s *sidecar) stream(w http.ResponseWriter, r *http.Request) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sample is a snapshot of a running lane with two workers.
+// sample returns a snapshot of a running lane with two workers.
 func sample() api.Snapshot {
 	gpu := func(use float64) api.GPU {
 		return api.GPU{Index: "0", Utilisation: &use, MemoryUsed: ptr(60e9), MemoryTotal: ptr(80e9)}
@@ -216,7 +215,7 @@ func sample() api.Snapshot {
 	}
 }
 
-// configured are settings with a URL, the token for it, and more of their JSON.
+// configured returns settings with a URL, the token for it, and further JSON.
 func configured(url, more string) backend.AppInstanceSettings {
 	return backend.AppInstanceSettings{
 		JSONData:                []byte(`{"sidecarUrl":"` + url + `"` + more + `}`),
@@ -236,12 +235,12 @@ func startWith(t testing.TB, s backend.AppInstanceSettings, l limits) *App {
 	return a
 }
 
-// startAt is an app whose load generator is at a URL.
+// startAt starts an app whose load generator is at a URL.
 func startAt(t testing.TB, url string) *App { return start(t, configured(url, "")) }
 
 func user(role string) *backend.User { return &backend.User{Login: "user", Role: role} }
 
-// call makes a resource call whose answer goes to a sender, piece by piece.
+// call makes a resource call and passes the answer to a sender, piece by piece.
 func call(ctx context.Context, a *App, req *backend.CallResourceRequest,
 	send func(*backend.CallResourceResponse),
 ) error {
@@ -253,7 +252,7 @@ func call(ctx context.Context, a *App, req *backend.CallResourceRequest,
 	}))
 }
 
-// resource makes a resource call and gives its whole answer. Headers are name and value in turn.
+// resource makes a resource call and returns its whole answer. Headers are name and value in turn.
 func resource(t testing.TB, a *App, u *backend.User, method, url, body string,
 	headers ...string,
 ) *backend.CallResourceResponse {
@@ -278,13 +277,13 @@ func resource(t testing.TB, a *App, u *backend.User, method, url, body string,
 	return res
 }
 
-// get is a read without a user.
+// get makes a read without a user.
 func get(t testing.TB, a *App, url string) *backend.CallResourceResponse {
 	t.Helper()
 	return resource(t, a, nil, "GET", url, "")
 }
 
-// problem reads a response that is to be a problem document.
+// problem reads a response that must be a problem document.
 func problem(t testing.TB, res *backend.CallResourceResponse) (p api.Problem) {
 	t.Helper()
 	require.Equal(t, []string{"application/problem+json"}, res.Headers["Content-Type"], string(res.Body))
@@ -295,7 +294,7 @@ func problem(t testing.TB, res *backend.CallResourceResponse) (p api.Problem) {
 	return p
 }
 
-// stream is what a channel sends.
+// stream records the packets of a channel.
 type stream struct {
 	mu      sync.Mutex
 	packets []json.RawMessage
@@ -309,7 +308,7 @@ func (s *stream) Send(p *backend.StreamPacket) error {
 	return nil
 }
 
-// last is the newest packet, empty if there is none.
+// last returns the newest packet, empty if there is none.
 func (s *stream) last() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,7 +318,7 @@ func (s *stream) last() string {
 	return string(s.packets[len(s.packets)-1])
 }
 
-// all are the packets so far.
+// all returns the packets so far.
 func (s *stream) all() (texts []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

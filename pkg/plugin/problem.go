@@ -18,49 +18,47 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// reason says in one word what is wrong, for programs; the words for people are
-// in the problem.
+// reason classifies a fault in one word, for programs. The problem has the text for users.
 type reason string
 
 const (
 	reasonNoURL       reason = "no_url"      // the app is not configured yet: the load generator's URL is missing
 	reasonSettings    reason = "settings"    // of the app
-	reasonCall        reason = "call"        // what was asked for cannot be had
+	reasonCall        reason = "call"        // the call itself is refused
 	reasonUnreachable reason = "unreachable" // no connection
 	reasonTimeout     reason = "timeout"     // a connection, but no answer
-	reasonCertificate reason = "certificate" // no trust in whom the connection leads to
+	reasonCertificate reason = "certificate" // the server's certificate is not trusted
 	reasonToken       reason = "token"       // the load generator refuses the app
 	reasonHost        reason = "host"        // the load generator rejects the URL's host name
 	reasonForeign     reason = "foreign"     // the answer is no load generator's
 )
 
-// fault is an error as the app reports it.
+// fault is an error in the form in which the app reports it.
 type fault struct {
 	reason reason
 	api.Problem
 }
 
-// forbidden is a call that needs another role than the caller's.
+// forbidden is the error of a call that requires a higher role.
 type forbidden struct{ least role }
 
 func (e *forbidden) Error() string {
 	return fmt.Sprintf("this requires the Grafana role %s or higher", e.least)
 }
 
-// passed are the statuses that mean the caller's own call, and that are passed
-// on. Others are between the app and the load generator: a browser would take a
-// 401 for the end of its session with Grafana, and a 421 for a reason to try again.
+// passed are the statuses that concern the caller's own call, and that are forwarded. Others concern the app and the
+// load generator: a browser would take a 401 for the end of its session with Grafana, and a 421 for a reason to retry.
 var passed = []int{
 	http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge,
 	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError,
 	http.StatusServiceUnavailable,
 }
 
-// noURL is the detail for every role: it holds nothing to hide.
+// noURL is the detail for every role. It contains no address.
 const noURL = "no load generator is configured yet; an administrator must set the Load generator URL on the app's " +
 	"configuration page"
 
-// outlines are the details for roles that may only read: they hold no addresses.
+// outlines are the details for roles that may only read. They contain no addresses.
 var outlines = map[reason]string{
 	reasonSettings:    "the app's settings are invalid",
 	reasonUnreachable: "the load generator is unreachable",
@@ -74,8 +72,7 @@ var outlines = map[reason]string{
 // askAdmin follows an outline.
 const askAdmin = "; an administrator can see details with “Test connection” in the app's settings"
 
-// outline is the fault without addresses and values, save for what is wrong with the
-// caller's own call.
+// outline returns the fault without addresses and values, except for an error in the caller's own call.
 func (f fault) outline() fault {
 	if text := outlines[f.reason]; text != "" {
 		f.Detail, f.Value, f.Allowed = text+askAdmin, "", ""
@@ -86,7 +83,7 @@ func (f fault) outline() fault {
 	return f
 }
 
-// explain says what an error means, and what to do.
+// explain returns the fault of an error, with what to do.
 func (a *App) explain(err error) fault {
 	f := a.classify(err)
 	f.Type, f.Title = "about:blank", http.StatusText(f.Status)
@@ -139,7 +136,7 @@ func (a *App) classify(err error) fault {
 	return a.trouble(err)
 }
 
-// refusal is what the load generator has refused, or what stands in its place.
+// refusal returns the fault of the load generator's refusal, or of a refusal that another server sent.
 func (a *App) refusal(p api.Problem) fault {
 	switch p.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
@@ -163,7 +160,7 @@ func (a *App) refusal(p api.Problem) fault {
 	return fault{reasonCall, p}
 }
 
-// trouble is what keeps the app and the load generator apart.
+// trouble returns the fault of a failed connection between the app and the load generator.
 func (a *App) trouble(err error) fault {
 	cause := err
 	if u := (*url.Error)(nil); errors.As(err, &u) {

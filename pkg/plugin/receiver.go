@@ -13,8 +13,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// receiver is a relay's stream from its first listener until it is ended: as many
-// connections after one another as it takes.
+// receiver is a relay's stream from its first listener until it is ended. It reconnects as often as necessary.
 type receiver struct {
 	relay *relay
 	began time.Time
@@ -22,10 +21,10 @@ type receiver struct {
 
 	mu   sync.Mutex // guards the fields below, and is held while they are published
 	last time.Time  // time of the newest snapshot; zero: none has arrived
-	why  fault      // of the newest attempt; zero: it has received a snapshot, or nothing yet
+	why  fault      // of the newest attempt; zero: it has received a snapshot, or nothing so far
 }
 
-// receive opens the stream, and again whenever it has ended, until ctx ends.
+// receive opens the stream, and reopens it whenever it has ended, until ctx ends.
 func (s *receiver) receive(ctx context.Context) {
 	t := s.relay.limits
 	for pause := t.pauses[0]; ; pause = min(2*pause, t.pauses[1]) {
@@ -38,7 +37,7 @@ func (s *receiver) receive(ctx context.Context) {
 		if received {
 			pause = t.pauses[0]
 		}
-		wait := pause/2 + rand.N(pause/2+1) // or all instances would come at once
+		wait := pause/2 + rand.N(pause/2+1) // otherwise all instances would reconnect at once
 		switch f.reason {
 		case reasonToken, reasonHost, reasonSettings, reasonNoURL:
 			wait = t.refused
@@ -65,7 +64,7 @@ func (s *receiver) follow(ctx context.Context) (received bool, err error) {
 	return received, errors.New("the stream has ended")
 }
 
-// received publishes a snapshot. The error says that the text is none.
+// received publishes a snapshot. It returns an error if the text is none.
 func (s *receiver) received(ctx context.Context, text []byte) error {
 	snapshot := &api.Snapshot{}
 	if json.Unmarshal(text, snapshot) != nil || snapshot.Time.IsZero() || len(snapshot.Lanes) == 0 {
@@ -89,7 +88,7 @@ func (s *receiver) failed(why fault) {
 		backend.Logger.Warn("no snapshots available", "problem", why.Detail)
 	}
 	if s.last.IsZero() && s.why.reason == "" {
-		s.wake <- struct{}{} // there is room for the one time that this happens
+		s.wake <- struct{}{} // the channel has room, because this happens once
 	}
 	s.why = why
 }
@@ -110,8 +109,7 @@ func (s *receiver) watch(ctx context.Context) {
 	}
 }
 
-// check gives the time until it is to be called again. Where there has never
-// been a snapshot, there is nothing to wait for.
+// check returns the time until the next check. Before the first snapshot there is nothing to wait for.
 func (s *receiver) check(ctx context.Context, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,6 +129,6 @@ func (s *receiver) publishLost(ctx context.Context, now time.Time) {
 	if m.problem == "" {
 		m.problem = "the load generator has stopped sending; check that it is running and reachable from the Grafana server"
 	}
-	m.text, _ = json.Marshal(lost{Lost: true, Since: m.since, Problem: m.problem}) // of which nothing can fail
+	m.text, _ = json.Marshal(lost{Lost: true, Since: m.since, Problem: m.problem}) // it cannot fail
 	s.relay.publish(ctx, m)
 }

@@ -10,45 +10,44 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Time-outs of connections. A handshake and the pause before it together stay
-// below 5 s, within which a load generator that is back has to be seen.
+// Timeouts of connections. A handshake and the pause before it together stay below 5 s, within which a recovered load
+// generator must be detected.
 const (
 	dialTimeout      = 5 * time.Second
 	handshakeTimeout = 2500 * time.Millisecond
 	maxTimeout       = 5 * time.Minute
 )
 
-// limits is what tests make smaller.
+// limits are the limits that tests reduce.
 type limits struct {
 	answer  int64         // bytes of an answer at most, except of exports
 	answers int           // held at once
 	exports int           // at once
-	stall   time.Duration // after which an export that does not go on is given up
+	stall   time.Duration // without progress, after which an export is ended
 	silence time.Duration // since the last snapshot, after which the load generator is lost
 	repeat  time.Duration // between two messages that it is lost
 	linger  time.Duration // how long the connection outlives its last listener
 	pauses  [2]time.Duration
-	refused time.Duration // after a refusal, which repeated attempts would only prolong
+	refused time.Duration // the pause after a refusal, which repeated attempts would only prolong
 }
 
-// normal is the limits outside tests. Ten wrong tokens lock an address out, and
-// one is forgotten every 6 s.
+// normal are the limits outside tests. Ten wrong tokens lock out an address, and one of them expires every 6 s.
 var normal = limits{
 	answer: 16 << 20, answers: 4, exports: 2, stall: 30 * time.Second,
 	silence: 3 * time.Second, repeat: time.Second, linger: 30 * time.Second,
 	pauses: [2]time.Duration{250 * time.Millisecond, 2 * time.Second}, refused: 10 * time.Second,
 }
 
-// message is the newest that a relay knows: a snapshot, or that there is none.
+// message is the newest state of a relay: a snapshot, or that there is none.
 type message struct {
-	at       time.Time     // when it was known here; the load generator's clock may differ
+	at       time.Time     // when it was received; the load generator's clock may differ
 	text     []byte        // in JSON: the snapshot as it came, or [lost]
 	snapshot *api.Snapshot // nil: the load generator is lost
 	since    time.Time     // lost since: its last snapshot, or the first attempt
 	problem  string        // why it is lost
 }
 
-// lost is what the snapshot channel sends in the place of a snapshot.
+// lost is the message of the snapshot channel during a loss.
 type lost struct {
 	Lost    bool      `json:"lost"` // true
 	Since   time.Time `json:"since"`
@@ -57,10 +56,9 @@ type lost struct {
 
 var errDisposed = errors.New("the app's settings have changed; subscribe again")
 
-// relay holds one stream of snapshots for any number of listeners. The stream is
-// opened for the first of them, opened again whenever it ends, and closed some
-// time after the last one has gone. While there are no snapshots, it says so
-// every second. It is safe for concurrent use.
+// relay holds one stream of snapshots for any number of listeners. The stream is opened for the first of them, reopened
+// whenever it ends, and closed some time after the last one has left. During a loss, it publishes that every second. It
+// is safe for concurrent use.
 type relay struct {
 	open    func(context.Context) iter.Seq2[[]byte, error]
 	explain func(error) fault
@@ -79,9 +77,8 @@ func newRelay(open func(context.Context) iter.Seq2[[]byte, error], explain func(
 	return &relay{open: open, explain: explain, limits: t, listeners: map[chan message]struct{}{}}
 }
 
-// subscribe delivers messages: the newest at once, if there is one. The channel
-// holds one message: who is slow loses those between. It is closed with the
-// relay, and is not to be read after unsubscribe. The error is errDisposed.
+// subscribe delivers messages: the newest at once, if there is one. The channel holds one message, so a slow reader
+// misses those between. It is closed with the relay, and must not be read after unsubscribe. The error is errDisposed.
 func (f *relay) subscribe() (messages <-chan message, unsubscribe func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +128,7 @@ func (f *relay) start() {
 	f.running.Go(func() { s.watch(ctx) })
 }
 
-// halt ends the stream; the lock is held, so that nothing is said after it.
+// halt ends the stream. The lock is held, so nothing is published afterwards.
 func (f *relay) halt() {
 	f.stop()
 	f.stop, f.latest = nil, nil

@@ -17,8 +17,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// source is what a relay opens: a snapshot a second while it is up, a refusal
-// while it is down, and nothing while it is silent. It ends with its context.
+// source is the stream that a relay opens: a snapshot a second while it is up, a refusal while it is down, and nothing
+// while it is silent. It ends with its context.
 type source struct {
 	down, silent atomic.Bool
 	opened       atomic.Int32
@@ -61,7 +61,7 @@ func (s *source) attempts() []time.Time {
 	return append([]time.Time(nil), s.times...)
 }
 
-// sampleText is a snapshot as a later load generator might send it.
+// sampleText is a snapshot of a later version of the load generator.
 var sampleText = func() []byte {
 	text, _ := json.Marshal(sample())
 	return append([]byte(`{ "new": 1, `), text[1:]...)
@@ -81,7 +81,7 @@ func withRelay(t *testing.T, test func(*testing.T, *relay, *source)) {
 	})
 }
 
-// newest waits for d, and gives the message that is then the newest.
+// newest waits for d, and returns the newest message then.
 func newest(t *testing.T, c <-chan message, d time.Duration) message {
 	t.Helper()
 	var m message
@@ -100,9 +100,8 @@ func newest(t *testing.T, c <-chan message, d time.Duration) message {
 	}
 }
 
-// While there are snapshots they are passed on; 3 s after the last one, whether
-// the connection is open or not, the sidecar is lost, and said to be so every
-// second; and when it is back, that is seen within 5 s.
+// Snapshots are forwarded. 3 s after the last one, whether the connection is open or not, the sidecar counts as lost,
+// which is published every second. When it has recovered, that is detected within 5 s.
 func TestLostAndBack(t *testing.T) {
 	for name, lose := range map[string]func(*source) *atomic.Bool{
 		"has stopped sending": func(s *source) *atomic.Bool { return &s.silent },
@@ -147,8 +146,8 @@ func TestLostAndBack(t *testing.T) {
 	}
 }
 
-// A listener that has never received anything learns at once why, and one that comes late gets the
-// newest at once. A load generator that accepts the connection and then says nothing is lost, too.
+// A listener without any message so far receives the reason at once, and a late one receives the newest message at
+// once. A load generator that accepts the connection and sends nothing is lost, too.
 func TestNeverThere(t *testing.T) {
 	for _, tt := range []struct {
 		lose  func(*source) *atomic.Bool
@@ -186,8 +185,8 @@ func TestNeverThere(t *testing.T) {
 	}
 }
 
-// The pauses between attempts grow to 2 s and are never the same for all; after
-// a refusal, which more attempts would only prolong, they are long at once.
+// The pauses between attempts grow to 2 s and are randomized. After a refusal, which more attempts would only prolong,
+// they are long at once.
 func TestPauses(t *testing.T) {
 	for _, tt := range []struct {
 		err       error

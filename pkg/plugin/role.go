@@ -16,7 +16,7 @@ const (
 	admin  role = "Admin"
 )
 
-// rank orders the roles. Whatever is no role that may do anything is 0.
+// rank orders the roles. Any other text ranks 0.
 func (r role) rank() int {
 	switch r {
 	case editor:
@@ -32,12 +32,12 @@ type access int
 
 // The levels of access. Every user that Grafana admits to the plugin has see.
 const (
-	configure access = iota // first, so that a forgotten one asks for the most
+	configure access = iota // the zero value, so that a missing access requires the most
 	operate
 	see
 )
 
-// may says whether the user, who may be nil, has the access.
+// may reports whether the user, who may be nil, has the access.
 func (a *App) may(u *backend.User, needed access) bool {
 	if needed == see {
 		return true
@@ -45,7 +45,7 @@ func (a *App) may(u *backend.User, needed access) bool {
 	return u != nil && role(u.Role).rank() >= a.least(needed).rank()
 }
 
-// least is the least role that has the access.
+// least returns the lowest role that has the access.
 func (a *App) least(needed access) role {
 	switch needed {
 	case see:
@@ -56,7 +56,7 @@ func (a *App) least(needed access) role {
 	return admin
 }
 
-// login is the name that the events get.
+// login returns the user's name for the events.
 func login(u *backend.User) string {
 	switch {
 	case u == nil:
@@ -67,7 +67,7 @@ func login(u *backend.User) string {
 	return u.Login
 }
 
-// caller is who asks, and what they may do.
+// caller is the user and their permissions.
 type caller struct {
 	Login        string `json:"login"`
 	Role         string `json:"role"`
@@ -76,8 +76,7 @@ type caller struct {
 	Configured   bool   `json:"configured"` // false: the load generator's URL is not set
 }
 
-// me answers whether the settings are right or wrong: the configuration page
-// needs it to mend them.
+// me answers also where the settings are invalid, because the configuration page requires it to correct them.
 func (a *App) me(w http.ResponseWriter, r *http.Request) {
 	u := backend.PluginConfigFromContext(r.Context()).User
 	m := caller{

@@ -16,9 +16,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// routes are the load generator's own calls, as patterns of http.ServeMux without
-// the prefix of their paths, and who may make them; nothing else of it can be
-// reached. What a call's query and body may hold is the load generator's to check.
+// routes are the load generator's own calls, as patterns of http.ServeMux without the prefix of their paths, with the
+// access that each requires. No other call is forwarded. The load generator checks queries and bodies.
 var routes = map[string]access{
 	"GET /status":              see,
 	"GET /snapshot":            see,
@@ -48,7 +47,7 @@ var routes = map[string]access{
 	imports:                    configure,
 	"DELETE /baselines/{name}": configure,
 	"GET /simulations":         see,
-	"POST /simulations":        operate, // it costs the machine that measures some of its CPU
+	"POST /simulations":        operate, // it uses CPU of the measuring machine
 	simulation:                 see,
 	"DELETE /simulations/{id}": operate,
 
@@ -58,7 +57,7 @@ var routes = map[string]access{
 	"GET /sweeps/{id}":             see,
 	"PATCH /sweeps/{id}":           operate,
 	"DELETE /sweeps/{id}":          operate,
-	"POST /sweeps/{id}/baseline":   operate, // unlike an import, it was measured here
+	"POST /sweeps/{id}/baseline":   operate, // unlike an import, its figures were measured here
 	seconds:                        see,
 	"GET /sweeps/{id}/report.json": see,
 	"GET /sweeps/{id}/report.tsv":  see,
@@ -70,10 +69,10 @@ var routes = map[string]access{
 	"GET /report.html":             see,
 }
 
-// simulation is the one call whose answer may be events.
+// simulation is the only call whose answer may be events.
 const simulation = "GET /simulations/{id}"
 
-// imports is the one call whose body may be larger than [api.MaxBody].
+// imports is the only call whose body may be larger than [api.MaxBody].
 const imports = "POST /baselines"
 
 // exports and seconds are the calls whose answers may have any length.
@@ -99,13 +98,12 @@ func (a *App) resources() http.Handler {
 		mux.Handle(pattern, a.guarded(needed, pass))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Body == nil { // the SDK's adapter, unlike net/http, makes no empty one
+		if r.Body == nil { // the SDK's adapter, unlike net/http, leaves it nil
 			r.Body = http.NoBody
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		// ServeMux would tidy a path up with a redirect, which leads out of the
-		// plugin's part of Grafana.
+		// ServeMux would clean a path by a redirect that leaves the plugin's part of Grafana.
 		if _, pattern := mux.Handler(r); pattern == "" || path.Clean(r.URL.Path) != r.URL.Path {
 			a.fail(w, r, fmt.Errorf("%w: no such endpoint", api.ErrNotFound))
 			return
@@ -114,7 +112,7 @@ func (a *App) resources() http.Handler {
 	})
 }
 
-// guarded passes on the calls of those who have the access.
+// guarded forwards the calls of users who have the access.
 func (a *App) guarded(needed access, pass func(w http.ResponseWriter, r *http.Request,
 	login string) error,
 ) http.Handler {
@@ -133,26 +131,24 @@ func (a *App) guarded(needed access, pass func(w http.ResponseWriter, r *http.Re
 	})
 }
 
-// forward makes a call for a user, whose answer is a JSON object.
+// forward makes a call for a user. Its answer is a JSON object.
 func (a *App) forward(w http.ResponseWriter, r *http.Request, login string) error {
 	return a.whole(w, r, login, func(contentType string, text []byte) bool {
 		return strings.HasPrefix(contentType, "application/json") && bytes.HasPrefix(text, []byte("{"))
 	})
 }
 
-// report passes on a report of the format that the path names. One that is a page comes
-// from Grafana's own origin, and must not act as a page of Grafana. Grafana puts
-// "sandbox" in the place of this policy, which is as strict with scripts.
+// report forwards a report in the format that the path names. A page is served from Grafana's own origin, and must not
+// act as a page of Grafana. Grafana replaces this policy by "sandbox", which is as strict with scripts.
 func (a *App) report(w http.ResponseWriter, r *http.Request, login string) error {
 	format := api.ReportFormat(strings.TrimPrefix(path.Ext(r.URL.Path), "."))
 	w.Header().Set("Content-Security-Policy", api.ReportPolicy)
 	return a.whole(w, r, login, func(contentType string, _ []byte) bool { return contentType == format.MediaType() })
 }
 
-// whole makes a call for a user. It reads the whole answer before it gives any
-// of it: Grafana would pass one on as whole that breaks off. That, and that no
-// header of either side is passed on, leaves httputil.ReverseProxy nothing to do.
-// Only a few answers are held at once; the others wait for their turn.
+// whole makes a call for a user. It reads the whole answer before it sends any of it, because Grafana would forward a
+// truncated one as complete. No header of either side is forwarded, so httputil.ReverseProxy would be of no use. Only a
+// few answers are buffered at once; the others wait.
 func (a *App) whole(w http.ResponseWriter, r *http.Request, login string, expected func(contentType string,
 	text []byte) bool,
 ) error {
@@ -180,13 +176,13 @@ func (a *App) whole(w http.ResponseWriter, r *http.Request, login string, expect
 		return errUnexpected
 	}
 	begin(w, res)
-	_, _ = w.Write(text)                      // who does not read the answer has gone
+	_, _ = w.Write(text)                      // a reader that does not read has disconnected
 	_ = http.NewResponseController(w).Flush() // so that it is sent before the next one is held
 	return nil
 }
 
-// mostOf is how many bytes the body of a call may have. The load generator has the same limits, so that a call beyond
-// them is refused before it is made.
+// mostOf returns the largest size of a call's body. The load generator has the same limits, so a larger body is refused
+// before the call is made.
 func mostOf(pattern string) int64 {
 	if pattern == imports {
 		return api.MaxBaseline
@@ -196,7 +192,7 @@ func mostOf(pattern string) int64 {
 
 var errUnexpected = errors.New("its response is not what this version of the app expects")
 
-// begin passes on the head of an answer.
+// begin sends the head of an answer.
 func begin(w http.ResponseWriter, res *http.Response) {
 	w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
 	if name := res.Header.Get("Content-Disposition"); name != "" {
@@ -205,8 +201,7 @@ func begin(w http.ResponseWriter, res *http.Response) {
 	w.WriteHeader(res.StatusCode)
 }
 
-// reply writes v as JSON. The error says that v cannot be written so; nothing
-// has been sent then.
+// reply writes v as JSON. It returns an error if v cannot be encoded; nothing has been sent then.
 func reply(w http.ResponseWriter, status int, contentType string, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -214,6 +209,6 @@ func reply(w http.ResponseWriter, status int, contentType string, v any) error {
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who does not read the answer has gone
+	_, _ = w.Write(body) // a reader that does not read has disconnected
 	return nil
 }

@@ -23,14 +23,14 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Roles that are let through where Editors operate.
+// The roles that have an access where Editors operate.
 const (
 	anyRole   = "nil None Viewer Editor Admin"
 	operators = "Editor Admin"
 	admins    = "Admin"
 )
 
-// calls are all routes with a call of each, and who may make it. A route without a row here fails the test.
+// calls has an example of each route, with the roles that may make it. A route without a row here fails the test.
 var calls = map[string]struct {
 	url, body string
 	roles     string
@@ -89,8 +89,8 @@ var calls = map[string]struct {
 	"GET /report.html":             {"report.html?a=this+target&a_mode=kv&b=of%202026%2B1", "", anyRole, ""},
 }
 
-// Every route with every role: a caller that is let through reaches the same call of the
-// load generator, and no other reaches it at all.
+// Every route is called with every role. A permitted caller reaches the same call of the load generator, and no other
+// reaches it at all.
 func TestRoles(t *testing.T) {
 	s := newSidecar(t)
 	users := map[string]*backend.User{
@@ -128,7 +128,7 @@ func TestRoles(t *testing.T) {
 	require.Len(t, calls, len(routes), "a row without a route")
 }
 
-// A forgotten access is that of an administrator.
+// The zero access is that of an administrator.
 func TestZeroAccess(t *testing.T) {
 	a := startAt(t, "http://127.0.0.1:1")
 	var none access
@@ -164,8 +164,7 @@ func TestMe(t *testing.T) {
 	}
 }
 
-// The sidecar learns token and login from the app, and nothing from the caller's
-// headers.
+// The sidecar receives token and login from the app, and nothing from the caller's headers.
 func TestHeaders(t *testing.T) {
 	s := newSidecar(t)
 	a := startAt(t, s.URL)
@@ -188,7 +187,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Nothing but the routes can be reached, whatever a path looks like.
+// Only the routes can be reached, whatever the path.
 func TestPaths(t *testing.T) {
 	s := newSidecar(t)
 	a := startAt(t, s.URL)
@@ -202,7 +201,7 @@ func TestPaths(t *testing.T) {
 		for _, method := range []string{"GET", "POST", "CONNECT", "OPTIONS"} {
 			res := resource(t, a, user("Admin"), method, path, "")
 			if path == "/status" && method == "GET" {
-				require.Equal(t, 200, res.Status) // as good as without the slash
+				require.Equal(t, 200, res.Status) // the same as without the slash
 				require.Len(t, s.take(), 1)
 				continue
 			}
@@ -266,7 +265,7 @@ func TestBodies(t *testing.T) {
 	require.Equal(t, "lane,turn\nmain,1\n", string(get(t, a, "turns.csv").Body))
 }
 
-// Reports go through as what they are, a page under a policy that lets it run nothing.
+// Reports are forwarded with their type, a page under a policy that forbids scripts.
 func TestReports(t *testing.T) {
 	a := startAt(t, newSidecar(t).URL)
 	for _, f := range api.ReportFormats {
@@ -283,8 +282,8 @@ func TestReports(t *testing.T) {
 	require.Equal(t, 404, problem(t, get(t, a, "sweeps/a1/report.pdf")).Status)
 }
 
-// What the load generator refuses is passed on where it is about the call; what is
-// between it and the app is a 502 that says what to do.
+// A refusal by the load generator is forwarded where it concerns the call. An error between it and the app is a 502
+// with what to do.
 func TestRefusals(t *testing.T) {
 	for theirs, want := range map[int]struct {
 		status int
@@ -308,8 +307,8 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, field, problem(t, resource(t, a, user("Editor"), "POST", "workload/start", `{"concurrency":0}`)))
 }
 
-// Answers that are none, or none in time, say what to do. No redirect is followed, since it would carry the token on,
-// and no answer beyond all measure is held in memory.
+// Invalid and late answers report what to do. No redirect is followed, since it would receive the token, and no answer
+// beyond the limit is buffered.
 func TestTrouble(t *testing.T) {
 	page := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -362,7 +361,7 @@ func redirect(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 }
 
-// dripping never ends, and never stops for long.
+// dripping never ends, and never pauses for long.
 func dripping(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	for tick := time.NewTicker(10 * time.Millisecond); ; {
@@ -386,7 +385,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// A caller that only looks learns that something is wrong, and not where things are. An operator learns what to do.
+// A viewer receives that something is wrong, but no addresses. An operator receives what to do.
 func TestAddressesAreNotForViewers(t *testing.T) {
 	for reason, change := range map[reason]func(*sidecar){
 		reasonHost:        func(s *sidecar) { s.answer = refusal(421) },
@@ -410,7 +409,7 @@ func TestAddressesAreNotForViewers(t *testing.T) {
 	}
 }
 
-// Only so many answers are held at once: the others wait until one is sent.
+// Only a limited number of answers is buffered at once: the others wait until one is sent.
 func TestFewAnswersAreHeld(t *testing.T) {
 	s := newSidecar(t)
 	a := startAt(t, s.URL)
@@ -449,8 +448,7 @@ func csvOf(f func(w http.ResponseWriter, r *http.Request)) http.HandlerFunc {
 	}
 }
 
-// Raw data of any length is passed on piece by piece: the first ones arrive while
-// the load generator still writes.
+// Raw data of any length is forwarded piece by piece: the first pieces arrive while the load generator still writes.
 func TestExportIsStreamed(t *testing.T) {
 	first := make(chan struct{})
 	s := answering(t, csvOf(func(w http.ResponseWriter, r *http.Request) {
@@ -479,7 +477,7 @@ func TestExportIsStreamed(t *testing.T) {
 	require.GreaterOrEqual(t, pieces, 40)
 }
 
-// Grafana passes on as whole what breaks off: the last line says it.
+// Grafana forwards a truncated export as complete; its last line reports it.
 func TestExportThatBreaksOffSaysSo(t *testing.T) {
 	for name, end := range map[string]func(r *http.Request){
 		"a broken connection": func(*http.Request) { panic(http.ErrAbortHandler) },
@@ -500,7 +498,7 @@ func TestExportThatBreaksOffSaysSo(t *testing.T) {
 	}
 }
 
-// A load generator that accepts a call and answers nothing holds no download and no events for longer than the stall
+// A load generator that accepts a call and sends nothing holds no download and no events for longer than the stall
 // time, whatever the caller does.
 func TestDownloadThatNeverBeginsIsGivenUp(t *testing.T) {
 	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
@@ -530,7 +528,7 @@ func TestFewExportsRun(t *testing.T) {
 	}
 }
 
-// Every call of the load generator's API has a route, but those that are for others.
+// Every call of the load generator's API has a route, except those that are for others.
 func TestAllCalls(t *testing.T) {
 	want := []string{
 		"GET /stream",                                      // goes through the live channels

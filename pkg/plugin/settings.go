@@ -19,8 +19,8 @@ import (
 
 const maxToken = 512 // the load generator's own bound
 
-// settings are what an administrator enters on the configuration page, or in a
-// provisioning file. TLS comes with the SDK's HTTP options.
+// settings are an administrator's entries on the configuration page, or in a provisioning file. TLS is part of the
+// SDK's HTTP options.
 type settings struct {
 	SidecarURL   string `json:"sidecarUrl"`
 	OperatorRole role   `json:"operatorRole"` // the least role that may operate
@@ -31,16 +31,15 @@ type settings struct {
 	secret string
 }
 
-// settingsError says which setting is wrong. It is nothing that the caller of a
-// resource could mend in the call.
+// settingsError names the invalid setting. The caller of a resource cannot correct it.
 type settingsError struct{ api.FieldError }
 
-// labels are what the configuration page calls the settings that it has.
+// labels are the names of the settings on the configuration page.
 var labels = map[string]string{
 	"sidecarUrl": "Load generator URL", "operatorRole": "Who may operate", "token": "Token", "tlsCACert": "CA certificate",
 }
 
-// Error calls the setting what the configuration page and a provisioning file call it.
+// Error names the setting as the configuration page and a provisioning file do.
 func (e *settingsError) Error() string {
 	named := e.FieldError
 	if label := labels[e.Field]; label != "" {
@@ -53,11 +52,11 @@ func wrong(field, value, allowed string) error {
 	return &settingsError{api.FieldError{Field: field, Value: value, Allowed: allowed}}
 }
 
-// errNoURL is what there is before anybody has entered anything.
+// errNoURL is the error before any URL is entered.
 var errNoURL = wrong("sidecarUrl", "", "the load generator's URL, such as http://127.0.0.1:8088")
 
-// readSettings gives the settings with their defaults. The error is a
-// settingsError, as are those of the functions below.
+// readSettings returns the settings with their defaults. The error is a settingsError, as are those of the functions
+// below.
 func readSettings(from backend.AppInstanceSettings) (settings, error) {
 	s := settings{secret: strings.TrimSpace(from.DecryptedSecureJSONData["token"])}
 	if err := s.parse(from.JSONData); err != nil {
@@ -94,8 +93,8 @@ func (s *settings) check() error {
 	return s.checkToken()
 }
 
-// checkToken takes the token out of its secret. A URL without a token, as a provisioning
-// file gives it that sets none, is none.
+// checkToken extracts the token from its secret. A URL without a token, as in a provisioning file that sets none, is no
+// token.
 func (s *settings) checkToken() error {
 	url, token, _ := strings.Cut(s.secret, " ")
 	if s.token = strings.TrimSpace(token); s.token == "" && (url == "" || strings.Contains(url, "://")) {
@@ -115,8 +114,7 @@ func (s *settings) checkToken() error {
 
 func sameURL(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
 
-// connect makes the client that the settings ask for; nothing is sent yet. Its
-// idle connections live until hangUp.
+// connect makes the client for the settings; it sends nothing. Its idle connections live until hangUp.
 func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) (c *api.Client, hangUp func(),
 	err error,
 ) {
@@ -144,7 +142,7 @@ func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) 
 	return c, transport.CloseIdleConnections, nil
 }
 
-// ofCertificates is the setting that certificates which cannot be read come from.
+// ofCertificates returns the setting whose certificates cannot be read.
 func ofCertificates(o httpclient.Options) string {
 	if o.TLS != nil && o.TLS.CACertificate != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(o.TLS.CACertificate)) {
 		return "tlsCACert"
@@ -152,8 +150,7 @@ func ofCertificates(o httpclient.Options) string {
 	return "TLS settings"
 }
 
-// httpOptions are the SDK's, for which an option of the wrong type is a reason
-// to panic.
+// httpOptions returns the SDK's options. The SDK panics on an option of the wrong type, which becomes an error.
 func httpOptions(ctx context.Context, from backend.AppInstanceSettings) (opts httpclient.Options, err error) {
 	defer func() {
 		if p := recover(); p != nil {

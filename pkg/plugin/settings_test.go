@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Wrong settings name field, value and what is allowed, in the health check, in
-// every call and in every stream; and they make nothing crash.
+// An invalid setting is reported with field, value and what is allowed, in the health check, in every call and in every
+// stream, and causes no crash.
 func TestWrongSettings(t *testing.T) {
 	for _, tt := range []struct {
 		json, token, field string
@@ -38,7 +38,7 @@ func TestWrongSettings(t *testing.T) {
 		{`{"sidecarUrl":`, "", "jsonData"},
 	} {
 		secrets := map[string]string{"token": "http://localhost " + tt.token, "tlsCACert": "s3cret, not PEM"}
-		name := cmp.Or(labels[tt.field], tt.field) // as the form has it
+		name := cmp.Or(labels[tt.field], tt.field) // the name in the form
 		a := start(t, backend.AppInstanceSettings{JSONData: []byte(tt.json), DecryptedSecureJSONData: secrets})
 
 		p := problem(t, resource(t, a, user("Admin"), "GET", "status", ""))
@@ -85,7 +85,7 @@ func TestEmptySettings(t *testing.T) {
 	}
 }
 
-// What an error calls a setting, the form calls it, too.
+// The form and the errors use the same names of settings.
 func TestLabelsAreTheForms(t *testing.T) {
 	form, err := os.ReadFile("../../src/config/ConnectionForm.tsx")
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestLabelsAreTheForms(t *testing.T) {
 	}
 }
 
-// A token is only sent to the URL that it was entered for.
+// A token is only sent to the URL for which it was entered.
 func TestTokenOfAnotherURL(t *testing.T) {
 	s := newSidecar(t)
 	for _, secret := range []string{token, "http://127.0.0.1:1 " + token, s.URL + ".example " + token} {
@@ -108,12 +108,12 @@ func TestTokenOfAnotherURL(t *testing.T) {
 		require.NotContains(t, p.Detail, token)
 	}
 	require.Empty(t, s.take(), "nothing is sent")
-	a := start(t, backend.AppInstanceSettings{ // as a provisioning file has it that sets no token
+	a := start(t, backend.AppInstanceSettings{ // from a provisioning file without a token
 		JSONData: []byte(`{"sidecarUrl":"` + s.URL + `"}`), DecryptedSecureJSONData: map[string]string{"token": s.URL + " "},
 	})
 	_, details := check(t, a)
 	require.Equal(t, reasonToken, details.Reason, "the load generator asks for one")
-	a = start(t, backend.AppInstanceSettings{ // spaces that were pasted along
+	a = start(t, backend.AppInstanceSettings{ // with surrounding spaces
 		JSONData:                []byte(`{"sidecarUrl":" ` + s.URL + ` "}`),
 		DecryptedSecureJSONData: map[string]string{"token": s.URL + "/  " + token + "\n"},
 	})

@@ -13,14 +13,12 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// publisher sends what one message means on one channel.
+// publisher sends the content of one message on one channel.
 type publisher func(*backend.StreamSender, message) error
 
-// channels are the live channels of a lane, by name. Their addresses are
-// plugin/kvbooth-inference-app/<lane>/<name>: scope "plugin", the plugin's id as
-// the namespace (from Grafana 12.4 called the stream), and the rest as the path.
-// Each message of a frame channel brings the whole frame, so that who comes late
-// needs nothing from before.
+// channels are the live channels of a lane, by name. Their addresses are plugin/kvbooth-inference-app/<lane>/<name>:
+// scope "plugin", the plugin's id as the namespace (from Grafana 12.4 called the stream), and the rest as the path.
+// Each message of a frame channel contains the whole frame, so a late subscriber needs no earlier message.
 var channels = map[string]func(lane string) publisher{
 	"snapshot": func(string) publisher {
 		return func(to *backend.StreamSender, m message) error { return to.SendJSON(m.text) }
@@ -44,15 +42,14 @@ func framed(frame func(lane string, m message) *data.Frame) func(string) publish
 	}
 }
 
-// A path may end with a word of the subscriber's own, since Grafana can give a
-// stale error to who subscribes again to a path that has ended.
+// A path may end with a subscriber's nonce, because Grafana can return a stale error to a new subscriber of a path that
+// has ended.
 var (
 	laneSyntax  = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 	nonceSyntax = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 )
 
-// channel finds what a path means: <lane>/<name> or <lane>/<name>/<nonce>. Nil
-// is nothing.
+// channel returns the publisher of a path: <lane>/<name> or <lane>/<name>/<nonce>; nil: the path is unknown.
 func channel(path string) publisher {
 	parts := strings.Split(path, "/")
 	if len(parts) < 2 || len(parts) > 3 || !laneSyntax.MatchString(parts[0]) || len(parts) == 3 &&
@@ -82,8 +79,8 @@ func (a *App) PublishStream(context.Context, *backend.PublishStreamRequest) (*ba
 	return &backend.PublishStreamResponse{Status: backend.PublishStreamStatusPermissionDenied}, nil
 }
 
-// RunStream publishes on one channel until ctx ends. Faults of the load generator are published too. An error means
-// that the app was disposed of, after which Grafana calls the new instance, or that there are no listeners left.
+// RunStream publishes on one channel until ctx ends. Faults of the load generator are published too. It returns an
+// error if the app was disposed of, after which Grafana calls the new instance, or if there are no subscribers left.
 func (a *App) RunStream(ctx context.Context, req *backend.RunStreamRequest, to *backend.StreamSender) error {
 	publish := channel(req.Path)
 	if publish == nil {
@@ -109,7 +106,7 @@ func (a *App) RunStream(ctx context.Context, req *backend.RunStreamRequest, to *
 	}
 }
 
-// stream is the load generator's stream of snapshots, or why there can be none.
+// stream returns the load generator's stream of snapshots, or why there is none.
 func (a *App) stream(ctx context.Context) iter.Seq2[[]byte, error] {
 	if a.problem != nil {
 		return func(yield func([]byte, error) bool) { yield(nil, a.problem) }

@@ -18,7 +18,7 @@ func TestSubscribe(t *testing.T) {
 	for status, paths := range map[backend.SubscribeStreamStatus][]string{
 		backend.SubscribeStreamStatusOK: {
 			"main/snapshot", "main/kpi", "main/ttft-by-turn", "main/workers", "twin/state",
-			"main/snapshot/4f-2", // a word of the subscriber's own
+			"main/snapshot/4f-2", // a nonce
 		},
 		backend.SubscribeStreamStatusNotFound: {
 			"", "main", "main/", "/snapshot", "main/nothing", "main/snapshot/", "main/snapshot/a/b", "main/snapshot/..",
@@ -39,8 +39,8 @@ func TestSubscribe(t *testing.T) {
 	require.Equal(t, backend.PublishStreamStatusPermissionDenied, res.Status)
 }
 
-// Every channel over one socket, which is closed some time after the last subscriber has gone; null and a reason
-// when the load generator is lost, and numbers when it is back.
+// All channels use one socket, which is closed some time after the last subscriber has left. Channels publish null and
+// a reason when the load generator is lost, and numbers when it is back.
 func TestStream(t *testing.T) {
 	s := newSidecar(t)
 	a := startAt(t, s.URL)
@@ -68,8 +68,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// What is no snapshot of this version is not shown as one: the channels say what is wrong, and are back with the next
-// snapshot.
+// A message that is no snapshot of this version is not published as one: the channels report the error, and recover
+// with the next snapshot.
 func TestStreamOfAnotherVersion(t *testing.T) {
 	for name, text := range map[string]string{
 		"no lanes": `{"time":"2026-11-21T12:00:00Z"}`, "null": "null", "a list": "[]", "no JSON": "x", "an empty message": "",
@@ -89,8 +89,8 @@ func TestStreamOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// Disposing ends streams with an error, so that Grafana subscribes again, and the
-// socket with them. A subscriber that leaves, or that cannot be reached, ends its stream, too.
+// Disposing ends streams with an error, so that Grafana subscribes again, and closes the socket. A subscriber that
+// leaves or is unreachable ends its stream, too.
 func TestStreamEnds(t *testing.T) {
 	s := newSidecar(t)
 	a := startAt(t, s.URL)
@@ -119,8 +119,7 @@ var errBroken = errors.New("the subscriber is gone")
 
 func (broken) Send(*backend.StreamPacket) error { return errBroken }
 
-// Two organizations have two apps, each with its own sidecar; and changed
-// settings make another app.
+// Two organizations have two apps, each with its own sidecar. Changed settings make another app.
 func TestOrganizations(t *testing.T) {
 	one, two := newSidecar(t), newSidecar(t)
 	manager := app.NewInstanceManager(NewApp)
