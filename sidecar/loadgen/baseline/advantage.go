@@ -6,9 +6,9 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Advantages say by how much KV-aware routing is better than round-robin at the levels of a baseline that have both, by
-// the rule of [Compare]: levels ascend, and values that one of the two lacks are left out. Of several rows of one level
-// the latest counts.
+// Advantages returns by how much KV-aware routing is better than round-robin at the levels of a baseline that have
+// both, by the rule of [Compare]. Levels ascend. Values that one of the two lacks are omitted. Of several rows of one
+// level the latest is used.
 func Advantages(b api.Baseline) []api.Advantage {
 	all := []api.Advantage{}
 	t := NewTable(b)
@@ -29,7 +29,7 @@ func Advantages(b api.Baseline) []api.Advantage {
 	return all
 }
 
-// latest are the rows by their levels.
+// latest returns the latest row of each level.
 func latest(rows []api.BaselineRow) map[int]*api.BaselineRow {
 	found := map[int]*api.BaselineRow{}
 	for i := range rows {

@@ -23,8 +23,8 @@ func at(t *testing.T, b api.Baseline, mode api.Mode, concurrency int) api.Column
 	return c
 }
 
-// The settings are as the technical document and the report give them; the report gives few. The values are the
-// float64 nearest to the decimal ones of the tables; the file's itl is TPOT, and its tpot is derived.
+// The settings are those of the technical document and of the report, which has few. The values are the float64 nearest
+// to the decimal ones of the tables. The file's itl is TPOT, and its tpot is derived.
 func TestBuiltinTables(t *testing.T) {
 	for i, want := range []struct {
 		name            string
@@ -39,7 +39,7 @@ func TestBuiltinTables(t *testing.T) {
 	}
 }
 
-func TestBuiltinGivesCopies(t *testing.T) {
+func TestBuiltinReturnsCopies(t *testing.T) {
 	b := h200()
 	*b.Rows[0].TTFT.P50 = 99
 	b.Workload.MaxTokens = 1
@@ -171,7 +171,7 @@ func TestScatterWidensTheInterval(t *testing.T) {
 		"what rounds to 0.0 %% is none")
 }
 
-// How long it takes to a decision follows from how fast the live interval gets shorter, the recorded one's stays.
+// The time to a decision follows from how fast the live interval narrows; the recorded one is constant.
 func TestTimeToADecision(t *testing.T) {
 	left := func(live, half, seconds float64) *float64 {
 		l := Live{Metrics: api.Metrics{TTFT: quantiles(live, live-half, live+half)}, Seconds: seconds}
@@ -188,7 +188,7 @@ func TestTimeToADecision(t *testing.T) {
 	assert.Nil(t, left(.45, .08, 0), "not being measured")
 }
 
-// A measured row has its own intervals, and without one it is too variable to say.
+// A measured row has its own intervals. Without one, its value is too variable to compare.
 func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 	row := func(concurrency int, ttft float64, in *[2]float64) api.BaselineRow {
 		return api.BaselineRow{
@@ -219,8 +219,8 @@ func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 	assert.Equal(t, api.OutcomeTooVariable, at(30).Improvement.Outcome, "as rows of former versions")
 }
 
-// The load generator's own errors of both sides widen a difference in full, each to the side on which its value may
-// be; an outcome that they could change is withheld, and no other one is.
+// The load generator's own errors of both sides widen a difference in full, each to the side on which its value may be.
+// Only an outcome that they could change is withheld.
 func TestErrorsOfBothSides(t *testing.T) {
 	for name, row := range map[string]struct {
 		live, liveError, wasError float64 // against .4, both with intervals of ±.01 without the error
@@ -271,7 +271,7 @@ func TestErrorsOfBothSides(t *testing.T) {
 	}
 }
 
-// improvements is how many improvements of TTFT a comparison calls.
+// improvements counts the decided improvements of TTFT in a comparison.
 func improvements(c api.Comparison) (n int) {
 	for _, column := range c.Columns {
 		for _, figure := range []api.LookedUp{column.TTFT.P50, column.TTFT.P95} {
@@ -283,7 +283,7 @@ func improvements(c api.Comparison) (n int) {
 	return n
 }
 
-// Where something spoils the comparison the figures stand there, and nothing is called better or worse.
+// Where the comparison is invalid, the figures are shown, and nothing is called better or worse.
 func TestNothingIsBetterWhereNotComparable(t *testing.T) {
 	for name, test := range map[string]struct {
 		change     func(*Live, *api.Baseline)
@@ -335,7 +335,7 @@ func TestNothingIsBetterWhereNotComparable(t *testing.T) {
 	assert.NotZero(t, improvements(Compare(live, own, 60)), "the same length")
 }
 
-// A target that was measured before its mode was said: only rows of a known mode compare.
+// Rows that were measured before the target's mode was reported are excluded: only rows of a known mode are compared.
 func TestRowsOfAnUnknownModeDoNotCompare(t *testing.T) {
 	b := h200()
 	for i := range b.Rows {
@@ -350,7 +350,7 @@ func TestRowsOfAnUnknownModeDoNotCompare(t *testing.T) {
 	assert.Nil(t, c.Columns[1].TTFT.P50.Improvement)
 }
 
-// What is assumed of small tables is the scatter of the recorded H200 table, rounded up. -v prints it.
+// The assumed scatter of small tables is that of the recorded H200 table, rounded up. -v prints it.
 func TestScatter(t *testing.T) {
 	modes := NewTable(h200()).rows
 	few := scatters([][]api.BaselineRow{modes[0][:9]})
@@ -386,7 +386,7 @@ func TestNoImprovementOnAZero(t *testing.T) {
 	assert.Nil(t, c.Columns[0].KVHitRatio.Improvement)
 }
 
-// alikeLive is a live run that differs from the recorded H200 table in nothing.
+// alikeLive returns a live run that equals the recorded H200 table in every setting.
 func alikeLive() Live {
 	d := h200().Deployment
 	d.Engine, d.Model, d.GPU, d.KVCacheDtype = "TensorRT-LLM", "nvidia/Llama-3.1-70B-Instruct-FP8", "NVIDIA H200", "FP8"
@@ -455,7 +455,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// What two results of this product know of their load is held against each other.
+// The load settings of two results of this product are compared.
 func TestDifferencesOfLoad(t *testing.T) {
 	of := func(think, rps, turn float64) api.Baseline {
 		return api.Baseline{Workload: &api.WorkloadShape{
@@ -475,7 +475,7 @@ func TestDifferencesOfLoad(t *testing.T) {
 	}, found)
 }
 
-func TestDifferencesOfABaselineThatSaysLittle(t *testing.T) {
+func TestDifferencesOfSparseBaseline(t *testing.T) {
 	b := api.Baseline{Rows: []api.BaselineRow{
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationDraft},
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff},
@@ -506,8 +506,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What both recorded tables sustain, under the booth's SLOs and under those of
-// the report on 8 H100. The report's answer is 50 for kv and none for round-robin.
+// Both recorded tables have known sustained levels, under the booth's SLOs and under those of the report on 8 H100. The
+// report's answer is 50 for kv and none for round-robin.
 func TestSustainedConcurrency(t *testing.T) {
 	none := []int{}
 	h100Levels := []int{20, 30, 40, 50, 60, 70, 80, 100, 120} // TPOT was not recorded at any
@@ -542,7 +542,7 @@ func TestSustainedConcurrency(t *testing.T) {
 	assert.False(t, Meets(api.BaselineRow{}, booth), "nothing recorded, nothing met")
 }
 
-func TestSustainedOfLevelsThatWereNotTested(t *testing.T) {
+func TestSustainedReportsUntestedLevels(t *testing.T) {
 	row := func(concurrency int, ttft *float64) api.BaselineRow {
 		return api.BaselineRow{
 			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff,
@@ -601,7 +601,7 @@ func TestDefaultFor(t *testing.T) {
 		{h200Live, "", h200().Name},
 		{h100Live, "", h100().Name},
 		{h100Live, "mine", "mine"},
-		{h100Live, "gone", h100().Name}, // a configured one that does not exist is passed over
+		{h100Live, "gone", h100().Name}, // a configured one that does not exist is ignored
 		{h100Live, api.ThisTarget, api.ThisTarget},
 		{api.Deployment{}, "", api.ThisTarget}, // nothing known
 		{with(h200Live, func(d *api.Deployment) { d.Workers = 4 }), "", api.ThisTarget},
@@ -695,7 +695,7 @@ func TestReadJSONRefuses(t *testing.T) {
 	}
 }
 
-// The rows at a concurrency hold what the columns found there, and nothing else.
+// The rows at a concurrency contain exactly the columns found there.
 func TestRowsAt(t *testing.T) {
 	for _, b := range Builtin() {
 		for _, concurrency := range []int{1, 60, 70, 120, 180, 10_000} {
@@ -719,8 +719,7 @@ func found(p api.LookedUpPair) api.Percentiles {
 	return api.Percentiles{P50: p.P50.Value, P95: p.P95.Value}
 }
 
-// Rows without intervals get those that a look-up estimates; the others keep theirs, and the
-// baseline stays as it was.
+// Rows without intervals get the estimates of a look-up. The others keep theirs, and the baseline is unchanged.
 func TestWithIntervals(t *testing.T) {
 	b := Builtin()[0]
 	own := &api.RowIntervals{OutputTokensPerSecond: &[2]float64{1, 2}}
@@ -735,7 +734,7 @@ func TestWithIntervals(t *testing.T) {
 	assert.Nil(t, got.Rows[1].Intervals.ITL.P50, "recorded nowhere")
 }
 
-// Two results are compared as a live step and a baseline are.
+// Two results are compared by the rule for a live step and a baseline.
 func TestAgainst(t *testing.T) {
 	row := func(mode api.Mode, ttft, share float64) api.BaselineRow {
 		r := api.BaselineRow{

@@ -14,9 +14,8 @@ var data embed.FS
 // builtin names the recorded tables. All that is known of them is in data/.
 var builtin = []string{"h200x3-tp1-llama70b-fp8", "h100x8-tp2-llama70b-fp8"}
 
-// Builtin gives the recorded tables that come with the product. Each call reads
-// them anew, so that a caller may change what it got. It panics if an embedded
-// table is broken, which a test rules out.
+// Builtin returns the recorded tables that come with the product. Each call reads them anew, so a caller may change the
+// result. It panics if an embedded table is invalid, which a test rules out.
 func Builtin() []api.Baseline {
 	all := make([]api.Baseline, len(builtin))
 	for i, name := range builtin {

@@ -7,8 +7,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Live is a lane's current step as a baseline is compared with it: of its
-// counted turns. Latencies are seconds; nil is not known. Its intervals hold at all times together.
+// Live is a lane's current step for a comparison with a baseline. Its values are those of the counted turns. Latencies
+// are in seconds; nil is unknown. Its intervals hold at all times together.
 type Live struct {
 	Metrics               api.Metrics
 	OutputTokensPerSecond *float64
@@ -17,26 +17,23 @@ type Live struct {
 	// The intervals of the three above.
 	OutputInterval, RequestsInterval, HitInterval *[2]float64
 	N                                             int     // counted turns
-	Seconds                                       float64 // how far all that reaches back
-	Settling                                      bool    // fewer than 60 s of counted turns exist
-	SettlingFor                                   float64 // seconds of them still missing
-	Withheld                                      string  // why no difference is reported; empty: they are
+	Seconds                                       float64 // of measurement
+	Settling                                      bool    // whether fewer than 60 s of counted turns exist
+	SettlingFor                                   float64 // seconds that are still missing
+	Withheld                                      string  // why no difference is reported; empty: differences are reported
 	Deployment                                    api.Deployment
 	Shape                                         api.WorkloadShape
 	Mode                                          api.ModeState // an empty speculation is the deployment's
 }
 
-// Compare puts a live step beside a baseline at a concurrency: all columns of
-// the baseline, the live run's own mode among them, and every difference of
-// deployment and workload.
+// Compare puts a live step beside a baseline at a concurrency. The result has all columns of the baseline, the live
+// run's own mode included, and every difference of deployment and workload.
 //
-// An improvement is (baseline − live) / baseline for latencies and
-// (live − baseline) / baseline for rates and the hit ratio, in per cent. Its
-// interval comes from the live value's and the baseline's, and decides its outcome;
-// without either of them nothing is certain yet. There is no improvement while
-// settling or withheld, nor against openings of another length, nor where either side
-// has no value or the baseline's is 0, nor where either side's routing mode is
-// unknown, since the compared modes are then undefined.
+// An improvement is (baseline − live) / baseline for latencies and (live − baseline) / baseline for rates and the hit
+// ratio, in per cent. Its interval comes from the intervals of both values, and decides its outcome; without either
+// interval the outcome is not certain. There is no improvement while settling or withheld, against openings of another
+// length, where a value is missing or the baseline's is 0, and where a routing mode is unknown, because the compared
+// modes are then undefined.
 func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	c := api.Comparison{
 		Name: b.Name, Title: b.Title, Concurrency: concurrency,
@@ -64,8 +61,8 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	return c
 }
 
-// Against gives a column with the improvements of another one over it, by the rule that
-// [Compare] has for a live step. Both are of [At], at one concurrency.
+// Against returns a column with the improvements of another one over it, by the rule of [Compare]. Both columns come
+// from [At], at one concurrency.
 func Against(column, other api.Column) api.Column {
 	improve(&column, &other, 0, false)
 	return column
@@ -73,7 +70,7 @@ func Against(column, other api.Column) api.Column {
 
 const modeNotKnown = "the routing mode of this server is unknown"
 
-// column is the live step as a comparison looks a recorded one up.
+// column converts the live step into the form of a recorded column.
 func (l *Live) column() api.Column {
 	pair := func(q *api.Quantiles) api.LookedUpPair {
 		return api.LookedUpPair{
@@ -90,9 +87,8 @@ func (l *Live) column() api.Column {
 	}
 }
 
-// improve fills the improvements of one column. The intervals of what it is compared with, which was measured for so
-// many seconds, may hold at all times: that of the hit ratio then has no allowance for a wander, as those of speeds
-// have.
+// improve fills the improvements of one column. The live values were measured for this number of seconds. Where the
+// intervals of the column hold at all times, that of the hit ratio has no allowance for drift, unlike those of speeds.
 func improve(c, live *api.Column, seconds float64, atAllTimes bool) {
 	for _, q := range values {
 		l := q.LookedUpIn(live)
@@ -103,16 +99,16 @@ func improve(c, live *api.Column, seconds float64, atAllTimes bool) {
 	}
 }
 
-// figure is a value with its interval, and the load generator's own error in that.
+// figure is a value with its interval, and the load generator's own error in it.
 type figure struct {
 	value    *float64
 	interval *[2]float64
 	error    *float64
-	addsUp   bool    // with the other figure's: both intervals leave out the truth together or not at all
-	seconds  float64 // that it was measured for, while it still is; else 0
+	addsUp   bool    // whether its error adds to the other figure's: both intervals miss the truth together or not at all
+	seconds  float64 // of a measurement in progress; else 0
 }
 
-// reach is how far the interval reaches without the error on either side, and how far the error.
+// reach returns how far the interval extends without the error on either side, and how far the error extends.
 func (f figure) reach(bothWays bool) (down, up, errorDown, errorUp float64) {
 	if f.error != nil {
 		errorDown = *f.error
@@ -123,13 +119,11 @@ func (f figure) reach(bothWays bool) (down, up, errorDown, errorUp float64) {
 	return max(0, *f.value-f.interval[0]-errorDown), max(0, f.interval[1]-*f.value-errorUp), errorDown, errorUp
 }
 
-// smallest is the least improvement that counts, in per cent. A smaller one is rounded
-// to 0.0 on display.
+// smallest is the least improvement that counts, in per cent. A smaller one would be displayed as 0.0.
 const smallest = .05
 
-// improve compares one value. The interval of the difference is wider by the margin on either side. The errors of
-// both sides, which are no chance, add up; an outcome that there would be without them is
-// withheld.
+// improve compares one value. The margin widens the interval of the difference on either side. The errors of both sides
+// are systematic and add up. An outcome that they could change is withheld.
 func (q *Quantity) improve(l *api.LookedUp, live figure) {
 	if l.Value == nil || live.value == nil || *l.Value == 0 {
 		return
@@ -152,7 +146,7 @@ func (q *Quantity) improve(l *api.LookedUp, live figure) {
 		low, high = min(low, high)-margin, max(low, high)+margin
 		return outcome(l.Improvement.Percent, low, high), &[2]float64{low, high}
 	}
-	// What two independent intervals say of a difference: Zou and Donner,
+	// The interval of a difference of two independent values: Zou and Donner,
 	// "Construction of confidence limits about effect measures", Statistics in
 	// Medicine 27 (2008). For symmetric ones that is the root of the sum of squares.
 	low, high := d-math.Hypot(down, wasUp), d+math.Hypot(up, wasDown)
@@ -174,9 +168,9 @@ func (q *Quantity) improve(l *api.LookedUp, live figure) {
 	}
 }
 
-// left is about how many more seconds it takes until an interval, which gets shorter with the root of the time, leaves
-// out a value at a distance; reach is how far it reaches there, and fixed how far that of the value, which stays. Nil:
-// it never will, or the figure is not being measured.
+// left estimates the seconds until an interval that narrows with the root of the time excludes a value at a distance.
+// reach is its present extent in that direction, and fixed that of the other value, which is constant. nil: it never
+// will, or the figure is not being measured.
 func (f figure) left(distance, reach, fixed float64) *float64 {
 	if f.seconds == 0 || reach == 0 || distance <= fixed {
 		return nil

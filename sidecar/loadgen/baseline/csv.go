@@ -15,24 +15,21 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// ReadCSV reads a table as the recorded ones are written. Lines that begin with
-// # are comments; those before the header may carry metadata as "# key: value"
-// (title, workload and runs as JSON, and the other fields of [api.Deployment] and
-// [api.Provenance] by their names in JSON), any other becomes a note. The header names the columns in any
-// order: concurrency and mode are needed; speculation, n, measured (RFC 3339)
-// and the columns of the recorded tables are optional, and so are
-// gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, acceptance_rate_pct, tokens_per_step and
-// gpu_memory_bytes, and the columns of the cluster's figures, from queue_ms to inflight_skew.
-// Latencies are in milliseconds, hit and acceptance rates in per cent; an empty field was not recorded. Rows
-// without a speculation take the metadata's, else not_recorded.
+// ReadCSV reads a table in the format of the recorded ones. Lines that begin with # are comments. Comments before the
+// header may contain metadata as "# key: value" (title, workload and runs as JSON, and the other fields of
+// [api.Deployment] and [api.Provenance] by their names in JSON); any other becomes a note. The header names the columns
+// in any order. concurrency and mode are required. Optional are speculation, n, measured (RFC 3339), the columns of the
+// recorded tables, gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, acceptance_rate_pct, tokens_per_step and
+// gpu_memory_bytes, and the columns of the cluster's figures, from queue_ms to inflight_skew. Latencies are in
+// milliseconds, hit and acceptance rates in per cent. An empty field was not recorded. Rows without a speculation take
+// the metadata's, else not_recorded.
 //
 // A header with tabs makes it a table of tab-separated values. One with the column side is the table of a report (times
-// in seconds, ratios from 0 to 1), of which the rows with their intervals are read, and not what it compares.
+// in seconds, ratios from 0 to 1), of which the rows with their intervals are read, and not the comparison.
 //
-// At most 1 MiB and 10,000 rows are read. Rows come back sorted by concurrency
-// and mode, the kind is [KindImported]. What is refused gives an
-// [api.FieldError] that names line, column, value and what is allowed; other
-// errors are those of r.
+// At most 1 MiB and 10,000 rows are read. Rows are sorted by concurrency and mode, and the kind is [KindImported].
+// Invalid input returns an [api.FieldError] that names line, column, value and what is allowed; other errors are those
+// of r.
 func ReadCSV(r io.Reader, name string) (api.Baseline, error) {
 	text, err := readBounded(r)
 	if err != nil {
@@ -64,7 +61,7 @@ func readBounded(r io.Reader) ([]byte, error) {
 	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
 }
 
-// rowSpeculation is that of rows which name none.
+// rowSpeculation returns the speculation of rows that name none.
 func rowSpeculation(b api.Baseline) api.Speculation {
 	if s := b.Deployment.Speculation; s != "" {
 		return s
@@ -97,7 +94,7 @@ func readRows(text []byte, speculation api.Speculation) ([]api.BaselineRow, erro
 	}
 }
 
-// headerOf is the first line that is no comment.
+// headerOf returns the first line that is no comment.
 func headerOf(text []byte) string {
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "#") && strings.TrimSpace(line) != "" {
@@ -115,13 +112,13 @@ type table struct {
 	seen        map[key]bool
 }
 
-// column is a field of a row as a file has it.
+// column is a field of a row in a file.
 type column struct {
 	name    string
-	needed  bool                                         // it may not be empty
+	needed  bool                                         // whether it must not be empty
 	set     func(row *api.BaselineRow, text string) bool // false: the text is not allowed
 	allowed string
-	text    func(row *api.BaselineRow) string // as it is written; nil: it is not
+	text    func(row *api.BaselineRow) string // formats the value; nil: it is not written
 }
 
 func (t *table) readHeader() error {
@@ -198,13 +195,13 @@ func (t *table) record() ([]string, error) {
 	return fields, err
 }
 
-// place names the line where field i of the last record stands.
+// place names the line of field i of the last record.
 func (t *table) place(i int) string {
 	line, _ := t.reader.FieldPos(i)
 	return fmt.Sprintf("line %d", line)
 }
 
-// keyColumns say what a row is of.
+// keyColumns identify a row.
 var keyColumns = []column{
 	{
 		name: "concurrency", needed: true, allowed: wholeAllowed(1, maxConcurrency),
@@ -237,7 +234,7 @@ var countColumn = column{
 	text: func(r *api.BaselineRow) string { return count(r.N) },
 }
 
-// columns are all that a file may have, in the order in which they are written.
+// columns are all columns of a file, in the order in which they are written.
 var columns = slices.Concat(keyColumns, quantityColumns(), []column{
 	countColumn,
 	{name: "measured", allowed: timeAllowed, set: setMeasured, text: formatMeasured},
@@ -258,7 +255,7 @@ func quantityColumns() (list []column) {
 	return list
 }
 
-// columnIn is the quantity's column in a unit so many decimal places away.
+// columnIn returns the column of a quantity in a unit that is this number of decimal places away.
 func (q *Quantity) columnIn(name string, shift int) column {
 	return column{
 		name: name, allowed: numberAllowed(q.max, shift),

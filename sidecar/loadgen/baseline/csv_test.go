@@ -42,7 +42,7 @@ func TestReadCSVRefuses(t *testing.T) {
 	for _, c := range []struct {
 		file  string
 		field string // of the error
-		value string // which it quotes
+		value string // quoted in the error
 	}{
 		{"", "file", "empty"},
 		{"# only a comment\n", "file", "empty"},
@@ -91,7 +91,7 @@ func TestReadCSVRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "a number from 0 to 86400000, or empty")
 }
 
-// manyRows gives n rows that differ.
+// manyRows returns n different rows.
 func manyRows(n int) string {
 	var s strings.Builder
 	for i := range n {
@@ -100,13 +100,13 @@ func manyRows(n int) string {
 	return s.String()
 }
 
-func TestReadCSVTakesTheLargestTable(t *testing.T) {
+func TestReadCSVAcceptsLargestTable(t *testing.T) {
 	b, err := ReadCSV(strings.NewReader("concurrency,mode,n\n"+manyRows(maxRows)), "large")
 	require.NoError(t, err)
 	assert.Len(t, b.Rows, maxRows)
 }
 
-func TestReadersPassOnTheErrorOfTheirSource(t *testing.T) {
+func TestReadersReturnErrorOfSource(t *testing.T) {
 	broken := errors.New("connection lost")
 	_, err := ReadCSV(iotest.ErrReader(broken), "x")
 	assert.ErrorIs(t, err, broken)
@@ -158,7 +158,7 @@ func TestWriteCSVLooksLikeTheRecordedTables(t *testing.T) {
 	}
 }
 
-func TestWriteCSVRefusesWhatCouldNotBeRead(t *testing.T) {
+func TestWriteCSVRefusesUnreadableBaselines(t *testing.T) {
 	refusal(t, WriteCSV(&bytes.Buffer{}, api.Baseline{Name: "x", Kind: KindMeasured}))
 }
 

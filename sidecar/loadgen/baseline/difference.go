@@ -11,14 +11,14 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// What stands in a difference for a side that is silent.
+// The values of a difference for a side without the setting.
 const (
 	notKnown    = "not known"
 	notRecorded = "not recorded"
 )
 
-// differences names every way in which the live run is unlike the baseline's.
-// What neither side knows is no difference.
+// differences lists every setting in which the live run differs from the baseline. A setting that neither side has is
+// no difference.
 func differences(live Live, b api.Baseline) []api.Difference {
 	d := differenceList{}
 	was, is := b.Deployment, live.Deployment
@@ -56,7 +56,7 @@ func Unlike(is, was api.Baseline, mode, wasMode api.ModeState) ([]api.Difference
 // setting is one version or setting of a stack.
 type setting struct {
 	field string
-	name  string // in words
+	name  string // for readers
 	of    func(api.Deployment) string
 }
 
@@ -77,9 +77,8 @@ var settings = []setting{
 	},
 }
 
-// settings adds a difference for each setting that both sides have. Settings that only
-// one side has are combined into one difference: a target that reports none of its
-// settings would otherwise fill the screen.
+// settings adds a difference for each setting that both sides have. Settings that only one side has are combined into
+// one difference: a target that reports none of its settings would otherwise fill the screen.
 func (d *differenceList) settings(is, was api.Deployment) {
 	var liveOnly, recordedOnly []string
 	for _, s := range settings {
@@ -127,8 +126,8 @@ func (d *differenceList) text(field, live, recorded string, plain func(string) s
 	})
 }
 
-// speculation is compared with the rows, not with the deployment: a baseline
-// that has columns for several kinds is like the live run if one of them is.
+// speculation compares the live run with the rows, not with the deployment: a baseline with columns for several kinds
+// equals the live run if one of them does.
 func (d *differenceList) speculation(live Live, b api.Baseline) {
 	is := known(live.Mode.Speculation)
 	if is == "" {
@@ -146,7 +145,7 @@ func (d *differenceList) speculation(live Live, b api.Baseline) {
 	d.text("speculation", is, strings.Join(slices.Compact(kinds), ", "), plain)
 }
 
-// known gives the empty string for what says that it was not recorded.
+// known returns the empty string for a speculation that was not recorded.
 func known(s api.Speculation) string {
 	if s == api.SpeculationNotRecorded {
 		return ""
@@ -176,19 +175,19 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 	d.both("timeouts", timeouts(is.Timeouts), timeouts(was.Timeouts))
 }
 
-// noFields is what stands for the request of a side that adds no fields, as all did before there
-// were such settings.
+// noFields describes requests without additional fields, which is how all requests were before there were such
+// settings.
 const noFields = "no further fields"
 
-// both adds a difference that both sides know: no other program records these.
+// both adds a difference of a setting that both sides have: no other program records it.
 func (d *differenceList) both(field, live, recorded string) {
 	if live != "" && recorded != "" {
 		d.text(field, live, recorded, plain)
 	}
 }
 
-// pause is that of users who think. Where one side does not know it, only a pause of the other
-// is a difference.
+// pause compares the pauses of users between turns. Where one side does not have it, only a pause of the other is a
+// difference.
 func (d *differenceList) pause(is, was *float64) {
 	text := func(v *float64) string {
 		if v == nil {
@@ -242,9 +241,9 @@ func openingTokens(n int) string {
 	return fmt.Sprintf("%d tokens", n)
 }
 
-// incomparable says why figures cannot be held against a baseline at all: where
-// conversations open with texts of another length, every prompt of theirs has another
-// one, and so has all that is measured. Empty: they can, as far as is known.
+// incomparable returns why figures cannot be compared with a baseline at all: where conversations open with texts of
+// another length, every prompt has another length, and so has every measurement. Empty: they can be compared, as far as
+// is known.
 func incomparable(is api.WorkloadShape, was *api.WorkloadShape) string {
 	switch {
 	case was == nil && is.OpeningTokens == 0, was != nil && is.OpeningTokens == was.OpeningTokens:
@@ -273,36 +272,34 @@ func count(n int) string {
 
 func plain(s string) string { return s }
 
-// words splits a name at everything that is not a letter or digit, in lower case.
+// words matches the words of a name: its runs of letters and digits, in lower case.
 var words = regexp.MustCompile(`[a-z0-9]+`)
 
-// without joins the words of a name, leaving out those of no consequence.
+// without joins the words of a name, omitting insignificant ones.
 func without(name string, of ...string) string {
 	list := words.FindAllString(strings.ToLower(name), -1)
 	return strings.Join(slices.DeleteFunc(list, func(w string) bool { return slices.Contains(of, w) }), "")
 }
 
-// engineName knows the long name of TensorRT-LLM.
+// engineName maps the long name of TensorRT-LLM to the short one.
 func engineName(s string) string {
 	return strings.Replace(without(s), "tensorrtllm", "trtllm", 1)
 }
 
-// modelName leaves out who published a model: nvidia/Llama-3.1-70B-Instruct-FP8
-// is Llama 3.1 70B Instruct FP8.
+// modelName omits the publisher of a model: nvidia/Llama-3.1-70B-Instruct-FP8 is Llama 3.1 70B Instruct FP8.
 func modelName(s string) string {
 	s = strings.TrimRight(s, "/")
 	return without(s[strings.LastIndex(s, "/")+1:], "meta")
 }
 
-// modelFamily is a model's name regardless of its tuning, which does not change
-// its speed; size and number format do and stay.
+// modelFamily omits the tuning from a model's name, which does not change its speed. Size and number format do, and are
+// kept.
 func modelFamily(s string) string {
 	s = strings.TrimRight(s, "/")
 	return without(s[strings.LastIndex(s, "/")+1:], "meta", "instruct", "chat", "it", "hf", "base")
 }
 
-// gpuName leaves out what drivers add to a GPU's name: NVIDIA H100 80GB HBM3 is
-// an H100. Variants such as NVL stay apart.
+// gpuName omits what drivers add to a GPU's name: NVIDIA H100 80GB HBM3 is an H100. Variants such as NVL stay distinct.
 func gpuName(s string) string {
 	return without(gpuMemory.ReplaceAllString(strings.ToLower(s), " "), "nvidia", "tensor", "core", "gpu", "sxm", "sxm4",
 		"sxm5", "hbm3", "hbm3e")

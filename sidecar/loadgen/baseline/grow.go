@@ -10,10 +10,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Merge puts rows into a baseline, each in place of the row with the same
-// concurrency, mode and speculation if there is one, and keeps the rows
-// sorted. It gives b a new slice of rows, so that copies of b made before stay
-// as they were.
+// Merge adds rows to a baseline. Each replaces the row with the same concurrency, mode and speculation, if there is
+// one. Rows stay sorted. b gets a new slice of rows, so earlier copies of b are unchanged.
 func Merge(b *api.Baseline, rows ...api.BaselineRow) {
 	added := make(map[key]api.BaselineRow, len(rows))
 	for _, row := range rows {
@@ -27,12 +25,11 @@ func Merge(b *api.Baseline, rows ...api.BaselineRow) {
 	slices.SortFunc(b.Rows, compareRows)
 }
 
-// Join gives an imported baseline with the rows of another import added to it, in place
-// of those of the same concurrency, mode and speculation. What one of them does not know
-// of the deployment, the workload and the provenance, it has of the other; where both know and
-// differ, they are no results of one system, and the [api.FieldError] names the field and both
-// values. The runs add up. The title stays unless more has one besides its name; the notes add up. Neither
-// of the two is changed.
+// Join returns an imported baseline with the rows of another import. They replace those of the same concurrency, mode
+// and speculation. Deployment, workload and provenance are completed from each other. Where both have a value and the
+// values differ, the imports are not results of one system, and the [api.FieldError] names the field and both values.
+// Runs and notes are joined. The title of b is kept unless only more has one besides its name. Neither argument is
+// changed.
 func Join(b, more api.Baseline) (api.Baseline, error) {
 	if more.Title != "" && more.Title != more.Name {
 		b.Title = more.Title
@@ -55,7 +52,7 @@ func Join(b, more api.Baseline) (api.Baseline, error) {
 	return b, Validate(b)
 }
 
-// addRuns adds those that are not there yet, into a slice of its own.
+// addRuns returns a new slice of runs, with those of more that it lacks.
 func addRuns(runs, more []api.Source) []api.Source {
 	all := slices.Clone(runs)
 	for _, r := range more {
@@ -66,9 +63,9 @@ func addRuns(runs, more []api.Source) []api.Source {
 	return all
 }
 
-// DefaultFor names the baseline that a target is compared with: the configured
-// one if it exists ([api.ThisTarget] always does); else a recorded one whose GPU, workers, tensor parallelism
-// and model family are the target's; else [api.ThisTarget].
+// DefaultFor returns the name of the baseline that a target is compared with: the configured one if it exists
+// ([api.ThisTarget] always does); else a recorded one with the target's GPU, workers, tensor parallelism and model
+// family; else [api.ThisTarget].
 func DefaultFor(deployment api.Deployment, all []api.Baseline, configured string) string {
 	named := func(b api.Baseline) bool { return b.Name == configured }
 	if configured == api.ThisTarget || slices.ContainsFunc(all, named) {
@@ -82,7 +79,7 @@ func DefaultFor(deployment api.Deployment, all []api.Baseline, configured string
 	return api.ThisTarget
 }
 
-// alike says whether two known deployments can be expected to perform alike.
+// alike reports whether two known deployments can be expected to have the same performance.
 func alike(a, b api.Deployment) bool {
 	return a.Workers == b.Workers && a.TensorParallel == b.TensorParallel &&
 		gpuName(a.GPU) == gpuName(b.GPU) && gpuName(a.GPU) != "" &&

@@ -11,41 +11,41 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// format is what another load generator writes.
+// format is the file format of another load generator.
 type format struct {
 	name    string
-	knows   [][]string // the fields by which its file is known, at the top: all of one of the lists
-	version string     // where it has its version; empty: nowhere
-	models  []string   // where it may have the model; of a list, if it is the only one
+	knows   [][]string // the top-level fields that identify its file: all of one of the lists
+	version string     // the path of its version; empty: it has none
+	models  []string   // the possible paths of the model; of a list, if it is the only one
 	notes   []string   // sentences that hold for each of its files
 	levels  func(*file) []*level
-	n       string              // of a level, where the number of answers stands
-	seconds string              // how long it was measured
+	n       string              // of a level, the path of the number of answers
+	seconds string              // the path of its duration
 	failed  string              // the number of requests that failed
 	fields  []field             // the values of its row
-	zeroes  bool                // it writes a time of 0 for want of one
-	judge   func(*file, *level) // decides by several fields which values are a row's
+	zeroes  bool                // whether it writes a missing time as 0
+	judge   func(*file, *level) // chooses the values of a row by several fields
 }
 
-// field is a value of a row, and where a level has it.
+// field is a value of a row, and its place in a level.
 type field struct {
 	to     string // the path in a row, of a time without p50 and p95
 	at     string // of a time: its p50
 	p95    string
-	unit   string // where the unit of a time stands; empty: shift says it
+	unit   string // the path of a time's unit; empty: shift is used
 	shift  int    // decimal places from the unit to the row's: ms to s is −3
-	unlike bool   // it has another definition than the row's
+	unlike bool   // whether its definition differs from the row's
 }
 
 // level is a row without its mode.
 type level struct {
-	below  string // what the paths of its fields begin with
+	below  string // the prefix of its fields' paths
 	at     string // the path of its concurrency
 	row    api.BaselineRow
-	unlike []string // the paths in the row of what has another definition than the row's
+	unlike []string // the paths in the row of values with another definition
 }
 
-// formatOf knows whose results a text is; nil: unknown, or a baseline.
+// formatOf detects the format of a text; nil: unknown, or a baseline.
 func formatOf(text []byte) *format {
 	var fields map[string]json.RawMessage
 	if json.NewDecoder(bytes.NewReader(text)).Decode(&fields) != nil || fields["rows"] != nil {
@@ -62,7 +62,7 @@ func formatOf(text []byte) *format {
 	return &formats[at]
 }
 
-// formatNames are those of all formats.
+// formatNames lists the names of all formats.
 func formatNames() string {
 	names := make([]string, len(formats))
 	for i, p := range formats {
@@ -125,7 +125,7 @@ func (f *file) read(p *format) []*level {
 	all := p.levels(f)
 	for _, l := range all {
 		f.below = l.below
-		l.row.N = f.whole(p.n, 1, maxCount) // a row of no answers is none
+		l.row.N = f.whole(p.n, 1, maxCount) // a row without answers is omitted
 		for _, c := range p.fields {
 			f.field(p, c, l)
 		}
@@ -161,7 +161,7 @@ func (f *file) field(p *format, c field, l *level) {
 	}
 }
 
-// leaveOut takes the values of another definition from the row, and names them there.
+// leaveOut removes the values of another definition from the row, and notes them.
 func (l *level) leaveOut() {
 	for _, q := range quantities {
 		path, _, _ := strings.Cut(q.Path, ".")
@@ -172,8 +172,8 @@ func (l *level) leaveOut() {
 	}
 }
 
-// failures gives a row its share of failed requests, where the file has their number, and notes that its figures are
-// without them.
+// failures sets a row's ratio of failed requests, where the file has their number, and notes that its figures exclude
+// them.
 func (f *file) failures(path string, row *api.BaselineRow) {
 	failed := f.whole(path, 0, maxCount)
 	if f.value(path) != "" && row.N > 0 {
@@ -196,8 +196,8 @@ func addNotes(notes string, lines []string) string {
 	return strings.Trim(strings.Join(all, "\n"), "\n")
 }
 
-// notTaken names the values that no row has, apart for those that the file does not have and those that it
-// has by another definition.
+// notTaken lists the values that no row has, separately for those that the file lacks and those that it has by another
+// definition.
 func notTaken(program string, rows []api.BaselineRow) (notes []string) {
 	var missing, unlike []string
 	for _, q := range quantities {

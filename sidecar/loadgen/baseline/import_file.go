@@ -12,22 +12,22 @@ import (
 // maxLatency is the longest that any latency of an import may be, in seconds.
 const maxLatency = 3600
 
-// file is another program's file, whose values are read by their paths. It keeps the first error, after which nothing
-// that it gives is of use.
+// file is another program's file, whose values are read by their paths. It keeps the first error. Later values are
+// meaningless.
 type file struct {
 	root  node
-	below string   // what all paths begin with
-	notes []string // sentences about what was left out, and why
+	below string   // the prefix of all paths
+	notes []string // sentences on omitted values and the reasons
 	err   error
 }
 
-// node is a JSON value. What is below it is parsed when it is asked for.
+// node is a JSON value. Its children are parsed on demand.
 type node struct {
-	text   json.RawMessage // as it stands in the file
+	text   json.RawMessage // as in the file
 	fields map[string]*node
 }
 
-// at is the value at a path, such as "benchmarks[0].duration"; nil: there is none.
+// at returns the value at a path, such as "benchmarks[0].duration"; nil: there is none.
 func (n *node) at(path string) *node {
 	for name := range strings.SplitSeq(strings.ReplaceAll(path, "[", ".["), ".") {
 		if n.fields == nil {
@@ -45,7 +45,7 @@ func (n *node) parse() {
 	var fields map[string]json.RawMessage
 	var items []json.RawMessage
 	if json.Unmarshal(n.text, &fields) != nil && json.Unmarshal(n.text, &items) != nil {
-		return // it has nothing below it
+		return // it has no children
 	}
 	for name, text := range fields {
 		n.fields[name] = &node{text: text}
@@ -60,7 +60,7 @@ func (f *file) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
-// value is a value as it stands in the file; empty: there is none, or it is null.
+// value returns the text of a value; empty: there is none, or it is null.
 func (f *file) value(path string) string {
 	n := f.root.at(f.below + path)
 	if n == nil || string(n.text) == "null" {
@@ -69,7 +69,7 @@ func (f *file) value(path string) string {
 	return string(n.text)
 }
 
-// text is a string; empty: there is none.
+// text returns a string; empty: there is none.
 func (f *file) text(path string) (text string) {
 	value := f.value(path)
 	if value != "" && json.Unmarshal([]byte(value), &text) != nil {
@@ -78,7 +78,7 @@ func (f *file) text(path string) (text string) {
 	return text
 }
 
-// only is the first text at some paths, of those that are in a list if it is alone there.
+// only returns the first text at some paths. An item of a list counts if it is the only one.
 func (f *file) only(paths []string) string {
 	for _, path := range paths {
 		next := strings.ReplaceAll(path, "[0]", "[1]")
@@ -89,7 +89,7 @@ func (f *file) only(paths []string) string {
 	return ""
 }
 
-// items is how many a list has.
+// items returns the length of a list.
 func (f *file) items(path string) (n int) {
 	for f.root.at(fmt.Sprintf("%s[%d]", path, n)) != nil {
 		n++
@@ -106,7 +106,7 @@ func (f *file) refuse(path, value, allowed string) {
 	}
 }
 
-// number is a number times 10^shift, which must lie within 0 and most; nil where the file has none.
+// number returns a number times 10^shift, which must lie within 0 and most; nil where the file has none.
 func (f *file) number(path string, shift int, most float64) *float64 {
 	text := f.value(path)
 	if text == "" {
@@ -124,10 +124,10 @@ func (f *file) number(path string, shift int, most float64) *float64 {
 	return &v
 }
 
-// units are the powers of ten that make seconds of a unit.
+// units are the powers of ten from a unit to seconds.
 var units = map[string]int{"sec": 0, "ms": -3, "us": -6, "ns": -9}
 
-// times are percentiles in seconds; of a 0, none where that stands for want of a value.
+// times returns percentiles in seconds. With zeroes, a 0 stands for a missing value.
 func (f *file) times(c field, zeroes bool) (p api.Percentiles) {
 	if c.unit != "" && f.value(c.at)+f.value(c.p95) != "" {
 		shift, ok := units[f.text(c.unit)]
@@ -157,7 +157,7 @@ func (f *file) time(path string, shift int, zeroes bool) *float64 {
 	return &v
 }
 
-// whole is a count; 0 where the file has none and that is allowed.
+// whole returns a count; 0 where the file has none and that is allowed.
 func (f *file) whole(path string, low, high int) int {
 	text := f.value(path)
 	if text == "" && low == 0 {
@@ -171,7 +171,7 @@ func (f *file) whole(path string, low, high int) int {
 	return int(v)
 }
 
-// level is one whose concurrency stands at a path.
+// level returns the level whose concurrency is at a path.
 func (f *file) level(path string) *level {
 	l := &level{at: f.below + path}
 	l.row.Concurrency = f.whole(path, 1, maxConcurrency)

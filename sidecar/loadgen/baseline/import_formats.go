@@ -9,7 +9,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// maxTime is the end of what a time may be, in seconds since 1970, and maxTokens what all tokens of a run may be.
+// maxTime is the largest time, in seconds since 1970, and maxTokens the largest number of all tokens of a run.
 const (
 	maxTime   = 253_000_000_000
 	maxTokens = 1 << 53
@@ -17,7 +17,7 @@ const (
 
 const fixed = "a row is of a fixed number of requests in progress"
 
-// formats are known by fields that no other's file has together.
+// formats are detected by fields that no other format has together.
 var formats = []format{
 	// AIPerf writes profile_export_aiperf.json. Its inter-token latency is what is called TPOT here;
 	// its inter-chunk latency is the gap between chunks, however many tokens they hold.
@@ -113,12 +113,12 @@ var formats = []format{
 	},
 }
 
-// statAIPerf is a time as AIPerf writes it, with its unit.
+// statAIPerf returns the field of a time in AIPerf's form, with its unit.
 func statAIPerf(to, name string) field {
 	return field{to: to, at: name + ".p50", p95: name + ".p95", unit: name + ".unit"}
 }
 
-// levelsAIPerf is the one phase that is measured.
+// levelsAIPerf returns the one phase that is measured.
 func levelsAIPerf(f *file) []*level {
 	if f.value("was_cancelled") == "true" {
 		f.refuse("was_cancelled", "true", "false: results of a cancelled run are incomplete")
@@ -153,7 +153,7 @@ func levelsAIPerf(f *file) []*level {
 	return []*level{f.levelOr1(measured[0], measured[0]+".concurrency")}
 }
 
-// levelOr1 is a level of AIPerf, which leaves out what was not set: 1 is then in force.
+// levelOr1 returns a level of AIPerf, which omits settings without a value: 1 is then in force.
 func (f *file) levelOr1(at, path string) *level {
 	if f.value(path) == "" {
 		return &level{at: at, row: api.BaselineRow{Concurrency: 1}}
@@ -161,15 +161,15 @@ func (f *file) levelOr1(at, path string) *level {
 	return f.level(path)
 }
 
-// judgeAIPerf makes rates of the server's counts of output tokens, and takes TPOT where AIPerf's counts are the same:
-// AIPerf counts with a tokenizer of its own unless it is configured otherwise.
+// judgeAIPerf computes rates from the server's counts of output tokens, and takes TPOT where AIPerf's counts are the
+// same. AIPerf counts with its own tokenizer unless it is configured otherwise.
 func judgeAIPerf(f *file, l *level) {
 	own, server := f.number("total_osl.avg", 0, maxTokens), f.number("total_usage_completion_tokens.avg", 0, maxTokens)
 	answer := f.number("usage_completion_tokens.avg", 0, maxCount)
 	all := f.whole("usage_completion_tokens.count", 0, maxCount) == l.row.N
 	counted := f.countOutput(l, answer, all)
 	switch {
-	case f.value("total_usage_completion_tokens")+f.value("usage_completion_tokens") == "": // nothing contradicts it
+	case f.value("total_usage_completion_tokens")+f.value("usage_completion_tokens") == "": // no server count contradicts it
 		f.note("Output tokens: the file has no counts of the server; AIPerf counted them with its own tokenizer.")
 	case server == nil || !counted:
 		f.note("TPOT and output tokens/s: the server did not report the output tokens of every answer.")
@@ -190,7 +190,7 @@ func judgeAIPerf(f *file, l *level) {
 	}
 }
 
-// countOutput makes the rate of output tokens of the server's counts, where it counted those of all answers.
+// countOutput computes the rate of output tokens from the server's counts, where it counted those of all answers.
 func (f *file) countOutput(l *level, mean *float64, all bool) bool {
 	if mean == nil || !all || l.row.RequestsPerSecond == nil {
 		return false
@@ -200,13 +200,13 @@ func (f *file) countOutput(l *level, mean *float64, all bool) bool {
 	return true
 }
 
-// statGuideLLM is a time in milliseconds as GuideLLM writes it of the requests that succeeded.
+// statGuideLLM returns the field of a time in milliseconds in GuideLLM's form, of the requests that succeeded.
 func statGuideLLM(to, name string) field {
 	at := "metrics." + name + ".successful.percentiles."
 	return field{to: to, at: at + "p50", p95: at + "p95", shift: -3}
 }
 
-// levelsGuideLLM are the benchmarks with a fixed number of requests in progress.
+// levelsGuideLLM returns the benchmarks with a fixed number of requests in progress.
 func levelsGuideLLM(f *file) (all []*level) {
 	for i := range f.items("benchmarks") {
 		below := fmt.Sprintf("benchmarks[%d].", i)
@@ -230,7 +230,7 @@ func levelsGuideLLM(f *file) (all []*level) {
 	return all
 }
 
-// judgeGuideLLM takes TPOT where all answers are of one length: only then are its percentiles those of TPOT.
+// judgeGuideLLM takes TPOT where all answers have one length. Only then are its percentiles those of TPOT.
 func judgeGuideLLM(f *file, l *level) {
 	const lengths = "metrics.output_token_count.successful."
 	if least := f.value(lengths + "min"); least == "" || least != f.value(lengths+"max") {
@@ -247,7 +247,7 @@ func judgeGuideLLM(f *file, l *level) {
 	}
 }
 
-// statInferencePerf is a time in seconds as inference-perf writes it.
+// statInferencePerf returns the field of a time in seconds in inference-perf's form.
 func statInferencePerf(to, name string) field {
 	at := "successes.latency." + name
 	return field{to: to, at: at + ".median", p95: at + ".p95"}
@@ -261,8 +261,9 @@ func levelsInferencePerf(f *file) []*level {
 	return []*level{f.level("load_summary.concurrency")}
 }
 
-// judgeInferencePerf makes rates of the server's counts of output tokens, and takes TPOT where inference-perf's counts
-// are the same: it counts with a tokenizer of its own unless it is configured otherwise, which the file does not say.
+// judgeInferencePerf computes rates from the server's counts of output tokens, and takes TPOT where inference-perf's
+// counts are the same. It counts with its own tokenizer unless it is configured otherwise, which the file does not
+// contain.
 func judgeInferencePerf(f *file, l *level) {
 	mean, own := f.number("successes.output_tokens.mean", 0, maxCount), f.number("successes.output_len.mean", 0, maxCount)
 	all := f.whole("successes.client_fallback_requests.output", 0, maxCount) == 0
@@ -299,8 +300,8 @@ func levelsVLLM(f *file) []*level {
 	return []*level{f.level("max_concurrency")}
 }
 
-// judgeVLLM takes TTFT, and the TPOT that it is subtracted from, where the endpoint is not for chats: there the clock
-// stops at the first chunk, which holds a role and no text.
+// judgeVLLM takes TTFT, and the TPOT derived from it, unless the endpoint is for chats. There, the clock stops at the
+// first chunk, which contains a role and no text.
 func judgeVLLM(f *file, l *level) {
 	if strings.Contains(cmp.Or(f.text("endpoint_type"), f.text("backend")), "chat") {
 		l.unlike = append(l.unlike, "ttft", "tpot")

@@ -25,7 +25,7 @@ func fixture(t testing.TB, name string) string {
 	return string(text)
 }
 
-// refusal is an error of a field.
+// refusal requires an error of a field and returns it.
 func refusal(t *testing.T, err error) api.FieldError {
 	t.Helper()
 	var refused *api.FieldError
@@ -69,7 +69,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// edited gives a fixture with some of its text replaced, each of which must be there.
+// edited returns a fixture with some of its text replaced. Each replaced text must exist.
 func edited(t testing.TB, file string, replace ...string) string {
 	t.Helper()
 	text := fixture(t, file)
@@ -80,7 +80,7 @@ func edited(t testing.TB, file string, replace ...string) string {
 	return text
 }
 
-// A value whose definition is another one in this file is left out, and the notes say so.
+// A value with another definition in this file is omitted, and the notes name it.
 func TestImportLeavesOutWhatIsAnotherQuantity(t *testing.T) {
 	const sameLengths = `"max": 40.0,`
 	for _, c := range []struct {
@@ -194,7 +194,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// A file of several loads keeps those at a fixed concurrency, and says what it left out.
+// A file of several loads keeps those at a fixed concurrency, and the notes name the omitted ones.
 func TestImportKeepsWhatHasAConcurrency(t *testing.T) {
 	b, err := ReadJSON(strings.NewReader(edited(t, "guidellm.json", `"type_": "concurrent"`, `"type_": "throughput"`)), "ours", underKV)
 	require.NoError(t, err)
@@ -203,8 +203,8 @@ func TestImportKeepsWhatHasAConcurrency(t *testing.T) {
 	assert.Contains(t, b.Notes, `Benchmarks of strategy "throughput" are left out`)
 }
 
-// What was imported is a baseline like any other: written as a table and read again it is
-// the same, but for how long it was measured and what it has by another definition, for which a table has no columns.
+// An imported baseline is like any other: written as a table and read again it is the same, except for its duration and
+// the values of another definition, for which a table has no columns.
 func TestImportsRoundTrip(t *testing.T) {
 	for _, file := range []string{"aiperf-4.json", "guidellm.json", "inference-perf-4.json", "vllm-bench-8.json"} {
 		b := imported(t, file)
@@ -216,7 +216,7 @@ func TestImportsRoundTrip(t *testing.T) {
 	}
 }
 
-// The recorded tables as they were handed over import with each value in its row.
+// The original recorded tables import with each value in its row.
 func TestImportOfTheRecordedTables(t *testing.T) {
 	for _, b := range Builtin() {
 		text := fixture(t, b.Name+".csv")
@@ -224,15 +224,15 @@ func TestImportOfTheRecordedTables(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, b.Rows[0].Concurrency, got.Rows[0].Concurrency)
 		require.Len(t, got.Rows, len(b.Rows))
-		for i := range b.Rows { // what is known of the cluster besides is in the built-in one alone
+		for i := range b.Rows { // the cluster's further figures are only in the built-in one
 			b.Rows[i].ClusterFigures = api.ClusterFigures{}
 		}
 		assert.Equal(t, b.Rows, got.Rows)
 	}
 }
 
-// Imports of several files add up to one baseline: one row for each concurrency, mode and
-// speculation, the later one's where both have it.
+// Imports of several files add up to one baseline: one row for each concurrency, mode and speculation, the later one's
+// where both have it.
 func TestJoin(t *testing.T) {
 	four, eight := imported(t, "aiperf-4.json"), imported(t, "aiperf-8.json")
 	four.Deployment.GPU, eight.Deployment.Engine = "H200", "trtllm"
@@ -266,13 +266,13 @@ func TestJoin(t *testing.T) {
 	assert.Contains(t, refused.Allowed, `"meta-llama/Llama-3.1-70B-Instruct", as the baseline "ours" has it`)
 }
 
-// FuzzReadJSON: whatever another program or an API wrote, it is refused with a field or becomes a
-// baseline that can be written and read again.
+// FuzzReadJSON requires that any text is refused with a field, or becomes a baseline that can be written and read
+// again.
 func FuzzReadJSON(f *testing.F) {
 	for _, file := range []string{"inference-perf-summary.json", "vllm-bench-8.json", "vllm-bench-chat-4.json"} {
 		f.Add([]byte(fixture(f, file)))
 	}
-	// The larger ones by what is read of them, or a fuzzer is busy with the rest.
+	// The larger fixtures are reduced to the fields that are read, which keeps the fuzzer fast.
 	f.Add([]byte(`{"load_summary":{"concurrency":8},"successes":{"count":2,"latency":{"time_to_first_token":{"median":0.1,"p95":0.2},"time_per_output_token":{"median":0.01}},
 		"throughput":{"requests_per_sec":3.5},"prompt_tokens":{"total":10,"cached":2},"output_tokens":{"mean":30},"output_len":{"mean":30}},"failures":{"count":1},"benchmark_time_seconds":9}`))
 	f.Add([]byte(`{"aiperf_version":"0.13.0","input_config":{"models":{"items":[{"name":"m"}]},"phases":[{"kind":"profiling","type":"concurrency","concurrency":8}]},"request_count":{"avg":24.0},

@@ -13,22 +13,19 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// ReadJSON reads an [api.Baseline] of at most 1 MiB, or what one of the load generators
-// of [formats] writes, which it knows by its fields; a text with a field "rows" is
-// always taken for the first.
+// ReadJSON reads an [api.Baseline] of at most 1 MiB, or the results of a load generator in [formats], which its fields
+// identify. A text with a field "rows" is always read as a baseline.
 //
-// Of an api.Baseline it refuses unknown fields, everything that [Validate] refuses, and
-// a run that is not the zero one. A name that is given takes the place of the
-// file's. An empty title becomes the name; rows without a speculation take the
-// deployment's, else not_recorded; the kind is [KindImported], without a target and without
-// what it sustains.
+// Of an api.Baseline it refuses unknown fields, everything that [Validate] refuses, and a run other than the zero
+// value. A given name replaces the file's. An empty title becomes the name. Rows without a speculation take the
+// deployment's, else not_recorded. The kind is [KindImported], without a target and without sustained levels.
 //
-// No other program records how requests were routed: run says it of all rows, and is
-// refused without a mode; without a speculation it is [api.SpeculationNotRecorded]. A
-// value is taken where its definition is this product's; the notes say what is not.
+// No other program records how requests were routed. run is the mode of all its rows, and is refused without a mode;
+// without a speculation it is [api.SpeculationNotRecorded]. A value is taken where its definition is this product's;
+// the notes name the others.
 //
-// Rows come back sorted as with [ReadCSV]. What is refused gives
-// an [api.FieldError] that names the line and the JSON path; other errors are those of r.
+// Rows are sorted as with [ReadCSV]. Invalid input returns an [api.FieldError] that names the line and the JSON path;
+// other errors are those of r.
 func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error) {
 	text, err := readBounded(r)
 	if err != nil {
@@ -67,7 +64,7 @@ func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 
 const asTheAPI = "a baseline as the API gives it"
 
-// refuseRun says that the rows of a file name their own modes.
+// refuseRun refuses a mode for a file whose rows have their own.
 func refuseRun(run api.ModeState) error {
 	if run.Mode != "" {
 		return api.Refuse("mode", quote(string(run.Mode)), "leave it out: each row of this file has its own mode")
@@ -104,8 +101,8 @@ func decode(d *json.Decoder, text []byte, to any) error {
 	return nil
 }
 
-// refuseUnread explains the errors that encoding/json has no type for: an unknown
-// field, whose line is known where no other field is called so, and an end too soon.
+// refuseUnread explains the errors for which encoding/json has no type: an unknown field, whose line is known where no
+// other field has its name, and a truncated text.
 func refuseUnread(text []byte, err error) error {
 	line := lineName(text, int64(len(text)))
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
@@ -117,7 +114,7 @@ func refuseUnread(text []byte, err error) error {
 	return api.Refuse(strings.TrimPrefix(line+", baseline", ", "), "this JSON", fmt.Sprintf(asTheAPI+" (%v)", err))
 }
 
-// atLine puts the line of the field at fault, or of what should hold it, in front of its path.
+// atLine prefixes the path of an invalid field with its line, or with the line of its parent.
 func atLine(text []byte, err error) error {
 	var refused *api.FieldError
 	if !errors.As(err, &refused) {
@@ -135,13 +132,13 @@ func atLine(text []byte, err error) error {
 	return api.Refuse(lineName(text, offset)+", "+refused.Field, refused.Value, refused.Allowed)
 }
 
-// isWithin says whether a path is another one, or leads into it.
+// isWithin reports whether a path equals another one, or leads into it.
 func isWithin(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// offsetsOf gives the offsets of the values of all fields with a name.
+// offsetsOf returns the offsets of the values of all fields with a name.
 func offsetsOf(text []byte, name string) (offsets []int64) {
 	walk(json.NewDecoder(bytes.NewReader(text)), "", text, func(path string, at int64) {
 		if path[strings.LastIndex(path, ".")+1:] == name {
@@ -151,8 +148,8 @@ func offsetsOf(text []byte, name string) (offsets []int64) {
 	return offsets
 }
 
-// walk calls visit with the path and the offset of every value, the outer ones first. It
-// stops at the first text that is not JSON.
+// walk calls visit with the path and the offset of every value, parents first. It stops at the first text that is not
+// JSON.
 func walk(d *json.Decoder, path string, text []byte, visit func(path string, at int64)) bool {
 	at := d.InputOffset()
 	for at < int64(len(text)) && strings.ContainsRune(" \t\r\n,:", rune(text[at])) {
@@ -180,7 +177,7 @@ func walk(d *json.Decoder, path string, text []byte, visit func(path string, at 
 			return false
 		}
 	}
-	_, err = d.Token() // the closing one
+	_, err = d.Token() // the closing delimiter
 	return err == nil
 }
 

@@ -6,19 +6,17 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// At looks up every metric of one mode at a concurrency. A metric that was
-// recorded at exactly this level is exact; between two levels that have it, it
-// is interpolated linearly between the nearest of them; beyond them it is
-// outside_range; where no level has it, not_recorded. N, Measured and LagSeconds
-// are those of the level itself, where there is one. A value has the interval that
-// was measured with it, or, where its baseline is not a measured one, an estimate.
-// The second result is false if the baseline has no row of this mode.
+// At looks up every metric of one mode at a concurrency. A metric that was recorded at exactly this level is exact.
+// Between two levels that have it, it is interpolated linearly between the nearest of them. Beyond them it is
+// outside_range, and where no level has it, not_recorded. N, Measured and LagSeconds are those of the level itself,
+// where there is one. A value has the interval that was measured with it, or, where its baseline is not a measured one,
+// an estimate. The second result is false if the baseline has no row of this mode and speculation.
 func At(b api.Baseline, mode api.ModeState, concurrency int) (api.Column, bool) {
 	t := NewTable(b)
 	return t.At(mode, concurrency)
 }
 
-// Table is a baseline by its modes, for many looks at one: what its values scatter by is computed once. It is safe for
+// Table is a baseline by its modes, for many look-ups: the scatter of its values is computed once. It is safe for
 // concurrent use.
 type Table struct {
 	modes    []api.ModeState
@@ -47,12 +45,12 @@ func (t *Table) At(mode api.ModeState, concurrency int) (api.Column, bool) {
 	return t.at(i, concurrency), true
 }
 
-// at looks up a mode at a concurrency.
+// at looks up a mode, by its index, at a concurrency.
 func (t *Table) at(mode, concurrency int) api.Column {
 	return t.estimated(columnAt(t.rows[mode], t.modes[mode], concurrency), mode)
 }
 
-// exactly is what a row of the table has.
+// exactly returns the column of a row of the table.
 func (t *Table) exactly(r *api.BaselineRow) api.Column {
 	m := keyOf(*r).ModeState
 	return t.estimated(columnAt([]api.BaselineRow{*r}, m, r.Concurrency), slices.Index(t.modes, m))
@@ -82,8 +80,8 @@ func columnAt(rows []api.BaselineRow, m api.ModeState, concurrency int) api.Colu
 	return c
 }
 
-// Columns looks up every mode and speculation that the baseline has:
-// round_robin first, then kv, then the rest. It is never nil.
+// Columns looks up every mode and speculation that the baseline has: round_robin first, then kv, then the rest. It is
+// never nil.
 func Columns(b api.Baseline, concurrency int) []api.Column {
 	columns := []api.Column{}
 	t := NewTable(b)
@@ -93,8 +91,8 @@ func Columns(b api.Baseline, concurrency int) []api.Column {
 	return columns
 }
 
-// RowsAt gives what [Columns] finds as rows of that concurrency: one for each mode
-// and speculation, without what is not recorded or lies outside the range.
+// RowsAt returns the results of [Columns] as rows of that concurrency: one for each mode and speculation, without
+// values that are not recorded or outside the range.
 func RowsAt(b api.Baseline, concurrency int) []api.BaselineRow {
 	var found []api.BaselineRow
 	for _, m := range modesOf(b) {
@@ -120,7 +118,7 @@ func modesOf(b api.Baseline) []api.ModeState {
 	return slices.Compact(list)
 }
 
-// rowsOf gives the rows of one mode by ascending concurrency.
+// rowsOf returns the rows of one mode by ascending concurrency.
 func rowsOf(b api.Baseline, mode api.ModeState) []api.BaselineRow {
 	var rows []api.BaselineRow
 	for _, r := range b.Rows {
@@ -167,7 +165,7 @@ func lookUp(rows []api.BaselineRow, concurrency int, of func(*api.BaselineRow) (
 	share := (float64(concurrency) - below.level) / (above.level - below.level)
 	found := api.LookedUp{Value: copyOf(between(below.value, above.value, share)), Lookup: api.LookupInterpolated}
 	if below.interval != nil && above.interval != nil {
-		// Wider than that of two independent values: a straight line is a guess, too.
+		// The interval is wider than that of two independent values, because a straight line is itself an assumption.
 		found.Interval = &[2]float64{
 			between(below.interval[0], above.interval[0], share),
 			between(below.interval[1], above.interval[1], share),

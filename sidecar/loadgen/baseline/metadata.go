@@ -35,15 +35,15 @@ func attributesOf(paths ...string) (all []attribute) {
 	return all
 }
 
-// noteKey marks a line of the notes, whatever it looks like.
+// noteKey marks a line of the notes, whatever its content.
 const noteKey = "note"
 
-// in points to the attribute of a baseline.
+// in returns a pointer to the attribute of a baseline.
 func (a *attribute) in(b *api.Baseline) any {
 	return reflect.ValueOf(b).Elem().FieldByIndex(a.place).Addr().Interface()
 }
 
-// get is the attribute as it is written; empty: it is not known.
+// get formats the attribute; empty: it is not known.
 func (a *attribute) get(b *api.Baseline) string {
 	switch v := a.in(b).(type) {
 	case *string:
@@ -75,7 +75,7 @@ func (a *attribute) get(b *api.Baseline) string {
 	return string(text)
 }
 
-// set reads the attribute, and says whether the text is allowed, and what is.
+// set parses the attribute, and reports whether the text is allowed, and what is.
 func (a *attribute) set(b *api.Baseline, text string) (allowed string, ok bool) {
 	switch v := a.in(b).(type) {
 	case *string:
@@ -152,7 +152,7 @@ func readMetadata(text []byte, b *api.Baseline) error {
 	return nil
 }
 
-// splitComment gives the attribute that a comment sets, or nil and its text.
+// splitComment returns the attribute that a comment sets, or nil and its text.
 func splitComment(comment string) (key, value string, a *attribute) {
 	key, value, _ = strings.Cut(comment, ":")
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)

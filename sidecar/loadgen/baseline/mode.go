@@ -15,7 +15,7 @@ var (
 	}
 )
 
-// key is what no two rows of a baseline share.
+// key identifies a row of a baseline.
 type key struct {
 	concurrency int
 	api.ModeState

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// decimal is what a number looks like in a file: no sign, no hexadecimal, no
-// names of infinities.
+// decimal matches a number in a file: no sign, no hexadecimal, no names of infinities.
 var decimal = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
 
 var errNotDecimal = errors.New("not a decimal number")
@@ -27,7 +26,7 @@ func parseMoved(text string, shift int) (float64, error) {
 	return strconv.ParseFloat(moved(text, shift), 64)
 }
 
-// moved gives the decimal text times 10^shift.
+// moved returns the decimal text times 10^shift.
 func moved(text string, shift int) string {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	e, _ := strconv.Atoi(exponent) // no exponent counts as 0

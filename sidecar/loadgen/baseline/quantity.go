@@ -9,38 +9,37 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Kind is what sort of a quantity one is.
+// Kind is the kind of a quantity, which determines its unit and which values are better.
 type Kind int
 
-// The kinds.
+// The kinds of quantities.
 const (
 	Time   Kind = iota // in seconds
 	Rate               // more is better
 	Share              // from 0 to 1, more is better
-	Amount             // no time, of which less is better, too
+	Amount             // less is better, and no time
 )
 
-// LessIsBetter is so of times and amounts.
+// LessIsBetter reports whether lower values are better: those of times and amounts.
 func (k Kind) LessIsBetter() bool { return k == Time || k == Amount }
 
-// Quantity is a value of a row: how files, comparisons and reports name and treat it. There is one
-// table of them.
+// Quantity is a value of a row: its names in files, comparisons and reports, and its properties. All are in one table.
 type Quantity struct {
 	Path string // in the JSON of a row, of its intervals and errors, and of a column: "ttft.p95"
-	Name string // in a report's table, and in a row's list of values by another definition: "ttft_p95"
+	Name string // in a report's table, and in a row's list of values with another definition: "ttft_p95"
 	Kind Kind
-	// BothWays says that the load generator's own error may have either sign.
+	// BothWays is whether the load generator's own error may have either sign.
 	BothWays bool
 
 	column   string  // in a CSV file
 	shift    int     // decimal places from the column's unit to the row's: ms to s is −3
 	max      float64 // of the row's value
-	label    string  // in the notes of an import; empty: no other program measures it as it is measured here
-	assumed  float64 // scatter where a table has too few levels; 0: it is estimated for no table
-	margin   float64 // what intervals of differences are wider by on either side, in per cent
-	optional bool    // a column has it only where a row of its mode has it
+	label    string  // in the notes of an import; empty: no other program measures it by this definition
+	assumed  float64 // the scatter where a table has too few levels; 0: it is never estimated
+	margin   float64 // added to intervals of differences on either side, in per cent
+	optional bool    // whether a column has it only where a row of its mode has it
 
-	row, cluster, interval, lookedUp, error []int // where it stands in each; nil: it does not
+	row, cluster, interval, lookedUp, error []int // its index in each; nil: it has none
 }
 
 // pace is the allowance for TPOT, in per cent, on top of the intervals of two windows:
@@ -50,7 +49,7 @@ type Quantity struct {
 // one pair in eight of equal windows of a minute would differ at 180 conversations.
 const pace = 1.
 
-// quantities are all of them, in the order of the CSV columns.
+// quantities are all quantities, in the order of the CSV columns.
 var quantities = located(slices.Concat(
 	percentiles(Quantity{Path: "ttft", column: "ttft", label: "TTFT"}, .02, .05),
 	percentiles(Quantity{Path: "tpot_derived", column: "tpot"}, 0, 0),
@@ -81,7 +80,7 @@ var quantities = located(slices.Concat(
 	},
 ))
 
-// percentiles are the p50 and the p95 of a time, with their assumed scatters.
+// percentiles returns the p50 and the p95 of a time, with their assumed scatters.
 func percentiles(q Quantity, assumed50, assumed95 float64) []Quantity {
 	low, high := q, q
 	low.Path, low.column, low.assumed = q.Path+".p50", q.column+"_p50_ms", assumed50
@@ -92,7 +91,7 @@ func percentiles(q Quantity, assumed50, assumed95 float64) []Quantity {
 	return []Quantity{low, high}
 }
 
-// located fills in what follows from the kinds and the paths of quantities. It panics where a row has no such path.
+// located fills in the fields that follow from kind and path. It panics where a row has no such path.
 func located(all []Quantity) []*Quantity {
 	list := make([]*Quantity, len(all))
 	for i := range all {
@@ -119,7 +118,7 @@ func located(all []Quantity) []*Quantity {
 	return list
 }
 
-// place is the index of the field with a JSON path; nil: the type has none.
+// place returns the index of the field with a JSON path; nil: the type has none.
 func place(t reflect.Type, path string) (index []int) {
 	for name := range strings.SplitSeq(path, ".") {
 		fields := reflect.VisibleFields(t)
@@ -135,7 +134,7 @@ func place(t reflect.Type, path string) (index []int) {
 	return index
 }
 
-// fieldAt is what stands at a place of the struct that v points to.
+// fieldAt returns the field at an index of the struct that v points to.
 func fieldAt[T, S any](v *S, index []int) *T {
 	return reflect.ValueOf(v).Elem().FieldByIndex(index).Addr().Interface().(*T)
 }
@@ -149,29 +148,29 @@ var byName = func() map[string]*Quantity {
 	return all
 }()
 
-// QuantityOf is the one with a name; nil: there is none.
+// QuantityOf returns the quantity with a name; nil: there is none.
 func QuantityOf(name string) *Quantity { return byName[name] }
 
-// In is the quantity in a row.
+// In returns a pointer to the quantity's value in a row.
 func (q *Quantity) In(r *api.BaselineRow) **float64 { return fieldAt[*float64](r, q.row) }
 
-// InCluster is the quantity in the figures of a cluster.
+// InCluster returns a pointer to the quantity's value in the figures of a cluster.
 func (q *Quantity) InCluster(c *api.ClusterFigures) **float64 { return fieldAt[*float64](c, q.cluster) }
 
-// IntervalIn is its interval.
+// IntervalIn returns a pointer to the quantity's interval.
 func (q *Quantity) IntervalIn(in *api.RowIntervals) **[2]float64 {
 	return fieldAt[*[2]float64](in, q.interval)
 }
 
-// LookedUpIn is what a comparison has of it.
+// LookedUpIn returns the quantity's value in a column of a comparison.
 func (q *Quantity) LookedUpIn(c *api.Column) *api.LookedUp {
 	return fieldAt[api.LookedUp](c, q.lookedUp)
 }
 
-// ErrorIn is the load generator's own error in it.
+// ErrorIn returns a pointer to the load generator's own error in the quantity.
 func (q *Quantity) ErrorIn(e *api.RowErrors) **float64 { return fieldAt[*float64](e, q.error) }
 
-// IntervalOf is that of a row's value; nil where it has none.
+// IntervalOf returns the interval of a row's value; nil where it has none.
 func (q *Quantity) IntervalOf(r *api.BaselineRow) *[2]float64 {
 	if r.Intervals == nil {
 		return nil
@@ -179,7 +178,7 @@ func (q *Quantity) IntervalOf(r *api.BaselineRow) *[2]float64 {
 	return *q.IntervalIn(r.Intervals)
 }
 
-// errorOf is the load generator's own error in a row's value; nil where none is known.
+// errorOf returns the load generator's own error in a row's value; nil where none is known.
 func (q *Quantity) errorOf(r *api.BaselineRow) *float64 {
 	if q.error == nil || r.Errors == nil {
 		return nil
@@ -187,23 +186,23 @@ func (q *Quantity) errorOf(r *api.BaselineRow) *float64 {
 	return *q.ErrorIn(r.Errors)
 }
 
-// values are those that comparisons have, with an interval each.
+// values are the quantities in comparisons, which have an interval each.
 var values = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.lookedUp == nil })
 
-// Erring are those in which the load generator's own error is known.
+// Erring are the quantities for which the load generator's own error is known.
 var Erring = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.error == nil })
 
-// OfCluster are those that a cluster reports of itself.
+// OfCluster are the quantities that a cluster reports itself.
 var OfCluster = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.cluster == nil })
 
-// numberAllowed describes numbers up to a limit in a unit so many decimal places away.
+// numberAllowed describes numbers up to a limit in a unit that is this number of decimal places away.
 func numberAllowed(limit float64, shift int) string {
 	return fmt.Sprintf("a number from 0 to %s", formatShifted(limit, shift))
 }
 
-// disordered gives the first p95 of a row that is below its median; nil: none is.
+// disordered returns the first p95 of a row that is below its median; nil: there is none.
 func disordered(r *api.BaselineRow) (p95 *Quantity, median float64) {
-	for i, high := range quantities[1:] { // those of a pair follow each other
+	for i, high := range quantities[1:] { // the two of a pair are adjacent
 		low := quantities[i]
 		if strings.HasSuffix(low.Path, ".p50") && *low.In(r) != nil && *high.In(r) != nil && **high.In(r) < **low.In(r) {
 			return high, **low.In(r)

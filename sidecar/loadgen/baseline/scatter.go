@@ -7,8 +7,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Where a table's own scatter is known, and how small it is taken to be at least: rounded values on a straight line
-// would have none.
+// The least data from which a table's own scatter is estimated, and its lower bound: rounded values on a straight line
+// would have no scatter.
 const (
 	leastDifferences = 10 // of all modes together
 	leastOfMode      = 5
@@ -25,8 +25,8 @@ const normal = 1.960
 // sizes, over .6745, is not misled by the few levels at which the curve does bend. A mode that scatters more than the
 // table as a whole has its own scatter. A table of few levels has that of h200x3-tp1-llama70b-fp8, rounded up.
 
-// differences are the second differences over adjacent levels of one mode, each scaled so that its size is that of one
-// value's scatter.
+// differences returns the second differences over adjacent levels of one mode, each scaled to the size of one value's
+// scatter.
 func (q *Quantity) differences(rows []api.BaselineRow) (sizes []float64) {
 	var low, middle *api.BaselineRow
 	for i := range rows {
@@ -47,7 +47,7 @@ func (q *Quantity) differences(rows []api.BaselineRow) (sizes []float64) {
 	return sizes
 }
 
-// scatters are those of [values], in their order, for each mode of a table.
+// scatters returns the scatter of each of [values], in their order, for each mode of a table.
 func scatters(modes [][]api.BaselineRow) [][]float64 {
 	found := make([][]float64, len(modes))
 	for _, q := range values {
@@ -72,15 +72,15 @@ func scatters(modes [][]api.BaselineRow) [][]float64 {
 	return found
 }
 
-// deviationOf is a standard deviation by the median of sizes, which it sorts.
+// deviationOf returns a standard deviation, by the median of sizes, which it sorts.
 func deviationOf(sizes []float64) float64 {
 	slices.Sort(sizes)
 	n := len(sizes)
 	return (sizes[(n-1)/2] + sizes[n/2]) / 2 / .6745
 }
 
-// estimate gives the values of a column that were recorded without an interval the one that they are estimated to have,
-// by the scatters of its mode.
+// estimate adds an estimated interval to the values of a column that were recorded without one, by the scatters of its
+// mode.
 func estimate(c *api.Column, scatters []float64) {
 	for i, q := range values {
 		if l := q.LookedUpIn(c); q.assumed > 0 && l.Value != nil && l.Interval == nil {

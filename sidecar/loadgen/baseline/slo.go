@@ -2,27 +2,25 @@ package baseline
 
 import "kvbooth/sidecar/api"
 
-// SLOColor says how a value stands to its threshold.
+// SLOColor is the level of a value against its threshold.
 type SLOColor string
 
-// The colors: green, yellow and red on a screen.
+// The levels, which are green, yellow and red on a screen.
 const (
 	SLOMet    SLOColor = "met"    // below 90 % of the threshold
 	SLONear   SLOColor = "near"   // from 90 % of the threshold to the threshold itself
 	SLOMissed SLOColor = "missed" // above the threshold
 )
 
-// rounding is the relative error that decimal thresholds and interpolated
-// values pick up in binary; a value this close to a limit is at the limit.
+// rounding is the relative error of decimal thresholds and interpolated values in binary. A value this close to a limit
+// counts as equal to it.
 const rounding = 1e-9
 
-// Judge compares a latency with the threshold of its SLO, both in seconds. An
-// SLO is met at the threshold itself; near is met too. Every screen, alert and
-// report judges with this function. A value or threshold that is not a number
-// is missed.
+// Judge compares a latency with the threshold of its SLO, both in seconds. An SLO is met at the threshold itself; near
+// is met too. Every screen, alert and report uses this function. A value or threshold that is not a number is missed.
 func Judge(value, threshold float64) SLOColor {
 	switch {
-	case !(value <= threshold*(1+rounding)): // the negation takes in NaN
+	case !(value <= threshold*(1+rounding)): // the negation includes NaN
 		return SLOMissed
 	case value >= threshold*0.9*(1-rounding):
 		return SLONear
@@ -31,9 +29,8 @@ func Judge(value, threshold float64) SLOColor {
 	}
 }
 
-// Meets says whether a row meets every SLO: TTFT p95 and TPOT p95. A row
-// whose TPOT p95 was not recorded is judged by TTFT alone; a row without a TTFT
-// p95 cannot be judged and does not meet.
+// Meets reports whether a row meets every SLO: TTFT p95 and TPOT p95. A row whose TPOT p95 was not recorded is judged
+// by TTFT alone. A row without a TTFT p95 cannot be judged and does not meet.
 func Meets(row api.BaselineRow, slo api.SLO) bool {
 	if row.TTFT.P95 == nil || Judge(*row.TTFT.P95, slo.TTFT) == SLOMissed {
 		return false
@@ -41,7 +38,7 @@ func Meets(row api.BaselineRow, slo api.SLO) bool {
 	return row.TPOT.P95 == nil || Judge(*row.TPOT.P95, slo.TPOT) != SLOMissed
 }
 
-// decidable says whether the load generator's own error cannot change what [Meets] says of a row.
+// decidable reports whether the result of [Meets] for a row is independent of the load generator's own error.
 func decidable(row api.BaselineRow, slo api.SLO) bool {
 	certain := func(p api.Percentiles, e *float64, threshold float64, bothWays bool) bool {
 		return p.P95 == nil || e == nil || api.Decidable(*p.P95, *e, threshold, bothWays)
@@ -50,10 +47,9 @@ func decidable(row api.BaselineRow, slo api.SLO) bool {
 		certain(row.TTFT, row.Errors.TTFT.P95, slo.TTFT, false) && certain(row.TPOT, row.Errors.TPOT.P95, slo.TPOT, true)
 }
 
-// Sustained says what each mode and speculation of a baseline sustains under the
-// SLOs, in the order of [Columns], each level judged by [Meets]. It is the one rule for every
-// screen and report, and never nil. A level on which the load generator's own error could change
-// the outcome counts as untested.
+// Sustained returns the levels that each mode and speculation of a baseline sustains under the SLOs, in the order of
+// [Columns], each level judged by [Meets]. Every screen and report uses it. It is never nil. A level on which the load
+// generator's own error could change the outcome counts as untested.
 func Sustained(b api.Baseline, slo api.SLO) []api.Sustained {
 	list := []api.Sustained{}
 	for _, m := range modesOf(b) {
@@ -62,7 +58,7 @@ func Sustained(b api.Baseline, slo api.SLO) []api.Sustained {
 	return list
 }
 
-// sustained judges the rows of one mode, which stand by ascending concurrency.
+// sustained judges the rows of one mode, in ascending order of concurrency.
 func sustained(rows []api.BaselineRow, m api.ModeState, slo api.SLO) api.Sustained {
 	s := api.Sustained{
 		Arm: m.Arm, Mode: m.Mode, Speculation: m.Speculation, SLO: slo,

@@ -7,7 +7,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// reportColumns are those of a report's table.
+// reportColumns are the columns of a report's table.
 var reportColumns = slices.Concat(
 	[]column{ignored("side"), ignored("baseline")}, keyColumns,
 	[]column{countColumn, {name: "seconds", allowed: "a number", set: setSeconds}}, reportValues(),
@@ -19,13 +19,13 @@ func setSeconds(row *api.BaselineRow, text string) bool {
 	return err == nil && validateValue("", v, maxCount) == nil
 }
 
-// ignored is a column that nothing is read from.
+// ignored is a column that is skipped.
 func ignored(name string) column {
 	return column{name: name, set: func(*api.BaselineRow, string) bool { return true }}
 }
 
-// reportValues are the columns of all quantities; those that a report compares each with its interval and what the
-// report makes of it.
+// reportValues returns the columns of all quantities. Those that a report compares have columns for the interval and
+// for the result of the comparison.
 func reportValues() (list []column) {
 	for _, q := range quantities {
 		list = append(list, q.columnIn(q.Name, 0)) // a report has the units of a row

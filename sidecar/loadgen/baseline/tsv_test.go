@@ -10,7 +10,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// A table may have tabs for commas; that of a report has other columns and units, and keeps its intervals.
+// A table may be separated by tabs. That of a report has other columns and units, and keeps its intervals.
 func TestReadsTabSeparatedValues(t *testing.T) {
 	read := func(text string) (api.Baseline, error) { return ReadCSV(strings.NewReader(text), "table") }
 	b, err := read("# title: A sweep\nconcurrency\tmode\tttft_p95_ms\tkv_hit_rate_pct\n60\tkv\t445.8\t91.6\n")

@@ -19,12 +19,12 @@ import (
 const (
 	maxBytes       = api.MaxBaseline
 	maxRows        = 10_000
-	maxRuns        = 100 // that rows are averages of
+	maxRuns        = 100 // averaged in rows
 	maxConcurrency = api.MaxConcurrency
 	maxText        = api.MaxLine
 	maxNotes       = 4000
 	maxCount       = 1_000_000_000
-	maxSetting     = 1_000_000 // of what a deployment is set to
+	maxSetting     = 1_000_000 // of a deployment's settings
 	maxSeconds     = 86_400    // of a latency: no turn takes longer than a day
 	maxMemory      = 1e15      // of a GPU, in bytes
 )
@@ -32,7 +32,7 @@ const (
 // Kinds of a baseline.
 const (
 	KindRecorded = "recorded" // comes with the product
-	KindImported = "imported" // a user brought it
+	KindImported = "imported" // imported by a user
 	KindMeasured = "measured" // this target's own settled steps
 )
 
@@ -40,11 +40,9 @@ var kinds = []string{KindRecorded, KindImported, KindMeasured}
 
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$`)
 
-// Validate checks everything about a baseline that an import is held to: 1 to
-// 10,000 rows, each (concurrency, mode, speculation) once, known modes,
-// concurrency 1 to 100,000, latencies of 0 to a day with no p95 below the p50, other
-// values from 0 to 1e9, ratios up to 1, texts of bounded length. The error is an
-// [api.FieldError] whose field is the JSON path.
+// Validate checks everything that an import must satisfy: 1 to 10,000 rows, each (concurrency, mode, speculation) once,
+// known modes, concurrency 1 to 100,000, latencies of 0 to a day with no p95 below the p50, other values from 0 to 1e9,
+// ratios up to 1, texts of bounded length. The error is an [api.FieldError] whose field is the JSON path.
 func Validate(b api.Baseline) error {
 	if !nameSyntax.MatchString(b.Name) {
 		return api.Refuse("name", quote(b.Name),
@@ -168,7 +166,7 @@ func validateRow(field string, r api.BaselineRow) error {
 	)
 }
 
-// validateQuality checks how well a row is known.
+// validateQuality checks the sample sizes, intervals and errors of a row.
 func validateQuality(field string, r api.BaselineRow) error {
 	lag := 0.0
 	if r.LagSeconds != nil {
@@ -201,15 +199,15 @@ func validateInterval(field string, in *[2]float64, limit float64) error {
 
 const timeAllowed = "an RFC 3339 time from 1970 to 9998"
 
-// plausible keeps to years whose RFC 3339 form has four digits in every zone.
+// plausible reports whether the RFC 3339 form of a year has four digits in every zone.
 func plausible(t time.Time) bool {
 	year := t.UTC().Year()
 	return year >= 1970 && year < 9999
 }
 
-// validateValue refuses NaN and everything below 0 (and −0) and above the limit.
+// validateValue refuses NaN, values below 0 (and −0), and values above the limit.
 func validateValue(field string, v, limit float64) error {
-	if math.Signbit(v) || !(v <= limit) { // NaN is neither
+	if math.Signbit(v) || !(v <= limit) { // also true for NaN
 		return api.Refuse(field, v, numberAllowed(limit, 0))
 	}
 	return nil
@@ -233,7 +231,7 @@ func describe(r api.BaselineRow) string {
 	return fmt.Sprintf("a second row for concurrency %d, mode %s, speculation %s", r.Concurrency, r.Mode, r.Speculation)
 }
 
-// quote shortens what a stranger wrote, so that an error stays one line.
+// quote shortens a user's text, so that an error stays one line.
 func quote(s string) string {
 	if runes := []rune(s); len(runes) > 60 {
 		s = string(runes[:60]) + "…"

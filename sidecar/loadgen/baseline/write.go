@@ -11,11 +11,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// WriteCSV writes a baseline so that [ReadCSV] gives it back: the same values
-// bit by bit, metadata and notes included. What is lost is the kind and the
-// target, since what is read from a file is imported, the intervals, span, lag and errors of
-// measured rows, and space around the lines of the notes. Columns without a value are left out. A
-// baseline that [Validate] refuses gives its error; other errors are those of w.
+// WriteCSV writes a baseline so that [ReadCSV] returns it: the same values bit by bit, metadata and notes included. Not
+// written are the kind and the target, since a file that is read is an import, the intervals, span, lag and errors of
+// measured rows, and space around the lines of the notes. Columns without a value are omitted. A baseline that
+// [Validate] refuses returns its error; other errors are those of w.
 func WriteCSV(w io.Writer, b api.Baseline) error {
 	if err := Validate(b); err != nil {
 		return err
@@ -66,7 +65,7 @@ func writeMetadata(w io.Writer, b api.Baseline) error {
 	return nil
 }
 
-// usedColumns are those that any row has a value of.
+// usedColumns returns the columns for which any row has a value.
 func usedColumns(rows []api.BaselineRow) []column {
 	return slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
 		return !slices.ContainsFunc(rows, func(r api.BaselineRow) bool { return c.text(&r) != "" })
