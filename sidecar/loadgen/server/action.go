@@ -13,13 +13,13 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// action answers a request. An error that handle returns has not been answered yet. The types are those of the
-// parameters, the body and the answer; the OpenAPI document is made of them. A nil one stands for none.
+// action answers a request. An error that handle returns has not been answered. The types are those of the parameters,
+// the body and the answer, from which the OpenAPI document is generated. nil means none.
 type action struct {
 	handle              func(http.ResponseWriter, *http.Request) error
 	query, body, answer reflect.Type
 	status              int
-	media               string // type of an answer that is no JSON, or of the other form of one
+	media               string // the type of an answer that is not JSON, or of its other form
 }
 
 // none is a query without parameters.
@@ -46,7 +46,7 @@ func submits[Q, B, A any](status int, do func(*http.Request, Q, B) (A, error)) a
 	return submitted(status, func(A) string { return "" }, do)
 }
 
-// creates is a call with a body that makes what is found at a path below [api.Prefix] from then on.
+// creates is a call with a body that creates a resource at a path below [api.Prefix].
 func creates[Q, B, A any](at func(A) string, do func(*http.Request, Q, B) (A, error)) action {
 	return submitted(http.StatusCreated, at, do)
 }
@@ -75,7 +75,7 @@ func submitted[Q, B, A any](status int, at func(A) string, do func(*http.Request
 	}
 }
 
-// gives is a call that writes its answer itself, of a type that is no JSON of ours.
+// gives is a call that writes its answer itself, in a type other than our JSON.
 func gives[Q any](media string, do func(http.ResponseWriter, *http.Request, Q) error) action {
 	handle := func(w http.ResponseWriter, r *http.Request) error {
 		q, err := query[Q](r)
@@ -87,7 +87,7 @@ func gives[Q any](media string, do func(http.ResponseWriter, *http.Request, Q) e
 	return action{handle: handle, query: reflect.TypeFor[Q](), status: http.StatusOK, media: media}
 }
 
-// encoded answers with what is JSON already.
+// encoded answers with encoded JSON.
 func encoded[A any](get func() ([]byte, error)) action {
 	c := gives("", func(w http.ResponseWriter, _ *http.Request, _ none) error {
 		text, err := get()
@@ -95,14 +95,14 @@ func encoded[A any](get func() ([]byte, error)) action {
 			return err
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text) // who does not read the answer has gone
+		_, _ = w.Write(text) // a reader that does not read has disconnected
 		return nil
 	})
 	c.answer = reflect.TypeFor[A]()
 	return c
 }
 
-// shown answers with what a lane shows.
+// shown answers with a lane's data.
 func shown[A any](s *Server, show func(Lane) A) action {
 	return answers(http.StatusOK, func(_ *http.Request, q api.LaneQuery) (a A, err error) {
 		lane, err := s.opts.Backend.Lane(q.Lane)
@@ -126,25 +126,24 @@ func control[B any](
 	})
 }
 
-// item answers with the thing that a segment of the path names.
+// item answers with the resource that a segment of the path names.
 func item[A any](segment string, get func(context.Context, string) (A, error)) action {
 	return answers(http.StatusOK, func(r *http.Request, _ none) (A, error) {
 		return get(r.Context(), r.PathValue(segment))
 	})
 }
 
-// plain answers with what can always be given.
+// plain answers with a value that is always available.
 func plain[A any](get func() A) action {
 	return answers(http.StatusOK, func(*http.Request, none) (A, error) { return get(), nil })
 }
 
-// change answers with what has become of a request of its caller.
+// change answers with the result of a caller's request.
 func change[B, A any](status int, do func(ctx context.Context, by string, req B) (A, error)) action {
 	return submits(status, func(r *http.Request, _ none, req B) (A, error) { return do(r.Context(), caller(r), req) })
 }
 
-// query reads the parameters of a call, each of which may be there once and no other. The error is an
-// [api.FieldError].
+// query reads the parameters of a call. Unknown and repeated parameters are refused. The error is an [api.FieldError].
 func query[Q any](r *http.Request) (q Q, err error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -180,7 +179,7 @@ func allowedOf(names []string) string {
 	return "only " + strings.Join(names, ", ")
 }
 
-// setParameter sets what a parameter says, or its default.
+// setParameter sets a field from a parameter, or to its default.
 func setParameter(to reflect.Value, name string, tag reflect.StructTag, values []string) error {
 	if len(values) > 1 {
 		return api.Refuse(name, "given more than once", "one")

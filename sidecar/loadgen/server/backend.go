@@ -12,10 +12,9 @@ import (
 	"kvbooth/sidecar/sim/whatif"
 )
 
-// Backend is what the calls do. Its errors may be an [api.FieldError] (422),
-// [api.ErrNotFound] (404), [api.ErrConflict] (409) or [api.ErrUnavailable]
-// (503); any other is answered as 500 and logged, its text kept from the caller.
-// It is called concurrently. by says who asks.
+// Backend implements the calls. Its errors may be an [api.FieldError] (422), [api.ErrNotFound] (404), [api.ErrConflict]
+// (409) or [api.ErrUnavailable] (503). Any other is answered as 500 and logged, and its text is withheld from the
+// caller. It is called concurrently. by is the caller's name in events.
 type Backend interface {
 	View
 	Catalog
@@ -36,108 +35,100 @@ type Lane interface {
 	CancelMode(ctx context.Context, by string) (api.State, error)
 
 	Cluster() api.Cluster
-	// History is what the lane's snapshots said in the last minutes.
+	// History returns the series of the lane's last minutes.
 	History() api.History
 	Decisions(ctx context.Context, limit int) (api.DecisionList, error)
-	// Shadow is what other routers would have hit on the lane's traffic.
+	// Shadow returns the cache hits that other routers would have had on the lane's traffic.
 	Shadow() api.Shadow
-	// Starter is a text of the corpus in use.
+	// Starter returns a text of the corpus in use.
 	Starter(id string) (api.Starter, error)
-	// Comparison puts the live step beside the named baseline, beside the default
-	// one where the name is empty.
+	// Comparison compares the live step with the named baseline, or with the default one where the name is empty.
 	Comparison(baseline string) (api.Comparison, error)
 }
 
-// View shows all lanes; [lane.View] is one.
+// View returns the state of all lanes. [lane.View] implements it.
 type View interface {
-	// StatusJSON and SnapshotJSON are at most a second old, with every change that a
-	// call before made. They are shared, and not to be written to.
+	// StatusJSON and SnapshotJSON are at most a second old, and include every change of an earlier call. They are shared
+	// and must not be modified.
 	StatusJSON() ([]byte, error)
 	SnapshotJSON() ([]byte, error)
-	// Subscribe delivers encoded snapshots: one at once, then one a second and one
-	// on each change of state. The channel holds one, the newest: a slow reader
-	// loses snapshots. It is closed when there will be no more. unsubscribe is
-	// idempotent.
+	// Subscribe delivers encoded snapshots: one at once, then one a second and one on each change of state. The channel
+	// holds the newest one, so a slow reader misses snapshots. It is closed after the last one. unsubscribe is idempotent.
 	Subscribe() (frames <-chan []byte, unsubscribe func())
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
-	// Ready is nil, or says why a target cannot serve, in words that say what to do.
+	// Ready returns nil, or why a target cannot serve, with what to do.
 	Ready() error
 }
 
-// Catalog holds settings and baselines; [lane.Catalog] is one.
+// Catalog holds settings and baselines. [lane.Catalog] implements it.
 type Catalog interface {
 	Baselines() []api.Baseline
 	Baseline(name string) (api.Baseline, error)
 	SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
-	// CheckBaseline gives a baseline as SaveBaseline would store it, or its error.
+	// CheckBaseline returns a baseline as SaveBaseline would store it, or its error.
 	CheckBaseline(b api.Baseline) (api.Baseline, error)
-	// MergeBaseline adds the rows of an import to the imported baseline of its name;
-	// with dry it stores nothing.
+	// MergeBaseline adds the rows of an import to the imported baseline of its name. With dry it stores nothing.
 	MergeBaseline(ctx context.Context, by string, b api.Baseline, dry bool) (api.Baseline, error)
-	// DeleteBaseline deletes an imported one, and gives those that are left.
+	// DeleteBaseline deletes an imported one, and returns the remaining ones.
 	DeleteBaseline(ctx context.Context, by, name string) ([]api.Baseline, error)
 
 	Settings() api.Settings
 	PatchSettings(ctx context.Context, by string, p api.SettingsPatch) (api.Settings, error)
 }
 
-// Records are what was stored; [kvbooth/sidecar/loadgen/store.Store] keeps them.
+// Records returns stored data. [kvbooth/sidecar/loadgen/store.Store] implements it.
 type Records interface {
 	Conversations(ctx context.Context, q api.ConversationQuery) (api.ConversationList, error)
-	// TurnsCSV writes the turns of a step, of all steps for step 0.
+	// TurnsCSV writes the turns of a step, or of all steps for step 0.
 	TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error
-	// Events lists the newest events of a lane; of all lanes and of none where
-	// lane is empty.
+	// Events lists the newest events of a lane. Where lane is empty, it lists those of all lanes and those without a lane.
 	Events(ctx context.Context, lane string, limit int) ([]api.Event, error)
 }
 
-// Simulations answers what-if questions; [whatif.Desk] is one.
+// Simulations answers what-if questions. [whatif.Desk] implements it.
 type Simulations interface {
 	Simulations() api.SimulationList
-	// StartSimulation takes a question. by is what others see of who asks, who
-	// identifies them: a new question replaces the one before.
+	// StartSimulation starts a simulation. by is the name that others see, and who identifies the caller: a caller's new
+	// simulation replaces the one before.
 	StartSimulation(by, who string, req api.SimulationRequest) (api.SimulationResult, error)
 	Simulation(id string) (api.SimulationResult, error)
 	CancelSimulation(id string) (api.SimulationResult, error)
-	// FollowSimulation calls on with each event of a simulation until its end, the end
-	// of ctx, or an error of on.
+	// FollowSimulation calls on with each event of a simulation until its end, the end of ctx, or an error of on.
 	FollowSimulation(ctx context.Context, id string, on func(event string, data any) error) error
 }
 
-// SweepDesk runs trials, sweeps and capacity searches, one at a time, and reports on them;
-// [kvbooth/sidecar/loadgen/sweep.Desk] is one.
+// SweepDesk runs trials, sweeps and capacity searches, one at a time, and reports on them.
+// [kvbooth/sidecar/loadgen/sweep.Desk] implements it.
 type SweepDesk interface {
 	Sweeps(ctx context.Context) api.SweepList
-	// StartSweep begins one on a lane. A second one at a time is an [api.ErrConflict].
+	// StartSweep begins one on a lane. While one is in progress, it returns an [api.ErrConflict].
 	StartSweep(ctx context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error)
-	// SweepOutlook says what one can find that is not begun.
+	// SweepOutlook returns what a request would find, without starting it.
 	SweepOutlook(ctx context.Context, lane string, req api.SweepRequest) (api.SweepOutlook, error)
 	Sweep(ctx context.Context, id string) (api.Sweep, error)
 	PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) (api.Sweep, error)
-	// DeleteSweep deletes one that has ended, and gives those that are left.
+	// DeleteSweep deletes one that has ended, and returns the remaining ones.
 	DeleteSweep(ctx context.Context, by, id string) (api.SweepList, error)
 	// SweepBaseline makes a baseline of a sweep's rows.
 	SweepBaseline(ctx context.Context, by, id string, req api.SweepBaselineRequest) (api.Baseline, error)
-	// WriteSeconds writes what the cluster said of itself in each second of each
-	// counted span, as CSV.
+	// WriteSeconds writes the cluster's metrics in each second of each counted span, as CSV.
 	WriteSeconds(ctx context.Context, w io.Writer, id string) error
-	// WriteSweepReport writes the report of a sweep, whether it has ended or not.
+	// WriteSweepReport writes the report of a sweep, also while it is in progress.
 	WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error
-	// WriteReport writes the report on any two results: b compared with a.
+	// WriteReport writes the report that compares b with a.
 	WriteReport(
 		ctx context.Context, w io.Writer, a, b api.ReportSide, levels []api.LevelRange, f api.ReportFormat,
 	) error
 }
 
-// TwinDesk compares two lanes that run the same conversations. With one lane, all of it is
-// an [api.ErrNotFound].
+// TwinDesk compares two lanes that run the same conversations. With one lane, every call returns an [api.ErrNotFound].
 type TwinDesk interface {
 	Twin() (api.Twin, error)
 	// ArrangeTwin begins to switch the modes of the lanes, and returns at once.
 	ArrangeTwin(ctx context.Context, by string, req api.TwinRequest) (api.Twin, error)
-	// StartShowcase sends one conversation to both lanes, in the place of the one before.
+	// StartShowcase sends one conversation to both lanes, and replaces the one before.
 	StartShowcase(ctx context.Context, by string, req api.ShowcaseRequest) (api.Twin, error)
-	// StopShowcase ends it; without one under way it is an [api.ErrConflict].
+	// StopShowcase ends it. Without one in progress it returns an [api.ErrConflict].
 	StopShowcase(ctx context.Context, by string) (api.Twin, error)
 }
 
@@ -147,25 +138,25 @@ type OneLane struct{}
 var errOneLane = fmt.Errorf("%w: there is only one lane; set twin.target.url to run the same conversations against a "+
 	"second target", api.ErrNotFound)
 
-// Twin says that there is none.
+// Twin returns [api.ErrNotFound].
 func (OneLane) Twin() (api.Twin, error) { return api.Twin{}, errOneLane }
 
-// ArrangeTwin says that there is none.
+// ArrangeTwin returns [api.ErrNotFound].
 func (OneLane) ArrangeTwin(context.Context, string, api.TwinRequest) (api.Twin, error) {
 	return api.Twin{}, errOneLane
 }
 
-// StartShowcase says that there is none.
+// StartShowcase returns [api.ErrNotFound].
 func (OneLane) StartShowcase(context.Context, string, api.ShowcaseRequest) (api.Twin, error) {
 	return api.Twin{}, errOneLane
 }
 
-// StopShowcase says that there is none.
+// StopShowcase returns [api.ErrNotFound].
 func (OneLane) StopShowcase(context.Context, string) (api.Twin, error) {
 	return api.Twin{}, errOneLane
 }
 
-// Parts are the Backend of a load generator.
+// Parts combines the parts of a load generator to a Backend.
 type Parts struct {
 	*lane.View
 	*lane.Catalog
@@ -175,7 +166,7 @@ type Parts struct {
 	TwinDesk
 }
 
-// Baselines lists the baselines with what they sustain under the SLOs in force.
+// Baselines lists the baselines with their sustained levels under the SLOs in force.
 func (p Parts) Baselines() []api.Baseline {
 	all := slices.Clone(p.Catalog.Baselines())
 	for i := range all {
@@ -184,35 +175,31 @@ func (p Parts) Baselines() []api.Baseline {
 	return all
 }
 
-// Baseline finds one by its name, with what it sustains under the SLOs in force; the
-// error is an [api.ErrNotFound].
+// Baseline finds one by its name, with its sustained levels under the SLOs in force. The error is an [api.ErrNotFound].
 func (p Parts) Baseline(name string) (api.Baseline, error) {
 	b, err := p.Catalog.Baseline(name)
 	return p.judged(b), err
 }
 
-// CheckBaseline is [lane.Catalog.CheckBaseline], with what the baseline sustains under
-// the SLOs in force.
+// CheckBaseline is [lane.Catalog.CheckBaseline], with the baseline's sustained levels under the SLOs in force.
 func (p Parts) CheckBaseline(b api.Baseline) (api.Baseline, error) {
 	b, err := p.Catalog.CheckBaseline(b)
 	return p.judged(b), err
 }
 
-// SaveBaseline is [lane.Catalog.SaveBaseline], with what the baseline sustains under
-// the SLOs in force.
+// SaveBaseline is [lane.Catalog.SaveBaseline], with the baseline's sustained levels under the SLOs in force.
 func (p Parts) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
 	b, err := p.Catalog.SaveBaseline(ctx, by, b)
 	return p.judged(b), err
 }
 
-// MergeBaseline is [lane.Catalog.MergeBaseline], with what the baseline sustains under
-// the SLOs in force.
+// MergeBaseline is [lane.Catalog.MergeBaseline], with the baseline's sustained levels under the SLOs in force.
 func (p Parts) MergeBaseline(ctx context.Context, by string, b api.Baseline, dry bool) (api.Baseline, error) {
 	b, err := p.Catalog.MergeBaseline(ctx, by, b, dry)
 	return p.judged(b), err
 }
 
-// DeleteBaseline is [lane.Catalog.DeleteBaseline], and gives the baselines that are left.
+// DeleteBaseline is [lane.Catalog.DeleteBaseline], and returns the remaining baselines.
 func (p Parts) DeleteBaseline(ctx context.Context, by, name string) ([]api.Baseline, error) {
 	if err := p.Catalog.DeleteBaseline(ctx, by, name); err != nil {
 		return nil, err
@@ -220,11 +207,11 @@ func (p Parts) DeleteBaseline(ctx context.Context, by, name string) ([]api.Basel
 	return p.Baselines(), nil
 }
 
-// judged adds what follows from the rows, some of it by the settings, and is therefore stored nowhere.
+// judged adds the values that follow from the rows and the settings. They are not stored.
 func (p Parts) judged(b api.Baseline) api.Baseline {
 	b.Sustained, b.Advantages = baseline.Sustained(b, p.Settings().SLO), baseline.Advantages(b)
 	return b
 }
 
-// Lane finds a lane by its name; the error is an [api.ErrNotFound].
+// Lane finds a lane by its name. The error is an [api.ErrNotFound].
 func (p Parts) Lane(name string) (Lane, error) { return p.View.Lane(name) }

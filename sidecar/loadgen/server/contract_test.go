@@ -22,20 +22,20 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// contract is a transport that holds what passes against the OpenAPI document,
-// and notes which operations it saw.
+// contract is a transport that checks requests and answers against the OpenAPI document, and records the operations.
 type contract struct {
 	t      *testing.T
 	doc    *openapi3.T
 	router routers.Router
 	tr     *http.Transport
-	bad    bool // the requests are to be refused by the document, too
+	bad    bool // whether the document must refuse the requests, too
 
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// document31 reads the document once; it is immutable. The validator needs a decoder for each media type of a report.
+// document31 reads the document once; it is immutable. The validator requires a decoder for each media type of a
+// report.
 var document31 = sync.OnceValues(func() (*openapi3.T, error) {
 	for _, f := range api.ReportFormats[1:] {
 		bare, _, _ := strings.Cut(f.MediaType(), ";")
@@ -87,7 +87,7 @@ func (c *contract) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, c.validate(in, res)
 }
 
-// send sends a request, whose path is that below the API's prefix, through the contract.
+// send sends a request, whose path is relative to the API's prefix, through the contract.
 func (c *contract) send(base string, q request) *http.Response {
 	r, err := http.NewRequest(cmp.Or(q.method, http.MethodGet), base+v1+q.path, strings.NewReader(q.body))
 	require.NoError(c.t, err)
@@ -134,7 +134,7 @@ func (c *contract) operations() (all []string) {
 	return all
 }
 
-// What changes something is no read.
+// A call that changes something requires the access of a write.
 func TestWritesAreNoReads(t *testing.T) {
 	for _, rt := range newServer(t, &recorder{}, nil).routes() {
 		method, _, _ := strings.Cut(rt.pattern, " ")
@@ -142,8 +142,8 @@ func TestWritesAreNoReads(t *testing.T) {
 	}
 }
 
-// Every operation of the document is called as a client calls it; requests and
-// answers are as documented, and what reaches the backend is what was sent.
+// Every operation of the document is called as a client calls it. Requests and answers match the document, and the
+// backend receives what was sent.
 func TestEveryOperation(t *testing.T) {
 	b := &recorder{csv: "id,ttft\n1,0.2\n"}
 	base := start(t, b, withToken)
@@ -423,7 +423,7 @@ func everyCall(c *api.Client) []clientCall {
 	return all
 }
 
-// streamOnce takes one snapshot from the stream and holds it against the schema.
+// streamOnce receives one snapshot from the stream and checks it against the schema.
 func streamOnce(t *testing.T, c *contract, client *api.Client) {
 	for got, err := range client.Stream(t.Context()) {
 		require.NoError(t, err)
@@ -438,7 +438,7 @@ func streamOnce(t *testing.T, c *contract, client *api.Client) {
 	c.saw(http.MethodGet, api.Prefix+"/stream")
 }
 
-// otherCalls are those that a typed client has no use for.
+// otherCalls makes the calls that a typed client lacks.
 func otherCalls(t *testing.T, c *contract, base string) {
 	client := http.Client{Transport: c}
 	for path, want := range map[string]string{
@@ -460,8 +460,8 @@ func otherCalls(t *testing.T, c *contract, base string) {
 	require.Equal(t, http.StatusNoContent, c.send(base, request{method: http.MethodDelete, path: "/session"}).StatusCode)
 }
 
-// What the backend refuses comes back from the client as the same error, by way
-// of a documented answer. What it did not foresee stays in the log.
+// An error of the backend arrives at the client as the same error, through a documented answer. The text of an
+// unexpected error stays in the log.
 func TestBackendErrors(t *testing.T) {
 	b := &recorder{}
 	base := start(t, b, nil)
@@ -493,8 +493,7 @@ func TestBackendErrors(t *testing.T) {
 	}
 }
 
-// Every call of a lane says that there is none of the name; what was stored of
-// one that is no more can still be listed.
+// Every call on an unknown lane returns that there is none. Stored data of a former lane can still be listed.
 func TestUnknownLane(t *testing.T) {
 	b := &recorder{lost: fmt.Errorf("%w: no lane of this name", api.ErrNotFound)}
 	base := start(t, b, nil)

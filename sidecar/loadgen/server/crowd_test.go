@@ -22,7 +22,7 @@ const (
 	halfBody = halfHead + "Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{"
 )
 
-// requireStatus asks for the status over a connection that may be in use already. The answer comes at once.
+// requireStatus requests the status over a connection that may be in use already. The answer arrives at once.
 func requireStatus(t *testing.T, c net.Conn, why string) {
 	t.Helper()
 	began := time.Now()
@@ -36,8 +36,8 @@ func requireStatus(t *testing.T, c net.Conn, why string) {
 	require.Zero(t, time.Since(began), why)
 }
 
-// A crowd that sends half a request and stops keeps no caller out: not from another
-// address, not from its own, and it ends no connection of a caller with the token.
+// Many clients that stop halfway through a request block no caller, from another address or from their own, and end no
+// connection of a caller with the token.
 func TestHalfOpenCrowdKeepsNoCallerOut(t *testing.T) {
 	for name, half := range map[string]string{
 		"heads": halfHead, "bodies": halfBody, "nothing": "", "exchanges": strings.Replace(halfBody, "workload/stop",
@@ -57,7 +57,7 @@ func TestHalfOpenCrowdKeepsNoCallerOut(t *testing.T) {
 	}
 }
 
-// Health, readiness and calls are answered at once, however many connections there are and whatever they do, with the
+// Health, readiness and calls are answered at once, whatever the number of connections and their traffic, with the
 // token or without.
 func TestCrowdKeepsNoProbeOut(t *testing.T) {
 	authorized := "Authorization: Bearer " + token + "\r\n"
@@ -119,7 +119,7 @@ func requireRefusal(t *testing.T, c net.Conn, call, rest string, status int) {
 	require.True(t, res.Close)
 }
 
-// A body that stops arriving is an error of its caller's, and nothing comes of the call.
+// A body that stalls is the caller's error, and the call has no effect.
 func TestStalledBodyIsRefused(t *testing.T) {
 	for _, rest := range []string{
 		sized, sized + stop, chunked, chunked + "e\r\n" + stop + "\r\n",
@@ -137,7 +137,7 @@ func TestStalledBodyIsRefused(t *testing.T) {
 	}
 }
 
-// A body that is cut or framed wrongly is an error of its caller's, and nothing comes of the call.
+// A truncated or wrongly framed body is the caller's error, and the call has no effect.
 func TestBrokenBodyIsRefused(t *testing.T) {
 	var log bytes.Buffer
 	r := &recorder{}
@@ -165,7 +165,8 @@ func TestBrokenBodyIsRefused(t *testing.T) {
 	require.NotContains(t, log.String(), "ERROR")
 }
 
-// A call without a body takes effect and is answered within a second, though it announces a body that does not come.
+// A call without a body takes effect and is answered within a second, although it announces a body that does not
+// arrive.
 func TestUnneededBodyIsNotWaitedFor(t *testing.T) {
 	r := &recorder{}
 	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
@@ -182,9 +183,9 @@ func TestUnneededBodyIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// When there is one connection too many, the one goes that has been as it is for longest, of the address that has most.
-// Those of callers with the token stay, unless they leave no place for others: then the idle ones go first. Streams
-// stay, and one that is closed makes room.
+// With one connection too many, the server closes the one whose state is oldest, of the address with the most.
+// Connections of callers with the token stay, unless they leave no room for others: then idle ones are closed first.
+// Streams stay, and one that is closed makes room.
 func TestConnectionsAreBounded(t *testing.T) {
 	b := &bounded{limit: 4}
 	add := func(of string, trusted bool) (c, excess *conn) {
@@ -226,7 +227,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	require.Nil(t, excess)
 }
 
-// Over TLS, too, a call finds its connection, so that a flood closes none of a caller with the token.
+// Over TLS, too, a call finds its connection, so a flood closes none of a caller with the token.
 func TestConnectionBelowTLS(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()

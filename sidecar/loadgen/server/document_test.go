@@ -55,7 +55,7 @@ Every error is an RFC 9457 problem document:
 Unknown fields and unknown query parameters are rejected.
 `
 
-// The committed document is the one that the routes, the types of the API and their comments make.
+// The committed document is the one generated from the routes, the types of the API and their comments.
 func TestDocumentIsCurrent(t *testing.T) {
 	const file = "../../api/openapi.yaml"
 	doc := newDraft(t)
@@ -75,13 +75,13 @@ func TestDocumentIsCurrent(t *testing.T) {
 	require.Equal(t, text, string(have), "go test ./sidecar/loadgen/server -run Document -update writes it anew")
 }
 
-// draft is an OpenAPI document in the making.
+// draft is an OpenAPI document under construction.
 type draft struct {
 	*openapi3.T
 
 	texts  map[string]string // the comments of types and, as Type.Field, of their fields
 	words  map[string][]any  // the constants of types
-	closed map[string]bool   // types that bodies of requests have: they have no other fields
+	closed map[string]bool   // types of request bodies, which allow no other fields
 }
 
 func newDraft(t *testing.T) *draft {
@@ -170,7 +170,7 @@ func (d *draft) readSpec(decl *ast.GenDecl, spec ast.Spec) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// sentence is the comment of a type without the type's name.
+// sentence returns the comment of a type without the type's name.
 func sentence(name, comment string) string {
 	text, ok := strings.CutPrefix(comment, name+" ")
 	if !ok {
@@ -183,7 +183,7 @@ func sentence(name, comment string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// operation is what the document says of a route.
+// operation returns the document's operation of a route.
 func (d *draft) operation(rt route, path string) *openapi3.Operation {
 	op := &openapi3.Operation{OperationID: rt.id, Tags: []string{rt.tag}, Summary: rt.summary, Description: rt.details}
 	for _, match := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
@@ -219,7 +219,7 @@ func (d *draft) operation(rt route, path string) *openapi3.Operation {
 	return op
 }
 
-// importForms are the forms of a baseline, and the answer to a dry run.
+// importForms adds the forms of a baseline, and the answer to a dry run.
 func (d *draft) importForms(op *openapi3.Operation) {
 	other := openapi3.NewObjectSchema().WithAnyAdditionalProperties()
 	other.Description = "What another program writes"
@@ -264,7 +264,7 @@ func (d *draft) response(rt route) *openapi3.Response {
 	return res
 }
 
-// field is one of a struct or of what it embeds.
+// field is a field of a struct or of a type that it embeds.
 type field struct {
 	reflect.StructField
 	owner string
@@ -300,7 +300,7 @@ func (d *draft) parameter(f field) *openapi3.Parameter {
 	return p
 }
 
-// property is the schema of a field: of its type, within the limits of its tags.
+// property returns the schema of a field: of its type, within the limits of its tags.
 func (d *draft) property(f field) *openapi3.SchemaRef {
 	ref := d.schema(f.Type)
 	s := ref.Value
@@ -344,7 +344,7 @@ func (d *draft) property(f field) *openapi3.SchemaRef {
 	return ref
 }
 
-// wordsOf are those that a field may have, where they are fewer than those of its type.
+// wordsOf returns the values of a field, where they are fewer than those of its type.
 func wordsOf(f field) []string {
 	if f.owner == "SweepRequest" && f.Name == "Primary" {
 		return api.SweepMetrics
@@ -352,7 +352,7 @@ func wordsOf(f field) []string {
 	return strings.FieldsFunc(f.Tag.Get("enum"), func(r rune) bool { return r == ',' })
 }
 
-// schema is that of a type. The types of the API are referred to.
+// schema returns the schema of a type. Types of the API are references.
 func (d *draft) schema(t reflect.Type) *openapi3.SchemaRef {
 	if t.Kind() == reflect.Pointer {
 		return d.schema(t.Elem())
@@ -395,7 +395,7 @@ func (d *draft) schema(t reflect.Type) *openapi3.SchemaRef {
 	return s.NewRef()
 }
 
-// component is a type of the API.
+// component adds a type of the API.
 func (d *draft) component(t reflect.Type) {
 	name := t.Name()
 	if d.Components.Schemas[name] != nil {
@@ -420,7 +420,7 @@ func (d *draft) component(t reflect.Type) {
 	}
 }
 
-// close forbids other fields in a type, and in those that it has.
+// close forbids other fields in a type, and in its fields' types.
 func (d *draft) close(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -453,7 +453,7 @@ func encode(t *testing.T, doc *openapi3.T) string {
 	return out.String()
 }
 
-// ordered has the parts of a document in the order of reading.
+// ordered sorts the parts of a document in the order of reading.
 func ordered(parts *yaml.Node) *yaml.Node {
 	inOrder := &yaml.Node{Kind: yaml.MappingNode}
 	for _, name := range []string{"openapi", "info", "security", "tags", "paths", "components"} {
@@ -466,11 +466,11 @@ func ordered(parts *yaml.Node) *yaml.Node {
 	return inOrder
 }
 
-// layOut sets how a node is written, and says how long it is in one line.
+// layOut sets the style of a node, and returns its length in one line.
 func layOut(n *yaml.Node) (length int) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode {
-		if slices.Contains([]string{"on", "off", "yes", "no"}, n.Value) { // which are no texts in older YAML
+		if slices.Contains([]string{"on", "off", "yes", "no"}, n.Value) { // booleans in older YAML
 			n.Style = yaml.DoubleQuotedStyle
 		}
 		return len(n.Value) + 4 + 100*strings.Count(n.Value, "\n")

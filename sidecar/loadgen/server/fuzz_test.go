@@ -15,8 +15,8 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// FuzzBodies: whatever a write's body is, it is taken or refused as the document says,
-// and a refusal is a problem that names what is wrong.
+// FuzzBodies requires that any body of a write is accepted or refused as documented, and that a refusal is a problem
+// that names what is wrong.
 func FuzzBodies(f *testing.F) {
 	for i, body := range []string{
 		`{"concurrency":60}`, `{"drain":true}`, `{"concurrency":1e400}`, `{"mode":"kv","speculation":"eagle3"}`, `{"title":"\ud800"}`,
@@ -40,7 +40,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// FuzzFrames: whatever a reader of the stream sends, its stream alone ends.
+// FuzzFrames requires that any message of a stream's reader ends at most its own stream.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte{0x81, 0x80, 1, 2, 3, 4})                       // an empty text
 	f.Add([]byte{0x89, 0xfe, 0xff, 0xff})                       // a ping longer than any may be
@@ -58,7 +58,7 @@ func FuzzFrames(f *testing.F) {
 			"GET "+v1+"/stream HTTP/1.1\r\nHost: "+address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
 		require.NoError(t, err)
-		_, _ = c.Write(frames) // the server may have ended the stream before all was read
+		_, _ = c.Write(frames) // the server may end the stream before it has read everything
 		_ = c.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, c)
 		wait.Eventually(t, "the stream has ended", func() (any, bool) { n := backend.subscribers(); return n, n == 0 })

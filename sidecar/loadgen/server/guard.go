@@ -17,18 +17,18 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// access is what a route asks of its caller.
+// access is what a route requires of its caller.
 type access int
 
 const (
-	probe  access = iota // nothing, not even a known name: an IP address will do
-	scrape               // the metrics' token, where they have one; an IP address will do
+	probe  access = iota // nothing; Host may also be an IP address
+	scrape               // the metrics' token, where they have one; Host may also be an IP address
 	public               // no token
 	read                 // the token, unless reads are public
 	write                // the token
 )
 
-// guarded lets those in whom the route is for.
+// guarded admits the callers that have the route's access.
 func (s *Server) guarded(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -47,8 +47,8 @@ func (s *Server) guarded(rt route) http.Handler {
 	})
 }
 
-// within ends a context, with [errSessionOver], when the session of its caller ends, so that no stream, events or
-// download outlives it. A nil session never ends.
+// within returns a context that also ends, with [errSessionOver], when the session of its caller ends, so that no
+// stream, events or download outlives it. A nil session never ends.
 func within(ctx, session context.Context) (context.Context, context.CancelFunc) {
 	if session == nil {
 		return ctx, func() {}
@@ -63,14 +63,14 @@ func within(ctx, session context.Context) (context.Context, context.CancelFunc) 
 
 type callerKey struct{}
 
-// caller says who makes an admitted request, for the events.
+// caller returns the name of an admitted request's caller, for the events.
 func caller(r *http.Request) string {
 	by, _ := r.Context().Value(callerKey{}).(string)
 	return by
 }
 
-// admit returns who makes a write, for the events, and the session that a read ends with, nil where it has none. A
-// write that has begun is finished, whatever becomes of the session.
+// admit returns the caller of a write, for the events, and the session that a read ends with, nil where it has none. A
+// write that has begun is completed, whatever happens to the session.
 func (s *Server) admit(r *http.Request, a access) (by string, session context.Context, err error) {
 	if err := s.checkSite(r, a == probe || a == scrape); err != nil {
 		return "", nil, err
@@ -124,8 +124,8 @@ func (s *Server) admitScrape(r *http.Request) error {
 	return errTokenNeeded
 }
 
-// authenticate returns the caller's session, nil for a caller without one. A token that was
-// given has to be right, even where none would have been needed.
+// authenticate returns the caller's session, nil for a caller without one. A given token must be right, even where none
+// is required.
 func (s *Server) authenticate(r *http.Request, a access) (session context.Context, err error) {
 	if s.opts.Token == "" {
 		return nil, nil
@@ -143,7 +143,7 @@ func (s *Server) authenticate(r *http.Request, a access) (session context.Contex
 	return nil, errTokenNeeded
 }
 
-// tokenOf is the token that a call carries, right or wrong.
+// tokenOf returns the token of a call, right or wrong.
 func tokenOf(r *http.Request) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
@@ -166,7 +166,7 @@ func (s *Server) checkAttempt(r *http.Request, token string) error {
 	return s.wrongToken()
 }
 
-// wrongToken is the answer to a wrong token.
+// wrongToken returns the answer to a wrong token.
 func (s *Server) wrongToken() error {
 	if now := s.now(); !s.failures.AllowN(now, 1) {
 		wait := time.Duration((1 - s.failures.TokensAt(now)) * float64(failurePause))
@@ -192,8 +192,8 @@ func unauthorized(detail string) error {
 	return &refused{status: http.StatusUnauthorized, detail: detail, header: http.Header{"WWW-Authenticate": {"Bearer"}}}
 }
 
-// name is who the events name: the login that a caller with the token (or on
-// this machine, where none is configured) speaks for, or how it calls.
+// name returns the name in events: the login for which a caller with the token (or on this machine, where none is
+// configured) acts, or how it calls.
 func (s *Server) name(r *http.Request, session bool) (string, error) {
 	trusted := !session && (s.opts.Token != "" || api.IsLoopback(remoteHost(r.RemoteAddr)))
 	login := r.Header.Get(api.UserHeader)
@@ -220,7 +220,7 @@ func remoteHost(remoteAddr string) string {
 	return host
 }
 
-// network is an address, or the /64 that one subscriber has whole in IPv6.
+// network returns an address, or its /64 in IPv6, which one subscriber has as a whole.
 func network(remoteAddr string) netip.Prefix {
 	ip, _ := netip.ParseAddr(remoteHost(remoteAddr))
 	ip = ip.Unmap().WithZone("")
@@ -228,6 +228,6 @@ func network(remoteAddr string) netip.Prefix {
 	if ip.Is6() {
 		bits = 64
 	}
-	p, _ := ip.Prefix(bits) // the zero Prefix for what is no IP address
+	p, _ := ip.Prefix(bits) // the zero Prefix without an IP address
 	return p
 }

@@ -21,8 +21,8 @@ import (
 
 const stop = `{"drain":true}`
 
-// A name that the server does not know may be another site's, rebound to this address by its DNS. Every route
-// refuses it. Only probes and scrapes are called by IP address.
+// An unknown name may be another site's, rebound to this address by its DNS. Every route refuses it. Only probes and
+// scrapes may use an IP address.
 func TestUnknownHostIsRefused(t *testing.T) {
 	b := &recorder{}
 	s := newServer(t, b, func(o *Options) { o.Hosts = []string{"booth.example"} })
@@ -57,7 +57,7 @@ func TestUnknownHostIsRefused(t *testing.T) {
 	require.Empty(t, b.calls)
 }
 
-// withPage is every route, the page and a path that does not exist.
+// withPage returns every route, the page and a path that does not exist.
 func withPage(s *Server) []routeCall {
 	return append(everyRoute(s),
 		routeCall{route{pattern: "the page", access: public}, request{path: "/"}},
@@ -106,8 +106,8 @@ func TestOriginOverTLS(t *testing.T) {
 	require.False(t, api.OwnOrigin(r))
 }
 
-// Without the token every route refuses, save health, metrics that have no token of their own and the exchange of
-// the token. The page's files need none.
+// Without the token every route refuses, except health, metrics without a token of their own, and the exchange of the
+// token. The page's files require none.
 func TestEveryRouteRequiresTheToken(t *testing.T) {
 	b := &recorder{}
 	s := newServer(t, b, withToken)
@@ -138,8 +138,8 @@ func TestEveryRouteRequiresTheToken(t *testing.T) {
 	}
 }
 
-// The metrics' token, as Prometheus sends it, opens the metrics and nothing else. What
-// opens everything opens them, too; a public page does not.
+// The metrics' token, as Prometheus sends it, opens the metrics and nothing else. The server's token opens them, too; a
+// public page does not.
 func TestMetricsToken(t *testing.T) {
 	const own = "a-token-for-the-metrics"
 	for name, change := range map[string]func(*Options){
@@ -176,8 +176,8 @@ func TestMetricsToken(t *testing.T) {
 	}
 }
 
-// A token in a URL, where logs would keep it, opens nothing, and is refused even
-// beside one in the header. It is not repeated.
+// A token in a URL, where logs would keep it, opens nothing. It is refused even beside one in the header, and is not
+// repeated.
 func TestTokenInURL(t *testing.T) {
 	s := newServer(t, &recorder{}, withToken)
 	for _, name := range []string{"token", "access_token"} {
@@ -189,12 +189,12 @@ func TestTokenInURL(t *testing.T) {
 	}
 }
 
-// The public page reads without a token, and changes nothing. A wrong token is refused all the same.
+// The public page allows reads without a token, and no changes. A wrong token is refused nevertheless.
 func TestPublicPageReadsAlone(t *testing.T) {
 	s := newServer(t, &recorder{}, publicPage)
 	for _, q := range everyRoute(s) {
 		if strings.HasPrefix(q.path, v1+"/report.") {
-			q.path += "?a=x&b=y" // which it requires
+			q.path += "?a=x&b=y" // its required parameters
 		}
 		res, text := do(t, s, q.request)
 		switch {
@@ -220,8 +220,7 @@ func signIn(t *testing.T, s *Server, header map[string]string) *http.Cookie {
 	return res.Cookies()[0]
 }
 
-// The cookie opens what the token opens, for a day at the booth, and no script
-// or other site gets hold of it.
+// The cookie opens what the token opens, for 12 hours, and no script or other site can read it.
 func TestSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &recorder{}
@@ -247,9 +246,8 @@ func TestSession(t *testing.T) {
 	})
 }
 
-// What a page may offer: everything where no token is configured; else nothing,
-// or what a public page shows, until the token was exchanged, and until the
-// session is ended.
+// A session allows everything where no token is configured. Otherwise it allows nothing, or the reads of a public page,
+// until the token is exchanged, and again after the session is ended.
 func TestReadSession(t *testing.T) {
 	read := func(s *Server, header map[string]string) (v api.Session) {
 		res, text := do(t, s, request{path: v1 + "/session", header: header})
@@ -283,7 +281,7 @@ func TestReadSession(t *testing.T) {
 	}
 }
 
-// However many sessions begin, memory holds a bounded number: the newest.
+// Memory holds a bounded number of sessions: the newest.
 func TestSessionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, &recorder{}, withToken)
@@ -308,8 +306,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	})
 }
 
-// Guesses are slowed down together, however many addresses they come from, in the
-// header and at the exchange alike.
+// Guesses are limited together, whatever the number of addresses, in the header and at the exchange alike.
 func TestGuessesAreLimited(t *testing.T) {
 	s := newServer(t, &recorder{}, withToken)
 	now := time.Now()
@@ -336,8 +333,8 @@ func TestGuessesAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, guess(0).StatusCode)
 }
 
-// No number of guesses locks out a caller with the token: not from the same address, not
-// from one that was never seen, and not at the exchange.
+// No number of guesses locks out a caller with the token: not from the same address, not from a new one, and not at the
+// exchange.
 func TestGuessesDoNotLockOutToken(t *testing.T) {
 	s := newServer(t, &recorder{}, withToken)
 	with := cookie(signIn(t, s, nil).Value)
@@ -355,7 +352,7 @@ func TestGuessesDoNotLockOutToken(t *testing.T) {
 	}
 }
 
-// The events name the login that a trusted caller speaks for.
+// The events name the login for which a trusted caller acts.
 func TestBy(t *testing.T) {
 	for _, tt := range []struct {
 		name, token, login, origin, from string
@@ -383,7 +380,7 @@ func TestBy(t *testing.T) {
 	}
 }
 
-// A login that would spoil a log or a screen is refused by name.
+// A login that would spoil a log or a screen is refused with its field.
 func TestOddLogin(t *testing.T) {
 	for _, login := range []string{strings.Repeat("x", api.MaxLogin+1), "a\tb", "\xff\xfe", "a\u202eb"} {
 		b := &recorder{}
@@ -398,7 +395,7 @@ func TestOddLogin(t *testing.T) {
 	}
 }
 
-// Without a token only this machine is listened to.
+// Without a token the server listens only on loopback addresses.
 func TestCheckListen(t *testing.T) {
 	for addr, tokens := range map[string][]string{ // with which it is allowed
 		"127.0.0.1:8088": {"", token},
@@ -427,7 +424,7 @@ func TestCheckListen(t *testing.T) {
 	}
 }
 
-// What cannot work is refused before it serves; a token is never repeated.
+// Invalid options are refused before the server starts. A token is never repeated.
 func TestBadOptions(t *testing.T) {
 	for _, tt := range []struct{ field, value string }{
 		{"token", "two words"},
@@ -457,14 +454,14 @@ func TestBadOptions(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Every answer keeps the browser from doing more with it than it should, and no cache keeps an answer of the API.
+// Every answer restricts what a browser may do with it, and no cache keeps an answer of the API.
 func TestSecurityHeaders(t *testing.T) {
 	s := newServer(t, &recorder{csv: "id\n"}, withToken)
 	for _, q := range withPage(s) {
 		q.header = bearer(token)
 		res, _ := do(t, s, q.request)
 		require.Equal(t, "nosniff", res.Header.Get("X-Content-Type-Options"), q.pattern)
-		if !strings.HasSuffix(q.path, "report.html") { // which has a policy of its own
+		if !strings.HasSuffix(q.path, "report.html") { // it has its own policy
 			require.Contains(t, res.Header.Get("Content-Security-Policy"), "default-src 'self'", q.pattern)
 			require.Contains(t, res.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'", q.pattern)
 		}

@@ -35,10 +35,10 @@ type recorder struct {
 	mu    sync.Mutex
 	calls []call
 	err   error
-	lost  error // what Lane gives in the place of a lane
+	lost  error // returned by Lane in place of a lane
 	ready error
 	csv   string // what TurnsCSV writes before it returns err
-	who   string // asked for the last simulation
+	who   string // requested the last simulation
 	// follow, when it is closed, ends those that are followed.
 	follow chan struct{}
 	subs   map[chan []byte]bool
@@ -54,7 +54,7 @@ func (b *recorder) note(c call) error {
 // recordCall records a call and returns a sample.
 func recordCall[T any](b *recorder, c call) (T, error) { return sample[T](), b.note(c) }
 
-// last is the newest call, and none if there was none.
+// last returns the newest call, and the zero value if there was none.
 func (b *recorder) last() call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +70,7 @@ func (b *recorder) Settings() api.Settings         { return sample[api.Settings]
 func (b *recorder) Ready() error                   { return b.ready }
 func (b *recorder) Lane(name string) (Lane, error) { return &laneRecorder{b, name}, b.lost }
 
-// laneRecorder is the Lane of a name that the backend was asked for.
+// laneRecorder is the Lane of a requested name.
 type laneRecorder struct {
 	*recorder
 	lane string
@@ -265,7 +265,7 @@ func (b *recorder) WriteSeconds(_ context.Context, w io.Writer, id string) error
 	return b.note(call{"seconds", "", "", id})
 }
 
-// sides are the two results that a report was asked for.
+// sides are the two results of a requested report.
 type sides struct{ a, b api.ReportSide }
 
 func (b *recorder) WriteSweepReport(_ context.Context, w io.Writer, id string, f api.ReportFormat) error {
@@ -303,7 +303,7 @@ func (b *recorder) Subscribe() (<-chan []byte, func()) {
 	}
 }
 
-// publish puts a frame in the place of one not yet taken.
+// publish replaces a frame that was not yet received.
 func (b *recorder) publish(frame []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -322,14 +322,14 @@ func (b *recorder) subscribers() int {
 	return len(b.subs)
 }
 
-// sample is a value with every field filled that the document would let through.
+// sample returns a value with every field filled that satisfies the document.
 func sample[T any]() T {
 	var v T
 	fill(reflect.ValueOf(&v).Elem())
 	return v
 }
 
-// fill sets every field. Strings of a named type get the first value that the document has for it.
+// fill sets every field. Strings of a named type get the first value in the document.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -373,7 +373,7 @@ func fillStruct(v reflect.Value) {
 		return
 	}
 	schema := schemaOf(v.Type())
-	if schema == nil { // an embedded type, whose fields the document has in the type around it
+	if schema == nil { // an embedded type, whose fields are in the embedding type of the document
 		schema = &openapi3.Schema{}
 	}
 	for f, value := range v.Fields() {
@@ -391,7 +391,7 @@ func fillStruct(v reflect.Value) {
 	}
 }
 
-// schemaOf is the document's schema of a type, nil for a type that it does not name.
+// schemaOf returns the document's schema of a type, nil for a type that it does not name.
 func schemaOf(t reflect.Type) *openapi3.Schema {
 	doc, err := document31()
 	if err != nil {
@@ -404,7 +404,7 @@ func schemaOf(t reflect.Type) *openapi3.Schema {
 	return ref.Value
 }
 
-// choose puts a value that the schema allows in the place of one that it may not.
+// choose replaces a value that the schema does not allow by one that it does.
 func choose(v reflect.Value, schema *openapi3.Schema) {
 	switch {
 	case len(schema.Enum) > 0 && v.Kind() == reflect.String:
@@ -443,7 +443,7 @@ func options(b Backend) Options {
 	}
 }
 
-// newServer makes the server of a backend; change, if not nil, changes the options first.
+// newServer makes the server of a backend. change, if not nil, changes the options first.
 func newServer(t testing.TB, b Backend, change func(*Options)) *Server {
 	t.Helper()
 	opts := options(b)
@@ -471,14 +471,14 @@ func withToken(o *Options) { o.Token = token }
 
 func publicPage(o *Options) { o.Token, o.PublicPage = token, true }
 
-// request is one that the tests vary.
+// request is a request that tests vary.
 type request struct {
 	method, path, body string
 	header             map[string]string
-	host, from         string // this machine where empty
+	host, from         string // by default this machine
 }
 
-// do sends a request and gives the response with its body read.
+// do sends a request and returns the response with its body read.
 func do(t testing.TB, s *Server, q request) (*http.Response, string) {
 	t.Helper()
 	r := httptest.NewRequest(cmp.Or(q.method, http.MethodGet), "http://localhost"+q.path, strings.NewReader(q.body))
@@ -492,13 +492,13 @@ func do(t testing.TB, s *Server, q request) (*http.Response, string) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	res := w.Result()
-	for name, values := range w.Header() { // as a network changes names
+	for name, values := range w.Header() { // as a network changes header names
 		res.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	return res, w.Body.String()
 }
 
-// refusal sends a request that is to be refused, and gives its problem document.
+// refusal sends a request that must be refused, and returns its problem document.
 func refusal(t testing.TB, s *Server, q request) api.Problem {
 	t.Helper()
 	res, text := do(t, s, q)
@@ -506,7 +506,7 @@ func refusal(t testing.TB, s *Server, q request) api.Problem {
 	return readProblem(t, res)
 }
 
-// readProblem reads an answer that is to be a problem document.
+// readProblem reads an answer that must be a problem document.
 func readProblem(t testing.TB, res *http.Response) (p api.Problem) {
 	t.Helper()
 	defer res.Body.Close()
@@ -532,7 +532,7 @@ type routeCall struct {
 	request
 }
 
-// everyRoute has a request for each route, with a body where its method has one.
+// everyRoute returns a request for each route, with a body where its method has one.
 func everyRoute(s *Server) (all []routeCall) {
 	for _, rt := range s.routes() {
 		method, path, _ := strings.Cut(rt.pattern, " ")

@@ -16,8 +16,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// decode reads a body that is one JSON object without unknown fields, within the limits that do not depend on the
-// state of anything. What the state narrows further is the backend's to check.
+// decode reads a body that is one JSON object without unknown fields, within the static limits. The backend checks
+// limits that depend on state.
 func decode[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" {
 		return v, wrongType(r, "application/json")
@@ -43,7 +43,7 @@ func decode[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	return v, api.CheckLimits(v)
 }
 
-// wholeBody reads a body of at most limit bytes. Every way in which a body does not arrive whole is the caller's error.
+// wholeBody reads a body of at most limit bytes. An incomplete body is always the caller's error.
 func wholeBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	switch {
@@ -71,7 +71,7 @@ func wrongType(r *http.Request, want string) error {
 	}
 }
 
-// explain says which field encoding/json could not read, and what it takes.
+// explain names the field that encoding/json could not read, and what it allows.
 func explain(err error, t reflect.Type) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -89,7 +89,7 @@ func explain(err error, t reflect.Type) error {
 	return malformed("the body is not a JSON object: " + err.Error())
 }
 
-// quotedFields are the numbers of a body that stand in quotes.
+// quotedFields lists the numbers that a body may have in quotes.
 func quotedFields(t reflect.Type) (names []string) {
 	for f := range t.Fields() {
 		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); slices.Contains(strings.Split(options, ","), "string") {
@@ -99,7 +99,7 @@ func quotedFields(t reflect.Type) (names []string) {
 	return names
 }
 
-// kindOf is what a field takes, with the unit of a time.
+// kindOf describes what a field allows, with the unit of a time.
 func kindOf(field string, t reflect.Type) string {
 	name := kindName(t)
 	if t.Kind() == reflect.Float64 && (api.Limits[field].Unit == "seconds" || strings.HasSuffix(field, "seconds")) {
@@ -124,7 +124,7 @@ func kindName(t reflect.Type) string {
 	return "an object"
 }
 
-// fieldNames lists what a body may hold, with the path of what lies deeper.
+// fieldNames lists the fields of a body, with paths for nested ones.
 func fieldNames(t reflect.Type) (names []string) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

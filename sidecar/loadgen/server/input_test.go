@@ -20,16 +20,16 @@ import (
 
 const v1 = api.Prefix
 
-// Bad input is refused before it reaches the backend. The problem names the field and its allowed values.
-// The document does not allow the input either.
+// Invalid input is refused before it reaches the backend. The problem names the field and its allowed values. The
+// document does not allow the input either.
 func TestBadInput(t *testing.T) {
 	for _, tt := range []struct {
 		name, method, path, body string
 		status                   int
 		field, allowed           string
-		silent                   bool // the document cannot say it
+		silent                   bool // whether the document cannot express it
 	}{
-		// what cannot be read
+		// unreadable input
 		{name: "half a body", method: "POST", path: "/workload/start", body: `{"concurrency":`, status: 400},
 		{name: "a list", method: "POST", path: "/workload/start", body: `[]`, status: 400},
 		{name: "null", method: "POST", path: "/workload/start", body: `null`, status: 400},
@@ -128,7 +128,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A page of baselines has so many, and no more than 10,000 rows, but always one. Its cursor leads to the next.
+// A page of baselines has at most the requested number, and no more than 10,000 rows, but always one baseline. Its
+// cursor leads to the next page.
 func TestPagesOfBaselines(t *testing.T) {
 	all := []api.Baseline{}
 	for i, rows := range []int{1, 9_998, 1, 1, 20_000, 3} {
@@ -179,7 +180,7 @@ func TestInputAtItsBounds(t *testing.T) {
 	}
 }
 
-// A parameter that a route does not have is refused, whatever the route does.
+// Every route refuses a parameter that it does not have.
 func TestEveryRouteRefusesUnknownParameters(t *testing.T) {
 	b := &recorder{}
 	s := newServer(t, b, nil)
@@ -196,8 +197,8 @@ func TestEveryRouteRefusesUnknownParameters(t *testing.T) {
 	require.Empty(t, b.calls)
 }
 
-// Every body is held against the same rules. A write without the right content type is what a form on another site
-// can send.
+// Every body is checked by the same rules. A write without the right content type could be sent by a form on another
+// site.
 func TestEveryBodyIsChecked(t *testing.T) {
 	b := &recorder{}
 	s := newServer(t, b, func(o *Options) { o.ParseCSV, o.ParseJSON = baseline.ReadCSV, baseline.ReadJSON })
@@ -206,7 +207,7 @@ func TestEveryBodyIsChecked(t *testing.T) {
 			continue
 		}
 		most, malformed := api.MaxBody, http.StatusBadRequest
-		if q.path == v1+"/baselines" { // its reader names what is wrong
+		if q.path == v1+"/baselines" { // its reader reports the error
 			most, malformed = api.MaxBaseline, http.StatusUnprocessableEntity
 		}
 		refused := func(status int, body, contentType string) api.Problem {
@@ -261,7 +262,7 @@ func TestBodySize(t *testing.T) {
 	}
 }
 
-// What a call has made is where its answer says.
+// The answer to a creating call has the resource's location.
 func TestLocations(t *testing.T) {
 	s := newServer(t, &recorder{}, nil)
 	for path, tt := range map[string]struct{ contentType, body, location string }{
@@ -281,8 +282,8 @@ func TestLocations(t *testing.T) {
 	}
 }
 
-// The query says where an import goes: dry_run stores nothing, and merge adds rows instead of replacing the
-// baseline. What the caller says of another program's results reaches the reader. A table says its modes itself.
+// The query controls an import: dry_run stores nothing, and merge adds rows instead of replacing the baseline. The
+// caller's mode of another program's results reaches the reader. A table has its own modes.
 func TestImport(t *testing.T) {
 	for _, tt := range []struct{ contentType, query, call, contains, field string }{
 		{contentType: "text/csv", query: "title=Our+run&dry_run=true", call: "check baseline", contains: `"title":"Our run"`},
@@ -323,8 +324,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// A file that fails at its start is a problem and no file; one that fails later breaks off, so that a part is not
-// taken for the whole. No lines are an answer.
+// A file that fails at its start is a problem and no file. One that fails later is truncated, so that a part is not
+// taken for the whole. An empty file is an answer.
 func TestDownloads(t *testing.T) {
 	for path, file := range map[string]string{
 		"/turns.csv":             "turns.csv",
@@ -346,8 +347,8 @@ func TestDownloads(t *testing.T) {
 	}
 }
 
-// A report as a page is shown and runs nothing; the others are files. One that fails is a problem and no file,
-// whatever of it was written before.
+// A report as a page is shown and runs no script; the others are files. One that fails is a problem and no file,
+// whatever was written before.
 func TestReports(t *testing.T) {
 	for _, f := range api.ReportFormats {
 		for path, file := range map[string]string{
@@ -393,7 +394,7 @@ func TestNoSuchCall(t *testing.T) {
 	require.Equal(t, 405, refusal(t, s, request{method: "OPTIONS", path: v1 + "/status"}).Status)
 }
 
-// The page's files are served as they are, without a token; without any, / says where things are.
+// The page's files are served unchanged, without a token. Without a page, / describes where things are.
 func TestPage(t *testing.T) {
 	s := newServer(t, &recorder{}, nil)
 	_, text := do(t, s, request{path: "/"})
@@ -415,8 +416,8 @@ func TestPage(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, refusal(t, s, request{path: v1 + "/nothing"}).Status)
 }
 
-// A call that ends because its caller has gone is no error of the server, and still no empty 200: a caller that has
-// only ended what it sends reads the answer.
+// A call that ends because its caller has disconnected is no error of the server, and not an empty 200 either: a caller
+// that has only closed its sending side reads the answer.
 func TestCallerGone(t *testing.T) {
 	var log bytes.Buffer
 	s := newServer(t, &recorder{err: errors.New("interrupted")},

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// bounded accepts connections without end and keeps a bounded number of them. When there is one too many, it closes
-// another, as [bounded.excess] says, so that no number of connections keeps a caller out.
+// bounded accepts every connection and keeps a bounded number of them. With one too many, it closes another one, chosen
+// by [bounded.excess], so that no number of connections blocks a caller.
 type bounded struct {
 	net.Listener
 	limit int
@@ -26,11 +26,11 @@ type conn struct {
 	net.Conn
 	of      netip.Prefix
 	in      *bounded
-	trusted bool // its caller knows the token
+	trusted bool // its caller has sent the token
 	state   http.ConnState
 }
 
-// Accept never refuses.
+// Accept accepts every connection.
 func (b *bounded) Accept() (net.Conn, error) {
 	accepted, err := b.Listener.Accept()
 	if err != nil {
@@ -43,7 +43,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add counts a connection and returns the one that is too many.
+// add counts a connection and returns the one to close, nil if there is room.
 func (b *bounded) add(c *conn) *conn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +92,7 @@ func (b *bounded) oldest(candidate func(*conn) bool) *conn {
 	return nil
 }
 
-// Close gives the connection's place back. It may be called again.
+// Close releases the connection's place. It is idempotent.
 func (c *conn) Close() error {
 	c.in.mu.Lock()
 	c.in.remove(c)
@@ -109,7 +109,7 @@ func (b *bounded) remove(c *conn) bool {
 	return i >= 0
 }
 
-// noteState is an [http.Server]'s ConnState.
+// noteState records a connection's state. It is an [http.Server]'s ConnState.
 func noteState(of net.Conn, state http.ConnState) {
 	c, ok := below(of).(*conn)
 	if !ok {
@@ -122,7 +122,7 @@ func noteState(of net.Conn, state http.ConnState) {
 	}
 }
 
-// below is the accepted connection, without TLS.
+// below returns the accepted connection, without TLS.
 func below(c net.Conn) net.Conn {
 	if secured, ok := c.(*tls.Conn); ok {
 		return secured.NetConn()
@@ -132,12 +132,12 @@ func below(c net.Conn) net.Conn {
 
 type connKey struct{}
 
-// withConn lets the calls of a connection find it.
+// withConn makes the connection available to its calls.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, below(c))
 }
 
-// trust keeps the connection of a call whose caller knows the token.
+// trust marks the connection of a caller that has sent the token.
 func trust(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 		c.in.mu.Lock()

@@ -10,15 +10,14 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Playback shows what was recorded, in place of a [Backend];
-// [kvbooth/sidecar/loadgen/server/replay.Player] does.
+// Playback returns recorded data, in place of a [Backend]. [kvbooth/sidecar/loadgen/replay.Player] implements it.
 type Playback interface {
 	View
-	// Answer is what was answered to GET at a path, which is below [api.Prefix].
+	// Answer returns the recorded answer to GET at a path below [api.Prefix].
 	Answer(path string, query url.Values) ([]byte, error)
 }
 
-// playback is a backend of which the routes of a recording use the view alone.
+// playback is a backend of which the routes of a recording use only the view.
 type playback struct {
 	View
 	Catalog
@@ -32,11 +31,11 @@ type simulations = Simulations // a field of that name would hide the method
 
 func (playback) Lane(string) (Lane, error) { return nil, api.ErrNotFound }
 
-// errRecording refuses what would change something.
+// errRecording refuses calls that would change something.
 var errRecording = fmt.Errorf("%w: this is the replay of a recording, in which nothing can be started or changed",
 	api.ErrConflict)
 
-// played has a recording answer the routes of a load generator.
+// played replaces the routes of a load generator by a recording's answers.
 func (s *Server) played(all []route) []route {
 	for i, rt := range all {
 		method, path, _ := strings.Cut(rt.pattern, " ")
@@ -57,6 +56,6 @@ func (s *Server) recorded(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(text) // who does not read the answer has gone
+	_, _ = w.Write(text) // a reader that does not read has disconnected
 	return nil
 }

@@ -26,15 +26,15 @@ var errInterrupted = &refused{
 	detail: "the call was interrupted before it was complete; repeat it",
 }
 
-// unread bounds the wait for a body that no handler reads, which net/http would otherwise wait for before it sends the
+// unread bounds the wait for a body that no handler reads. Otherwise, net/http would wait for it before it sends the
 // answer.
 func unread(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(deadline(refusedTimeout)) // or the server's own holds
+		_ = http.NewResponseController(w).SetReadDeadline(deadline(refusedTimeout)) // a failure leaves the server's deadline
 	}
 }
 
-// fail answers with the problem document of an error, whatever became of the caller: without an answer, net/http
+// fail answers with the problem document of an error, even if the caller has disconnected: without an answer, net/http
 // would send an empty 200.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if unread(w, r); r.ContentLength != 0 {
@@ -59,8 +59,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// problem is the document of an error. What it does not know is ours, and its
-// text stays here.
+// problem returns the document of an error. An unknown error is internal, and its text is withheld.
 func problem(err error) api.Problem {
 	var (
 		own      *refused
@@ -89,8 +88,7 @@ func problem(err error) api.Problem {
 	return p
 }
 
-// reply writes v as JSON. The error says that v cannot be written so; nothing
-// has been sent then.
+// reply writes v as JSON. It returns an error if v cannot be encoded; nothing has been sent then.
 func reply(w http.ResponseWriter, status int, contentType string, v any) error {
 	var body bytes.Buffer
 	if err := json.NewEncoder(&body).Encode(v); err != nil {
@@ -98,6 +96,6 @@ func reply(w http.ResponseWriter, status int, contentType string, v any) error {
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // who does not read the answer has gone
+	_, _ = w.Write(body.Bytes()) // a reader that does not read has disconnected
 	return nil
 }

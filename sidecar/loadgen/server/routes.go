@@ -16,8 +16,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// route is a call of the API: its method and path, what it asks of its caller, what answers it, and its name, group
-// and texts in the OpenAPI document.
+// route is a call of the API: its method and path, the access that it requires, its action, and its name, group and
+// texts in the OpenAPI document.
 type route struct {
 	pattern string
 	access  access
@@ -25,7 +25,7 @@ type route struct {
 	id, tag, summary, details string
 }
 
-// routes are all calls.
+// routes returns all calls.
 func (s *Server) routes() []route {
 	all := slices.Concat(
 		s.stateRoutes(), s.resultRoutes(), s.storedRoutes(), s.reportRoutes(),
@@ -42,7 +42,7 @@ func (s *Server) routes() []route {
 	return all
 }
 
-// stateRoutes show what is.
+// stateRoutes return live state.
 func (s *Server) stateRoutes() []route {
 	b := s.opts.Backend
 	stream := gives("", s.stream)
@@ -79,7 +79,7 @@ func (s *Server) stateRoutes() []route {
 	}
 }
 
-// resultRoutes show what has been measured or computed.
+// resultRoutes return measured and computed results.
 func (s *Server) resultRoutes() []route {
 	b := s.opts.Backend
 	twin := func(*http.Request, none) (api.Twin, error) { return b.Twin() }
@@ -134,7 +134,7 @@ func (s *Server) resultRoutes() []route {
 	}
 }
 
-// storedRoutes show what is kept.
+// storedRoutes return stored data.
 func (s *Server) storedRoutes() []route {
 	b := s.opts.Backend
 	baseline := func(_ context.Context, name string) (api.Baseline, error) { return b.Baseline(name) }
@@ -180,7 +180,7 @@ func (s *Server) storedRoutes() []route {
 	}
 }
 
-// reportRoutes give reports, in each format.
+// reportRoutes return reports, in each format.
 func (s *Server) reportRoutes() (all []route) {
 	for f, name := range map[api.ReportFormat][2]string{
 		api.ReportJSON: {"JSON", "JSON"}, api.ReportTSV: {"TSV", "TSV"}, api.ReportMarkdown: {"Markdown", "Markdown"},
@@ -227,7 +227,7 @@ func (s *Server) laneRoutes() []route {
 	}
 }
 
-// requestRoutes change anything else.
+// requestRoutes change anything other than a lane.
 func (s *Server) requestRoutes() []route {
 	b := s.opts.Backend
 	stopShowcase := func(r *http.Request, _ none) (api.Twin, error) { return b.StopShowcase(r.Context(), caller(r)) }
@@ -405,8 +405,8 @@ func (s *Server) baselines(_ *http.Request, q api.BaselineQuery) (api.BaselineLi
 	return pageOf(s.opts.Backend.Baselines(), q.Cursor, q.Limit)
 }
 
-// pageOf gives up to n baselines after the one whose name the cursor is, and no more than [api.MaxPageRows] rows
-// where it is more than one.
+// pageOf returns up to n baselines after the one that the cursor names. The page has at most [api.MaxPageRows] rows,
+// unless a single baseline has more.
 func pageOf(all []api.Baseline, cursor string, n int) (api.BaselineList, error) {
 	if cursor != "" {
 		at := slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == cursor })
@@ -442,8 +442,8 @@ func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request, q api.Im
 	return reply(w, http.StatusCreated, "application/json", saved)
 }
 
-// importInto stores a baseline, or with dry only checks it; merge adds its rows to those
-// of the one that it would replace.
+// importInto stores a baseline, or with dry only checks it. merge adds its rows to those of the baseline that it would
+// replace.
 func (s *Server) importInto(r *http.Request, b api.Baseline, merge, dry bool) (api.Baseline, error) {
 	switch {
 	case merge:
@@ -455,7 +455,7 @@ func (s *Server) importInto(r *http.Request, b api.Baseline, merge, dry bool) (a
 	}
 }
 
-// readBaseline reads the body; run says what a file of another program does not.
+// readBaseline reads the body. run is the mode of a file that does not contain it.
 func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name string,
 	run api.ModeState,
 ) (api.Baseline, error) {
@@ -495,8 +495,8 @@ func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request, q api.TurnQuer
 	})
 }
 
-// download sends a file of CSV as it comes. An answer that has begun cannot become an
-// error any more; it breaks off.
+// download sends a CSV file as it is written. An answer that has begun cannot become an error any more, so it is
+// truncated.
 func (s *Server) download(w http.ResponseWriter, file string, write func(io.Writer) error) error {
 	out := &progress{w: w, file: file}
 	err := write(out)
@@ -505,12 +505,12 @@ func (s *Server) download(w http.ResponseWriter, file string, write func(io.Writ
 		panic(http.ErrAbortHandler)
 	}
 	if err == nil {
-		_, err = out.Write(nil) // no lines are an answer, too
+		_, err = out.Write(nil) // an empty file is an answer, too
 	}
 	return err
 }
 
-// progress is an answer of any length: as long as it goes on, it may.
+// progress extends the deadline of an answer of any length, as long as it makes progress.
 type progress struct {
 	w     http.ResponseWriter
 	file  string
@@ -523,7 +523,7 @@ func (p *progress) Write(b []byte) (int, error) {
 		p.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		p.w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": p.file}))
 	}
-	_ = http.NewResponseController(p.w).SetWriteDeadline(deadline(writeTimeout)) // or the server's own holds
+	_ = http.NewResponseController(p.w).SetWriteDeadline(deadline(writeTimeout)) // a failure leaves the server's deadline
 	return p.w.Write(b)
 }
 

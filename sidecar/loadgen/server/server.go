@@ -22,43 +22,42 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Time-outs of the HTTP server. An upload or an answer is small; what is long
-// (turns.csv, streams) moves its own deadlines.
+// Timeouts of the HTTP server. Uploads and most answers are small. Long ones (turns.csv, streams) extend their own
+// deadlines.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second
 	writeTimeout      = time.Minute
 	idleTimeout       = 2 * time.Minute
 	shutdownTimeout   = 5 * time.Second
-	refusedTimeout    = time.Second // for what is left of a refused body
+	refusedTimeout    = time.Second // for the rest of a refused body
 	maxHeader         = 16 << 10
 )
 
 // DefaultConnections is how many connections a server keeps open.
 const DefaultConnections = 512
 
-// Options make a [Server]. Backend or Playback, Metrics, ParseCSV and ParseJSON are needed.
+// Options configure a [Server]. Backend or Playback, Metrics, ParseCSV and ParseJSON are required.
 type Options struct {
 	Backend Backend
-	// Playback shows a recording in place of the backend: calls that change something are refused.
+	// Playback replays a recording in place of the backend. Calls that change something are refused.
 	Playback Playback
 	Metrics  http.Handler // answers /metrics
-	// ParseCSV and ParseJSON read a baseline and refuse what is none with an
-	// [api.FieldError]. They read at most 1 MiB. ParseJSON reads the results of other
-	// programs too; run says in which mode they were measured.
+	// ParseCSV and ParseJSON read a baseline and return an [api.FieldError] if it is invalid. They read at most 1 MiB.
+	// ParseJSON also reads the results of other programs, for which run is the mode.
 	ParseCSV  func(r io.Reader, name string) (api.Baseline, error)
 	ParseJSON func(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 
 	MaxConnections int // kept open at a time; 0: DefaultConnections
 
-	TLS *tls.Config // HTTPS with these certificates, HTTP/1.1 alone, which WebSockets need; nil: HTTP
+	TLS *tls.Config // HTTPS with these certificates, only HTTP/1.1, which WebSockets require; nil: HTTP
 
 	Token        string       // empty: every request is allowed, except as MetricsToken says
-	MetricsToken string       // empty: /metrics is open; else it wants this token or Token
+	MetricsToken string       // empty: /metrics is open; else it requires this token or Token
 	Hosts        []string     // names and addresses of the server besides the loopback ones
-	PublicPage   bool         // reads need no token
-	Page         http.Handler // the page; nil: a text that says where things are
-	Log          *slog.Logger // nil: silence
+	PublicPage   bool         // whether reads require no token
+	Page         http.Handler // the page; nil: a text that describes the API
+	Log          *slog.Logger // nil disables logging
 }
 
 // Server answers the calls of the sidecar's API. It is safe for concurrent use.
@@ -75,8 +74,7 @@ type Server struct {
 	now          func() time.Time
 }
 
-// New makes a server. It gives an [api.FieldError] for a token or a host name
-// that cannot be one.
+// New makes a server. It returns an [api.FieldError] for an invalid token or host name.
 func New(opts Options) (*Server, error) {
 	if opts.Playback != nil {
 		opts.Backend = playback{View: opts.Playback}
@@ -113,7 +111,7 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// checkToken refuses what cannot travel in a header. It does not repeat the token.
+// checkToken refuses a token that cannot be sent in a header. It does not repeat the token.
 func checkToken(field, token string) error {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(token) > api.MaxToken || strings.ContainsFunc(token, odd) {
@@ -133,8 +131,8 @@ func checkHosts(names []string) error {
 	return nil
 }
 
-// CheckListen refuses an address that others than this machine can reach where
-// there is no token, and what is no address. The error is an [api.FieldError].
+// CheckListen refuses an address that other machines can reach where there is no token, and an invalid address. The
+// error is an [api.FieldError].
 func CheckListen(addr, token string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {
@@ -150,7 +148,7 @@ func CheckListen(addr, token string) error {
 	return nil
 }
 
-// ServeHTTP answers a call, or gives the page.
+// ServeHTTP answers a call, or serves the page.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	handler, pattern := s.mux.Handler(r)
@@ -185,7 +183,7 @@ func (v *verdict) Header() http.Header         { return v.header }
 func (v *verdict) WriteHeader(status int)      { v.status = status }
 func (v *verdict) Write(b []byte) (int, error) { return len(b), nil }
 
-// secure sets what keeps a browser from doing more with an answer than it should.
+// secure sets the headers that restrict what a browser may do with an answer.
 func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
@@ -193,7 +191,7 @@ func secure(h http.Header) {
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
-// signpost stands where the page would be, and says how to get it.
+// signpost replaces a missing page, and describes how to get it.
 func signpost(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
@@ -205,9 +203,8 @@ func signpost(w http.ResponseWriter, r *http.Request) {
 		"This program was built without its page. With Node.js 20.19 or later: go tool mage build\n", api.Prefix)
 }
 
-// Serve answers on the listener, which it closes, until ctx ends; then it ends
-// the streams, gives calls in progress 5 s to end, and returns nil. It is called
-// once.
+// Serve answers on the listener, which it closes, until ctx ends. It then ends the streams, waits up to 5 s for calls
+// in progress, and returns nil. It must be called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,

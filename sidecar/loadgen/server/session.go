@@ -19,18 +19,18 @@ const (
 	maxSessions = 1000
 )
 
-// errSessionOver is why a read ends that was in progress when its session ended.
+// errSessionOver is the reason why a read ends when its session has ended.
 var errSessionOver = errors.New("the session has ended; sign in again")
 
-// sessions are the cookies in force. They live in memory: after a
-// restart everyone shows the token again. The zero value is ready.
+// sessions are the cookies in force. They are kept in memory: after a restart the token has to be entered again. The
+// zero value is ready to use.
 type sessions struct {
 	mu   sync.Mutex
 	open []session // oldest first
 }
 
-// session is a context that ends with the session: after [sessionLife] by the monotonic clock, which no change of the
-// machine's time moves, or before that.
+// session is a context that ends with the session: after [sessionLife] by the monotonic clock, which is independent of
+// changes of the system time, or earlier.
 type session struct {
 	context.Context
 
@@ -38,7 +38,7 @@ type session struct {
 	end context.CancelFunc
 }
 
-// begin makes a session. With too many of them, the oldest ends.
+// begin starts a session. With too many of them, the oldest ends.
 func (s *sessions) begin() (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +52,8 @@ func (s *sessions) begin() (id string) {
 	return s.open[len(s.open)-1].id
 }
 
-// of returns the session of a caller's cookie, nil without one in force. Ids are too random for the
-// duration of a comparison to reveal anything.
+// of returns the session of a caller's cookie, nil without one in force. Ids are random enough that comparing them in
+// variable time reveals nothing.
 func (s *sessions) of(r *http.Request) context.Context {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
@@ -83,8 +83,7 @@ func (s *Server) createSession(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// setCookie answers with a cookie that no script and no other site gets hold of.
-// One without a life is removed.
+// setCookie answers with a cookie that no script and no other site can read. A life of zero removes it.
 func setCookie(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
 	age := int(life / time.Second)
 	if age == 0 {
@@ -97,7 +96,7 @@ func setCookie(w http.ResponseWriter, r *http.Request, value string, life time.D
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// readSession says what a page can offer, before it asks for anything else.
+// readSession returns what a page may do, before it requests anything else.
 func (s *Server) readSession(r *http.Request, _ none) (api.Session, error) {
 	required, authenticated := s.opts.Token != "", s.sessions.of(r) != nil
 	return api.Session{

@@ -9,13 +9,13 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// startSimulation takes a what-if question.
+// startSimulation starts a simulation of a what-if question.
 func (s *Server) startSimulation(r *http.Request, _ none, req api.SimulationRequest) (api.SimulationResult, error) {
 	by := caller(r)
 	return s.opts.Backend.StartSimulation(by, s.reader(r).share+" "+by, req)
 }
 
-// simulation gives what has been computed, or follows the rest.
+// simulation returns the results so far, or streams the rest.
 func (s *Server) simulation(w http.ResponseWriter, r *http.Request, _ none) error {
 	id := r.PathValue("id")
 	if api.WantsEvents(r) {
@@ -28,8 +28,7 @@ func (s *Server) simulation(w http.ResponseWriter, r *http.Request, _ none) erro
 	return reply(w, http.StatusOK, "application/json", v)
 }
 
-// followSimulation sends a simulation's events until its end, the reader's, or the
-// server's.
+// followSimulation sends a simulation's events until it ends, the reader disconnects, or the server stops.
 func (s *Server) followSimulation(w http.ResponseWriter, r *http.Request, id string) error {
 	open, err := s.streams.begin(r.Context(), s.reader(r))
 	if err != nil {
@@ -47,10 +46,10 @@ func (s *Server) followSimulation(w http.ResponseWriter, r *http.Request, id str
 	return nil
 }
 
-// errGone says that a reader reads no more.
+// errGone is the error of a disconnected reader.
 var errGone = errors.New("the client disconnected")
 
-// events is an answer of server-sent events, which may go on as long as they are read.
+// events is an answer of server-sent events. It continues as long as it is read.
 type events struct {
 	w     http.ResponseWriter
 	begun bool
@@ -62,11 +61,11 @@ func (e *events) send(name string, data any) error {
 		return err
 	}
 	control := http.NewResponseController(e.w)
-	_ = control.SetWriteDeadline(deadline(frameTimeout)) // or the server's own holds
+	_ = control.SetWriteDeadline(deadline(frameTimeout)) // a failure leaves the server's deadline
 	if !e.begun {
 		e.begun = true
 		e.w.Header().Set("Content-Type", api.EventStream)
-		e.w.Header().Set("X-Accel-Buffering", "no") // proxies are not to collect them
+		e.w.Header().Set("X-Accel-Buffering", "no") // disables buffering in proxies
 	}
 	if _, err := fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, text); err != nil {
 		return errGone

@@ -27,7 +27,7 @@ func follow(t *testing.T, b *bubble) *following {
 	return &following{res, bufio.NewScanner(res.Body)}
 }
 
-// next is the next event; empty at the end.
+// next returns the next event; empty at the end.
 func (f *following) next() (name, data string) {
 	for f.lines.Scan() {
 		if f.lines.Text() == "" {
@@ -62,7 +62,7 @@ func TestFollowSimulation(t *testing.T) {
 	})
 }
 
-// An answer of events is one of the streams that may be open, and ends with the server.
+// An answer of events counts as one of the open streams, and ends with the server.
 func TestFollowSimulationIsAStream(t *testing.T) {
 	r := &recorder{}
 	inBubble(t, r, nil, func(t *testing.T, b *bubble) {

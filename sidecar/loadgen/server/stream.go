@@ -23,11 +23,11 @@ const (
 	maxMessage      = 512             // bytes of a client's message, which is discarded
 )
 
-// maxStreams is how many streams are open at a time; a server that keeps few connections has fewer, see [streams].
+// maxStreams is how many streams are open at a time. It is less where the server keeps few connections, see [streams].
 const maxStreams = 256
 
-// maxOfOne is how many of them one address or session has. An address may stand for many readers where it
-// shows the token, as Grafana does, or where it is this machine's own, as a proxy's.
+// maxOfOne is how many of them one address or session has. It does not apply to an address that sends the token, as
+// Grafana does, or to this machine's own, as a proxy's, because such an address may serve many readers.
 const maxOfOne = 16
 
 func deadline(d time.Duration) time.Time { return time.Now().Add(d) }
@@ -43,7 +43,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, _ none) error {
 	if err != nil {
 		return nil // refuseUpgrade has answered
 	}
-	// A reader that does not read blocks a write, and the farewell after it.
+	// A stalled reader blocks a write, and the closing message after it.
 	defer context.AfterFunc(open, func() { time.AfterFunc(farewellTimeout, func() { _ = conn.NetConn().Close() }) })()
 	readerDone := make(chan struct{})
 	go func() {
@@ -58,7 +58,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, _ none) error {
 	return nil
 }
 
-// refuseUpgrade answers what is no WebSocket handshake.
+// refuseUpgrade answers a request that is no WebSocket handshake.
 func (s *Server) refuseUpgrade(w http.ResponseWriter, r *http.Request, status int, reason error) {
 	s.fail(w, r, &refused{status: status, detail: reason.Error()})
 }
@@ -79,9 +79,9 @@ func (s *Server) listen(conn *websocket.Conn, open *stream) {
 	}
 }
 
-// send writes frames as they come. A reader that is slow makes only this wait;
-// the backend puts the newest frame in the place of the one not yet taken. The first
-// ping comes at once, so that a reader that reads is known from the beginning.
+// send writes frames as they arrive. A slow reader delays only its own stream, because the backend replaces a frame
+// that was not received by the newest. The first ping is sent at once, so that the reader's state is known from the
+// beginning.
 func (s *Server) send(conn *websocket.Conn, open *stream) {
 	frames, unsubscribe := s.opts.Backend.Subscribe()
 	defer unsubscribe()
@@ -110,13 +110,13 @@ func pinged(conn *websocket.Conn) bool {
 	return conn.WriteControl(websocket.PingMessage, nil, deadline(frameTimeout)) == nil
 }
 
-// Why the server ends a stream, besides [errSessionOver].
+// The reasons for which the server ends a stream, besides [errSessionOver].
 var (
 	errEnding    = errors.New("the load generator is shutting down")
 	errDisplaced = errors.New("this stream was not read, and another reader needed its place")
 )
 
-// goodbye sends the reason why the server ends the stream, and does not wait for the client's answer.
+// goodbye sends the reason for ending the stream, and does not wait for the client's answer.
 func goodbye(conn *websocket.Conn, why error) {
 	code := websocket.CloseGoingAway
 	switch {
@@ -125,20 +125,20 @@ func goodbye(conn *websocket.Conn, why error) {
 	case errors.Is(why, errDisplaced):
 		code = websocket.CloseTryAgainLater
 	case !errors.Is(why, errEnding):
-		return // the client has gone
+		return // the client has disconnected
 	}
 	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, why.Error()),
 		deadline(farewellTimeout))
 }
 
-// reader is whose share of the streams a caller has.
+// reader is the caller of a stream, for the limits.
 type reader struct {
 	share    string // of an address or a session
 	most     int    // streams of the share
-	operator bool   // knows the token, and may have what is kept for those
+	operator bool   // has sent the token, and may use the reserved streams
 }
 
-// reader is who makes an admitted request.
+// reader returns the reader of an admitted request.
 func (s *Server) reader(r *http.Request) reader {
 	of, many := network(r.RemoteAddr), s.streams.limit/2
 	one := min(maxOfOne, many)
@@ -154,18 +154,18 @@ func (s *Server) reader(r *http.Request) reader {
 	return reader{share: of.String(), most: one}
 }
 
-// stream is an open one. Its context ends with it, with the reason.
+// stream is an open stream. Its context ends with it, with the reason.
 type stream struct {
 	reader
 	context.Context
 
 	end   context.CancelCauseFunc
-	until time.Time // up to which its reader counts as one that reads
+	until time.Time // until when its reader counts as active
 }
 
-// streams are the open ones, which end with the server. The limit is at most half of the
-// connections that the server keeps, so that none of them is ever closed to make room for another connection. A
-// quarter of it is for callers who have shown the token.
+// streams are the open streams, which end with the server. The limit is at most half of the connections that the server
+// keeps, so that no stream is ever closed to make room for another connection. A quarter of it is reserved for callers
+// with the token.
 type streams struct {
 	limit int
 
@@ -175,8 +175,8 @@ type streams struct {
 	wg     sync.WaitGroup
 }
 
-// begin makes room for a stream. Where a limit is reached, the oldest stream within it that is not read ends; where
-// all are read, the new one is refused.
+// begin makes room for a stream. Where a limit is reached, the oldest stream within it that is not read ends. Where all
+// are read, the new one is refused.
 func (s *streams) begin(ctx context.Context, who reader) (*stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,14 +233,14 @@ func tooMany(format string, n int) error {
 	}
 }
 
-// reads notes that a stream's reader has answered a ping.
+// reads records that a stream's reader has answered a ping.
 func (s *streams) reads(open *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	open.until = deadline(2 * pingPause)
 }
 
-// done gives the place of a stream back, unless another has it already.
+// done releases the place of a stream, unless another one has replaced it.
 func (s *streams) done(open *stream) {
 	open.end(nil)
 	s.mu.Lock()
@@ -261,7 +261,7 @@ func (s *streams) refuse() {
 	}
 }
 
-// end is refuse, and waits for the last stream's end.
+// end ends the streams as refuse does, and waits for the last one.
 func (s *streams) end() {
 	s.refuse()
 	s.wg.Wait()

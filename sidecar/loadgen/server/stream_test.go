@@ -19,7 +19,7 @@ import (
 	"kvbooth/internal/wait"
 )
 
-// A stream opens to whom a read is open. What is refused is a problem document.
+// A stream requires the access of a read. A refusal is a problem document.
 func TestStreamGuard(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -58,7 +58,7 @@ func TestStreamGuard(t *testing.T) {
 	require.Contains(t, p.Detail, "websocket", "what is no handshake")
 }
 
-// readFrame takes the next frame of a stream.
+// readFrame returns the next frame of a stream.
 func readFrame(t *testing.T, c *websocket.Conn) string {
 	t.Helper()
 	_, text, err := c.ReadMessage()
@@ -66,8 +66,8 @@ func readFrame(t *testing.T, c *websocket.Conn) string {
 	return string(text)
 }
 
-// A reader that reads gets every frame. One that does not loses some, gets the
-// newest in the end, and keeps no other waiting.
+// An active reader receives every frame. A stalled one misses some, receives the newest in the end, and delays no
+// other.
 func TestSlowReaderGetsTheNewest(t *testing.T) {
 	r := &recorder{}
 	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
@@ -75,7 +75,7 @@ func TestSlowReaderGetsTheNewest(t *testing.T) {
 		require.NoError(t, err)
 		slow, _, err := b.stream(t, "127.0.0.1", nil)
 		require.NoError(t, err)
-		readFrame(t, fast) // what is sent at once
+		readFrame(t, fast) // the frame that is sent at once
 		synctest.Wait()
 		for i := range 24 {
 			r.publish(fmt.Append(nil, i))
@@ -85,7 +85,7 @@ func TestSlowReaderGetsTheNewest(t *testing.T) {
 	})
 }
 
-// A client that goes, however it goes, leaves nothing behind. One that says something is ignored.
+// A disconnected client, however it disconnects, leaves nothing behind. Messages from a client are ignored.
 func TestStreamEndsWithItsClient(t *testing.T) {
 	for name, leave := range map[string]func(*websocket.Conn){
 		"closes": func(c *websocket.Conn) {
@@ -110,7 +110,7 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// A reader that does not read loses its stream, and so does one that answers no ping. One that reads keeps it.
+// A reader that does not read, or that answers no ping, loses its stream. An active one keeps it.
 func TestUnresponsiveReadersLoseTheirStreams(t *testing.T) {
 	r := &recorder{}
 	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
@@ -143,8 +143,8 @@ func TestUnresponsiveReadersLoseTheirStreams(t *testing.T) {
 	})
 }
 
-// The end of the backend and the end of Serve end a stream with a farewell. Serve waits for its streams and takes
-// no new calls.
+// The end of the backend and the end of Serve end a stream with a closing message. Serve waits for its streams and
+// accepts no new calls.
 func TestStreamEndsWithAFarewell(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *recorder, *bubble){
 		"the backend": func(_ *testing.T, r *recorder, _ *bubble) {
@@ -179,10 +179,9 @@ func TestStreamEndsWithAFarewell(t *testing.T) {
 	}
 }
 
-// No caller gets more streams than a share, readers without the token leave some to
-// those who have it, and there are no more than there are. A refusal says
-// which limit it is, and what to do. A stream that ends makes room, and so does one that is not read, where it is
-// within the limit and not of a caller with more rights.
+// No caller gets more streams than a share, readers without the token leave some to callers with it, and the total is
+// limited. A refusal names the limit and what to do. A stream that ends makes room, and so does one that is not read,
+// where it is within the limit and not of a caller with more rights.
 func TestStreamsAreBounded(t *testing.T) {
 	s := newServer(t, &recorder{}, publicPage)
 	with := cookie(signIn(t, s, nil).Value)
@@ -247,7 +246,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		return open[i]
 	}
 	operator, other := unread(len(open)-1), unread(maxOfOne)
-	fill(of("192.0.2.1:1", nil), 0, all) // it has its share, of which none is unread
+	fill(of("192.0.2.1:1", nil), 0, all) // it has its share, and all are read
 	fill(of("192.0.2.4:1", nil), 1, all)
 	require.ErrorIs(t, context.Cause(other), errDisplaced)
 	require.NoError(t, operator.Err(), "a reader without the token must not displace one with it")
@@ -261,8 +260,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, refusal(t, s, call).Status, "there is room for a handshake")
 }
 
-// Readers that read keep their streams, and find a place, however many others open streams that they do not read:
-// from the same address, before them and after them.
+// Active readers keep their streams, and get a new one, whatever the number of unread streams: from the same address,
+// opened before and after.
 func TestReadersThatReadAreKept(t *testing.T) {
 	r := &recorder{}
 	manyConnections := func(o *Options) { o.MaxConnections = 64 } // 32 streams, 16 of loopback
@@ -297,7 +296,7 @@ func TestReadersThatReadAreKept(t *testing.T) {
 	})
 }
 
-// Whatever ends a session ends what it reads, within a second, and says so where the reader reads.
+// Whatever ends a session ends its reads, within a second, and an active reader receives the reason.
 func TestStreamEndsWithItsSession(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, b *bubble, header map[string]string){
 		"signing out": func(t *testing.T, b *bubble, header map[string]string) {
@@ -347,7 +346,7 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// slowBackend finds its lane when it is let go.
+// slowBackend blocks until it is released.
 type slowBackend struct {
 	recorder
 	let chan struct{}
@@ -358,7 +357,7 @@ func (b *slowBackend) Lane(name string) (Lane, error) {
 	return b.recorder.Lane(name)
 }
 
-// A call in progress gets its answer though the server ends, and the server takes no new connection meanwhile.
+// A call in progress is answered although the server stops, and the server accepts no new connection meanwhile.
 func TestServeFinishesCalls(t *testing.T) {
 	r := &slowBackend{}
 	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
@@ -382,7 +381,7 @@ func TestServeFinishesCalls(t *testing.T) {
 	})
 }
 
-// A listener that fails is Serve's error.
+// Serve returns the error of its listener.
 func TestServeFails(t *testing.T) {
 	l := inmem.Listen()
 	require.NoError(t, l.Close())

@@ -35,7 +35,7 @@ func (s *Server) deleteSweep(r *http.Request, _ none) (api.SweepList, error) {
 	return s.opts.Backend.DeleteSweep(r.Context(), caller(r), r.PathValue("id"))
 }
 
-// sweepBaseline makes a baseline, whose name is the backend's to check.
+// sweepBaseline makes a baseline. The backend checks its name.
 func (s *Server) sweepBaseline(r *http.Request, _ none, req api.SweepBaselineRequest) (api.Baseline, error) {
 	return s.opts.Backend.SweepBaseline(r.Context(), caller(r), r.PathValue("id"), req)
 }
@@ -47,7 +47,7 @@ func (s *Server) seconds(w http.ResponseWriter, r *http.Request, _ none) error {
 	})
 }
 
-// sweepReport gives the report of a sweep.
+// sweepReport returns the report of a sweep.
 func (s *Server) sweepReport(f api.ReportFormat) func(http.ResponseWriter, *http.Request, none) error {
 	return func(w http.ResponseWriter, r *http.Request, _ none) error {
 		id := r.PathValue("id")
@@ -57,7 +57,7 @@ func (s *Server) sweepReport(f api.ReportFormat) func(http.ResponseWriter, *http
 	}
 }
 
-// report gives the report on any two results.
+// report returns the report on any two results.
 func (s *Server) report(f api.ReportFormat) func(http.ResponseWriter, *http.Request, api.ReportQuery) error {
 	return func(w http.ResponseWriter, r *http.Request, q api.ReportQuery) (err error) {
 		var levels []api.LevelRange
@@ -74,9 +74,8 @@ func (s *Server) report(f api.ReportFormat) func(http.ResponseWriter, *http.Requ
 	}
 }
 
-// giveReport answers with a whole report, or with the reason why there is none. A page
-// is shown where it was asked for; its policy keeps it from running a script, whatever
-// the names in it hold.
+// giveReport answers with a whole report, or with the reason why there is none. A page is shown where it was requested.
+// Its policy forbids scripts, whatever the names in it contain.
 func giveReport(w http.ResponseWriter, name string, f api.ReportFormat, write func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
@@ -90,6 +89,6 @@ func giveReport(w http.ResponseWriter, name string, f api.ReportFormat, write fu
 	w.Header().Set("Content-Type", f.MediaType())
 	w.Header().Set("Content-Disposition", mime.FormatMediaType(disposition,
 		map[string]string{"filename": name + "." + string(f)}))
-	_, _ = w.Write(text.Bytes()) // who does not read the answer has gone
+	_, _ = w.Write(text.Bytes()) // a reader that does not read has disconnected
 	return nil
 }
