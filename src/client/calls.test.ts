@@ -16,7 +16,7 @@ import type { Client } from './client';
 import { grafanaClient } from './grafana';
 import { standaloneClient } from './standalone';
 
-/** A client that notes its calls, and answers each with its path. */
+/** Returns a client that records its calls and answers each with its path. */
 function recorder() {
   const calls: unknown[][] = [];
   const note = (...call: unknown[]) => {
@@ -63,7 +63,7 @@ describe('the addresses of reports', () => {
   const a = { baseline: 'of 2026+1', mode: 'round_robin' as const, speculation: 'off' as const };
   const b = { baseline: 'this target' };
 
-  it('lead straight to the load generator that served the page', () => {
+  it('lead directly to the load generator that served the page', () => {
     const client = standaloneClient();
     expect(sweepReportAddress(client, 'a/1', 'html')).toBe('/api/v1/sweeps/a%2F1/report.html');
     expect(secondsAddress(client, 'a1')).toBe('/api/v1/sweeps/a1/seconds.csv');

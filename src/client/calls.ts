@@ -32,12 +32,12 @@ import type {
   WorkloadPatch,
 } from './types';
 
-/** Starts a lane's workload; without a concurrency it keeps the last one. */
+/** Starts a lane's workload. Without a concurrency it keeps the last one. */
 export function startWorkload(client: Client, lane: string, request: StartRequest): Promise<State> {
   return client.write('POST', lanePath('/workload/start', lane), request);
 }
 
-/** Stops a lane's workload: at once, or by letting the turns in flight end. */
+/** Stops a lane's workload: at once, or after the turns in flight have ended. */
 export function stopWorkload(client: Client, lane: string, drain: boolean): Promise<State> {
   return client.write('POST', lanePath('/workload/stop', lane), { drain });
 }
@@ -52,17 +52,17 @@ export function changeMode(client: Client, lane: string, request: ModeRequest): 
   return client.write('PUT', lanePath('/cluster/mode', lane), request);
 }
 
-/** Gives up the mode change in progress. */
+/** Cancels the mode change in progress. */
 export function cancelModeChange(client: Client, lane: string): Promise<State> {
   return client.write('DELETE', lanePath('/cluster/mode', lane), undefined);
 }
 
-/** The live step of a lane beside a baseline of one's choice. */
+/** Returns the live step of a lane beside the given baseline. */
 export function compareWith(client: Client, lane: string, baseline: string): Promise<Comparison> {
   return client.get(lanePath(`/comparison?baseline=${encodeURIComponent(baseline)}`, lane));
 }
 
-/** All baselines, page by page. */
+/** Returns all baselines, requested page by page. */
 export async function listBaselines(client: Client): Promise<Baseline[]> {
   const all: Baseline[] = [];
   for (let path = '/baselines'; ;) {
@@ -75,25 +75,25 @@ export async function listBaselines(client: Client): Promise<Baseline[]> {
   }
 }
 
-/** A file that is to become a baseline. */
+/** A file to import as a baseline. */
 export interface BaselineFile {
   text: string;
   format: 'csv' | 'json';
-  /** Of a CSV file or one of another program; a baseline in JSON has its own, which this replaces. */
+  /** The deployment of a CSV file or of another program's results. It replaces the deployment of a baseline in JSON. */
   name?: string;
-  /** In place of the file's own. */
+  /** Replaces the name in the file. */
   title?: string;
-  /** Of another program's results, which do not say it; not of any other file. */
+  /** The routing mode of another program's results, which do not contain it. No other file has it. */
   mode?: Mode;
-  /** Likewise. */
+  /** The speculation of another program's results, which do not contain it. No other file has it. */
   speculation?: Speculation;
-  /** Its rows are added to the imported baseline of its name, in place of replacing it. */
+  /** Adds the rows to the imported baseline of this name, instead of replacing it. */
   merge?: boolean;
 }
 
 /**
- * Imports a baseline, in place of an earlier import of its name or into it; a trial stores nothing. It gives what was
- * read.
+ * Imports a baseline. It replaces an earlier import of its name, or is merged into it. A dry run stores nothing. The
+ * result is the baseline as read.
  */
 export function importBaseline(client: Client, file: BaselineFile, trial: boolean): Promise<Baseline> {
   const params = new URLSearchParams({
@@ -113,100 +113,103 @@ export async function deleteBaseline(client: Client, name: string): Promise<void
   await client.write('DELETE', `/baselines/${encodeURIComponent(name)}`, undefined);
 }
 
-/** The newest events of all lanes, so many at most, newest first. */
+/** Returns the newest events of all lanes, newest first, at most as many as requested. */
 export async function listEvents(client: Client, limit: number): Promise<BoothEvent[]> {
   return (await client.get<{ events: BoothEvent[] }>(`/events?limit=${limit}`)).events;
 }
 
-/** What the load generator says of itself and its configuration. */
+/** Returns the load generator's version, configuration and state. */
 export function readStatus(client: Client): Promise<Status> {
   return client.get('/status');
 }
 
-/** What a lane's snapshots said in the last ten minutes, oldest first. */
+/** Returns the series of a lane's last ten minutes, oldest first. */
 export function readHistory(client: Client, lane: string): Promise<History> {
   return client.get(lanePath('/history', lane));
 }
 
-/** The newest decisions of a lane's router, so many at most, newest first. */
+/** Returns the newest decisions of a lane's router, newest first, at most as many as requested. */
 export function listDecisions(client: Client, lane: string, limit: number): Promise<DecisionList> {
   return client.get(lanePath(`/decisions?limit=${limit}`, lane));
 }
 
-/** The settings in force. */
+/** Returns the settings in force. */
 export function readSettings(client: Client): Promise<Settings> {
   return client.get('/settings');
 }
 
-/** Changes settings, and gives those then in force. */
+/** Changes settings and returns those in force afterwards. */
 export function patchSettings(client: Client, patch: SettingsPatch): Promise<Settings> {
   return client.write('PATCH', '/settings', patch);
 }
 
-/** Which conversations are wanted. */
+/** Selects conversations of the list. */
 interface ConversationQuery {
   status?: ConversationStatus;
-  /** A part of the topic, in whatever case. */
+  /** A part of the topic; case does not matter. */
   topic?: string;
-  /** What a page before gave as its next one; the newest without it. */
+  /** The cursor that an earlier page returned for its next one. Without it, the page has the newest conversations. */
   cursor?: string;
-  /** How many at once, within the limit of conversations.limit. */
+  /** The page size, within conversations.limit. */
   limit: number;
 }
 
-/** A page of a lane's conversations, newest first. */
+/** Returns a page of a lane's conversations, newest first. */
 export function listConversations(client: Client, lane: string, query: ConversationQuery): Promise<ConversationList> {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
   const params = given.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&');
   return client.get(lanePath(`/conversations?${params}`, lane));
 }
 
-/** Where all turns of a lane are, as a CSV file. */
+/** Returns the address of a CSV file with all turns of a lane. */
 export function turnsAddress(client: Client, lane: string): string {
   return client.address(lanePath('/turns.csv', lane));
 }
 
-/** A conversation with its transcript. */
+/** Returns a conversation with its transcript. */
 export function readConversation(client: Client, id: string): Promise<Conversation> {
   return client.get(`/conversations/${encodeURIComponent(id)}`);
 }
 
-/** The text that conversations on it begin with, as the corpus in use in a lane has it. */
+/** Returns the opening text of a topic, from the corpus that a lane uses. */
 export function readStarter(client: Client, lane: string, id: string): Promise<Starter> {
   return client.get(lanePath(`/starters/${encodeURIComponent(id)}`, lane));
 }
 
-/** What can be simulated, and what has been. */
+/** Returns what can be simulated, and the simulations so far. */
 export function listSimulations(client: Client): Promise<SimulationList> {
   return client.get('/simulations');
 }
 
-/** Asks for a simulation, which is then computed. */
+/** Requests a simulation. The server computes it after the answer. */
 export function askSimulation(client: Client, request: SimulationRequest): Promise<SimulationResult> {
   return client.write('POST', '/simulations', request);
 }
 
-/** A simulation with what it has computed so far. */
+/** Returns a simulation with its results so far. */
 export function readSimulation(client: Client, id: string): Promise<SimulationResult> {
   return client.get(`/simulations/${encodeURIComponent(id)}`);
 }
 
-/** Ends the computing of a simulation. */
+/** Cancels a simulation. */
 export async function cancelSimulation(client: Client, id: string): Promise<void> {
   await client.write('DELETE', `/simulations/${encodeURIComponent(id)}`, undefined);
 }
 
-/** What other routers would have hit on a lane's traffic. */
+/** Returns the cache hits that other routers would have had on a lane's traffic. */
 export function readShadow(client: Client, lane: string): Promise<Shadow> {
   return client.get(lanePath('/shadow', lane));
 }
 
-/** The two lanes that run the same conversations; a problem of status 404 where there is one lane. */
+/**
+ * Returns the two lanes that run the same conversations. It rejects with a problem of status 404 where there is one
+ * lane.
+ */
 export function readTwin(client: Client): Promise<Twin> {
   return client.get('/twin');
 }
 
-/** Deals the modes out to the two lanes in another way: they are switched, and pairs are counted anew. */
+/** Assigns the modes to the two lanes in another way. Both are switched where needed, and pairs are counted anew. */
 export function arrangeTwin(client: Client, arranged: TwinArrangement): Promise<Twin> {
   return client.write('PATCH', '/twin', { arranged });
 }
@@ -216,27 +219,30 @@ export function startShowcase(client: Client): Promise<Twin> {
   return client.write('POST', '/twin/showcase', {});
 }
 
-/** Ends the showcase under way. */
+/** Ends the showcase in progress. */
 export function stopShowcase(client: Client): Promise<Twin> {
   return client.write('DELETE', '/twin/showcase', undefined);
 }
 
-/** What can be asked of trials, sweeps and capacity searches, and what has been. */
+/** Returns the limits of trials, sweeps and capacity searches, and the list of those so far. */
 export function listSweeps(client: Client): Promise<SweepList> {
   return client.get('/sweeps');
 }
 
-/** Begins a trial, a sweep or a capacity search on a lane; a problem of status 409 while another one is in progress. */
+/**
+ * Begins a trial, a sweep or a capacity search on a lane. It rejects with a problem of status 409 while another one is
+ * in progress.
+ */
 export function startSweep(client: Client, lane: string, request: SweepRequest): Promise<Sweep> {
   return client.write('POST', lanePath('/sweeps', lane), request);
 }
 
-/** What a trial can find that is not begun. */
+/** Returns the difference that a trial would be able to find. It starts nothing. */
 export function readOutlook(client: Client, lane: string, request: SweepRequest): Promise<SweepOutlook> {
   return client.write('POST', lanePath('/sweeps/outlook', lane), request);
 }
 
-/** A sweep with what it has measured so far. */
+/** Returns a sweep with its measurements so far. */
 export function readSweep(client: Client, id: string): Promise<Sweep> {
   return client.get(sweepPath(id));
 }
@@ -250,37 +256,40 @@ export function changeSweep(
   return client.write('PATCH', sweepPath(id), { state });
 }
 
-/** Deletes a sweep that has ended, and gives what is left. */
+/** Deletes a sweep that has ended, and returns the remaining ones. */
 export function deleteSweep(client: Client, id: string): Promise<SweepList> {
   return client.write('DELETE', sweepPath(id), undefined);
 }
 
-/** Makes a baseline of what a sweep has measured. */
+/** Makes a baseline of a sweep's measurements. */
 export function makeBaseline(client: Client, id: string, request: SweepBaselineRequest): Promise<Baseline> {
   return client.write('POST', sweepPath(id, '/baseline'), request);
 }
 
-/** Where is, as a CSV file, what the cluster said of itself in each second of a sweep's spans. */
+/** Returns the address of a CSV file with the cluster's metrics in each second of a sweep's spans. */
 export function secondsAddress(client: Client, id: string): string {
   return client.address(sweepPath(id, '/seconds.csv'));
 }
 
-/** What a report can be had as; html is one page for a tab of its own, the others are files. */
+/** The formats of a report. html is a page for a tab of its own, the others are files. */
 export type ReportFormat = 'json' | 'tsv' | 'md' | 'html';
 
-/** Where the report of a sweep is, for a link to open or to download it. */
+/** Returns the address of a sweep's report, for a link to open or to download it. */
 export function sweepReportAddress(client: Client, id: string, format: ReportFormat): string {
   return client.address(sweepPath(id, `/report.${format}`));
 }
 
-/** One of the two results that a report compares: a baseline in one mode, its only one unless named. */
+/**
+ * One of the two results that a report compares: a baseline in one mode. The mode may be omitted where there is only
+ * one.
+ */
 export interface ReportSide {
   baseline: string;
   mode?: Mode;
   speculation?: Speculation;
 }
 
-/** Where the report on any two results is: b compared with a. */
+/** Returns the address of the report that compares b with a. */
 export function reportAddress(client: Client, a: ReportSide, b: ReportSide, format: ReportFormat): string {
   const params = new URLSearchParams();
   for (const [name, side] of Object.entries({ a, b })) {

@@ -6,25 +6,25 @@ import type { LiveState, Me } from './types';
 export type WriteMethod = 'POST' | 'PATCH' | 'PUT' | 'DELETE';
 
 /**
- * The one way to the data. Paths are the sidecar's, without its prefix, as in
- * "/workload/start". Calls reject with a Problem.
+ * Client is the one way to the data. Paths are the sidecar's, without its prefix, such as "/workload/start". Calls
+ * reject with a Problem.
  */
 export interface Client {
-  /** The present moment of a lane's workload, once a second; it never fails, but says that it is lost. */
+  /** Calls back with a lane's state once a second. It never fails: a lost connection is a state of its own. */
   live(lane: string): Observable<LiveState>;
-  /** Reads. */
+  /** Reads a path. */
   get<T>(path: string): Promise<T>;
-  /** Changes something, and gives the new state. */
+  /** Changes something, and returns the new state. */
   write<T>(method: WriteMethod, path: string, body: unknown): Promise<T>;
-  /** Changes something by the text of a file, as it is. */
+  /** Changes something by the text of a file, which is sent unchanged. */
   upload<T>(path: string, text: string, contentType: 'application/json' | 'text/csv'): Promise<T>;
-  /** Where a browser finds what is read at a path, for a download. */
+  /** Returns the address of a path for a download by the browser. */
   address(path: string): string;
-  /** Who looks, and what they may do. */
+  /** Returns the current user's name and permissions. */
   me(): Promise<Me>;
 }
 
-/** The path of a call that belongs to a lane. */
+/** Returns the path of a call that belongs to a lane. */
 export function lanePath(path: string, lane: string): string {
   return `${path}${path.includes('?') ? '&' : '?'}lane=${encodeURIComponent(lane)}`;
 }

@@ -18,7 +18,7 @@ function show(client: FakeClient, child: React.ReactElement) {
 }
 
 describe('useLive', () => {
-  it('gives the lane while it is live, and lets go of it', () => {
+  it('returns the lane while it is live, and unsubscribes when it unmounts', () => {
     const client = new FakeClient();
     const { rerender, unmount } = show(client, <Where lane="main" />);
     expect(screen.getByText('loading no lane')).toBeInTheDocument();

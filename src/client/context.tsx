@@ -7,7 +7,7 @@ import { usePolled } from './usePolled';
 
 const ClientContext = createContext<Client | undefined>(undefined);
 
-/** Gives all below it the way to the data, and one memory for what is asked for. Another client asks anew. */
+/** Provides the client and one cache of queries to its children. Another client starts with an empty cache. */
 export function ClientProvider({ client, children }: PropsWithChildren<{ client: Client }>) {
   const [queries] = useState(newQueries);
   useEffect(() => void queries.invalidateQueries(), [queries, client]);
@@ -27,7 +27,7 @@ function newQueries(): QueryClient {
   return new QueryClient({ defaultOptions: { queries } });
 }
 
-/** The way to the data. It throws outside a ClientProvider. */
+/** Returns the client. It throws outside a ClientProvider. */
 export function useClient(): Client {
   const client = useContext(ClientContext);
   if (!client) {
@@ -36,14 +36,14 @@ export function useClient(): Client {
   return client;
 }
 
-/** The present moment, and the lane's part of it while it is live. */
+/** The live state, and the lane's part of it while it is live. */
 export interface Live {
   state: LiveState;
   /** Undefined while loading or lost, and where the sidecar has no such lane. */
   lane?: LaneSnapshot;
 }
 
-/** The same moment of another lane: every snapshot has all of them. */
+/** Subscribes to a lane while the component is mounted. */
 export function ofLane({ state }: Pick<Live, 'state'>, name: string): Live {
   return { state, lane: state.status === 'live' ? state.snapshot.lanes.find((l) => l.name === name) : undefined };
 }
@@ -59,7 +59,7 @@ export function useLive(name: string): Live {
   return useMemo(() => ofLane({ state }, name), [state, name]);
 }
 
-/** Follows a value of a lane: the component is drawn only when it changes. The function is to be the same each time. */
+/** The interval between requests for the current user, in milliseconds: roles and settings change. */
 export function useLiveValue<T extends string | boolean | undefined>(name: string, value: (live: Live) => T): T {
   const client = useClient();
   const [known, setKnown] = useState(() => value({ state: LOADING }));

@@ -36,7 +36,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Every test has a lane of its own, since subscriptions are shared by lane. */
+/** Each test uses a lane of its own, because subscriptions are shared by lane. */
 let lanes = 0;
 
 function follow(lane = `lane${++lanes}`) {
@@ -54,7 +54,7 @@ function status(state: LiveChannelConnectionState, error?: unknown): Event {
 }
 
 describe('calls', () => {
-  it('go to the resources of the app, without alerts of Grafana', async () => {
+  it('go to the resources of the app, without Grafana’s error popups', async () => {
     fetched.mockReturnValue(of({ data: { phase: 'running' } }));
     await expect(grafanaClient.write('POST', '/workload/stop?lane=main', { drain: true })).resolves.toEqual({
       phase: 'running',
@@ -77,7 +77,7 @@ describe('calls', () => {
     );
   });
 
-  it('reject with the words of the problem', async () => {
+  it('reject with the text of the problem', async () => {
     const refusal = {
       status: 422,
       statusText: 'x',
@@ -117,7 +117,7 @@ describe('live', () => {
     expect(events.observed).toBe(false);
   });
 
-  it('does not show a latecomer an old number as live', () => {
+  it('does not replay an old snapshot as live to a late subscriber', () => {
     const events = new Subject<Event>();
     streamed.mockReturnValue(events);
     const first = follow();
@@ -148,7 +148,7 @@ describe('live', () => {
     stop();
   });
 
-  it('asks again on a path of its own after a failure', () => {
+  it('subscribes again on a new path after a failure', () => {
     streamed.mockReturnValueOnce(of(status(LiveChannelConnectionState.Connected, { message: 'Expired' })));
     streamed.mockReturnValueOnce(throwError(() => 'broken'));
     streamed.mockReturnValue(NEVER);
@@ -176,7 +176,7 @@ describe('live', () => {
     expect(streamed).toHaveBeenCalledTimes(2);
   });
 
-  it('says so where Grafana Live is switched off', () => {
+  it('reports that Grafana Live is switched off', () => {
     jest.mocked(getGrafanaLiveSrv).mockReturnValue(undefined as never);
     const { last, stop } = follow();
     expect(last()).toMatchObject({ status: 'lost', problem: expect.stringContaining('live.max_connections') });

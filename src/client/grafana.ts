@@ -28,10 +28,10 @@ import { toLiveState, type Message } from './live';
 import { toProblem } from './problem';
 import type { LiveState, Me, Snapshot } from './types';
 
-/** The app's id, which its channels and resources carry. */
+/** The app's id, a part of the paths of its channels and resources. */
 export const PLUGIN_ID = 'kvbooth-inference-app';
 
-/** The client inside Grafana: resources and Live channels of the app's backend. */
+/** Returns the client inside Grafana, which uses the resources and Live channels of the app's backend. */
 export const grafanaClient: Client = {
   live: follow,
   get: (path) => call('GET', path),
@@ -45,7 +45,7 @@ function resource(path: string): string {
   return `/api/plugins/${PLUGIN_ID}/resources${path}`;
 }
 
-/** Sends data as JSON; a text is sent as it is. */
+/** Encodes data as JSON; a string is sent unchanged. */
 async function call<T>(
   method: 'GET' | WriteMethod,
   path: string,
@@ -69,21 +69,21 @@ async function call<T>(
   }
 }
 
-/** What the backend sends on a snapshot channel, once a second. */
+/** The message that the backend publishes on a snapshot channel once a second. */
 type Wire = Snapshot | { lost: true; since: string; problem: string };
 
-/** How long a channel that has ended rests before it is asked for again, in milliseconds. */
+/** The pause before a channel that has ended is subscribed to again, in milliseconds. */
 export const RETRY_AFTER = 1000;
 
 /**
- * How long a channel may be silent before it is asked for anew, in milliseconds.
- * The backend speaks every second, even of a loss: silence is the channel's fault.
+ * The longest silence of a channel before it is subscribed to anew, in milliseconds. The backend publishes every
+ * second, also during a loss, so a silent channel is faulty.
  */
 export const RENEW_AFTER = 6000;
 
 const shared = new Map<string, Observable<LiveState>>();
 
-/** One subscription serves all who follow a lane; who comes late begins with what is known. */
+/** One subscription serves all components that follow a lane. A late subscriber receives the last state at once. */
 function follow(lane: string): Observable<LiveState> {
   let state = shared.get(lane);
   if (!state) {
@@ -95,7 +95,7 @@ function follow(lane: string): Observable<LiveState> {
   return state;
 }
 
-/** A channel's messages until it fails, falls silent or ends. */
+/** The messages of a channel until it fails, falls silent or ends. */
 function channel(lane: string, attempt: number): Observable<Message> {
   const live = getGrafanaLiveSrv();
   if (!live) {
@@ -113,9 +113,8 @@ function channel(lane: string, attempt: number): Observable<Message> {
 }
 
 /**
- * A path that has ended can return a stale error to a new subscriber, so every
- * further attempt has a path of its own. From Grafana 12.4 on, an address's
- * namespace is called stream.
+ * A path that has ended can return a stale error to a new subscriber, so each further attempt has a new path. Since
+ * Grafana 12.4, the namespace of an address is called stream.
  */
 function address(lane: string, attempt: number): LiveChannelAddress {
   const path = `${lane}/snapshot${attempt === 0 ? '' : `/${nonce()}`}`;

@@ -1,6 +1,6 @@
 /**
- * The one way to the data: inside Grafana through the app's backend, elsewhere
- * straight to the sidecar. Nothing else knows in which of the two it runs.
+ * The one way to the data: inside Grafana through the app's backend, elsewhere directly to the sidecar. No other module
+ * depends on which of the two is used.
  */
 export * from './calls';
 export { type Client, lanePath } from './client';

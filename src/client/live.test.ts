@@ -16,7 +16,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Follows messages, and writes down each state with the time of its arrival. */
+/** Follows messages and records each state with the time of its arrival. */
 function follow() {
   const messages = new Subject<Message>();
   const states: Array<[number, LiveState]> = [];
@@ -25,7 +25,7 @@ function follow() {
 }
 
 describe('toLiveState', () => {
-  it('is live with every snapshot, and knows when it came', () => {
+  it('is live with every snapshot, and has the time of its arrival', () => {
     const { messages, states, stop } = follow();
     for (let i = 0; i < 10; i++) {
       jest.advanceTimersByTime(1000);
@@ -41,7 +41,7 @@ describe('toLiveState', () => {
     stop();
   });
 
-  it('is lost when the source falls silent, since its last word', () => {
+  it('is lost when the source falls silent, since its last message', () => {
     const { messages, states, stop } = follow();
     jest.advanceTimersByTime(1000);
     messages.next({ snapshot: shown });
@@ -77,7 +77,7 @@ describe('toLiveState', () => {
     stop();
   });
 
-  it('comes back with the next snapshot', () => {
+  it('is live again with the next snapshot', () => {
     const { messages, states, stop } = follow();
     messages.next({ problem: 'refused' });
     jest.advanceTimersByTime(20);

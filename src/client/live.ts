@@ -3,16 +3,15 @@ import { distinctUntilChanged, map, merge, type Observable, of, scan, startWith,
 
 import type { LiveState, Snapshot } from './types';
 
-/** How long a snapshot counts as live when no other follows, in milliseconds. */
+/** How long a snapshot counts as live without a successor, in milliseconds. */
 export const STALE_AFTER = 3500;
 
-/** A message from a source of snapshots: a snapshot, or why there is none. */
+/** A message of a source: a snapshot, or the reason why there is none. */
 export type Message = { snapshot: Snapshot } | { problem: string; since?: number };
 
 /**
- * Turns messages into what is known of the present moment. Silence is a loss
- * too: a source that hangs must not leave an old number on the screen. Parts of
- * a snapshot that did not change are the objects of the one before.
+ * Turns messages into the live state. Silence counts as a loss, so that a source that hangs leaves no old number on the
+ * screen. Parts of a snapshot that did not change keep their identity.
  */
 export function toLiveState(messages: Observable<Message>, now: () => number = Date.now): Observable<LiveState> {
   const silence = timer(STALE_AFTER).pipe(

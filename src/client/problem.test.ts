@@ -20,7 +20,7 @@ describe('toProblem', () => {
     expect(problem.status).toBe(status);
   });
 
-  it('names the field and what it may be', () => {
+  it('names the field and its allowed values', () => {
     expect(toProblem(422, { detail: 'x', field: 'slo.ttft', allowed: '1 to 5' })).toMatchObject({
       field: 'slo.ttft',
       allowed: '1 to 5',
@@ -29,7 +29,7 @@ describe('toProblem', () => {
 });
 
 describe('asProblem', () => {
-  it('keeps a problem and explains anything else', () => {
+  it('keeps a problem and wraps anything else', () => {
     const problem = new Problem(409, 'not now');
     expect(asProblem(problem)).toBe(problem);
     expect(asProblem(new Error('broken')).message).toBe('broken');

@@ -1,13 +1,13 @@
-/** A refused or failed call, in the sidecar's own words (RFC 9457). */
+/** A refused or failed call, with the sidecar's text (RFC 9457). */
 export class Problem extends Error {
   constructor(
-    /** The HTTP status, 0 where no answer came. */
+    /** The HTTP status, 0 without an answer. */
     public readonly status: number,
     /** What is wrong, and what to do. */
     message: string,
-    /** The field at fault, as the API names it: "slo.ttft". */
+    /** The invalid field by its name in the API, such as "slo.ttft". */
     public readonly field?: string,
-    /** What that field may be. */
+    /** The values that the field allows. */
     public readonly allowed?: string
   ) {
     super(message);
@@ -15,7 +15,7 @@ export class Problem extends Error {
   }
 }
 
-/** Reads a problem document; whatever else came is described by its status. */
+/** Reads a problem document. Any other body is described by the HTTP status. */
 export function toProblem(status: number, body: unknown): Problem {
   const document = isRecord(body) ? body : {};
   const field = text(document.field);
@@ -24,7 +24,7 @@ export function toProblem(status: number, body: unknown): Problem {
   return new Problem(status, words, field, allowed);
 }
 
-/** Makes a problem of whatever was thrown. */
+/** Turns any thrown value into a problem. */
 export function asProblem(error: unknown): Problem {
   return error instanceof Problem ? error : toProblem(0, error);
 }

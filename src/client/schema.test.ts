@@ -4,7 +4,7 @@ import { readFileSync } from 'fs';
 import path from 'path';
 
 describe('schema.ts', () => {
-  it('is what the OpenAPI document says; if not, run npm run generate', () => {
+  it('matches the OpenAPI document; if not, run npm run generate', () => {
     const root = path.resolve(__dirname, '../..');
     const tool = path.join(root, 'node_modules/openapi-typescript/bin/cli.js');
     const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));

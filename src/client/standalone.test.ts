@@ -2,7 +2,7 @@ import { snapshot } from '../test/fixtures';
 import { MAX_PAUSE, RENEW_AFTER, standaloneClient } from './standalone';
 import type { LiveState } from './types';
 
-/** A WebSocket whose server the test plays. */
+/** A WebSocket whose server is the test. */
 class FakeSocket {
   static readonly opened: FakeSocket[] = [];
   onmessage: ((event: { data: string }) => void) | null = null;
@@ -73,7 +73,7 @@ describe('calls', () => {
     );
   });
 
-  it('reject with the words of the problem', async () => {
+  it('reject with the text of the problem', async () => {
     fetched.mockReturnValueOnce(answer(422, '{"detail":"concurrency: 5000 is not allowed","field":"concurrency"}'));
     const client = standaloneClient();
     await expect(client.get('/x')).rejects.toMatchObject({
@@ -91,7 +91,7 @@ describe('calls', () => {
     });
   });
 
-  it('say who looks, and let in who has the token', async () => {
+  it('return the current user, and sign in with the token', async () => {
     const client = standaloneClient();
     fetched.mockReturnValueOnce(answer(200, '{"can_read":true,"can_write":false}'));
     await expect(client.me()).resolves.toEqual({
@@ -118,7 +118,7 @@ describe('calls', () => {
 });
 
 describe('live', () => {
-  it('has one stream for all who follow, and closes it after the last', () => {
+  it('has one stream for all subscribers, and closes it after the last', () => {
     const client = standaloneClient();
     const first = follow(client);
     const second = follow(client, 'twin');
@@ -133,7 +133,7 @@ describe('live', () => {
     expect(FakeSocket.last().closed).toBe(true);
   });
 
-  it('reports a loss at once, and reconnects by itself', () => {
+  it('reports a loss at once, and reconnects automatically', () => {
     const { last, stop } = follow();
     FakeSocket.last().send(snapshot());
     FakeSocket.last().onclose?.();
@@ -145,7 +145,7 @@ describe('live', () => {
     stop();
   });
 
-  it('asks again after growing pauses of at most two seconds', () => {
+  it('reconnects after growing pauses of at most two seconds', () => {
     jest.spyOn(Math, 'random').mockReturnValue(1);
     const { stop } = follow();
     for (const pause of [250, 500, 1000, MAX_PAUSE, MAX_PAUSE]) {
@@ -165,7 +165,7 @@ describe('live', () => {
     jest.restoreAllMocks();
   });
 
-  it('opens a silent stream anew', () => {
+  it('reopens a silent stream', () => {
     const { last, stop } = follow();
     const first = FakeSocket.last();
     first.send(snapshot());
@@ -185,7 +185,7 @@ describe('live', () => {
     expect(FakeSocket.opened).toHaveLength(1);
   });
 
-  it('passes over what is no snapshot', () => {
+  it('ignores messages that are no snapshot', () => {
     const { last, stop } = follow();
     FakeSocket.last().send('<html>');
     expect(last()).toEqual({ status: 'loading' });

@@ -9,15 +9,15 @@ const PREFIX = '/api/v1';
 
 /** The client of a page that the sidecar itself serves. */
 export interface StandaloneClient extends Client {
-  /** What the one who looks may do. */
+  /** Returns the current user's permissions. */
   session(): Promise<Session>;
-  /** Exchanges the token for a cookie; it rejects with a Problem where the token is wrong. */
+  /** Exchanges the token for a cookie. It rejects with a Problem where the token is wrong. */
   signIn(token: string): Promise<void>;
   /** Ends the session. */
   signOut(): Promise<void>;
 }
 
-/** The way straight to the sidecar that served the page. All who use one client share one stream. */
+/** Returns a client of the sidecar that served the page. All users of one client share one stream. */
 export function standaloneClient(): StandaloneClient {
   const state = toLiveState(snapshots()).pipe(shareReplay({ bufferSize: 1, refCount: true }));
   const session = () => call<Session>('GET', '/session');
@@ -44,7 +44,7 @@ export function standaloneClient(): StandaloneClient {
   };
 }
 
-/** How long a call may take, in milliseconds: longer than any answer, shorter than patience. */
+/** The timeout of a call, in milliseconds: longer than any answer takes. */
 const CALL_TIMEOUT = 15_000;
 
 async function call<T>(
@@ -60,7 +60,7 @@ async function call<T>(
     body,
     signal: AbortSignal.timeout(CALL_TIMEOUT),
   }).catch(() => {
-    throw toProblem(0, undefined); // browsers differ in their words for it
+    throw toProblem(0, undefined); // the browsers' own texts differ
   });
   const given: unknown = await answer.text().then(parse);
   if (!answer.ok) {
@@ -80,10 +80,10 @@ function parse(text: string): unknown {
 /** The longest pause between two attempts to connect, in milliseconds. */
 export const MAX_PAUSE = 2000;
 
-/** How long a stream may be silent before it is opened anew, in milliseconds: the sidecar speaks every second. */
+/** The longest silence of a stream before it is reopened, in milliseconds: the sidecar sends every second. */
 export const RENEW_AFTER = 6000;
 
-/** Snapshots while there is a subscriber. A stream that ends is opened again, after growing pauses. */
+/** The snapshots, while there is a subscriber. A stream that ends is opened again after growing pauses. */
 function snapshots(): Observable<Message> {
   let failures = 0;
   return defer(stream).pipe(
@@ -95,13 +95,14 @@ function snapshots(): Observable<Message> {
 }
 
 /**
- * A quarter of a second, then twice as long each time, and by chance a bit less, so that not all pages come at once.
+ * Returns a quarter of a second, doubled with each attempt and reduced at random, so that not all pages reconnect at
+ * once.
  */
 function pause(failures: number): number {
   return Math.min(MAX_PAUSE, 250 * 2 ** failures) * (0.5 + Math.random() / 2);
 }
 
-/** One WebSocket's snapshots. It fails when the socket closes. */
+/** The snapshots of one WebSocket. It fails when the socket closes. */
 function stream(): Observable<Message> {
   return new Observable<Message>((subscriber) => {
     const socket = new WebSocket(`${location.origin.replace(/^http/, 'ws')}${PREFIX}/stream`);

@@ -6,14 +6,14 @@ import { useClient } from './context';
 import type { Baseline, Settings } from './types';
 import { usePolled, type Polled } from './usePolled';
 
-/** How often the baselines are asked for, in milliseconds: imports and settled steps add to them. */
+/** The interval between requests for the baselines, in milliseconds: imports and settled steps add to them. */
 const BASELINES_EVERY = 30_000;
 
 const KEY = 'baselines';
 
 /**
- * All baselines. They say what is sustained under the SLOs in force, so that they
- * are asked for at once when the SLOs change.
+ * Returns all baselines. They contain the levels that are sustained under the SLOs in force, so a change of the SLOs
+ * requests them at once.
  */
 export function useBaselines(slo?: Settings['slo']): Polled<Baseline[]> {
   const client = useClient();
@@ -29,7 +29,7 @@ export function useBaselines(slo?: Settings['slo']): Polled<Baseline[]> {
   return usePolled(() => listBaselines(client), BASELINES_EVERY, KEY);
 }
 
-/** Gives a function that asks anew for the baselines, as after an import. */
+/** Returns a function that requests the baselines again, for example after an import. */
 export function useRenewBaselines(): () => void {
   const queries = useQueryClient();
   return useCallback(() => void queries.invalidateQueries({ queryKey: [KEY] }), [queries]);

@@ -34,7 +34,7 @@ function poll(first: Props) {
 }
 
 describe('usePolled', () => {
-  it('asks at once, and again every so often', async () => {
+  it('requests at once, and again at each interval', async () => {
     const load = jest.fn().mockResolvedValueOnce(1).mockResolvedValue(2);
     const { result } = poll({ load });
     expect(result.current.value).toBeUndefined();
@@ -45,14 +45,14 @@ describe('usePolled', () => {
     expect(load).toHaveBeenCalledTimes(2);
   });
 
-  it('does not ask again while an answer is due', async () => {
+  it('does not request again while an answer is pending', async () => {
     const load = jest.fn(() => new Promise(() => undefined));
     poll({ load });
     await pass(5 * EVERY);
     expect(load).toHaveBeenCalledTimes(1);
   });
 
-  it('keeps the last value beside the problem of a failed question, until one succeeds', async () => {
+  it('keeps the last value beside the problem of a failed request, until one succeeds', async () => {
     const load = jest.fn().mockResolvedValueOnce(1).mockRejectedValueOnce(new Problem(503, 'not now'));
     const { result } = poll({ load: load.mockResolvedValue(3) });
     await pass(0);
@@ -96,7 +96,7 @@ describe('usePolled', () => {
     expect(result.current.value).toBe('of b');
   });
 
-  it('asks with the newest load without beginning anew', async () => {
+  it('requests with the newest load without starting over', async () => {
     const older = jest.fn().mockResolvedValue(1);
     const newer = jest.fn().mockResolvedValue(2);
     const { result, rerender } = poll({ load: older });
@@ -108,7 +108,7 @@ describe('usePolled', () => {
     expect(result.current.value).toBe(2);
   });
 
-  it('rests without a load, and keeps what it knows', async () => {
+  it('pauses without a load, and keeps the last value', async () => {
     const load = jest.fn().mockResolvedValue(1);
     const { result, rerender } = poll({ load });
     await pass(0);
@@ -118,7 +118,7 @@ describe('usePolled', () => {
     expect(result.current.value).toBe(1);
   });
 
-  it('asks in the rhythm that fits what is known, until nothing is left to ask', async () => {
+  it('requests at the interval that the value determines, until it is false', async () => {
     const load = jest.fn().mockRejectedValueOnce(new Problem(503, 'not now')).mockResolvedValue(1);
     poll({ load, every: ({ problem }) => problem !== undefined && 500 });
     await pass(499);

@@ -2,17 +2,17 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 
 import { asProblem, type Problem } from './problem';
 
-/** What is known of something that is asked for again and again. */
+/** The state of a value that is requested at intervals. */
 export interface Polled<T> {
-  /** The last answer; parts of it that did not change are the objects of the one before. */
+  /** The last answer. Parts of it that did not change keep their identity. */
   value?: T;
-  /** Why the last question had no answer; the value is then an earlier one. */
+  /** Why the last request failed. The value is then an earlier one. */
   problem?: Problem;
-  /** When the value came, in milliseconds since 1970. */
+  /** The time of the value's arrival, in milliseconds since 1970. */
   at?: number;
 }
 
-/** Milliseconds until the next question, by what is known; false asks no more. */
+/** Milliseconds until the next request, computed from the value; false ends the requests. */
 type Interval<T> = number | false | ((known: Polled<T>) => number | false);
 
 /**
@@ -26,7 +26,7 @@ export function usePolled<T>(load: (() => Promise<T>) | undefined, every: Interv
   const next = (known: Polled<T> = {}) => (typeof every === 'function' ? every(known) : every);
   const { data } = useQuery<Polled<T>>({
     queryKey: [key],
-    // A failure is an answer, too: react-query would forget a first problem while it asks again.
+    // A failure counts as an answer: react-query would drop a first problem during the next request.
     queryFn: async () => {
       try {
         return { value: await load?.(), at: Date.now() };

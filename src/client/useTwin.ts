@@ -6,10 +6,10 @@ import { useClient } from './context';
 import type { Twin } from './types';
 import { usePolled, type Polled } from './usePolled';
 
-/** How often two lanes are asked for, in milliseconds: pairs come by the second. */
+/** The interval between requests for the two lanes, in milliseconds: pairs arrive by the second. */
 const TWIN_EVERY = 2000;
 
-/** How often while a showcase runs, whose text grows before one's eyes. */
+/** The interval during a showcase, whose text grows while it is read. */
 export const SHOWCASE_EVERY = 250;
 
 const KEY = 'twin';
