@@ -43,12 +43,12 @@ export interface Live {
   lane?: LaneSnapshot;
 }
 
-/** Subscribes to a lane while the component is mounted. */
+/** The live state of one lane, by its name. Every snapshot has all lanes. */
 export function ofLane({ state }: Pick<Live, 'state'>, name: string): Live {
   return { state, lane: state.status === 'live' ? state.snapshot.lanes.find((l) => l.name === name) : undefined };
 }
 
-/** Follows a lane for as long as the component is there. */
+/** Subscribes to a lane while the component is mounted. */
 export function useLive(name: string): Live {
   const client = useClient();
   const [state, setState] = useState<LiveState>(LOADING);
@@ -59,7 +59,7 @@ export function useLive(name: string): Live {
   return useMemo(() => ofLane({ state }, name), [state, name]);
 }
 
-/** The interval between requests for the current user, in milliseconds: roles and settings change. */
+/** Subscribes to one value of a lane. The component renders only when the value changes. */
 export function useLiveValue<T extends string | boolean | undefined>(name: string, value: (live: Live) => T): T {
   const client = useClient();
   const [known, setKnown] = useState(() => value({ state: LOADING }));
@@ -72,7 +72,7 @@ export function useLiveValue<T extends string | boolean | undefined>(name: strin
 
 const LOADING: LiveState = { status: 'loading' };
 
-/** How often who looks is asked for again, in milliseconds: roles and settings change. */
+/** The interval between requests for the current user, in milliseconds: roles and settings change. */
 export const ME_EVERY = 30_000;
 
 /**

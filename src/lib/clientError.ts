@@ -15,7 +15,7 @@ const bases: Record<ClientError['of'], (metric: string) => string> = {
   threshold: (metric) => `distance of ${metric} from its SLO`,
 };
 
-/** How large the load generator's own error is, with the two numbers that it stands on. */
+/** Describes the load generator's own error, with the two numbers that it is computed from. */
 export function verdictText(client: ClientHealth): string {
   if (client.verdict === 'unknown') {
     return 'Load generator self-check running';
@@ -25,7 +25,7 @@ export function verdictText(client: ClientHealth): string {
   return `Load generator error ${levels[client.verdict]}${numbers}`;
 }
 
-/** What screens call the metric of an error. */
+/** The name of the metric of an error, on screens. */
 export function metricName({ metric }: ClientError): string {
   return inSentence(metric);
 }
@@ -34,18 +34,18 @@ function basis(error: ClientError): string {
   return bases[error.of](metricName(error));
 }
 
-/** The error that the verdict stands on: that of its level which is largest beside what it is held against. */
+/** Returns the error that decides the verdict: of its level, the one that is largest relative to its reference. */
 export function worst({ metrics = [], verdict }: ClientHealth): ClientError | undefined {
   const share = (e: ClientError) => e.error_seconds / e.of_seconds;
   return metrics.filter(({ level }) => level === verdict).sort((a, b) => share(b) - share(a))[0];
 }
 
-/** Whether an outcome is withheld for the load generator's own error. */
+/** Whether an outcome is withheld because of the load generator's own error. */
 export function isWithheld({ metrics = [] }: ClientHealth): boolean {
   return metrics.some(({ level, of }) => level === 'client_bottleneck' && of !== 'p50');
 }
 
-/** Seconds in milliseconds: to two digits, or to the millisecond. */
+/** Formats seconds as milliseconds: to two digits, or to the millisecond. */
 export function inMs(seconds: number): string {
   const ms = seconds * 1000;
   return `${ms.toFixed(ms < 1 ? 2 : ms < 10 ? 1 : 0)} ms`;

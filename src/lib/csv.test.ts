@@ -1,7 +1,7 @@
 /** @jest-environment node */
 import { toCsv } from './csv';
 
-it('is what RFC 4180 has, with empty cells for what is not known', () => {
+it('follows RFC 4180, with empty cells for missing values', () => {
   expect(
     toCsv(
       ['a', 'b'],

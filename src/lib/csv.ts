@@ -1,7 +1,7 @@
-/** What a cell of a table holds; undefined leaves it empty. */
+/** The value of a cell; undefined leaves it empty. */
 export type CsvValue = string | number | boolean | undefined;
 
-/** A table as RFC 4180 has it: a line of names, then a line for each row, ended by CRLF. */
+/** Formats a table as in RFC 4180: a line of names, then a line for each row, each ended by CRLF. */
 export function toCsv(names: string[], rows: CsvValue[][]): string {
   return [names, ...rows].map((row) => `${row.map(field).join(',')}\r\n`).join('');
 }
@@ -11,8 +11,8 @@ const innerFormula = /([;|\t\r\n]\s*)([=+\-@＝＋－＠])/g;
 const plainNumber = /^[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$/i;
 
 /**
- * A text that a spreadsheet would take for a formula gets an apostrophe in front: at the beginning of the cell, and
- * behind what begins a cell where the file is read with another separator. A number stays as it is.
+ * Prefixes a text that a spreadsheet would interpret as a formula with an apostrophe: at the beginning of the cell, and
+ * after any character that begins a cell where the file is read with another separator. Numbers are unchanged.
  */
 function plain(text: string): string {
   if (plainNumber.test(text)) {

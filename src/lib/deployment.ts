@@ -2,16 +2,13 @@ import type { Deployment } from '../client';
 import { number, percent } from './format';
 import { engineName, speculationName } from './names';
 
-/** One thing that is known of a deployment; undefined where it is not known. */
+/** One property of a deployment; undefined where it is not known. */
 interface Setting {
   name: string;
   value?: string;
 }
 
-/**
- * All that may be known of a deployment, in the order in which it is shown: what serves, its stack, the engine's
- * settings.
- */
+/** Returns all properties of a deployment, in the order of display: the server, its stack, the engine's settings. */
 export function settingsOf(deployment: Deployment): Setting[] {
   const { speculation, free_gpu_memory_fraction: memory } = deployment;
   return [

@@ -14,19 +14,19 @@ const names: Record<ErrorClass, string> = {
   empty: 'empty answer',
 };
 
-/** A class of error as a person says it. */
+/** Returns the name of an error class. */
 export function errorName(name: ErrorClass): string {
   return names[name];
 }
 
-/** How many errors of which class, the most frequent first: "3 timed out, 1 stalled". */
+/** Lists the numbers of errors by class, the most frequent first: "3 timed out, 1 stalled". */
 export function errorList(byClass: Partial<Record<ErrorClass, number>>): string {
   return sorted(byClass)
     .map(([n, words]) => `${n.toLocaleString('en')} ${words}`)
     .join(', ');
 }
 
-/** The name of the most frequent class. */
+/** Returns the name of the most frequent class. */
 export function mostFrequent(byClass: Partial<Record<ErrorClass, number>>): string | undefined {
   return sorted(byClass)[0]?.[1];
 }

@@ -2,7 +2,7 @@
 import { DASH, gibibytes, milliseconds, number, percent, seconds, span } from './format';
 
 describe('numbers', () => {
-  it('have a dash where there is none', () => {
+  it('are a dash where there is no value', () => {
     for (const write of [number, milliseconds, seconds, percent, gibibytes]) {
       expect(write(undefined)).toBe(DASH);
     }

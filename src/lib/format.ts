@@ -1,10 +1,10 @@
-/** What stands where there is no value, or none yet. */
+/** The text without a value, or before the first one. */
 export const DASH = '—';
 
-/** What is shown where a value is not reported and will not follow. */
+/** The text where a value is not reported and will not follow. */
 export const NOT_REPORTED = 'not reported';
 
-/** Writes a number with so many decimals and thousands separators; a dash without one. */
+/** Formats a number with this number of decimals and with thousands separators; a dash without a number. */
 export function number(value: number | undefined, decimals = 0): string {
   if (value === undefined || !Number.isFinite(value)) {
     return DASH;
@@ -22,12 +22,12 @@ function writer(decimals: number): Intl.NumberFormat {
   }));
 }
 
-/** How a value is written as a number in a unit. */
+/** The format of a value in a unit. */
 export interface Format {
   unit?: 'ms' | 's' | '%' | 'GiB';
-  /** What makes the value one in that unit. */
+  /** The factor from the value to the unit. */
   factor?: number;
-  /** How many decimals; none by default. */
+  /** The number of decimals; 0 by default. */
   decimals?: number | ((inUnit: number) => number);
 }
 
@@ -40,44 +40,44 @@ export const GIB: Format = { unit: 'GiB', factor: 2 ** -30, decimals: 1 };
 /** A ratio from 0 to 1 as per cent with one decimal. */
 export const PERCENT: Format = { unit: '%', factor: 100, decimals: 1 };
 
-/** Writes a value without its unit. */
+/** Formats a value without its unit. */
 export function digits(value: number | undefined, { factor = 1, decimals = 0 }: Format): string {
   const inUnit = value === undefined ? undefined : value * factor;
   return number(inUnit, typeof decimals === 'function' ? decimals(inUnit ?? 0) : decimals);
 }
 
-/** Writes a value with its unit; a dash without one. */
+/** Formats a value with its unit; a dash without one. */
 export function written(value: number | undefined, format: Format): string {
   return value === undefined || !format.unit ? digits(value, format) : `${digits(value, format)} ${format.unit}`;
 }
 
-/** Writes seconds as milliseconds, by default with the decimals of MS. */
+/** Formats seconds as milliseconds, by default with the decimals of MS. */
 export function milliseconds(seconds: number | undefined, decimals = MS.decimals): string {
   return written(seconds, { ...MS, decimals });
 }
 
-/** Writes seconds with one decimal. */
+/** Formats seconds with one decimal. */
 export function seconds(value: number | undefined): string {
   return written(value, SECONDS);
 }
 
-/** Writes a ratio from 0 to 1 as per cent. */
+/** Formats a ratio from 0 to 1 as per cent. */
 export function percent(ratio: number | undefined, decimals = 1): string {
   return written(ratio, { ...PERCENT, decimals });
 }
 
-/** Writes bytes as GiB. */
+/** Formats bytes as GiB. */
 export function gibibytes(bytes: number | undefined): string {
   return written(bytes, GIB);
 }
 
-/** Writes an improvement in per cent, worse below 0, with its sign; what its one decimal does not show has none. */
+/** Formats an improvement in per cent with its sign, negative where worse. A value that rounds to 0 has no sign. */
 export function improvement(value: number): string {
   const text = `${number(Math.abs(value), 1)} %`;
   return /[1-9]/.test(text) ? `${value < 0 ? '−' : '+'}${text}` : text;
 }
 
-/** Writes a span of seconds as a person says it: 42 s, 3 min 5 s, 2 h 10 min. */
+/** Formats a duration in seconds: 42 s, 3 min 5 s, 2 h 10 min. */
 export function span(value: number): string {
   const s = Math.max(0, Math.floor(value));
   if (s < 60) {

@@ -1,7 +1,7 @@
 import type { LaneSnapshot, State } from '../client';
 import { number } from './format';
 
-/** What keeps a workload below its concurrency now; undefined where nothing does. */
+/** Returns what keeps a workload below its concurrency now; undefined without a limit in effect. */
 export function limiterOf(lane: LaneSnapshot): State['concurrency']['limited_by'] {
   const { phase, concurrency, step } = lane.state;
   if (phase !== 'running' || concurrency.actual >= concurrency.target) {
@@ -10,7 +10,7 @@ export function limiterOf(lane: LaneSnapshot): State['concurrency']['limited_by'
   return step.held?.by ?? concurrency.limited_by;
 }
 
-/** Where a step stands still below its concurrency, in words; undefined where it does not. */
+/** Describes where a step stands still below its concurrency; undefined where it does not. */
 export function describeHold({ state }: LaneSnapshot): string | undefined {
   const { held } = state.step;
   return state.phase === 'running' && held

@@ -1,13 +1,13 @@
 import type { Limit } from '../client';
 
-/** What is wrong with a text that is to be a whole number within a limit; undefined where nothing is. */
+/** Returns the error of a text that must be a whole number within a limit; undefined without an error. */
 export function wholeNumber(text: string, limit: Limit): string | undefined {
   return Number.isInteger(Number(text)) && isWithin(text, limit)
     ? undefined
     : `A whole number from ${limit.min} to ${limit.max}`;
 }
 
-/** What is wrong with a text that is to be a number within a limit. */
+/** Returns the error of a text that must be a number within a limit; undefined without an error. */
 export function decimalNumber(text: string, limit: Limit): string | undefined {
   const { min, max, above } = limit;
   if (isWithin(text, limit)) {

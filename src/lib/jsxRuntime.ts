@@ -1,7 +1,7 @@
 /**
- * The runtime of the automatic JSX transform, for libraries that are built with it:
- * Grafana 12.2 offers plugins React without it, and React's own would make elements
- * that a host with another React refuses. Takes the place of `react/jsx-runtime` in the app's build.
+ * The runtime of the automatic JSX transform, for libraries that are built with it. Grafana 12.2 offers plugins React
+ * without it, and React's own would make elements that a host with another React refuses. It replaces `react/jsx-
+ * runtime` in the app's build.
  */
 import { createElement, type ElementType, Fragment, type Key } from 'react';
 
@@ -9,7 +9,7 @@ import { createElement, type ElementType, Fragment, type Key } from 'react';
 export const jsx = (type: ElementType, props: object, key?: Key) =>
   createElement(type, key === undefined ? props : { ...props, key });
 
-/** The same: that there are several children matters to React's warnings alone. */
+/** Identical to jsx. Only React's warnings depend on whether there are several children. */
 export const jsxs = jsx;
 
 export { Fragment };

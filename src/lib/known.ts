@@ -5,15 +5,18 @@ export function lastSnapshot(state: LiveState): Snapshot | undefined {
   return state.status === 'live' ? state.snapshot : state.status === 'lost' ? state.last : undefined;
 }
 
-/** A lane as it is, or as it was when it was last seen. */
+/** A lane's current or last known state. */
 export interface Known {
   lane: LaneSnapshot;
   settings: Settings;
-  /** The load generator's clock then. */
+  /** The load generator's clock at that time. */
   time: string;
 }
 
-/** What was last known of a lane: its limits and choices outlive a loss, its figures on the stage alone, dimmed. */
+/**
+ * Returns the last known state of a lane. Its limits and choices are kept during a loss. Its figures are kept on the
+ * stage only, dimmed.
+ */
 export function lastKnown({ state }: Live, name: string): Known | undefined {
   const snapshot = lastSnapshot(state);
   const lane = snapshot?.lanes.find((l) => l.name === name);

@@ -3,17 +3,20 @@ import { number } from './format';
 import { modeText, servingName } from './names';
 import { kindWord, questionText } from './sweeps';
 
-/** What is asked before something is done that loses something. */
+/** The confirmation of an action that loses something. */
 export interface Question {
   title: string;
   body: string;
-  /** What the button that does it says. */
+  /** The label of the button that confirms. */
   confirm: string;
 }
 
 const SPAN_LOST = 'a span in progress is discarded and measured again on resume.';
 
-/** Asks before a workload stops or drains; undefined where it has nothing to lose. A drain lets turns end. */
+/**
+ * Returns the confirmation before a workload stops or drains; undefined where nothing would be lost. A drain lets turns
+ * end.
+ */
 export function stopQuestion({ phase, sweep, concurrency }: State, drain: boolean): Question | undefined {
   if (!sweep && (drain || phase === 'stopped')) {
     return undefined;

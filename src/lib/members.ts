@@ -1,7 +1,7 @@
 import type { Member, MemberState } from '../client';
 import { number } from './format';
 
-/** What a member's state is called. */
+/** The name of each state of a member. */
 export const memberStates: Record<MemberState, string> = {
   present: 'Present',
   late: 'Late',
@@ -11,12 +11,12 @@ export const memberStates: Record<MemberState, string> = {
 
 const troubles: MemberState[] = ['late', 'refused'];
 
-/** The members that screens show: none where one holds all conversations, unless it is late or refused. */
+/** Returns the members to show: none where one holds all conversations, unless it is late or refused. */
 export function shownMembers(members: Member[] = []): Member[] {
   return members.length > 1 || members.some(({ state }) => troubles.includes(state)) ? members : [];
 }
 
-/** Which members are late or refused, in words; undefined where none is. */
+/** Names the members that are late or refused; undefined without any. */
 export function memberTroubles(members: Member[] = []): string | undefined {
   const [first, ...more] = members.filter(({ state }) => troubles.includes(state));
   if (!first) {
@@ -31,7 +31,7 @@ export function memberTroubles(members: Member[] = []): string | undefined {
   return `Members: ${counts.map(({ trouble, n }) => `${number(n)} ${trouble}`).join(', ')}`;
 }
 
-/** Why members are late or refused, a line each. */
+/** Explains why members are late or refused, a line each. */
 export function memberReasons(members: Member[] = []): string {
   return members
     .filter(({ reason }) => reason)

@@ -17,7 +17,7 @@ describe('groupModes', () => {
     ]);
   });
 
-  it('shows what is in force though it is not offered', () => {
+  it('shows the value in force although it is not offered', () => {
     const { modes, speculations } = groupModes(state({ mode: 'least_loaded', speculation: 'not_recorded', modes: [] }));
     expect(modes).toEqual([{ value: 'least_loaded', selected: true, offered: false }]);
     expect(speculations).toEqual([{ value: 'not_recorded', selected: true, offered: false }]);
@@ -25,7 +25,7 @@ describe('groupModes', () => {
 });
 
 describe('speculationFor', () => {
-  it('stays where it can', () => {
+  it('is kept where it is offered', () => {
     expect(speculationFor('kv', state({ speculation: 'eagle3', modes: offers }))).toBe('eagle3');
     expect(speculationFor('round_robin', state({ speculation: 'eagle3', modes: offers }))).toBe('off');
     expect(speculationFor('least_loaded', state({ modes: offers }))).toBeUndefined();

@@ -1,13 +1,13 @@
 import type { Mode, ModeState, Speculation, State } from '../client';
 
-/** One choice of a group, and whether it can be made now. */
+/** One choice of a group, and whether it is available now. */
 export interface Choice<T> {
   value: T;
   selected: boolean;
   offered: boolean;
 }
 
-/** What there is to choose from, grouped, with what is in force. */
+/** The choices by group, with those in force. */
 interface ModeChoices {
   /** Empty where there are arms. */
   modes: Array<Choice<Mode>>;
@@ -47,7 +47,7 @@ export function groupModes({ arm, mode, speculation, modes: offers }: Offer): Mo
   };
 }
 
-/** The speculation to ask for with a mode: the one in force where it is offered, else the first that is. */
+/** Returns the speculation to request with a mode: the one in force where it is offered, else the first offered. */
 export function speculationFor(mode: Mode, { speculation, modes }: Offer): Speculation | undefined {
   const offered = modes.filter((o) => o.mode === mode).map((o) => o.speculation);
   return offered.includes(speculation) ? speculation : offered[0];

@@ -14,31 +14,31 @@ const speculations: Record<Speculation, string> = {
   not_recorded: 'Not recorded',
 };
 
-/** A routing mode as a person says it. */
+/** Returns the name of a routing mode. */
 export function modeName(mode: Mode): string {
   return modes[mode].name;
 }
 
 /**
- * The routing mode of a name, or of a value of the API, which earlier versions wrote into their sentences; undefined
- * for other words.
+ * Returns the routing mode of a name or of a value of the API, which earlier versions wrote into their sentences;
+ * undefined for other words.
  */
 export function modeNamed(words: string): Mode | undefined {
   const known = Object.keys(modes) as Mode[];
   return known.find((mode) => words === mode || words.toLowerCase() === modeName(mode).toLowerCase());
 }
 
-/** A routing mode in front of the word routing, or that it is not known. */
+/** Returns a routing mode as the word before "routing", or that it is not known. */
 export function routingName(mode: Mode): string {
   return mode === 'unknown' ? 'Routing mode unknown' : `${modeName(mode)} routing`;
 }
 
-/** A routing mode as it heads a column. */
+/** Returns a routing mode as the heading of a column. */
 export function modeShort(mode: Mode): string {
   return modes[mode].short;
 }
 
-/** The source of the mode in force, as the subject of a sentence. */
+/** Returns the source of the mode in force, as the subject of a sentence. */
 export function modeSource({ mode_from, driver }: Pick<State, 'mode_from' | 'driver'>): string {
   switch (mode_from) {
     case 'operator':
@@ -50,7 +50,7 @@ export function modeSource({ mode_from, driver }: Pick<State, 'mode_from' | 'dri
   }
 }
 
-/** A kind of speculative decoding as a person says it. */
+/** Returns the name of a kind of speculative decoding. */
 export function speculationName(speculation: Speculation): string {
   return speculations[speculation];
 }
@@ -69,7 +69,7 @@ export function modeText({ arm, mode, speculation }: ModeState): string {
   return without ? modeName(mode) : `${modeName(mode)} with ${speculationName(speculation)}`;
 }
 
-/** An engine as its maker writes it. */
+/** Returns an engine's name in its maker's spelling. */
 export function engineName(engine: string | undefined): string | undefined {
   return engine
     ?.replace(/\btrtllm\b/, 'TensorRT-LLM')
@@ -78,8 +78,8 @@ export function engineName(engine: string | undefined): string | undefined {
 }
 
 /**
- * The speculation that serves, or could serve. The simulated cluster imitates the recorded
- * deployment, for which speculation is not known.
+ * Returns the speculation in use, or the one that may be. The simulated cluster imitates the recorded deployment, for
+ * which speculation is not known.
  */
 export function servedSpeculation(speculation: Speculation, driver: string): string {
   return speculation === 'not_recorded' && driver === 'simulated'
@@ -100,13 +100,13 @@ const settings: Record<string, string> = {
   settings: 'Other settings',
 };
 
-/** The name of a setting of which the API reports a difference, in words. */
+/** Returns the name of a setting of which the API reports a difference. */
 export function settingName(field: string): string {
   const words = field.replaceAll('_', ' ');
   return settings[field] ?? `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 }
 
-/** A value of such a setting in words. */
+/** Formats a value of such a setting. */
 export function settingText(field: string, value: string): string {
   switch (field) {
     case 'engine':
@@ -118,7 +118,7 @@ export function settingText(field: string, value: string): string {
   }
 }
 
-/** A mode with its speculation as a key, and as the value of a field: "kv off", and of an arm "kv off cache-aware". */
+/** Returns a mode with its speculation as a key, and as the value of a field: "kv off", and of an arm "kv off cache-aware". */
 export function modeKey({ arm, mode, speculation }: ModeState): string {
   return arm === undefined ? `${mode} ${speculation}` : `${mode} ${speculation} ${arm}`;
 }

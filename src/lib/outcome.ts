@@ -1,7 +1,7 @@
 import type { Improvement } from '../client';
 import { digits, number, type Format } from './format';
 
-/** What is known of a difference: "better", or "not certain, ~4 min" where that is how long it will take. */
+/** Describes a difference: "better", or "not certain, ~4 min" with the expected time to a decision. */
 export function verdictText({ outcome, seconds_left: left }: Improvement): string {
   switch (outcome) {
     case 'better':
@@ -16,7 +16,7 @@ export function verdictText({ outcome, seconds_left: left }: Improvement): strin
   }
 }
 
-/** The longest wait that is worth a number, in minutes. */
+/** The longest wait that is given as a number, in minutes. */
 const LONGEST = 60;
 
 function waitText(seconds: number): string {
@@ -24,20 +24,20 @@ function waitText(seconds: number): string {
   return minutes > LONGEST ? '> 1 h' : `~${number(minutes)} min`;
 }
 
-/** By how much a live value differs from a recorded one: "−227 ms (−31.9 %)". Less is better of times. */
+/** Formats the difference of a live value from a recorded one: "−227 ms (−31.9 %)". Lower times are better. */
 export function changeText(improvement: Improvement, change: number, format: Format, isLessBetter: boolean): string {
   const percent = isLessBetter ? -improvement.percent : improvement.percent;
   const unit = format.unit === '%' ? ' points' : format.unit ? ` ${format.unit}` : '';
   return `${signed(change, (value) => digits(value, format))}${unit} (${signed(percent, (value) => number(value, 1))} %)`;
 }
 
-/** Writes a number with its sign, of what rounds to 0 without. */
+/** Formats a number with its sign; without one where it rounds to 0. */
 function signed(value: number, write: (size: number) => string): string {
   const text = write(Math.abs(value));
   return /[1-9]/.test(text) ? `${value < 0 ? '−' : '+'}${text}` : text;
 }
 
-/** Whether a difference is called one way or the other: neither chance nor too few turns can explain it away. */
+/** Whether a difference is decided: neither chance nor too few turns can explain it. */
 export function isDecided(outcome: Improvement['outcome'] | undefined): outcome is 'better' | 'worse' {
   return outcome === 'better' || outcome === 'worse';
 }

@@ -10,7 +10,7 @@ describe('the phases', () => {
     expect(changed).toEqual([1, 1, 1]);
   });
 
-  it('are none where the speculation is not known', () => {
+  it('are absent where the speculation is not known', () => {
     expect(PHASES.some((phase) => isPhase(phase, { mode: 'kv', speculation: 'not_recorded' }))).toBe(false);
   });
 

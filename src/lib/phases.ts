@@ -1,8 +1,8 @@
 import type { BaselineRow, Mode, ModeState, Speculation, State } from '../client';
 
-/** One phase of the demonstration's story: a routing mode with a kind of speculation. */
+/** One phase of the demonstration: a routing mode with a kind of speculation. */
 export interface Phase {
-  /** As people number it. */
+  /** Its number in the demonstration. */
   id: '1' | '2' | '3a' | '3b';
   mode: Mode;
   speculation: Speculation;
@@ -10,9 +10,8 @@ export interface Phase {
 }
 
 /**
- * The story from a plain deployment to one with everything switched on, one change at a
- * time. The recorded tables belong to none of them: whether those runs speculated is not
- * recorded.
+ * The phases from a plain deployment to one with every feature enabled, one change at a time. The recorded tables
+ * belong to none of them: whether those runs speculated is not recorded.
  */
 export const PHASES: readonly Phase[] = [
   { id: '1', mode: 'round_robin', speculation: 'off', title: 'Round-robin, no speculation' },
@@ -21,7 +20,7 @@ export const PHASES: readonly Phase[] = [
   { id: '3b', mode: 'kv', speculation: 'eagle3', title: 'KV-aware with EAGLE-3' },
 ];
 
-/** Whether the rows report drafted tokens; one token per step means that none were. */
+/** Whether the rows report drafted tokens. One token per step means that none were drafted. */
 export function hasDrafts(rows: BaselineRow[]): boolean {
   return rows.some(
     ({ acceptance_rate, tokens_per_step = 1 }) => acceptance_rate !== undefined || tokens_per_step !== 1

@@ -1,6 +1,6 @@
 import type { Baseline } from '../client';
 
-/** Where a baseline's figures come from, as far as it is known: a name and a value each. */
+/** The known origin of a baseline's figures, as names with values. */
 export function provenanceOf({ provenance, workload }: Baseline): Array<{ name: string; value: string }> {
   const { runs = [], region, interconnect, services, between_modes: between } = provenance ?? {};
   const known = [
@@ -14,7 +14,7 @@ export function provenanceOf({ provenance, workload }: Baseline): Array<{ name: 
   return known.flatMap(({ name, value }) => (value ? [{ name, value }] : []));
 }
 
-/** A time as 2026-02-17 12:52 UTC. */
+/** Formats a time as 2026-02-17 12:52 UTC. */
 function moment(time: string): string {
   return `${new Date(time).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }

@@ -1,8 +1,8 @@
 import type { Baseline, LaneSnapshot } from '../client';
 
 /**
- * The recorded table to speak of: that which the lane is compared with, else
- * the first that has throughput. An imported or measured one is not recorded.
+ * Returns the recorded table to quote: the one that the lane is compared with, else the first that has throughput. An
+ * imported or measured baseline is not recorded.
  */
 export function recordedTable(baselines: Baseline[] | undefined, lane: LaneSnapshot | undefined): Baseline | undefined {
   const recorded = baselines?.filter((baseline) => baseline.kind === 'recorded');

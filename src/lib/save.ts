@@ -1,17 +1,18 @@
-/** The two formats of what is exported. */
+/** The two formats of exports. */
 export type Format = 'csv' | 'json';
 
 const types: Record<Format, string> = { csv: 'text/csv;charset=utf-8', json: 'application/json' };
 
 /**
- * The name of a file: what it is of, and the second it was made, by UTC: "kv-booth-comparison-20261120T100000Z.csv".
+ * Returns the name of a file: its content, and the second of its export in UTC: "kv-booth-
+ * comparison-20261120T100000Z.csv".
  */
 export function fileName(of: string, format: Format, at: Date): string {
   const second = at.toISOString().replace(/\.\d+|[-:]/g, '');
   return `kv-booth-${of}-${second}.${format}`;
 }
 
-/** Saves a text as a file among the browser's downloads. */
+/** Saves a text as a file in the browser's downloads. */
 export function save(text: string, name: string, format: Format): void {
   const url = URL.createObjectURL(new Blob([text], { type: types[format] }));
   const link = document.createElement('a');
@@ -20,5 +21,5 @@ export function save(text: string, name: string, format: Format): void {
   document.body.append(link);
   link.click();
   link.remove();
-  setTimeout(() => URL.revokeObjectURL(url)); // once the browser has taken it
+  setTimeout(() => URL.revokeObjectURL(url)); // after the browser has started the download
 }

@@ -13,15 +13,15 @@ describe('sloLevel', () => {
 
   it.each([
     [0.605, 0.004, false, 'missed'],
-    [0.605, 0.005, false, undefined], // the true value may be met
-    [0.595, 0.01, false, 'near'], // it is lower at most
+    [0.605, 0.005, false, undefined], // the true value may meet the objective
+    [0.595, 0.01, false, 'near'], // the true value can only be lower
     [0.595, 0.004, true, 'near'],
     [0.595, 0.01, true, undefined],
   ])('says of %d s, %d of which may be the load generator’s own, %s', (value, error, bothWays, level) => {
     expect(sloLevel(value, 0.6, error, bothWays)).toBe(level);
   });
 
-  it('says nothing without a value or a threshold', () => {
+  it('has no level without a value or a threshold', () => {
     expect(sloLevel(undefined, 0.6)).toBeUndefined();
     expect(sloLevel(0.1, undefined)).toBeUndefined();
     expect(sloLevel(0.1, 0)).toBeUndefined();

@@ -1,14 +1,13 @@
-/** How a value stands to its service level objective. */
+/** The level of a value against its service level objective. */
 export type SLOLevel = 'met' | 'near' | 'missed';
 
-/** The share of a threshold from which a value that meets it is near it. */
+/** The share of a threshold from which a value that meets it counts as near. */
 const NEAR = 0.9;
 
 /**
- * The one rule of SLO colours: an objective is met at the threshold itself, and
- * near from 90 % of it. All in the same unit. Without a value or a threshold
- * there is nothing to say, nor where the load generator's own error could change it:
- * by that much a TTFT may be too large, a TPOT also too small.
+ * Returns the level of a value, by the one rule of SLO colors: an objective is met at the threshold itself, and near
+ * from 90 % of it. All values have the same unit. The level is undefined without a value or a threshold, and where the
+ * load generator's own error could change it: by that amount a TTFT may be too large, a TPOT also too small.
  */
 export function sloLevel(
   value: number | undefined,

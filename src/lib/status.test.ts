@@ -59,7 +59,7 @@ describe('describeLane', () => {
     expect(describeLane(lane).detail).toBe(detail);
   });
 
-  it('names the mode that it switches to', () => {
+  it('names the target mode of a switch', () => {
     const change = {
       from: { mode: 'kv' as const, speculation: 'off' as const },
       to: { mode: 'round_robin' as const, speculation: 'off' as const },
@@ -74,7 +74,7 @@ describe('describeLane', () => {
 });
 
 describe('describeLive', () => {
-  it('says what is missing', () => {
+  it('reports what is missing', () => {
     expect(describeLive({ state: { status: 'loading' } }, 'main').label).toBe('Waiting');
     expect(describeLive({ state: { status: 'lost', since: 0, problem: 'x' } }, 'main').tone).toBe('bad');
     const state = { status: 'live' as const, snapshot: snapshot(), receivedAt: 0 };

@@ -4,19 +4,19 @@ import { servingName } from './names';
 import { kindWord } from './sweeps';
 import { targetTrouble } from './target';
 
-/** How a state is to be looked at. */
+/** The severity of a state. */
 export type Tone = 'good' | 'busy' | 'quiet' | 'bad';
 
-/** What a workload is doing, in words. */
+/** The state of a workload, in words. */
 interface StatusWords {
   tone: Tone;
-  /** One or two words that change with the state alone. */
+  /** One or two words that change only with the state. */
   label: string;
-  /** What more there is to say; it may change every second. */
+  /** Details, which may change every second. */
   detail?: string;
 }
 
-/** Says what is known of a lane now. */
+/** Describes the live state of a lane. */
 export function describeLive({ state, lane }: Live, name: string): StatusWords {
   switch (state.status) {
     case 'loading':
@@ -32,7 +32,7 @@ function noSuchLane(state: LiveState & { status: 'live' }, name: string): string
   return `There is no lane “${name}”. Lanes: ${state.snapshot.lanes.map((l) => l.name).join(', ')}.`;
 }
 
-/** Says what a lane is doing. */
+/** Describes the state of a lane. */
 export function describeLane(lane: LaneSnapshot): StatusWords {
   const { state } = lane;
   switch (state.phase) {
@@ -51,7 +51,7 @@ export function describeLane(lane: LaneSnapshot): StatusWords {
   }
 }
 
-/** A sweep stops the workload before each span, and once more when it gives it back. */
+/** A sweep stops the workload before each span, and once more when it restores it. */
 function betweenSpans({ state, request }: SweepSummary): StatusWords {
   return state === 'running'
     ? { tone: 'busy', label: 'Between spans', detail: `of a ${kindWord(request.kind)}` }
@@ -82,7 +82,7 @@ function describeRunning(lane: LaneSnapshot): StatusWords {
   return { tone: 'good', label: 'Running', detail: held };
 }
 
-/** How long it takes at least, or what makes it slow. */
+/** Returns the least remaining time, or the limit that slows it. */
 function onTheWay(lane: LaneSnapshot): string {
   const { actual, target } = lane.state.concurrency;
   switch (limiterOf(lane)) {

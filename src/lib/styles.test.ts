@@ -5,25 +5,25 @@ import { comparisonColors, verdicts, workerColors } from './styles';
 
 const { decomposeColor, getContrastRatio } = colorManipulator;
 
-/** The hue of a colour, in degrees. */
+/** The hue of a color, in degrees. */
 function hueOf(color: string): number {
   const [red, green, blue] = decomposeColor(color).values;
   const degrees = Math.atan2(Math.sqrt(3) * (green - blue), 2 * red - green - blue) * (180 / Math.PI);
   return (degrees + 360) % 360;
 }
 
-/** How far two hues are apart on their circle. */
+/** Returns the distance of two hues on their circle. */
 function hueDistance(a: string, b: string): number {
   const apart = Math.abs(hueOf(a) - hueOf(b));
   return Math.min(apart, 360 - apart);
 }
 
-describe.each(['dark', 'light'] as const)('the colours of the %s theme', (mode) => {
+describe.each(['dark', 'light'] as const)('the colors of the %s theme', (mode) => {
   const theme = createTheme({ colors: { mode } });
   const { canvas, primary, secondary } = theme.colors.background;
   const comparison = comparisonColors(theme);
 
-  it('are read on every background', () => {
+  it('are legible on every background', () => {
     const texts = [...Object.values(verdicts(theme)).map(({ color }) => color), ...Object.values(comparison)];
     for (const background of [canvas, primary, secondary]) {
       for (const text of texts) {

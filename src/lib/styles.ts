@@ -2,7 +2,7 @@ import { css, keyframes } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 
-/** For text that only screen readers read. */
+/** Text for screen readers only. */
 export const visuallyHidden = css({
   position: 'absolute',
   width: 1,
@@ -13,13 +13,13 @@ export const visuallyHidden = css({
   whiteSpace: 'nowrap',
 });
 
-/** Names among figures: with figures of one width, Inter's hyphen is as wide as a figure, "KV - aware". */
+/** Names among figures: with tabular figures, Inter's hyphen is as wide as a figure, "KV - aware". */
 export const PROPORTIONAL = { fontVariantNumeric: 'normal' } as const;
 
-/** A background that means something, which browsers otherwise leave out on paper. */
+/** A background with a meaning, which browsers otherwise omit on paper. */
 export const PRINTED = { printColorAdjust: 'exact' } as const;
 
-/** How far something is; where that is not known, the bar is striped. */
+/** A progress bar. It is striped where the progress is not known. */
 export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme2) =>
   css({
     appearance: 'none',
@@ -40,20 +40,23 @@ export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme
   });
 
 /**
- * Better and worse. Red and green are reserved for the SLO, and these are neither its colors nor a mode’s. One is
- * light and one dark, so that they differ for color-blind readers, too.
+ * The colors of better and worse. Red and green are reserved for the SLO, and these differ from its colors and from the
+ * modes'. One is light and one dark, so that color-blind readers can distinguish them.
  */
 export const comparisonColors = ({ isDark }: GrafanaTheme2) =>
   isDark ? { better: '#a5f0ff', worse: '#ea5cff' } : { better: '#003f70', worse: '#a81ad0' };
 
-/** Workers, by their places; none is a mode's, the SLO's or one of better and worse. */
+/** The colors of workers, by position. None is used for a mode, the SLO, or better and worse. */
 export const workerColors = ({ isDark }: GrafanaTheme2) =>
   isDark ? ['#3fa7a0', '#c58a9b', '#b59b6a', '#8f93c9'] : ['#2b7f7a', '#a2647a', '#8a6d33', '#6468a8'];
 
-/** A sign after words, which are read without it. */
+/** A mark after text, which screen readers ignore. */
 const sign = (text: string) => ({ '&::after': { content: `"${text}" / ""`, marginLeft: '0.3em' } });
 
-/** How a value stands to its objective, and to another value: ▲ is better and ▼ worse, whichever way the value went. */
+/**
+ * The marks of a value against its objective and against another value: ▲ is better and ▼ worse, whichever way the
+ * value changed.
+ */
 export const verdicts = (theme: GrafanaTheme2) => {
   const { success, warning, error, text } = theme.colors;
   const { better, worse } = comparisonColors(theme);
@@ -68,8 +71,8 @@ export const verdicts = (theme: GrafanaTheme2) => {
 };
 
 /**
- * The room of a table that may be wider than the page: it scrolls by itself, its first column stays, a shadow marks the
- * edge with more behind it, and on paper all of it is printed.
+ * The container of a table that may be wider than the page. It scrolls by itself, its first column stays, a shadow
+ * marks the edge with hidden columns, and on paper all of it is printed.
  */
 export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTheme2) => {
   const cover = (side: 'left' | 'right') =>
@@ -120,10 +123,10 @@ export const markedRow = ({ colors: { action, background } }: GrafanaTheme2) => 
   },
 });
 
-/** How wide a table may become: beyond that, a row is hard to follow. */
+/** The greatest width of a table. In a wider one, rows are hard to follow. */
 export const WIDEST = '120rem';
 
-/** Sections below each other and, where a screen is wide, beside each other. */
+/** Sections below each other and, on wide screens, beside each other. */
 export const sectionGrid = (theme: GrafanaTheme2) =>
   css({
     display: 'grid',
@@ -139,7 +142,7 @@ export const WIDE = '@media (min-width: 2200px)';
 /** Screens with room for three. */
 export const WALL = '@media (min-width: 3200px)';
 
-/** The look of the browser's own range input. `--share` says how far its track is filled: "40%". */
+/** The styles of the native range input. `--share` is the filled part of its track: "40%". */
 export function rangeInput(theme: GrafanaTheme2): string {
   const track = {
     height: 6,

@@ -1,17 +1,17 @@
 import type { Baseline, Mode, Sustained } from '../client';
 import { number } from './format';
 
-/** What a mode of a baseline sustains; of several kinds of speculation the first. */
+/** Returns what a mode of a baseline sustains; of several kinds of speculation the first. */
 export function sustainedOf(baseline: Baseline | undefined, mode: Mode): Sustained | undefined {
   return baseline?.sustained?.find((sustained) => sustained.mode === mode);
 }
 
-/** The level in words; undefined where no level was tested. */
+/** Formats the level; undefined where none was tested. */
 export function sustainedLevel({ level }: Sustained): string | undefined {
   return level === 0 ? 'no level' : level === undefined ? undefined : number(level);
 }
 
-/** What the judgement leaves open, in words; undefined where it rests on all SLOs at every level. */
+/** Describes the limits of the judgment; undefined where it rests on all SLOs at every level. */
 export function sustainedNote(sustained: Sustained, { rows }: Baseline): string | undefined {
   const { mode, speculation, ttft_only, untested } = sustained;
   const levels = rows.filter((row) => row.mode === mode && row.speculation === speculation).length;

@@ -5,17 +5,17 @@ import { clock } from './time';
 
 const kinds: Record<SweepKind, string> = { trial: 'Trial', sweep: 'Sweep', capacity: 'Capacity search' };
 
-/** A kind of sweep as a heading says it. */
+/** Returns the name of a kind of sweep, for a heading. */
 export function kindName(kind: SweepKind): string {
   return kinds[kind];
 }
 
-/** A kind of sweep inside a sentence: "the capacity search". */
+/** Returns the name of a kind of sweep inside a sentence: "the capacity search". */
 export function kindWord(kind: SweepKind): string {
   return kinds[kind].toLowerCase();
 }
 
-/** What a sweep asks, after its kind: "KV-aware vs. Round-robin at 120". */
+/** Describes the question of a sweep, without its kind: "KV-aware vs. Round-robin at 120". */
 export function questionText({ kind, modes = [], levels = [] }: SweepSummary['request']): string {
   const names = modes.map(modeText);
   if (kind === 'trial' && names.length === 2) {
@@ -26,24 +26,24 @@ export function questionText({ kind, modes = [], levels = [] }: SweepSummary['re
   return `${names.join(', ')} ${levels.length === 0 ? '' : range}`.trim();
 }
 
-/** What a sweep is called: its title, or its kind and what it asks. */
+/** Returns the label of a sweep: its title, or its kind and question. */
 export function sweepName({ request }: Pick<SweepSummary, 'request'>): string {
   return request.title ? request.title : `${kindName(request.kind)}: ${questionText(request)}`;
 }
 
-/** Why a sweep is as it is, after the word that says how: " by ann", or ": the target failed". */
+/** Returns the reason of a sweep's state, to follow its name: " by ann", or ": the target failed". */
 export function because({ reason, cause }: Pick<SweepSummary, 'reason' | 'cause'>): string {
   return reason ? (cause === 'operator' ? ` ${reason}` : `: ${reason}`) : '';
 }
 
-/** Which sweep has the lane, as a sentence. */
+/** Names the sweep that has the lane, as a sentence. */
 export function takenTitle({ request, state }: SweepSummary): string {
   return state === 'running'
     ? `A ${kindWord(request.kind)} is in progress: ${questionText(request)}`
     : `A ${kindWord(request.kind)} has ended or is paused: the previous workload is being restored`;
 }
 
-/** What can be done about a sweep that has the lane. */
+/** Explains an operator's options during a sweep. */
 export function takenHint({ request, state }: SweepSummary): string {
   return state === 'running'
     ? `Pause it on the Benchmarks page to control the workload by hand. Stop also pauses the ${kindWord(request.kind)}.`
@@ -52,24 +52,24 @@ export function takenHint({ request, state }: SweepSummary): string {
 
 type Progress = SweepSummary['progress'];
 
-/** How many seconds all spans took so far, the one under way with them. */
+/** Returns the seconds of all spans so far, including the one in progress. */
 export function secondsUsed({ seconds_used: used, span }: Progress): number {
   return used + (span?.elapsed_seconds ?? 0);
 }
 
-/** How many spans count: "7 spans measured, 1 spoiled". */
+/** Returns the number of spans that count: "7 spans measured, 1 spoiled". */
 export function measuredText({ spans, of, spoiled }: Progress): string {
   const done = of ? `${number(spans)} of ${number(of)} spans` : `${number(spans)} ${spans === 1 ? 'span' : 'spans'}`;
   return `${done} measured${spoiled > 0 ? `, ${number(spoiled)} spoiled` : ''}`;
 }
 
-/** How many spans count and how long it still takes. now is in milliseconds since 1970. */
+/** Returns the number of spans that count and the remaining time. now is in milliseconds since 1970. */
 export function progressText({ state, progress }: Pick<SweepSummary, 'state' | 'progress'>, now: number): string {
   const left = state === 'running' && leftText(progress, now);
   return `${measuredText(progress)}${left ? `; ${left}` : ''}.`;
 }
 
-/** When it is expected to end, and between which times; undefined where nothing is known of that. */
+/** Returns the expected end and its range; undefined where it is not known. */
 function leftText({ seconds_left: left, seconds_least: least, seconds_most: most, beyond }: Progress, now: number) {
   const at = (seconds: number) => clock(now + 1000 * seconds, 'minute');
   if (beyond && most !== undefined) {
@@ -85,7 +85,7 @@ function leftText({ seconds_left: left, seconds_least: least, seconds_most: most
     .join('; ');
 }
 
-/** What is done of the span under way, in words. */
+/** Describes the state of the span in progress. */
 export function spanText(now: SweepNow): string {
   const { number: k, attempt, lane, mode, concurrency } = now;
   const again = attempt > 1 ? `, attempt ${attempt}` : '';

@@ -2,17 +2,16 @@ import type { LaneSnapshot, State } from '../client';
 import { mostFrequent } from './errorNames';
 
 /**
- * What is under load: the simulated cluster, a Dynamo with mock workers, a Dynamo,
- * or an OpenAI-compatible server that does not show what it is.
+ * The kind of the target: the simulated cluster, a Dynamo with mock workers, a Dynamo, or an OpenAI-compatible server
+ * of unknown kind.
  */
 export type TargetKind = 'simulated' | 'mock' | 'dynamo' | 'plain' | 'unknown';
 
-/** Which request extensions the target takes, as GET /status reports; undefined while it is not known. */
+/** The request extensions that the target accepts, as GET /status reports; undefined while unknown. */
 type Extensions = Record<string, boolean> | undefined;
 
 /**
- * Derives the kind of the target from the lane and from whether it takes Dynamo's request
- * extension nvext.
+ * Derives the kind of the target from the lane and from whether the target accepts Dynamo's request extension nvext.
  */
 export function targetKind(lane: LaneSnapshot | undefined, extensions: Extensions): TargetKind {
   if (!lane) {
@@ -30,7 +29,7 @@ export function targetKind(lane: LaneSnapshot | undefined, extensions: Extension
   return extensions.nvext ? 'dynamo' : 'plain';
 }
 
-/** What a page says of its target before any number; nothing where there is nothing to warn of. */
+/** Returns the warning about a target that precedes any number; undefined without one. */
 export const targetNotes: Record<TargetKind, string | undefined> = {
   simulated:
     'Simulated cluster: requests and the router’s formula are real; workers, GPUs and their timing are simulated.',
@@ -40,7 +39,7 @@ export const targetNotes: Record<TargetKind, string | undefined> = {
   unknown: undefined,
 };
 
-/** Why a simulated cluster's figures are not to be held against recorded ones; nothing where they may be. */
+/** Explains why a simulated cluster's figures must not be compared with recorded ones; undefined where they may be. */
 export function simulationNote({ simulation }: Pick<State, 'simulation'>): string | undefined {
   if (simulation && simulation.speed !== 1) {
     return `the simulated cluster runs at ${simulation.speed}× speed, so live times are not comparable with recorded ones.`;
@@ -51,13 +50,16 @@ export function simulationNote({ simulation }: Pick<State, 'simulation'>): strin
   return undefined;
 }
 
-/** Why a target serves nothing, in a few words and in a sentence. */
+/** Why a target does not serve, in a few words and in a sentence. */
 interface TargetTrouble {
   title: string;
   detail: string;
 }
 
-/** What is wrong with the target; nothing where it serves. One that answers with errors alone is reached. */
+/**
+ * Returns the problem of the target; undefined where it serves. A target that answers only with errors counts as
+ * reached.
+ */
 export function targetTrouble({ target, state, window }: LaneSnapshot): TargetTrouble | undefined {
   const { problem, problem_status: status, reachable, url } = target;
   const detail = problem ? `${problem.charAt(0).toUpperCase()}${problem.slice(1)}` : `${url} does not respond.`;

@@ -1,4 +1,4 @@
-/** The language that times are written in: 24 hours, and the day before the month. */
+/** The locale of times: 24 hours, and the day before the month. */
 const LOCALE = 'en-GB';
 
 /** A moment: milliseconds since 1970, or a time of the API. */
@@ -21,7 +21,7 @@ export function clock(time: Moment, to: 'minute' | 'second' = 'second'): string 
   return written(formats[to].clock, time);
 }
 
-/** A date with its time of day: 20 Nov 2026, 18:49:18. */
+/** Formats a date with its time of day: 20 Nov 2026, 18:49:18. */
 export function dateTime(time: Moment, to: 'minute' | 'second' = 'second'): string {
   return written(formats[to].dateTime, time);
 }

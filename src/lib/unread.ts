@@ -1,18 +1,18 @@
 import type { Cluster } from '../client';
 import { NOT_REPORTED } from './format';
 
-/** What is shown where a value of a part of the cluster is not read. */
+/** The text for a part of the cluster whose metrics are not read. */
 export const NOT_READ = 'not read';
 
 /** A part of a cluster that has metrics of its own. */
 type Part = keyof NonNullable<Cluster['unread']>;
 
-/** Why a part's metrics are not read; undefined where they are, so that what they lack is not reported. */
+/** Explains why a part's metrics are not read; undefined where they are, so that missing values are not reported. */
 export function whyUnread(cluster: Cluster, part: Part): string | undefined {
   return cluster.unread?.[part] || undefined;
 }
 
-/** What stands in the place of a part's value that is not there: not read, or not reported. */
+/** Returns the text in place of a missing value: not read, or not reported. */
 export function silence(why: string | undefined): string {
   return why === undefined ? NOT_REPORTED : NOT_READ;
 }

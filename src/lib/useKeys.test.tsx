@@ -31,7 +31,7 @@ it('handles a letter in either case, before other listeners', async () => {
   document.removeEventListener('keydown', others);
 });
 
-it('leaves a key to who types, to a dialog, and to the browser', async () => {
+it('ignores keys in inputs, in a dialog, and with the browser’s modifiers', async () => {
   const { rerender, unmount } = render(<Listening />);
   await userEvent.type(screen.getByLabelText('Text'), 's{ArrowUp} ');
   await userEvent.click(document.body);
@@ -46,7 +46,7 @@ it('leaves a key to who types, to a dialog, and to the browser', async () => {
   expect(s).toHaveBeenCalledTimes(1);
 });
 
-it('lets the space bar press what has the focus', async () => {
+it('does not handle the space bar on a focused button', async () => {
   render(<Listening />);
   screen.getByText('Press').focus();
   await userEvent.keyboard(' ');

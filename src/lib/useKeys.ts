@@ -2,16 +2,16 @@ import { useLayoutEffect } from 'react';
 
 import { useStable } from './useStable';
 
-/** What each key does, by its name in a keyboard event; letters are lower case, whatever is pressed. */
+/** The action of each key, by its name in a keyboard event. Letters are lower case and match either case. */
 type Keys = Record<string, () => void>;
 
-/** Where a key is text, or the element's own. */
+/** Elements in which a key is text, or that handle it themselves. */
 const OWN_KEYS = 'input, textarea, select, [contenteditable], [role="textbox"], [role="combobox"], [role="slider"]';
 
-/** What an open dialog is; while there is one, all keys are its own. */
+/** Matches an open dialog, which receives all keys. */
 const DIALOG = '[role="dialog"], [role="alertdialog"]';
 
-/** Keys that press what has the focus. */
+/** Keys that activate the focused element. */
 const PRESSING = [' ', 'Enter'];
 
 /**
@@ -31,7 +31,7 @@ export function useKeys(keys: Keys) {
       act();
     }
   });
-  // Before it is painted: who sees the screen may press its keys.
+  // A layout effect: a key may be pressed as soon as the screen is painted.
   useLayoutEffect(() => {
     window.addEventListener('keydown', press, true);
     return () => window.removeEventListener('keydown', press, true);

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState, type RefObject } from 'react';
 
-/** Reports whether an element is narrower than so many pixels, as it is resized. */
+/** Reports whether an element is narrower than this number of pixels, and follows its size. */
 export function useNarrow(limit: number): [element: RefObject<HTMLDivElement>, narrow: boolean] {
   const element = useRef<HTMLDivElement>(null);
   const [narrow, setNarrow] = useState(false);

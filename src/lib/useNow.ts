@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 
-/** The time in milliseconds since 1970, anew every second. */
+/** Returns the time in milliseconds since 1970, updated every second. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -10,10 +10,10 @@ export function useNow(): number {
   return now;
 }
 
-/** A bit more than the second after which something newer is due: as long as it comes, nothing ticks. */
+/** Slightly more than the second after which a newer time is due. The timer starts only when none arrives. */
 export const OVERDUE = 1200;
 
-/** How old something of the given time is, in whole seconds. */
+/** Returns the age of a time, in whole seconds. */
 export function useAge(time: number): number {
   const [seen, setSeen] = useState({ time, age: 0 });
   useEffect(() => {

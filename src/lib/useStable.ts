@@ -1,6 +1,6 @@
 import { useCallback, useInsertionEffect, useRef } from 'react';
 
-/** A function that is always the same and does what the newest one does. Not for calls while rendering. */
+/** Returns a function with a constant identity that calls the newest one. It must not be called while rendering. */
 export function useStable<A extends unknown[], R>(newest: (...args: A) => R): (...args: A) => R {
   const latest = useRef(newest);
   useInsertionEffect(() => {

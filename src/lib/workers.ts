@@ -1,37 +1,40 @@
 import type { Cluster, Worker } from '../client';
 import { number, percent } from './format';
 
-/** Shortens a name to so many letters. Its end stays, since pods of one deployment differ there. */
+/** Shortens a name to this number of letters. Its end is kept, because pods of one deployment differ there. */
 export function shorten(name: string, letters: number): string {
   return name.length <= letters ? name : `…${name.slice(name.length - letters + 1)}`;
 }
 
-/** Longer than this, the name of a pod is shortened. */
+/** The length from which the name of a pod is shortened. */
 const POD_LETTERS = 24;
 
-/** A worker's name as pages show it. Addresses of metrics pages stay whole: they may differ at their beginning. */
+/**
+ * Returns a worker's name as pages show it. Addresses of metrics pages are not shortened: they may differ at their
+ * beginning.
+ */
 export function shortName(name: string): string {
   return name.includes(':') ? name : shorten(name, POD_LETTERS);
 }
 
-/** A worker's short name; the end of its id where the cluster does not list it, and nothing without an id. */
+/** Returns a worker's short name; the end of its id where the cluster does not list it, and undefined without an id. */
 export function nameOf(id: string | undefined, workers: Worker[]): string | undefined {
   const name = workers.find((w) => w.id === id)?.name;
   return id === undefined ? undefined : name === undefined ? `…${id.slice(-6)}` : shortName(name);
 }
 
-/** How many workers there are, listed or not. */
+/** Returns the number of workers, listed or not. */
 export function workerCount({ workers, all_workers }: Cluster): number {
   return all_workers?.count ?? workers.length;
 }
 
-/** How many workers are not listed, in words; undefined where all are. */
+/** Describes the number of workers that are not listed; undefined where all are. */
 export function unlisted(cluster: Cluster): string | undefined {
   const more = workerCount(cluster) - cluster.workers.length;
   return more > 0 ? `${number(more)} more workers` : undefined;
 }
 
-/** A summary of all workers, in sentences, where only some are listed. */
+/** Summarizes all workers, in sentences, where only some are listed. */
 export function aboutAll(cluster: Cluster): string | undefined {
   const all = cluster.all_workers;
   if (!all) {
