@@ -47,12 +47,12 @@ const requests: Request[] = [];
 
 const base = '/api/plugins/kvbooth-inference-app';
 
-/** Says what a call is answered with. */
+/** Sets the answer to a call. */
 function answer(call: string, data: unknown) {
   answers.set(call, () => of({ data }));
 }
 
-/** Says how a call is refused. */
+/** Makes a call fail. */
 function refuse(call: string, status: number, data: unknown) {
   answers.set(call, () => throwError(() => ({ status, statusText: '', config: {}, data })));
 }
@@ -113,7 +113,7 @@ describe('connection', () => {
     expect(save('Connection')).toBeDisabled();
   });
 
-  it('is saved with what the page does not know of, and without secrets that stay; then it is tested', async () => {
+  it('is saved with fields that the page does not show, and without unchanged secrets; then it is tested', async () => {
     await show();
     await userEvent.click(screen.getByRole('radio', { name: 'Admins only' }));
     await userEvent.click(save('Connection'));
@@ -129,7 +129,7 @@ describe('connection', () => {
     });
   });
 
-  it('asks for the token again where the URL has changed, and forgets the stored one', async () => {
+  it('requires the token again where the URL has changed, and drops the stored one', async () => {
     await show();
     expect(screen.getByLabelText(/^Token/)).toHaveValue('configured');
     await enter(/^Load generator URL/, 'http://other:8088');
@@ -187,7 +187,7 @@ describe('connection', () => {
     }
   );
 
-  it('goes back to what is stored', async () => {
+  it('resets to the stored values', async () => {
     await show();
     await enter(/^Load generator URL/, 'http://other:8088');
     await userEvent.click(screen.getAllByRole('button', { name: 'Discard changes' })[0]);
@@ -199,7 +199,7 @@ describe('connection', () => {
 describe('the test of the connection', () => {
   const test = () => screen.getByRole('button', { name: 'Test connection' });
 
-  it('says what the backend says, also of a failure', async () => {
+  it('shows the backend’s text, also of a failure', async () => {
     refuse('GET /health', 503, {
       status: 'ERROR',
       message: 'The token is wrong. Enter the one that the load generator was started with.',
@@ -211,7 +211,7 @@ describe('the test of the connection', () => {
     expect(alert).toHaveTextContent('Enter the one that the load generator was started with.');
   });
 
-  it('is of the connection saved last, whichever answer comes first', async () => {
+  it('is of the connection saved last, whichever answer arrives first', async () => {
     const old = new Subject<unknown>();
     answers.set('GET /health', () => old);
     await show();
@@ -227,7 +227,7 @@ describe('the test of the connection', () => {
     expect(screen.getByText(/Load generator 2.0 answers/)).toBeInTheDocument();
   });
 
-  it('is of what is saved', async () => {
+  it('uses the saved settings', async () => {
     await show();
     await enter(/^Load generator URL/, 'http://other:8088');
     expect(test()).toBeDisabled();
@@ -260,12 +260,12 @@ describe('the load generator’s settings', () => {
     await enter('Highest concurrency', '100');
     await userEvent.click(save('Load generator'));
     const alert = await screen.findByRole('alert');
-    expect(alert).toHaveTextContent('Highest concurrency: 100 is not allowed: at least 120'); // as the form calls it
+    expect(alert).toHaveTextContent('Highest concurrency: 100 is not allowed: at least 120'); // the name in the form
     expect(screen.queryByText('The changes were not saved')).not.toBeInTheDocument();
     expect(field('Highest concurrency')).toHaveValue('100');
   });
 
-  it('say of a problem without a field that nothing was saved', async () => {
+  it('report of a problem without a field that nothing was saved', async () => {
     refuse('PATCH /resources/settings', 503, { detail: 'the settings cannot be stored: disk full' });
     await show();
     await enter('Subtitle', 'x');
@@ -292,7 +292,7 @@ describe('the load generator’s settings', () => {
     await waitFor(() => expect(sent('PATCH')[0]?.data).toEqual(patch));
   });
 
-  it('say why they cannot be read, and can be asked for again', async () => {
+  it('report why they cannot be read, and can be requested again', async () => {
     refuse('GET /resources/settings', 502, { detail: 'http://127.0.0.1:8088: connection refused' });
     render(<ConfigPage />);
     expect(await screen.findByText(/connection refused/)).toBeInTheDocument();
@@ -307,7 +307,7 @@ describe('unsaved changes', () => {
   const leave = () => act(() => locationService.push('/elsewhere'));
   const close = () => !window.dispatchEvent(new Event('beforeunload', { cancelable: true }));
 
-  it('are not left without a question', async () => {
+  it('are not left without a confirmation', async () => {
     await show();
     expect(close()).toBe(false);
     await enter('Title', 'Ours');
@@ -336,7 +336,7 @@ describe('unsaved changes', () => {
 describe('before anything is configured', () => {
   beforeEach(() => answer('GET /settings', { enabled: true, pinned: true, jsonData: {}, secureJsonFields: {} }));
 
-  it('has an empty form, no error and nothing that waits', async () => {
+  it('has an empty form, no error and no pending request', async () => {
     const { container } = render(<ConfigPage />);
     await screen.findByRole('form', { name: 'Connection' });
     expect(field(/^Load generator URL/)).toHaveValue('');
@@ -347,7 +347,7 @@ describe('before anything is configured', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('says where the app is enabled, and asks nothing of it before', async () => {
+  it('names where the app is enabled, and requests nothing of it before', async () => {
     answer('GET /settings', { jsonData: { sidecarUrl: 'http://127.0.0.1:8088' } });
     render(<ConfigPage />);
     expect(await screen.findByText('The app is not enabled yet')).toBeInTheDocument();
@@ -355,7 +355,7 @@ describe('before anything is configured', () => {
     expect(requests.some(({ url }) => url.includes('/resources/'))).toBe(false);
   });
 
-  it('has the rest once the URL is saved', async () => {
+  it('shows the remaining sections once the URL is saved', async () => {
     render(<ConfigPage />);
     await screen.findByRole('form', { name: 'Connection' });
     await enter(/^Load generator URL/, 'http://127.0.0.1:8088');
@@ -367,7 +367,7 @@ describe('before anything is configured', () => {
 });
 
 describe('panels that Grafana has not loaded', () => {
-  it('are named, with all that has to be allow-listed', async () => {
+  it('are named, with all ids to allow-list', async () => {
     // The answer of Grafana 12.2.
     refuse('GET /api/plugins/kvbooth-controls-panel/settings', 500, { message: 'Plugin signature is missing' });
     refuse('GET /api/plugins/kvbooth-comparison-panel/settings', 404, { message: 'Plugin not found' });
@@ -391,7 +391,7 @@ describe('panels that Grafana has not loaded', () => {
 });
 
 describe('the page', () => {
-  it('says why the settings cannot be read', async () => {
+  it('reports why the settings cannot be read', async () => {
     refuse('GET /settings', 403, { message: 'You need the role Admin.' });
     render(<ConfigPage />);
     expect(await screen.findByText('You need the role Admin.')).toBeInTheDocument();

@@ -14,7 +14,7 @@ import { MissingPanels } from './MissingPanels';
 import { readPluginSettings } from './pluginSettings';
 import { SidecarForm } from './SidecarForm';
 
-/** The app's configuration: the way to the load generator, and the load generator's own settings. */
+/** The app's configuration page: the connection to the load generator, and the load generator's own settings. */
 export default function ConfigPage() {
   return (
     <ClientProvider client={grafanaClient}>

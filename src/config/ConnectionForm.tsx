@@ -12,7 +12,7 @@ import { savePluginSettings, testConnection, type Health, type StoredSettings } 
 interface ConnectionFormProps {
   stored: StoredSettings;
   onChanged(changed: boolean): void;
-  /** Something was stored; it is to be read again. */
+  /** Called after settings were stored, which then have to be read again. */
   onSaved(): Promise<void>;
 }
 
@@ -25,15 +25,15 @@ const schema = z.object({
   tlsSkipVerify: z.boolean(),
   tlsAuthWithCACert: z.boolean(),
   serverName: z.string(),
-  // A secret is null while it stays as it is.
+  // A secret is null while it is unchanged.
   token: z.string().nullable(),
   tlsCACert: z.string().nullable(),
 });
 
-/** What the fields hold. */
+/** The values of the fields. */
 type Values = z.infer<typeof schema>;
 
-/** The app's own settings: where the load generator is, and who may operate it. */
+/** The form of the app's own settings: the load generator's address, and who may operate it. */
 export function ConnectionForm({ stored, onChanged, onSaved }: ConnectionFormProps) {
   const [health, setHealth] = useState<Health | 'testing'>();
   const begin = useLatest();
@@ -178,13 +178,13 @@ function TLS({ form, stored }: PartProps) {
   );
 }
 
-/** Whether the URL is another one than that which the stored token was entered for. */
+/** Reports whether the URL differs from the one for which the stored token was entered. */
 function moved({ jsonData }: StoredSettings, url: string): boolean {
   const bare = (text: string) => text.trim().replace(/\/+$/, '');
   return bare(url) !== bare(jsonData.sidecarUrl ?? '');
 }
 
-/** What a field of a secret needs: one that is stored is not shown, and stays until it is reset. */
+/** The props of a secret's field. A stored secret is not shown, and is kept until it is reset. */
 function useSecret(control: Control<Values>, name: 'token' | 'tlsCACert', { secureJsonFields }: StoredSettings) {
   const { value, onChange } = useController({ control, name }).field;
   const isConfigured = value === null && secureJsonFields[name] === true;

@@ -7,31 +7,31 @@ import { Alert, Button, FieldSet, Stack, useStyles2 } from '@grafana/ui';
 
 import { asProblem, type Problem } from '../client';
 
-/** How a form follows what is stored: fields that were edited keep their edits. */
+/** The state of a form over stored values. Edited fields keep their edits when the stored values change. */
 export const FOLLOW_STORED = {
   mode: 'onChange',
   resetOptions: { keepDirtyValues: true, keepDirty: true },
 } as const;
 
-/** Forgets the edits. */
+/** Drops the edits. */
 const ANEW = { keepDirtyValues: false, keepDirty: false };
 
 interface FormProps<In extends FieldValues, Out> {
   title: string;
   description: string;
   form: UseFormReturn<In, unknown, Out>;
-  /** Stores what was entered, and gives what the fields hold then. It rejects with a Problem. */
+  /** Stores the values, and returns what the fields hold afterwards. It rejects with a Problem. */
   save(values: Out): Promise<In>;
-  /** The field that a problem is about. */
+  /** Returns the field that a problem concerns. */
   fieldOf?(problem: Problem): Path<In> | undefined;
-  /** Called with whether there are changes to save. */
+  /** Called with whether there are unsaved changes. */
   onChanged(changed: boolean): void;
-  /** Further buttons, and what came of them. */
+  /** Further buttons, and their results. */
   actions?: ReactNode;
   result?: ReactNode;
 }
 
-/** Settings that are saved together. What is entered survives a save that fails. */
+/** A form for settings that are saved together. The entered values survive a save that fails. */
 export function Form<In extends FieldValues, Out>(props: PropsWithChildren<FormProps<In, Out>>) {
   const styles = useStyles2(getStyles);
   const { title, description, form, save, fieldOf, onChanged, actions, result, children } = props;

@@ -10,7 +10,7 @@ interface Destination {
   hash: string;
 }
 
-/** Asks before unsaved changes are left behind, inside Grafana and when the tab closes. */
+/** Confirms that unsaved changes are dropped, inside Grafana and when the tab closes. */
 export function LeaveGuard({ unsaved }: { unsaved: boolean }) {
   const [destination, setDestination] = useState<Destination>();
   const [leaving, setLeaving] = useState(false);
@@ -32,7 +32,7 @@ export function LeaveGuard({ unsaved }: { unsaved: boolean }) {
     };
   }, [guards]);
 
-  // The block is gone by the time that this effect runs.
+  // The block is removed before this effect runs.
   useEffect(() => {
     if (leaving && destination) {
       locationService.push(`${destination.pathname}${destination.search}${destination.hash}`);

@@ -5,7 +5,7 @@ import { Alert } from '@grafana/ui';
 import { usePolled } from '../client';
 import { missingPanels, PLUGIN_IDS } from './pluginSettings';
 
-/** Says which of the app's panels Grafana has not loaded, and what to do; nothing where it has all of them. */
+/** Names the app's panels that Grafana has not loaded, and what to do. It renders nothing where all are loaded. */
 export function MissingPanels() {
   const { value: missing = [] } = usePolled(missingPanels, false, 'missing panels');
   if (missing.length === 0) {

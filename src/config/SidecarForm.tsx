@@ -27,7 +27,7 @@ interface SidecarFormProps {
   onChanged(changed: boolean): void;
 }
 
-/** The load generator's own settings, which it keeps itself. */
+/** The form of the load generator's own settings, which the load generator stores. */
 export function SidecarForm({ onChanged }: SidecarFormProps) {
   const client = useClient();
   const queries = useQueryClient();
@@ -116,7 +116,7 @@ function Fields({ settings, baselines, onChanged, onSaved }: FieldsProps) {
 interface TextOptions {
   suffix?: string;
   width?: number;
-  /** The field that this one may make wrong. */
+  /** A further field whose value this one can make invalid. */
   deps?: FieldName;
 }
 
@@ -161,7 +161,7 @@ function BaselineField({ control, baselines }: BaselineFieldProps) {
   );
 }
 
-/** Every vendor, as an administrator reads it. */
+/** Every vendor with its name for administrators. */
 const vendorTexts: Record<VendorName, Omit<ComboboxOption<VendorName>, 'value'>> = {
   neutral: { label: 'Neutral', description: 'For any cluster' },
   digitalocean: { label: 'DigitalOcean', description: 'What the recorded results were measured on' },

@@ -10,41 +10,41 @@ import controls from '../panels/controls/plugin.json';
 import routers from '../panels/routers/plugin.json';
 import { toProblem } from '../client/problem';
 
-/** What Grafana keeps of the app, readable. The names of the TLS options are those of Grafana's own HTTP options. */
+/** The app's settings that Grafana stores in clear. The TLS options have the names of Grafana's HTTP options. */
 export interface PluginSettings {
   /** The load generator's URL. */
   sidecarUrl?: string;
-  /** The least role that may start, stop and steer. */
+  /** The lowest role that may start, stop and steer. */
   operatorRole?: OperatorRole;
   tlsSkipVerify?: boolean;
   tlsAuthWithCACert?: boolean;
-  /** The name that the certificate is for, where it is not the URL's. */
+  /** The name in the certificate, where it differs from the URL's. */
   serverName?: string;
 }
 
-/** Who may operate, beside administrators. */
+/** Who may operate, besides administrators. */
 type OperatorRole = 'Editor' | 'Admin';
 
-/** What Grafana keeps of the app, unreadable. */
+/** The app's secrets, which Grafana stores encrypted. */
 interface PluginSecrets {
-  /** The URL that the token was entered for, a space, and the token: it is sent nowhere else. */
+  /** The URL for which the token was entered, a space, and the token. The token is sent to no other URL. */
   token?: string;
   tlsCACert?: string;
 }
 
-/** The app's settings as Grafana gives them. */
+/** The app's settings as Grafana returns them. */
 export interface StoredSettings {
   enabled: boolean;
   pinned: boolean;
   jsonData: PluginSettings;
-  /** Which of the secrets there are. */
+  /** Which secrets are stored. */
   secureJsonFields: Partial<Record<keyof PluginSecrets, boolean>>;
 }
 
-/** How a test of the connection came out. */
+/** The result of a connection test. */
 export interface Health {
   ok: boolean;
-  /** The backend's words. */
+  /** The text of the backend. */
   message: string;
 }
 
@@ -62,8 +62,8 @@ export async function readPluginSettings(): Promise<StoredSettings> {
 }
 
 /**
- * Stores the settings; what this page does not know of stays. A secret that is
- * not given stays too, an empty one is deleted. It rejects with a Problem.
+ * Stores the settings. Fields that this page does not show are kept, and so are secrets that are not given. An empty
+ * secret is deleted. It rejects with a Problem.
  */
 export async function savePluginSettings(
   stored: StoredSettings,
@@ -79,7 +79,7 @@ export async function savePluginSettings(
   });
 }
 
-/** Asks the backend what it finds when it goes all the way to the target. It never rejects. */
+/** Returns the backend's check of the whole path to the target. It never rejects. */
 export async function testConnection(): Promise<Health> {
   try {
     const { status, message } = await call<{ status: string; message: string }>(
@@ -92,12 +92,12 @@ export async function testConnection(): Promise<Health> {
   }
 }
 
-/** The plugins that the app consists of, each of which a Grafana that allow-lists unsigned plugins has to allow. */
+/** The plugins of the app. A Grafana that allow-lists unsigned plugins has to allow each of them. */
 export const PLUGIN_IDS = [PLUGIN_ID, controls.id, comparison.id, benchmarks.id, routers.id];
 
 /**
- * The ids of the app's panels that Grafana has not loaded, and shows blank. Its answer is
- * then that they do not exist, or have no signature; any other answer is ignored. missingPanels never rejects.
+ * Returns the ids of the app's panels that Grafana has not loaded and shows blank. Grafana answers for them that they
+ * do not exist or have no signature; any other answer is ignored. missingPanels never rejects.
  */
 export async function missingPanels(): Promise<string[]> {
   const missing = PLUGIN_IDS.slice(1).map(async (id) => {

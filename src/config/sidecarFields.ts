@@ -18,7 +18,7 @@ const number = (wrong: typeof wholeNumber, limit: Limit) =>
 const milliseconds = (limit: Limit) =>
   number(decimalNumber, { ...limit, max: 1000 * limit.max }).transform((ms) => ms / 1000);
 
-/** Makes settings of what stands in the fields: texts, SLOs in milliseconds. */
+/** Parses settings from the fields, whose values are texts and SLOs in milliseconds. */
 export const schema = z.object({
   slo: z.object({ ttft: milliseconds(limits['slo.ttft']), tpot: milliseconds(limits['slo.tpot']) }),
   slider: z
@@ -39,10 +39,10 @@ export const schema = z.object({
   vendor: z.enum(Object.keys(vendors) as VendorName[]),
 });
 
-/** What the fields hold, under the names that the API gives them. */
+/** The values of the fields, by the names of the API. */
 export type Values = z.input<typeof schema>;
 
-/** The settings as they stand in the fields. */
+/** Formats settings for the fields. */
 export function toValues({
   slo,
   slider,
@@ -63,12 +63,12 @@ export function toValues({
   };
 }
 
-/** A millionth of a second is as exact as an SLO gets; more is binary noise. */
+/** Rounds an SLO to a millionth of a second. Further digits are binary noise. */
 function inMs(seconds: number): string {
   return String(Math.round(seconds * 1e6) / 1e3);
 }
 
-/** What the form calls its fields, by their names in the API. */
+/** The labels of the fields, by the names of the API. */
 export const labels = {
   'slo.ttft': 'SLO of TTFT p95',
   'slo.tpot': 'SLO of TPOT p95',
@@ -82,10 +82,10 @@ export const labels = {
   vendor: 'Vendor',
 } as const;
 
-/** The name of a field. */
+/** Returns the label of a field. */
 export type FieldName = keyof typeof labels;
 
-/** The field that a problem of the API is about. */
+/** Returns the field that a problem of the API concerns. */
 export function fieldOf({ field }: Problem): FieldName | undefined {
   if (field === 'slider') {
     return 'slider.min';
@@ -93,7 +93,7 @@ export function fieldOf({ field }: Problem): FieldName | undefined {
   return field !== undefined && field in labels ? (field as FieldName) : undefined;
 }
 
-/** A problem of the API that calls its field what the form calls it. */
+/** Returns a problem of the API with the field's label in place of its name. */
 export function inTheFormsWords(problem: Problem): Problem {
   const { status, message, field, allowed } = problem;
   const name = fieldOf(problem);

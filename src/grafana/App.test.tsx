@@ -50,7 +50,7 @@ interface MockPageProps extends React.PropsWithChildren {
   actions?: React.ReactNode;
 }
 
-/** The client is made after the mocks, which are hoisted. */
+/** The client is created after the mocks, which are hoisted. */
 function mockClientProxy() {
   return {
     live: () => mockClient.live(),
@@ -97,7 +97,7 @@ it('opens a page that has the whole screen over Grafana, by its key, and leaves 
   expect(grafana.querySelector('#grafana-portal-container')).toContainElement(stage);
   expect(screen.queryByText('Live')).not.toBeInTheDocument();
   expect(grafana.querySelector('nav')).toHaveAttribute('inert');
-  expect(screen.getByTestId('page')).not.toHaveAttribute('data-nav'); // its name is in the menu
+  expect(screen.getByTestId('page')).not.toHaveAttribute('data-nav'); // the menu contains its name
   expect(stage.closest('[inert]')).toBeNull();
   unmount();
   expect(grafana.querySelector('nav')).not.toHaveAttribute('inert');
@@ -140,7 +140,7 @@ describe('an app that is not configured yet', () => {
     }
   );
 
-  it('shows other users whom to ask, and shows the page once it is configured', async () => {
+  it('names the administrator as the contact for other users, and shows the page once it is configured', async () => {
     jest.useFakeTimers();
     mockClient.who.mockResolvedValue({ ...viewer, ...none });
     open();

@@ -47,7 +47,7 @@ function Layout() {
       </PluginPage>
     );
   }
-  // Grafana's breadcrumbs and the browser's title name a page that is in its menu, and no other one.
+  // Grafana's breadcrumbs and the browser's title name only pages that are in its menu.
   const unnamed = page && (page.path === '' || page.nested || page.twin);
   return (
     <PluginPage
@@ -71,7 +71,7 @@ function Layout() {
   );
 }
 
-/** The way to the page of two routers, which Grafana's menu cannot have only where there are two. */
+/** The link to the page of two routers. Grafana's menu cannot contain it, because it exists only with two lanes. */
 function ToBoth() {
   const page = pages.find(({ twin }) => twin);
   const address = usePagePath()(page?.path ?? '');
@@ -83,8 +83,8 @@ function ToBoth() {
 }
 
 /**
- * A page over all of Grafana, whose own kiosk mode an app cannot switch on: below
- * dialogs, which have the same parent, and above the rest, which no key reaches then.
+ * A page over all of Grafana, because an app cannot enable Grafana's kiosk mode. It lies below dialogs, which have the
+ * same parent, and above the rest, which receives no keys meanwhile.
  */
 function WholeScreen({ children }: PropsWithChildren) {
   const styles = useStyles2(getStyles);
@@ -103,7 +103,7 @@ function WholeScreen({ children }: PropsWithChildren) {
   );
 }
 
-/** What sticks to the top of a page stays below Grafana's own bar. */
+/** The parts that stick to the top of a page stay below Grafana's own bar. */
 const getStyles = (theme: GrafanaTheme2, barHeight = 0) => ({
   actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
   whole: css({ position: 'fixed', inset: 0, overflow: 'auto', background: theme.colors.background.canvas }),

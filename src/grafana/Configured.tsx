@@ -6,13 +6,13 @@ import { EmptyState, LinkButton } from '@grafana/ui';
 import { useMe } from '../client';
 import { PLUGIN_ID } from '../client/grafana';
 
-/** Its children, once the address of the load generator is configured; until then, what is to be done, and by whom. */
+/** Renders its children once the load generator's address is configured; before that, the steps to configure it. */
 export function Configured({ children }: PropsWithChildren) {
   const me = useMe();
   return me?.configured === false ? <FirstRun mayConfigure={me.canConfigure} /> : <>{children}</>;
 }
 
-/** Links to the configuration for users who may change it, and shows the others whom to ask. */
+/** Links to the configuration for users who may change it, and names the administrator as the contact for others. */
 export function FirstRun({ mayConfigure }: { mayConfigure: boolean }) {
   return (
     <EmptyState

@@ -12,7 +12,7 @@ interface PanelProps {
   label: string;
 }
 
-/** What is around the content of each of our panels: the way to the data, and room to scroll by keyboard. */
+/** The frame of each of our panels: it provides the client, and scrolls by keyboard. */
 export function Panel({ label, children }: PropsWithChildren<PanelProps>) {
   const styles = useStyles2(getStyles);
   return (

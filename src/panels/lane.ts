@@ -1,9 +1,9 @@
 import type { InterpolateFunction, PanelOptionsEditorBuilder } from '@grafana/data';
 
-/** The lane that is meant where none is named. */
+/** The lane in use where none is named. */
 const DEFAULT_LANE = 'main';
 
-/** Every panel's option of which lane it shows. */
+/** The option of every panel that selects its lane. */
 export interface LaneOptions {
   /** A lane's name, or a dashboard variable such as $lane. */
   lane?: string;
@@ -19,7 +19,7 @@ export function addLaneOption<T extends LaneOptions>(builder: PanelOptionsEditor
   });
 }
 
-/** The lane that the options mean; a variable that the dashboard does not have means the default one. */
+/** Returns the selected lane. A variable that the dashboard lacks selects the default one. */
 export function laneOf({ lane }: LaneOptions, interpolate: InterpolateFunction): string {
   const name = interpolate(lane ?? DEFAULT_LANE).trim();
   return name === '' || name.startsWith('$') ? DEFAULT_LANE : name;

@@ -47,13 +47,13 @@ function props<T extends object>(options: T): PanelProps<T> {
 }
 
 describe('the panels', () => {
-  it('show the controls of the lane that the dashboard means', async () => {
+  it('show the controls of the lane that the dashboard selects', async () => {
     render(<ControlsPanel {...props<ControlsOptions>({ lane: '$lane' })} />);
     expect(await screen.findByRole('button', { name: 'Stop' })).toBeEnabled();
     expect(getStream).toHaveBeenCalledWith(expect.objectContaining({ path: 'main/snapshot' }));
   });
 
-  it('show the comparison that the options ask for', async () => {
+  it('show the comparison that the options select', async () => {
     const options: ComparisonPanelOptions = { baseline: 'chosen', hideKV: true, size: 'large' };
     render(<ComparisonPanel {...props(options)} />);
     expect(await screen.findByText(/Baseline: Chosen/)).toBeInTheDocument();
@@ -80,7 +80,7 @@ describe('the panels', () => {
     expect(locationService.getSearch().get('var-sweep')).toBe('s2');
   });
 
-  it('show what is known of other routers on the lane that the dashboard means, and two lanes turn by turn', async () => {
+  it('show other routers on the lane that the dashboard selects, and two lanes turn by turn', async () => {
     const fetch = ({ url }: { url: string }) => {
       const path = url.split('/resources')[1];
       return path === '/twin'
@@ -94,7 +94,7 @@ describe('the panels', () => {
     expect(await screen.findByText('There is one lane.')).toBeInTheDocument();
   });
 
-  it('say what is to be done where the app is not configured yet', async () => {
+  it('name the next step where the app is not configured yet', async () => {
     const fetch = () => of({ data: { ...viewer, configured: false } });
     jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
     for (const panel of [
@@ -119,7 +119,7 @@ describe('the panels', () => {
 
 describe('the options', () => {
   beforeAll(() => {
-    const editors = ['text', 'select', 'boolean', 'radio']; // those of Grafana are not in its packages
+    const editors = ['text', 'select', 'boolean', 'radio']; // Grafana's packages do not contain them
     standardEditorsRegistry.setInit(() => editors.map((id) => ({ id, name: id, editor: () => null })));
   });
 

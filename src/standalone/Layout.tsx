@@ -14,7 +14,7 @@ import { vendors } from '../vendor';
 import { Tools } from './Tools';
 import type { Access } from './useSession';
 
-/** The whole page: what stands above every page of the app, and the one that is open. */
+/** The whole page: the header above every page of the app, and the open page. */
 export function Layout({ access }: { access: Access }) {
   const styles = useStyles2(getStyles);
   const booth = useBooth();
@@ -51,10 +51,10 @@ export function Layout({ access }: { access: Access }) {
   );
 }
 
-/** Those of the messages about a server that is lost: by then it can no longer deliver them. */
+/** The messages about a lost server. They are fetched early, because the server cannot deliver them later. */
 const outageIcons = ['exclamation-circle', 'exclamation-triangle', 'sync'] as const;
 
-/** The browser's title names the page first, which distinguishes tabs. */
+/** The browser's title begins with the page, which distinguishes tabs. */
 function useTitle(title: string) {
   const page = useCurrentPage()?.title;
   useEffect(() => {
@@ -62,7 +62,7 @@ function useTitle(title: string) {
   }, [page, title]);
 }
 
-/** Every page begins at its top. */
+/** Scrolls every new page to its top. */
 function useTop() {
   const { pathname } = useLocation();
   useEffect(() => {
@@ -70,10 +70,10 @@ function useTop() {
   }, [pathname]);
 }
 
-/** When the other pages are fetched, in milliseconds after the first. */
+/** The delay after which the other pages are fetched, in milliseconds after the first page. */
 export const FETCH_AFTER = 3000;
 
-/** Fetches what the other pages need, so that they open at once, and even while the load generator is unreachable. */
+/** Fetches the code of the other pages, so that they open at once, and even while the load generator is unreachable. */
 function useAll() {
   useEffect(() => {
     const loads = [...pages.map(({ load }) => load), ...Object.values(vendors), loadDrawn];

@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import { TokenForm } from './TokenForm';
 import type { Access } from './useSession';
 
-/** All that is shown where nothing may be seen without the token. */
+/** The page without a token, where nothing is public. */
 export function SignIn({ access: { signIn } }: { access: Access }) {
   const styles = useStyles2(getStyles);
   return (

@@ -29,7 +29,7 @@ export function Standalone() {
   );
 }
 
-/** Shows the pages to whom they are for, and to others how to be let in. */
+/** Shows the pages to users who may see them, and the sign-in page to others. */
 function Gate({ client, renew }: { client: StandaloneClient; renew(): void }) {
   const styles = useStyles2(getStyles);
   const access = useSession(client, renew);

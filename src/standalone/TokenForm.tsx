@@ -8,11 +8,11 @@ import { asProblem } from '../client';
 
 interface TokenFormProps {
   signIn(token: string): Promise<void>;
-  /** Called when the token was right. */
+  /** Called after the token was accepted. */
   onDone?(): void;
 }
 
-/** Takes the token that the load generator was started with. */
+/** A form for the token that the load generator was started with. */
 export function TokenForm({ signIn, onDone }: TokenFormProps) {
   const styles = useStyles2(getStyles);
   const id = useId();

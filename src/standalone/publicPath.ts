@@ -1,4 +1,4 @@
-/** Where @grafana/ui finds its icons and fonts. It comes before all else, since they look once. */
+/** Sets where @grafana/ui loads its icons and fonts. It is imported first, because they are looked up only once. */
 Object.assign(window, { __grafana_public_path__: '/public/' });
 
 export {};

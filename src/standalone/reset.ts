@@ -1,14 +1,14 @@
 import { injectGlobal } from '@emotion/css';
 
-/** What Grafana's own style sheet sets before its components set the rest. */
+/** The global styles that Grafana's own style sheet sets below its components. */
 injectGlobal({
-  // All sizes of type are multiples of this one: 14 px up to a width of 1920, 16 at 2560, 20 at 3840.
+  // All font sizes are multiples of this one: 14 px up to a width of 1920, 16 at 2560, 20 at 3840.
   'html:root': { fontSize: 'max(14px, 8px + 0.3125vw)' },
   'body, ul, ol, h1, h2, h3, h4, h5, h6, figure': { margin: 0 },
   'ul, ol': { padding: 0 },
   a: { color: 'inherit', textDecoration: 'none' },
   'button, input, select, textarea': { font: 'inherit', color: 'inherit' },
-  // White words on a color that is left out on paper are not read.
+  // White text on a background that is omitted on paper would be invisible.
   'button, input:checked + label': { printColorAdjust: 'exact' },
 });
 

@@ -11,7 +11,7 @@ import { FETCH_AFTER } from './Layout';
 import { Standalone } from './Standalone';
 import { SESSION_EVERY } from './useSession';
 
-/** The sidecar's door as the test plays it. */
+/** The sidecar's session endpoint as the test answers it. */
 class FakeStandaloneClient extends FakeClient implements StandaloneClient {
   readonly sessions = jest.fn<Promise<Session>, []>();
   readonly signIns = jest.fn<Promise<void>, [string]>(() => Promise.resolve());
@@ -93,7 +93,7 @@ describe('without a token', () => {
   });
 });
 
-it('fetches the other pages when the first is there, and minds no failure', async () => {
+it('fetches the other pages after the first, and ignores failures', async () => {
   jest.useFakeTimers();
   try {
     mockGuide.mockClear();
@@ -121,7 +121,7 @@ describe('with a token', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('says that a token is wrong, and opens with the right one', async () => {
+  it('reports a wrong token, and opens with the right one', async () => {
     await show(closed);
     mockClient.signIns.mockRejectedValueOnce(new Problem(401, 'the token is wrong'));
     await userEvent.type(token(), 'wrong{Enter}');
@@ -164,14 +164,14 @@ describe('with a token', () => {
     expect(await screen.findByText('Read only')).toBeInTheDocument();
   });
 
-  it('notices that a session has ended', async () => {
+  it('detects that a session has ended', async () => {
     jest.useFakeTimers();
     try {
       mockClient.sessions.mockResolvedValue(signedIn);
       render(<Standalone />);
       await act(() => jest.advanceTimersByTimeAsync(0));
       expect(screen.getByRole('navigation')).toBeInTheDocument();
-      mockClient.sessions.mockRejectedValueOnce(new Problem(0, 'no answer')); // says nothing of the session
+      mockClient.sessions.mockRejectedValueOnce(new Problem(0, 'no answer')); // does not concern the session
       await act(() => jest.advanceTimersByTimeAsync(SESSION_EVERY));
       expect(screen.getByRole('navigation')).toBeInTheDocument();
       mockClient.sessions.mockResolvedValue(closed);
@@ -183,7 +183,7 @@ describe('with a token', () => {
   });
 });
 
-describe('the colours', () => {
+describe('the colors', () => {
   it('are the system’s, unless others were chosen, which are remembered', async () => {
     const { unmount } = await show(open);
     await userEvent.click(await screen.findByRole('button', { name: 'Switch to light colors' }));

@@ -2,7 +2,7 @@ import { createTheme, type GrafanaTheme2 } from '@grafana/data';
 
 import type { Scheme } from './useScheme';
 
-/** Code is shown in the system's own font: a font of ours would be downloaded for a few words. */
+/** Code uses the system's own font, which saves a download for a few words. */
 const typography = {
   fontFamilyMonospace: 'ui-monospace, "Cascadia Mono", "Liberation Mono", Menlo, Consolas, monospace',
 };
@@ -12,7 +12,7 @@ const themes: Record<Scheme, GrafanaTheme2> = {
   light: createTheme({ colors: { mode: 'light' }, typography }),
 };
 
-/** Grafana's theme of a colour scheme. */
+/** Returns Grafana's theme of a color scheme. */
 export function themeOf(scheme: Scheme): GrafanaTheme2 {
   return themes[scheme];
 }

@@ -1,6 +1,6 @@
 import { useCallback, useSyncExternalStore } from 'react';
 
-/** Which of the two colour schemes is shown. */
+/** The color scheme in use. */
 export type Scheme = 'dark' | 'light';
 
 const KEY = 'kvbooth.scheme';
@@ -8,10 +8,10 @@ const CHANGED = 'kvbooth-scheme';
 const SYSTEM = '(prefers-color-scheme: light)';
 const PRINT = 'print';
 
-/** What was chosen where nothing may be stored. */
+/** The choice where the browser stores nothing. */
 let unstored: Scheme | undefined;
 
-/** The scheme that was chosen in this browser, or else the system's, and a way to choose. */
+/** Returns the scheme that was chosen in this browser, else the system's, and a function that sets it. */
 export function useScheme(): [Scheme, (scheme: Scheme) => void] {
   const scheme = useSyncExternalStore(subscribe, current);
   const choose = useCallback((chosen: Scheme) => {
@@ -37,7 +37,7 @@ function stored(): string | null {
   }
 }
 
-/** On paper, which has no background, always the light one. */
+/** Uses the light scheme on paper, which has no background. */
 function current(): Scheme {
   if (window.matchMedia(PRINT).matches) {
     return 'light';

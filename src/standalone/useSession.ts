@@ -4,21 +4,22 @@ import { usePolled, type Session } from '../client';
 import type { StandaloneClient } from '../client/standalone';
 
 /**
- * How often what one may do is asked for, in milliseconds: a session ends with the load generator or after its time.
+ * The interval between requests for the session, in milliseconds: a session ends with the load generator or when it
+ * expires.
  */
 export const SESSION_EVERY = 10_000;
 
-/** What one may do, and how to be let in. */
+/** The session's permissions, and how to sign in and out. */
 export interface Access {
-  /** Undefined until the first answer; null where the first question had none. */
+  /** Undefined until the first answer; null where the first request failed. */
   session?: Session | null;
-  /** Exchanges the token; it rejects with a Problem. */
+  /** Exchanges the token for a session. It rejects with a Problem. */
   signIn(token: string): Promise<void>;
-  /** Ends the session; it rejects with a Problem. */
+  /** Ends the session. It rejects with a Problem. */
   signOut(): Promise<void>;
 }
 
-/** Asks again and again what one may do. Who signs in or out needs a client that knows nothing of before. */
+/** Polls the session. Signing in or out requires a new client, because the cache belongs to the old session. */
 export function useSession(client: StandaloneClient, renew: () => void): Access {
   const { value, problem } = usePolled(() => client.session(), SESSION_EVERY, 'session');
   const session = value ?? (problem && null);

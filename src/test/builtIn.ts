@@ -3,7 +3,7 @@ import { join } from 'path';
 
 import type { Baseline, Sustained } from '../client';
 
-/** A table that comes with the product, read from its file as the load generator would. For tests. */
+/** Returns a built-in table, read from its file as the load generator reads it. For tests. */
 export function builtIn(name: string, sustained?: Baseline['sustained']): Baseline {
   const file = readFileSync(join(__dirname, '../../sidecar/loadgen/baseline/data', `${name}.csv`), 'utf8');
   const lines = file.split('\n').filter((line) => line !== '');
@@ -43,7 +43,7 @@ function row(heads: string[], cells: string[]): Baseline['rows'][number] {
   };
 }
 
-/** What the load generator says of a mode of a table. For tests. */
+/** Returns the load generator's description of a mode of a table. For tests. */
 export function judged(mode: 'kv' | 'round_robin', change: Partial<Sustained>): Sustained {
   const slo = { ttft: 0.6, tpot: 0.06 };
   return { mode, speculation: 'not_recorded', slo, isolated: [], ttft_only: [], untested: [], ...change };

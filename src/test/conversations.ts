@@ -1,9 +1,9 @@
 import type { Conversation, ConversationList, Turn } from '../client';
 
-/** When the first conversation began. */
+/** The start of the first conversation. */
 const BEGIN = Date.parse('2026-11-20T09:00:00Z');
 
-/** Conversation number k: each begins a second after the one before. It has ended after 90 s. */
+/** Returns conversation k. Each begins a second after the one before, and ends after 90 s. */
 export function conversation(k: number, change: Partial<Conversation> = {}): Conversation {
   const started = new Date(BEGIN + k * 1000);
   return {
@@ -21,14 +21,14 @@ export function conversation(k: number, change: Partial<Conversation> = {}): Con
   };
 }
 
-/** Turns that found nothing cached at first and most of the prompt later. */
+/** Turns with nothing cached at first and most of the prompt cached later. */
 export const figures: Conversation['figures'] = [
   { ttft: 0.612, worker: '11', prompt_tokens: 4000, cached_tokens: 0 },
   { ttft: 0.224, worker: '22', prompt_tokens: 6000, cached_tokens: 4000 },
   { ttft: undefined, worker: '11' },
 ];
 
-/** What the API answers on a path of the list, of conversations with ascending numbers. */
+/** Returns the API's answer on a path of the list, of conversations with ascending numbers. */
 export function listOf(all: Conversation[], path: string): ConversationList {
   const params = new URL(path, 'http://test').searchParams;
   const [status, topic] = [params.get('status'), params.get('topic')?.toLowerCase()];
@@ -43,7 +43,7 @@ export function listOf(all: Conversation[], path: string): ConversationList {
   return { conversations, ...(found.length > limit && { next_cursor: String(last.number) }) };
 }
 
-/** A turn that ended well and counts. */
+/** Returns a turn that ended well and counts. */
 export function turn(number: number, change: Partial<Turn> = {}): Turn {
   return {
     lane: 'main',

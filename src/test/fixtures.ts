@@ -15,7 +15,7 @@ import type {
 } from '../client';
 import { BehaviorSubject } from 'rxjs';
 
-/** The settings as they come with the load generator. */
+/** The default settings of the load generator. */
 export function settings(change: Partial<Settings> = {}): Settings {
   return {
     slo: { ttft: 0.6, tpot: 0.06 },
@@ -54,7 +54,7 @@ export function state(change: Partial<State> = {}): State {
   };
 }
 
-/** A trial that has the workload. */
+/** A trial that controls the workload. */
 export function sweepSummary(change: Partial<SweepSummary> = {}): SweepSummary {
   return {
     id: 't1',
@@ -76,14 +76,14 @@ export function sweepSummary(change: Partial<SweepSummary> = {}): SweepSummary {
   };
 }
 
-/** An improvement in per cent, which is decided or lies within chance. */
+/** Returns an improvement in per cent that is decided or lies within chance. */
 export function improved(percent: number, isDecided = true): NonNullable<Column['kv_hit_ratio']['improvement']> {
   const half = isDecided ? Math.abs(percent) / 2 : Math.abs(percent) + 1;
   const outcome = !isDecided ? 'no_difference' : percent > 0 ? 'better' : 'worse';
   return { percent, outcome, interval: [percent - half, percent + half] };
 }
 
-/** A recorded column with every value at this level. */
+/** Returns a recorded column with every value at this level. */
 export function column(change: Partial<Column> = {}): Column {
   const exact = (value: number, percent?: number, isDecided = true) => ({
     value,
@@ -132,14 +132,14 @@ export function comparison(change: Partial<Comparison> = {}): Comparison {
   };
 }
 
-/** What of a lane a test changes. */
+/** The parts of a lane that a test changes. */
 export interface LaneChange extends Partial<Omit<LaneSnapshot, 'state' | 'baseline' | 'target'>> {
   state?: Partial<State>;
   baseline?: Partial<Comparison>;
   target?: Partial<LaneSnapshot['target']>;
 }
 
-/** The lane's part of a snapshot: of a simulated cluster, where its driver is that. */
+/** Returns the lane's part of a snapshot. It is a simulated cluster where its driver is that. */
 export function laneSnapshot({ state: s, baseline, target, ...change }: LaneChange = {}): LaneSnapshot {
   const none = { n: 0 };
   const shown = state(s);
@@ -185,7 +185,7 @@ export function laneSnapshot({ state: s, baseline, target, ...change }: LaneChan
   };
 }
 
-/** What the load generator sends once a second. */
+/** Returns the message that the load generator sends once a second. */
 export function snapshot(lane: LaneChange = {}, change: Partial<Snapshot> = {}): Snapshot {
   return {
     time: '2026-11-20T10:00:00Z',
@@ -196,7 +196,7 @@ export function snapshot(lane: LaneChange = {}, change: Partial<Snapshot> = {}):
   };
 }
 
-/** The load generator with an error of ITL at this level. */
+/** Returns the load generator's health with an error of ITL at this level. */
 export function clientError(level: ClientHealth['verdict'], change: Partial<ClientError & ClientHealth> = {}) {
   const { reason = '', ...of } = change;
   const metric = { lane: 'main', metric: 'itl', level, p50_seconds: 0.02, error_seconds: 0.013 } as const;
@@ -210,7 +210,7 @@ export function clientError(level: ClientHealth['verdict'], change: Partial<Clie
   return client;
 }
 
-/** A member in time with a fifth of a machine. */
+/** Returns a member with a clock in time and a fifth of a machine. */
 export function member(name: string, change: Partial<Member> = {}): Member {
   return {
     id: `lease-${name}`,
@@ -226,7 +226,7 @@ export function member(name: string, change: Partial<Member> = {}): Member {
   };
 }
 
-/** A user who may do everything. */
+/** A user with all permissions. */
 export const admin: Me = { login: 'admin', role: 'Admin', canOperate: true, canConfigure: true, configured: true };
 /** A user who may only view. */
 export const viewer: Me = {
@@ -237,17 +237,17 @@ export const viewer: Me = {
   configured: true,
 };
 
-/** A client whose live state the test sets, and whose calls it sees. */
+/** A client whose live state the test sets, and whose calls it records. */
 export class FakeClient implements Client {
-  /** What live gives. */
+  /** The mock of live. */
   readonly states = new BehaviorSubject<LiveState>({ status: 'loading' });
-  /** What get does. */
+  /** The mock of get. */
   readonly reads = jest.fn<Promise<unknown>, [string]>(() => Promise.reject(new Error('unexpected read')));
-  /** What write does. */
+  /** The mock of write. */
   readonly writes = jest.fn<Promise<unknown>, [string, string, unknown]>(() => Promise.resolve({}));
-  /** What upload does. */
+  /** The mock of upload. */
   readonly uploads = jest.fn<Promise<unknown>, [string, string, string]>(() => Promise.resolve({}));
-  /** What me does. */
+  /** The mock of me. */
   readonly who = jest.fn<Promise<Me>, []>(() => Promise.resolve(admin));
 
   live = () => this.states.asObservable();
@@ -257,12 +257,12 @@ export class FakeClient implements Client {
   address = (path: string) => `/api/v1${path}`;
   me = () => this.who();
 
-  /** Says that a snapshot came. */
+  /** Delivers a snapshot. */
   show(lane: LaneChange = {}, change: Partial<Snapshot> = {}) {
     this.states.next({ status: 'live', snapshot: snapshot(lane, change), receivedAt: Date.now() });
   }
 
-  /** Says that the load generator is unreachable. */
+  /** Reports that the load generator is unreachable. */
   lose(problem = 'connection refused') {
     const now = this.states.value;
     const last = now.status === 'live' ? now.snapshot : undefined;

@@ -2,11 +2,11 @@ import { act, waitFor } from '@testing-library/react';
 
 import type { FakeClient } from './fixtures';
 
-const later = setTimeout; // also where a test has taken the clock
+const later = setTimeout; // the real timer, also under fake timers
 
 /**
- * Waits until a client was asked for each path that begins so, which may be by a
- * timer, and until the answers have had their effects.
+ * Waits until a client was asked for each path with these prefixes, also by a timer, and until the answers have taken
+ * effect.
  */
 export async function settled(client: FakeClient, ...paths: string[]) {
   await waitFor(() => {
@@ -16,7 +16,7 @@ export async function settled(client: FakeClient, ...paths: string[]) {
   await answered();
 }
 
-/** Waits until answers that were given at once have had their effects, however many promises lie between. */
+/** Waits until answers that are already given have taken effect, however many promises lie between. */
 export async function answered() {
   await act(() => new Promise((resolve) => later(resolve)));
 }

@@ -1,5 +1,6 @@
 /**
- * Gives elements a size and texts a width, which jsdom does not. For beforeEach, with restoreAllMocks after each.
+ * Gives elements a size and texts a width, which jsdom lacks, and installs observers of sizes that never report a
+ * change. For beforeEach, with restoreAllMocks after each.
  */
 export function stubSizes(height = 600) {
   jest.spyOn(Element.prototype, 'clientHeight', 'get').mockReturnValue(height);

@@ -2,10 +2,10 @@ import type { z } from 'zod';
 
 import { schema, type Vendor } from '../vendor/schema';
 
-/** What visitors ask whatever the cluster stands on: ids of questions. Addresses to them hold for every vendor. */
+/** The ids of questions that hold for every vendor. Links to them stay valid with each. */
 const QUESTIONS = ['shared-storage', 'multi-gpu', 'production-ready', 'network'] as const;
 
-/** Says by name what is wrong with a vendor's file; nothing, where nothing is. */
+/** Returns each mistake of a vendor's file, in words. */
 export function mistakes(file: unknown): string[] {
   const { data, error } = schema.safeParse(file);
   return data ? [...references(data), ...typedFigures(data)] : error.issues.flatMap((issue) => words(issue, file));
@@ -16,7 +16,7 @@ function words(issue: z.core.$ZodIssue, file: unknown): string[] {
   return paths.map((path) => `${nameOf(path, file)}: ${issue.message}`);
 }
 
-/** A path as one reads it; a part of a list stands under its id where it has one, since that is found sooner. */
+/** Returns a readable path. An item of a list appears under its id where it has one, which is easier to find. */
 function nameOf(path: PropertyKey[], file: unknown): string {
   let at = file;
   return path.reduce<string>((before, key) => {
@@ -28,12 +28,12 @@ function nameOf(path: PropertyKey[], file: unknown): string {
   }, '');
 }
 
-/** The id of a part of a list. */
+/** Returns the id of an item of a list. */
 function name(value: unknown): string | undefined {
   return isRecord(value) && typeof value.id === 'string' ? value.id : undefined;
 }
 
-/** What is named must be there, and what is there must be named. */
+/** Requires that every name refers to an item, and that every item is named. */
 function references({ questions, technical, claims, sources, links, ...rest }: Vendor): string[] {
   const known = (list: Array<{ id: string }>) => new Set(list.map((one) => one.id));
   const missing = (of: Set<string>, what: string, path: string, wanted: readonly string[]) =>
@@ -50,7 +50,7 @@ function references({ questions, technical, claims, sources, links, ...rest }: V
   ];
 }
 
-/** A figure that is typed into a text has no source: it must be a claim. */
+/** Requires a claim for each figure: a figure typed into a text has no source. */
 function typedFigures({ names, claims, sources, links, ...rest }: Vendor): string[] {
   return texts(rest, '')
     .filter(([path]) => !/(^|\.)(id|words|sources|links|asks)(\[|$)/.test(path))
@@ -58,12 +58,12 @@ function typedFigures({ names, claims, sources, links, ...rest }: Vendor): strin
     .map(([path]) => `${path}: has a figure without a source; make it a claim, or add the name to names`);
 }
 
-/** A text without figures that are quoted, and without names. */
+/** Returns a text without quoted figures and names. */
 export function withoutNames(said: string, names: string[]): string {
   return names.reduce((left, one) => left.replaceAll(one, ''), said.replace(/\{[^}]*\}/g, ''));
 }
 
-/** Every text in it with its path. */
+/** Returns every text of a file with its path. */
 function texts(value: unknown, path: string): Array<[string, string]> {
   if (typeof value === 'string') {
     return [[path, value]];

@@ -1,13 +1,13 @@
 import { useLiveValue, usePolled, type Live, type Polled } from '../client';
 import { NEUTRAL, vendors, type Vendor, type VendorName } from '.';
 
-/** How soon a file that could not be fetched is asked for again, in milliseconds. */
+/** The pause after which a file that could not be fetched is requested again, in milliseconds. */
 const AGAIN_AFTER = 5000;
 
 /**
- * Gives the vendor that the load generator's settings name, once its file is there; before, or
- * where it cannot be fetched, none, and then the problem. It is asked for until it comes.
- * Snapshots of the lane contain the name. A new snapshot renders nothing unless the name changes.
+ * Returns the vendor that the load generator's settings name, once its file is loaded. Before, and while it cannot be
+ * fetched, it returns none, with the problem. The file is requested until it arrives. Snapshots of the lane contain the
+ * name; a new snapshot renders only where the name changes.
  */
 export function useVendor(lane: string): Polled<Vendor> {
   const name = useLiveValue(lane, vendorName);
@@ -15,8 +15,8 @@ export function useVendor(lane: string): Polled<Vendor> {
 }
 
 /**
- * Undefined until it is known whose it is. A load generator that is lost before its first word
- * has none, nor has one of another version that this front end has no file for: then it is neutral.
+ * Returns the vendor's name; undefined until it is known. A load generator that was never reached, or that names a
+ * vendor without a file in this front end, uses the neutral one.
  */
 function vendorName({ state }: Live): VendorName | undefined {
   if (state.status === 'loading') {

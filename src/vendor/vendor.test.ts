@@ -3,7 +3,7 @@ import { NEUTRAL, vendors, type Vendor, type VendorName } from '.';
 import digitalocean from './digitalocean.json';
 import { mistakes } from '../test/vendorMistakes';
 
-/** A file, with something else in it. */
+/** Returns a copy of a file with a change. */
 function changed(change: (file: Vendor) => void): unknown {
   const copy: Vendor = JSON.parse(JSON.stringify(digitalocean));
   change(copy);
@@ -24,7 +24,7 @@ describe('the vendor files', () => {
     expect(theirs.filter((one) => neutral.includes(one))).toEqual([]);
   });
 
-  it('neutral names no cloud and no maker, and needs no figure of theirs', async () => {
+  it('neutral names no cloud and no maker, and uses no figure of one', async () => {
     const neutral = await vendors[NEUTRAL]();
     expect(JSON.stringify(neutral)).not.toMatch(
       /NVIDIA|Dynamo|Grove|\bKAI\b|TensorRT|vLLM|SGLang|AWS|Amazon|Google|Azure|\bAMD\b|Intel\b|Droplet|GTC/
@@ -41,11 +41,7 @@ describe('a mistake is reported by name', () => {
       (f) => (f.platform.groups[1].items[0].title = ' '),
       'platform.groups[storage].items[share].title: must be a non-empty string',
     ],
-    [
-      'a field that is not known',
-      (f) => Object.assign(f.platform, { colour: 'blue' }),
-      'platform.colour: unknown field',
-    ],
+    ['a field that is not known', (f) => Object.assign(f.platform, { color: 'blue' }), 'platform.color: unknown field'],
     [
       'a kind of visitor left out',
       (f) => delete (f.visitors as Partial<Vendor['visitors']>).technical,
@@ -94,7 +90,7 @@ describe('a mistake is reported by name', () => {
     expect(mistakes(changed(change))).toEqual([mistake]);
   });
 
-  it('a file that is no object', () => {
+  it('a file that is no object is reported', () => {
     expect(mistakes([])).toEqual([': must be an object']);
   });
 });

@@ -8,9 +8,9 @@ import { SweepResult, type SweepPart } from '../../components/SweepResult';
 import { laneOf, type LaneOptions } from '../lane';
 import { Panel } from '../Panel';
 
-/** What a viewer chooses. */
+/** The options of the panel. */
 export interface BenchmarksOptions extends LaneOptions {
-  /** The id of a sweep, or a dashboard variable such as $sweep; empty: the newest. */
+  /** The id of a sweep, or a dashboard variable such as $sweep. Empty selects the newest. */
   sweep?: string;
   part?: SweepPart;
 }
@@ -22,10 +22,10 @@ const labels: Record<SweepPart, string> = {
   spans: 'Benchmark spans',
 };
 
-/** The variable of a dashboard that says which sweep is shown. */
+/** The dashboard variable that selects the sweep. */
 const VARIABLE = 'var-sweep';
 
-/** A part of what a sweep has measured, as a panel of a dashboard. */
+/** A part of a sweep's result, as a dashboard panel. */
 export function BenchmarksPanel({ options, replaceVariables }: PanelProps<BenchmarksOptions>) {
   const { part = 'verdict', sweep = '' } = options;
   const id = replaceVariables(sweep).trim();

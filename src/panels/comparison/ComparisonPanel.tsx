@@ -6,10 +6,10 @@ import { Comparison, type ComparisonOptions } from '../../components/Comparison'
 import { laneOf, type LaneOptions } from '../lane';
 import { Panel } from '../Panel';
 
-/** What a viewer chooses. */
+/** The options of the panel. */
 export interface ComparisonPanelOptions extends LaneOptions, ComparisonOptions {}
 
-/** Live against baseline as a panel of a dashboard. */
+/** Live against baseline, as a dashboard panel. */
 export function ComparisonPanel({ options, replaceVariables, timeRange }: PanelProps<ComparisonPanelOptions>) {
   const { baseline, size, hideKV, hideRoundRobin } = options;
   return (

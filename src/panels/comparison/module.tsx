@@ -8,7 +8,7 @@ import { ComparisonPanel, type ComparisonPanelOptions } from './ComparisonPanel'
 
 const byDefault: SelectableValue<string> = { value: '', label: 'The load generator’s default' };
 
-/** The choice of baselines; without an answer there is the default one. */
+/** The choices of baselines. Without an answer, only the default one is offered. */
 async function baselineOptions(): Promise<Array<SelectableValue<string>>> {
   const all = await listBaselines(grafanaClient).catch(() => []);
   const own = { value: 'this target', label: 'This target, as measured' };

@@ -6,10 +6,10 @@ import { Controls } from '../../components/Controls';
 import { laneOf, type LaneOptions } from '../lane';
 import { Panel } from '../Panel';
 
-/** What a viewer chooses. */
+/** The options of the panel. */
 export type ControlsOptions = LaneOptions;
 
-/** Workload controls as a panel of a dashboard. */
+/** The workload controls, as a dashboard panel. */
 export function ControlsPanel({ options, replaceVariables }: PanelProps<ControlsOptions>) {
   return (
     <Panel label="Workload controls">

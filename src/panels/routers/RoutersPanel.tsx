@@ -7,10 +7,10 @@ import { PairsOfLanes } from '../../components/Twin';
 import { laneOf, type LaneOptions } from '../lane';
 import { Panel } from '../Panel';
 
-/** What of routers a panel shows: two lanes compared turn by turn, or other routers on a lane's traffic. */
+/** The content of a panel: two lanes compared turn by turn, or other routers on a lane's traffic. */
 export type RoutersPart = 'pairs' | 'shadow';
 
-/** What a viewer chooses. */
+/** The options of the panel. */
 export interface RoutersOptions extends LaneOptions {
   part?: RoutersPart;
 }
@@ -21,7 +21,7 @@ const labels: Record<RoutersPart, string> = {
   shadow: 'Other routers on the same traffic',
 };
 
-/** What is known of routers beside the one in force, as a panel of a dashboard. */
+/** Routers other than the one in force, as a dashboard panel. */
 export function RoutersPanel({ options, replaceVariables }: PanelProps<RoutersOptions>) {
   const { part = 'shadow' } = options;
   return (
