@@ -99,7 +99,7 @@ const texts = (name?: 'latencies' | 'rates') =>
   rows(name).map((r) => Array.from(r.children).map((cell) => cell.textContent?.trim()));
 
 describe('the recorded benchmark', () => {
-  it('has a row for each level that the slider has, with what was recorded', async () => {
+  it('has a row for each level of the slider, with the recorded values', async () => {
     const { container } = await show();
     expect(heads('latencies')).toEqual(['TTFT p95, ms', 'TPOT p95, ms derived']);
     expect(heads('rates')).toEqual(['Output tokens/s', 'Errors, %']);
@@ -128,7 +128,7 @@ describe('the recorded benchmark', () => {
     expect(texts().map(([level]) => level)).toEqual(['40', '60', '120live now', '125']);
   });
 
-  it('names the concurrency of the workload where it is no level, or none where nothing runs', async () => {
+  it('shows the concurrency of the workload where it is no level, or none where nothing runs', async () => {
     const { client } = await show(undefined, { state: { concurrency: { target: 97, actual: 97 } } });
     expect(screen.getByText(/runs at 97, which is not one of these levels/)).toBeInTheDocument();
     act(() => client.show({ state: { running: false, phase: 'stopped' } }));
@@ -152,7 +152,7 @@ describe('the recorded benchmark', () => {
     expect(screen.queryByText(/computed from other percentiles/)).not.toBeInTheDocument();
   });
 
-  it('says what is sustained, and by what it is judged', async () => {
+  it('shows the sustained levels, and their criteria', async () => {
     const slo = { ttft: 0.4, tpot: 0.06 };
     const judged = { speculation: 'not_recorded' as const, slo, untested: [] };
     const sustained = [
@@ -170,7 +170,7 @@ describe('the recorded benchmark', () => {
     ]);
   });
 
-  it('asks anew when the SLOs change, which decide what is sustained', async () => {
+  it('is requested again when the SLOs change, which decide the sustained levels', async () => {
     const { client } = await show();
     const asked = () => client.reads.mock.calls.filter(([path]) => path === '/baselines').length;
     const before = asked();
@@ -184,22 +184,22 @@ describe('the recorded benchmark', () => {
     expect(screen.getAllByText('3× H200, recorded')).not.toHaveLength(0);
   });
 
-  it('says it where none of the levels is on the slider', async () => {
+  it('reports that none of the levels is on the slider', async () => {
     await show([{ ...recorded, rows: [row(40, 'kv', { ttft: { p95: 0.4 } })] }]);
     expect(screen.getByText(/None of its 1 levels is on the slider/)).toBeInTheDocument();
   });
 
-  it('says it where there is no baseline', async () => {
+  it('reports that there is no baseline', async () => {
     await show([]);
     expect(screen.getByText(/No recorded results yet/)).toBeInTheDocument();
   });
 
-  it('says why it cannot be read', async () => {
+  it('reports why it cannot be read', async () => {
     await show(new Problem(502, 'The load generator does not respond.'));
     expect(screen.getByText('The load generator does not respond.')).toBeInTheDocument();
   });
 
-  it('stays while the load generator is unreachable: it was recorded', async () => {
+  it('stays while the load generator is unreachable, because it was recorded', async () => {
     const { client } = await show();
     act(() => client.lose());
     expect(texts()).toHaveLength(2);
@@ -225,14 +225,14 @@ describe('the curves', () => {
   const curves = (rows_: BaselineRow[], all = true) =>
     toCurves(toBenchmark({ baseline: { ...recorded, rows: rows_ }, settings: settings(), all }), settings());
 
-  it('stand beside the tables, one for each metric that was recorded', async () => {
+  it('are beside the tables, one for each recorded metric', async () => {
     await show();
     const names = screen.getAllByRole('img').map((img) => img.getAttribute('aria-label'));
     expect(names.map((name) => name?.split(' by ')[0])).toEqual(['TTFT p95, ms', 'Output tokens/s']);
     expect(names[0]).toMatch(/at most [\d,.]+; last .*; SLO 600$/);
   });
 
-  it('go through what was recorded at each level, with gaps where nothing was, under their objective', () => {
+  it('have the recorded value of each level, with gaps where there is none, and their objective', () => {
     const [ttft, hits] = curves([
       row(60, 'kv', { ttft: { p95: 0.4 }, kv_hit_ratio: 0.99 }),
       row(60, 'round_robin', { ttft: { p95: 0.8 } }),
@@ -339,7 +339,7 @@ describe('the model', () => {
     expect(shown(false, rows_.slice(1, 3))).toEqual([60, 70]);
   });
 
-  it('begins with the baseline of the settings, else a recorded one', () => {
+  it('selects the baseline of the settings, else a recorded one', () => {
     const measured: Baseline = { ...recorded, name: 'this target', kind: 'measured' };
     const named = (default_baseline: string, all: Baseline[]) =>
       defaultBaseline(all, settings({ default_baseline }))?.name;

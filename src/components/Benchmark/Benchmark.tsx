@@ -18,9 +18,9 @@ type Choose = [chosen: string | undefined, choose: (value: string | undefined) =
 
 interface BenchmarkProps {
   lane: string;
-  /** The name of the baseline that was chosen, and who keeps the choice; without one, it is gone with the page. */
+  /** The chosen baseline and its setter. Without one, the choice is kept by the component itself. */
   choice?: Choose;
-  /** The same of which levels: "all", or those of the slider. */
+  /** The choice of levels, "all" or those of the slider, and its setter. */
   levels?: Choose;
 }
 
@@ -60,7 +60,7 @@ export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
   );
 }
 
-/** What an address calls the choice of all levels. */
+/** The value of the choice of all levels in an address. */
 const ALL = 'all';
 
 interface ChosenProps {
@@ -74,7 +74,7 @@ interface ChosenProps {
   onAll(levels: string | undefined): void;
 }
 
-/** What is recorded changes rarely: a snapshot a second is no reason to draw it anew. */
+/** Recorded results rarely change, so a snapshot does not render them again. */
 const Chosen = memo(function Chosen(props: ChosenProps) {
   const { lane, baselines, settings, concurrency, name, onChoose, all, onAll } = props;
   const styles = useStyles2(getStyles);
@@ -131,7 +131,7 @@ interface ChoiceProps {
   onChoose(name: string): void;
 }
 
-/** Which baseline it is; the others where there are others. */
+/** The title of the baseline, with a choice where there are others. */
 function Choice({ baselines, baseline, onChoose }: ChoiceProps) {
   const styles = useStyles2(getStyles);
   const id = useId();

@@ -11,10 +11,10 @@ interface BenchmarkCurvesProps {
   lane: string;
 }
 
-/** Each metric against concurrency: the figures are those of the tables, with the live ones as points. */
+/** Each metric against concurrency, with the figures of the tables, and the live ones as points. */
 export const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, lane: name }: BenchmarkCurvesProps) {
   const { lane } = useLive(name);
-  const live = JSON.stringify(liveValues(lane) ?? null); // drawn anew only where a figure has changed
+  const live = JSON.stringify(liveValues(lane) ?? null); // rendered again only where a figure has changed
   const curves = useMemo(
     () => toCurves(model, settings, (JSON.parse(live) as LiveValues | null) ?? undefined),
     [model, settings, live]

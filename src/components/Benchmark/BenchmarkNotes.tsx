@@ -5,7 +5,7 @@ import { milliseconds } from '../../lib/format';
 import { provenanceOf } from '../../lib/provenance';
 import { Notes, SLONotes } from '../Comparison';
 
-/** What the signs and words of the table mean, and where its figures come from. */
+/** The legend of the table, with the source of its figures. */
 export function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Baseline; settings: Settings }) {
   const derived = baseline.rows.some((row) => row.tpot_derived.p95 !== undefined);
   return (

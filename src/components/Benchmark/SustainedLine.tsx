@@ -9,7 +9,7 @@ import { milliseconds } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
 import { sustainedLevel, sustainedNote } from '../../lib/sustained';
 
-/** What each mode of a baseline sustains, as the load generator judges it by the SLOs in force. */
+/** The levels that each mode of a baseline sustains under the SLOs in force, as computed by the load generator. */
 export function SustainedLine({ baseline }: { baseline: Baseline }) {
   const styles = useStyles2(getStyles);
   const all = baseline.sustained ?? [];

@@ -24,14 +24,14 @@ export interface Cell {
   slo?: SLOLevel;
 }
 
-/** What a row holds of one metric; a part that was not recorded is undefined. */
+/** A row's values of one metric. A part that was not recorded is undefined. */
 export interface Group {
   roundRobin?: Cell;
   kv?: Cell;
   gain?: Gain;
 }
 
-/** How much better KV-aware routing did than round-robin: same where that is not certain. */
+/** How much better KV-aware routing is than round-robin: same where that is not certain. */
 export interface Gain {
   kind: 'better' | 'worse' | 'same';
   text: string;
@@ -47,7 +47,7 @@ interface Row {
   groups: Group[];
 }
 
-/** Which of the tables a metric stands in. */
+/** The table in which a metric appears. */
 export type Kind = 'latency' | 'rate';
 
 /** One metric, which heads three columns, and has a curve. */
@@ -55,19 +55,19 @@ export interface Metric {
   key: string;
   name: string;
   kind: Kind;
-  /** What is to be known of it, in a word. */
+  /** A remark on it. */
   note?: string;
 }
 
-/** The table, whole. */
+/** The whole table. */
 export interface BenchmarkModel {
   metrics: Metric[];
   rows: Row[];
   /** Whether there are rows of several kinds of speculation. */
   speculations: boolean;
-  /** How many rows there would be with all levels. */
+  /** The number of rows with all levels. */
   all: number;
-  /** The names of metrics of which the baseline has nothing. */
+  /** The names of metrics that the baseline lacks. */
   missing: string[];
 }
 
@@ -81,7 +81,7 @@ export function only(model: BenchmarkModel, kind: Kind): BenchmarkModel {
 interface MetricInfo extends RowFigure, Metric {
   /** In a table alone: nothing live compares with it, and a curve of the same name stands beside it. */
   tableOnly?: boolean;
-  /** It stands only in a table where something was drafted, and is not missing elsewhere. */
+  /** Shown only where tokens were drafted, and not reported as missing elsewhere. */
   speculative?: boolean;
 }
 
@@ -160,7 +160,7 @@ export function toBenchmark({ baseline, settings, concurrency, all }: Input): Be
   };
 }
 
-/** Whether a level is one of those with every figure: requests a second are recorded last. */
+/** Whether a level has every figure. Requests a second are recorded at few levels. */
 function isWhole({ rows }: Pair): boolean {
   return Object.values(rows).some(({ requests_per_second }) => requests_per_second !== undefined);
 }
@@ -176,14 +176,14 @@ interface BenchmarkCurve extends Drawing {
   name: string;
 }
 
-/** What the running workload measures at its concurrency, by the keys of metrics. */
+/** The measurements of the running workload at its concurrency, by the keys of metrics. */
 export interface LiveValues {
   concurrency: number;
   mode: Mode;
   values: Record<string, number | undefined>;
 }
 
-/** The settled figures of this step, which are what recorded ones compare with; undefined while there are none. */
+/** The settled figures of this step, which are compared with recorded ones; undefined while there are none. */
 export function liveValues(lane: LaneSnapshot | undefined): LiveValues | undefined {
   if (!lane?.state.running || lane.baseline.settling) {
     return undefined;
@@ -209,7 +209,7 @@ export function liveValues(lane: LaneSnapshot | undefined): LiveValues | undefin
 }
 
 /**
- * The curves of what a table shows, one for each metric that is measured rather than derived, and the live value as a
+ * Returns the curves of the table, one for each metric that is measured rather than derived, and the live value as a
  * point where the workload runs within the levels.
  */
 export function toCurves(model: BenchmarkModel, { slo }: Settings, live?: LiveValues): BenchmarkCurve[] {
@@ -255,7 +255,10 @@ interface Pair {
   rows: Partial<Record<Mode, BaselineRow>>;
 }
 
-/** The rows of one level and speculation together, levels ascending. Of several of one mode, the newest counts. */
+/**
+ * Joins the rows of one level and speculation, in ascending order of levels. Of several of one mode, the newest is
+ * used.
+ */
 function pairUp(rows: BaselineRow[]): Pair[] {
   const pairs = new Map<string, Pair>();
   for (const row of rows.filter(({ mode }) => mode === 'kv' || mode === 'round_robin')) {
@@ -296,8 +299,8 @@ function group(
 }
 
 /**
- * By how many per cent of round-robin's value KV-aware routing is better; of latencies, less is better. Whether that is
- * certain comes from the load generator.
+ * Returns by how many per cent of round-robin's value KV-aware routing is better. Lower latencies are better. The load
+ * generator decides whether it is certain.
  */
 function gain(
   before: number | undefined,
@@ -316,7 +319,7 @@ function gain(
   };
 }
 
-/** The baseline to begin with: the settings' own, else a recorded one, else whichever there is. */
+/** Returns the baseline selected at first: that of the settings, else a recorded one, else any. */
 export function defaultBaseline(baselines: Baseline[], { default_baseline }: Settings): Baseline | undefined {
   const recorded = baselines.filter(({ kind }) => kind !== 'measured');
   return recorded.find(({ name }) => name === default_baseline) ?? recorded[0] ?? baselines[0];

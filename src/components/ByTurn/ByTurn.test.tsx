@@ -6,7 +6,7 @@ import { violations } from '../../test/axe';
 import { FakeClient, laneSnapshot } from '../../test/fixtures';
 import { ByTurn, TurnChart } from '.';
 
-it('shows TTFT by turn with tokens and latencies, and says why where it has none', async () => {
+it('shows TTFT by turn with tokens and latencies, and reports why where it has none', async () => {
   const client = new FakeClient();
   const window = { ...laneSnapshot().window, input_p95: 12_700 };
   const first = { turn: '1', n: 20, p50: 0.4, p95: 0.612, latency_p50: 37.1, output_mean: 555 };

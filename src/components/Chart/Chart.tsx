@@ -12,17 +12,17 @@ import { useSize, type Size } from './useSize';
 import { readingText, summary, viewOf, type Drawing, type View } from './view';
 
 interface ChartProps extends Drawing {
-  /** What is shown, for readers who do not see it. */
+  /** The accessible name. */
   label: string;
-  /** The values in words; the highest and the last ones without it. */
+  /** The values in words. By default, the highest and the last ones. */
   words?: string;
-  /** In pixels; all of the room that there is without it. */
+  /** The height in pixels. By default, all of the available room. */
   height?: number;
 }
 
 /**
- * Lines over moments or levels. A pointer or the arrow keys move a crosshair with the values; a drag zooms, a double
- * click takes it back. Letters are as large as the text around.
+ * Lines over moments or levels. A pointer or the arrow keys move a crosshair with the values. A drag zooms, and a
+ * double click resets the zoom. The font size is that of the surrounding text.
  */
 export const Chart = memo(function Chart({ label, words, height, ...drawing }: ChartProps) {
   const styles = useStyles2(getStyles);
@@ -82,7 +82,7 @@ interface KeysProps {
   plotRef: MutableRefObject<Plot | null>;
 }
 
-/** Moves the crosshair by keys, and says its values. */
+/** Moves the crosshair by keys, and announces its values. */
 function Keys({ label, view, plotRef }: KeysProps) {
   const styles = useStyles2(getStyles);
   const [chosen, choose] = useState<number>();
@@ -110,7 +110,7 @@ function Keys({ label, view, plotRef }: KeysProps) {
   );
 }
 
-/** Puts the crosshair to a place as a pointer does; away without one. */
+/** Moves the crosshair to a position as a pointer does; undefined removes it. */
 function point(plot: Plot | null, at: number | undefined) {
   if (!plot) {
     return;
@@ -128,7 +128,7 @@ function point(plot: Plot | null, at: number | undefined) {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   chart: css({ display: 'flex', flexDirection: 'column', width: '100%', minHeight: '6em' }),
-  // The plot is as large as its room, which is not to grow with it.
+  // The plot fills its container, which must not grow with it.
   room: css({
     position: 'relative',
     flex: '1 1 0',
@@ -141,13 +141,13 @@ const getStyles = (theme: GrafanaTheme2) => ({
     inset: 0,
     overflow: 'hidden',
     touchAction: 'pan-y',
-    // Paper is narrower than the screen that it was drawn for.
+    // Paper is narrower than the screen for which it was drawn.
     '@media print': {
       '& :is(.uplot, .u-wrap)': { width: '100% !important' },
       '& canvas': { width: '100% !important', height: 'auto !important' },
     },
   }),
-  // For keys and screen readers; a pointer has the plot.
+  // For keys and screen readers; a pointer uses the plot.
   keys: css({
     position: 'absolute',
     inset: 0,

@@ -9,7 +9,7 @@ import { GroupContext, useOwnGroup } from './group';
 import { LineSign } from './LineSign';
 import type { Look, Tone } from './types';
 
-/** What one kind of line means. */
+/** The entry of a legend. */
 export interface LegendItem {
   key: string;
   tone?: Tone;
@@ -21,9 +21,9 @@ interface ChartGridProps {
   legend: LegendItem[];
   /** The least width of a chart, in pixels. */
   least: number;
-  /** How many stand beside each other at most. */
+  /** The most charts in a row. */
   most?: number;
-  /** Whether a last row of few is as wide as the others. */
+  /** Whether the charts of an incomplete last row keep the width of the others. */
   stretched?: boolean;
   /** A {@link ChartFigure} for each. */
   children: ReactNode;
@@ -34,7 +34,7 @@ export function ChartGroup({ children }: PropsWithChildren) {
   return <GroupContext.Provider value={useOwnGroup()}>{children}</GroupContext.Provider>;
 }
 
-/** A group of charts beside each other, as many as have room, below what their lines mean. */
+/** A group of charts in as many columns as fit, below a common legend. */
 export function ChartGrid({ legend, least, most = 4, stretched, children }: ChartGridProps) {
   const styles = useStyles2(getStyles);
   const fill = stretched ? 'auto-fit' : 'auto-fill';
@@ -57,7 +57,7 @@ export function ChartGrid({ legend, least, most = 4, stretched, children }: Char
 
 interface ChartFigureProps {
   caption: ReactNode;
-  /** The id of the caption, where it names the figure. */
+  /** The id of the caption, which names the figure. */
   id?: string;
   /** The chart. */
   children: ReactNode;

@@ -8,14 +8,14 @@ import { lineColor } from './tones';
 import type { Look, Tone } from './types';
 
 interface LineSignProps {
-  /** The color of the text without it. */
+  /** By default, the color of the text. */
   tone?: Tone;
   look?: Look;
-  /** A color in the place of the tone's. */
+  /** Replaces the tone's color. */
   color?: string;
 }
 
-/** What a line of a mode, or of a kind, looks like, for a legend. */
+/** A sample of a line for a legend. */
 export function LineSign({ tone, look = 'solid', color }: LineSignProps) {
   const styles = useStyles2(getStyles);
   const theme = useTheme2();

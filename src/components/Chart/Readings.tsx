@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import { LineSign } from './LineSign';
 import { placeText, readAt, type View } from './view';
 
-/** What stands beside the crosshair: a place, and the value of each line there. */
+/** The values beside the crosshair: a position, and the value of each line there. */
 export function Readings({ view, index }: { view: View; index: number }) {
   const styles = useStyles2(getStyles);
   const at = view.data[0][index];

@@ -19,12 +19,12 @@ it.each([
   expect(texts(highest, steps, format)).toEqual(expected);
 });
 
-it('has an axis where there is nothing', () => {
+it('has an axis without values', () => {
   expect(axisFrom(0, 4, {}).max).toBe(1);
   expect(axisFrom(NaN, 4, {}).max).toBe(1);
   expect(axisFrom(-Infinity, 4, {}).max).toBe(1);
 });
 
-it('names as many levels as there is room for', () => {
+it('labels as many levels as fit', () => {
   expect(apart([40, 50, 60, 100, 200, 240], 28)).toEqual([40, 100, 200, 240]);
 });

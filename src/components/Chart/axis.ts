@@ -1,24 +1,24 @@
 import { number, type Format } from '../../lib/format';
 
-/** A place on an axis with its word. */
+/** A position on an axis with its label. */
 interface Tick {
   at: number;
   text: string;
 }
 
-/** What an axis spans, and where it says so. */
+/** The range of an axis and its ticks. */
 export interface Axis {
   min: number;
   max: number;
   ticks: Tick[];
 }
 
-/** The steps between ticks that a reader counts by, in powers of ten. */
+/** The steps between ticks, as factors of powers of ten. */
 const STEPS = [1, 2, 2.5, 5, 10];
 
 /**
- * An axis from 0 up to the first tick that is not below the highest value, with at most so many steps. A step is never
- * finer than the values are written: 1 where they are counts.
+ * Returns an axis from 0 to the first tick that is not below the highest value, with at most this number of steps. A
+ * step is never finer than the format of the values: 1 for counts.
  */
 export function axisFrom(highest: number, steps: number, format: Format): Axis {
   const { factor = 1 } = format;
@@ -33,7 +33,7 @@ export function axisFrom(highest: number, steps: number, format: Format): Axis {
   };
 }
 
-/** The least of the steps that is not below a value, and a multiple of the finest. */
+/** Returns the least step that is not below a value, and a multiple of the finest. */
 function stepOf(least: number, finest: number): number {
   const power = 10 ** Math.floor(Math.log10(least));
   const fits = (step: number) => step >= least * (1 - 1e-9) && isWhole(step / finest);
@@ -54,7 +54,7 @@ function isWhole(value: number): boolean {
   return Math.abs(value - Math.round(value)) < 1e-6;
 }
 
-/** Of ascending levels, those that stand at least so far apart. */
+/** Returns the ascending levels that are at least this far apart. */
 export function apart(levels: number[], least: number): number[] {
   return levels.reduce<number[]>((shown, level) => {
     const before = shown.at(-1);

@@ -7,35 +7,35 @@ import { written } from '../../lib/format';
 import { toneColor } from './tones';
 import { objectiveText, type View } from './view';
 
-/** The plot below a chart of Grafana. */
+/** The uPlot instance below a chart of Grafana. */
 export type Plot = Parameters<NonNullable<ComponentProps<typeof UPlotChart>['plotRef']>>[0];
 
-/** What a hook draws with: all lengths are pixels of the canvas. */
+/** The arguments of a drawing hook. All lengths are pixels of the canvas. */
 interface Pen {
   plot: Plot;
   ctx: CanvasRenderingContext2D;
   view: View;
   theme: GrafanaTheme2;
-  /** A pixel of the page. */
+  /** The size of a CSS pixel. */
   px: number;
-  /** The size of letters. */
+  /** The font size. */
   font: number;
 }
 
-/** Draws what is behind the lines: the field and the bands. */
+/** Draws the background: the shaded range and the bands. */
 export function drawBehind(plot: Plot, view: View, theme: GrafanaTheme2, font: number) {
   within(plot, view, theme, font, drawField);
   within(plot, view, theme, font, drawBands);
 }
 
-/** Draws what is in front of the lines: the objective, the marks, and the values of bars. */
+/** Draws the foreground: the objective, the marks, and the values of bars. */
 export function drawInFront(plot: Plot, view: View, theme: GrafanaTheme2, font: number) {
   within(plot, view, theme, font, drawObjective);
   within(plot, view, theme, font, drawMarks);
   within(plot, view, theme, font, drawValues);
 }
 
-/** Draws inside the axes, and above them, where the words of marks are. */
+/** Clips drawing to the plot and the area above it, which has the labels of marks. */
 function within(plot: Plot, view: View, theme: GrafanaTheme2, font: number, draw: (pen: Pen) => void) {
   const { ctx, bbox } = plot;
   const px = window.devicePixelRatio;
@@ -56,7 +56,7 @@ function drawField({ plot, ctx, view: { field }, theme }: Pen) {
   }
 }
 
-/** The area between the least and the largest values, with an upright line at each place. */
+/** Fills the area between the least and the largest values, with a vertical line at each position. */
 function drawBands({ plot, ctx, view: { bands = [], y }, theme, px }: Pen) {
   for (const { tone, points } of bands) {
     const corners = points.map(([x, low, high]) => ({
@@ -81,7 +81,7 @@ function drawBands({ plot, ctx, view: { bands = [], y }, theme, px }: Pen) {
   }
 }
 
-/** A dashed line at the objective, with its value above its end. */
+/** Draws a dashed line at the objective, with its value above its end. */
 function drawObjective({ plot, ctx, view: { slo, y, format }, theme, px, font }: Pen) {
   if (slo === undefined || slo > y.max) {
     return;
@@ -101,10 +101,10 @@ function drawObjective({ plot, ctx, view: { slo, y, format }, theme, px, font }:
   });
 }
 
-/** An upright line at each mark. Of marks whose words have no room beside each other, the last has its word. */
+/** Draws a vertical line at each mark. Where labels would overlap, only the last one is drawn. */
 function drawMarks({ plot, ctx, view: { marks = [] }, theme, px, font }: Pen) {
   const { left, top, width, height } = plot.bbox;
-  let free = left + width; // where the word to the right begins
+  let free = left + width; // the start of the label to the right
   for (const { at, text, tone } of [...marks].reverse()) {
     const x = plot.valToPos(at, 'x', true);
     const color = tone ? toneColor(theme, tone) : theme.colors.text.primary;
@@ -128,7 +128,7 @@ function drawMarks({ plot, ctx, view: { marks = [] }, theme, px, font }: Pen) {
   }
 }
 
-/** The value of each bar, above it. */
+/** Draws the value of each bar above it. */
 function drawValues({ plot, ctx, view: { lines, format }, theme, px, font }: Pen) {
   for (const { points, look } of lines) {
     for (const [x, y] of look === 'bars' ? points : []) {
@@ -150,7 +150,7 @@ interface Words {
   color: string;
 }
 
-/** Writes words with their lower edge at a place, with an edge that keeps them apart from what is below. */
+/** Draws text with its lower edge at a position, and an outline that separates it from the background. */
 function write(
   { ctx, theme, font }: Pick<Pen, 'ctx' | 'theme' | 'font'>,
   text: string,

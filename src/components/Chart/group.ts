@@ -3,7 +3,7 @@ import { createContext, useContext, useId, useState } from 'react';
 import type { Levels, Range, Span } from './types';
 import { rangeOf } from './view';
 
-/** What charts beside each other share: the crosshair, and the part of the axis that is shown. */
+/** The shared state of a group of charts: the crosshair, and the visible part of the axis. */
 interface Group {
   id: string;
   zoom: Range | undefined;
@@ -12,14 +12,14 @@ interface Group {
 
 export const GroupContext = createContext<Group | undefined>(undefined);
 
-/** A group of its own. */
+/** Creates a group. */
 export function useOwnGroup(): Group {
   const id = useId();
   const [zoom, setZoom] = useState<Range>();
   return { id, zoom, setZoom };
 }
 
-/** The group that a chart is in. A zoom holds as long as some of it lies on the axis. */
+/** Returns the group of a chart. A zoom is kept while a part of it lies on the axis. */
 export function useGroup(x: Span | Levels): Group {
   const own = useOwnGroup();
   const { id, zoom, setZoom } = useContext(GroupContext) ?? own;

@@ -15,7 +15,7 @@ const line = (key: string, look?: ChartLine['look']): ChartLine => ({
   ],
 });
 
-/** What a plot of a drawing is given. */
+/** Returns the data of a plot. */
 function optionsOf(drawing: Partial<Drawing>) {
   const view = viewOf({ x: { levels: [60, 120] }, lines: [line('a')], format: {}, ...drawing }, 4);
   const theme = createTheme({ colors: { mode: 'dark' } });
@@ -24,7 +24,7 @@ function optionsOf(drawing: Partial<Drawing>) {
 
 const call = (made: unknown, ...args: unknown[]) => (made as (...args: unknown[]) => unknown)(...args);
 
-it('has the axis of the view, with letters of whole pixels, as large as the text around', () => {
+it('has the axis of the view, with a font size in whole pixels, equal to the surrounding text', () => {
   const { axes = [], scales = {} } = optionsOf({});
   expect(call(scales.y.range)).toEqual([0, 800]);
   expect(call(axes[1].splits)).toEqual([0, 200, 400, 600, 800]);
@@ -32,7 +32,7 @@ it('has the axis of the view, with letters of whole pixels, as large as the text
   expect(axes.map(({ font }) => font)).toEqual(axes.map(() => expect.stringMatching(/^24px 'Inter'/)));
 });
 
-it('has a word for each level that has room', () => {
+it('has a label for each level that fits', () => {
   const { axes = [] } = optionsOf({ x: { levels: [60, 70, 120], words: ['sixty', 'seventy', 'many'] } });
   const plot = { bbox: { width: 0 }, width: 600 };
   expect(call(axes[0].splits, plot, 0, 60, 120)).toEqual([60, 120]);
@@ -47,7 +47,7 @@ it('has clock ticks on an axis of moments', () => {
   expect(call(axes[0].values, undefined, [from], 0, 0, 10_000)).toEqual(['10:00:00']);
 });
 
-it('draws lines as they look, and a value between two gaps as a dot', () => {
+it('draws lines in their style, and a value between two gaps as a dot', () => {
   const lines = [line('a'), line('b', 'dashed'), line('c', 'rings')];
   const [, solid, dashed, rings] = optionsOf({ lines }).series;
   expect([solid.dash, dashed.dash]).toEqual([undefined, [6, 5]]);

@@ -15,11 +15,11 @@ import { lineColor } from './tones';
 import type { ChartLine } from './types';
 import { isSpan, levelText, type View } from './view';
 
-/** What of a chart cannot change without a new plot. */
+/** The properties of a chart whose change requires a new plot. */
 export interface Shape {
   isTime: boolean;
   lines: Array<Pick<ChartLine, 'key' | 'tone' | 'look' | 'dots' | 'color'>>;
-  /** How many lines the words below the axis have. */
+  /** The number of lines of the labels below the axis. */
   wordLines: number;
 }
 
@@ -34,16 +34,16 @@ export function shapeOf({ x, lines }: View): Shape {
 
 interface Options {
   shape: Shape;
-  /** What is shown at the time of the call. */
+  /** Returns the current view at the time of the call. */
   view(): View;
   theme: GrafanaTheme2;
-  /** The size of letters, in pixels. */
+  /** The font size, in pixels. */
   font: number;
   /** Charts of one group have one crosshair. */
   group: string;
 }
 
-/** The configuration of the plot of a chart. What changes while it is shown comes from its view. */
+/** Builds the configuration of a chart's plot. What changes while it is shown comes from its view. */
 export function configOf({ shape, view, theme, font, group }: Options): UPlotConfigBuilder {
   const config = new UPlotConfigBuilder();
   addScales(config, shape, view);
@@ -57,7 +57,7 @@ export function configOf({ shape, view, theme, font, group }: Options): UPlotCon
   return withSizes(config, shape, theme, font);
 }
 
-/** The word at the end of the axis, half of which is beside it. */
+/** The label at the end of the axis, half of which extends beyond it. */
 function lastWord({ x, shown: [from, to] }: View, { width }: Plot, font: number): string {
   if (isSpan(x)) {
     return (to - from) * tickSpace(font) < MINUTE * width ? '00:00:00' : '00:00';
@@ -66,7 +66,7 @@ function lastWord({ x, shown: [from, to] }: View, { width }: Plot, font: number)
   return word.split('\n').reduce((a, b) => (a.length < b.length ? b : a));
 }
 
-/** The least room between two ticks of a clock, in pixels. */
+/** The least distance of two ticks of a clock, in pixels. */
 const tickSpace = (font: number) => 4.6 * font;
 
 const MINUTE = 60_000;
@@ -93,7 +93,7 @@ function addScales(config: UPlotConfigBuilder, { isTime }: Shape, view: () => Vi
   });
 }
 
-/** The steps of a clock between ticks, in milliseconds. */
+/** The steps between ticks of a clock, in milliseconds. */
 const CLOCK = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600].map((seconds) => 1000 * seconds);
 
 function addAxes(config: UPlotConfigBuilder, { isTime }: Shape, view: () => View, theme: GrafanaTheme2, font: number) {
@@ -121,7 +121,7 @@ function addAxes(config: UPlotConfigBuilder, { isTime }: Shape, view: () => View
   });
 }
 
-/** The levels that are shown and have room for their words. */
+/** Returns the visible levels whose labels fit. */
 function levelTicks(plot: Plot, { x }: View, font: number, from: number, to: number): number[] {
   if (isSpan(x)) {
     return [];
@@ -155,7 +155,7 @@ function addLine(config: UPlotConfigBuilder, line: Shape['lines'][number], theme
   });
 }
 
-/** The values between two gaps, which no line shows. */
+/** Returns the values between two gaps, which no line shows. */
 function alone({ data }: Plot, series: number): number[] {
   const column = data[series];
   const has = (i: number) => column[i] !== null && column[i] !== undefined;
@@ -169,12 +169,12 @@ function alone({ data }: Plot, series: number): number[] {
   return Array.from(column.keys()).filter((i) => has(i) && !near(i, -1) && !near(i, 1));
 }
 
-/** Grafana's builder knows one size of letters: the stage view's are larger. */
+/** Scales the one font size of Grafana's builder, because the stage view's is larger. */
 function withSizes(config: UPlotConfigBuilder, { lines, wordLines }: Shape, theme: GrafanaTheme2, font: number) {
   const build = config.getConfig.bind(config);
   config.getConfig = () => {
     const built = build();
-    // uPlot enlarges whole pixels alone where a screen has several for one.
+    // uPlot scales only whole pixels where a screen has several for one.
     const letters = `${Math.round(font)}px ${theme.typography.fontFamily}`;
     built.axes?.forEach((axis) => {
       axis.font = letters;
@@ -195,7 +195,7 @@ function withSizes(config: UPlotConfigBuilder, { lines, wordLines }: Shape, them
   return config;
 }
 
-/** The room of the words beside the axis. */
+/** The room for the labels beside the axis. */
 function yAxisSize({ ctx }: Plot, words: string[] | null, letters: string): number {
   ctx.save();
   ctx.font = letters;

@@ -2,7 +2,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 
 import type { ChartLine, Tone } from './types';
 
-/** Distinct without colors, too: one is light, one dark, against the background. */
+/** Distinct without colors, too: against the background, one is light and one dark. */
 const names: Record<Exclude<Tone, 'unknown'>, [dark: string, light: string]> = {
   kv: ['light-blue', 'dark-blue'],
   round_robin: ['orange', 'dark-orange'],

@@ -1,26 +1,26 @@
 import type { Mode } from '../../client';
 
-/** A place of a line; where there is no value, the line has a gap. */
+/** A point of a line. Without a value, the line has a gap. */
 export type Point = [x: number, y: number | undefined];
 
 /** The mode whose color a line has. */
 export type Tone = Mode;
 
-/** How a line is drawn: through, dashed, as rings alone, or as a bar at each value. */
+/** The style of a line: solid, dashed, rings only, or a bar at each value. */
 export type Look = 'solid' | 'dashed' | 'rings' | 'bars';
 
 /** One line. */
 export interface ChartLine {
   key: string;
-  /** What the crosshair calls it. */
+  /** Its name in the crosshair's values. */
   name: string;
   tone: Tone;
   points: Point[];
-  /** Solid without it. */
+  /** Solid by default. */
   look?: Look;
-  /** With a dot at each value, where there are few; a value between two gaps always has one. */
+  /** With a dot at each value, where there are few. A value between two gaps always has one. */
   dots?: boolean;
-  /** A color in the place of the tone's. */
+  /** Replaces the tone's color. */
   color?: string;
 }
 
@@ -32,7 +32,7 @@ export interface ChartBand {
   points: Array<[x: number, low: number, high: number]>;
 }
 
-/** A moment or level with a word. */
+/** A moment or level with a label. */
 export interface Mark {
   at: number;
   text: string;
@@ -45,12 +45,12 @@ export interface Span {
   to: number;
 }
 
-/** An axis of the levels there are, ascending. */
+/** An axis of levels, ascending. */
 export interface Levels {
   levels: number[];
-  /** A word for each of them; the number without it. */
+  /** A label for each of them; by default the number. */
   words?: string[];
-  /** What they count, for the crosshair: "conversations". */
+  /** The unit of the levels, for the crosshair: "conversations". */
   unit?: string;
 }
 

@@ -1,13 +1,13 @@
 import { useLayoutEffect, useRef, useState, type RefObject } from 'react';
 
-/** The room of an element, and the size of its letters, in pixels. */
+/** The size of an element, and its font size, in pixels. */
 export interface Size {
   width: number;
   height: number;
   font: number;
 }
 
-/** Follows the room of an element; undefined until it has some. */
+/** Follows the size of an element; undefined until it is laid out. */
 export function useSize(): [element: RefObject<HTMLDivElement>, size: Size | undefined] {
   const element = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<Size>();

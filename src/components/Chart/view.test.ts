@@ -40,7 +40,7 @@ const drawing: Drawing = {
 };
 
 describe('the data', () => {
-  it('has all places, null in a gap, and nothing where another line alone has a value', () => {
+  it('has all positions, null in a gap, and undefined where only another line has a value', () => {
     expect(toData([kv, rr])).toEqual([
       [60, 100, 120, 180],
       [0.2, null, undefined, 0.4],
@@ -48,7 +48,7 @@ describe('the data', () => {
     ]);
   });
 
-  it('has null in the place of bars that other lines have', () => {
+  it('has null where only other lines have bars', () => {
     expect(toData([{ ...kv, look: 'bars' }, rr])[1]).toEqual([0.2, null, null, 0.4]);
   });
 });
@@ -63,11 +63,11 @@ describe('the view', () => {
     expect(viewOf(drawing, 4, [150, 190])).toMatchObject({ shown: [150, 190], y: { max: 0.8 } });
   });
 
-  it('ends where values run away, and says so', () => {
+  it('is limited where values grow too large, and is marked as cut', () => {
     expect(viewOf({ ...drawing, ceiling: 1 }, 4)).toMatchObject({ y: { max: 1 }, isCut: true });
   });
 
-  it('has room beside the first and the last level, and none beside moments', () => {
+  it('has a margin beside the first and the last level, and none beside moments', () => {
     expect(viewOf(drawing, 4).shown).toEqual([60 - 3.6, 180 + 3.6]);
     expect(viewOf({ ...drawing, x: { levels: [60] } }, 4).shown).toEqual([59, 61]);
     const bars = { ...drawing, x: { levels: [1, 2, 3] }, lines: [{ ...kv, look: 'bars' as const }] };
@@ -76,7 +76,7 @@ describe('the view', () => {
   });
 });
 
-describe('the words', () => {
+describe('the descriptions', () => {
   it('are of a level, with its values and their bands', () => {
     const view = viewOf(drawing, 4);
     expect(readingText(view, 0)).toBe('60 conversations; KV-aware 200 ms (180–220); Round-robin 500 ms');
@@ -84,7 +84,7 @@ describe('the words', () => {
     expect(readingText(view, 3)).toBe('180 conversations; KV-aware 400 ms');
   });
 
-  it('are of a moment, with the value of another lane that is near', () => {
+  it('are of a moment, with the value of another lane nearby', () => {
     const line = (key: string, x: number): ChartLine => ({ ...kv, key, points: [[x, 0.1]] });
     const moments = (gap: number) =>
       viewOf({ x: { from: 0, to: 9000 }, lines: [line('a', 4000), line('b', 4000 + gap)], format: MS }, 4);
@@ -92,7 +92,7 @@ describe('the words', () => {
     expect(readAt(moments(3000), 0).map(({ line: { key } }) => key)).toEqual(['a']);
   });
 
-  it('say the highest and the last values, the objective and the marks', () => {
+  it('contain the highest and the last values, the objective and the marks', () => {
     const marks = [{ at: 120, text: 'held' }];
     expect(summary(viewOf({ ...drawing, marks }, 4))).toBe(
       ', at most 3,000 ms; last 180 conversations; KV-aware 400 ms; SLO 600 ms; 120 conversations held'

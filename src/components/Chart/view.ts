@@ -3,42 +3,42 @@ import { clock } from '../../lib/time';
 import { axisFrom, type Axis } from './axis';
 import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Span } from './types';
 
-/** What a chart shows. */
+/** The content of a chart. */
 export interface Drawing {
   x: Span | Levels;
   lines: ChartLine[];
-  /** Behind the lines. */
+  /** Drawn behind the lines. */
   bands?: ChartBand[];
-  /** Vertical lines with a word each. */
+  /** Vertical lines with a label each. */
   marks?: Mark[];
-  /** How values are written. */
+  /** The format of values. */
   format: Format;
-  /** A horizontal line that values are not to exceed: the objective. */
+  /** A horizontal line that values must not exceed: the objective. */
   slo?: number;
-  /** What the axis holds at most; values above it are not drawn. */
+  /** The largest value on the axis; values above it are not drawn. */
   ceiling?: number;
   /** The axis of values, where it does not begin at 0. */
   y?: Axis;
-  /** A field across all of the drawing, from one value to another. */
+  /** A shaded range across the whole plot, from one value to another. */
   field?: Range;
 }
 
 /** A column of the data for each line: null is a gap, undefined no value of its own. */
 type Data = [xs: number[], ...values: Array<Array<number | null | undefined>>];
 
-/** A drawing as it is handed to the plot. */
+/** A drawing in the form of the plot. */
 export interface View extends Omit<Drawing, 'y'> {
   data: Data;
-  /** The part of the axis that is shown. */
+  /** The visible part of the axis. */
   shown: Range;
   y: Axis;
-  /** The places at which a value can be read, as indices of the data. */
+  /** The positions at which values can be read, as indices of the data. */
   stops: number[];
   /** Whether some values are above the axis. */
   isCut: boolean;
 }
 
-/** Makes a view of a drawing, with at most so many steps between ticks, of a part of its axis where it is zoomed. */
+/** Makes the view of a drawing, with at most this number of steps between ticks, of the zoomed part of its axis. */
 export function viewOf(drawing: Drawing, steps: number, zoom?: Range): View {
   const { x, lines, bands = [], slo, ceiling = Infinity, format } = drawing;
   const data = toData(lines);
@@ -52,11 +52,11 @@ export function viewOf(drawing: Drawing, steps: number, zoom?: Range): View {
   return { ...drawing, data, shown, y, stops, isCut: !drawing.y && highest > y.max };
 }
 
-/** Lines as a plot takes them: all places ascending, and a column of values for each line. */
+/** Returns lines in the form of a plot: all positions ascending, and a column of values for each line. */
 export function toData(lines: ChartLine[]): Data {
   const xs = Array.from(new Set(lines.flatMap(({ points }) => points.map(([x]) => x)))).sort((a, b) => a - b);
   const columns = lines.map(({ points, look }) => {
-    const none = look === 'bars' ? null : undefined; // the width of bars is that of the places with or without one
+    const none = look === 'bars' ? null : undefined; // bars take the width of all positions
     const found = new Map(points.map(([x, y]): [number, number | null] => [x, y ?? null]));
     return xs.map((x) => (found.has(x) ? found.get(x) : none));
   });
@@ -67,10 +67,10 @@ export function isSpan(x: Span | Levels): x is Span {
   return 'from' in x;
 }
 
-/** The room beside the first and the last level, as a share of the axis. */
+/** The margin beside the first and the last level, as a share of the axis. */
 const BESIDE = 0.03;
 
-/** All of an axis; bars need room for half of one on either side. */
+/** Returns the whole range of an axis. Bars need the room of half a bar on either side. */
 export function rangeOf(x: Span | Levels, hasBars = false): Range {
   if (isSpan(x)) {
     return [x.from, x.to];
@@ -94,7 +94,7 @@ function highestOf(lines: ChartLine[], bands: ChartBand[], [from, to]: Range): n
   return highest;
 }
 
-/** How a place is written: a time of day, or a level with its unit. */
+/** Formats a position: a time of day, or a level with its unit. */
 export function placeText(x: Span | Levels, at: number): string {
   if (isSpan(x)) {
     return clock(at);
@@ -102,24 +102,24 @@ export function placeText(x: Span | Levels, at: number): string {
   return x.unit ? `${levelText(x, at)} ${x.unit}` : levelText(x, at).replace(/\n.*/s, '');
 }
 
-/** The word of a level below the axis. */
+/** Returns the label of a level below the axis. */
 export function levelText(x: Span | Levels, at: number): string {
   return (isSpan(x) ? undefined : x.words?.[x.levels.indexOf(at)]) ?? number(at);
 }
 
-/** The value of a line at a place, with its band. */
+/** Formats the value of a line at a position, with its band. */
 interface Reading {
   line: ChartLine;
   text: string;
 }
 
 /**
- * How far from a moment the value of another line may be, in milliseconds: lines of two lanes have moments of their
- * own.
+ * The largest distance of another line's value from a moment, in milliseconds. Lines of two lanes have different
+ * moments.
  */
 const NEAR = 1500;
 
-/** The values of all lines at a place of the data. */
+/** Returns the values of all lines at an index of the data. */
 export function readAt({ data: [xs, ...columns], lines, bands = [], x, format }: View, index: number): Reading[] {
   return lines.flatMap((line, i) => {
     const column = columns[i];
@@ -141,7 +141,7 @@ function nearest(xs: number[], column: Data[1], index: number): number {
   );
 }
 
-/** A place with its values, in words. */
+/** Describes a position with its values. */
 export function readingText(view: View, index: number): string {
   const words = readAt(view, index).map(({ line, text }) => `${line.name} ${text}`);
   return [placeText(view.x, view.data[0][index]), ...(words.length > 0 ? words : [DASH])].join('; ');
@@ -152,7 +152,7 @@ export function objectiveText(slo: number, format: Format): string {
   return `SLO ${written(slo, { ...format, decimals: 0 })}`;
 }
 
-/** What a chart shows, in words: the highest value, the last ones, and its marks. */
+/** Describes a chart: the highest value, the last ones, and its marks. */
 export function summary(view: View): string {
   const { stops, lines, format, slo, marks = [], x } = view;
   const all = lines.flatMap(({ points }) => points.flatMap(([, y]: Point) => y ?? []));

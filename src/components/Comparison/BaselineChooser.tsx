@@ -8,9 +8,9 @@ import { listBaselines, useClient } from '../../client';
 import { THIS_TARGET } from './model';
 
 interface BaselineChooserProps {
-  /** The name of the one that is compared with; empty for that of the panel or of the load generator. */
+  /** The name of the baseline in use; empty for that of the panel or of the load generator. */
   chosen: string | undefined;
-  /** The title of the one that is compared with now, where it is known. */
+  /** The title of the baseline in use, where it is known. */
   title: string | undefined;
   onChoose(name: string | undefined): void;
 }
@@ -19,8 +19,8 @@ const DEFAULT: ComboboxOption = { value: '', label: 'Default baseline' };
 const OWN: ComboboxOption = { value: THIS_TARGET, label: 'This target, as measured' };
 
 /**
- * Which baseline one wants to see live figures beside. The choice is the viewer's
- * own, and is gone with the page. What there is to choose from is asked for when it is opened.
+ * Chooses the baseline beside the live figures. The choice belongs to the viewer and is not stored. The choices are
+ * requested when it is opened.
  */
 export const BaselineChooser = memo(function BaselineChooser({ chosen, title, onChoose }: BaselineChooserProps) {
   const styles = useStyles2(getStyles);
@@ -58,7 +58,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     alignItems: 'center',
     gap: theme.spacing(0.5, 1),
     minWidth: 0,
-    // The longest title must not reach beyond a phone.
+    // The longest title must not exceed a phone's width.
     '& > *': { maxWidth: '100%' },
     '& label': { color: theme.colors.text.secondary },
     '@media print': { display: 'none' },

@@ -9,7 +9,7 @@ import { stubSizes } from '../../test/sizes';
 import { Comparison, type ComparisonOptions } from './Comparison';
 import { COMPARE_EVERY } from './useComparison';
 
-// The clock ticks in the tests of what shows it.
+// The age of snapshots is mocked, because its clock ticks.
 jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 
 beforeEach(() => stubSizes());
@@ -74,7 +74,7 @@ describe('the tables', () => {
     expect(row(latencies(), 'ITL')).toHaveTextContent('not recorded');
   });
 
-  it('explain in a legend what they use', () => {
+  it('have a legend of the tags in use', () => {
     showLane();
     const legend = within(screen.getByRole('list', { name: 'Legend' }));
     expect(legend.getByText(/Round-robin routing, speculation not recorded/)).toBeInTheDocument();
@@ -84,7 +84,7 @@ describe('the tables', () => {
     expect(legend.getByText(/^Differences: live less this column/)).toBeInTheDocument();
   });
 
-  it('follow each snapshot, and write SLOs with the decimals that they have', () => {
+  it('follow each snapshot, and show SLOs with their own decimals', () => {
     const { client } = showLane();
     const live = { ...comparison().live, ttft: { p50: 0.3, p95: 0.4, n: 481 } };
     const slo = { ttft: 0.5505, tpot: 0.06 };
@@ -113,7 +113,7 @@ describe('what differs', () => {
     ]);
   });
 
-  it('is not mentioned where nothing does', () => {
+  it('is not mentioned where nothing differs', () => {
     showLane({ state: { simulation: { profile: 'h200-tp1', calibrated: true, speed: 1 } } });
     expect(screen.queryByText(/differ from the baseline|differs/)).not.toBeInTheDocument();
     expect(screen.queryByText(/Not calibrated/)).not.toBeInTheDocument();
@@ -160,7 +160,7 @@ describe('the states', () => {
     expect(screen.getByText(/has not been measured in another mode yet/)).toBeInTheDocument();
   });
 
-  it('shows which measured row was not kept, and why', () => {
+  it('reports which measured row was not stored, and why', () => {
     const not_kept = {
       mode: 'round_robin' as const,
       speculation: 'off' as const,
@@ -214,7 +214,7 @@ describe('the states', () => {
   });
 });
 
-describe('a baseline of one’s choice', () => {
+describe('a chosen baseline', () => {
   beforeEach(() => {
     jest.useFakeTimers();
   });
@@ -229,7 +229,7 @@ describe('a baseline of one’s choice', () => {
   };
   const mine = comparison({ name: 'my run', title: 'My run' });
 
-  it('is asked for every second while live', async () => {
+  it('is requested every second while live', async () => {
     const { client, unmount } = showChosen(Promise.resolve(mine));
     client.reads.mockResolvedValue(mine);
     await pass(0);
@@ -246,14 +246,14 @@ describe('a baseline of one’s choice', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('is not asked for where the snapshot holds it', async () => {
+  it('is not requested where the snapshot contains it', async () => {
     const { client } = showLane({}, { baseline: comparison().name });
     await pass(3 * COMPARE_EVERY);
     expect(client.reads).not.toHaveBeenCalled();
     expect(screen.getAllByRole('table')).toHaveLength(2);
   });
 
-  it('stays while a question fails, and says so', async () => {
+  it('stays while a request fails, with a notice', async () => {
     const { client } = showChosen(Promise.resolve(mine));
     await pass(0);
     client.reads.mockRejectedValue(new Problem(502, 'connection refused'));
@@ -261,10 +261,10 @@ describe('a baseline of one’s choice', () => {
     expect(screen.getByRole('alert')).toHaveTextContent('connection refused');
     expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();
     act(() => client.lose('gone'));
-    expect(screen.getByRole('alert')).toHaveTextContent('gone'); // the loss alone
+    expect(screen.getByRole('alert')).toHaveTextContent('gone'); // only the loss
   });
 
-  it('that there is not is said, and comes when there is', async () => {
+  it('that does not exist is reported, and is shown once it exists', async () => {
     const client = new FakeClient();
     client.reads.mockRejectedValue(new Problem(404, 'no baseline "my run"'));
     client.show();

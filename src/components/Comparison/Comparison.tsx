@@ -23,7 +23,7 @@ import { byPercentile, THIS_TARGET, toModel, type Hidden, type Model } from './m
 import { LARGE_TEXT, Table, type TextSize } from './Table';
 import { useComparison } from './useComparison';
 
-/** What a viewer chooses. */
+/** The options of a viewer. */
 export interface ComparisonOptions extends Hidden {
   /** A baseline's name; empty for the load generator's own choice. */
   baseline?: string;
@@ -32,11 +32,11 @@ export interface ComparisonOptions extends Hidden {
 
 interface ComparisonProps extends ComparisonOptions {
   lane: string;
-  /** Without the line of state and the troubles, where something else on the page shows them. */
+  /** Omits the line of state and the troubles, where another part of the page shows them. */
   bare?: boolean;
-  /** The baseline that was chosen, and who keeps the choice; without one, it is gone with the panel. */
+  /** The chosen baseline and its setter. Without one, the panel keeps the choice itself. */
   choice?: [chosen: string | undefined, choose: (name: string | undefined) => void];
-  /** The time that the dashboard around it shows: with it comes a link to share. */
+  /** The time range of the surrounding dashboard, which adds a link to share. */
   span?(): TimeSpan;
 }
 
@@ -160,12 +160,12 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
   );
 }
 
-/** In how many pixels p50 and p95 do not have their places beside each other. */
+/** The width below which p50 and p95 are in separate tables, in pixels. */
 const NARROW = 440;
 
 const percentiles = ['p50', 'p95'];
 
-/** How many columns of values the widest table has, for its style. */
+/** The number of value columns of the widest table, for its style. */
 function columns({ latencies }: Model): CSSProperties {
   return { '--columns': latencies.heads.length } as CSSProperties;
 }
@@ -190,7 +190,7 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
   );
 }
 
-/** Why no figure is called better or worse, though the step may have settled. */
+/** Explains why no figure is called better or worse, though the step may have settled. */
 function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
   const styles = useStyles2(getStyles);
   return (
@@ -200,7 +200,7 @@ function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
   );
 }
 
-/** What was measured here and is not among the columns, and why. */
+/** Explains which measurements of this target are not among the columns. */
 function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; time: string }) {
   const styles = useStyles2(getStyles);
   const ago = span((Date.parse(time) - Date.parse(row.time)) / 1000);
@@ -235,7 +235,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   subtitle: css({ color: theme.colors.text.secondary }),
   largeTitle: css({ fontSize: `clamp(16px, 2cqi, ${theme.typography.h2.fontSize})`, lineHeight: 1.4 }),
   tables: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) }),
-  // The most that a table's text may have: where the rates stand below, they would else outgrow the latencies.
+  // The largest font size of a table. With the rates below, they would otherwise outgrow the latencies.
   largeTables: css({ fontSize: LARGE_TEXT }),
   latencies: css({ flex: '3 1 520px', minWidth: 'min(100%, 400px)' }),
   rates: css({ flex: '2 1 320px', minWidth: 'min(100%, 300px)' }),

@@ -9,7 +9,7 @@ import { number } from '../../lib/format';
 import { settingName, settingText } from '../../lib/names';
 import { DataTable } from '../DataTable';
 
-/** The settings in which the live run is unlike the baseline's: how many, and opened, which. */
+/** The settings in which the live run differs from the baseline: their number, and opened, their values. */
 export function Differences({ comparison: { differences } }: { comparison: Comparison }) {
   const styles = useStyles2(getStyles);
   const { length } = differences;

@@ -7,11 +7,11 @@ import { Notes, SLONotes } from './Notes';
 interface LegendProps {
   model: Model;
   settling: boolean;
-  /** How far the live figures reach back; 0 without any. */
+  /** The time range of the live figures; 0 without any. */
   seconds: number;
 }
 
-/** Says what the columns are, and what the tags in use mean. */
+/** Explains the columns, and the tags in use. */
 export function Legend({ model, settling, seconds }: LegendProps) {
   const isOpen = [...model.latencies.rows, ...model.rates.rows].some(({ cells }) =>
     cells.some(({ difference }) => difference?.verdict.includes('not certain'))

@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { sloMarks } from './Table';
 
-/** A list of what the words and signs of a table mean; its children are its items. */
+/** A list of explanations of a table's terms and marks; its children are the items. */
 export function Notes({ label, children }: PropsWithChildren<{ label?: string }>) {
   const styles = useStyles2(getStyles);
   return (
@@ -16,7 +16,7 @@ export function Notes({ label, children }: PropsWithChildren<{ label?: string }>
   );
 }
 
-/** The items that say what the signs of the SLOs mean. */
+/** The items that explain the marks of the SLOs. */
 export function SLONotes() {
   return (
     <>

@@ -9,14 +9,14 @@ import { PROPORTIONAL, verdicts, visuallyHidden } from '../../lib/styles';
 import type { SLOLevel } from '../../lib/slo';
 import type { Cell, Head, TableModel } from './model';
 
-/** How large the text is: normal, or to be read from a distance. */
+/** The size of the text: normal, or to be read from a distance. */
 export type TextSize = 'normal' | 'large';
 
 interface TableProps {
   caption: string;
-  /** What the rows are. */
+  /** The heading of the row names. */
   corner: string;
-  /** How wide the names of the rows are. */
+  /** The width of the row names. */
   nameWidth: string;
   table: TableModel;
   size: TextSize;
@@ -53,7 +53,7 @@ export function Table({ caption, corner, nameWidth, table, size }: TableProps) {
   );
 }
 
-/** A head is drawn anew only when it says something else: a table has dozens of cells, once a second. */
+/** A head is rendered again only when its text changes: a table has dozens of cells, once a second. */
 const HeadCell = memo(
   function HeadCell({ head }: { head: Head }) {
     const styles = useStyles2(getStyles);
@@ -67,7 +67,7 @@ const HeadCell = memo(
   (a, b) => isSame(a.head, b.head)
 );
 
-/** So is a value. */
+/** A value, rendered again only when its text changes. */
 const ValueCell = memo(
   function ValueCell({ cell }: { cell: Cell }) {
     const styles = useStyles2(getStyles);
@@ -107,19 +107,19 @@ function standing({ slo, failing, tag }: Cell): SLOLevel | 'settling' | 'value' 
   return failing ? 'missed' : (slo ?? 'value');
 }
 
-/** Heads and cells are small and plain. */
+/** Heads and cells have primitive properties. */
 function isSame(a: Head | Cell, b: Head | Cell): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** How each level is shown beside its colour: by signs that change with the value, as icons are loaded later. */
+/** The mark of each level beside its color. They are characters, because icons are loaded later than values change. */
 export const sloMarks: Record<SLOLevel, { sign: string; words: string }> = {
   met: { sign: '✓', words: 'meets the SLO' },
   near: { sign: '!', words: 'meets the SLO, but is near it' },
   missed: { sign: '✕', words: 'misses the SLO' },
 };
 
-/** The sign of a level, and its words for those who do not see it. */
+/** The mark of a level, with its name for screen readers. */
 export function SLOMark({ level }: { level: SLOLevel }) {
   const styles = useStyles2(getStyles);
   const { sign, words } = sloMarks[level];
@@ -132,12 +132,12 @@ export function SLOMark({ level }: { level: SLOLevel }) {
 }
 
 /**
- * The size of large text: as large as so many columns of values (--columns) allow in the
- * width of the container. A value with its unit and sign takes about six letters' height.
+ * The size of large text: the largest at which this number of value columns (--columns) fits the container. A value
+ * with its unit and mark has the width of about six letters' height.
  */
 export const LARGE_TEXT = 'clamp(13px, calc(100cqi / (var(--columns) + 1.4) / 5.8), 44px)';
 
-/** The size of what is said beside a value. */
+/** The size of remarks beside a value. */
 const SMALL = 'max(0.72em, 0.72rem)';
 
 const getStyles = (theme: GrafanaTheme2) => {
@@ -182,7 +182,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     met: css({ ...value, ...met }),
     near: css({ ...value, ...near }),
     missed: css({ ...value, ...missed }),
-    // A phone has a table for each percentile, with room for it.
+    // A phone has a table for each percentile, for lack of width.
     interval: css({
       ...line,
       color: text.secondary,

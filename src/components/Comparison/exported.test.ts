@@ -12,7 +12,7 @@ function exported(change: LaneChange = {}, isLive = true): Exported {
   };
 }
 
-/** The lines as objects by the names of their columns. */
+/** Returns the lines as objects by the names of their columns. */
 function rows(csv: string) {
   const [heads, ...lines] = csv
     .trimEnd()
@@ -63,7 +63,7 @@ it('has a line for each figure, live and of every column', () => {
   expect(itl[1]).toMatchObject({ value: '', lookup: 'not_recorded' });
 });
 
-it('says that figures settle, and has none of a workload that does not run, or is lost', () => {
+it('marks figures as settling, and has none of a workload that does not run, or is lost', () => {
   expect(rows(comparisonCsv(exported({ baseline: { settling: true } })))[0].note).toBe('settling');
   for (const [file, note] of [
     [exported({ state: { running: false, phase: 'stopped' } }), 'stopped'],
@@ -75,7 +75,7 @@ it('says that figures settle, and has none of a workload that does not run, or i
   }
 });
 
-it('is the JSON of the API, with what it was measured on', () => {
+it('is the JSON of the API, with its deployment', () => {
   const given = JSON.parse(comparisonJson(exported()));
   expect(given.comparison).toEqual(JSON.parse(JSON.stringify(comparison())));
   expect(given).toMatchObject({ time: '2026-11-20T10:00:00Z', live: true, slo: { ttft: 0.6 }, state: { mode: 'kv' } });

@@ -2,13 +2,13 @@ import type { ClientHealth, Column, Comparison, LaneSnapshot } from '../../clien
 import { toCsv, type CsvValue } from '../../lib/csv';
 import type { Known } from '../../lib/known';
 
-/** What is needed to export a comparison. */
+/** The input of an export of a comparison. */
 export interface Exported {
   comparison: Comparison;
   known: Known;
-  /** Whether the figures are live, or from before a loss: then only what was recorded counts. */
+  /** Whether the figures are live. After a loss, only the recorded ones are exported. */
   isLive: boolean;
-  /** How large the load generator's own error is, where that is known. */
+  /** The size of the load generator's own error, where it is known. */
   client?: ClientHealth;
 }
 
@@ -46,8 +46,8 @@ const rates = [
 type Found = Column['kv_hit_ratio'];
 
 /**
- * A comparison as a table with a line for each figure: live ones with their intervals, and how each recorded one was
- * found. Times are in seconds.
+ * Returns a comparison as a table with a line for each figure: live ones with their intervals, recorded ones with their
+ * origin. Times are in seconds.
  */
 export function comparisonCsv(exported: Exported): string {
   const { comparison, known, isLive } = exported;
@@ -100,7 +100,7 @@ export function comparisonCsv(exported: Exported): string {
   return toCsv(names, rows);
 }
 
-/** A comparison as the API returns it, with what it was measured on. Times are in seconds. */
+/** Returns a comparison as the API has it, with the measured deployment. Times are in seconds. */
 export function comparisonJson({ comparison, known, isLive, client }: Exported): string {
   const { lane, settings, time } = known;
   const { target, state }: LaneSnapshot = lane;

@@ -15,7 +15,7 @@ function model(change: Partial<Input> = {}) {
   });
 }
 
-/** A cell of a metric under a head, its numbers as they are written. */
+/** Returns a cell of a metric under a head, with its formatted numbers. */
 function cell(table: { heads: Array<{ label: string }>; rows: Row[] }, name: string, label: string) {
   const row = table.rows.find((r) => r.name === name);
   const found = row?.cells[table.heads.findIndex((head) => head.label === label)];
@@ -87,13 +87,13 @@ describe('values', () => {
     expect(cell(rates, 'Error rate, 60 s', 'Live').text).toBe('1.3 %');
   });
 
-  it('of ITL say that they are estimated, and have no interval', () => {
+  it('of ITL are marked as estimated, and have no interval', () => {
     expect(cell(model().latencies, 'ITL', 'Live p95')).toEqual({ live: true, text: '49.8 ms', tag: 'estimated' });
   });
 });
 
 describe('differences', () => {
-  it('are shown by sign and word, or as none', () => {
+  it('are shown by mark and word, or as none', () => {
     const { latencies, rates } = model();
     expect(cell(latencies, 'TTFT', 'RR p50').difference).toMatchObject({
       kind: 'better',
@@ -131,13 +131,13 @@ describe('differences', () => {
   });
 });
 
-describe('SLO colours', () => {
+describe('SLO colors', () => {
   it('are on the p95 of TTFT and TPOT alone, live and recorded', () => {
     const { latencies } = model();
-    const coloured = latencies.rows.flatMap((row) =>
+    const colored = latencies.rows.flatMap((row) =>
       row.cells.flatMap((c, i) => (c.slo ? [`${row.name} ${latencies.heads[i].label} ${c.slo}`] : []))
     );
-    expect(coloured).toEqual([
+    expect(colored).toEqual([
       'TTFT Live p95 near', // 543.8 of 600 ms
       'TTFT RR p95 missed',
       'TTFT KV p95 missed',
@@ -191,7 +191,7 @@ describe('tags', () => {
     expect(tags).toContain(tag);
   });
 
-  it('say that there are no data yet', () => {
+  it('report that there are no data yet', () => {
     const none = { n: 0 };
     const live = { ttft: none, tpot: none, itl: none, latency: none };
     const { latencies } = model({ comparison: comparison({ live, n: 0 }) });
@@ -207,7 +207,7 @@ describe('tags', () => {
     expect(cell(model({ comparison: { ...unreported, n: 0 } }).rates, 'KV hit rate', 'Live').tag).toBe('no data yet');
   });
 
-  it('say that the load generator is unreachable, and leave what was recorded', () => {
+  it('report that the load generator is unreachable, and keep recorded values', () => {
     const { latencies, rates } = model({ lane: undefined });
     expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag: 'lost' });
     expect(cell(rates, 'Output tokens/s', 'Live')).toEqual({ live: true, text: '—', tag: 'lost' });

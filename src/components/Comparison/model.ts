@@ -5,7 +5,7 @@ import { changeText, isDecided, verdictText } from '../../lib/outcome';
 import { modeShort, routingName, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
-/** The baseline that grows from the target's own settled steps. */
+/** The baseline of the target's own settled steps. */
 export const THIS_TARGET = 'this target';
 
 /** Why a cell has no plain value. */
@@ -22,7 +22,7 @@ type Tag =
   | 'outside range'
   | 'not recorded';
 
-/** What a legend says of each tag. */
+/** The explanation of each tag in a legend. */
 export const tagMeanings: Record<Tag, string> = {
   lost: 'the load generator does not answer',
   stopped: 'the workload is not running',
@@ -55,14 +55,14 @@ export interface Cell {
   /** The ends of the 95 % interval. */
   interval?: number[];
   slo?: SLOLevel;
-  /** Whether so many requests fail that it is a fault, by the threshold of the alert on errors. */
+  /** Whether the error rate counts as a fault, by the threshold of the alert on errors. */
   failing?: boolean;
-  /** How live stands to a recorded value. */
+  /** The comparison of live with a recorded value. */
   difference?: Standing;
   tag?: Tag;
 }
 
-/** One metric. The cells stand in the order of the heads. */
+/** One metric. The cells are in the order of the heads. */
 export interface Row {
   name: string;
   cells: Cell[];
@@ -88,7 +88,7 @@ interface Source {
   text: string;
 }
 
-/** What the panel shows. */
+/** The content of the panel. */
 export interface Model {
   latencies: TableModel;
   rates: TableModel;
@@ -96,7 +96,7 @@ export interface Model {
   tags: Tag[];
 }
 
-/** What a viewer has chosen not to see. */
+/** The parts that a viewer has hidden. */
 export interface Hidden {
   hideKV?: boolean;
   hideRoundRobin?: boolean;
@@ -104,7 +104,7 @@ export interface Hidden {
 
 interface Input extends Hidden {
   comparison: Comparison;
-  /** Undefined while the load generator is unreachable: then nothing live is shown. */
+  /** Undefined while the load generator is unreachable; nothing live is shown then. */
   lane?: LaneSnapshot;
   settings: Settings;
   /** The load generator's clock. */
@@ -140,7 +140,7 @@ interface RateInfo {
   format: Format;
 }
 
-/** The share of requests that may fail before it is a fault, as in the alert "High error rate". */
+/** The share of failing requests that counts as a fault, the same as in the alert "High error rate". */
 const FAILING = 0.01;
 
 const rates: RateInfo[] = [
@@ -173,7 +173,7 @@ const rates: RateInfo[] = [
   },
 ];
 
-/** Turns a comparison into what the tables show. */
+/** Turns a comparison into the tables' content. */
 export function toModel(input: Input): Model {
   const columns = visibleColumns(input);
   const absent = absentTag(input.lane);
@@ -190,7 +190,7 @@ export function toModel(input: Input): Model {
 
 type Visible = Hidden & Pick<Input, 'comparison' | 'lane'>;
 
-/** Of this target's own results the mode in force is left out: it would be compared with itself. */
+/** Omits the mode in force from this target's own results: it would be compared with itself. */
 export function visibleColumns({ comparison, lane, hideKV, hideRoundRobin }: Visible): Column[] {
   return comparison.columns.filter(({ arm, mode, speculation }) => {
     const own =
@@ -202,7 +202,7 @@ export function visibleColumns({ comparison, lane, hideKV, hideRoundRobin }: Vis
   });
 }
 
-/** What is said in the place of a live value that is not there. */
+/** Returns the tag of a missing live value. */
 function absentTag(lane: LaneSnapshot | undefined): Tag {
   if (!lane) {
     return 'lost';
@@ -224,9 +224,7 @@ function latencyTable(input: Input, columns: Column[], absent: Tag): TableModel 
   };
 }
 
-/**
- * The latencies as a table for each percentile, p50 first, for a place that is too narrow for both beside each other.
- */
+/** Splits the latencies into a table for each percentile, p50 first, for a place that is too narrow for both. */
 export function byPercentile({ heads, rows }: TableModel): TableModel[] {
   const half = heads.length / 2;
   return [0, half].map((from) => ({
@@ -259,7 +257,7 @@ function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): H
   ];
 }
 
-/** A column's short name: the mode alone where that is enough to distinguish the columns. */
+/** Returns a column's short name: only the mode where that is enough to distinguish the columns. */
 export function shortName(column: Column, all: Column[]): string {
   const alone = all.filter((other) => other.mode === column.mode).length === 1;
   return alone ? modeShort(column.mode) : `${modeShort(column.mode)} ${speculationName(column.speculation)}`;
@@ -329,7 +327,7 @@ function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
       };
 }
 
-/** Only the hit rate may be missing where turns have ended: an engine may not report its cached tokens. */
+/** After a turn has ended, only the hit rate may be missing, because an engine may not report its cached tokens. */
 function silentTag(input: Input, { key }: RateInfo): Tag | undefined {
   return key === 'kv_hit_ratio' && isRunning(input) && input.comparison.n > 0 ? 'not reported' : undefined;
 }
@@ -339,14 +337,14 @@ function recordedRate(input: Input, rate: RateInfo, column: Column): Cell {
   return recordedCell(found, rate.format, isRunning(input) ? rate.live(input) : undefined);
 }
 
-/** Only then is there anything live. */
+/** Whether there are live figures. */
 function isRunning({ lane }: Input): boolean {
   return lane?.state.phase === 'running';
 }
 
 type Found = Column[Rate];
 
-/** What is said of a recorded value that is not simply there. */
+/** Returns the tag of a recorded value that is missing or qualified. */
 export const lookupTags: Record<Found['lookup'], Tag | undefined> = {
   exact: undefined,
   interpolated: 'interpolated',
@@ -354,7 +352,7 @@ export const lookupTags: Record<Found['lookup'], Tag | undefined> = {
   not_recorded: 'not recorded',
 };
 
-/** A difference needs a live value that is seen, too; that of a latency has a format of its own. */
+/** Formats a difference, which needs a visible live value. Those of latencies have a format of their own. */
 function recordedCell(found: Found, format: Format, live: number | undefined, latency?: Format): Cell {
   const { value, improvement } = found;
   return {

@@ -1,17 +1,17 @@
 import { compareWith, useClient, usePolled, type Comparison, type LaneSnapshot } from '../../client';
 
-/** How often a comparison of one's own choice is asked for, in milliseconds. */
+/** The interval between requests for a chosen comparison, in milliseconds. */
 export const COMPARE_EVERY = 1000;
 
-/** A comparison, and what went wrong with the last question for it. */
+/** A comparison, and the failure of the last request for it. */
 interface Compared {
   comparison?: Comparison;
   problem?: string;
 }
 
 /**
- * The comparison with a baseline of one's choice, asked for every second while
- * live; without a choice, the one that the snapshot holds.
+ * Returns the comparison with a chosen baseline, requested every second while live. Without a choice, it returns the
+ * one in the snapshot.
  */
 export function useComparison(lane: LaneSnapshot | undefined, live: boolean, baseline: string): Compared {
   const client = useClient();

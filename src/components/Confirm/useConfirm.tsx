@@ -5,22 +5,19 @@ import { Button, Modal, useStyles2 } from '@grafana/ui';
 
 import type { Question } from '../../lib/losses';
 
-/** Asks before something is done that loses something: the one way in which a page, a panel or the stage does so. */
+/** Confirms an action that loses something. Pages, panels and the stage all use it. */
 export interface Confirm {
-  /** Does something at once where there is nothing to ask, else once the operator confirms it. */
+  /** Runs an action at once where there is no question, else after the operator has confirmed it. */
   before(question: Question | undefined, act: () => void): void;
-  /** Whether a question is open. */
+  /** Whether a confirmation is open. */
   isOpen: boolean;
-  /** Takes the question back. */
+  /** Cancels the confirmation. */
   dismiss(): void;
-  /** The open question, to be put anywhere on the page. */
+  /** The open confirmation, to be rendered anywhere on the page. */
   dialog: ReactNode;
 }
 
-/**
- * Enter confirms, Escape takes it back. A key that is held down since before the question does not answer it. The class
- * is of the question, where it is to look like what is around it.
- */
+/** Enter confirms, Escape cancels. A key that was already held down does not count. */
 export function useConfirm(className?: string): Confirm {
   const [asked, ask] = useState<{ question: Question; act(): void }>();
   const dismiss = () => ask(undefined);

@@ -4,19 +4,19 @@ import { Button, Stack, type IconName } from '@grafana/ui';
 
 import type { State } from '../../client';
 
-/** What the buttons ask for. */
+/** The actions of the buttons. */
 export type Command = 'start' | 'stop' | 'drain';
 
 interface ButtonsProps {
   /** Undefined while nothing is known. */
   phase?: State['phase'];
   disabled: boolean;
-  /** The name of what is under way. */
+  /** The name of the action in progress. */
   busy?: string;
   onCommand(command: Command): void;
 }
 
-/** Start, Stop and Drain, each where it makes a difference. */
+/** Start, Stop and Drain, each where it has an effect. */
 export const Buttons = memo(function Buttons({ phase, disabled, busy, onCommand }: ButtonsProps) {
   const off = disabled || busy !== undefined || phase === undefined;
   const icon = (command: Command, usual?: IconName) => (busy === command ? 'spinner' : usual);

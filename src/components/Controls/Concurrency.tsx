@@ -10,11 +10,11 @@ import { rangeInput } from '../../lib/styles';
 import { levelAt, rangeAround, type Range } from './range';
 
 interface ConcurrencyProps {
-  /** What the operator wants, or what is in force. */
+  /** The requested concurrency, or the one in force. */
   value: number;
-  /** The operator wants another one. */
+  /** Called while the slider or the number changes. */
   onChange(value: number): void;
-  /** The operator means it. */
+  /** Called when the change is complete. */
   onDone(): void;
   range: Slider;
   /** The highest concurrency that the load generator accepts. */
@@ -23,15 +23,14 @@ interface ConcurrencyProps {
 }
 
 /**
- * The concurrency as a slider over the usual range, and as a number for any
- * other. A range input of the browser's own announces its value, and takes every
- * key that a slider has. Where the concurrency is beyond the usual range, the slider reaches to it.
+ * The concurrency as a slider over the usual range, and as a number for any other. A native range input announces its
+ * value and supports every key of a slider. Where the concurrency is beyond the usual range, the slider extends to it.
  */
 export const Concurrency = memo(function Concurrency(props: ConcurrencyProps) {
   const { value, onChange, onDone, range, limit, disabled } = props;
   const styles = useStyles2(getStyles);
   const id = useId();
-  // An end that came nearer under the thumb would throw it somewhere else.
+  // An end that moved closer during a drag would move the thumb.
   const [held, hold] = useState<Range>();
   const around = rangeAround(held ? [value, held.min, held.max] : [value], range, limit);
   const { min, max, step } = around;
@@ -68,7 +67,7 @@ export const Concurrency = memo(function Concurrency(props: ConcurrencyProps) {
   );
 });
 
-/** What is typed counts when it is complete (Enter, or on leaving), so that 120 is never 12 on its way. */
+/** A typed value is applied when it is complete (Enter, or on leaving), so that typing 120 never sets 12. */
 function ConcurrencyNumber({ value, onChange, onDone, range, limit, disabled }: ConcurrencyProps) {
   const [text, setText] = useState<string>();
   const allowed = { ...limits.concurrency, max: limit };
@@ -105,7 +104,7 @@ function ConcurrencyNumber({ value, onChange, onDone, range, limit, disabled }: 
   );
 }
 
-/** Arrow keys and the arrows of the field have no type of input. */
+/** Arrow keys and the field's arrows cause an event without an inputType. */
 function isTyped(event: Event): boolean {
   return 'inputType' in event && Boolean(event.inputType);
 }
@@ -118,7 +117,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gap: theme.spacing(0.5, 2),
     flex: '1 1 320px',
     minWidth: 0,
-    maxWidth: '70rem', // a hand's way, not meters
+    maxWidth: '70rem', // a drag of moderate length
   }),
   label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
   slider: css({ flex: '1 1 108px', minWidth: 0 }),

@@ -10,7 +10,7 @@ import { Controls } from './Controls';
 import { FOLLOW_UP } from './useAction';
 import { DEBOUNCE, SETTLE } from './useConcurrency';
 
-// The clock ticks in the tests of what shows it.
+// The age of snapshots is mocked, because its clock ticks.
 jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 
 const stopped: LaneChange = { state: { running: false, phase: 'stopped', concurrency: { target: 120, actual: 0 } } };
@@ -43,7 +43,7 @@ async function show(client: FakeClient) {
       <Controls lane="main" />
     </ClientProvider>
   );
-  await answered(); // who looks is known
+  await answered(); // the user is known
   return result;
 }
 
@@ -54,7 +54,7 @@ async function showLane(lane: LaneChange = {}) {
 }
 
 const button = (name: string) => screen.getByRole('button', { name });
-/** Answers the question that an action asks first, where it asks one. */
+/** Confirms an action, where it requires it. */
 const confirm = async () => {
   const answer = screen.queryByRole('button', { name: /\(Enter\)$/ });
   if (answer) {
@@ -67,15 +67,15 @@ const numberField = () => screen.getByRole('spinbutton', { name: 'Concurrency as
 
 const figures = () => screen.getAllByRole('term').map((term) => `${term.textContent} ${term.nextSibling?.textContent}`);
 
-/** An answer that the test gives when it likes. */
+/** An answer that the test resolves. */
 function pending() {
   let answer!: (value: unknown) => void;
   const promise = new Promise<unknown>((resolve) => (answer = resolve));
   return { promise, answer: () => answer({}) };
 }
 
-describe('who looks', () => {
-  it('sees no controls as a viewer, but the same figures', async () => {
+describe('the user', () => {
+  it('has no controls as a viewer, but the same figures', async () => {
     const client = new FakeClient();
     client.who.mockResolvedValue(viewer);
     client.show({ state: { concurrency: { target: 120, actual: 119 } } });
@@ -101,21 +101,21 @@ describe('who looks', () => {
     expect(screen.queryByRole('button')).not.toBeInTheDocument();
   });
 
-  it('sees the settings of the workload in the form alone as an operator', async () => {
+  it('has the settings of the workload only in the form as an operator', async () => {
     await showLane();
     const names = screen.getAllByRole('term').map(({ textContent }) => textContent);
     expect(names).toEqual(['Target', 'Actual', 'Routing', 'Speculation', 'Waiting for first token']);
   });
 
-  it('sees in a line how large the load generator’s own error is', async () => {
+  it('has a line on the size of the load generator’s own error', async () => {
     const client = new FakeClient();
     client.show({}, { client: clientError('client_bottleneck', { reason: 'ITL cannot be judged' }) });
     await show(client);
     expect(screen.getByText(/^Load generator error too large: /)).toHaveAttribute('title', 'ITL cannot be judged');
-    expect(screen.queryByRole('alert')).not.toBeInTheDocument(); // that stands where figures are compared
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument(); // it is shown where figures are compared
   });
 
-  it('sees no controls while it is not known who it is', async () => {
+  it('has no controls while unknown', async () => {
     const client = new FakeClient();
     client.who.mockReturnValue(new Promise(() => undefined));
     client.show();
@@ -177,7 +177,7 @@ describe('the buttons', () => {
     fireEvent.click(button('Start'));
     await pass(0);
     expect(button('Start')).toHaveAttribute('aria-busy', 'true');
-    act(() => client.show(stopped)); // that was before the answer
+    act(() => client.show(stopped)); // older than the answer
     await act(async () => answer.answer());
     expect(button('Start')).toHaveAttribute('aria-busy', 'true');
     expect(button('Start')).toBeDisabled();
@@ -194,7 +194,7 @@ describe('the buttons', () => {
     jest.useRealTimers();
   });
 
-  it('say why something failed, until that is dismissed', async () => {
+  it('report a failure, until it is dismissed', async () => {
     const { client } = await showLane(stopped);
     client.writes.mockRejectedValue(new Problem(409, 'The workload is draining; start it when it has stopped.'));
     await userEvent.click(button('Start'));
@@ -231,7 +231,7 @@ describe('concurrency', () => {
   const slide = (value: number) => fireEvent.change(slider(), { target: { value } });
   const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
 
-  it('has the range of the settings, also when they change, and says its value', async () => {
+  it('has the range of the settings, also when they change, and announces its value', async () => {
     const { client } = await showLane();
     expect(slider()).toHaveAttribute('min', '60');
     expect(slider()).toHaveAttribute('max', '180');
@@ -242,7 +242,7 @@ describe('concurrency', () => {
     expect(slider()).toHaveAttribute('step', '5');
   });
 
-  it('reaches to what is in force, and stays so far while it is operated', async () => {
+  it('extends to the value in force, and keeps its range while it is operated', async () => {
     const concurrency = { target: 20, actual: 20 };
     const { client } = await showLane({ state: { concurrency } });
     expect(slider()).toHaveValue('20');
@@ -284,7 +284,7 @@ describe('concurrency', () => {
     expect(client.writes).toHaveBeenCalledTimes(1);
   });
 
-  it('goes with Start, if it was still waiting', async () => {
+  it('is sent with Start, if it was pending', async () => {
     const { client } = await showLane(stopped);
     slide(90);
     fireEvent.click(button('Start'));
@@ -292,7 +292,7 @@ describe('concurrency', () => {
     expect(client.writes.mock.calls).toEqual([['POST', '/workload/start?lane=main', { concurrency: 90 }]]);
   });
 
-  it('goes back to what is in force when it was refused', async () => {
+  it('returns to the value in force after a refusal', async () => {
     const { client } = await showLane();
     client.writes.mockRejectedValue(new Problem(422, 'concurrency: 150 is not allowed', 'concurrency', '1 to 140'));
     slide(150);
@@ -308,7 +308,7 @@ describe('concurrency', () => {
     expect(numberField()).toHaveValue(80);
   });
 
-  it('is typed whole before it counts, and may lie off the slider', async () => {
+  it('is applied after typing, and may lie off the slider', async () => {
     const user = userEvent.setup({ advanceTimers: jest.advanceTimersByTime });
     const { client } = await showLane();
     await user.clear(numberField());
@@ -319,7 +319,7 @@ describe('concurrency', () => {
     expect(client.writes.mock.calls).toEqual([['PATCH', '/workload?lane=main', { concurrency: 25 }]]);
   });
 
-  it('says what may be typed', async () => {
+  it('shows the allowed values', async () => {
     const user = userEvent.setup({ advanceTimers: jest.advanceTimersByTime });
     const { client } = await showLane();
     await user.clear(numberField());
@@ -332,7 +332,7 @@ describe('concurrency', () => {
 
   it('steps with the arrows of the number field', async () => {
     const { client } = await showLane();
-    fireEvent.change(numberField(), { target: { value: '130' } }); // no input type, as arrows have none
+    fireEvent.change(numberField(), { target: { value: '130' } }); // no input type, as with the arrows
     await pass(DEBOUNCE);
     expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', { concurrency: 130 });
   });
@@ -341,7 +341,7 @@ describe('concurrency', () => {
 describe('mode and speculation', () => {
   const group = (name: string) => within(screen.getByRole('group', { name }));
 
-  it('are those that the driver offers', async () => {
+  it('are the driver’s', async () => {
     await showLane();
     const names = (label: string) =>
       group(label)
@@ -352,7 +352,7 @@ describe('mode and speculation', () => {
     expect(group('Routing').getByRole('button', { pressed: true })).toHaveTextContent('KV-aware');
   });
 
-  it('ask for a mode with a speculation that goes with it', async () => {
+  it('request a mode with its speculation', async () => {
     const { client } = await showLane({ state: { speculation: 'eagle3' } });
     await userEvent.click(button('Round-robin'));
     expect(client.writes).not.toHaveBeenCalled();
@@ -363,7 +363,7 @@ describe('mode and speculation', () => {
     });
   });
 
-  it('ask for a speculation in the mode in force, and for nothing that is in force', async () => {
+  it('request a speculation in the mode in force, and nothing that is in force', async () => {
     const { client } = await showLane();
     await userEvent.click(button('KV-aware'));
     expect(client.writes).not.toHaveBeenCalled();
@@ -372,13 +372,13 @@ describe('mode and speculation', () => {
     expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'kv', speculation: 'eagle3' });
   });
 
-  it('ask nothing while the workload is stopped', async () => {
+  it('require no confirmation while the workload is stopped', async () => {
     const { client } = await showLane(stopped);
     await userEvent.click(button('Round-robin'));
     expect(client.writes).toHaveBeenCalledTimes(1);
   });
 
-  it('say why there is nothing to choose', async () => {
+  it('explain why there is no choice', async () => {
     await showLane({ state: { driver: 'pinned', modes: [{ mode: 'kv', speculation: 'off' }] } });
     expect(button('KV-aware')).toBeDisabled();
     expect(screen.getByRole('group', { name: 'Routing' })).toHaveAccessibleDescription(
@@ -386,7 +386,7 @@ describe('mode and speculation', () => {
     );
   });
 
-  it('say that the cluster has not reported its modes', async () => {
+  it('report that the cluster has not reported its modes', async () => {
     await showLane({ state: { modes: [] } });
     expect(screen.getAllByText('The cluster has not reported its modes yet. Is it running?')).not.toHaveLength(0);
   });
@@ -401,7 +401,7 @@ describe('mode and speculation', () => {
     expect(client.writes).toHaveBeenCalledWith('DELETE', '/cluster/mode?lane=main', undefined);
   });
 
-  it('wait for the word of the operator', async () => {
+  it('wait for the operator’s confirmation of a manual switch', async () => {
     const waiting = { ...change, phase: 'waiting_for_operator', message: 'Set DYN_ROUTER_MODE and restart' };
     const { client } = await showLane({ state: { driver: 'manual', phase: 'switching', mode_change: waiting } });
     await userEvent.click(button('Confirm: done'));
@@ -466,7 +466,7 @@ describe('a load that is held back', () => {
     await answered();
   });
 
-  it('says so to a viewer without a control', async () => {
+  it('is reported to a viewer without a control', async () => {
     const client = new FakeClient();
     client.who.mockResolvedValue(viewer);
     client.show(held('target_rps'));
@@ -475,7 +475,7 @@ describe('a load that is held back', () => {
     expect(screen.queryByRole('textbox')).not.toBeInTheDocument();
   });
 
-  it('says what slows it before it stands still, but not that it starts', async () => {
+  it('reports the limit before it stops the ramp, but not the start', async () => {
     const starting = (limited_by: 'target_rps' | 'start_rate'): LaneChange => ({
       state: {
         concurrency: { target: 1000, actual: 255, limited_by },
@@ -500,7 +500,7 @@ describe('more settings', () => {
     await userEvent.type(field(name), value);
   };
 
-  it('are hidden until they are asked for', async () => {
+  it('are hidden until they are opened', async () => {
     await showLane();
     expect(button('More')).toHaveAttribute('aria-expanded', 'false');
     expect(screen.queryByRole('textbox', { name: 'Start rate' })).not.toBeInTheDocument();
@@ -533,7 +533,7 @@ describe('more settings', () => {
     expect(button('Apply')).toBeDisabled();
   });
 
-  it('show beside a field what the load generator has against it, and keep what was entered', async () => {
+  it('show the load generator’s refusal beside its field, and keep the entered value', async () => {
     const { client } = await showLane();
     client.writes.mockRejectedValue(
       new Problem(422, 'max_tokens: 9000 is not allowed: 1 to 4096', 'max_tokens', '1 to 4096')
@@ -551,7 +551,7 @@ describe('more settings', () => {
 describe('a mode that is not reported', () => {
   const unreported = { mode: 'unknown' as const, driver: 'manual', speculation: 'off' as const };
 
-  it('is asked for, once, and nothing is switched', async () => {
+  it('is requested once, and nothing is switched', async () => {
     const { client } = await showLane({ state: unreported });
     const answers = () => within(screen.getByRole('group', { name: 'Routing mode of this server' }));
     expect(answers().getAllByRole('button')).toHaveLength(3);
@@ -564,7 +564,7 @@ describe('a mode that is not reported', () => {
     expect(screen.getByRole('group', { name: 'Routing' })).toBeInTheDocument();
   });
 
-  it('may stay unknown, and be said later', async () => {
+  it('may stay unknown, and be entered later', async () => {
     const { client } = await showLane({ state: unreported });
     await userEvent.click(button('Another mode, or unknown'));
     expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'unknown', in_force: true });
@@ -572,7 +572,7 @@ describe('a mode that is not reported', () => {
     act(() => client.show({ state: { ...unreported, mode_from: 'operator' } }));
     clock.mockRestore();
     expect(screen.queryByText('Which routing mode does this server use now?')).not.toBeInTheDocument();
-    expect(screen.getAllByText('Mode unknown')).toHaveLength(2); // among the figures, and as what is in force
+    expect(screen.getAllByText('Mode unknown')).toHaveLength(2); // among the figures, and as the mode in force
     await userEvent.click(button('Set the routing mode of this server'));
     await userEvent.click(
       within(screen.getByRole('group', { name: 'Routing mode of this server' })).getByRole('button', {
@@ -638,7 +638,7 @@ describe('while a trial has the workload', () => {
   const taken: LaneChange = { state: { sweep: sweepSummary() } };
   const title = 'A trial is in progress: KV-aware vs. Round-robin at 120';
 
-  it('says so in place of what would be refused, and Stop pauses it', async () => {
+  it('is shown in place of the disabled controls, and Stop pauses it', async () => {
     const { client } = await showLane(taken);
     expect(screen.getByText(title)).toBeInTheDocument();
     expect(
@@ -659,7 +659,7 @@ describe('while a trial has the workload', () => {
     expect(button('Stop')).toBeEnabled();
   });
 
-  it('takes the word that a switch by hand is done, but cancels none', async () => {
+  it('accepts the confirmation of a manual switch, but cancels none', async () => {
     const waits = { ...change, phase: 'waiting_for_operator' };
     const { client } = await showLane({ state: { ...taken.state, phase: 'switching', mode_change: waits } });
     expect(screen.queryByRole('button', { name: 'Cancel the change' })).not.toBeInTheDocument();
@@ -667,7 +667,7 @@ describe('while a trial has the workload', () => {
     expect(client.writes).toHaveBeenLastCalledWith('PUT', '/cluster/mode?lane=main', { ...change.to, confirm: true });
   });
 
-  it('is said to viewers, too, and while the workload is brought back', async () => {
+  it('is shown to viewers, too, and while the workload is restored', async () => {
     const client = new FakeClient();
     client.who.mockResolvedValue(viewer);
     client.show(taken);

@@ -15,11 +15,11 @@ import { Taken } from './Taken';
 
 interface ControlsProps {
   lane: string;
-  /** Without Start, Stop, Drain, the line of state and the troubles, where something else on the page has them. */
+  /** Omits Start, Stop, Drain, the line of state and the troubles, where another part of the page has them. */
   bare?: boolean;
 }
 
-/** Starts, stops and steers a lane's workload; who may not do that sees what it does. */
+/** Starts, stops and controls a lane's workload. Users without permission see its figures. */
 export function Controls({ lane, bare }: ControlsProps) {
   const styles = useStyles2(getStyles);
   const live = useLive(lane);

@@ -9,13 +9,13 @@ import { DASH, number, seconds } from '../../lib/format';
 import { servedSpeculation, servingName } from '../../lib/names';
 
 interface FiguresProps {
-  /** Undefined while nothing is known: then there is a dash for every figure. */
+  /** Undefined while nothing is known; every figure is then a dash. */
   lane?: LaneSnapshot;
-  /** With the workload's settings, for those who have no form that shows them. */
+  /** Includes the workload's settings, for users without the form that shows them. */
   withWorkload?: boolean;
 }
 
-/** The settings of the workload, and what it does. */
+/** The settings and the figures of the workload. */
 export function Figures({ lane, withWorkload }: FiguresProps) {
   const styles = useStyles2(getStyles);
   const figures = [...stateFigures(lane), ...(withWorkload ? workloadFigures(lane) : [])];

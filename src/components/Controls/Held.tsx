@@ -9,7 +9,7 @@ import { WorkloadForm } from './WorkloadForm';
 
 interface HeldProps {
   lane: LaneSnapshot;
-  /** Where the limit can be changed, for those who may. */
+  /** The control that changes the limit, for operators. */
   form?: {
     disabled: boolean;
     busy: boolean;

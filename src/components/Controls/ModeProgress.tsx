@@ -10,11 +10,11 @@ import { modeText } from '../../lib/names';
 
 interface ModeProgressProps {
   change: ModeChange;
-  /** The load generator's clock, which the change's beginning is of too. */
+  /** The load generator's clock, which also dates the beginning of the change. */
   time: string;
-  /** Undefined for those who may only look. */
+  /** Undefined for viewers. */
   onCancel?(): void;
-  /** The operator's word that the cluster has been switched by hand. */
+  /** Confirms that the cluster has been switched by hand. */
   onConfirm?(): void;
   busy?: string;
   disabled?: boolean;
@@ -28,7 +28,7 @@ const phases: Record<string, string> = {
   rolling_back: 'Rolling back',
 };
 
-/** How a mode change goes on, or that it failed and what is in force then. */
+/** The progress of a mode change, or its failure with the mode in force. */
 export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled }: ModeProgressProps) {
   const styles = useStyles2(getStyles);
   if (change.failed) {

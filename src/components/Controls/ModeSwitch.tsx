@@ -52,7 +52,7 @@ export const ModeSwitch = memo(function ModeSwitch({ disabled, onChange, ...stat
   );
 });
 
-/** Why there is nothing to choose. */
+/** Explains why there is no choice. */
 function reason(state: Offer, choices: Array<Choice<unknown>>, inForce: string): string | undefined {
   if (state.modes.length === 0) {
     return 'The cluster has not reported its modes yet. Is it running?';
@@ -65,14 +65,14 @@ interface ChoicesProps<T> {
   choices: Array<Choice<T>>;
   name(value: T): string;
   disabled: boolean;
-  /** Why there is nothing to choose. */
+  /** Why there is no choice. */
   reason?: string;
-  /** What the choice in force does. */
+  /** The effect of the current choice. */
   note?: string;
   onChoose(value: T): void;
 }
 
-/** Buttons rather than radio buttons: an arrow key shall not restart a cluster. */
+/** Buttons rather than radio buttons: an arrow key must not restart a cluster. */
 export function Choices<T extends string>(props: ChoicesProps<T>) {
   const { label, choices, name, disabled, reason, note, onChoose } = props;
   const words = reason ?? note;

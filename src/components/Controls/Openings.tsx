@@ -3,17 +3,17 @@ import React, { memo } from 'react';
 import { number } from '../../lib/format';
 import { Choices } from './ModeSwitch';
 
-/** What is offered beside what is in force; 0 is one for each conversation. */
+/** The choices besides the current one; 0 means one for each conversation. */
 const offered = [10, 100, 1000];
 
 interface OpeningsProps {
-  /** How many are in circulation. */
+  /** The number of opening texts in use. */
   value: number;
   disabled: boolean;
   onChange(openings: number): void;
 }
 
-/** How many different texts open conversations, and what that does. */
+/** The number of opening texts, and its effect. */
 export const Openings = memo(function Openings({ value, disabled, onChange }: OpeningsProps) {
   const numbers = [...new Set([...offered, ...(value > 0 ? [value] : [])])].sort((a, b) => a - b);
   return (
@@ -28,7 +28,7 @@ export const Openings = memo(function Openings({ value, disabled, onChange }: Op
   );
 });
 
-/** What a number of opening texts does, in a line. */
+/** Describes the effect of a number of opening texts. */
 function effect(openings: number): string {
   if (openings === 0) {
     return 'Each conversation opens with its own text: turn 1 is prefilled in full, and later turns hit the cache only if the router sends them back to the same worker.';

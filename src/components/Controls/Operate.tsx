@@ -34,11 +34,11 @@ import { WorkloadForm } from './WorkloadForm';
 interface OperateProps {
   live: Live;
   lane: string;
-  /** Without Start, Stop and Drain, where something else on the page has them. */
+  /** Omits Start, Stop and Drain, where another part of the page has them. */
   bare?: boolean;
 }
 
-/** What an operator does with a lane. While it is lost, all of it is disabled. */
+/** An operator's controls of a lane. All are disabled during a loss. */
 export function Operate({ live, lane, bare }: OperateProps) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -123,7 +123,7 @@ interface PartProps {
   disabled: boolean;
 }
 
-/** The modes, or how a change of them goes on. */
+/** The modes, or the progress of a mode change. */
 function Modes({ known, lane, disabled, command }: PartProps & { command: Action }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -202,7 +202,7 @@ function More({ known, lane, disabled, adjustment }: PartProps & { adjustment: A
   );
 }
 
-/** What did not come about, by the name of what was asked for. */
+/** The failures, by the name of the request. */
 export const failures: Record<string, string> = {
   start: 'The workload was not started',
   stop: 'The workload was not stopped',
@@ -217,7 +217,7 @@ export const failures: Record<string, string> = {
 
 interface FailureProps {
   action: Action;
-  /** Whether a problem with a field is shown there already. */
+  /** Whether a problem with a field is already shown at the field. */
   except?(field: string | undefined): boolean;
 }
 

@@ -13,13 +13,13 @@ interface WorkloadFormProps {
   only?: FieldName;
   disabled: boolean;
   busy: boolean;
-  /** What the load generator had against the last patch. */
+  /** The load generator's refusal of the last patch. */
   problem?: Problem;
   /** Resolves to whether it succeeded. */
   onApply(patch: WorkloadPatch): Promise<boolean>;
 }
 
-/** The rest of the workload's settings, or one of them; they are applied together. */
+/** The remaining settings of the workload, or one of them. They are applied together. */
 export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: WorkloadFormProps) {
   const styles = useStyles2(getStyles);
   const [edited, setEdited] = useState<Partial<Values>>({});
@@ -58,7 +58,7 @@ export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: 
   );
 }
 
-/** A value that is typed back to the one in force is no edit. */
+/** A value that is changed back to the one in force is no edit. */
 function without(edited: Partial<Values>, name: FieldName, value: string, inForce: string): Partial<Values> {
   const { [name]: _, ...rest } = edited;
   return value === inForce ? rest : { ...rest, [name]: value };
@@ -99,6 +99,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gap: theme.spacing(1, 2),
     paddingTop: theme.spacing(1),
   }),
-  // Beside the fields, below the height of their labels.
+  // Beside the fields, aligned below their labels.
   apply: css({ marginTop: theme.spacing(2.5) }),
 });

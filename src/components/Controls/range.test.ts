@@ -17,14 +17,14 @@ it.each([
   const { min, max, step } = range;
   expect(value).toBeGreaterThanOrEqual(min);
   expect(value).toBeLessThanOrEqual(max);
-  expect((value - min) % step).toBe(0); // or a browser would put the thumb elsewhere
+  expect((value - min) % step).toBe(0); // otherwise a browser would round the thumb's position
 });
 
-it('keeps ends that were there before', () => {
+it('keeps earlier ends', () => {
   expect(rangeAround([100, 20, 180], slider, 1000)).toEqual({ min: 20, max: 180, step: 10 });
 });
 
-it('has a place for every value, whatever the settings', () => {
+it('has a position for every value, whatever the settings', () => {
   for (const settings of [slider, { min: 1, max: 10000, increment: 7 }, { min: 5, max: 5, increment: 3 }]) {
     for (let value = 1; value <= 10000; value += 13) {
       const { min, max, step } = rangeAround([value], settings, 10000);

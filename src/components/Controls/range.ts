@@ -1,16 +1,16 @@
 import { limits, type Slider } from '../../client';
 
-/** What a slider can be set to: from min to max, and what it moves by at the least. */
+/** The values of a slider, from min to max, and the step of its thumb. */
 export interface Range {
   min: number;
   max: number;
-  /** What its thumb moves by: the increment, or less where the value or an end lies between two levels. */
+  /** The step of its thumb: the increment, or less where the value or an end lies between two levels. */
   step: number;
 }
 
 /**
- * The settings' range, extended by whole increments to hold concurrencies that are beyond it,
- * so that the thumb stands where the concurrency is. Not below one conversation, nor above the limit.
+ * Returns the settings' range, extended by whole increments to concurrencies beyond it, so that the thumb has the right
+ * position. It stays within one conversation and the limit.
  */
 export function rangeAround(values: number[], { min, max, increment }: Slider, limit: number): Range {
   const [least, most] = [Math.min(min, ...values), Math.max(max, ...values)];
@@ -20,14 +20,14 @@ export function rangeAround(values: number[], { min, max, increment }: Slider, l
   return { min: from, max: to, step: [from, ...values].map((value) => value - min).reduce(common, increment) };
 }
 
-/** The greatest whole number that divides both. */
+/** Returns the greatest common divisor. */
 function common(a: number, b: number): number {
   return b === 0 ? Math.abs(a) : common(b, a % b);
 }
 
 /**
- * The level that is meant where the thumb is moved from a value: the nearest one, but
- * never back. Levels are the range's ends and what whole increments lead to from the settings' least.
+ * Returns the level for a thumb that was moved from a value: the nearest one in the direction of the move. Levels are
+ * the range's ends and the settings' minimum plus whole increments.
  */
 export function levelAt(moved: number, value: number, { min, increment }: Slider, range: Range): number {
   const up = moved > value;

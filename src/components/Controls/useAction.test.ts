@@ -4,7 +4,7 @@ import { Problem } from '../../client';
 import { useAction } from './useAction';
 import { SETTLE, useConcurrency } from './useConcurrency';
 
-/** Calls whose answers come when the test says so. */
+/** Calls whose answers the test resolves. */
 function calls() {
   const open: Array<{ resolve(): void; reject(why: Problem): void }> = [];
   const call = () => new Promise<void>((resolve, reject) => open.push({ resolve, reject }));
@@ -37,7 +37,7 @@ describe('an answer that comes after a newer call', () => {
     expect(await first).toBe(succeeds);
   });
 
-  it('does not release the concurrency that was chosen since', async () => {
+  it('does not drop the concurrency that was chosen since', async () => {
     jest.useFakeTimers();
     const answers: Array<(accepted: boolean) => void> = [];
     const { result } = renderHook(() => useConcurrency(10, () => new Promise((resolve) => answers.push(resolve))));

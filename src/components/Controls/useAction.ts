@@ -6,27 +6,27 @@ import { useLatest } from '../../lib/useLatest';
 /** How long to wait for the state that follows an answer, in milliseconds. */
 export const FOLLOW_UP = 3000;
 
-/** What an operator has asked for, and how it went. */
+/** An operator's request and its result. */
 export interface Action {
-  /** The name of what is under way, until the state that follows it has come. */
+  /** The name of the request in progress, until the state that follows it has arrived. */
   busy?: string;
-  /** What went wrong with the last one that failed. */
+  /** The error of the last failure. */
   failure?: { name: string; problem: Problem };
-  /** Does something. The promise is true if it succeeded; it never rejects. */
+  /** Runs a request. The promise is true if it succeeded; it never rejects. */
   run(name: string, call: () => Promise<unknown>): Promise<boolean>;
-  /** Forgets the failure. */
+  /** Drops the failure. */
   dismiss(): void;
 }
 
 interface UnderWay {
   name: string;
-  /** When the answer came, by the browser's clock. */
+  /** The time of the answer by the browser's clock. */
   answeredAt?: number;
 }
 
 /**
- * Runs an operator's calls. seenAt is when the newest snapshot came. Where a second call begins before the first is
- * answered, busy and failure are the second's, whichever answer comes first.
+ * Runs an operator's calls. seenAt is the time of the newest snapshot. Where a second call begins before the first is
+ * answered, busy and failure belong to the second, whichever answer arrives first.
  */
 export function useAction(seenAt: number | undefined): Action {
   const [underWay, setUnderWay] = useState<UnderWay>();

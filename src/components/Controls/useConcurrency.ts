@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react';
 
 import { useLatest } from '../../lib/useLatest';
 
-/** How long the slider rests before what it says is sent, in milliseconds. */
+/** The pause after the last move of the slider before its value is sent, in milliseconds. */
 export const DEBOUNCE = 300;
 
 /** How long an answered value is shown before a snapshot contains it, in milliseconds. */
@@ -10,11 +10,11 @@ export const SETTLE = 1500;
 
 /** A concurrency on its way from the slider to the load generator. */
 interface ConcurrencyDraft {
-  /** What the controls show: what the operator wants, or else what is in force. */
+  /** The requested concurrency, or else the one in force. */
   value: number;
-  /** The operator wants another one. It is sent when no further wish follows. */
+  /** Requests another one. It is sent after a pause. */
   change(value: number): void;
-  /** Sends at once what waits. */
+  /** Sends the pending value at once. */
   flush(): void;
   /** Returns the pending value and clears it; the caller sends it. */
   take(): number | undefined;

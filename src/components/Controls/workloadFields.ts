@@ -29,18 +29,18 @@ export type Values = Record<FieldName, string>;
 /** The fields in their order. */
 export const fields: Array<FieldInfo & { path: FieldName }> = [...table];
 
-/** The field that a problem of the API is about. */
+/** Returns the field that a problem of the API concerns. */
 export function fieldOf(path: string | undefined): FieldName | undefined {
   return path === 'turns' ? 'turns.min' : fields.find((field) => field.path === path)?.path;
 }
 
-/** What is in force. */
+/** Returns the values in force. */
 export function current({ shape, ...state }: State): Values {
   const all = { ...shape, ...state };
   return Object.fromEntries(fields.map(({ path }) => [path, String(valueAt(all, path) ?? '')])) as Values;
 }
 
-/** What is wrong, by field. */
+/** Errors by field. */
 export function check(values: Values): Partial<Values> {
   const errors: Partial<Values> = {};
   for (const { path, wrong } of fields) {
@@ -56,7 +56,7 @@ export function check(values: Values): Partial<Values> {
   return errors;
 }
 
-/** What is to change; undefined where nothing is. */
+/** Returns the changes; undefined without any. */
 export function toPatch(values: Values, inForce: Values): WorkloadPatch | undefined {
   let patch: WorkloadPatch = {};
   for (const { path } of fields) {

@@ -9,9 +9,9 @@ import { PROPORTIONAL, wideTable } from '../../lib/styles';
 interface DataTableProps {
   /** The accessible name of the scrollable area. */
   label: string;
-  /** What stands above it. */
+  /** The caption above it. */
   caption?: ReactNode;
-  /** What this table looks like beyond what all have. */
+  /** Additional styles of this table. */
   className?: string;
   /**
    * Whether each row becomes a card of two columns where there is no room for all columns; a cell with `data-column`
@@ -36,7 +36,7 @@ export function DataTable({ label, caption, className, stacks, children }: Props
 /** The width below which rows are stacked. */
 const NARROW = '@container (max-width: 560px)';
 
-/** Where rows are not stacked, for what a table looks like there alone. */
+/** Wraps styles for the width at which rows are not stacked. */
 export const UNSTACKED = '@container (min-width: 561px)';
 
 const getStyles = (theme: GrafanaTheme2) => {

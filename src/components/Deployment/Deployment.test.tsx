@@ -32,7 +32,7 @@ const texts = (row: string) =>
     .map((cell) => cell.textContent);
 
 describe('the table of deployments', () => {
-  it('shows the recorded values beside the live ones, and which are not reported', async () => {
+  it('shows the recorded values beside the live ones, and marks those not reported', async () => {
     const { container } = render(
       <DeploymentTable live={{ engine: 'vllm', chunked_prefill: false }} recorded={recorded} />
     );
@@ -49,7 +49,7 @@ describe('the table of deployments', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('stands without either', () => {
+  it('is shown without either', () => {
     render(<DeploymentTable live={undefined} recorded={undefined} />);
     expect(texts('GPU')).toEqual(['not reported', 'not recorded']);
   });

@@ -9,13 +9,13 @@ import { settingsOf } from '../../lib/deployment';
 import { visuallyHidden } from '../../lib/styles';
 
 interface DeploymentTableProps {
-  /** What serves now; undefined while it is not known. */
+  /** The current deployment; undefined while it is not known. */
   live: Deployment | undefined;
-  /** The results whose deployment stands beside it. */
+  /** The results whose deployment is beside it. */
   recorded: Baseline | undefined;
 }
 
-/** What serves now beside what served when results were recorded: hardware, versions, settings of the engine. */
+/** The current deployment beside the one of the recorded results: hardware, versions, settings of the engine. */
 export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
   const styles = useStyles2(getStyles);
   const now = settingsOf(live ?? {});
@@ -80,7 +80,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& thead small': { display: 'block', fontWeight: theme.typography.fontWeightRegular },
     '& tbody th': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
     '& th:first-child': { paddingLeft: 0, minWidth: '14ch' },
-    // On a phone, words are whole where they are not longer than a third of it.
+    // On a phone, words are not broken where they are shorter than a third of its width.
     [theme.breakpoints.down('sm')]: {
       tableLayout: 'fixed',
       fontSize: theme.typography.bodySmall.fontSize,

@@ -5,7 +5,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { getDiagramStyles } from './styles';
 
-/** A place in a drawing, in units of its view box. */
+/** A position in a drawing, in units of its view box. */
 export interface Rect {
   x: number;
   y: number;
@@ -13,7 +13,7 @@ export interface Rect {
   height: number;
 }
 
-/** How a part is to be looked at: ordinary, the one that matters, or not there. */
+/** The emphasis of a part: ordinary, highlighted, or absent. */
 type Tone = 'plain' | 'accent' | 'absent';
 
 interface BoxProps {
@@ -22,7 +22,7 @@ interface BoxProps {
   tone?: Tone;
 }
 
-/** A part of a drawing; what is in it is placed from its upper left corner. */
+/** A part of a drawing. Its content is placed from its upper left corner. */
 export function Box({ rect, title, tone = 'plain', children }: PropsWithChildren<BoxProps>) {
   const styles = useStyles2(getDiagramStyles);
   return (
@@ -35,13 +35,13 @@ export function Box({ rect, title, tone = 'plain', children }: PropsWithChildren
 }
 
 interface ButtonBoxProps extends BoxProps {
-  /** Its name for a screen reader, where the words in it do not say all. */
+  /** Its accessible name, where its text is not enough. */
   label?: string;
   selected: boolean;
   onSelect(): void;
 }
 
-/** A part that explains itself when it is chosen, by mouse or keyboard. The words in it are its name. */
+/** A part that can be chosen by mouse or keyboard. Its text is its name. */
 export function ButtonBox(props: PropsWithChildren<ButtonBoxProps>) {
   const { rect, title, tone, label, selected, onSelect, children } = props;
   const styles = useStyles2(getDiagramStyles);
@@ -92,7 +92,7 @@ interface WordsProps {
   children: string;
 }
 
-/** A line of words in a drawing. */
+/** A line of text in a drawing. */
 export function Words({ x, y, size = 'small', anchor = 'start', children }: WordsProps) {
   const styles = useStyles2(getDiagramStyles);
   return (

@@ -8,16 +8,16 @@ import { getDiagramStyles } from './styles';
 interface DiagramProps {
   /** The accessible description. */
   label: string;
-  /** Of the view box, which scales to the width there is. */
+  /** The size of the view box, which scales to the available width. */
   width: number;
   height: number;
-  /** The least width in pixels at which its words can be read; below it, the drawing scrolls by itself. */
+  /** The least width in pixels at which its text is legible. Below it, the drawing scrolls. */
   minWidth?: number;
-  /** Whether it is a picture, or has parts to be chosen. */
+  /** Whether it is a picture, or has parts to choose. */
   picture?: boolean;
 }
 
-/** Room for the outlines of what stands at the edge. */
+/** The margin for outlines of parts at the edge. */
 const EDGE = 3;
 
 /** The frame of a drawing. */
@@ -38,21 +38,21 @@ export function Diagram({ label, width, height, minWidth, picture, children }: P
     return drawing;
   }
   return (
-    // Who has no mouse scrolls it by keyboard.
+    // It is scrollable by keyboard.
     <div className={styles.scroll} tabIndex={0} role="group" aria-label={`${label}, scrolls horizontally`}>
       {drawing}
     </div>
   );
 }
 
-/** How a line is drawn. */
+/** The style of a line. */
 export type LineKind = 'solid' | 'dashed' | 'dotted' | 'faint';
 
 interface ArrowProps {
   /** The path's data, in the view box's units. */
   path: string;
   kind?: LineKind;
-  /** Without a head it is a plain line. */
+  /** Whether it has an arrow head. */
   plain?: boolean;
 }
 

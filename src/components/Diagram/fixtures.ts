@@ -44,13 +44,13 @@ export function crowd(): Cluster {
   });
 }
 
-/** What of a lane on so many workers there is to change. */
+/** The changes to a lane with this number of workers. */
 export function laneChange(workers: number, change: LaneChange = {}): LaneChange {
   const all = Array.from({ length: workers }, (_, i) => worker(i));
   return { kv: { hit_ratio: 0.942, source: 'usage' }, cluster: cluster(all), ...change };
 }
 
-/** A lane on so many workers. */
+/** A lane with this number of workers. */
 export function laneOn(workers: number, change: LaneChange = {}): LaneSnapshot {
   return laneSnapshot(laneChange(workers, change));
 }

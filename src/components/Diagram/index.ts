@@ -1,4 +1,4 @@
-/** What the drawings are made of. */
+/** The elements of the drawings. */
 export { Box, ButtonBox, Words, type Rect } from './Box';
 export { Arrow, Diagram, type LineKind } from './Diagram';
 export { useReducedMotion } from './useReducedMotion';

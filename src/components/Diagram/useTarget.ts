@@ -4,18 +4,18 @@ import { readStatus, useClient, usePolled, type Live, type QuestionerKind } from
 import { lastKnown } from '../../lib/known';
 import { targetKind, type TargetKind } from '../../lib/target';
 
-/** How often the load generator is asked what its target takes, in milliseconds: it changes with the target only. */
+/** The interval between requests for the status, in milliseconds: it changes with the target only. */
 const STATUS_EVERY = 15_000;
 
-/** What is known of the target beside the snapshot. */
+/** The target's properties that snapshots lack. */
 export interface TargetFacts {
   kind: TargetKind;
   questioner?: QuestionerKind;
-  /** Who asks the follow-up questions, as the load generator names it. */
+  /** The source of the follow-up questions, by the load generator's name. */
   followup?: string;
 }
 
-/** Follows what a lane puts under load; what was known last outlives a loss. */
+/** Polls the properties of a lane's target. The last known ones are kept during a loss. */
 export function useTarget(live: Live, name: string): TargetFacts {
   const client = useClient();
   const lane = lastKnown(live, name)?.lane;

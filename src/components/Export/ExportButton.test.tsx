@@ -15,7 +15,7 @@ const pick = async (item: string) => {
   await userEvent.click(await screen.findByText(item));
 };
 
-it('makes a file of what is wanted, and not before', async () => {
+it('builds a file on request, and not before', async () => {
   const blobs: Blob[] = [];
   const names: string[] = [];
   URL.createObjectURL = jest.fn((blob: Blob) => (blobs.push(blob), 'blob:1'));
@@ -32,7 +32,7 @@ it('makes a file of what is wanted, and not before', async () => {
   expect(blobs[0].size).toBe(5);
 });
 
-it('says what failed', async () => {
+it('reports a failure', async () => {
   const text = () => Promise.reject(new Problem(0, 'no answer'));
   render(<ExportButton label="Export the figures" files={[{ label: 'As JSON', of: 'x', format: 'json', text }]} />);
   await pick('As JSON');
@@ -40,7 +40,7 @@ it('says what failed', async () => {
   expect(screen.getByRole('button', { name: 'Export the figures' })).toBeEnabled();
 });
 
-it('names a file after the second it was made', () => {
+it('names a file after the second of its export', () => {
   expect(fileName('history', 'json', new Date('2026-11-20T10:00:00.123Z'))).toBe(
     'kv-booth-history-20261120T100000Z.json'
   );

@@ -7,11 +7,11 @@ import { Button, Dropdown, Menu, useStyles2 } from '@grafana/ui';
 import { asProblem } from '../../client';
 import { fileName, save, type Format } from '../../lib/save';
 
-/** A file that may be had. */
+/** A file to export. */
 export interface ExportFile {
-  /** What it holds, as its item in the menu says: "Comparison as CSV". */
+  /** Its content, as the menu shows it: "Comparison as CSV". */
   label: string;
-  /** What its name says that it is of: "comparison". */
+  /** The part of its name that describes its content: "comparison". */
   of: string;
   format: Format;
   /** Builds the text. Nothing is read before it is called. It ends when the signal is aborted. */
@@ -19,10 +19,10 @@ export interface ExportFile {
 }
 
 interface ExportButtonProps {
-  /** What is exported, for those who do not see where the button stands: "Export the comparison". */
+  /** The accessible name of the button: "Export the comparison". */
   label: string;
   files: ExportFile[];
-  /** What the server makes by itself, as downloads: their address by their words. */
+  /** The addresses of files that the server makes, by their label. */
   links?: Record<string, string>;
   disabled?: boolean;
 }

@@ -8,7 +8,7 @@ import { Loading } from '../Loading';
 import { Imported } from './Imported';
 import { ImportForm } from './ImportForm';
 
-/** What was imported, and a form to import more. */
+/** The imported baselines, and a form to import more. */
 export function Baselines({ lane }: { lane: string }) {
   const settings = lastKnown(useLive(lane), lane)?.settings;
   const { value: baselines, problem } = useBaselines(settings?.slo);

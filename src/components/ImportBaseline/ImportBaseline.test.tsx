@@ -46,7 +46,7 @@ const enter = async (text: string) => {
 const CSV = 'concurrency,mode\n60,kv\n60,round_robin\n';
 
 describe('the import of a baseline', () => {
-  it('shows what was read before anything is stored', async () => {
+  it('shows a preview before anything is stored', async () => {
     const { client, container } = await show();
     expect(button('Check')).toBeDisabled();
     expect(button('Import')).toBeDisabled();
@@ -70,7 +70,7 @@ describe('the import of a baseline', () => {
     expect(client.reads.mock.calls.length).toBeGreaterThan(asked);
   });
 
-  it('asks for another look after each change', async () => {
+  it('requires another preview after each change', async () => {
     const { client } = await show();
     await enter(CSV);
     client.uploads.mockResolvedValue(mine);
@@ -81,7 +81,7 @@ describe('the import of a baseline', () => {
     expect(screen.queryByRole('region', { name: 'Preview' })).not.toBeInTheDocument();
   });
 
-  it('points at the line at fault', async () => {
+  it('marks the invalid line', async () => {
     const { client } = await show();
     await enter(CSV);
     client.uploads.mockRejectedValue(
@@ -97,7 +97,7 @@ describe('the import of a baseline', () => {
     expect(area.value.slice(area.selectionStart, area.selectionEnd)).toBe('60,kv');
   });
 
-  it('says so where the name belongs to a baseline that stays', async () => {
+  it('reports a name that belongs to a built-in baseline', async () => {
     const { client } = await show();
     await enter('{"name":"h200","rows":[]}');
     client.uploads.mockRejectedValue(new Problem(409, '"h200" is the name of a baseline that cannot be replaced'));
@@ -107,7 +107,7 @@ describe('the import of a baseline', () => {
     expect(screen.getByText(/cannot be replaced/)).toBeInTheDocument();
   });
 
-  it('asks for the mode where the file is another program’s, and shows what was not taken of it', async () => {
+  it('requires the mode where the file is another program’s, and shows its ignored parts', async () => {
     const { client, container } = await show();
     const results = '{"aiperf_version":"0.13.0"}';
     await enter(results);
@@ -139,11 +139,11 @@ describe('the import of a baseline', () => {
       'Imported from AIPerf 0.13.0.',
       'ITL is not taken.',
     ]);
-    await enter(' '); // another text: nothing is known of it
+    await enter(' '); // another text, without a preview
     expect(screen.queryByRole('radiogroup', { name: 'Routing mode' })).not.toBeInTheDocument();
   });
 
-  it('adds rows to an earlier import where that is wanted', async () => {
+  it('adds rows to an earlier import on request', async () => {
     const { client } = await show([builtIn, mine]);
     await enter(CSV);
     expect(screen.queryByRole('checkbox')).not.toBeInTheDocument();
@@ -186,7 +186,7 @@ describe('the import of a baseline', () => {
     }
   });
 
-  it('keeps the file that was chosen last, whichever is read first', async () => {
+  it('keeps the file that was chosen last, whatever the order of reading', async () => {
     await show();
     let finish!: (text: string) => void;
     const slow = new File(['slow'], 'slow.csv', { type: 'text/csv' });
@@ -202,7 +202,7 @@ describe('the import of a baseline', () => {
 });
 
 describe('imported baselines', () => {
-  it('are deleted after a second word', async () => {
+  it('are deleted after a confirmation', async () => {
     const { client } = await show([builtIn, mine]);
     expect(screen.queryByRole('button', { name: 'Delete 3× H200' })).not.toBeInTheDocument();
     await userEvent.click(button('Delete My run'));
@@ -223,7 +223,7 @@ describe('imported baselines', () => {
 });
 
 describe('the button', () => {
-  it('is for those who may configure', async () => {
+  it('is shown to users who may configure', async () => {
     const client = new FakeClient();
     client.reads.mockResolvedValue({ baselines: [mine] });
     client.show();
@@ -247,7 +247,7 @@ describe('the button', () => {
   });
 });
 
-it('names, lines and places', () => {
+it('names, lines and positions', () => {
   expect(nameOf('../a b.json')).toBe('a b');
   expect(lineOf('line 12, rows[3].mode')).toBe(12);
   expect(lineOf('name')).toBeUndefined();

@@ -5,10 +5,10 @@ import { Button, Modal } from '@grafana/ui';
 import { useMe } from '../../client';
 import { Loading } from '../Loading';
 
-/** Few import anything: who does waits a moment for the form. */
+/** The form is loaded on demand, because imports are rare. */
 const Baselines = lazy(() => import('./Baselines').then((module) => ({ default: module.Baselines })));
 
-/** Opens the import of baselines, for those who may configure. */
+/** Opens the import of baselines, for users who may configure. */
 export function ImportButton({ lane }: { lane: string }) {
   const [open, setOpen] = useState(false);
   if (!useMe()?.canConfigure) {

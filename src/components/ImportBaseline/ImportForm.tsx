@@ -21,21 +21,21 @@ import { Preview } from './Preview';
 import { RunFields, type Run } from './Run';
 
 interface ImportFormProps {
-  /** The baselines that there are, to say which one would be replaced. */
+  /** The existing baselines, to name the one that would be replaced. */
   baselines: Baseline[];
   settings: Settings | undefined;
 }
 
-/** What came of the last attempt. */
+/** The result of the last attempt. */
 interface Outcome {
-  /** The file that it was about; what is typed afterwards makes it void. */
+  /** The file of the attempt. Typing afterwards makes the result void. */
   of: BaselineFile;
   read?: Baseline;
   problem?: Problem;
   stored?: boolean;
 }
 
-/** Brings recorded results along: paste or choose a file, look at what was read, then import it. */
+/** Imports recorded results: paste text or choose a file, check the preview, then import it. */
 export function ImportForm({ baselines, settings }: ImportFormProps) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -47,7 +47,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
   const [text, setText] = useState('');
   const [name, setName] = useState('');
   const [title, setTitle] = useState('');
-  const [run, setRun] = useState<Run>(); // asked for once the load generator misses it, for this text alone
+  const [run, setRun] = useState<Run>(); // requested once the load generator reports it as missing, for this text only
   const [isMerge, setMerge] = useState(false);
   const [outcome, setOutcome] = useState<Outcome>();
   const [isBusy, setBusy] = useState(false);
@@ -80,7 +80,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
       }
     } finally {
       setBusy(false);
-      status.current?.focus(); // the button that was pressed cannot be pressed now, and would let go of the focus
+      status.current?.focus(); // the pressed button is disabled now, and would lose the focus
     }
   };
   const take = (content: string) => {
@@ -92,7 +92,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
     if (!chosen) {
       return;
     }
-    currentTarget.value = ''; // or the same file could not be chosen again after a correction
+    currentTarget.value = ''; // otherwise the same file could not be chosen again after a correction
     if (chosen.size > MAX_FILE) {
       setUnread(`“${chosen.name}” is larger than the limit of 1 MiB for a baseline.`);
       return;
@@ -261,12 +261,12 @@ function isSame(a: BaselineFile, b: BaselineFile): boolean {
   );
 }
 
-/** Whether the load generator misses the mode that another program's results were measured in. */
+/** Whether the load generator requires the mode in which another program's results were measured. */
 function isAboutMode({ field }: Problem): boolean {
   return field === 'mode';
 }
 
-/** The line at fault with those around it. */
+/** The invalid line with its neighbors. */
 function Excerpt({ text, line }: { text: string; line: number }) {
   const styles = useStyles2(getStyles);
   const lines = text.split('\n');

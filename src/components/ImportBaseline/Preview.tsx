@@ -14,7 +14,7 @@ import { summary } from './file';
 
 interface PreviewProps {
   baseline: Baseline;
-  /** The SLOs that colour the table; without them there is none. */
+  /** The SLOs that color the table; without them it has no colors. */
   settings: Settings | undefined;
 }
 

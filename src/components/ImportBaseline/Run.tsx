@@ -5,7 +5,7 @@ import { Field, RadioButtonGroup, Stack } from '@grafana/ui';
 import type { Mode, Speculation } from '../../client';
 import { modeName, speculationName } from '../../lib/names';
 
-/** How the requests of an import were served, where its file does not say. */
+/** The routing of an import's requests, where its file does not contain it. */
 export interface Run {
   /** Undefined until it is chosen. */
   mode?: Mode;
@@ -20,7 +20,7 @@ interface RunFieldsProps {
 const modes: Mode[] = ['kv', 'round_robin', 'least_loaded', 'unknown'];
 const speculations: Speculation[] = ['not_recorded', 'off', 'draft', 'eagle3'];
 
-/** Asks for what no other load generator records: the routing mode, and speculation. */
+/** The fields that no other load generator records: the routing mode, and speculation. */
 export function RunFields({ run, onChange }: RunFieldsProps) {
   return (
     <Stack direction="row" gap={2} wrap="wrap">

@@ -1,14 +1,14 @@
 import type { Baseline, BaselineFile } from '../../client';
 
-/** The most that a file may have, in bytes, as the API has it. */
+/** The largest size of a file, in bytes, as limited by the API. */
 export const MAX_FILE = 1 << 20;
 
-/** What a text looks like: JSON begins with a brace. */
+/** Detects the format of a text: JSON begins with a brace. */
 export function formatOf(text: string): BaselineFile['format'] {
   return text.trimStart().startsWith('{') ? 'json' : 'csv';
 }
 
-/** A name for a baseline, made of that of its file. */
+/** Derives a baseline's name from that of its file. */
 export function nameOf(fileName: string): string {
   return fileName
     .replace(/\.[A-Za-z]+$/, '')
@@ -17,7 +17,7 @@ export function nameOf(fileName: string): string {
     .slice(0, 100);
 }
 
-/** Whether a text is a baseline with a name of its own, as tables and other programs' results have none. */
+/** Whether a text is a baseline with a name of its own. Tables and other programs' results have none. */
 export function namesItself(text: string): boolean {
   try {
     const read: unknown = JSON.parse(text);
@@ -27,13 +27,13 @@ export function namesItself(text: string): boolean {
   }
 }
 
-/** The line that a problem is about, as the API names it: "line 7, column ttft_p95_ms". */
+/** Returns the line that a problem of the API concerns: "line 7, column ttft_p95_ms". */
 export function lineOf(field: string | undefined): number | undefined {
   const found = /^line (\d+)\b/.exec(field ?? '');
   return found ? Number(found[1]) : undefined;
 }
 
-/** Where a line begins and ends in a text. */
+/** Returns the range of a line in a text. */
 export function placeOf(text: string, line: number): [number, number] {
   const before = text.split('\n').slice(0, line - 1);
   const begin = before.reduce((sum, one) => sum + one.length + 1, 0);
@@ -41,7 +41,7 @@ export function placeOf(text: string, line: number): [number, number] {
   return [begin, end < 0 ? text.length : end];
 }
 
-/** Preview, in a sentence: rows, levels, modes, and what they hold. */
+/** Describes a preview in a sentence: rows, levels, modes, and their contents. */
 export function summary({ rows }: Baseline): string {
   const levels = Array.from(new Set(rows.map((row) => row.concurrency))).sort((a, b) => a - b);
   const has = (name: string, of: (row: Baseline['rows'][number]) => unknown) =>

@@ -35,7 +35,7 @@ const card = (name: string) => {
 const values = () => cards().map((c) => c.children[1].textContent);
 
 describe('the key figures', () => {
-  it('are six, and stand beside what was recorded at this concurrency', async () => {
+  it('are six, beside those recorded at this concurrency', async () => {
     const { container } = show();
     expect(cards().map((c) => c.firstElementChild?.textContent)).toEqual([
       'Requests/s',
@@ -60,7 +60,7 @@ describe('the key figures', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('say how a recorded value was found, or that there is none', () => {
+  it('name the origin of a recorded value, or that there is none', () => {
     const columns = [
       column({
         requests_per_second: { lookup: 'not_recorded' },
@@ -74,7 +74,7 @@ describe('the key figures', () => {
     expect(card('KV hit rate')).toHaveTextContent('RR — outside range');
   });
 
-  it('call what this target measured by that name', () => {
+  it('name this target’s measurements as such', () => {
     show({ ...full, baseline: { name: 'this target' } });
     expect(card('Tokens/s')).toHaveTextContent('RR 2,817 measured');
   });

@@ -8,7 +8,7 @@ import { useLive } from '../../client';
 import { visuallyHidden } from '../../lib/styles';
 import { toKpis, type Kpi } from './model';
 
-/** Six figures of the present, and under three of them what was recorded at this concurrency. */
+/** Six live figures, three of them with the recorded values at this concurrency. */
 export function Kpis({ lane: name }: { lane: string }) {
   const styles = useStyles2(getStyles);
   const { lane } = useLive(name);
@@ -21,7 +21,7 @@ export function Kpis({ lane: name }: { lane: string }) {
   );
 }
 
-/** A card is drawn anew only when it says something else. */
+/** A card is rendered again only when its text changes. */
 const Card = memo(
   function Card({ kpi: { name, meaning, text, bad, silent, notes } }: { kpi: Kpi }) {
     const styles = useStyles2(getStyles);
@@ -74,7 +74,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   silent: css({ color: theme.colors.text.secondary, fontSize: theme.typography.h4.fontSize }),
   bad: css({ '&&': { color: theme.colors.error.text } }),
-  // Room for two columns of a baseline, so that nothing moves when one comes.
+  // Room for two columns of a baseline, so that nothing moves when they appear.
   notes: css({
     minHeight: `calc(2 * ${theme.typography.bodySmall.lineHeight} * ${theme.typography.bodySmall.fontSize})`,
   }),

@@ -6,22 +6,22 @@ import { lookupTags, shortName, THIS_TARGET } from '../Comparison/model';
 
 /** One recorded value under a card. */
 interface Note {
-  /** Of which column it is: "RR". */
+  /** Its column: "RR". */
   of?: string;
   text: string;
-  /** How it was found, or why there is none. */
+  /** Its origin, or why there is none. */
   word?: string;
 }
 
-/** What one card says. */
+/** The content of one card. */
 export interface Kpi {
   name: string;
-  /** What the name stands for. */
+  /** The explanation of the name. */
   meaning: string;
   /** A dash where there is no value yet, words where it is not reported. */
   text: string;
   bad?: boolean;
-  /** Whether the text is words in the place of a value. */
+  /** Whether the text is words in place of a value. */
   silent?: boolean;
   notes: Note[];
 }
@@ -29,8 +29,8 @@ export interface Kpi {
 type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
 
 /**
- * The six cards: rates and the hit rate over the last 60 s, counts since the start, the queue now. What the
- * comparison shows is of the step instead, and says so. Only a workload that runs has figures; without a lane the
+ * Returns the six cards: rates and the hit rate over the last 60 s, counts since the start, the queue now. Values of
+ * the comparison cover the step instead, and are marked so. Only a running workload has figures. Without a lane, the
  * load generator is unreachable.
  */
 export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
@@ -74,7 +74,7 @@ function errors(lane: LaneSnapshot | undefined): Kpi {
 
 const CACHED = 'Prompt tokens from cache, last 60 s';
 
-/** Who saw the share of prompt tokens that came from a cache. */
+/** The source of the share of prompt tokens that came from a cache. */
 function kvSource(lane: LaneSnapshot | undefined): string {
   if (lane?.kv.not_reported) {
     return sentence(lane.kv.not_reported);
@@ -95,7 +95,10 @@ function sentence(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** How many requests wait at the frontend: a dash while the cluster cannot be read, words where it is not reported. */
+/**
+ * Formats the number of requests that wait at the frontend: a dash while the cluster cannot be read, words where it is
+ * not reported.
+ */
 function queued(lane: LaneSnapshot | undefined): Kpi {
   const problem = lane && unavailable(lane.cluster);
   const silent = lane !== undefined && !problem && lane.cluster.queued === undefined;
@@ -109,13 +112,13 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
   };
 }
 
-/** Why a cluster has no figures; undefined where it has. */
+/** Explains why a cluster has no figures; undefined where it has. */
 export function unavailable({ available, source, unread }: LaneSnapshot['cluster']): string | undefined {
   if (available) {
     return undefined;
   }
   if (source === 'prometheus' && unread?.workers) {
-    return 'Prometheus has no data on this cluster'; // it answers, so it is not what is gone
+    return 'Prometheus has no data on this cluster'; // it answers, so it is not the failed part
   }
   return source === 'prometheus' ? 'Prometheus unavailable' : 'Cluster metrics unavailable';
 }

@@ -7,11 +7,11 @@ import { useStyles2 } from '@grafana/ui';
 interface LoadingProps {
   /** What is loading. */
   text: string;
-  /** How many bars stand in the place of the content. */
+  /** The number of bars in place of the content. */
   bars?: number;
 }
 
-/** Bars in the place of content that is still loading, below a line that says what it is. */
+/** Bars in place of content that is still loading, below a line that names it. */
 export function Loading({ text, bars = 3 }: LoadingProps) {
   const styles = useStyles2(getStyles);
   return (

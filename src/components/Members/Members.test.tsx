@@ -45,7 +45,7 @@ describe('the members', () => {
     ]);
   });
 
-  it('are not there where this load generator holds the conversations, or one member all of them', () => {
+  it('are absent where this load generator holds the conversations, or one member all of them', () => {
     const { client, container } = show();
     act(() => client.show());
     expect(container).toBeEmptyDOMElement();
@@ -53,7 +53,7 @@ describe('the members', () => {
     expect(container).toBeEmptyDOMElement();
   });
 
-  it('say why one is late, or why one alone is refused', async () => {
+  it('report why one is late, or why one is refused', async () => {
     const { client, container } = show([
       member('east-1'),
       member('west-2', { state: 'late', reason: 'the load generator itself is 8 ms late' }),
@@ -76,7 +76,7 @@ describe('the members', () => {
     expect(screen.getByText('No member data: the load generator is unreachable.')).toBeInTheDocument();
   });
 
-  it('are not missed where nothing was known of them before the loss', () => {
+  it('are absent where none was known before the loss', () => {
     const { client, container } = show([member('east-1')]);
     act(() => client.lose());
     expect(container).toBeEmptyDOMElement();
@@ -97,11 +97,11 @@ describe('a member', () => {
     expect(clock(member('x', { clock_ahead_seconds: ahead, clock_within_seconds: within }))).toBe(words);
   });
 
-  it('has no lag before its self-check knows it', () => {
+  it('has no lag before its self-check reports it', () => {
     expect(lag(member('x', { client: { ...client, verdict: 'unknown', lag_seconds: 0 } }))).toBe('not known');
   });
 
-  it('says how many turns it has lost', () => {
+  it('reports the number of lost turns', () => {
     expect(notes(member('x', { lost_turns: 1 }))).toEqual(['1 turn is lost: it could not deliver it.']);
     expect(notes(member('x', { state: 'late', reason: 'It is late.', lost_turns: 1200 }))).toEqual([
       'Late: It is late.',

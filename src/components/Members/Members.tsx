@@ -11,9 +11,7 @@ import { DataTable, UNSTACKED } from '../DataTable';
 import { Section } from '../Section';
 import { columns, notes, totals } from './model';
 
-/**
- * The load generators that hold the conversations, in a part of the page that is there only where there are several.
- */
+/** The load generators that hold the conversations. It renders nothing unless there are several. */
 export function Members({ lane }: { lane: string }) {
   const { state } = useLive(lane);
   const members = shownMembers(lastSnapshot(state)?.members);

@@ -2,15 +2,15 @@ import type { Member, MemberState } from '../../client';
 import { digits, milliseconds, MS, number, percent } from '../../lib/format';
 import { memberStates } from '../../lib/members';
 
-/** What is shown where a member does not report a figure. */
+/** The text where a member does not report a figure. */
 const NOT_KNOWN = 'not known';
 
-/** How late a member's self-check found it; there is no number before it has looked for a while. */
+/** The lag that a member's self-check measured. It has no number before the first measurements. */
 export function lag({ client }: Member): string {
   return client.verdict === 'unknown' ? NOT_KNOWN : milliseconds(client.lag_seconds);
 }
 
-/** How far a member's clock is ahead, with how wrong that may be. */
+/** The offset of a member's clock, with its uncertainty. */
 export function clock({ clock_ahead_seconds: ahead, clock_within_seconds: within }: Member): string {
   if (ahead === undefined) {
     return NOT_KNOWN;
@@ -20,15 +20,15 @@ export function clock({ clock_ahead_seconds: ahead, clock_within_seconds: within
   return `${sign}${size}${within === undefined ? '' : ` ± ${digits(within, MS)}`} ms`;
 }
 
-/** A figure that members have. */
+/** A column of figures of members. */
 interface Column {
   name: string;
-  /** Of what it is. */
+  /** The metric. */
   note?: string;
   value(member: Member): string;
 }
 
-/** What of a member stands in which column. */
+/** The columns of the table of members. */
 export const columns: Column[] = [
   { name: 'Conversations', value: ({ conversations }) => number(conversations) },
   { name: 'Lag', note: 'p95 of 10 s', value: lag },
@@ -36,7 +36,7 @@ export const columns: Column[] = [
   { name: 'CPU', note: 'of all cores', value: ({ client }) => percent(client.cpu_ratio, 0) },
 ];
 
-/** What there is to say of a member beyond its figures, in sentences. */
+/** Remarks on a member, in sentences. */
 export function notes({ state, reason, lost_turns: lost = 0 }: Member): string[] {
   const remark = reason && `${memberStates[state]}: ${reason}${/[.!?]$/.test(reason) ? '' : '.'}`;
   const [turn, object] = lost === 1 ? ['turn is', 'it'] : ['turns are', 'them'];
@@ -46,9 +46,9 @@ export function notes({ state, reason, lost_turns: lost = 0 }: Member): string[]
 
 /** All members together. */
 interface Totals {
-  /** How many there are, without those that are refused. */
+  /** The number of members, without those that are refused. */
   members: string;
-  /** How many there are in each state. */
+  /** The number of members in each state. */
   states: string;
   conversations: string;
 }

@@ -23,7 +23,7 @@ async function show(value: Shadow | Problem = shadow()) {
 
 const row = (name: RegExp) => screen.getByRole('row', { name });
 
-it('shows every policy beside what was measured, and both errors of the model once', async () => {
+it('shows every policy beside the measurements, and both errors of the model once', async () => {
   const { container } = await show();
   expect(within(row(/^As measured/)).getAllByRole('cell')[0]).toHaveTextContent(/^71\.3 %$/);
   expect(row(/^As measured/)).toHaveTextContent('measured');
@@ -46,14 +46,14 @@ it('shows every policy beside what was measured, and both errors of the model on
   expect(await violations(container)).toEqual([]);
 });
 
-it('says why figures are withheld, and greys them out, not what was measured', async () => {
+it('reports why figures are withheld, and grays them out, except measured ones', async () => {
   await show(shadow({ withheld: 'our account gives 80 %, and 71.3 % was measured', cache_error: 0.087 }));
   expect(screen.getByRole('alert')).toHaveTextContent('Our account gives 80 %, and 71.3 % was measured.');
   expect(row(/^Round-robin/)).toHaveTextContent('unreliable');
   expect(row(/^As measured/)).not.toHaveTextContent('unreliable');
 });
 
-it('says what a source costs, and what could not be followed or is not known', async () => {
+it('reports the cost of a source, and what could not be followed or is not known', async () => {
   const { answers_reused: _, cache_error: __, choices: ___, ...rest } = shadow({ lost: 7 });
   await show({ ...rest, source: 'text', message: 'hit rates may be off by about a point more' });
   expect(screen.getByText(/Blocks are derived from the text/)).toHaveTextContent(
@@ -74,7 +74,7 @@ it.each([
   expect(screen.queryByRole('table')).not.toBeInTheDocument();
 });
 
-it('says why it cannot be read, and shows nothing old once the load generator is unreachable', async () => {
+it('reports why it cannot be read, and shows nothing old during a loss', async () => {
   const { client } = await show(new Problem(503, 'The lane is closed.'));
   expect(screen.getByText('The lane is closed.')).toBeInTheDocument();
   act(() => client.lose());

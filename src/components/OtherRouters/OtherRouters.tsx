@@ -20,10 +20,10 @@ import {
   type Row as RowModel,
 } from './model';
 
-/** How often the account is asked for, in milliseconds. */
+/** The interval between requests for the account, in milliseconds. */
 const SHADOW_EVERY = 2000;
 
-/** What other routers would have hit on a lane's traffic, beside what was measured. */
+/** The cache hits that other routers would have had on a lane's traffic, beside the measured ones. */
 export function OtherRouters({ lane }: { lane: string }) {
   const client = useClient();
   const live = useLive('main'); // every snapshot has all lanes
@@ -49,7 +49,7 @@ export function OtherRouters({ lane }: { lane: string }) {
   );
 }
 
-/** The account as it stands. */
+/** The current account. */
 function ShadowView({ shadow }: { shadow: Shadow }) {
   const styles = useStyles2(getStyles);
   const { source, message, withheld, diagnoses } = shadow;
@@ -110,7 +110,7 @@ function ShadowView({ shadow }: { shadow: Shadow }) {
   );
 }
 
-/** What the columns of figures are called. */
+/** The headings of the columns of figures. */
 const columns = { hits: 'KV hit rate', prefill: 'Tokens to prefill', spread: 'Spread of requests in flight' };
 
 interface RowProps {
@@ -152,7 +152,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontSize: theme.typography.bodySmall.fontSize,
   }),
   table: css({ '& th': { minWidth: '16ch' } }),
-  // Secondary text is too faint on this background.
+  // Secondary text has too little contrast on this background.
   marked: css({ ...markedRow(theme), '&&, && small': { color: theme.colors.text.primary } }),
   withheld: css({ color: theme.colors.text.secondary, fontStyle: 'italic', filter: 'grayscale(1)' }),
   track: css({

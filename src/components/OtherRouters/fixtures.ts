@@ -1,6 +1,6 @@
 import type { Shadow } from '../../client';
 
-/** An account of other routers under KV-aware routing that is good to half a point. */
+/** An account of other routers under KV-aware routing, with an error of half a point. */
 export function shadow(change: Partial<Shadow> = {}): Shadow {
   return {
     lane: 'main',

@@ -1,21 +1,18 @@
 import type { Shadow, ShadowChoices, ShadowFigures } from '../../client';
 import { DASH, number, percent, span } from '../../lib/format';
 
-/** One row of the table: a way to choose workers. */
+/** One row of the table: a routing policy. */
 export interface Row {
   key: string;
   title: string;
-  /** A word on it: what was measured, which is current. */
+  /** A label: measured, or in use. */
   word?: string;
   figures: ShadowFigures;
   /** Whether its figures are computed by the load generator's model, whose errors the notes state. */
   accounted: boolean;
 }
 
-/**
- * What was measured, and each policy's account; the largest hit rate first is not what they are sorted by, but the
- * load generator's order.
- */
+/** Returns the measurements, and each policy's account, in the load generator's order. */
 export function toRows({ measured, policies }: Shadow): Row[] {
   return [
     { key: 'measured', title: 'As measured', word: 'measured', figures: measured, accounted: false },
@@ -35,7 +32,7 @@ function points(ratio: number): string {
   return `${text === '0.0' ? '±' : ratio < 0 ? '−' : '+'}${text} points`;
 }
 
-/** What both errors are, in sentences. */
+/** Explains both errors, in sentences. */
 export function errorSentences(shadow: Shadow): string[] {
   const { cache_error: cache, choices } = shadow;
   return [
@@ -61,7 +58,7 @@ export function agreementWords({ turns, agreed, ties, clear, clear_agreed }: Sha
   return `${clearly} (${share(clear, turns)} of the last ${number(turns)} turns are clear: requests in flight cannot have changed the choice). Over all these turns it matched in ${share(agreed, turns)}; ${share(ties, turns)} were ties.`;
 }
 
-/** What the figures stand on, in short statements. */
+/** The basis of the figures, in short statements. */
 export function factsOf(shadow: Shadow): string[] {
   const { requests, prompt_tokens, seconds, workers, block_tokens, worker_blocks, capacity_from, lost } = shadow;
   return [
@@ -76,7 +73,7 @@ export function factsOf(shadow: Shadow): string[] {
   ].filter((fact) => typeof fact === 'string');
 }
 
-/** What the prompts' blocks are known from, in a sentence. */
+/** Explains the source of the prompts' blocks. */
 export function sourceWords({ source, message }: Shadow): string {
   const from = {
     token_ids: 'Blocks use the prompts’ own token ids, as reported by the target.',
@@ -86,13 +83,13 @@ export function sourceWords({ source, message }: Shadow): string {
   return [from, message && sentence(message)].filter(Boolean).join(' ');
 }
 
-/** Words of the API begin small and end without a full stop. */
+/** Turns the API's text, which begins in lower case without a full stop, into a sentence. */
 export function sentence(words: string): string {
   const begun = `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/** Why there is nothing to show yet; undefined where there is. */
+/** Explains why there is nothing to show so far; undefined where there is. */
 export function settlingWords({ since, requests }: Shadow): string | undefined {
   if (since === undefined) {
     return 'Settling: the model starts when the caches are known to be empty, or have been filled once.';
@@ -100,7 +97,7 @@ export function settlingWords({ since, requests }: Shadow): string | undefined {
   return requests === 0 ? 'Settling: no request has ended yet.' : undefined;
 }
 
-/** A number of tokens, short where it is large: "12.3 M". */
+/** Formats a number of tokens, short where it is large: "12.3 M". */
 export function tokens(count: number | undefined): string {
   if (count === undefined) {
     return DASH;

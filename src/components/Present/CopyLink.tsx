@@ -5,7 +5,7 @@ import { ClipboardButton } from '@grafana/ui';
 import { shareLink, type TimeSpan } from './link';
 
 interface CopyLinkProps {
-  /** The time that is shown, where it can be chosen. */
+  /** The time range in view, where it can be chosen. */
   span?(): TimeSpan;
   size?: 'sm' | 'md';
 }

@@ -12,7 +12,7 @@ afterEach(() => {
   setFullScreen({});
 });
 
-/** What a browser says of full screen, as far as it says anything. */
+/** Sets the browser's support of full screen. */
 function setFullScreen(state: { fullscreenEnabled?: boolean; fullscreenElement?: Element | null }) {
   const values = { fullscreenEnabled: false, fullscreenElement: null, ...state };
   Object.entries(values).forEach(([name, value]) =>
@@ -21,7 +21,7 @@ function setFullScreen(state: { fullscreenEnabled?: boolean; fullscreenElement?:
 }
 
 describe('a link', () => {
-  it('keeps what was chosen, and fixes the time', () => {
+  it('keeps the choices, and fixes the time range', () => {
     expect(shareLink('http://host/conversations?status=error#a')).toBe('http://host/conversations?status=error#a');
     expect(shareLink('http://host/d/booth?from=now-5m&to=now&kiosk', { from: 1000, to: 2000 })).toBe(
       'http://host/d/booth?from=1000&to=2000&kiosk='
@@ -30,7 +30,7 @@ describe('a link', () => {
 
   it('is copied by its button', async () => {
     const user = userEvent.setup();
-    Object.assign(window, { isSecureContext: true }); // elsewhere, a text field of no size is copied
+    Object.assign(window, { isSecureContext: true }); // in an insecure context, a hidden text field is copied
     render(<CopyLink span={() => ({ from: 1, to: 2 })} />);
     await user.click(screen.getByRole('button', { name: 'Copy link' }));
     expect(await navigator.clipboard.readText()).toBe('http://localhost/?from=1&to=2');
@@ -38,13 +38,13 @@ describe('a link', () => {
 });
 
 describe('full screen', () => {
-  it('is not on offer where there is none', () => {
+  it('is not offered where it is not supported', () => {
     setFullScreen({ fullscreenEnabled: false });
     render(<FullScreenButton />);
     expect(screen.queryByRole('button')).not.toBeInTheDocument();
   });
 
-  it('is asked for, and left', async () => {
+  it('is entered and left', async () => {
     setFullScreen({ fullscreenEnabled: true });
     const ask = jest.fn(() => Promise.resolve());
     const leave = jest.fn(() => Promise.resolve());

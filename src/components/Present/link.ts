@@ -1,10 +1,10 @@
-/** From when to when, in milliseconds since 1970. */
+/** A time range, in milliseconds since 1970. */
 export interface TimeSpan {
   from: number;
   to: number;
 }
 
-/** An address, with a span of time in the place of whatever "the last 15 minutes" would be later. */
+/** Returns an address with a fixed time range in place of a relative one such as "the last 15 minutes". */
 export function shareLink(address: string, span?: TimeSpan): string {
   const url = new URL(address);
   if (span) {

@@ -27,7 +27,7 @@ describe('a section', () => {
     expect(region.getByRole('link', { name: 'All' })).toBeInTheDocument();
   });
 
-  it('says on request what it shows, and no more on Escape', async () => {
+  it('shows its description on request, and hides it on Escape', async () => {
     const user = userEvent.setup();
     const { container } = show();
     expect(screen.queryByText(/come from Prometheus/)).not.toBeInTheDocument();
@@ -39,7 +39,7 @@ describe('a section', () => {
     expect(screen.queryByText(/come from Prometheus/)).not.toBeInTheDocument();
   });
 
-  it('says it by keyboard, too', async () => {
+  it('shows it by keyboard, too', async () => {
     const user = userEvent.setup();
     show();
     await user.tab();

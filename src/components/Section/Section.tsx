@@ -7,13 +7,13 @@ import { Button, Toggletip, useStyles2 } from '@grafana/ui';
 interface SectionProps {
   /** The heading; it also names the region. */
   title: string;
-  /** Two sentences: what the section shows, and where its numbers come from. */
+  /** Two sentences: what the section shows, and the source of its numbers. */
   info: ReactNode;
-  /** What stands at the right of the heading. */
+  /** Controls at the right of the heading. */
   actions?: ReactNode;
 }
 
-/** A part of a page: a heading, a word on what it shows, and the content in a frame. */
+/** A part of a page: a heading, a description, and the content in a frame. */
 export function Section({ title, info, actions, children }: PropsWithChildren<SectionProps>) {
   const styles = useStyles2(getStyles);
   const id = useId();
@@ -35,7 +35,7 @@ export function Section({ title, info, actions, children }: PropsWithChildren<Se
 
 const getStyles = (theme: GrafanaTheme2) => ({
   section: css({
-    // Not wider than the page, whatever stands in it.
+    // Not wider than the page, whatever its content.
     minWidth: 0,
     padding: theme.spacing(2),
     border: `1px solid ${theme.colors.border.weak}`,

@@ -7,13 +7,13 @@ import { simulationNote, targetKind, targetNotes, type TargetKind } from '../../
 
 const names: Partial<Record<TargetKind, string>> = { simulated: 'Simulated cluster', mock: 'Mock workers' };
 
-/** Says that the cluster is no real one, and whether its timing was fitted to anything; of a real one nothing. */
+/** Reports that the cluster is simulated, and whether its timing was fitted. It renders nothing for a real one. */
 export function Imitation({ lane }: { lane?: LaneSnapshot }) {
   const kind = targetKind(lane, undefined);
   return <Mark kind={kind} note={lane && simulationNote(lane.state)} />;
 }
 
-/** Drawn anew only when it says something else: a badge with a tooltip is not cheap. */
+/** Rendered again only when its text changes: a badge with a tooltip is expensive. */
 const Mark = memo(function Mark({ kind, note }: { kind: TargetKind; note?: string }) {
   const name = names[kind];
   if (!name) {

@@ -21,12 +21,12 @@ describe('Status', () => {
     render(<Status live={{ state, lane: state.snapshot.lanes[0] }} lane="main" />);
   };
 
-  it('says of a replay when it was recorded', () => {
+  it('shows the time of the recording in a replay', () => {
     show({ replay: { recorded_at: '2026-03-16T10:00:00Z', position: 5, length: 60 } });
     expect(screen.getByText(badge)).toHaveTextContent('Recorded on 16 Mar 2026');
   });
 
-  it('says nothing of the kind where it is live', () => {
+  it('shows no such time where it is live', () => {
     show();
     expect(screen.queryByText(badge)).not.toBeInTheDocument();
   });
@@ -35,7 +35,7 @@ describe('Status', () => {
 describe('SnapshotAge', () => {
   const state = () => ({ status: 'live' as const, snapshot: snapshot(), receivedAt: Date.now() });
 
-  it('grows until the next one comes', async () => {
+  it('grows until the next one arrives', async () => {
     const { rerender } = render(<SnapshotAge state={state()} />);
     expect(screen.getByText('Last snapshot 0 s ago')).toBeInTheDocument();
     await pass(2 * OVERDUE);
@@ -44,7 +44,7 @@ describe('SnapshotAge', () => {
     expect(screen.getByText('Last snapshot 0 s ago')).toBeInTheDocument();
   });
 
-  it('says nothing where there is none', () => {
+  it('is empty without a snapshot', () => {
     const { container } = render(<SnapshotAge state={{ status: 'loading' }} />);
     expect(container).toBeEmptyDOMElement();
   });
@@ -56,14 +56,14 @@ describe('ClientVerdict', () => {
     return render(<ClientVerdict state={{ status: 'live', snapshot: shown, receivedAt: 0 }} />);
   };
 
-  it('names a member that is late, and says why', () => {
+  it('names a late member with the reason', () => {
     const reason = 'the load generator is at most 8 ms late';
     show(member('east-1'), member('west-2', { state: 'late', reason }));
     expect(screen.getByText('Load generator error negligible')).toBeInTheDocument();
     expect(screen.getByText('Member west-2 is late')).toHaveAttribute('title', `west-2: ${reason}`);
   });
 
-  it('says nothing of members that are in time', () => {
+  it('does not mention members in time', () => {
     const { container } = show(member('east-1'), member('west-2'));
     expect(container).toHaveTextContent(/^Load generator error negligible$/);
   });
@@ -92,7 +92,7 @@ describe('Troubles', () => {
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
   });
 
-  it('name what is odd about a target that serves, where there is room', () => {
+  it('name the problems of a serving target, where there is room', () => {
     const { lanes, ...rest } = snapshot({ target: { notices: ['3 of 4 answers came in bursts.'] } });
     const live = { state: { status: 'live' as const, snapshot: { lanes, ...rest }, receivedAt: 0 }, lane: lanes[0] };
     const { rerender } = render(<Troubles live={live} />);
@@ -101,7 +101,7 @@ describe('Troubles', () => {
     expect(screen.queryByText('3 of 4 answers came in bursts.')).not.toBeInTheDocument();
   });
 
-  it('are none while the load generator’s own error is noticeable, which stands in a line', () => {
+  it('are empty while the load generator’s own error is noticeable, which has a line of its own', () => {
     const shown = snapshot({}, { client: clientError('noticeable', { of: 'difference', of_seconds: 0.0004 }) });
     const state = { status: 'live' as const, snapshot: shown, receivedAt: 0 };
     const { container, rerender } = render(<Troubles live={{ state, lane: shown.lanes[0] }} />);
@@ -110,7 +110,7 @@ describe('Troubles', () => {
     expect(container).toHaveTextContent('Load generator error noticeable: ≤ 13 ms of 0.40 ms difference in ITL');
   });
 
-  it('are none while all is well', () => {
+  it('are empty without a problem', () => {
     const shown = snapshot();
     const { container } = render(
       <Troubles live={{ state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] }} />

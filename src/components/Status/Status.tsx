@@ -17,13 +17,13 @@ interface StatusProps {
   live: Live;
   /** The lane's name, which is shown where there are two. */
   lane: string;
-  /** Leaves out that name, where something else says which lane it is. */
+  /** Omits that name, where another part of the page has it. */
   unnamed?: boolean;
   /** Whether a long text ends in an ellipsis rather than in a second line. */
   oneLine?: boolean;
 }
 
-/** What the workload is doing, in a line: it speaks up when that changes. */
+/** The state of the workload, in a line. A screen reader announces changes. */
 export function Status({ live, lane, unnamed, oneLine }: StatusProps) {
   const styles = useStyles2(getStyles);
   const { tone, label, detail } = describeLive(live, lane);
@@ -41,7 +41,7 @@ export function Status({ live, lane, unnamed, oneLine }: StatusProps) {
   );
 }
 
-/** Says that what is on the screen was recorded, and when. */
+/** Reports that the screen shows a recording, and its time. */
 function Recorded({ replay: { recorded_at: at, position, length } }: { replay: Replay }) {
   const when = dateTime(at, 'minute');
   const place = `${span(position)} of ${span(length)}`;
@@ -49,7 +49,7 @@ function Recorded({ replay: { recorded_at: at, position, length } }: { replay: R
   return <Badge color="purple" text={`Recorded on ${when}`} tooltip={tooltip} />;
 }
 
-/** How old the last snapshot is. */
+/** The age of the last snapshot. */
 export function SnapshotAge({ state }: { state: LiveState }) {
   return state.status === 'live' ? <Age receivedAt={state.receivedAt} /> : null;
 }
@@ -59,7 +59,7 @@ function Age({ receivedAt }: { receivedAt: number }) {
   return <span className={styles.age}>Last snapshot {span(useAge(receivedAt))} ago</span>;
 }
 
-/** How large the load generator's own error is, with what that stands on, and which members are late. */
+/** The size of the load generator's own error with its basis, and the late members. */
 export function ClientVerdict({ state }: { state: LiveState }) {
   const styles = useStyles2(getStyles);
   if (state.status !== 'live') {
@@ -83,13 +83,13 @@ export function ClientVerdict({ state }: { state: LiveState }) {
 
 interface TroublesProps {
   live: Live;
-  /** Leaves out that the load generator's own error is too large: for where nothing is compared, and room is scarce. */
+  /** Omits the load generator's own error, for places without comparisons and with little room. */
   withoutVerdict?: boolean;
 }
 
 /**
- * Why there is nothing live, or nothing to go by, where that is so: the load generator
- * is lost, its target is, or its own error is too large.
+ * Explains why nothing is live, or nothing can be judged: the load generator is lost, its target is, or its own error
+ * is too large.
  */
 export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
   const target = live.lane?.target;
@@ -117,7 +117,7 @@ export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
   );
 }
 
-/** A clause as a sentence. */
+/** Turns a clause into a sentence. */
 function sentence(clause: string): string {
   return clause && `${clause[0].toUpperCase()}${clause.slice(1)}.`;
 }

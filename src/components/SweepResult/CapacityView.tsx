@@ -13,7 +13,7 @@ interface CapacityViewProps {
   request: SweepRequest;
 }
 
-/** What each mode sustains within the SLOs, which levels said so, and where the modes cross. */
+/** The levels that each mode sustains within the SLOs, the levels tested, and where the modes cross. */
 export function CapacityView({ capacity: { modes, crossing }, request }: CapacityViewProps) {
   const styles = useStyles2(getStyles);
   return (
@@ -59,7 +59,7 @@ function levelText({ level, interval, above, tested }: ModeCapacity): string {
     : 'none of the levels tested';
 }
 
-/** Where no level certainly misses, nothing bounds the interval above. */
+/** Where no level certainly misses, the interval has no upper bound. */
 function withInterval(level: number, interval: [number, number] | undefined, above: boolean | undefined): string {
   return interval
     ? `${number(level)} (${number(interval[0])}–${number(interval[1])}${above ? ' or more' : ''})`

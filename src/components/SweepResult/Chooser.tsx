@@ -11,7 +11,7 @@ import { dateTime } from '../../lib/time';
 interface ChooserProps {
   /** Newest first. */
   all: SweepSummary[];
-  /** The one that is shown; '' for the newest. */
+  /** The sweep in view; '' for the newest. */
   id: string;
   onChoose(id: string): void;
 }
@@ -24,7 +24,7 @@ const states: Record<SweepSummary['state'], string> = {
   failed: 'failed',
 };
 
-/** Chooses the sweep that is shown. */
+/** Chooses the sweep in view. */
 export function Chooser({ all, id, onChoose }: ChooserProps) {
   const styles = useStyles2(getStyles);
   const label = useId();
@@ -57,7 +57,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(0.5, 1),
-    // The longest title must not reach beyond a phone.
+    // The longest title must not exceed a phone's width.
     '& > *': { maxWidth: '100%' },
     '& label': { color: theme.colors.text.secondary },
   }),

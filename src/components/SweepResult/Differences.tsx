@@ -17,7 +17,7 @@ interface DifferencesProps {
   request: SweepRequest;
 }
 
-/** What a trial knows: the metric that decides, and the others, each as a difference with its interval. */
+/** The results of a trial: the deciding metric, and the others, each as a difference with its interval. */
 export function Differences({ trial, request }: DifferencesProps) {
   const styles = useStyles2(getStyles);
   const { primary, others, boundaries, blocks, failures, final } = trial;
@@ -75,7 +75,7 @@ export function Differences({ trial, request }: DifferencesProps) {
   );
 }
 
-/** On how much a trial's figures stand: "3 blocks"; of trials of earlier versions, pairs. */
+/** The size of the sample of a trial's figures: "3 blocks"; pairs in trials of earlier versions. */
 function baseText({ method, blocks, pairs = 0 }: TrialState): string {
   const [count, word] = method === 'pairs' ? [pairs, 'pair'] : [blocks, 'block'];
   return `${number(count)} ${word}${count === 1 ? '' : 's'}`;
@@ -85,7 +85,7 @@ function failedText({ failed, ended }: { failed: number; ended: number }): strin
   return `${number(failed)} of ${number(ended)}`;
 }
 
-/** The furthest from 0 that has to be drawn, with some room; beyond 100 % an interval leaves the drawing. */
+/** Returns the largest absolute value to draw, with a margin. Beyond 100 %, an interval is cut. */
 function reachOf(all: TrialDifference[], smallest: number): number {
   const furthest = Math.max(2 * smallest, ...all.flatMap(({ interval = [] }) => interval.map(Math.abs)));
   return Math.min(1, 1.1 * (Number.isFinite(furthest) ? furthest : 1));
@@ -95,7 +95,7 @@ interface RowProps {
   difference: TrialDifference;
   a: ModeState;
   b: ModeState;
-  /** The ends of what is of no interest; undefined where it does not decide. */
+  /** The bounds of irrelevant differences; undefined for a metric that does not decide. */
   boundaries?: TrialState['boundaries'];
   reach: number;
 }
@@ -173,7 +173,7 @@ function Plot({ metric, estimate, interval, boundaries, reach, tone }: PlotProps
   );
 }
 
-/** Round places on both sides of 0, two each where there is room. */
+/** Returns round positions on both sides of 0, two each where they fit. */
 function ticksOf(reach: number): number[] {
   const power = 10 ** Math.floor(Math.log10(reach / 2));
   const step = power * ([5, 2, 1].find((s) => s * power <= reach / 2) ?? 1);
@@ -246,7 +246,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& > *': { position: 'absolute' },
       '& small': { fontSize: theme.typography.bodySmall.fontSize, lineHeight: 1.2, whiteSpace: 'nowrap' },
     }),
-    // The ends stand above their interval, the scale below it.
+    // The ends are above their interval, the scale below it.
     tick: css({
       top: 16,
       bottom: 16,

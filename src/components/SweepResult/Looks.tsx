@@ -11,11 +11,11 @@ import { differenceText, isShare, metricName } from './metrics';
 
 interface LooksProps {
   trial: TrialState;
-  /** The mode in question. */
+  /** The mode that is compared. */
   mode: ModeState;
 }
 
-/** How the interval that decides came about, look by look; nothing before there are two. */
+/** The course of the deciding interval, look by look. It renders nothing before there are two. */
 export function Looks({ trial: { method, looks, boundaries, primary }, mode: { mode } }: LooksProps) {
   const styles = useStyles2(getStyles);
   if (looks.length < 2 || !primary) {
@@ -61,14 +61,14 @@ export function Looks({ trial: { method, looks, boundaries, primary }, mode: { m
   );
 }
 
-/** On how many blocks a look stands, or pairs in trials of earlier versions. */
+/** Returns the size of a look's sample, in blocks, or in pairs in trials of earlier versions. */
 function baseOf({ blocks, pairs }: TrialState['looks'][number]): number {
   return blocks ?? pairs ?? 0;
 }
 
 /**
- * What the axis holds: all differences, the boundaries and the last interval. Those before it may be many times as wide,
- * and are drawn up to as much again; the report's chart does the same.
+ * Returns the range of the axis: all differences, the boundaries and the last interval. Earlier intervals may be many
+ * times as wide, and are cut at twice that range, as in the report's chart.
  */
 export function rangeOf(looks: TrialState['looks'], boundaries: [number, number]): [low: number, high: number] {
   const must = [0, ...boundaries, ...looks.map(({ difference }) => difference), ...(looks.at(-1)?.interval ?? [])];

@@ -9,8 +9,8 @@ import { progressBar } from '../../lib/styles';
 import { secondsUsed } from '../../lib/sweeps';
 
 /**
- * How far a sweep is by the seconds of its spans, on an axis up to its latest end, with the next look and the
- * expected end.
+ * The progress of a sweep in seconds of its spans, on an axis to its latest end, with the next look and the expected
+ * end.
  */
 export function SweepBar({ progress }: Pick<SweepSummary, 'progress'>) {
   const styles = useStyles2(getStyles);

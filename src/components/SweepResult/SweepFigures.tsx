@@ -5,9 +5,7 @@ import { SweepCurves } from './SweepCurves';
 import { SweepTable } from './SweepTable';
 import { useRecorded } from './useRecorded';
 
-/**
- * What a sweep has measured beside what was recorded: curves where it has several levels, and all figures as a table.
- */
+/** The measurements of a sweep beside recorded ones: curves where it has several levels, and all figures as a table. */
 export function SweepFigures({ sweep }: { sweep: Sweep }) {
   const recorded = useRecorded(sweep);
   const { rows, request } = sweep;

@@ -21,7 +21,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** A load generator that has these sweeps, newest first. */
+/** A load generator with these sweeps, newest first. */
 function having(...all: Sweep[]) {
   const client = new FakeClient();
   client.show();
@@ -53,7 +53,7 @@ function show(client: FakeClient, part: SweepPart, id = '') {
 }
 
 describe('which sweep is shown', () => {
-  it('is none where there has been none, and says where to begin one', async () => {
+  it('is none before the first, with a link to begin one', async () => {
     show(having(), 'verdict');
     expect(await screen.findByText('No trial, sweep or capacity search yet')).toBeInTheDocument();
     expect(screen.getByRole('link', { name: 'Open Benchmarks' })).toHaveAttribute('href', '/a/app/benchmarks');
@@ -92,7 +92,7 @@ describe('which sweep is shown', () => {
 });
 
 describe('the verdict', () => {
-  it('of a trial is shown in the load generator’s own words, with each difference and its interval', async () => {
+  it('of a trial has the load generator’s text, with each difference and its interval', async () => {
     const words = ['KV-aware wins by 42.9 %.', 'Throughput agrees.'];
     const { container } = show(having(trial({ words })), 'verdict');
     expect(await screen.findByText(words[0])).toBeInTheDocument();
@@ -105,7 +105,7 @@ describe('the verdict', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('of a trial draws every look: an interval far wider than the last is cut, what decides is not', () => {
+  it('of a trial draws every look: an interval far wider than the last is cut, the deciding one is not', () => {
     const { looks, boundaries } = trial().trial!;
     const [low, high] = rangeOf(looks, boundaries);
     expect([low, high]).toEqual([expect.closeTo(-0.9), expect.closeTo(0.6)]);
@@ -136,7 +136,7 @@ describe('the verdict', () => {
     expect(screen.getByText('not known yet')).toBeInTheDocument();
   });
 
-  it('does not say that a mode sustains nothing where that is not certain', async () => {
+  it('does not claim that a mode sustains nothing where that is not certain', async () => {
     const capacity: Sweep['capacity'] = {
       modes: [
         {
@@ -213,7 +213,7 @@ describe('a sweep in progress', () => {
     expect(screen.getByRole('row', { name: /^120 KV-aware/ })).toBeInTheDocument();
   });
 
-  it('says of when its figures are while the load generator is unreachable', async () => {
+  it('shows the time of its figures while the load generator is unreachable', async () => {
     jest.useFakeTimers();
     const client = having(going());
     show(client, 'verdict');
@@ -228,7 +228,7 @@ describe('a sweep in progress', () => {
 });
 
 describe('the curves', () => {
-  it('stand beside the recorded result, with all of their figures as a table', async () => {
+  it('are beside the recorded result, with all of their figures as a table', async () => {
     const { container } = show(having(sweep()), 'curves');
     const names = ['TTFT p95, ms', 'TTFT p50, ms', 'Output tokens/s', 'KV hit rate, %', 'TPOT p95, ms'];
     for (const name of names) {
@@ -251,7 +251,7 @@ describe('the curves', () => {
     expect(keys({ tokens_per_step: 1, gpu_memory_bytes: 2 ** 36 })).toEqual(drafted.slice(0, -2));
   });
 
-  it('have bands of the intervals, an objective, and nothing that is not beside them', () => {
+  it('have bands of the intervals, an objective, and only comparable recorded values', () => {
     const { rows, request } = sweep();
     const beside = besideOf(rows, recorded.rows);
     expect(beside.map(({ mode, concurrency }) => `${mode} ${concurrency}`)).toEqual(['kv 60']);
@@ -271,7 +271,7 @@ describe('the curves', () => {
 });
 
 describe('the spans', () => {
-  it('are shown with why one does not count, or that none has ended', async () => {
+  it('are shown with the reasons for not counting, or that none has ended', async () => {
     const { unmount } = show(having(sweep({ spans: [] })), 'spans');
     expect(await screen.findByText('No span has ended yet.')).toBeInTheDocument();
     unmount();

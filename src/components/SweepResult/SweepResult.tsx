@@ -14,7 +14,7 @@ import { useShown, type Shown } from './useShown';
 import { hasEnded } from './useSweeps';
 import { Verdict } from './Verdict';
 
-/** What of a sweep is shown: what it says, its curves with their table, or its spans. */
+/** The part of a sweep in view: its verdict, its curves with their table, or its spans. */
 export type SweepPart = 'verdict' | 'curves' | 'spans';
 
 interface SweepResultProps {
@@ -22,13 +22,13 @@ interface SweepResultProps {
   /** The sweep's id; empty: the newest. */
   id: string;
   part: SweepPart;
-  /** Where sweeps are asked for. */
+  /** The page on which sweeps are started. */
   pageHref: string;
-  /** What is done when a viewer chooses another sweep; '' for the newest. */
+  /** Called when a viewer chooses another sweep; '' for the newest. */
   onChoose(id: string): void;
 }
 
-/** One part of what a trial, a sweep of levels or a capacity search has measured. It only reads. */
+/** One part of the result of a trial, a sweep of levels or a capacity search. It is read-only. */
 export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultProps) {
   const styles = useStyles2(getStyles);
   const shown = useShown(lane, id);
@@ -52,7 +52,7 @@ const parts: Record<SweepPart, (sweep: Sweep) => ReactNode> = {
   spans: (sweep) => <SpanTable spans={sweep.spans} />,
 };
 
-/** The sweep, once it is known, or why there is none. */
+/** The sweep once it is loaded, or why there is none. */
 function Content({ shown, pageHref, children }: { shown: Shown; pageHref: string; children(sweep: Sweep): ReactNode }) {
   const { all, chosen, sweep, problem } = shown;
   if (sweep) {
@@ -88,7 +88,7 @@ function NoSweep({ isEmpty, pageHref }: { isEmpty: boolean; pageHref: string }) 
   );
 }
 
-/** That what is shown is not of now, where that is so. */
+/** Reports that the view is out of date, if it is. */
 function Stale({ shown: { problem, sweep, asOf } }: { shown: Shown }) {
   if (!problem) {
     return null;

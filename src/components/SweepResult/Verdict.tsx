@@ -12,7 +12,7 @@ import { CapacityView } from './CapacityView';
 import { Differences } from './Differences';
 import { SweepBar } from './SweepBar';
 
-/** What a sweep says so far, how far it is, and of a trial each difference with its interval. */
+/** The verdict of a sweep so far, its progress, and of a trial each difference with its interval. */
 export function Verdict({ sweep }: { sweep: Sweep }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -40,7 +40,7 @@ export function Verdict({ sweep }: { sweep: Sweep }) {
   );
 }
 
-/** What it shows, the first sentence large. */
+/** The verdict, with its first sentence large. */
 function Words({ words: [first, ...others] }: { words: string[] }) {
   const styles = useStyles2(getStyles);
   return (
@@ -57,7 +57,7 @@ function Words({ words: [first, ...others] }: { words: string[] }) {
   );
 }
 
-/** Where it stands; of one in progress, what is done now and how long it will take. */
+/** The state of a sweep. One in progress has its activity and its remaining time. */
 function State({ sweep: { state, reason, cause, by, asked, ended, request, progress } }: { sweep: Sweep }) {
   const styles = useStyles2(getStyles);
   const kind = kindName(request.kind);

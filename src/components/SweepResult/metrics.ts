@@ -3,11 +3,11 @@ import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { digits, MS, number, PERCENT, written, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
 
-/** A metric of a row: how it is called and read, with its 95 % interval where it has one. */
+/** A metric of a row: its name and value, with its 95 % interval where it has one. */
 export interface Metric extends RowFigure {
   /** Whether it has a chart. */
   drawn?: boolean;
-  /** Whether it stands only where something was drafted. */
+  /** Whether it is shown only where tokens were drafted. */
   speculative?: boolean;
 }
 
@@ -23,7 +23,7 @@ export const metrics: Metric[] = [
   { ...valueFigure('gpu_memory_bytes'), speculative: true },
 ];
 
-/** The metrics of a table of rows. */
+/** Returns the metrics of a table of rows. */
 export function metricsOf(rows: BaselineRow[]): Metric[] {
   const drafted = hasDrafts(rows);
   return metrics.filter(
@@ -48,37 +48,37 @@ const formats: Record<string, Format> = {
   goodput: PERCENT,
 };
 
-/** A metric of a trial as a person says it. */
+/** Returns the name of a trial's metric. */
 export function metricName(key: string): string {
   return names[key] ?? key;
 }
 
-/** Whether a metric is a share, whose differences are points. */
+/** Whether a metric is a ratio, whose differences are in points. */
 export function isShare(key: string): boolean {
   return figures[key as FigureKey]?.unit === 'ratio';
 }
 
-/** A value of a trial's metric with its unit. */
+/** Formats a value of a trial's metric with its unit. */
 export function metricValue(key: string, value: number): string {
   return formats[key] ? written(value, formats[key]) : `${number(value)} tokens/s`;
 }
 
-/** A difference with its sign: "−12.3 %", "+4.0 points". */
+/** Formats a difference with its sign: "−12.3 %", "+4.0 points". */
 export function differenceText(key: string, value: number): string {
   return `${signed(value)} ${isShare(key) ? 'points' : '%'}`;
 }
 
-/** The end of an interval on a scale that has the unit: "−15.0". */
+/** Formats the end of an interval on a scale that has the unit: "−15.0". */
 export function endText(value: number): string {
   return signed(value);
 }
 
-/** A round place on that scale: "−50 %"; points are named in the words beside it. */
+/** Formats a round position on that scale: "−50 %"; points are named in the text beside it. */
 export function tickText(key: string, value: number): string {
   return `${signed(value).replace(/\.0$/, '')}${isShare(key) ? '' : ' %'}`;
 }
 
-/** The interval of a difference: "−15.0 to −9.6 %". */
+/** Formats the interval of a difference: "−15.0 to −9.6 %". */
 export function rangeText(key: string, [low, high]: [number, number]): string {
   return `${signed(low)} to ${signed(high)} ${isShare(key) ? 'points' : '%'}`;
 }
@@ -89,7 +89,7 @@ function signed(value: number): string {
   return sign + text;
 }
 
-/** An interval of a row's metric, without its unit. */
+/** Formats an interval of a row's metric, without its unit. */
 export function range([low, high]: [number, number], format: Format): string {
   return `${digits(low, format)}–${digits(high, format)}`;
 }

@@ -3,7 +3,7 @@ import { modeKey, modeText } from '../../lib/names';
 import type { ChartBand, ChartLine, Drawing, Look } from '../Chart';
 import { metrics, type Metric } from './metrics';
 
-/** One metric against concurrency. The bands are the 95 % intervals of what was measured. */
+/** One metric against concurrency. The bands are the 95 % intervals of the measurements. */
 interface SweepCurve extends Omit<Drawing, 'x'> {
   metric: Metric;
 }
@@ -16,10 +16,10 @@ interface Line {
   look: Look;
 }
 
-/** The looks of what was measured; dashed is what was recorded. */
+/** The line styles of measurements; recorded values are dashed. */
 const looks: Look[] = ['solid', 'rings'];
 
-/** The modes of measured rows, each once; a mode under several speculations has lines of several looks. */
+/** Returns the modes of measured rows, each once. A mode under several speculations has lines of several styles. */
 export function linesOf(rows: BaselineRow[]): Line[] {
   const found: Line[] = [];
   for (const row of rows) {
@@ -39,8 +39,8 @@ function isLike(a: ModeState, b: ModeState): boolean {
 }
 
 /**
- * The recorded rows that can stand beside measured ones: of their modes, and of their range of levels. Nothing is
- * interpolated.
+ * Returns the recorded rows that are comparable with measured ones: of their modes, and of their range of levels.
+ * Nothing is interpolated.
  */
 export function besideOf(rows: BaselineRow[], recorded: BaselineRow[] = []): BaselineRow[] {
   const levels = rows.map(({ concurrency }) => concurrency);
@@ -50,15 +50,15 @@ export function besideOf(rows: BaselineRow[], recorded: BaselineRow[] = []): Bas
     .sort((a, b) => a.concurrency - b.concurrency);
 }
 
-/** The recorded row of a measured one's level and mode, if there is one. */
+/** Returns the recorded row of a measured one's level and mode, if there is one. */
 export function recordedFor(row: BaselineRow, recorded: BaselineRow[]): BaselineRow | undefined {
   return recorded.find((other) => other.concurrency === row.concurrency && isLike(row, other));
 }
 
-/** An axis of times that run away ends at so many times the objective, so that they do not flatten the others. */
+/** An axis of large times ends at this multiple of the objective, so that they do not flatten the others. */
 const RUNAWAY = 4;
 
-/** The curves of what a sweep has measured, beside recorded rows; a metric of which there is nothing has none. */
+/** Returns the curves of a sweep's measurements, beside recorded rows. A metric without values has none. */
 export function curvesOf(rows: BaselineRow[], recorded: BaselineRow[], slo: SweepRequest['slo']): SweepCurve[] {
   return metrics
     .filter(({ drawn, value }) => drawn && rows.some((row) => value(row) !== undefined))
@@ -103,7 +103,7 @@ function drawn(lines: Line[], rows: BaselineRow[], value: Metric['value']): Char
     .filter(({ points }) => points.some(([, y]) => y !== undefined));
 }
 
-/** The sweep that is meant: the one with an id, the newest of the lane without one. The list is newest first. */
+/** Returns the sweep with an id, or the newest of the lane without one. The list is newest first. */
 export function chosenOf<T extends Pick<SweepSummary, 'id' | 'lane'>>(
   all: T[],
   lane: string,
@@ -112,7 +112,7 @@ export function chosenOf<T extends Pick<SweepSummary, 'id' | 'lane'>>(
   return id === '' ? all.find((sweep) => sweep.lane === lane) : all.find((sweep) => sweep.id === id);
 }
 
-/** What became of a span, in words. */
+/** Describes the outcome of a span. */
 export function spanOutcome({ spoiled, arm }: SweepSpan): string {
   if (spoiled) {
     return `does not count: ${spoiled}`;
@@ -120,7 +120,7 @@ export function spanOutcome({ spoiled, arm }: SweepSpan): string {
   return arm === 'pilot' ? 'pilot, not compared' : 'counts';
 }
 
-/** How long a span counted, in seconds. */
+/** Returns how long a span counted, in seconds. */
 export function countedSeconds({ counted_from: from, until }: SweepSpan): number {
   return Math.max(0, (Date.parse(until) - Date.parse(from)) / 1000);
 }

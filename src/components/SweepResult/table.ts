@@ -4,7 +4,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 
 import { PROPORTIONAL, verdicts, wideTable } from '../../lib/styles';
 
-/** The look of the tables of a sweep. */
+/** The styles of a sweep's tables. */
 export const getTableStyles = (theme: GrafanaTheme2) => {
   const { met, near, missed } = verdicts(theme);
   return {

@@ -4,13 +4,13 @@ import { useBaselines, useLive, type BaselineRow, type Sweep } from '../../clien
 import { recordedTable } from '../../lib/recorded';
 import { besideOf } from './model';
 
-/** What was recorded that a sweep's figures can stand beside. */
+/** The recorded results that are comparable with a sweep's figures. */
 export interface Recorded {
   title: string;
   rows: BaselineRow[];
 }
 
-/** The recorded table's rows of a sweep's modes and range of levels; undefined where there are none. */
+/** Returns the recorded table's rows of a sweep's modes and range of levels; undefined without any. */
 export function useRecorded({ lane, rows, request: { slo } }: Sweep): Recorded | undefined {
   const live = useLive(lane);
   const { value } = useBaselines(slo);

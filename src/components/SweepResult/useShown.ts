@@ -2,22 +2,22 @@ import { useLive, type Live, type Problem, type Sweep, type SweepSummary } from 
 import { chosenOf } from './model';
 import { useSweep, useSweepList } from './useSweeps';
 
-/** What is known of the sweep that is shown. */
+/** The sweep in view. */
 export interface Shown {
   live: Live;
   /** The sweeps of the lane, newest first; undefined until they are known. */
   all?: SweepSummary[];
-  /** The one that is meant; undefined where there is none. */
+  /** The selected sweep; undefined where there is none. */
   chosen?: SweepSummary;
-  /** What it has measured; undefined until that is known. */
+  /** Its measurements; undefined until they are loaded. */
   sweep?: Sweep;
-  /** Why there was no answer of late; what is shown is then of the time asOf. */
+  /** Why the last request failed. The view is then of the time asOf. */
   problem?: Problem;
-  /** When what is shown came, in milliseconds since 1970. */
+  /** The time of the view, in milliseconds since 1970. */
   asOf?: number;
 }
 
-/** Follows the sweep with an id, or a lane's newest where it is empty: one that is in progress grows. */
+/** Polls the sweep with an id, or a lane's newest without one. One in progress grows. */
 export function useShown(lane: string, id: string): Shown {
   const live = useLive(lane);
   const list = useSweepList();
@@ -34,7 +34,7 @@ export function useShown(lane: string, id: string): Shown {
   };
 }
 
-/** A sweep with the progress that the snapshot reports every second. */
+/** Returns a sweep with the progress that the snapshot reports every second. */
 function withProgress(sweep: Sweep, { lane }: Live): Sweep {
   const now = lane?.state.sweep;
   return now?.id === sweep.id && sweep.state === 'running' ? { ...sweep, progress: now.progress } : sweep;

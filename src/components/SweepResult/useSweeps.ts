@@ -12,18 +12,18 @@ import {
   type SweepSummary,
 } from '../../client';
 
-/** How often the list is asked for, in milliseconds, while a sweep is under way, and while none is. */
+/** The intervals between requests for the list, in milliseconds, during a sweep and otherwise. */
 const LIST_EVERY = { busy: 5000, idle: 10_000 };
 
-/** How often a sweep is asked for that has not ended, in milliseconds. */
+/** The interval between requests for a sweep that has not ended, in milliseconds. */
 const SWEEP_EVERY = 3000;
 
-/** How long a question rests that had no answer, in milliseconds. */
+/** The pause after a failed request, in milliseconds. */
 const RETRY = 3000;
 
 const LIST = 'sweeps';
 
-/** What can be asked of sweeps, and what has been. */
+/** The limits of sweeps, and the list of them. */
 export function useSweepList(): Polled<SweepList> {
   const client = useClient();
   const next = ({ value, problem }: Polled<SweepList>) =>
@@ -31,7 +31,7 @@ export function useSweepList(): Polled<SweepList> {
   return usePolled(() => listSweeps(client), next, LIST);
 }
 
-/** A sweep with all that it has measured; one that has ended is asked for once, and none where the id is undefined. */
+/** Returns a sweep with all measurements. One that has ended is requested once, and none where the id is undefined. */
 export function useSweep(id: string | undefined): Polled<Sweep> {
   const client = useClient();
   const next = ({ value, problem }: Polled<Sweep>) => {
@@ -43,7 +43,7 @@ export function useSweep(id: string | undefined): Polled<Sweep> {
   return usePolled(id === undefined ? undefined : () => readSweep(client, id), next, keyOf(id ?? ''));
 }
 
-/** Gives a function that asks anew for the list and for a sweep, as after a change. */
+/** Returns a function that requests the list and a sweep again, for example after a change. */
 export function useRenewSweeps(): (id?: string) => void {
   const queries = useQueryClient();
   return useCallback(
@@ -61,7 +61,7 @@ function keyOf(id: string): string {
   return `sweep ${id}`;
 }
 
-/** Whether nothing more will come of a sweep. */
+/** Whether a sweep has ended. */
 export function hasEnded(state: SweepSummary['state']): boolean {
   return state === 'done' || state === 'cancelled' || state === 'failed';
 }

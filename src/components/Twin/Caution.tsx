@@ -9,11 +9,11 @@ import { cautionText, evidences } from './model';
 
 interface CautionProps {
   twin: Twin;
-  /** What an operator can do about it. */
+  /** An operator's way to resolve it. */
   action?: ReactNode;
 }
 
-/** Why the figures of a screen may differ for other reasons than the modes; nothing without a caution. */
+/** Names other causes of the difference than the modes. It renders nothing without a caution. */
 export function Caution({ twin, action }: CautionProps) {
   const styles = useStyles2(getStyles);
   const title = cautionText(twin);

@@ -23,11 +23,11 @@ import {
 
 interface PairsProps {
   twin: Twin;
-  /** Without the caution, where the screen shows it above. */
+  /** Omits the caution, where the screen shows it above. */
   bare?: boolean;
 }
 
-/** Both lanes paired by conversation and turn: each difference with its interval, and what pairing is worth. */
+/** Both lanes paired by conversation and turn: each difference with its interval, and the benefit of pairing. */
 export function Pairs({ twin, bare }: PairsProps) {
   const styles = useStyles2(getStyles);
   const names = sideNames(twin);
@@ -76,7 +76,7 @@ function pairsText(n: number): string {
   return `${number(n)} ${n === 1 ? 'pair' : 'pairs'}`;
 }
 
-/** Why there are no pairs yet. */
+/** Explains why there are no pairs so far. */
 function waiting({ since }: Twin): string {
   return since === undefined
     ? 'Settling: pairs count once both lanes have settled with the current settings.'

@@ -6,7 +6,7 @@ import { useTwin } from '../../client';
 import { Loading } from '../Loading';
 import { Pairs } from './Pairs';
 
-/** The two lanes compared turn by turn, wherever it stands; with one lane, how to get a second one. */
+/** The comparison of two lanes turn by turn. With one lane, it explains how to get a second one. */
 export function PairsOfLanes() {
   const { value, problem } = useTwin(true);
   if (problem?.status === 404) {

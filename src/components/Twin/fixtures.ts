@@ -90,7 +90,7 @@ export function bothLanes(main: LaneChange = {}, second: LaneChange = {}): Pick<
   };
 }
 
-/** What is given of a lane, in full. */
+/** Returns a lane with the given parts, in full. */
 function change(lane: LaneChange): Partial<LaneSnapshot> {
   const { state, baseline, target, ...rest } = lane;
   const full = laneSnapshot(lane);

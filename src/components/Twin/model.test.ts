@@ -50,7 +50,7 @@ describe('a paired difference', () => {
 });
 
 describe('the sides', () => {
-  it('are called by their modes, and by their lanes too where those are the same', () => {
+  it('are named by their modes, and also by their lanes where the modes are the same', () => {
     expect(sideNames(twin())).toEqual(names);
     const { a, b } = twin();
     expect(sideNames({ a, b: { ...b, mode: 'kv' } })).toEqual({ a: 'KV-aware (main)', b: 'KV-aware (twin)' });

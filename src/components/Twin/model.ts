@@ -16,7 +16,7 @@ export const SIDES = ['a', 'b'] as const;
 /** One of the two sides. */
 export type SideKey = (typeof SIDES)[number];
 
-/** What each side is called: by its mode, and by its lane too where both have the same one. */
+/** Returns the names of the sides: the mode, and also the lane where both have the same mode. */
 export function sideNames({ a, b }: Pick<Twin, SideKey>): Record<SideKey, string> {
   const name = (side: TwinSide) => modeText(side);
   return name(a) === name(b)
@@ -24,18 +24,18 @@ export function sideNames({ a, b }: Pick<Twin, SideKey>): Record<SideKey, string
     : { a: name(a), b: name(b) };
 }
 
-/** What a lane is called, by its name. */
+/** Returns the label of a lane. */
 export function nameOfLane(twin: Pick<Twin, SideKey>, lane: string): string {
   const names = sideNames(twin);
   return lane === twin.a.lane ? names.a : lane === twin.b.lane ? names.b : lane;
 }
 
-/** The caution in full, begun as a sentence; undefined where there is none. */
+/** Returns the caution as sentences; undefined where there is none. */
 export function cautionText({ caution }: Pick<Twin, 'caution'>): string | undefined {
   return caution ? caution.charAt(0).toUpperCase() + caution.slice(1) : undefined;
 }
 
-/** What is known of the clusters, and so of what a difference may be laid to. */
+/** Describes the known facts of the clusters, and thus the cause of a difference. */
 export const evidences: Record<TwinEvidence, string> = {
   none: 'It is not yet known whether the two clusters differ in more than their modes. To find out, run the same mode on both for a while, or swap the modes half-way.',
   alike:
@@ -70,7 +70,7 @@ export function pairedName(metric: string): string {
   return infos[metric]?.name ?? metric;
 }
 
-/** A value of a metric with its unit. */
+/** Formats a value of a metric with its unit. */
 export function pairedValue(metric: string, value: number | undefined): string {
   if (figureOf(metric)?.unit === 'ratio') {
     return percent(value);
@@ -78,25 +78,25 @@ export function pairedValue(metric: string, value: number | undefined): string {
   return written(value, metric === 'latency' ? SECONDS : infos[metric] ? MS : { decimals: 3 });
 }
 
-/** The size of a difference, without its sign: a share's in points. */
+/** Formats the size of a difference, without its sign; that of a ratio in points. */
 function size(metric: string, difference: number): string {
   const value = Math.abs(difference);
   return figureOf(metric)?.unit === 'ratio' ? `${number(100 * value, 1)} points` : pairedValue(metric, value);
 }
 
-/** A signed difference, as in an interval. */
+/** Formats a signed difference, as in an interval. */
 function signed(metric: string, difference: number): string {
   const sign = difference < 0 ? '−' : '+';
   return `${sign}${size(metric, difference)}`;
 }
 
 /**
- * The outcome of a difference: which side has the better values, none where chance could
- * explain it, undefined while it is not known.
+ * The outcome of a difference: the side with the better values, none where chance could explain it, undefined while it
+ * is not known.
  */
 type Standing = SideKey | 'same' | undefined;
 
-/** Which side is better: undefined without an interval, and 'same' where it holds zero. */
+/** Returns which side is better: undefined without an interval, and 'same' where it contains zero. */
 export function standing({ metric, interval }: PairedMetric): Standing {
   if (!interval) {
     return undefined;
@@ -109,7 +109,7 @@ export function standing({ metric, interval }: PairedMetric): Standing {
   return more === (figureOf(metric)?.better === 'higher') ? 'b' : 'a';
 }
 
-/** The difference in plain words, as seen from side b. */
+/** Describes the difference from side b's point of view. */
 export function differenceWords(paired: PairedMetric, names: Record<SideKey, string>): string {
   const { metric, difference } = paired;
   if (difference === undefined) {
@@ -124,15 +124,15 @@ export function differenceWords(paired: PairedMetric, names: Record<SideKey, str
   return stands === undefined ? `${sentence}. Too early for an interval.` : `${sentence}.`;
 }
 
-/** The 95 % interval of a difference; a dash without one. */
+/** Formats the 95 % interval of a difference; a dash without one. */
 export function intervalWords({ metric, interval }: PairedMetric): string {
   return interval ? `${signed(metric, interval[0])} to ${signed(metric, interval[1])}` : DASH;
 }
 
-/** How near 1 a variance ratio says that pairing changes nothing. */
+/** The distance of a variance ratio from 1 within which pairing has no effect. */
 const EVEN = 0.05;
 
-/** What pairing is worth, from the variance ratio, in plain words. */
+/** Describes the benefit of pairing, given the variance ratio. */
 export function pairingWords({ variance_ratio: ratio }: PairedMetric): string {
   if (ratio === undefined || !(ratio >= 0)) {
     return DASH;

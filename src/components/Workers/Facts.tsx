@@ -11,11 +11,11 @@ import { facts } from './model';
 
 interface FactsProps {
   lane: LaneSnapshot;
-  /** Whether that is the present moment; otherwise what changes is not shown. */
+  /** Whether the facts are live. Otherwise, changing ones are not shown. */
   isLive: boolean;
 }
 
-/** What is known of the cluster as a whole, and from where. */
+/** The known facts of the cluster as a whole, with their source. */
 export function Facts({ lane, isLive }: FactsProps) {
   const styles = useStyles2(getStyles);
   const { cluster } = lane;
@@ -49,7 +49,7 @@ export function Facts({ lane, isLive }: FactsProps) {
   );
 }
 
-/** What stays true while the load generator is unreachable. */
+/** The facts that stay true while the load generator is unreachable. */
 const STATIC = new Set(['GPU', 'Model', 'Engine']);
 
 const getStyles = (theme: GrafanaTheme2) => ({

@@ -21,7 +21,7 @@ interface WorkerCardProps {
   unreadGPUs?: string;
 }
 
-/** One worker: a box for each of its GPUs, and what it does. */
+/** One worker: a box for each of its GPUs, and its figures. */
 export const WorkerCard = memo(function WorkerCard({ worker, absent, unread, unreadGPUs }: WorkerCardProps) {
   const styles = useStyles2(getStyles);
   return (
@@ -43,7 +43,7 @@ export const WorkerCard = memo(function WorkerCard({ worker, absent, unread, unr
 
 type Field = 'inflight' | 'waiting' | 'queue_seconds' | 'cache_use' | 'hit_ratio' | 'routed';
 
-/** Whether a worker's figure is not reported, as opposed to one that has no value yet. */
+/** Whether a worker's figure is not reported, as opposed to one that has no value so far. */
 function isSilent(worker: Worker, field: Field): boolean {
   return worker[field] === undefined && (worker.not_reported ?? []).includes(field);
 }
@@ -151,7 +151,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     }),
     index: css({ gridColumn: '1 / -1', color: text.secondary }),
     value: css({ fontSize: theme.typography.h3.fontSize, lineHeight: 1.2 }),
-    // A GPU at work is no alarm: more of one colour, not another one.
+    // A busy GPU is no alarm: it has more of one color, not another one.
     low: css({ borderLeftColor: colorManipulator.alpha(worker, 0.3) }),
     medium: css({ borderLeftColor: colorManipulator.alpha(worker, 0.65) }),
     high: css({ borderLeftColor: worker }),

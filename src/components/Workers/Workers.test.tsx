@@ -51,7 +51,7 @@ const cards = () => within(screen.getByRole('list', { name: 'Workers' })).queryA
 const names = () => cards().map((card) => within(card).getByRole('heading').textContent);
 
 describe('the workers', () => {
-  it('have a card each, under what serves', async () => {
+  it('have a card each, below the deployment', async () => {
     const { container } = show();
     expect(names()).toEqual(['one', 'two']);
     const [card] = cards();
@@ -86,12 +86,12 @@ describe('the workers', () => {
     expect(screen.queryByText(/ utilization$/)).not.toBeInTheDocument();
   });
 
-  it('say what their engine does not report', () => {
+  it('mark what their engine does not report', () => {
     const bare = { id: '1', name: 'one', gpus: [], not_reported: ['cache_use', 'hit_ratio', 'inflight', 'waiting'] };
     show({ ...cluster([bare], { speculation: {} }), target: { deployment: {} } });
     expect(screen.getByText('GPUs not reported: no DCGM exporter reports them')).toBeInTheDocument();
     expect(within(cards()[0]).getAllByText('not reported')).toHaveLength(4);
-    expect(cards()[0]).toHaveTextContent('Time in queue—'); // reported, of no request yet
+    expect(cards()[0]).toHaveTextContent('Time in queue—'); // reported, but without a request so far
     expect(screen.getByText('Acceptance').nextSibling).toHaveTextContent('none (disabled)');
     expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not reported by this engine');
   });
@@ -105,7 +105,7 @@ describe('the workers', () => {
     expect(screen.getByRole('alert')).toHaveTextContent('Prometheus unavailable');
   });
 
-  it('show what is not read, and why, instead of “not reported”', () => {
+  it('mark metrics that are not read, with the reason, instead of “not reported”', () => {
     const bare = { id: '1', name: 'one', gpus: [], not_reported: ['cache_use', 'hit_ratio', 'inflight', 'waiting'] };
     const unread = {
       workers: 'Prometheus does not scrape the workers',
@@ -154,7 +154,7 @@ describe('the workers', () => {
     expect(screen.getByText(/GPU utilization is simulated.*DCGM_FI_DEV_GPU_UTIL/)).toBeInTheDocument();
   });
 
-  it('are missed where fewer report than there should be, or none', () => {
+  it('are reported as missing where fewer report than configured, or none', () => {
     const { unmount } = show(cluster([]));
     expect(screen.getByText('No worker has reported yet.')).toBeInTheDocument();
     unmount();
@@ -162,7 +162,7 @@ describe('the workers', () => {
     expect(screen.getByText('1 of 2 workers report')).toBeInTheDocument();
   });
 
-  it('are summed up where only some are listed, and none that leaves the list is lost', () => {
+  it('are summed up where only some are listed, and are not reported as lost when they leave the list', () => {
     const listed = crowd();
     const { client, container } = show({ cluster: listed, target: { deployment: { workers: 2000 } } });
     expect(container).toHaveTextContent(
@@ -194,17 +194,17 @@ describe('the workers', () => {
     expect(container).toHaveTextContent('simulated H200');
   });
 
-  it('say why nothing is known of them', () => {
+  it('report why nothing is known of them', () => {
     const { client } = show();
     const gone = { available: false, problem: 'connection refused', speculation: {} };
     act(() => client.show(cluster([], gone), at(1)));
     expect(screen.getByText('connection refused')).toBeInTheDocument();
-    expect(screen.getAllByText('Prometheus unavailable')).toHaveLength(3); // once for all, and on each card
+    expect(screen.getAllByText('Prometheus unavailable')).toHaveLength(3); // once above, and on each card
     expect(screen.queryByText(/workers report/)).not.toBeInTheDocument();
     expect(screen.queryByText(/by this engine/)).not.toBeInTheDocument();
   });
 
-  it('pass on what the cluster says of its metrics', () => {
+  it('show the cluster’s note on its metrics', () => {
     show(cluster(two, { source: 'direct', problem: 'cache use is not reported' }));
     expect(screen.getByText('cache use is not reported')).toBeInTheDocument();
     expect(screen.getByText('From the workers themselves, 1 s ago')).toBeInTheDocument();
@@ -224,8 +224,8 @@ describe('the workers', () => {
   });
 });
 
-describe('the memory of workers', () => {
-  it('knows one that restarted under another id by its name', () => {
+describe('the list of recent workers', () => {
+  it('recognizes a restarted one with another id by its name', () => {
     const seen = remember([], [worker('one')], 1000);
     expect(remember(seen, [worker('one', { id: '9' })], 2000)).toHaveLength(1);
     expect(remember(seen, [worker('pod-one', { id: '1one' })], 2000)).toHaveLength(1);

@@ -14,7 +14,7 @@ import { Facts } from './Facts';
 import { remember, withoutFigures, type Seen } from './model';
 import { HostCard, WorkerCard } from './WorkerCard';
 
-/** What serves, and a card for each of its workers. */
+/** The deployment, and a card for each of its workers. */
 export function Workers({ lane: name }: { lane: string }) {
   const styles = useStyles2(getStyles);
   const live = useLive(name);
@@ -58,20 +58,20 @@ export function Workers({ lane: name }: { lane: string }) {
   );
 }
 
-/** The workers that report, and those that did a short while ago. */
+/** Returns the workers that report, and those that did a short while ago. */
 function useSeen(cluster: Cluster | undefined, time: string | undefined): Seen[] {
   const [seen, setSeen] = useState<{ time?: string; list: Seen[] }>({ list: [] });
   if (seen.time === time || !cluster || !time) {
     return seen.list;
   }
-  // Where only some are listed, one that leaves the list is not gone.
+  // Where only some are listed, a worker that leaves the list may still run.
   const before = cluster.all_workers ? [] : seen.list;
   const list = remember(before, cluster.workers, Date.parse(time));
-  setSeen({ time, list }); // while drawing: the next drawing has it, and this one is not shown
+  setSeen({ time, list }); // set while rendering; React discards this render and starts the next
   return list;
 }
 
-/** Why a worker has no figures; undefined where it has. */
+/** Explains why a worker has no figures; undefined where it has. */
 function reason(isLive: boolean, cluster: Cluster, at: number, now: number): string | undefined {
   if (!isLive) {
     return 'Load generator lost';

@@ -2,7 +2,7 @@ import type { GPU, LaneSnapshot, Worker } from '../../client';
 import { percent } from '../../lib/format';
 import { servedSpeculation } from '../../lib/names';
 
-/** How busy a GPU is, by the share of time that it works. */
+/** The load of a GPU, by the share of time that it works. */
 type Load = 'low' | 'medium' | 'high';
 
 /** Low below 30 %, medium to 70 %, high above. */
@@ -28,8 +28,8 @@ export interface Seen {
 }
 
 /**
- * The workers that report, and after them those that did within the last minute. One that restarts keeps its name and
- * has another id; one whose own metrics are read for the first time keeps its id and has another name.
+ * Returns the workers that report, and after them those that did within the last minute. A restarted worker keeps its
+ * name and has another id. A worker whose own metrics are read for the first time keeps its id and has another name.
  */
 export function remember(seen: Seen[], workers: Worker[], now: number): Seen[] {
   const names = new Set(workers.map(({ name }) => name));
@@ -39,12 +39,12 @@ export function remember(seen: Seen[], workers: Worker[], now: number): Seen[] {
   return [...workers.map((worker) => ({ worker, at: now })), ...gone];
 }
 
-/** A worker without its figures, so that no old number is shown. */
+/** Returns a worker without its figures, so that no old number is shown. */
 export function withoutFigures({ id, name, gpus }: Worker): Worker {
   return { id, name, gpus: gpus.map(({ index }) => ({ index })) };
 }
 
-/** The figures of the whole cluster; those that it does not report are undefined. */
+/** Returns the figures of the whole cluster. Those that it does not report are undefined. */
 export function facts({ cluster, target, state }: LaneSnapshot): Array<[term: string, value: string | undefined]> {
   const { acceptance, tokens_per_step } = cluster.speculation;
   return [
