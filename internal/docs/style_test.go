@@ -55,7 +55,6 @@ var linesPending = []string{
 	"src/grafana/",
 	"src/lib/",
 	"src/pages/",
-	"src/panels/",
 	"tests/browser/",
 	"tools/mutate/",
 }

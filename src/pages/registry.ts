@@ -9,11 +9,11 @@ export interface Page {
   path: string;
   title: string;
   icon: IconName;
-  /** Whether it is reached from another page only, and not from the navigation. */
+  /** Whether it is opened from another page only, and not from the navigation. */
   nested?: boolean;
   /** Whether the navigation has it only where a second lane runs the same conversations. */
   twin?: boolean;
-  /** Whether it has the whole screen, without what is above and beside the other pages. */
+  /** Whether it fills the screen, without the header and the navigation. */
   bare?: boolean;
   /** Its content, which is loaded when it is first opened. */
   load(): Promise<{ default: ComponentType }>;

@@ -1,13 +1,10 @@
 import { useCallback } from 'react';
 import { useLocation, useSearchParams } from 'react-router-dom';
 
-/**
- * A choice on a page, kept in its address under a name, so that a link shows the same;
- * undefined where nothing is chosen.
- */
+/** A choice on a page, kept in its address under a name, so that a link restores it; undefined without a choice. */
 export function useChoice(name: string): [chosen: string | undefined, choose: (value: string | undefined) => void] {
   const [params, setParams] = useSearchParams();
-  const { state } = useLocation(); // whence the page was reached, which stays so
+  const { state } = useLocation(); // the page's origin is kept
   const choose = useCallback(
     (value: string | undefined) =>
       setParams(

@@ -100,7 +100,7 @@ describe('the layers', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('keep the switch as it is from second to second', async () => {
+  it('keep the switch unchanged over snapshots', async () => {
     const { client } = await show(laneChange(1));
     const before = screen.getByRole('radio', { name: 'Platform' });
     const { id } = before;
@@ -135,7 +135,7 @@ describe('the dots', () => {
     jest.useRealTimers();
   });
 
-  it('light one after the other while it runs, and the legend says that they are a sample', async () => {
+  it('light one after the other while the workload runs, and the legend calls them a sample', async () => {
     still(false);
     await show(laneChange(3));
     expect(lit()).toBe(0);
@@ -147,7 +147,7 @@ describe('the dots', () => {
     expect(screen.getByText(/Dots are a sample, not individual requests/)).toBeInTheDocument();
   });
 
-  it('are moved by one timer, which neither a snapshot nor anything else starts anew', async () => {
+  it('are moved by one timer, which no snapshot restarts', async () => {
     still(false);
     const { client } = await show(laneChange(3));
     await pass(1000);
@@ -157,7 +157,7 @@ describe('the dots', () => {
     expect(steps()).toBe(1);
   });
 
-  it('stand on the ways that there are when workers come and go', async () => {
+  it('follow the paths to the workers when workers appear and disappear', async () => {
     still(false);
     const { client } = await show(laneChange(3));
     await pass(3000);
@@ -196,7 +196,7 @@ describe('the dots', () => {
     expect(steps()).toBe(1);
   });
 
-  it('are not there when stopped', async () => {
+  it('are absent while the workload is stopped', async () => {
     still(false);
     const { client } = await show(laneChange(3));
     act(() => client.show(laneChange(3, { state: { running: false, phase: 'stopped' } })));
@@ -206,7 +206,7 @@ describe('the dots', () => {
     expect(screen.getByText(/the workload is stopped/)).toBeInTheDocument();
   });
 
-  it('are not there for who wants less motion', async () => {
+  it('are absent where reduced motion is preferred', async () => {
     still(true);
     await show(laneChange(3));
     expect(traffic()).not.toBeInTheDocument();
@@ -216,7 +216,7 @@ describe('the dots', () => {
 });
 
 describe('the drawing without data', () => {
-  it('waits', async () => {
+  it('shows that it is loading', async () => {
     await show();
     expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
   });
@@ -230,7 +230,7 @@ describe('the drawing without data', () => {
     expect(screen.getByText(/no live data/)).toBeInTheDocument();
   });
 
-  it('does without the status', async () => {
+  it('renders without the status', async () => {
     const client = new FakeClient();
     client.show(laneChange(1, { state: { driver: 'manual' } }));
     render(
@@ -244,14 +244,14 @@ describe('the drawing without data', () => {
     expect(part(/^Discovery plane not known/)).toBeInTheDocument();
   });
 
-  it('explains something else when the chosen worker goes', async () => {
+  it('falls back to the first part when the chosen worker disappears', async () => {
     const { client } = await show(laneChange(2));
     await userEvent.click(part(/^worker-1/));
     act(() => client.show(laneChange(1)));
     expect(within(panel()).getByRole('heading', { name: 'Load generator' })).toBeInTheDocument();
   });
 
-  it('says why there are no workers', async () => {
+  it('reports why there are no workers', async () => {
     const none = cluster([], { available: false, source: undefined, problem: 'Prometheus does not answer' });
     await show({ cluster: none });
     expect(workers()).toHaveLength(0);

@@ -14,7 +14,7 @@ const lines: Array<{ kind: LineKind; words: string }> = [
   { kind: 'faint', words: 'metrics' },
 ];
 
-/** What lines and lights stand for. */
+/** The legend of lines and lights. */
 export const Legend = memo(function Legend({ still }: { still?: string }) {
   const styles = useStyles2(getStyles);
   return (

@@ -4,7 +4,7 @@ import { ButtonBox, Words, type Rect } from '../../components/Diagram';
 import { shorten } from '../../lib/workers';
 import { presenceWord, type Part } from './parts';
 
-/** What a drawing needs of who chooses a part. */
+/** The selection of a part, as a drawing needs it. */
 export interface Choosing {
   selected: string;
   onSelect(id: string): void;
@@ -13,19 +13,19 @@ export interface Choosing {
 interface PartBoxProps extends Choosing {
   part: Part;
   rect: Rect;
-  /** How many of its numbers stand in the box. */
+  /** How many of its numbers the box shows. */
   figures: number;
   accent?: boolean;
   /** Numbers beside the title instead of below it. */
   inline?: boolean;
   /** Numbers in small letters. */
   small?: boolean;
-  /** How many letters of its title there is room for. */
+  /** The length at which its title is cut, in letters. */
   letters?: number;
   children?: ReactNode;
 }
 
-/** Drawn anew only when it says something else. */
+/** Rendered again only when its texts change. */
 export const PartBox = memo(
   function PartBox({
     part,

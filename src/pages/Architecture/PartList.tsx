@@ -6,7 +6,7 @@ import { Button, useStyles2 } from '@grafana/ui';
 
 import { spoken, type Part } from './parts';
 
-/** The drawing in words, for who does not see it, or would rather read. */
+/** The drawing as a list of sentences, for screen readers and for reading. */
 export function PartList({ parts }: { parts: Part[] }) {
   const styles = useStyles2(getStyles);
   const [open, setOpen] = useState(false);
@@ -31,7 +31,7 @@ interface SwitchProps {
   onToggle(open: boolean): void;
 }
 
-/** Drawn anew only when it changes, which the numbers in the list do each second. */
+/** Rendered again only when it changes: the numbers in the list change each second. */
 const Switch = memo(function Switch({ open, onToggle }: SwitchProps) {
   return (
     <Button

@@ -6,12 +6,12 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { Part } from './parts';
 
-/** Explains a part: what it is, its numbers, and where they come from. */
+/** Explains a part: its purpose, its numbers, and their sources. */
 export function PartPanel({ part }: { part: Part }) {
   const styles = useStyles2(getStyles);
   return (
     <aside className={styles.panel} aria-label="Explanation">
-      {/* Only the choice of another part is announced, not each new number. */}
+      {/* A screen reader announces the choice of another part, but not each new number. */}
       <h3 aria-live="polite">{part.title}</h3>
       {part.presence.why && <p className={styles.presence}>{part.presence.why}</p>}
       <p>{part.text}</p>

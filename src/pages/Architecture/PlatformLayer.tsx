@@ -7,11 +7,11 @@ import type { Choosing } from './PartBox';
 
 interface PlatformLayerProps extends Choosing {
   groups: PlatformGroupParts[];
-  /** What holds of most of it, and is said above the drawing. */
+  /** A remark that holds for most of it, shown above the drawing. */
   rest: Presence;
 }
 
-/** What the serving cluster stands on. */
+/** The platform below the serving cluster. */
 export function PlatformLayer({ groups, rest, ...choosing }: PlatformLayerProps) {
   const placed = placeGroups(groups.map((g) => g.items.length));
   return (
@@ -46,7 +46,7 @@ function PlatformBox({ part, rect, rest, group, selected, onSelect }: PlatformBo
       selected={selected === part.id}
       onSelect={() => onSelect(part.id)}
     >
-      {/* A group's things stand below its title, so that its word stands beside it. */}
+      {/* A group's items are below its title, so the title's remark is beside it. */}
       {word && part.presence.is !== rest.is && (
         <Words x={group ? rect.width - 12 : 12} y={group ? 26 : 47} anchor={group ? 'end' : 'start'}>
           {word}

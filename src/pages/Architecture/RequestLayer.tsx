@@ -10,13 +10,13 @@ import { WorkerFigures } from './WorkerFigures';
 
 interface RequestLayerProps extends Choosing {
   path: RequestPath;
-  /** Where the router looks, and why, if workers are missing. */
+  /** Where the router reads the workers, and why, if workers are missing. */
   missing?: string;
-  /** What travels; nothing where it stands still. */
+  /** The traffic along the paths; absent where nothing moves. */
   traffic?: Load;
 }
 
-/** Request path, and the three planes. */
+/** The request path and the three planes. */
 export function RequestLayer({ path, missing, traffic, selected, onSelect }: RequestLayerProps) {
   const count = path.workers.length;
   const layout = useMemo(() => layOut(count), [count]);
@@ -59,7 +59,7 @@ export function RequestLayer({ path, missing, traffic, selected, onSelect }: Req
   );
 }
 
-/** What connects the parts changes with the number of workers alone. */
+/** The lines between the parts. They change only with the number of workers. */
 const Lines = memo(function Lines({ layout: l }: { layout: Layout }) {
   const y = l.frontend.y + l.frontend.height / 2;
   const under = l.frontend.y + l.frontend.height;

@@ -12,9 +12,8 @@ interface TrafficProps extends Load {
 }
 
 /**
- * Requests under way: a sample, not each of them. Each lights the marks on its way
- * one after the other. React draws the marks once; the lights are set past it, all
- * by one timer, since whatever moves by itself costs a frame sixty times a second.
+ * Requests in flight: a sample, not each of them. Each lights the marks on its path one after the other. React renders
+ * the marks once. One timer sets the lights directly, because a CSS animation would cost a frame sixty times a second.
  */
 export function Traffic({ layout, requestsPerSecond, shares }: TrafficProps) {
   const group = useRef<SVGGElement>(null);
@@ -23,7 +22,7 @@ export function Traffic({ layout, requestsPerSecond, shares }: TrafficProps) {
   useEffect(() => {
     load.current = { requestsPerSecond, shares };
   });
-  // Before the browser does anything else, so that no step finds other marks than its own.
+  // A layout effect, so that no step runs on marks of another layout.
   useLayoutEffect(() => {
     const marks = group.current?.children ?? [];
     let chase = NO_CHASE;
@@ -54,7 +53,7 @@ const Marks = memo(function Marks({ points }: { points: Point[] }) {
   return points.map(({ x, y }, i) => <circle key={i} className={styles.mark} cx={x} cy={y} r={4.5} />);
 });
 
-/** Repeats a step, except while the page is hidden. Returns a function that ends it. */
+/** Repeats a step, except while the page is hidden. Returns a function that stops it. */
 function whileVisible(take: () => void): () => void {
   let timer: number | undefined;
   const follow = () => {

@@ -9,13 +9,13 @@ import type { Layout } from './layout';
 import type { Figure } from './parts';
 
 interface WorkerFiguresProps {
-  /** In flight, waiting, KV cache, GPU … */
+  /** The numbers in flight, waiting, KV cache, GPU … */
   figures: Figure[];
   detail: Layout['detail'];
   width: number;
 }
 
-/** A worker's numbers, as many as there is room for. */
+/** A worker's numbers, as many as fit. */
 export function WorkerFigures({ figures: [inflight, waiting, cache, gpu], detail, width }: WorkerFiguresProps) {
   if (detail === 'name') {
     return (
@@ -58,7 +58,7 @@ interface MeterProps {
 const NAME = 84;
 const VALUE = 62;
 
-/** A share as a bar, with its name before and its value behind it. */
+/** A ratio as a bar, between its name and its value. */
 function Meter({ x, y, width, figure: { name, value, share = 0 } }: MeterProps) {
   const styles = useStyles2(getStyles);
   const room = width - NAME - VALUE;

@@ -1,35 +1,38 @@
 import type { Rect } from '../../components/Diagram';
 import type { Layout, Waypoint } from './layout';
 
-/** The most requests that are drawn per second: more could not be distinguished. Less than the steps per second. */
+/**
+ * The most requests that are drawn per second. More could not be distinguished. It is below the number of steps per
+ * second.
+ */
 export const MAX_DOTS = 4;
 
-/** From one step to the next, in milliseconds. Each costs the browser a frame: that, and not what is in it, is dear. */
+/** The interval of steps, in milliseconds. Each step costs the browser a frame, whatever the frame contains. */
 export const STEP = 200;
 
-/** Where a mark stands. */
+/** The position of a mark. */
 export interface Point {
   x: number;
   y: number;
 }
 
-/** The marks along the ways. Ways have marks in common where they run together. */
+/** The marks along the paths. Paths share the marks of their common part. */
 interface Marks {
   points: Point[];
-  /** Of each worker, in order: the marks on the way to it, as indices into points. */
+  /** By worker, in order: the marks on the path to it, as indices into points. */
   ways: number[][];
 }
 
-/** Of the marks between two boxes. */
+/** The marks between two boxes. */
 const BETWEEN = 3;
 
-/** How far the first mark is from a box, how far apart they are, and how much an arrow's head takes. */
+/** The distance of the first mark from a box, the distance between marks, and the length of an arrow's head. */
 const [EDGE, APART, HEAD] = [10, 20, 18];
 
 /** The least and the most marks from the router to a worker. */
 const LEG = [3, 8] as const;
 
-/** Places the marks wherever a way can be seen: between the boxes, not beneath them. */
+/** Places the marks where a path is visible: between the boxes, not below them. */
 export function placeMarks({ client, frontend, router, workers, ways }: Layout): Marks {
   const trunk = [...between(client, frontend), ...between(frontend, router)];
   const column = Math.min(...workers.map(({ x }) => x));
@@ -56,7 +59,7 @@ function between(a: Rect, b: Rect): Point[] {
   return Array.from({ length: BETWEEN }, (_, k) => ({ x: right(a) + EDGE + k * apart, y: middle(a) }));
 }
 
-/** The first mark of all legs is the same, since they part only behind it. */
+/** The first mark is the same for all branches, which separate behind it. */
 function leg(from: number, way: Waypoint[], to: number): Point[] {
   const bend = way.filter(({ x }) => x >= from && x <= to);
   const lengths = bend.map((p, i) => (i === 0 ? 0 : Math.hypot(p.x - bend[i - 1].x, p.y - bend[i - 1].y)));
@@ -68,7 +71,7 @@ function leg(from: number, way: Waypoint[], to: number): Point[] {
   return [{ x: from + EDGE, y: bend[0].y }, ...rest];
 }
 
-/** The point so far along a line of points with these distances from one to the next. */
+/** The point at a distance along a line, given its points and the distances between them. */
 function pointAt(line: Point[], lengths: number[], distance: number): Point {
   let left = distance;
   let i = 1;
@@ -80,46 +83,45 @@ function pointAt(line: Point[], lengths: number[], distance: number): Point {
   return { x: a.x + share * (b.x - a.x), y: a.y + share * (b.y - a.y) };
 }
 
-/** What is to be shown: how much load there is, and which share of it goes to each worker. */
+/** The traffic to draw: the request rate, and the share of each worker. */
 export interface Load {
   requestsPerSecond: number;
   shares: number[];
 }
 
-/** The requests under way in the drawing. */
+/** The requests in flight in the drawing. */
 export interface Chase {
-  /** Of each worker: what part of a request it has coming. */
+  /** By worker: the fraction of a request that is due to it. */
   owed: number[];
-  travelling: Array<{ way: number; at: number }>;
+  traveling: Array<{ way: number; at: number }>;
 }
 
-/** Before anything travels. */
-export const NO_CHASE: Chase = { owed: [], travelling: [] };
+/** The state without any request. */
+export const NO_CHASE: Chase = { owed: [], traveling: [] };
 
 /**
- * One step on: every request goes to its next mark, and another one sets out when
- * it is time, to the worker that has most coming. So they set out evenly, and
- * each worker gets its share, whatever the two are.
+ * Advances one step: every request moves to its next mark, and a new one starts when it is due, to the worker with the
+ * largest fraction due. Requests thus start evenly, and each worker gets its share, for any rate and shares.
  */
-export function step({ owed, travelling }: Chase, { requestsPerSecond, shares }: Load, ways: number[][]): Chase {
+export function step({ owed, traveling }: Chase, { requestsPerSecond, shares }: Load, ways: number[][]): Chase {
   const rate = requestsPerSecond > 0 ? Math.min(requestsPerSecond, MAX_DOTS) : 0;
   const coming = ways.map((_, i) => (owed[i] ?? 0) + (rate * (shares[i] ?? 0) * STEP) / 1000);
-  const next = travelling.map(({ way, at }) => ({ way, at: at + 1 })).filter(({ way, at }) => at <= ways[way].length);
+  const next = traveling.map(({ way, at }) => ({ way, at: at + 1 })).filter(({ way, at }) => at <= ways[way].length);
   if (coming.reduce((a, b) => a + b, 0) < 1 - 1e-9) {
-    return { owed: coming, travelling: next };
+    return { owed: coming, traveling: next };
   }
   const way = coming.indexOf(Math.max(...coming));
   coming[way] -= 1;
-  return { owed: coming, travelling: [...next, { way, at: 0 }] };
+  return { owed: coming, traveling: [...next, { way, at: 0 }] };
 }
 
-/** How a mark is lit: a request is there, or was a step ago. */
+/** The light of a mark: a request is there (head), or was there one step ago (tail). */
 export type Light = 'head' | 'tail';
 
-/** The lights of each mark that is lit. */
-export function lights({ travelling }: Chase, ways: number[][]): Map<number, Light> {
+/** Returns the lights of all lit marks. */
+export function lights({ traveling }: Chase, ways: number[][]): Map<number, Light> {
   const lit = new Map<number, Light>();
-  travelling.filter(({ at }) => at > 0).forEach(({ way, at }) => lit.set(ways[way][at - 1], 'tail'));
-  travelling.filter(({ way, at }) => at < ways[way].length).forEach(({ way, at }) => lit.set(ways[way][at], 'head'));
+  traveling.filter(({ at }) => at > 0).forEach(({ way, at }) => lit.set(ways[way][at - 1], 'tail'));
+  traveling.filter(({ way, at }) => at < ways[way].length).forEach(({ way, at }) => lit.set(ways[way][at], 'head'));
   return lit;
 }

@@ -1,9 +1,9 @@
 import type { Worker } from '../../client';
 
-/** How long the requests that a worker was sent count for where requests go in the drawing, in milliseconds. */
+/** The window over which the requests sent to each worker are counted, in milliseconds. */
 const MEMORY = 10_000;
 
-/** What was seen of the workers' counters lately. */
+/** The recent values of the workers' counters. */
 interface Flow {
   readings: Reading[];
 }
@@ -13,12 +13,12 @@ interface Reading {
   routed: Record<string, number>;
 }
 
-/** Nothing seen yet. */
+/** The flow before any snapshot. */
 export const NO_FLOW: Flow = { readings: [] };
 
 /**
- * Adds what a snapshot of the given time (milliseconds) says, and forgets what is too old; the same flow where it
- * says nothing new.
+ * Adds the counters of a snapshot at the given time in milliseconds, and drops those older than the window. It returns
+ * the same flow where nothing changed.
  */
 export function advance(flow: Flow, workers: Worker[], at: number): Flow {
   const last = flow.readings.at(-1);
@@ -31,8 +31,8 @@ export function advance(flow: Flow, workers: Worker[], at: number): Flow {
 }
 
 /**
- * The share of requests that each worker gets, in their order: by what it was
- * sent lately, else by what it has in flight, else all alike. Sums up to 1.
+ * Returns the share of requests of each worker, in their order: by the requests sent to it in the window, else by its
+ * requests in flight, else equal. The shares add up to 1.
  */
 export function shares(flow: Flow, workers: Worker[]): number[] {
   const first = flow.readings[0]?.routed ?? {};

@@ -35,7 +35,7 @@ const layers = [
 
 const NO_WORKERS: never[] = [];
 
-/** The architecture page: a drawing of what runs, with its numbers on it. */
+/** The architecture page: a drawing of the running parts with their numbers. */
 export default function Architecture() {
   const [chosen, choose] = useChoice('layer');
   const layer: Layer = chosen === 'platform' ? chosen : 'request';
@@ -93,11 +93,11 @@ function Deployments() {
 }
 
 interface DrawingProps {
-  /** What is drawn in the place of the request's way. */
+  /** What replaces the drawing of the request path. */
   platform?: Platform;
 }
 
-/** All that changes with a snapshot, so that the frame around it need not be drawn anew each second. */
+/** All that changes with a snapshot. The frame around it is not rendered again each second. */
 function Drawing({ platform }: DrawingProps) {
   const styles = useStyles2(getStyles);
   const live = useLive(LANE);
@@ -149,7 +149,7 @@ function Drawing({ platform }: DrawingProps) {
   );
 }
 
-/** A part that went away, such as a worker, gives way to the first one. */
+/** Selects the first part where the chosen one, such as a worker, no longer exists. */
 function chosen(parts: Part[], id: string): Part {
   return parts.find((p) => p.id === id) ?? parts[0];
 }

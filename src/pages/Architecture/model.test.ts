@@ -3,7 +3,7 @@ import { cluster, crowd, laneOn, worker } from '../../components/Diagram/fixture
 import vendor from '../../vendor/digitalocean.json';
 import { lights, MAX_DOTS, NO_CHASE, placeMarks, step, STEP, type Chase } from './chaser';
 import { layOut } from './layout';
-import { inOrder, requestPath, spoken, utilisation, type RequestPath } from './parts';
+import { inOrder, requestPath, spoken, utilization, type RequestPath } from './parts';
 import { placeGroups, platformParts } from './platform';
 import { advance, NO_FLOW, shares } from './flow';
 
@@ -43,24 +43,24 @@ describe('the layout', () => {
 describe('the traffic', () => {
   const workers = (routed: number[]) => routed.map((r, i) => worker(i, { routed: r, inflight: 10 * i }));
 
-  it('goes where requests were routed lately', () => {
+  it('follows the requests routed within the window', () => {
     let flow = advance(NO_FLOW, workers([100, 100, 100]), 0);
     flow = advance(flow, workers([103, 101, 100]), 1000);
     expect(shares(flow, workers([103, 101, 100]))).toEqual([0.75, 0.25, 0]);
   });
 
-  it('goes by requests in flight until something is routed, and to all where nothing is known', () => {
+  it('follows requests in flight until one is routed, and is even where neither is reported', () => {
     expect(shares(advance(NO_FLOW, workers([5, 5, 5]), 0), workers([5, 5, 5]))).toEqual([0, 1 / 3, 2 / 3]);
     expect(shares(NO_FLOW, [worker(0, { routed: undefined, inflight: undefined })])).toEqual([1]);
     expect(shares(NO_FLOW, [])).toEqual([]);
   });
 
-  it('takes a counter that begins anew, and a worker that comes, for nothing', () => {
+  it('ignores a counter that restarts and a new worker', () => {
     const flow = advance(advance(NO_FLOW, workers([100]), 0), workers([2, 50]), 1000);
-    expect(shares(flow, workers([2, 50]))).toEqual([0, 1]); // by what is in flight
+    expect(shares(flow, workers([2, 50]))).toEqual([0, 1]); // by requests in flight
   });
 
-  it('forgets, and ignores what it has seen', () => {
+  it('drops old snapshots and ignores repeated ones', () => {
     let flow = NO_FLOW;
     for (let s = 0; s < 100; s++) {
       flow = advance(flow, workers([s]), s * 1000);
@@ -101,43 +101,43 @@ describe('the chase', () => {
     [0, 1, 4],
   ];
 
-  /** How many set out to each worker within so many seconds, and how many at most at once. */
+  /** Counts the requests that start to each worker within the given seconds, and the most at once. */
   function setOut(requestsPerSecond: number, share: number[], seconds: number) {
     const to = share.map(() => 0);
     let chase: Chase = NO_CHASE;
     let most = 0;
     for (let i = 0; i < (seconds * 1000) / STEP; i++) {
       chase = step(chase, { requestsPerSecond, shares: share }, ways);
-      const starting = chase.travelling.filter(({ at }) => at === 0);
+      const starting = chase.traveling.filter(({ at }) => at === 0);
       starting.forEach(({ way }) => to[way]++);
       most = Math.max(most, starting.length);
     }
-    return { to, most, travelling: chase.travelling.length };
+    return { to, most, traveling: chase.traveling.length };
   }
 
-  it('has as many requests set out as there are, to each worker its share, one at a time', () => {
+  it('starts requests at the given rate, one at a time, to each worker its share', () => {
     expect(setOut(1, [0.5, 0.3, 0.2], 100)).toMatchObject({ to: [50, 30, 20], most: 1 });
     expect(setOut(0.1, [0, 1, 0], 100).to).toEqual([0, 10, 0]);
   });
 
   it('shows no more than can be distinguished, and keeps none that arrived', () => {
-    const { to, most, travelling } = setOut(1000, [1, 0, 0], 100);
+    const { to, most, traveling } = setOut(1000, [1, 0, 0], 100);
     expect(to).toEqual([100 * MAX_DOTS, 0, 0]);
     expect(most).toBe(1);
-    expect(travelling).toBeLessThanOrEqual(4);
+    expect(traveling).toBeLessThanOrEqual(4);
   });
 
-  it.each([0, -1, NaN])('has nothing set out at %d requests a second', (rate) => {
-    expect(setOut(rate, [1, 0, 0], 10)).toEqual({ to: [0, 0, 0], most: 0, travelling: 0 });
+  it.each([0, -1, NaN])('starts none at %d requests a second', (rate) => {
+    expect(setOut(rate, [1, 0, 0], 10)).toEqual({ to: [0, 0, 0], most: 0, traveling: 0 });
   });
 
-  it('sets nothing out without workers', () => {
+  it('starts none without workers', () => {
     expect(placeMarks(layOut(0))).toEqual({ points: [], ways: [] });
     expect(step(NO_CHASE, { requestsPerSecond: 9, shares: [] }, [])).toEqual(NO_CHASE);
   });
 
   it('lights where a request is, and dimly where it was', () => {
-    const at = (n: number) => Object.fromEntries(lights({ owed: [], travelling: [{ way: 1, at: n }] }, ways));
+    const at = (n: number) => Object.fromEntries(lights({ owed: [], traveling: [{ way: 1, at: n }] }, ways));
     expect(at(0)).toEqual({ 0: 'head' });
     expect(at(2)).toEqual({ 1: 'tail', 3: 'head' });
     expect(at(3)).toEqual({ 3: 'tail' });
@@ -145,7 +145,7 @@ describe('the chase', () => {
       { way: 0, at: 2 },
       { way: 1, at: 1 },
     ];
-    const two = lights({ owed: [], travelling: behind }, ways);
+    const two = lights({ owed: [], traveling: behind }, ways);
     expect(Object.fromEntries(two)).toEqual({ 0: 'tail', 1: 'head', 2: 'head' });
   });
 });
@@ -189,7 +189,7 @@ describe('the parts', () => {
     expect(spoken(path.frontend)).toBe('Frontend, not reported queued, not reported in flight');
   });
 
-  it('are all there without a lane, without workers', () => {
+  it('are complete without a lane, without workers', () => {
     const path = requestPath(undefined, false, { kind: 'unknown' });
     expect(inOrder(path)).toHaveLength(8);
     expect(path.enduser.presence).toMatchObject({ is: 'unknown' });
@@ -222,13 +222,13 @@ describe('the parts', () => {
     expect(events.text).toMatch(/NATS or ZMQ/);
   });
 
-  it('do without events under round-robin, and say so', () => {
+  it('report that round-robin uses no events', () => {
     const path = requestPath(laneOn(3, { state: { mode: 'round_robin' } }), true, target);
     expect(path.events.presence).toMatchObject({ is: 'idle', why: expect.stringContaining('Round-robin') });
     expect(spoken(path.events)).toBe('Event plane, not used');
   });
 
-  it('claim nothing of the events under a mode that is not reported', () => {
+  it('make no statement on events under a mode that is not reported', () => {
     const path = requestPath(laneOn(3, { state: { mode: 'unknown', driver: 'manual' } }), true, target);
     expect(path.events.presence).toMatchObject({ is: 'unknown' });
     expect(path.router.figures.find(({ name }) => name === 'mode')).toEqual({
@@ -247,7 +247,7 @@ describe('the parts', () => {
     expect(requestPath(lane, true, target).prometheus.presence.is).toBe(is);
   });
 
-  it('know a model that plays the end user', () => {
+  it('show a model that plays the end user', () => {
     const path = requestPath(laneOn(1), true, {
       kind: 'dynamo',
       questioner: 'model',
@@ -258,8 +258,8 @@ describe('the parts', () => {
 
   it('average over a worker’s GPUs that report a value', () => {
     const gpus = [{ index: '0', utilisation: 0.5 }, { index: '1', utilisation: 1 }, { index: '2' }];
-    expect(utilisation(worker(0, { gpus }))).toBe(0.75);
-    expect(utilisation(worker(0, { gpus: [] }))).toBeUndefined();
+    expect(utilization(worker(0, { gpus }))).toBe(0.75);
+    expect(utilization(worker(0, { gpus: [] }))).toBeUndefined();
   });
 });
 
@@ -273,20 +273,20 @@ describe('the platform', () => {
     expect(parts.map((g) => g.items.length)).toEqual(vendor.platform.groups.map((g) => g.items.length));
   });
 
-  it('is not beneath a simulated cluster, but Prometheus is there', () => {
+  it('is not used by a simulated cluster, except for Prometheus', () => {
     const items = presence().flatMap((g) => g.items);
     const there = items.filter((i) => i.presence.is === 'here').map((i) => i.id);
     expect(there.every((id) => id.endsWith('.monitoring'))).toBe(true);
     expect(items[0].presence.why).toMatch(/simulated/);
   });
 
-  it('is not known of a Dynamo elsewhere, but for the operator that switches it', () => {
+  it('is unknown for a Dynamo elsewhere, except for the operator that switches it', () => {
     const items = presence(laneOn(3, { state: { driver: 'kubernetes' } }), 'dynamo').flatMap((g) => g.items);
     expect(items.find((i) => i.id.endsWith('.operator'))?.presence.is ?? 'here').toBe('here');
     expect(items.some((i) => i.presence.is === 'unknown')).toBe(true);
   });
 
-  it('is as configured where the settings name it, and as the deployment describes itself', () => {
+  it('follows the settings and the deployment’s description', () => {
     const features = [
       { name: 'grove' as const, in_use: false, evidence: 'off' },
       { name: 'kai' as const, in_use: true, evidence: 'queue' },

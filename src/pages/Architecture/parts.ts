@@ -9,31 +9,31 @@ import { unlisted, workerCount } from '../../lib/workers';
 export interface Figure {
   name: string;
   value: string;
-  /** The same number from 0 to 1, where it is a share of a whole. */
+  /** The same number from 0 to 1, where it is a ratio. */
   share?: number;
-  /** Where the number comes from. */
+  /** The source of the number. */
   source: string;
 }
 
-/** Whether a part exists in what is running. */
+/** Whether a part exists in the running system. */
 export interface Presence {
   is: 'here' | 'configured' | 'idle' | 'absent' | 'unknown';
-  /** Why it is not simply here. */
+  /** Why it is absent or only assumed. */
   why?: string;
 }
 
-/** A part of the drawing with all that is said of it. */
+/** A part of the drawing with all its texts. */
 export interface Part {
   id: string;
   title: string;
-  /** What it is. */
+  /** The purpose of the part. */
   text: string;
-  /** The most important one first. */
+  /** The most important number first. */
   figures: Figure[];
   presence: Presence;
 }
 
-/** All that the drawing of the request path says. */
+/** All texts of the drawing of the request path. */
 export interface RequestPath {
   client: Part;
   enduser: Part;
@@ -48,23 +48,23 @@ export interface RequestPath {
   more?: string;
 }
 
-/** The parts in the order in which they are presented. */
+/** The parts in the order of a presentation. */
 export function inOrder({ workers, ...p }: RequestPath): Part[] {
   return [p.client, p.enduser, p.frontend, p.router, ...workers, p.request, p.discovery, p.events, p.prometheus];
 }
 
-/** Of the last 60 s, by the load generator. */
+/** The source of the load generator's figures, which cover the last 60 s. */
 const BY_CLIENT = 'Measured by the load generator over the last 60 s.';
 const HERE: Presence = { is: 'here' };
 
-/** Words for where the cluster's numbers come from. */
+/** Describes the source of the cluster's numbers. */
 function clusterSource(lane: LaneSnapshot | undefined): string {
   return lane?.cluster.source === 'direct' ? 'Read from the target’s own metrics.' : 'Read from Prometheus.';
 }
 
 /**
- * Fills the drawing's parts. The lane determines which parts there are, and may be
- * the last known one; without live, every number is a dash.
+ * Fills the parts of the drawing. The lane determines which parts exist, and may be the last known one. Without live,
+ * every number is a dash.
  */
 export function requestPath(lane: LaneSnapshot | undefined, live: boolean, target: TargetFacts): RequestPath {
   const now = live ? lane : undefined;
@@ -236,7 +236,7 @@ function eventsPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
   };
 }
 
-/** What carries each plane of a Dynamo that this product starts on one machine, as it starts it. */
+/** The transport of each plane of a Dynamo that this product starts on one machine. */
 const ON_ONE_MACHINE = { discovery: 'files', request: 'TCP', events: 'ZMQ' };
 
 /** The transport of a plane; undefined where the target does not report it. */
@@ -316,7 +316,7 @@ export function spoken({ title, figures, presence }: Part): string {
   return [title, presenceWord(presence), ...numbers].filter(Boolean).join(', ');
 }
 
-/** A word for a part that is not simply there. */
+/** A word for a part that is absent or only assumed. */
 export function presenceWord({ is }: Presence): string | undefined {
   switch (is) {
     case 'configured':

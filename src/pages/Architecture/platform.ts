@@ -4,17 +4,16 @@ import { DASH, number } from '../../lib/format';
 import type { Platform } from '../../vendor';
 import { requestPath, type Figure, type Part, type Presence } from './parts';
 
-/** A group of the platform with its things, all as parts of a drawing. */
+/** A group of the platform with its items, as parts of a drawing. */
 export interface PlatformGroupParts {
   group: Part;
   items: Part[];
 }
 
 /**
- * Makes parts of the vendor's platform, and says of each what is known of it
- * under the running target. Things with the ids "gpu", "operator", "grove", "scheduler", "monitoring" and
- * "enduser" are looked up in the live state; the others are as configured where the settings name
- * a platform and the target can run on it.
+ * Makes parts of the vendor's platform, each with its state under the running target. Items with the ids "gpu",
+ * "operator", "grove", "scheduler", "monitoring" and "enduser" are looked up in the live state. The others count as
+ * configured where the settings name a platform and the target can run on it.
  */
 export function platformParts(
   platform: Platform,
@@ -45,20 +44,20 @@ export function platformParts(
   });
 }
 
-/** Of the two, only Prometheus can be seen from here. */
+/** Of the two, only Prometheus can be observed. */
 function monitoring(prometheus: Presence): Presence {
   return prometheus.is === 'here'
     ? { is: 'here', why: 'The cluster’s numbers come from Prometheus here.' }
     : prometheus;
 }
 
-/** What the deployment's own description says of something; undefined where it says nothing. */
+/** The deployment's own description of an item; undefined where it has none. */
 function annotated(lane: LaneSnapshot | undefined, name: 'grove' | 'kai'): Presence | undefined {
   const found = lane?.target.features?.find((feature) => feature.name === name);
   return found && { is: found.in_use ? 'here' : 'absent', why: found.evidence };
 }
 
-/** Whether the target runs on the platform: what holds of each of its things that is not looked up. */
+/** Whether the target runs on the platform. It holds for each item that is not looked up. */
 export function platformPresence(lane: LaneSnapshot | undefined, { kind }: TargetFacts, named: boolean): Presence {
   if (kind === 'simulated') {
     return { is: 'absent', why: 'The running cluster is simulated; it does not run on this platform.' };
@@ -98,7 +97,7 @@ function gpuFigures(now: LaneSnapshot | undefined): Figure[] {
   ];
 }
 
-/** Where a group and its things stand. */
+/** The positions of a group and its items. */
 interface PlacedGroup {
   rect: Rect;
   items: Rect[];
@@ -111,7 +110,7 @@ const HEAD = 44;
 const ITEM = { height: 58, gap: 10 };
 const PADDING = 14;
 
-/** Places groups with so many things each in columns, each under the shortest one so far. */
+/** Places groups with these numbers of items in columns, each below the shortest column so far. */
 export function placeGroups(sizes: number[]): { width: number; height: number; groups: PlacedGroup[] } {
   const width = (WIDTH - (COLUMNS - 1) * GAP) / COLUMNS;
   const ends: number[] = new Array(COLUMNS).fill(0);

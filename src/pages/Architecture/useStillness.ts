@@ -1,7 +1,7 @@
 import type { Live } from '../../client';
 import { useReducedMotion } from '../../components/Diagram';
 
-/** Why nothing moves in the drawing; undefined while requests travel. */
+/** Returns why nothing moves in the drawing; undefined while requests are drawn. */
 export function useStillness({ state, lane }: Live): string | undefined {
   const reduced = useReducedMotion();
   if (state.status !== 'live' || !lane) {

@@ -73,7 +73,9 @@ function Address() {
   return <output aria-label="Address">{useLocation().search}</output>;
 }
 
-/** The first of its sweeps alone: the page around it, whose fields cost jsdom most of the time, has no part in it. */
+/**
+ * Renders only the view of the first sweep. The page around it, whose fields take jsdom most of the time, is omitted.
+ */
 function One({ id }: { id: string }) {
   return <SweepView id={id} live={useLive(LANE)} me={useMe()} onDeleted={() => undefined} />;
 }
@@ -121,9 +123,9 @@ const newTrial = () => screen.getByRole('button', { name: 'New trial' });
 const startButton = () => region('Start').getByRole('button', { name: /^Start the/ });
 
 describe('the form', () => {
-  it('begins with a trial as the load generator suggests it, and starts what is asked', async () => {
+  it('begins with the load generator’s default trial, and starts the requested one', async () => {
     const { booth, container } = await show(new Booth([done]));
-    expect(screen.queryByRole('form')).not.toBeInTheDocument(); // the result comes first
+    expect(screen.queryByRole('form')).not.toBeInTheDocument(); // results are shown first
     await click(newTrial());
     expect(region('Start').getByRole('radio', { name: /^Trial/ })).toBeChecked();
     type('Concurrency', '40');
@@ -139,7 +141,7 @@ describe('the form', () => {
     expect(screen.queryByRole('form')).not.toBeInTheDocument();
   });
 
-  it('has a form for each kind, which keeps what was typed, and the address says which', async () => {
+  it('has a form for each kind, which keeps its values, and the address names the kind', async () => {
     await show(new Booth());
     expect(region('All results').getByText(/^No results yet/)).toBeInTheDocument();
     type('Concurrency', '40');
@@ -156,7 +158,7 @@ describe('the form', () => {
     expect(screen.getByRole('textbox', { name: /^Concurrency/ })).toHaveValue('120');
   });
 
-  it('says at its field what cannot be, and does not start', async () => {
+  it('shows an invalid value at its field, and does not start', async () => {
     const { booth } = await show(new Booth());
     type('Concurrency', '0');
     expect(region('Start').getByText('A whole number from 1 to 10000')).toBeInTheDocument();
@@ -164,7 +166,7 @@ describe('the form', () => {
     expect(booth.writes).not.toHaveBeenCalled();
   });
 
-  it('shows why the load generator refuses it, at the field that it is about, unfolded', async () => {
+  it('shows the load generator’s refusal at its field, unfolded', async () => {
     const booth = new Booth();
     booth.refusal = new Problem(422, 'span_seconds: 60 is too short here', 'span_seconds', 'from 90');
     await show(booth);
@@ -179,13 +181,13 @@ describe('the form', () => {
     expect(screen.getByText('a mode change is in progress')).toBeInTheDocument();
   });
 
-  it('is for operators; others see why not', async () => {
+  it('is enabled for operators; others see the reason', async () => {
     await show(new Booth(), { me: viewer });
     expect(startButton()).toBeDisabled();
     expect(region('Start').getByText('The role Viewer can view benchmarks but not start them.')).toBeInTheDocument();
   });
 
-  it('says why a kind cannot be started', async () => {
+  it('reports why a kind cannot be started', async () => {
     const booth = new Booth();
     booth.offered = { ...listOf(), defaults: [], modes: [] };
     await show(booth);
@@ -203,7 +205,7 @@ describe('the form', () => {
 });
 
 describe('what is under way', () => {
-  it('has its time left, its span in words, and its differences so far', async () => {
+  it('has its remaining time, its span in words, and its differences so far', async () => {
     const { container } = await showOne(trial());
     expect(
       screen.getByText(
@@ -242,7 +244,7 @@ describe('what is under way', () => {
     expect(screen.getByText(words)).toBeInTheDocument();
   });
 
-  it('follows the snapshot from second to second', async () => {
+  it('is updated by each snapshot', async () => {
     const { booth } = await showOne(trial());
     const progress = { ...trial().progress, seconds_left: 30, span: { ...now, warming_up: 3 } };
     act(() => booth.show({ state: { sweep: { ...summaryOf(trial()), progress } } }));
@@ -250,7 +252,7 @@ describe('what is under way', () => {
     expect(screen.getByText(/about 30 s left/)).toBeInTheDocument();
   });
 
-  it('is paused and, after a question, cancelled', async () => {
+  it('is paused and, after a confirmation, cancelled', async () => {
     const { booth } = await showOne(trial());
     await click(screen.getByRole('button', { name: 'Pause' }));
     expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'paused' });
@@ -261,7 +263,7 @@ describe('what is under way', () => {
     expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'cancelled' });
   });
 
-  it('says why it is paused, and is resumed', async () => {
+  it('reports why it is paused, and is resumed', async () => {
     const paused = trial({ state: 'paused', reason: 'by editor, who stopped the workload', cause: 'operator' });
     const { booth } = await show(new Booth([paused]));
     expect(region('In progress').getByText('Paused by editor, who stopped the workload')).toBeInTheDocument();
@@ -274,20 +276,20 @@ describe('what is under way', () => {
     expect(screen.getByText('Resuming failed')).toBeInTheDocument();
   });
 
-  it('that the target has failed says so as something to mend', async () => {
+  it('reports a failed target as an error to fix', async () => {
     await showOne(trial({ state: 'paused', reason: 'the target failed in a span twice', cause: 'target' }));
     expect(screen.getByText('Paused: the target failed in a span twice')).toBeInTheDocument();
     expect(screen.getByRole('button', { name: 'Resume' })).toBeEnabled();
   });
 
-  it('has every look at what decides, also those before the page was opened', async () => {
+  it('has every look at the deciding metric, also those before the page was opened', async () => {
     await showOne(trial());
     expect(
       screen.getByRole('img', { name: /^The difference in TTFT p95 and its interval after up to 4/ })
     ).toBeInTheDocument();
   });
 
-  it('says that it waits for the disk, or will not be decided', async () => {
+  it('reports that it waits for the disk, or will not be decided', async () => {
     const waiting = trial({
       reason: 'waiting for the disk: no space left',
       progress: { ...trial().progress, beyond: true },
@@ -297,13 +299,13 @@ describe('what is under way', () => {
     expect(screen.getByText(/at this rate it will reach its time limit at \d\d:\d\d undecided/)).toBeInTheDocument();
   });
 
-  it('is not steered by a viewer', async () => {
+  it('cannot be controlled by a viewer', async () => {
     await showOne(trial(), { me: viewer });
     expect(screen.queryByRole('button', { name: 'Pause' })).not.toBeInTheDocument();
     expect(screen.getByText(/^Span 7/)).toBeInTheDocument();
   });
 
-  it('shows no old second, and offers nothing, while the load generator is unreachable', async () => {
+  it('shows no old progress and no buttons while the load generator is unreachable', async () => {
     const { booth } = await show(new Booth([trial()]));
     act(() => booth.lose());
     expect(screen.getByText('The load generator does not respond')).toBeInTheDocument();
@@ -344,7 +346,7 @@ describe('what is under way', () => {
     expect(screen.getByRole('progressbar')).toHaveAttribute('value', '900');
   });
 
-  it('has a place for the figures before there are any', async () => {
+  it('reserves the room of the figures', async () => {
     await showOne(
       trial({
         request: defaults.sweep,
@@ -362,7 +364,7 @@ describe('what is under way', () => {
 });
 
 describe('a result', () => {
-  it('has its words first, its figures with intervals, and its report in every format', async () => {
+  it('has its sentences first, its figures with intervals, and its report in every format', async () => {
     await showOne(done);
     expect(screen.getByRole('group', { name: 'Findings' })).toHaveTextContent(done.words.join(''));
     const [, roundRobin] = within(screen.getByRole('table', { name: /^Figures/ })).getAllByRole('row');
@@ -388,7 +390,7 @@ describe('a result', () => {
     expect(screen.getByText(/^“Mine” saved as a baseline/)).toBeInTheDocument();
   });
 
-  it('says at its field why it is no baseline', async () => {
+  it('shows at its field why it cannot become a baseline', async () => {
     const booth = new Booth([done]);
     booth.refusal = new Problem(422, 'name: it is that of a recorded one', 'name');
     await showOne(done, { booth });
@@ -397,7 +399,7 @@ describe('a result', () => {
     expect(screen.getByText('name: it is that of a recorded one')).toBeInTheDocument();
   });
 
-  it('is deleted after a question', async () => {
+  it('is deleted after a confirmation', async () => {
     const { booth } = await showOne(done);
     await click(screen.getByRole('button', { name: 'Delete' }));
     expect(booth.writes).not.toHaveBeenCalled();
@@ -405,7 +407,7 @@ describe('a result', () => {
     expect(booth.writes).toHaveBeenLastCalledWith('DELETE', '/sweeps/t0', undefined);
   });
 
-  it('says that it was cancelled, or why it failed', async () => {
+  it('reports that it was cancelled, or why it failed', async () => {
     const cancelled = {
       ...done,
       state: 'cancelled',
@@ -437,7 +439,7 @@ describe('a result', () => {
     expect(screen.getByLabelText('Address')).toHaveTextContent('?show=s0');
   });
 
-  it('of a viewer has no buttons that change anything', async () => {
+  it('has no buttons that change anything for a viewer', async () => {
     await showOne(done, { me: viewer });
     expect(screen.getByRole('link', { name: 'Open the report' })).toBeInTheDocument();
     expect(screen.queryByRole('button', { name: /Delete|baseline/ })).not.toBeInTheDocument();
@@ -460,14 +462,14 @@ describe('two results', () => {
     );
   });
 
-  it('have to be two', async () => {
+  it('require two different selections', async () => {
     await show(new Booth(), { path: '/benchmarks?a=h200%20kv%20off&b=h200%20kv%20off' });
     expect(screen.getByText(/^Choose two different results/)).toBeInTheDocument();
     expect(screen.queryByRole('link', { name: 'Open the comparison' })).not.toBeInTheDocument();
   });
 });
 
-it('says that nothing is known while there is no answer', async () => {
+it('reports that nothing is known without an answer', async () => {
   const booth = new Booth();
   booth.offered = new Problem(503, 'The load generator is starting.');
   await show(booth);

@@ -10,13 +10,13 @@ import { modeKey, modeText } from '../../lib/names';
 
 import { useChoice } from '../useChoice';
 
-/** One of the results that can be compared: a baseline in one of its modes. */
+/** One side of a comparison: a baseline in one of its modes. */
 interface Side extends ReportSide {
   key: string;
   label: string;
 }
 
-/** Any two results side by side, as a report. */
+/** A form that opens the report of any two results. */
 export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -71,7 +71,7 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
 
 const names = { md: 'Markdown', tsv: 'TSV', json: 'JSON' };
 
-/** A baseline in each of its modes. */
+/** Lists a baseline in each of its modes. */
 function sidesOf({ name, title, rows }: Baseline): Side[] {
   const found = new Map<string, Side>();
   for (const row of rows) {

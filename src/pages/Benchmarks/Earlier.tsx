@@ -12,7 +12,7 @@ import { dateTime } from '../../lib/time';
 interface EarlierProps {
   /** Newest first. */
   sweeps: SweepSummary[];
-  /** The one that is shown. */
+  /** The sweep in view. */
   shown: string | undefined;
   onShow(id: string): void;
 }
@@ -80,7 +80,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& tr[aria-current]': { background: theme.colors.background.secondary },
     '& small': { display: 'block', color: theme.colors.text.secondary },
     '& th button': { height: 'auto', padding: 0, fontSize: 'inherit', textAlign: 'left', whiteSpace: 'normal' },
-    // A phone has no room for four columns: what it shows stands below its name there.
+    // A phone has no room for four columns: the details are below the name there.
     [theme.breakpoints.down('sm')]: {
       '& thead': { position: 'absolute', clipPath: 'inset(50%)' },
       '& tbody tr': { display: 'grid', borderBottom: `1px solid ${theme.colors.border.weak}` },

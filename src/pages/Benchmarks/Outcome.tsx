@@ -25,7 +25,7 @@ const files: Array<{ format: ReportFormat; label: string }> = [
   { format: 'json', label: 'JSON' },
 ];
 
-/** The report of a sweep in every format, and what the cluster said second by second. */
+/** The report of a sweep in every format, and the cluster's metrics second by second. */
 export function Reports({ id }: { id: string }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -77,7 +77,7 @@ interface MakeBaselineProps {
   isLost: boolean;
 }
 
-/** Makes a baseline of what a sweep has measured, which the comparison then offers. */
+/** A form that makes a baseline of a sweep's measurements, which the comparison then offers. */
 export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -180,7 +180,7 @@ interface DeleteProps {
   onDeleted(): void;
 }
 
-/** Deletes a sweep, after a question. */
+/** Deletes a sweep after a confirmation. */
 export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
   const client = useClient();
   const renew = useRenewSweeps();

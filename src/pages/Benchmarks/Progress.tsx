@@ -11,15 +11,15 @@ import { because, kindWord, progressText, spanText } from '../../lib/sweeps';
 import { useNow } from '../../lib/useNow';
 
 interface ProgressProps {
-  /** The newest that is known of it. */
+  /** Its newest state. */
   summary: SweepSummary;
   canOperate: boolean;
   isLost: boolean;
-  /** When the newest snapshot came. */
+  /** The time of the newest snapshot. */
   seenAt: number | undefined;
 }
 
-/** How far a sweep is that has not ended, what is done now, and what can be done about it. */
+/** The progress of a sweep that has not ended, its present activity, and its buttons. */
 export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -119,7 +119,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
 const failures: Record<string, string> = {
   paused: 'Pausing failed',
   running: 'Resuming failed',
-  cancelled: 'Cancelling failed',
+  cancelled: 'Canceling failed',
 };
 
 function capital(words: string): string {

@@ -9,7 +9,7 @@ import { SpanTable } from '../../components/SweepResult';
 import { number } from '../../lib/format';
 import { modeText } from '../../lib/names';
 
-/** The spans that do not count and why, and on request all of them. */
+/** The spans that do not count with the reasons, and on request all spans. */
 export function Spans({ spans }: { spans: SweepSpan[] }) {
   const styles = useStyles2(getStyles);
   const spoiled = spans.filter((span) => span.spoiled);

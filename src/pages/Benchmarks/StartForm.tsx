@@ -56,17 +56,17 @@ const kinds: Array<{ kind: SweepKind; question: string }> = [
 interface StartFormProps {
   list: SweepList;
   me: Me | undefined;
-  /** The one that has the lane, or is to run. */
+  /** The sweep that has the lane, or is to run. */
   running: SweepSummary | undefined;
   /** Whether nothing can be changed now. */
   isLost: boolean;
-  /** When the newest snapshot came. */
+  /** The time of the newest snapshot. */
   seenAt: number | undefined;
-  /** One has begun. */
+  /** Called when a sweep has begun. */
   onStarted(id: string): void;
 }
 
-/** Which kinds there are, what they answer, and a form for the one that is chosen. What is typed for one is kept. */
+/** The kinds with the question that each answers, and a form for the chosen one. The values of each kind are kept. */
 export function StartForm(props: StartFormProps) {
   const styles = useStyles2(getStyles);
   const name = useId();
@@ -132,7 +132,7 @@ interface FormProps extends StartFormProps {
   kind: SweepKind;
   values: Values;
   onChange(field: FieldName, value: string): void;
-  /** Undefined where everything is as by default. */
+  /** Undefined where every value is the default. */
   onReset?(): void;
 }
 
@@ -156,7 +156,7 @@ function Form(props: FormProps) {
     `outlook ${JSON.stringify(request)}`
   );
   const shown: Errors = at && problem ? { [at]: problem.message, ...errors } : errors;
-  // A mistake in a field that is folded away would be a riddle.
+  // An error in a folded field would be invisible.
   const isOpen = more || fieldsOf(kind).some((field) => field.more && shown[field.name]);
   const start = () =>
     action.run('start', async () => {
@@ -237,7 +237,7 @@ function Form(props: FormProps) {
   );
 }
 
-/** Why a sweep cannot be started now, or not by this user. */
+/** Returns why a sweep cannot be started now, or not by this user. */
 function whyNot(me: Me | undefined, running: SweepSummary | undefined, isLost: boolean): string | undefined {
   if (me && !me.canOperate) {
     if (me.replay) {
@@ -304,7 +304,7 @@ function Entry({ field, list, values, error, onChange }: EntryProps) {
   );
 }
 
-/** The modes that are measured, in the driver's order. */
+/** Returns the modes to measure, in the driver's order. */
 function Modes({ field: { name, label }, list, values, error, onChange }: EntryProps) {
   const styles = useStyles2(getStyles);
   const chosen = split(values[name] ?? '');
@@ -372,8 +372,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
   form: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
   fields: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fill, minmax(min(300px, 100%), 1fr))', // a mode with its speculation has room
-    alignItems: 'end', // a field with a word of help is higher above its input
+    gridTemplateColumns: 'repeat(auto-fill, minmax(min(300px, 100%), 1fr))', // wide enough for a mode with its speculation
+    alignItems: 'end', // a field with a description is higher above its input
     gap: theme.spacing(2),
   }),
   field: css({ minWidth: 0 }),

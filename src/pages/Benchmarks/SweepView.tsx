@@ -18,11 +18,11 @@ interface SweepViewProps {
   id: string;
   live: Live;
   me: Me | undefined;
-  /** It is no more. */
+  /** Called after it was deleted. */
   onDeleted(): void;
 }
 
-/** A sweep: how far it is while it has not ended, and what it shows. */
+/** A sweep: its progress while it has not ended, and its result. */
 export function SweepView({ id, live, me, onDeleted }: SweepViewProps) {
   const { value: sweep, problem, at } = useSweep(id);
   if (!sweep) {
@@ -40,7 +40,7 @@ export function SweepView({ id, live, me, onDeleted }: SweepViewProps) {
 
 interface KnownProps extends Omit<SweepViewProps, 'id'> {
   sweep: Sweep;
-  /** When it was last read, where it could not be since. */
+  /** The time of the last successful read, while reads fail. */
   staleSince: number | undefined;
 }
 
@@ -110,7 +110,7 @@ function End({ summary }: { summary: SweepSummary }) {
     );
   }
   if (words.length > 0) {
-    return null; // the figures show it, too
+    return null; // the figures contain it
   }
   return (
     <p role="status">

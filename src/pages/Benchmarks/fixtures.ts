@@ -13,7 +13,7 @@ const slo = { ttft: 0.6, tpot: 0.06 };
 const roundRobin = { mode: 'round_robin', speculation: 'off' } as const;
 const kv = { mode: 'kv', speculation: 'off' } as const;
 
-/** What each kind asks by default. */
+/** The default request of each kind. */
 export const defaults = {
   trial: {
     kind: 'trial',
@@ -53,7 +53,7 @@ export const defaults = {
   },
 } satisfies Record<string, SweepRequest>;
 
-/** A span under way that warms up. */
+/** A span that warms up. */
 export const now: SweepNow = {
   number: 6,
   attempt: 1,
@@ -67,7 +67,7 @@ export const now: SweepNow = {
   warming_up: 14,
 };
 
-/** A row with everything that the page shows. */
+/** A row with every value that the page shows. */
 export function row(mode: 'kv' | 'round_robin', concurrency: number, change: Partial<BaselineRow> = {}): BaselineRow {
   return {
     concurrency,
@@ -173,13 +173,13 @@ export function trial(change: Partial<Sweep> = {}): Sweep {
   };
 }
 
-/** What a list, or a snapshot, has of a sweep. */
+/** Returns the summary of a sweep, as lists and snapshots contain it. */
 export function summaryOf(sweep: Sweep): SweepSummary {
   const { id, lane, state, reason, by, asked, ended, request, progress, words, baseline } = sweep;
   return { id, lane, state, reason, by, asked, ended, request, progress, words, baseline };
 }
 
-/** What can be asked, and these. */
+/** Returns the API's list with these sweeps, and the limits. */
 export function listOf(...sweeps: Sweep[]): SweepList {
   return {
     sweeps: sweeps.map(summaryOf),

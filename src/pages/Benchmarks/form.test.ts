@@ -17,7 +17,7 @@ import { defaults, listOf } from './fixtures';
 const { limits } = listOf();
 
 describe.each(['trial', 'sweep', 'capacity'] as const)('the form of a %s', (kind) => {
-  it('asks by default for what the load generator says', () => {
+  it('has the load generator’s defaults', () => {
     const { title: _, ...usual } = { ...defaults[kind] };
     expect(errorsOf(kind, defaultsOf(defaults[kind]), limits)).toEqual({});
     expect(toRequest(kind, defaultsOf(defaults[kind]))).toEqual(usual);
@@ -37,7 +37,7 @@ it('has differences in per cent, of shares in points, objectives in milliseconds
   });
 });
 
-it('says at its field what cannot be', () => {
+it('reports an invalid value at its field', () => {
   const errors = (kind: 'trial' | 'sweep' | 'capacity', change: object) =>
     errorsOf(kind, { ...defaultsOf(defaults[kind]), ...change }, limits);
   expect(errors('trial', { smallest: '60' })).toEqual({ smallest: 'A number from 0.1 to 50' });
@@ -78,7 +78,7 @@ it('finds the field of a problem', () => {
   expect(at('sweep')).toBeUndefined();
 });
 
-it('derives how long it takes from the request alone', () => {
+it('derives the duration from the request alone', () => {
   expect(durationText(defaults.trial)).toBe('At most 1 h 0 min; it ends automatically once decided.');
   expect(durationText(defaults.sweep)).toBe(
     '18 spans of at least 6 min 0 s: 1 h 48 min, plus the time for the changes between them.'
@@ -118,7 +118,7 @@ describe('a trial on two lanes', () => {
     expect(optionsOf('lanes', list(true)).map(({ value }) => value)).toEqual(['true', 'false']);
   });
 
-  it('is asked for as it was chosen', () => {
+  it('is requested as chosen', () => {
     const values = defaultsOf({ kind: 'trial', together: true, levels: [60], modes: [] });
     expect(values.together).toBe('true');
     expect(toRequest('trial', values).together).toBe(true);

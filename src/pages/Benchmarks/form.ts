@@ -5,7 +5,7 @@ import { modeKey, modeText, speculationName } from '../../lib/names';
 
 import { isShare, metricName } from '../../components/SweepResult';
 
-/** The fields of the form, as the API names them; of a trial, the modes are two fields. */
+/** The fields of the form by the names of the API. A trial has two fields for its modes. */
 export type FieldName =
   | 'title'
   | 'a'
@@ -26,19 +26,19 @@ export type FieldName =
   | 'slo.tpot'
   | 'seed';
 
-/** What stands in the fields, as text; a list has commas. */
+/** The values of the fields, as text. Items of a list are separated by commas. */
 export type Values = Partial<Record<FieldName, string>>;
 
 /** A field of the form. */
 export interface Field {
   name: FieldName;
   label: string;
-  /** How it is entered. */
+  /** The kind of input. */
   entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'order' | 'lanes';
   kinds: SweepKind[];
-  /** Whether it stands under "More settings". */
+  /** Whether it is under "More settings". */
   more?: boolean;
-  /** What makes the API's value the one that is entered; 1 without it. */
+  /** The factor from the API's value to the entered one; 1 if absent. */
   factor?: number;
   unit?: string;
   whole?: boolean;
@@ -177,12 +177,12 @@ const fields: Field[] = [
   },
 ];
 
-/** The fields of a kind. */
+/** Returns the fields of a kind. */
 export function fieldsOf(kind: SweepKind): Field[] {
   return fields.filter(({ kinds }) => kinds.includes(kind));
 }
 
-/** Whether a field has something to choose: the lanes have where there are two of them. */
+/** Whether a field offers a choice. The lanes do where there are two. */
 export function isOffered({ entry }: Field, list: SweepList): boolean {
   return entry !== 'lanes' || list.defaults.some(({ together }) => together);
 }
@@ -192,7 +192,7 @@ const orders: Record<SweepOrder, string> = {
   mode_after_mode: 'One mode after the other',
 };
 
-/** What can be chosen in a field, as value and words. */
+/** Returns the choices of a field, as value and label. */
 export function optionsOf(
   entry: Field['entry'],
   list: SweepList
@@ -230,14 +230,14 @@ export function optionsOf(
   }
 }
 
-/** A mode as it is offered: with its speculation where its name alone would stand there twice. */
+/** Labels a mode, with its speculation where the name alone would occur twice. */
 function offerText(mode: ModeState, all: ModeState[]): string {
   const name = modeText(mode);
   const isAlone = all.filter((one) => modeText(one) === name).length === 1;
   return isAlone ? name : `${name}, speculation ${speculationName(mode.speculation).toLowerCase()}`;
 }
 
-/** What the fields say by default. */
+/** Returns the default values of the fields. */
 export function defaultsOf(request: SweepRequest): Values {
   const { kind, modes = [], levels = [], slo } = request;
   const list = modes.map(modeKey);
@@ -261,15 +261,15 @@ export function defaultsOf(request: SweepRequest): Values {
   };
 }
 
-/** A number without the noise of binary fractions. */
+/** Formats a number without the noise of binary fractions. */
 function plain(value: number): string {
   return String(Number(value.toPrecision(12)));
 }
 
-/** What is wrong with the fields, by their names. */
+/** Errors by the names of the fields. */
 export type Errors = Partial<Record<FieldName, string>>;
 
-/** Holds the fields against the API's limits. */
+/** Checks the fields against the API's limits. */
 export function errorsOf(kind: SweepKind, values: Values, limits: SweepList['limits']): Errors {
   const errors: Errors = {};
   for (const field of fieldsOf(kind)) {
@@ -339,7 +339,7 @@ function levelsError(kind: SweepKind, levels: string[], limit: SimulationLimit |
   return levels.length < least ? `At least ${least === 1 ? 'one level' : 'two levels'}` : undefined;
 }
 
-/** The items of a list that was typed. */
+/** Splits a typed list into its items. */
 export function split(value: string): string[] {
   return value
     .split(/[,;\n]|(?<=\d)\s+(?=\d)/)
@@ -347,7 +347,7 @@ export function split(value: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** What is asked for by fields without errors. */
+/** Returns the request of fields without errors. */
 export function toRequest(kind: SweepKind, values: Values): SweepRequest {
   const request: SweepRequest = { kind };
   const put = <K extends keyof SweepRequest>(name: K, value: SweepRequest[K]) => (request[name] = value);
@@ -381,19 +381,19 @@ function toMode(key: string): ModeState {
   return { arm, mode, speculation } as ModeState;
 }
 
-/** The field at which a problem is shown; undefined where the form has none for it. */
+/** Returns the field at which a problem is shown; undefined where the form lacks it. */
 export function fieldOfProblem(kind: SweepKind, problem: Problem | undefined): FieldName | undefined {
   const named = problem?.field?.replace(/^modes\..*/, 'modes');
   const at = kind === 'trial' && named === 'modes' ? 'b' : named;
   return fieldsOf(kind).find(({ name }) => name === at)?.name;
 }
 
-/** The unit of a field's number: differences of shares are points. */
+/** Returns the unit of a field's number. Differences of ratios are in points. */
 export function unitOf({ name, unit }: Field, values: Values): string | undefined {
   return name === 'smallest' && isShare(values.primary ?? '') ? 'points' : unit;
 }
 
-/** How long it will take, by the request alone. */
+/** Returns the duration, computed from the request alone. */
 export function durationText(request: SweepRequest): string {
   const { kind, levels = [], modes = [], repeats = 1, warm_up_seconds: warm = 0, span_seconds: counted = 0 } = request;
   if (kind !== 'sweep') {

@@ -25,7 +25,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** Gives elements room to scroll in, which jsdom does not. A scroll by script fires no event. */
+/** Gives elements room to scroll, which jsdom lacks. Scrolling by script fires no event. */
 function stubScrolling() {
   jest.spyOn(Element.prototype, 'scrollHeight', 'get').mockReturnValue(1e6);
   Element.prototype.scrollTo = function (this: Element, to?: ScrollToOptions | number) {
@@ -103,7 +103,7 @@ describe('the list', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('has of two thousand rows those that are seen, and reads on as one scrolls', async () => {
+  it('renders only the visible ones of two thousand rows, and loads more on scrolling', async () => {
     const { client } = await show(range(2000));
     expect(client.reads).toHaveBeenCalledTimes(1);
     expect(rows().length).toBeLessThan(40);
@@ -118,7 +118,7 @@ describe('the list', () => {
     expect(client.reads).toHaveBeenCalledTimes(10);
   });
 
-  it('follows what happens', async () => {
+  it('is updated by polling', async () => {
     const { store } = await show([conversation(0), conversation(1, { status: 'active', turns_done: 0 })]);
     store.all = [conversation(0), conversation(1), conversation(2)];
     await pass(REFRESH_EVERY);
@@ -126,7 +126,7 @@ describe('the list', () => {
     expect(cells(rows()[0])[1]).toBe('Topic 2');
   });
 
-  it('holds the place of a reader who has scrolled, and lets the new ones in on request', async () => {
+  it('keeps its position after scrolling, and inserts new rows on request', async () => {
     const { store } = await show(range(100));
     await scroll(40);
     const before = links().map((link) => link.getAttribute('href'));
@@ -139,7 +139,7 @@ describe('the list', () => {
     expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-102');
   });
 
-  it('asks for no more once very many wait', async () => {
+  it('requests no more once very many rows wait', async () => {
     const { client, store } = await show(range(100));
     await scroll(40);
     for (let n = 100; n < 100 + MOST_NEW; n += 150) {
@@ -152,7 +152,7 @@ describe('the list', () => {
     expect(client.reads).not.toHaveBeenCalled();
   });
 
-  it('says what is wrong when a page cannot be read, and tries again without haste', async () => {
+  it('reports a page that cannot be read, and retries after a pause', async () => {
     const { client, store } = await show(range(500));
     client.reads.mockImplementation((path) =>
       path.includes('cursor')
@@ -171,7 +171,7 @@ describe('the list', () => {
     expect(rows().length).toBeGreaterThan(0);
   });
 
-  it('keeps what it has when it cannot be read anew, and says so', async () => {
+  it('keeps its rows when it cannot be read again, and reports it', async () => {
     const { client } = await show(range(3));
     client.reads.mockRejectedValue(new Problem(502, 'The load generator does not respond.'));
     await pass(REFRESH_EVERY);
@@ -179,7 +179,7 @@ describe('the list', () => {
     expect(rows()).toHaveLength(3);
   });
 
-  it('says what to do where there is none', async () => {
+  it('explains what to do where it is empty', async () => {
     await show([]);
     expect(screen.getByText(/Start the workload/)).toBeInTheDocument();
     expect(screen.queryByRole('grid')).not.toBeInTheDocument();
@@ -187,7 +187,7 @@ describe('the list', () => {
 });
 
 describe('the keyboard', () => {
-  it('comes to one row by Tab, and to all by arrows', async () => {
+  it('reaches one row by Tab, and all rows by arrows', async () => {
     await show(range(500));
     const reachable = () => links().filter((link) => link.tabIndex === 0);
     expect(reachable()).toHaveLength(1);
@@ -199,7 +199,7 @@ describe('the keyboard', () => {
     expect(reachable()).toEqual([document.activeElement]);
   });
 
-  it('keeps its row while new ones come', async () => {
+  it('keeps its row while new rows arrive', async () => {
     const { store } = await show(range(10));
     act(() => links()[2].focus());
     store.all = range(13);
@@ -208,7 +208,7 @@ describe('the keyboard', () => {
     expect(screen.getByRole('button', { name: '3 new' })).toBeInTheDocument();
   });
 
-  it('comes to rows that are not there yet', async () => {
+  it('reaches rows that are not rendered yet', async () => {
     await show(range(150));
     act(() => links()[0].focus());
     await user().keyboard('{End}');
@@ -228,13 +228,13 @@ describe('the filters', () => {
     expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-1?status=error');
   });
 
-  it('ignore a status that there is not', async () => {
+  it('ignore an unknown status', async () => {
     const { client } = await show(mixed, '/app/conversations?status=toString');
     expect(rows()).toHaveLength(3);
     expect(client.reads).toHaveBeenCalledWith(expect.not.stringContaining('status'));
   });
 
-  it('take a part of a topic when one has typed it', async () => {
+  it('apply a part of a topic after typing', async () => {
     const { client } = await show(mixed);
     client.reads.mockClear();
     await user().type(screen.getByRole('searchbox', { name: 'Topic' }), 'TOPIC 1');
@@ -255,7 +255,7 @@ describe('the filters', () => {
     expect(rows()).toHaveLength(1);
   });
 
-  it('say it where nothing fits', async () => {
+  it('report that nothing matches', async () => {
     await show(mixed, '/app/conversations?topic=nothing');
     expect(screen.getByText(/No matching conversations/)).toBeInTheDocument();
   });

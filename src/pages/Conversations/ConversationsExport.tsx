@@ -5,7 +5,7 @@ import { ExportButton, type ExportFile } from '../../components/Export';
 import { conversationsCsv, readAll } from './exported';
 import type { Filter } from './useConversations';
 
-/** Gives the conversations of a filter as a file, or every turn of all of them. */
+/** Exports the conversations of a filter, or every turn of all of them, as a file. */
 export function ConversationsExport({ filter }: { filter: Filter }) {
   const client = useClient();
   const file = (label: string, format: 'csv' | 'json', written: (all: Conversation[]) => string): ExportFile => ({

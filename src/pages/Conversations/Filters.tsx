@@ -8,12 +8,12 @@ import { limits, type ConversationStatus } from '../../client';
 import { looks } from './StatusBadge';
 import type { Filter } from './useConversations';
 
-/** How long typing rests before it counts, in milliseconds. */
+/** The pause after typing before the text is applied, in milliseconds. */
 export const TYPING = 300;
 
 interface FiltersProps {
   filter: Filter;
-  /** The lanes that there are; one alone is not on offer. */
+  /** The existing lanes. One alone is not offered. */
   lanes: string[];
   onChange(filter: Filter): void;
 }
@@ -23,7 +23,7 @@ const options = [
   ...Object.entries(looks).map(([value, { word, meaning }]) => ({ value, label: word, description: meaning })),
 ];
 
-/** Which conversations are wanted: by status, and by a part of the topic. */
+/** The filters of the list: by status, and by a part of the topic. */
 export function Filters({ filter, lanes, onChange }: FiltersProps) {
   const styles = useStyles2(getStyles);
   const lane = useId();
@@ -65,7 +65,7 @@ export function Filters({ filter, lanes, onChange }: FiltersProps) {
   );
 }
 
-/** A status, where the text is one. */
+/** Returns a status, where the text is one. */
 export function asStatus(text: string | null): ConversationStatus | undefined {
   return text !== null && Object.hasOwn(looks, text) ? (text as ConversationStatus) : undefined;
 }

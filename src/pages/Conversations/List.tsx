@@ -18,23 +18,20 @@ import { useWorkerNames } from './useWorkerNames';
 /** Below this width, in pixels, each row is a card. */
 const NARROW = 1000;
 
-/** How many rows are there beyond each edge, so that scrolling meets no gap. */
+/** The number of rows rendered beyond each edge, so that scrolling shows no gap. */
 const SPARE = 8;
 
 interface ListProps {
   conversations: Conversations;
-  /** Whose conversations these are. */
+  /** The accessible name of the table. */
   lane: string;
-  /** Where a conversation leads to. */
+  /** Returns the address of a conversation. */
   linkTo(conversation: Conversation): string;
   /** Called with the conversation at the top of the visible part. */
   onSee(id: string | undefined): void;
 }
 
-/**
- * A table of which only the rows that are seen are there. While the reader is
- * not at its top, or is in it with the keyboard, new rows wait.
- */
+/** A table that renders only its visible rows. While it is scrolled down or has the keyboard focus, new rows wait. */
 export function List({ conversations, lane, linkTo, onSee }: ListProps) {
   const styles = useStyles2(getStyles);
   const { rows, waiting, more, problem, hold, release } = conversations;
@@ -49,7 +46,7 @@ export function List({ conversations, lane, linkTo, onSee }: ListProps) {
     getScrollElement: () => box.current,
     estimateSize: () => size,
     overscan: SPARE,
-    paddingStart: heads, // they cover what scrolls below them
+    paddingStart: heads, // they cover the rows below them
     scrollPaddingStart: heads,
   });
   useEffect(() => list.measure(), [list, size]);
@@ -120,7 +117,7 @@ export function List({ conversations, lane, linkTo, onSee }: ListProps) {
   );
 }
 
-/** The room of rows that are not there. */
+/** The height of the rows that are not rendered. */
 function Space({ height }: { height: number }) {
   return height > 0 ? <tr role="presentation" aria-hidden="true" style={{ height }} /> : null;
 }
@@ -177,7 +174,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& th:nth-child(8)': { width: 140 },
     '& th:nth-child(9)': { width: 60 },
   }),
-  // The heads stay for screen readers; each card names its figures itself.
+  // The column heads stay for screen readers. Each card names its figures itself.
   cards: css({
     '&, & tbody, & tbody tr[role]': { display: 'block' },
     '& thead': { position: 'absolute', clipPath: 'inset(50%)' },

@@ -9,7 +9,7 @@ interface QuietBadgeProps {
   title?: string;
 }
 
-/** A grey badge. The grey of Grafana's own text on it is too weak to be read in the light theme. */
+/** A gray badge. The gray of Grafana's own text on it is too weak to be read in the light theme. */
 export function QuietBadge(props: QuietBadgeProps) {
   const styles = useStyles2(getStyles);
   return <Badge color="darkgrey" className={styles.text} {...props} />;

@@ -12,22 +12,22 @@ import { hitRate, ttftsText, workersIn } from './figures';
 import { StatusBadge } from './StatusBadge';
 import { durationOf, timeOfDay, useClock } from './useClock';
 
-/** How high a row is, in pixels. */
+/** The height of a row, in pixels. */
 export const ROW = 40;
 
-/** How high it is as a card. */
+/** Its height as a card, in pixels. */
 export const CARD = 148;
 
 interface RowProps {
   conversation: Conversation;
-  /** Its place in the table, from 1 on, the row of heads included. */
+  /** Its index in the table, from 1 on, including the row of heads. */
   index: number;
-  /** Where it leads to. */
+  /** The address of its link. */
   to: string;
-  /** Whether Tab comes to it: one row of the table is enough, the arrow keys reach the others. */
+  /** Whether Tab reaches it. One row of the table is enough, because the arrow keys reach the others. */
   reachable: boolean;
   workerName(id: string): string;
-  /** Whether there is no room for columns. */
+  /** Whether it is a card, for lack of room for columns. */
   card: boolean;
 }
 
@@ -86,7 +86,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '&:focus-within': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
   }),
   line: css({ height: ROW, '& td': { padding: theme.spacing(0, 1) } }),
-  // Topic and status, then the times of the turns, then the other facts; the worker's name has a line of its own.
+  // Topic and status, then the times of the turns, then the rest. The worker's name has a line of its own.
   card: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(3, minmax(0, 1fr))',

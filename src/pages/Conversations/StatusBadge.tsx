@@ -7,7 +7,7 @@ import { QuietBadge } from './QuietBadge';
 
 interface Look {
   word: string;
-  /** None for what is over and done with. */
+  /** Absent for a final state without a problem. */
   color?: BadgeColor;
   meaning: string;
 }
@@ -21,7 +21,7 @@ export const looks: Record<ConversationStatus, Look> = {
   error: { word: 'Error', color: 'red', meaning: 'ended by a failed turn' },
 };
 
-/** Where a conversation stands. */
+/** The status of a conversation. */
 export function StatusBadge({ status }: { status: ConversationStatus }) {
   const { word, color, meaning } = looks[status];
   return color ? <Badge text={word} color={color} title={meaning} /> : <QuietBadge text={word} title={meaning} />;

@@ -43,7 +43,7 @@ it('writes a line for each conversation', () => {
   expect(second).toBe('main-run-6,6,Topic 6,topic-6,active,,4,1,2026-11-20T09:00:06.000Z,,,,');
 });
 
-it('writes a line for each turn, with what was said', () => {
+it('writes a line for each turn, with its messages', () => {
   const said = 'First,\n"second"';
   const text = turnsCsv(conversation(7, { turns: [turn(1), turn(2, { assistant_message: said })] }));
   const [heads, first] = lines(text);

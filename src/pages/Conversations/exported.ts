@@ -16,7 +16,7 @@ export async function readAll(client: Client, filter: Filter, signal: AbortSigna
   return all;
 }
 
-/** Conversations with a line each. TTFT is in seconds, by turn. */
+/** Writes a line for each conversation. TTFT is in seconds, by turn. */
 export function conversationsCsv(conversations: Conversation[]): string {
   const names = ['id', 'number', 'topic', 'starter', 'status', 'error_class', 'turns_planned', 'turns_done'] as const;
   return toCsv(
@@ -32,7 +32,7 @@ export function conversationsCsv(conversations: Conversation[]): string {
   );
 }
 
-/** What of a turn stands in its line: what was measured, and what was said. Times are in seconds. */
+/** The columns of a turn's line: its measurements and its messages. Times are in seconds. */
 const turnNames = [
   'conversation',
   'number',
@@ -64,7 +64,7 @@ const turnNames = [
   'assistant_message',
 ] as const;
 
-/** The turns of a conversation that have ended, with a line each. */
+/** Writes a line for each turn of a conversation that has ended. */
 export function turnsCsv({ turns = [] }: Conversation): string {
   return toCsv(
     [...turnNames],

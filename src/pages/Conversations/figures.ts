@@ -3,13 +3,14 @@ import { DASH, digits, MS } from '../../lib/format';
 
 type Figures = Pick<Conversation, 'figures'>;
 
-/** TTFT of each turn that has ended, in milliseconds: "612 · 224 · 219"; a dash without any. */
+/** Formats TTFT of each turn that has ended, in milliseconds: "612 · 224 · 219"; a dash without any. */
 export function ttftsText({ figures = [] }: Figures): string {
   return figures.map(({ ttft }) => digits(ttft, { ...MS, decimals: 0 })).join(' · ') || DASH;
 }
 
 /**
- * The share of a conversation's prompt tokens that came from a cache; undefined where the server does not report it.
+ * Returns the ratio of a conversation's prompt tokens that came from a cache; undefined where the server does not
+ * report it.
  */
 export function hitRate({ figures = [] }: Figures): number | undefined {
   const reported = figures.filter(({ cached_tokens }) => cached_tokens !== undefined);
@@ -18,7 +19,7 @@ export function hitRate({ figures = [] }: Figures): number | undefined {
   return prompt > 0 ? sum('cached_tokens') / prompt : undefined;
 }
 
-/** The ids of the workers that have served a conversation, in the order of its turns. */
+/** Returns the ids of the workers that have served a conversation, in the order of its turns. */
 export function workersIn({ figures = [] }: Figures): string[] {
   return Array.from(new Set(figures.flatMap(({ worker }) => worker ?? [])));
 }

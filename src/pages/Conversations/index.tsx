@@ -15,7 +15,7 @@ import { List } from './List';
 import { useConversations, type Filter } from './useConversations';
 import { filterOf, queryOf } from './query';
 
-/** The conversations that the load generator has held and holds, newest first. */
+/** The conversations of the load generator, newest first. */
 export default function ConversationsPage() {
   const [params, setParams] = useSearchParams();
   const filter = filterOf(params);

@@ -6,7 +6,7 @@ import { PagedList, orderOf, PAGE } from './pagedList';
 const range = (from: number, to: number, change?: Partial<Conversation>) =>
   Array.from({ length: to - from }, (_, i) => conversation(from + i, change));
 
-/** A list on conversations that the test changes. */
+/** Returns a list over conversations that the test changes. */
 function pagedListOf(all: Conversation[], status = '') {
   const store = { all };
   const load = jest.fn(async (cursor?: string) =>
@@ -19,7 +19,7 @@ function pagedListOf(all: Conversation[], status = '') {
 const descending = (from: number, to: number) => Array.from({ length: from - to }, (_, i) => from - 1 - i);
 
 describe('a paged list', () => {
-  it('begins with the newest and reads on', async () => {
+  it('begins with the newest and reads further pages', async () => {
     const { list, numbers } = pagedListOf(range(0, 450));
     await list.refresh();
     expect(numbers()).toEqual(descending(450, 250));
@@ -45,7 +45,7 @@ describe('a paged list', () => {
     expect(numbers()).toEqual(descending(739, 0));
   });
 
-  it('begins anew where more came than one question gives', async () => {
+  it('begins anew where more were added than one answer contains', async () => {
     const { list, store, numbers } = pagedListOf(range(0, 300));
     await list.refresh();
     store.all = range(0, 900);
@@ -76,7 +76,7 @@ describe('a paged list', () => {
     expect(listener).toHaveBeenCalledTimes(1);
   });
 
-  it('reads the page that is seen again while some on it are in progress', async () => {
+  it('reads the visible page again while some on it are in progress', async () => {
     const { list, store, load } = pagedListOf([...range(0, 200, { status: 'active' }), ...range(200, 400)]);
     await list.refresh();
     await list.older();
@@ -86,11 +86,11 @@ describe('a paged list', () => {
     await list.refresh('main-run-100');
     expect(list.get().rows.every(({ status }) => status === 'completed')).toBe(true);
     load.mockClear();
-    await list.refresh('main-run-100'); // none is in progress any more
+    await list.refresh('main-run-100'); // all of them have ended
     expect(load).toHaveBeenCalledTimes(1);
   });
 
-  it('drops those that a status does not fit any more, without doubles', async () => {
+  it('drops those that no longer match a status, without duplicates', async () => {
     const { list, store, numbers } = pagedListOf(range(0, 500, { status: 'active' }), 'active');
     await list.refresh();
     await list.older();
@@ -102,7 +102,7 @@ describe('a paged list', () => {
     expect(numbers()).toEqual(descending(120, 0));
   });
 
-  it('shows in their place those that come to fit a status', async () => {
+  it('inserts those that now match a status', async () => {
     const { list, store, numbers } = pagedListOf(
       range(0, 300).map((c) => (c.number % 2 ? c : { ...c, status: 'active' })),
       'completed'
@@ -114,7 +114,7 @@ describe('a paged list', () => {
     expect(new Set(numbers()).size).toBe(numbers().length);
   });
 
-  it('asks once for the same older page', async () => {
+  it('requests the same older page once', async () => {
     const { list, load } = pagedListOf(range(0, 500));
     await list.refresh();
     await Promise.all([list.older(), list.older()]);
@@ -122,7 +122,7 @@ describe('a paged list', () => {
     expect(list.get().rows).toHaveLength(400);
   });
 
-  it('can be asked again after a failure', async () => {
+  it('can be read again after a failure', async () => {
     const { list, load } = pagedListOf(range(0, 500));
     await list.refresh();
     load.mockRejectedValueOnce(new Error('lost'));
@@ -131,7 +131,7 @@ describe('a paged list', () => {
     expect(list.get().rows).toHaveLength(400);
   });
 
-  it('forgets what is far from the top, and finds it again', async () => {
+  it('drops rows far from the top, and reads them again', async () => {
     const { list, numbers } = pagedListOf(range(0, 1000));
     await list.refresh();
     for (let i = 0; i < 4; i++) {
@@ -153,7 +153,7 @@ describe('a paged list', () => {
 });
 
 describe('the order', () => {
-  it('is that of the begin to the nanosecond, and then of the id', () => {
+  it('is by the start to the nanosecond, then by the id', () => {
     const order = (started: string, id = 'a') => orderOf({ started, id });
     const ascending = [
       order('2026-11-20T09:00:00Z'),

@@ -3,13 +3,13 @@ import { BehaviorSubject, skip } from 'rxjs';
 import { limits, type Conversation, type ConversationList } from '../../client';
 import { mergePage, splitHead, without, type Page } from './paging';
 
-/** How many conversations are asked for at once: the most that the API gives. */
+/** The page size: the most that the API returns. */
 export const PAGE = limits['conversations.limit'].max;
 
-/** Reads a page of the list: what begins behind a cursor, or the newest. */
+/** Reads a page of the list: the one behind a cursor, or the newest. */
 type Load = (cursor?: string) => Promise<ConversationList>;
 
-/** What the list has. */
+/** The loaded rows of the list. */
 interface Rows {
   /** Newest first. */
   rows: Conversation[];
@@ -18,10 +18,9 @@ interface Rows {
 }
 
 /**
- * The conversations of one filter, as far as they have been read: pages, newest
- * first, of which the first is read again and again, and the others on request.
- * react-query's infinite query would read all of them again: at ten thousand rows
- * 50 questions every three seconds instead of one or two.
+ * The conversations of one filter, as far as they have been read, in pages, newest first. The first page is polled, the
+ * others are read on request. react-query's infinite query would read all pages again: at ten thousand rows, 50
+ * requests every three seconds instead of one or two.
  */
 export class PagedList {
   private pages: Page[] = [];
@@ -30,7 +29,7 @@ export class PagedList {
 
   constructor(private readonly load: Load) {}
 
-  /** What is known now. It is the same object for as long as nothing changes. */
+  /** The current rows. The object keeps its identity while nothing changes. */
   readonly get = () => this.known.value;
 
   /** Calls a listener with every change, until it is unsubscribed. */
@@ -39,7 +38,9 @@ export class PagedList {
     return () => subscription.unsubscribe();
   };
 
-  /** Reads the newest, and the page in which the row with the given id is, if some on it are still in progress. */
+  /**
+   * Reads the newest page, and the page that contains the row with the given id if some of it are still in progress.
+   */
   async refresh(seen?: string): Promise<void> {
     const newest = await this.load();
     this.set(splitHead(this.pages, newest, PAGE));
@@ -50,7 +51,7 @@ export class PagedList {
     }
   }
 
-  /** Reads the page behind the last one; who asks meanwhile waits for the same. */
+  /** Reads the page behind the last one. Concurrent calls share one request. */
   older(): Promise<void> {
     this.reading ??= this.readOlder().finally(() => (this.reading = undefined));
     return this.reading;
@@ -63,12 +64,12 @@ export class PagedList {
     }
     const { conversations, next_cursor } = await this.load(cursor);
     if (this.last()?.next !== cursor) {
-      return; // the last page is another by now: the answer does not belong behind it
+      return; // the last page has changed: the answer does not follow it
     }
     this.set([...this.pages, without({ cursor, rows: conversations, next: next_cursor }, this.known.value.rows)]);
   }
 
-  /** Forgets all but the newest two pages. */
+  /** Drops all but the newest two pages. */
   trim(): void {
     if (this.pages.length > 2) {
       this.set(this.pages.slice(0, 2));
@@ -92,7 +93,7 @@ export class PagedList {
   }
 }
 
-/** What puts conversations into the list's order: the later in the alphabet, the newer. */
+/** The sort key of the list: a later conversation has the greater key. */
 export function orderOf({ started, id }: Pick<Conversation, 'started' | 'id'>): string {
   const [, second, fraction = ''] = /^(.{19})\.?(\d*)/.exec(started) ?? ['', started];
   return `${second}.${fraction.padEnd(9, '0')} ${id}`;

@@ -2,9 +2,9 @@ import { replaceEqualDeep } from '@tanstack/react-query';
 
 import type { Conversation, ConversationList } from '../../client';
 
-/** A part of the list that one question gives. */
+/** A part of the list that one request returns. */
 export interface Page {
-  /** What to ask with; undefined for the newest. */
+  /** The cursor to request it with; undefined for the newest. */
   cursor?: string;
   /** Newest first. */
   rows: Conversation[];
@@ -13,10 +13,9 @@ export interface Page {
 }
 
 /**
- * The pages after the newest conversations have been read again. What they push
- * out of the first page goes to the second, and to a new second one when that is
- * full. Where nothing connects the newest with what was known, or they are all
- * there are, they alone are left.
+ * Returns the pages after the newest conversations have been read again. Rows that no longer fit the first page move to
+ * the second, and to a new second one when that is full. Where the newest rows do not overlap with the known ones, or
+ * are the whole list, only they remain.
  */
 export function splitHead(pages: Page[], newest: ConversationList, size: number): Page[] {
   const [head, ...rest] = pages;
@@ -38,7 +37,7 @@ export function splitHead(pages: Page[], newest: ConversationList, size: number)
   return second ? [fresh, between, second, ...others] : [fresh, between];
 }
 
-/** A page after it has been read again: what the other pages have stays with them. */
+/** Replaces a page by its new rows, without the rows that other pages have. */
 export function mergePage(page: Page, again: ConversationList, pages: Page[]): Page {
   const elsewhere = pages.filter((p) => p !== page).flatMap((p) => p.rows);
   const fresh = without({ rows: again.conversations }, elsewhere);
@@ -47,13 +46,13 @@ export function mergePage(page: Page, again: ConversationList, pages: Page[]): P
   return { ...page, rows: [...rows, ...rest] };
 }
 
-/** A page without some rows. */
+/** Returns a page without some rows. */
 export function without(page: Page, rows: Conversation[]): Page {
   const ids = new Set(rows.map(({ id }) => id));
   return page.rows.some(({ id }) => ids.has(id)) ? { ...page, rows: page.rows.filter(({ id }) => !ids.has(id)) } : page;
 }
 
-/** Those of the old rows that are older than all new ones; undefined where the two have none in common. */
+/** Returns the old rows that are older than all new ones; undefined where the two have no row in common. */
 function behind(old: Conversation[], rows: Conversation[]): Conversation[] | undefined {
   const ids = new Set(rows.map(({ id }) => id));
   let last = old.length - 1;
@@ -63,7 +62,7 @@ function behind(old: Conversation[], rows: Conversation[]): Conversation[] | und
   return last < 0 ? undefined : old.slice(last + 1);
 }
 
-/** The new rows; those that say what they said are the objects that they were. */
+/** Returns the new rows. Unchanged rows keep their identity. */
 function keepIdentity(old: Conversation[], rows: Conversation[]): Conversation[] {
   const before = new Map(old.map((row) => [row.id, row]));
   return rows.map((row) => replaceEqualDeep(before.get(row.id), row));

@@ -2,7 +2,7 @@ import { asStatus } from './Filters';
 import { LANE } from '../lane';
 import type { Filter } from './useConversations';
 
-/** What an address's query asks for. */
+/** Parses the filter of an address's query. */
 export function filterOf(params: URLSearchParams): Filter {
   return {
     lane: params.get('lane') || LANE,
@@ -11,7 +11,7 @@ export function filterOf(params: URLSearchParams): Filter {
   };
 }
 
-/** The query of a filter, with its question mark; empty where nothing is asked for. */
+/** Returns the query of a filter, with its question mark; empty without a filter. */
 export function queryOf({ lane, status, topic }: Filter): string {
   const params = new URLSearchParams({
     ...(lane !== LANE && { lane }),

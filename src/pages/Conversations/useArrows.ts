@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, type KeyboardEvent, type RefObject } from 
 
 import type { Conversation } from '../../client';
 
-/** By how many rows a key moves. */
+/** The number of rows that each key moves. */
 const steps: Record<string, number> = {
   ArrowDown: 1,
   ArrowUp: -1,
@@ -12,16 +12,16 @@ const steps: Record<string, number> = {
   Home: -Infinity,
 };
 
-/** What the arrow keys do to a table. */
+/** The keyboard handling of a table. */
 interface Arrows {
-  /** The row that Tab comes to. */
+  /** The row that Tab reaches. */
   reachable: number;
   onKeyDown(event: KeyboardEvent<HTMLElement>): void;
 }
 
 /**
- * Moves the focus from row to row, to rows that are not there yet, too: those
- * from first up to end are. A row's link carries its id as data-conversation.
+ * Moves the focus from row to row, also to rows that are not rendered yet; those from first up to end are. A row's link
+ * carries its id as data-conversation.
  */
 export function useArrows(
   box: RefObject<HTMLElement>,

@@ -11,42 +11,41 @@ import {
 } from '../../client';
 import { PagedList, orderOf, PAGE } from './pagedList';
 
-/** What of the conversations is wanted. */
+/** The filter of the conversations. */
 export interface Filter {
   lane: string;
   status?: ConversationStatus;
-  /** A part of the topic, in whatever case. */
+  /** A part of the topic; case does not matter. */
   topic?: string;
 }
 
-/** How often the newest are asked for, in milliseconds. */
+/** The interval between requests for the newest conversations, in milliseconds. */
 export const REFRESH_EVERY = 3000;
 
-/** How many new ones may wait above the reader's place before no more are asked for. */
+/** The number of waiting rows from which no more are requested. */
 export const MOST_NEW = 1000;
 
-/** The conversations of a filter, as far as they are needed. */
+/** The loaded conversations of a filter. */
 export interface Conversations {
   /** Newest first, without those that wait. */
   rows: Conversation[];
-  /** How many new ones wait above, while the reader's place is held. */
+  /** How many new rows wait above while the position is kept. */
   waiting: number;
   /** Whether there are older ones. */
   more: boolean;
-  /** Whether the first answer is still due. */
+  /** Whether the first answer is pending. */
   loading: boolean;
   problem?: Problem;
-  /** Holds the reader's place: new ones wait. */
+  /** Keeps the position: new rows wait. */
   hold(): void;
-  /** Lets the new ones in. */
+  /** Inserts the waiting rows. */
   release(): void;
-  /** Reads older ones. */
+  /** Reads older rows. */
   older(): void;
 }
 
 /**
- * The conversations of a filter, polled. seen returns the one that is in view.
- * Beyond keep rows, those far from it are dropped.
+ * Polls the conversations of a filter. seen returns the row in view. Beyond keep rows, those far from it are dropped.
  */
 export function useConversations(
   { lane, status, topic }: Filter,
@@ -67,7 +66,7 @@ export function useConversations(
   const waiting = place === undefined ? 0 : newerThan(known.rows, place);
   const refresh = async () => {
     await list.refresh(seen());
-    setFailure(undefined); // older ones may be asked for again
+    setFailure(undefined); // older ones may be requested again
     if (place === undefined && list.get().rows.length > keep) {
       list.trim();
     }
@@ -87,7 +86,7 @@ export function useConversations(
   };
 }
 
-/** How many rows are newer than a place; none where nothing is left of what was there. */
+/** Counts the rows newer than a position; 0 where none of the earlier rows is left. */
 function newerThan(rows: Conversation[], place: string): number {
   return Math.max(
     0,

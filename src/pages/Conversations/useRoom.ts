@@ -1,12 +1,12 @@
 import { useLayoutEffect, useState, type RefObject } from 'react';
 
-/** The least height of what scrolls by itself, in pixels. */
+/** The least height of the scrolling area, in pixels. */
 const LEAST = 320;
 
-/** What stands below it: padding of its frame and of the page. */
+/** The height below it: padding of its frame and of the page, in pixels. */
 const BELOW = 36;
 
-/** The height, in pixels, with which a box reaches down to the end of the window it begins in. */
+/** Returns the height, in pixels, from the top of a box to the end of the window. */
 export function useRoom(box: RefObject<HTMLElement>): number {
   const [height, setHeight] = useState(LEAST);
   useLayoutEffect(() => {
@@ -16,7 +16,7 @@ export function useRoom(box: RefObject<HTMLElement>): number {
     };
     measure();
     window.addEventListener('resize', measure);
-    const moves = new ResizeObserver(measure); // what is above may come, grow or go
+    const moves = new ResizeObserver(measure); // the parts above may appear, grow or disappear
     moves.observe(document.body);
     return () => {
       moves.disconnect();

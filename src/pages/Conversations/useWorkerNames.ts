@@ -4,7 +4,7 @@ import { useLiveValue, type Live } from '../../client';
 import { lastKnown } from '../../lib/known';
 import { namer } from './Conversation/model';
 
-/** Names a lane's workers; the function changes with the names alone. */
+/** Returns a function that names a lane's workers. It changes only with the names. */
 export function useWorkerNames(lane: string): (id: string) => string {
   const names = useLiveValue(
     lane,

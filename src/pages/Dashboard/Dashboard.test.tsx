@@ -30,7 +30,7 @@ async function show(client: FakeClient) {
 const section = (name: string) => within(screen.getByRole('region', { name }));
 
 describe('the dashboard', () => {
-  it('has its sections in order, each with a word on what it shows', async () => {
+  it('has its sections in order, each with a description', async () => {
     const client = new FakeClient();
     client.show();
     await show(client);
@@ -62,7 +62,7 @@ describe('the dashboard', () => {
     expect(screen.queryByText('The load generator is unreachable')).not.toBeInTheDocument();
   });
 
-  it('has no slider for those who may only look', async () => {
+  it('has no slider for viewers', async () => {
     const client = new FakeClient();
     client.who.mockResolvedValue(viewer);
     client.show();

@@ -5,7 +5,7 @@ import { ExportButton } from '../../components/Export';
 import { toCsv } from '../../lib/csv';
 import { LANE } from '../lane';
 
-/** Gives the last ten minutes of the workload, second by second, as a file. */
+/** Exports the last ten minutes of the workload, second by second, as a file. */
 export function HistoryExport() {
   const client = useClient();
   const read = () => readHistory(client, LANE);
@@ -42,7 +42,7 @@ const names = [
   'kv_hit_ratio',
 ] as const;
 
-/** A line a second, oldest first; TTFT in seconds. */
+/** Writes a line a second, oldest first; TTFT in seconds. */
 function historyCsv({ points }: History): string {
   return toCsv(
     [...names],

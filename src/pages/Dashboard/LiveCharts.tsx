@@ -21,10 +21,10 @@ export function LiveCharts() {
   );
 }
 
-/** How often the curves are drawn, in milliseconds: a second of ten minutes is less than a pixel. */
+/** The interval of drawing the curves, in milliseconds: a second of ten minutes is less than a pixel. */
 const EVERY = 5000;
 
-/** What changes when they are to be drawn: when time has gone on, and when earlier points have come. */
+/** A key that changes when the curves have to be drawn: with time, and when earlier points arrive. */
 function stampOf(points: HistoryPoint[]): string {
   return [points[0], points.at(-1)].map((point) => point && Math.floor(Date.parse(point.time) / EVERY)).join(' ');
 }

@@ -20,8 +20,8 @@ import { HistoryExport } from './HistoryExport';
 import { LiveCharts } from './LiveCharts';
 
 /**
- * The main view: the last ten minutes, live against recorded, key figures, TTFT by turn, the recorded results, what
- * serves, and who holds the conversations where others do.
+ * The main view: the last ten minutes, live against recorded, key figures, TTFT by turn, the recorded results, the
+ * workers, and the members where there are several.
  */
 export default function Dashboard() {
   const styles = useStyles2(getStyles);
@@ -84,7 +84,7 @@ export default function Dashboard() {
   );
 }
 
-/** Each part keeps its place on screens with room for two or three, however high the others become. */
+/** Each part keeps its place on screens with room for two or three columns, whatever the height of the others. */
 const getStyles = (theme: GrafanaTheme2) => {
   const part = { display: 'flex', flexDirection: 'column' as const, gap: theme.spacing(2), minWidth: 0 };
   return {

@@ -13,7 +13,7 @@ const uses: Record<Usage['is'], string> = {
   unknown: 'Unknown here',
 };
 
-/** One thing that Dynamo offers. */
+/** One feature of Dynamo. */
 export function Card({ feature: { id, title, text, published }, usage }: { feature: Feature; usage: Usage }) {
   const styles = useStyles2(getStyles);
   return (

@@ -31,7 +31,7 @@ async function show(lane?: LaneChange, baselines: Baseline[] = []) {
 const card = (name: string) => within(screen.getByRole('article', { name }));
 
 describe('the features', () => {
-  it('say that KV-aware routing is in use, and the others are not, with the reason', async () => {
+  it('show KV-aware routing as in use, and the others as not, with the reason', async () => {
     const { container } = await show(laneChange(3));
     expect(card('KV-aware routing').getByText('In use here')).toBeInTheDocument();
     expect(card('KV-aware routing').getByText(/mode is KV-aware.*the cluster is simulated/)).toBeInTheDocument();
@@ -49,7 +49,7 @@ describe('the features', () => {
     expect(screen.getAllByText('Unknown here')).toHaveLength(6);
   });
 
-  it('claim nothing of a mode that is not reported, and name the source of one', async () => {
+  it('make no statement on a mode that is not reported, and name the source of one', async () => {
     const { client } = await show(laneChange(3, { state: { mode: 'unknown', driver: 'manual' } }));
     expect(card('KV-aware routing').getByText('Unknown here')).toBeInTheDocument();
     expect(card('KV-aware routing').getByText(/The routing mode of this server has not been set/)).toBeInTheDocument();
@@ -59,12 +59,12 @@ describe('the features', () => {
     expect(card('KV-aware routing').getByText(/as the router’s own metrics report/)).toBeInTheDocument();
   });
 
-  it('wait without claiming anything', async () => {
+  it('make no statement while loading', async () => {
     await show();
     expect(screen.getAllByText('Unknown here')).toHaveLength(6);
   });
 
-  it('name the source of each figure, and say where there is none', async () => {
+  it('name the source of each figure, or that there is none', async () => {
     await show(laneChange(1));
     expect(card('Disaggregated serving').getByText(/NVIDIA benchmarks, quoted by/)).toBeInTheDocument();
     expect(card('Planner').getByText('No published figure here.')).toBeInTheDocument();
@@ -118,7 +118,7 @@ describe('the phases', () => {
     ],
   });
 
-  it('show what was measured at the concurrency in force, and why there is nothing else', async () => {
+  it('show the measurements at the concurrency in force, and why others are absent', async () => {
     const { container } = await show(laneChange(3), [measured(120)]);
     expect(row('2')).toHaveTextContent('current');
     expect(row('2')).toHaveTextContent('not yet at 120 conversations');
@@ -154,7 +154,7 @@ describe('the phases', () => {
     expect(row('2')).not.toHaveTextContent('current');
   });
 
-  it('say that a simulated cluster’s timing is assumed', async () => {
+  it('mark a simulated cluster’s timing as assumed', async () => {
     await show(laneChange(3, { state: { simulation: { profile: 'h200-tp1', calibrated: false, speed: 1 } } }));
     expect(screen.getByText(/Not calibrated: the timing of the simulated cluster/)).toBeInTheDocument();
   });

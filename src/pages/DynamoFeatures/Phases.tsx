@@ -23,7 +23,7 @@ import { simulationNote } from '../../lib/target';
 import { dateTime } from '../../lib/time';
 import { whyUnread } from '../../lib/unread';
 
-/** How often what was measured is read, in milliseconds: it grows with each settled step. */
+/** The interval between requests for measurements, in milliseconds: each settled step adds some. */
 const EVERY = 30_000;
 
 const changes: Record<Phase['id'], string> = {
@@ -41,7 +41,7 @@ const models: Record<Phase['id'], string> = {
   '3b': 'Llama 3.3 70B',
 };
 
-/** The demonstration's story with what was measured here in each of its phases. */
+/** The demonstration's phases, each with this target's measurements. */
 export function Phases({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -107,12 +107,12 @@ export function Phases({ live }: { live: Live }) {
 
 type MeasuredRow = Baseline['rows'][number];
 
-/** What a baseline has in a phase, as a side of a report. */
+/** Returns the column of a phase in a baseline, as a side of a report. */
 function side({ name: baseline }: Baseline, { mode, speculation }: Phase): ReportSide {
   return { baseline, mode, speculation };
 }
 
-/** What speculation adds to a row; a column of the table where a row has it. */
+/** The figures that speculation adds to a row. The table has a column for each that a row has. */
 interface Figure {
   name: string;
   value(row: MeasuredRow): number | undefined;
@@ -166,7 +166,7 @@ function whence(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredRow |
     : `not offered by the mode driver “${lane.state.driver}”`;
 }
 
-/** What this target measured in a phase at exactly the concurrency in force. */
+/** Returns this target's measurements in a phase at exactly the concurrency in force. */
 function measuredRow(
   baselines: Baseline[] | undefined,
   phase: Phase,
@@ -178,7 +178,7 @@ function measuredRow(
     .find((row) => isPhase(phase, row) && row.concurrency === lane?.state.concurrency.target);
 }
 
-/** What speculation does at this moment. */
+/** The present figures of speculation. */
 function now(lane: LaneSnapshot | undefined): string {
   const { acceptance, tokens_per_step: perStep } = lane?.cluster.speculation ?? {};
   if (acceptance !== undefined) {
@@ -193,7 +193,7 @@ function now(lane: LaneSnapshot | undefined): string {
     : 'Acceptance rate and tokens per step are not reported now.';
 }
 
-/** What this target serves, whatever the phase. */
+/** The measurements of this target in any phase. */
 function served(lane: LaneSnapshot | undefined): string {
   const model = lane?.target.deployment.model ?? lane?.target.model;
   return model ? `This target serves ${model}.` : '';

@@ -3,18 +3,18 @@ import { percent } from '../../lib/format';
 import { modeName, modeSource, speculationName } from '../../lib/names';
 import { targetTrouble, type TargetKind } from '../../lib/target';
 
-/** What Dynamo offers. */
+/** A feature of Dynamo. */
 export type FeatureId = 'disaggregated' | 'kv-routing' | 'speculation' | 'kvbm' | 'planner' | 'nixl';
 
 /** A published figure. It was not measured here. */
 interface Published {
   figure: string;
   source: string;
-  /** Where it can be read; absent where it is not public. */
+  /** The address of the publication; absent where it is not public. */
   url?: string;
 }
 
-/** One thing that Dynamo offers. */
+/** One feature of Dynamo. */
 export interface Feature {
   id: FeatureId;
   title: string;
@@ -23,10 +23,10 @@ export interface Feature {
   published: Published[];
 }
 
-/** Who quotes NVIDIA's benchmarks. */
+/** The source that quotes NVIDIA's benchmarks. */
 const QUOTED = 'NVIDIA benchmarks, quoted by the operators of the recorded deployment';
 
-/** What Dynamo offers, with what has been published of it. */
+/** The features of Dynamo with their published figures. */
 export const FEATURES: Feature[] = [
   {
     id: 'disaggregated',
@@ -99,13 +99,13 @@ export const FEATURES: Feature[] = [
   },
 ];
 
-/** Whether the running cluster uses something, and how that is known. */
+/** Whether the running cluster uses a feature, with the source of that state. */
 export interface Usage {
   is: 'yes' | 'no' | 'unknown';
   why: string;
 }
 
-/** What is fixed in a cluster that this product starts itself: simulated, or Dynamo with mock workers. */
+/** The fixed features of a cluster that this product starts itself: simulated, or Dynamo with mock workers. */
 const ON_THIS_MACHINE: Record<Exclude<FeatureId, 'kv-routing' | 'speculation'>, string> = {
   disaggregated: 'Each of its workers does both prefill and decode.',
   kvbm: 'Its workers simulate GPU memory only: an evicted block is gone.',
@@ -113,7 +113,7 @@ const ON_THIS_MACHINE: Record<Exclude<FeatureId, 'kv-routing' | 'speculation'>, 
   nixl: 'No blocks move between its workers.',
 };
 
-/** The state of a feature according to the live state. Without a lane, nothing is known. */
+/** Returns the state of a feature from the live state. Without a lane it is unknown. */
 export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: TargetKind): Usage {
   if (!lane) {
     return { is: 'unknown', why: 'No current data on the running cluster.' };

@@ -14,7 +14,7 @@ import { Card } from './Card';
 import { FEATURES, usage } from './features';
 import { Phases } from './Phases';
 
-/** The page on what Dynamo offers, and what of it is in use. */
+/** The page on Dynamo's features, and which of them are in use. */
 export default function DynamoFeatures() {
   const styles = useStyles2(getStyles);
   const live = useLive(LANE);

@@ -47,7 +47,7 @@ const rows = () =>
     .map((row) => Array.from(row.children, (cell) => cell.textContent).slice(1));
 
 describe('the events', () => {
-  it('say who did what, newest first', async () => {
+  it('show actor, time and change, newest first', async () => {
     const { container } = await show();
     expect(rows()).toEqual([
       ['Settings', 'admin', 'settings changed'],
@@ -66,7 +66,7 @@ describe('the events', () => {
     expect(screen.getByText('None of the newest 3 events is of the kind “Stop”.')).toBeInTheDocument();
   });
 
-  it('have the kind of members where there are members, or it is chosen', async () => {
+  it('offer the kind of members where there are members, or it is chosen', async () => {
     const joined = event(4, { kind: 'member', by: 'west-2', lane: undefined, text: 'west-2 has come' });
     const { client } = await show([joined, ...some]);
     expect(rows()[0]).toEqual(['Member', 'west-2', 'west-2 has come']);
@@ -78,7 +78,7 @@ describe('the events', () => {
     expect(screen.getByRole('radio', { name: 'Member' })).toBeChecked();
   });
 
-  it('say that there are none, or why they cannot be read', async () => {
+  it('report that there are none, or why they cannot be read', async () => {
     const { unmount } = await show([]);
     expect(screen.getByText(/No events yet/)).toBeInTheDocument();
     unmount();
@@ -86,7 +86,7 @@ describe('the events', () => {
     expect(screen.getByText('The load generator does not respond.')).toBeInTheDocument();
   });
 
-  it('come by themselves, and stay with a word on their age after a loss', async () => {
+  it('are polled, and stay with their age after a loss', async () => {
     jest.useFakeTimers({ advanceTimers: true });
     const { client } = await show();
     client.reads.mockResolvedValue({ events: [event(4, { kind: 'stop', text: 'stopped' }), ...some] });
@@ -99,7 +99,7 @@ describe('the events', () => {
     jest.useRealTimers();
   });
 
-  it('are more on request', async () => {
+  it('are extended on request', async () => {
     const { client } = await show(Array.from({ length: 100 }, (_, i) => event(i % 60, { id: String(100 - i) })));
     await userEvent.click(screen.getByRole('button', { name: 'Show up to 1,000' }));
     await settled(client, '/events?limit=1000');

@@ -15,10 +15,10 @@ import { useChoice } from '../useChoice';
 import { EventTable } from './EventTable';
 import { kindNames } from './kinds';
 
-/** How often the events are asked for, in milliseconds. */
+/** The interval between requests for events, in milliseconds. */
 export const EVENTS_EVERY = 2000;
 
-/** How many are asked for at first. */
+/** The number of events requested at first. */
 const FIRST = 100;
 
 type Kind = EventKind | '';
@@ -28,7 +28,7 @@ const kinds = [
   ...Object.entries(kindNames).map(([value, label]) => ({ value: value as Kind, label })),
 ];
 
-/** Who changed what, and when, newest first. */
+/** The changes with actor and time, newest first. */
 export default function Events() {
   const [chosen, choose] = useChoice('kind');
   const kind = chosen !== undefined && Object.hasOwn(kindNames, chosen) ? (chosen as EventKind) : '';
@@ -48,7 +48,7 @@ interface KindsProps {
   onChange(kind: Kind): void;
 }
 
-/** The kinds to choose from: that of members only where there are some, or it is chosen. */
+/** The kinds to choose from. That of members is offered only where there are some, or it is chosen. */
 function Kinds({ value, onChange }: KindsProps) {
   const styles = useStyles2(getStyles);
   const { state } = useLive(LANE);

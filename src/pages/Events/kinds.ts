@@ -1,6 +1,6 @@
 import type { EventKind } from '../../client';
 
-/** What each kind of event is called. */
+/** The name of each kind of event. */
 export const kindNames: Record<EventKind, string> = {
   start: 'Start',
   stop: 'Stop',

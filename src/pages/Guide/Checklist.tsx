@@ -15,7 +15,7 @@ interface ChecklistProps {
   watched: Watched;
 }
 
-/** The demonstration's flow in its stories; it ticks itself. */
+/** The steps of the demonstration by story. Steps are ticked automatically. */
 export function Checklist({ live, watched: { progress, reset } }: ChecklistProps) {
   const styles = useStyles2(getStyles);
   const groups = checklist(progress, live);
@@ -51,7 +51,7 @@ export function Checklist({ live, watched: { progress, reset } }: ChecklistProps
   );
 }
 
-/** A row is drawn anew only when it says something else. */
+/** A row is rendered again only when its text changes. */
 const Row = memo(function Row({ title, say, done, why }: Item) {
   const styles = useStyles2(getStyles);
   return (
@@ -108,7 +108,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     open: css({ ...box, border: `2px solid ${theme.colors.border.strong}` }),
     done: css({ ...box, background: theme.colors.primary.main, color: theme.colors.primary.contrastText }),
     why: css({
-      // Two lines are kept free, so that what is missing may change without moving the rows below.
+      // Two lines are reserved, so that a change of the text does not move the rows below.
       minHeight: '2.9em',
       color: theme.colors.text.secondary,
       fontSize: '0.875em',

@@ -8,13 +8,13 @@ interface DisclosureProps {
   /** For links to it. */
   id: string;
   title: string;
-  /** What stands behind the title. */
+  /** The text behind the title. */
   mark?: ReactNode;
   open: boolean;
   onToggle(): void;
 }
 
-/** A heading that opens and closes what stands below it. What is closed is not there. */
+/** A heading that opens and closes its content. Closed content is not rendered. */
 export function Disclosure({ id, title, mark, open, onToggle, children }: PropsWithChildren<DisclosureProps>) {
   const styles = useStyles2(getStyles);
   const body = useId();

@@ -9,7 +9,7 @@ import { Section } from '../../components/Section';
 import { Text } from './Markdown';
 import type { Part } from './parse';
 
-/** The words of the field; each has an address. */
+/** The terms of the field. Each has an address. */
 export const Glossary = memo(function Glossary({ of, terms }: { of: Part; terms: Part[] }) {
   const styles = useStyles2(getStyles);
   const { search } = useLocation();

@@ -44,7 +44,7 @@ async function show(address = '/guide', client = new FakeClient(), events: objec
     </MemoryRouter>
   );
   if (client.states.value.status === 'loading') {
-    act(() => client.lose()); // the vendor is then unknown, so the guide is neutral
+    act(() => client.lose()); // without a vendor the guide is neutral
   }
   await screen.findByRole('search');
   await settled(client, '/baselines', '/events?lane=main');
@@ -63,7 +63,7 @@ const answer = (id: string) => document.getElementById(`question-${id}`);
 const started: LaneChange = { state: { driver: 'endpoints' }, baseline: { name: 'h200x3-tp1-llama70b-fp8' } };
 
 describe('the guide', () => {
-  it('is there before the load generator is, without a live number', async () => {
+  it('is complete without the load generator, without a live number', async () => {
     const { container } = await show();
     const shown: unknown[] = [];
     for (const link of topics()) {
@@ -103,7 +103,7 @@ describe('the guide', () => {
     expect(answer('slos')).not.toHaveTextContent('544');
   });
 
-  it('says at once that a cluster is simulated', async () => {
+  it('marks a simulated cluster first', async () => {
     const { client } = await show();
     act(() => client.show());
     expect(screen.getByText(/^Simulated cluster:/)).toBeInTheDocument();
@@ -113,7 +113,7 @@ describe('the guide', () => {
 });
 
 describe('the vendor', () => {
-  it('is that of the settings, and none before they are known', async () => {
+  it('follows the settings, and is absent before they are known', async () => {
     const client = new FakeClient();
     const shown = render(
       <MemoryRouter future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
@@ -129,7 +129,7 @@ describe('the vendor', () => {
     shown.unmount();
   });
 
-  it('changes title, questions, visitors and words, and leaves the rest', async () => {
+  it('changes title, questions, visitors and terms, and nothing else', async () => {
     const { client } = await show();
     for (const id of ['takeaways', 'results', 'screens', 'scenes', 'checklist', 'read-on', 'visitors']) {
       await userEvent.click(topics().find((link) => link.getAttribute('href')?.endsWith(`#${id}`)) as HTMLElement);
@@ -147,7 +147,7 @@ describe('the vendor', () => {
     expect(section('What you see on each screen').getByRole('button', { name: /GTC Demo/ })).toBeInTheDocument();
   });
 
-  it.each(['neutral', 'digitalocean'] as const)('%s says where results were recorded', async (vendor) => {
+  it.each(['neutral', 'digitalocean'] as const)('%s names where results were recorded', async (vendor) => {
     const { client } = await show('/guide#question-benchmarks');
     act(() => client.show({}, { settings: settings({ vendor }) }));
     const about = vendor === 'neutral' ? /^About your own cluster/ : /^About DigitalOcean/;
@@ -155,7 +155,7 @@ describe('the vendor', () => {
     expect(answer('benchmarks')).toHaveTextContent(/Recorded on DigitalOcean Kubernetes \(DOKS\)/);
   });
 
-  it('of another version is neutral', async () => {
+  it('from another version is neutral', async () => {
     const { client } = await show();
     act(() => client.show({}, { settings: settings({ vendor: 'acme' as 'neutral' }) }));
     expect(await screen.findByRole('region', { name: neutral.story.title })).toBeInTheDocument();
@@ -163,7 +163,7 @@ describe('the vendor', () => {
 });
 
 describe('the visitor', () => {
-  it('stands in the address and changes what is said', async () => {
+  it('is kept in the address and changes the texts', async () => {
     await show();
     expect(section(/^The platform/).getByText(neutral.story.message)).toBeInTheDocument();
     await userEvent.click(screen.getByRole('radio', { name: /^Came for the router/ }));
@@ -180,7 +180,7 @@ describe('the visitor', () => {
     expect(within(answer('router') as HTMLElement).getByText('likely')).toBeInTheDocument();
   });
 
-  it('comes from the address, with the depth that suits', async () => {
+  it('is read from the address, with its depth', async () => {
     await show('/guide?visitor=newcomer');
     expect(screen.getByRole('radio', { name: /^New to/ })).toBeChecked();
     await open('Take home');
@@ -188,19 +188,19 @@ describe('the visitor', () => {
     expect(section(/take home/).queryByText(/Not everywhere/)).not.toBeInTheDocument();
   });
 
-  it('has the platform first where that is the news', async () => {
+  it('has the platform first where the vendor’s file says so', async () => {
     await show('/guide?visitor=returning');
     expect(heads(2).slice(1)).toEqual([neutral.story.title, 'Thirty seconds']);
   });
 
-  it('of no known kind is anybody', async () => {
+  it('of an unknown kind is the default', async () => {
     await show('/guide?visitor=robot');
     expect(screen.getByRole('radio', { name: /^Anybody/ })).toBeChecked();
   });
 });
 
 describe('answers', () => {
-  it('open and close, and agree with the snapshot and the table', async () => {
+  it('open and close, and quote the snapshot and the table', async () => {
     const { client } = await show('/guide#questions');
     act(() => client.show(started));
     expect(answer('crossover')).not.toHaveTextContent('against');
@@ -213,7 +213,7 @@ describe('answers', () => {
     expect(answer('crossover')).not.toHaveTextContent('3,143');
   });
 
-  it('say so where live disagrees with what is usually claimed', async () => {
+  it('report where live figures contradict the usual claim', async () => {
     const { client } = await show('/guide#question-crossover');
     const ttft = (percent: number) => ({
       columns: [
@@ -238,7 +238,7 @@ describe('answers', () => {
     expect(section('Thirty seconds').queryByText(/Look closely/)).not.toBeInTheDocument();
   });
 
-  it('name where their published figures come from', async () => {
+  it('name the sources of their published figures', async () => {
     const { client } = await show('/guide#question-production-ready');
     act(() => client.show({}, { settings: settings({ vendor: 'digitalocean' }) }));
     await screen.findByRole('heading', { name: /^About DigitalOcean/ });
@@ -254,7 +254,7 @@ describe('answers', () => {
     }
   });
 
-  it('that an address points at are open, scrolled to, and can be closed', async () => {
+  it('in the address are open, scrolled to, and can be closed', async () => {
     await show('/guide#question-grove');
     expect(answer('grove')).toHaveTextContent('PodCliques');
     expect(Element.prototype.scrollIntoView).toHaveBeenCalledTimes(1);
@@ -264,7 +264,7 @@ describe('answers', () => {
 });
 
 describe('the results', () => {
-  it('are worked out from the recorded table, the unfavourable ends among them', async () => {
+  it('are computed from the recorded table, including the unfavorable ends', async () => {
     const { client } = await show('/guide#results');
     act(() => client.show(started));
     const results = section('The results in plain English');
@@ -278,7 +278,7 @@ describe('the results', () => {
 });
 
 describe('the screens', () => {
-  it('are explained on request, with a way to each page', async () => {
+  it('are explained on request, with a link to each page', async () => {
     const { client, container } = await show('/guide#screens');
     act(() => client.show(started));
     const screens = section('What you see on each screen');
@@ -301,7 +301,7 @@ describe('the scenes', () => {
   const scene = (name: RegExp) => screen.getByRole('article', { name });
   const shape = (openings: number) => ({ shape: { ...snapshot().lanes[0].state.shape, openings } });
 
-  it('say of a simulated cluster that its speculation is assumed', async () => {
+  it('mark a simulated cluster’s speculation as assumed', async () => {
     const { client } = await show('/guide#scenes');
     act(() => client.show());
     expect(scene(/^The router first/)).toHaveTextContent('the screens say “not calibrated”');
@@ -309,7 +309,7 @@ describe('the scenes', () => {
     expect(scene(/^The router first/)).not.toHaveTextContent('not calibrated');
   });
 
-  it('say how many opening texts are in circulation', async () => {
+  it('show the number of opening texts in use', async () => {
     const { client } = await show('/guide#scenes');
     act(() => client.show({ ...started, state: { ...started.state, ...shape(10) } }));
     expect(scene(/^Every visitor/)).toHaveTextContent('circulation: 10 as configured');
@@ -345,7 +345,7 @@ describe('two lanes', () => {
 });
 
 describe('the search', () => {
-  it('narrows as one types, and counts', async () => {
+  it('narrows while typing, and counts', async () => {
     await show();
     expect(count()).toHaveTextContent('21 of 21 questions');
     await userEvent.type(search(), 'deadlock');
@@ -360,7 +360,7 @@ describe('the search', () => {
     expect(count()).toHaveTextContent('21 of 21 questions');
   });
 
-  it('is left by arrow keys into what it found', async () => {
+  it('is left by arrow keys into its results', async () => {
     await show();
     await userEvent.type(search(), 'router temperature');
     await userEvent.keyboard('{ArrowDown}');
@@ -399,7 +399,7 @@ describe('the checklist', () => {
     expect(list().getByRole('status')).toHaveTextContent('0 of 18 seen');
   });
 
-  it('outlives a change of page, and a broken memory', async () => {
+  it('survives a change of page, and unavailable storage', async () => {
     const first = await show('/guide#checklist');
     act(() => first.client.show({ state: { settling: true } }));
     first.unmount();
@@ -411,7 +411,7 @@ describe('the checklist', () => {
     expect(list().getByRole('status')).toHaveTextContent('0 of 18 seen');
   });
 
-  it('recalls from the events what happened meanwhile', async () => {
+  it('restores missed steps from the events', async () => {
     const events = [{ id: '1', time: '2026-11-20T09:50:00Z', kind: 'mode_change', text: 'round_robin to kv', by: 'a' }];
     const { client } = await show('/guide#checklist', new FakeClient(), events);
     act(() => client.show({ state: { mode: 'kv', settling: true } }));

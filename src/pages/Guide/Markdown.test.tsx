@@ -5,7 +5,7 @@ import { FactsProvider, Markdown, Text } from './Markdown';
 import { parse } from './parse';
 
 describe('a text', () => {
-  it('has figures, emphasis, code and links, and its HTML is words', () => {
+  it('has figures, emphasis, code and links, and shows HTML as text', () => {
     const { container } = render(
       <FactsProvider facts={{ figures: { 'live.rps': { value: '4', word: 'live' } }, holds: new Set() }}>
         <Text of="Now **{live.rps}**, *{no.such}*: `a*b*c`, [docs](https://example.org) <b>bold</b> round_robin_x" />
@@ -49,7 +49,7 @@ Text.
     ]);
   });
 
-  it('shows what stands now', () => {
+  it('shows the parts whose condition holds', () => {
     render(
       <FactsProvider facts={{ figures: {}, holds: new Set() }}>
         <Markdown of={parse(file)[0].blocks} />

@@ -19,12 +19,12 @@ import type { Figure as FigureValue, Figures, Reference } from './figures';
 import { figureName, pieces, quoted, type Block, type Part } from './parse';
 
 const FiguresContext = createContext<Figures>({});
-/** Conditions as one string, so that those who depend on them are drawn anew only when they change. */
+/** The conditions as one string, so that dependent components are rendered again only when they change. */
 const HoldsContext = createContext('');
 
 const SEPARATOR = '|';
 
-/** Gives all below it the facts that texts quote. */
+/** Provides its children with the facts that texts quote. */
 export function FactsProvider({ facts, children }: PropsWithChildren<{ facts: Facts }>) {
   const holds = Array.from(facts.holds).join(SEPARATOR);
   return (
@@ -34,7 +34,7 @@ export function FactsProvider({ facts, children }: PropsWithChildren<{ facts: Fa
   );
 }
 
-/** Paragraphs and lists, those that stand now. */
+/** Paragraphs and lists whose condition holds. */
 export function Markdown({ of }: { of: Block[] }) {
   const styles = useStyles2(getStyles);
   const holds = useHolds();
@@ -60,19 +60,19 @@ export function Markdown({ of }: { of: Block[] }) {
   );
 }
 
-/** The parts that are there now. */
+/** The parts whose condition holds. */
 export function useThere(parts: Part[]): Part[] {
   const holds = useHolds();
   return parts.filter(({ needs }) => needs === undefined || holds.has(needs));
 }
 
-/** What holds now. */
+/** Returns the conditions that hold now. */
 function useHolds(): ReadonlySet<Condition> {
   const holds = useContext(HoldsContext);
   return useMemo(() => new Set(holds.split(SEPARATOR) as Condition[]), [holds]);
 }
 
-/** A text with its figures, emphasis, code and links. HTML in it is words. */
+/** A text with its figures, emphasis, code and links. HTML in it is shown as text. */
 export const Text = memo(function Text({ of }: { of: string }) {
   return <>{inline(Lexer.lexInline(of))}</>;
 });
@@ -113,7 +113,7 @@ function Figure({ name }: { name: string }) {
   return <Value value={value} word={word} />;
 }
 
-/** Longer than this, a figure is a text, and set like one. */
+/** The length from which a figure is styled as text. */
 const LONG = 32;
 
 const Value = memo(function Value({ value, word }: { value: string; word: string }) {
@@ -126,7 +126,7 @@ const Value = memo(function Value({ value, word }: { value: string; word: string
   );
 });
 
-/** Where the published figures of some texts come from. */
+/** The sources of the published figures in some texts. */
 export function useSources(of: Block[]): Reference[] {
   const figures = useContext(FiguresContext);
   const names = useMemo(() => of.flatMap(({ text }) => quoted(text)), [of]);

@@ -14,14 +14,14 @@ type Opened = ReadonlySet<string>;
 
 interface QuestionsProps {
   groups: QuestionGroup[];
-  /** What the visitor is likely to ask. */
+  /** The ids of the visitor's likely questions. */
   likely: string[];
   open: Opened;
   onOpen: Dispatch<SetStateAction<Opened>>;
   isFiltered: boolean;
 }
 
-/** The questions that visitors ask, in their groups. */
+/** The visitors' questions, in their groups. */
 export const Questions = memo(function Questions({ groups, likely, open, onOpen, isFiltered }: QuestionsProps) {
   const styles = useStyles2(getStyles);
   const all = groups.flatMap((group) => group.questions.map((question) => question.id));
@@ -90,7 +90,7 @@ function without(opened: Opened, id: string): Opened {
   return new Set(Array.from(opened).filter((one) => one !== id));
 }
 
-/** Where the answer's published part comes from, and where to read on. */
+/** The sources of the answer's published part, and further reading. */
 function Sources({ question }: { question: Question }) {
   const styles = useStyles2(getStyles);
   const quoted = useSources(question.blocks).filter(

@@ -20,7 +20,7 @@ interface ReferenceProps {
   isFiltered: boolean;
 }
 
-/** Questions and glossary, as far as the search has found them. */
+/** Questions and glossary, filtered by the search. */
 export const Reference = memo(function Reference({ glossary, found, visitor, isFiltered }: ReferenceProps) {
   const styles = useStyles2(getStyles);
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
@@ -43,7 +43,7 @@ export const Reference = memo(function Reference({ glossary, found, visitor, isF
   );
 });
 
-/** What the address points at is scrolled to; a question, which is to be opened, is named here. */
+/** Scrolls to the part that the address names. The result is the id of a question to open. */
 function useTarget(): string | undefined {
   const { hash } = useLocation();
   const id = decodeURIComponent(hash.slice(1));

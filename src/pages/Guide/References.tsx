@@ -14,7 +14,7 @@ interface ReferencesProps {
   className: string;
 }
 
-/** Where something was published, or where to read on. */
+/** A source of a figure, or further reading. */
 export function References({ title, of, className }: ReferencesProps) {
   return (
     <p className={className}>
@@ -29,7 +29,7 @@ export function References({ title, of, className }: ReferencesProps) {
   );
 }
 
-/** The public sources, for the visitor who wants to read for themselves. */
+/** The public sources, for visitors' own reading. */
 export const ReadOn = memo(function ReadOn({ of: { title, blocks, links } }: { of: Content['readOn'] }) {
   const styles = useStyles2(getStyles);
   return (

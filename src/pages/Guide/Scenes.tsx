@@ -13,7 +13,7 @@ const scenes = parse(file);
 
 const numbers = ['No', 'One', 'Two', 'Three'];
 
-/** What can be played beside the change of mode, step by step. */
+/** The scenes besides the change of mode, step by step. */
 export const Scenes = memo(function Scenes() {
   const styles = useStyles2(getStyles);
   const played = useThere(scenes);

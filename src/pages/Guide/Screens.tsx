@@ -14,7 +14,7 @@ import { parse, type Part } from './parse';
 
 const [pages, dashboards] = parse(file);
 
-/** What stands where on each screen. */
+/** Explains the parts of each screen. */
 export const Screens = memo(function Screens() {
   const groups = [
     { ...pages, parts: useThere(pages.parts), page: pageOf },
@@ -49,7 +49,7 @@ export const Screens = memo(function Screens() {
   );
 });
 
-/** The path of the page that a screen is: the dashboard is where the pages begin. */
+/** Returns the path of a screen's page. The dashboard has the root path. */
 function pageOf({ id }: Part): string {
   return id === 'dashboard' ? '' : id;
 }

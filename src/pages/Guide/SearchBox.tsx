@@ -10,7 +10,7 @@ interface SearchBoxProps {
   query: string;
   onChange(query: string): void;
   found: Found;
-  /** How many questions there are to find, and how many terms. */
+  /** The number of questions and of terms found. */
   questions: number;
   terms: number;
 }

@@ -17,7 +17,7 @@ interface ForVisitor {
   visitor: Visitor | undefined;
 }
 
-/** What to say in half a minute. */
+/** The pitch of half a minute. */
 export const Pitch = memo(function Pitch({ content: { pitch, vendorPitch }, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
   const [info, ...own] = pitch.blocks;
@@ -32,7 +32,7 @@ export const Pitch = memo(function Pitch({ content: { pitch, vendorPitch }, visi
   );
 });
 
-/** The vendor's part; a visitor who came for the router gets it on request. */
+/** The vendor's part. It is folded for a visitor who came for the router. */
 export const PlatformStory = memo(function PlatformStory({ content: { story }, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
   const [asked, setAsked] = useState(false);
@@ -61,7 +61,7 @@ export const PlatformStory = memo(function PlatformStory({ content: { story }, v
   );
 });
 
-/** What a visitor should take home at the depth that suits, and where they know it from. */
+/** The messages for a visitor at the chosen depth, with their sources. */
 export const Takeaways = memo(function Takeaways({ content, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
   const { takeaways, similar, others } = content;
@@ -93,7 +93,7 @@ export const Takeaways = memo(function Takeaways({ content, visitor }: ForVisito
 
 const [results] = parse(resultsFile);
 
-/** What the recorded runs say. */
+/** The results of the recorded runs. */
 export const Results = memo(function Results() {
   const styles = useStyles2(getStyles);
   return (

@@ -12,11 +12,11 @@ import { Text } from './Markdown';
 interface VisitorsProps {
   visitors: Visitor[];
   visitor: Visitor | undefined;
-  /** An empty id stands for anybody. */
+  /** An empty id selects no kind. */
   onChoose(id: string): void;
 }
 
-/** Who is in front of the presenter; the page follows the choice. */
+/** The choice of the visitor's kind; the page follows it. */
 export const Visitors = memo(function Visitors({ visitors, visitor, onChoose }: VisitorsProps) {
   const styles = useStyles2(getStyles);
   const choices = [{ id: '', title: 'Anybody', who: 'Everything is shown.' }, ...visitors];

@@ -3,10 +3,10 @@ import { isDecided } from '../../lib/outcome';
 import { columnOf, lookupWords } from './figures';
 import { settledKey, type Beside, type Progress } from './seen';
 
-/** Two values, and whether the difference between them is more than chance. */
+/** Two values, and whether their difference exceeds chance. */
 export type Compared = Beside & { shown: boolean };
 
-/** TTFT p95 of a settled lane beside round-robin's: as measured here where that was seen, else as recorded. */
+/** Returns TTFT p95 of a settled lane beside round-robin's: as measured here if it was, else as recorded. */
 export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnapshot, at: string): Compared | undefined {
   const concurrency = state.concurrency.target;
   const { p95: live, p95_interval: interval } = baseline.live.ttft;
@@ -32,12 +32,12 @@ export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnaps
       };
 }
 
-/** Whether two intervals have nothing in common: then the values differ by more than both can be off. */
+/** Whether two intervals do not overlap. The values then differ by more than their errors. */
 function areApart(a: number[] | undefined, b: number[] | undefined): boolean {
   return a !== undefined && b !== undefined && (a[1] < b[0] || b[1] < a[0]);
 }
 
-/** The share of cached prompt tokens, likewise. */
+/** Returns the share of cached prompt tokens of a settled lane beside round-robin's. */
 export function besideHit({ settled }: Progress, { baseline, state }: LaneSnapshot, at: string): Beside | undefined {
   const concurrency = state.concurrency.target;
   const live = baseline.live_kv_hit_ratio;
@@ -50,8 +50,8 @@ export function besideHit({ settled }: Progress, { baseline, state }: LaneSnapsh
 }
 
 /**
- * Output tokens per second, likewise; whether the difference is more than chance is the load
- * generator's word alone, since no interval of what was seen earlier is at hand.
+ * Returns output tokens per second of a settled lane beside round-robin's. Only the load generator decides whether the
+ * difference exceeds chance, because earlier measurements come without an interval.
  */
 export function besideTokens({ baseline, state }: LaneSnapshot, at: string): Compared | undefined {
   const live = baseline.live_output_tokens_per_second;
@@ -69,7 +69,7 @@ export function besideTokens({ baseline, state }: LaneSnapshot, at: string): Com
       };
 }
 
-/** Where round-robin's step of the same concurrency and speculation is kept. */
+/** The key of round-robin's step at the same concurrency and speculation. */
 function roundRobin({ speculation, concurrency }: State): string {
   return settledKey({ mode: 'round_robin', speculation }, concurrency.target);
 }

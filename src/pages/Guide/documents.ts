@@ -5,7 +5,7 @@ import { elsewhere } from './figures';
 import { hasOwnDocuments, medians } from './progress';
 import { toGo, type Rules } from './rules';
 
-/** The scene in which no conversation begins like another, so that only routing decides what is cached. */
+/** The scene in which every conversation has its own opening, so that only routing decides what is cached. */
 export const documentRules: Rules = {
   own: {
     seen: ({ own }) =>
@@ -27,7 +27,7 @@ export const documentRules: Rules = {
   },
 };
 
-/** Few shared texts are soon cached everywhere, so that the first turn is fast, too. */
+/** Few shared texts are soon cached everywhere, which makes the first turn fast, too. */
 function turnsMissing(_: unknown, lane: LaneSnapshot): string {
   const { first, later } = medians(lane);
   if (lane.state.mode !== 'kv' || lane.state.settling || first === undefined || later === undefined) {

@@ -28,14 +28,14 @@ const figures = (lane: LaneChange = {}) => facts(lane).figures;
 /** A target that is not known to be imitated. */
 const real = { driver: 'endpoints' };
 
-describe('what is now', () => {
-  it('has the word live', () => {
+describe('live figures', () => {
+  it('are marked as live', () => {
     expect(figures({ state: real })['live.ttft.p95']).toEqual({ value: '544 ms', word: 'live' });
     expect(figures({ state: real })['live.tokens']).toEqual({ value: '3,168 tokens/s', word: 'live' });
     expect(figures()['slo.ttft']).toEqual({ value: '600 ms', word: 'configured' });
   });
 
-  it('says that it is simulated, or imitated', () => {
+  it('are marked as simulated, or imitated', () => {
     expect(figures()['live.hit']).toEqual({ value: '71.3 %', word: 'live, simulated' });
     const mock = figures({ state: real, target: { kind: 'mocked' } });
     expect(mock['live.hit'].word).toBe('live, mock workers');
@@ -51,36 +51,36 @@ describe('what is now', () => {
     expect(['calibrated' as const, 'not calibrated' as const].filter((c) => holds.has(c))).toEqual(expected);
   });
 
-  it('says of a simulated deployment that its speculation is unknown, as in the recording', () => {
+  it('report unknown speculation of a simulated deployment, as in the recording', () => {
     expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe(
       'unknown (as in the recording)'
     );
     expect(figures({ state: { ...real, speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
   });
 
-  it('writes engines as their makers do', () => {
+  it('use the makers’ spelling of engines', () => {
     const target = { deployment: { engine: 'simulated trtllm' } };
     expect(figures({ target })['live.engine']).toEqual({ value: 'simulated TensorRT-LLM', word: 'as configured' });
   });
 
-  it('says that it settles', () => {
+  it('report that the step settles', () => {
     expect(figures({ state: { settling: true } })['live.ttft.p95'].word).toBe('settling');
   });
 
-  it('is a dash with the reason while nothing runs, but what is set stays', () => {
+  it('are a dash with the reason while nothing runs, but settings stay', () => {
     const stopped = figures({ state: { running: false, phase: 'stopped' } });
     expect(stopped['live.ttft.p95']).toEqual({ value: '—', word: 'stopped' });
     expect(stopped['live.queued']).toEqual({ value: '—', word: 'stopped' });
     expect(stopped['live.concurrency']).toEqual({ value: '120', word: 'configured' });
   });
 
-  it('is a dash where it is not known', () => {
+  it('are a dash where they are not known', () => {
     expect(figures()['live.queued']).toEqual({ value: '—', word: 'not reported' });
     expect(figures()['live.gpu']).toEqual({ value: '—', word: 'not reported' });
     expect(figures({ totals: { ...snapshot().lanes[0].totals, ok: 0 } })['live.prompt-tokens'].value).toBe('—');
   });
 
-  it('is no old number after a loss', () => {
+  it('are no old number after a loss', () => {
     const lost: Live = { state: { status: 'lost', since: 0, problem: 'refused', last: snapshot() } };
     const { figures: after, holds } = buildFacts({ live: lost, baselines });
     expect(after['live.ttft.p95']).toEqual({ value: '—', word: 'lost' });
@@ -91,8 +91,8 @@ describe('what is now', () => {
   });
 });
 
-describe('what was recorded', () => {
-  it('at this concurrency says how it was found', () => {
+describe('recorded figures', () => {
+  it('at this concurrency name their origin', () => {
     const columns = [
       column({
         ttft: { p50: { lookup: 'not_recorded' }, p95: { lookup: 'outside_range' } },
@@ -105,12 +105,12 @@ describe('what was recorded', () => {
     expect(found['here.kv.hit']).toEqual({ value: '—', word: 'not recorded' });
   });
 
-  it('by this target says that it was measured here', () => {
+  it('by this target are marked as measured here', () => {
     const columns = [column({ measured: '2026-11-20T09:50:00Z', n: 400 })];
     expect(figures({ baseline: { name: 'this target', columns } })['here.rr.ttft.p95'].word).toBe('measured here');
   });
 
-  it('altogether comes from the table that live is compared with', () => {
+  it('over all levels come from the table that live is compared with', () => {
     const found = figures({ baseline: { name } });
     expect(found['rec.levels']).toEqual({ value: '40–180', word: 'recorded' });
     expect(found['rec.worse-levels'].value).toBe('140, 150, 170, 180');
@@ -128,19 +128,19 @@ describe('what was recorded', () => {
     ]);
   });
 
-  it('is not claimed of a table that does not have it', () => {
+  it('are absent where the table lacks them', () => {
     const found = figures({ baseline: { name: 'h100x8-tp2-llama70b-fp8' } });
     expect(found['rec.kv.peak']).toEqual({ value: '—', word: 'not recorded' });
     expect(found['rec.kv.spread']).toEqual({ value: '—', word: 'not recorded' });
     expect(found['rec.worse-levels'].value).toBe('none');
   });
 
-  it('is a dash before any table is known', () => {
+  it('are a dash before any table is known', () => {
     const { figures: none } = buildFacts({ live: live(), baselines: undefined });
     expect(none['rec.kv.peak']).toEqual({ value: '—', word: 'no recorded table yet' });
   });
 
-  it('is judged by what it has, and says so', () => {
+  it('are judged by the available values, with a note', () => {
     const word = 'derived, judged by TTFT alone; TPOT not recorded';
     const found = figures({ baseline: { name: 'h100x8-tp2-llama70b-fp8' } });
     expect(found['rec.kv.sustained']).toEqual({ value: '50', word });
@@ -148,7 +148,7 @@ describe('what was recorded', () => {
   });
 });
 
-describe('what holds', () => {
+describe('conditions', () => {
   const ttft = (percent: number, shown: boolean): Partial<Comparison> => ({
     columns: [
       column({
@@ -210,7 +210,7 @@ describe('what holds', () => {
     expect(others.filter((one) => Array.from<string>(holds).includes(one))).toEqual([]);
   });
 
-  it('SLOs met exactly on the line', () => {
+  it('include SLOs that are met exactly', () => {
     const none = { n: 0 };
     const { slo } = settings();
     const met = comparison().live;

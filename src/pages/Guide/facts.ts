@@ -6,7 +6,7 @@ import { hasTwin, TWIN } from '../lane';
 import { columnFigures, columnOf, liveFigures, prefixed, sloFigures, type Figures } from './figures';
 import { recordedFigures } from './recorded';
 
-/** What a paragraph may depend on. */
+/** The conditions that a paragraph may depend on. */
 export const CONDITIONS = [
   'running',
   'simulated',
@@ -29,7 +29,7 @@ export const CONDITIONS = [
 
 export type Condition = (typeof CONDITIONS)[number];
 
-/** All that answers quote, made anew with each snapshot. */
+/** All facts that texts quote, computed anew with each snapshot. */
 export interface Facts {
   figures: Figures;
   holds: ReadonlySet<Condition>;
@@ -38,11 +38,11 @@ export interface Facts {
 interface Input {
   live: Live;
   baselines: Baseline[] | undefined;
-  /** What does not change: published figures. */
+  /** The published figures, which do not change. */
   published?: Figures;
 }
 
-/** What is now, what was recorded at this concurrency (`here`), and what was recorded altogether (`rec`). */
+/** The live figures, those recorded at this concurrency (`here`), and those over all recorded levels (`rec`). */
 export function buildFacts({ live, baselines, published = {} }: Input): Facts {
   const lane = live.lane;
   const settings = live.state.status === 'live' ? live.state.snapshot.settings : undefined;
@@ -83,13 +83,15 @@ function only(condition: Condition, holds: boolean): Condition[] {
   return holds ? [condition] : [];
 }
 
-/** Whether each worker does all of a request, from the configured deployment, since no metric reports it. */
+/**
+ * Whether each worker handles a whole request. It comes from the configured deployment, because no metric reports it.
+ */
 function serving({ target }: LaneSnapshot): Condition {
   const { serving: configured } = target.deployment;
   return configured === 'aggregated' || configured === 'disaggregated' ? configured : 'serving not known';
 }
 
-/** A simulated cluster's timing has no condition before the cluster reports its settings. */
+/** A simulated cluster's timing fulfills no condition before the cluster reports its settings. */
 function simulation(state: LaneSnapshot['state']): Condition[] {
   if (!state.simulation) {
     return [];
@@ -97,7 +99,7 @@ function simulation(state: LaneSnapshot['state']): Condition[] {
   return [simulationNote(state) ? 'not calibrated' : 'calibrated'];
 }
 
-/** Of a step that still settles nothing is said. */
+/** A step that has not settled fulfills no condition on measurements. */
 function settledConditions(
   { baseline, state }: LaneSnapshot,
   settings: Settings | undefined,

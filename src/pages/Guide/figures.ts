@@ -7,32 +7,32 @@ import { workerCount } from '../../lib/workers';
 
 /** A figure as a text quotes it. */
 export interface Figure {
-  /** With its unit; a dash where there is no value. */
+  /** The value with its unit; a dash without a value. */
   value: string;
-  /** What kind of figure it is: live, recorded, published …, or why there is none. */
+  /** The kind of figure, such as live, recorded or published, or why there is none. */
   word: string;
-  /** Where it was published. */
+  /** The publication. */
   source?: Reference;
 }
 
-/** Where something was published, or where to read on. */
+/** A source of a figure, or further reading. */
 export interface Reference {
   title: string;
   url: string;
 }
 
-/** Figures by the name that texts quote them by. */
+/** Figures by the names that texts quote. */
 export type Figures = Record<string, Figure>;
 
-/** The two modes that are recorded. */
+/** The two recorded modes. */
 export type Routing = 'kv' | 'round_robin';
 
-/** Puts a word and a dot in front of all names. */
+/** Prefixes all names with a word and a dot. */
 export function prefixed(prefix: string, figures: Figures): Figures {
   return Object.fromEntries(Object.entries(figures).map(([id, figure]) => [`${prefix}.${id}`, figure]));
 }
 
-/** The value with its word, or a dash with the reason why there is none. */
+/** Returns the value with its kind, or a dash with the reason. */
 export function figure(value: string | undefined, word: string, why: string): Figure {
   return value === undefined || value === DASH ? { value: DASH, word: why } : { value, word };
 }
@@ -45,7 +45,7 @@ export function sloFigures(settings: Settings | undefined): Figures {
 
 type Read = (lane: LaneSnapshot) => string | undefined;
 
-/** Known whether it runs or not. */
+/** The figures that are known whether the workload runs or not. */
 const configured: Record<string, Read> = {
   mode: ({ state }) => (state.mode === 'unknown' ? 'not known' : modeName(state.mode)),
   concurrency: ({ state }) => number(state.concurrency.target),
@@ -55,7 +55,7 @@ const configured: Record<string, Read> = {
   speculation: ({ state }) => inSentence(servedSpeculation(state.speculation, state.driver)),
 };
 
-/** As the target says of itself. */
+/** The figures that the target reports about itself. */
 const reported: Record<string, Read> = {
   model: ({ target }) => target.deployment.model ?? target.model,
   engine: ({ target, cluster }) => engineName(target.deployment.engine ?? cluster.engine),
@@ -64,7 +64,7 @@ const reported: Record<string, Read> = {
   workers: ({ target, cluster }) => number(workerCount(cluster) || target.deployment.workers),
 };
 
-/** Measured in the step under way; there are none while nothing runs. */
+/** The measurements of the step in progress; none while nothing runs. */
 const measured: Record<string, Read> = {
   'ttft.p95': ({ baseline }) => milliseconds(baseline.live.ttft.p95),
   'tpot.p95': ({ baseline }) => milliseconds(baseline.live.tpot.p95),
@@ -74,7 +74,7 @@ const measured: Record<string, Read> = {
   hit: ({ baseline, kv }) => (kv.not_reported ? NOT_REPORTED : percent(baseline.live_kv_hit_ratio)),
 };
 
-/** Read from the running cluster or counted since the start, whatever the step. */
+/** The figures read from the running cluster or counted since the start, whatever the step. */
 const running: Record<string, Read> = {
   queued: ({ cluster }) => number(cluster.queued),
   spread: ({ cluster }) => number(cluster.spread),
@@ -88,13 +88,13 @@ const running: Record<string, Read> = {
   'tokens-per-step': ({ cluster }) => number(cluster.speculation.tokens_per_step, 2),
 };
 
-/** How often the next in turn is another worker than the last one, as "2 times in 3"; undefined for a lone worker. */
+/** How often consecutive requests go to different workers, as "2 times in 3"; undefined for a single worker. */
 export function elsewhere({ cluster }: Pick<LaneSnapshot, 'cluster'>): string | undefined {
   const workers = workerCount(cluster);
   return workers > 1 ? `${number(workers - 1)} times in ${number(workers)}` : undefined;
 }
 
-/** A word as it stands inside a sentence; what is written in capitals stays so. */
+/** Returns a word in the form inside a sentence. Words in capitals keep them. */
 function inSentence(word: string): string {
   return word === word.toUpperCase() ? word : word.toLowerCase();
 }
@@ -105,7 +105,7 @@ function openingsText(openings: number | undefined): string | undefined {
 
 const liveWords: Partial<Record<TargetKind, string>> = { simulated: 'live, simulated', mock: 'live, mock workers' };
 
-/** What is now: settings, what the target says of itself, and what is measured. */
+/** Returns the live figures: settings, the target's own reports, and measurements. */
 export function liveFigures({ state, lane }: Live): Figures {
   const why = lane ? lane.state.phase : state.status === 'live' ? 'no such lane' : state.status;
   const runs = lane?.state.phase === 'running';
@@ -129,13 +129,13 @@ function perRequest(tokens: number, requests: number): string | undefined {
   return requests > 0 ? `${number(tokens / requests)} tokens` : undefined;
 }
 
-/** A mode's column; of several with different speculations that with the one asked for, else the first. */
+/** Returns a mode's column: of several with different speculations the requested one, else the first. */
 export function columnOf(columns: Column[], mode: Routing, speculation?: Speculation): Column | undefined {
   const of = columns.filter((column) => column.mode === mode);
   return of.find((column) => column.speculation === speculation) ?? of[0];
 }
 
-/** How a baseline's value was found, in words. */
+/** Describes the origin of a baseline's value. */
 export const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
   exact: 'recorded',
   interpolated: 'interpolated',
@@ -143,7 +143,7 @@ export const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
   not_recorded: 'not recorded',
 };
 
-/** What was recorded in a mode at the concurrency in force. */
+/** Returns the recorded figures of a mode at the concurrency in force. */
 export function columnFigures(lane: LaneSnapshot | undefined, mode: Routing): Figures {
   const column = lane && columnOf(lane.baseline.columns, mode, lane.state.speculation);
   const own = column?.measured === undefined ? 'recorded' : 'measured here';

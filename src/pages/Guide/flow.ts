@@ -13,11 +13,11 @@ import { CLEARLY } from './progress';
 import { newestFirst, settledText, toGo, type Rules } from './rules';
 import { meanSpread, type Beside, type Progress } from './seen';
 
-/** One thing to show, and whether it was seen. */
+/** One step of the demonstration, and whether it was observed. */
 export interface Item {
   id: string;
   title: string;
-  /** What to say with it. */
+  /** The text to present with it. */
   say: string;
   done: boolean;
   /** Why it is ticked, or what is missing. */
@@ -105,18 +105,21 @@ const routingRules: Rules = {
 
 const rules: Rules = { ...routingRules, ...laneRules, ...documentRules, ...phaseRules };
 
-/** The demonstration's flow: its stories, each with the steps to show. */
+/** The demonstration: its stories, each with its steps. */
 export const [story] = parse(file);
 
 /** The steps of one part of the demonstration. */
 interface Group {
   title: string;
-  /** What one needs to know before it. */
+  /** The prerequisites. */
   text: string;
   items: Item[];
 }
 
-/** The stories, each step with why it is ticked or what is missing. Two lanes have theirs where there are two. */
+/**
+ * Returns the stories, each step with why it is ticked or what is missing. The steps of two lanes are included where
+ * there are two.
+ */
 export function checklist(progress: Progress, live: Live): Group[] {
   const there = story.parts.filter(({ needs }) => needs !== 'twin' || hasTwin(live));
   return there.map(({ title, blocks, parts }) => ({
@@ -148,7 +151,7 @@ function hitText({ live, other, word }: Beside): string {
   return `${percent(live)} live, ${percent(other)} under round-robin (${word}).`;
 }
 
-/** What is to be done before any mode can be changed to: a mode that is not known is compared with none. */
+/** Returns the step before a change of mode. A mode that is not known is compared with none. */
 function sayMode({ mode }: LaneSnapshot['state']): string | undefined {
   return mode === 'unknown' ? 'Set the routing mode of this server, in the workload controls.' : undefined;
 }
@@ -175,7 +178,7 @@ interface Spreads {
   roundRobin: number;
 }
 
-/** Mean spreads of the newest KV-aware step that has a counterpart under round-robin. */
+/** Returns the mean spreads of the newest KV-aware step that has a counterpart under round-robin. */
 function spreads(settled: Progress['settled']): Spreads | undefined {
   const pairs = newestFirst(settled, 'kv/').flatMap((step) => {
     const key = Object.keys(settled).find((one) => settled[one] === step) ?? '';

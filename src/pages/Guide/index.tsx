@@ -37,7 +37,7 @@ import { Pitch, PlatformStory, Results, Takeaways } from './Story';
 import { useProgress } from './useProgress';
 import { Visitors } from './Visitors';
 
-/** The name of the choice in the address. */
+/** The name of the visitor's kind in the address. */
 const VISITOR = 'visitor';
 
 /** The presenter's guide: visitors, the flow, questions and the glossary. */
@@ -121,7 +121,7 @@ interface SaidProps {
   onChoose(id: string): void;
 }
 
-/** Who the visitor is, and what to say first. */
+/** The visitor's kind, and the first message for it. */
 function Said({ content, visitor, onChoose }: SaidProps) {
   const styles = useStyles2(getStyles);
   const [First, Second] = visitor?.story === 'first' ? [PlatformStory, Pitch] : [Pitch, PlatformStory];
@@ -150,7 +150,7 @@ function Deployment({ live, baselines }: { live: Live; baselines: Baseline[] | u
   );
 }
 
-/** The kind of visitor that the address names, and a way to name another. */
+/** Returns the visitor's kind from the address, and a function that sets it. */
 function useVisitor(visitors: Visitor[]): [Visitor | undefined, (id: string) => void] {
   const [params, setParams] = useSearchParams();
   const choose = useCallback(
@@ -186,10 +186,10 @@ const topics = {
 
 type Topic = keyof typeof topics;
 
-/** The topic that the search is over. */
+/** The topic that the search covers. */
 const QUESTIONS = 'questions';
 
-/** The topic that an address points at, or points into; the first one for any other address. */
+/** Returns the topic that an address names or points into; the first one for any other address. */
 function topicOf(hash: string): Topic {
   const id = hash.slice(1);
   if (/^(question|term)-/.test(id)) {
@@ -198,7 +198,7 @@ function topicOf(hash: string): Topic {
   return Object.hasOwn(topics, id) ? (id as Topic) : 'visitors';
 }
 
-/** The way from topic to topic; it stays in sight. */
+/** The navigation between topics, which stays in view. */
 function Contents({ shown, onOpen }: { shown: Topic; onOpen(): void }) {
   const styles = useStyles2(getStyles);
   const [params] = useSearchParams();
@@ -219,7 +219,7 @@ function Contents({ shown, onOpen }: { shown: Topic; onOpen(): void }) {
   );
 }
 
-/** Up and down lead from the search through what was found, and back. */
+/** The keys Up and Down move through the search's results and back. */
 function moveByArrows(event: KeyboardEvent<HTMLDivElement>) {
   const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
   if (step === 0) {

@@ -5,7 +5,7 @@ import { clock } from '../../lib/time';
 import type { Rules } from './rules';
 import type { Lanes, Progress } from './seen';
 
-/** What is to be seen where two routers serve the same conversations. */
+/** The steps that require two routers with the same conversations. */
 export const laneRules: Rules = {
   both: {
     seen: ({ both }) => both && `At ${clock(both.at)}: ${apart(both)}.`,
@@ -23,7 +23,7 @@ function apart({ concurrency, modes }: Lanes): string {
   return `${number(concurrency)} conversations on each, ${modes.map(modeName).join(' and ')}`;
 }
 
-/** Takes into account what both lanes do; a mode that is not known is compared with none. */
+/** Updates the progress from both lanes. A mode that is not known is compared with none. */
 export function lanesSeen(before: Progress, [a, b]: LaneSnapshot[], at: string): Partial<Progress> {
   const modes: Lanes['modes'] = [a.state.mode, b.state.mode];
   const run = [a, b].every(({ state }) => state.phase === 'running' && state.mode !== 'unknown');

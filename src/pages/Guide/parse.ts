@@ -8,29 +8,28 @@ import type { Reference } from './figures';
 export interface Block {
   text: string;
   items?: string[];
-  /** It stands only while this holds. */
+  /** The condition under which it is shown. */
   when?: Condition;
 }
 
-/** A heading with what stands below it. */
+/** A heading with its content. */
 export interface Part {
   /** Its address, where it has one. */
   id: string;
   title: string;
-  /** What else it is looked for by. */
+  /** Further search words. */
   also?: string;
-  /** Labels of sources to read on. */
+  /** Labels of the sources for further reading. */
   readOn?: string[];
-  /** It is there only while this holds. */
+  /** The condition under which it is shown. */
   needs?: Condition;
   blocks: Block[];
   parts: Part[];
 }
 
 /**
- * Takes a Markdown file apart by its headings and returns the parts of the first level.
- * "## Title {#id}" has an address. The comment "when" is about the next block, each other one about the part.
- * {help.ttft} is what TTFT is, as the load generator says it.
+ * Splits a Markdown file by its headings and returns the parts of the first level. "## Title {#id}" has an address. The
+ * comment "when" applies to the next block, any other comment to the part.
  */
 export function parse(markdown: string): Part[] {
   const path = [part('', '', [])];
@@ -62,7 +61,7 @@ export function parse(markdown: string): Part[] {
   return path[0].parts;
 }
 
-/** What a comment says of its part. */
+/** Parses a comment of a part. */
 function note(name: string, value: string): Pick<Part, 'also' | 'readOn' | 'needs'> {
   switch (name) {
     case 'also':
@@ -84,33 +83,33 @@ function condition(name: string): Condition {
   return found;
 }
 
-/** A part of some paragraphs, as it would come from a file. */
+/** Returns a part of some paragraphs, in the form of a parsed file. */
 export function part(id: string, title: string, texts: string[]): Part {
   return { id, title, blocks: texts.map((text) => ({ text })), parts: [] };
 }
 
-/** The sources that a file defines, by their labels: [label]: https://… "Title". */
+/** Returns the sources that a file defines, by their labels: [label]: https://… "Title". */
 export function definitions(markdown: string): Record<string, Reference> {
   const links = Object.entries(lexer(markdown).links);
   return Object.fromEntries(links.map(([label, { href, title }]) => [label, { title: title ?? href, url: href }]));
 }
 
-/** A text in pieces: words, and figures in their braces. */
+/** Splits a text into words and figures in braces. */
 export function pieces(text: string): string[] {
   return text.split(/(\{[^}]*\})/).filter((piece) => piece !== '');
 }
 
-/** The name of the figure that a piece quotes; undefined where it is words. */
+/** Returns the name of the figure that a piece quotes; undefined where it is text. */
 export function figureName(piece: string): string | undefined {
   return piece.startsWith('{') ? piece.slice(1, -1) : undefined;
 }
 
-/** The names of the figures that a text quotes. */
+/** Returns the names of the figures that a text quotes. */
 export function quoted(text: string): string[] {
   return pieces(text).flatMap((piece) => figureName(piece) ?? []);
 }
 
-/** A text without its figures, as it is searched and counted. */
+/** Returns a text without its figures, for search and for counting. */
 export function plain(text: string): string {
   return text.replace(/\{[^}]*\}/g, ' ');
 }

@@ -6,7 +6,7 @@ import { clock } from '../../lib/time';
 import { newestFirst, toGo, type Rules } from './rules';
 import type { Progress, Settled } from './seen';
 
-/** Speculation's story: each phase is ticked once a settled step was measured in it. */
+/** The rules of the speculation story: a phase is ticked once a settled step was measured in it. */
 export const phaseRules: Rules = Object.fromEntries(
   PHASES.map((phase) => [
     `phase-${phase.id}`,
@@ -31,7 +31,7 @@ function speculative({ acceptance, tokensPerStep }: Settled): string | undefined
     : `Accepted: ${percent(acceptance, 0)} of guesses, ${number(tokensPerStep, 2)} tokens per step.`;
 }
 
-/** The phase before it, at the same concurrency. */
+/** Returns the preceding phase at the same concurrency. */
 function against(phase: Phase, settled: Progress['settled'], { concurrency }: Settled): string | undefined {
   const before = PHASES[PHASES.indexOf(phase) - 1];
   const other = before && newestFirst(settled, stored(before)).find((one) => one.concurrency === concurrency);

@@ -18,7 +18,7 @@ const START = time('00:00');
 
 const stopped: LaneChange = { state: { running: false, phase: 'stopped', started: undefined } };
 
-/** A lane that runs since ten o'clock, without an answer yet. */
+/** A lane that runs since ten o'clock, without an answer so far. */
 function runs({ state, baseline, totals, ...change }: LaneChange = {}): LaneChange {
   return {
     ...change,
@@ -28,7 +28,7 @@ function runs({ state, baseline, totals, ...change }: LaneChange = {}): LaneChan
   };
 }
 
-/** A settled one; TTFT p95 in seconds with its interval. */
+/** A settled lane; TTFT p95 in seconds with its interval. */
 function settled(mode: 'kv' | 'round_robin', ttft: number, more: LaneChange = {}): LaneChange {
   const live: Comparison['live'] = {
     ...comparison().live,
@@ -64,7 +64,7 @@ const ticked = (progress: Progress) =>
     .filter((one) => one.done)
     .map((one) => one.id);
 
-describe('nothing is ticked that was not seen', () => {
+describe('no step is ticked without an observation', () => {
   it('before anything', () => {
     expect(ticked(nothing)).toEqual([]);
   });
@@ -76,11 +76,11 @@ describe('nothing is ticked that was not seen', () => {
     expect(item('slo', progress, stopped).why).toBe('The workload is not running.');
   });
 
-  it('of a lane that is not there', () => {
+  it('for a lane that does not exist', () => {
     expect(observe(nothing, snapshot(), 'twin')).toBe(nothing);
   });
 
-  it('of a hit rate that is not reported', () => {
+  it('for a hit rate that is not reported', () => {
     const kv = { predicted: 0.9, not_reported: 'the engine does not report cached tokens' };
     const why = 'Cannot be shown here: the engine does not report cached tokens.';
     expect(item('hit', nothing, { ...settled('kv', 0.45), kv })).toMatchObject({ done: false, why });
@@ -185,7 +185,7 @@ describe('an improvement', () => {
     expect(found.why).toMatch(why);
   });
 
-  it('is not judged by another concurrency', () => {
+  it('is not compared with another concurrency', () => {
     const at180 = settled('kv', 0.45, { state: { concurrency: { target: 180, actual: 180 } } });
     const progress = see(nothing, { at: '01:00', lane: settled('round_robin', 0.65) }, { at: '03:00', lane: at180 });
     expect(item('improved', progress, at180)).toMatchObject({ done: false, why: needs });
@@ -198,7 +198,7 @@ describe('an improvement', () => {
   });
 });
 
-it('later turns that start hardly sooner may be chance', () => {
+it('ignores a small lead of later turns, which may be chance', () => {
   const ttft_by_turn = [
     { turn: '1', p50: 0.255, n: 90 },
     { turn: '3', p50: 0.252, n: 80 },
@@ -233,7 +233,7 @@ describe('more tokens per second', () => {
     expect(at(kv(3168, true)).why).toContain('3,168 tokens/s live, 2,817 under round-robin (recorded)');
   });
 
-  it('are none within chance, and fewer are called fewer', () => {
+  it('are not claimed within chance, and fewer are reported as fewer', () => {
     expect(at(kv(2830, false))).toMatchObject({
       done: false,
       why: 'Not certain: 2,830 tokens/s live, 2,817 under round-robin (recorded).',
@@ -244,7 +244,7 @@ describe('more tokens per second', () => {
 
 describe('uneven in-flight', () => {
   const cluster = (spread?: number) => ({ ...snapshot().lanes[0].cluster, spread });
-  /** A settled minute, looked at each second. */
+  /** A settled minute, sampled each second. */
   const minute = (from: Progress, mode: 'kv' | 'round_robin', hour: number, spread?: number) =>
     Array.from({ length: 60 }, (_, i) => ({
       at: `${10 + hour}:${String(i).padStart(2, '0')}`,
@@ -276,7 +276,7 @@ describe('a document of their own', () => {
     ttft_by_turn: [first, second, third].map((p50, i) => ({ turn: `${i + 1}` as const, p50, n: 20 })),
   });
 
-  it('is there once there is an opening for each conversation', () => {
+  it('is ticked once there is an opening for each conversation', () => {
     const shared = settled('kv', 0.5, { state: { mode: 'kv', ...shape(10) } });
     expect(item('own', see(nothing, { at: '01:00', lane: shared }), shared)).toMatchObject({
       done: false,
@@ -316,7 +316,7 @@ describe('the phases', () => {
   };
   const cluster = { ...snapshot().lanes[0].cluster, speculation: { acceptance: 0.62, tokens_per_step: 2.4 } };
 
-  it('are ticked by what was measured in each, with what it gained over the one before', () => {
+  it('are ticked by their measurements, with the gain over the phase before', () => {
     const off = see(nothing, { at: '01:00', lane: speculating('off', 0.026) });
     const draft = see(off, { at: '03:00', lane: speculating('draft', 0.018, { cluster }) });
     expect(ticked(draft).filter((id) => id.startsWith('phase'))).toEqual(['phase-2', 'phase-3a']);
@@ -331,7 +331,7 @@ describe('the phases', () => {
     expect(ticked(see(nothing, { at: '01:00', lane })).filter((id) => id.startsWith('phase'))).toEqual([]);
   });
 
-  it('say how to get there, that it is not calibrated, or that it cannot be had', () => {
+  it('explain how to reach them, that they are not calibrated, or that they are unavailable', () => {
     const lane = speculating('off', 0.026);
     const progress = see(nothing, { at: '01:00', lane });
     expect(item('phase-3b', progress, lane).why).toBe(
@@ -355,7 +355,7 @@ describe('the phases', () => {
 });
 
 describe('a change of mode', () => {
-  it('away from KV-aware routing is not the one', () => {
+  it('away from KV-aware routing does not count', () => {
     const progress = see(
       nothing,
       { at: '00:01', lane: runs({ state: { mode: 'kv' } }) },
@@ -364,7 +364,7 @@ describe('a change of mode', () => {
     expect(item('changed', progress, runs())).toMatchObject({ done: false, why: 'Change the mode to KV-aware.' });
   });
 
-  it('to it stays ticked when one goes back', () => {
+  it('to it stays ticked after a change back', () => {
     const kv = runs({ state: { mode: 'kv' } });
     const progress = see(
       nothing,
@@ -385,7 +385,7 @@ describe('errors', () => {
   const totals = (ok: number, errors: number) => ({ ...snapshot().lanes[0].totals, ok, errors });
   const run = (ok: number, errors: number, started = START) => runs({ state: { started }, totals: totals(ok, errors) });
 
-  it('untick, and stay counted over a new start', () => {
+  it('untick the step, and stay counted over a new start', () => {
     let progress = see(nothing, { at: '00:05', lane: run(3, 0) });
     expect(item('errors', progress).done).toBe(true);
     progress = see(progress, { at: '00:06', lane: run(3, 2) });
@@ -394,7 +394,7 @@ describe('errors', () => {
     expect(item('errors', progress, run(4, 1)).why).toBe('3 failed.');
   });
 
-  it('of before a reset do not count, nor do the answers', () => {
+  it('before a reset do not count, nor do the answers', () => {
     const begun: Progress = { ...nothing, since: time('05:00') };
     let progress = see(begun, { at: '05:01', lane: run(100, 7) });
     expect(item('errors', progress, run(100, 7)).why).toBe('No turn has ended yet.');
@@ -441,7 +441,7 @@ describe('two lanes', () => {
     expect(found[1].why).toMatch(next);
   });
 
-  it('that have not both settled are only running', () => {
+  it('count as running until both have settled', () => {
     const shown = both(settled('kv', 0.4), runs());
     const found = itemsOf(observe(nothing, shown, 'main'), shown);
     expect(found.map(({ done }) => done)).toEqual([true, false]);
@@ -463,7 +463,7 @@ describe('what happened while the guide was closed', () => {
     expect(item('started', progress).why).toContain('60 conversations, Mode unknown');
   });
 
-  it('is recalled from events', () => {
+  it('is restored from events', () => {
     const events = [
       event('04:00', 'step', 'step 4: 140 conversations, kv'),
       event('03:01', 'start', '60 conversations, kv'),
@@ -476,7 +476,7 @@ describe('what happened while the guide was closed', () => {
     expect(recall(progress, events, [])).toBe(progress);
   });
 
-  it('but not from events of before, of changes given up, or of what it does not understand', () => {
+  it('is not restored from earlier events, from cancelled changes, or from unknown kinds', () => {
     const later: Progress = { ...nothing, since: time('02:00') };
     const events = [
       event('03:02', 'mode_change', 'cancelled the change to kv'),
@@ -489,7 +489,7 @@ describe('what happened while the guide was closed', () => {
     expect(recall(nothing, events, [])).toBe(nothing);
   });
 
-  it('takes no concurrency of before the lowest for a raise', () => {
+  it('counts no concurrency before the lowest as a raise', () => {
     const progress = see(since, { at: '05:00', lane: runs() });
     const events = [
       event('04:59', 'step', 'step 2: 60 conversations, round_robin'),
@@ -498,7 +498,7 @@ describe('what happened while the guide was closed', () => {
     expect(item('raised', recall(progress, events, [])).done).toBe(false);
   });
 
-  it('is recalled from what this target has measured', () => {
+  it('is restored from this target’s measurements', () => {
     const row = { concurrency: 60, speculation: 'off' as const, tpot: {}, tpot_derived: {}, itl: {}, latency: {} };
     const rows: Baseline['rows'] = [
       {

@@ -5,10 +5,10 @@ import { TWIN } from '../lane';
 import { lanesSeen } from './lanes';
 import { isSame, settledKey, type Beside, type Progress, type Settled } from './seen';
 
-/** How old a settled step's figures may grow before they are taken anew, in milliseconds. */
+/** The age at which a settled step's figures are read again, in milliseconds. */
 const REFRESH = 10_000;
 
-/** Takes a snapshot into account. The result is the same object where nothing is new. */
+/** Updates the progress from a snapshot. The result is the same object where nothing is new. */
 export function observe(before: Progress, { time, lanes, settings }: Snapshot, name: string): Progress {
   const [lane, twin] = [name, TWIN].map((wanted) => lanes.find((one) => one.name === wanted));
   if (!lane) {
@@ -24,7 +24,7 @@ export function observe(before: Progress, { time, lanes, settings }: Snapshot, n
   return isSame(before, next) ? before : next;
 }
 
-/** What ended before the beginning does not count; totals begin anew with each start. */
+/** Turns that ended before the beginning do not count. Totals restart with each start of the workload. */
 function countErrors({ errors, since, answered }: Progress, { state, totals }: LaneSnapshot): Partial<Progress> {
   const run = state.started;
   if (run === undefined) {
@@ -55,7 +55,7 @@ function seen(before: Progress, lane: LaneSnapshot, settings: Settings, at: stri
   };
 }
 
-/** A higher concurrency than the lowest so far. A late report may be of a time before the last known one. */
+/** Whether the concurrency is above the lowest so far. A late report may describe a time before the last known one. */
 export function climb({ lowest, raised }: Progress, concurrency: number, at: string): Partial<Progress> {
   const isEarlier = lowest !== undefined && Date.parse(at) < Date.parse(lowest.at);
   if (lowest === undefined || concurrency < lowest.concurrency || (concurrency === lowest.concurrency && isEarlier)) {
@@ -66,7 +66,9 @@ export function climb({ lowest, raised }: Progress, concurrency: number, at: str
     : { raised: { at, from: lowest.concurrency, to: concurrency } };
 }
 
-/** The first change to KV-aware routing stays; until then the last change of all. That a mode becomes known is none. */
+/**
+ * The first change to KV-aware routing is kept; until then, the last change. A mode that becomes known is no change.
+ */
 export function change({ changed }: Progress, from: Mode, to: Mode, at: string): Partial<Progress> {
   return from === to || from === 'unknown' || to === 'unknown' || changed?.to === 'kv'
     ? {}
@@ -117,7 +119,7 @@ function sloSeen({ baseline, state }: LaneSnapshot, { slo }: Settings, at: strin
     : undefined;
 }
 
-/** Medians by turn come without an interval: what differs by less than a tenth may be chance. */
+/** Medians by turn have no interval: a difference below a tenth may be chance. */
 export const CLEARLY = 0.9;
 
 function turnsSeen(lane: LaneSnapshot, at: string): Progress['turns'] {
@@ -130,7 +132,7 @@ export function hasOwnDocuments({ state }: LaneSnapshot): boolean {
   return state.shape.openings === 0;
 }
 
-/** The second turn, not the third, which may meet one of two workers that know a part of its conversation. */
+/** The second turn is used. The third may reach one of two workers that cache a part of its conversation. */
 function blindSeen(lane: LaneSnapshot, at: string): Progress['blind'] {
   const { first, second } = medians(lane);
   return hasOwnDocuments(lane) && first !== undefined && second !== undefined && second > CLEARLY * first
@@ -138,7 +140,7 @@ function blindSeen(lane: LaneSnapshot, at: string): Progress['blind'] {
     : undefined;
 }
 
-/** The median TTFT of first, second and third turns, in seconds. */
+/** Returns the median TTFT of first, second and third turns, in seconds. */
 export function medians({ ttft_by_turn }: LaneSnapshot): { first?: number; second?: number; later?: number } {
   const median = (turn: string) => ttft_by_turn.find((one) => one.turn === turn && one.n > 0)?.p50;
   return { first: median('1'), second: median('2'), later: median('3') };

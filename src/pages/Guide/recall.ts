@@ -13,12 +13,12 @@ export interface LaneEvent {
 
 const RUN = /^(?:step \d+: )?(\d+) conversations, (.+)$/;
 const CHANGE = /^(.+?) to (.+?)(?:: the cluster is in that mode)?$/;
-/** What may stand behind a mode. */
+/** The suffix of a mode in an event. */
 const SPECULATION = /(\/\w+| with .+)$/;
 
 /**
- * Adds what happened while the guide was closed: events, newest first as the API
- * returns them, and steps of this target that were measured.
+ * Adds what happened while the guide was closed: events, newest first as the API returns them, and measured steps of
+ * this target.
  */
 export function recall(before: Progress, events: LaneEvent[], baselines: Baseline[]): Progress {
   const { since } = before;

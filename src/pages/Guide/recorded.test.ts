@@ -18,14 +18,14 @@ describe('the figures of a recorded table', () => {
     expect(values({ ...h200, rows: [] })).toMatchObject({ levels: '—', 'worse-levels': 'none', 'top-level': '—' });
   });
 
-  it('call a level worse where the load generator does', () => {
+  it('report a level as worse where the load generator does', () => {
     const improvement = { percent: -1, outcome: 'no_difference' as const };
     const advantages = [{ concurrency: 140, speculation: 'not_recorded' as const, of: { ttft_p95: improvement } }];
     expect(values({ ...h200, advantages: undefined })['worse-levels']).toBe('140, 150, 170, 180');
     expect(values({ ...h200, advantages })['worse-levels']).toBe('150, 170, 180');
   });
 
-  it('have the unfavorable end of a gain, and none of what was not recorded', () => {
+  it('have the unfavorable end of a gain, and no gain without a recording', () => {
     expect(values(h200)).toMatchObject({
       'tokens-gain': '1.8–14.0 %', // 1,616.8 against 1,587.8 at 40, 3,656.5 against 3,207.9 at 170
       'ttft-gain': '32.4 %',
@@ -37,13 +37,13 @@ describe('the figures of a recorded table', () => {
   });
 });
 
-describe('the table to speak of', () => {
+describe('the table to quote', () => {
   it('is the one that the lane is compared with', () => {
     const lane = laneSnapshot({ baseline: { name: h100.name } });
     expect(recordedTable([h200, h100], lane)).toBe(h100);
   });
 
-  it('is one with throughput where the comparison is with something measured', () => {
+  it('is one with throughput where the comparison is with a measured baseline', () => {
     const own = { ...h200, name: 'this target', kind: 'measured' as const };
     const lane = laneSnapshot({ baseline: { name: own.name } });
     expect(recordedTable([own, h100, h200], lane)).toBe(h200);

@@ -12,7 +12,7 @@ interface Pair extends Record<Routing, Row> {
   level: number;
 }
 
-/** The least and the most of something over levels, and its mean, each level counting once. */
+/** The least and the greatest value over levels, and the mean. Each level counts once. */
 interface Span {
   min: number;
   max: number;
@@ -21,7 +21,7 @@ interface Span {
 
 const tokens: Value = (row) => row.output_tokens_per_second;
 
-/** What was recorded at all levels together. Gains have their unfavorable end, too. */
+/** Returns the figures over all recorded levels. Gains include their unfavorable end. */
 export function recordedFigures(table: Baseline | undefined): Figures {
   const why = table ? 'not recorded' : 'no recorded table yet';
   const of = (value: string | undefined) => figure(value, 'recorded', why);
@@ -73,7 +73,7 @@ export function recordedFigures(table: Baseline | undefined): Figures {
   };
 }
 
-/** What was recorded in one mode, over all levels and at the highest. */
+/** Returns the figures of one mode, over all levels and at the highest. */
 function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, why: string): Figures {
   const of = (value: string | undefined) => figure(value, 'recorded', why);
   const over = (value: Value) => span(pairs.map((pair) => value(pair[mode])));
@@ -125,7 +125,9 @@ function pairUp(rows: Row[]): Pair[] {
   });
 }
 
-/** As the load generator judges the level, which knows how recorded values scatter; else by the values alone. */
+/**
+ * Judges a level by the load generator's outcome, which includes the scatter of recorded values; else by the values.
+ */
 function isWorse({ level, kv, round_robin }: Pair, advantages: Baseline['advantages']): boolean {
   const judged = advantages?.find(({ concurrency }) => concurrency === level)?.of.ttft_p95;
   return judged ? judged.outcome === 'worse' : above(kv.ttft.p95, round_robin.ttft.p95);
@@ -144,7 +146,7 @@ function quotient(a: number | undefined, b: number | undefined): number | undefi
   return a === undefined || !b ? undefined : a / b;
 }
 
-/** How much a is above b (sign 1) or below it (sign −1), as a ratio of b. */
+/** Returns how much a is above b (sign 1) or below it (sign −1), as a ratio of b. */
 function ratio(a: number | undefined, b: number | undefined, sign: 1 | -1): number | undefined {
   return a === undefined || b === undefined || b === 0 ? undefined : (sign * (a - b)) / b;
 }

@@ -3,29 +3,29 @@ import { milliseconds, number, percent } from '../../lib/format';
 import { clock } from '../../lib/time';
 import type { Progress, Settled } from './seen';
 
-/** How one thing to show is recognized as seen. */
+/** How a step of the demonstration is recognized. */
 interface Rule {
-  /** Why it is ticked; nothing where it was not seen. */
+  /** Returns why it is ticked; undefined where it was not observed. */
   seen(progress: Progress): string | undefined;
-  /** What is missing while it runs. */
+  /** Returns what is missing while the workload runs. */
   missing(progress: Progress, lane: LaneSnapshot): string;
 }
 
 /** Rules by the ids of the checklist's steps. */
 export type Rules = Record<string, Rule>;
 
-/** How long a step still settles. */
+/** How long a step still takes to settle. */
 export function toGo(seconds: number): string {
   return `Settling: ${number(Math.ceil(seconds))} s to go.`;
 }
 
-/** The settled steps whose keys begin so, newest first: "kv/" for a mode, "kv/off/" for a phase. */
+/** Returns the settled steps whose keys have a prefix, newest first: "kv/" for a mode, "kv/off/" for a phase. */
 export function newestFirst(settled: Progress['settled'], prefix: string): Settled[] {
   const of = Object.entries(settled).flatMap(([key, one]) => (key.startsWith(prefix) ? [one] : []));
   return of.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
 }
 
-/** What a settled step showed of routing. */
+/** The routing figures of a settled step. */
 export function settledText(settled: Settled | undefined): string | undefined {
   return (
     settled &&

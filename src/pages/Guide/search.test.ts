@@ -19,22 +19,22 @@ describe('the search', () => {
     expect(all.terms).toHaveLength(glossary.length);
   });
 
-  it('looks into questions, answers and words beside them', () => {
+  it('covers questions, answers and search words', () => {
     expect(ids('slos do you')).toContain('slos'); // the question
-    expect(ids('targets')).toContain('slos'); // another word for it
+    expect(ids('targets')).toContain('slos'); // a search word
     expect(ids('pods by role')).toEqual(['grove']); // the answer
-    expect(ids('gang')).toEqual(['grove']); // a word beside it
+    expect(ids('gang')).toEqual(['grove']); // a search word
     expect(terms('speculative')).toEqual(['draft-model', 'eagle3', 'speculation']);
   });
 
-  it('wants every word, in whatever order, large or small, with accents or without', () => {
+  it('requires every word, in any order and case, with accents or without', () => {
     expect(ids('FP8 tensorrt')).toEqual(['model']);
     expect(ids('TENSORRT  fp8')).toEqual(['model']);
     expect(matches('senor', 'Señor')).toBe(true);
     expect(matches('señor', 'SENOR')).toBe(true);
   });
 
-  it('finds by no placeholder', () => {
+  it('does not match placeholders', () => {
     expect(ids('live.ttft.p95')).toEqual([]);
   });
 
@@ -46,7 +46,7 @@ describe('the search', () => {
   });
 });
 
-it('what is likely comes first, the rest stays in order', () => {
+it('likely questions come first, the rest stays in order', () => {
   const order = likelyFirst(groups[0].questions, ['slos', 'crossover']).map((question) => question.id);
   expect(order).toEqual(['crossover', 'slos', 'running', 'rps-low', 'disaggregated', 'model', 'benchmarks']);
 });

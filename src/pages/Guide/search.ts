@@ -1,12 +1,12 @@
 import type { Question, QuestionGroup } from './content';
 import { plain, type Part } from './parse';
 
-/** Small letters without accents, so that "Señor" is found by "senor". */
+/** Converts to lower case without accents, so that "Señor" matches "senor". */
 function fold(text: string): string {
   return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
 }
 
-/** Whether every word of a query stands somewhere in a text; an empty query finds everything. */
+/** Whether a text contains every word of a query. An empty query matches everything. */
 export function matches(query: string, text: string): boolean {
   const folded = fold(text);
   return fold(query)
@@ -14,16 +14,16 @@ export function matches(query: string, text: string): boolean {
     .every((word) => folded.includes(word));
 }
 
-/** All that a question or a term is found by. */
+/** Returns all text by which a question or a term is found. */
 function searched({ title, also, blocks }: Part): string {
   return [title, also, ...blocks.map(({ text }) => plain(text))].join('\n');
 }
 
-/** What is found, in the order of the guide; groups without a match are left out. */
+/** The results, in the order of the guide. Groups without a match are omitted. */
 export interface Found {
   groups: QuestionGroup[];
   terms: Part[];
-  /** How many questions there are, and how many terms. */
+  /** The number of questions, and of terms. */
   questions: number;
 }
 
@@ -39,7 +39,7 @@ export function search(query: string, groups: QuestionGroup[], terms: Part[]): F
   };
 }
 
-/** Puts first what a visitor is likely to ask, and leaves the order as it is otherwise. */
+/** Moves a visitor's likely questions to the front, and keeps the order otherwise. */
 export function likelyFirst(questions: Question[], likely: string[]): Question[] {
   return [...questions].sort((a, b) => Number(likely.includes(b.id)) - Number(likely.includes(a.id)));
 }

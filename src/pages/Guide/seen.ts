@@ -1,8 +1,8 @@
 import type { Mode, ModeState } from '../../client';
 
-/** What was measured in a settled step. */
+/** The measurements of a settled step. */
 export interface Settled {
-  /** When, by the load generator's clock. */
+  /** Its time by the load generator's clock. */
   at: string;
   concurrency: number;
   /** TTFT p95 in seconds. */
@@ -17,13 +17,13 @@ export interface Settled {
   tokens?: number;
   /** Share of drafted tokens that were accepted. */
   acceptance?: number;
-  /** Tokens that one pass of the large model yields. */
+  /** Tokens per pass of the large model. */
   tokensPerStep?: number;
-  /** Requests of the busiest worker less those of the idlest: the sum over n looks, some seconds apart. */
+  /** Requests of the busiest worker minus those of the least busy: the sum over n samples, some seconds apart. */
   spread?: { sum: number; n: number };
 }
 
-/** Two values beside each other, and what kind of figure the second is. */
+/** Two values beside each other, and the kind of figure of the second. */
 export interface Beside {
   at: string;
   concurrency: number;
@@ -47,20 +47,19 @@ interface Turns {
 }
 
 /**
- * What was seen of the demonstration since a moment. Plain data, so that it
- * survives a change of page. All of it comes from snapshots, events and
- * measured rows.
+ * The observed progress of the demonstration since a moment. It is plain data, so it survives a change of page. It
+ * comes from snapshots, events and measured rows.
  */
 export interface Progress {
-  /** Since when, by the load generator's clock; absent until the first snapshot. */
+  /** The beginning by the load generator's clock; absent until the first snapshot. */
   since?: string;
   started?: { at: string; concurrency: number; mode: Mode };
-  /** By mode, speculation and concurrency: "kv/off/120". */
+  /** Settled steps by mode, speculation and concurrency: "kv/off/120". */
   settled: Record<string, Settled>;
-  /** The lowest concurrency that was seen to run, and since when. */
+  /** The lowest running concurrency so far, and its time. */
   lowest?: { at: string; concurrency: number };
   raised?: { at: string; from: number; to: number };
-  /** The mode seen last while it ran. */
+  /** The last mode while the workload ran. */
   mode?: Mode;
   changed?: { at: string; from: Mode; to: Mode };
   improved?: Beside;
@@ -73,23 +72,21 @@ export interface Progress {
   own?: { at: string; concurrency: number };
   /** Median TTFT of the first and the second turn under round-robin, each conversation with a text of its own. */
   blind?: Turns;
-  /** When both lanes were first seen in different modes. */
+  /** When both lanes were first in different modes. */
   both?: Lanes;
   /** When both had settled so, with the TTFT p95 of each in seconds. */
   bothSettled?: Lanes & { ttft: [number, number] };
   slo?: { at: string; concurrency: number; ttft: number; tpot: number };
-  /**
-   * Turns that failed since then; how many failed in the run that was seen last, and how many had ended well before.
-   */
+  /** Turns that failed since then, how many failed in the last observed run, and how many had ended well before. */
   errors: { total: number; run?: string; inRun: number; okBefore: number };
   /** Whether a turn has ended well since then. */
   answered: boolean;
 }
 
-/** Nothing seen yet. */
+/** The progress before any observation. */
 export const nothing: Progress = { settled: {}, errors: { total: 0, inRun: 0, okBefore: 0 }, answered: false };
 
-/** Whether nothing of it is another object. */
+/** Whether all parts have the same identity. */
 export function isSame(a: Progress, b: Progress): boolean {
   return Object.entries(b).every(([key, value]) => a[key as keyof Progress] === value);
 }
@@ -99,11 +96,11 @@ export function settledKey({ mode, speculation }: ModeState, concurrency: number
   return `${mode}/${speculation}/${concurrency}`;
 }
 
-/** The mean spread over the looks taken; undefined before there are enough of them to speak of. */
+/** Returns the mean spread over the samples; undefined below the least number of them. */
 export function meanSpread(settled: Settled | undefined): number | undefined {
   const { sum, n } = settled?.spread ?? { sum: 0, n: 0 };
   return n >= LOOKS ? sum / n : undefined;
 }
 
-/** A minute of them. */
+/** The samples of a minute. */
 const LOOKS = 6;

@@ -6,19 +6,19 @@ import { observe } from './progress';
 import { recall, type LaneEvent } from './recall';
 import { nothing, type Progress } from './seen';
 
-/** Where what was seen is kept while the browser's tab lives. */
+/** The storage key of the progress, which lasts as long as the browser's tab. */
 export const STORED = 'kvbooth.guide.progress.2';
 
-/** How often events are asked for, in milliseconds. */
+/** The interval between requests for events, in milliseconds. */
 const EVENTS_EVERY = 10_000;
 
-/** What was seen of the demonstration, and how to begin anew. */
+/** The progress of the demonstration, and a function that resets it. */
 export interface Watched {
   progress: Progress;
   reset(): void;
 }
 
-/** Watches the demonstration for as long as the guide is open, and makes up for the time when it was not. */
+/** Updates the progress while the guide is open, and restores what happened while it was closed. */
 export function useProgress(lane: string, baselines: Baseline[] | undefined): Watched {
   const client = useClient();
   const [progress, setProgress] = useState(restore);
@@ -51,7 +51,7 @@ function isProgress(value: unknown): value is Progress {
   return typeof value === 'object' && value !== null && 'settled' in value && 'errors' in value;
 }
 
-/** Where a browser forbids to keep anything, the list begins anew with each visit. */
+/** Where a browser forbids storage, the progress restarts with each visit. */
 function keep(progress: Progress) {
   try {
     sessionStorage.setItem(STORED, JSON.stringify(progress));

@@ -5,13 +5,13 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 interface BarProps {
-  /** From 0 to 1. The number stands beside it. */
+  /** From 0 to 1. The number is beside it. */
   share: number;
   muted?: boolean;
   strong?: boolean;
 }
 
-/** A number as a length, to be compared with those above and below it. */
+/** A number as a length, comparable with the bars above and below. */
 export function Bar({ share, muted, strong }: BarProps) {
   const styles = useStyles2(getStyles);
   const width = `${Math.min(1, Math.max(0, share)) * 100}%`;

@@ -20,19 +20,19 @@ import {
   type Decision,
 } from './routing';
 
-/** How many of the decisions are shown; the others count in the sums. */
+/** The number of decisions listed; the others count in the sums. */
 const SHOWN = 10;
 
 interface DecisionListProps {
   decisions: Decision[];
   dealt: Dealt;
-  /** The heading of what the other way to route would have done; without one, it is not shown. */
+  /** The heading of the counterfactual column; without one, it is not shown. */
   instead?: string;
   selected?: string;
   onPin(decision: Decision): void;
 }
 
-/** Latest decisions, newest first; choosing one pins it. */
+/** Latest decisions, newest first. Choosing one pins it. */
 export function DecisionList({ decisions, dealt, instead, selected, onPin }: DecisionListProps) {
   const styles = useStyles2(getStyles);
   return (
@@ -68,7 +68,7 @@ export function DecisionList({ decisions, dealt, instead, selected, onPin }: Dec
 
 interface RowProps {
   decision: Decision;
-  /** Whether it says what the other way to route would have done, and which worker that takes. */
+  /** Whether it shows the worker that the other mode would have chosen, which is `instead`. */
   compare: boolean;
   instead?: Candidate;
   selected: boolean;

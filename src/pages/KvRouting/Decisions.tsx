@@ -13,7 +13,7 @@ interface DecisionsProps {
   /** Newest first; not empty. */
   decisions: Decision[];
   dealt: Dealt;
-  /** The decision that a viewer holds on to; without one, the newest is shown. */
+  /** The pinned decision; without one, the newest is shown. */
   pinned?: Decision;
   onPin(decision: Decision | undefined): void;
 }

@@ -9,7 +9,7 @@ import { wideDrawing } from '../../lib/styles';
 import { Bar } from './Bar';
 import { heldTokens, overlapWeight, requestOf, shortId, verdict, type Candidate, type Decision } from './routing';
 
-/** One decision: every worker as the router saw it, and its cost with its numbers filled in. */
+/** One decision: every worker with the router's figures, and its cost with its numbers filled in. */
 export const Detail = memo(function Detail({ decision }: { decision: Decision }) {
   const styles = useStyles2(getStyles);
   const { conversation, turn } = requestOf(decision);
@@ -79,7 +79,7 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
   );
 });
 
-/** Who chose a worker: the router, or our account where it would have chosen otherwise. */
+/** Labels who chose a worker: the router, or our account where it would have chosen otherwise. */
 function choiceWords({ chosen, ours }: Decision, i: number): string {
   if (i === chosen) {
     return 'chosen';

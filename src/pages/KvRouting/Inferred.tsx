@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import type { DecisionList } from '../../client';
 import { agreementWords } from '../../components/OtherRouters';
 
-/** Says of inferred decisions what they come from, and how often our choice is the router's. */
+/** Explains the source of inferred decisions, and how often our choice is the router's. */
 export function Inferred({ list: { message, choices } }: { list: DecisionList }) {
   const styles = useStyles2(getStyles);
   return (

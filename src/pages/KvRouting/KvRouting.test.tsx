@@ -85,7 +85,7 @@ describe('the decisions', () => {
     expect(detailOf(/Conversation 12, turn 3/)).toBeInTheDocument();
   });
 
-  it('say on request what round-robin would have done, estimated', async () => {
+  it('show on request the estimated decisions of round-robin', async () => {
     await show();
     await candidates();
     expect(screen.queryByText(/round-robin would have left/)).not.toBeInTheDocument();
@@ -98,7 +98,7 @@ describe('the decisions', () => {
     expect(screen.getByRole('cell', { name: '2,560 worker-0' })).toBeInTheDocument();
   });
 
-  it('turn round under round-robin', async () => {
+  it('show KV-aware routing as the alternative under round-robin', async () => {
     const decisions = listed.decisions.map((d) => ({ ...d, mode: 'round_robin' as const, chosen: 0 }));
     await show({ decisions: { ...listed, decisions } }, laneChange(3, { state: { mode: 'round_robin' } }));
     await candidates();
@@ -109,7 +109,7 @@ describe('the decisions', () => {
     );
   });
 
-  it('say that they are old when stopped, and when lost', async () => {
+  it('are marked as old when stopped, and when lost', async () => {
     const { client } = await show({}, laneChange(3, { state: { running: false, phase: 'stopped' } }));
     await candidates();
     expect(screen.getByText('The workload is stopped: these are the last known decisions.')).toBeInTheDocument();
@@ -127,7 +127,7 @@ describe('the decisions', () => {
     expect(await screen.findByText(words)).toBeInTheDocument();
   });
 
-  it('say why they cannot be read', async () => {
+  it('report why they cannot be read', async () => {
     await show({ decisions: new Problem(503, 'The cluster cannot be asked.') });
     expect(await screen.findByText('The cluster cannot be asked.')).toBeInTheDocument();
     expect(screen.queryByRole('table', { name: 'Every worker as seen by the router' })).not.toBeInTheDocument();
@@ -143,7 +143,7 @@ describe('inferred decisions', () => {
     ...change,
   });
 
-  it('say so, and how often our choice is the router’s, with coverage, ties and raw agreement', async () => {
+  it('are marked, with the agreement, coverage, ties and raw agreement', async () => {
     const { container } = await show({ decisions: inferred() });
     expect(await screen.findByRole('table', { name: 'Every worker, inferred from our model' })).toBeInTheDocument();
     expect(screen.getByText('Inferred')).toBeInTheDocument();
@@ -201,12 +201,12 @@ describe('the prefix tree', () => {
     await waitFor(() => expect(client.reads).toHaveBeenCalledWith('/conversations/main-abc-9'));
   });
 
-  it('says that there is none', async () => {
+  it('reports that there is none', async () => {
     await show({ active: [] });
     expect(await screen.findByText(/No conversation is in progress/)).toBeInTheDocument();
   });
 
-  it('says why it cannot be read', async () => {
+  it('reports why it cannot be read', async () => {
     await show({ detail: new Problem(404, 'Conversation not found.') });
     expect(await screen.findByText('Conversation not found.')).toBeInTheDocument();
   });
@@ -233,7 +233,7 @@ describe('the loop', () => {
 });
 
 describe('without the load generator', () => {
-  it('explains all the same', async () => {
+  it('explains the decision nevertheless', async () => {
     const client = new FakeClient();
     client.lose();
     render(

@@ -9,7 +9,7 @@ import { Section } from '../../components/Section';
 import { STEPS } from './example';
 import { LoopTable } from './LoopTable';
 
-/** The loop from event to choice on the specification's worked example, step by step. */
+/** The loop from event to choice for the specification's worked example, step by step. */
 export function Loop() {
   const styles = useStyles2(getStyles);
   const [step, setStep] = useState(0);

@@ -8,7 +8,7 @@ import { wideDrawing } from '../../lib/styles';
 import { Bar } from './Bar';
 import { EXAMPLE, workOut, type ExampleRow } from './example';
 
-/** The example's workers, as far as each step knows them. */
+/** The example's workers, with the figures known at each step. */
 export function LoopTable({ step }: { step: number }) {
   const styles = useStyles2(getStyles);
   return (
@@ -36,7 +36,7 @@ export function LoopTable({ step }: { step: number }) {
   );
 }
 
-/** What is known of a worker by each step. */
+/** The figures of a worker by each step. */
 function Row({ row, step }: { row: ExampleRow; step: number }) {
   const styles = useStyles2(getStyles);
   const chosen = step === 3 && row.chosen;

@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
 
-/** What both modes do, in words; no number of it is measured. */
+/** Descriptions of both modes. They contain no measured number. */
 const ROWS = [
   {
     what: 'Decides by',
@@ -36,7 +36,7 @@ const ROWS = [
   },
 ];
 
-/** Both ways to route, side by side. */
+/** Both modes, side by side. */
 export function Modes() {
   const styles = useStyles2(getStyles);
   return (

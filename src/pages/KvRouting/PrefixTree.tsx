@@ -48,7 +48,7 @@ interface TrunkProps extends PrefixTreeProps {
   x(tokens: number): number;
 }
 
-/** The starter: as long as what a worker held of the first prompt, if that is known. */
+/** The starter. Its length is what a worker held of the first prompt, if that is known. */
 function Trunk({ tree, topic, siblings, x }: TrunkProps) {
   const styles = useStyles2(getStyles);
   const length = tree.shared ?? tree.branches[0]?.prompt ?? 0;
@@ -82,18 +82,18 @@ function BranchRow({ branch, x, first }: BranchRowProps) {
       <Words x={0} y={24}>
         {`Turn ${n} on ${workerName ?? 'an unknown worker'}${moved ? ' (moved)' : ''}, ${counts}`}
       </Words>
-      <rect className={cx(styles.held, colour(styles, worker))} x={0} y={32} width={x(held)} height={BAR} />
+      <rect className={cx(styles.held, color(styles, worker))} x={0} y={32} width={x(held)} height={BAR} />
       <rect className={styles.computed} x={x(held)} y={32} width={Math.max(2, x(prompt) - x(held))} height={BAR} />
       <rect className={styles.answer} x={x(prompt)} y={33} width={Math.max(0, x(output) - 1)} height={BAR - 2} />
     </>
   );
 }
 
-function colour(styles: ReturnType<typeof getStyles>, worker: number): string {
+function color(styles: ReturnType<typeof getStyles>, worker: number): string {
   return worker < 0 ? styles.unknown : [styles.worker0, styles.worker1, styles.worker2, styles.worker3][worker % 4];
 }
 
-/** What the colours of the bars stand for, for a legend in words beside them. */
+/** The legend of the bars' colors. */
 export function TreeLegend() {
   const styles = useStyles2(getStyles);
   const sample = (className: string) => (

@@ -18,11 +18,11 @@ import { shortId } from './routing';
 import { recentTurns } from './recent';
 
 const EVERY = 5000;
-/** From how many conversations turns are gathered, and how many turns are shown. */
+/** The number of conversations from which turns are collected, and of turns shown. */
 const CONVERSATIONS = 6;
 const SHOWN = 8;
 
-/** What the target reports of its routing with each answer, where it does not report its decisions. */
+/** The routing that the target reports with each answer, where it does not report its decisions. */
 export function RecentTurns({ active, workers }: { active: boolean; workers: Worker[] }) {
   const client = useClient();
   const { value, problem } = usePolled(active ? () => load(client) : undefined, EVERY, 'recent turns');

@@ -14,7 +14,7 @@ interface TotalsProps {
   dealt: Dealt;
 }
 
-/** What the listed decisions left to be computed, beside what the other way to route would have. */
+/** The tokens that the listed decisions left to be computed, beside those of the other mode. */
 export function Totals({ decisions, dealt }: TotalsProps) {
   const styles = useStyles2(getStyles);
   const listed = ofOneMode(decisions);

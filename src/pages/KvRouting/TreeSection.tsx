@@ -14,9 +14,9 @@ import { buildTree } from './tree';
 import { useFollowed } from './useFollowed';
 
 interface TreeSectionProps {
-  /** Whether the load generator can be asked now. */
+  /** Whether the load generator is reachable. */
   active: boolean;
-  /** The conversation of the decision that a viewer holds on to. */
+  /** The conversation of the pinned decision. */
   pinned?: string;
   workers: Worker[];
   /** The load generator's clock, in milliseconds. */

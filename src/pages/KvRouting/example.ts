@@ -1,6 +1,6 @@
 /**
- * The specification's worked example: a request of 100 blocks and three workers.
- * Every number of it stands there; none is measured.
+ * The specification's worked example: a request of 100 blocks and three workers. Every number is the specification's;
+ * none is measured.
  */
 export const EXAMPLE = {
   blocks: 100,
@@ -12,7 +12,7 @@ export const EXAMPLE = {
   ],
 };
 
-/** What the example shows of one worker. In blocks. */
+/** The figures of one worker in the example, in blocks. */
 export interface ExampleRow {
   name: string;
   cached: number;
@@ -22,7 +22,7 @@ export interface ExampleRow {
   chosen: boolean;
 }
 
-/** Works the example out by the router's formula: cost = overlap weight × prefill blocks + decode blocks. */
+/** Computes the example by the router's formula: cost = overlap weight × prefill blocks + decode blocks. */
 export function workOut({ blocks, weight, workers } = EXAMPLE): ExampleRow[] {
   const rows = workers.map((w) => ({
     ...w,

@@ -1,7 +1,7 @@
 import type { Conversation, Turn } from '../../client';
 import type { Candidate, Decision } from './routing';
 
-/** A worker as a router with an overlap weight of 1 sees it, for a prompt of 3,200 tokens in blocks of 32. */
+/** A worker with the figures of a router with an overlap weight of 1, for a prompt of 3,200 tokens in blocks of 32. */
 export function candidate(n: number, overlap: number, decode: number): Candidate {
   const prefill = 3200 - overlap * 32;
   return {

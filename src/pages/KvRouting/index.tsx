@@ -22,7 +22,7 @@ import { useDecisions, type Decisions as Known } from './useDecisions';
 
 const NO_WORKERS: Worker[] = [];
 
-/** The KV routing page: why a request goes where it goes, on live material. */
+/** The KV routing page: why a request goes to its worker, with live decisions. */
 export default function KvRouting() {
   const styles = useStyles2(getStyles);
   const live = useLive(LANE);
@@ -90,7 +90,7 @@ interface StateProps {
   active: boolean;
 }
 
-/** Why there are no decisions, or none that are new. */
+/** Explains why there are no decisions, or no new ones. */
 function State({ decisions, running, active }: StateProps) {
   const { value, problem } = decisions;
   return (
@@ -115,13 +115,13 @@ function State({ decisions, running, active }: StateProps) {
   );
 }
 
-/** The API's words begin small and end without a full stop. */
+/** Turns the API's text, which begins in lower case without a full stop, into a sentence. */
 function sentence(words: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
   page: cx(sectionGrid(theme), css({ fontSize: 'clamp(14px, 0.9vw, 20px)' })),
-  // Two tables beside each other, and below them those of the routers.
+  // Two tables beside each other, with the tables of the routers below.
   first: css({ minWidth: 0, gridColumn: '1 / -1' }),
 });

@@ -32,7 +32,7 @@ describe('a decision', () => {
     expect(shortId('main-abc-7')).toBe('7');
   });
 
-  it('leaves to be computed what the worker does not hold, never less than nothing', () => {
+  it('leaves the part to be computed that the worker does not hold, at least 0', () => {
     expect(toCompute(decision(), candidate(1, 75, 5))).toBe(800);
     expect(heldTokens(decision({ prompt_tokens: 3190 }), candidate(1, 100, 5))).toBe(3190);
   });
@@ -75,7 +75,7 @@ describe('a decision', () => {
 });
 
 describe('round-robin, replayed', () => {
-  it('deals the decisions out in their order, oldest first', () => {
+  it('assigns the decisions in their order, oldest first', () => {
     const list = several(4);
     const dealt = deal(list, NONE);
     expect([...list].reverse().map((d) => dealtTo(d, dealt)?.name)).toEqual([
@@ -86,7 +86,7 @@ describe('round-robin, replayed', () => {
     ]);
   });
 
-  it('does not deal anew when the list moves on, and keeps nothing that is gone', () => {
+  it('keeps assignments when the list moves on, and drops those no longer listed', () => {
     const all = several(6);
     const before = deal(all.slice(2), NONE);
     const after = deal(all.slice(0, 4), before);
@@ -97,19 +97,19 @@ describe('round-robin, replayed', () => {
     expect(after.get(keyOf(all[0]))).toBe(5);
   });
 
-  it('sums what either leaves to be computed', () => {
+  it('sums the tokens that either leaves to be computed', () => {
     const list = several(3);
     // kv: 800 each; round-robin: 2560 + 800 + 2880.
     expect(tally(list, deal(list, NONE))).toEqual({ decisions: 3, prompt: 9600, chosen: 2400, instead: 6240 });
   });
 
-  it('turns round where round-robin decided: then the lowest cost is the other way', () => {
+  it('uses the lowest cost as the alternative where round-robin decided', () => {
     const list = several(2).map((d) => ({ ...d, mode: 'round_robin' as const, chosen: 2 }));
     expect(insteadOf(list[0], NONE)?.name).toBe('worker-1');
     expect(tally(list, deal(list, NONE))).toMatchObject({ chosen: 5760, instead: 1600 });
   });
 
-  it('leaves out what had no worker, and sums nothing of nothing', () => {
+  it('omits decisions without a worker, and has no sum of none', () => {
     const broken = decision({ candidates: [] });
     expect(tally([broken], deal([broken], NONE))).toMatchObject({ decisions: 0, chosen: 0 });
     expect(tally([], NONE)).toMatchObject({ decisions: 0 });
@@ -136,7 +136,7 @@ describe('the prefix tree', () => {
     expect(tree).toMatchObject({ tokens: 6800, shared: 3500, others: [{ number: 4, state: 'to come' }] });
   });
 
-  it('names the end of an id that the cluster does not list, and nothing where none was reported', () => {
+  it('uses the end of an id that the cluster does not list, and no name where none was reported', () => {
     const tree = buildTree(conversation([turn(1, { worker: '123456789' }), turn(2, { worker: undefined })]), workers);
     expect(tree.branches[0]).toMatchObject({ worker: -1, workerName: '…456789' });
     expect(tree.branches[1]).toMatchObject({ worker: -1, workerName: undefined, moved: false });
@@ -153,7 +153,7 @@ describe('the prefix tree', () => {
     expect(buildTree(conversation([turn(1), failed], { status: 'error' }), workers).others).toHaveLength(1);
   });
 
-  it('does without turns, and without cached tokens', () => {
+  it('accepts no turns, and no cached tokens', () => {
     expect(buildTree(conversation([]), [])).toMatchObject({ branches: [], tokens: 0, shared: undefined });
     expect(buildTree(conversation([turn(1, { cached_tokens: undefined })]), []).branches[0].cached).toBeUndefined();
   });
@@ -171,7 +171,7 @@ describe('the conversation that is followed', () => {
     expect(follow(undefined, undefined, [], time)).toBeUndefined();
   });
 
-  it('stays until some time after its end', () => {
+  it('is kept until some time after its end', () => {
     const ended = conversation([], { id: 'b', ended: new Date(time - LINGER).toISOString() });
     expect(follow('b', ended, active, time)).toBe('b');
     expect(follow('b', ended, active, time + 1)).toBe('c');
@@ -180,7 +180,7 @@ describe('the conversation that is followed', () => {
     expect(follow('gone', undefined, active, time)).toBe('c');
   });
 
-  it('can be another one, and has brothers and sisters', () => {
+  it('can be another one, and counts those on the same starter', () => {
     expect(another('c', active)).toBe('b');
     expect(another('a', [active[0]])).toBeUndefined();
     expect(siblings(active[0], [...active, conversation([], { id: 'd', starter: 'other' })])).toBe(2);
@@ -208,7 +208,7 @@ describe('the recent turns', () => {
 });
 
 describe('the worked example', () => {
-  it('comes out as the specification says', () => {
+  it('has the specification’s results', () => {
     expect(workOut().map(({ prefill, cost, chosen }) => [prefill, cost, chosen])).toEqual([
       [80, 90, false],
       [25, 30, true],

@@ -1,19 +1,19 @@
 import type { Conversation, Turn, Worker } from '../../client';
 import { nameOf } from '../../lib/workers';
 
-/** What was reported of a turn's routing. */
+/** The reported routing of a turn. */
 interface RoutedTurn {
   id: string;
   conversation: string;
   number: number;
   worker?: string;
   prompt?: number;
-  /** Shares of the prompt, 0 to 1: as the router predicted it, and as the engine reported it. */
+  /** Ratios of the prompt, 0 to 1: as the router predicted it, and as the engine reported it. */
   predicted?: number;
   cached?: number;
 }
 
-/** The last turns of these conversations that ended well, newest first. */
+/** Returns the last turns of these conversations that ended well, newest first. */
 export function recentTurns(conversations: Conversation[], workers: Worker[], limit: number): RoutedTurn[] {
   return conversations
     .flatMap((c) => c.turns ?? [])

@@ -11,36 +11,35 @@ export function keyOf({ request_id, seconds }: Decision): string {
   return `${request_id}@${seconds}`;
 }
 
-/** The conversation that a request belongs to, and the number of its turn: ids are "<conversation>-<turn>". */
+/** Returns a request's conversation and the number of its turn: ids are "<conversation>-<turn>". */
 export function requestOf({ request_id }: Decision): { conversation: string; turn: string } {
   const at = request_id.lastIndexOf('-');
   return { conversation: request_id.slice(0, Math.max(0, at)), turn: request_id.slice(at + 1) };
 }
 
-/** The conversation's own number: the last part of its id. */
+/** Returns the conversation's own number: the last part of its id. */
 export function shortId(conversation: string): string {
   return conversation.slice(conversation.lastIndexOf('-') + 1);
 }
 
-/** The candidate that got the request. */
+/** Returns the candidate that got the request. */
 export function chosenOf(decision: Decision): Candidate | undefined {
   return decision.candidates[decision.chosen];
 }
 
-/** Prompt tokens that a worker held, as the router saw it. */
+/** Returns the prompt tokens that a worker held according to the router. */
 export function heldTokens(decision: Decision, candidate: Candidate): number {
   return Math.min(decision.prompt_tokens, candidate.overlap_blocks * decision.block_tokens);
 }
 
-/** Prompt tokens that the request leaves to be computed on a worker. */
+/** Returns the prompt tokens that the request leaves to be computed on a worker. */
 export function toCompute(decision: Decision, candidate: Candidate): number {
   return decision.prompt_tokens - heldTokens(decision, candidate);
 }
 
 /**
- * The overlap weight, which no call reports: derived from the costs, as cost −
- * decode blocks over prefill blocks. Undefined where no worker has anything to
- * prefill, or where the candidates contradict each other.
+ * Derives the overlap weight, which no call reports, from the costs: cost − decode blocks over prefill blocks. It is
+ * undefined where no worker has anything to prefill, or where the candidates contradict each other.
  */
 export function overlapWeight({ candidates, block_tokens }: Decision): number | undefined {
   const weights = candidates
@@ -52,7 +51,7 @@ export function overlapWeight({ candidates, block_tokens }: Decision): number | 
     : undefined;
 }
 
-/** The candidate with the lowest cost, the first of equals; undefined where there is none. */
+/** Returns the candidate with the lowest cost, the first of equals; undefined where there is none. */
 export function cheapest({ candidates }: Decision): Candidate | undefined {
   return candidates.reduce<Candidate | undefined>(
     (best, c) => (best === undefined || c.cost < best.cost ? c : best),
@@ -60,7 +59,7 @@ export function cheapest({ candidates }: Decision): Candidate | undefined {
   );
 }
 
-/** Says in words why the request went where it went. */
+/** Explains why the request went to its worker. */
 export function verdict(decision: Decision): string {
   const chosen = chosenOf(decision);
   const best = cheapest(decision);
@@ -88,7 +87,7 @@ export function verdict(decision: Decision): string {
     : `${chosen.name} has the longest cached prefix and the lowest cost.`;
 }
 
-/** How an inferred decision stands to the real one, which our account does not make. */
+/** Compares an inferred decision with the real one, which our account does not make. */
 function inferredVerdict(decision: Decision, chosen: Candidate): string {
   const { candidates, ours = 0, clear } = decision;
   const own = candidates[ours];
@@ -103,13 +102,12 @@ function inferredVerdict(decision: Decision, chosen: Candidate): string {
     : `The router chose ${chosen.name}; our model would have chosen ${own.name}. ${sure}`;
 }
 
-/** Which turn round-robin would have dealt to each decision, by its key. */
+/** The turn that round-robin would have assigned to each decision, by its key. */
 export type Dealt = ReadonlyMap<string, number>;
 
 /**
- * Deals the decisions (newest first) out in their order. Those dealt before keep
- * their place, so that a list that moves on does not deal anew; of those that are
- * no longer listed nothing is kept.
+ * Assigns the decisions (newest first) round-robin in their order. Earlier assignments are kept while their decisions
+ * are listed, so a list that moves on changes none of them.
  */
 export function deal(decisions: Decision[], before: Dealt): Dealt {
   const dealt = new Map<string, number>();
@@ -122,30 +120,30 @@ export function deal(decisions: Decision[], before: Dealt): Dealt {
   return dealt;
 }
 
-/** The worker that round-robin would have dealt a decision to. */
+/** Returns the worker to which round-robin would have assigned a decision. */
 export function dealtTo(decision: Decision, dealt: Dealt): Candidate | undefined {
   const turn = dealt.get(keyOf(decision));
   return turn === undefined ? undefined : decision.candidates[turn % decision.candidates.length];
 }
 
 /**
- * The worker that the other way to route would have taken: round-robin where the
- * costs decided, the lowest cost where they did not.
+ * Returns the worker that the other mode would have chosen: round-robin where the costs decided, the lowest cost where
+ * they did not.
  */
 export function insteadOf(decision: Decision, dealt: Dealt): Candidate | undefined {
   return decision.mode === 'kv' ? dealtTo(decision, dealt) : cheapest(decision);
 }
 
-/** What a list of decisions left to be computed, and what others would have left. In tokens. */
+/** The tokens that a list of decisions left to be computed, and those that others would have left. */
 interface Tally {
   decisions: number;
   prompt: number;
   chosen: number;
-  /** Estimated: had each gone to the worker that insteadOf returns, with the caches as they were. */
+  /** Estimated for the workers that insteadOf returns, with the caches as they were. */
   instead: number;
 }
 
-/** Adds up what the decisions left to be computed. */
+/** Sums the tokens that the decisions left to be computed. */
 export function tally(decisions: Decision[], dealt: Dealt): Tally {
   const sum: Tally = { decisions: 0, prompt: 0, chosen: 0, instead: 0 };
   for (const decision of decisions) {
@@ -161,7 +159,7 @@ export function tally(decisions: Decision[], dealt: Dealt): Tally {
   return sum;
 }
 
-/** The decisions that were made in the mode of the newest one. */
+/** Returns the decisions in the mode of the newest one. */
 export function ofOneMode(decisions: Decision[]): Decision[] {
   return decisions.filter((d) => d.mode === decisions[0].mode);
 }

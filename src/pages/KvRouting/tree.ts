@@ -4,16 +4,16 @@ import { nameOf } from '../../lib/workers';
 /** One turn as a branch of the conversation's prefix tree. Lengths are in tokens. */
 export interface Branch {
   number: number;
-  /** Where it leaves the branch before it: the end of that one's prompt, 0 for the first. */
+  /** Its start: the end of the branch before it, 0 for the first. */
   from: number;
   prompt: number;
   /** Undefined where the engine does not report it. */
   cached?: number;
   output: number;
-  /** The place of its worker among the cluster's, -1 for one that is not known. */
+  /** The index of its worker in the cluster; -1 for an unknown one. */
   worker: number;
   workerName?: string;
-  /** It went to another worker than the turn before. */
+  /** Whether it went to another worker than the turn before. */
   moved: boolean;
 }
 
@@ -24,9 +24,7 @@ export interface Tree {
   others: Array<{ number: number; state: 'streaming' | 'failed' | 'to come'; workerName?: string }>;
   /** The length of the longest prompt with its answer. */
   tokens: number;
-  /**
-   * The part of the first prompt that a worker held already: what other conversations on the same starter left there.
-   */
+  /** The part of the first prompt that a worker held already, left there by other conversations on the same starter. */
   shared?: number;
 }
 
@@ -77,9 +75,8 @@ function others(conversation: Conversation, workers: Worker[]): Tree['others'] {
 export const LINGER = 10_000;
 
 /**
- * Which conversation to show: the same one until some time after its end, then
- * one in progress that has most of its turns before it. Time is the load generator's,
- * in milliseconds.
+ * Returns the conversation to show: the same one until some time after its end, then one in progress with most of its
+ * turns still to come. Time is the load generator's, in milliseconds.
  */
 export function follow(
   current: string | undefined,
@@ -95,14 +92,17 @@ export function follow(
   return another(current, active) ?? current;
 }
 
-/** Another conversation in progress: one with its first turn done and most still to come, if there is one. */
+/**
+ * Returns another conversation in progress whose first turn has ended and most turns are still to come, if there is
+ * one.
+ */
 export function another(current: string | undefined, active: Conversation[]): string | undefined {
   const others = active.filter((c) => c.id !== current);
   const ahead = (c: Conversation) => (c.turns_done === 0 ? 0 : c.turns_planned - c.turns_done);
   return [...others].sort((a, b) => ahead(b) - ahead(a))[0]?.id;
 }
 
-/** How many other conversations in progress began with the same starter. */
+/** Counts the other conversations in progress on the same starter. */
 export function siblings({ id, starter }: Conversation, active: Conversation[]): number {
   return active.filter((c) => c.id !== id && c.starter === starter).length;
 }

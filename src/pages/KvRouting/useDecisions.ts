@@ -5,20 +5,20 @@ import { shortName } from '../../lib/workers';
 import { LANE } from '../lane';
 import { deal, type Dealt, type Decision } from './routing';
 
-/** How often the decisions are asked for, in milliseconds. */
+/** The interval between requests for decisions, in milliseconds. */
 const EVERY = 1000;
 
 /** How many decisions are listed and added up. */
 const LISTED = 30;
 
-/** Latest decisions, and how round-robin would have dealt them. */
+/** Latest decisions, and their assignment by round-robin. */
 export interface Decisions extends Polled<DecisionList> {
   dealt: Dealt;
 }
 
 const NOT_DEALT: Dealt = new Map();
 
-/** Follows the router's decisions while there is something to ask. */
+/** Polls the router's decisions while the target reports them. */
 export function useDecisions(active: boolean): Decisions {
   const client = useClient();
   const load = async () => withShortNames(await listDecisions(client, LANE, LISTED));
@@ -33,7 +33,7 @@ export function useDecisions(active: boolean): Decisions {
   return { ...polled, dealt };
 }
 
-/** Decisions whose workers are called as on all pages. */
+/** Renames the decisions' workers as on all pages. */
 function withShortNames(list: DecisionList): DecisionList {
   const decisions = list.decisions.map(({ candidates, ...decision }) => ({
     ...decision,

@@ -12,11 +12,11 @@ import {
 import { LANE } from '../lane';
 import { another, follow, siblings } from './tree';
 
-/** How often the conversation is asked for, and how often those in progress, in milliseconds. */
+/** The intervals between requests for the conversation, and for those in progress, in milliseconds. */
 const DETAIL_EVERY = 2000;
 const LIST_EVERY = 4000;
 
-/** As many as one page of the list has at most. */
+/** The number of conversations in progress: one page of the list. */
 const LIMIT = limits['conversations.limit'].max;
 
 /** The conversation whose tree is shown. */
@@ -26,13 +26,13 @@ interface Followed {
   /** Whether all choices are loaded. */
   none: boolean;
   problem?: Problem;
-  /** Goes on to another one; undefined where there is none. */
+  /** Selects another one; undefined where there is none. */
   next?(): void;
 }
 
 /**
- * Follows one conversation after the other while active. A pinned one stays; time
- * is the load generator's, in milliseconds.
+ * Selects one conversation after the other while active. A pinned one stays. Time is the load generator's, in
+ * milliseconds.
  */
 export function useFollowed(active: boolean, pinned: string | undefined, time: number): Followed {
   const client = useClient();

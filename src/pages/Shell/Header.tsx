@@ -14,7 +14,7 @@ import type { Booth } from './useBooth';
 
 interface HeaderProps {
   booth: Booth;
-  /** What a host adds behind the buttons. */
+  /** Further controls of a host behind the buttons. */
   tools?: ReactNode;
 }
 
@@ -47,7 +47,7 @@ export const ViewTools = memo(function ViewTools() {
   );
 });
 
-/** What the workload does, how old that word is, whether its cluster is real and the load generator keeps up. */
+/** The state of the workload and its age, whether its cluster is real, and whether the load generator keeps up. */
 export function Present({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   return (
@@ -99,7 +99,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& > *': { flex: 'none' },
     '& > [title]': { flex: '0 1 auto', overflow: 'hidden', textOverflow: 'ellipsis' },
   }),
-  // A phone has no room for what the state says once it matters.
+  // A phone has no room for the details of the state once a warning is shown.
   age: css({ flex: 'none', [theme.breakpoints.down('sm')]: { display: 'none' } }),
   actions: css({
     display: 'flex',

@@ -14,7 +14,7 @@ interface NavigationProps {
   twin: boolean;
 }
 
-/** The way from page to page: tabs, and a menu on small screens. */
+/** The navigation between pages: tabs, and a menu on small screens. */
 export const Navigation = memo(function Navigation({ twin }: NavigationProps) {
   const styles = useStyles2(getStyles);
   const pagePath = usePagePath();
@@ -91,7 +91,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       color: theme.colors.text.secondary,
       whiteSpace: 'nowrap',
       [small]: { minHeight: 44 },
-      // A dozen of them in one row.
+      // Up to a dozen tabs in one row.
       '@media (min-width: 769px) and (max-width: 1400px)': { '& > svg': { display: 'none' } },
       '&:hover': { color: theme.colors.text.primary, borderBottomColor: theme.colors.border.strong },
       '&[aria-current="page"]': {

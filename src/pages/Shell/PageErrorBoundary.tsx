@@ -8,9 +8,9 @@ import { LANE } from '../lane';
 interface Props {
   /** The page's title. */
   title: string;
-  /** Tries the page again, from the loading of its code on. */
+  /** Retries the page, including the loading of its code. */
   retry(): void;
-  /** Loads everything anew. */
+  /** Reloads everything. */
   reload?(): void;
 }
 
@@ -18,7 +18,7 @@ interface State {
   error?: unknown;
 }
 
-/** Keeps the fault of one page from taking the others with it, and says what can be done. */
+/** Confines an error to its page, and offers the next step. */
 export class PageErrorBoundary extends Component<PropsWithChildren<Props>, State> {
   state: State = {};
 
@@ -38,7 +38,7 @@ function Failure({ title, error, retry, reload = () => window.location.reload() 
   const lost = useRef(false);
   useEffect(() => {
     if (status === 'live' && lost.current) {
-      retry(); // a page's code comes from where the snapshots come from
+      retry(); // a page's code and the snapshots have the same server
     }
     lost.current = status === 'lost';
   }, [status, retry]);

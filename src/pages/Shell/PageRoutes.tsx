@@ -18,7 +18,7 @@ import { usePagePath } from '../navigation';
 import { pages, type Page } from '../registry';
 import { PageErrorBoundary } from './PageErrorBoundary';
 
-/** What is loaded once is there at once when it is opened again. */
+/** Loaded pages open again without a delay. */
 const contents = new Map<string, LazyExoticComponent<ComponentType>>();
 
 function contentOf({ id, load }: Page) {
@@ -26,7 +26,7 @@ function contentOf({ id, load }: Page) {
   if (!content) {
     content = lazy(() =>
       load().catch((error: unknown) => {
-        contents.delete(id); // or it would fail for ever
+        contents.delete(id); // a failed load is not kept
         throw error;
       })
     );

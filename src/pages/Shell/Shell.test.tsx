@@ -89,7 +89,7 @@ describe('the header', () => {
     expect(screen.getByRole('heading', { level: 1, name: 'KV Booth' })).toBeInTheDocument();
   });
 
-  it('says that a cluster is simulated, and of a real one nothing', async () => {
+  it('marks a simulated cluster, and not a real one', async () => {
     const { client } = await show();
     act(() => client.show({ state: { driver: 'simulated' } }));
     expect(screen.getByText('Simulated cluster')).toBeInTheDocument();
@@ -103,7 +103,7 @@ describe('the header', () => {
 });
 
 describe('Start and Stop', () => {
-  it('are on offer where they make a difference', async () => {
+  it('are offered where they have an effect', async () => {
     const { client } = await show();
     expect(button('Start')).toBeDisabled();
     expect(button('Stop')).toBeDisabled();
@@ -118,7 +118,7 @@ describe('Start and Stop', () => {
     expect(button('Stop')).toBeDisabled();
   });
 
-  it('are on offer while a trial has the workload: it is stopped, and nothing started, between its spans, too', async () => {
+  it('offer only Stop while a trial has the workload, between its spans, too', async () => {
     const { client } = await show();
     act(() => client.show({ state: { phase: 'stopped', running: false, sweep: sweepSummary() } }));
     expect(screen.getByRole('button', { name: 'Start' })).toBeDisabled();
@@ -143,7 +143,7 @@ describe('Start and Stop', () => {
     expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/stop?lane=main', { drain: false });
   });
 
-  it('wait until it is known who looks', async () => {
+  it('are disabled until the user is known', async () => {
     const client = new FakeClient();
     client.who.mockReturnValue(new Promise(() => undefined));
     await show(client);
@@ -151,7 +151,7 @@ describe('Start and Stop', () => {
     expect(button('Start')).toBeDisabled();
   });
 
-  it('say in words what failed, until that is dismissed', async () => {
+  it('report a failure in words, until it is dismissed', async () => {
     const { client } = await show();
     act(() => client.show(stopped));
     client.writes.mockRejectedValueOnce(new Problem(503, 'the target is not reachable'));
@@ -175,11 +175,11 @@ describe('Start and Stop', () => {
 });
 
 describe('the pages', () => {
-  it('are reached by the navigation, which marks the present one', async () => {
+  it('are reached by the navigation, which marks the current one', async () => {
     const { client, container } = await show();
     expect(await screen.findByText('The first page')).toBeInTheDocument();
     act(() => client.show());
-    expect(button('More')).toBeInTheDocument(); // what the host adds to the header
+    expect(button('More')).toBeInTheDocument(); // the host's addition to the header
     const links = within(screen.getByRole('navigation', { name: 'Pages' }));
     expect(links.getAllByRole('link')).toHaveLength(4);
     expect(links.getByRole('link', { name: 'First' })).toHaveAttribute('aria-current', 'page');
@@ -216,7 +216,7 @@ describe('the pages', () => {
     expect(screen.getByRole('main', { name: 'Many' })).toBeInTheDocument();
   });
 
-  it('say so where there is none, and where to go', async () => {
+  it('report an unknown address, with a link', async () => {
     await show(new FakeClient(), '/nothing');
     expect(screen.getByText('Page not found')).toBeInTheDocument();
     await userEvent.click(screen.getByRole('link', { name: 'Go to first' }));
@@ -237,7 +237,7 @@ describe('the pages', () => {
     log.mockRestore();
   });
 
-  it('are tried again after a failure, on request', async () => {
+  it('are reloaded after a failure, on request', async () => {
     const log = jest.spyOn(console, 'error').mockImplementation();
     const [retry, reload] = [jest.fn(), jest.fn()];
     render(
@@ -254,7 +254,7 @@ describe('the pages', () => {
     log.mockRestore();
   });
 
-  it('that could not be loaded come by themselves when the load generator is found again', async () => {
+  it('that could not be loaded are loaded when the load generator is reachable again', async () => {
     const log = jest.spyOn(console, 'error').mockImplementation();
     const { client } = await show(new FakeClient(), '/late');
     expect(await screen.findByText('“Late” failed to load')).toBeInTheDocument();

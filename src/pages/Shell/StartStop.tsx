@@ -30,7 +30,7 @@ export function StartStop({ live }: { live: Live }) {
   return <Buttons live={live} known={me !== undefined} />;
 }
 
-/** Why the user may not operate; undefined for a user who may, and while that is not known. */
+/** Returns why the user may not operate; undefined with permission, and while that is not known. */
 export function readOnlyReason(me: Me | undefined): string | undefined {
   if (!me || me.canOperate) {
     return undefined;
@@ -43,7 +43,10 @@ export function readOnlyReason(me: Me | undefined): string | undefined {
     : 'Starting and stopping the workload requires the token.';
 }
 
-/** Start keeps the concurrency that the slider has set. Nothing is on offer while the load generator is unreachable. */
+/**
+ * Returns the available actions. Start keeps the slider's concurrency. There are none while the load generator is
+ * unreachable.
+ */
 function Buttons({ live, known }: { live: Live; known: boolean }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -51,7 +54,7 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
   const confirm = useConfirm();
   const state = lastKnown(live, LANE)?.lane.state;
   const sweep = state?.sweep;
-  const phase = sweep ? 'running' : state?.phase; // between its spans, too, Stop pauses it and Start is refused
+  const phase = sweep ? 'running' : state?.phase; // a sweep between its spans, too, is paused by Stop and refuses Start
   const off = !known || live.lane === undefined || action.busy !== undefined;
   const act = useStable((command: Command) => {
     const question = command === 'stop' && state ? stopQuestion(state, false) : undefined;

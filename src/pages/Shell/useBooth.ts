@@ -4,7 +4,7 @@ import { useLive, type Live } from '../../client';
 import { lastSnapshot } from '../../lib/known';
 import { LANE } from '../lane';
 
-/** What stands above every page. */
+/** The content above every page. */
 export interface Booth {
   title: string;
   /** Empty where none is configured. */
@@ -12,10 +12,10 @@ export interface Booth {
   live: Live;
 }
 
-/** What the booth is called while nothing is known of it. */
+/** The title before the settings are known. */
 const NAME = 'KV Booth';
 
-/** The booth's words as its settings give them, and its present moment. Titles outlive a loss. */
+/** Returns the booth's titles from its settings, and the live state. Titles are kept during a loss. */
 export function useBooth(): Booth {
   const live = useLive(LANE);
   const { state } = live;

@@ -3,7 +3,7 @@ import { matchPath, useLocation } from 'react-router-dom';
 import { usePagePath } from '../navigation';
 import { pages, type Page } from '../registry';
 
-/** The page that the address names; undefined where there is none. */
+/** Returns the page of the address; undefined where there is none. */
 export function useCurrentPage(): Page | undefined {
   const { pathname } = useLocation();
   const pagePath = usePagePath();

@@ -3,10 +3,10 @@ import { useLocation, useNavigate } from 'react-router-dom';
 import { useKeys } from '../../lib/useKeys';
 import { usePagePath } from '../navigation';
 
-/** The page that a key leads to. */
+/** The page that a key opens. */
 const STAGE = 'stage';
 
-/** The page of both routers, of which the stage has a view. */
+/** The page of both routers, which the stage can show, too. */
 const BOTH = 'side-by-side';
 
 /** Opens the stage view with the key S from every page, in full screen where the browser permits that. */
@@ -19,7 +19,7 @@ export function useStageKey() {
   useKeys({
     s: () => {
       if (pathname !== stage) {
-        // A browser permits it only while a key is being pressed, and not in every frame.
+        // A browser permits it only during a key press, and not in every frame.
         document.documentElement.requestFullscreen?.().catch(() => undefined);
         navigate(stage + view, { state: { from: pathname + search } });
       }

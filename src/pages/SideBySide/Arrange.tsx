@@ -21,7 +21,7 @@ const notes: Record<TwinArrangement, string> = {
   same: 'Both lanes run the first one’s mode: any difference now is between the clusters.',
 };
 
-/** How the modes are dealt out, for who may operate; a change waits for the operator's word. */
+/** The assignment of modes to lanes, for operators. A change requires a confirmation. */
 export function Arrange({ twin, both: { known, sides }, steer }: { twin: Twin; both: Both; steer: Steer }) {
   const changes = SIDES.flatMap((key) => known?.[key].lane.state.mode_change ?? []);
   const under = changes.some(({ failed }) => !failed);
@@ -51,7 +51,7 @@ export function Arrange({ twin, both: { known, sides }, steer }: { twin: Twin; b
   );
 }
 
-/** Asks before modes are switched on both lanes. */
+/** Confirms that modes are switched on both lanes. */
 export function arrangeQuestion(arranged: TwinArrangement): Question {
   return {
     title: `Change to “${names[arranged]}”?`,

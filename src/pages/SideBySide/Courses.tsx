@@ -16,7 +16,7 @@ interface CoursesProps {
   histories: Histories;
   known: Record<SideKey, Known>;
   names: Record<SideKey, string>;
-  /** Without a legend, where one stands above it. */
+  /** Omits the legend, where one is above it. */
   bare?: boolean;
 }
 

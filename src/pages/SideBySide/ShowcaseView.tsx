@@ -17,11 +17,11 @@ interface ShowcaseViewProps {
   known: Record<SideKey, Known>;
   twin: Twin;
   showcase: Showcase;
-  /** For a crowd: without the table, and without the names and the caution, which stand above it. */
+  /** The large form, without the table, and without the names and the caution, which are above it. */
   bare?: boolean;
 }
 
-/** One conversation on both routers at once: text growing on both sides, and who was first. */
+/** One conversation on both routers at once: the growing text of both sides, and which was first. */
 export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps) {
   const styles = useStyles2(getStyles);
   const names = sideNames(twin);
@@ -56,7 +56,7 @@ export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps)
 interface AnswerProps {
   name: string;
   side: ShowcaseSide;
-  /** The worker that answers, where it is reported. */
+  /** The answering worker, where it is reported. */
   worker?: string;
   running: boolean;
   bare?: boolean;
@@ -68,7 +68,7 @@ function Answer({ name, side, worker, running, bare }: AnswerProps) {
   const end = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     if (end.current) {
-      end.current.scrollTop = end.current.scrollHeight; // what is new is at the end
+      end.current.scrollTop = end.current.scrollHeight; // new text is at the end
     }
   }, [text]);
   return (
@@ -167,7 +167,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '@media (max-width: 600px)': { gridTemplateRows: 'auto minmax(18em, 1fr)' },
     '& > section': { gridRow: 'span 2' },
   }),
-  // Both texts begin at the same height, however many lines the facts take.
+  // Both texts begin at the same height, whatever the number of lines above.
   answer: css({
     display: 'grid',
     gridRow: 'span 3',
@@ -188,7 +188,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   worker: css({ overflowWrap: 'anywhere' }),
   text: css({
-    // The row's height is the layout's, not the text's.
+    // The layout sets the row's height, not the text.
     height: 0,
     minHeight: '100%',
     overflowY: 'auto',

@@ -54,7 +54,7 @@ const region = (name: string) => within(screen.getByRole('region', { name }));
 const figure = (name: string) => screen.getByTestId(name).textContent?.trim();
 
 describe('with one lane', () => {
-  it('says how to get a second router, and asks for nothing', async () => {
+  it('explains how to get a second router, and requests nothing', async () => {
     const client = new FakeClient();
     client.show();
     client.reads.mockResolvedValue({ points: [] });
@@ -74,7 +74,7 @@ describe('with one lane', () => {
 });
 
 describe('two routers', () => {
-  it('stand left and right, with four figures each and the caution once', async () => {
+  it('are left and right, with four figures each and the caution once', async () => {
     const { container } = await show();
     expect(region('Lane main').getByRole('heading', { name: 'KV-aware' })).toBeInTheDocument();
     expect(region('Lane twin').getByRole('heading', { name: 'Round-robin' })).toBeInTheDocument();
@@ -106,7 +106,7 @@ describe('two routers', () => {
     );
   });
 
-  it('say nothing of a caution where there is none, and what the figures may be laid to', async () => {
+  it('have no caution where none applies, and name the cause of the difference', async () => {
     await show(twin({ caution: undefined, evidence: 'swapped' }));
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
     expect(screen.getByText(/half of it from each lane/)).toBeInTheDocument();
@@ -120,7 +120,7 @@ describe('two routers', () => {
     expect(screen.queryByRole('table')).not.toBeInTheDocument();
   });
 
-  it('say why they cannot be compared', async () => {
+  it('report why they cannot be compared', async () => {
     await show(new Problem(503, 'The store is closed.'));
     expect(screen.getByText('The store is closed.')).toBeInTheDocument();
     expect(figure('main TTFT p50')).toBe('200 ms');
@@ -141,14 +141,14 @@ describe('the arrangement', () => {
     expect(client.writes).toHaveBeenCalledWith('PATCH', '/twin', { arranged: 'swapped' });
   });
 
-  it('that settles the caution is one click away from it', async () => {
+  it('that resolves the caution has a button beside it', async () => {
     const { client } = await show();
     await userEvent.click(screen.getByRole('button', { name: 'Run the same mode on both' }));
     await userEvent.click(screen.getByRole('button', { name: 'Change (Enter)' }));
     expect(client.writes).toHaveBeenCalledWith('PATCH', '/twin', { arranged: 'same' });
   });
 
-  it('says why it was not changed', async () => {
+  it('reports why it was not changed', async () => {
     const { client } = await show();
     client.writes.mockRejectedValue(new Problem(409, 'a mode change is in progress'));
     await userEvent.click(screen.getByRole('button', { name: 'Same on both' }));
@@ -156,7 +156,7 @@ describe('the arrangement', () => {
     expect(await screen.findByText('a mode change is in progress')).toBeInTheDocument();
   });
 
-  it('is not on offer to who may only look', async () => {
+  it('is not offered to viewers', async () => {
     await show(twin(), viewer);
     expect(screen.queryByRole('button', { name: 'Swapped' })).not.toBeInTheDocument();
     expect(screen.getByText('Read only')).toBeInTheDocument();
@@ -165,7 +165,7 @@ describe('the arrangement', () => {
 });
 
 describe('the showcase', () => {
-  it('begins by a button or a key, and grows four times a second', async () => {
+  it('begins by a button or a key, and is updated four times a second', async () => {
     const { client } = await show();
     expect(screen.getByText(/^No showcase has run yet/)).toBeInTheDocument();
     answer(client, twin({ showcase: showcase() }));
@@ -200,7 +200,7 @@ describe('the showcase', () => {
     expect(screen.getByRole('button', { name: 'Another showcase (C)' })).toBeInTheDocument();
   });
 
-  it('says who was first in words', () => {
+  it('reports which was first in words', () => {
     const lanes = twin();
     const side = { text: '', done: true, sent: true };
     expect(leader(lanes, { a: { ...side, ttft: 0.5 }, b: { ...side, ttft: 0.2 } })).toBe(
@@ -220,7 +220,7 @@ describe('the showcase', () => {
 });
 
 describe('the curves', () => {
-  it('have the colour of the mode, and a look for each lane', () => {
+  it('have the color of the mode, and a line style for each lane', () => {
     const histories = { a: [point(0), point(1)], b: [point(0, { mode: 'round_robin' }), point(1)] };
     expect(
       linesOfBoth(histories, 'ttft_p95', { a: 'left', b: 'right' }).map(({ name, tone, look }) => [name, tone, look])

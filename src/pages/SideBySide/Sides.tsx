@@ -22,7 +22,7 @@ interface SidesProps {
   sides: Record<SideKey, Live>;
 }
 
-/** Left and right the two routers: the mode as the title, four figures of the last 60 s, and the workers. */
+/** The two routers left and right: the mode as the title, four figures of the last 60 s, and the workers. */
 export function Sides({ known, sides }: SidesProps) {
   const styles = useStyles2(getStyles);
   return (
@@ -76,7 +76,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
       columnGap: 'clamp(0.8em, 2vw, 2.4em)',
     }),
-    // The parts of both begin at the same heights, however many lines their names take.
+    // The parts of both begin at the same heights, whatever the number of lines of their names.
     side: css({
       display: 'grid',
       gridRow: 'span 4',

@@ -16,8 +16,8 @@ import { useBoth } from './useBoth';
 import { failures, useSteer } from './useSteer';
 
 /**
- * Both routers for a crowd: the difference between them in one sentence, left and right their figures, and below them
- * the showcase, or the last ten minutes where there is none.
+ * Both routers on the stage: the difference in one sentence, the figures left and right, and below them the showcase,
+ * or the last ten minutes without one.
  */
 export default function StageBoth() {
   const styles = useStyles2(getStyles);

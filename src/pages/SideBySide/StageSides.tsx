@@ -19,9 +19,9 @@ import { LOOKS } from './curves';
 interface StageSidesProps {
   known: Record<SideKey, Known>;
   sides: Record<SideKey, Live>;
-  /** What each side is called. */
+  /** The names of the sides. */
   names: Record<SideKey, string>;
-  /** With the requests in flight at each worker, where there is room. */
+  /** Whether the requests in flight at each worker are shown, where there is room. */
   withWorkers: boolean;
 }
 
@@ -32,7 +32,7 @@ const shown: Array<[of: StageFigure, words?: string]> = [
   ['kv_hit_ratio'],
 ];
 
-/** Left and right the two routers, for a crowd: the mode, three large figures of the last 60 s, and the workers. */
+/** The two routers on the stage, left and right: the mode, three large figures of the last 60 s, and the workers. */
 export function StageSides({ known, sides, names, withWorkers }: StageSidesProps) {
   const styles = useStyles2(getStyles);
   return (
@@ -128,7 +128,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     margin: 0,
     '& dt': { fontSize: '1.5em', fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
     '& dd': { margin: 0, fontSize: '3.8em', '@media (max-width: 600px)': { fontSize: '3em' } },
-    // Beside a figure, a word such as settling would push the next one out of its half.
+    // Beside a figure, a remark such as settling would push the next one out of its half.
     '& dd > div': { display: 'flex', flexDirection: 'column' },
     '& dd > div > span + span': { marginLeft: 0 },
   }),

@@ -3,7 +3,7 @@ import type { ChartLine, Mark } from '../../components/Chart';
 import { SIDES, type SideKey } from '../../components/Twin';
 import { changesOf, linesOf, type Value } from '../Stage/history';
 
-/** How each side's line is drawn: the colour is the mode's, which both sides may have. */
+/** The line style of each side. The color is the mode's, which both sides may share. */
 export const LOOKS = { a: 'solid', b: 'dashed' } as const;
 
 /** The last ten minutes of both sides. */
@@ -20,10 +20,10 @@ export function linesOfBoth(histories: Histories, value: Value, names: Record<Si
   );
 }
 
-/** How far apart changes of the two sides are one, in milliseconds: modes change together. */
+/** The distance within which changes of the two sides count as one, in milliseconds: modes change together. */
 const TOGETHER = 60_000;
 
-/** When the mode of either side changed; both together are one mark. */
+/** Returns the times at which the mode of either side changed. A change of both is one mark. */
 export function changesOfBoth({ a, b }: Histories): Mark[] {
   const marks = [...changesOf(a), ...changesOf(b)].sort((one, other) => one.at - other.at);
   return marks

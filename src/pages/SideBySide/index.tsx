@@ -30,7 +30,7 @@ export default function SideBySide() {
   );
 }
 
-/** How to get a second router. */
+/** Explains how to get a second router. */
 function OneLane({ isLost }: { isLost: boolean }) {
   const styles = useStyles2(getStyles);
   if (isLost) {
@@ -124,7 +124,7 @@ function Failure({ steer: { action } }: { steer: Steer }) {
   ) : null;
 }
 
-/** The arrangement that settles a caution, by what is known of the clusters. */
+/** The arrangement that resolves a caution, given the known facts of the clusters. */
 const settledBy: Partial<Record<TwinEvidence, { arranged: TwinArrangement; text: string }>> = {
   none: { arranged: 'same', text: 'Run the same mode on both' },
   differ: { arranged: 'swapped', text: 'Swap the modes' },
@@ -157,7 +157,7 @@ function ShowcaseButton({ twin, steer }: { twin: Twin | undefined; steer: Steer 
     </Button>
   ) : (
     <Button
-      key="start" // a click that comes too late for End must not begin another one
+      key="start" // a late click on End must not begin another one
       icon={busy === 'showcase' ? 'spinner' : 'play'}
       disabled={!twin || busy !== undefined}
       aria-keyshortcuts="C"
@@ -182,7 +182,7 @@ function ShowcasePart({ known, twin }: { known: Record<SideKey, Known>; twin: Tw
 const getStyles = (theme: GrafanaTheme2) => ({
   page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
   parts: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
-  // All sizes below are multiples of this one, as they are in the stage view.
+  // All sizes below are multiples of this one, as on the stage.
   scaled: css({
     display: 'flex',
     flexDirection: 'column',

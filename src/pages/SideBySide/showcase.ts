@@ -2,7 +2,7 @@ import type { Showcase, ShowcaseSide, Twin } from '../../client';
 import { nameOfLane } from '../../components/Twin';
 import { milliseconds } from '../../lib/format';
 
-/** How an answer stands, in a few words. */
+/** Describes the state of an answer in a few words. */
 export function stateOf({ sent, done, ttft, error }: ShowcaseSide): string {
   if (error) {
     return `Failed: ${error}`;
@@ -16,7 +16,7 @@ export function stateOf({ sent, done, ttft, error }: ShowcaseSide): string {
   return sent ? 'Waiting for the first token' : 'Not sent yet';
 }
 
-/** Which lane is first in the turn under way and by how much, in a sentence; undefined before a first token. */
+/** Returns which lane leads in the current turn and by how much, in a sentence; undefined before a first token. */
 export function leader(twin: Pick<Twin, 'a' | 'b'>, { a, b }: Pick<Showcase, 'a' | 'b'>): string | undefined {
   const names = { a: nameOfLane(twin, twin.a.lane), b: nameOfLane(twin, twin.b.lane) };
   const [ta, tb] = [a.ttft, b.ttft];
@@ -34,7 +34,7 @@ export function leader(twin: Pick<Twin, 'a' | 'b'>, { a, b }: Pick<Showcase, 'a'
   return `${names[first]} is first${other.error ? ': the other one failed' : ''}`;
 }
 
-/** How far a showcase is, in words. */
+/** Describes the progress of a showcase. */
 export function progress({ state, turn, turns, message }: Showcase): string {
   switch (state) {
     case 'running':
@@ -50,7 +50,7 @@ export function progress({ state, turn, turns, message }: Showcase): string {
   }
 }
 
-/** How often each lane was first in the turns that have ended, in a sentence; undefined before the first. */
+/** Returns how often each lane was first in the ended turns, in a sentence; undefined before the first. */
 export function tally(twin: Pick<Twin, 'a' | 'b'>, { results }: Showcase): string | undefined {
   const decided = results.filter(({ first }) => first);
   if (decided.length === 0) {

@@ -7,19 +7,19 @@ import type { Histories } from './curves';
 
 /** Two lanes that run the same conversations. */
 export interface Both {
-  /** Of the first lane; its snapshots have both. */
+  /** The state of the first lane. Its snapshots contain both lanes. */
   live: Live;
   sides: Record<SideKey, Live>;
   /** Undefined until it is known, and where there is one lane. */
   known?: Record<SideKey, Known>;
-  /** What each side is called. */
+  /** The names of the sides. */
   names: Record<SideKey, string>;
   histories: Histories;
-  /** How they compare. */
+  /** The comparison of the two lanes. */
   twin: Polled<Twin>;
 }
 
-/** Follows both lanes; where there is one, nothing more is asked for. */
+/** Subscribes to both lanes. Where there is one, no further requests are made. */
 export function useBoth(): Both {
   const live = useLive(LANE);
   const other = ofLane(live, TWIN);

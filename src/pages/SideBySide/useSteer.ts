@@ -14,24 +14,24 @@ import { readOnlyReason } from '../Shell/StartStop';
 import { arrangeQuestion } from './Arrange';
 import type { Both } from './useBoth';
 
-/** What an operator may do with two lanes, and how it went. */
+/** An operator's actions on two lanes, and their results. */
 export interface Steer {
-  /** Whether who looks may operate. */
+  /** Whether the user may operate. */
   may: boolean;
-  /** Why not; undefined for who may, and while that is not known. */
+  /** Why not; undefined with permission, and while that is not known. */
   why?: string;
   action: Action;
-  /** Asks for an arrangement, which the operator confirms. */
+  /** Requests an arrangement, which the operator confirms. */
   ask(arranged: TwinArrangement): void;
-  /** The question that is open. */
+  /** The open confirmation. */
   confirm: Confirm;
-  /** Begins a showcase, or another one. */
+  /** Begins a showcase, also after another one. */
   show(): void;
-  /** Ends the one under way. */
+  /** Ends the current showcase. */
   end(): void;
 }
 
-/** Deals modes out and runs showcases, for who may operate. */
+/** Assigns modes and runs showcases, for operators. */
 export function useSteer({ live, sides }: Both): Steer {
   const client = useClient();
   const me = useMe();
@@ -56,7 +56,7 @@ export function useSteer({ live, sides }: Both): Steer {
   };
 }
 
-/** What did not come about, by the name of what was asked for. */
+/** The failures, by the name of the request. */
 export const failures: Record<string, string> = {
   arrange: 'The modes were not changed',
   showcase: 'The showcase was not started',

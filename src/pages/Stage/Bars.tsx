@@ -15,13 +15,13 @@ import { toBars } from './model';
 interface BarsProps {
   /** Undefined until it is known. */
   cluster?: Cluster;
-  /** Whether it is of the present moment; earlier figures are dimmed. */
+  /** Whether the figures are live; earlier ones are dimmed. */
   isLive: boolean;
   /** The accessible name, where there are several. */
   label?: string;
 }
 
-/** How long a name may be beside its bar, in letters. */
+/** The longest name beside a bar, in letters. */
 const LETTERS = 20;
 
 /** The requests in flight at each worker, as bars. */
@@ -58,7 +58,7 @@ export function Bars({ cluster, isLive, label = 'Workers' }: BarsProps) {
 
 interface TurnBarsProps {
   lane?: LaneSnapshot;
-  /** Whether it is of the present moment; earlier figures are dimmed. */
+  /** Whether the figures are live; earlier ones are dimmed. */
   isLive: boolean;
 }
 
@@ -88,13 +88,13 @@ export function TurnBars({ lane, isLive }: TurnBarsProps) {
 
 interface BarListProps {
   bars: Array<{ name: string; share: number; text: string }>;
-  /** The least width of a bar with its words. */
+  /** The least width of a bar with its labels. */
   least: string;
-  /** Whether each is a worker. */
+  /** Whether each bar is a worker. */
   workers?: boolean;
 }
 
-/** Bars beside their names and figures, as many in a row as have room. */
+/** Bars beside their names and figures, as many in a row as fit. */
 function BarList({ bars, least, workers }: BarListProps) {
   const styles = useStyles2(getStyles);
   return (

@@ -14,9 +14,9 @@ import type { Reference } from './references';
 
 interface FigureViewProps {
   figure: Figure;
-  /** What the name stands for. */
+  /** The explanation of the name. */
   meaning: string;
-  /** Which curve belongs to it. */
+  /** The curve below the figure. */
   value: Value;
   references: Reference[];
   points: HistoryPoint[];
@@ -27,10 +27,7 @@ interface FigureViewProps {
   isLive: boolean;
 }
 
-/**
- * One large figure over the last 60 s, what is recorded of it, and its last ten minutes: the curve ends at the
- * figure.
- */
+/** One large figure over the last 60 s, its recorded values, and its last ten minutes. The curve ends at the figure. */
 export function FigureView(props: FigureViewProps) {
   const styles = useStyles2(getStyles);
   const { figure, meaning, value, references, points, now, slo, isLive } = props;

@@ -15,11 +15,11 @@ interface HeadProps {
   live: Live;
   /** The mode, or those of both routers. */
   title: string;
-  /** What is in force, or what the operator wants. */
+  /** The concurrency in force, or the one that the operator has requested. */
   concurrency?: number;
 }
 
-/** What runs: the mode, how many conversations, and what the workload is doing; dimmed once that is lost. */
+/** The mode, the number of conversations, and the state of the workload; dimmed during a loss. */
 export function Head({ live, title, concurrency }: HeadProps) {
   const styles = useStyles2(getStyles);
   const lane = knownOf(live)?.lane;
@@ -42,7 +42,7 @@ export function Head({ live, title, concurrency }: HeadProps) {
   );
 }
 
-/** The age in seconds from which a snapshot is worth a word: one a second is due. */
+/** The age in seconds from which a snapshot's age is shown. One snapshot a second is due. */
 const OLD = 2;
 
 function Stale({ receivedAt }: { receivedAt: number }) {

@@ -10,7 +10,7 @@ import type { Headline } from './headline';
 
 interface HeadlineViewProps {
   headline: Headline;
-  /** Whether it is of the present moment; an earlier one is dimmed. */
+  /** Whether it is live; an earlier one is dimmed. */
   isLive: boolean;
 }
 

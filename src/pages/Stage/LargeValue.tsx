@@ -10,10 +10,10 @@ import { isFaint, type Figure } from './figures';
 
 interface LargeValueProps {
   figure: Figure;
-  /** Whether it is of the present moment; an earlier one is dimmed, and not judged. */
+  /** Whether it is live; an earlier one is dimmed, and not judged. */
   isLive: boolean;
   testId: string;
-  /** Sets the size. */
+  /** The styles of its size. */
   className?: string;
 }
 

@@ -10,7 +10,7 @@ import { number } from '../../lib/format';
 import { knownOf } from './model';
 import type { Operate } from './useOperate';
 
-/** What an operator needs in one hand, within reach of the thumb: for small screens, to those who may operate. */
+/** The operator's buttons for small screens, within reach of the thumb. */
 export function PhoneControls({ live, operate }: { live: Live; operate: Operate }) {
   const styles = useStyles2(getStyles);
   const known = knownOf(live);
@@ -65,7 +65,7 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
   );
 }
 
-/** The least that a thumb hits, in pixels, with something to spare. */
+/** The least size of a touch target, in pixels, with some reserve. */
 const TARGET = 48;
 
 const getStyles = (theme: GrafanaTheme2) => ({
@@ -80,7 +80,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     background: theme.colors.background.elevated,
     fontSize: theme.typography.body.fontSize,
     '& button': { minHeight: TARGET, minWidth: TARGET, justifyContent: 'center' },
-    // A large screen is for the crowd, and has keys.
+    // A large screen is a display, and is operated by keys.
     '@media (min-width: 601px)': { display: 'none' },
   }),
   modes: css({ display: 'grid', gap: theme.spacing(1), '&[hidden]': { display: 'none' } }),

@@ -33,7 +33,7 @@ jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0
 
 const kept: HistoryPoint[] = [];
 
-/** Shows the stage, reached by its key from another page. */
+/** Shows the stage, opened by its key from another page. */
 async function show(lane: LaneChange = {}, who: Me = admin) {
   const client = new FakeClient();
   client.who.mockResolvedValue(who);
@@ -65,15 +65,15 @@ const press = (keys: string) => userEvent.keyboard(keys);
 const written = ({ client }: { client: FakeClient }) => client.writes.mock.calls;
 const notices = () => screen.getByRole('alert').textContent;
 
-/** Three workers, and what was measured over the last 60 s. */
+/** Three workers, and the measurements of the last 60 s. */
 const measured = (p95?: number, change: LaneChange = {}): LaneChange => {
   const { window } = laneSnapshot();
   const ttft = { p95, n: 100 };
   return laneChange(3, { window: { ...window, metrics: { ...window.metrics, ttft } }, ...change });
 };
 
-describe('what the crowd sees', () => {
-  it('is the difference, mode, concurrency, two figures beside the baseline’s, and the workers', async () => {
+describe('the display', () => {
+  it('has the difference, mode, concurrency, two figures beside the baseline’s, and the workers', async () => {
     const { client, container } = await show(measured(0.5438));
     expect(part('Difference')).toHaveTextContent(
       /^KV-aware: first token 25 % sooner than round-robin \(recorded\) ?95 % interval: 13 to 38 % sooner/
@@ -101,7 +101,7 @@ describe('what the crowd sees', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('is not certain where an interval says so, and the busiest workers where there are many', async () => {
+  it('is not certain where the interval contains zero, and has the busiest workers where there are many', async () => {
     const same = { ...column().output_tokens_per_second, improvement: improved(3, false) };
     await show(laneChange(12, { baseline: { columns: [column({ output_tokens_per_second: same })] } }));
     expect(references('Output tokens/s')).toEqual(['Round-robin, recorded 2,817 3.0 % more, not certain']);
@@ -110,7 +110,7 @@ describe('what the crowd sees', () => {
     expect(part('Workers')).toHaveTextContent('the busiest 8; 4 more not shown');
   });
 
-  it('is no figure while stopped, and none that is judged while settling', async () => {
+  it('has no figure while stopped, and none that is judged while settling', async () => {
     const { client } = await show({ state: { running: false, phase: 'stopped' } });
     expect([figure('TTFT p95'), figure('Output tokens/s')].map((text) => text?.trim())).toEqual(['—', '—']);
     expect(part('TTFT p95')).toHaveTextContent('stopped');
@@ -119,7 +119,7 @@ describe('what the crowd sees', () => {
     expect(part('TTFT p95')).toHaveTextContent('settling');
   });
 
-  it('is the last figures with their age while the load generator is unreachable', async () => {
+  it('keeps the last figures with their age while the load generator is unreachable', async () => {
     const { client } = await show(measured(0.5438));
     act(() => client.lose('connection refused'));
     expect(head()).toMatch(/^KV-aware120 conversationsLoad generator lost/);
@@ -129,7 +129,7 @@ describe('what the crowd sees', () => {
     expect(screen.getByRole('timer')).toHaveTextContent('The last figures are 0 s old.');
   });
 
-  it('says it where an objective is missed, and where figures are spoilt', async () => {
+  it('reports a missed objective, and spoiled figures', async () => {
     const { client } = await show(measured(0.7));
     expect(figure('TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
     const spoilt = clientError('client_bottleneck', { reason: 'TTFT cannot be judged', of: 'threshold' });
@@ -151,7 +151,7 @@ describe('what the crowd sees', () => {
 });
 
 describe('the curves', () => {
-  it('begin with what the load generator has kept, and mark a change of mode', async () => {
+  it('begin with the load generator’s history, and mark a change of mode', async () => {
     const at = (second: number) => new Date(Date.parse('2026-11-20T09:58:00Z') + 1000 * second).toISOString();
     kept.push(
       ...Array.from({ length: 60 }, (_, i): HistoryPoint => ({
@@ -182,19 +182,19 @@ describe('the keys', () => {
     await press(' ');
     expect(screen.getByText('Stop the workload?')).toBeInTheDocument();
     const held = fireEvent.keyDown(screen.getByRole('button', { name: 'Stop (Enter)' }), { key: ' ', repeat: true });
-    expect(held).toBe(false); // the key that asked does not answer while it is held down
+    expect(held).toBe(false); // a key that is held down does not confirm
     await press('{Enter}');
     await answered();
     expect(written(shown)[1]).toEqual(['POST', '/workload/stop?lane=main', { drain: false }]);
   });
 
-  it('change the mode after a confirmation, which Enter gives and Escape refuses', async () => {
+  it('change the mode after a confirmation by Enter, and not after Escape', async () => {
     const shown = await show();
     await press('r');
     expect(screen.getByText('Change to Round-robin?')).toBeInTheDocument();
     await press('{Escape}');
     expect(screen.queryByText('Change to Round-robin?')).not.toBeInTheDocument();
-    expect(screen.getByTestId('TTFT p95')).toBeInTheDocument(); // still on the stage
+    expect(screen.getByTestId('TTFT p95')).toBeInTheDocument(); // the stage is still open
     expect(written(shown)).toEqual([]);
     await press('R');
     await press('{Enter}');
@@ -207,7 +207,7 @@ describe('the keys', () => {
     expect(notices()).toBe('The driver “simulated” does not offer Round-robin routing.');
   });
 
-  it('take the concurrency up and down by one increment, within the slider', async () => {
+  it('raise and lower the concurrency by one increment, within the slider', async () => {
     const shown = await show();
     jest.useFakeTimers();
     try {
@@ -221,13 +221,13 @@ describe('the keys', () => {
       expect(notices()).toBe('180 conversations is the highest value of the slider.');
       expect(written(shown)).toHaveLength(1);
       await act(() => jest.advanceTimersByTimeAsync(NOTICE));
-      expect(notices()).toBe(''); // the crowd need not read it for long
+      expect(notices()).toBe(''); // the notice disappears
     } finally {
       jest.useRealTimers();
     }
   });
 
-  it('list themselves, and lead back to where one came from', async () => {
+  it('have a list, and lead back to the previous page', async () => {
     await show();
     await press('?');
     expect(screen.getByText('Keys of the stage view')).toBeInTheDocument();
@@ -238,7 +238,7 @@ describe('the keys', () => {
     expect(screen.getByText('Elsewhere /guide')).toBeInTheDocument();
   });
 
-  it('say why something was refused', async () => {
+  it('report why a request was refused', async () => {
     const shown = await show();
     shown.client.writes.mockRejectedValueOnce(new Problem(409, 'a mode change is in progress'));
     await press(' ');
@@ -247,7 +247,7 @@ describe('the keys', () => {
     expect(notices()).toBe('The workload was not stopped: a mode change is in progress');
   });
 
-  it('only stop the workload while a trial has it, and say so', async () => {
+  it('only stop the workload while a trial has it, with a notice', async () => {
     // The state between two spans of a sweep.
     const shown = await show({ state: { phase: 'stopped', running: false, sweep: sweepSummary() } });
     const words =
@@ -264,7 +264,7 @@ describe('the keys', () => {
     expect(written(shown)).toEqual([['POST', '/workload/stop?lane=main', { drain: false }]]);
   });
 
-  it('show users who may not operate the reason, and do nothing after a loss', async () => {
+  it('show viewers the reason, and do nothing after a loss', async () => {
     const shown = await show({}, viewer);
     for (const key of [' ', 'k', 'r', '{ArrowUp}']) {
       await press(key);
@@ -281,7 +281,7 @@ describe('the keys', () => {
   });
 });
 
-it('has its controls for a thumb, with the same confirmation', async () => {
+it('has controls on small screens, with the same confirmation', async () => {
   const shown = await show();
   const controls = within(part('Workload controls'));
   await userEvent.click(controls.getByRole('button', { name: 'Round-robin' }));
@@ -297,7 +297,7 @@ it('has its controls for a thumb, with the same confirmation', async () => {
 });
 
 describe('two routers', () => {
-  it('are a further view, by a key, that the address keeps', async () => {
+  it('have a view of their own, opened by a key, which the address keeps', async () => {
     const { client, container } = await show(laneChange(3));
     await press('t');
     expect(part('TTFT p95')).toBeInTheDocument(); // with one lane there is no such key

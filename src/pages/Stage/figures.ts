@@ -7,10 +7,10 @@ import { sloLevel, type SLOLevel } from '../../lib/slo';
 /** One of the large figures, over the last 60 s. */
 export interface Figure {
   name: string;
-  /** Without its unit; a dash where there is none. */
+  /** The value without its unit; a dash without one. */
   text: string;
   unit: string;
-  /** Why there is no value, or none that can be judged yet. */
+  /** Why there is no value, or none that can be judged so far. */
   tag?: string;
   slo?: SLOLevel;
 }
@@ -49,8 +49,8 @@ export type StageFigure = keyof typeof infos;
 export const FIGURES = Object.keys(infos) as StageFigure[];
 
 /**
- * A figure of a lane, over the last 60 s, as its curve ends. Only a workload that runs has any, and only in a settled
- * step are they judged.
+ * Returns a figure of a lane, over the last 60 s, equal to the end of its curve. Only a running workload has figures,
+ * and only those of a settled step are judged.
  */
 export function figureOf(key: StageFigure, known: Pick<Known, 'lane' | 'settings'> | undefined): Figure {
   const { name, format, value: read, slo }: FigureInfo = infos[key];
@@ -70,7 +70,7 @@ export function figureOf(key: StageFigure, known: Pick<Known, 'lane' | 'settings
   return lane.state.settling ? { ...shown, tag: 'settling' } : { ...shown, slo: slo?.(value, lane, settings) };
 }
 
-/** Whether nothing is to be read from a figure yet: it stands back. */
+/** Whether a figure cannot be read so far. It is shown dimmed. */
 export function isFaint({ text, tag }: Figure): boolean {
   return text === DASH || tag !== undefined;
 }

@@ -10,7 +10,7 @@ const known = (lane: LaneChange = {}) => ({
   time: '2026-11-20T10:00:00Z',
 });
 
-/** A baseline whose round-robin TTFT p95 the live one stands to so. */
+/** A baseline with this comparison of its round-robin TTFT p95 with the live one. */
 const against = (improvement?: Improvement, change: LaneChange['baseline'] = {}): LaneChange => {
   const p95 = { value: 0.7251, lookup: 'exact' as const, improvement };
   return { baseline: { columns: [column({ mode: 'kv' }), column({ ttft: { p50: p95, p95 } })], ...change } };

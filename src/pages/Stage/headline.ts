@@ -7,14 +7,14 @@ import { targetTrouble } from '../../lib/target';
 import { clock } from '../../lib/time';
 import { sourceWord } from './model';
 
-/** What a comparison shows, in a sentence of which the difference stands out. */
+/** The result of a comparison, as a sentence with an emphasized difference. */
 export interface Headline {
   before: string;
   difference?: string;
   after?: string;
-  /** The interval and what it is of, or why there is none. */
+  /** The interval and its metric, or why there is none. */
   detail?: string;
-  /** Why the difference may not be due to the modes. */
+  /** Why the difference may have another cause than the modes. */
   caution?: string;
   /** Same where nothing is decided. */
   kind: 'better' | 'worse' | 'same';
@@ -23,7 +23,7 @@ export interface Headline {
 /** The sentence while there is no difference to state. */
 const quiet = (before: string, detail?: string): Headline => ({ before, detail, kind: 'same' });
 
-/** How the live TTFT p95 stands to the one recorded under another mode: outcome and interval of the comparison. */
+/** Compares the live TTFT p95 with the one recorded under another mode, by outcome and interval of the comparison. */
 export function headlineOf(known: Known | undefined): Headline {
   if (!known) {
     return quiet('Waiting for the load generator');
@@ -56,7 +56,7 @@ export function headlineOf(known: Known | undefined): Headline {
   const interval95 = interval && intervalText(interval, size, '%');
   if (outcome === 'no_difference') {
     const wait = left === undefined ? undefined : `verdict in ${about(left)}`;
-    const measured = `measured: first token ${improvementText(percent, TIME)}`; // it stays visible
+    const measured = `measured: first token ${improvementText(percent, TIME)}`; // the measured difference stays visible
     return noDifference(modeText(state), other, [measured, interval95, wait]);
   }
   return {
@@ -66,13 +66,13 @@ export function headlineOf(known: Known | undefined): Headline {
   };
 }
 
-/** The recorded column of another mode: with the live speculation where there is one. */
+/** Returns the recorded column of another mode, with the live speculation where there is one. */
 function otherMode({ baseline, state }: LaneSnapshot): Column | undefined {
   const others = baseline.columns.filter(({ mode }) => mode !== state.mode);
   return others.find(({ speculation }) => speculation === state.speculation) ?? others[0];
 }
 
-/** How the mean TTFT of two lanes differs, paired turn by turn: standing and interval of the pairs. */
+/** Compares the mean TTFT of two lanes, paired turn by turn, by standing and interval of the pairs. */
 export function headlineOfBoth(
   known: Record<SideKey, Known>,
   twin: Twin | undefined,
@@ -92,7 +92,7 @@ export function headlineOfBoth(
     const left = Math.max(...SIDES.map((key) => known[key].lane.baseline.settling_for_seconds));
     return { ...quiet(notEnough(left), pairsText(twin)), caution };
   }
-  // The sentence is on the KV-aware side, unless neither or both are.
+  // The KV-aware side is the subject, unless neither or both sides are KV-aware.
   const [subject, other]: SideKey[] = twin.b.mode === 'kv' && twin.a.mode !== 'kv' ? ['b', 'a'] : ['a', 'b'];
   const sign = subject === 'a' ? 1 : -1; // the difference is B − A, and less is better
   const base = other === 'a' ? paired.a : paired.b;
@@ -138,16 +138,16 @@ function noDifference(subject: string, other: string, detail: Words[]): Headline
   return quiet(`${subject}: no significant difference from ${other}`, listed(detail));
 }
 
-/** Words for an improvement and for its opposite. */
+/** The words for an improvement and for its opposite. */
 interface Directions {
   better: string;
   worse: string;
 }
 
-/** Of times. */
+/** The words for times. */
 export const TIME: Directions = { better: 'sooner', worse: 'later' };
 
-/** Of rates. */
+/** The words for rates. */
 export const AMOUNT: Directions = { better: 'more', worse: 'less' };
 
 /** An improvement in per cent in words: "25 % sooner". */
@@ -159,26 +159,29 @@ function direction(value: number, { better, worse }: Directions): string {
   return value < 0 ? worse : better;
 }
 
-/** Whole numbers are easier to read from a distance; below ten, a decimal keeps a small one from being 0. */
+/**
+ * Rounds to whole numbers, which are easier to read from a distance; below ten, one decimal keeps a small value from
+ * being 0.
+ */
 function size(percent: number): string {
   const value = Math.abs(percent);
   return number(value, value < 9.95 ? 1 : 0);
 }
 
-/** An interval of an improvement in words: "95 % interval: 12 to 38 % sooner". */
+/** Formats an interval of an improvement: "95 % interval: 12 to 38 % sooner". */
 function intervalText([low, high]: readonly number[], write: (value: number) => string, unit: string): string {
   const [near, far] = high < 0 ? [high, low] : [low, high];
-  const both = low < 0 !== high < 0; // the ends have words of their own
+  const both = low < 0 !== high < 0; // each end needs its own word
   const first = both ? `${write(near)} ${unit} ${direction(near, TIME)}` : write(near);
   return `95 % interval: ${first} to ${write(far)} ${unit} ${direction(far, TIME)}`;
 }
 
-/** That there is no verdict yet, and for how long where that is known. */
+/** Reports that there is no verdict so far, and the expected time where it is known. */
 function notEnough(seconds: number | undefined): string {
   return seconds ? `Not enough data yet (${about(seconds)})` : 'Not enough data yet';
 }
 
-/** About how long something takes. */
+/** Formats an approximate duration. */
 function about(seconds: number): string {
   const minutes = Math.max(1, Math.ceil(seconds / 60));
   if (minutes > LONGEST) {
@@ -187,10 +190,10 @@ function about(seconds: number): string {
   return `about ${seconds < 60 ? `${Math.ceil(seconds)} s` : `${minutes} min`}`;
 }
 
-/** The longest wait that is worth a number, in minutes. */
+/** The longest wait that is given as a number, in minutes. */
 const LONGEST = 60;
 
-/** Why nothing is compared while a workload does not run. */
+/** Returns why nothing is compared while a workload does not run. */
 function idleText({ state }: LaneSnapshot): string {
   switch (state.phase) {
     case 'switching':
@@ -204,14 +207,14 @@ function idleText({ state }: LaneSnapshot): string {
   }
 }
 
-/** A mode's name within a sentence. */
+/** Returns a mode's name for use within a sentence. */
 function inSentence(name: string): string {
   return name.startsWith('KV') ? name : name.charAt(0).toLowerCase() + name.slice(1);
 }
 
 type Words = string | undefined;
 
-/** Clauses as one line. */
+/** Joins clauses to one line. */
 function listed(clauses: Words[]): string {
   return sentence(clauses.filter((clause) => clause !== undefined).join(' · '));
 }

@@ -19,15 +19,15 @@ const points = (from: number, to: number, change: Partial<HistoryPoint> = {}) =>
   Array.from({ length: to - from + 1 }, (_, i) => point(from + i, change));
 const seconds = (list: HistoryPoint[]) => list.map(({ time }) => (Date.parse(time) - T0) / 1000);
 
-describe('what is kept', () => {
-  it('is a point a second, and ten minutes of them', () => {
+describe('the history', () => {
+  it('has a point a second, for ten minutes', () => {
     const full = points(0, 700).reduce<HistoryPoint[]>(withPoint, []);
     expect(seconds(full)[0]).toBe(700 - SPAN / 1000);
     expect(full).toHaveLength(601);
     expect(withPoint(full, point(700.3))).toBe(full);
   });
 
-  it('is the load generator’s word where there is one, and what was seen elsewhere', () => {
+  it('has the load generator’s points where they exist, and observed ones elsewhere', () => {
     const seen = [...points(0, 3, { ttft_p95: 9 }), ...points(20, 22, { ttft_p95: 9 })];
     const merged = merge(seen, points(2, 20));
     expect(seconds(merged)).toEqual([0, 1, ...Array.from({ length: 19 }, (_, i) => i + 2), 21, 22]);

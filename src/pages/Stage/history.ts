@@ -3,16 +3,16 @@ import type { HistoryPoint, LaneSnapshot } from '../../client';
 import { MS, PERCENT, type Format } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
 
-/** How far a curve goes back, in milliseconds. */
+/** The length of a curve, in milliseconds. */
 export const SPAN = 600_000;
 
-/** From how long a silence on, in milliseconds, a curve has a gap: a point a second is due. */
+/** The silence after which a curve has a gap, in milliseconds. A point a second is due. */
 const GAP = 3500;
 
-/** Snapshots also come in between, on a change of state; a curve needs one a second. */
+/** The least distance of points, in milliseconds. Snapshots also arrive in between, on a change of state. */
 const LEAST = 900;
 
-/** What a snapshot says of its second, as the load generator's history does. */
+/** Returns the point of a snapshot, in the form of the load generator's history. */
 export function pointOf(time: string, { state, window, kv }: LaneSnapshot): HistoryPoint {
   const { running, concurrency, mode, speculation } = state;
   return {
@@ -30,7 +30,7 @@ export function pointOf(time: string, { state, window, kv }: LaneSnapshot): Hist
 
 const at = ({ time }: HistoryPoint) => Date.parse(time);
 
-/** Adds a point, and lets go what is older than the curve. */
+/** Adds a point, and drops those older than the curve. */
 export function withPoint(points: HistoryPoint[], point: HistoryPoint): HistoryPoint[] {
   const last = points.at(-1);
   if (last && at(point) - at(last) < LEAST) {
@@ -40,9 +40,8 @@ export function withPoint(points: HistoryPoint[], point: HistoryPoint): HistoryP
 }
 
 /**
- * Puts what the load generator has kept in the place of what was seen of the same
- * time. What was seen before or after stays: the load generator may have been
- * restarted, or may have gone on since it answered.
+ * Replaces observed points by the load generator's of the same time. Observed points before or after are kept: the load
+ * generator may have been restarted, or may have continued since its answer.
  */
 export function merge(seen: HistoryPoint[], kept: HistoryPoint[]): HistoryPoint[] {
   if (kept.length === 0) {
@@ -60,10 +59,10 @@ function trim(points: HistoryPoint[]): HistoryPoint[] {
   return first > 0 ? points.slice(first) : points;
 }
 
-/** One of the values that have a curve. */
+/** A value that has a curve. */
 export type Value = 'ttft_p50' | 'ttft_p95' | 'output_tokens_per_second' | 'kv_hit_ratio';
 
-/** How each value that has a curve is written. */
+/** The format of each value that has a curve. */
 export const formats: Record<Value, Format> = {
   ttft_p50: { ...MS, decimals: 0 },
   ttft_p95: { ...MS, decimals: 0 },
@@ -72,8 +71,8 @@ export const formats: Record<Value, Format> = {
 };
 
 /**
- * The curve of a value, in a line for each mode: with gaps where it was not measured, and where there was no answer. The
- * word is added to the name of each.
+ * Returns the curve of a value, with a line for each mode, and gaps where it was not measured or no answer arrived. The
+ * suffix is added to the name of each line.
  */
 export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?: string): ChartLine[] {
   const modes = Array.from(new Set(points.map(({ mode }) => mode)));
@@ -93,7 +92,7 @@ export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?
   });
 }
 
-/** When the mode changed, and to which. */
+/** Returns the times at which the mode changed, with the new mode. */
 export function changesOf(points: HistoryPoint[]): Mark[] {
   return points.flatMap((point, i) => {
     const before = points[i - 1];
@@ -105,10 +104,10 @@ export function changesOf(points: HistoryPoint[]): Mark[] {
   });
 }
 
-/** The least that the axis spans, in milliseconds. */
+/** The least range of the axis, in milliseconds. */
 const LEAST_SPAN = 120_000;
 
-/** The axis of the last ten minutes, or of what there is of them. */
+/** Returns the axis of the last ten minutes, or of the shorter history. */
 export function spanOf(points: HistoryPoint[], now: number): Span {
   const first = points[0] ? at(points[0]) : now;
   return { from: Math.min(Math.max(first, now - SPAN), now - LEAST_SPAN), to: now };

@@ -27,9 +27,9 @@ import { useLeave } from './useLeave';
 import { useOperate } from './useOperate';
 
 /**
- * One screen for a crowd: what runs, how it stands to the baseline in one sentence, two large figures with their
- * last ten minutes, TTFT by turn, and the workers; where two routers serve the same conversations, a
- * further view shows both. It is operated by keys; on a phone, by thumb.
+ * One screen for an audience: the mode, the comparison with the baseline in one sentence, two large figures with their
+ * last ten minutes, TTFT by turn, and the workers. Where two routers serve the same conversations, a further view shows
+ * both. It is operated by keys, and on a phone by touch.
  */
 export default function Stage() {
   const styles = useStyles2(getStyles);
@@ -83,7 +83,7 @@ export default function Stage() {
   );
 }
 
-/** What the address calls the view of both routers. */
+/** The name of the view of both routers in the address. */
 const BOTH = 'both';
 
 /** The difference, two large figures with their last ten minutes, TTFT by turn, and the workers. */
@@ -123,7 +123,7 @@ const figures = [
   { meaning: 'of all answers', value: 'output_tokens_per_second' },
 ] as const;
 
-/** How old the figures are that stay when the load generator is lost. */
+/** The age of the figures that are kept during a loss. */
 function Age({ since }: { since: number }) {
   const styles = useStyles2(getStyles);
   const now = useNow();
@@ -134,7 +134,7 @@ function Age({ since }: { since: number }) {
   );
 }
 
-/** Every sentence on what is wrong: large, since it says why a figure is missing. */
+/** Every warning as a large sentence, because it explains a missing figure. */
 function Trouble({ words }: { words: Array<string | undefined> }) {
   const styles = useStyles2(getStyles);
   return (
@@ -174,7 +174,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     boxSizing: 'border-box',
     padding: '0.8em 1em',
     '@media (max-width: 600px)': { paddingBottom: 0 },
-    overflowX: 'clip', // hidden would make it the place that the controls of a phone stick to
+    overflowX: 'clip', // hidden would make it the scroll container of a phone's sticky controls
     background: theme.colors.background.canvas,
     color: theme.colors.text.primary,
   }),
@@ -193,7 +193,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     color: theme.colors.error.text,
     '&:empty': { display: 'none' },
   }),
-  // Seen by who has a mouse over the screen, a finger or a keyboard on it; the crowd sees figures.
+  // Shown on hover, touch or keyboard focus; otherwise only the figures are visible.
   tools: css({
     position: 'absolute',
     top: 4,
@@ -204,7 +204,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '*:hover > &, &:focus-within': { opacity: 1 },
     '@media (hover: none)': { opacity: 1 },
   }),
-  // Read by a crowd, too: it has the letters of the stage, not of a page.
+  // It is read from a distance, and uses the stage's font size.
   dialog: css({
     width: 'min(94vw, 48em)',
     fontSize: 'max(14px, min(1.4vw, 2.5vh))',

@@ -1,7 +1,7 @@
-/** A key, or several, with what it does. */
+/** A key, or several, with its description. */
 type Key = [keys: string, does: string];
 
-/** The keys of the stage view with what they do, in the order of the list; some are there only with a second lane. */
+/** The keys of the stage view with their descriptions, in the order of the list. Some exist only with a second lane. */
 export function keysOf(twin: boolean): Key[] {
   const both: Key[] = [
     ['T', 'Shows both routers side by side, or one of them'],

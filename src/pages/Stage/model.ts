@@ -9,7 +9,7 @@ import { clock } from '../../lib/time';
 import { workerCount } from '../../lib/workers';
 import { LANE, TWIN } from '../lane';
 
-/** What runs: the mode of the lane, or those of both lanes; a dash until it is known. */
+/** Returns the mode of the lane, or those of both lanes; a dash until it is known. */
 export function titleOf(live: Live, both: boolean): string {
   const [main, twin] = [LANE, TWIN].map((lane) => {
     const known = lastKnown(live, lane);
@@ -21,24 +21,24 @@ export function titleOf(live: Live, both: boolean): string {
   return main === twin ? `${main} on both routers` : `${main} and ${twin}`;
 }
 
-/** How a baseline's values came about, in a word. */
+/** Returns the origin of a baseline's values, in a word. */
 export function sourceWord({ name }: Pick<Comparison, 'name'>): string {
   return name === THIS_TARGET ? 'measured' : 'recorded';
 }
 
-/** One bar: a worker and how many requests are in flight there. */
+/** One bar: a worker and the number of its requests in flight. */
 interface Bar {
   name: string;
   /** Undefined where the engine does not report it. */
   inflight?: number;
-  /** Of the longest bar, from 0 to 1. */
+  /** The ratio to the longest bar, from 0 to 1. */
   share: number;
 }
 
-/** How many bars there is room for. */
+/** The number of bars that fit. */
 const MAX_BARS = 8;
 
-/** The workers as bars, the busiest ones where there are too many, and how many have none. */
+/** Returns the workers as bars, only the busiest ones where there are too many, and the number of those omitted. */
 export function toBars(cluster: Cluster): { bars: Bar[]; more: number } {
   const listed = cluster.workers;
   const shown = listed.length <= MAX_BARS ? listed : [...listed].sort(busier).slice(0, MAX_BARS);
@@ -55,7 +55,7 @@ function busier(a: Worker, b: Worker): number {
   return (b.inflight ?? -1) - (a.inflight ?? -1);
 }
 
-/** What is wrong, in a sentence each: a crowd must not read old or spoilt figures as good ones. */
+/** Returns a sentence for each problem, so that old or spoiled figures are not taken for good ones. */
 export function troubles({ state, lane }: Live): string[] {
   if (state.status === 'lost') {
     return [`Lost since ${clock(state.since)}. ${state.problem}`];
@@ -74,7 +74,7 @@ export function troubles({ state, lane }: Live): string[] {
   ].filter((words) => typeof words === 'string');
 }
 
-/** A small mark where the load generator's own error is noticeable, though it changes nothing. */
+/** Returns a small remark where the load generator's own error is noticeable, though it changes nothing. */
 export function errorMark({ state, lane }: Live): { text: string; title: string } | undefined {
   if (state.status !== 'live' || !lane?.state.running) {
     return undefined;
@@ -84,5 +84,5 @@ export function errorMark({ state, lane }: Live): { text: string; title: string 
   return error && { text: `own error ≤ ${inMs(error.error_seconds)} (${metricName(error)})`, title: client.reason };
 }
 
-/** What was last known of the lane. */
+/** The last known state of the lane. */
 export const knownOf = (live: Live) => lastKnown(live, LANE);

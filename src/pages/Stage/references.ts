@@ -7,17 +7,17 @@ import { AMOUNT, improvementText, TIME } from './headline';
 import type { Value } from './history';
 import { sourceWord } from './model';
 
-/** A recorded value that a figure stands beside. */
+/** A recorded value beside a figure. */
 export interface Reference {
-  /** Its mode, and how it was found. */
+  /** Its mode and origin. */
   of: string;
   /** With its unit; a dash where there is none. */
   text: string;
-  /** How the live step stands to it. */
+  /** The comparison with the live step. */
   difference?: { kind: 'better' | 'worse' | 'same'; text: string };
 }
 
-/** What was recorded of a value at the live concurrency, in each mode, and how the step stands to it. */
+/** Returns the recorded values at the live concurrency, in each mode, with the comparison of the step. */
 export function referencesOf(lane: LaneSnapshot, value: Value): Reference[] {
   const { baseline } = lane;
   return visibleColumns({ comparison: baseline, lane }).map((column) => {
@@ -30,7 +30,7 @@ export function referencesOf(lane: LaneSnapshot, value: Value): Reference[] {
   });
 }
 
-/** The comparison's outcome, in words; nothing while it has none. */
+/** Describes the comparison's outcome; undefined without one. */
 function difference({ improvement }: LookedUp, value: Value): Reference['difference'] {
   if (!improvement) {
     return undefined;

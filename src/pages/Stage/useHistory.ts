@@ -10,14 +10,14 @@ interface Known {
   time?: string;
   /** The newest answer in it. */
   answer?: HistoryPoint[];
-  /** How often the load generator was found, which it is asked after anew. */
+  /** The number of reconnections. The history is requested after each. */
   found: number;
   live: boolean;
 }
 
 /**
- * The last ten minutes of the lane of live: the history that the load generator keeps, requested when the stage
- * opens and after each loss, and every snapshot since.
+ * Returns the last ten minutes of the lane of live: the history of the load generator, requested when the stage opens
+ * and after each loss, and every snapshot since.
  */
 export function useHistory({ state, lane }: Live, name: string = LANE): HistoryPoint[] {
   const client = useClient();
@@ -37,6 +37,6 @@ export function useHistory({ state, lane }: Live, name: string = LANE): HistoryP
     points = withPoint(points, pointOf(time, lane));
   }
   const found = known.found + (isLive && !known.live ? 1 : 0);
-  setKnown({ points, time, answer, found, live: isLive }); // while drawing: the next drawing has it
+  setKnown({ points, time, answer, found, live: isLive }); // set while rendering; the next render uses it
   return points;
 }

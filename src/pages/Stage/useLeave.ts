@@ -5,9 +5,9 @@ import { useStable } from '../../lib/useStable';
 import { usePagePath } from '../navigation';
 
 /**
- * The way back from the stage: to the page that it was reached from, else to the first
- * one. In full screen a browser takes Escape for itself, so leaving that counts as
- * leaving, unless there was something to close, which close says.
+ * Returns a function that leaves the stage: to the page that opened it, else to the first one. In full screen, a
+ * browser handles Escape itself, so leaving full screen leaves the stage, unless close reports that it closed
+ * something.
  */
 export function useLeave(close: () => boolean): () => void {
   const navigate = useNavigate();
@@ -25,7 +25,7 @@ export function useLeave(close: () => boolean): () => void {
     return () => {
       document.removeEventListener('fullscreenchange', changed);
       if (document.fullscreenElement) {
-        document.exitFullscreen().catch(() => undefined); // it has ended by itself
+        document.exitFullscreen().catch(() => undefined); // full screen has already ended
       }
     };
   }, [changed]);

@@ -25,26 +25,28 @@ import { LANE } from '../lane';
 import { readOnlyReason } from '../Shell/StartStop';
 import { knownOf } from './model';
 
-/** How long it is said why a wish was not fulfilled, in milliseconds: it is for the operator, not for the crowd. */
+/**
+ * How long the reason for a refused request is shown, in milliseconds. It is for the operator, not for the audience.
+ */
 export const NOTICE = 8000;
 
-/** What may be done from the stage, and how it went. */
+/** The actions of the stage, and their results. */
 export interface Operate {
-  /** Who looks; undefined until it is known. */
+  /** The current user; undefined until it is known. */
   me?: Me;
-  /** What is in force, or what the operator wants. */
+  /** The concurrency in force, or the requested one. */
   concurrency?: number;
-  /** Starts a workload that is stopped, and stops any other, which the operator confirms where conversations end. */
+  /** Starts a stopped workload, and stops any other. The operator confirms it where conversations end. */
   startStop(): void;
-  /** Takes the concurrency up (1) or down (−1) by the slider's increment, within its range. */
+  /** Raises (1) or lowers (−1) the concurrency by the slider's increment, within its range. */
   step(direction: 1 | -1): void;
-  /** Asks for a mode, which the operator confirms while the workload runs. */
+  /** Requests a mode. The operator confirms it while the workload runs. */
   ask(request: ModeRequest): void;
-  /** Asks for a mode with the speculation that goes with it. */
+  /** Requests a mode with its speculation. */
   askMode(mode: Mode): void;
-  /** The question that is open. */
+  /** The open confirmation. */
   confirm: Confirm;
-  /** Why the last wish was not fulfilled, for a short while. */
+  /** Why the last request was refused, for a short while. */
   notice?: string;
 }
 
@@ -62,7 +64,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
   const confirm = useConfirm(questionClass);
   const [refusal, setRefusal] = useState<string>();
 
-  /** Does it if it may be done now. */
+  /** Runs an action if it is allowed now. */
   const operate = (act: (known: NonNullable<ReturnType<typeof knownOf>>) => string | undefined) => {
     command.dismiss();
     adjustment.dismiss();
@@ -74,9 +76,9 @@ export function useOperate(live: Live, questionClass?: string): Operate {
   const startStop = () =>
     operate(({ lane: { state } }) => {
       if (command.busy === 'start' || command.busy === 'stop') {
-        return undefined; // what was asked for has not come about yet: the same key would take it back
+        return undefined; // a request is pending: the same key would undo it
       }
-      const start = state.phase === 'stopped' && !state.sweep; // between its spans, too, a stop pauses it
+      const start = state.phase === 'stopped' && !state.sweep; // a sweep between its spans, too, is paused by Stop
       confirm.before(start ? undefined : stopQuestion(state, false), () => {
         void command.run(start ? 'start' : 'stop', () =>
           start ? startWorkload(client, LANE, { concurrency: draft.take() }) : stopWorkload(client, LANE, false)
@@ -91,7 +93,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
       }
       const { value } = draft;
       const wanted = value + direction * slider.increment;
-      // A concurrency beyond the slider was set on purpose: a step leads back, never further.
+      // A concurrency beyond the slider was set on purpose. A step leads back, never further.
       const next = Math.min(Math.max(slider.max, value), Math.max(Math.min(slider.min, value), wanted));
       if (next === value) {
         return `${value} conversations is the ${direction > 0 ? 'highest' : 'lowest'} value of the slider.`;

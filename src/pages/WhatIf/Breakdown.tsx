@@ -22,7 +22,7 @@ const names: Record<Part, string> = { queued: 'Queue', prefill: 'Prefill', decod
 const FIRST: Part[] = ['queued', 'prefill'];
 
 /**
- * Where a turn's time goes in each mode: the whole turn, and beside it, on a scale of its own, the time up to the first
+ * The parts of a turn's time in each mode: the whole turn, and beside it, on its own scale, the time to the first
  * token, which would be too short to see in the whole.
  */
 export const Breakdown = memo(function Breakdown({ result, modes, levels }: BreakdownProps) {
@@ -85,7 +85,7 @@ interface StackProps {
   write(time: number): string;
 }
 
-/** The parts as one bar, and below it in figures. */
+/** The parts as one bar, with their figures below. */
 function Stack({ times, parts, scale, write }: StackProps) {
   const styles = useStyles2(getStyles);
   const total = parts.reduce((sum, part) => sum + times[part], 0);

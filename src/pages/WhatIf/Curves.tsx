@@ -14,12 +14,12 @@ interface CurvesProps {
   levels: number[];
   modes: Mode[];
   beside: Beside;
-  /** How many runs a point has when all are computed. */
+  /** The number of runs of a complete point. */
   seeds: number;
   slo?: Settings['slo'];
-  /** Whether the target on which was measured is a simulated cluster, too. */
+  /** Whether the measured target is a simulated cluster, too. */
   measuredOnSimulated: boolean;
-  /** Whether these answer another question than the one that is asked. */
+  /** Whether the curves belong to an earlier question. */
   isEarlier: boolean;
 }
 
@@ -56,7 +56,7 @@ function Curve({ series, levels, slo }: { series: Series; levels: number[]; slo?
   );
 }
 
-/** Whose the lines are, and which of them were simulated. */
+/** The legend of the lines, with which of them were simulated. */
 function legendOf({ modes, series, beside, seeds, measuredOnSimulated }: CurvesProps): LegendItem[] {
   const has = (source: string) => series.some(({ values }) => values.some((value) => value.source === source));
   const kinds: Array<LegendItem & { isShown: boolean }> = [

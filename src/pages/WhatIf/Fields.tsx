@@ -12,7 +12,7 @@ import type { Question } from './question';
 
 interface FieldsProps {
   question: Question;
-  /** What the load generator had against a field. */
+  /** The load generator's errors by field. */
   refused: Partial<Record<FieldName, string>>;
   onChange(name: FieldName, value: string | undefined): void;
 }
@@ -24,7 +24,7 @@ const groups: Array<{ group: Group; title: string }> = [
   { group: 'computed', title: 'What is computed' },
 ];
 
-/** Everything that can be changed. What differs from the preset is marked, says what it was, and can be taken back. */
+/** All fields. A value that differs from the preset is marked with the preset's value, and can be reset. */
 export const Fields = memo(function Fields({ question, refused, onChange }: FieldsProps) {
   const styles = useStyles2(getStyles);
   return (
@@ -128,7 +128,7 @@ function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: 
   }
 }
 
-/** Whether the recorded deployment speculated is not known. */
+/** The note that speculation in the recorded deployment is not known. */
 function speculationText(speculation: string): string {
   return speculation === 'not_recorded' ? 'Unknown (as in the recording)' : speculationName(speculation as Speculation);
 }
@@ -141,7 +141,7 @@ interface NumberEntryProps {
   onChange(name: FieldName, value: string): void;
 }
 
-/** A slider over the usual values, and a number for any other, which counts when it is complete. */
+/** A slider over the usual values, and a number for any other, which is applied when it is complete. */
 function NumberEntry({ id, field, value, error, onChange }: NumberEntryProps) {
   const styles = useStyles2(getStyles);
   const [typed, setTyped] = useState<string>();
@@ -228,7 +228,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gap: theme.spacing(0, 1.5),
   }),
   slider: rangeInput(theme),
-  // As wide as its words, at the left, in the letters of the other labels.
+  // As wide as its text, at the left, in the font of the other labels.
   check: css({
     justifySelf: 'start',
     '& > span': { fontSize: 'inherit', lineHeight: 1.25, fontWeight: 'inherit' },

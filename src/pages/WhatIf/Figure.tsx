@@ -10,7 +10,7 @@ import { DASH, digits } from '../../lib/format';
 import { verdicts } from '../../lib/styles';
 import type { FigureInfo, Source, Value } from './series';
 
-/** A value in the unit of its figure, as it stands to the objective, with its band; a dash without one. */
+/** A value in the unit of its figure, with the mark of its objective and its band; a dash without one. */
 export function Figure({ figure: { format }, value }: { figure: FigureInfo; value: Value | undefined }) {
   const styles = useStyles2(getStyles);
   if (!value) {
@@ -30,12 +30,12 @@ export function Figure({ figure: { format }, value }: { figure: FigureInfo; valu
   );
 }
 
-/** The least and the largest value; nothing where one run is all there is. */
+/** The least and the largest value; undefined with a single run. */
 function bandText([low, high]: [number, number], format: FigureInfo['format']): string {
   return low === high ? '' : `${digits(low, format)}–${digits(high, format)}`;
 }
 
-/** The value of a source and mode among those of a level. */
+/** Returns the value of a source and mode among those of a level. */
 export function find(values: Value[], source: Source, mode: Mode): Value | undefined {
   return values.find((value) => value.source === source && value.mode === mode);
 }

@@ -15,7 +15,7 @@ interface FiguresTableProps {
   modes: Mode[];
 }
 
-/** The figures of the charts, level by level, with their bands, and what was recorded or measured. */
+/** The figures of the charts by level, with their bands, and the recorded or measured ones. */
 export const FiguresTable = memo(function FiguresTable({ series, levels, modes }: FiguresTableProps) {
   return (
     <LevelTable
@@ -54,7 +54,7 @@ function Cell({ series: { figure, values }, mode, level }: { series: Series; mod
 const getStyles = (theme: GrafanaTheme2) => ({
   cell: css({
     whiteSpace: 'nowrap',
-    '& > small:last-of-type': { display: 'block' }, // the band; before it the sign of the SLO
+    '& > small:last-of-type': { display: 'block' }, // the band; the mark of the SLO precedes it
     '& > div': { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
   }),
 });

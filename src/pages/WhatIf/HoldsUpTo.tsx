@@ -17,7 +17,7 @@ interface HoldsUpToProps {
 
 const sources: Source[] = ['simulated', 'recorded', 'measured'];
 
-/** Up to which of the levels each mode keeps TTFT p95 within its objective, with all levels below. */
+/** The highest level up to which each mode keeps TTFT p95 within its objective. */
 export const HoldsUpTo = memo(function HoldsUpTo({ series, modes, slo }: HoldsUpToProps) {
   const styles = useStyles2(getStyles);
   const judged = series.find(({ figure }) => figure.slo === 'ttft');

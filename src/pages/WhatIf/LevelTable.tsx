@@ -11,7 +11,7 @@ import { visuallyHidden, wideTable } from '../../lib/styles';
 
 interface LevelTableProps<Key extends string> {
   caption: string;
-  /** Each heads a column for every mode. */
+  /** Each is the heading of a column for every mode. */
   columns: Array<{ key: Key; name: string }>;
   modes: Mode[];
   levels: number[];

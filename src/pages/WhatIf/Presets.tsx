@@ -16,7 +16,7 @@ interface PresetsProps {
   onReset(): void;
 }
 
-/** What to begin with: a question that many ask, on one of the profiles. */
+/** The presets: common questions on each profile. */
 export const Presets = memo(function Presets({ question, profiles, onPreset, onProfile, onReset }: PresetsProps) {
   const styles = useStyles2(getStyles);
   const { profile, preset, changed } = question;
@@ -54,7 +54,7 @@ export const Presets = memo(function Presets({ question, profiles, onPreset, onP
 
 type ProfileProps = Pick<PresetsProps, 'profiles' | 'onProfile'> & { profile: SimulationProfile };
 
-/** Whose timing is simulated, where it comes from, and how far it is from what was recorded. */
+/** The origin of the simulated timing, and its error against the recording. */
 function Profile({ profile, profiles, onProfile }: ProfileProps) {
   const styles = useStyles2(getStyles);
   const broken = profiles.filter(({ error }) => error !== undefined);
@@ -94,7 +94,7 @@ function Profile({ profile, profiles, onProfile }: ProfileProps) {
   );
 }
 
-/** How far the profile is from the recorded table, in words; empty where it is not computed. */
+/** Describes the error of the profile against the recorded table; empty where it is not computed. */
 export function errorText({ errors }: Pick<SimulationProfile, 'errors'>): string {
   const parts = [
     ['TTFT p50', errors?.ttft_p50],

@@ -8,7 +8,7 @@ import { number, span } from '../../lib/format';
 import { visuallyHidden } from '../../lib/styles';
 import type { Simulating } from './useSimulation';
 
-/** How far the answer is, what is wrong with it, and what can be done about that. */
+/** The progress of the answer, its problems, and its buttons. */
 export function Progress({ answer, cancel, retry }: Simulating) {
   const styles = useStyles2(getStyles);
   const { phase, problem, result } = answer;
@@ -60,14 +60,14 @@ function titles(status: number | undefined) {
   };
 }
 
-/** What is drawn of an answer that did not come to its end. */
+/** The title of an answer that is not complete. */
 function partial({ result, isEarlier }: Simulating['answer']): string {
   return result && !isEarlier
     ? `The curves cover ${number(result.progress.done)} of ${number(result.progress.of)} runs.`
     : 'Nothing was computed.';
 }
 
-/** The bar has a fixed height, so that nothing below it moves. */
+/** The bar has a fixed height, so nothing below it moves. */
 function Going({ answer: { phase, progress }, cancel }: Pick<Simulating, 'answer' | 'cancel'>) {
   const styles = useStyles2(getStyles);
   const { ahead = 0, done = 0, of = 0, seconds_left: left } = progress ?? {};

@@ -19,7 +19,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** A load generator whose simulation is as far as the test says. */
+/** A load generator whose simulation has the progress that the test sets. */
 class Booth extends FakeClient {
   offered: SimulationList = list;
   answer: SimulationResult | Problem = simulation();
@@ -36,7 +36,7 @@ class Booth extends FakeClient {
     this.writes.mockImplementation((method) => give(method === 'POST' ? (this.asked ?? this.answer) : done));
   }
 
-  /** What was asked to be computed. */
+  /** The requested simulations. */
   get questions() {
     return this.writes.mock.calls.filter(([method]) => method === 'POST').map(([, , body]) => body);
   }
@@ -81,7 +81,7 @@ const preset = (name: string) => screen.getByRole('button', { name });
 const region = (name: string) => within(screen.getByRole('region', { name }));
 
 describe('the answer', () => {
-  it('to the first preset is computed by itself, and grows', async () => {
+  it('to the first preset is computed automatically, and grows', async () => {
     const { booth } = await show();
     expect(booth.questions).toEqual([defaults]);
     expect(screen.getByText('Computing: 8 of 12 runs, about 4 s left.')).toBeInTheDocument();
@@ -104,10 +104,10 @@ describe('the answer', () => {
     expect(booth.cancelled).toEqual([]);
   });
 
-  it('is read at a level by keys', async () => {
+  it('is read level by level by keys', async () => {
     await show();
     const slider = screen.getByRole('slider', { name: 'TTFT p95 by concurrency: read its values' });
-    expect(slider).toHaveAttribute('max', '1'); // 100 conversations are not computed yet
+    expect(slider).toHaveAttribute('max', '1'); // 100 conversations are still to be computed
     fireEvent.change(slider, { target: { value: '0' } });
     expect(slider.getAttribute('aria-valuetext')).toMatch(/^60 conversations; .*KV-aware simulated 300 \(270–330\)/);
   });
@@ -125,7 +125,7 @@ describe('the answer', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('that is kept is not computed again', async () => {
+  it('that is stored is not computed again', async () => {
     const booth = new Booth();
     const { id, by, asked, request } = done;
     booth.offered = { ...list, simulations: [{ id, by, asked, request, state: 'done', done: 12, of: 12 }] };
@@ -137,7 +137,7 @@ describe('the answer', () => {
 });
 
 describe('a change', () => {
-  it('ends the computing before it, asks anew after a rest, and keeps the earlier curves meanwhile, said to be so', async () => {
+  it('cancels the computation before it, requests a new one after a pause, and keeps the earlier curves, marked as such', async () => {
     const { booth } = await show();
     booth.asked = simulation({ id: '8', points: [], progress: { state: 'queued', ahead: 1, done: 0, of: 12 } });
     booth.answer = booth.asked;
@@ -156,7 +156,7 @@ describe('a change', () => {
     expect(address()).toBe('?workers=6');
   });
 
-  it('is seen, and taken back one by one or whole', async () => {
+  it('is marked, and reset one by one or as a whole', async () => {
     const { booth } = await show(new Booth(), '/what-if?workers=6&router-track-output-blocks=true');
     expect(booth.questions).toEqual([{ ...defaults, workers: 6, router_track_output_blocks: true }]);
     expect(screen.getByText('2 settings differ from the preset.')).toBeInTheDocument();
@@ -167,7 +167,7 @@ describe('a change', () => {
     expect(screen.getByRole('checkbox', { name: /^Count the blocks of answers in progress/ })).not.toBeChecked();
   });
 
-  it('by a preset begins with that as it is, at the levels that were chosen', async () => {
+  it('of the preset takes its values, at the chosen levels', async () => {
     const { booth } = await show(new Booth(), '/what-if?workers=6&to=80');
     expect(preset('As recorded')).toHaveAttribute('aria-pressed', 'true');
     await click(preset('One document per user'));
@@ -176,7 +176,7 @@ describe('a change', () => {
     expect(preset('One document per user')).toHaveAttribute('aria-pressed', 'true');
   });
 
-  it('that cannot be is said at its field, and nothing is asked', async () => {
+  it('that is invalid is reported at its field, and nothing is requested', async () => {
     const { booth } = await show();
     const workers = screen.getByRole('textbox', { name: 'Workers' });
     fireEvent.change(workers, { target: { value: '900' } });
@@ -189,8 +189,8 @@ describe('a change', () => {
   });
 });
 
-describe('an answer that does not come', () => {
-  it('is cancelled by leaving the page, or by a button, which keeps what there is', async () => {
+describe('an incomplete answer', () => {
+  it('is cancelled by leaving the page, or by a button, which keeps the results so far', async () => {
     const { booth, unmount } = await show();
     await click(screen.getByRole('button', { name: 'Cancel' }));
     expect(screen.getByText(/^Cancelled. The curves cover 8 of 12 runs./)).toBeInTheDocument();
@@ -204,7 +204,7 @@ describe('an answer that does not come', () => {
     expect(booth.cancelled).toHaveLength(2);
   });
 
-  it('is refused in the load generator’s words, at the field that they are about', async () => {
+  it('shows the load generator’s refusal at its field', async () => {
     const booth = new Booth();
     booth.asked = new Problem(422, 'kv_tokens: 400000 does not fit', 'kv_tokens', 'up to 300000');
     await show(booth);
@@ -216,7 +216,7 @@ describe('an answer that does not come', () => {
     expect(screen.getByText(/^Computing: 8 of 12/)).toBeInTheDocument();
   });
 
-  it('is not there for who may only look', async () => {
+  it('is not offered to viewers', async () => {
     const booth = new Booth();
     booth.who.mockResolvedValue(viewer);
     await show(booth);
@@ -225,7 +225,7 @@ describe('an answer that does not come', () => {
     expect(screen.queryByRole('button', { name: 'Try again' })).not.toBeInTheDocument();
   });
 
-  it('goes on after a loss, or is asked anew where the load generator forgot it', async () => {
+  it('continues after a loss, or is requested again where the load generator lost it', async () => {
     const { booth } = await show();
     booth.answer = new Problem(502, 'The load generator does not respond.');
     await wait(LOOK_EVERY);
@@ -237,7 +237,7 @@ describe('an answer that does not come', () => {
     expect(screen.getByText(/^Computing: 8 of 12/)).toBeInTheDocument();
   });
 
-  it('that expired while the page slept is requested again, but not one that was cancelled', async () => {
+  it('that expired while the page was suspended is requested again, but not one that was cancelled', async () => {
     const { booth } = await show();
     booth.answer = simulation({ progress: { state: 'cancelled', ahead: 0, done: 8, of: 12 }, error: 'not requested' });
     booth.asked = simulation({ id: '9' });
@@ -249,7 +249,7 @@ describe('an answer that does not come', () => {
     expect(screen.getByText(/^Cancelled: not requested/)).toBeInTheDocument();
   });
 
-  it('cannot be asked for where simulations are off, or nothing is known of them', async () => {
+  it('cannot be requested where simulations are off or not reported', async () => {
     const booth = new Booth();
     booth.offered = { ...list, available: false, message: 'Turned off by whatif.enabled.' };
     const { unmount } = await show(booth);

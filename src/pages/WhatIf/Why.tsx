@@ -18,10 +18,7 @@ const causes = [
   { key: 'prefilled_twice_share', name: 'Prompt tokens recomputed, %', format: PERCENT },
 ] as const satisfies Array<{ key: string; name: string; format: Format }>;
 
-/**
- * Why the modes differ: where a turn's time goes, in the load generator's sentences, and in the figures level by
- * level.
- */
+/** Why the modes differ: the parts of a turn's time, in the load generator's sentences, and in figures by level. */
 export const Why = memo(function Why({ result }: { result: SimulationResult }) {
   const styles = useStyles2(getStyles);
   const { explanation, points, request, progress } = result;

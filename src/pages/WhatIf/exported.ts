@@ -24,8 +24,8 @@ const units: Record<keyof SimulationFigures, string> = {
 };
 
 /**
- * The curves as a table with a line for each figure of a level under a mode: simulated
- * ones with the least and the largest over their runs, then what they stand beside.
+ * Returns the curves as a table with a line for each figure of a level under a mode: simulated ones with the least and
+ * the largest over their runs, then the values that they are compared with.
  */
 export function curvesCsv(result: SimulationResult, series: Series[], beside: Beside): string {
   const of = result.request.profile;
@@ -47,7 +47,7 @@ export function curvesCsv(result: SimulationResult, series: Series[], beside: Be
   return toCsv(names, [...simulated, ...others]);
 }
 
-/** A simulation as the API returns it, with the question that it answers. */
+/** Returns a simulation as the API has it, with its question. */
 export function simulationJson(result: SimulationResult): string {
   return JSON.stringify(result, undefined, 2);
 }

@@ -3,29 +3,29 @@ import { number } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 import { valueAt, withValue } from '../../lib/path';
 
-/** Where a field stands. */
+/** The group of a field. */
 export type Group = 'workload' | 'cluster' | 'router' | 'computed';
 
 interface Common<Name extends string> {
   /** As the page's address calls it. Dynamo's own switches have their own names. */
   name: Name;
   label: string;
-  /** Dynamo's name of it, where that is a switch of its command line. */
+  /** Dynamo's name of it, where it is a switch of its command line. */
   flag?: string;
   group: Group;
-  /** As the API names it in its limits and problems. */
+  /** Its name in the API's limits and problems. */
   path: string;
 }
 
-/** A number, as a slider over usual values and as a number for any other. */
+/** A number, as a slider over usual values and as an input for any other. */
 export interface NumberField<Name extends string = FieldName> extends Common<Name> {
   kind: 'number';
-  /** Whether only whole numbers count. */
+  /** Whether only whole numbers are valid. */
   whole: boolean;
   unit?: string;
   /** The slider's values, in its order. */
   stops: number[];
-  /** What a number means that is none. */
+  /** The label of a number with a special meaning. */
   words?: Record<number, string>;
 }
 
@@ -41,7 +41,7 @@ interface ChoiceField<Name extends string> extends Common<Name> {
   kind: 'choice';
 }
 
-/** One thing that can be changed. */
+/** A field of the form. */
 export type Field<Name extends string = FieldName> = NumberField<Name> | SwitchField<Name> | ChoiceField<Name>;
 
 /** The fields, with their names as a type. */
@@ -222,14 +222,14 @@ export type FieldName = (typeof fields)[number]['name'];
 /** What stands in the fields: numbers as text, switches as true or false. */
 export type Values = Record<FieldName, string>;
 
-/** The field that a problem of the API is about. */
+/** Returns the field that a problem of the API concerns. */
 export function fieldOf(path: string | undefined): FieldName | undefined {
   return path === undefined
     ? undefined
     : fields.find((field) => field.path === path || field.path.startsWith(`${path}.`))?.name;
 }
 
-/** What stands in the fields for a request that has every field. */
+/** Returns the values of the fields for a request that has every field. */
 export function valuesOf(request: SimulationRequest): Values {
   const levels = request.levels ?? [];
   const values = fields.map((field) => {
@@ -244,7 +244,7 @@ export function valuesOf(request: SimulationRequest): Values {
   };
 }
 
-/** The request of a base, which has every field, with what was changed in the fields. The values must be right. */
+/** Returns the request of a base, which has every field, with the changed values. The values must be valid. */
 export function requestOf(base: SimulationRequest, values: Values): SimulationRequest {
   const before = valuesOf(base);
   const same = (['from', 'to', 'every'] as const).every((name) => values[name] === before[name]);
@@ -266,14 +266,14 @@ function read(field: Field, text: string): number | boolean | string {
   }
 }
 
-/** From one level to another in steps; the last is there even where it lies between two steps. */
+/** Returns the levels from one to another in steps. The last is included even where it lies between two steps. */
 function levelsOf({ from, to, every }: Values): number[] {
   const [first, last, step] = [Number(from), Number(to), Number(every)];
   const levels = Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => first + i * step);
   return levels.at(-1) === last ? levels : [...levels, last];
 }
 
-/** What the values are held against. */
+/** The limits of the values. */
 interface Bounds {
   /** By the API's paths. */
   limits: Record<string, SimulationLimit>;
@@ -282,7 +282,7 @@ interface Bounds {
   speculations: string[];
 }
 
-/** What is wrong, by field. */
+/** Errors by field. */
 export function check(values: Values, { limits, maxLevels, speculations }: Bounds): Partial<Values> {
   const errors: Partial<Values> = {};
   for (const field of fields) {
@@ -323,7 +323,7 @@ function wrong(
   }
 }
 
-/** A value as a person says it: "one each", "12 tokens", "on". */
+/** Formats a value for readers: "one each", "12 tokens", "on". */
 export function valueText(field: Field, text: string): string {
   if (field.kind !== 'number') {
     return field.kind === 'switch' ? (text === 'true' ? 'on' : 'off') : text;
@@ -336,7 +336,7 @@ export function valueText(field: Field, text: string): string {
   return field.words?.[value] ?? `${digits}${field.unit === undefined ? '' : ` ${field.unit}`}`;
 }
 
-/** The slider's values with the one in force among them, wherever that belongs; and which one it is. */
+/** Returns the slider's values with the current one inserted in order, and its index. */
 export function stopsWith({ stops, words }: NumberField, value: number): { stops: number[]; at: number } {
   const at = stops.indexOf(value);
   if (at >= 0 || !Number.isFinite(value)) {

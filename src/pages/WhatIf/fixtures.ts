@@ -6,7 +6,7 @@ import type {
   SimulationResult,
 } from '../../client';
 
-/** What is asked as recorded, with every field. */
+/** The recorded request, with every field. */
 export const defaults = {
   profile: 'h200-tp1',
   levels: [60, 80, 100],
@@ -59,7 +59,7 @@ export const profile: SimulationProfile = {
   ],
 };
 
-/** What the load generator offers. */
+/** The limits and profiles that the load generator offers. */
 export const list: SimulationList = {
   available: true,
   profiles: [profile],
@@ -79,7 +79,7 @@ export const list: SimulationList = {
 
 const figure = (mean: number) => ({ mean, low: 0.9 * mean, high: 1.1 * mean });
 
-/** What came of a level, of which TTFT p95 is in seconds. */
+/** The results of a level with this TTFT p95 in seconds. */
 function point(concurrency: number, mode: 'kv' | 'round_robin', ttft: number): SimulationPoint {
   const figures: SimulationFigures = {
     ttft_p50: figure(ttft / 2),
@@ -116,7 +116,7 @@ export function simulation(change: Partial<SimulationResult> = {}): SimulationRe
   };
 }
 
-/** The same, when all is computed. */
+/** The same simulation, complete. */
 export const done = simulation({
   progress: { state: 'done', ahead: 0, done: 12, of: 12 },
   points: [...simulation().points, point(100, 'kv', 3), point(100, 'round_robin', 0.8)],

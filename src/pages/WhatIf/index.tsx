@@ -37,10 +37,10 @@ import { Why } from './Why';
 /** How often it is asked what can be simulated, in milliseconds: files of profiles come and go. */
 const LIST_EVERY = 30_000;
 
-/** How often, while there is no answer. */
+/** The interval while there is no answer. */
 const LIST_RETRY = 3000;
 
-/** The What-if page: what a simulated cluster would do under another load, with other GPUs or another router. */
+/** The What-if page: a simulated cluster under another load, with other GPUs or another router. */
 export default function WhatIf() {
   const client = useClient();
   const { value: list, problem } = usePolled(
@@ -80,7 +80,7 @@ interface SimulatedProps {
   question: NonNullable<Asked['question']>;
 }
 
-/** Below this width, in pixels, the fields stand above the curves. */
+/** The width below which the fields are above the curves, in pixels. */
 const NARROW = 900;
 
 function Simulated({ list, asked, question }: SimulatedProps) {
@@ -144,7 +144,7 @@ interface AnsweredProps {
   simulating: Simulating;
 }
 
-/** The answer as it grows, and why it is so. */
+/** The answer as it grows, and its explanation. */
 function Answered({ question, simulating }: AnsweredProps) {
   const styles = useStyles2(getStyles);
   const live = useLive(LANE);
@@ -238,7 +238,7 @@ const views = [
   { value: TABLE, label: 'Table' },
 ];
 
-/** The same as long as its values are: a snapshot comes every second. */
+/** Keeps the identity of equal values: a snapshot arrives every second. */
 function useSLO(settings: Settings | undefined): Settings['slo'] | undefined {
   const { ttft, tpot } = settings?.slo ?? {};
   return useMemo(() => (ttft === undefined || tpot === undefined ? undefined : { ttft, tpot }), [ttft, tpot]);
@@ -266,7 +266,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   narrow: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
   answer: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 }),
   actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
-  // As high as the curves will be, so that little moves when they come.
+  // The height of the curves is reserved, so that little moves when they appear.
   empty: css({
     display: 'grid',
     placeItems: 'center',

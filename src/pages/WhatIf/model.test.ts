@@ -11,14 +11,14 @@ const slo = { ttft: 0.6, tpot: 0.06 };
 const ask = (query: string) => questionOf(new URLSearchParams(query), list);
 
 describe('a question', () => {
-  it('is the first preset as it is, where the address asks nothing', () => {
+  it('is the first preset without changes, where the address has none', () => {
     const question = ask('');
     expect(question?.preset?.name).toBe('as-recorded');
     expect(question?.changed).toEqual([]);
     expect(question?.request).toEqual(defaults);
   });
 
-  it('keeps what was changed of a preset, field by field', () => {
+  it('keeps the changes of a preset, field by field', () => {
     const question = ask('preset=own-documents&workers=6&from=40&every=30&no-router-assume-kv-reuse=true');
     expect(question?.changed).toEqual(['workers', 'no-router-assume-kv-reuse', 'from', 'every']);
     expect(question?.before.workers).toBe('3');
@@ -35,7 +35,7 @@ describe('a question', () => {
     expect(ask('from=60&to=100&every=30')?.request?.levels).toEqual([60, 90, 100]);
   });
 
-  it('is not asked while something is wrong, and says what', () => {
+  it('is not requested while a value is invalid, and names it', () => {
     const question = ask('workers=0.5&turns_min=6&from=200&start_rate=0&speculation=draft&seeds=');
     expect(question?.request).toBeUndefined();
     expect(question?.errors).toEqual({
@@ -49,7 +49,7 @@ describe('a question', () => {
     expect(ask('to=1000&every=1')?.errors).toEqual({ every: 'At most 40 levels: use a larger step' });
   });
 
-  it('takes what there is for a profile or preset that is gone', () => {
+  it('falls back where a profile or preset no longer exists', () => {
     expect(ask('profile=mine&preset=old')).toMatchObject({
       profile: { name: 'h200-tp1' },
       preset: { name: 'as-recorded' },
@@ -58,7 +58,7 @@ describe('a question', () => {
     expect(questionOf(new URLSearchParams(), broken)).toBeUndefined();
   });
 
-  it('is the same in whatever order its fields come', () => {
+  it('does not depend on the order of its fields', () => {
     const { profile: first, ...rest } = defaults;
     expect(keyOf({ ...rest, profile: first })).toBe(keyOf(defaults));
     expect(keyOf({ ...defaults, workers: 6 })).not.toBe(keyOf(defaults));
@@ -66,7 +66,7 @@ describe('a question', () => {
 });
 
 describe('the fields', () => {
-  it('say what a request has, and make the same of it', () => {
+  it('convert from a request and back', () => {
     expect(requestOf(defaults, valuesOf(defaults))).toEqual(defaults);
     expect(check(valuesOf(defaults), { limits: list.limits, maxLevels: 40, speculations: ['not_recorded'] })).toEqual(
       {}
@@ -85,7 +85,7 @@ describe('the fields', () => {
     expect(stopsWith(openings, NaN)).toEqual({ stops: openings.stops, at: 0 });
   });
 
-  it('are said as a person says them', () => {
+  it('are formatted for readers', () => {
     expect(valueText(field('openings'), '0')).toBe('one each');
     expect(valueText(field('kv_tokens'), '400000')).toBe('400,000 tokens');
     expect(valueText(field('router-track-output-blocks'), 'true')).toBe('on');
@@ -127,7 +127,7 @@ describe('the series', () => {
   const series = seriesOf(done, beside, slo);
   const ttft = series[0];
 
-  it('stand beside the profile’s own table and what was measured here, at the same levels, modes and speculation', () => {
+  it('are compared with the profile’s own table and with measurements here, at the same levels, modes and speculation', () => {
     const others = ttft.values.filter(({ source }) => source !== 'simulated');
     expect(others).toEqual([
       { source: 'recorded', mode: 'kv', concurrency: 60, value: 0.5, slo: 'met' },
@@ -135,7 +135,7 @@ describe('the series', () => {
     ]);
   });
 
-  it('have bands over the seeds, and are judged by the one rule of SLO colours', () => {
+  it('have bands over the seeds, and are judged by the one rule of SLO colors', () => {
     const [first] = ttft.values;
     expect(first).toMatchObject({ source: 'simulated', mode: 'kv', concurrency: 60, value: 0.3, slo: 'met', seeds: 2 });
     expect(first.band?.[0]).toBeCloseTo(0.27);
@@ -150,7 +150,7 @@ describe('the series', () => {
     expect(holdsUpTo(ttft, 'recorded', 'round_robin')).toBeUndefined();
   });
 
-  it('are drawn with their kinds apart, and cut where one runs away', () => {
+  it('are drawn by kind, and cut where one grows too large', () => {
     const drawing = draw(ttft, [60, 80, 100], slo);
     expect(drawing.lines.map(({ name, look }) => [name, look])).toEqual([
       ['KV-aware simulated', 'solid'],
@@ -186,7 +186,7 @@ describe('what is exported', () => {
   });
 });
 
-it('shows a profile’s error as far as it is known', () => {
+it('shows the known errors of a profile', () => {
   expect(errorText(profile)).toBe('Mean error against the recorded table: TTFT p50 3.1 %, hit rate 2.4 points.');
   expect(errorText({})).toBe('');
 });

@@ -5,23 +5,23 @@ import { check, fields, requestOf, valuesOf, type FieldName, type Values } from 
 export interface Question {
   profile: SimulationProfile;
   preset?: SimulationPreset;
-  /** What stands in the fields as the preset has it. */
+  /** The preset's values of the fields. */
   before: Values;
-  /** What stands in the fields. */
+  /** The values of the fields. */
   values: Values;
   /** The fields in which the two differ. */
   changed: FieldName[];
-  /** What is wrong, by field. */
+  /** Errors by field. */
   errors: Partial<Values>;
-  /** What to ask; undefined where something is wrong. */
+  /** The request; undefined while a value is invalid. */
   request?: SimulationRequest;
 }
 
-/** The names in the address beside those of the fields. */
+/** The names in the address besides those of the fields. */
 export const PROFILE = 'profile';
 export const PRESET = 'preset';
 
-/** The question that a page's address asks; undefined where no profile can be simulated. */
+/** Returns the question of a page's address; undefined where no profile can be simulated. */
 export function questionOf(params: URLSearchParams, list: SimulationList): Question | undefined {
   const usable = list.profiles.filter(({ error }) => error === undefined);
   const profile =
@@ -44,7 +44,7 @@ export function questionOf(params: URLSearchParams, list: SimulationList): Quest
   return { profile, preset, before, values, changed, errors, request: right ? requestOf(base, values) : undefined };
 }
 
-/** A request as a text that is the same for the same question. */
+/** Returns a request as a text that is the same for the same question. */
 export function keyOf(request: SimulationRequest): string {
   return JSON.stringify(request, (_, value: unknown) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -15,7 +15,7 @@ import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { modeName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
-/** One figure that has a chart: how it is read of a simulation and, where it has such, of a baseline. */
+/** A figure with a chart: how it is read from a simulation and, where it has such, from a baseline. */
 export interface FigureInfo extends Pick<RowFigure, 'name' | 'heading' | 'format' | 'slo'> {
   key: keyof SimulationFigures;
   recorded?: RowFigure['value'];
@@ -37,7 +37,7 @@ const figures: FigureInfo[] = [
   ofRow('tpot_p50', timeFigure('tpot', 'p50')),
 ];
 
-/** Where a value comes from. */
+/** The origin of a value. */
 export type Source = 'simulated' | 'recorded' | 'measured';
 
 /** One value at a level under a mode. */
@@ -46,26 +46,26 @@ export interface Value {
   mode: Mode;
   concurrency: number;
   value: number;
-  /** The least and the largest over the seeds, of a simulated one. */
+  /** The least and the largest over the seeds, where it is simulated. */
   band?: [low: number, high: number];
-  /** How many runs it is the mean of, where it is simulated. */
+  /** The number of runs averaged, where it is simulated. */
   seeds?: number;
   slo?: SLOLevel;
 }
 
-/** All that is known of one figure. */
+/** All values of one figure. */
 export interface Series {
   figure: FigureInfo;
   values: Value[];
 }
 
-/** What simulated values stand beside: each where there is one that fits. */
+/** The values that simulated ones are compared with, where they match. */
 export interface Beside {
   recorded?: Baseline;
   measured?: Baseline;
 }
 
-/** The recorded table of a simulation's profile, and what was measured on the target. */
+/** The recorded table of a simulation's profile, and the measurements of the target. */
 export function besideOf(baselines: Baseline[] | undefined, fitted: string | undefined): Beside {
   return {
     recorded: baselines?.find(({ name, kind }) => name === fitted && kind !== 'measured'),
@@ -73,7 +73,7 @@ export function besideOf(baselines: Baseline[] | undefined, fitted: string | und
   };
 }
 
-/** What is known of each figure at the levels that are asked for. */
+/** Returns the values of each figure at the requested levels. */
 export function seriesOf(result: SimulationResult, beside: Beside, slo: Settings['slo'] | undefined): Series[] {
   const { levels = [], modes = [], speculation = 'not_recorded' } = result.request;
   const [least, most] = [Math.min(...levels), Math.max(...levels)];
@@ -101,7 +101,7 @@ function served(speculation: Speculation): Speculation {
   return speculation === 'not_recorded' ? 'off' : speculation;
 }
 
-/** Of several rows of a level under one mode the newest. */
+/** Returns the newest of several rows of a level under one mode. */
 function newest(rows: BaselineRow[]): BaselineRow[] {
   const found = new Map<string, BaselineRow>();
   for (const row of rows) {
@@ -128,12 +128,12 @@ function baselineValues(rows: BaselineRow[], source: Source, { recorded }: Figur
   });
 }
 
-/** An axis that may be left by values ends at so many times the objective. */
+/** An axis that values may exceed ends at this multiple of the objective. */
 const RUNAWAY = 4;
 
 const looks = { simulated: 'solid', recorded: 'dashed', measured: 'rings' } as const;
 
-/** Makes a chart of a figure over the levels that are asked for. */
+/** Returns the chart of a figure over the requested levels. */
 export function draw({ figure, values }: Series, levels: number[], slo: Settings['slo'] | undefined): Drawing {
   const groups = Array.from(new Set(values.map(({ source, mode }) => `${source} ${mode}`)));
   const lines = groups.map((key): ChartLine => {
@@ -166,8 +166,8 @@ export function draw({ figure, values }: Series, levels: number[], slo: Settings
 }
 
 /**
- * The highest level such that it and every lower one of a source and mode meet the objective; 0: not even the lowest;
- * undefined without values.
+ * Returns the highest level such that it and every lower one of a source and mode meet the objective. It is 0 where the
+ * lowest misses it, and undefined without values.
  */
 export function holdsUpTo({ values }: Series, source: Source, mode: Mode): number | undefined {
   const own = values.filter((value) => value.source === source && value.mode === mode && value.slo !== undefined);
@@ -175,7 +175,7 @@ export function holdsUpTo({ values }: Series, source: Source, mode: Mode): numbe
   return own.length === 0 ? undefined : missed === 0 ? 0 : own.at(missed < 0 ? -1 : missed - 1)?.concurrency;
 }
 
-/** The modes of a result, in the order in which they are shown: the mode to compare with is first. */
+/** Returns the modes of a result in the order of display. The reference mode is first. */
 export function modesOf({ request: { modes = [] } }: SimulationResult): Mode[] {
   const order: Mode[] = ['round_robin', 'least_loaded', 'kv'];
   return order.filter((mode) => modes.includes(mode));

@@ -1,13 +1,13 @@
 import type { Mode, SimulationPoint, SimulationResult } from '../../client';
 
-/** The parts of a turn, in their order. */
+/** The parts of a turn, in order. */
 export const PARTS = ['queued', 'prefill', 'decode'] as const;
-/** One of them. */
+/** A part of a turn. */
 export type Part = (typeof PARTS)[number];
 /** The mean time of each part, in seconds. */
 export type Times = Record<Part, number>;
 
-/** Where a turn's time goes at a level under a mode; undefined where that is not computed. */
+/** Returns the parts of a turn's time at a level under a mode; undefined where they are not computed. */
 export function timesOf({ points }: SimulationResult, mode: Mode, level: number): Times | undefined {
   const figures = points.find((point) => point.mode === mode && point.concurrency === level)?.figures;
   const { queued_seconds: queued, prefill_seconds: prefill, decode_seconds: decode } = figures ?? {};
@@ -15,8 +15,8 @@ export function timesOf({ points }: SimulationResult, mode: Mode, level: number)
 }
 
 /**
- * The levels on both sides of a crossing: at which the first mode is furthest ahead in TTFT p95, and at which the second
- * is. Where one of them is ahead at every level, the lowest and the highest one.
+ * Returns the levels on both sides of a crossing: the one at which the first mode leads most in TTFT p95, and the one
+ * at which the second does. Where one mode leads at every level, it returns the lowest and the highest one.
  */
 export function sidesOf({ points, request: { levels = [] } }: SimulationResult, [a, b]: Mode[]): number[] {
   const ttft = (mode: Mode, level: number) =>

@@ -6,20 +6,20 @@ import { useStable } from '../../lib/useStable';
 import { fields, type Field, type FieldName } from './fields';
 import { PRESET, PROFILE, questionOf, type Question } from './question';
 
-/** The question in the page's address, and the ways to change it. */
+/** The question in the page's address, and its setters. */
 export interface Asked {
   question?: Question;
-  /** Puts a value into a field; undefined takes the preset's again. */
+  /** Sets a field; undefined resets it to the preset's value. */
   set(name: FieldName, value: string | undefined): void;
-  /** Begins with another preset, as it is, at the levels that were chosen. */
+  /** Selects another preset without changes, at the chosen levels. */
   choosePreset(name: string): void;
-  /** Takes another profile, and keeps what was changed. */
+  /** Selects another profile, and keeps the changes. */
   chooseProfile(name: string): void;
-  /** Takes back all that was changed. */
+  /** Resets all changes. */
   reset(): void;
 }
 
-/** Keeps the question in the page's address, so that a link, a reload and the way back ask the same. */
+/** Keeps the question in the page's address, so that links, reloads and the back button restore it. */
 export function useQuestion(list: SimulationList | undefined): Asked {
   const [params, setParams] = useSearchParams();
   const question = useMemo(() => list && questionOf(params, list), [params, list]);

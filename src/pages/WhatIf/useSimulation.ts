@@ -16,29 +16,35 @@ import {
 import { useStable } from '../../lib/useStable';
 import { keyOf } from './question';
 
-/** How long a question rests before it is asked, so that a slider on its way asks nothing, in milliseconds. */
+/** The pause after a change before it is requested, in milliseconds, so that a moving slider requests nothing. */
 export const REST = 400;
 
-/** How often an answer that grows is read, in milliseconds: the load generator cancels what is not read for 15 s. */
+/**
+ * The interval of reading a growing answer, in milliseconds. The load generator cancels a simulation that is not read
+ * for 15 s.
+ */
 export const LOOK_EVERY = 500;
 
-/** How long a load generator that does not answer is left alone, in milliseconds. */
+/** The pause after a failed request, in milliseconds. */
 export const RETRY_EVERY = 3000;
 
-/** After so long without a read, in milliseconds, a page has slept, and what was cancelled meanwhile is asked anew. */
+/**
+ * The time without a read after which a page counts as suspended, in milliseconds. What was cancelled meanwhile is
+ * requested again.
+ */
 export const SLEPT = 10_000;
 
-/** How far an answer is. Lost: the load generator does not answer now, and is asked again. */
+/** The progress of an answer. Lost: the load generator does not answer now, and is requested again. */
 type Phase = 'asking' | 'queued' | 'running' | 'done' | 'cancelled' | 'failed' | 'lost';
 
-/** What a read has brought. */
+/** The result of a read. */
 interface Update {
   phase: Phase;
-  /** What is computed so far. */
+  /** The results so far. */
   result?: SimulationResult;
-  /** Why nothing more comes, or nothing for now. */
+  /** Why no more results follow, or none for now. */
   problem?: Problem;
-  /** When the load generator last answered, in milliseconds since 1970. */
+  /** The time of the load generator's last answer, in milliseconds since 1970. */
   at: number;
 }
 
@@ -46,22 +52,22 @@ interface Update {
 interface Answer extends Pick<Update, 'phase' | 'result' | 'problem'> {
   /** Whether the result is that of the question before, as nothing is computed of this one yet. */
   isEarlier: boolean;
-  /** How far the computing of this question is, where that is known. */
+  /** The progress of this question, where it is known. */
   progress?: SimulationResult['progress'];
 }
 
-/** An answer, and what a person may do about it. */
+/** An answer, and its actions. */
 export interface Simulating {
   answer: Answer;
-  /** Ends the computing; what there is stays. */
+  /** Cancels the computation and keeps the results so far. */
   cancel(): void;
-  /** Asks again. */
+  /** Requests it again. */
   retry(): void;
 }
 
 /**
- * Asks a question and follows its answer. Another question, or a page that is left, ends
- * the computing of the one before. It waits until it is known whether one may ask.
+ * Requests a question and polls its answer. Another question, or leaving the page, cancels the one before. It waits
+ * until the user's permission is known.
  */
 export function useSimulation(request: SimulationRequest | undefined, mayAsk: boolean | undefined): Simulating {
   const client = useClient();
@@ -102,7 +108,7 @@ export function useSimulation(request: SimulationRequest | undefined, mayAsk: bo
   return { answer, cancel: useStable(cancel), retry: useStable(() => setAttempt((n) => n + 1)) };
 }
 
-/** Whether a key has stayed the same for a while. */
+/** Whether a key has been unchanged for a while. */
 function useRested(key: string | undefined): boolean {
   const [rested, setRested] = useState<string>();
   useEffect(() => {
@@ -115,11 +121,11 @@ function useRested(key: string | undefined): boolean {
 interface Job {
   client: Client;
   request: SimulationRequest | undefined;
-  /** Whether a new computation may be asked for; without it, only one that is kept will do. */
+  /** Whether a new computation may be requested. Without it, only a stored one is used. */
   mayAsk: boolean | undefined;
 }
 
-/** Reads the simulation, or asks for it where there is none yet or none any more. It never rejects. */
+/** Reads the simulation, or requests it where none exists. It never rejects. */
 async function look(job: Job, before: Update | undefined, signal: AbortSignal): Promise<Update> {
   const { client } = job;
   const at = Date.now();
@@ -138,7 +144,7 @@ async function look(job: Job, before: Update | undefined, signal: AbortSignal): 
   }
 }
 
-/** The simulation as it is now; undefined where the load generator was restarted and does not have it. */
+/** Returns the simulation; undefined where the load generator was restarted and does not have it. */
 async function again(client: Client, id: string): Promise<SimulationResult | undefined> {
   return readSimulation(client, id).catch((error: unknown) => {
     if (asProblem(error).status === 404) {
@@ -148,7 +154,7 @@ async function again(client: Client, id: string): Promise<SimulationResult | und
   });
 }
 
-/** The answer to the same question, where it was computed before. */
+/** Returns a stored answer to the same question. */
 async function kept({ client, request }: Job): Promise<SimulationResult | undefined> {
   const { simulations } = await listSimulations(client);
   const key = request && keyOf(request);
@@ -166,7 +172,7 @@ async function compute({ client, request, mayAsk }: Job): Promise<SimulationResu
   return askSimulation(client, request);
 }
 
-/** Cancels what is still computed; the load generator does so by itself, too, when nothing reads it. */
+/** Cancels a running simulation. The load generator also cancels it when it is not read. */
 function end(client: Client, known: Update | undefined) {
   if (known?.result && nextAfter(known) !== false) {
     cancelSimulation(client, known.result.id).catch(() => undefined);
@@ -185,7 +191,7 @@ function whyEnded({ error }: SimulationResult): Problem | undefined {
   return error === undefined ? undefined : new Problem(0, error);
 }
 
-/** Whether neither the load generator nor what stands before it answered. */
+/** Whether neither the load generator nor a proxy before it answered. */
 function isLoss({ status }: Problem): boolean {
   return status === 0 || status === 502 || status === 504;
 }

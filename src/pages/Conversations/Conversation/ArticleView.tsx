@@ -8,13 +8,13 @@ import { Loading } from '../../../components/Loading';
 import { Bubble } from './Bubble';
 import type { Article } from './useArticle';
 
-/** The article at the beginning of the prompt: one line of it, until its text is asked for. */
+/** The article at the beginning of the prompt, shown as one line until its text is requested. */
 export function ArticleView({ article }: { article: Article }) {
   const styles = useStyles2(getStyles);
   const button = useRef<HTMLButtonElement>(null);
   const { topic, open, text, toggle, ask } = article;
   const again = () => {
-    button.current?.focus(); // for the button that was pressed goes
+    button.current?.focus(); // because the pressed button is removed
     ask();
   };
   return (
@@ -65,7 +65,7 @@ function Body({ article, again }: { article: Article; again(): void }) {
   );
 }
 
-/** A heading of Markdown. What splits a text has every heading's words at an odd place. */
+/** Matches a heading of Markdown. Splitting a text by it yields the headings' texts at odd indices. */
 const HEADING = /^#{1,6} +(.+)$/m;
 
 const getStyles = (theme: GrafanaTheme2) => ({
@@ -79,7 +79,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   topic: css({ overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' }),
   body: css({ marginTop: theme.spacing(1) }),
   text: css({
-    maxHeight: 'min(60vh, max(14rem, 100vh - 400px))', // less where the transcript is low, so that both its ends fit in
+    maxHeight: 'min(60vh, max(14rem, 100vh - 400px))', // less in a low transcript, so that both its ends fit
     paddingRight: theme.spacing(1),
     overflowY: 'auto',
     '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },

@@ -9,7 +9,7 @@ interface BubbleProps {
   children: ReactNode;
 }
 
-/** The frame of what one side sent, on that side's edge of the transcript. */
+/** The frame of a message, at its sender's edge of the transcript. */
 export function Bubble({ from, children }: BubbleProps) {
   const styles = useStyles2(getStyles);
   return <div className={cx(styles.bubble, styles[from])}>{children}</div>;

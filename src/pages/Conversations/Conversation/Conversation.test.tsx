@@ -26,7 +26,7 @@ const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
 const ARTICLE =
   '# GPU architecture\n\nMany small cores.\nThey wait together.\n\n## Warps\n\nC# and #1 are no headings.';
 
-/** Shows number 7, as the store has it, among ten that have ended. */
+/** Shows number 7 from the store, among ten that have ended. */
 async function show(first: Data | Problem, address = '/conversations/main-run-7') {
   const client = new FakeClient();
   const store: { now: Data | Problem; all: Data[]; article: (path: string) => Promise<Starter> } = {
@@ -140,7 +140,7 @@ describe('a conversation that has ended', () => {
     expect(screen.getByRole('img', { name: /turn 2, .*failed/ })).toBeInTheDocument();
   });
 
-  it('says of a cancelled turn that it is no error', async () => {
+  it('shows a cancelled turn as no error', async () => {
     const cancelled = turn(1, { status: 'cancelled', counted: false });
     await show(conversation(7, { status: 'cancelled', turns_done: 0, turns: [cancelled] }));
     expect(turns()[0]).toHaveTextContent('This is not an error.');
@@ -164,7 +164,7 @@ describe('the article that it begins with', () => {
     expect(articles()).toEqual([]);
   });
 
-  it('stands before the message of the user, with its paragraphs and its headings as plain lines', async () => {
+  it('precedes the message of the user, with its paragraphs and its headings as plain lines', async () => {
     const { articles } = await show(conversation(7, { ...done, lane: 'twin', starter: 'gpu/1' }));
     await press(toggle());
     expect(articles()).toEqual([['/starters/gpu%2F1?lane=twin']]);
@@ -176,7 +176,7 @@ describe('the article that it begins with', () => {
     expect(text()).toHaveAttribute('tabindex', '0'); // to be scrolled from the keyboard
   });
 
-  it('is hidden again, and asked for once only', async () => {
+  it('is hidden again, and requested once only', async () => {
     const { articles } = await show(done);
     await press(toggle());
     await press(toggle());
@@ -187,7 +187,7 @@ describe('the article that it begins with', () => {
     expect(articles()).toHaveLength(1);
   });
 
-  it('says that it is on its way, and is not asked for twice meanwhile', async () => {
+  it('shows that it is loading, and is not requested twice meanwhile', async () => {
     const { store, articles } = await show(done);
     let arrive: (article: Starter) => void = () => undefined;
     store.article = () => new Promise((resolve) => (arrive = resolve));
@@ -202,7 +202,7 @@ describe('the article that it begins with', () => {
     expect(screen.queryByText('Loading the article…')).not.toBeInTheDocument();
   });
 
-  it('says why it cannot be shown, and tries again', async () => {
+  it('reports why it cannot be shown, and retries', async () => {
     const { store, articles } = await show(done);
     const { article } = store;
     store.article = () => Promise.reject(new Problem(404, 'The corpus in use has no starter "gpu".'));
@@ -214,10 +214,10 @@ describe('the article that it begins with', () => {
     expect(articles()).toHaveLength(2);
     expect(text()).toBeInTheDocument();
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
-    expect(toggle()).toHaveFocus(); // the button that was pressed is gone
+    expect(toggle()).toHaveFocus(); // the pressed button was removed
   });
 
-  it('stays open while its turn ends, and the reader stays with it', async () => {
+  it('stays open and in view while its turn ends', async () => {
     const { store, articles } = await show(
       active({ turns_done: 0, turns: [], live: { ...streaming('a', 0.2), number: 1 } })
     );
@@ -259,7 +259,7 @@ describe('accessibility', () => {
 });
 
 describe('a conversation in progress', () => {
-  it('is followed to its end', async () => {
+  it('is updated until its end', async () => {
     const { store, asked } = await show(active({ live: streaming('') }));
     expect(turns()[1]).toHaveTextContent('Waiting for the first token');
     expect(turns()[1]).toHaveTextContent('10.0 s'); // by the load generator's clock
@@ -279,7 +279,7 @@ describe('a conversation in progress', () => {
     expect(asked()).toBe(before);
   });
 
-  it('keeps its end in sight of the reader who is there, and of no other', async () => {
+  it('scrolls with its end only while the end is in view', async () => {
     jest.spyOn(Element.prototype, 'scrollHeight', 'get').mockReturnValue(2000);
     const { store } = await show(active({ live: streaming('a', 0.2) }));
     expect(box().scrollTop).toBe(2000);
@@ -288,14 +288,14 @@ describe('a conversation in progress', () => {
     store.now = active({ live: streaming('a b', 0.2) });
     await pass(FOLLOW_EVERY);
     expect(box().scrollTop).toBe(300);
-    box().scrollTop = 1400; // 2000 less the 600 that are seen
+    box().scrollTop = 1400; // 2000 less the visible 600
     fireEvent.scroll(box());
     store.now = active({ live: streaming('a b c', 0.2) });
     await pass(FOLLOW_EVERY);
     expect(box().scrollTop).toBe(2000);
   });
 
-  it('stays as it was while it cannot be read, which is said, and goes on after that', async () => {
+  it('keeps its last state with a notice while it cannot be read, and continues afterwards', async () => {
     const { store, asked } = await show(active());
     store.now = new Problem(0, 'No answer.');
     await pass(FOLLOW_EVERY);
@@ -321,7 +321,7 @@ describe('no conversation', () => {
     expect(screen.getByText(words)).toBeInTheDocument();
   });
 
-  it('is said in words, and not asked for again', async () => {
+  it('is reported in words, and not requested again', async () => {
     const { asked } = await show(new Problem(404, 'not found'));
     expect(screen.getByText('Conversation not found')).toBeInTheDocument();
     expect(screen.getByText(/“main-run-7”/)).toBeInTheDocument();
@@ -343,7 +343,7 @@ describe('the ways on', () => {
     expect(screen.getByRole('heading', { name: 'Another' })).toBeInTheDocument();
   });
 
-  it('keep to the filter of the list, even where the conversation fits it no more', async () => {
+  it('use the filter of the list, even where the conversation no longer matches it', async () => {
     const { store } = await show(done, '/conversations/main-run-7?status=error');
     store.all = store.all.map((c) => (c.number % 3 ? c : { ...c, status: 'error' })); // 0, 3, 6, 9
     await pass(RETRY_EVERY);
@@ -361,7 +361,7 @@ describe('the ways on', () => {
     );
   });
 
-  it('read on until the older one is found', async () => {
+  it('read further pages until the older one is found', async () => {
     const { store } = await show(done);
     store.all = Array.from({ length: 700 }, (_, k) => conversation(k));
     await pass(RETRY_EVERY);
@@ -369,7 +369,7 @@ describe('the ways on', () => {
     expect(screen.getByRole('link', { name: '← Newer' })).toHaveAttribute('href', '/conversations/main-run-8');
   });
 
-  it('end where there is none', async () => {
+  it('are disabled where there is none', async () => {
     const { store } = await show(done);
     store.all = [conversation(7)];
     await pass(RETRY_EVERY);

@@ -11,7 +11,7 @@ import { usePagePath } from '../../navigation';
 import { StatusBadge } from '../StatusBadge';
 import { durationOf, timeOfDay } from '../useClock';
 import { workersOf } from './model';
-import type { Neighbours } from './useNeighbours';
+import type { Neighbors } from './useNeighbors';
 
 interface HeaderProps {
   conversation: Conversation;
@@ -20,7 +20,7 @@ interface HeaderProps {
   now?: number;
 }
 
-/** What is known of a conversation as a whole. */
+/** The figures of a conversation as a whole. */
 export function Header({ conversation, workerName, now }: HeaderProps) {
   const styles = useStyles2(getStyles);
   const { lane, topic, status, turns_done, turns_planned, started, number } = conversation;
@@ -55,13 +55,13 @@ export function Header({ conversation, workerName, now }: HeaderProps) {
 }
 
 interface WaysProps {
-  neighbours: Neighbours;
+  neighbors: Neighbors;
   /** The query of the list that the conversation was opened from. */
   search: string;
 }
 
-/** The ways back to the list and on to the conversations beside this one. */
-export function Ways({ neighbours: { newer, older }, search }: WaysProps) {
+/** Links back to the list and to the neighbors of this conversation. */
+export function Ways({ neighbors: { newer, older }, search }: WaysProps) {
   const styles = useStyles2(getStyles);
   const path = usePagePath();
   const way = (words: string, to?: Conversation) =>

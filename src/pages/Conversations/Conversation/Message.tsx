@@ -7,20 +7,20 @@ import { Button, useStyles2 } from '@grafana/ui';
 import { number } from '../../../lib/format';
 import { Bubble } from './Bubble';
 
-/** From how many letters on a message of the user is folded. */
+/** The length in letters from which a message of the user is folded. */
 export const LONG = 1200;
 
-/** How much of a folded message is there; the styles cut it to whole lines. */
+/** The length of a folded message in letters. The styles cut it to whole lines. */
 const EXCERPT = 600;
 
 interface MessageProps {
   from: 'user' | 'assistant';
   text: string;
-  /** Whether more of it is still to come. */
+  /** Whether more of it is still to arrive. */
   streaming?: boolean;
 }
 
-/** One message as a bubble. It is plain text: what a model writes is shown, not run. */
+/** One message as a bubble. It is plain text: a model's output is shown, not executed. */
 export const Message = memo(function Message({ from, text, streaming }: MessageProps) {
   const styles = useStyles2(getStyles);
   const [open, setOpen] = useState(false);

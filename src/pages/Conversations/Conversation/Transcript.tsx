@@ -10,7 +10,7 @@ import { isNew } from './model';
 import { LiveTurnView, TurnView } from './TurnView';
 import { useArticle } from './useArticle';
 
-/** How near its end, in pixels, the reader counts as being there. */
+/** The distance from the end, in pixels, within which the transcript follows its end. */
 const NEAR = 32;
 
 interface TranscriptProps {
@@ -20,7 +20,7 @@ interface TranscriptProps {
   now?: number;
 }
 
-/** All turns. While the last one grows, its end stays in sight of those who are there. */
+/** All turns. While the last one grows, the transcript follows its end if that is in view. */
 export function Transcript({ conversation, workerName, now }: TranscriptProps) {
   const styles = useStyles2(getStyles);
   const { turns = [], live, status } = conversation;

@@ -9,14 +9,14 @@ import { milliseconds, MS, percent } from '../../../lib/format';
 import { wideDrawing } from '../../../lib/styles';
 import { sharedStarter, summary, type Bar } from './model';
 
-/** The width of a bar with its words, in rem: the least, and the most. */
+/** The least and the greatest width of a bar with its labels, in rem. */
 const LEAST = 4;
 const MOST = 8;
 
-/** From how many turns on the chart scrolls, so that its words can be read. */
+/** The number of turns from which the chart scrolls, so that its labels stay legible. */
 const MANY = 8;
 
-/** What stands in the place of a bar, or beside it. */
+/** The text in place of a bar, or beside it. */
 const stateWords: Record<Bar['state'], string> = {
   ok: '',
   failed: '✕ failed',
@@ -26,7 +26,7 @@ const stateWords: Record<Bar['state'], string> = {
   planned: 'planned',
 };
 
-/** How long each turn of a conversation waited for its first token. */
+/** A bar for each turn of a conversation: the time to its first token. */
 export const TurnBars = memo(
   function TurnBars({ bars }: { bars: Bar[] }) {
     const styles = useStyles2(getStyles);
@@ -60,7 +60,7 @@ export const TurnBars = memo(
   (a, b) => JSON.stringify(a.bars) === JSON.stringify(b.bars)
 );
 
-/** A line of bars for each color. Turns without a token have none, and a place all the same. */
+/** A series for each color. Turns without a token have no bar, but keep their place. */
 function linesOf(bars: Bar[], { colors }: GrafanaTheme2): ChartLine[] {
   const all: Record<Bar['state'], string> = {
     ok: colors.primary.main,
@@ -87,7 +87,7 @@ function inWords({ turn, ttft, cached, state }: Bar): string {
   return `turn ${turn}${value}${share}${word && `, ${word}`}`;
 }
 
-/** The words below a bar, line by line. */
+/** Returns the labels below a bar, line by line. */
 function below({ turn, cached, state }: Bar): string {
   const share = cached === undefined ? '' : `${percent(cached, 0)}\ncached`;
   return `Turn ${turn}\n${stateWords[state] || share}`;

@@ -15,12 +15,12 @@ import type { Article } from './useArticle';
 
 interface TurnViewProps {
   turn: Turn;
-  /** What stood before the user's message, in a first turn. */
+  /** The article before the user's message, in a first turn. */
   article?: Article;
   workerName(id: string): string;
 }
 
-/** A turn that has ended: what was asked and answered, and what was measured of it. */
+/** A turn that has ended: its messages and its measurements. */
 export const TurnView = memo(function TurnView({ turn, article, workerName }: TurnViewProps) {
   const { status, error_class, error_message, user_message = '', assistant_message = '' } = turn;
   const why = uncounted(turn);
@@ -52,7 +52,7 @@ interface LiveTurnViewProps {
   now?: number;
 }
 
-/** A turn whose answer is still being written. */
+/** A turn whose answer is streaming. */
 export function LiveTurnView({ turn, article, workerName, now }: LiveTurnViewProps) {
   const { number, started, ttft, worker, user_message, assistant_message } = turn;
   const age = now === undefined ? undefined : Math.max(0, (now - Date.parse(started)) / 1000);

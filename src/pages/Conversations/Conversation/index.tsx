@@ -18,12 +18,12 @@ import { bars } from './model';
 import { Transcript } from './Transcript';
 import { TurnBars } from './TurnBars';
 import { useConversation } from './useConversation';
-import { useNeighbours } from './useNeighbours';
+import { useNeighbors } from './useNeighbors';
 
-/** One conversation, followed until it ends. */
+/** One conversation, updated until it ends. */
 export default function Conversation() {
   const { id = '' } = useParams();
-  // Another conversation begins with a page of its own: nothing scrolled, nothing unfolded.
+  // The key resets scrolling and folding for each conversation.
   return <One key={id} id={id} />;
 }
 
@@ -32,10 +32,10 @@ function One({ id }: { id: string }) {
   const [params] = useSearchParams();
   const filter = filterOf(params);
   const { conversation, problem, missing } = useConversation(id);
-  const neighbours = useNeighbours(conversation, filter);
+  const neighbors = useNeighbors(conversation, filter);
   return (
     <div className={styles.page}>
-      <Ways neighbours={neighbours} search={queryOf(filter)} />
+      <Ways neighbors={neighbors} search={queryOf(filter)} />
       {missing && (
         <Alert severity="info" title="Conversation not found" bottomSpacing={0}>
           There is no conversation “{id}”. It may have been removed: only the newest are kept.

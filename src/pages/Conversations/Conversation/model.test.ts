@@ -12,7 +12,7 @@ const live = (number: number, change: Partial<LiveTurn> = {}): LiveTurn => ({
 });
 
 describe('the bars', () => {
-  it('are of the turns that there were, is, and are planned', () => {
+  it('are of the past, the streaming and the planned turns', () => {
     const all = bars(
       conversation(7, {
         status: 'active',
@@ -35,14 +35,14 @@ describe('the bars', () => {
     expect(all.map(({ state }) => state)).toEqual(['ok', 'planned']);
   });
 
-  it('plan nothing more once the conversation has ended', () => {
+  it('include no planned turn once the conversation has ended', () => {
     const failed = turn(2, { status: 'error', ttft: undefined, cached_tokens: undefined });
     const all = bars(conversation(7, { status: 'error', turns: [turn(1), failed] }));
     expect(all[1]).toEqual({ turn: 2, state: 'failed' });
     expect(all).toHaveLength(2);
   });
 
-  it('know no share of an empty prompt', () => {
+  it('have no cached share of an empty prompt', () => {
     const [bar] = bars(conversation(7, { turns: [turn(1, { prompt_tokens: 0, status: 'cancelled' })] }));
     expect(bar).toMatchObject({ cached: undefined, state: 'cancelled' });
   });
@@ -66,7 +66,7 @@ describe('a first turn', () => {
     expect(words({ cached_tokens: 3960 })).toMatch(/found 99 % of its prompt in cache/);
   });
 
-  it('is not where it was not, or nothing is known', () => {
+  it('is not explained where it was not cached, or caching is not reported', () => {
     expect(words()).toBeUndefined();
     expect(words({ cached_tokens: undefined })).toBeUndefined();
     expect(sharedStarter([])).toBeUndefined();
@@ -78,7 +78,7 @@ describe('the figures of a turn', () => {
   const texts = (change = {}) =>
     figures(turn(2, change), name).map(({ text, remark }) => (remark ? `${text} | ${remark}` : text));
 
-  it('are written with what is to be known of them', () => {
+  it('are formatted with their remarks', () => {
     expect(texts()).toEqual([
       '224 ms',
       '22.1 ms | estimated',
@@ -105,15 +105,15 @@ describe('the figures of a turn', () => {
     expect(texts({ ...none, ...unknown })).toEqual(['—', '—', '—', '—', '—', '—', 'KV-aware']);
   });
 
-  it('say where the server does not report cached tokens', () => {
+  it('report that the server does not report cached tokens', () => {
     expect(texts({ cached_tokens: undefined })[4]).toBe('4,000 tokens | cached tokens not reported');
   });
 
-  it('name a worker that is gone by the end of its id', () => {
+  it('name a worker that is no longer listed by the end of its id', () => {
     expect(texts({ worker: '12679166390972833449' })[5]).toBe('…833449');
   });
 
-  it('say why a turn does not count', () => {
+  it('report why a turn does not count', () => {
     expect(uncounted(turn(1))).toBeUndefined();
     expect(uncounted(turn(1, { counted: false }))).toMatch(/settled step/);
     expect(uncounted(turn(1, { counted: false, status: 'error' }))).toBe('it failed');

@@ -3,17 +3,17 @@ import { DASH, milliseconds, number, percent, seconds } from '../../../lib/forma
 import { modeName } from '../../../lib/names';
 import { nameOf } from '../../../lib/workers';
 
-/** A turn's number and what is to be drawn of it. */
+/** A turn's number and bar. */
 export interface Bar {
   turn: number;
-  /** Seconds; undefined where no token came. */
+  /** Seconds to the first token; undefined where none arrived. */
   ttft?: number;
   /** The share of its prompt that came from a cache; undefined where the server does not report it. */
   cached?: number;
   state: 'ok' | 'failed' | 'cancelled' | 'waiting' | 'streaming' | 'planned';
 }
 
-/** A bar for each turn that there was, is, or is planned. A conversation that has ended plans none. */
+/** Returns a bar for each past, streaming and planned turn. A conversation that has ended plans none. */
 export function bars({ status, turns = [], live, turns_planned }: Conversation): Bar[] {
   const done = turns.map((turn): Bar => {
     const state = turn.status === 'ok' ? 'ok' : turn.status === 'error' ? 'failed' : 'cancelled';
@@ -38,12 +38,12 @@ function streaming({ number: turn, ttft }: LiveTurn): Bar {
   return { turn, ttft, state: ttft === undefined ? 'waiting' : 'streaming' };
 }
 
-/** Whether a streaming turn is not among those that have ended: for a moment it can be both. */
+/** Whether a streaming turn is not among those that have ended. For a moment it can be in both lists. */
 export function isNew(live: LiveTurn | undefined, turns: Turn[]): live is LiveTurn {
   return live !== undefined && !turns.some((turn) => turn.number === live.number);
 }
 
-/** What the bars show, in a sentence. */
+/** Describes the bars in a sentence. */
 export function summary(all: Bar[]): string {
   const { ttft: first, state } = all.find(({ turn }) => turn === 1) ?? {};
   const later = all.filter(({ turn, ttft }) => turn > 1 && ttft !== undefined).map(({ ttft }) => ttft as number);
@@ -58,7 +58,7 @@ export function summary(all: Bar[]): string {
   return `First turn ${milliseconds(first, 0)}; later ones ${low === high ? low : `${low.replace(' ms', '')} to ${high}`}.`;
 }
 
-/** Why a first turn is as fast as later ones, where it is its starter that made it so. */
+/** Explains why a first turn is as fast as later ones, where its cached starter is the reason. */
 export function sharedStarter(all: Bar[]): string | undefined {
   const cached = all.find(({ turn }) => turn === 1)?.cached;
   return cached !== undefined && cached >= MOSTLY
@@ -66,17 +66,17 @@ export function sharedStarter(all: Bar[]): string | undefined {
     : undefined;
 }
 
-/** The share of a prompt that is most of it. */
+/** The share of a prompt from which most of it counts as cached. */
 const MOSTLY = 0.5;
 
-/** One figure of a turn; its term can have a remark, such as "estimated". */
+/** One figure of a turn. Its term can have a remark, such as "estimated". */
 export interface Figure {
   term: string;
   text: string;
   remark?: string;
 }
 
-/** What was measured of a turn. */
+/** Returns the measurements of a turn. */
 export function figures(turn: Turn, workerName: (id: string) => string): Figure[] {
   const { ttft, first_answer, itl_p50, itl_estimated, output_tokens, latency } = turn;
   const { prompt_tokens, cached_tokens, worker, mode, token_source } = turn;
@@ -101,12 +101,12 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
   ];
 }
 
-/** A remark on a turn that the server has reported on. */
+/** Returns the remark on a value that the server reports. */
 function whereAnswered({ prompt_tokens }: Turn, remark: string): string | undefined {
   return prompt_tokens === undefined ? undefined : remark;
 }
 
-/** Why a turn is left out of comparisons; undefined where it counts. */
+/** Returns why a turn is excluded from comparisons; undefined where it counts. */
 export function uncounted({ counted, status }: Turn): string | undefined {
   if (counted) {
     return undefined;
@@ -121,12 +121,12 @@ export function uncounted({ counted, status }: Turn): string | undefined {
   }
 }
 
-/** Names workers by what the cluster calls them now; one that is gone by the end of its id. */
+/** Names workers by the cluster's current names. A worker that is no longer listed has the end of its id. */
 export function namer(workers: Worker[]): (id: string) => string {
   return (id) => nameOf(id, workers) ?? id;
 }
 
-/** The workers that a conversation has been on, in the order of its turns. */
+/** Returns the workers that served a conversation, in the order of its turns. */
 export function workersOf({ turns = [], live }: Conversation): string[] {
   return Array.from(new Set([...turns, ...(live ? [live] : [])].flatMap(({ worker }) => worker ?? [])));
 }

@@ -4,24 +4,24 @@ import { useQuery } from '@tanstack/react-query';
 import { asProblem, readStarter, useClient, type Conversation, type Problem } from '../../../client';
 import { useStable } from '../../../lib/useStable';
 
-/** The article that a conversation begins with, and whether it is unfolded. */
+/** The article at the beginning of a conversation, and whether it is unfolded. */
 export interface Article {
   topic: string;
   open: boolean;
   asking: boolean;
-  /** Its whole text, Markdown as it was sent. */
+  /** Its whole text in Markdown, as sent. */
   text?: string;
-  /** Why there is no text. */
+  /** Why the text is missing. */
   problem?: Problem;
-  /** Unfolds it, which asks for its text unless that is known, or folds it. */
+  /** Folds it, or unfolds it and requests its text unless it is loaded. */
   toggle(): void;
-  /** Asks for its text once more. */
+  /** Requests its text again. */
   ask(): void;
 }
 
 /**
- * The article of one conversation, asked for when it is first unfolded. It is the
- * same object until something of it changes.
+ * Returns the article of one conversation, requested when it is first unfolded. The object's identity changes only with
+ * its content.
  */
 export function useArticle({ lane, starter, topic }: Conversation): Article {
   const client = useClient();

@@ -1,12 +1,12 @@
 import { readConversation, useClient, usePolled, type Conversation, type Polled, type Problem } from '../../../client';
 
-/** How often a conversation in progress is asked for, in milliseconds. */
+/** The interval between requests for a conversation in progress, in milliseconds. */
 export const FOLLOW_EVERY = 700;
 
-/** How often one that could not be read is asked for again, in milliseconds. */
+/** The pause after a failed request, in milliseconds. */
 export const RETRY_EVERY = 3000;
 
-/** A conversation, as far as it is known. */
+/** The loaded state of a conversation. */
 interface Followed {
   conversation?: Conversation;
   problem?: Problem;
@@ -14,7 +14,7 @@ interface Followed {
   missing: boolean;
 }
 
-/** Follows a conversation until it has ended. For one id only. */
+/** Polls a conversation until it has ended. The id must not change between renders. */
 export function useConversation(id: string): Followed {
   const client = useClient();
   const { value, problem } = usePolled(() => readConversation(client, id), nextAfter, `conversation ${id}`);

@@ -25,7 +25,7 @@ const flat = (part: Part): Part[] => [part, ...part.parts.flatMap(flat)];
 const partsOf = (name: string) => parse(readFileSync(join(__dirname, name), 'utf8')).flatMap(flat);
 const own = names.flatMap(partsOf);
 
-/** What parts say, by their titles. */
+/** The texts of parts, by their titles. */
 const said = (parts: Part[]) =>
   parts.flatMap(({ title, blocks }) => blocks.map(({ text }): [string, string] => [title, text]));
 
@@ -54,7 +54,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
   const { pitch, vendorPitch, visitors, takeaways, story, groups, glossary, readOn, published } = content;
   const questions = groups.flatMap((group) => group.questions);
 
-  /** Every text of the guide, by where it stands. */
+  /** Every text of the guide, by its place. */
   const texts: Array<[string, string]> = [
     ...said(own.map((part) => ({ ...part, blocks: [{ text: part.title }, ...part.blocks] }))),
     ...said([pitch, takeaways, glossary, readOn].flatMap(flat)),
@@ -68,7 +68,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
   ];
 
   describe('the booth guide’s questions', () => {
-    it('are all there, in their groups', () => {
+    it('are complete, in their groups', () => {
       expect(groups.map(({ id, questions: of }) => [id, of.map((one) => one.id)])).toEqual([
         ['demo', ['running', 'rps-low', 'crossover', 'disaggregated', 'model', 'slos', 'benchmarks']],
         ['platform', vendor.questions.map(({ id }) => id)],
@@ -83,7 +83,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
       }
     });
 
-    it('have answers with short paragraphs, and sources that there are', () => {
+    it('have answers with short paragraphs, and known sources', () => {
       const long = said(questions).filter(([, text]) => plain(text).split(/\s+/).length > 65);
       expect(long).toEqual([]);
       const links = questions.flatMap((question) => question.links);
@@ -101,19 +101,19 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
     const ofVendor = ['vendor.name', 'vendor.router'];
     const used = new Set(texts.flatMap(([, text]) => quoted(text)));
 
-    it('quote every figure that is known, and no other', () => {
+    it('quote every known figure, and no other', () => {
       expect(Array.from(used).filter((name) => !(name in figures) && !ofVendor.includes(name))).toEqual([]);
       const unused = Object.keys(figures).filter((name) => !used.has(name) && !/^(twin|here)\./.test(name));
       expect(unused).toEqual([]);
     });
 
-    it('have no brace that is left over', () => {
+    it('have no unmatched brace', () => {
       expect(texts.filter(([, text]) => /[{}]/.test(text.replace(/\{[a-z0-9.-]+\}/g, '')))).toEqual([]);
       const resolved = JSON.stringify([groups, pitch, takeaways]);
       expect(ofVendor.filter((name) => resolved.includes(`{${name}}`))).toEqual([]);
     });
 
-    it('type no figure: each comes with its word', () => {
+    it('contain no typed figure', () => {
       const known = [
         'FP8',
         'FP16',
@@ -135,7 +135,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
       expect(typed).toEqual([]);
     });
 
-    it('say of every figure where it was published, or that it is in the documents of the demonstration alone', () => {
+    it('name the publication of every figure, or that only the documents of the demonstration contain it', () => {
       const claimed = Object.values(published).filter(({ word }) => word !== 'example');
       expect(claimed).toHaveLength(file.figures.length + vendor.claims.length);
       const sourced = ({ word, source }: Figure) =>
@@ -143,7 +143,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
       expect(claimed.filter((one) => !sourced(one))).toEqual([]);
     });
 
-    it('of the vendor’s ask to check its figures', () => {
+    it('with the vendor’s figures ask to check them', () => {
       const claiming = questions.filter(({ blocks }) => /\{claim\./.test(JSON.stringify(blocks)));
       expect(claiming.filter(({ blocks }) => !/^Check these figures before/.test(blocks.at(-1)?.text ?? ''))).toEqual(
         []
@@ -151,7 +151,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
     });
   });
 
-  it('the pitch can be said in thirty seconds', () => {
+  it('the pitch takes thirty seconds', () => {
     const [, ...spoken] = pitch.blocks;
     const always = [...spoken.filter(({ when }) => when === undefined || when === 'running'), vendorPitch];
     const words = always
@@ -167,7 +167,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
     expect(new Set(urls).size).toBe(urls.length);
   });
 
-  it('visitors ask questions that there are', () => {
+  it('visitors refer to existing questions', () => {
     const known = questions.map((question) => question.id);
     expect(visitors).toHaveLength(4);
     expect(visitors.flatMap((visitor) => visitor.asks).filter((id) => !known.includes(id))).toEqual([]);
@@ -182,7 +182,7 @@ it('every page of the app is explained, and no other', () => {
   expect(there.map(({ path }) => path || 'dashboard')).toEqual(there.map(({ id }) => id));
 });
 
-it('every panel of the detailed dashboard is explained under its title', () => {
+it('every panel of the detailed dashboard is explained by its title', () => {
   const { panels } = JSON.parse(readFileSync(join(__dirname, '../../../../dashboards/gtc-demo.json'), 'utf8'));
   const titles = (panels as Array<{ title: string; type: string }>)
     .filter(({ type }) => type !== 'row')
@@ -197,8 +197,8 @@ it('every phase is a step', () => {
   expect(steps.map(({ id, title }) => [id, title])).toEqual(phases);
 });
 
-it('the terms that deployments are asked about are there', () => {
-  const wanted = ['tensorrt-llm', 'gpu-utilisation', 'gpu-memory', 'router-mode', 'block-size', 'event-publishing'];
+it('the terms of deployments are explained', () => {
+  const wanted = ['tensorrt-llm', 'gpu-utilization', 'gpu-memory', 'router-mode', 'block-size', 'event-publishing'];
   const terms = partsOf('glossary.md');
   expect(wanted.filter((id) => !terms.some((term) => term.id === id))).toEqual([]);
   const modes = terms.find(({ id }) => id === 'router-mode');

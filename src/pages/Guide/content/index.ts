@@ -9,34 +9,34 @@ import sourcesFile from './sources.md';
 import takeawaysFile from './takeaways.md';
 import { visitors, type Visitor } from './visitors';
 
-/** A question with its answer: where its figures were published, and where to read on. */
+/** A question with its answer, the sources of its figures, and further reading. */
 export interface Question extends Part {
   sources: Reference[];
   links: Reference[];
 }
 
-/** Questions that belong together. */
+/** A group of questions. */
 export interface QuestionGroup {
   id: string;
   title: string;
   questions: Question[];
 }
 
-/** Those of the guide's texts that depend on the vendor, wholly or in part. */
+/** The parts of the guide that depend on the vendor, wholly or in part. */
 export interface Content {
-  /** The thirty seconds, without the vendor's part, which stands before or after it. */
+  /** The pitch without the vendor's part, which precedes or follows it. */
   pitch: Part;
   vendorPitch: Block;
   visitors: Visitor[];
   takeaways: Part;
-  /** Workloads that look like this one, and what others report. */
+  /** Similar workloads, and what others report of them. */
   similar: Part;
   others: Part;
   story: Vendor['story'];
   groups: QuestionGroup[];
   glossary: Part;
   readOn: Part & { links: Reference[] };
-  /** Figures that texts quote and that do not change. */
+  /** The fixed figures that texts quote. */
   published: Figures;
 }
 
@@ -66,7 +66,7 @@ export function contentOf(vendor: Vendor): Content {
 
 const publicSources = definitions(sourcesFile);
 
-/** What is the vendor's to answer comes from its file. */
+/** Merges the vendor's answers from its file. */
 function questionGroup({ id, title, parts }: Part, vendor: Vendor): QuestionGroup {
   const theirs = { platform: vendor.questions, technical: vendor.technical }[id] ?? [];
   return { id, title, questions: [...parts.map(own), ...theirs.map((question) => toQuestion(question, vendor))] };
@@ -77,7 +77,7 @@ function own(question: Part): Question {
   return { ...question, sources: [], links: readOn.map((label) => publicSources[label]) };
 }
 
-/** Stands below an answer with figures of the vendor's. */
+/** The note below an answer with figures of the vendor. */
 const CHECK = `Check these figures before the event. Those marked “${IN_DOCUMENTS}” have no public source.`;
 
 function toQuestion({ id, question, words, answer, sources, links }: VendorQuestion, vendor: Vendor): Question {

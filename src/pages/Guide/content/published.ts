@@ -3,7 +3,7 @@ import { EXAMPLE, workOut } from '../../KvRouting/example';
 import type { Figures, Reference } from '../figures';
 import file from './published.json';
 
-/** Figures, each with the source that it names. One without a source is in the documents of the demonstration alone. */
+/** Figures with the source that each names. Those without a source are only in the documents of the demonstration. */
 function quotable(prefix: string, figures: Claim[], sources: Array<Reference & { id: string }>): Figures {
   return Object.fromEntries(
     figures.map(({ id, value, date, source }) => {
@@ -23,12 +23,12 @@ function quotable(prefix: string, figures: Claim[], sources: Array<Reference & {
 interface Claim {
   id: string;
   value: string;
-  /** Of when it is. */
+  /** The date of the publication. */
   date?: string;
   source?: string;
 }
 
-/** Said of a figure that has no public source. */
+/** The label of a figure without a public source. */
 export const IN_DOCUMENTS = 'demo’s documents';
 
 /** The two lowest costs of the worked example. */
@@ -36,9 +36,9 @@ const [chosen, other] = workOut().sort((a, b) => a.cost - b.cost);
 const example = (value: number) => ({ value: String(value), word: 'example' });
 
 /**
- * Figures that this program does not measure. What others published and what the documents of the demonstration
- * say stands in published.json, and the vendor's claims in its file, each with who published it and where.
- * The `ex` are those of the worked example of the cost formula, which it computes.
+ * The figures that this program does not measure. published.json has those of others and of the demonstration's
+ * documents, the vendor's file has the vendor's claims, each with publisher and place. The names under `ex` are those
+ * of the worked example of the cost formula, computed here.
  */
 export const publishedFigures = ({ claims, sources }: Vendor): Figures => ({
   ...quotable('pub', file.figures, file.sources),

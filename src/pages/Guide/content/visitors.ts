@@ -3,25 +3,25 @@ import type { Vendor, VisitorKind } from '../../../vendor';
 /** How far to go: the headline, the numbers, or the mechanism with its limits. */
 type Depth = 1 | 2 | 3;
 
-/** A kind of visitor, and what that means for what is said. */
+/** A kind of visitor, and its effect on the texts. */
 export interface Visitor {
   id: VisitorKind;
   title: string;
   who: string;
   depth: Depth;
-  /** What the depth means, in words. */
+  /** A description of the depth. */
   depthText: string;
-  /** What to say first. */
+  /** The first message. */
   first: string[];
-  /** What to leave out. */
+  /** The topics to omit. */
   leave: string[];
   /** When the platform is presented: first, after the pitch, or only on request. */
   story: 'first' | 'after' | 'asked';
-  /** What such a visitor is likely to ask: ids of questions. */
+  /** The ids of the likely questions. */
   asks: string[];
 }
 
-/** What does not depend on the vendor: how far to go, and when to present the platform. */
+/** The parts of each kind that do not depend on the vendor: the depth, and when to present the platform. */
 const kinds: Array<Pick<Visitor, 'id' | 'depth' | 'story'>> = [
   { id: 'returning', depth: 1, story: 'first' },
   { id: 'newcomer', depth: 1, story: 'after' },
@@ -35,6 +35,6 @@ const depthTexts: Record<Depth, string> = {
   3: 'Mechanism, limits, counter-evidence',
 };
 
-/** The four kinds of visitor, as the vendor's file describes them. */
+/** Returns the four kinds of visitor, as the vendor's file describes them. */
 export const visitors = (from: Vendor): Visitor[] =>
   kinds.map((kind) => ({ ...kind, depthText: depthTexts[kind.depth], ...from.visitors[kind.id] }));

@@ -4,17 +4,17 @@ import type { Conversation } from '../../../client';
 import { orderOf } from '../pagedList';
 import { useConversations, type Filter } from '../useConversations';
 
-/** How far down the list neighbours are looked for, in conversations. */
+/** The number of conversations of the list in which neighbors are searched. */
 const REACH = 2000;
 
 /** The conversations before and after one, among those of a filter. */
-export interface Neighbours {
+export interface Neighbors {
   newer?: Conversation;
   older?: Conversation;
 }
 
-/** The neighbours of a conversation in the list that it was opened from. */
-export function useNeighbours(of: Conversation | undefined, filter: Filter): Neighbours {
+/** Returns the neighbors of a conversation in the list that it was opened from. */
+export function useNeighbors(of: Conversation | undefined, filter: Filter): Neighbors {
   const [seenNone] = useState(() => () => undefined);
   const { rows, more, problem, older } = useConversations(filter, seenNone, 2 * REACH);
   const place = of && orderOf(of);
