@@ -16,22 +16,20 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Bounds of what the client reads.
+// Limits of what the client reads.
 const (
 	maxAnswer  = 64 << 20 // a list of baselines
 	maxProblem = 64 << 10
 )
 
-// Client calls the sidecar. It follows no redirect, sends the token in a header
-// only, and is safe for concurrent use.
+// Client calls the sidecar. It follows no redirect and sends the token only in a header. It is safe for concurrent use.
 //
-// The errors of all calls: a [*FieldError] for a field that the sidecar refuses,
-// a [*ProblemError] (which may be an [ErrNotFound], [ErrConflict] or
-// [ErrUnavailable]) for anything else that it refuses, and what the http.Client
-// gives where the sidecar cannot be reached.
+// The errors of all calls: a [*FieldError] for a field that the sidecar refuses, a [*ProblemError] (which may be an
+// [ErrNotFound], [ErrConflict] or [ErrUnavailable]) for any other refusal, and the http.Client's error where the
+// sidecar cannot be reached.
 type Client struct {
-	// Dialer opens streams. Where it is nil, the http.Client's transport says
-	// how, if that is an *http.Transport.
+	// Dialer opens streams. Where it is nil, the settings of the http.Client's transport are used, if that is an
+	// *http.Transport.
 	Dialer *websocket.Dialer
 
 	http    *http.Client
@@ -41,9 +39,8 @@ type Client struct {
 	silence time.Duration // after which a stream is lost
 }
 
-// NewClient makes a client for the sidecar at the base URL, http or https, with
-// or without a path in front of /api/v1. A nil hc means an http.Client without
-// time-outs; an empty token means that the sidecar needs none. The error is a
+// NewClient makes a client for the sidecar at the base URL, http or https, with or without a path before /api/v1. A nil
+// hc means an http.Client without timeouts. An empty token means that the sidecar requires none. The error is a
 // [*FieldError].
 func NewClient(hc *http.Client, base, token string) (*Client, error) {
 	u, err := url.Parse(base)
@@ -64,22 +61,20 @@ func NewClient(hc *http.Client, base, token string) (*Client, error) {
 
 func redacted(u *url.URL) string {
 	if u == nil {
-		return "an invalid URL" // which might hold a password
+		return "an invalid URL" // it might contain a password
 	}
 	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return strconv.Quote(bare.String())
 }
 
-// As gives a client whose calls name the login on whose behalf they are made,
-// for the events.
+// As returns a client whose calls name the login on whose behalf they are made, for the events.
 func (c *Client) As(login string) *Client {
 	as := *c
 	as.login = login
 	return &as
 }
 
-// WithoutTimeout gives a client whose calls only their context ends, for answers
-// of any length.
+// WithoutTimeout returns a client whose calls end only with their context, for answers of any length.
 func (c *Client) WithoutTimeout() *Client {
 	patient, unlimited := *c, *c.http
 	unlimited.Timeout = 0
@@ -87,7 +82,7 @@ func (c *Client) WithoutTimeout() *Client {
 	return &patient
 }
 
-// Ready says why a target of the sidecar cannot serve, nil where all can.
+// Ready returns why a target of the sidecar cannot serve, nil where all can.
 func (c *Client) Ready(ctx context.Context) error {
 	res, err := c.send(ctx, http.MethodGet, c.base.JoinPath("readyz"), "", nil)
 	if err != nil {
@@ -96,18 +91,18 @@ func (c *Client) Ready(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// Status gives state, configuration and health.
+// Status returns state, configuration and health.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "status"), nil, &s)
 }
 
-// Snapshot gives once what [Client.Stream] gives every second.
+// Snapshot returns one of the snapshots that [Client.Stream] delivers every second.
 func (c *Client) Snapshot(ctx context.Context) (s Snapshot, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "snapshot"), nil, &s)
 }
 
-// Start starts a lane's workload, or sets the concurrency of a running one. In
-// this and the following calls an empty lane means [DefaultLane].
+// Start starts a lane's workload, or sets the concurrency of a running one. In this and the following calls an empty
+// lane means [DefaultLane].
 func (c *Client) Start(ctx context.Context, lane string, req StartRequest) (s State, err error) {
 	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "workload", "start"), req, &s)
 }
@@ -127,83 +122,81 @@ func (c *Client) SetMode(ctx context.Context, lane string, req ModeRequest) (s S
 	return s, c.call(ctx, http.MethodPut, c.at(laneQuery(lane), "cluster", "mode"), req, &s)
 }
 
-// CancelMode gives up the mode change in progress.
+// CancelMode cancels the mode change in progress.
 func (c *Client) CancelMode(ctx context.Context, lane string) (s State, err error) {
 	return s, c.call(ctx, http.MethodDelete, c.at(laneQuery(lane), "cluster", "mode"), nil, &s)
 }
 
-// Cluster gives what is known of a lane's serving cluster.
+// Cluster returns the known facts of a lane's serving cluster.
 func (c *Client) Cluster(ctx context.Context, lane string) (cl Cluster, err error) {
 	return cl, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "cluster"), nil, &cl)
 }
 
-// History gives what a lane's snapshots said in the last ten minutes.
+// History returns the series of a lane's last ten minutes.
 func (c *Client) History(ctx context.Context, lane string) (h History, err error) {
 	return h, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "history"), nil, &h)
 }
 
-// Decisions returns the newest decisions of the router of a lane's target, if
-// the target reports them. A limit of 0 means the sidecar's own.
+// Decisions returns the newest decisions of the router of a lane's target, if the target reports them. A limit of 0
+// means the sidecar's default.
 func (c *Client) Decisions(ctx context.Context, lane string, limit int) (l DecisionList, err error) {
 	return l, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "limit", number(limit)), "decisions"), nil, &l)
 }
 
-// Shadow gives what other routers would have hit on a lane's traffic.
+// Shadow returns the cache hits that other routers would have had on a lane's traffic.
 func (c *Client) Shadow(ctx context.Context, lane string) (s Shadow, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "shadow"), nil, &s)
 }
 
-// Twin gives the comparison of two lanes that run the same conversations. It is an
-// [ErrNotFound] where there is one lane.
+// Twin returns the comparison of two lanes that run the same conversations. It is an [ErrNotFound] where there is one
+// lane.
 func (c *Client) Twin(ctx context.Context) (t Twin, err error) {
 	return t, c.call(ctx, http.MethodGet, c.at(nil, "twin"), nil, &t)
 }
 
-// ArrangeTwin deals the modes out to the two lanes in another way.
+// ArrangeTwin assigns the modes to the two lanes in another way.
 func (c *Client) ArrangeTwin(ctx context.Context, req TwinRequest) (t Twin, err error) {
 	return t, c.call(ctx, http.MethodPatch, c.at(nil, "twin"), req, &t)
 }
 
-// StartShowcase sends one conversation to both lanes, in the place of the one before.
+// StartShowcase sends one conversation to both lanes, and replaces the one before.
 func (c *Client) StartShowcase(ctx context.Context, req ShowcaseRequest) (t Twin, err error) {
 	return t, c.call(ctx, http.MethodPost, c.at(nil, "twin", "showcase"), req, &t)
 }
 
-// StopShowcase ends the showcase under way; it is an [ErrConflict] where there is none.
+// StopShowcase ends the showcase in progress. It is an [ErrConflict] where there is none.
 func (c *Client) StopShowcase(ctx context.Context) (t Twin, err error) {
 	return t, c.call(ctx, http.MethodDelete, c.at(nil, "twin", "showcase"), nil, &t)
 }
 
-// Conversations gives a page of conversations, newest first.
+// Conversations returns a page of conversations, newest first.
 func (c *Client) Conversations(ctx context.Context, q ConversationQuery) (l ConversationList, err error) {
 	v := query("lane", q.Lane, "status", string(q.Status), "topic", q.Topic, "cursor", q.Cursor, "limit", number(q.Limit))
 	return l, c.call(ctx, http.MethodGet, c.at(v, "conversations"), nil, &l)
 }
 
-// Conversation gives a conversation with its transcript.
+// Conversation returns a conversation with its transcript.
 func (c *Client) Conversation(ctx context.Context, id string) (con Conversation, err error) {
 	return con, c.item(ctx, nil, "conversations", id, &con)
 }
 
-// Starter gives the text that conversations on it begin with, as the corpus in
-// use in a lane has it.
+// Starter returns the opening text of a topic, from the corpus that a lane uses.
 func (c *Client) Starter(ctx context.Context, lane, id string) (s Starter, err error) {
 	return s, c.item(ctx, laneQuery(lane), "starters", id, &s)
 }
 
-// TurnsCSV writes the raw data of a step, or of all steps for step 0. After an
-// error w may hold a part of it.
+// TurnsCSV writes the raw data of a step, or of all steps for step 0. After an error w may contain a part of it.
 func (c *Client) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error {
 	return c.download(ctx, w, c.at(query("lane", lane, "step", number(step)), "turns.csv"), "text/csv")
 }
 
-// Events gives the newest events of a lane, or of everything for an empty lane.
-// A limit of 0 means the sidecar's own.
+// Events returns the newest events of a lane, or of everything for an empty lane. A limit of 0 means the sidecar's
+// default.
 func (c *Client) Events(ctx context.Context, lane string, limit int) (l EventList, err error) {
 	return l, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "limit", number(limit)), "events"), nil, &l)
 }
 
-// Baselines gives all baselines, page by page.
+// Baselines returns all baselines, requested page by page.
 func (c *Client) Baselines(ctx context.Context) (l BaselineList, err error) {
 	for {
 		var page BaselineList
@@ -217,29 +210,29 @@ func (c *Client) Baselines(ctx context.Context) (l BaselineList, err error) {
 	}
 }
 
-// Baseline gives one baseline.
+// Baseline returns one baseline.
 func (c *Client) Baseline(ctx context.Context, name string) (b Baseline, err error) {
 	return b, c.item(ctx, nil, "baselines", name, &b)
 }
 
-// Comparison puts a lane's live step beside the named baseline, beside the
-// lane's default one where the name is empty, as the snapshot does.
+// Comparison compares a lane's live step with the named baseline, or with the lane's default one where the name is
+// empty, as the snapshot does.
 func (c *Client) Comparison(ctx context.Context, lane, baseline string) (cmp Comparison, err error) {
 	return cmp, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "baseline", baseline), "comparison"), nil, &cmp)
 }
 
-// SaveBaseline imports a baseline and gives it as it was stored.
+// SaveBaseline imports a baseline and returns it as it was stored.
 func (c *Client) SaveBaseline(ctx context.Context, b Baseline) (saved Baseline, err error) {
 	return saved, c.call(ctx, http.MethodPost, c.at(nil, "baselines"), b, &saved)
 }
 
-// ImportCSV imports a baseline that is written as the recorded tables are.
+// ImportCSV imports a baseline in the format of the recorded tables.
 func (c *Client) ImportCSV(ctx context.Context, name string, table io.Reader) (saved Baseline, err error) {
 	return saved, c.answer(ctx, http.MethodPost, c.at(query("name", name), "baselines"), "text/csv", table, &saved)
 }
 
-// ImportResults imports what another load generator wrote as JSON. Run says in which mode
-// it was measured; merge adds its rows to the imported baseline of the name.
+// ImportResults imports another load generator's results in JSON. run is the mode of the measurement. merge adds the
+// rows to the imported baseline of the name.
 func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, merge bool,
 	results io.Reader,
 ) (saved Baseline, err error) {
@@ -248,7 +241,7 @@ func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, 
 	return saved, c.answer(ctx, http.MethodPost, c.at(q, "baselines"), "application/json", results, &saved)
 }
 
-// DeleteBaseline deletes an imported baseline and gives the first page of those that are left.
+// DeleteBaseline deletes an imported baseline and returns the first page of the remaining ones.
 func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineList, err error) {
 	if !isSegment(name) {
 		return l, fmt.Errorf("%w: no baseline %q", ErrNotFound, name)
@@ -256,23 +249,23 @@ func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineLis
 	return l, c.call(ctx, http.MethodDelete, c.at(nil, "baselines", url.PathEscape(name)), nil, &l)
 }
 
-// Simulations gives what can be asked of a simulated cluster, and what has been.
+// Simulations returns the limits of simulations, and the list of those so far.
 func (c *Client) Simulations(ctx context.Context) (l SimulationList, err error) {
 	return l, c.call(ctx, http.MethodGet, c.at(nil, "simulations"), nil, &l)
 }
 
-// StartSimulation asks what a simulated cluster would do. It is cancelled unless
-// [Client.Simulation] is called every few seconds.
+// StartSimulation starts a simulation of a cluster. It is cancelled unless [Client.Simulation] is called every few
+// seconds.
 func (c *Client) StartSimulation(ctx context.Context, req SimulationRequest) (r SimulationResult, err error) {
 	return r, c.call(ctx, http.MethodPost, c.at(nil, "simulations"), req, &r)
 }
 
-// Simulation gives what a simulation has computed so far.
+// Simulation returns a simulation with its results so far.
 func (c *Client) Simulation(ctx context.Context, id string) (r SimulationResult, err error) {
 	return r, c.item(ctx, nil, "simulations", id, &r)
 }
 
-// CancelSimulation ends a simulation and gives what it has computed.
+// CancelSimulation ends a simulation and returns its results so far.
 func (c *Client) CancelSimulation(ctx context.Context, id string) (r SimulationResult, err error) {
 	if !isSegment(id) {
 		return r, fmt.Errorf("%w: no simulation %q", ErrNotFound, id)
@@ -280,30 +273,28 @@ func (c *Client) CancelSimulation(ctx context.Context, id string) (r SimulationR
 	return r, c.call(ctx, http.MethodDelete, c.at(nil, "simulations", url.PathEscape(id)), nil, &r)
 }
 
-// Sweeps gives what can be asked of trials, sweeps and capacity searches, and what has
-// been. In this and the following calls a sweep is one of any kind.
+// Sweeps returns the limits of trials, sweeps and capacity searches, and the list of those so far. In this and the
+// following calls a sweep is one of any kind.
 func (c *Client) Sweeps(ctx context.Context) (l SweepList, err error) {
 	return l, c.call(ctx, http.MethodGet, c.at(nil, "sweeps"), nil, &l)
 }
 
-// StartSweep begins a sweep on a lane. It is an [ErrConflict] while another one is in
-// progress.
+// StartSweep begins a sweep on a lane. It is an [ErrConflict] while another one is in progress.
 func (c *Client) StartSweep(ctx context.Context, lane string, req SweepRequest) (s Sweep, err error) {
 	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "sweeps"), req, &s)
 }
 
-// SweepOutlook says what a sweep can find that is not begun.
+// SweepOutlook returns the difference that a sweep would be able to find. It starts nothing.
 func (c *Client) SweepOutlook(ctx context.Context, lane string, req SweepRequest) (o SweepOutlook, err error) {
 	return o, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "sweeps", "outlook"), req, &o)
 }
 
-// Sweep gives a sweep with what it has measured so far.
+// Sweep returns a sweep with its measurements so far.
 func (c *Client) Sweep(ctx context.Context, id string) (s Sweep, err error) {
 	return s, c.item(ctx, nil, "sweeps", id, &s)
 }
 
-// PatchSweep pauses, resumes or cancels a sweep; it is an [ErrConflict] where that has
-// ended.
+// PatchSweep pauses, resumes or cancels a sweep. It is an [ErrConflict] after the sweep has ended.
 func (c *Client) PatchSweep(ctx context.Context, id string, p SweepPatch) (s Sweep, err error) {
 	u, err := c.sweep(id)
 	if err != nil {
@@ -312,8 +303,7 @@ func (c *Client) PatchSweep(ctx context.Context, id string, p SweepPatch) (s Swe
 	return s, c.call(ctx, http.MethodPatch, u, p, &s)
 }
 
-// DeleteSweep deletes a sweep and gives what is left; it is an [ErrConflict] until the
-// sweep has ended.
+// DeleteSweep deletes a sweep and returns the remaining ones. It is an [ErrConflict] until the sweep has ended.
 func (c *Client) DeleteSweep(ctx context.Context, id string) (l SweepList, err error) {
 	u, err := c.sweep(id)
 	if err != nil {
@@ -322,8 +312,7 @@ func (c *Client) DeleteSweep(ctx context.Context, id string) (l SweepList, err e
 	return l, c.call(ctx, http.MethodDelete, u, nil, &l)
 }
 
-// SweepBaseline makes a baseline of what a sweep has measured, and gives it as it was
-// stored.
+// SweepBaseline makes a baseline of a sweep's measurements, and returns it as it was stored.
 func (c *Client) SweepBaseline(ctx context.Context, id string, req SweepBaselineRequest) (b Baseline, err error) {
 	u, err := c.sweep(id, "baseline")
 	if err != nil {
@@ -332,8 +321,8 @@ func (c *Client) SweepBaseline(ctx context.Context, id string, req SweepBaseline
 	return b, c.call(ctx, http.MethodPost, u, req, &b)
 }
 
-// SweepSeconds writes as CSV what the cluster said of itself in each second of each span
-// of a sweep that counts. After an error w may hold a part of it.
+// SweepSeconds writes the cluster's metrics in each second of each counted span of a sweep, as CSV. After an error w
+// may contain a part of it.
 func (c *Client) SweepSeconds(ctx context.Context, w io.Writer, id string) error {
 	u, err := c.sweep(id, "seconds.csv")
 	if err != nil {
@@ -342,8 +331,7 @@ func (c *Client) SweepSeconds(ctx context.Context, w io.Writer, id string) error
 	return c.download(ctx, w, u, "text/csv")
 }
 
-// SweepReport writes the report of a sweep, whether that has ended or not. After an
-// error w may hold a part of it.
+// SweepReport writes the report of a sweep, also while it is in progress. After an error w may contain a part of it.
 func (c *Client) SweepReport(ctx context.Context, w io.Writer, id string, f ReportFormat) error {
 	u, err := c.sweep(id, "report."+string(f))
 	if err != nil {
@@ -352,15 +340,14 @@ func (c *Client) SweepReport(ctx context.Context, w io.Writer, id string, f Repo
 	return c.download(ctx, w, u, f.mediaType())
 }
 
-// Report writes the report on any two results: b compared with a. After an error w may
-// hold a part of it.
+// Report writes the report that compares b with a. After an error w may contain a part of it.
 func (c *Client) Report(ctx context.Context, w io.Writer, a, b ReportSide, f ReportFormat) error {
 	v := query("a", a.Baseline, "a_mode", string(a.Mode), "a_speculation", string(a.Speculation),
 		"b", b.Baseline, "b_mode", string(b.Mode), "b_speculation", string(b.Speculation))
 	return c.download(ctx, w, c.at(v, "report."+string(f)), f.mediaType())
 }
 
-// sweep is the URL of a sweep, or of a part of it.
+// sweep returns the URL of a sweep, or of a part of it.
 func (c *Client) sweep(id string, part ...string) (*url.URL, error) {
 	if !isSegment(id) {
 		return nil, fmt.Errorf("%w: no sweep %q", ErrNotFound, id)
@@ -368,21 +355,19 @@ func (c *Client) sweep(id string, part ...string) (*url.URL, error) {
 	return c.at(nil, append([]string{"sweeps", url.PathEscape(id)}, part...)...), nil
 }
 
-// Settings gives the settings in force.
+// Settings returns the settings in force.
 func (c *Client) Settings(ctx context.Context) (s Settings, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "settings"), nil, &s)
 }
 
-// PatchSettings changes settings and gives those then in force.
+// PatchSettings changes settings and returns those in force afterwards.
 func (c *Client) PatchSettings(ctx context.Context, p SettingsPatch) (s Settings, err error) {
 	return s, c.call(ctx, http.MethodPatch, c.at(nil, "settings"), p, &s)
 }
 
-// Forward makes a call that another has written, whose path begins below
-// [Prefix], with the body in the place of its own. Of its headers only the type
-// of the body goes with it, and that it [WantsEvents]. The caller closes the body of
-// the answer, which is JSON, CSV, a report as its path names it, or a stream of events
-// where those are wanted.
+// Forward makes another program's call, whose path is relative to [Prefix], with another body. Of its headers it keeps
+// only the type of the body, and that it [WantsEvents]. The caller closes the body of the answer, which is JSON, CSV, a
+// report in the format of its path, or a stream of events where the call requests them.
 func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, error) {
 	u := c.base.JoinPath(Prefix, call.URL.EscapedPath())
 	u.RawQuery = call.URL.RawQuery
@@ -407,7 +392,7 @@ func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, er
 	return res, nil
 }
 
-// download writes a file of a type as it comes.
+// download writes a file of a type as it arrives.
 func (c *Client) download(ctx context.Context, w io.Writer, u *url.URL, want string) error {
 	res, err := c.send(ctx, http.MethodGet, u, "", nil)
 	if err != nil {
@@ -421,8 +406,7 @@ func (c *Client) download(ctx context.Context, w io.Writer, u *url.URL, want str
 	return err
 }
 
-// item gets one item of a collection. An id that is no valid path segment is
-// not found.
+// item returns one item of a collection. An id that is no valid path segment is not found.
 func (c *Client) item(ctx context.Context, query url.Values, collection, id string, out any) error {
 	if !isSegment(id) {
 		return fmt.Errorf("%w: no %q in %s", ErrNotFound, id, collection)
@@ -430,10 +414,10 @@ func (c *Client) item(ctx context.Context, query url.Values, collection, id stri
 	return c.call(ctx, http.MethodGet, c.at(query, collection, url.PathEscape(id)), nil, out)
 }
 
-// isSegment says whether a path can hold an id as a segment.
+// isSegment reports whether an id can be a segment of a path.
 func isSegment(id string) bool { return id != "" && id != "." && id != ".." }
 
-// at is the URL of a call.
+// at returns the URL of a call.
 func (c *Client) at(query url.Values, path ...string) *url.URL {
 	u := c.base.JoinPath(append([]string{Prefix}, path...)...)
 	u.RawQuery = query.Encode()
@@ -442,7 +426,7 @@ func (c *Client) at(query url.Values, path ...string) *url.URL {
 
 func laneQuery(lane string) url.Values { return query("lane", lane) }
 
-// query leaves out what is empty.
+// query builds a query, without empty values.
 func query(pairs ...string) url.Values {
 	v := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -453,7 +437,7 @@ func query(pairs ...string) url.Values {
 	return v
 }
 
-// number is empty for 0, which no query needs to say.
+// number formats a number; 0 is empty, because queries omit it.
 func number[N int | int64](n N) string {
 	if n == 0 {
 		return ""
@@ -494,7 +478,7 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 	return nil
 }
 
-// ours refuses an answer that no load generator gives.
+// ours refuses an answer that is not a load generator's.
 func ours(res *http.Response, want string) error {
 	if isType(res, want) {
 		return nil
@@ -503,7 +487,7 @@ func ours(res *http.Response, want string) error {
 		res.Request.URL.Redacted(), res.Header.Get("Content-Type"))
 }
 
-// send makes a call and gives what do gives.
+// send makes a call and returns the result of do.
 func (c *Client) send(ctx context.Context, method string, u *url.URL, contentType string,
 	body io.Reader,
 ) (*http.Response, error) {
@@ -528,7 +512,7 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, content
 	return req, nil
 }
 
-// do gives the response, whose body the caller closes, if its status is 2xx.
+// do returns the response, whose body the caller closes, if its status is 2xx.
 func (c *Client) do(req *http.Request) (*http.Response, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -552,10 +536,10 @@ func (c *Client) header() http.Header {
 	return h
 }
 
-// refusal makes an error of a response that is no success.
+// refusal makes an error of an unsuccessful response.
 func refusal(res *http.Response) error {
 	p := Problem{}
-	text, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // half a document does not parse either
+	text, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // a truncated document does not parse
 	if !isType(res, "application/problem+json") || json.Unmarshal(text, &p) != nil {
 		p = foreign(res)
 	}

@@ -20,8 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The calls themselves are tested against the real server, in package server;
-// here is what other servers do to the client.
+// Package server tests the calls themselves with the real server. These tests use other servers.
 func serve(t *testing.T, h http.HandlerFunc) (*api.Client, string) {
 	t.Helper()
 	ts := httptest.NewServer(h)
@@ -31,7 +30,7 @@ func serve(t *testing.T, h http.HandlerFunc) (*api.Client, string) {
 	return c, ts.URL
 }
 
-// A base URL that cannot be one is refused, and what it may hide not repeated.
+// An invalid base URL is refused, and not repeated, because it may contain a password.
 func TestNewClientRefuses(t *testing.T) {
 	for _, base := range []string{
 		"", "localhost:8088", "ftp://localhost", "http://", "http://user:s3cret@localhost",
@@ -63,7 +62,7 @@ func TestBasePath(t *testing.T) {
 	}
 }
 
-// Token and login travel in headers, and only where there are any.
+// Token and login are sent in headers, and only where they are set.
 func TestHeaders(t *testing.T) {
 	var seen http.Header
 	c, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +84,7 @@ func TestHeaders(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// A redirect would carry the token on: it is an error that says where it leads.
+// A redirect would receive the token. It is an error that names its location.
 func TestNoRedirects(t *testing.T) {
 	calls := 0
 	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +99,7 @@ func TestNoRedirects(t *testing.T) {
 	require.Equal(t, 1, calls)
 }
 
-// Answers that no load generator gives say so, and keep their status.
+// The error of an answer that is not a load generator's names that, and keeps the status.
 func TestForeignAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name, contentType, body string
@@ -131,7 +130,7 @@ func TestForeignAnswers(t *testing.T) {
 	}
 }
 
-// An id that would make another call of the path is that of nothing, without a call.
+// An id that would change the path of the call is not found, without a call.
 func TestOddIDs(t *testing.T) {
 	c, _ := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("called") })
 	ctx := t.Context()
@@ -160,8 +159,7 @@ func TestOddIDs(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What is not of the type that was asked for is not taken for a file: a proxy's page
-// would be saved as one.
+// A file of another type than the requested one is an error: a proxy's page would be saved as the file.
 func TestDownloadsAreOfTheirType(t *testing.T) {
 	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
@@ -181,7 +179,7 @@ func TestDownloadsAreOfTheirType(t *testing.T) {
 	require.Empty(t, out.String())
 }
 
-// Forward passes on the report that its path names, and no other page.
+// Forward returns the report of its path, and no other page.
 func TestForwardReports(t *testing.T) {
 	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", api.ReportHTML.MediaType())
@@ -200,7 +198,7 @@ func TestForwardReports(t *testing.T) {
 	}
 }
 
-// A download that breaks off is an error.
+// A truncated download is an error.
 func TestTurnsBreakOff(t *testing.T) {
 	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
@@ -213,7 +211,7 @@ func TestTurnsBreakOff(t *testing.T) {
 	require.Equal(t, "id\n", table.String())
 }
 
-// upgrade serves a sidecar whose stream runs do.
+// upgrade serves a sidecar whose stream is do.
 func upgrade(t *testing.T, do func(*websocket.Conn)) *api.Client {
 	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
@@ -227,7 +225,7 @@ func upgrade(t *testing.T, do func(*websocket.Conn)) *api.Client {
 	return c
 }
 
-// However a stream is lost, it ends with one error that says so.
+// A lost stream ends with one error, whatever the cause.
 func TestStreamLost(t *testing.T) {
 	for name, do := range map[string]func(*websocket.Conn){
 		"closed": func(c *websocket.Conn) { _ = c.WriteJSON(api.Snapshot{}) },
@@ -259,12 +257,11 @@ func TestStreamLost(t *testing.T) {
 	}
 }
 
-// A silent stream is reported as lost, so that no stale value is shown as a live
-// one. Pings are no snapshots.
+// A silent stream is reported as lost, so that no stale value is shown as a live one. Pings do not count as snapshots.
 func TestStreamSilence(t *testing.T) {
 	c := upgrade(t, func(c *websocket.Conn) {
 		_ = c.WriteMessage(websocket.PingMessage, nil)
-		_, _, _ = c.NextReader() // until the client goes
+		_, _, _ = c.NextReader() // until the client disconnects
 	})
 	c.SetSilence(20 * time.Millisecond)
 	for _, err := range c.Stream(t.Context()) {
@@ -272,19 +269,19 @@ func TestStreamSilence(t *testing.T) {
 	}
 }
 
-// The context ends a stream that says nothing.
+// The context ends a silent stream.
 func TestStreamHeedsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := upgrade(t, func(c *websocket.Conn) {
 		cancel()
-		_, _, _ = c.NextReader() // until the client goes
+		_, _, _ = c.NextReader() // until the client disconnects
 	})
 	for _, err := range silent.Stream(ctx) {
 		require.ErrorIs(t, err, context.Canceled)
 	}
 }
 
-// What is given as a dialer is used, for transports that cannot say how to dial.
+// A given dialer is used, for transports that do not define how to dial.
 func TestStreamDialer(t *testing.T) {
 	c := upgrade(t, func(c *websocket.Conn) { _ = c.WriteJSON(api.Snapshot{}) })
 	used := false

@@ -10,22 +10,21 @@ import (
 	"os"
 )
 
-// What a call refuses for reasons other than its own fields. The server maps
-// them to 404, 409 and 503; the client maps those back, so that errors.Is works
-// on both sides.
+// The errors of a call that concern no field. The server maps them to 404, 409 and 503, and the client maps those back,
+// so that errors.Is works on both sides.
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrConflict    = errors.New("conflict")
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// ProblemError is a [Problem] as the client returns it. It is an [ErrNotFound],
-// [ErrConflict] or [ErrUnavailable] where its status says so.
+// ProblemError is a [Problem] as the client returns it. It is an [ErrNotFound], [ErrConflict] or [ErrUnavailable] by
+// its status.
 type ProblemError struct {
 	Problem
 }
 
-// Error gives the detail, or the title and status where there is none.
+// Error returns the detail, or the title and status where there is none.
 func (e *ProblemError) Error() string {
 	if e.Detail != "" {
 		return e.Detail
@@ -33,7 +32,7 @@ func (e *ProblemError) Error() string {
 	return fmt.Sprintf("%s (%d)", cmp.Or(e.Title, http.StatusText(e.Status), "status"), e.Status)
 }
 
-// Unwrap gives the error that the status stands for, nil for any other status.
+// Unwrap returns the error of the status, nil for any other status.
 func (e *ProblemError) Unwrap() error {
 	switch e.Status {
 	case http.StatusNotFound:
@@ -54,7 +53,7 @@ type FieldError struct {
 	Allowed string
 }
 
-// Error names field, value and what is allowed; without a value, it says that one is required.
+// Error names field, value and what is allowed. Without a value, it reports that one is required.
 func (e *FieldError) Error() string {
 	if e.Value == "" {
 		return e.Field + " is required: " + e.Allowed
@@ -62,21 +61,21 @@ func (e *FieldError) Error() string {
 	return e.Field + ": " + e.Value + " is not allowed: " + e.Allowed
 }
 
-// Refuse gives the [FieldError] of a value.
+// Refuse returns the [FieldError] of a value.
 func Refuse(field string, value any, allowed string) error {
 	return &FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
 }
 
-// Require gives the [FieldError] of a value that is missing.
+// Require returns the [FieldError] of a value that is missing.
 func Require(field, allowed string) error {
 	return &FieldError{Field: field, Allowed: allowed}
 }
 
-// ErrLate stands for every call that took too long.
+// ErrLate replaces the error of every call that timed out.
 var ErrLate = errors.New("no answer in time")
 
-// Reason gives the reason of a failed HTTP call in words that do not change from one attempt to
-// the next: no local ports, no repeated addresses. What took too long is [ErrLate].
+// Reason returns the reason of a failed HTTP call in a text that is the same for every attempt: no local ports, no
+// repeated addresses. A timeout is [ErrLate].
 func Reason(err error) error {
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {

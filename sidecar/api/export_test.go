@@ -2,5 +2,5 @@ package api
 
 import "time"
 
-// SetSilence makes a client impatient, for tests.
+// SetSilence shortens the timeout of a stream, for tests.
 func (c *Client) SetSilence(d time.Duration) { c.silence = d }

@@ -2,7 +2,7 @@ package api
 
 import "encoding/json"
 
-// List is a list that is never null in JSON: a nil one is written as an empty one.
+// List is a list that is never null in JSON: nil is written as an empty list.
 type List[T any] []T
 
 // MarshalJSON writes the list.
@@ -13,7 +13,7 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]T(l))
 }
 
-// Map is a map that is never null in JSON: a nil one is written as an empty one.
+// Map is a map that is never null in JSON: nil is written as an empty map.
 type Map[K comparable, V any] map[K]V
 
 // MarshalJSON writes the map.

@@ -9,7 +9,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// What is not filled is written as the document has it: lists and maps empty, not null.
+// Lists and maps without a value are written as the document has them: empty, not null.
 func TestEmptyListsAreNotNull(t *testing.T) {
 	text, err := json.Marshal(api.SweepList{})
 	require.NoError(t, err)
