@@ -40,8 +40,8 @@ func (p *program) call(path, headers string) (status int, body string) {
 	return res.StatusCode, string(text)
 }
 
-// The program guards its API with the tokens and hosts of its configuration, and shows no secret. (That every route
-// is guarded, and how, tests of server show.)
+// The program requires the token and the hosts of its configuration, and prints no secret. (The tests of server cover
+// the access of every route.)
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	const status = api.Prefix + "/status"

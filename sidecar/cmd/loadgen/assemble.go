@@ -55,37 +55,36 @@ type generator struct {
 	twins    *twin.Desk // nil: there is one lane
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
-	question *question            // nil: the command line asks for no sweep
+	question *question            // nil: the command line requests no sweep
 	members  *members.Coordinator // nil: this process holds all conversations
 	store    *store.Store
 	log      *slog.Logger
 }
 
-// side is a lane with what it has for itself.
+// side is a lane with the parts that belong to it alone.
 type side struct {
 	name    string
-	conf    *config.Config // as the lane has it
+	conf    *config.Config // of this lane
 	client  client
 	watcher *cluster.Watcher
 	driver  workload.Driver
-	asker   *enduser.Questioner // nil: no model asks the follow-ups
+	asker   *enduser.Questioner // nil: no model writes the follow-ups
 	lane    *lane.Lane
 	end     func()         // the driver's
 	mode    api.ModeState  // in force at the start
-	later   *api.ModeState // to be switched to once the target serves; nil: none
-	goesOn  bool           // later is a switch that was under way when the process before ended: it waits for nothing
+	later   *api.ModeState // the mode to switch to once the target serves; nil: none
+	goesOn  bool           // later is a switch that the previous process had begun; it starts at once
 	log     *slog.Logger
 }
 
-// client is the way to the server under load.
+// client sends turns to the server under load.
 type client interface {
 	lane.Client
 	Close()
 }
 
-// assemble makes the parts; no turn is sent yet. The address is the one that it
-// will be reached at. What the configuration cannot know to be wrong comes back as
-// an error, with nothing left open.
+// assemble makes the parts; it sends no turn. address is the one at which the load generator will be reachable. It
+// returns the errors that checks of the configuration cannot detect, and leaves nothing open then.
 func assemble(ctx context.Context, conf *config.Config, address string, files openFiles,
 	log *slog.Logger,
 ) (*generator, error) {
@@ -112,7 +111,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		g.members, err = members.Open(ctx, members.Options{
 			Access: conf.Members.Access(), Name: address, Version: api.ProgramVersion(), Owner: ownerOf(conf.DataDir),
 			FilesEach: filesEach(conf), Store: g.store, Log: log,
-			Noticeable: func(lag *stats.Lag) bool { return g.view.Noticeable(lag) }, // it receives nothing before the view is made
+			Noticeable: func(lag *stats.Lag) bool { return g.view.Noticeable(lag) }, // it is not called before the view is made
 		})
 	}
 	if err == nil {
@@ -124,14 +123,14 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 	return g, nil
 }
 
-// discard is close that leaves nothing of a store which was not there before.
+// discard closes everything, and removes a store that did not exist before.
 func (g *generator) discard() error {
 	kept := g.store
 	g.store = nil
 	return errors.Join(g.close(), kept.Discard())
 }
 
-// newSides makes what each lane has for itself, without the lane.
+// newSides makes the parts of each lane, without the lane.
 func newSides(ctx context.Context, conf *config.Config, address string, log *slog.Logger) ([]*side, error) {
 	sides := []*side{{name: api.DefaultLane, conf: conf}}
 	if own := conf.ForTwin(); own != nil {
@@ -151,8 +150,8 @@ func newSides(ctx context.Context, conf *config.Config, address string, log *slo
 	return sides, nil
 }
 
-// open makes client, watcher and driver. other is the configuration of the other lane, address
-// that of the load generator.
+// open makes client, watcher and driver. other is the configuration of the other lane, address that of the load
+// generator.
 func (s *side) open(ctx context.Context, other *config.Config, address string) (err error) {
 	c, err := newClient(s.conf)
 	if err != nil { // c may be a nil pointer in an interface
@@ -169,7 +168,7 @@ func (s *side) open(ctx context.Context, other *config.Config, address string) (
 	return nil
 }
 
-// close ends what each lane has for itself, the coordinator and the store, as far as they are open.
+// close closes the parts of each lane, the coordinator and the store, as far as they are open.
 func (g *generator) close() error {
 	if g.members != nil {
 		g.members.Close()
@@ -193,7 +192,7 @@ func closeSides(sides []*side) {
 	}
 }
 
-// newClient makes the way to the target, or to each of its addresses.
+// newClient makes the client of the target, or of each of its addresses.
 func newClient(conf *config.Config) (client, error) {
 	options := chat.Options{
 		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), Access: conf.Target.Opened,
@@ -218,7 +217,7 @@ func newClient(conf *config.Config) (client, error) {
 	return chat.NewSwitch(options, endpoints...)
 }
 
-// openStore says what to do where it fails, save where another process is named.
+// openStore opens the store. Its error includes what to do, unless it names another process.
 func openStore(ctx context.Context, conf *config.Config, address string, log *slog.Logger) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Options{
 		Dir: conf.DataDir, Owner: address, Log: log,
@@ -231,9 +230,9 @@ func openStore(ctx context.Context, conf *config.Config, address string, log *sl
 		conf.DataDir, err, store.Advice(err))
 }
 
-// newWatcher reads the cluster through Prometheus, or from its own pages: those of
-// the address in use, where each mode has one. With two lanes on the addresses of the
-// modes, the metrics of each address are where the lane that begins with it says.
+// newWatcher reads the cluster through Prometheus, or from its own metrics pages: those of the address in use, where
+// each mode has one. With two lanes on the addresses of the modes, the lane that starts with an address defines the
+// source of its metrics.
 func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 	redirected, ok := s.client.(lane.Redirected)
 	if !ok || s.conf.Prometheus.URL != "" && other == s.conf {
@@ -257,13 +256,13 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		if err != nil {
 			return nil, err
 		}
-		sources[api.TargetRoot(u).String()] = source // as the client names the address
+		sources[api.TargetRoot(u).String()] = source // in the client's spelling of the address
 	}
 	return cluster.NewWatcher(cluster.SelectedSource(func() cluster.Source { return sources[redirected.Endpoint()] }),
 		s.log), nil
 }
 
-// sourceOf is where the metrics of the cluster behind an address are.
+// sourceOf returns the source of the metrics of the cluster behind an address.
 func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if conf.Prometheus.URL != "" {
 		p := conf.Prometheus
@@ -279,7 +278,7 @@ func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	return cluster.NewDirect(address, conf.Cluster.MetricsURLs, client)
 }
 
-// newDriver makes the mode driver, and finds out the mode at the start.
+// newDriver makes the mode driver, and reads the mode at the start.
 func (s *side) newDriver(ctx context.Context, address string) (workload.Driver, error) {
 	s.mode = s.conf.Mode.State()
 	client, err := s.conf.Target.Opened.Client()
@@ -334,21 +333,19 @@ func (s *side) newPinned(ctx context.Context, client *http.Client) (workload.Dri
 	return d, nil
 }
 
-// clusterPatience is how long the start waits for a simulated cluster that may
-// be starting, too.
+// clusterPatience is the longest wait for a simulated cluster, which may be starting, too.
 const clusterPatience = 10 * time.Second
 
-// newSimulated takes the mode that the cluster is in: it outlives the load
-// generator, and may have been switched since the configuration was written.
-// Where it does not answer, the configuration's mode is shown until it does, when
-// the lane takes the cluster's.
+// newSimulated adopts the mode of the cluster, which outlives the load generator and may have been switched since the
+// configuration was written. While the cluster does not answer, the configuration's mode is shown; the lane adopts the
+// cluster's mode when it answers.
 func (s *side) newSimulated(ctx context.Context, client *http.Client) (workload.Driver, error) {
 	d, err := cluster.NewSimulated(s.conf.Target.URL, client, s.log)
 	if err != nil {
 		return nil, err
 	}
 	s.end = d.Close
-	context.AfterFunc(ctx, d.Close) // so that no roll-back holds up the end
+	context.AfterFunc(ctx, d.Close) // so that no roll-back delays the exit
 	return d, s.takeMode(ctx, d, "the simulated cluster has not reported its mode")
 }
 
@@ -367,8 +364,8 @@ func (s *side) takeMode(ctx context.Context, d workload.ModeReporter, silence st
 	return nil
 }
 
-// newKubernetes takes the mode that the cluster is in, as newSimulated does. A switch that was
-// under way when the process before ended goes on.
+// newKubernetes adopts the mode of the cluster, as newSimulated does. A switch that the previous process had begun
+// continues.
 func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driver, error) {
 	d, err := openKubernetes(ctx, s.conf, address, s.log)
 	if err != nil {
@@ -381,7 +378,7 @@ func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driv
 	return d, s.takeMode(ctx, d, "Kubernetes has not reported the mode")
 }
 
-// openKubernetes makes the driver for the object that a configuration names.
+// openKubernetes makes the driver for the configured object.
 func openKubernetes(ctx context.Context, conf *config.Config, address string,
 	log *slog.Logger,
 ) (*kubernetes.Driver, error) {
@@ -408,8 +405,7 @@ func openKubernetes(ctx context.Context, conf *config.Config, address string,
 	}), nil
 }
 
-// patiently asks until there is an answer, an answer that will not change, or no
-// patience left.
+// patiently calls ask until it returns a mode, until it returns a permanent error, or until [clusterPatience] is over.
 func patiently(ctx context.Context, ask func(context.Context) (api.ModeState, error)) (mode api.ModeState, err error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -426,8 +422,8 @@ func patiently(ctx context.Context, ask func(context.Context) (api.ModeState, er
 	}
 }
 
-// switchLater waits until the targets serve that must be switched, and changes to the
-// modes that the configuration names. It ends then, or with ctx.
+// switchLater waits until the targets that must be switched serve, and switches them to the configured modes. It
+// returns then, or when ctx ends.
 func (g *generator) switchLater(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -455,7 +451,7 @@ func (g *generator) switchLater(ctx context.Context) {
 	}
 }
 
-// build joins the parts that need the store.
+// build makes the parts that require the store.
 func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	texts, err := g.openCorpus(ctx, conf)
 	if err != nil {
@@ -528,7 +524,7 @@ func (g *generator) newServer(conf *config.Config, catalog *lane.Catalog, twins 
 	return err
 }
 
-// newRegistry is for metrics, those of the process in it.
+// newRegistry returns a registry for metrics, with those of the process.
 func (g *generator) newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -539,7 +535,7 @@ func (g *generator) newRegistry() *prometheus.Registry {
 	return r
 }
 
-// process is what all lanes share.
+// process returns the parts that all lanes share.
 func (g *generator) process(conf *config.Config) lane.Process {
 	p := lane.Process{
 		Version: api.ProgramVersion(), Config: conf.Shown(), Store: g.store, Health: g.health, Lag: g.check.Lag, Log: g.log,
@@ -590,8 +586,7 @@ func timeouts(t config.Target) *api.Timeouts {
 	}
 }
 
-// openCorpus gives the texts to begin with: those of the place that the
-// configuration names, or the built-in articles.
+// openCorpus returns the opening texts: those of the configured place, or the built-in articles.
 func (g *generator) openCorpus(ctx context.Context, conf *config.Config) (*corpus.Corpus, error) {
 	texts, err := openTexts(ctx, conf, g.log)
 	if err != nil {
@@ -603,7 +598,7 @@ func (g *generator) openCorpus(ctx context.Context, conf *config.Config) (*corpu
 	return texts.Corpus(), nil
 }
 
-// openTexts reads the place that a configuration names; nil without one.
+// openTexts opens the configured place of texts; it returns nil without one.
 func openTexts(ctx context.Context, conf *config.Config, log *slog.Logger) (*source.Reader, error) {
 	c := conf.Corpus
 	options := source.Options{Path: cmp.Or(c.Dir, c.File), Refresh: c.Refresh, Log: log}
@@ -646,8 +641,7 @@ func (s *side) newQuestioner() (corpus.Questioner, error) {
 	return s.asker, err
 }
 
-// run serves until ctx ends, and returns when every part has ended. cancel ends
-// ctx, which assemble was given too.
+// run serves until ctx ends, and returns when every part has ended. cancel ends ctx, which was also passed to assemble.
 func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Listener) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { g.view.Run(ctx) })

@@ -19,8 +19,8 @@ import (
 	"kvbooth/sidecar/loadgen/store"
 )
 
-// check reads the files that a start reads and that reading the configuration does not, and prints what a
-// start would report but not refuse. Nothing is written. The error is a notStarted.
+// check reads the files that a start reads in addition to the configuration, and prints what a start would report but
+// not refuse. It writes nothing. The error is a notStarted.
 func check(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	notes, err := checkFiles(ctx, conf)
 	if err != nil {
@@ -64,9 +64,9 @@ func checkFiles(ctx context.Context, conf *config.Config) (notes []string, err e
 	return notes, checkData(ctx, conf)
 }
 
-// corpusNotes say what of a corpus is not used.
+// corpusNotes lists the parts of a corpus that are not used.
 func corpusNotes(s api.CorpusStatus) (notes []string) {
-	if s.Problem != "" { // of a bucket: the start waits for it with the built-in articles
+	if s.Problem != "" { // of a bucket: until it is readable, a start uses the built-in articles
 		notes = append(notes, fmt.Sprintf("The corpus %s cannot be read now, and the built-in articles are used "+
 			"until it can: %s.", s.Source, s.Problem))
 	}
@@ -77,7 +77,7 @@ func corpusNotes(s api.CorpusStatus) (notes []string) {
 	return notes
 }
 
-// checkWritable says why a file could not be written, without making it.
+// checkWritable returns why a file could not be written, without creating it.
 func checkWritable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -96,7 +96,7 @@ func checkWritable(path string) error {
 	return nil
 }
 
-// checkData reads the baselines in the data directory, if there is one, and asks that the default be one of them.
+// checkData reads the baselines in the data directory, if there is one, and requires that the default is one of them.
 func checkData(ctx context.Context, conf *config.Config) error {
 	info, err := os.Stat(conf.DataDir)
 	if err == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -119,8 +119,8 @@ func checkData(ctx context.Context, conf *config.Config) error {
 			baselineNames(all)))
 }
 
-// knownBaselines gives the built-in baselines and those in a data directory by name; an empty
-// directory has none. The first of a name counts.
+// knownBaselines returns the built-in baselines and those in a data directory, by name. An empty directory name stands
+// for none. The first baseline of a name is used.
 func knownBaselines(ctx context.Context, dir string) (map[string]api.Baseline, error) {
 	list := baseline.Builtin()
 	if dir != "" {

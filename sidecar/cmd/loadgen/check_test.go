@@ -21,7 +21,7 @@ func checked(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errOut.String()
 }
 
-// The check refuses each file that a start refuses, with the same words, and says what a start would only report.
+// The check refuses each file that a start refuses, with the same message, and prints what a start would only report.
 func TestCheckReadsWhatStartReads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
-// errNotReady is the end of a check that found a problem, which has been printed.
+// errNotReady ends a check that found a problem. The problem has already been printed.
 var errNotReady = errors.New("the mode cannot be switched; fix the problems above first")
 
 // checkCluster prints whether the mode of each lane's cluster can be switched. The error is a

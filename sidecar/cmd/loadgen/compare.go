@@ -21,8 +21,8 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// compare prints the report on two results, and writes it into the files of --output. The
-// error is a notStarted for what is no result, or cannot be compared.
+// compare prints the report on two results, and writes it into the files of --output. The error is a notStarted for an
+// unreadable result, and for results that cannot be compared.
 func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	c := conf.Compare
 	a, err := resultOf(ctx, conf.DataDir, "a", c.A)
@@ -54,7 +54,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	return outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
 }
 
-// resultOf is the result that names or paths mean, separated by commas: of several, the average.
+// resultOf returns the result of names or paths, separated by commas: of several, the average.
 func resultOf(ctx context.Context, dir, side string, s config.Side) (api.Baseline, error) {
 	names := []string{s.Name}
 	if !isFile(s.Name) {
@@ -86,7 +86,7 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// findResult gives the result that a name or a path means: a file before a baseline of that name.
+// findResult returns the result of a name or a path. A file has precedence over a baseline of that name.
 func findResult(ctx context.Context, dir, side, name string, mode api.ModeState) (api.Baseline, error) {
 	if isFile(name) {
 		b, err := readResult(name, mode)
@@ -107,16 +107,16 @@ func findResult(ctx context.Context, dir, side, name string, mode api.ModeState)
 	return b, nil
 }
 
-// maxResult is the size of a file with a result: more than any that there is.
+// maxResult is the largest size of a file with a result. Every valid result is smaller.
 const maxResult = 16 << 20
 
-// readResult reads a baseline as CSV or JSON, what another program measured in a mode that
-// it does not record, the rows of a report, or the summary of a run.
+// readResult reads a baseline as CSV or JSON, another program's results in the given mode, which such files lack, the
+// rows of a report, or the summary of a run.
 func readResult(path string, mode api.ModeState) (api.Baseline, error) {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {
 		if inner := new(os.PathError); errors.As(err, &inner) {
-			err = inner.Err // the path stands in the message already
+			err = inner.Err // the message already contains the path
 		}
 		return api.Baseline{}, err
 	}
@@ -138,14 +138,14 @@ func readResult(path string, mode api.ModeState) (api.Baseline, error) {
 		}
 	}
 	b, err := baseline.ReadJSON(bytes.NewReader(data), name, api.ModeState{})
-	if bad := new(api.FieldError); mode.Mode != "" && errors.As(err, &bad) && bad.Field == "mode" { // the file does not say it
+	if bad := new(api.FieldError); mode.Mode != "" && errors.As(err, &bad) && bad.Field == "mode" { // the file lacks it
 		return baseline.ReadJSON(bytes.NewReader(data), name, mode)
 	}
 	return b, err
 }
 
-// fromReport reads a report on a sweep: the rows of all of its sides. It is false for JSON
-// that is no report. A report on two results is refused: it is not one result.
+// fromReport reads a report on a sweep: the rows of all of its sides. The second result is false for JSON that is no
+// report. A report on two results is refused, because it is not one result.
 func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	var r struct {
 		Title  string
@@ -161,7 +161,7 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	}
 	switch {
 	case json.Unmarshal(data, &r) != nil || len(r.Sides) == 0:
-		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader says what is wrong
+		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader reports the error
 	case len(r.Sweep) == 0:
 		return b, true, api.Refuse("report", "a comparison of two results",
 			"the report of a trial, sweep or capacity search, or a baseline")
@@ -174,15 +174,15 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	for _, s := range r.Sides {
 		b.Rows = append(b.Rows, s.Rows...)
 	}
-	b.Deployment.Speculation = "" // a row's own matter
+	b.Deployment.Speculation = "" // each row has its own
 	return b, true, baseline.Validate(b)
 }
 
-// fromRun reads the summary of a run at one concurrency in one mode. It is false for JSON that is none.
+// fromRun reads the summary of a run at one concurrency in one mode. The second result is false for other JSON.
 func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	var r report.Run
 	if json.Unmarshal(data, &r) != nil || r.Format == 0 || r.Cause == "" {
-		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader says what is wrong
+		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader reports the error
 	}
 	for _, s := range r.Steps {
 		if s.Concurrency != r.Concurrency || s.Mode != r.Mode || s.Speculation != r.Speculation {
@@ -211,6 +211,6 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 		Notes: strings.Join(append([]string{"A run as a whole, with its beginning on cold caches."}, r.Notes...), "\n"),
 		Rows:  []api.BaselineRow{row},
 	}
-	b.Deployment.Speculation = "" // a row's own matter
+	b.Deployment.Speculation = "" // each row has its own
 	return b, true, baseline.Validate(b)
 }

@@ -13,7 +13,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// limitFiles lets a process write no file beyond so many bytes: its store sees a full disk.
+// limitFiles limits the size of every file of a process, which its store sees as a full disk.
 func limitFiles(t *testing.T, p *program, bytes uint64) {
 	t.Helper()
 	var limit unix.Rlimit
@@ -22,8 +22,8 @@ func limitFiles(t *testing.T, p *program, bytes uint64) {
 	require.NoError(t, unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil))
 }
 
-// A disk that is full for a while costs no turn. While it stays full the workload goes on, status and metric report
-// the lost turns, and so does the exit code. The test floods the store and runs beside no other.
+// A disk that is full for a while loses no turn. While it stays full the workload continues, status and metric report
+// the lost turns, and so does the exit code. The test floods the store, so it does not run in parallel with others.
 func TestFullDisk(t *testing.T) {
 	server := startTarget(t)
 	p := newProcess(t, "--concurrency=8", "--start-rate=1000", "--target-rps=0", "--max-tokens=32000",

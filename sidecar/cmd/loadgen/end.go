@@ -18,18 +18,17 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// How long the end of a run may take: to cancel what is in flight, to store what has
-// ended, and to read it back.
+// The limits of a run's end: to cancel the turns in flight, to store those that have ended, and to read them back.
 const (
 	stopWithin  = 10 * time.Second
 	storeWithin = 5 * time.Second
 	readWithin  = time.Minute
 )
 
-// lookEvery is how often it is looked whether a run is to end.
+// lookEvery is how often the end of a run is checked.
 const lookEvery = 50 * time.Millisecond
 
-// Why a run fails although the load generator did what it was asked to.
+// The reasons for which a run fails although the load generator worked.
 var (
 	errFailIf  = errors.New("the run failed: a --fail-if condition was met")
 	errNothing = errors.New("nothing was measured: no turn completed or failed")
@@ -48,27 +47,27 @@ type endOf struct {
 	started  time.Time // last; a change of mode starts it again
 	restarts int
 	client   report.Client
-	lags     stats.Lag // when it last started
+	lags     stats.Lag // at the last start
 	lanes    []laneEnd // in the order of the status
-	pairs    *api.Twin // while it last ran; nil: there is one lane
+	pairs    *api.Twin // of the last run; nil: there is one lane
 }
 
-// laneEnd is what is gathered of one lane.
+// laneEnd is the collected state of one lane.
 type laneEnd struct {
 	*lane.Lane
 	cluster report.Cluster
-	before  *api.Comparison // while it last ran
+	before  *api.Comparison // of the last run
 }
 
-// run serves until the run ends, by itself or by the end of ctx, and prints what it was
-// like. cancel ends work, which everything that serves and measures was given.
+// run serves until the run ends by its own limits or by the end of ctx, and prints its results. cancel ends work, the
+// context of everything that serves and measures.
 func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.Listener, stdout io.Writer) error {
 	for _, s := range e.sides {
 		e.lanes = append(e.lanes, laneEnd{Lane: s.lane})
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	context.AfterFunc(work, stop) // where the API fails, there is nothing to wait for
+	context.AfterFunc(work, stop) // a failure of the API ends the run
 	var wg sync.WaitGroup
 	var sum *report.Run
 	var failed error
@@ -90,13 +89,13 @@ func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.
 	return e.verdict(sum)
 }
 
-// bounded says whether the run has an end of its own, or is to be judged at its end.
+// bounded reports whether the run has a limit of its own, or conditions to check at its end.
 func (e *endOf) bounded() bool {
 	return e.conf.Duration > 0 || e.conf.Requests > 0 || len(e.conf.FailIf) > 0 || len(e.conf.Output) > 0
 }
 
-// wait returns when the run is to end: by its duration, its number of requests, an
-// operator, where it has one of these two, or the end of ctx.
+// wait returns when the run ends: by its duration, its number of requests, an operator, where it has one of these two
+// limits, or the end of ctx.
 func (e *endOf) wait(ctx context.Context) report.Cause {
 	look, second := time.NewTicker(lookEvery), time.NewTicker(time.Second)
 	defer look.Stop()
@@ -131,7 +130,7 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 	}
 }
 
-// notice sees when the workload started, and when it started again.
+// notice records when the workload started, and when it started again.
 func (e *endOf) notice(s api.State) {
 	if s.Started == nil || s.Started.Equal(e.started) {
 		return
@@ -147,8 +146,8 @@ func (e *endOf) notice(s api.State) {
 	}
 }
 
-// end stops the workload and gives the report of its last run, which it also writes into
-// the files. It is nil where there was no run.
+// end stops the workload and returns the report of its last run, which it also writes into the files. The report is nil
+// where there was no run.
 func (e *endOf) end(cause report.Cause) (*report.Run, error) {
 	defer e.outputs.Close()
 	status := e.view.Status()
@@ -184,7 +183,7 @@ func (e *endOf) end(cause report.Cause) (*report.Run, error) {
 func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, error) {
 	within := readWithin
 	if !e.bounded() {
-		within = storeWithin // no end or output was configured
+		within = storeWithin // no limit or output was configured
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within+storeWithin)
 	defer cancel()
@@ -218,8 +217,7 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Run, erro
 	})
 }
 
-// reportLane reads the turns of the lane at a place of the status back. The conditions are held
-// against the first.
+// reportLane reads the turns of the lane at an index of the status back. The conditions are checked on the first lane.
 func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.Status, place int,
 	notes []string,
 ) (*report.Run, error) {
@@ -228,7 +226,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	if err != nil {
 		return nil, err
 	}
-	started := e.started.Round(0) // what is stored has no monotonic clock
+	started := e.started.Round(0) // stored times have no monotonic clock
 	if at := of.State.Started; at != nil {
 		started = at.Round(0)
 	}

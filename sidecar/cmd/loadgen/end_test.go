@@ -25,7 +25,7 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// brief runs a load generator that ends by itself.
+// brief runs a load generator to the end of its run.
 func brief(t *testing.T, target string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return newProgram(t, append(
@@ -34,7 +34,7 @@ func brief(t *testing.T, target string, args ...string) (code int, stdout, stder
 	)...).finish()
 }
 
-// A run of so many turns leaves its summary on the terminal and in three files, all of the same turns.
+// A run with a number of turns leaves its summary on the terminal and in three files, all of the same turns.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -70,7 +70,7 @@ func TestRequests(t *testing.T) {
 	require.Equal(t, success, code, stderr)
 	assert.Regexp(t, `(?m)^\| 4 \| [\d.]+ ms `, stdout)
 
-	// With what the load generator itself may have been wrong by, and without what the run does not know.
+	// The load generator's own errors are included, and unknown values are omitted.
 	late := r
 	late.Metrics.TTFT.P95Error, late.Metrics.Latency.P50Error, late.RequestsPerSecond = new(.012), new(.003),
 		report.Value{}
@@ -115,7 +115,7 @@ func TestRequests(t *testing.T) {
 	assert.True(t, strings.HasSuffix(string(shown), "</html>\n"), "nothing of the earlier page is left")
 }
 
-// recomputes holds the figures of a report against the table of its turns.
+// recomputes checks the figures of a report against the table of its turns.
 func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 	t.Helper()
 	figures, counts, met := map[string][]float64{}, map[string]int{}, 0
@@ -208,7 +208,7 @@ func kinds(events []api.Event) (all []api.EventKind) {
 	return all
 }
 
-// A run that meets a condition of --fail-if fails and prints which, and why turns failed.
+// A run that meets a condition of --fail-if fails and prints the condition, and why turns failed.
 func TestFailIf(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -222,7 +222,7 @@ func TestFailIf(t *testing.T) {
 	assert.Contains(t, stderr, `level=WARN msg="turns fail" lane=main class=http_5xx`)
 }
 
-// A run in which every turn fails is a failure, and one line says why.
+// A run in which every turn fails is a failure, and one line names the reason.
 func TestEveryTurnFails(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -253,7 +253,7 @@ func TestUnreachableTargetOfOneLane(t *testing.T) {
 	}
 }
 
-// A run ends after its duration. One in which no turn ended is neither good nor bad.
+// A run ends after its duration. One without an ended turn is neither a success nor a failure.
 func TestDurationWithoutTurns(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -266,8 +266,8 @@ func TestDurationWithoutTurns(t *testing.T) {
 	assert.Contains(t, stdout, "ttft_p95>1ms: not measured")
 }
 
-// A run with an end of its own ends earlier when an operator stops it. One that was never started and has no end of
-// its own prints no summary.
+// A run with a limit of its own ends earlier when an operator stops it. One that was never started and has no limit
+// prints no summary.
 func TestOperatorEndsARun(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -283,7 +283,7 @@ func TestOperatorEndsARun(t *testing.T) {
 	assert.Empty(t, idle.out.String())
 }
 
-// The length of the openings is that of the texts that are sent, of the state, and of what the comparison reports.
+// The length of the openings is the same in the sent texts, in the state, and in the comparison.
 func TestOpeningTokens(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -301,8 +301,8 @@ func TestOpeningTokens(t *testing.T) {
 	p.endsWell()
 }
 
-// The lane follows a corpus that is refreshed, and a model asks the follow-ups until it fails: its key is neither in
-// the status nor in the log. (What is read and asked, tests of corpus show.)
+// The lane uses a corpus that is refreshed, and a model writes the follow-ups until it fails. Its key is neither in the
+// status nor in the log. (Tests of corpus cover what is read and requested.)
 func TestTextsOfTheUser(t *testing.T) {
 	t.Parallel()
 	server, model := startTarget(t), startTarget(t)

@@ -12,9 +12,9 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// A target that fails is reported with its class and with what to do by /readyz, status, metrics and turns. The
-// workload waits and goes on without help once the target works. (Classes and texts of all faults are tests of chat,
-// the pauses between attempts tests of breaker and workload.)
+// A failing target is reported with its class and what to do by /readyz, status, metrics and turns. The workload pauses
+// and continues automatically once the target works. (Tests of chat cover the classes and texts of all faults, tests of
+// breaker and workload the pauses between attempts.)
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -23,24 +23,24 @@ import (
 // partStopsWithin is how long a member or the NATS server may take to end.
 const partStopsWithin = 10 * time.Second
 
-// oneSignal is how long a signal that comes again is the same: timeout(1), for one, sends it to
-// a process and to its group.
+// oneSignal is the time within which a repeated signal counts as the same: timeout(1), for one, sends it to a process
+// and to its group.
 const oneSignal = 500 * time.Millisecond
 
-// fleet is a load generator with members on this machine, each part of it in a process of its
-// own: a NATS server, unless one runs already, the coordinator, which is this program again,
-// and the members. The process that the user started keeps them running, and nothing else.
+// fleet is a load generator with members on this machine, each part in a process of its own: a NATS server, unless one
+// runs already, the coordinator, which is this program again, and the members. The process that the user started only
+// keeps them running.
 type fleet struct {
-	conf *config.Config // with the way to the server
-	out  *os.File       // where it is said what ends, and what is back
+	conf *config.Config // with the address of the server
+	out  *os.File       // receives the messages about parts that exit and restart
 
 	server      *natsServer // nil: one that runs already
 	coordinator *process.Service
 	members     []*process.Service
 }
 
-// lead runs a load generator with members, and gives the exit code of its coordinator. args are
-// those of this process.
+// lead runs a load generator with members, and returns the exit code of its coordinator. args are those of this
+// process.
 func lead(ctx context.Context, conf *config.Config, args []string) (code int, err error) {
 	f := &fleet{conf: conf, out: os.Stderr}
 	program := ""
@@ -72,7 +72,7 @@ func lead(ctx context.Context, conf *config.Config, args []string) (code int, er
 	return f.run(ctx, killed)
 }
 
-// lock keeps another fleet off the data directory: two servers would write into one store.
+// lock prevents a second fleet on the data directory: two servers would write into one store.
 func (f *fleet) lock() (unlock func(), err error) {
 	dir := f.conf.DataDir
 	if err := store.Locked(dir); err != nil {
@@ -92,7 +92,7 @@ func (f *fleet) lock() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// signals gives a context that the first signal to end ends, and one that the second ends.
+// signals returns a context that the first signal ends, and one that the second ends.
 func (f *fleet) signals(ctx context.Context) (first, second context.Context, end func()) {
 	first, stop := context.WithCancel(ctx)
 	second, kill := context.WithCancel(context.WithoutCancel(ctx))
@@ -124,7 +124,7 @@ func (f *fleet) signals(ctx context.Context) (first, second context.Context, end
 	}
 }
 
-// make says what coordinator and members are.
+// make configures coordinator and members.
 func (f *fleet) make(args []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *fleet) make(args []string) error {
 	}
 	f.coordinator = &process.Service{
 		Name: "the coordinator", Within: partStopsWithin, Say: f.say,
-		// By a code it ends as a load generator does that is one process.
+		// Its exit code is that of a load generator in one process.
 		Final: func(code int) bool { return code >= 0 },
 		Command: process.Command{
 			Name: "the coordinator", Path: self, Args: append(args[:len(args):len(args)], more...),
@@ -169,9 +169,9 @@ func (f *fleet) say(format string, args ...any) {
 	_, _ = f.out.WriteString(text)
 }
 
-// run starts coordinator and members, and keeps all parts running until the coordinator ends,
-// by itself or by the end of ctx, or until a part does not go on. The coordinator ends before
-// the members, so that its last report is whole.
+// run starts coordinator and members, and keeps all parts running until the coordinator ends by itself or by the end of
+// ctx, or until a part cannot be restarted. The coordinator ends before the members, so that its last report is
+// complete.
 func (f *fleet) run(ctx, killed context.Context) (code int, err error) {
 	defer f.stop(killed, f.members...)
 	defer f.coordinator.Stop(killed)
@@ -222,8 +222,7 @@ func (f *fleet) start() error {
 	return nil
 }
 
-// keepMembers goes on without a member that cannot be kept running, as long as there is
-// another one.
+// keepMembers continues without a member that cannot be kept running, as long as there is another one.
 func (f *fleet) keepMembers(ctx context.Context, lost chan<- error) {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -17,10 +17,10 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// fleetProcess is a load generator with members of its own, which are processes of their own too.
+// fleetProcess is a load generator with members, all in processes of their own.
 type fleetProcess struct{ *program }
 
-// newFleet returns one with two members that is not started yet.
+// newFleet returns one with two members, not yet started.
 func newFleet(t *testing.T, args ...string) fleetProcess {
 	t.Helper()
 	server, err := process.FindNATS(filepath.Join("..", "..", "..", "bin"))
@@ -80,11 +80,11 @@ func (f fleetProcess) processes() map[string]int {
 
 func (f fleetProcess) leavesNoProcess() {
 	f.t.Helper()
-	f.client = nil // it answers no more
+	f.client = nil // it no longer answers
 	f.eventually("no process is left", func() bool { return len(f.processes()) == 0 })
 }
 
-// kill9 kills a part as a crash would, and waits until it is back.
+// kill9 kills a part like a crash, and waits until it has restarted.
 func (f fleetProcess) kill9(part, name string) {
 	f.t.Helper()
 	pid := f.processes()[part]
@@ -110,9 +110,9 @@ func (f fleetProcess) runs() {
 	f.eventually("turns end", f.serves(n+20))
 }
 
-// One command starts a load generator with members. A part that is killed comes back while the run goes on, and one
-// signal ends all parts. No conversation is held twice, and no log has the token. (Kills of every part under load are
-// tests of sidecar/test/members.)
+// One command starts a load generator with members. A killed part restarts while the run continues, and one signal ends
+// all parts. No conversation is held twice, and no log contains the token. (sidecar/test/members covers kills of every
+// part under load.)
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t)
@@ -154,7 +154,7 @@ func TestFleet(t *testing.T) {
 	f.hidesTheToken()
 }
 
-// hidesTheToken looks for the token of the NATS server where others could read it.
+// hidesTheToken requires that other users cannot read the token of the NATS server.
 func (f fleetProcess) hidesTheToken() {
 	path := filepath.Join(f.dir, "nats", "nats-server.conf")
 	info, err := os.Stat(path)
@@ -177,12 +177,12 @@ func (f fleetProcess) hidesTheToken() {
 	}
 }
 
-// No part outlives the process that the user started: not when it is killed, and not when a second signal ends it
-// while the coordinator does not end.
+// No part outlives the process that the user started: not after a kill, and not after a second signal while the
+// coordinator does not end.
 func TestFleetEndsWhole(t *testing.T) {
 	t.Parallel()
 	killed := startFleet(t)
-	killed.client = nil // it answers no more
+	killed.client = nil // it no longer answers
 	killed.kill()
 	killed.leavesNoProcess()
 
@@ -196,7 +196,7 @@ func TestFleetEndsWhole(t *testing.T) {
 	stuck.leavesNoProcess()
 }
 
-// A load generator with members ends with the output and the exit code of its coordinator, and with what is refused.
+// A load generator with members ends with the output and the exit code of its coordinator, including refusals.
 func TestFleetEndsAsItsCoordinator(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)

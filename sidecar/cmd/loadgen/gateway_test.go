@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gateway is a server that a client certificate and a header open.
+// gateway is a server that requires a client certificate and a header.
 type gateway struct {
 	*httptest.Server
 	files   certFiles
@@ -27,7 +27,7 @@ type gateway struct {
 	refused atomic.Int64
 }
 
-// startGateway lets requests with the header, "NAME: VALUE", through to handler.
+// startGateway forwards requests with the header, "NAME: VALUE", to handler.
 func startGateway(t *testing.T, header string, handler http.HandlerFunc) *gateway {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func startGateway(t *testing.T, header string, handler http.HandlerFunc) *gatewa
 	return g
 }
 
-// flags are the access of a section; the value of the header comes from a variable.
+// flags returns the access flags of a section. A variable has the value of the header.
 func (g *gateway) flags(section, variable string) []string {
 	name, _, _ := strings.Cut(g.header, ": ")
 	return []string{

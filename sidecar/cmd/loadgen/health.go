@@ -13,11 +13,11 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 )
 
-// healthWithin is what an answer may take.
+// healthWithin is the timeout of an answer.
 const healthWithin = 5 * time.Second
 
-// health asks the load generator that listens there whether it is ready, as the
-// health check of a container does. The error is what it says.
+// health requests the readiness of the load generator on this machine, as a container's health check does. It returns
+// the reported reason as an error.
 func health(ctx context.Context, conf *config.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
@@ -42,8 +42,7 @@ func health(ctx context.Context, conf *config.Config) error {
 	return nil
 }
 
-// ask is where a server that listens on an address is asked: one that listens on
-// all of them, on loopback.
+// ask returns the address to request: of a server that listens on all addresses, the loopback address.
 func ask(listen string) string {
 	host, port, _ := net.SplitHostPort(listen) // checked by config
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {

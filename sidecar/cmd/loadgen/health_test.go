@@ -15,7 +15,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 )
 
-// health runs the health check of a load generator with a configuration as it has.
+// health runs the health check of a load generator with a configuration.
 func (p *program) health(target string, more ...string) (code int, stderr string) {
 	p.t.Helper()
 	_, address, _ := strings.Cut(p.address, "://")
@@ -55,8 +55,8 @@ func TestHealthAddress(t *testing.T) {
 	}
 }
 
-// The load generator of docker-compose.yaml has a valid configuration, with a token and the name by which other
-// containers reach it. Its health check asks the same address.
+// The load generator of docker-compose.yaml has a valid configuration, with a token and the name that other containers
+// use. Its health check uses the same address.
 func TestComposed(t *testing.T) {
 	args, environ, err := deploy.Service(t.Context(), "loadgen")
 	require.NoError(t, err)

@@ -1,6 +1,5 @@
-// Command loadgen holds multi-turn conversations in progress against an
-// OpenAI-compatible server and says what the users of that server feel. This
-// file is flags and wiring; what it wires is in the packages of sidecar.
+// Command loadgen holds multi-turn conversations with an OpenAI-compatible server and measures the latencies of its
+// users. This file has flags and wiring; the parts are in the packages of sidecar.
 package main
 
 import (
@@ -29,17 +28,16 @@ import (
 const (
 	success    = 0
 	broken     = 1 // its API, its store or a file of --output failed; of loadgen health: it is not ready
-	badInput   = 2 // nothing has started: the caller must change something
+	badInput   = 2 // nothing has started; the caller must change the input
 	failed     = 3 // a condition of --fail-if was hit
 	unmeasured = 4 // nothing was measured, a metric of --fail-if was not, or a sweep has no answer yet
 )
 
-// gcPercent collects early. What lives is a few megabytes, so that costs next to
-// nothing, and a sidecar should be small.
+// gcPercent collects early. The live heap is a few megabytes, so collecting is cheap, and a sidecar should be small.
 const gcPercent = 25
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == whatif.Command { // as its own child
+	if len(os.Args) == 2 && os.Args[1] == whatif.Command { // a child process of its own
 		os.Exit(whatif.Work(os.Stdin, os.Stdout))
 	}
 	if os.Getenv("GOGC") == "" {
@@ -48,9 +46,8 @@ func main() {
 	os.Exit(run(untilSignal(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// untilSignal returns a context that ends with the first interrupt or SIGTERM. By then a second
-// one ends the process at once, so that it can be sent as soon as the program shows that it is
-// shutting down.
+// untilSignal returns a context that ends with the first interrupt or SIGTERM. From then on a second one ends the
+// process at once, so it can be sent as soon as the program reports that it is shutting down.
 func untilSignal() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -63,7 +60,7 @@ func untilSignal() context.Context {
 	return ctx
 }
 
-// run is the program; what it returns is its exit code.
+// run is the program. It returns the exit code.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	conf, command, err := config.Load(args, environ, stdout)
 	if err != nil {
@@ -103,11 +100,11 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return success
 }
 
-// notStarted marks an error that nothing mends but another configuration, or
-// another state of this machine: trying again gives it again.
+// notStarted marks an error that only another configuration or another state of this machine can resolve. A retry
+// returns the same error.
 type notStarted struct{ error }
 
-// exitCode prints an error and says which exit code it deserves.
+// exitCode prints an error and returns its exit code.
 func exitCode(w io.Writer, err error) int {
 	if err == nil {
 		return success
@@ -116,7 +113,7 @@ func exitCode(w io.Writer, err error) int {
 	switch {
 	case errors.As(err, new(notStarted)):
 		return badInput
-	case err == errFailIf: //nolint:errorlint // together with another error it is that which counts
+	case err == errFailIf: //nolint:errorlint // with another error, the other one decides
 		return failed
 	case isUndecided(err), err == errNothing, err == errUnknown: //nolint:errorlint // as above
 		return unmeasured
@@ -124,14 +121,14 @@ func exitCode(w io.Writer, err error) int {
 	return broken
 }
 
-// isUndecided says whether a sweep has no answer, and nothing else is wrong.
+// isUndecided reports whether the only error is that a sweep has no answer.
 func isUndecided(err error) bool {
-	_, ok := err.(undecided) //nolint:errorlint // together with another error it is that which counts
+	_, ok := err.(undecided) //nolint:errorlint // with another error, the other one decides
 	return ok
 }
 
-// serve runs the load generator until ctx ends, or until the run does that has an end of
-// its own; then it prints what the run was like.
+// serve runs the load generator until ctx ends, or until the run reaches a limit of its own. It then prints the results
+// of the run.
 func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) error {
 	out := &terminal{w: stderr}
 	log := newLog(conf, out)
@@ -171,8 +168,8 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
 }
 
-// watched runs until ctx ends, or until what was asked for does, with the state in the last
-// line where standard error is a terminal.
+// watched runs until ctx ends, or until the requested sweep or run ends. Where standard error is a terminal, its last
+// line is the state.
 func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc, l net.Listener,
 	outputs report.Outputs, conf *config.Config, out *terminal, stdout io.Writer,
 ) error {
@@ -198,9 +195,8 @@ func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc
 	return e.run(ctx, work, cancel, l, stdout)
 }
 
-// listen binds the address before anything else is opened, so that the store can
-// report the address of the first process to a second one. The error names it, too,
-// if both have the same address and the same data directory.
+// listen binds the address before anything else is opened, so that the store can report the address of the first
+// process to a second one. The error contains it, too, if both have the same address and the same data directory.
 func listen(conf *config.Config) (net.Listener, error) {
 	l, err := net.Listen("tcp", conf.Listen)
 	if err == nil {
@@ -210,7 +206,7 @@ func listen(conf *config.Config) (net.Listener, error) {
 		return nil, locked
 	}
 	if op := new(net.OpError); errors.As(err, &op) {
-		err = op.Err // the address stands in the message already
+		err = op.Err // the message already contains the address
 	}
 	return nil, fmt.Errorf("listen: %s is unavailable: %w; stop the program that uses it, or choose another address "+
 		"with --listen", conf.Listen, err)

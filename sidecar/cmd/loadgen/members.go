@@ -32,8 +32,8 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// onMembers has members hold the conversations of a lane, where the configuration says so, and
-// takes over what they hold of it already.
+// onMembers lets members hold the conversations of a lane, where the configuration requires it, and takes over those
+// that they hold already.
 func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) error {
 	if g.members == nil {
 		return nil
@@ -67,8 +67,8 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	return g.members.Discard(ctx, s.name)
 }
 
-// runMembers listens to members until leave is called, which is when every run has ended. Where
-// another load generator has the members by then, it calls cancel, and leave gives the error.
+// runMembers accepts members until leave is called, which is when every run has ended. Where another load generator
+// takes over the members, it calls cancel, and leave returns the error.
 func (g *generator) runMembers(cancel context.CancelFunc) (leave func() error) {
 	if g.members == nil {
 		return func() error { return nil }
@@ -88,7 +88,7 @@ func (g *generator) runMembers(cancel context.CancelFunc) (leave func() error) {
 	}
 }
 
-// lags are how late the processes that hold streams have been since the start.
+// lags returns the lags since the start of the processes that hold streams.
 func (g *generator) lags() stats.Lag {
 	if g.members != nil {
 		return g.members.Total()
@@ -96,7 +96,7 @@ func (g *generator) lags() stats.Lag {
 	return g.check.Total()
 }
 
-// health is that of the processes that hold streams.
+// health returns the health of the processes that hold streams.
 func (g *generator) health(now time.Time) api.ClientHealth {
 	own := g.check.Health(now)
 	if g.members != nil {
@@ -105,7 +105,7 @@ func (g *generator) health(now time.Time) api.ClientHealth {
 	return own
 }
 
-// ownerOf names the data directory, which one process at a time has.
+// ownerOf identifies the data directory, which one process at a time uses.
 func ownerOf(dir string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -124,7 +124,7 @@ type probed struct {
 	client *chat.Client
 }
 
-// Probes are those of the client.
+// Probes returns the number of probes of the client.
 func (p probed) Probes() int64 { return p.client.Probes() }
 
 // Close closes its connections.
@@ -173,14 +173,14 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	return err
 }
 
-// keys makes what a member sends turns with: what the coordinator says, with keys, headers and
-// client certificates of its own.
+// keys makes the targets and questioners of a member from the coordinator's options, with keys, headers and client
+// certificates of its own.
 type keys struct {
 	conf *config.Config
 	log  *slog.Logger
 }
 
-// target makes the way to the server under load.
+// target makes the client of the server under load.
 func (k keys) target(o members.TargetOptions) (members.Target, error) {
 	key, opened := k.conf.Target.APIKey, k.conf.Target.Opened
 	if o.Twin {
@@ -199,7 +199,7 @@ func (k keys) target(o members.TargetOptions) (members.Target, error) {
 	return probed{lane.NewSender(c), c}, nil
 }
 
-// questioner makes who asks the follow-up questions.
+// questioner makes the source of the follow-up questions.
 func (k keys) questioner(o members.FollowupOptions) (corpus.Questioner, func(), error) {
 	switch {
 	case o.Text != "":
@@ -219,11 +219,11 @@ func (k keys) questioner(o members.FollowupOptions) (corpus.Questioner, func(), 
 	return q, q.Close, nil
 }
 
-// listenMember takes the address of a member's metrics; nil where it has none.
+// listenMember binds the address of a member's metrics; nil where it has none.
 func listenMember(conf *config.Config) (net.Listener, error) {
 	at := conf.Members.Listen
 	if at == "" {
-		return nil, nil //nolint:nilnil // there is none, and nothing is wrong
+		return nil, nil //nolint:nilnil // no address is no error
 	}
 	l, err := net.Listen("tcp", at)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The metrics that dashboards and alerts are built on, with the labels that a series has besides lane.
+// The metrics on which dashboards and alerts are built, with the labels of their series besides lane.
 var wantMetrics = map[dto.MetricType]map[string]string{
 	dto.MetricType_SUMMARY: {
 		"loadgen_ttft_all_seconds": "", "loadgen_tpot_all_seconds": "", "loadgen_itl_all_seconds": "",
@@ -64,7 +64,7 @@ var wantMetrics = map[dto.MetricType]map[string]string{
 	},
 }
 
-// The page of metrics has the metrics of the table, and Prometheus's linter has nothing to report.
+// The page of metrics has the metrics of the table, and Prometheus's linter reports nothing.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
@@ -105,7 +105,7 @@ func TestMetrics(t *testing.T) {
 	p.endsWell()
 }
 
-// nativeHistogram is the histogram for a Prometheus that asks for native ones.
+// nativeHistogram returns the histogram for a Prometheus that requests native ones.
 func (p *program) nativeHistogram(name string) *dto.Histogram {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.address+"/metrics", nil)
@@ -123,7 +123,7 @@ func (p *program) nativeHistogram(name string) *dto.Histogram {
 	}
 }
 
-// labelsOf are the names of the labels besides lane, the same in all series; "-" stands for no lane.
+// labelsOf returns the names of the labels besides lane, the same in all series; "-" stands for no lane.
 func labelsOf(t *testing.T, f *dto.MetricFamily) string {
 	t.Helper()
 	all := map[string]bool{}

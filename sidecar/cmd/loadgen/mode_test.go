@@ -21,8 +21,8 @@ var clusterMode = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.Specu
 
 func (f teller) Current(context.Context) (api.ModeState, error) { return clusterMode, f() }
 
-// The mode at the start is the cluster's. A cluster that does not answer is waited for, and not at all for what will
-// not change. Afterwards the configured mode is in force.
+// The mode at the start is the cluster's. A cluster that does not answer is waited for, except after a permanent error.
+// Afterwards the configured mode is in force.
 func TestModeIsTheClusters(t *testing.T) {
 	configured := api.ModeState{Mode: api.ModeKV}
 	down := errors.New("connection refused")

@@ -13,7 +13,7 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// natsServer is a NATS server for members on this machine alone.
+// natsServer is a NATS server for members on this machine only.
 type natsServer struct {
 	service *process.Service
 	dir     string // of its store and its configuration
@@ -21,13 +21,13 @@ type natsServer struct {
 }
 
 const (
-	natsPort   = 4222 // and up: below the ports that the system gives to connections, which would keep it from coming back
+	natsPort   = 4222 // and up: below the ephemeral ports, which might be in use at a restart
 	natsTries  = 10
 	natsWithin = 2 * time.Minute // it reads its store first
 	natsPoll   = 20 * time.Millisecond
 )
 
-// findNATS finds the server beside this program, or else where programs are.
+// findNATS returns the server beside this program, or else the one in PATH.
 func findNATS() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -41,7 +41,7 @@ func findNATS() (string, error) {
 	return program, nil
 }
 
-// newNATS says how the server runs. Its token stands in a file that this user alone can read.
+// newNATS configures the server. Its token is in a file that only this user can read.
 func newNATS(program, dir, log, token string, say func(string, ...any)) *natsServer {
 	s := &natsServer{dir: dir, token: token}
 	s.service = &process.Service{
@@ -56,12 +56,12 @@ func newNATS(program, dir, log, token string, say func(string, ...any)) *natsSer
 
 func (s *natsServer) config() string { return filepath.Join(s.dir, "nats-server.conf") }
 
-// ports is the folder of the file by which the server says that it listens.
+// ports is the folder of the file by which the server reports that it listens.
 func (s *natsServer) ports() string { return filepath.Join(s.dir, "ports") }
 
-// start starts the server on a free port, which it keeps, and says the way to it.
+// start starts the server on a free port, which it keeps, and returns its address.
 func (s *natsServer) start(ctx context.Context, to *config.NATS) error {
-	if to.Token != "" { // the user's: others know it, too
+	if to.Token != "" { // the user's own token, which other programs may use, too
 		s.token = string(to.Token)
 	}
 	from := natsPort
@@ -81,13 +81,12 @@ func (s *natsServer) start(ctx context.Context, to *config.NATS) error {
 		if ctx.Err() != nil {
 			break
 		}
-		from = free[0] + 1 // another one may have taken it meanwhile
+		from = free[0] + 1 // another program may have taken the port
 	}
 	return err
 }
 
-// configure writes what the server reads: with whom it talks, and where its store is. The
-// disk is the only limit of that.
+// configure writes the server's configuration: its listener, its token and its store. Only the disk limits the store.
 func (s *natsServer) configure(port int) error {
 	if err := errors.Join(os.RemoveAll(s.ports()), os.MkdirAll(s.ports(), 0o700)); err != nil {
 		return err
@@ -95,13 +94,13 @@ func (s *natsServer) configure(port int) error {
 	text := fmt.Sprintf("listen: %q\nauthorization { token: %q }\njetstream { store_dir: %q, max_file_store: 1TB "+
 		"}\nports_file_dir: %q\n",
 		process.Loopback(port), s.token, s.dir, s.ports())
-	if err := os.Remove(s.config()); err != nil && !os.IsNotExist(err) { // it may be readable for others
+	if err := os.Remove(s.config()); err != nil && !os.IsNotExist(err) { // other users may have access to an old one
 		return err
 	}
 	return os.WriteFile(s.config(), []byte(text), 0o600)
 }
 
-// ready waits until the server says that it listens. It may exit right after it said so.
+// ready waits until the server reports that it listens. It may exit right afterwards.
 func (s *natsServer) ready(ctx context.Context, p *process.Process) error {
 	tick := time.NewTicker(natsPoll)
 	defer tick.Stop()
@@ -112,7 +111,7 @@ func (s *natsServer) ready(ctx context.Context, p *process.Process) error {
 		}
 		select {
 		case <-p.Done():
-			return p.Ended(context.WithoutCancel(ctx)) // Ended gives nil where ctx is over
+			return p.Ended(context.WithoutCancel(ctx)) // Ended returns nil where ctx has ended
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:

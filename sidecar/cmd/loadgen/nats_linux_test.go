@@ -12,8 +12,8 @@ import (
 	"kvbooth/sidecar/process"
 )
 
-// A NATS server that has exited is not ready: not by the file that it has left behind, and not where the start is
-// canceled at the same time.
+// A NATS server that has exited is not ready, whether it has left its file behind or the start is canceled at the same
+// time.
 func TestNATSIsNotReadyAfterItsExit(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -37,7 +37,7 @@ func TestNATSIsNotReadyAfterItsExit(t *testing.T) {
 				file := filepath.Join(s.ports(), fmt.Sprintf("nats-server_%d.ports", p.PID()))
 				require.NoError(t, os.WriteFile(file, nil, 0o600))
 			}
-			for range 20 { // of two ways to go on, each is taken at times
+			for range 20 { // select chooses at random between two ready cases
 				require.Error(t, s.ready(tt.ctx, p))
 			}
 		})

@@ -9,20 +9,20 @@ import (
 	"kvbooth/sidecar/loadgen/server"
 )
 
-// keptBack is the number of open files reserved for the store, the log, the readers of
-// metrics and corpora, and everything that is not counted elsewhere.
+// keptBack is the number of open files reserved for the store, the log, the readers of metrics and corpora, and
+// everything that is not counted elsewhere.
 const keptBack = 64
 
-// openFiles divides the open files that the system allows this process. Those of the API
-// are reserved, so that a call that lowers the load always finds one.
+// openFiles divides the open files that the system allows this process. Those of the API are reserved, so that a call
+// that lowers the load always gets one.
 type openFiles struct {
 	limit         int // all of them, ulimit -n
 	connections   int // to the API
-	conversations int // that the others are enough for
-	each          int // that a conversation needs
+	conversations int // possible with the others
+	each          int // per conversation
 }
 
-// divide plans with so many open files; 0 is a system that has no such limit.
+// divide divides a number of open files; 0 is a system without such a limit.
 func divide(limit, each int) openFiles {
 	if limit == 0 {
 		return openFiles{connections: server.DefaultConnections, conversations: math.MaxInt}
@@ -32,8 +32,8 @@ func divide(limit, each int) openFiles {
 	return f
 }
 
-// filesEach is how many open files a conversation needs: its connection to the
-// target, and the one to the model that asks its questions; on each lane.
+// filesEach returns the number of open files per conversation: its connection to the target, and the one to the model
+// that writes its questions, on each lane.
 func filesEach(conf *config.Config) int {
 	each := 1
 	if conf.Followup.URL != "" {

@@ -45,9 +45,8 @@ func limitOpenFiles(p *program, n int) *program {
 	return p
 }
 
-// A load generator with as many conversations as its limit of open files allows serves an operator besides 900
-// callers without a token that never send the rest of their bodies. More conversations are refused at the start and
-// by the API.
+// A load generator with as many conversations as its limit of open files allows serves an operator besides 900 callers
+// without a token that never complete their bodies. More conversations are refused at the start and by the API.
 func TestOperatorIsServedAtTheLimitOfOpenFiles(t *testing.T) {
 	code, _, stderr := limitOpenFiles(newProcess(t, someTarget, "--concurrency=129"), 256).finish()
 	assert.Equal(t, badInput, code)

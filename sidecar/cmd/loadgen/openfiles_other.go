@@ -2,5 +2,5 @@
 
 package main
 
-// openFileLimit is 0: there is no such limit to plan with.
+// openFileLimit returns 0: this system has no such limit.
 func openFileLimit() int { return 0 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openFileLimit is how many files this process may open. The Go runtime has raised
-// it as far as the system lets it.
+// openFileLimit returns the number of files that this process may open. The Go runtime has raised it to the system's
+// maximum.
 func openFileLimit() int {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {

@@ -7,8 +7,8 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 )
 
-// pagesClient reads the page of the target at an address as turns reach the target, and the others
-// as the section cluster says.
+// pagesClient returns a client that reads the metrics page at the target's address with the access of turns, and the
+// other pages with the access of the section cluster.
 func pagesClient(conf *config.Config, address string) (*http.Client, error) {
 	target, err := conf.Target.Opened.Client()
 	if err != nil {
@@ -21,8 +21,8 @@ func pagesClient(conf *config.Config, address string) (*http.Client, error) {
 	return &http.Client{Transport: byHost{hostOf(address): target.Transport, "": others.Transport}}, nil
 }
 
-// byHost sends requests to a host by the transport under its name and port, all others by that
-// under the empty name.
+// byHost sends requests to a host through the transport of its name and port, and all others through the transport of
+// the empty name.
 type byHost map[string]http.RoundTripper
 
 // RoundTrip implements [http.RoundTripper].
@@ -35,7 +35,7 @@ func (t byHost) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func hostOf(address string) string {
 	u, err := url.Parse(address)
-	if err != nil { // it has the form already
+	if err != nil { // already checked
 		return ""
 	}
 	return u.Host

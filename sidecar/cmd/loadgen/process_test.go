@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // these tests wait for turns and processes
+	_ = flag.Set("test.parallel", "8") // these tests mostly wait for turns and processes
 	goleak.VerifyTestMain(m)
 }
 
@@ -52,8 +52,8 @@ func endWithParent() {
 	os.Exit(99)
 }
 
-// program is a load generator: in this process, or in one of its own where a test sends a signal or sets a limit of
-// the system.
+// program is a load generator: in this process, or in one of its own where a test sends a signal or sets a limit of the
+// system.
 type program struct {
 	t       *testing.T
 	cmd     *exec.Cmd // nil: in this process
@@ -61,7 +61,7 @@ type program struct {
 	args    []string
 	out     output.Buffer // its standard output
 	log     output.Buffer // its standard error
-	errors  io.Writer     // where that goes
+	errors  io.Writer     // the destination of standard error
 	listen  string
 	dir     string // of its data
 	address string
@@ -129,8 +129,8 @@ func (p *program) launch() *program {
 	return p
 }
 
-// serve launches the load generator against a target, with conversations of one or two turns, and returns when its
-// API is there.
+// serve launches the load generator against a target, with conversations of one or two turns, and returns when its API
+// is reachable.
 func (p *program) serve(target string) *program {
 	p.t.Helper()
 	p.args = append(p.args, "--target-url="+target, "--turns-min=1", "--turns-max=2")
@@ -161,7 +161,7 @@ func (p *program) finish() (code int, stdout, stderr string) {
 	return code, p.out.String(), p.log.String()
 }
 
-// kill ends it at once, and waits for that.
+// kill ends it at once, and waits for its exit.
 func (p *program) kill() {
 	p.cancel()
 	<-p.ended
@@ -238,12 +238,12 @@ func (p *program) status() api.Status {
 
 func (p *program) lane() api.LaneStatus { return p.status().Lanes[0] }
 
-// serves reports whether at least n turns ended well since the last start.
+// serves reports whether at least n turns have ended well since the last start.
 func (p *program) serves(n int64) func() bool {
 	return func() bool { return p.lane().Totals.OK >= n }
 }
 
-// unready is the reason that /readyz gives, "" where the target can serve.
+// unready returns the reason in the answer of /readyz, "" where the target can serve.
 func (p *program) unready() string {
 	p.t.Helper()
 	err := p.client.Ready(p.t.Context())
@@ -258,7 +258,7 @@ func (p *program) unready() string {
 
 func (p *program) ready() bool { return p.unready() == "" }
 
-// families is the page of metrics.
+// families returns the parsed page of metrics.
 func (p *program) families() map[string]*dto.MetricFamily {
 	p.t.Helper()
 	res, err := p.http.Get(p.address + "/metrics")
@@ -271,7 +271,7 @@ func (p *program) families() map[string]*dto.MetricFamily {
 	return families
 }
 
-// metric is the sum of the series of a counter or gauge with a label's value, or of all series.
+// metric returns the sum of the series of a counter or gauge with a label's value, or of all series.
 func (p *program) metric(name string, label ...string) (sum float64) {
 	p.t.Helper()
 	for _, m := range p.families()[name].GetMetric() {
@@ -286,7 +286,7 @@ func (p *program) metric(name string, label ...string) (sum float64) {
 	return sum
 }
 
-// turns is the raw data of all turns.
+// turns returns the raw data of all turns.
 func (p *program) turns() string {
 	p.t.Helper()
 	var csv bytes.Buffer
@@ -294,7 +294,7 @@ func (p *program) turns() string {
 	return csv.String()
 }
 
-// conversations are all that are listed, newest first.
+// conversations returns all listed conversations, newest first.
 func (p *program) conversations() (all []api.Conversation) {
 	p.t.Helper()
 	for q := (api.ConversationQuery{Limit: 200}); ; {

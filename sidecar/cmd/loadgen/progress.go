@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// line is how far the question is, in one line of a terminal.
+// line formats the progress of the question in one line of a terminal.
 func (q *question) line(s api.Snapshot) string {
 	id := q.id.Load()
 	if id == nil {
@@ -29,8 +29,7 @@ func (q *question) line(s api.Snapshot) string {
 	return progressLine(v, s)
 }
 
-// progressLine is a sweep in one line; what matters most stands first, since the terminal may
-// be narrow.
+// progressLine formats a sweep in one line. The most important part is first, because the terminal may be narrow.
 func progressLine(v api.Sweep, s api.Snapshot) string {
 	p := v.Progress
 	parts := []string{v.Request.Kind.Noun()}
@@ -70,7 +69,7 @@ func progressLine(v api.Sweep, s api.Snapshot) string {
 	return strings.Join(parts, " · ")
 }
 
-// bar shows the share of the time that is used.
+// bar draws the share of the time that is used.
 func bar(used, left float64) string {
 	const cells = 10
 	share := 0.
@@ -81,7 +80,7 @@ func bar(used, left float64) string {
 	return fmt.Sprintf("[%s%s] %.0f %%", strings.Repeat("#", full), strings.Repeat("-", cells-full), math.Floor(100*share))
 }
 
-// left is the time left, which is an estimate.
+// left formats the estimated remaining time.
 func left(p api.SweepProgress) string {
 	switch {
 	case p.SecondsLeft == nil:
@@ -94,7 +93,7 @@ func left(p api.SweepProgress) string {
 	return fmt.Sprintf("about %s left (%s to %s)", span(*p.SecondsLeft), span(*p.SecondsLeast), span(*p.SecondsMost))
 }
 
-// span is a number of seconds as people say it: to the minute once there are some.
+// span formats a number of seconds, to the minute once there are some.
 func span(seconds float64) string {
 	switch d := time.Duration(seconds * float64(time.Second)); {
 	case d < 90*time.Second:
@@ -107,7 +106,7 @@ func span(seconds float64) string {
 	}
 }
 
-// nowWords is the span under way.
+// nowWords describes the span in progress.
 func nowWords(n api.SweepNow) string {
 	text := fmt.Sprintf("%s at %d", n.Mode.Name(), n.Concurrency)
 	if n.Attempt > 1 {
@@ -136,7 +135,7 @@ func nowWords(n api.SweepNow) string {
 	return text
 }
 
-// differenceWords is what a trial knows of the metric that decides.
+// differenceWords describes the current state of the metric that decides a trial.
 func differenceWords(v api.Sweep, d api.TrialDifference) string {
 	unit, factor, metric := "%", 100., proof.Metric(d.Metric)
 	if metric.Share() {
@@ -149,7 +148,7 @@ func differenceWords(v api.Sweep, d api.TrialDifference) string {
 	return fmt.Sprintf("%s (%+.1f to %+.1f)", text, factor*d.Interval[0], factor*d.Interval[1])
 }
 
-// spanWords is what a span that has ended showed, by the number that page and report have.
+// spanWords describes the result of an ended span, with its number on the page and in the report.
 func spanWords(s api.SweepSpan) string {
 	text := fmt.Sprintf("span %d, %s at %d: ", s.Number+1, s.Mode.Name(), s.Concurrency)
 	if s.Spoiled != "" {
@@ -177,7 +176,7 @@ func spanWords(s api.SweepSpan) string {
 	return text + strings.Join(append(figures, "took "+span(s.Elapsed)), ", ")
 }
 
-// spans is a number of spans that count.
+// spans formats a number of spans that count.
 func spans(n int) string {
 	if n == 1 {
 		return "1 span"

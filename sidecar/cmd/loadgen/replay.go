@@ -17,10 +17,11 @@ import (
 	"kvbooth/sidecar/loadgen/server/replay"
 )
 
-// recordTimeout is what an answer may take that is recorded.
+// recordTimeout is the timeout of an answer that is recorded.
 const recordTimeout = 30 * time.Second
 
-// record writes what a load generator shows into a file. The error is a notStarted where there is nothing to record.
+// record writes the API's answers of a load generator into a file. The error is a notStarted where there is nothing to
+// record.
 func record(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	asked := conf.Record
 	client, err := api.NewClient(&http.Client{Timeout: recordTimeout}, asked.From, string(conf.Token))

@@ -22,11 +22,11 @@ import (
 	"kvbooth/sidecar/trace"
 )
 
-// shadowTrace says what other routers would have found in the caches on a trace's requests. The
-// error is a notStarted for a file that has none.
+// shadowTrace reports what other routers would have found in the caches for a trace's requests. The error is a
+// notStarted for a file without requests.
 func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(100) // nothing is measured meanwhile, and there is more to collect
+		debug.SetGCPercent(100) // nothing is measured, and the heap is large
 	}
 	outputs, err := report.OpenOutputs(conf.OutputFormats(), conf.Output)
 	if err != nil {
@@ -42,7 +42,7 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 		return err
 	}
 	format := cmp.Or(api.ReportFormat(s.conf.StandardOutput), api.ReportMarkdown)
-	if format == api.ReportMarkdown { // what is known already, while the curves take their time
+	if format == api.ReportMarkdown { // the finished part, before the slow curves
 		d := r.Document()
 		if err := d.WriteMarkdown(stdout); err != nil {
 			return err
@@ -62,7 +62,7 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 	return outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
 }
 
-// shadowing is one call of the command.
+// shadowing is one run of the command.
 type shadowing struct {
 	conf  *config.Shadow
 	out   *terminal
@@ -70,23 +70,23 @@ type shadowing struct {
 	files *trace.Files
 
 	options  shadow.Options // without the policies
-	own      bool           // the workers are those of the trace
-	named    int            // that the trace names
+	own      bool           // whether the workers are those of the trace
+	named    int            // workers in the trace
 	merged   map[uint64]uint64
-	inferred bool // whether answers are found again is
+	inferred bool // whether the reuse of answers is inferred
 	summary  trace.Summary
 	progress progress
 }
 
-// progress is how far a reading is.
+// progress is the progress of a reading.
 type progress struct {
 	what     string
 	read     int64
 	reported time.Time
 }
 
-// table reads the trace for all policies. What has to be known of the whole trace before, its
-// workers and what its hits say of the engines, is read first where the files can be read again.
+// table reads the trace for all policies. Properties of the whole trace, its workers and the inferred settings of the
+// engines, are read first where the files can be read twice.
 func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	var err error
 	if s.files, err = trace.Find(s.conf.Files...); err != nil {
@@ -119,7 +119,7 @@ func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 		return nil, err
 	}
 	s.summary = source.Summary()
-	if len(s.options.Workers) == 0 { // the files could not be read before
+	if len(s.options.Workers) == 0 { // the files cannot be read twice
 		s.named = figures[0].Workers
 	}
 	r := report.NewShadow(api.ProgramVersion(), s.files.String(), s.summary, figures[0], o.BlockTokens)
@@ -128,8 +128,8 @@ func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	return r, nil
 }
 
-// learn reads the trace for the workers that it names, and for what is inferred of the engines from
-// the hits that were measured, so that all figures are about the same workers and all requests.
+// learn reads the trace for the workers that it names, and for the engines' settings that are inferred from measured
+// hits, so that all figures are about the same workers and all requests.
 func (s *shadowing) learn(ctx context.Context, source *requests) error {
 	source.spans = map[uint64]*presence{}
 	figures, err := s.replay(ctx, source, []shadow.Options{s.options})
@@ -141,7 +141,7 @@ func (s *shadowing) learn(ctx context.Context, source *requests) error {
 	return nil
 }
 
-// settle keeps what was inferred of the engines.
+// settle keeps the inferred settings of the engines.
 func (s *shadowing) settle(f *shadow.Figures) {
 	s.options.Guess.Late = f.Late
 	if s.options.Answers == shadow.AnswersInferred && s.files.Regular {
@@ -155,13 +155,13 @@ func (s *shadowing) settle(f *shadow.Figures) {
 // presence is the time from the first arrival at a worker to the last end there.
 type presence struct{ from, to time.Duration }
 
-// merge takes workers that never overlap in time for one: after a restart, a worker has another id.
+// merge joins workers that never overlap in time: after a restart, a worker has another id.
 func (s *shadowing) merge(spans map[uint64]*presence) {
 	ids := slices.SortedFunc(maps.Keys(spans), func(a, b uint64) int {
 		return cmp.Or(cmp.Compare(spans[a].from, spans[b].from), cmp.Compare(a, b))
 	})
 	s.named, s.merged = len(ids), map[uint64]uint64{}
-	var ends []time.Duration // of the workers that are left
+	var ends []time.Duration // of the joined workers
 	for _, id := range ids {
 		at := slices.IndexFunc(ends, func(end time.Duration) bool { return end < spans[id].from })
 		if at < 0 {
@@ -174,7 +174,7 @@ func (s *shadowing) merge(spans map[uint64]*presence) {
 	s.options.Workers = shadow.SyntheticWorkers(len(ends))
 }
 
-// open reads the files from their beginning.
+// open opens the files at their beginning.
 func (s *shadowing) open(what string) (*requests, error) {
 	s.progress = progress{what: what, reported: time.Now()}
 	r, err := s.files.Open(trace.Options{
@@ -187,9 +187,9 @@ func (s *shadowing) open(what string) (*requests, error) {
 	return &requests{Reader: r, of: s}, nil
 }
 
-// nothing says why a trace has no request.
+// nothing returns why a trace has no request.
 func (s *shadowing) nothing(summary trace.Summary, err error) error {
-	if bad := new(api.FieldError); errors.As(err, &bad) { // of an option that the trace needs
+	if bad := new(api.FieldError); errors.As(err, &bad) { // of an option that the trace requires
 		return api.Require(bad.Field, fmt.Sprintf("%s (--%s)", bad.Allowed, strings.ReplaceAll(bad.Field, "_", "-")))
 	}
 	if !errors.Is(err, io.EOF) {
@@ -203,7 +203,7 @@ func (s *shadowing) nothing(summary trace.Summary, err error) error {
 	return errors.Join(all...)
 }
 
-// settings are what the flags and the first request say of the cluster.
+// settings returns the cluster's settings, from the flags and the first request.
 func (s *shadowing) settings(first *trace.Record) error {
 	o := shadow.DefaultOptions(first.BlockTokens)
 	o.Policies = nil
@@ -223,14 +223,14 @@ func (s *shadowing) settings(first *trace.Record) error {
 	}
 	o.Answers = shadow.Answers(cmp.Or(s.conf.Answers, string(shadow.AnswersInferred)))
 	if o.Answers == shadow.AnswersInferred && (!s.own || first.Cached < 0) {
-		o.Answers = shadow.AnswersFound // there is nothing to infer it from
+		o.Answers = shadow.AnswersFound // there are no measured hits to infer it from
 	}
 	o.OpeningTokens = cmp.Or(s.conf.HashedTokens, o.OpeningTokens)
 	s.options = o
 	return o.Validate()
 }
 
-// assumptions are the sentences about what the trace does not say.
+// assumptions returns sentences about properties that the trace lacks.
 func (s *shadowing) assumptions(f *shadow.Figures) []string {
 	var all []string
 	assumed := fmt.Sprintf("first token after %s and %s per output token (--first-token, --per-token). The spread of "+
@@ -277,7 +277,7 @@ func (s *shadowing) assumptions(f *shadow.Figures) []string {
 	)
 }
 
-// conversations says where conversations come from.
+// conversations describes the source of the conversations.
 func (s *shadowing) conversations() string {
 	if s.summary.Sessions > 0 {
 		return fmt.Sprintf("Conversations are the trace's %d sessions. A turn with a delay comes that long after the "+
@@ -286,10 +286,10 @@ func (s *shadowing) conversations() string {
 	return "Conversations are inferred: a prompt that continues an earlier one is its next turn."
 }
 
-// curvePolicies are those that curves are drawn of.
+// curvePolicies are the policies with curves.
 var curvePolicies = []shadow.Kind{shadow.RoundRobin, shadow.LeastLoaded, shadow.KV, shadow.Best}
 
-// curves reads the trace once more, for other capacities and numbers of workers.
+// curves reads the trace again, for other capacities and numbers of workers.
 func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
 	if s.conf.WithoutCurves || !s.files.Regular {
 		return nil
@@ -353,7 +353,7 @@ func (s *shadowing) replay(ctx context.Context, source shadow.Source,
 // tellEvery is how often progress is reported where it stays in the log.
 const tellEvery = 10 * time.Second
 
-// showProgress says how far the reading is: in the last line of a terminal, else in a line now and then.
+// showProgress prints the progress of the reading: in the last line of a terminal, else in a line at intervals.
 func (s *shadowing) showProgress(requests int64) {
 	p := &s.progress
 	line := fmt.Sprintf("%s: %d requests", p.what, requests)
@@ -369,12 +369,12 @@ func (s *shadowing) showProgress(requests int64) {
 	}
 }
 
-// requests are those of a trace.
+// requests are the requests of a trace.
 type requests struct {
 	*trace.Reader
 	of      *shadowing
-	first   *trace.Record        // that has been read already
-	strange bool                 // the real workers are not those that are asked about
+	first   *trace.Record        // already read
+	strange bool                 // whether the simulated workers differ from the real ones
 	spans   map[uint64]*presence // of the workers, if not nil
 }
 

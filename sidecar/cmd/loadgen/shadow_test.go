@@ -24,8 +24,8 @@ func shadowed(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errOut.String()
 }
 
-// twoTurns are conversations of two turns, the second of which comes when the first one has
-// ended: 1,024 tokens, then 1,536 that begin with them.
+// twoTurns returns conversations of two turns. The second arrives when the first one has ended: 1,024 tokens, then
+// 1,536 that begin with them.
 func twoTurns(conversations int) string {
 	var b strings.Builder
 	for k := range conversations {
@@ -42,8 +42,8 @@ func written(t *testing.T, text string) string {
 	return path
 }
 
-// Every report has the same figures: of 2,560 tokens a conversation, a second turn finds 1,024 if
-// it comes back.
+// Every report has the same figures: of 2,560 tokens a conversation, a second turn finds 1,024 if it returns to its
+// worker.
 func TestShadowOfATrace(t *testing.T) {
 	dir := t.TempDir()
 	files := []string{"r.json", "r.csv", "r.md", "r.html"}
@@ -85,7 +85,7 @@ func TestShadowOfATrace(t *testing.T) {
 	assert.Contains(t, text["r.html"], "40.0 %")
 }
 
-// The real choices of Dynamo's trace are replayed, too, and the report states what they leave open.
+// The real choices of Dynamo's trace are replayed, too, and the report states their limits.
 func TestShadowOfDynamosTrace(t *testing.T) {
 	code, stdout, stderr := shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--answers=forgotten",
 		"--no-curves")
@@ -102,7 +102,7 @@ func TestShadowOfDynamosTrace(t *testing.T) {
 	assert.NotContains(t, stdout, "account", "of other workers than the real ones")
 }
 
-// dynamoTrace has requests of 64 tokens, each on a worker, one a second; every second one takes 1.5 s.
+// dynamoTrace returns requests of 64 tokens, each on a worker, one a second. Every second one takes 1.5 s.
 func dynamoTrace(workers ...uint64) string {
 	var b strings.Builder
 	for i, worker := range workers {

@@ -27,8 +27,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// A start that is refused prints one line, returns the exit code for bad input and leaves no file. (Which
-// configurations are refused, the tests of config show.)
+// A refused start prints one line, returns the exit code for bad input and leaves no file. (The tests of config cover
+// the refused configurations.)
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,8 +115,8 @@ func TestCommandsThatStartNothing(t *testing.T) {
 	}
 }
 
-// A corpus is read after the database was opened, of which nothing is left. (What makes a corpus unreadable, tests of
-// source show.)
+// A corpus that cannot be read after the database was opened leaves no database. (The tests of source cover unreadable
+// corpora.)
 func TestCorpusThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, someTarget, "--corpus-file=/none")
@@ -126,7 +126,7 @@ func TestCorpusThatCannotBeRead(t *testing.T) {
 	assert.False(t, exists(p.dir))
 }
 
-// A store that another program has written is named in the error, and stays as it is.
+// A store of another program is named in the error, and is not changed.
 func TestStoreOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, someTarget)
@@ -223,7 +223,7 @@ func TestSecondSignal(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, answer, "100 Continue", "the call is being read")
 	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-	p.client = nil // it answers no more
+	p.client = nil // it no longer answers
 	p.eventually("the API is closed", func() bool {
 		c, err := net.Dial("tcp", address)
 		if err == nil {

@@ -25,8 +25,8 @@ func statusLine(ctx context.Context, w *terminal, width func() int, text func() 
 	}
 }
 
-// fit makes text fit for n columns of a terminal, or for one whose width is not
-// known where n is not positive. A target's words come in, and must not steer it.
+// fit cuts text to n columns of a terminal, or of one of unknown width where n is not positive. It removes control
+// sequences, because the text may contain a target's messages.
 func fit(text string, n int) string {
 	line := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -40,7 +40,7 @@ func fit(text string, n int) string {
 	return string(line)
 }
 
-// describe is a snapshot in one line; a second lane comes after the first.
+// describe formats a snapshot in one line. A second lane follows the first.
 func describe(s api.Snapshot) string {
 	parts := laneParts(s.Lanes[0])
 	for _, l := range s.Lanes[1:] {
@@ -86,7 +86,7 @@ func phase(s api.State) string {
 	return text
 }
 
-// pair is p50/p95 in milliseconds.
+// pair formats p50/p95 in milliseconds.
 func pair(q api.Quantiles) string {
 	if q.P50 == nil || q.P95 == nil {
 		return "–"

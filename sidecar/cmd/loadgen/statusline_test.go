@@ -15,8 +15,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// screen is what a terminal of so many columns shows after text: its lines, the one of the cursor last. It supports
-// the sequences that the program uses.
+// screen returns what a terminal with this number of columns shows after text: its lines, the one of the cursor last.
+// It supports the sequences that the program uses.
 func screen(text string, columns int) []string {
 	lines, column, wraps := [][]rune{nil}, 0, true
 	for text != "" {
@@ -38,7 +38,7 @@ func screen(text string, columns int) []string {
 			column = 0
 			continue
 		case r == '\n':
-			lines, column = append(lines, nil), 0 // as a terminal interprets it
+			lines, column = append(lines, nil), 0 // as on a terminal
 			continue
 		case column == columns && wraps:
 			lines = append(lines, nil)
@@ -130,7 +130,7 @@ func TestFit(t *testing.T) {
 		{"TTFT", 1, "…"},
 		{"TTFT", 0, "TTFT"}, // the width is not known
 		{"TTFT", -1, "TTFT"},
-		{"a\x1b[2J\r\n\tb\u202ec\x9b", 80, "a[2Jbc\uFFFD"}, // what a target says does not steer the terminal
+		{"a\x1b[2J\r\n\tb\u202ec\x9b", 80, "a[2Jbc\uFFFD"}, // a target's message cannot control the terminal
 	} {
 		assert.Equal(t, row.want, fit(row.text, row.n), "%q", row.text)
 	}
@@ -161,7 +161,7 @@ func TestTerminal(t *testing.T) {
 	assert.Equal(t, []string{"first", "second", "third", "state 2", "fourth", ""}, screen(out.String(), 80))
 }
 
-// The state is written at once and every second, at the present width of the terminal, and stays at the end.
+// The state is written at once and every second, at the current width of the terminal, and stays at the end.
 func TestStatusLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output.Buffer

@@ -19,15 +19,15 @@ import (
 	"kvbooth/sidecar/loadgen/report"
 )
 
-// byCommand is who asks for what the command line asks for.
+// byCommand is the actor of requests from the command line.
 const byCommand = "command line"
 
-// undecided is why a sweep that is over, or left for later, has no answer. It says what to do.
+// undecided is why a sweep that has ended, or is paused, has no answer. It includes what to do.
 type undecided struct{ reason string }
 
 func (e undecided) Error() string { return e.reason }
 
-// sweeps holds the sweeps of a load generator; [kvbooth/sidecar/loadgen/sweep.Desk] is one.
+// sweeps holds the sweeps of a load generator. [kvbooth/sidecar/loadgen/sweep.Desk] implements it.
 type sweeps interface {
 	Sweeps(ctx context.Context) api.SweepList
 	StartSweep(ctx context.Context, by, lane string, r api.SweepRequest) (api.Sweep, error)
@@ -37,7 +37,7 @@ type sweeps interface {
 	WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error
 }
 
-// question is a sweep that the command line asks for, from its beginning to its answer.
+// question is a sweep that the command line requests, from its beginning to its answer.
 type question struct {
 	asked   *config.Sweep
 	dir     string // of the data
@@ -47,13 +47,13 @@ type question struct {
 	state   func() api.State
 	say     func(text string) // writes a line of progress
 
-	kept    string                 // the unfinished sweep that it goes on with; empty: none
-	id      atomic.Pointer[string] // nil: it has not begun
-	waiting atomic.Pointer[string] // why it has not
+	kept    string                 // the unfinished sweep to resume; empty: none
+	id      atomic.Pointer[string] // nil: not begun
+	waiting atomic.Pointer[string] // why it has not begun
 }
 
-// newQuestion looks what the data directory has of a question already, before anything of it
-// goes on. The error says that it has another question's unfinished sweep.
+// newQuestion looks for an unfinished sweep in the data directory before anything is resumed. It returns an error if
+// one of another question is unfinished.
 func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*question, error) {
 	q := &question{
 		asked: conf.Sweep, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready, state: g.lane.State,
@@ -65,8 +65,8 @@ func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*ques
 	return q, q.lookBack(ctx)
 }
 
-// lookBack finds the unfinished sweep to go on with: the one that is in progress, or else the
-// latest of those that are paused and ask the same. It cancels that where all is to begin anew.
+// lookBack finds the unfinished sweep to resume: the one in progress, or else the latest paused one with the same
+// question. With --anew it cancels that one.
 func (q *question) lookBack(ctx context.Context) error {
 	for _, s := range q.desk.Sweeps(ctx).Sweeps {
 		field, was, is := disagreement(s.Request, q.asked.Request)
@@ -92,8 +92,8 @@ func (q *question) lookBack(ctx context.Context) error {
 	return nil
 }
 
-// disagreement is the first field in which what is asked differs from what was asked, with both
-// values; empty: there is none. What is left out agrees with anything.
+// disagreement returns the first field in which the new request differs from the earlier one, with both values; empty:
+// there is none. An omitted field agrees with any value.
 func disagreement(was, is api.SweepRequest) (field, before, now string) {
 	was.Levels = slices.Sorted(slices.Values(was.Levels))
 	is.Levels = slices.Sorted(slices.Values(is.Levels))
@@ -115,7 +115,7 @@ func disagreement(was, is api.SweepRequest) (field, before, now string) {
 	return "", "", ""
 }
 
-// shown is a value of a request in a sentence.
+// shown formats a value of a request for a sentence.
 func shown(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -139,14 +139,14 @@ func shown(v reflect.Value) string {
 	}
 }
 
-// run serves until the question is answered, or ctx ends, and prints what it showed. cancel
-// ends work, which everything that serves and measures was given; over is called before.
+// run serves until the question is answered, or ctx ends, and prints the result. cancel ends work, the context of
+// everything that serves and measures; over is called before.
 func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, serve func() error, over func(),
 	stdout io.Writer,
 ) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	context.AfterFunc(work, stop) // where the API fails, there is nothing to wait for
+	context.AfterFunc(work, stop) // a failure of the API ends the run
 	var wg sync.WaitGroup
 	var text bytes.Buffer
 	var answer error
@@ -163,7 +163,7 @@ func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, ser
 	return answer
 }
 
-// follow asks, waits for the answer and writes it. The error is nil for an answer alone.
+// follow requests the sweep, waits for the answer and writes it. The error is nil only for an answer.
 func (q *question) follow(ctx context.Context, to io.Writer) error {
 	defer q.outputs.Close()
 	id, err := q.begin(ctx)
@@ -182,14 +182,14 @@ func (q *question) follow(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return undecided{fmt.Sprintf("the %s was deleted", q.noun())}
 	}
-	return cmp.Or(q.write(to, v), q.verdict(v)) // what has failed comes first
+	return cmp.Or(q.write(to, v), q.verdict(v)) // a failure to write has precedence
 }
 
-// lookAgain is how often it is looked how far a sweep is, and tried to begin it.
+// lookAgain is the interval of polling a sweep, and of attempts to begin it.
 const lookAgain = 200 * time.Millisecond
 
-// begin begins the sweep once the target serves and the lane is free, or goes on with the
-// one that is kept. The error is why it cannot be, or ctx's.
+// begin begins the sweep once the target serves and the lane is free, or resumes the stored one. It returns a permanent
+// error, or ctx's.
 func (q *question) begin(ctx context.Context) (id string, err error) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
@@ -210,7 +210,7 @@ func (q *question) begin(ctx context.Context) (id string, err error) {
 	}
 }
 
-// wait says once for each reason why the sweep has not begun.
+// wait prints once for each reason why the sweep has not begun.
 func (q *question) wait(why error) {
 	reason := why.Error()
 	for _, kind := range []error{api.ErrUnavailable, api.ErrConflict} {
@@ -267,7 +267,7 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 			return v, err
 		}
 		if reported < 0 {
-			reported = len(v.Spans) // before this process
+			reported = len(v.Spans) // reported by the previous process
 		}
 		for _, s := range v.Spans[reported:] {
 			q.say(spanWords(s))
@@ -293,8 +293,8 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 // A sweep that a failed target paused resumes after a repair, which may take hours.
 func byHand(v api.Sweep) bool { return v.Cause == api.CauseOperator }
 
-// write writes what the sweep showed and its report to a terminal, and the report into the
-// files. Of a sweep without any span there is none.
+// write writes the result of the sweep and its report to a terminal, and the report into the files. A sweep without any
+// span has no report.
 func (q *question) write(to io.Writer, v api.Sweep) error {
 	if len(v.Spans) == 0 {
 		return nil
@@ -313,7 +313,7 @@ func (q *question) write(to io.Writer, v api.Sweep) error {
 	})
 }
 
-// verdict is the error that a sweep ends with, nil where it has come to its answer.
+// verdict returns the error of a sweep, nil where it has its answer.
 func (q *question) verdict(v api.Sweep) error {
 	keeps := fmt.Sprintf("%s so far, kept in %s", spans(v.Progress.Spans), q.dir)
 	switch {
@@ -339,7 +339,7 @@ func (q *question) verdict(v api.Sweep) error {
 	return unanswered(v)
 }
 
-// unanswered is what a sweep that is done has not found out.
+// unanswered returns what a completed sweep has not answered.
 func unanswered(v api.Sweep) error {
 	switch {
 	case v.Trial != nil && (v.Trial.Verdict == "time_over" || v.Trial.Verdict == "running"):
@@ -356,5 +356,5 @@ func unanswered(v api.Sweep) error {
 	return nil
 }
 
-// noun is what is asked for, in a sentence.
+// noun names the kind of the question, in a sentence.
 func (q *question) noun() string { return q.asked.Request.Kind.Noun() }

@@ -16,8 +16,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// A sweep ends by itself and leaves its report on the terminal and in files, one of which can be compared again. A load
-// generator that is late on a busy machine repeats its spans, so the test takes as long as that lasts.
+// A sweep ends by itself and leaves its report on the terminal and in files, one of which can be compared again. On a
+// busy machine, spans with a late load generator are repeated, which prolongs the test.
 func TestSweepOnTheCommandLine(t *testing.T) {
 	kv, rr := startTarget(t), startTarget(t)
 	kv.cached.Store(0) // a span that is not cold does not count

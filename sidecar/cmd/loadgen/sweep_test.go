@@ -29,7 +29,7 @@ var (
 	rrMode = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
 )
 
-// asked is a request with all of its fields, as a desk keeps it.
+// asked returns a request with all of its fields, as a desk stores it.
 func asked() api.SweepRequest {
 	return api.SweepRequest{
 		Kind: api.SweepTrial, Levels: []int{60}, Modes: []api.ModeState{rrMode, kvMode}, Primary: new("ttft_p95"),
@@ -84,7 +84,7 @@ type desk struct {
 	mu    sync.Mutex
 	all   []api.Sweep // newest first
 	began []api.SweepRequest
-	why   error // why none can begin
+	why   error // why no sweep can begin
 	done  []string
 }
 
@@ -151,14 +151,14 @@ func (d *desk) becomes(id string, change func(*api.Sweep)) {
 	}
 }
 
-// deletes deletes all of them.
+// deletes deletes all sweeps.
 func (d *desk) deletes() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = nil
 }
 
-// ends lets a sweep end, with one span.
+// ends ends a sweep, with one span.
 func (d *desk) ends(id, verdict string) {
 	d.becomes(id, func(s *api.Sweep) {
 		s.State, s.Trial, s.Words = api.SweepDone, &api.TrialState{Verdict: verdict}, []string{"kv is better."}
@@ -166,12 +166,12 @@ func (d *desk) ends(id, verdict string) {
 	})
 }
 
-// unfinished is a desk with a trial in some state.
+// unfinished returns a desk with a trial in some state.
 func unfinished(state api.SweepState) *desk {
 	return &desk{all: []api.Sweep{{SweepSummary: api.SweepSummary{ID: "old", State: state, Request: asked()}}}}
 }
 
-// trial is a question in a test: its lines, and what it wrote.
+// trial is a question in a test: its lines, and its output.
 type trial struct {
 	*question
 	desk    *desk
@@ -207,7 +207,7 @@ func newTrial(d *desk, r api.SweepRequest) *trial {
 	return q
 }
 
-// start lets the question run, as a generator that serves would. It is called in a bubble.
+// start runs the question, as a serving generator does. It must be called in a bubble.
 func (q *trial) start(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	work, cancel := context.WithCancel(t.Context())
@@ -219,7 +219,7 @@ func (q *trial) start(t *testing.T) {
 	q.look()
 }
 
-// look has the question read what has changed.
+// look lets the question read the changes.
 func (q *trial) look() {
 	wait.Advance(time.Second)
 	synctest.Wait()
@@ -351,7 +351,7 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 	}
 }
 
-// What cannot be asked is bad input, by the flag's name; what is in the way is waited for.
+// An invalid question is bad input, named by the flag. Obstacles are waited for.
 func TestQuestionCannotBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newTrial(&desk{why: api.Refuse("levels", 120, "1 to 60")}, api.SweepRequest{})
@@ -372,7 +372,7 @@ func TestQuestionCannotBegin(t *testing.T) {
 	})
 }
 
-// A data directory goes on with what is unfinished there, unless that asks something else.
+// A data directory resumes its unfinished sweep, unless that has another question.
 func TestQuestionGoesOn(t *testing.T) {
 	other := api.SweepRequest{Levels: []int{120}}
 	for name, row := range map[string]struct {

@@ -20,9 +20,9 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// twoRouters are the flags for a target whose modes have a URL each.
+// twoRouters returns the flags for a target whose modes have a URL each.
 func twoRouters(kv, rr *target) []string {
-	for _, s := range []*target{kv, rr} { // so slow that the lag of a busy machine makes no span invalid
+	for _, s := range []*target{kv, rr} { // slow enough that the lag of a busy machine invalidates no span
 		s.words.Store(1)
 		s.gap.Store(int64(2 * time.Second))
 	}
@@ -42,7 +42,7 @@ func TestTrialIsResumed(t *testing.T) {
 		p := newProgram(t, append(args, twoRouters(kv, rr)...)...)
 		p.dir = dir
 		p.serve(kv.URL)
-		p.eventually("a span warms up", func() bool { // the first one for an hour
+		p.eventually("a span warms up", func() bool { // the first one takes an hour
 			s := p.lane().State.Sweep
 			return s != nil && s.Progress.Span != nil && s.Progress.Span.Phase == api.SpanWarmingUp
 		})
@@ -69,7 +69,7 @@ func TestTrialIsResumed(t *testing.T) {
 	assert.Contains(t, p.log.String(), "loadgen: the trial was cancelled by ")
 }
 
-// helpShowsDefaults compares the help of the commands with the values of a request that leaves them out.
+// helpShowsDefaults compares the help of the commands with the defaults of a request.
 func helpShowsDefaults(t *testing.T, defaults []api.SweepRequest) {
 	t.Helper()
 	require.Len(t, defaults, len(api.SweepKinds))
@@ -113,8 +113,8 @@ func compareFiles(t *testing.T, args ...string) (code int, stdout, stderr string
 	return code, out.String(), errors.String()
 }
 
-// Results are found by name among the recorded ones and in a data directory that is in use, and in files of this and
-// of other programs.
+// Results are found by name among the recorded ones and in a data directory that is in use, and in files of this and of
+// other programs.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	const recorded = "h200x3-tp1-llama70b-fp8"

@@ -19,10 +19,10 @@ type target struct {
 	fault  atomic.Pointer[http.HandlerFunc] // answers every turn; nil: the target works
 	words  atomic.Int64                     // content chunks of an answer
 	cached atomic.Int64                     // tokens of the 4,000 of a prompt
-	gap    atomic.Int64                     // ns before each of them
-	word   atomic.Pointer[string]           // the event of each of them
-	asked  atomic.Int64                     // requests for an answer
-	pinned atomic.Int64                     // those that name an instance
+	gap    atomic.Int64                     // pause before each of them, in ns
+	word   atomic.Pointer[string]           // their event
+	asked  atomic.Int64                     // requests
+	pinned atomic.Int64                     // requests that name an instance
 	inside atomic.Int64                     // answers in progress
 	first  atomic.Pointer[string]           // the first message of the latest conversation
 }
@@ -48,7 +48,7 @@ func (s *target) breaks(f http.HandlerFunc) { s.fault.Store(&f) }
 func (s *target) works() { s.fault.Store(nil) }
 
 func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body) // whole, so that the server sees when its client goes
+	body, err := io.ReadAll(r.Body) // whole, so that the server detects when its client disconnects
 	if err != nil {
 		return
 	}
@@ -111,7 +111,7 @@ func send(w http.ResponseWriter, event string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// stays reports whether the client is still there after d.
+// stays reports whether the client is still connected after d.
 func stays(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -123,7 +123,7 @@ func stays(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// refuse answers with a status and with a message as OpenAI's servers give it.
+// refuse answers with a status and a message in the form of OpenAI's servers.
 func refuse(status int, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// clearLine takes the line away that the cursor stands on.
+// clearLine clears the line of the cursor.
 const clearLine = "\r\x1b[K"
 
-// terminal lets log lines and the status line share a screen: a log line first
-// clears the line that the cursor stands on. It is safe for concurrent use.
+// terminal shares a screen between log lines and the status line: a log line first clears the status line. It is safe
+// for concurrent use.
 type terminal struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -29,9 +29,8 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return t.w.Write(p)
 }
 
-// show puts a new status line in the place of the old one. It is written without
-// the terminal's line wrap: what wraps could not be cleared, and how wide a
-// character is, the terminal alone knows.
+// show replaces the status line. It is written without the terminal's line wrap: a wrapped line could not be cleared,
+// and only the terminal has the width of each character.
 func (t *terminal) show(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,7 +38,7 @@ func (t *terminal) show(line string) {
 	_, _ = io.WriteString(t.w, clearLine+"\x1b[?7l"+line+"\x1b[?7h")
 }
 
-// end leaves the last status line standing.
+// end keeps the last status line on the screen.
 func (t *terminal) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

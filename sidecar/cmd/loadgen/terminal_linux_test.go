@@ -16,7 +16,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// openTerminal returns both ends of a terminal of so many columns.
+// openTerminal returns both ends of a terminal with this number of columns.
 func openTerminal(t *testing.T, columns uint16) (screenEnd, programEnd *os.File) {
 	t.Helper()
 	screenEnd, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 )
 
-// scheme is that of the addresses it serves.
+// scheme returns the scheme of the addresses that it serves.
 func scheme(conf *config.Config) string {
 	if conf.TLSCertFile != "" {
 		return "https"
@@ -22,8 +22,7 @@ func scheme(conf *config.Config) string {
 	return "http"
 }
 
-// serverTLS is what HTTPS is served with, nil where the configuration names no
-// certificate.
+// serverTLS returns the TLS configuration of HTTPS, nil where the configuration names no certificate.
 func serverTLS(conf *config.Config, log *slog.Logger) (*tls.Config, error) {
 	if conf.TLSCertFile == "" {
 		return nil, nil
@@ -47,8 +46,8 @@ type certificate struct {
 	failed error            // why the latest reading gave none
 }
 
-// get gives the certificate, parsed again where the contents of one of the files have changed; its time may stay the
-// same. Where the new one is none, such as in the middle of a renewal, the old one stays.
+// get returns the certificate, parsed again where the contents of one of the files have changed; the file's time may be
+// the same. Where the new one is invalid, such as in the middle of a renewal, the old one is kept.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,9 +79,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.inUse, nil
 }
 
-// healthClient asks the load generator of a configuration on this machine. Its
-// certificate is made out to other names than loopback's, so that it is asked to be the
-// very one of the configuration instead.
+// healthClient returns a client for the load generator of a configuration on this machine. The certificate has other
+// names than loopback's, so the client requires exactly the configured certificate instead.
 func healthClient(conf *config.Config) (*http.Client, error) {
 	transport := &http.Transport{}
 	if conf.TLSCertFile != "" {

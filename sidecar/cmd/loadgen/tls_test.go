@@ -29,8 +29,8 @@ import (
 // certFiles are the files of a certificate.
 type certFiles struct{ cert, key string }
 
-// issue writes a new self-signed certificate for loopback and returns the pool that trusts it alone. The files
-// keep their time, as those do that are unpacked or deployed.
+// issue writes a new self-signed certificate for loopback and returns the pool that trusts only this one. The files
+// keep their time, as unpacked or deployed ones do.
 func (p certFiles) issue(t *testing.T, serial int64) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +60,7 @@ func (p certFiles) write(t *testing.T, path, kind string, der []byte) {
 	require.NoError(t, os.Chtimes(path, always, always))
 }
 
-// A load generator with a certificate serves HTTPS alone, and with it the page's origin, the session's cookie, the
+// A load generator with a certificate serves only HTTPS, which applies to the page's origin, the session's cookie, the
 // stream and the health check. A renewed certificate is in force from the next connection on, an invalid one is not.
 func TestTLS(t *testing.T) {
 	t.Parallel()

@@ -20,8 +20,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The load generator takes the configuration that the Helm chart gives it, of every values file: arguments, environment
-// and files as its container has them.
+// The load generator accepts the configuration that the Helm chart generates from every values file: arguments,
+// environment and files as in its container.
 func TestChart(t *testing.T) {
 	root, err := source.Root()
 	require.NoError(t, err)
@@ -102,14 +102,14 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// mounted are the files that a pod's first container sees. A Secret of others has a token for each key that is asked
-// for.
+// mounted returns the files in a pod's first container. A Secret that the chart does not create has a token for each
+// requested key.
 func mounted(t *testing.T, pod *corev1.PodSpec, objects []*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, mount := range pod.Containers[0].VolumeMounts {
 		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if i < 0 { // a claim of the StatefulSet
+		if i < 0 { // a volume claim of the StatefulSet
 			continue
 		}
 		add := func(kind, name string, items []corev1.KeyToPath) {
@@ -147,7 +147,7 @@ func mounted(t *testing.T, pod *corev1.PodSpec, objects []*unstructured.Unstruct
 	return files
 }
 
-// content is what an object holds.
+// content returns the data of an object.
 func content(objects []*unstructured.Unstructured, kind, name string) map[string]string {
 	for _, object := range objects {
 		if object.GetKind() == kind && object.GetName() == name {

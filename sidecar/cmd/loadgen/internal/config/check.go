@@ -17,8 +17,8 @@ import (
 	"kvbooth/sidecar/loadgen/store"
 )
 
-// Check holds every field against its own rules, and those that depend on
-// each other against one another. The error is an [api.FieldError].
+// Check checks every field by its own rules, and fields that depend on each other together. The error is an
+// [api.FieldError].
 func (c *Config) Check() error {
 	m := newModel(*c, io.Discard)
 	for _, f := range m.fields {
@@ -44,7 +44,7 @@ func (c *Config) Check() error {
 	return server.CheckListen(c.Listen, string(c.Token))
 }
 
-// checkMetrics refuses a cluster of which no page at all would be read.
+// checkMetrics refuses a cluster without any metrics page.
 func (c *Config) checkMetrics() error {
 	for field, urls := range map[string][]string{
 		"cluster.metrics_urls": c.Cluster.MetricsURLs, "twin.cluster.metrics_urls": c.Twin.Cluster.MetricsURLs,
@@ -58,10 +58,10 @@ func (c *Config) checkMetrics() error {
 }
 
 func (c *Config) checkRequired() error {
-	if c.Compare != nil || c.Shadow != nil || c.Record != nil || c.Replay != "" { // which ask no target
+	if c.Compare != nil || c.Shadow != nil || c.Record != nil || c.Replay != "" { // they use no target
 		return nil
 	}
-	if c.Member { // whose target the coordinator names
+	if c.Member { // the coordinator names its target
 		if c.Members.NATS.URL == "" {
 			return api.Require("members.nats.url", forms["nats"].allowed+" (--join)")
 		}
@@ -76,7 +76,7 @@ func (c *Config) checkRequired() error {
 	return c.checkTargets()
 }
 
-// checkTargets refuses the path of something else than the API.
+// checkTargets refuses a path other than the API's.
 func (c *Config) checkTargets() error {
 	targets := [][2]string{{"target.url", c.Target.URL}, {"twin.target.url", c.Twin.Target.URL}, {
 		"followup.url",
@@ -137,8 +137,7 @@ func (c *Config) checkMode() error {
 	return api.Refuse("mode.mode", c.Mode.Mode, fmt.Sprintf("one of the available modes (%s)", strings.Join(offers, ", ")))
 }
 
-// checkKubernetes asks for one way to find the object, and for two modes at least to choose
-// from, as the driver spells them.
+// checkKubernetes requires one way to find the object, and at least two modes to choose from, in the driver's spelling.
 func (c *Config) checkKubernetes() error {
 	k := c.Mode.Kubernetes
 	if k.Name != "" && k.Selector != "" {
@@ -152,7 +151,7 @@ func (c *Config) checkKubernetes() error {
 	return nil
 }
 
-// checkEndpoints asks for one address a mode, of which the target's is one.
+// checkEndpoints requires one address per mode, one of them the target's.
 func (c *Config) checkEndpoints() error {
 	addresses := c.Mode.Addresses()
 	if c.Mode.Served != nil {
@@ -194,7 +193,7 @@ func (c *Config) checkFollowup() error {
 	return nil
 }
 
-// checkCorpus asks for one place, and for all that it takes.
+// checkCorpus requires at most one place, with all of its settings.
 func (c *Config) checkCorpus() error {
 	var places []string
 	for _, p := range []struct{ field, value string }{

@@ -91,7 +91,7 @@ type Config struct {
 	Member       bool `kong:"-"` // of the command member alone: everything but access is the coordinator's
 }
 
-// Target is the server under load, and how long to wait for it.
+// Target is the server under load, with its timeouts.
 type Target struct {
 	URL        string `basic:"" form:"target" placeholder:"URL" help:"OpenAI-compatible server. Without a path, /v1 is added; a path is used as it is, and a query is kept."`
 	Model      string `basic:"" aliases:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
@@ -106,7 +106,7 @@ type Target struct {
 	AnswerMemory      int           `default:"536870912" min:"16777216" max:"1099511627776" help:"Maximum bytes of text that the answers of all conversations in progress hold together, of a lane and of a member. A turn beyond it ends with the error overrun."`
 }
 
-// Access is what requests to a server carry besides an API key.
+// Access is what requests to a server contain besides an API key.
 type Access struct {
 	Headers  []string `form:"header" placeholder:"NAME=VALUE" help:"Headers to send to it. A secret value is read from a file (NAME=file:PATH) or a variable (NAME=env:VARIABLE), and is never shown."`
 	CAFile   string   `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify it."`
@@ -116,7 +116,7 @@ type Access struct {
 	Opened chat.Access `kong:"-"` // the content of all of them
 }
 
-// Deployment says what serves. Empty and 0 mean not known.
+// Deployment describes the server under load. Empty and 0 mean not known.
 type Deployment struct {
 	Kind           string `oneof:"real simulated mocked" help:"What is behind the target: real engines, the simulated cluster, or mocked engines. Empty: unknown; mode.driver simulated sets it automatically."`
 	Engine         string `placeholder:"NAME" help:"Inference engine, such as TensorRT-LLM, vLLM or SGLang."`
@@ -138,7 +138,7 @@ type Deployment struct {
 	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache; 0: unknown."`
 }
 
-// Workload shapes the conversations.
+// Workload describes the conversations.
 type Workload struct {
 	Concurrency    int           `basic:"" default:"60" help:"Number of concurrent conversations."`
 	Start          bool          `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
@@ -157,7 +157,7 @@ type Workload struct {
 	ThinkTime      time.Duration `default:"0s" help:"User's pause before the next question."`
 }
 
-// End says when a run ends by itself, when it has failed, and what it leaves.
+// End configures when a run ends by itself, when it counts as failed, and the files that it writes.
 type End struct {
 	Duration time.Duration `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
 	Requests int           `default:"0" min:"0" max:"1000000000" help:"Run until this many turns have completed or failed, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
@@ -165,7 +165,7 @@ type End struct {
 	Output   []string      `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html."`
 }
 
-// Conditions are those of FailIf, which have their form already.
+// Conditions parses FailIf, which has already been checked.
 func (e End) Conditions() (all []report.Condition) {
 	for _, text := range e.FailIf {
 		if c, err := report.ParseCondition(text); err == nil {
@@ -175,19 +175,19 @@ func (e End) Conditions() (all []report.Condition) {
 	return all
 }
 
-// Turns is the range that the number of turns of a conversation is drawn from.
+// Turns is the range from which the number of turns of a conversation is drawn.
 type Turns struct {
 	Min int `default:"3" help:"Minimum turns per conversation."`
 	Max int `default:"5" help:"Maximum turns per conversation."`
 }
 
-// OutputTokens is the distribution that each turn's limit of tokens is drawn from.
+// OutputTokens is the distribution from which each turn's token limit is drawn.
 type OutputTokens struct {
 	Mean float64 `default:"0" help:"Mean of the randomly drawn answer length in tokens; 0: answers are limited by max_tokens only."`
 	CV   float64 `default:"0" help:"Coefficient of variation of that length."`
 }
 
-// Request are fields of every request of a turn. Empty and 0 send none.
+// Request has fields that are added to every request of a turn. Empty and 0 add none.
 type Request struct {
 	IgnoreEOS   string `name:"ignore_eos" oneof:"true false" help:"Whether the engine goes on after the end-of-sequence token, so that answers have exactly the drawn length. Empty: not sent. Needs an engine that takes ignore_eos, such as vLLM or SGLang."`
 	MinTokens   int    `default:"0" min:"0" max:"131072" help:"Minimum tokens per answer, at most those of its limit; 0: not sent."`
@@ -197,7 +197,7 @@ type Request struct {
 	Body        string `form:"body" placeholder:"JSON" help:"Further fields of the request's body, as a JSON object."`
 }
 
-// Fields are the further fields of a request's body, by name; nil where there are none.
+// Fields returns the further fields of a request's body, by name; nil where there are none.
 func (r Request) Fields() map[string]any {
 	fields := map[string]any{}
 	_ = json.Unmarshal([]byte(r.Body), &fields) // of the form, or empty
@@ -214,11 +214,11 @@ func (r Request) Fields() map[string]any {
 	return fields
 }
 
-// maxRequestText is how many characters of the fields are shown.
+// maxRequestText is the number of characters of the fields that are shown.
 const maxRequestText = 150
 
-// Text is what the fields add to the shape of a workload, as JSON in one line; a long one ends with
-// a checksum. Empty: there are none.
+// Text returns the fields as JSON in one line, for the shape of a workload. A long text is cut and ends with a
+// checksum. Empty: there are none.
 func (r Request) Text() string {
 	fields := r.Fields()
 	if r.MinTokens > 0 {
@@ -240,7 +240,7 @@ func (r Request) Text() string {
 	return string(text)
 }
 
-// Followup says who asks after the first turn.
+// Followup configures the source of the questions after the first turn.
 type Followup struct {
 	Text       string `placeholder:"TEXT" help:"Fixed follow-up question. Default: the model at followup.url, or the built-in questioner, asks about the last answer."`
 	URL        string `form:"target" placeholder:"URL" help:"OpenAI-compatible server whose model plays the end user, as target.url. If it fails, the built-in questioner takes over."`
@@ -251,7 +251,7 @@ type Followup struct {
 	Timeout    time.Duration `default:"10s" min:"100ms" max:"2m" help:"Timeout for a question from that model, including retries."`
 }
 
-// Corpus says where the texts come from; nowhere means the built-in articles.
+// Corpus is the source of the texts. Without one, the built-in articles are used.
 type Corpus struct {
 	Dir     string        `form:"path" placeholder:"DIR" help:"Directory of .jsonl, .json, .md and .txt files. The built-in articles are used unless this, corpus.file or corpus.s3.bucket is set."`
 	File    string        `form:"path" placeholder:"FILE" help:"A single such file: for example JSONL with id, topic and text, or a question set such as MT-Bench or ShareGPT."`
@@ -274,7 +274,7 @@ type S3 struct {
 	SecretKeyFile string `form:"path" placeholder:"FILE" help:"File with the secret key. Or set LOADGEN_CORPUS_S3_SECRET_KEY."`
 }
 
-// Mode is the routing mode that the cluster starts in, and how it is switched.
+// Mode is the routing mode at the start, and how it is switched.
 type Mode struct {
 	Driver      string   `basic:"" default:"manual" oneof:"manual pinned endpoints command http kubernetes simulated" help:"How the mode is switched: manual shows the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv mode; endpoints sends the turns of each mode to its own URL; command and http switch arms as switch.command and switch.http say, and follow from them; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
 	Mode        string   `basic:"" default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. If unknown: pinned starts with kv, endpoints with the mode at target.url; with manual it stays unknown until a Dynamo's metrics show KV-aware routing or an operator sets it."`
@@ -289,7 +289,7 @@ type Mode struct {
 	Served []cluster.Arm `kong:"-"` // what Arms or Endpoints name; nil where the mode has no endpoint of its own
 }
 
-// Kubernetes says which DynamoGraphDeployment the driver kubernetes switches, and how.
+// Kubernetes names the DynamoGraphDeployment that the driver kubernetes switches, and how.
 type Kubernetes struct {
 	Name         string        `placeholder:"NAME" help:"DynamoGraphDeployment to switch. Default, unless a selector is set: the one whose frontend Service target.url points to."`
 	Namespace    string        `placeholder:"NAME" help:"Its namespace. Default: the pod's own, or the kubeconfig's."`
@@ -303,7 +303,7 @@ type Kubernetes struct {
 	Variants map[api.Speculation]kubernetes.Variant `kong:"-"` // content of VariantsFile
 }
 
-// Prometheus is the server that knows the cluster's metrics.
+// Prometheus is the server with the cluster's metrics.
 type Prometheus struct {
 	URL       string `basic:"" form:"url" placeholder:"URL" help:"Prometheus to query for the cluster's metrics. Without it, metrics are scraped from the target itself."`
 	Namespace string `placeholder:"NAME" help:"Kubernetes namespace of the cluster, to select its series in that Prometheus."`
@@ -311,7 +311,7 @@ type Prometheus struct {
 	Graph, Beside string `kong:"-"` // two DynamoGraphDeployments in that namespace: the lane's, and the other lane's
 }
 
-// Cluster says where metrics are where no Prometheus is.
+// Cluster has the addresses of metrics without a Prometheus.
 type Cluster struct {
 	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order. With no-target among them, the target's own page is not scraped: it may be a router's, which shows one of its workers."`
 	Access      `embed:""`
@@ -330,7 +330,7 @@ type Slider struct {
 	Increment int `default:"10" help:"Step size of the slider."`
 }
 
-// Baseline says what live results are compared with.
+// Baseline names the baseline that live results are compared with.
 type Baseline struct {
 	Default string `placeholder:"NAME" help:"Baseline to compare with. Default: the one for this deployment, else this target's own results."`
 }
@@ -342,17 +342,17 @@ type Store struct {
 	MaxBytes         int           `default:"2147483648" min:"0" max:"1099511627776" help:"Maximum size of the database file in bytes, at least 16777216; the oldest conversations are deleted first. 0: no limit."`
 }
 
-// Members says which other load generators hold conversations for this one, and where they meet.
+// Members configures the load generators that hold conversations for this one, and the server that connects them.
 type Members struct {
 	Count int    `aliases:"members" default:"0" min:"0" max:"64" help:"Members to start on this machine, with a NATS server unless members.nats.url is set. 0: this process runs the conversations itself, unless members.nats.url is set."`
 	Fleet string `default:"default" form:"fleet" placeholder:"NAME" help:"Name that separates several load generators with members on the same NATS server."`
 	Name  string `placeholder:"NAME" help:"Display name of this member. Default: the host name."`
-	// Listen is a member's alone: a coordinator has the load generator's own address.
+	// Listen is only for members: a coordinator uses the load generator's own address.
 	Listen string `form:"address" placeholder:"HOST:PORT" help:"Listen address for a member's /metrics and /healthz; it serves nothing else. Anything but loopback needs metrics_token. Default: not served."`
 	NATS   NATS   `embed:"" prefix:"nats."`
 }
 
-// NATS is the server that a coordinator and its members meet on.
+// NATS is the server that connects a coordinator and its members.
 type NATS struct {
 	URL       string `aliases:"join" form:"nats" placeholder:"URL" help:"NATS server with JetStream, such as nats://127.0.0.1:4222. Anything but loopback needs an NKey, or tls:// with a token."`
 	Token     Secret `kong:"-"`
@@ -362,10 +362,10 @@ type NATS struct {
 	CA        []byte `kong:"-"` // content of CAFile
 }
 
-// Coordinates says whether members hold the conversations.
+// Coordinates reports whether members hold the conversations.
 func (m Members) Coordinates() bool { return m.Count > 0 || m.NATS.URL != "" }
 
-// Access is the way to the server.
+// Access returns the access to the server.
 func (m Members) Access() members.Access {
 	return members.Access{
 		URL: m.NATS.URL, Token: string(m.NATS.Token), NKeyFile: m.NATS.NKeyFile, CA: m.NATS.CA,
@@ -379,7 +379,7 @@ type Whatif struct {
 	Profiles string `form:"path" placeholder:"DIR" help:"Directory of profiles that can be simulated besides the built-in ones, as written by booth calibrate. Default: profiles in data_dir."`
 }
 
-// Routers says whether other routers are followed in the shadow of the one in force.
+// Routers configures whether other routers are simulated on the turns of the router in force.
 type Routers struct {
 	Enabled  bool `default:"true" negatable:"" help:"Model what each worker's cache would hold under other routers, for the same turns, if the target reports its workers and their cache sizes. If disabled, no other routers are shown, and a Dynamo router's decisions are not explained."`
 	TokenIDs bool `name:"token_ids" default:"true" negatable:"" help:"Request the prompt's token IDs from a Dynamo (nvext annotation token_ids, about 40 kB per turn). If disabled or not supported, blocks of text are used instead of blocks of tokens, which is less accurate."`
@@ -391,9 +391,8 @@ type Log struct {
 	Format string `default:"text" oneof:"text json" help:"Log format."`
 }
 
-// presets are the values that a preset gives to fields that no source sets. What
-// is known of the recorded workload: always five turns on ten texts, one short
-// sentence at every follow-up, and this max_tokens.
+// presets are values of fields that no source sets, by the preset's name. They describe the recorded workload: always
+// five turns on ten texts, one short sentence at every follow-up, and this max_tokens.
 var presets = map[string]map[string]string{
 	"recorded": {
 		"turns.min": "5", "turns.max": "5", "openings": "10", "max_tokens": "1024",
@@ -402,21 +401,20 @@ var presets = map[string]map[string]string{
 	"demo": {"turns.min": "5", "turns.max": "5", "max_tokens": "1024"},
 }
 
-// answers are the settings that every preset adds where answers have no end of their own: the lengths
-// of the recorded tables, as package closedloop derives them. A real model ends its answers itself, as
-// the recorded one did.
+// answers are the settings that every preset adds where answers have no end of their own: the lengths of the recorded
+// tables, as package closedloop derives them. A real model ends its answers itself, as the recorded one did.
 var answers = map[string]string{"output_tokens.mean": "900", "output_tokens.cv": "0.3"}
 
-// endless says whether answers go on up to whatever limit is set.
+// endless reports whether answers continue to whatever limit is set.
 func (c *Config) endless() bool {
 	kind := api.TargetKind(c.Deployment.Kind)
 	return c.Preset == "demo" || kind == api.TargetSimulated || kind == api.TargetMocked || c.Mode.Driver == "simulated"
 }
 
-// Command is what the program is asked to do.
+// Command is a command of the program.
 type Command string
 
-// The commands. Help means that the help has been printed already.
+// The commands. Help means that the help has already been printed.
 const (
 	Run     Command = "run"
 	Check   Command = "check"
@@ -435,7 +433,7 @@ const (
 	Joined Command = "member"
 )
 
-// WorkloadSettings gives the settings that a lane starts with.
+// WorkloadSettings returns the settings with which a lane starts.
 func (c *Config) WorkloadSettings() workload.Settings {
 	s := workload.Settings{
 		Concurrency: c.Concurrency,
@@ -454,7 +452,7 @@ func (c *Config) WorkloadSettings() workload.Settings {
 	return s
 }
 
-// OpeningLength is the length of the opening texts in tokens, 0 where they are as they are.
+// OpeningLength returns the length of the opening texts in tokens; 0 leaves them unchanged.
 func (c *Config) OpeningLength() int {
 	n, err := strconv.Atoi(c.OpeningTokens)
 	if err != nil { // empty, since anything else has the form
@@ -463,7 +461,7 @@ func (c *Config) OpeningLength() int {
 	return n
 }
 
-// Settings gives the settings that an administrator may change later.
+// Settings returns the settings that an administrator may change later.
 func (c *Config) Settings() api.Settings {
 	return api.Settings{
 		SLO:             api.SLO{TTFT: c.SLO.TTFT.Seconds(), TPOT: c.SLO.TPOT.Seconds()},
@@ -490,7 +488,7 @@ func (d Deployment) API() api.Deployment {
 	}
 }
 
-// known reads true and false; empty is not known.
+// known parses true and false; empty is not known.
 func known(text string) *bool {
 	if text == "" {
 		return nil
@@ -498,13 +496,12 @@ func known(text string) *bool {
 	return new(text == "true")
 }
 
-// State is the mode that the cluster starts in.
+// State returns the mode at the start.
 func (m Mode) State() api.ModeState {
 	return api.ModeState{Arm: m.Arm, Mode: api.Mode(m.Mode), Speculation: api.Speculation(m.Speculation)}
 }
 
-// States are the modes on offer; one without a speculation of its own has that
-// of the start.
+// States returns the modes on offer. One without a speculation of its own has that of the start.
 func (m Mode) States() []api.ModeState {
 	if m.Served != nil {
 		states := make([]api.ModeState, len(m.Served))
@@ -520,7 +517,7 @@ func (m Mode) States() []api.ModeState {
 	return states
 }
 
-// Addresses are the arms, or the modes where each has an address.
+// Addresses returns the addresses of the modes, where each has one.
 func (m Mode) Addresses() []cluster.Arm {
 	if m.Served != nil {
 		return m.Served
@@ -552,7 +549,7 @@ func (m Mode) atStart(target string) string {
 	return m.Mode
 }
 
-// Address is that of the mode at the start, "" where it has none.
+// Address returns the address of the mode at the start, "" where it has none.
 func (m Mode) Address() string {
 	for _, e := range m.Addresses() {
 		if e.State == m.State() {
@@ -562,7 +559,7 @@ func (m Mode) Address() string {
 	return ""
 }
 
-// offered reads one offer, which has the form already.
+// offered parses one offer, which has already been checked.
 func (m Mode) offered(offer string) api.ModeState {
 	mode, speculation, found := strings.Cut(offer, "/")
 	if !found {

@@ -34,7 +34,7 @@ func variable(name string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
 }
 
-// grammar is what kong reads the command line into.
+// grammar is the struct into which kong parses the command line.
 type grammar struct {
 	Config `embed:""`
 
@@ -58,7 +58,7 @@ type grammar struct {
 	hook func(*kong.Context) error
 }
 
-// BeforeResolve is called by kong once the command line is read.
+// BeforeResolve is called by kong after the command line has been parsed.
 func (g *grammar) BeforeResolve(ctx *kong.Context) error {
 	if g.hook == nil {
 		return nil
@@ -66,18 +66,18 @@ func (g *grammar) BeforeResolve(ctx *kong.Context) error {
 	return g.hook(ctx)
 }
 
-// model is kong's parser together with the fields of a [Config] of its own.
+// model is kong's parser together with the fields of its own [Config].
 type model struct {
 	grammar
 	kong   *kong.Kong
 	fields []field
 	byName map[string]field
 	byFlag map[*kong.Value]field
-	own    map[Command]map[string]field // that commands have for themselves
-	topic  string                       // that help is asked for; "": what most people need
+	own    map[Command]map[string]field // the flags of single commands
+	topic  string                       // the requested topic of help; "": the most common settings
 }
 
-// newModel makes a model that holds c, and prints help to stdout.
+// newModel makes a model that fills c, and prints help to stdout.
 func newModel(c Config, stdout io.Writer, options ...kong.Option) *model {
 	m := &model{byName: map[string]field{}, byFlag: map[*kong.Value]field{}, own: map[Command]map[string]field{}}
 	m.Config = c
@@ -92,14 +92,14 @@ func newModel(c Config, stdout io.Writer, options ...kong.Option) *model {
 		kong.KindMapper(reflect.String, m), kong.KindMapper(reflect.Slice, m),
 	)...)
 	if err != nil {
-		panic(err) // a tag of Config is wrong, which every test finds
+		panic(err) // a tag of Config is invalid, which every test detects
 	}
 	m.kong = k
 	return m
 }
 
-// collect gives every flag its field, its placeholder and the dashes of its name. Kong names a
-// flag by the prefixes of its sections, which end in dots, and its struct field.
+// collect assigns every flag its field, its placeholder and the dashes of its name. Kong names a flag by the prefixes
+// of its sections, which end in dots, and its struct field.
 func (m *model) collect(k *kong.Kong) error {
 	for _, flag := range k.Model.Flags {
 		if flag == k.Model.HelpFlag {
@@ -122,7 +122,7 @@ func (m *model) fieldOf(flag *kong.Flag) field {
 	return f
 }
 
-// given is a value that a variable or the file gives, and where it stands.
+// given is a value of a variable or of the file, with its source.
 type given struct {
 	value string
 	from  string
@@ -137,8 +137,8 @@ type badValue struct {
 func (e *badValue) Error() string { return fmt.Sprintf("%v (from %s)", e.err, e.from) }
 func (e *badValue) Unwrap() error { return e.err }
 
-// Decode makes the model kong's mapper of all values, so that each of them,
-// wherever it comes from, is held against the field's own rules.
+// Decode makes the model kong's mapper of all values, so that each of them, whatever its source, is checked by the
+// field's own rules.
 func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	f := m.byFlag[ctx.Value]
 	if target.Kind() == reflect.Bool && ctx.Scan.Peek().Type != kong.FlagValueToken {
@@ -157,13 +157,12 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 		return &badValue{err, g.from}
 	}
 	if next := ctx.Scan.Peek(); ctx.Value.Flag == nil && target.Kind() == reflect.Slice && next.IsValue() {
-		return m.Decode(ctx, target) // the last argument takes all that follow
+		return m.Decode(ctx, target) // the last argument takes all remaining ones
 	}
 	return nil
 }
 
-// set parses a value, holds it against the field's rules and puts it into
-// target. A list grows by it.
+// set parses a value, checks it by the field's rules and stores it in target. A list is extended.
 func (f field) set(target reflect.Value, value string) error {
 	var err error
 	switch p := target.Addr().Interface().(type) {
@@ -196,7 +195,7 @@ func (f field) set(target reflect.Value, value string) error {
 	return nil
 }
 
-// allowedFor is allowed, or more to the point for a value that gave the error.
+// allowedFor describes the allowed values, more precisely where the error permits it.
 func (f field) allowedFor(value string, err error) string {
 	if hint := new(report.Hint); errors.As(err, hint) {
 		return string(*hint)
@@ -219,8 +218,7 @@ func (f field) bool(value string) (bool, error) {
 	return value == "true", nil
 }
 
-// limit is the range of a number, or of a time in seconds: the API's, else that
-// of the tags min and max.
+// limit returns the range of a number, or of a time in seconds: the API's, else that of the tags min and max.
 func (f field) limit() (l api.Limit, ok bool) {
 	if name := f.flag.Tag.Get("limit"); name != "" {
 		l, ok = api.SweepLimits[name]
@@ -243,7 +241,7 @@ func (f field) within(v float64, err error) error {
 	return err
 }
 
-// number and seconds read a tag; one that is wrong allows nothing, which every test finds.
+// number and seconds parse a tag. An invalid one allows nothing, which every test detects.
 func number(tag string) float64 {
 	v, err := strconv.ParseFloat(tag, 64)
 	if err != nil {
@@ -260,8 +258,8 @@ func seconds(tag string) float64 {
 	return d.Seconds()
 }
 
-// text holds a text against its form or its list of words. Where there is no
-// default, the empty text means that the field is not set.
+// text checks a text against its form or its list of words. Where there is no default, the empty text means that the
+// field is not set.
 func (f field) text(value string) (string, error) {
 	words := f.words()
 	switch {
@@ -305,7 +303,7 @@ func (f field) form() form {
 	return forms[name]
 }
 
-// allowed says in words what set accepts.
+// allowed describes the values that set accepts.
 func (f field) allowed() string {
 	switch f.flag.Target.Interface().(type) {
 	case bool:
@@ -327,7 +325,7 @@ func (f field) allowed() string {
 	return f.form().allowed
 }
 
-// bounds says the range in words.
+// bounds describes the range.
 func (f field) bounds() string {
 	l, _ := f.limit()
 	l.Unit = ""
@@ -341,7 +339,7 @@ func (f field) bounds() string {
 	return low + " to " + high
 }
 
-// duration writes seconds as users do: 5m, not 5m0s.
+// duration formats seconds in the usual form: 5m, not 5m0s.
 func duration(s float64) string {
 	text := time.Duration(s * float64(time.Second)).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -361,8 +359,7 @@ func enumerate(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// shown is a value as an error shows it: short, on one line, and without what
-// may be a password.
+// shown formats a value for an error: short, on one line, and without a possible password.
 func (f field) shown(value string) string {
 	const most = 100
 	if strings.Contains(value, "@") && strings.Contains(f.form().allowed, "://") {
@@ -380,7 +377,7 @@ func (f field) shown(value string) string {
 	return value
 }
 
-// format is a value as set accepts it.
+// format formats a value in the form that set accepts.
 func format(v reflect.Value) string {
 	switch v := v.Interface().(type) {
 	case []string:
@@ -408,7 +405,7 @@ func (c *Config) Shown() map[string]string {
 	return values
 }
 
-// Map gives every field as text by its dotted name, secrets left out.
+// Map returns every field as text by its dotted name, without secrets.
 func (c *Config) Map() map[string]string {
 	m := newModel(*c, io.Discard)
 	values := make(map[string]string, len(m.fields))

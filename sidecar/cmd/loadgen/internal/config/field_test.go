@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGURATION.md")
 
-// samples are values of the fields without a range, none of them the default.
+// samples are values of the fields without a range. None is the default.
 var samples = map[string]string{
 	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
 	"target.headers": "X-Tenant=a,api-key=file:key,X-Route=b=c", "target.cert_file": "ca", "target.key_file": "ca-key",
@@ -66,7 +66,7 @@ var samples = map[string]string{
 	"data_dir": "/data", "log.level": "debug", "log.format": "json",
 }
 
-// sample is a value that differs from the default.
+// sample returns a value that differs from the default.
 func sample(f field) string {
 	if value, ok := samples[strings.TrimPrefix(f.name, "twin.")]; ok {
 		return value
@@ -146,7 +146,7 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 	}
 }
 
-// certificate gives a certificate with its private key, in PEM.
+// certificate returns a certificate with its private key, in PEM.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -166,8 +166,7 @@ func asYAML(name, value string) string {
 	return strings.TrimSuffix(text.String(), "\n") + fmt.Sprintf(" %q\n", value)
 }
 
-// Both ends of a range are in, unless it begins above the lower one, and what
-// lies beyond is out.
+// Both ends of a range are valid, unless it excludes the lower one, and values beyond are not.
 func TestRanges(t *testing.T) {
 	ranges := 0
 	for _, f := range newModel(Config{}, io.Discard).fields {
@@ -247,7 +246,7 @@ func TestVendors(t *testing.T) {
 	require.Equal(t, api.VendorNeutral, input{args: []string{target}}.must(t).Settings().Vendor)
 }
 
-// The document's table is made from the fields.
+// The table in the document is generated from the fields.
 func TestDocument(t *testing.T) {
 	data, err := os.ReadFile(document)
 	require.NoError(t, err)

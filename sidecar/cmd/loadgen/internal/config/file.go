@@ -37,18 +37,18 @@ func readFile(field, path, what string) ([]byte, error) {
 
 func unreadable(field, path, what string, err error) error {
 	if inner := new(os.PathError); errors.As(err, &inner) {
-		err = inner.Err // the path stands in the message already
+		err = inner.Err // the message already contains the path
 	}
 	return reword(field, path, what, fmt.Sprintf("cannot read %s: %v", path, err))
 }
 
-// worded is a field error in words of its own.
+// worded is a field error with its own message.
 type worded struct {
 	*api.FieldError
 	text string
 }
 
-// reword gives the [api.FieldError] of a value in other words than its usual ones.
+// reword returns the [api.FieldError] of a value with another message than the usual one.
 func reword(field, value, allowed, text string) error {
 	return &worded{&api.FieldError{Field: field, Value: value, Allowed: allowed}, text}
 }
@@ -56,7 +56,7 @@ func reword(field, value, allowed, text string) error {
 func (e *worded) Error() string { return e.Field + ": " + e.text }
 func (e *worded) Unwrap() error { return e.FieldError }
 
-// file is a YAML file while it is read.
+// file is a YAML file during parsing.
 type file struct {
 	path   string
 	fields map[string]field
@@ -64,9 +64,8 @@ type file struct {
 	lines  map[string]int // of every key so far
 }
 
-// parseFile gives the values of a YAML file by the names of their fields. A key
-// that is unknown or stands twice, and a value that is none, are refused with a
-// *badValue; what is no YAML with an [api.FieldError].
+// parseFile returns the values of a YAML file by the names of their fields. Unknown and repeated keys, and invalid
+// values, are refused with a *badValue; invalid YAML with an [api.FieldError].
 func (m *model) parseFile(path string, data []byte) (map[string]given, error) {
 	f := &file{path: path, fields: maps.Clone(m.byName), values: map[string]given{}, lines: map[string]int{}}
 	delete(f.fields, "config")
@@ -88,8 +87,7 @@ func (m *model) parseFile(path string, data []byte) (map[string]given, error) {
 	return f.values, nil
 }
 
-// section reads a mapping of fields and sections. An empty one may stand there,
-// as it does once all of its lines are commented out.
+// section parses a mapping of fields and sections. It may be empty, as it is when all of its lines are commented out.
 func (f *file) section(name string, node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
 		return nil
@@ -188,7 +186,7 @@ func (f *file) reworded(node *yaml.Node, name, value, allowed, text string) erro
 	return &badValue{reword(name, value, allowed, text), f.place(node)}
 }
 
-// shape says what stands in the place of a plain value.
+// shape names the kind of a node in place of a plain value.
 func shape(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:

@@ -20,7 +20,7 @@ import (
 	"kvbooth/sidecar/loadgen/report"
 )
 
-// form is what a text may look like. Read gives it in its canonical spelling.
+// form is the syntax of a text. Read returns it in its canonical spelling.
 type form struct {
 	allowed string
 	read    func(string) (string, error)
@@ -116,7 +116,7 @@ func readFleet(s string) (string, error) {
 	return s, nil
 }
 
-// readTarget takes off what each target's path may have and need not: that of chat completions, and a /v1 that is all.
+// readTarget removes the optional parts of a target's path: that of chat completions, and a /v1 that is all of it.
 func readTarget(s string) (string, error) {
 	address, query, _ := strings.Cut(s, "?")
 	address, err := readURL(address)
@@ -128,7 +128,7 @@ func readTarget(s string) (string, error) {
 	}
 	u, err := api.ParseTarget(address)
 	if err != nil {
-		return s, nil //nolint:nilerr // checkTargets says which path is right
+		return s, nil //nolint:nilerr // checkTargets reports the right path
 	}
 	u.RawQuery = query
 	if u.Path == "/v1" {
@@ -140,7 +140,7 @@ func readTarget(s string) (string, error) {
 // headerName is a token of RFC 9110, section 5.6.2.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-// ownHeaders are those that a request has already.
+// ownHeaders are the headers that a request has already.
 var ownHeaders = []string{"Accept", "Content-Length", "Content-Type", "Connection", "Transfer-Encoding"}
 
 func readHeader(s string) (string, error) {
@@ -153,7 +153,7 @@ func readHeader(s string) (string, error) {
 	return name + "=" + value, nil
 }
 
-// within reads a number from least to most.
+// within returns a reader of numbers from least to most.
 func within(least, most float64) func(string) (string, error) {
 	return func(s string) (string, error) {
 		v, err := strconv.ParseFloat(s, 64)
@@ -172,14 +172,14 @@ func readSeed(s string) (string, error) {
 	return strconv.FormatInt(n, 10), nil
 }
 
-// ownFields are those that no one sets in the body: the load generator itself does, or a setting
-// of their own.
+// ownFields are the fields that must not be in the body: the load generator sets them, or they have a setting of their
+// own.
 var ownFields = []string{
 	"model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "nvext", "n",
 	"ignore_eos", "min_tokens", "temperature", "top_p", "seed",
 }
 
-// readBody gives a JSON object with its fields in order.
+// readBody returns a JSON object with its fields in order.
 func readBody(s string) (string, error) {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(s), &fields); err != nil || fields == nil {
@@ -205,8 +205,7 @@ func readAddress(s string) (string, error) {
 	return s, nil
 }
 
-// whole reads a whole number within the limits of a name; the empty text says that there
-// is none.
+// whole returns a reader of whole numbers within the limits of a name. The empty text means that there is none.
 func whole(name string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		n, err := strconv.Atoi(s)
@@ -249,7 +248,7 @@ func readLevels(s string) (string, error) {
 	return s, nil
 }
 
-// readRecordedMode reads the mode that a result was measured in, which may be unknown.
+// readRecordedMode parses the mode in which a result was measured, which may be unknown.
 func readRecordedMode(s string) (string, error) {
 	mode, speculation, found := strings.Cut(s, "/")
 	if mode != string(api.ModeUnknown) {
@@ -270,7 +269,7 @@ func readCondition(s string) (string, error) {
 	return c.Text, err
 }
 
-// allowedOutput says which files the commands write.
+// allowedOutput describes the files that the commands write.
 var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " +
 	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed()
 
@@ -316,7 +315,7 @@ func isHost(s string) bool {
 	return err == nil || hostName.MatchString(s)
 }
 
-// isPort accepts no port, too, and 0, which means any free one.
+// isPort also accepts no port, and 0, which means any free one.
 func isPort(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 16)
 	return err == nil || s == ""

@@ -12,7 +12,7 @@ const description = "Runs many concurrent multi-turn conversations against an Op
 	"what its users experience: " +
 	"time to first token, time per output token, latency."
 
-// topics are the groups of settings, each with the word that `loadgen help` takes: what comes before a dot of its key.
+// topics are the groups of settings, each with the name for `loadgen help`: the part before the first dot of its key.
 var topics = []kong.Group{
 	{Key: "file", Title: "Configuration file"},
 	{Key: "target", Title: "Target: the server under load"},
@@ -124,8 +124,8 @@ It also takes all settings of loadgen (loadgen help all).
 Exit codes: 0 no problem found; 2 something must be fixed first.
 `
 
-// printHelp prints the help of the whole program, whatever the command: the settings of the topic asked for, else those
-// that most people need, with examples and the topics.
+// printHelp prints the help of the whole program, whatever the command: the settings of the requested topic, else the
+// most common ones, with examples and the topics.
 func (m *model) printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if node := ctx.Selected(); node != nil && Command(node.Name).own() {
 		return printOwn(options, ctx, Command(node.Name))
@@ -145,7 +145,7 @@ func (m *model) printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 		ctx.Model.Help = ""
 		return kong.DefaultHelpPrinter(options, &whole)
 	}
-	ctx.Model.HelpFlag = nil // else it offers further help on each command, and there is none
+	ctx.Model.HelpFlag = nil // otherwise it would offer further help on each command
 	if err := kong.DefaultHelpPrinter(options, &whole); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (m *model) printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
-// printOwn is the help of a command with flags of its own: these alone.
+// printOwn prints only the flags of a command that has its own.
 func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 	for _, flag := range ctx.Model.Flags {
 		flag.Hidden = flag != ctx.Model.HelpFlag
@@ -200,7 +200,7 @@ func helpOf(v *kong.Value) string {
 	return help
 }
 
-// placeHolder says what a flag takes, where no tag does.
+// placeHolder describes the value of a flag, where no tag does.
 func (f field) placeHolder() string {
 	if words := f.words(); len(words) > 0 {
 		return strings.Join(words, "|")

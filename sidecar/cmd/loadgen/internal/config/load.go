@@ -23,10 +23,9 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Load reads the command line (without the program's name), the environment (as
-// [os.Environ] gives it) and the files that they name. Help goes to stdout, and
-// no configuration comes with the commands [Help] and [Version]. What is wrong
-// gives one error, which wraps an [api.FieldError] wherever it is about a field.
+// Load parses the command line (without the program's name), the environment (in the form of [os.Environ]) and the
+// files that they name. Help is printed to stdout. The commands [Help] and [Version] have no configuration. The error
+// wraps an [api.FieldError] wherever it concerns a field.
 func Load(args, environ []string, stdout io.Writer) (*Config, Command, error) {
 	return load(args, environ, stdout, readFile)
 }
@@ -55,7 +54,7 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	return c, commandOf(ctx), nil
 }
 
-// takeTopic returns what follows "help" without a topic, which it keeps.
+// takeTopic removes the topic after "help" from the arguments and keeps it.
 func (l *loader) takeTopic(args []string) []string {
 	if len(args) == 1 && (args[0] == every || slices.ContainsFunc(l.fields,
 		func(f field) bool { return topicOf(f.flag) == args[0] })) {
@@ -65,8 +64,8 @@ func (l *loader) takeTopic(args []string) []string {
 	return slices.Clone(args)
 }
 
-// bare takes off what kong puts in front of a value's error, and adds to kong's
-// own, on what is no field, where to find what is one.
+// bare removes kong's prefix from a value's error, and adds to kong's own errors, which concern no field, where to find
+// the fields.
 func bare(err error) error {
 	if bad := new(badValue); errors.As(err, &bad) {
 		return bad
@@ -95,11 +94,10 @@ type loader struct {
 	helped  bool
 }
 
-// reader reads a file that a field names; what says what the file should be.
-// The error is an [api.FieldError].
+// reader reads the file of a field. what describes its expected content. The error is an [api.FieldError].
 type reader func(field, path, what string) ([]byte, error)
 
-// addSources lets the variables and the file decide what the command line does not.
+// addSources applies the variables and the file to fields that the command line does not set.
 func (l *loader) addSources(ctx *kong.Context) error {
 	if ctx.Command() == string(Version) {
 		return nil
@@ -138,7 +136,7 @@ func (l *loader) resolver(look func(field) (given, bool)) kong.ResolverFunc {
 	}
 }
 
-// finish adds what no flag gives, and checks the whole.
+// finish adds the values without a flag, and checks the whole configuration.
 func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if err := l.applyPreset(ctx); err != nil {
 		return nil, err
@@ -181,8 +179,8 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	return &c, nil
 }
 
-// applyPreset sets the preset's fields, save those that a source sets, and those that do
-// not go with one: fewest turns above the most, answers longer than may be.
+// applyPreset sets the preset's fields, except those that a source sets, and those that contradict one: a minimum of
+// turns above the maximum, answers longer than allowed.
 func (l *loader) applyPreset(ctx *kong.Context) error {
 	if l.Preset == "" {
 		return nil
@@ -211,7 +209,7 @@ func (l *loader) applyPreset(ctx *kong.Context) error {
 	return nil
 }
 
-// explicitly are the values that a source sets.
+// explicitly returns the values that a source sets.
 func explicitly(ctx *kong.Context) map[*kong.Value]bool {
 	explicit := map[*kong.Value]bool{}
 	for _, p := range ctx.Path {
@@ -222,7 +220,7 @@ func explicitly(ctx *kong.Context) map[*kong.Value]bool {
 	return explicit
 }
 
-// environment keeps the variables that matter. An empty one counts as not set.
+// environment returns the relevant variables. An empty one counts as not set.
 func environment(environ []string) map[string]string {
 	env := map[string]string{}
 	for _, entry := range environ {
@@ -240,8 +238,7 @@ var userFolders = []string{"HOME", "XDG_DATA_HOME", "LOCALAPPDATA"}
 // with a service called loadgen.
 var serviceLink = regexp.MustCompile(`^LOADGEN_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// checkVariables refuses variables that no field has. Their values may be
-// secrets and are not shown.
+// checkVariables refuses variables without a field. Their values may be secrets and are not shown.
 func (l *loader) checkVariables() error {
 	known := make([]string, 0, len(l.fields)+len(secrets))
 	for _, f := range l.fields {
@@ -258,7 +255,7 @@ func (l *loader) checkVariables() error {
 	return nil
 }
 
-// readCAs reads the authorities, so that a file without any is found at the start.
+// readCAs reads the authorities, so that a file without any is detected at the start.
 func (l *loader) readCAs(c *Config) error {
 	for _, ca := range []struct {
 		field, path string
@@ -286,7 +283,7 @@ func (l *loader) readCAs(c *Config) error {
 	return nil
 }
 
-// readVariants reads how the workers run with each speculation.
+// readVariants reads the workers' settings for each speculation.
 func (l *loader) readVariants(k *Kubernetes) error {
 	if k.VariantsFile == "" {
 		return nil
@@ -314,7 +311,7 @@ func (l *loader) readVariants(k *Kubernetes) error {
 	return nil
 }
 
-// decodeVariants goes by way of JSON, whose names Kubernetes' types have.
+// decodeVariants converts by way of JSON, because the names of Kubernetes' types are those of JSON.
 func decodeVariants(data []byte, to any) error {
 	var plain map[string]any
 	if err := yaml.Unmarshal(data, &plain); err != nil {
@@ -352,7 +349,7 @@ func (l *loader) readAccess(c *Config) (err error) {
 	return nil
 }
 
-// readHeaders gives the values of headers, which may stand in files and variables.
+// readHeaders returns the values of headers, which may be in files and variables.
 func (l *loader) readHeaders(field string, entries []string) (map[string]string, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -384,8 +381,8 @@ func (l *loader) readHeaders(field string, entries []string) (map[string]string,
 // isSet reports whether any field is set.
 func (a Access) isSet() bool { return len(a.Headers) > 0 || a.CAFile+a.CertFile+a.KeyFile != "" }
 
-// readPair reads a certificate and its private key, nil where neither is set, so that a pair that
-// does not match is found at the start.
+// readPair reads a certificate and its private key, nil where neither is set, so that a pair that does not match is
+// detected at the start.
 func (l *loader) readPair(certField, certPath, keyField, keyPath string) (cert, key []byte, err error) {
 	switch {
 	case certPath == "" && keyPath == "":

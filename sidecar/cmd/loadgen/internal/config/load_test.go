@@ -23,8 +23,7 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// input is what a call of Load sees. File is the content of booth.yaml, where
-// there is one; other files stand in files.
+// input is the input of a call of Load. file is the content of booth.yaml, where there is one; files has the others.
 type input struct {
 	args  []string
 	env   []string
@@ -76,7 +75,7 @@ func TestDefaults(t *testing.T) {
 	require.Nil(t, c.WorkloadSettings().Output, "answers end where the model ends them")
 }
 
-// A mode that is not configured is that of a driver with one of its own, and else unknown.
+// A mode that is not configured follows from the driver, and is unknown otherwise.
 func TestModeAtTheStart(t *testing.T) {
 	const both = "--mode-endpoints=round_robin=http://b,kv=http://x:8000"
 	for _, row := range []struct {
@@ -113,7 +112,7 @@ func TestPrecedence(t *testing.T) {
 		{input{args: flag[:1], file: preset + file, env: env}, Turns{2, 7}}, // a variable above the file
 		{input{args: flag, file: preset + file, env: env}, Turns{2, 9}},     // a flag above all
 		{input{args: flag, env: env}, Turns{3, 9}},
-		{input{args: append(flag, "--preset=recorded")}, Turns{5, 9}}, // in whatever order
+		{input{args: append(flag, "--preset=recorded")}, Turns{5, 9}}, // in any order
 		{input{args: flag[:1], env: []string{"LOADGEN_TURNS_MAX="}}, Turns{3, 5}},
 	} {
 		require.Equal(t, row.want, row.in.must(t).Turns, "%+v", row.in)
@@ -124,14 +123,13 @@ func TestPrecedence(t *testing.T) {
 	}.must(t)
 	require.Equal(t, "https://y", other.Target.URL)
 	require.Equal(t, "other.yaml", other.File)
-	for _, flag := range []string{"--model=llama", "--target-model=llama"} { // a short name besides that of the field
+	for _, flag := range []string{"--model=llama", "--target-model=llama"} { // a short name in addition to the field's
 		c := input{args: []string{target, flag}, env: []string{"LOADGEN_TARGET_MODEL=other"}}.must(t)
 		require.Equal(t, "llama", c.Target.Model, flag)
 	}
 }
 
-// Answers of a simulation have the lengths of the simulation of the recorded results, with a preset alone. Answers of
-// a model end by themselves.
+// A preset gives answers of a simulation the lengths of the recorded results. Answers of a model end by themselves.
 func TestPresets(t *testing.T) {
 	recorded := closedloop.Recorded()
 	shape := func(args ...string) workload.Settings {
@@ -221,7 +219,7 @@ func TestTargetIsNormalized(t *testing.T) {
 	}
 }
 
-// The values of headers come from the configuration, from files or from variables, and are shown nowhere.
+// The values of headers come from the configuration, from files or from variables, and are never shown.
 func TestHeaders(t *testing.T) {
 	in := input{
 		args: []string{
@@ -246,7 +244,7 @@ func TestHeaders(t *testing.T) {
 	require.Equal(t, c.Followup.Opened.Headers, member.Followup.Opened.Headers)
 }
 
-// What a request has besides the conversation goes to the server as numbers and objects.
+// Additional fields of a request are sent to the server as numbers and objects.
 func TestRequestFields(t *testing.T) {
 	c := input{args: []string{target, "--request-ignore-eos=true", "--request-temperature=0", "--request-body", `{"min_p": 0.1, "guided": {"a": [1]}}`}}.must(t)
 	fields, err := json.Marshal(c.Request.Fields())
@@ -304,8 +302,8 @@ func TestEndpoints(t *testing.T) {
 	}, c.Mode.Addresses())
 }
 
-// What twin.* leaves out is the lane main's, or follows from it; the twin's key goes to no
-// other server than its own, and main's not to the twin's.
+// Fields that twin.* omits are the lane main's, or follow from them. The twin's key is sent only to its own server, and
+// main's not to the twin's.
 func TestTwin(t *testing.T) {
 	require.Nil(t, input{args: []string{target}}.must(t).ForTwin())
 
@@ -389,7 +387,7 @@ func TestBadInput(t *testing.T) {
 		in   input
 		want string
 	}{
-		// what no source may give
+		// values that no source may set
 		{input{}, "target.url is required: " + urlAllowed + " (--target-url)"},
 		{args("--concurrency=0"), "concurrency: 0 is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
 		{args("--concurrency=many"), "concurrency: many is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
@@ -499,7 +497,7 @@ func TestBadInput(t *testing.T) {
 				"without user, query or fragment (from --prometheus-url)",
 		},
 
-		// fields against one another
+		// contradicting fields
 		{
 			args("--concurrency=60", "--max-concurrency=50", "--slider-max=50"),
 			"concurrency: 60 is not allowed: 1 to 50 (max_concurrency)",
@@ -642,7 +640,7 @@ func TestBadInput(t *testing.T) {
 		{args("--listen=0.0.0.0:8088"), "listen: \"0.0.0.0:8088\" is not allowed: " + loopback},
 		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback},
 
-		// what is unknown or stands twice
+		// unknown and repeated fields
 		{args("--concurency=60"), `unknown flag --concurency, did you mean "--concurrency"?` + helps},
 		{args("--token=secret"), `unknown flag --token, did you mean "--token-file"?` + helps},
 		{args("benchmark"), "unexpected argument benchmark" + helps},
@@ -660,7 +658,7 @@ func TestBadInput(t *testing.T) {
 		{file("target:\n  api_key: secret"), "target.api_key: secrets are not allowed in this file; set " +
 			"LOADGEN_TARGET_API_KEY or target.api_key_file (from booth.yaml, line 2)"},
 
-		// what is no value
+		// invalid values
 		{
 			file("concurrency: {min: 1}"),
 			"concurrency: a mapping is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)",
@@ -722,7 +720,7 @@ func TestBadInput(t *testing.T) {
 		require.EqualError(t, err, row.want, "%+v", row.in)
 		require.Nil(t, c)
 		require.Empty(t, command)
-		if !strings.HasPrefix(row.want, "un") { // kong's own words, on what is no field
+		if !strings.HasPrefix(row.want, "un") { // kong's own message, which concerns no field
 			require.ErrorAs(t, err, new(*api.FieldError), row.want)
 		}
 	}
@@ -737,7 +735,7 @@ func TestNoDataFolder(t *testing.T) {
 	require.Equal(t, "here", c.DataDir)
 }
 
-// The real file system, once: what a file is that is missing, a folder, or far too long.
+// The real file system, once: a missing file, a folder, and a file that is far too long.
 func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "booth.yaml")
@@ -803,7 +801,7 @@ func TestCommands(t *testing.T) {
 	require.Equal(t, Version, command)
 }
 
-// How workers run with each speculation comes from a file of its own.
+// The workers' settings for each speculation come from a separate file.
 func TestVariants(t *testing.T) {
 	in := func(text string) input {
 		return input{
@@ -835,8 +833,8 @@ func TestVariants(t *testing.T) {
 		"mode.kubernetes.selector: b=c is not allowed: leave it empty if mode.kubernetes.name is set")
 }
 
-// The help lists the settings that most people need and the topics, which list the others, whatever else the command
-// line and the environment hold.
+// The help lists the most common settings and the topics, whatever else the command line and the environment contain.
+// Each topic lists its settings.
 func TestHelp(t *testing.T) {
 	fields := newModel(Config{}, io.Discard).fields
 	help := func(args ...string) string {
@@ -872,7 +870,7 @@ func TestHelp(t *testing.T) {
 	lists(t, help("help", every), func(field) bool { return true })
 }
 
-// Whatever is accepted holds together, and its own text gives it again.
+// An accepted file is consistent, and its own text parses to the same configuration.
 func FuzzYAML(f *testing.F) {
 	f.Add([]byte("target: {url: http://x/v1}\nconcurrency: 5\nhosts: [a, b]"))
 	f.Add([]byte("preset: recorded\nturns:\n  min: 2\nslo.ttft: 1s"))
@@ -927,8 +925,7 @@ func TestDeploymentSettings(t *testing.T) {
 	}, conf.Deployment.API())
 }
 
-// The fields of requests have one text, whatever the order in which they were written; those of different fields
-// differ.
+// The fields of requests have one text, whatever their original order. Different fields have different texts.
 func TestTextOfARequest(t *testing.T) {
 	require.Empty(t, Request{}.Text())
 	require.Equal(t, `{"a":1,"ignore_eos":true,"min_tokens":5}`, Request{IgnoreEOS: "true", MinTokens: 5, Body: `{ "a": 1 }`}.Text())

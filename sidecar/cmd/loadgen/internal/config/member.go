@@ -44,7 +44,7 @@ func (c *Config) ForMember(name string) (env []string) {
 	return env
 }
 
-// headersFor passes headers on, each by a variable of its own, since a value may have a comma.
+// headersFor passes headers in variables, each in one of its own, because a value may contain a comma.
 func (a Access) headersFor(section string) (env []string) {
 	var entries []string
 	for i, name := range slices.Sorted(maps.Keys(a.Opened.Headers)) {
@@ -58,9 +58,9 @@ func (a Access) headersFor(section string) (env []string) {
 	return env
 }
 
-// ForCoordinator is what this process's own arguments and environment are followed by where
-// the coordinator is a process of its own: it starts no members, and the token, which is of
-// the environment, is that of the server which was started for it.
+// ForCoordinator returns the arguments and variables that are added to this process's own where the coordinator is a
+// separate process: it starts no members, and the token in the environment is that of the server which was started for
+// it.
 func (c *Config) ForCoordinator() (args, env []string) {
 	args = []string{"--members-count=0", "--members-nats-url=" + c.Members.NATS.URL}
 	if c.Members.NATS.Token != "" && c.Members.NATS.TokenFile == "" {

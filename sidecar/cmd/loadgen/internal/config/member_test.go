@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The parts of a fleet read the settings that they are started with: a member the keys and the address
-// of the server, the coordinator everything that the user set, except members to start.
+// The parts of a fleet parse the settings with which they are started: a member the keys and the address of the server,
+// the coordinator everything that the user set, except members to start.
 func TestFleetSettings(t *testing.T) {
 	args := []string{
 		"--members=2", "--target-url=http://a", "--twin-target-url=http://b", "--data-dir=d",

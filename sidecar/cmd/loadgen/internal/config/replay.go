@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Record is what the command record asks for.
+// Record is the request of the command record.
 type Record struct {
 	File string
 	From string // the load generator's URL
@@ -21,12 +21,12 @@ type recordFlags struct {
 	For  time.Duration `min:"1s" max:"2h" help:"Length of the recording; Ctrl-C ends it sooner. Default: 10m."`
 }
 
-// replayFlags are those of the command replay.
+// replayFlags are the flags of the command replay.
 type replayFlags struct {
 	File string `arg:"" form:"path" help:"Recording to play, as written by loadgen record."`
 }
 
-// record is what the command record asks for; nil for other commands.
+// record returns the request of the command record; nil for other commands.
 func (l *loader) record(ctx *kong.Context) *Record {
 	if commandOf(ctx) != Recorded {
 		return nil

@@ -20,9 +20,8 @@ import (
 
 const chartSchema = "../../../../../deploy/chart/kvbooth/values.schema.json"
 
-// The Helm chart takes the fields of the file as values, and its schema refuses what
-// the file would refuse: this part of the schema is made from the fields, and the
-// whole of it stands in one canonical form, so that it can be rewritten.
+// The Helm chart takes the fields of the file as values, and its schema refuses what the file would refuse. This part
+// of the schema is generated from the fields. The whole schema has a canonical form, so that it can be rewritten.
 func TestDocumentChartSchema(t *testing.T) {
 	data, err := os.ReadFile(chartSchema)
 	require.NoError(t, err)
@@ -47,8 +46,7 @@ func TestDocumentChartSchema(t *testing.T) {
 // object is a JSON schema, or a part of one.
 type object = map[string]any
 
-// fileSchema is the JSON schema of the file: sections as in YAML, and nothing but
-// fields in them.
+// fileSchema returns the JSON schema of the file: sections as in YAML, with only fields in them.
 func fileSchema() object {
 	root := section()
 	for _, f := range newModel(Config{}, io.Discard).fields {
@@ -72,7 +70,7 @@ func section() object {
 	return object{"type": "object", "additionalProperties": false, "properties": object{}}
 }
 
-// The forms that a schema can check at least in part; the program checks all of each.
+// The forms that a schema can check at least in part. The program checks all of each.
 var formPatterns = map[string]string{
 	"url": `^https?://[^/?#@\s]+[^?#@\s]*$`, "page": `^(https?://[^/?#@\s]+[^?#@\s]*|no-target)$`, "target": `^https?://[^/?#@\s]+[^?#@\s]*$`, "origin": `^https?://[^/?#@\s]+/?$`,
 	"address": `:[0-9]+$`, "host": `^[^/\s]+$`, "bucket": bucketName.String(),
@@ -93,7 +91,7 @@ func alternatives[T ~string](of []T) string {
 	return strings.Join(words, "|")
 }
 
-// schema is what a field may be in YAML.
+// schema returns the schema of a field in YAML.
 func (f field) schema() object {
 	s := f.typed()
 	s["description"] = f.flag.Help
@@ -112,7 +110,7 @@ func (f field) typed() object {
 		return f.ranged("integer")
 	case float64:
 		return f.ranged("number")
-	case uint64: // one above 2^53 as a string, since Helm reads numbers as floating-point ones
+	case uint64: // one above 2^53 as a string, because Helm reads numbers as floating-point ones
 		return object{"type": []string{"integer", "string"}, "minimum": 0, "maximum": 1 << 53, "pattern": `^[0-9]{1,20}$`}
 	case time.Duration:
 		return object{"type": "string", "pattern": `^(0|([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$`}
@@ -145,8 +143,7 @@ func (f field) typed() object {
 	return s
 }
 
-// choices are the words of a field, and what YAML makes of those that it reads as
-// something else than text.
+// choices returns the words of a field, including the values that YAML reads as something other than text.
 func (f field) choices(words []string) []any {
 	var all []any
 	for _, word := range words {
@@ -170,11 +167,11 @@ func (f field) ranged(kind string) object {
 	return object{"type": kind, low: l.Min, "maximum": l.Max}
 }
 
-// typedDefault is the default as YAML writes it.
+// typedDefault returns the default in YAML's form.
 func (f field) typedDefault() any {
 	v := reflect.New(f.flag.Target.Type()).Elem()
 	if err := f.set(v, f.flag.Default); err != nil {
-		panic(err) // TestTagsAreSound finds it
+		panic(err) // TestTagsAreSound detects it
 	}
 	if _, ok := v.Interface().(time.Duration); ok {
 		return f.flag.Default

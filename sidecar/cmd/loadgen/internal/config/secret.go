@@ -8,7 +8,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Secret is a text that no log and no print shows.
+// Secret is a text that is hidden in logs and in formatted output.
 type Secret string
 
 // String hides the secret; string(s) is the secret itself.
@@ -25,7 +25,7 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalText hides the secret from JSON and logs.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// secret is a field that no flag and no line of the file may hold.
+// secret is a field that has no flag and is not allowed in the file.
 type secret struct {
 	name        string
 	least, most int // characters
@@ -69,7 +69,7 @@ func isSecret(name string) bool {
 	return slices.ContainsFunc(secrets, func(s secret) bool { return s.name == name })
 }
 
-// readSecrets takes the secrets from their variables or files.
+// readSecrets reads the secrets from their variables or files.
 func (l *loader) readSecrets(c *Config) error {
 	for _, s := range secrets {
 		g, err := l.readSecret(s, s.file(c))
@@ -106,7 +106,7 @@ func (l *loader) readSecret(s secret, path string) (given, error) {
 	return given{value, path}, nil
 }
 
-// check holds a secret against what an HTTP header can carry, and its least length.
+// check requires that an HTTP header can contain a secret, and its least length.
 func (s secret) check(c *Config) error {
 	v := string(*s.value(c))
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f }

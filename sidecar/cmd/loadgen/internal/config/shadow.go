@@ -8,7 +8,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Shadow is what the command shadow asks for. What is 0 or empty was not given.
+// Shadow is the request of the command shadow. A field that was not given is 0 or empty.
 type Shadow struct {
 	Files          []string // names and patterns
 	Workers        int
@@ -42,7 +42,7 @@ type shadowFlags struct {
 	Format       string        `oneof:"md json csv html" help:"Report format on standard output. Default: md."`
 }
 
-// shadow is what the command shadow asks for; nil for other commands.
+// shadow returns the request of the command shadow; nil for other commands.
 func (l *loader) shadow(ctx *kong.Context) *Shadow {
 	if commandOf(ctx) != Shadowed {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// suggest ends an error about a name that does not exist.
+// suggest appends the nearest existing name to an error about an unknown one.
 func suggest(name string, names []string) string {
 	for _, section := range []string{name + ".", name + "_"} {
 		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, section) }) {
@@ -22,7 +22,7 @@ func suggest(name string, names []string) string {
 	return "; did you mean " + nearest + "?"
 }
 
-// edits is the Levenshtein distance of two texts, in bytes, in which two that change places are one edit.
+// edits returns the Levenshtein distance of two texts, in bytes. A transposition of two bytes counts as one edit.
 func edits(a, b string) int {
 	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

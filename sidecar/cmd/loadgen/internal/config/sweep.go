@@ -13,15 +13,15 @@ import (
 	"kvbooth/sidecar/loadgen/report"
 )
 
-// Sweep is what the commands trial, sweep and capacity ask for.
+// Sweep is the request of the commands trial, sweep and capacity.
 type Sweep struct {
 	Command Command
-	// Request holds what was given alone: of a mode without a speculation, that one is empty.
+	// Request has only the given values. A mode given without a speculation has an empty one.
 	Request api.SweepRequest
 	Anew    bool // cancel an unfinished sweep of the data directory instead of going on with it
 }
 
-// Compare is what the command compare asks for: B compared with A.
+// Compare is the request of the command compare: B compared with A.
 type Compare struct {
 	A, B   Side
 	Levels []api.LevelRange // that count; none: all that both have
@@ -75,21 +75,21 @@ type (
 	}
 )
 
-// kinds are the commands that ask for a sweep.
+// kinds are the commands that request a sweep.
 var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLevels, Capacity: api.SweepCapacity}
 
-// own says whether a command has flags of its own.
+// own reports whether a command has flags of its own.
 func (c Command) own() bool {
 	return kinds[c] != "" || slices.Contains([]Command{Compared, Shadowed, Recorded, Replayed, Check}, c)
 }
 
-// commandOf is the command that was given.
+// commandOf returns the given command.
 func commandOf(ctx *kong.Context) Command {
 	name, _, _ := strings.Cut(ctx.Command(), " ") // arguments follow
 	return Command(name)
 }
 
-// collectOwn makes fields of the flags and arguments that commands have for themselves.
+// collectOwn makes fields of the flags and arguments of single commands.
 func (m *model) collectOwn(k *kong.Kong) {
 	for _, command := range k.Model.Children {
 		flags := slices.Clone(command.Flags)
@@ -104,7 +104,7 @@ func (m *model) collectOwn(k *kong.Kong) {
 	}
 }
 
-// sweep is what a command asks for, of what was given; nil for other commands.
+// sweep returns the request of a command, with the given values; nil for other commands.
 func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 	command := commandOf(ctx)
 	if kinds[command] == "" {
@@ -142,7 +142,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 	}
 	for _, level := range levels {
-		n, _ := strconv.Atoi(level) // of the form
+		n, _ := strconv.Atoi(level) // already checked
 		r.Levels = append(r.Levels, n)
 	}
 	for _, mode := range modes {
@@ -153,7 +153,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 	return s
 }
 
-// when is a value that was given, else nil.
+// when returns a pointer to a value that was given, else nil.
 func when[T any](given bool, v T) *T {
 	if !given {
 		return nil
@@ -161,7 +161,7 @@ func when[T any](given bool, v T) *T {
 	return &v
 }
 
-// offer reads a mode, with its speculation if there is one.
+// offer parses a mode, with its speculation if there is one.
 func offer(text string) api.ModeState {
 	mode, speculation, _ := strings.Cut(text, "/")
 	return api.ModeState{Mode: api.Mode(mode), Speculation: api.Speculation(speculation)}
@@ -186,12 +186,12 @@ func (l *loader) compare(ctx *kong.Context) *Compare {
 		c.Format = api.ReportFormat(t.Format)
 	}
 	if len(t.Levels) > 0 {
-		c.Levels, _ = api.ParseLevels(strings.Join(t.Levels, ",")) // what is wrong with them has been found before
+		c.Levels, _ = api.ParseLevels(strings.Join(t.Levels, ",")) // already checked
 	}
 	return c
 }
 
-// checkSweep asks for a sweep that can be, and for nothing that a sweep decides itself.
+// checkSweep requires a valid sweep, and refuses settings that a sweep controls itself.
 func (c *Config) checkSweep() error {
 	s := c.Sweep
 	if s == nil {
@@ -229,7 +229,7 @@ func (c *Config) checkSweep() error {
 	return s.Named(r.Check())
 }
 
-// OutputFormats are those of the files that the command can write.
+// OutputFormats returns the formats of the files that the command can write.
 func (c *Config) OutputFormats() report.Formats {
 	switch {
 	case c.Shadow != nil:
@@ -240,7 +240,7 @@ func (c *Config) OutputFormats() report.Formats {
 	return report.RunFormats
 }
 
-// checkOutput asks for files that the command can write.
+// checkOutput requires files that the command can write.
 func (c *Config) checkOutput() error {
 	formats := c.OutputFormats()
 	for _, path := range c.Output {
@@ -251,13 +251,13 @@ func (c *Config) checkOutput() error {
 	return nil
 }
 
-// flagsOf are the flags of a request's fields, where they are not called alike.
+// flagsOf are the flags of a request's fields whose names differ.
 var flagsOf = map[string]string{
 	"span_seconds": "span", "warm_up_seconds": "warm_up", "max_seconds": "max_time",
 	"modes.mode": "modes", "modes.speculation": "modes",
 }
 
-// Flag is what the command line calls a field of a request.
+// Flag returns the name of a request's field on the command line.
 func (s *Sweep) Flag(field string) string {
 	if field == "levels" && s.Command == Trial {
 		return "concurrency"
@@ -268,9 +268,9 @@ func (s *Sweep) Flag(field string) string {
 	return field
 }
 
-// Named gives an error about a field of a request the name that the command line knows it by.
+// Named returns an error about a request's field with the name of the flag.
 func (s *Sweep) Named(err error) error {
-	if bad, ok := err.(*api.FieldError); ok { //nolint:errorlint // as the request's own check gives it
+	if bad, ok := err.(*api.FieldError); ok { //nolint:errorlint // the type that the request's own check returns
 		return &api.FieldError{Field: s.Flag(bad.Field), Value: bad.Value, Allowed: bad.Allowed}
 	}
 	return err

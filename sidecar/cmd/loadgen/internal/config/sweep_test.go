@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// A request has what was given, by a flag, a variable or the file, and nothing else.
+// A request has exactly the values that a flag, a variable or the file sets.
 func TestSweepRequests(t *testing.T) {
 	kv, rr := api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeRoundRobin}
 	eagle := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}
@@ -117,7 +117,7 @@ func TestBadSweeps(t *testing.T) {
 	require.ErrorContains(t, err, "LOADGEN_SPAN: unknown variable")
 }
 
-// Two results are compared without a target, and without a folder of data.
+// Two results are compared without a target, and without a data directory.
 func TestCompareRequest(t *testing.T) {
 	c, command, err := load([]string{"compare", "old", "new.csv", "--a-mode=round_robin", "--b-mode=kv/eagle3"}, nil,
 		io.Discard, readFile)
@@ -133,7 +133,7 @@ func TestCompareRequest(t *testing.T) {
 	require.Equal(t, api.ReportHTML, c.Compare.Format)
 }
 
-// The help of a command lists its own flags alone, and the general help all commands.
+// The help of a command lists only its own flags, and the general help all commands.
 func TestHelpOfCommands(t *testing.T) {
 	m := newModel(Config{}, io.Discard)
 	for _, command := range []Command{Trial, Levels, Capacity, Compared, Shadowed} {

@@ -13,8 +13,8 @@ import (
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
 
-// Twin is a second target, that of the lane [api.TwinLane]. What it leaves empty is as the
-// help says; all else of the configuration holds for both lanes.
+// Twin is a second target, that of the lane [api.TwinLane]. The defaults of empty fields are in the help. The rest of
+// the configuration holds for both lanes.
 type Twin struct {
 	Target     TwinTarget     `embed:"" prefix:"target."`
 	Mode       TwinMode       `embed:"" prefix:"mode."`
@@ -23,7 +23,7 @@ type Twin struct {
 	Deployment Deployment     `embed:"" prefix:"deployment." group:"twin.deployment"`
 }
 
-// TwinTarget is the server of the twin; the time-outs are those of [Target].
+// TwinTarget is the server of the twin. Its timeouts are those of [Target].
 type TwinTarget struct {
 	URL        string `basic:"" form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, as target.url. It gets the same conversations as target.url, on the lane twin. With the driver endpoints, twin.mode.mode can select it instead."`
 	Model      string `placeholder:"NAME" help:"Model to request from it. Default: target.model, else the first one in its /v1/models."`
@@ -45,26 +45,23 @@ type TwinMode struct {
 	Kubernetes TwinKubernetes `embed:"" prefix:"kubernetes."`
 }
 
-// TwinKubernetes says which DynamoGraphDeployment is the twin's; all else is as
-// [Kubernetes] says.
+// TwinKubernetes names the twin's DynamoGraphDeployment. The rest is that of [Kubernetes].
 type TwinKubernetes struct {
 	Name      string `placeholder:"NAME" help:"DynamoGraphDeployment of the twin. Default: the one whose frontend Service twin.target.url points to."`
 	Namespace string `placeholder:"NAME" help:"Its namespace. Default: mode.kubernetes.namespace."`
 }
 
-// TwinPrometheus separates the twin's cluster from that of lane main in the Prometheus of
-// [Prometheus].
+// TwinPrometheus separates the twin's cluster from that of lane main in the server of [Prometheus].
 type TwinPrometheus struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url; may be prometheus.namespace where both lanes' DynamoGraphDeployments are known by mode.kubernetes.name or their frontends' Services. Without it, metrics are scraped from its target and twin.cluster.metrics_urls."`
 }
 
-// TwinCluster says where metrics of the twin's cluster are where no Prometheus is.
+// TwinCluster has the addresses of the twin's metrics without a Prometheus.
 type TwinCluster struct {
 	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs of its workers and their GPUs, besides its target's own; no-target as in cluster.metrics_urls."`
 }
 
-// fillTwin takes the twin's address from its mode, where the driver endpoints has one for
-// that.
+// fillTwin sets the twin's address by its mode, where the driver endpoints has an address for it.
 func (c *Config) fillTwin() {
 	t := c.Twin
 	if len(c.Mode.Served) > 0 && t.Mode.Arm != "" {
@@ -86,12 +83,12 @@ func (c *Config) fillTwinArm() {
 
 func (t Twin) driver(c *Config) string { return cmp.Or(t.Mode.Driver, c.Mode.Driver) }
 
-// borrows says whether the twin's addresses are those of mode.endpoints.
+// borrows reports whether the twin's addresses are those of mode.endpoints.
 func (t Twin) borrows(c *Config) bool {
 	return t.driver(c) == "endpoints" && c.Mode.Driver == "endpoints" && len(t.Mode.Endpoints) == 0
 }
 
-// mode is the twin's with what it leaves open.
+// mode returns the twin's mode, completed by defaults.
 func (t Twin) mode(c *Config) Mode {
 	m := Mode{
 		Driver: t.driver(c), Mode: cmp.Or(t.Mode.Mode, string(api.ModeUnknown)), Speculation: cmp.Or(t.Mode.Speculation,
@@ -143,8 +140,8 @@ func (m Mode) besides(target, main string) string {
 	return string(api.ModeUnknown)
 }
 
-// ForTwin is the configuration as the lane [api.TwinLane] has it: its own target, mode and
-// metrics in the place of those of the lane main. It is nil where there is one lane.
+// ForTwin returns the configuration of the lane [api.TwinLane]: its own target, mode and metrics replace those of the
+// lane main. It is nil where there is one lane.
 func (c *Config) ForTwin() *Config {
 	t := c.Twin
 	if t.Target.URL == "" {
@@ -176,14 +173,14 @@ func (c *Config) graph() string {
 	return cmp.Or(c.Mode.Kubernetes.Name, kubernetes.GraphOf(c.Target.URL))
 }
 
-// fillGraphs notes the DynamoGraphDeployments of both lanes where they share a namespace of one Prometheus.
+// fillGraphs sets the DynamoGraphDeployments of both lanes where they share a namespace of one Prometheus.
 func (c *Config) fillGraphs() {
 	if own := c.ForTwin(); own != nil {
 		c.Prometheus.Graph, c.Prometheus.Beside = own.Prometheus.Beside, own.Prometheus.Graph
 	}
 }
 
-// or is a deployment with what it leaves out as another one has it.
+// or returns a deployment completed by another one.
 func (d Deployment) or(other Deployment) Deployment {
 	fields, others := reflect.ValueOf(&d).Elem(), reflect.ValueOf(other)
 	for i := range fields.NumField() {
@@ -194,7 +191,7 @@ func (d Deployment) or(other Deployment) Deployment {
 	return d
 }
 
-// isSet says whether any field of the twin has a value.
+// isSet reports whether any field of the twin has a value.
 func (t Twin) isSet() bool {
 	texts := []string{
 		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile, t.Target.CertFile,
@@ -211,7 +208,7 @@ func (t Twin) isSet() bool {
 func (c *Config) checkTwin() error {
 	own := c.ForTwin()
 	switch {
-	case c.Compare != nil, c.Member: // which has a key for a twin that the coordinator names
+	case c.Compare != nil, c.Member: // a member's twin is named by the coordinator
 		return nil
 	case own == nil && c.Twin.isSet():
 		return api.Require("twin.target.url", forms["target"].allowed+", since other twin fields are set; with the "+
@@ -266,7 +263,7 @@ func (c *Config) checkTwinMetrics() error {
 	return nil
 }
 
-// ofTwin names the twin's field in an error of a check that main has, too.
+// ofTwin renames the field in an error of a check that both lanes have.
 func ofTwin(err error) error {
 	bad := new(api.FieldError)
 	if errors.As(err, &bad) && slices.ContainsFunc([]string{"mode.", "target."},
