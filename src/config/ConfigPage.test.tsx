@@ -377,7 +377,8 @@ describe('panels that Grafana has not loaded', () => {
     ).toBeInTheDocument();
     expect(
       screen.getByText(
-        'kvbooth-inference-app,kvbooth-controls-panel,kvbooth-comparison-panel,kvbooth-benchmarks-panel,kvbooth-routers-panel'
+        'kvbooth-inference-app,kvbooth-controls-panel,kvbooth-comparison-panel,' +
+          'kvbooth-benchmarks-panel,kvbooth-routers-panel'
       )
     ).toBeInTheDocument();
   });

@@ -14,7 +14,7 @@ export const FOLLOW_STORED = {
 } as const;
 
 /** Drops the edits. */
-const ANEW = { keepDirtyValues: false, keepDirty: false };
+const RESET_ALL = { keepDirtyValues: false, keepDirty: false };
 
 interface FormProps<In extends FieldValues, Out> {
   title: string;
@@ -40,7 +40,7 @@ export function Form<In extends FieldValues, Out>(props: PropsWithChildren<FormP
   useEffect(() => onChanged(isDirty), [isDirty, onChanged]);
   const submit = form.handleSubmit(async (values) => {
     try {
-      form.reset(await save(values), ANEW);
+      form.reset(await save(values), RESET_ALL);
       setSaved(true);
     } catch (error) {
       const problem = asProblem(error);
@@ -48,7 +48,7 @@ export function Form<In extends FieldValues, Out>(props: PropsWithChildren<FormP
     }
   });
   const discard = () => {
-    form.reset(undefined, ANEW);
+    form.reset(undefined, RESET_ALL);
     setSaved(false);
   };
   const ready = isDirty && isValid && !isSubmitting;

@@ -19,7 +19,7 @@ import {
 import { Loading } from '../components/Loading';
 import type { VendorName } from '../vendor';
 import { FOLLOW_STORED, Form } from './Form';
-import { fieldOf, inTheFormsWords, labels, schema, toValues, type FieldName, type Values } from './sidecarFields';
+import { fieldOf, withFieldLabel, labels, schema, toValues, type FieldName, type Values } from './sidecarFields';
 
 const KEY = 'settings';
 
@@ -73,7 +73,7 @@ function Fields({ settings, baselines, onChanged, onSaved }: FieldsProps) {
   const save = async (entered: Settings) => {
     const changed = Object.entries(entered).filter(([name]) => name in dirtyFields);
     const next = await patchSettings(client, Object.fromEntries(changed)).catch((error: unknown) => {
-      throw inTheFormsWords(asProblem(error));
+      throw withFieldLabel(asProblem(error));
     });
     onSaved(next);
     return toValues(next);

@@ -94,7 +94,7 @@ export function fieldOf({ field }: Problem): FieldName | undefined {
 }
 
 /** Returns a problem of the API with the field's label in place of its name. */
-export function inTheFormsWords(problem: Problem): Problem {
+export function withFieldLabel(problem: Problem): Problem {
   const { status, message, field, allowed } = problem;
   const name = fieldOf(problem);
   if (!field || !name || !message.startsWith(`${field}: `)) {

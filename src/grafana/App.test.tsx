@@ -80,7 +80,7 @@ it('has the booth’s title and buttons in Grafana’s page, and the pages below
   expect(screen.getByText('The load generator is unreachable')).toBeInTheDocument();
 });
 
-it('opens a page that has the whole screen over Grafana, by its key, and leaves Grafana out of reach meanwhile', async () => {
+it('opens a full-screen page over Grafana by its key, and makes Grafana inert meanwhile', async () => {
   const grafana = document.createElement('div');
   grafana.innerHTML = '<nav></nav><div id="grafana-portal-container"></div>';
   document.body.append(grafana);

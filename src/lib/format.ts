@@ -47,28 +47,28 @@ export function digits(value: number | undefined, { factor = 1, decimals = 0 }: 
 }
 
 /** Formats a value with its unit; a dash without one. */
-export function written(value: number | undefined, format: Format): string {
+export function valueWithUnit(value: number | undefined, format: Format): string {
   return value === undefined || !format.unit ? digits(value, format) : `${digits(value, format)} ${format.unit}`;
 }
 
 /** Formats seconds as milliseconds, by default with the decimals of MS. */
 export function milliseconds(seconds: number | undefined, decimals = MS.decimals): string {
-  return written(seconds, { ...MS, decimals });
+  return valueWithUnit(seconds, { ...MS, decimals });
 }
 
 /** Formats seconds with one decimal. */
 export function seconds(value: number | undefined): string {
-  return written(value, SECONDS);
+  return valueWithUnit(value, SECONDS);
 }
 
 /** Formats a ratio from 0 to 1 as per cent. */
 export function percent(ratio: number | undefined, decimals = 1): string {
-  return written(ratio, { ...PERCENT, decimals });
+  return valueWithUnit(ratio, { ...PERCENT, decimals });
 }
 
 /** Formats bytes as GiB. */
 export function gibibytes(bytes: number | undefined): string {
-  return written(bytes, GIB);
+  return valueWithUnit(bytes, GIB);
 }
 
 /** Formats an improvement in per cent with its sign, negative where worse. A value that rounds to 0 has no sign. */
@@ -90,6 +90,6 @@ export function span(value: number): string {
 }
 
 /** Keeps numbers and their units on one line. */
-export function unbroken(text: string): string {
+export function withoutBreaks(text: string): string {
   return text.replace(/(\d|>) (?=[^\s(])/g, '$1\u00a0');
 }

@@ -59,7 +59,9 @@ export function modeQuestion(state: State, request: ModeRequest): Question | und
   const to = requestText(request);
   return {
     title: `Change to ${to}?`,
-    body: 'The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle again, which takes a minute or more.',
+    body:
+      'The workload stops, the mode changes, and the workload starts again at the same ' +
+      'concurrency with cold caches. The figures settle again, which takes a minute or more.',
     confirm: 'Change',
   };
 }

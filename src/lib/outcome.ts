@@ -28,7 +28,10 @@ function waitText(seconds: number): string {
 export function changeText(improvement: Improvement, change: number, format: Format, isLessBetter: boolean): string {
   const percent = isLessBetter ? -improvement.percent : improvement.percent;
   const unit = format.unit === '%' ? ' points' : format.unit ? ` ${format.unit}` : '';
-  return `${signed(change, (value) => digits(value, format))}${unit} (${signed(percent, (value) => number(value, 1))} %)`;
+  return (
+    `${signed(change, (value) => digits(value, format))}${unit} ` +
+    `(${signed(percent, (value) => number(value, 1))} %)`
+  );
 }
 
 /** Formats a number with its sign; without one where it rounds to 0. */

@@ -67,7 +67,7 @@ function describeRunning(lane: LaneSnapshot): StatusWords {
   }
   if (state.step.settled === undefined) {
     if (actual < target) {
-      return { tone: 'busy', label: 'Starting', detail: `${actual} of ${conversations(target)}${onTheWay(lane)}` };
+      return { tone: 'busy', label: 'Starting', detail: `${actual} of ${conversations(target)}${rampProgress(lane)}` };
     }
     const detail =
       actual > target
@@ -83,7 +83,7 @@ function describeRunning(lane: LaneSnapshot): StatusWords {
 }
 
 /** Returns the least remaining time, or the limit that slows it. */
-function onTheWay(lane: LaneSnapshot): string {
+function rampProgress(lane: LaneSnapshot): string {
   const { actual, target } = lane.state.concurrency;
   switch (limiterOf(lane)) {
     case 'start_rate':

@@ -147,7 +147,9 @@ export function rangeInput(theme: GrafanaTheme2): string {
   const track = {
     height: 6,
     borderRadius: theme.shape.radius.pill,
-    background: `linear-gradient(to right, ${theme.colors.primary.main} var(--share), ${theme.colors.border.strong} var(--share))`,
+    background:
+      `linear-gradient(to right, ${theme.colors.primary.main} var(--share), ` +
+      `${theme.colors.border.strong} var(--share))`,
   };
   const thumb = {
     width: 20,

@@ -32,19 +32,19 @@ export function sweepName({ request }: Pick<SweepSummary, 'request'>): string {
 }
 
 /** Returns the reason of a sweep's state, to follow its name: " by ann", or ": the target failed". */
-export function because({ reason, cause }: Pick<SweepSummary, 'reason' | 'cause'>): string {
+export function reasonSuffix({ reason, cause }: Pick<SweepSummary, 'reason' | 'cause'>): string {
   return reason ? (cause === 'operator' ? ` ${reason}` : `: ${reason}`) : '';
 }
 
 /** Names the sweep that has the lane, as a sentence. */
-export function takenTitle({ request, state }: SweepSummary): string {
+export function sweepInProgress({ request, state }: SweepSummary): string {
   return state === 'running'
     ? `A ${kindWord(request.kind)} is in progress: ${questionText(request)}`
     : `A ${kindWord(request.kind)} has ended or is paused: the previous workload is being restored`;
 }
 
 /** Explains an operator's options during a sweep. */
-export function takenHint({ request, state }: SweepSummary): string {
+export function sweepHint({ request, state }: SweepSummary): string {
   return state === 'running'
     ? `Pause it on the Benchmarks page to control the workload by hand. Stop also pauses the ${kindWord(request.kind)}.`
     : 'This takes a moment.';

@@ -42,7 +42,10 @@ export const targetNotes: Record<TargetKind, string | undefined> = {
 /** Explains why a simulated cluster's figures must not be compared with recorded ones; undefined where they may be. */
 export function simulationNote({ simulation }: Pick<State, 'simulation'>): string | undefined {
   if (simulation && simulation.speed !== 1) {
-    return `the simulated cluster runs at ${simulation.speed}× speed, so live times are not comparable with recorded ones.`;
+    return (
+      `the simulated cluster runs at ${simulation.speed}× speed, so live times are not ` +
+      'comparable with recorded ones.'
+    );
   }
   if (simulation && !simulation.calibrated) {
     return 'the timing of the simulated cluster with its current settings is assumed, not fitted to recorded results.';

@@ -13,6 +13,6 @@ export function whyUnread(cluster: Cluster, part: Part): string | undefined {
 }
 
 /** Returns the text in place of a missing value: not read, or not reported. */
-export function silence(why: string | undefined): string {
+export function missingText(why: string | undefined): string {
   return why === undefined ? NOT_REPORTED : NOT_READ;
 }

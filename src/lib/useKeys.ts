@@ -22,7 +22,7 @@ const PRESSING = [' ', 'Enter'];
 export function useKeys(keys: Keys) {
   const press = useStable((event: KeyboardEvent) => {
     const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (!act || event.ctrlKey || event.altKey || event.metaKey || isTaken(event)) {
+    if (!act || event.ctrlKey || event.altKey || event.metaKey || isHandledElsewhere(event)) {
       return;
     }
     event.preventDefault();
@@ -39,7 +39,7 @@ export function useKeys(keys: Keys) {
 }
 
 /** Whether another element handles the key. */
-function isTaken({ key, target }: KeyboardEvent): boolean {
+function isHandledElsewhere({ key, target }: KeyboardEvent): boolean {
   const element = target instanceof Element ? target : undefined;
   const presses = PRESSING.includes(key) && element?.closest('button, a[href], summary');
   return Boolean(presses || element?.closest(OWN_KEYS) || document.querySelector(DIALOG));

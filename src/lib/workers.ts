@@ -44,10 +44,14 @@ export function aboutAll(cluster: Cluster): string | undefined {
   return [
     `${unlisted(cluster)}: only the busiest and the least busy of ${number(all.count)} are listed.`,
     inflight &&
-      `In flight per worker: half have ${number(inflight.p50)} or fewer, 9 in 10 have ${number(inflight.p90)} or fewer, from ${number(inflight.min)} to ${number(inflight.max)}.`,
+      `In flight per worker: half have ${number(inflight.p50)} or fewer, 9 in 10 have ` +
+        `${number(inflight.p90)} or fewer, from ${number(inflight.min)} to ` +
+        `${number(inflight.max)}.`,
     waiting !== undefined && `Waiting at all of them: ${number(waiting)}.`,
     cache_use &&
-      `KV cache in use: half are at ${percent(cache_use.p50, 0)} or less, 9 in 10 at ${percent(cache_use.p90, 0)} or less, from ${percent(cache_use.min, 0)} to ${percent(cache_use.max, 0)}.`,
+      `KV cache in use: half are at ${percent(cache_use.p50, 0)} or less, 9 in 10 at ` +
+        `${percent(cache_use.p90, 0)} or less, from ${percent(cache_use.min, 0)} to ` +
+        `${percent(cache_use.max, 0)}.`,
   ]
     .filter(Boolean)
     .join(' ');

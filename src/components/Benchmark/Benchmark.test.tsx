@@ -114,7 +114,7 @@ describe('the recorded benchmark', () => {
     ]);
     expect(
       screen.getByText(
-        /in this baseline: TTFT p50, TPOT p95, End-to-end latency p50, End-to-end latency p95, Requests\/s, KV hit rate\./
+        /: TTFT p50, TPOT p95, End-to-end latency p50, End-to-end latency p95, Requests\/s, KV hit rate\./
       )
     ).toBeInTheDocument();
     expect(rows()[1]).toHaveAttribute('aria-current', 'true');

@@ -3,7 +3,7 @@ import type { ComponentProps } from 'react';
 import { colorManipulator, type GrafanaTheme2 } from '@grafana/data';
 import type { UPlotChart } from '@grafana/ui';
 
-import { written } from '../../lib/format';
+import { valueWithUnit } from '../../lib/format';
 import { toneColor } from './tones';
 import { objectiveText, type View } from './view';
 
@@ -134,7 +134,7 @@ function drawValues({ plot, ctx, view: { lines, format }, theme, px, font }: Pen
     for (const [x, y] of look === 'bars' ? points : []) {
       if (y !== undefined) {
         const [left, top] = [plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true)];
-        write({ ctx, theme, font }, written(y, { ...format, decimals: 0 }), left, top - 4 * px, {
+        write({ ctx, theme, font }, valueWithUnit(y, { ...format, decimals: 0 }), left, top - 4 * px, {
           align: 'center',
           color: theme.colors.text.primary,
         });

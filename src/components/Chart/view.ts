@@ -1,4 +1,4 @@
-import { DASH, digits, number, written, type Format } from '../../lib/format';
+import { DASH, digits, number, valueWithUnit, type Format } from '../../lib/format';
 import { clock } from '../../lib/time';
 import { axisFrom, type Axis } from './axis';
 import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Span } from './types';
@@ -130,7 +130,7 @@ export function readAt({ data: [xs, ...columns], lines, bands = [], x, format }:
     }
     const band = bands.find(({ of }) => of === line.key)?.points.find(([place]) => place === xs[at]);
     const around = band && band[1] < band[2] ? ` (${digits(band[1], format)}–${digits(band[2], format)})` : '';
-    return [{ line, text: written(value, format) + around }];
+    return [{ line, text: valueWithUnit(value, format) + around }];
   });
 }
 
@@ -149,7 +149,7 @@ export function readingText(view: View, index: number): string {
 
 /** An objective with its value. */
 export function objectiveText(slo: number, format: Format): string {
-  return `SLO ${written(slo, { ...format, decimals: 0 })}`;
+  return `SLO ${valueWithUnit(slo, { ...format, decimals: 0 })}`;
 }
 
 /** Describes a chart: the highest value, the last ones, and its marks. */
@@ -158,7 +158,7 @@ export function summary(view: View): string {
   const all = lines.flatMap(({ points }) => points.flatMap(([, y]: Point) => y ?? []));
   const last = stops.at(-1);
   return [
-    last === undefined ? ', not measured' : `, at most ${written(Math.max(...all), format)}`,
+    last === undefined ? ', not measured' : `, at most ${valueWithUnit(Math.max(...all), format)}`,
     last === undefined ? '' : `; last ${readingText(view, last)}`,
     slo === undefined ? '' : `; ${objectiveText(slo, format)}`,
     ...marks.map(({ at, text }) => `; ${placeText(x, at)} ${text}`),

@@ -170,7 +170,8 @@ describe('the states', () => {
     };
     showLane({ baseline: { name: 'this target', columns: [], not_kept } });
     expect(screen.getByText('Not kept:').parentElement).toHaveTextContent(
-      'Not kept: Round-robin at 60, 2 min 0 s ago: the step ended after 43 s of counted turns; a row takes 60 s, or 30 s in a step that lasted 60 s.'
+      'Not kept: Round-robin at 60, 2 min 0 s ago: the step ended after 43 s of counted turns; ' +
+        'a row takes 60 s, or 30 s in a step that lasted 60 s.'
     );
   });
 

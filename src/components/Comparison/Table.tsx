@@ -4,7 +4,7 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { digits, unbroken } from '../../lib/format';
+import { digits, withoutBreaks } from '../../lib/format';
 import { PROPORTIONAL, verdicts, visuallyHidden } from '../../lib/styles';
 import type { SLOLevel } from '../../lib/slo';
 import type { Cell, Head, TableModel } from './model';
@@ -89,8 +89,8 @@ const ValueCell = memo(
         )}
         {cell.difference && (
           <small className={styles[cell.difference.kind]} title={cell.difference.interval}>
-            {cell.difference.text && <span className={styles.change}>{unbroken(cell.difference.text)}</span>}{' '}
-            {unbroken(cell.difference.verdict)}
+            {cell.difference.text && <span className={styles.change}>{withoutBreaks(cell.difference.text)}</span>}{' '}
+            {withoutBreaks(cell.difference.verdict)}
           </small>
         )}
         {cell.tag && <small className={styles.tag}>{cell.tag}</small>}

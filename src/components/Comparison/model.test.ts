@@ -1,6 +1,6 @@
 /** @jest-environment node */
 import { column, comparison, laneSnapshot, settings } from '../../test/fixtures';
-import { digits, written } from '../../lib/format';
+import { digits, valueWithUnit } from '../../lib/format';
 import { toModel, type Row } from './model';
 
 type Input = Parameters<typeof toModel>[0];
@@ -24,7 +24,7 @@ function cell(table: { heads: Array<{ label: string }>; rows: Row[] }, name: str
   }
   const { value, format, interval, ...rest } = found;
   const ends = interval?.map((end) => digits(end, format)).join('–');
-  return { ...rest, text: written(value, format), interval: ends };
+  return { ...rest, text: valueWithUnit(value, format), interval: ends };
 }
 
 describe('columns', () => {

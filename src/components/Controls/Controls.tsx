@@ -11,7 +11,7 @@ import { Figures } from './Figures';
 import { Held } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { Operate } from './Operate';
-import { Taken } from './Taken';
+import { SweepNotice } from './SweepNotice';
 
 interface ControlsProps {
   lane: string;
@@ -35,7 +35,7 @@ export function Controls({ lane, bare }: ControlsProps) {
         {!bare && <ClientVerdict state={live.state} />}
       </div>
       {!bare && <Troubles live={live} withoutVerdict />}
-      {!me?.canOperate && known?.lane.state.sweep && <Taken sweep={known.lane.state.sweep} />}
+      {!me?.canOperate && known?.lane.state.sweep && <SweepNotice sweep={known.lane.state.sweep} />}
       {!me?.canOperate && live.lane && <Held lane={live.lane} />}
       {me?.canOperate && <Operate live={live} lane={lane} bare={bare} />}
       {!me?.canOperate && known && change && <ModeProgress change={change} time={known.time} />}

@@ -31,10 +31,14 @@ export const Openings = memo(function Openings({ value, disabled, onChange }: Op
 /** Describes the effect of a number of opening texts. */
 function effect(openings: number): string {
   if (openings === 0) {
-    return 'Each conversation opens with its own text: turn 1 is prefilled in full, and later turns hit the cache only if the router sends them back to the same worker.';
+    return (
+      'Each conversation opens with its own text: turn 1 is prefilled in full, and later turns ' +
+      'hit the cache only if the router sends them back to the same worker.'
+    );
   }
   const texts = openings === 1 ? 'one text' : `${number(openings)} texts`;
   return openings < 100
     ? `All conversations open with one of ${texts}, which every worker soon has in its cache: turn 1 also hits.`
-    : `All conversations open with one of ${texts}: turn 1 hits only if the chosen worker still has that text in its cache.`;
+    : `All conversations open with one of ${texts}: turn 1 hits only if the chosen worker ` +
+        'still has that text in its cache.';
 }

@@ -25,7 +25,7 @@ import { Held } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { ModeSwitch } from './ModeSwitch';
 import { Openings } from './Openings';
-import { Taken } from './Taken';
+import { SweepNotice } from './SweepNotice';
 import { useAction, type Action } from './useAction';
 import { useConcurrency } from './useConcurrency';
 import { fieldOf } from './workloadFields';
@@ -75,7 +75,8 @@ export function Operate({ live, lane, bare }: OperateProps) {
       <div className={styles.row}>
         {!bare && (
           <Buttons
-            phase={sweep ? 'running' : known?.lane.state.phase} // also between its spans: Stop pauses it, Start is refused
+            // A sweep is running between its spans, too: Stop pauses it, and Start is refused.
+            phase={sweep ? 'running' : known?.lane.state.phase}
             disabled={disabled}
             busy={command.busy}
             onCommand={act}
@@ -92,7 +93,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
           />
         )}
       </div>
-      {sweep && <Taken sweep={sweep} />}
+      {sweep && <SweepNotice sweep={sweep} />}
       {live.lane && !sweep && (
         <Held
           lane={live.lane}

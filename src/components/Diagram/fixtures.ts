@@ -32,7 +32,7 @@ export function cluster(workers: Worker[], change: Partial<Cluster> = {}): Clust
 }
 
 /** Two of 2,000 workers, and the summary of all. */
-export function crowd(): Cluster {
+export function manyWorkers(): Cluster {
   return cluster([worker(0), worker(1999)], {
     all_workers: {
       count: 2000,

@@ -16,7 +16,7 @@ import {
 } from '../../client';
 import { visuallyHidden } from '../../lib/styles';
 import { useLatest } from '../../lib/useLatest';
-import { formatOf, lineOf, MAX_FILE, nameOf, namesItself, placeOf } from './file';
+import { formatOf, lineOf, MAX_FILE, nameOf, hasOwnName, placeOf } from './file';
 import { Preview } from './Preview';
 import { RunFields, type Run } from './Run';
 
@@ -104,7 +104,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
     }
     setUnread(undefined);
     take(read);
-    if (name === '' && !namesItself(read)) {
+    if (name === '' && !hasOwnName(read)) {
       setName(nameOf(chosen.name));
     }
   };

@@ -18,7 +18,7 @@ export function nameOf(fileName: string): string {
 }
 
 /** Whether a text is a baseline with a name of its own. Tables and other programs' results have none. */
-export function namesItself(text: string): boolean {
+export function hasOwnName(text: string): boolean {
   try {
     const read: unknown = JSON.parse(text);
     return typeof read === 'object' && read !== null && 'name' in read;
@@ -61,5 +61,8 @@ export function summary({ rows }: Baseline): string {
   ];
   const span =
     levels.length > 1 ? `${levels.length} levels from ${levels[0]} to ${levels.at(-1)}` : `level ${levels[0]}`;
-  return `${rows.length} ${rows.length === 1 ? 'row' : 'rows'}, ${span}; ${held.length > 0 ? held.join(', ') : 'no values'}`;
+  return (
+    `${rows.length} ${rows.length === 1 ? 'row' : 'rows'}, ${span}; ` +
+    `${held.length > 0 ? held.join(', ') : 'no values'}`
+  );
 }

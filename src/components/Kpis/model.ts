@@ -1,7 +1,7 @@
 import { figures, type Column, type LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
 import { NOT_REPORTED, number, percent } from '../../lib/format';
-import { silence, whyUnread } from '../../lib/unread';
+import { missingText, whyUnread } from '../../lib/unread';
 import { lookupTags, shortName, THIS_TARGET } from '../Comparison/model';
 
 /** One recorded value under a card. */
@@ -106,7 +106,7 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
   return {
     name: figures.queued.name,
     meaning: silent ? sentence(why ?? 'no Dynamo frontend reports its queue') : 'Waiting at the frontend',
-    text: silent ? silence(why) : number(lane?.cluster.queued),
+    text: silent ? missingText(why) : number(lane?.cluster.queued),
     silent,
     notes: problem ? [{ text: problem }] : [],
   };

@@ -21,7 +21,13 @@ export function Members({ lane }: { lane: string }) {
   return (
     <Section
       title="Members"
-      info="The load generators that run the conversations for this one. Each reports its lag (p95 of the last 10 s) and its CPU use as a share of all cores of its machine. A late member loses its share of the conversations to the others until it has been on time for a while. The clock offset is how far a member’s clock is ahead of this load generator’s; times are corrected by it."
+      info={
+        'The load generators that run the conversations for this one. Each reports its lag (p95 ' +
+        'of the last 10 s) and its CPU use as a share of all cores of its machine. A late member ' +
+        'loses its share of the conversations to the others until it has been on time for a ' +
+        'while. The clock offset is how far a member’s clock is ahead of this load generator’s; ' +
+        'times are corrected by it.'
+      }
     >
       {state.status === 'lost' ? (
         <p>No member data: the load generator is unreachable.</p>

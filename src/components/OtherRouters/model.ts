@@ -38,7 +38,8 @@ export function errorSentences(shadow: Shadow): string[] {
   return [
     cache === undefined
       ? 'The cache model is not checked yet: no hits have been measured to compare it with.'
-      : `Cache model: with the router’s actual choices, the modeled hit rate differs from the measured one by ${points(cache)}.`,
+      : 'Cache model: with the router’s actual choices, the modeled hit rate differs from the ' +
+        `measured one by ${points(cache)}.`,
     choices
       ? `Choice model: ${agreementWords(choices)}`
       : 'The choice model is checked only under KV-aware routing, where costs choose the worker.',
@@ -55,7 +56,11 @@ export function agreementWords({ turns, agreed, ties, clear, clear_agreed }: Sha
     clear > 0
       ? `our choice matched the router’s in ${share(clear_agreed, clear)} of the ${number(clear)} clear turns`
       : 'no turn was clear';
-  return `${clearly} (${share(clear, turns)} of the last ${number(turns)} turns are clear: requests in flight cannot have changed the choice). Over all these turns it matched in ${share(agreed, turns)}; ${share(ties, turns)} were ties.`;
+  return (
+    `${clearly} (${share(clear, turns)} of the last ${number(turns)} turns are clear: ` +
+    'requests in flight cannot have changed the choice). Over all these turns it matched in ' +
+    `${share(agreed, turns)}; ${share(ties, turns)} were ties.`
+  );
 }
 
 /** The basis of the figures, in short statements. */
@@ -64,7 +69,9 @@ export function factsOf(shadow: Shadow): string[] {
   return [
     `${number(requests)} requests with ${number(prompt_tokens)} prompt tokens in ${span(seconds)}`,
     lost > 0 && `${number(lost)} more could not be tracked`,
-    `${number(workers)} ${workers === 1 ? 'worker' : 'workers'} of ${number(worker_blocks)} blocks of ${number(block_tokens)} tokens each${capacity_from ? `, as reported by ${capacity_from}` : ''}`,
+    `${number(workers)} ${workers === 1 ? 'worker' : 'workers'} of ${number(worker_blocks)} ` +
+      `blocks of ${number(block_tokens)} tokens ` +
+      `each${capacity_from ? `, as reported by ${capacity_from}` : ''}`,
     shadow.answers_reused === undefined
       ? 'whether answers are reused from the cache is not known yet'
       : shadow.answers_reused

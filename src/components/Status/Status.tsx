@@ -45,7 +45,9 @@ export function Status({ live, lane, unnamed, oneLine }: StatusProps) {
 function Recorded({ replay: { recorded_at: at, position, length } }: { replay: Replay }) {
   const when = dateTime(at, 'minute');
   const place = `${span(position)} of ${span(length)}`;
-  const tooltip = `Replay of a recorded run, now at ${place}; then it begins anew. Nothing can be changed, and panels from Prometheus stay empty.`;
+  const tooltip =
+    `Replay of a recorded run, now at ${place}; then it begins anew. Nothing can be changed, ` +
+    'and panels from Prometheus stay empty.';
   return <Badge color="purple" text={`Recorded on ${when}`} tooltip={tooltip} />;
 }
 

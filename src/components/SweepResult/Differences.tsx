@@ -52,7 +52,8 @@ export function Differences({ trial, request }: DifferencesProps) {
         right of it higher. The bar is the 95 % interval, valid over all looks; the gray area is within the smallest
         difference of interest, {number(100 * smallest, 1)} {isShare(primary.metric) ? 'points' : '%'}.
         {final &&
-          ` Unbiased at the stop: ${differenceText(primary.metric, final.difference)} (${rangeText(primary.metric, final.interval)}).`}
+          ` Unbiased at the stop: ${differenceText(primary.metric, final.difference)} ` +
+            `(${rangeText(primary.metric, final.interval)}).`}
       </p>
       {failures && (
         <p className={styles.note}>

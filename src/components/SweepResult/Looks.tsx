@@ -32,7 +32,10 @@ export function Looks({ trial: { method, looks, boundaries, primary }, mode: { m
       </figcaption>
       <div className={styles.curve}>
         <Chart
-          label={`The difference in ${metricName(metric)} and its interval after up to ${number(last)} ${what}s of spans; figures in the report`}
+          label={
+            `The difference in ${metricName(metric)} and its interval after up to ${number(last)} ` +
+            `${what}s of spans; figures in the report`
+          }
           x={{ levels: looks.map(baseOf), unit: `${what}s` }}
           y={{ min: low, max: high, ticks: [low, 0, high].map((at) => ({ at, text: differenceText(metric, at) })) }}
           field={boundaries}

@@ -10,7 +10,7 @@ import { stubSizes } from '../../test/sizes';
 import { recorded, row, sweep, trial } from './fixtures';
 import { rangeOf } from './Looks';
 import { metricsOf } from './metrics';
-import { besideOf, chosenOf, curvesOf } from './model';
+import { comparableRows, chosenOf, curvesOf } from './model';
 import { SweepResult, type SweepPart } from './SweepResult';
 
 jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
@@ -253,7 +253,7 @@ describe('the curves', () => {
 
   it('have bands of the intervals, an objective, and only comparable recorded values', () => {
     const { rows, request } = sweep();
-    const beside = besideOf(rows, recorded.rows);
+    const beside = comparableRows(rows, recorded.rows);
     expect(beside.map(({ mode, concurrency }) => `${mode} ${concurrency}`)).toEqual(['kv 60']);
     const [ttft] = curvesOf(rows, beside, request.slo);
     expect(ttft.metric.key).toBe('ttft_p95');

@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { LinkButton, useStyles2 } from '@grafana/ui';
 
 import { sweepReportAddress, useClient, type Sweep } from '../../client';
-import { because, kindName, progressText, spanText, sweepName } from '../../lib/sweeps';
+import { reasonSuffix, kindName, progressText, spanText, sweepName } from '../../lib/sweeps';
 import { dateTime } from '../../lib/time';
 import { useNow } from '../../lib/useNow';
 import { CapacityView } from './CapacityView';
@@ -76,7 +76,7 @@ function State({ sweep: { state, reason, cause, by, asked, ended, request, progr
       <div>
         <span role="status">
           {texts[state]}
-          {because({ reason, cause })}
+          {reasonSuffix({ reason, cause })}
         </span>
         . {progressText({ state, progress }, present)} Requested by {by}.
       </div>

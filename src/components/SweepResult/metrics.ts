@@ -60,7 +60,7 @@ export function isShare(key: string): boolean {
 
 /** Formats a value of a trial's metric with its unit. */
 export function metricValue(key: string, value: number): string {
-  return formats[key] ? written(value, formats[key]) : `${number(value)} tokens/s`;
+  return formats[key] ? valueWithUnit(value, formats[key]) : `${number(value)} tokens/s`;
 }
 
 /** Formats a difference with its sign: "−12.3 %", "+4.0 points". */

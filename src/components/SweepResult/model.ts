@@ -42,7 +42,7 @@ function isLike(a: ModeState, b: ModeState): boolean {
  * Returns the recorded rows that are comparable with measured ones: of their modes, and of their range of levels.
  * Nothing is interpolated.
  */
-export function besideOf(rows: BaselineRow[], recorded: BaselineRow[] = []): BaselineRow[] {
+export function comparableRows(rows: BaselineRow[], recorded: BaselineRow[] = []): BaselineRow[] {
   const levels = rows.map(({ concurrency }) => concurrency);
   const [low, high] = [Math.min(...levels), Math.max(...levels)];
   return recorded

@@ -2,7 +2,7 @@ import { useMemo } from 'react';
 
 import { useBaselines, useLive, type BaselineRow, type Sweep } from '../../client';
 import { recordedTable } from '../../lib/recorded';
-import { besideOf } from './model';
+import { comparableRows } from './model';
 
 /** The recorded results that are comparable with a sweep's figures. */
 export interface Recorded {
@@ -16,7 +16,7 @@ export function useRecorded({ lane, rows, request: { slo } }: Sweep): Recorded |
   const { value } = useBaselines(slo);
   const table = recordedTable(value, live.lane);
   return useMemo(() => {
-    const beside = table ? besideOf(rows, table.rows) : [];
+    const beside = table ? comparableRows(rows, table.rows) : [];
     return table && beside.length > 0 ? { title: table.title, rows: beside } : undefined;
   }, [table, rows]);
 }

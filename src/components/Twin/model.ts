@@ -37,15 +37,21 @@ export function cautionText({ caution }: Pick<Twin, 'caution'>): string | undefi
 
 /** Describes the known facts of the clusters, and thus the cause of a difference. */
 export const evidences: Record<TwinEvidence, string> = {
-  none: 'It is not yet known whether the two clusters differ in more than their modes. To find out, run the same mode on both for a while, or swap the modes half-way.',
+  none:
+    'It is not yet known whether the two clusters differ in more than their modes. To find ' +
+    'out, run the same mode on both for a while, or swap the modes half-way.',
   alike:
-    'With the same mode on both, the clusters showed no difference of interest. Differences now can be attributed to the mode.',
+    'With the same mode on both, the clusters showed no difference of interest. Differences ' +
+    'now can be attributed to the mode.',
   differ:
-    'With the same mode on both, the clusters differed. Differences now are not due to the mode alone: swap the modes half-way to cancel that out.',
+    'With the same mode on both, the clusters differed. Differences now are not due to the ' +
+    'mode alone: swap the modes half-way to cancel that out.',
   swapped:
-    'The figures combine both arrangements: each column is one mode, half of it from each lane, so that differences between the clusters cancel out.',
+    'The figures combine both arrangements: each column is one mode, half of it from each ' +
+    'lane, so that differences between the clusters cancel out.',
   shared:
-    'The same workers serve both lanes. The lanes affect each other, so no figure here shows what one of them could do alone.',
+    'The same workers serve both lanes. The lanes affect each other, so no figure here shows ' +
+    'what one of them could do alone.',
 };
 
 interface MetricInfo {

@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import type { GPU, HostGPUs, Worker } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
 import { workerColors } from '../../lib/styles';
-import { silence } from '../../lib/unread';
+import { missingText } from '../../lib/unread';
 import { shortName } from '../../lib/workers';
 import { loadOf, memoryShare } from './model';
 
@@ -33,7 +33,7 @@ export const WorkerCard = memo(function WorkerCard({ worker, absent, unread, unr
         {figures(worker).map(([term, field, value]) => (
           <div key={term}>
             <dt>{term}</dt>
-            <dd>{isSilent(worker, field) && !absent ? <small title={unread}>{silence(unread)}</small> : value}</dd>
+            <dd>{isSilent(worker, field) && !absent ? <small title={unread}>{missingText(unread)}</small> : value}</dd>
           </div>
         ))}
       </dl>
@@ -80,7 +80,7 @@ function GPUBoxes({ gpus, absent, unread }: { gpus: GPU[]; absent: boolean; unre
       ))}
       {gpus.length === 0 && !absent && (
         <div className={styles.small}>
-          GPUs {silence(unread)}: {unread ?? 'no DCGM exporter reports them'}
+          GPUs {missingText(unread)}: {unread ?? 'no DCGM exporter reports them'}
         </div>
       )}
     </div>

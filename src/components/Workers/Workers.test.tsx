@@ -2,10 +2,10 @@ import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
 
 import { ClientProvider, type Worker } from '../../client';
-import { crowd } from '../Diagram/fixtures';
+import { manyWorkers } from '../Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
-import { REMEMBERED, remember } from './model';
+import { REMEMBERED, recentWorkers } from './model';
 import { Workers } from './Workers';
 
 const BEGIN = Date.parse('2026-11-20T10:00:00Z');
@@ -163,10 +163,13 @@ describe('the workers', () => {
   });
 
   it('are summed up where only some are listed, and are not reported as lost when they leave the list', () => {
-    const listed = crowd();
+    const listed = manyWorkers();
     const { client, container } = show({ cluster: listed, target: { deployment: { workers: 2000 } } });
     expect(container).toHaveTextContent(
-      '1,998 more workers: only the busiest and the least busy of 2,000 are listed. In flight per worker: half have 12 or fewer, 9 in 10 have 20 or fewer, from 0 to 31. Waiting at all of them: 70. KV cache in use: half are at 42 % or less, 9 in 10 at 60 % or less, from 1 % to 71 %.'
+      '1,998 more workers: only the busiest and the least busy of 2,000 are listed. In flight ' +
+        'per worker: half have 12 or fewer, 9 in 10 have 20 or fewer, from 0 to 31. Waiting at ' +
+        'all of them: 70. KV cache in use: half are at 42 % or less, 9 in 10 at 60 % or less, ' +
+        'from 1 % to 71 %.'
     );
     expect(screen.queryByText(/workers report/)).not.toBeInTheDocument();
     act(() => client.show({ cluster: { ...listed, workers: [worker('worker-7')] } }, at(5)));
@@ -226,15 +229,15 @@ describe('the workers', () => {
 
 describe('the list of recent workers', () => {
   it('recognizes a restarted one with another id by its name', () => {
-    const seen = remember([], [worker('one')], 1000);
-    expect(remember(seen, [worker('one', { id: '9' })], 2000)).toHaveLength(1);
-    expect(remember(seen, [worker('pod-one', { id: '1one' })], 2000)).toHaveLength(1);
+    const seen = recentWorkers([], [worker('one')], 1000);
+    expect(recentWorkers(seen, [worker('one', { id: '9' })], 2000)).toHaveLength(1);
+    expect(recentWorkers(seen, [worker('pod-one', { id: '1one' })], 2000)).toHaveLength(1);
   });
 
   it('does not grow', () => {
-    let seen = remember([], [], 0);
+    let seen = recentWorkers([], [], 0);
     for (let i = 0; i < 500; i++) {
-      seen = remember(seen, [worker(`pod-${i}`)], i * 1000);
+      seen = recentWorkers(seen, [worker(`pod-${i}`)], i * 1000);
     }
     expect(seen.length).toBeLessThanOrEqual(1 + REMEMBERED / 1000);
   });

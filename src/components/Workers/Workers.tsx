@@ -11,7 +11,7 @@ import { aboutAll, workerCount } from '../../lib/workers';
 import { unavailable } from '../Kpis';
 import { Loading } from '../Loading';
 import { Facts } from './Facts';
-import { remember, withoutFigures, type Seen } from './model';
+import { recentWorkers, withoutFigures, type Seen } from './model';
 import { HostCard, WorkerCard } from './WorkerCard';
 
 /** The deployment, and a card for each of its workers. */
@@ -66,7 +66,7 @@ function useSeen(cluster: Cluster | undefined, time: string | undefined): Seen[]
   }
   // Where only some are listed, a worker that leaves the list may still run.
   const before = cluster.all_workers ? [] : seen.list;
-  const list = remember(before, cluster.workers, Date.parse(time));
+  const list = recentWorkers(before, cluster.workers, Date.parse(time));
   setSeen({ time, list }); // set while rendering; React discards this render and starts the next
   return list;
 }

@@ -31,7 +31,7 @@ export interface Seen {
  * Returns the workers that report, and after them those that did within the last minute. A restarted worker keeps its
  * name and has another id. A worker whose own metrics are read for the first time keeps its id and has another name.
  */
-export function remember(seen: Seen[], workers: Worker[], now: number): Seen[] {
+export function recentWorkers(seen: Seen[], workers: Worker[], now: number): Seen[] {
   const names = new Set(workers.map(({ name }) => name));
   const ids = new Set(workers.map(({ id }) => id));
   const isGone = ({ id, name }: Worker) => !names.has(name) && !(id && ids.has(id));

@@ -4,7 +4,7 @@ import userEvent from '@testing-library/user-event';
 import { MemoryRouter } from 'react-router-dom';
 
 import { ClientProvider } from '../../client';
-import { cluster, crowd, laneChange } from '../../components/Diagram/fixtures';
+import { cluster, manyWorkers, laneChange } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, settings, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
@@ -46,7 +46,7 @@ describe('the drawing', () => {
   });
 
   it('shows how many workers it omits, and a summary of all', async () => {
-    await show({ cluster: crowd() });
+    await show({ cluster: manyWorkers() });
     expect(workers()).toHaveLength(2);
     expect(screen.getByText('1,998 more workers')).toBeInTheDocument();
     expect(screen.getByText(/only the busiest and the least busy of 2,000 are listed/)).toBeInTheDocument();

@@ -31,7 +31,9 @@ export const Legend = memo(function Legend({ still }: { still?: string }) {
       ))}
       <span>
         {still ??
-          `Dots are a sample, not individual requests: roughly one per completed request, at most ${MAX_DOTS} per second, distributed over the workers by their share of the requests routed in the last 10 s.`}
+          'Dots are a sample, not individual requests: roughly one per completed request, at most ' +
+            `${MAX_DOTS} per second, distributed over the workers by their share of the requests ` +
+            'routed in the last 10 s.'}
       </span>
     </div>
   );

@@ -4,7 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, useStyles2 } from '@grafana/ui';
 
-import { spoken, type Part } from './parts';
+import { sentenceOf, type Part } from './parts';
 
 /** The drawing as a list of sentences, for screen readers and for reading. */
 export function PartList({ parts }: { parts: Part[] }) {
@@ -17,7 +17,7 @@ export function PartList({ parts }: { parts: Part[] }) {
         <ul className={styles.list}>
           {parts.map((part) => (
             <li key={part.id}>
-              <b>{spoken(part)}.</b> {part.presence.why} {part.text}
+              <b>{sentenceOf(part)}.</b> {part.presence.why} {part.text}
             </li>
           ))}
         </ul>

@@ -26,8 +26,14 @@ interface Marks {
 /** The marks between two boxes. */
 const BETWEEN = 3;
 
-/** The distance of the first mark from a box, the distance between marks, and the length of an arrow's head. */
-const [EDGE, APART, HEAD] = [10, 20, 18];
+/** The distance of the first mark from a box. */
+const EDGE = 10;
+
+/** The distance between marks. */
+const APART = 20;
+
+/** The length of an arrow's head. */
+const HEAD = 18;
 
 /** The least and the most marks from the router to a worker. */
 const LEG = [3, 8] as const;

@@ -46,7 +46,10 @@ export default function Architecture() {
     <div className={styles.page}>
       <Section
         title={layer === 'request' ? 'Request path' : (platform?.name ?? 'Platform')}
-        info="Every part of the running system with its live numbers; select one for details. Rates are measured by the load generator; cluster numbers come from the cluster’s own metrics."
+        info={
+          'Every part of the running system with its live numbers; select one for details. Rates ' +
+          'are measured by the load generator; cluster numbers come from the cluster’s own metrics.'
+        }
         actions={
           <RadioButtonGroup
             aria-label="Layer"
@@ -66,7 +69,11 @@ export default function Architecture() {
       </Section>
       <Section
         title="Deployment"
-        info="The live deployment next to the one the results were recorded on. The live side comes from the load generator’s configuration and the cluster’s metrics; the recorded side comes from the documentation of that run."
+        info={
+          'The live deployment next to the one the results were recorded on. The live side comes ' +
+          'from the load generator’s configuration and the cluster’s metrics; the recorded side ' +
+          'comes from the documentation of that run.'
+        }
       >
         <Deployments />
       </Section>

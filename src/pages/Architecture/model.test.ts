@@ -1,9 +1,9 @@
 /** @jest-environment node */
-import { cluster, crowd, laneOn, worker } from '../../components/Diagram/fixtures';
+import { cluster, manyWorkers, laneOn, worker } from '../../components/Diagram/fixtures';
 import vendor from '../../vendor/digitalocean.json';
 import { lights, MAX_DOTS, NO_CHASE, placeMarks, step, STEP, type Chase } from './chaser';
 import { layOut } from './layout';
-import { inOrder, requestPath, spoken, utilization, type RequestPath } from './parts';
+import { inOrder, requestPath, sentenceOf, utilization, type RequestPath } from './parts';
 import { placeGroups, platformParts } from './platform';
 import { advance, NO_FLOW, shares } from './flow';
 
@@ -163,13 +163,13 @@ describe('the parts', () => {
     expect(figure(path, 'router', 'KV hit rate')).toBe('94.2 %');
     expect(figure(path, 'discovery', 'workers found')).toBe('3');
     expect(path.workers.map((w) => w.title)).toEqual(['worker-0', 'worker-1', 'worker-2']);
-    expect(spoken(path.workers[1])).toBe(
+    expect(sentenceOf(path.workers[1])).toBe(
       'worker-1, 11 in flight, 1 waiting, 42 % KV cache, 80 % GPU, 60.0 ms queue time, 51 routed to it'
     );
   });
 
   it('say how many workers are not drawn', () => {
-    const lane = laneOn(0, { cluster: crowd() });
+    const lane = laneOn(0, { cluster: manyWorkers() });
     const path = requestPath(lane, true, target);
     expect(path.workers).toHaveLength(2);
     expect(path.more).toBe('1,998 more workers');
@@ -186,7 +186,7 @@ describe('the parts', () => {
     expect(path.workers).toHaveLength(3);
     const values = inOrder(path).flatMap((p) => p.figures.map((f) => f.value));
     expect(new Set(values)).toEqual(new Set(['—']));
-    expect(spoken(path.frontend)).toBe('Frontend, not reported queued, not reported in flight');
+    expect(sentenceOf(path.frontend)).toBe('Frontend, not reported queued, not reported in flight');
   });
 
   it('are complete without a lane, without workers', () => {
@@ -225,7 +225,7 @@ describe('the parts', () => {
   it('report that round-robin uses no events', () => {
     const path = requestPath(laneOn(3, { state: { mode: 'round_robin' } }), true, target);
     expect(path.events.presence).toMatchObject({ is: 'idle', why: expect.stringContaining('Round-robin') });
-    expect(spoken(path.events)).toBe('Event plane, not used');
+    expect(sentenceOf(path.events)).toBe('Event plane, not used');
   });
 
   it('make no statement on events under a mode that is not reported', () => {

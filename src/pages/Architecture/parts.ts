@@ -87,7 +87,9 @@ function clientPart(now: LaneSnapshot | undefined): Part {
   return {
     id: 'client',
     title: 'Load generator',
-    text: 'Plays all the users: it keeps a set number of conversations in progress, sends each turn with the full conversation history, and times every token that comes back.',
+    text:
+      'Plays all the users: it keeps a set number of conversations in progress, sends each ' +
+      'turn with the full conversation history, and times every token that comes back.',
     figures: [
       { name: 'requests/s', value: number(w?.requests_per_second, 1), source: `Completed requests. ${BY_CLIENT}` },
       {
@@ -111,7 +113,9 @@ function enduserPart({ questioner, followup }: TargetFacts): Part {
   return {
     id: 'enduser',
     title: 'End-user model',
-    text: 'A small model can play the user: it reads the last answer and asks a follow-up question. It is not part of what is measured.',
+    text:
+      'A small model can play the user: it reads the last answer and asks a follow-up ' +
+      'question. It is not part of what is measured.',
     figures: [],
     presence:
       questioner === undefined
@@ -127,7 +131,9 @@ function frontendPart(now: LaneSnapshot | undefined): Part {
   return {
     id: 'frontend',
     title: 'Frontend',
-    text: 'The OpenAI-compatible entry point of the cluster: it applies the chat template, tokenizes the prompt, passes the request to the router and streams the answer back.',
+    text:
+      'The OpenAI-compatible entry point of the cluster: it applies the chat template, ' +
+      'tokenizes the prompt, passes the request to the router and streams the answer back.',
     figures: [
       {
         name: 'queued',
@@ -150,7 +156,9 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
   return {
     id: 'router',
     title: 'Router',
-    text: 'Chooses a worker for every request. KV-aware routing weighs how much of the prompt a worker has cached against how busy it is; round-robin takes the next worker in order.',
+    text:
+      'Chooses a worker for every request. KV-aware routing weighs how much of the prompt a ' +
+      'worker has cached against how busy it is; round-robin takes the next worker in order.',
     figures: [
       {
         name: 'KV hit rate',
@@ -186,7 +194,10 @@ function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Pa
   return {
     id: 'discovery',
     title: 'Discovery plane',
-    text: 'Service discovery: a worker registers when it starts, and the frontend sees it come and go. On Kubernetes this uses custom resources (the CRD DynamoWorkerMetadata) and EndpointSlices; etcd is not needed.',
+    text:
+      'Service discovery: a worker registers when it starts, and the frontend sees it come and ' +
+      'go. On Kubernetes this uses custom resources (the CRD DynamoWorkerMetadata) and ' +
+      'EndpointSlices; etcd is not needed.',
     figures: [
       { name: 'workers found', value: number(workers), source: clusterSource(now) },
       ...carrier('discovery', now, kind),
@@ -202,7 +213,9 @@ function requestPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part
   return {
     id: 'request',
     title: 'Request plane',
-    text: 'Carries requests from the frontend to the workers and tokens back. Dynamo uses TCP unless DYN_REQUEST_PLANE selects HTTP/2 or NATS.',
+    text:
+      'Carries requests from the frontend to the workers and tokens back. Dynamo uses TCP ' +
+      'unless DYN_REQUEST_PLANE selects HTTP/2 or NATS.',
     figures: [
       { name: 'in flight', value: number(now?.cluster.inflight), source: clusterSource(now) },
       ...carrier('request', now, kind),
@@ -220,7 +233,10 @@ function eventsPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
   return {
     id: 'events',
     title: 'Event plane',
-    text: 'Workers publish which KV blocks they stored and removed. From these events the router maintains its index of which worker holds what. They travel over NATS or ZMQ (DYN_EVENT_PLANE), and only from workers configured to publish them.',
+    text:
+      'Workers publish which KV blocks they stored and removed. From these events the router ' +
+      'maintains its index of which worker holds what. They travel over NATS or ZMQ ' +
+      '(DYN_EVENT_PLANE), and only from workers configured to publish them.',
     figures: carrier('events', now, kind),
     presence:
       mode !== undefined && mode !== 'kv'
@@ -269,7 +285,9 @@ function prometheusPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | unde
   return {
     id: 'prometheus',
     title: 'Prometheus',
-    text: 'Collects the metrics of frontend, workers, GPUs and load generator. The load generator reads the cluster’s numbers from it.',
+    text:
+      'Collects the metrics of frontend, workers, GPUs and load generator. The load generator ' +
+      'reads the cluster’s numbers from it.',
     figures: [{ name: 'since last read', value: seconds(age), source: 'By the load generator’s clock.' }],
     presence:
       source === 'prometheus'
@@ -291,7 +309,9 @@ function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
   return {
     id: `worker-${worker.id}`,
     title: worker.name,
-    text: 'One engine with its GPU. It prefills the part of the prompt that is not in its cache, then decodes token by token, many requests in parallel.',
+    text:
+      'One engine with its GPU. It prefills the part of the prompt that is not in its cache, ' +
+      'then decodes token by token, many requests in parallel.',
     figures: [
       { name: 'in flight', value: number(w?.inflight), source: `Requests. ${source}` },
       { name: 'waiting', value: number(w?.waiting), source: `Requests in the engine’s queue. ${source}` },
@@ -311,7 +331,7 @@ export function utilisation(worker: Worker | undefined): number | undefined {
 }
 
 /** A part and its numbers in one sentence, for the list. */
-export function spoken({ title, figures, presence }: Part): string {
+export function sentenceOf({ title, figures, presence }: Part): string {
   const numbers = figures.map(({ name, value }) => `${value === DASH ? 'not reported' : value} ${name}`);
   return [title, presenceWord(presence), ...numbers].filter(Boolean).join(', ');
 }

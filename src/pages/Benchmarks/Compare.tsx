@@ -61,8 +61,8 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
         </div>
       ) : (
         <p className={styles.note}>
-          {a && a === b ? 'Choose two different results.' : 'Choose two results: recorded, imported or measured here.'}{' '}
-          Save a result above as a baseline to choose it here.
+          {a && a === b ? 'Choose two different results.' : 'Choose two results: recorded, imported or measured.'} Save
+          a result above as a baseline to choose it here.
         </p>
       )}
     </div>

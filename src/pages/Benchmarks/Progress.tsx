@@ -7,7 +7,7 @@ import { Alert, Button, ConfirmModal, useStyles2 } from '@grafana/ui';
 import { changeSweep, useClient, type SweepSummary } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
 import { SweepBar, useRenewSweeps } from '../../components/SweepResult';
-import { because, kindWord, progressText, spanText } from '../../lib/sweeps';
+import { reasonSuffix, kindWord, progressText, spanText } from '../../lib/sweeps';
 import { useNow } from '../../lib/useNow';
 
 interface ProgressProps {
@@ -49,7 +49,10 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
                 size="sm"
                 icon={action.busy === 'paused' ? 'spinner' : 'pause'}
                 disabled={off}
-                title="The current span is discarded and measured again on resume. Until then, mode and workload are restored."
+                title={
+                  'The current span is discarded and measured again on resume. Until then, mode and ' +
+                  'workload are restored.'
+                }
                 onClick={() => change('paused')}
               >
                 Pause
@@ -89,7 +92,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
       {state === 'paused' && (
         <Alert
           severity={cause === undefined || cause === 'operator' ? 'info' : 'warning'}
-          title={`Paused${because(summary)}`}
+          title={`Paused${reasonSuffix(summary)}`}
           bottomSpacing={0}
         >
           Measurements are kept. On resume it continues with the next unfinished span.

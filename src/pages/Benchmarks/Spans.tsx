@@ -46,7 +46,10 @@ function keyOf({ number: k, attempt }: SweepSpan): string {
 
 function title({ number: k, attempt, arm, mode, concurrency }: SweepSpan): string {
   const pilot = arm === 'pilot' ? ', the pilot' : '';
-  return `Span ${number(k + 1)}${pilot}${attempt > 1 ? `, attempt ${attempt}` : ''}, ${modeText(mode)} at ${number(concurrency)}`;
+  return (
+    `Span ${number(k + 1)}${pilot}${attempt > 1 ? `, attempt ${attempt}` : ''}, ` +
+    `${modeText(mode)} at ${number(concurrency)}`
+  );
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({

@@ -16,7 +16,7 @@ import {
   type SweepSummary,
 } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
-import { kindName, kindWord, takenTitle } from '../../lib/sweeps';
+import { kindName, kindWord, sweepInProgress } from '../../lib/sweeps';
 import { LANE } from '../lane';
 import { readOnlyReason } from '../Shell/StartStop';
 import { useChoice } from '../useChoice';
@@ -250,7 +250,7 @@ function whyNot(me: Me | undefined, running: SweepSummary | undefined, isLost: b
   if (isLost) {
     return 'Nothing can be started while the load generator is unreachable.';
   }
-  return running && `${takenTitle(running)}. Only one runs at a time.`;
+  return running && `${sweepInProgress(running)}. Only one runs at a time.`;
 }
 
 function Refused({ kind, problem, onRemove }: { kind: SweepKind; problem: Problem; onRemove(): void }) {
@@ -372,7 +372,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
   form: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
   fields: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fill, minmax(min(300px, 100%), 1fr))', // wide enough for a mode with its speculation
+    // 300 px hold a mode with its speculation.
+    gridTemplateColumns: 'repeat(auto-fill, minmax(min(300px, 100%), 1fr))',
     alignItems: 'end', // a field with a description is higher above its input
     gap: theme.spacing(2),
   }),

@@ -8,7 +8,7 @@ import type { Live, Me, Sweep, SweepSummary } from '../../client';
 import { Loading } from '../../components/Loading';
 import { CapacityView, Differences, hasEnded, SweepFigures, useSweep } from '../../components/SweepResult';
 import { span } from '../../lib/format';
-import { because, kindName, kindWord, measuredText, questionText, sweepName } from '../../lib/sweeps';
+import { reasonSuffix, kindName, kindWord, measuredText, questionText, sweepName } from '../../lib/sweeps';
 import { clock, dateTime } from '../../lib/time';
 import { Delete, MakeBaseline, Reports } from './Outcome';
 import { Progress } from './Progress';
@@ -114,7 +114,7 @@ function End({ summary }: { summary: SweepSummary }) {
   }
   return (
     <p role="status">
-      {state === 'cancelled' ? `Cancelled${because(summary)}. ` : 'Done. '}
+      {state === 'cancelled' ? `Cancelled${reasonSuffix(summary)}. ` : 'Done. '}
       {measuredText(summary.progress)}.{state === 'done' && reason ? ` ${reason}.` : ''}
     </p>
   );

@@ -89,7 +89,10 @@ function Known({ list }: { list: SweepList }) {
       {shown && (
         <Section
           title="Result"
-          info="What a trial, a sweep or a capacity search has shown. The sentences are generated from its figures; the report has all of them, with method and inputs."
+          info={
+            'What a trial, a sweep or a capacity search has shown. The sentences are generated from ' +
+            'its figures; the report has all of them, with method and inputs.'
+          }
           actions={under.length === 0 && newTrial}
         >
           <SweepView key={shown.id} id={shown.id} live={live} me={me} onDeleted={() => choose(undefined)} />
@@ -99,7 +102,11 @@ function Known({ list }: { list: SweepList }) {
         <div ref={form} tabIndex={-1} className={styles.form}>
           <Section
             title="Start"
-            info="Runs spans of the workload on this cluster, each with cold caches, and computes differences and limits with 95 % intervals from them. Nothing here is simulated unless the target itself is."
+            info={
+              'Runs spans of the workload on this cluster, each with cold caches, and computes ' +
+              'differences and limits with 95 % intervals from them. Nothing here is simulated unless ' +
+              'the target itself is.'
+            }
           >
             <StartForm
               list={list}
@@ -123,7 +130,10 @@ function Known({ list }: { list: SweepList }) {
       </Section>
       <Section
         title="Compare two results"
-        info="Any two results as a report: recorded, imported or measured. B is compared with A, level by level, with intervals where available."
+        info={
+          'Any two results as a report: recorded, imported or measured. B is compared with A, ' +
+          'level by level, with intervals where available.'
+        }
       >
         <Compare slo={slo} />
       </Section>

@@ -12,7 +12,7 @@ import { PageBase } from '../navigation';
 import { TYPING } from './Filters';
 import Conversations from '.';
 import { ROW } from './Row';
-import { MOST_NEW, REFRESH_EVERY } from './useConversations';
+import { MAX_WAITING, REFRESH_EVERY } from './useConversations';
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -142,7 +142,7 @@ describe('the list', () => {
   it('requests no more once very many rows wait', async () => {
     const { client, store } = await show(range(100));
     await scroll(40);
-    for (let n = 100; n < 100 + MOST_NEW; n += 150) {
+    for (let n = 100; n < 100 + MAX_WAITING; n += 150) {
       store.all = range(n + 150);
       await pass(REFRESH_EVERY);
     }

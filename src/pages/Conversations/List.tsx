@@ -76,7 +76,7 @@ export function List({ conversations, lane, linkTo, onSee }: ListProps) {
       <div className={styles.new} role="status">
         {waiting > 0 && (
           <Button size="sm" icon="arrow-up" onClick={toTop}>
-            {waiting < MOST_NEW ? number(waiting) : `${number(MOST_NEW)} or more`} new
+            {waiting < MAX_WAITING ? number(waiting) : `${number(MAX_WAITING)} or more`} new
           </Button>
         )}
       </div>

@@ -38,7 +38,9 @@ it('writes a line for each conversation', () => {
     'id,number,topic,starter,status,error_class,turns_planned,turns_done,started,ended,ttft,kv_hit_ratio,workers'
   );
   expect(first).toBe(
-    'main-run-7,7,Topic 7,topic-7,completed,,4,4,2026-11-20T09:00:07.000Z,2026-11-20T09:01:37.000Z,0.612 0.224 ,0.4,11 22'
+    'main-run-7,7,Topic ' +
+      '7,topic-7,completed,,4,4,2026-11-20T09:00:07.000Z,2026-11-20T09:01:37.000Z,0.612 0.224 ' +
+      ',0.4,11 22'
   );
   expect(second).toBe('main-run-6,6,Topic 6,topic-6,active,,4,1,2026-11-20T09:00:06.000Z,,,,');
 });

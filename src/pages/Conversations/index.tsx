@@ -39,7 +39,12 @@ export default function ConversationsPage() {
   return (
     <Section
       title="All conversations"
-      info="Every conversation the load generator has started, newest first, with TTFT of each turn, the share of its prompt tokens that came from a KV cache, and the workers that served it. The list refreshes every three seconds. A conversation with a failed turn ends there, as an error."
+      info={
+        'Every conversation the load generator has started, newest first, with TTFT of each ' +
+        'turn, the share of its prompt tokens that came from a KV cache, and the workers that ' +
+        'served it. The list refreshes every three seconds. A conversation with a failed turn ' +
+        'ends there, as an error.'
+      }
       actions={
         <>
           <Filters filter={filter} lanes={twin ? [LANE, TWIN] : [LANE]} onChange={change} />
@@ -56,12 +61,12 @@ export default function ConversationsPage() {
       {rows.length > 0 && (
         <List key={search} conversations={conversations} lane={filter.lane} linkTo={linkTo} onSee={see} />
       )}
-      {rows.length === 0 && !loading && !problem && <p>{nothing(filter)}</p>}
+      {rows.length === 0 && !loading && !problem && <p>{emptyText(filter)}</p>}
     </Section>
   );
 }
 
-function nothing({ status, topic }: Filter): string {
+function emptyText({ status, topic }: Filter): string {
   return status || topic
     ? 'No matching conversations. Choose another status or topic.'
     : 'No conversations yet. Start the workload; the first ones appear within a second.';

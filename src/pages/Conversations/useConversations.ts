@@ -23,7 +23,7 @@ export interface Filter {
 export const REFRESH_EVERY = 3000;
 
 /** The number of waiting rows from which no more are requested. */
-export const MOST_NEW = 1000;
+export const MAX_WAITING = 1000;
 
 /** The loaded conversations of a filter. */
 export interface Conversations {
@@ -71,7 +71,7 @@ export function useConversations(
       list.trim();
     }
   };
-  const { at, problem } = usePolled(waiting < MOST_NEW ? refresh : undefined, REFRESH_EVERY, `${id} ${key}`);
+  const { at, problem } = usePolled(waiting < MAX_WAITING ? refresh : undefined, REFRESH_EVERY, `${id} ${key}`);
   const older = () => list.older().catch((error: unknown) => setFailure({ key, problem: asProblem(error) }));
   return {
     rows: useMemo(() => known.rows.slice(waiting), [known.rows, waiting]),

@@ -33,7 +33,12 @@ export default function Dashboard() {
       <div className={styles.live}>
         <Section
           title="Live"
-          info="The last ten minutes of the running workload, each point over the 60 seconds before it, and TTFT by turn over the last 60 seconds, measured by the load generator. Without cached tokens in the responses, the hit rate comes from the cluster’s metrics. Drag over a curve to zoom in; double-click to zoom out."
+          info={
+            'The last ten minutes of the running workload, each point over the 60 seconds before it, ' +
+            'and TTFT by turn over the last 60 seconds, measured by the load generator. Without ' +
+            'cached tokens in the responses, the hit rate comes from the cluster’s metrics. Drag ' +
+            'over a curve to zoom in; double-click to zoom out.'
+          }
         >
           <LiveCharts />
         </Section>
@@ -41,7 +46,11 @@ export default function Dashboard() {
       <div className={styles.now}>
         <Section
           title="Live against baseline"
-          info="Latencies and rates of the running workload next to recorded results at the same concurrency. The load generator measures live figures from when this step settled, over an hour at most; recorded ones come from the baseline named here."
+          info={
+            'Latencies and rates of the running workload next to recorded results at the same ' +
+            'concurrency. The load generator measures live figures from when this step settled, over ' +
+            'an hour at most; recorded ones come from the baseline named here.'
+          }
         >
           <div className={styles.parts}>
             <Controls lane={LANE} bare />
@@ -50,14 +59,25 @@ export default function Dashboard() {
         </Section>
         <Section
           title="Key figures"
-          info="Rates over the last 60 seconds and totals since the workload was last started, measured by the load generator. Others call requests/s RPS and output tokens/s TOPS. The queue comes from the cluster's metrics, and so do the cache hits if the responses do not include them. Below each figure is the baseline's value at this concurrency and how it was obtained."
+          info={
+            'Rates over the last 60 seconds and totals since the workload was last started, measured ' +
+            'by the load generator. Others call requests/s RPS and output tokens/s TOPS. The queue ' +
+            "comes from the cluster's metrics, and so do the cache hits if the responses do not " +
+            "include them. Below each figure is the baseline's value at this concurrency and how it " +
+            'was obtained.'
+          }
           actions={<HistoryExport />}
         >
           <Kpis lane={LANE} />
         </Section>
         <Section
           title="TTFT by turn"
-          info="Time to first token of the first turn of a conversation, the second and so on, over the last 60 seconds, measured by the load generator, with the tokens and latencies of each. Every turn sends the whole conversation again, so the input grows; where requests go to the worker that has it cached, TTFT falls after the first turn all the same."
+          info={
+            'Time to first token of the first turn of a conversation, the second and so on, over the ' +
+            'last 60 seconds, measured by the load generator, with the tokens and latencies of each. ' +
+            'Every turn sends the whole conversation again, so the input grows; where requests go to ' +
+            'the worker that has it cached, TTFT falls after the first turn all the same.'
+          }
         >
           <ByTurn lane={LANE} />
         </Section>
@@ -65,7 +85,12 @@ export default function Dashboard() {
       <div className={styles.recorded}>
         <Section
           title="Recorded benchmark"
-          info="Latencies and rates recorded at each level under round-robin and KV-aware routing, and the improvement from KV-aware routing, as tables and as curves by concurrency. Shown are the slider's levels that have every figure, or all levels. Everything was measured earlier on the baseline's deployment and does not change with the live workload."
+          info={
+            'Latencies and rates recorded at each level under round-robin and KV-aware routing, and ' +
+            'the improvement from KV-aware routing, as tables and as curves by concurrency. Shown ' +
+            "are the slider's levels that have every figure, or all levels. Everything was measured " +
+            "earlier on the baseline's deployment and does not change with the live workload."
+          }
           actions={<ImportButton lane={LANE} />}
         >
           <Benchmark lane={LANE} choice={benchmark} levels={levels} />
@@ -74,7 +99,11 @@ export default function Dashboard() {
       <div className={styles.cluster}>
         <Section
           title="Infrastructure"
-          info="The workers of the cluster with their GPUs, queues and caches. The numbers come from the cluster's own metrics, through Prometheus if there is one, and are at most a few seconds old."
+          info={
+            'The workers of the cluster with their GPUs, queues and caches. The numbers come from ' +
+            "the cluster's own metrics, through Prometheus if there is one, and are at most a few " +
+            'seconds old.'
+          }
         >
           <Workers lane={LANE} />
         </Section>

@@ -57,7 +57,10 @@ export function Phases({ live }: { live: Live }) {
   return (
     <Section
       title="The phases: routing, then speculation"
-      info="Four configurations of one cluster, each changing one thing. Figures were measured on this target at the current concurrency; a phase without a settled step has none."
+      info={
+        'Four configurations of one cluster, each changing one thing. Figures were measured on ' +
+        'this target at the current concurrency; a phase without a settled step has none.'
+      }
     >
       <div className={styles.scroll} role="region" aria-label="Phases as a table" tabIndex={0}>
         <table className={styles.table}>
@@ -149,12 +152,12 @@ function Row({ phase, lane, row, extra }: RowProps) {
       {extra.map(({ name, value, write }) => (
         <td key={name}>{write(row && value(row))}</td>
       ))}
-      <td>{whence(phase, lane, row)}</td>
+      <td>{sourceNote(phase, lane, row)}</td>
     </tr>
   );
 }
 
-function whence(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredRow | undefined): string {
+function sourceNote(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredRow | undefined): string {
   if (!lane) {
     return DASH;
   }
@@ -182,7 +185,10 @@ function measuredRow(
 function now(lane: LaneSnapshot | undefined): string {
   const { acceptance, tokens_per_step: perStep } = lane?.cluster.speculation ?? {};
   if (acceptance !== undefined) {
-    return `Now ${percent(acceptance, 0)} of the drafted tokens are accepted, and a pass of the large model yields ${number(perStep, 2)} tokens.`;
+    return (
+      `Now ${percent(acceptance, 0)} of the drafted tokens are accepted, and a pass of the ` +
+      `large model yields ${number(perStep, 2)} tokens.`
+    );
   }
   if (perStep !== undefined) {
     return `Now a pass of the large model yields ${number(perStep, 2)} tokens; no tokens are drafted.`;

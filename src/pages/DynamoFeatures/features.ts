@@ -31,7 +31,9 @@ export const FEATURES: Feature[] = [
   {
     id: 'disaggregated',
     title: 'Disaggregated serving',
-    text: 'Prefill is compute-bound, decode is memory-bound and latency-sensitive. On separate workers neither blocks the other, and each can be tuned and scaled on its own.',
+    text:
+      'Prefill is compute-bound, decode is memory-bound and latency-sensitive. On separate ' +
+      'workers neither blocks the other, and each can be tuned and scaled on its own.',
     published: [
       { figure: '30 % more throughput per GPU on one node, more than 2× on two nodes, Llama 70B', source: QUOTED },
     ],
@@ -39,7 +41,9 @@ export const FEATURES: Feature[] = [
   {
     id: 'kv-routing',
     title: 'KV-aware routing',
-    text: 'The router knows which worker has which blocks and sends a request where the least remains to be computed, unless that worker is too busy. The application does not change.',
+    text:
+      'The router knows which worker has which blocks and sends a request where the least ' +
+      'remains to be computed, unless that worker is too busy. The application does not change.',
     published: [
       { figure: '3× better TTFT and half the average latency on 100,000 real R1 queries', source: QUOTED },
       {
@@ -48,12 +52,14 @@ export const FEATURES: Feature[] = [
       },
       {
         figure:
-          'Under conditions similar to this booth’s: hit rates of 91.1 % round-robin, 94.2 % least loaded, 94.9 % prefix-aware',
+          'Under conditions similar to this booth’s: hit rates of 91.1 % round-robin, 94.2 % least ' +
+          'loaded, 94.9 % prefix-aware',
         source: 'Counter-evidence from an independent simulator',
       },
       {
         figure:
-          'Near saturation, about 1 in 7 requests refused (503) where the router has rejection thresholds; no benefit where capacity is ample',
+          'Near saturation, about 1 in 7 requests refused (503) where the router has rejection ' +
+          'thresholds; no benefit where capacity is ample',
         source: 'Counter-evidence among the published results',
       },
     ],
@@ -61,7 +67,12 @@ export const FEATURES: Feature[] = [
   {
     id: 'speculation',
     title: 'Speculative decoding',
-    text: 'One pass of the large model costs nearly the same for one token as for a few. So a cheap drafter guesses the next tokens, and one pass of the large model verifies them. The drafter is a small model, or EAGLE-3, a prediction head on the large model’s hidden states. The output is the same, only faster. The engine does this; the gains of routing and speculation add up.',
+    text:
+      'One pass of the large model costs nearly the same for one token as for a few. So a ' +
+      'cheap drafter guesses the next tokens, and one pass of the large model verifies them. ' +
+      'The drafter is a small model, or EAGLE-3, a prediction head on the large model’s hidden ' +
+      'states. The output is the same, only faster. The engine does this; the gains of routing ' +
+      'and speculation add up.',
     published: [
       {
         figure: '55–70 % of the tokens of a draft model are accepted, 70–85 % with EAGLE-3, depending on the texts',
@@ -70,14 +81,18 @@ export const FEATURES: Feature[] = [
       {
         figure: 'Up to 3.6× the throughput with TensorRT-LLM',
         source: 'NVIDIA’s developer blog',
-        url: 'https://developer.nvidia.com/blog/tensorrt-llm-speculative-decoding-boosts-inference-throughput-by-up-to-3-6x/',
+        url:
+          'https://developer.nvidia.com/blog/' +
+          'tensorrt-llm-speculative-decoding-boosts-inference-throughput-by-up-to-3-6x/',
       },
     ],
   },
   {
     id: 'kvbm',
     title: 'KV block manager',
-    text: 'Blocks that no longer fit on the GPU move to main memory, local disk or remote storage, and come back when a prompt needs them. They are read back instead of recomputed.',
+    text:
+      'Blocks that no longer fit on the GPU move to main memory, local disk or remote storage, ' +
+      'and come back when a prompt needs them. They are read back instead of recomputed.',
     published: [
       {
         figure: '2.2× to 12× better TTFT, depending on the request rate',
@@ -88,13 +103,18 @@ export const FEATURES: Feature[] = [
   {
     id: 'planner',
     title: 'Planner',
-    text: 'Watches the load and adjusts the number of prefill and decode workers without interruption: more prefill when prompts get longer, fewer workers when idle.',
+    text:
+      'Watches the load and adjusts the number of prefill and decode workers without ' +
+      'interruption: more prefill when prompts get longer, fewer workers when idle.',
     published: [],
   },
   {
     id: 'nixl',
     title: 'NIXL',
-    text: 'NVIDIA’s inference transfer library moves KV blocks between memories, also across machines. Disaggregated serving needs it: a prompt’s blocks move from the prefill worker to the decode worker.',
+    text:
+      'NVIDIA’s inference transfer library moves KV blocks between memories, also across ' +
+      'machines. Disaggregated serving needs it: a prompt’s blocks move from the prefill ' +
+      'worker to the decode worker.',
     published: [],
   },
 ];

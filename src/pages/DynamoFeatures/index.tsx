@@ -32,7 +32,10 @@ function Offers({ live, kind }: { live: Live; kind: TargetKind }) {
   return (
     <Section
       title="What Dynamo offers"
-      info="What NVIDIA Dynamo offers, and whether this cluster uses it. Figures are published ones with their source, not measured here; what is in use comes from the live state."
+      info={
+        'What NVIDIA Dynamo offers, and whether this cluster uses it. Figures are published ones ' +
+        'with their source, not measured here; what is in use comes from the live state.'
+      }
     >
       <div className={styles.cards}>
         {FEATURES.map((feature) => (

@@ -35,7 +35,11 @@ export default function Events() {
   return (
     <Section
       title="Events"
-      info="Starts, stops, steps, mode changes, settings, baselines, benchmarks and members: who, what and when. The load generator stores them; “who” is the Grafana login or the source of the command."
+      info={
+        'Starts, stops, steps, mode changes, settings, baselines, benchmarks and members: who, ' +
+        'what and when. The load generator stores them; “who” is the Grafana login or the source ' +
+        'of the command.'
+      }
       actions={<Kinds value={kind} onChange={(next) => choose(next || undefined)} />}
     >
       <List kind={kind} />
@@ -87,7 +91,7 @@ function List({ kind }: { kind: Kind }) {
           {problem.message} Last refreshed at {clock(at ?? 0)}.
         </Alert>
       )}
-      {shown.length > 0 ? <EventTable events={shown} /> : <p>{nothing(kind, value)}</p>}
+      {shown.length > 0 ? <EventTable events={shown} /> : <p>{emptyText(kind, value)}</p>}
       <div className={styles.more}>
         <span role="status">
           Showing {number(shown.length)} of the newest {number(value.length)}
@@ -102,7 +106,7 @@ function List({ kind }: { kind: Kind }) {
   );
 }
 
-function nothing(kind: Kind, all: BoothEvent[]): string {
+function emptyText(kind: Kind, all: BoothEvent[]): string {
   return kind === '' || all.length === 0
     ? 'No events yet. Starts, mode changes and changed settings appear here.'
     : `None of the newest ${number(all.length)} events is of the kind “${kindNames[kind]}”.`;

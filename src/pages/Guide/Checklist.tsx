@@ -8,11 +8,11 @@ import type { Live } from '../../client';
 import { Section } from '../../components/Section';
 import { visuallyHidden } from '../../lib/styles';
 import { checklist, story, type Item } from './flow';
-import type { Watched } from './useProgress';
+import type { TrackedProgress } from './useProgress';
 
 interface ChecklistProps {
   live: Live;
-  watched: Watched;
+  watched: TrackedProgress;
 }
 
 /** The steps of the demonstration by story. Steps are ticked automatically. */

@@ -61,7 +61,7 @@ export function Markdown({ of }: { of: Block[] }) {
 }
 
 /** The parts whose condition holds. */
-export function useThere(parts: Part[]): Part[] {
+export function useVisibleParts(parts: Part[]): Part[] {
   const holds = useHolds();
   return parts.filter(({ needs }) => needs === undefined || holds.has(needs));
 }

@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
 import file from './content/scenes.md';
-import { Markdown, useThere } from './Markdown';
+import { Markdown, useVisibleParts } from './Markdown';
 import { parse } from './parse';
 
 const scenes = parse(file);
@@ -16,7 +16,7 @@ const numbers = ['No', 'One', 'Two', 'Three'];
 /** The scenes besides the change of mode, step by step. */
 export const Scenes = memo(function Scenes() {
   const styles = useStyles2(getStyles);
-  const played = useThere(scenes);
+  const played = useVisibleParts(scenes);
   return (
     <Section
       title={`${numbers[played.length]} scenes to play`}

@@ -9,7 +9,7 @@ import { Section } from '../../components/Section';
 import { usePagePath } from '../navigation';
 import file from './content/screens.md';
 import { Disclosure } from './Disclosure';
-import { Text, useThere } from './Markdown';
+import { Text, useVisibleParts } from './Markdown';
 import { parse, type Part } from './parse';
 
 const [pages, dashboards] = parse(file);
@@ -17,7 +17,7 @@ const [pages, dashboards] = parse(file);
 /** Explains the parts of each screen. */
 export const Screens = memo(function Screens() {
   const groups = [
-    { ...pages, parts: useThere(pages.parts), page: pageOf },
+    { ...pages, parts: useVisibleParts(pages.parts), page: pageOf },
     { ...dashboards, page: undefined },
   ];
   const styles = useStyles2(getStyles);
@@ -27,7 +27,10 @@ export const Screens = memo(function Screens() {
   return (
     <Section
       title="What you see on each screen"
-      info="Every screen of the booth, part by part: what it shows and how to read it. Open the one the visitor points at."
+      info={
+        'Every screen of the booth, part by part: what it shows and how to read it. Open the one ' +
+        'the visitor points at.'
+      }
     >
       {groups.map((group) => (
         <div key={group.title} className={styles.group}>

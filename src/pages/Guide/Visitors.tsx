@@ -23,7 +23,10 @@ export const Visitors = memo(function Visitors({ visitors, visitor, onChoose }: 
   return (
     <Section
       title="Who is your visitor?"
-      info="Choose a kind of visitor, and the page below shows what to say first and what to leave out. The choice is stored in the URL, so it can be bookmarked."
+      info={
+        'Choose a kind of visitor, and the page below shows what to say first and what to leave ' +
+        'out. The choice is stored in the URL, so it can be bookmarked.'
+      }
     >
       <fieldset className={styles.choices}>
         <legend className={styles.hidden}>Kind of visitor</legend>

@@ -3,7 +3,7 @@ import { milliseconds, number } from '../../lib/format';
 import { clock } from '../../lib/time';
 import { elsewhere } from './figures';
 import { hasOwnDocuments, medians } from './progress';
-import { toGo, type Rules } from './rules';
+import { settlingTime, type Rules } from './rules';
 
 /** The scene in which every conversation has its own opening, so that only routing decides what is cached. */
 export const documentRules: Rules = {
@@ -16,13 +16,15 @@ export const documentRules: Rules = {
   turns: {
     seen: ({ turns }) =>
       turns &&
-      `At ${clock(turns.at)}: median TTFT ${milliseconds(turns.first)} in the first turn, ${milliseconds(turns.later)} in the third.`,
+      `At ${clock(turns.at)}: median TTFT ${milliseconds(turns.first)} in the first turn, ` +
+        `${milliseconds(turns.later)} in the third.`,
     missing: turnsMissing,
   },
   blind: {
     seen: ({ blind }) =>
       blind &&
-      `At ${clock(blind.at)}, under round-robin: median TTFT ${milliseconds(blind.first)} in the first turn, ${milliseconds(blind.later)} in the second.`,
+      `At ${clock(blind.at)}, under round-robin: median TTFT ${milliseconds(blind.first)} in ` +
+        `the first turn, ${milliseconds(blind.later)} in the second.`,
     missing: blindMissing,
   },
 };
@@ -34,17 +36,23 @@ function turnsMissing(_: unknown, lane: LaneSnapshot): string {
     return 'Needs KV-aware routing, settled, and answers to first and third turns.';
   }
   const why = hasOwnDocuments(lane) ? '' : ' With shared texts, first turns are fast as well.';
-  return `Not clearly now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(later)} in the third.${why}`;
+  return (
+    `Not clearly now: median TTFT ${milliseconds(first)} in the first turn, ` +
+    `${milliseconds(later)} in the third.${why}`
+  );
 }
 
 function blindMissing(_: unknown, lane: LaneSnapshot): string {
   const { first, second } = medians(lane);
   if (!hasOwnDocuments(lane) || lane.state.mode !== 'round_robin') {
     const odds = elsewhere(lane);
-    return `Needs round-robin and one document per visitor.${odds ? ` A second turn then lands on another worker ${odds}.` : ''}`;
+    return (
+      'Needs round-robin and one document per ' +
+      `visitor.${odds ? ` A second turn then lands on another worker ${odds}.` : ''}`
+    );
   }
   if (lane.state.settling) {
-    return toGo(lane.baseline.settling_for_seconds);
+    return settlingTime(lane.baseline.settling_for_seconds);
   }
   return first === undefined || second === undefined
     ? 'Needs answers to first and second turns.'

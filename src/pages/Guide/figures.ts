@@ -2,7 +2,7 @@ import type { Column, LaneSnapshot, Live, Settings, Speculation } from '../../cl
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { engineName, modeName, servedSpeculation } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
-import { silence, whyUnread } from '../../lib/unread';
+import { missingText, whyUnread } from '../../lib/unread';
 import { workerCount } from '../../lib/workers';
 
 /** A figure as a text quotes it. */
@@ -116,7 +116,12 @@ export function liveFigures({ state, lane }: Live): Figures {
     ...read(configured, lane, 'configured', why),
     ...read(reported, lane, 'as configured', lane ? 'not reported' : why),
     ...read(measured, runs ? lane : undefined, lane?.state.settling ? 'settling' : word, runs ? 'no data yet' : why),
-    ...read(running, runs ? lane : undefined, word, lane && runs ? silence(whyUnread(lane.cluster, 'workers')) : why),
+    ...read(
+      running,
+      runs ? lane : undefined,
+      word,
+      lane && runs ? missingText(whyUnread(lane.cluster, 'workers')) : why
+    ),
   };
 }
 

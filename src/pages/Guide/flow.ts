@@ -10,7 +10,7 @@ import { laneRules } from './lanes';
 import { parse, type Part } from './parse';
 import { phaseRules } from './phaseRules';
 import { CLEARLY } from './progress';
-import { newestFirst, settledText, toGo, type Rules } from './rules';
+import { newestFirst, settledText, settlingTime, type Rules } from './rules';
 import { meanSpread, type Beside, type Progress } from './seen';
 
 /** One step of the demonstration, and whether it was observed. */
@@ -35,8 +35,8 @@ const routingRules: Rules = {
     seen: ({ settled }) => settledText(newestFirst(settled, 'round_robin/').at(0)),
     missing: (_, { state, baseline }) =>
       state.mode === 'round_robin'
-        ? toGo(baseline.settling_for_seconds)
-        : (sayMode(state) ?? 'Change the mode to round-robin and wait until it has settled.'),
+        ? settlingTime(baseline.settling_for_seconds)
+        : (reportModeHint(state) ?? 'Change the mode to round-robin and wait until it has settled.'),
   },
   changed: {
     seen: ({ changed }) =>
@@ -44,12 +44,12 @@ const routingRules: Rules = {
     missing: (_, { state }) =>
       state.mode === 'kv'
         ? 'It was KV-aware from the beginning. Switch to round-robin and back.'
-        : (sayMode(state) ?? 'Change the mode to KV-aware.'),
+        : (reportModeHint(state) ?? 'Change the mode to KV-aware.'),
   },
   settled: {
     seen: ({ settled }) => settledText(newestFirst(settled, 'kv/').at(0)),
     missing: (_, { state, baseline }) =>
-      state.mode === 'kv' ? toGo(baseline.settling_for_seconds) : 'Change the mode to KV-aware.',
+      state.mode === 'kv' ? settlingTime(baseline.settling_for_seconds) : 'Change the mode to KV-aware.',
   },
   improved: {
     seen: ({ improved }) => improved && `At ${clock(improved.at)}: ${ttftText(improved)}`,
@@ -90,7 +90,8 @@ const routingRules: Rules = {
   slo: {
     seen: ({ slo }) =>
       slo &&
-      `At ${clock(slo.at)}, ${number(slo.concurrency)} conversations: TTFT p95 ${milliseconds(slo.ttft)}, TPOT p95 ${milliseconds(slo.tpot)}.`,
+      `At ${clock(slo.at)}, ${number(slo.concurrency)} conversations: TTFT p95 ` +
+        `${milliseconds(slo.ttft)}, TPOT p95 ${milliseconds(slo.tpot)}.`,
     missing: (_, { baseline: { live, settling } }) =>
       settling
         ? 'Settling: not evaluated yet.'
@@ -132,10 +133,10 @@ export function checklist(progress: Progress, live: Live): Group[] {
 function toItem({ id, title, blocks }: Part, progress: Progress, live: Live): Item {
   const why = rules[id].seen(progress);
   const say = blocks[0].text;
-  return { id, title, say, done: why !== undefined, why: why ?? whatIsMissing(id, progress, live) };
+  return { id, title, say, done: why !== undefined, why: why ?? missingStep(id, progress, live) };
 }
 
-function whatIsMissing(id: string, progress: Progress, { state, lane }: Live): string {
+function missingStep(id: string, progress: Progress, { state, lane }: Live): string {
   if (!lane) {
     return state.status === 'loading' ? 'Waiting for the load generator.' : 'No live data.';
   }
@@ -152,7 +153,7 @@ function hitText({ live, other, word }: Beside): string {
 }
 
 /** Returns the step before a change of mode. A mode that is not known is compared with none. */
-function sayMode({ mode }: LaneSnapshot['state']): string | undefined {
+function reportModeHint({ mode }: LaneSnapshot['state']): string | undefined {
   return mode === 'unknown' ? 'Set the routing mode of this server, in the workload controls.' : undefined;
 }
 
@@ -194,7 +195,10 @@ function capital(sentence: string): string {
 }
 
 function spreadText({ concurrency, kv, roundRobin }: Spreads): string {
-  return `at ${number(concurrency)} conversations the busiest and the least busy worker differ by ${number(kv, 1)} requests on average; under round-robin by ${number(roundRobin, 1)}.`;
+  return (
+    `at ${number(concurrency)} conversations the busiest and the least busy worker differ by ` +
+    `${number(kv, 1)} requests on average; under round-robin by ${number(roundRobin, 1)}.`
+  );
 }
 
 function improvementMissing(progress: Progress, lane: LaneSnapshot): string {

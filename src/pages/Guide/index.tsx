@@ -81,7 +81,7 @@ function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
   const shown = settledQuery === '' ? topic : QUESTIONS;
   const note = targetNotes[targetKind(live.lane, undefined)];
   const parts: Record<Topic, () => ReactNode> = {
-    visitors: () => <Said content={content} visitor={visitor} onChoose={choose} />,
+    visitors: () => <FirstMessage content={content} visitor={visitor} onChoose={choose} />,
     takeaways: () => <Takeaways content={content} visitor={visitor} />,
     results: () => <Results />,
     screens: () => <Screens />,
@@ -115,14 +115,14 @@ function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
   );
 }
 
-interface SaidProps {
+interface FirstMessageProps {
   content: Content;
   visitor: Visitor | undefined;
   onChoose(id: string): void;
 }
 
 /** The visitor's kind, and the first message for it. */
-function Said({ content, visitor, onChoose }: SaidProps) {
+function FirstMessage({ content, visitor, onChoose }: FirstMessageProps) {
   const styles = useStyles2(getStyles);
   const [First, Second] = visitor?.story === 'first' ? [PlatformStory, Pitch] : [Pitch, PlatformStory];
   return (
@@ -140,7 +140,10 @@ function Deployment({ live, baselines }: { live: Live; baselines: Baseline[] | u
   return (
     <Section
       title="The recorded deployment"
-      info="Hardware, versions and settings of the runs behind the recorded figures, as documented, next to the live deployment."
+      info={
+        'Hardware, versions and settings of the runs behind the recorded figures, as documented, ' +
+        'next to the live deployment.'
+      }
     >
       <DeploymentTable
         live={lastKnown(live, LANE)?.lane.target.deployment}

@@ -14,7 +14,8 @@ export const laneRules: Rules = {
   'both-settled': {
     seen: ({ bothSettled }) =>
       bothSettled &&
-      `At ${clock(bothSettled.at)}, ${apart(bothSettled)}: TTFT p95 ${bothSettled.ttft.map((ttft) => milliseconds(ttft)).join(' and ')}.`,
+      `At ${clock(bothSettled.at)}, ${apart(bothSettled)}: TTFT p95 ` +
+        `${bothSettled.ttft.map((ttft) => milliseconds(ttft)).join(' and ')}.`,
     missing: ({ both }) => (both ? 'Not both lanes have settled yet.' : 'Needs both routers in different modes.'),
   },
 };
@@ -24,7 +25,7 @@ function apart({ concurrency, modes }: Lanes): string {
 }
 
 /** Updates the progress from both lanes. A mode that is not known is compared with none. */
-export function lanesSeen(before: Progress, [a, b]: LaneSnapshot[], at: string): Partial<Progress> {
+export function observeLanes(before: Progress, [a, b]: LaneSnapshot[], at: string): Partial<Progress> {
   const modes: Lanes['modes'] = [a.state.mode, b.state.mode];
   const run = [a, b].every(({ state }) => state.phase === 'running' && state.mode !== 'unknown');
   if (!run || modes[0] === modes[1]) {

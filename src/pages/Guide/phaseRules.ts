@@ -3,7 +3,7 @@ import { milliseconds, number, percent } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
 import { isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
 import { clock } from '../../lib/time';
-import { newestFirst, toGo, type Rules } from './rules';
+import { newestFirst, settlingTime, type Rules } from './rules';
 import type { Progress, Settled } from './seen';
 
 /** The rules of the speculation story: a phase is ticked once a settled step was measured in it. */
@@ -22,7 +22,10 @@ function seen(phase: Phase, { settled }: Progress): string | undefined {
 }
 
 function figures({ at, concurrency, ttft, itl, tokens }: Settled): string {
-  return `At ${clock(at)}, ${number(concurrency)} conversations: TTFT p95 ${milliseconds(ttft)}, median ITL ${milliseconds(itl)}, ${number(tokens)} tokens/s.`;
+  return (
+    `At ${clock(at)}, ${number(concurrency)} conversations: TTFT p95 ${milliseconds(ttft)}, ` +
+    `median ITL ${milliseconds(itl)}, ${number(tokens)} tokens/s.`
+  );
 }
 
 function speculative({ acceptance, tokensPerStep }: Settled): string | undefined {
@@ -40,7 +43,7 @@ function against(phase: Phase, settled: Progress['settled'], { concurrency }: Se
 
 function missing(phase: Phase, { state, baseline, target }: LaneSnapshot): string {
   if (isPhase(phase, state)) {
-    return toGo(baseline.settling_for_seconds);
+    return settlingTime(baseline.settling_for_seconds);
   }
   const wanted = `${modeName(phase.mode)} with speculation “${speculationName(phase.speculation)}”`;
   if (!isOffered(phase, state)) {

@@ -3,8 +3,8 @@ import type { Baseline, Comparison, Live, Snapshot } from '../../client';
 import { column, comparison, improved, snapshot, type LaneChange } from '../../test/fixtures';
 import { checklist } from './flow';
 import { observe } from './progress';
-import { recall, type LaneEvent } from './recall';
-import { nothing, type Progress } from './seen';
+import { restoreProgress, type LaneEvent } from './recall';
+import { NO_PROGRESS, type Progress } from './seen';
 
 /** A second of the demonstration. */
 interface Second {
@@ -66,28 +66,28 @@ const ticked = (progress: Progress) =>
 
 describe('no step is ticked without an observation', () => {
   it('before anything', () => {
-    expect(ticked(nothing)).toEqual([]);
+    expect(ticked(NO_PROGRESS)).toEqual([]);
   });
 
   it('while stopped', () => {
-    const progress = see(nothing, { at: '00:00', lane: stopped }, { at: '00:01', lane: stopped });
+    const progress = see(NO_PROGRESS, { at: '00:00', lane: stopped }, { at: '00:01', lane: stopped });
     expect(ticked(progress)).toEqual([]);
     expect(item('started', progress, stopped).why).toBe('Press Start.');
     expect(item('slo', progress, stopped).why).toBe('The workload is not running.');
   });
 
   it('for a lane that does not exist', () => {
-    expect(observe(nothing, snapshot(), 'twin')).toBe(nothing);
+    expect(observe(NO_PROGRESS, snapshot(), 'twin')).toBe(NO_PROGRESS);
   });
 
   it('for a hit rate that is not reported', () => {
     const kv = { predicted: 0.9, not_reported: 'the engine does not report cached tokens' };
     const why = 'Cannot be shown here: the engine does not report cached tokens.';
-    expect(item('hit', nothing, { ...settled('kv', 0.45), kv })).toMatchObject({ done: false, why });
+    expect(item('hit', NO_PROGRESS, { ...settled('kv', 0.45), kv })).toMatchObject({ done: false, why });
   });
 
   it('while loading, or after a loss', () => {
-    const itemsOf = (state: Live['state']) => checklist(nothing, { state }).flatMap((group) => group.items);
+    const itemsOf = (state: Live['state']) => checklist(NO_PROGRESS, { state }).flatMap((group) => group.items);
     const loading = itemsOf({ status: 'loading' });
     expect(loading.map((one) => one.why)).toEqual(loading.map(() => 'Waiting for the load generator.'));
     const lost = itemsOf({ status: 'lost', since: 0, problem: '' });
@@ -104,7 +104,7 @@ describe('the flow, second by second', () => {
   ];
 
   it('ticks one after the other', () => {
-    let progress = see(nothing, { at: '00:00', lane: stopped }, { at: '00:01', lane: runs() });
+    let progress = see(NO_PROGRESS, { at: '00:00', lane: stopped }, { at: '00:01', lane: runs() });
     expect(ticked(progress)).toEqual(['started']);
     expect(item('started', progress).why).toContain('60 conversations, Round-robin');
     expect(item('baseline', progress, runs()).why).toBe('Settling: 30 s to go.');
@@ -140,7 +140,7 @@ describe('the flow, second by second', () => {
   });
 
   it('keeps its object while nothing is new', () => {
-    const progress = see(nothing, { at: '00:01', lane: runs() });
+    const progress = see(NO_PROGRESS, { at: '00:01', lane: runs() });
     expect(see(progress, { at: '00:02', lane: runs() })).toBe(progress);
   });
 });
@@ -180,20 +180,24 @@ describe('an improvement', () => {
     ],
     ['none under round-robin', settled('round_robin', 0.45, { baseline: recorded(25, true) }), false, needs],
   ])('is %s', (_, lane, done, why) => {
-    const found = item('improved', see(nothing, { at: '02:00', lane }), lane);
+    const found = item('improved', see(NO_PROGRESS, { at: '02:00', lane }), lane);
     expect(found.done).toBe(done);
     expect(found.why).toMatch(why);
   });
 
   it('is not compared with another concurrency', () => {
     const at180 = settled('kv', 0.45, { state: { concurrency: { target: 180, actual: 180 } } });
-    const progress = see(nothing, { at: '01:00', lane: settled('round_robin', 0.65) }, { at: '03:00', lane: at180 });
+    const progress = see(
+      NO_PROGRESS,
+      { at: '01:00', lane: settled('round_robin', 0.65) },
+      { at: '03:00', lane: at180 }
+    );
     expect(item('improved', progress, at180)).toMatchObject({ done: false, why: needs });
   });
 
   it('leaves a missed objective named', () => {
     const lane = settled('kv', 3.1);
-    const progress = see(nothing, { at: '02:00', lane });
+    const progress = see(NO_PROGRESS, { at: '02:00', lane });
     expect(item('slo', progress, lane).why).toBe('Not met now: TTFT p95 3,100 ms, TPOT p95 50.0 ms.');
   });
 });
@@ -204,9 +208,11 @@ it('ignores a small lead of later turns, which may be chance', () => {
     { turn: '3', p50: 0.252, n: 80 },
   ];
   const lane = { ...settled('kv', 0.45), ttft_by_turn };
-  expect(item('turns', see(nothing, { at: '02:00', lane }), lane)).toMatchObject({
+  expect(item('turns', see(NO_PROGRESS, { at: '02:00', lane }), lane)).toMatchObject({
     done: false,
-    why: 'Not clearly now: median TTFT 255 ms in the first turn, 252 ms in the third. With shared texts, first turns are fast as well.',
+    why:
+      'Not clearly now: median TTFT 255 ms in the first turn, 252 ms in the third. With shared ' +
+      'texts, first turns are fast as well.',
   });
 });
 
@@ -226,7 +232,7 @@ describe('more tokens per second', () => {
         ],
       },
     });
-  const at = (lane: LaneChange) => item('tokens', see(nothing, { at: '02:00', lane }), lane);
+  const at = (lane: LaneChange) => item('tokens', see(NO_PROGRESS, { at: '02:00', lane }), lane);
 
   it('are ticked where the load generator shows a difference', () => {
     expect(at(kv(3168, true))).toMatchObject({ done: true });
@@ -252,19 +258,21 @@ describe('uneven in-flight', () => {
     })).reduce((progress, second) => see(progress, second), from);
 
   it('is the mean of a minute in each mode', () => {
-    const first = minute(nothing, 'round_robin', 0, 12);
+    const first = minute(NO_PROGRESS, 'round_robin', 0, 12);
     expect(item('uneven', first, settled('round_robin', 0.5)).why).toMatch(/^Needs about a minute/);
     const both = minute(first, 'kv', 1, 30);
     expect(item('uneven', both)).toMatchObject({
       done: true,
-      why: 'At 60 conversations the busiest and the least busy worker differ by 30.0 requests on average; under round-robin by 12.0.',
+      why:
+        'At 60 conversations the busiest and the least busy worker differ by 30.0 requests on ' +
+        'average; under round-robin by 12.0.',
     });
   });
 
   it('is not claimed where both are alike, or where it is not reported', () => {
-    const alike = minute(minute(nothing, 'round_robin', 0, 12), 'kv', 1, 12);
+    const alike = minute(minute(NO_PROGRESS, 'round_robin', 0, 12), 'kv', 1, 12);
     expect(item('uneven', alike).done).toBe(false);
-    const silent = minute(minute(nothing, 'round_robin', 0), 'kv', 1);
+    const silent = minute(minute(NO_PROGRESS, 'round_robin', 0), 'kv', 1);
     expect(item('uneven', silent).done).toBe(false);
   });
 });
@@ -278,18 +286,18 @@ describe('a document of their own', () => {
 
   it('is ticked once there is an opening for each conversation', () => {
     const shared = settled('kv', 0.5, { state: { mode: 'kv', ...shape(10) } });
-    expect(item('own', see(nothing, { at: '01:00', lane: shared }), shared)).toMatchObject({
+    expect(item('own', see(NO_PROGRESS, { at: '01:00', lane: shared }), shared)).toMatchObject({
       done: false,
       why: '10 opening texts are in circulation. Set “Opening texts” to “One each”.',
     });
     const own = settled('kv', 0.5, { state: { mode: 'kv', ...shape(0) } });
-    expect(item('own', see(nothing, { at: '01:00', lane: own })).done).toBe(true);
+    expect(item('own', see(NO_PROGRESS, { at: '01:00', lane: own })).done).toBe(true);
   });
 
   it('makes later turns slow again under round-robin, and only then is it ticked', () => {
     const lane = (mode: 'kv' | 'round_robin', openings: number, second: number) =>
       settled(mode, 0.6, { state: { mode, settling: false, ...shape(openings) }, ...turns(0.55, second, 0.5) });
-    const blind = (one: LaneChange) => item('blind', see(nothing, { at: '02:00', lane: one }), one);
+    const blind = (one: LaneChange) => item('blind', see(NO_PROGRESS, { at: '02:00', lane: one }), one);
     expect(blind(lane('round_robin', 0, 0.54))).toMatchObject({ done: true });
     expect(blind(lane('round_robin', 0, 0.54)).why).toContain('550 ms in the first turn, 540 ms in the second');
     expect(blind(lane('round_robin', 0, 0.2)).why).toMatch(/^Not the case now/);
@@ -300,7 +308,7 @@ describe('a document of their own', () => {
   it('derives the odds from the number of workers', () => {
     const workers = Array.from({ length: 4 }, (_, i) => ({ id: `${i}`, name: `w${i}`, gpus: [] }));
     const lane = settled('kv', 0.5, { cluster: { ...snapshot().lanes[0].cluster, workers } });
-    expect(item('blind', see(nothing, { at: '02:00', lane }), lane).why).toContain('another worker 3 times in 4');
+    expect(item('blind', see(NO_PROGRESS, { at: '02:00', lane }), lane).why).toContain('another worker 3 times in 4');
   });
 });
 
@@ -317,7 +325,7 @@ describe('the phases', () => {
   const cluster = { ...snapshot().lanes[0].cluster, speculation: { acceptance: 0.62, tokens_per_step: 2.4 } };
 
   it('are ticked by their measurements, with the gain over the phase before', () => {
-    const off = see(nothing, { at: '01:00', lane: speculating('off', 0.026) });
+    const off = see(NO_PROGRESS, { at: '01:00', lane: speculating('off', 0.026) });
     const draft = see(off, { at: '03:00', lane: speculating('draft', 0.018, { cluster }) });
     expect(ticked(draft).filter((id) => id.startsWith('phase'))).toEqual(['phase-2', 'phase-3a']);
     const { why } = item('phase-3a', draft);
@@ -328,12 +336,12 @@ describe('the phases', () => {
 
   it('are none where it is not known whether it speculates', () => {
     const lane = speculating('not_recorded', 0.026);
-    expect(ticked(see(nothing, { at: '01:00', lane })).filter((id) => id.startsWith('phase'))).toEqual([]);
+    expect(ticked(see(NO_PROGRESS, { at: '01:00', lane })).filter((id) => id.startsWith('phase'))).toEqual([]);
   });
 
   it('explain how to reach them, that they are not calibrated, or that they are unavailable', () => {
     const lane = speculating('off', 0.026);
-    const progress = see(nothing, { at: '01:00', lane });
+    const progress = see(NO_PROGRESS, { at: '01:00', lane });
     expect(item('phase-3b', progress, lane).why).toBe(
       'Change to KV-aware with speculation “EAGLE-3”. The simulated cluster’s timing is then assumed: not calibrated.'
     );
@@ -341,11 +349,11 @@ describe('the phases', () => {
       'The mode driver “simulated” does not offer KV-aware with speculation “Draft model”.'
     );
     const settling = runs({ state: { mode: 'kv', speculation: 'eagle3' } });
-    expect(item('phase-3b', nothing, settling).why).toBe('Settling: 30 s to go.');
+    expect(item('phase-3b', NO_PROGRESS, settling).why).toBe('Settling: 30 s to go.');
   });
 
   it('keep figures of one speculation apart from those of another', () => {
-    const first = see(nothing, { at: '01:00', lane: settled('round_robin', 0.65) });
+    const first = see(NO_PROGRESS, { at: '01:00', lane: settled('round_robin', 0.65) });
     const lane = speculating('eagle3', 0.012);
     expect(item('improved', see(first, { at: '03:00', lane }), lane)).toMatchObject({
       done: false,
@@ -357,7 +365,7 @@ describe('the phases', () => {
 describe('a change of mode', () => {
   it('away from KV-aware routing does not count', () => {
     const progress = see(
-      nothing,
+      NO_PROGRESS,
       { at: '00:01', lane: runs({ state: { mode: 'kv' } }) },
       { at: '00:02', lane: runs() }
     );
@@ -367,7 +375,7 @@ describe('a change of mode', () => {
   it('to it stays ticked after a change back', () => {
     const kv = runs({ state: { mode: 'kv' } });
     const progress = see(
-      nothing,
+      NO_PROGRESS,
       { at: '00:01', lane: runs() },
       { at: '00:02', lane: kv },
       { at: '00:03', lane: runs() }
@@ -377,7 +385,7 @@ describe('a change of mode', () => {
 
   it('is missing where it was KV-aware from the beginning', () => {
     const kv = runs({ state: { mode: 'kv' } });
-    expect(item('changed', see(nothing, { at: '00:01', lane: kv }), kv).why).toMatch(/from the beginning/);
+    expect(item('changed', see(NO_PROGRESS, { at: '00:01', lane: kv }), kv).why).toMatch(/from the beginning/);
   });
 });
 
@@ -386,7 +394,7 @@ describe('errors', () => {
   const run = (ok: number, errors: number, started = START) => runs({ state: { started }, totals: totals(ok, errors) });
 
   it('untick the step, and stay counted over a new start', () => {
-    let progress = see(nothing, { at: '00:05', lane: run(3, 0) });
+    let progress = see(NO_PROGRESS, { at: '00:05', lane: run(3, 0) });
     expect(item('errors', progress).done).toBe(true);
     progress = see(progress, { at: '00:06', lane: run(3, 2) });
     expect(item('errors', progress, run(3, 2))).toMatchObject({ done: false, why: '2 failed.' });
@@ -395,7 +403,7 @@ describe('errors', () => {
   });
 
   it('before a reset do not count, nor do the answers', () => {
-    const begun: Progress = { ...nothing, since: time('05:00') };
+    const begun: Progress = { ...NO_PROGRESS, since: time('05:00') };
     let progress = see(begun, { at: '05:01', lane: run(100, 7) });
     expect(item('errors', progress, run(100, 7)).why).toBe('No turn has ended yet.');
     progress = see(progress, { at: '05:02', lane: run(101, 7) });
@@ -418,11 +426,11 @@ describe('two lanes', () => {
 
   it('have steps of their own, and one lane has none', () => {
     const shown = both(settled('kv', 0.4), settled('round_robin', 0.6));
-    expect(itemsOf(observe(nothing, shown, 'main'), shown).map(({ done, why }) => [done, why])).toEqual([
+    expect(itemsOf(observe(NO_PROGRESS, shown, 'main'), shown).map(({ done, why }) => [done, why])).toEqual([
       [true, expect.stringMatching(/^At .*: 60 conversations on each, KV-aware and Round-robin\.$/)],
       [true, expect.stringMatching(/KV-aware and Round-robin: TTFT p95 400 ms and 600 ms\.$/)],
     ]);
-    expect(itemsOf(nothing, snapshot(settled('kv', 0.4)))).toEqual([]);
+    expect(itemsOf(NO_PROGRESS, snapshot(settled('kv', 0.4)))).toEqual([]);
   });
 
   it.each([
@@ -435,7 +443,7 @@ describe('two lanes', () => {
     ],
   ])('that run %s are not distinguished', (_, second, first, next) => {
     const shown = both(settled('kv', 0.4), second);
-    const found = itemsOf(observe(nothing, shown, 'main'), shown);
+    const found = itemsOf(observe(NO_PROGRESS, shown, 'main'), shown);
     expect(found.map(({ done }) => done)).toEqual([false, false]);
     expect(found[0].why).toMatch(first);
     expect(found[1].why).toMatch(next);
@@ -443,7 +451,7 @@ describe('two lanes', () => {
 
   it('count as running until both have settled', () => {
     const shown = both(settled('kv', 0.4), runs());
-    const found = itemsOf(observe(nothing, shown, 'main'), shown);
+    const found = itemsOf(observe(NO_PROGRESS, shown, 'main'), shown);
     expect(found.map(({ done }) => done)).toEqual([true, false]);
     expect(found[1].why).toBe('Not both lanes have settled yet.');
   });
@@ -451,14 +459,14 @@ describe('two lanes', () => {
 
 describe('what happened while the guide was closed', () => {
   const event = (at: string, kind: string, text: string): LaneEvent => ({ id: at, time: time(at), kind, text });
-  const since = see(nothing, { at: '00:00', lane: stopped });
+  const since = see(NO_PROGRESS, { at: '00:00', lane: stopped });
 
   it('is no change where a mode becomes known', () => {
     const events = [
       event('03:02', 'mode_change', 'unknown to kv: the router’s own metrics report it'),
       event('03:01', 'start', '60 conversations, mode unknown'),
     ];
-    const progress = recall(since, events, []);
+    const progress = restoreProgress(since, events, []);
     expect(ticked(progress)).toEqual(['started']);
     expect(item('started', progress).why).toContain('60 conversations, Mode unknown');
   });
@@ -470,14 +478,14 @@ describe('what happened while the guide was closed', () => {
       event('03:00', 'mode_change', 'round_robin to kv'),
       event('01:00', 'start', '60 conversations, round_robin'),
     ];
-    const progress = recall(since, events, []);
+    const progress = restoreProgress(since, events, []);
     expect(ticked(progress)).toEqual(['started', 'changed', 'raised']);
     expect(item('raised', progress).why).toContain('From 60 to 140');
-    expect(recall(progress, events, [])).toBe(progress);
+    expect(restoreProgress(progress, events, [])).toBe(progress);
   });
 
   it('is not restored from earlier events, from cancelled changes, or from unknown kinds', () => {
-    const later: Progress = { ...nothing, since: time('02:00') };
+    const later: Progress = { ...NO_PROGRESS, since: time('02:00') };
     const events = [
       event('03:02', 'mode_change', 'cancelled the change to kv'),
       event('03:01', 'mode_change', 'round_robin to kv: given up'),
@@ -485,8 +493,8 @@ describe('what happened while the guide was closed', () => {
       event('02:30', 'mode_change', 'kv/off to kv/eagle3'),
       event('01:00', 'start', '60 conversations, round_robin'),
     ];
-    expect(recall(later, events, [])).toBe(later);
-    expect(recall(nothing, events, [])).toBe(nothing);
+    expect(restoreProgress(later, events, [])).toBe(later);
+    expect(restoreProgress(NO_PROGRESS, events, [])).toBe(NO_PROGRESS);
   });
 
   it('counts no concurrency before the lowest as a raise', () => {
@@ -495,7 +503,7 @@ describe('what happened while the guide was closed', () => {
       event('04:59', 'step', 'step 2: 60 conversations, round_robin'),
       event('01:00', 'start', '120 conversations, round_robin'),
     ];
-    expect(item('raised', recall(progress, events, [])).done).toBe(false);
+    expect(item('raised', restoreProgress(progress, events, [])).done).toBe(false);
   });
 
   it('is restored from this target’s measurements', () => {
@@ -512,12 +520,12 @@ describe('what happened while the guide was closed', () => {
       { ...row, mode: 'kv', ttft: { p95: 0.4 }, measured: '2026-11-19T10:00:00Z' },
     ];
     const own: Baseline = { name: 'this target', title: '', kind: 'measured', deployment: {}, rows };
-    const progress = recall(since, [], [own]);
+    const progress = restoreProgress(since, [], [own]);
     expect(ticked(progress)).toEqual(['baseline', 'phase-1']);
     const after = see(progress, { at: '05:00', lane: settled('kv', 0.5) });
     expect(item('improved', after).why).toContain('650 ms under round-robin (measured here)');
     const close = see(progress, { at: '05:00', lane: settled('kv', 0.595) });
     expect(item('improved', close, settled('kv', 0.595)).why).toMatch(/^Not certain/); // the intervals overlap
-    expect(ticked(recall(since, [], [{ ...own, kind: 'imported' }]))).toEqual([]);
+    expect(ticked(restoreProgress(since, [], [{ ...own, kind: 'imported' }]))).toEqual([]);
   });
 });

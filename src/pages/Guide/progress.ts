@@ -2,7 +2,7 @@ import type { LaneSnapshot, Mode, Settings, Snapshot } from '../../client';
 import { sloLevel } from '../../lib/slo';
 import { besideHit, besideTokens, besideTTFT, type Compared } from './beside';
 import { TWIN } from '../lane';
-import { lanesSeen } from './lanes';
+import { observeLanes } from './lanes';
 import { isSame, settledKey, type Beside, type Progress, type Settled } from './seen';
 
 /** The age at which a settled step's figures are read again, in milliseconds. */
@@ -18,7 +18,7 @@ export function observe(before: Progress, { time, lanes, settings }: Snapshot, n
   const changes = {
     ...countErrors({ ...before, since }, lane),
     ...(lane.state.phase === 'running' && seen(before, lane, settings, time)),
-    ...(twin && lanesSeen(before, [lane, twin], time)),
+    ...(twin && observeLanes(before, [lane, twin], time)),
   };
   const next = { ...before, since, ...changes };
   return isSame(before, next) ? before : next;
@@ -49,14 +49,14 @@ function seen(before: Progress, lane: LaneSnapshot, settings: Settings, at: stri
     started: before.started ?? { at: state.started ?? at, concurrency, mode: state.mode },
     mode: state.mode,
     own: before.own ?? (hasOwnDocuments(lane) ? { at, concurrency } : undefined),
-    ...climb(before, concurrency, at),
+    ...raisedConcurrency(before, concurrency, at),
     ...change(before, before.mode ?? state.mode, state.mode, at),
     ...(isSettled && settledSeen(before, lane, settings, at)),
   };
 }
 
 /** Whether the concurrency is above the lowest so far. A late report may describe a time before the last known one. */
-export function climb({ lowest, raised }: Progress, concurrency: number, at: string): Partial<Progress> {
+export function raisedConcurrency({ lowest, raised }: Progress, concurrency: number, at: string): Partial<Progress> {
   const isEarlier = lowest !== undefined && Date.parse(at) < Date.parse(lowest.at);
   if (lowest === undefined || concurrency < lowest.concurrency || (concurrency === lowest.concurrency && isEarlier)) {
     return { lowest: { at, concurrency } };
@@ -90,7 +90,7 @@ function settledSeen(before: Progress, lane: LaneSnapshot, settings: Settings, a
       tokens: before.tokens ?? more(besideTokens(lane, at)),
       turns: before.turns ?? turnsSeen(lane, at),
     }),
-    ...(state.mode === 'round_robin' && { blind: before.blind ?? blindSeen(lane, at) }),
+    ...(state.mode === 'round_robin' && { blind: before.blind ?? ownOpeningsSeen(lane, at) }),
   };
 }
 
@@ -133,7 +133,7 @@ export function hasOwnDocuments({ state }: LaneSnapshot): boolean {
 }
 
 /** The second turn is used. The third may reach one of two workers that cache a part of its conversation. */
-function blindSeen(lane: LaneSnapshot, at: string): Progress['blind'] {
+function ownOpeningsSeen(lane: LaneSnapshot, at: string): Progress['blind'] {
   const { first, second } = medians(lane);
   return hasOwnDocuments(lane) && first !== undefined && second !== undefined && second > CLEARLY * first
     ? { at, first, later: second }

@@ -1,6 +1,6 @@
 import type { Baseline } from '../../client';
 import { modeNamed } from '../../lib/names';
-import { change, climb } from './progress';
+import { change, raisedConcurrency } from './progress';
 import { isSame, settledKey, type Progress } from './seen';
 
 /** One of the load generator's events, as the API lists them. */
@@ -20,7 +20,7 @@ const SPECULATION = /(\/\w+| with .+)$/;
  * Adds what happened while the guide was closed: events, newest first as the API returns them, and measured steps of
  * this target.
  */
-export function recall(before: Progress, events: LaneEvent[], baselines: Baseline[]): Progress {
+export function restoreProgress(before: Progress, events: LaneEvent[], baselines: Baseline[]): Progress {
   const { since } = before;
   if (since === undefined) {
     return before;
@@ -40,7 +40,7 @@ function recallEvent(before: Progress, { time, kind, text }: LaneEvent): Progres
     const concurrency = Number(run[1]);
     const next = {
       started: before.started ?? { at: time, concurrency, mode },
-      ...climb(before, concurrency, time),
+      ...raisedConcurrency(before, concurrency, time),
     };
     return { ...before, ...next };
   }

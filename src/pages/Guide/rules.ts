@@ -15,7 +15,7 @@ interface Rule {
 export type Rules = Record<string, Rule>;
 
 /** How long a step still takes to settle. */
-export function toGo(seconds: number): string {
+export function settlingTime(seconds: number): string {
   return `Settling: ${number(Math.ceil(seconds))} s to go.`;
 }
 
@@ -29,6 +29,7 @@ export function newestFirst(settled: Progress['settled'], prefix: string): Settl
 export function settledText(settled: Settled | undefined): string | undefined {
   return (
     settled &&
-    `At ${clock(settled.at)}, ${number(settled.concurrency)} conversations: TTFT p95 ${milliseconds(settled.ttft)}, hit rate ${percent(settled.hit)}.`
+    `At ${clock(settled.at)}, ${number(settled.concurrency)} conversations: TTFT p95 ` +
+      `${milliseconds(settled.ttft)}, hit rate ${percent(settled.hit)}.`
   );
 }

@@ -84,7 +84,7 @@ export interface Progress {
 }
 
 /** The progress before any observation. */
-export const nothing: Progress = { settled: {}, errors: { total: 0, inRun: 0, okBefore: 0 }, answered: false };
+export const NO_PROGRESS: Progress = { settled: {}, errors: { total: 0, inRun: 0, okBefore: 0 }, answered: false };
 
 /** Whether all parts have the same identity. */
 export function isSame(a: Progress, b: Progress): boolean {

@@ -3,8 +3,8 @@ import { useCallback, useEffect, useState } from 'react';
 import { lanePath, useClient, usePolled, type Baseline, type LiveState } from '../../client';
 import { useStable } from '../../lib/useStable';
 import { observe } from './progress';
-import { recall, type LaneEvent } from './recall';
-import { nothing, type Progress } from './seen';
+import { restoreProgress, type LaneEvent } from './recall';
+import { NO_PROGRESS, type Progress } from './seen';
 
 /** The storage key of the progress, which lasts as long as the browser's tab. */
 export const STORED = 'kvbooth.guide.progress.2';
@@ -13,20 +13,22 @@ export const STORED = 'kvbooth.guide.progress.2';
 const EVENTS_EVERY = 10_000;
 
 /** The progress of the demonstration, and a function that resets it. */
-export interface Watched {
+export interface TrackedProgress {
   progress: Progress;
   reset(): void;
 }
 
 /** Updates the progress while the guide is open, and restores what happened while it was closed. */
-export function useProgress(lane: string, baselines: Baseline[] | undefined): Watched {
+export function useProgress(lane: string, baselines: Baseline[] | undefined): TrackedProgress {
   const client = useClient();
   const [progress, setProgress] = useState(restore);
   const loadEvents = () => client.get<{ events: LaneEvent[] }>(lanePath('/events', lane));
   const { value } = usePolled(loadEvents, EVENTS_EVERY, `events ${lane}`);
   const take = useStable((state: LiveState) => {
     if (state.status === 'live') {
-      setProgress((before) => recall(observe(before, state.snapshot, lane), value?.events ?? [], baselines ?? []));
+      setProgress((before) =>
+        restoreProgress(observe(before, state.snapshot, lane), value?.events ?? [], baselines ?? [])
+      );
     }
   });
   useEffect(() => {
@@ -34,16 +36,16 @@ export function useProgress(lane: string, baselines: Baseline[] | undefined): Wa
     return () => subscription.unsubscribe();
   }, [client, lane, take]);
   useEffect(() => keep(progress), [progress]);
-  const reset = useCallback(() => setProgress({ ...nothing, since: new Date().toISOString() }), []);
+  const reset = useCallback(() => setProgress({ ...NO_PROGRESS, since: new Date().toISOString() }), []);
   return { progress, reset };
 }
 
 function restore(): Progress {
   try {
     const kept: unknown = JSON.parse(sessionStorage.getItem(STORED) ?? 'null');
-    return isProgress(kept) ? kept : nothing;
+    return isProgress(kept) ? kept : NO_PROGRESS;
   } catch {
-    return nothing;
+    return NO_PROGRESS;
   }
 }
 

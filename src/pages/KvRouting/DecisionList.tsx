@@ -10,13 +10,13 @@ import { markedRow } from '../../lib/styles';
 import {
   chosenOf,
   heldTokens,
-  insteadOf,
+  alternativeWorker,
   keyOf,
   requestOf,
   shortId,
   toCompute,
   type Candidate,
-  type Dealt,
+  type Assignments,
   type Decision,
 } from './routing';
 
@@ -25,7 +25,7 @@ const SHOWN = 10;
 
 interface DecisionListProps {
   decisions: Decision[];
-  dealt: Dealt;
+  dealt: Assignments;
   /** The heading of the counterfactual column; without one, it is not shown. */
   instead?: string;
   selected?: string;
@@ -55,7 +55,7 @@ export function DecisionList({ decisions, dealt, instead, selected, onPin }: Dec
           <Row
             key={keyOf(decision)}
             decision={decision}
-            instead={instead ? insteadOf(decision, dealt) : undefined}
+            instead={instead ? alternativeWorker(decision, dealt) : undefined}
             compare={instead !== undefined}
             selected={selected === keyOf(decision)}
             onPin={onPin}

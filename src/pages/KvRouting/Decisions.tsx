@@ -4,7 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, InlineField, InlineSwitch, useStyles2 } from '@grafana/ui';
 
-import { keyOf, type Dealt, type Decision } from './routing';
+import { keyOf, type Assignments, type Decision } from './routing';
 import { DecisionList } from './DecisionList';
 import { Detail } from './Detail';
 import { Totals } from './Totals';
@@ -12,7 +12,7 @@ import { Totals } from './Totals';
 interface DecisionsProps {
   /** Newest first; not empty. */
   decisions: Decision[];
-  dealt: Dealt;
+  dealt: Assignments;
   /** The pinned decision; without one, the newest is shown. */
   pinned?: Decision;
   onPin(decision: Decision | undefined): void;

@@ -66,7 +66,8 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
         {number(decision.block_tokens)} tokens. Prefill tokens are the uncached tokens of this prompt plus the prompts
         that the worker has not finished yet.{' '}
         {inferred ? (
-          'All values are inferred: the router does not report its costs. The overlap weight is the default of Dynamo’s router.'
+          'All values are inferred: the router does not report its costs. The overlap weight is ' +
+          'the default of Dynamo’s router.'
         ) : (
           <>
             {weight === undefined

@@ -92,7 +92,8 @@ describe('the decisions', () => {
     await userEvent.click(screen.getByLabelText('What round-robin would have done'));
     // kv: 3 × 800; round-robin: 2,560 + 800 + 2,880
     expect(screen.getByText(/KV-aware routing left/)).toHaveTextContent(
-      'Over the last 3 decisions with 9,600 prompt tokens, KV-aware routing left 2,400 to be computed; round-robin would have left about 6,240 (estimated).'
+      'Over the last 3 decisions with 9,600 prompt tokens, KV-aware routing left 2,400 to be ' +
+        'computed; round-robin would have left about 6,240 (estimated).'
     );
     expect(screen.getByRole('columnheader', { name: 'Round-robin (est.)' })).toBeInTheDocument();
     expect(screen.getByRole('cell', { name: '2,560 worker-0' })).toBeInTheDocument();

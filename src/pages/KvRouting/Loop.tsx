@@ -16,7 +16,10 @@ export function Loop() {
   return (
     <Section
       title="The loop behind a decision"
-      info="Event, index, cost, choice: a worked example of a request with 100 blocks and three workers. The numbers are examples, not measurements."
+      info={
+        'Event, index, cost, choice: a worked example of a request with 100 blocks and three ' +
+        'workers. The numbers are examples, not measurements.'
+      }
       actions={<Badge text="Example" color="blue" />}
     >
       <Drawing step={step} />

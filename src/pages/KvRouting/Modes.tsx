@@ -42,7 +42,10 @@ export function Modes() {
   return (
     <Section
       title="Both modes side by side"
-      info="How the two routing modes differ. For their effect on latency see the dashboard, which shows measured next to recorded results."
+      info={
+        'How the two routing modes differ. For their effect on latency see the dashboard, which ' +
+        'shows measured next to recorded results.'
+      }
     >
       <table className={styles.table}>
         <thead>

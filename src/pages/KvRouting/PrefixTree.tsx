@@ -75,7 +75,9 @@ function BranchRow({ branch, x, first }: BranchRowProps) {
   const styles = useStyles2(getStyles);
   const { number: n, from, prompt, cached, output, worker, workerName, moved } = branch;
   const held = cached ?? 0;
-  const counts = `${number(prompt)} prompt tokens: ${number(cached)} cached, ${cached === undefined ? DASH : number(prompt - cached)} computed`;
+  const counts =
+    `${number(prompt)} prompt tokens: ${number(cached)} cached, ` +
+    `${cached === undefined ? DASH : number(prompt - cached)} computed`;
   return (
     <>
       {!first && <Arrow kind="faint" path={`M ${x(from)} -8 V 32`} />}

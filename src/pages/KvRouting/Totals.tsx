@@ -6,12 +6,12 @@ import { useStyles2 } from '@grafana/ui';
 
 import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { ofOneMode, tally, type Dealt, type Decision } from './routing';
+import { ofOneMode, tally, type Assignments, type Decision } from './routing';
 import { Bar } from './Bar';
 
 interface TotalsProps {
   decisions: Decision[];
-  dealt: Dealt;
+  dealt: Assignments;
 }
 
 /** The tokens that the listed decisions left to be computed, beside those of the other mode. */
@@ -21,11 +21,12 @@ export function Totals({ decisions, dealt }: TotalsProps) {
   const sum = tally(listed, dealt);
   const { mode } = decisions[0];
   const kv = mode === 'kv';
+  const prompt = number(sum.prompt);
   const most = Math.max(1, sum.chosen, sum.instead);
   return (
     <div className={styles.totals}>
       <p>
-        Over the last {sum.decisions} decisions with {number(sum.prompt)} prompt tokens, {modeName(mode)} routing left{' '}
+        Over the last {sum.decisions} decisions with {prompt} prompt tokens, {modeName(mode)} routing left{' '}
         <b>{number(sum.chosen)}</b> to be computed; {kv ? 'round-robin' : 'the lowest cost'} would have left about{' '}
         <b>{number(sum.instead)}</b> (estimated).
       </p>

@@ -31,7 +31,11 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
   return (
     <Section
       title="The prefix tree of one conversation"
-      info="Each turn resends the whole conversation, so each prompt starts with the previous one: a worker that has it cached computes only the rest. Tokens and worker are as reported by the target with each answer."
+      info={
+        'Each turn resends the whole conversation, so each prompt starts with the previous one: ' +
+        'a worker that has it cached computes only the rest. Tokens and worker are as reported ' +
+        'by the target with each answer.'
+      }
       actions={
         next && (
           <Button variant="secondary" size="sm" onClick={next}>

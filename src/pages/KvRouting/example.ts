@@ -38,21 +38,29 @@ export const STEPS = [
   {
     title: 'Event',
     summary: 'blocks stored, removed',
-    text: 'A worker that has computed blocks of a prompt keeps them and publishes “stored”; when it evicts blocks, it publishes “removed”.',
+    text:
+      'A worker that has computed blocks of a prompt keeps them and publishes “stored”; when ' +
+      'it evicts blocks, it publishes “removed”.',
   },
   {
     title: 'Index',
     summary: 'who has this prefix?',
-    text: 'The router adds every event to one prefix tree for all workers. For a new prompt it looks up how many leading blocks each worker has.',
+    text:
+      'The router adds every event to one prefix tree for all workers. For a new prompt it ' +
+      'looks up how many leading blocks each worker has.',
   },
   {
     title: 'Cost',
     summary: 'how much work would it be?',
-    text: 'The cost of a worker is the blocks it would have to prefill, times the overlap weight, plus the blocks it is already decoding.',
+    text:
+      'The cost of a worker is the blocks it would have to prefill, times the overlap weight, ' +
+      'plus the blocks it is already decoding.',
   },
   {
     title: 'Choice',
     summary: 'the lowest cost wins',
-    text: 'The lowest cost wins. The worker computes the rest of the prompt, stores its blocks and publishes them: the loop starts again.',
+    text:
+      'The lowest cost wins. The worker computes the rest of the prompt, stores its blocks and ' +
+      'publishes them: the loop starts again.',
   },
 ] as const;

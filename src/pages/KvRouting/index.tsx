@@ -40,8 +40,11 @@ export default function KvRouting() {
           title={listed || !decisions.value ? 'Latest decisions' : 'Latest routed turns'}
           info={
             inferred
-              ? 'Why each request went to its worker, inferred from the load generator’s own model of the caches and the requests in progress: this target’s router does not report it. Totals over the list are computed here.'
-              : 'Why each request went to its worker. The cluster’s router reports what it knew about every worker; totals over the list are computed here.'
+              ? 'Why each request went to its worker, inferred from the load generator’s own model of ' +
+                'the caches and the requests in progress: this target’s router does not report it. ' +
+                'Totals over the list are computed here.'
+              : 'Why each request went to its worker. The cluster’s router reports what it knew about ' +
+                'every worker; totals over the list are computed here.'
           }
           actions={inferred && <Badge color="orange" text="Inferred" />}
         >
@@ -62,7 +65,11 @@ export default function KvRouting() {
         <Section
           key={lane}
           title={lane === LANE ? 'Other routers on the same traffic' : `Other routers on the traffic of lane ${lane}`}
-          info="What other routing policies would have found in caches as large as the cluster’s, for the actual requests of the last 60 seconds, next to what was measured. The load generator computes this; no extra requests are sent."
+          info={
+            'What other routing policies would have found in caches as large as the cluster’s, for ' +
+            'the actual requests of the last 60 seconds, next to what was measured. The load ' +
+            'generator computes this; no extra requests are sent.'
+          }
         >
           <OtherRouters lane={lane} />
         </Section>

@@ -3,10 +3,10 @@ import { worker } from '../../components/Diagram/fixtures';
 import {
   cheapest,
   chosenOf,
-  deal,
-  dealtTo,
+  assignRoundRobin,
+  assignedWorker,
   heldTokens,
-  insteadOf,
+  alternativeWorker,
   keyOf,
   ofOneMode,
   overlapWeight,
@@ -19,7 +19,7 @@ import {
 import { workOut } from './example';
 import { candidate, conversation, decision, turn } from './fixtures';
 import { recentTurns } from './recent';
-import { another, buildTree, follow, LINGER, siblings } from './tree';
+import { nextConversation, buildTree, follow, SHOWN_AFTER_END, siblings } from './tree';
 
 const NONE = new Map<string, number>();
 const several = (n: number) =>
@@ -77,8 +77,8 @@ describe('a decision', () => {
 describe('round-robin, replayed', () => {
   it('assigns the decisions in their order, oldest first', () => {
     const list = several(4);
-    const dealt = deal(list, NONE);
-    expect([...list].reverse().map((d) => dealtTo(d, dealt)?.name)).toEqual([
+    const dealt = assignRoundRobin(list, NONE);
+    expect([...list].reverse().map((d) => assignedWorker(d, dealt)?.name)).toEqual([
       'worker-0',
       'worker-1',
       'worker-2',
@@ -88,8 +88,8 @@ describe('round-robin, replayed', () => {
 
   it('keeps assignments when the list moves on, and drops those no longer listed', () => {
     const all = several(6);
-    const before = deal(all.slice(2), NONE);
-    const after = deal(all.slice(0, 4), before);
+    const before = assignRoundRobin(all.slice(2), NONE);
+    const after = assignRoundRobin(all.slice(0, 4), before);
     for (const d of all.slice(2, 4)) {
       expect(after.get(keyOf(d))).toBe(before.get(keyOf(d)));
     }
@@ -100,18 +100,23 @@ describe('round-robin, replayed', () => {
   it('sums the tokens that either leaves to be computed', () => {
     const list = several(3);
     // kv: 800 each; round-robin: 2560 + 800 + 2880.
-    expect(tally(list, deal(list, NONE))).toEqual({ decisions: 3, prompt: 9600, chosen: 2400, instead: 6240 });
+    expect(tally(list, assignRoundRobin(list, NONE))).toEqual({
+      decisions: 3,
+      prompt: 9600,
+      chosen: 2400,
+      instead: 6240,
+    });
   });
 
   it('uses the lowest cost as the alternative where round-robin decided', () => {
     const list = several(2).map((d) => ({ ...d, mode: 'round_robin' as const, chosen: 2 }));
-    expect(insteadOf(list[0], NONE)?.name).toBe('worker-1');
-    expect(tally(list, deal(list, NONE))).toMatchObject({ chosen: 5760, instead: 1600 });
+    expect(alternativeWorker(list[0], NONE)?.name).toBe('worker-1');
+    expect(tally(list, assignRoundRobin(list, NONE))).toMatchObject({ chosen: 5760, instead: 1600 });
   });
 
   it('omits decisions without a worker, and has no sum of none', () => {
     const broken = decision({ candidates: [] });
-    expect(tally([broken], deal([broken], NONE))).toMatchObject({ decisions: 0, chosen: 0 });
+    expect(tally([broken], assignRoundRobin([broken], NONE))).toMatchObject({ decisions: 0, chosen: 0 });
     expect(tally([], NONE)).toMatchObject({ decisions: 0 });
   });
 
@@ -172,7 +177,7 @@ describe('the conversation that is followed', () => {
   });
 
   it('is kept until some time after its end', () => {
-    const ended = conversation([], { id: 'b', ended: new Date(time - LINGER).toISOString() });
+    const ended = conversation([], { id: 'b', ended: new Date(time - SHOWN_AFTER_END).toISOString() });
     expect(follow('b', ended, active, time)).toBe('b');
     expect(follow('b', ended, active, time + 1)).toBe('c');
     expect(follow('b', ended, [], time + 1)).toBe('b');
@@ -181,8 +186,8 @@ describe('the conversation that is followed', () => {
   });
 
   it('can be another one, and counts those on the same starter', () => {
-    expect(another('c', active)).toBe('b');
-    expect(another('a', [active[0]])).toBeUndefined();
+    expect(nextConversation('c', active)).toBe('b');
+    expect(nextConversation('a', [active[0]])).toBeUndefined();
     expect(siblings(active[0], [...active, conversation([], { id: 'd', starter: 'other' })])).toBe(2);
   });
 });

@@ -103,13 +103,13 @@ function inferredVerdict(decision: Decision, chosen: Candidate): string {
 }
 
 /** The turn that round-robin would have assigned to each decision, by its key. */
-export type Dealt = ReadonlyMap<string, number>;
+export type Assignments = ReadonlyMap<string, number>;
 
 /**
  * Assigns the decisions (newest first) round-robin in their order. Earlier assignments are kept while their decisions
  * are listed, so a list that moves on changes none of them.
  */
-export function deal(decisions: Decision[], before: Dealt): Dealt {
+export function assignRoundRobin(decisions: Decision[], before: Assignments): Assignments {
   const dealt = new Map<string, number>();
   let next = before.size === 0 ? 0 : Math.max(...before.values()) + 1;
   for (const decision of [...decisions].reverse()) {
@@ -121,7 +121,7 @@ export function deal(decisions: Decision[], before: Dealt): Dealt {
 }
 
 /** Returns the worker to which round-robin would have assigned a decision. */
-export function dealtTo(decision: Decision, dealt: Dealt): Candidate | undefined {
+export function assignedWorker(decision: Decision, dealt: Assignments): Candidate | undefined {
   const turn = dealt.get(keyOf(decision));
   return turn === undefined ? undefined : decision.candidates[turn % decision.candidates.length];
 }
@@ -130,8 +130,8 @@ export function dealtTo(decision: Decision, dealt: Dealt): Candidate | undefined
  * Returns the worker that the other mode would have chosen: round-robin where the costs decided, the lowest cost where
  * they did not.
  */
-export function insteadOf(decision: Decision, dealt: Dealt): Candidate | undefined {
-  return decision.mode === 'kv' ? dealtTo(decision, dealt) : cheapest(decision);
+export function alternativeWorker(decision: Decision, dealt: Assignments): Candidate | undefined {
+  return decision.mode === 'kv' ? assignedWorker(decision, dealt) : cheapest(decision);
 }
 
 /** The tokens that a list of decisions left to be computed, and those that others would have left. */
@@ -139,16 +139,16 @@ interface Tally {
   decisions: number;
   prompt: number;
   chosen: number;
-  /** Estimated for the workers that insteadOf returns, with the caches as they were. */
+  /** Estimated for the workers that alternativeWorker returns, with the caches as they were. */
   instead: number;
 }
 
 /** Sums the tokens that the decisions left to be computed. */
-export function tally(decisions: Decision[], dealt: Dealt): Tally {
+export function tally(decisions: Decision[], dealt: Assignments): Tally {
   const sum: Tally = { decisions: 0, prompt: 0, chosen: 0, instead: 0 };
   for (const decision of decisions) {
     const chosen = chosenOf(decision);
-    const other = insteadOf(decision, dealt);
+    const other = alternativeWorker(decision, dealt);
     if (chosen && other) {
       sum.decisions++;
       sum.prompt += decision.prompt_tokens;

@@ -72,7 +72,7 @@ function others(conversation: Conversation, workers: Worker[]): Tree['others'] {
 }
 
 /** How long a conversation that has ended is still shown, in milliseconds. */
-export const LINGER = 10_000;
+export const SHOWN_AFTER_END = 10_000;
 
 /**
  * Returns the conversation to show: the same one until some time after its end, then one in progress with most of its
@@ -84,19 +84,20 @@ export function follow(
   active: Conversation[],
   time: number
 ): string | undefined {
-  const ended = detail?.id === current && detail?.ended !== undefined && time - Date.parse(detail.ended) > LINGER;
+  const ended =
+    detail?.id === current && detail?.ended !== undefined && time - Date.parse(detail.ended) > SHOWN_AFTER_END;
   const gone = detail === undefined && !active.some((c) => c.id === current);
   if (current !== undefined && !ended && !gone) {
     return current;
   }
-  return another(current, active) ?? current;
+  return nextConversation(current, active) ?? current;
 }
 
 /**
  * Returns another conversation in progress whose first turn has ended and most turns are still to come, if there is
  * one.
  */
-export function another(current: string | undefined, active: Conversation[]): string | undefined {
+export function nextConversation(current: string | undefined, active: Conversation[]): string | undefined {
   const others = active.filter((c) => c.id !== current);
   const ahead = (c: Conversation) => (c.turns_done === 0 ? 0 : c.turns_planned - c.turns_done);
   return [...others].sort((a, b) => ahead(b) - ahead(a))[0]?.id;

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { listDecisions, useClient, usePolled, type DecisionList, type Polled } from '../../client';
 import { shortName } from '../../lib/workers';
 import { LANE } from '../lane';
-import { deal, type Dealt, type Decision } from './routing';
+import { assignRoundRobin, type Assignments, type Decision } from './routing';
 
 /** The interval between requests for decisions, in milliseconds. */
 const EVERY = 1000;
@@ -13,22 +13,22 @@ const LISTED = 30;
 
 /** Latest decisions, and their assignment by round-robin. */
 export interface Decisions extends Polled<DecisionList> {
-  dealt: Dealt;
+  dealt: Assignments;
 }
 
-const NOT_DEALT: Dealt = new Map();
+const NOT_DEALT: Assignments = new Map();
 
 /** Polls the router's decisions while the target reports them. */
 export function useDecisions(active: boolean): Decisions {
   const client = useClient();
   const load = async () => withShortNames(await listDecisions(client, LANE, LISTED));
   const polled = usePolled(active ? load : undefined, EVERY, 'decisions');
-  const [seen, setSeen] = useState<{ decisions?: Decision[]; dealt: Dealt }>({ dealt: NOT_DEALT });
+  const [seen, setSeen] = useState<{ decisions?: Decision[]; dealt: Assignments }>({ dealt: NOT_DEALT });
   const decisions = polled.value?.decisions;
   if (decisions === seen.decisions) {
     return { ...polled, dealt: seen.dealt };
   }
-  const dealt = deal(decisions ?? [], seen.dealt);
+  const dealt = assignRoundRobin(decisions ?? [], seen.dealt);
   setSeen({ decisions, dealt });
   return { ...polled, dealt };
 }

@@ -10,7 +10,7 @@ import {
   type Problem,
 } from '../../client';
 import { LANE } from '../lane';
-import { another, follow, siblings } from './tree';
+import { nextConversation, follow, siblings } from './tree';
 
 /** The intervals between requests for the conversation, and for those in progress, in milliseconds. */
 const DETAIL_EVERY = 2000;
@@ -47,7 +47,7 @@ export function useFollowed(active: boolean, pinned: string | undefined, time: n
   if (wanted !== current) {
     setCurrent(wanted);
   }
-  const other = pinned ? undefined : another(current, inProgress);
+  const other = pinned ? undefined : nextConversation(current, inProgress);
   return {
     conversation: detail.value,
     siblings: detail.value ? siblings(detail.value, inProgress) : 0,

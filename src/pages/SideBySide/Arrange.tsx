@@ -5,7 +5,7 @@ import { ModeProgress } from '../../components/Controls/ModeProgress';
 import { Choices } from '../../components/Controls/ModeSwitch';
 import { SIDES } from '../../components/Twin';
 import type { Question } from '../../lib/losses';
-import { takenHint, takenTitle } from '../../lib/sweeps';
+import { sweepHint, sweepInProgress } from '../../lib/sweeps';
 import type { Both } from './useBoth';
 import type { Steer } from './useSteer';
 
@@ -42,7 +42,7 @@ export function Arrange({ twin, both: { known, sides }, steer }: { twin: Twin; b
           }))}
           name={(value) => names[value]}
           disabled={under || steer.action.busy !== undefined}
-          reason={sweep && `${takenTitle(sweep)}. ${takenHint(sweep)}`}
+          reason={sweep && `${sweepInProgress(sweep)}. ${sweepHint(sweep)}`}
           note={notes[arranged]}
           onChoose={steer.ask}
         />
@@ -55,7 +55,10 @@ export function Arrange({ twin, both: { known, sides }, steer }: { twin: Twin; b
 export function arrangeQuestion(arranged: TwinArrangement): Question {
   return {
     title: `Change to “${names[arranged]}”?`,
-    body: `${notes[arranged]} Both workloads stop, the modes change, and both start again at the same concurrency with cold caches. The figures settle again, which takes a minute or more, and the pair count restarts.`,
+    body:
+      `${notes[arranged]} Both workloads stop, the modes change, and both start again at the ` +
+      'same concurrency with cold caches. The figures settle again, which takes a minute or ' +
+      'more, and the pair count restarts.',
     confirm: 'Change',
   };
 }

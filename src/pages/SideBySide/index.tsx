@@ -76,7 +76,11 @@ function Page({ both }: { both: Both }) {
       <Failure steer={steer} />
       <Section
         title="Both routers now"
-        info="The same conversations on two targets at the same time. Figures are measured by the load generator over the last 60 seconds, separately for each lane; the bars are requests in flight, from each cluster’s own metrics."
+        info={
+          'The same conversations on two targets at the same time. Figures are measured by the ' +
+          'load generator over the last 60 seconds, separately for each lane; the bars are ' +
+          'requests in flight, from each cluster’s own metrics.'
+        }
       >
         <div className={styles.parts}>
           {twin && <Caution twin={twin} action={<Resolve twin={twin} steer={steer} />} />}
@@ -88,7 +92,10 @@ function Page({ both }: { both: Both }) {
       </Section>
       <Section
         title="Showcase"
-        info="One conversation for the audience, sent to both routers turn by turn. The next turn starts when both answers have ended. It is not part of any statistics."
+        info={
+          'One conversation for the audience, sent to both routers turn by turn. The next turn ' +
+          'starts when both answers have ended. It is not part of any statistics.'
+        }
         actions={<ShowcaseButton twin={shown} steer={steer} />}
       >
         <div className={styles.scaled}>
@@ -97,7 +104,11 @@ function Page({ both }: { both: Both }) {
       </Section>
       <Section
         title="Last ten minutes"
-        info="TTFT p95 and output tokens per second of both lanes, each point over the preceding 60 seconds, measured by the load generator. Colors show the mode; the second lane’s line is dashed."
+        info={
+          'TTFT p95 and output tokens per second of both lanes, each point over the preceding 60 ' +
+          'seconds, measured by the load generator. Colors show the mode; the second lane’s line ' +
+          'is dashed.'
+        }
       >
         <div className={styles.scaled}>
           <Courses histories={histories} known={known} names={names} />
@@ -105,7 +116,11 @@ function Page({ both }: { both: Both }) {
       </Section>
       <Section
         title="Turn by turn"
-        info="Turn n of conversation k on one lane next to the same turn on the other. Differences between conversations cancel out as long as both lanes give similar answers; the pairing column shows to what extent."
+        info={
+          'Turn n of conversation k on one lane next to the same turn on the other. Differences ' +
+          'between conversations cancel out as long as both lanes give similar answers; the ' +
+          'pairing column shows to what extent.'
+        }
       >
         {shown ? <Pairs twin={shown} bare /> : <p>{problem ? 'No current data on pairs.' : 'Waiting for pairs…'}</p>}
       </Section>

@@ -8,7 +8,7 @@ import type { Cluster, LaneSnapshot } from '../../client';
 import { unavailable } from '../../components/Kpis';
 import { DASH, milliseconds, number } from '../../lib/format';
 import { workerColors } from '../../lib/styles';
-import { silence, whyUnread } from '../../lib/unread';
+import { missingText, whyUnread } from '../../lib/unread';
 import { shorten } from '../../lib/workers';
 import { toBars } from './model';
 
@@ -48,7 +48,7 @@ export function Bars({ cluster, isLive, label = 'Workers' }: BarsProps) {
           bars={bars.map(({ name, inflight, share }) => ({
             name,
             share,
-            text: inflight === undefined ? silence(cluster && whyUnread(cluster, 'workers')) : number(inflight),
+            text: inflight === undefined ? missingText(cluster && whyUnread(cluster, 'workers')) : number(inflight),
           }))}
         />
       )}

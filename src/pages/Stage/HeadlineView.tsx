@@ -4,7 +4,7 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { unbroken } from '../../lib/format';
+import { withoutBreaks } from '../../lib/format';
 import { verdicts } from '../../lib/styles';
 import type { Headline } from './headline';
 
@@ -22,9 +22,9 @@ export function HeadlineView({ headline, isLive }: HeadlineViewProps) {
   return (
     <section className={styles.part} aria-label="Difference">
       <p className={cx(styles.sentence, kind === 'same' && styles.same)}>
-        {before} {difference && <strong className={styles[kind]}>{unbroken(difference)}</strong>} {after}
+        {before} {difference && <strong className={styles[kind]}>{withoutBreaks(difference)}</strong>} {after}
       </p>
-      <p className={styles.detail}>{detail && unbroken(detail)}</p>
+      <p className={styles.detail}>{detail && withoutBreaks(detail)}</p>
       {caution && <p className={cx(styles.detail, styles.caution)}>{caution}</p>}
     </section>
   );

@@ -251,7 +251,8 @@ describe('the keys', () => {
     // The state between two spans of a sweep.
     const shown = await show({ state: { phase: 'stopped', running: false, sweep: sweepSummary() } });
     const words =
-      'A trial is in progress: KV-aware vs. Round-robin at 120. Pause it on the Benchmarks page to control the workload by hand.';
+      'A trial is in progress: KV-aware vs. Round-robin at 120. Pause it on the Benchmarks ' +
+      'page to control the workload by hand.';
     for (const keys of ['k', '{ArrowUp}']) {
       await press(keys);
       expect(notices()).toContain(words);

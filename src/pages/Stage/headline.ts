@@ -21,36 +21,36 @@ export interface Headline {
 }
 
 /** The sentence while there is no difference to state. */
-const quiet = (before: string, detail?: string): Headline => ({ before, detail, kind: 'same' });
+const noDifferenceYet = (before: string, detail?: string): Headline => ({ before, detail, kind: 'same' });
 
 /** Compares the live TTFT p95 with the one recorded under another mode, by outcome and interval of the comparison. */
 export function headlineOf(known: Known | undefined): Headline {
   if (!known) {
-    return quiet('Waiting for the load generator');
+    return noDifferenceYet('Waiting for the load generator');
   }
   const { baseline, state } = known.lane;
   const source = sourceWord(baseline);
   if (state.phase !== 'running') {
-    return quiet(idleText(known.lane));
+    return noDifferenceYet(idleText(known.lane));
   }
   const trouble = targetTrouble(known.lane);
   if (trouble) {
-    return quiet(trouble.title);
+    return noDifferenceYet(trouble.title);
   }
   if (baseline.withheld) {
-    return quiet('No verdict', sentence(baseline.withheld));
+    return noDifferenceYet('No verdict', sentence(baseline.withheld));
   }
   const column = otherMode(known.lane);
   if (column?.ttft.p95.value === undefined) {
-    return quiet(`No ${source} results of another mode at ${number(baseline.concurrency)} conversations`);
+    return noDifferenceYet(`No ${source} results of another mode at ${number(baseline.concurrency)} conversations`);
   }
   const { improvement } = column.ttft.p95;
   if (baseline.settling || !improvement || improvement.outcome === 'too_variable') {
-    return quiet(notEnough(baseline.settling ? baseline.settling_for_seconds : undefined));
+    return noDifferenceYet(undecidedText(baseline.settling ? baseline.settling_for_seconds : undefined));
   }
   const { percent, interval, outcome, seconds_left: left } = improvement;
   if (outcome === 'withheld') {
-    return quiet('No verdict', 'The load generator’s own error is too large');
+    return noDifferenceYet('No verdict', 'The load generator’s own error is too large');
   }
   const other = `${inSentence(modeText(column))} (${source})`;
   const interval95 = interval && intervalText(interval, size, '%');
@@ -81,16 +81,16 @@ export function headlineOfBoth(
   const { a } = known;
   const caution = twin && cautionText(twin);
   if (a.lane.state.phase !== 'running') {
-    return quiet(idleText(a.lane));
+    return noDifferenceYet(idleText(a.lane));
   }
   const trouble = targetTrouble(a.lane) ?? targetTrouble(known.b.lane);
   if (trouble) {
-    return quiet(trouble.title);
+    return noDifferenceYet(trouble.title);
   }
   const paired = twin?.metrics.find(({ metric }) => metric === 'ttft');
   if (!twin || !paired?.difference || !paired.a || !paired.b) {
     const left = Math.max(...SIDES.map((key) => known[key].lane.baseline.settling_for_seconds));
-    return { ...quiet(notEnough(left), pairsText(twin)), caution };
+    return { ...noDifferenceYet(undecidedText(left), pairsText(twin)), caution };
   }
   // The KV-aware side is the subject, unless neither or both sides are KV-aware.
   const [subject, other]: SideKey[] = twin.b.mode === 'kv' && twin.a.mode !== 'kv' ? ['b', 'a'] : ['a', 'b'];
@@ -100,7 +100,7 @@ export function headlineOfBoth(
   const measured = `measured: first token ${difference}`;
   const stands = standing(paired);
   if (!paired.interval || !stands) {
-    return { ...quiet(notEnough(undefined), listed([measured, pairsText(twin)])), caution };
+    return { ...noDifferenceYet(undecidedText(undefined), listed([measured, pairsText(twin)])), caution };
   }
   const ends = paired.interval.map((end) => sign * end).sort((low, high) => low - high);
   const ms = (seconds: number) => number(1000 * Math.abs(seconds));
@@ -135,7 +135,7 @@ function firstToken(subject: string, difference: string, other: string) {
 }
 
 function noDifference(subject: string, other: string, detail: Words[]): Headline {
-  return quiet(`${subject}: no significant difference from ${other}`, listed(detail));
+  return noDifferenceYet(`${subject}: no significant difference from ${other}`, listed(detail));
 }
 
 /** The words for an improvement and for its opposite. */
@@ -177,7 +177,7 @@ function intervalText([low, high]: readonly number[], write: (value: number) => 
 }
 
 /** Reports that there is no verdict so far, and the expected time where it is known. */
-function notEnough(seconds: number | undefined): string {
+function undecidedText(seconds: number | undefined): string {
   return seconds ? `Not enough data yet (${about(seconds)})` : 'Not enough data yet';
 }
 

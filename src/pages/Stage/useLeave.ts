@@ -13,7 +13,7 @@ export function useLeave(close: () => boolean): () => void {
   const navigate = useNavigate();
   const pagePath = usePagePath();
   const { state } = useLocation();
-  const from = cameFrom(state) ?? pagePath('');
+  const from = originOf(state) ?? pagePath('');
   const leave = useStable(() => navigate(from));
   const changed = useStable(() => {
     if (!document.fullscreenElement && !close()) {
@@ -32,7 +32,7 @@ export function useLeave(close: () => boolean): () => void {
   return leave;
 }
 
-function cameFrom(state: unknown): string | undefined {
+function originOf(state: unknown): string | undefined {
   return typeof state === 'object' && state !== null && 'from' in state && typeof state.from === 'string'
     ? state.from
     : undefined;

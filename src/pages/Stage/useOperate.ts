@@ -19,7 +19,7 @@ import { useConcurrency } from '../../components/Controls/useConcurrency';
 import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
-import { takenHint, takenTitle } from '../../lib/sweeps';
+import { sweepHint, sweepInProgress } from '../../lib/sweeps';
 import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
 import { readOnlyReason } from '../Shell/StartStop';
@@ -89,7 +89,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
   const step = (direction: 1 | -1) =>
     operate(({ lane: { state }, settings: { slider } }) => {
       if (state.sweep) {
-        return `${takenTitle(state.sweep)}. ${takenHint(state.sweep)}`;
+        return `${sweepInProgress(state.sweep)}. ${sweepHint(state.sweep)}`;
       }
       const { value } = draft;
       const wanted = value + direction * slider.increment;
@@ -105,7 +105,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
     operate(({ lane: { state } }) => {
       const { arm, mode } = request;
       if (state.sweep) {
-        return `${takenTitle(state.sweep)}. ${takenHint(state.sweep)}`;
+        return `${sweepInProgress(state.sweep)}. ${sweepHint(state.sweep)}`;
       }
       const wanted = arm ?? `${modeName(mode ?? 'unknown')} routing`;
       if (!state.modes.some((offer) => (arm === undefined ? offer.mode === mode : offer.arm === arm))) {

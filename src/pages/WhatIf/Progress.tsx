@@ -49,7 +49,7 @@ export function Progress({ answer, cancel, retry }: Simulating) {
         </div>
       );
     default:
-      return <Going answer={answer} cancel={cancel} />;
+      return <ComputingBar answer={answer} cancel={cancel} />;
   }
 }
 
@@ -68,7 +68,7 @@ function partial({ result, isEarlier }: Simulating['answer']): string {
 }
 
 /** The bar has a fixed height, so nothing below it moves. */
-function Going({ answer: { phase, progress }, cancel }: Pick<Simulating, 'answer' | 'cancel'>) {
+function ComputingBar({ answer: { phase, progress }, cancel }: Pick<Simulating, 'answer' | 'cancel'>) {
   const styles = useStyles2(getStyles);
   const { ahead = 0, done = 0, of = 0, seconds_left: left } = progress ?? {};
   const words =
@@ -77,7 +77,8 @@ function Going({ answer: { phase, progress }, cancel }: Pick<Simulating, 'answer
         ? `Queued: ${number(ahead)} ${ahead === 1 ? 'simulation' : 'simulations'} ahead.`
         : 'About to start…'
       : of > 0
-        ? `Computing: ${number(done)} of ${number(of)} runs${left === undefined ? '' : `, about ${span(Math.ceil(left))} left`}.`
+        ? `Computing: ${number(done)} of ${number(of)} ` +
+          `runs${left === undefined ? '' : `, about ${span(Math.ceil(left))} left`}.`
         : 'Asking…';
   return (
     <div className={styles.line}>

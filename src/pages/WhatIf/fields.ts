@@ -268,7 +268,9 @@ function read(field: Field, text: string): number | boolean | string {
 
 /** Returns the levels from one to another in steps. The last is included even where it lies between two steps. */
 function levelsOf({ from, to, every }: Values): number[] {
-  const [first, last, step] = [Number(from), Number(to), Number(every)];
+  const first = Number(from);
+  const last = Number(to);
+  const step = Number(every);
   const levels = Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => first + i * step);
   return levels.at(-1) === last ? levels : [...levels, last];
 }

@@ -29,7 +29,7 @@ import { fieldOf } from './fields';
 import { HoldsUpTo } from './HoldsUpTo';
 import { Presets } from './Presets';
 import { Progress } from './Progress';
-import { besideOf, modesOf, seriesOf, type Beside } from './series';
+import { baselinesToCompare, modesOf, seriesOf, type Beside } from './series';
 import { useQuestion, type Asked } from './useQuestion';
 import { useSimulation, type Simulating } from './useSimulation';
 import { Why } from './Why';
@@ -96,7 +96,11 @@ function Simulated({ list, asked, question }: SimulatedProps) {
     <div className={styles.page} ref={element}>
       <Section
         title="What if"
-        info="Runs your question on the simulated cluster: the demo’s model of GPUs, caches and router, in virtual time. The load generator computes it alongside the workload at low priority; nothing is sent to your cluster."
+        info={
+          'Runs your question on the simulated cluster: the demo’s model of GPUs, caches and ' +
+          'router, in virtual time. The load generator computes it alongside the workload at low ' +
+          'priority; nothing is sent to your cluster.'
+        }
       >
         <Presets
           question={question}
@@ -156,7 +160,7 @@ function Answered({ question, simulating }: AnsweredProps) {
   const { result } = answer;
   const isEarlier = answer.isEarlier || question.request === undefined;
   const fitted = question.profile.baseline;
-  const beside = useMemo(() => besideOf(baselines, fitted), [baselines, fitted]);
+  const beside = useMemo(() => baselinesToCompare(baselines, fitted), [baselines, fitted]);
   const series = useMemo(() => result && seriesOf(result, beside, slo), [result, beside, slo]);
   const levels = useMemo(() => result?.request.levels ?? [], [result?.request.levels]);
   const modes = useMemo(() => (result ? modesOf(result) : []), [result]);
@@ -166,7 +170,11 @@ function Answered({ question, simulating }: AnsweredProps) {
     <div className={styles.answer}>
       <Section
         title="Simulated"
-        info="Each point is the mean of several runs of six virtual minutes, evaluated like the recorded results. Nothing here was measured; recorded and measured values are labeled as such."
+        info={
+          'Each point is the mean of several runs of six virtual minutes, evaluated like the ' +
+          'recorded results. Nothing here was measured; recorded and measured values are labeled ' +
+          'as such.'
+        }
         actions={
           <div className={styles.actions}>
             <RadioButtonGroup
@@ -222,7 +230,10 @@ function Answered({ question, simulating }: AnsweredProps) {
       {has && !isEarlier && (
         <Section
           title="Why the modes cross"
-          info="What each mode did to queues and caches in the simulation, and what follows from that. The sentences are generated from these figures."
+          info={
+            'What each mode did to queues and caches in the simulation, and what follows from that. ' +
+            'The sentences are generated from these figures.'
+          }
         >
           <Why result={result} />
         </Section>

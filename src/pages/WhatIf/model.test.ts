@@ -5,7 +5,7 @@ import { check, fields, requestOf, stopsWith, valuesOf, valueText, type Field, t
 import { defaults, done, list, profile } from './fixtures';
 import { errorText } from './Presets';
 import { keyOf, questionOf } from './question';
-import { besideOf, draw, holdsUpTo, seriesOf } from './series';
+import { baselinesToCompare, draw, holdsUpTo, seriesOf } from './series';
 
 const slo = { ttft: 0.6, tpot: 0.06 };
 const ask = (query: string) => questionOf(new URLSearchParams(query), list);
@@ -123,11 +123,11 @@ const baselines = [
 ];
 
 describe('the series', () => {
-  const beside = besideOf(baselines, 'h200');
+  const beside = baselinesToCompare(baselines, 'h200');
   const series = seriesOf(done, beside, slo);
   const ttft = series[0];
 
-  it('are compared with the profile’s own table and with measurements here, at the same levels, modes and speculation', () => {
+  it('are compared with the profile’s table and measurements here, by level, mode and speculation', () => {
     const others = ttft.values.filter(({ source }) => source !== 'simulated');
     expect(others).toEqual([
       { source: 'recorded', mode: 'kv', concurrency: 60, value: 0.5, slo: 'met' },
@@ -170,7 +170,7 @@ describe('the series', () => {
 
 describe('what is exported', () => {
   it('has every figure with its band and source', () => {
-    const beside = besideOf(baselines, 'h200');
+    const beside = baselinesToCompare(baselines, 'h200');
     const lines = curvesCsv(done, seriesOf(done, beside, slo), beside)
       .trim()
       .split('\r\n');

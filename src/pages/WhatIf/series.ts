@@ -66,7 +66,7 @@ export interface Beside {
 }
 
 /** The recorded table of a simulation's profile, and the measurements of the target. */
-export function besideOf(baselines: Baseline[] | undefined, fitted: string | undefined): Beside {
+export function baselinesToCompare(baselines: Baseline[] | undefined, fitted: string | undefined): Beside {
   return {
     recorded: baselines?.find(({ name, kind }) => name === fitted && kind !== 'measured'),
     measured: baselines?.find(({ name }) => name === THIS_TARGET),

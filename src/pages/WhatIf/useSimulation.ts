@@ -17,7 +17,7 @@ import { useStable } from '../../lib/useStable';
 import { keyOf } from './question';
 
 /** The pause after a change before it is requested, in milliseconds, so that a moving slider requests nothing. */
-export const REST = 400;
+export const DEBOUNCE = 400;
 
 /**
  * The interval of reading a growing answer, in milliseconds. The load generator cancels a simulation that is not read
@@ -32,7 +32,7 @@ export const RETRY_EVERY = 3000;
  * The time without a read after which a page counts as suspended, in milliseconds. What was cancelled meanwhile is
  * requested again.
  */
-export const SLEPT = 10_000;
+export const SUSPENDED_AFTER = 10_000;
 
 /** The progress of an answer. Lost: the load generator does not answer now, and is requested again. */
 type Phase = 'asking' | 'queued' | 'running' | 'done' | 'cancelled' | 'failed' | 'lost';
@@ -112,7 +112,7 @@ export function useSimulation(request: SimulationRequest | undefined, mayAsk: bo
 function useRested(key: string | undefined): boolean {
   const [rested, setRested] = useState<string>();
   useEffect(() => {
-    const timer = setTimeout(() => setRested(key), REST);
+    const timer = setTimeout(() => setRested(key), DEBOUNCE);
     return () => clearTimeout(timer);
   }, [key]);
   return rested === key;
@@ -131,7 +131,7 @@ async function look(job: Job, before: Update | undefined, signal: AbortSignal): 
   const at = Date.now();
   try {
     const now = before?.result && (await again(client, before.result.id));
-    const isGivenUp = now?.progress.state === 'cancelled' && before !== undefined && at - before.at > SLEPT;
+    const isGivenUp = now?.progress.state === 'cancelled' && before !== undefined && at - before.at > SUSPENDED_AFTER;
     const result = now && !isGivenUp ? now : ((await kept(job)) ?? (await compute(job)));
     const update = { phase: result.progress.state, result, problem: whyEnded(result), at };
     if (signal.aborted) {

@@ -54,14 +54,14 @@ export function Header({ conversation, workerName, now }: HeaderProps) {
   );
 }
 
-interface WaysProps {
+interface NeighborLinksProps {
   neighbors: Neighbors;
   /** The query of the list that the conversation was opened from. */
   search: string;
 }
 
 /** Links back to the list and to the neighbors of this conversation. */
-export function Ways({ neighbors: { newer, older }, search }: WaysProps) {
+export function NeighborLinks({ neighbors: { newer, older }, search }: NeighborLinksProps) {
   const styles = useStyles2(getStyles);
   const path = usePagePath();
   const way = (words: string, to?: Conversation) =>

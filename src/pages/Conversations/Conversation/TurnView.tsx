@@ -10,7 +10,7 @@ import { milliseconds, seconds } from '../../../lib/format';
 import { QuietBadge } from '../QuietBadge';
 import { ArticleView } from './ArticleView';
 import { Message } from './Message';
-import { figures, uncounted, type Figure } from './model';
+import { figures, uncountedReason, type Figure } from './model';
 import type { Article } from './useArticle';
 
 interface TurnViewProps {
@@ -23,7 +23,7 @@ interface TurnViewProps {
 /** A turn that has ended: its messages and its measurements. */
 export const TurnView = memo(function TurnView({ turn, article, workerName }: TurnViewProps) {
   const { status, error_class, error_message, user_message = '', assistant_message = '' } = turn;
-  const why = uncounted(turn);
+  const why = uncountedReason(turn);
   return (
     <Frame number={turn.number} badge={why && <QuietBadge text={`Not counted: ${why}`} />}>
       <Figures figures={figures(turn, workerName)} />

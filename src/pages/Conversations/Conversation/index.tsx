@@ -13,7 +13,7 @@ import { turnsCsv } from '../exported';
 import { filterOf, queryOf } from '../query';
 import { useClock } from '../useClock';
 import { useWorkerNames } from '../useWorkerNames';
-import { Header, Ways } from './Header';
+import { Header, NeighborLinks } from './Header';
 import { bars } from './model';
 import { Transcript } from './Transcript';
 import { TurnBars } from './TurnBars';
@@ -35,7 +35,7 @@ function One({ id }: { id: string }) {
   const neighbors = useNeighbors(conversation, filter);
   return (
     <div className={styles.page}>
-      <Ways neighbors={neighbors} search={queryOf(filter)} />
+      <NeighborLinks neighbors={neighbors} search={queryOf(filter)} />
       {missing && (
         <Alert severity="info" title="Conversation not found" bottomSpacing={0}>
           There is no conversation “{id}”. It may have been removed: only the newest are kept.
@@ -63,13 +63,21 @@ function Body({ conversation }: { conversation: ConversationData }) {
       <div className={styles.parts}>
         <Section
           title="TTFT by turn"
-          info="How long each turn of this conversation waited for its first token, measured by the load generator. Every turn resends the whole history: if the worker has it in its cache, only the new message must be computed."
+          info={
+            'How long each turn of this conversation waited for its first token, measured by the ' +
+            'load generator. Every turn resends the whole history: if the worker has it in its ' +
+            'cache, only the new message must be computed.'
+          }
         >
           <TurnBars bars={bars(conversation)} />
         </Section>
         <Section
           title="Transcript"
-          info="Each question and answer as sent and received, with the measurements of each turn. Token counts come from the server's usage report; ITL is marked as estimated if chunks carried several tokens."
+          info={
+            'Each question and answer as sent and received, with the measurements of each turn. ' +
+            "Token counts come from the server's usage report; ITL is marked as estimated if chunks " +
+            'carried several tokens.'
+          }
           actions={
             <ExportButton
               label="Export this conversation"

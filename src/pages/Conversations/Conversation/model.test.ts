@@ -1,7 +1,7 @@
 /** @jest-environment node */
 import type { LiveTurn } from '../../../client';
 import { conversation, turn } from '../../../test/conversations';
-import { bars, figures, namer, sharedStarter, summary, uncounted, workersOf } from './model';
+import { bars, figures, namer, sharedStarter, summary, uncountedReason, workersOf } from './model';
 
 const live = (number: number, change: Partial<LiveTurn> = {}): LiveTurn => ({
   number,
@@ -114,10 +114,10 @@ describe('the figures of a turn', () => {
   });
 
   it('report why a turn does not count', () => {
-    expect(uncounted(turn(1))).toBeUndefined();
-    expect(uncounted(turn(1, { counted: false }))).toMatch(/settled step/);
-    expect(uncounted(turn(1, { counted: false, status: 'error' }))).toBe('it failed');
-    expect(uncounted(turn(1, { counted: false, status: 'cancelled' }))).toMatch(/a stop/);
+    expect(uncountedReason(turn(1))).toBeUndefined();
+    expect(uncountedReason(turn(1, { counted: false }))).toMatch(/settled step/);
+    expect(uncountedReason(turn(1, { counted: false, status: 'error' }))).toBe('it failed');
+    expect(uncountedReason(turn(1, { counted: false, status: 'cancelled' }))).toMatch(/a stop/);
   });
 });
 

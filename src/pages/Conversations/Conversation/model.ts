@@ -55,19 +55,23 @@ export function summary(all: Bar[]): string {
     return `First turn ${milliseconds(first, 0)}; no later turns yet.`;
   }
   const [low, high] = [Math.min(...later), Math.max(...later)].map((value) => milliseconds(value, 0));
-  return `First turn ${milliseconds(first, 0)}; later ones ${low === high ? low : `${low.replace(' ms', '')} to ${high}`}.`;
+  return (
+    `First turn ${milliseconds(first, 0)}; later ones ` +
+    `${low === high ? low : `${low.replace(' ms', '')} to ${high}`}.`
+  );
 }
 
 /** Explains why a first turn is as fast as later ones, where its cached starter is the reason. */
 export function sharedStarter(all: Bar[]): string | undefined {
   const cached = all.find(({ turn }) => turn === 1)?.cached;
-  return cached !== undefined && cached >= MOSTLY
-    ? `The first turn already found ${percent(cached, 0)} of its prompt in cache: other conversations use the same opening text.`
+  return cached !== undefined && cached >= MOST_CACHED
+    ? `The first turn already found ${percent(cached, 0)} of its prompt in cache: other ` +
+        'conversations use the same opening text.'
     : undefined;
 }
 
 /** The share of a prompt from which most of it counts as cached. */
-const MOSTLY = 0.5;
+const MOST_CACHED = 0.5;
 
 /** One figure of a turn. Its term can have a remark, such as "estimated". */
 export interface Figure {
@@ -83,7 +87,7 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
   const share = cachedShare(turn);
   const cached =
     cached_tokens === undefined
-      ? whereAnswered(turn, 'cached tokens not reported')
+      ? remarkIfAnswered(turn, 'cached tokens not reported')
       : `${number(cached_tokens)} cached${share === undefined ? '' : ` (${percent(share, 0)})`}`;
   return [
     { term: 'TTFT', text: milliseconds(ttft) },
@@ -102,12 +106,12 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
 }
 
 /** Returns the remark on a value that the server reports. */
-function whereAnswered({ prompt_tokens }: Turn, remark: string): string | undefined {
+function remarkIfAnswered({ prompt_tokens }: Turn, remark: string): string | undefined {
   return prompt_tokens === undefined ? undefined : remark;
 }
 
 /** Returns why a turn is excluded from comparisons; undefined where it counts. */
-export function uncounted({ counted, status }: Turn): string | undefined {
+export function uncountedReason({ counted, status }: Turn): string | undefined {
   if (counted) {
     return undefined;
   }

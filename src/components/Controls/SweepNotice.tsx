@@ -3,13 +3,13 @@ import React from 'react';
 import { Alert } from '@grafana/ui';
 
 import type { SweepSummary } from '../../client';
-import { takenHint, takenTitle } from '../../lib/sweeps';
+import { sweepHint, sweepInProgress } from '../../lib/sweeps';
 
 /** Reports that a trial, a sweep or a capacity search has the workload, in place of the disabled controls. */
-export function Taken({ sweep }: { sweep: SweepSummary }) {
+export function SweepNotice({ sweep }: { sweep: SweepSummary }) {
   return (
-    <Alert severity="info" title={takenTitle(sweep)} bottomSpacing={0}>
-      {takenHint(sweep)}
+    <Alert severity="info" title={sweepInProgress(sweep)} bottomSpacing={0}>
+      {sweepHint(sweep)}
     </Alert>
   );
 }
