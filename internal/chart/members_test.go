@@ -48,7 +48,8 @@ func TestMembersGetWhatTheyNeed(t *testing.T) {
 		"TARGET_API_KEY", "FOLLOWUP_API_KEY", "CORPUS_S3_ACCESS_KEY", "CORPUS_S3_SECRET_KEY",
 		"METRICS_TOKEN",
 	} {
-		o.Set = append(o.Set, fmt.Sprintf("loadgen.secretEnv[%d].name=LOADGEN_%s,loadgen.secretEnv[%[1]d].secret=keys,loadgen.secretEnv[%[1]d].key=%[2]s", i, name))
+		o.Set = append(o.Set, fmt.Sprintf("loadgen.secretEnv[%d].name=LOADGEN_%s,"+
+			"loadgen.secretEnv[%[1]d].secret=keys,loadgen.secretEnv[%[1]d].key=%[2]s", i, name))
 	}
 	objects, _, err := helm.Render(t.Context(), o)
 	require.NoError(t, err)

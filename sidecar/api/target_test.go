@@ -21,7 +21,7 @@ func TestParseTarget(t *testing.T) {
 		"http://host?key=1":          "http://host/v1?key=1",
 
 		"http://host/v1beta/openai/chat/completions":                   "http://host/v1beta/openai",
-		"http://host/openai/deployments/x?api-version=2024-10-21":      "http://host/openai/deployments/x?api-version=2024-10-21",
+		"http://host/openai/deployments/x?api-version=1":               "http://host/openai/deployments/x?api-version=1",
 		"http://host/deployments/x/chat/completions/?api-version=2024": "http://host/deployments/x?api-version=2024",
 
 		"http://host/v1/models":        "",

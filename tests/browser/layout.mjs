@@ -172,9 +172,8 @@ export function cuts(page, selector) {
       if (seen(control) && rect.width > 1 && rect.height > 1) {
         const { fault } = shown(control, rect);
         if (fault && fault !== 'above or below') {
-          found.add(
-            `the control ${name(control.getAttribute('aria-label') || control.textContent || control.tagName)} is cut ${fault}`
-          );
+          const label = control.getAttribute('aria-label') || control.textContent || control.tagName;
+          found.add(`the control ${name(label)} is cut ${fault}`);
         }
       }
     }

@@ -200,7 +200,8 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	row := whole.Row()
 	row.Concurrency, row.Mode, row.Speculation, row.LagSeconds = r.Concurrency, r.Mode, r.Speculation,
 		&r.Client.WorstLagSeconds
-	row.OutputTokensPerSecond, row.RequestsPerSecond = r.OutputTokensPerSecond.Value, r.RequestsPerSecond.Value // nil: not known
+	row.OutputTokensPerSecond = r.OutputTokensPerSecond.Value // nil: not known
+	row.RequestsPerSecond = r.RequestsPerSecond.Value         // nil: not known
 	use := r.Cluster.EngineUse
 	row.AcceptanceRate, row.TokensPerStep, row.GPUMemoryBytes = use.AcceptanceRate, use.TokensPerStep, use.GPUMemoryBytes
 	if ended, err := time.Parse(time.RFC3339, r.Ended); err == nil {

@@ -607,7 +607,8 @@ func TestDefaultFor(t *testing.T) {
 		{with(h200Live, func(d *api.Deployment) { d.Workers = 4 }), "", api.ThisTarget},
 		{with(h200Live, func(d *api.Deployment) { d.GPU = "NVIDIA H100 NVL" }), "", api.ThisTarget},
 		{with(h200Live, func(d *api.Deployment) { d.GPU = "NVIDIA GH200 480GB" }), "", api.ThisTarget},
-		{with(h200Live, func(d *api.Deployment) { d.Model = "meta-llama/Llama-3.1-70B-Instruct" }), "", api.ThisTarget}, // not FP8
+		// not FP8
+		{with(h200Live, func(d *api.Deployment) { d.Model = "meta-llama/Llama-3.1-70B-Instruct" }), "", api.ThisTarget},
 		{with(h200Live, func(d *api.Deployment) { d.Model = "Llama-3.1-8B-Instruct-FP8" }), "", api.ThisTarget},
 	} {
 		assert.Equal(t, c.want, DefaultFor(c.deployment, all, c.configured), "%+v, %q", c.deployment, c.configured)
@@ -683,8 +684,15 @@ func TestReadJSONRefuses(t *testing.T) {
 		{"{\n\"name\":\"x\"\n,,}", "line 3, baseline", "JSON"},
 		{"{\n\"name\":\"x\"\n", "line 3, baseline", "EOF"},
 		{`[]`, "line 1, baseline", "api.Baseline"},
-		{"{\"name\":\"x\",\"rows\":[\n{\"concurrency\":1,\"mode\":\"kv\"},\n{\"concurrency\":2,\n\"mode\":\"kv\",\n\"kv_hit_ratio\":50}]}", "line 5, rows[1].kv_hit_ratio", "0 to 1"},
-		{"{\"name\":\"x\",\"rows\":[\n{\"concurrency\":1,\"mode\":\"kv\"},\n{\"concurrency\":2}]}", "line 3, rows[1].mode", "one of"}, // the field is not there
+		{
+			"{\"name\":\"x\",\"rows\":[\n{\"concurrency\":1,\"mode\":\"kv\"},\n" +
+				"{\"concurrency\":2,\n\"mode\":\"kv\",\n\"kv_hit_ratio\":50}]}",
+			"line 5, rows[1].kv_hit_ratio", "0 to 1",
+		},
+		{ // the field is missing
+			"{\"name\":\"x\",\"rows\":[\n{\"concurrency\":1,\"mode\":\"kv\"},\n{\"concurrency\":2}]}",
+			"line 3, rows[1].mode", "one of",
+		},
 		{"{\"title\":\"x\",\n\"rows\":[{\"concurrency\":1,\"mode\":\"kv\"}]}", "name", "letters"},
 		{"{\"name\":\"\xff\"}", "file", "UTF-8"},
 		{strings.Repeat(" ", maxBytes+1), "file", "at most"},

@@ -169,7 +169,8 @@ func judgeAIPerf(f *file, l *level) {
 	all := f.whole("usage_completion_tokens.count", 0, maxCount) == l.row.N
 	counted := f.countOutput(l, answer, all)
 	switch {
-	case f.value("total_usage_completion_tokens")+f.value("usage_completion_tokens") == "": // no server count contradicts it
+	// Without a count of the server, nothing contradicts AIPerf's.
+	case f.value("total_usage_completion_tokens")+f.value("usage_completion_tokens") == "":
 		f.note("Output tokens: the file has no counts of the server; AIPerf counted them with its own tokenizer.")
 	case server == nil || !counted:
 		f.note("TPOT and output tokens/s: the server did not report the output tokens of every answer.")

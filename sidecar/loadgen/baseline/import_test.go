@@ -240,7 +240,8 @@ func TestJoin(t *testing.T) {
 	eight.Provenance = api.Provenance{Runs: []api.Source{{File: "a.json"}, {File: "b.json"}}, Region: "ams3"}
 	again, err := ReadJSON(strings.NewReader(edited(t, "aiperf-8.json", `"concurrency": 8`, `"concurrency": 4`)), "ours", underKV)
 	require.NoError(t, err)
-	robin, err := ReadJSON(strings.NewReader(fixture(t, "vllm-bench-8.json")), "ours", api.ModeState{Mode: api.ModeRoundRobin})
+	robin, err := ReadJSON(strings.NewReader(fixture(t, "vllm-bench-8.json")), "ours",
+		api.ModeState{Mode: api.ModeRoundRobin})
 	require.NoError(t, err)
 	robin.Title, robin.Deployment.Model = "May", "Llama 3.1 70B Instruct"
 

@@ -19,7 +19,8 @@ func TestReadsTabSeparatedValues(t *testing.T) {
 	assert.InDelta(t, .4458, *b.Rows[0].TTFT.P95, 1e-12)
 	assert.InDelta(t, .916, *b.Rows[0].KVHitRatio, 1e-12)
 
-	b, err = read("side\tbaseline\tconcurrency\tmode\tspeculation\tn\tseconds\tttft_p95\tttft_p95_low\tttft_p95_high\tadvantage_ttft_p95\toutcome_ttft_p95\tkv_hit_ratio\n" +
+	b, err = read("side\tbaseline\tconcurrency\tmode\tspeculation\tn\tseconds\t" +
+		"ttft_p95\tttft_p95_low\tttft_p95_high\tadvantage_ttft_p95\toutcome_ttft_p95\tkv_hit_ratio\n" +
 		"KV-aware\tsweep\t60\tkv\toff\t900\t300\t0.4458\t0.44\t0.45\t0.32\tbetter\t0.916\n" +
 		"Round-robin\tsweep\t60\tround_robin\toff\t0\t0\t0.6554\t\t\t\t\t\n")
 	require.NoError(t, err)

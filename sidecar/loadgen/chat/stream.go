@@ -164,9 +164,11 @@ func (s *stream) noResponse(ctx context.Context, c *Client, err error) *Error {
 func (s *stream) expired(ctx context.Context, o Options) *Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errFirstToken):
-		return &Error{Class: api.ErrorTimeout, Message: "no first token within " + o.FirstTokenTimeout.String() + "; the server is overloaded or hung, or target.first_token_timeout is too short"}
+		return &Error{Class: api.ErrorTimeout, Message: "no first token within " + o.FirstTokenTimeout.String() +
+			"; the server is overloaded or hung, or target.first_token_timeout is too short"}
 	case errors.Is(cause, errStall):
-		return &Error{Class: api.ErrorStall, Message: "the stream fell silent for " + o.StallTimeout.String() + " in mid-answer; the worker may have died, or target.stall_timeout is too short"}
+		return &Error{Class: api.ErrorStall, Message: "the stream fell silent for " + o.StallTimeout.String() +
+			" in mid-answer; the worker may have exited, or target.stall_timeout is too short"}
 	case errors.Is(cause, errTurn):
 		return &Error{Class: api.ErrorOverrun, Message: "the answer had not ended " +
 			"after " + o.TurnTimeout.String() + "; the server is too slow for max_tokens or never ends an answer, or " +
@@ -194,7 +196,8 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 		s.errBody = bytes.TrimPrefix(s.errBody, byteOrderMark)
 	}
 	switch {
-	case s.done || s.fail != nil || err != nil && s.failedReason(): // the answer's end is known; only the connection failed
+	// The answer's end is known; only the connection failed.
+	case s.done || s.fail != nil || err != nil && s.failedReason():
 	case err == nil:
 		s.ending = true
 		s.feedError(s.sse.finish())

@@ -619,7 +619,7 @@ func TestLimits(t *testing.T) {
 			}
 			wantError(t, r.Err, row.class, map[api.ErrorClass]string{
 				api.ErrorTimeout: "no first token within 2m0s; the server is overloaded or hung, or target.first_token_timeout",
-				api.ErrorStall:   "silent for 30s in mid-answer; the worker may have died, or target.stall_timeout",
+				api.ErrorStall:   "silent for 30s in mid-answer; the worker may have exited, or target.stall_timeout",
 				api.ErrorOverrun: "had not ended after 10m0s; the server is too slow for max_tokens or never ends an answer, " +
 					"or target.turn_timeout",
 			}[row.class])

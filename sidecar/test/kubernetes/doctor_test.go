@@ -128,7 +128,9 @@ func (c *ControlPlane) claim(t *testing.T) {
 		ObjectMeta: inNamespace(claimName),
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: new(""), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Gi")}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Gi")},
+			},
 		},
 	}))
 }

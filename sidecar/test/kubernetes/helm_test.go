@@ -132,7 +132,10 @@ func (h *helm) volumes(t *testing.T) {
 			Spec: corev1.PersistentVolumeSpec{
 				Capacity:         corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")},
 				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				StorageClassName: class.Name, PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
+				StorageClassName: class.Name,
+				PersistentVolumeSource: corev1.PersistentVolumeSource{
+					HostPath: &corev1.HostPathVolumeSource{Path: "/data"},
+				},
 			},
 		}))
 	}

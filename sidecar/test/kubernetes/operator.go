@@ -63,7 +63,8 @@ func (c *ControlPlane) Operator(t testing.TB) {
 	o := &operator{client: c.client, kind: c.kind, graphs: map[types.UID]*notes{}}
 	watched := &unstructured.Unstructured{}
 	watched.SetGroupVersionKind(c.kind)
-	err = ctrl.NewControllerManagedBy(manager).For(watched).Owns(&appsv1.Deployment{}).WithOptions(controller.Options{MaxConcurrentReconciles: 1}).Complete(o)
+	err = ctrl.NewControllerManagedBy(manager).For(watched).Owns(&appsv1.Deployment{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).Complete(o)
 	if err != nil {
 		t.Fatalf("the operator: %v", err)
 	}

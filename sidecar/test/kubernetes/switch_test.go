@@ -77,7 +77,8 @@ func (s *stage) run(t *testing.T, label string, more ...string) {
 	s.part = &boothtest.Part{
 		Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz",
 		Command: process.Command{
-			Name: "the load generator " + label, Path: filepath.Join(s.bin, "loadgen"), Args: flags, Log: boothtest.Log(t, label),
+			Name: "the load generator " + label, Path: filepath.Join(s.bin, "loadgen"), Args: flags,
+			Log: boothtest.Log(t, label),
 		},
 	}
 	s.part.Run(t)

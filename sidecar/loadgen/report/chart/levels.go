@@ -62,7 +62,8 @@ func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 	}
 	if limitAt > 0 {
 		c.Limit = &limit{Y: scale(limitAt)}
-		c.Legend = append(c.Legend, legend{"slo", "SLO " + Number(limitAt) + " " + unit}) // in the plot it would hide the lines
+		// In the plot, the label would hide the lines.
+		c.Legend = append(c.Legend, legend{"slo", "SLO " + Number(limitAt) + " " + unit})
 	}
 	return c
 }
