@@ -1,4 +1,4 @@
-/** What WCAG 2 AA has against a page. */
+/** The violations of WCAG 2 AA on a page. */
 import fs from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
@@ -9,18 +9,18 @@ import { eventually } from './booth.mjs';
 const axe = await fs.readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-/** Those of them that see colors: another color scheme changes nothing for the others. */
+/** The rules about colors: another color scheme changes no result of the others. */
 const COLORS = ['color-contrast', 'link-in-text-block'];
 
-/** Gives what axe finds within the elements, one line a violation. */
+/** Returns axe's violations within the elements, one line each. */
 export const violations = (page, ...within) => run(page, { type: 'tag', values: RULES }, within);
 
-/** The same of a page in its other color scheme. */
+/** Returns the color violations of a page in its other color scheme. */
 export const colorViolations = (page, ...within) => run(page, { type: 'rule', values: COLORS }, within);
 
 async function run(page, runOnly, within) {
   await page.evaluate(axe);
-  // A change of colors begins with the next frame, and buttons take their time with theirs.
+  // A change of colors begins with the next frame, and the colors of buttons change by a transition.
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   await eventually('every color has changed', async () => {
     const running = await page.evaluate(() =>

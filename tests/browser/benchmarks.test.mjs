@@ -1,4 +1,4 @@
-/** The dashboard Benchmarks, with a sweep that has been asked for through the API. */
+/** The dashboard Benchmarks, with a sweep that was requested through the API. */
 import { call, lane, eventually } from './booth.mjs';
 import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
@@ -28,7 +28,7 @@ test('benchmarks: says that there is none, then shows a sweep’s curves and spa
   try {
     const group = (name) => page.getByRole('group', { name, exact: true });
     const verdict = group('Benchmark verdict');
-    // It comes by itself, and grows.
+    // It appears automatically, and grows.
     await expect(verdict.getByRole('heading', { name: 'Tiny' })).toBeVisible();
     await expect(verdict.getByRole('status').filter({ hasText: 'Sweep finished' })).toBeVisible({ timeout: 120_000 });
     const sweep = await call('GET', `/api/v1/sweeps/${id}`);
@@ -43,13 +43,13 @@ test('benchmarks: says that there is none, then shows a sweep’s curves and spa
     expect(sweep.rows.length).toBeGreaterThan(0);
     await expect(group('Benchmark spans').getByRole('row')).toHaveCount(sweep.spans.length + 1);
 
-    // Regions of the sweep and of its spans stand on the time series.
+    // Regions of the sweep and of its spans are on the time series.
     const marks = dashboard.panel('TTFT p95').getByTestId('data-testid annotation-marker');
     await dashboard.refreshUntil('regions on the time series', async () =>
       expect(await marks.count()).toBeGreaterThanOrEqual(3)
     );
     await dashboard.settle();
-    // They lie on each other, out of a pointer's reach, and are drawn anew when more of the answers comes.
+    // They overlap, out of a pointer's reach, and are drawn anew when more of the answers arrives.
     const words = new Set();
     await eventually(
       'a region of the sweep and of a span under each mode',

@@ -1,10 +1,10 @@
 /**
- * The booth as the journeys see it from beside the browser: the load generator's
- * API, and the processes that a journey may kill and start again.
+ * The booth as journeys access it outside the browser: the load generator's API, and the processes that a journey may
+ * kill and restart.
  */
 import { expect } from '@playwright/test';
 
-/** What the Go test says in the environment. Without a Grafana there are no users, and no password. */
+/** The settings of the Go test from the environment. Without a Grafana there are no users, and no password. */
 export const env = {
   grafana: process.env.GRAFANA_URL ?? '',
   loadgen: required('LOADGEN_URL'),
@@ -12,9 +12,9 @@ export const env = {
   control: required('CONTROL_URL'),
   target: process.env.TARGET_URL,
   password: process.env.PASSWORD ?? '',
-  /** Where pictures go. */
+  /** The folder of pictures. */
   results: required('RESULTS'),
-  /** Whether to measure for as long as a benchmark takes. */
+  /** Whether to measure for the duration of a benchmark. */
   bench: process.env.BENCH === '1',
 };
 
@@ -29,9 +29,9 @@ function required(name) {
 const SECOND = 1000;
 
 /**
- * Waits until a condition gives something that is true, and gives that: no journey waits in another way, but by
- * Playwright's own expectations. A condition that throws is tried again. The error has the last state, which is what
- * the condition gave or threw last.
+ * Waits until a condition returns a true value, and returns that. Except for Playwright's own expectations, journeys
+ * wait only by this function. A condition that throws is retried. The error has the last state, which is the
+ * condition's last result or error.
  */
 export async function eventually(what, condition, { within = 60 * SECOND } = {}) {
   let state;
@@ -53,7 +53,7 @@ export async function eventually(what, condition, { within = 60 * SECOND } = {})
   return state;
 }
 
-/** Calls the load generator's API and gives the answer. */
+/** Calls the load generator's API and returns the answer. */
 export async function call(method, path, body) {
   const answer = await fetch(env.loadgen + path, {
     method,
@@ -70,7 +70,7 @@ export async function call(method, path, body) {
   return answer.json();
 }
 
-/** Calls Grafana's API as its administrator, and gives the answer. */
+/** Calls Grafana's API as its administrator, and returns the answer. */
 export function grafanaCall(method, path, body) {
   const authorization = `Basic ${Buffer.from(`admin:${env.password}`).toString('base64')}`;
   const headers = { Authorization: authorization, 'Content-Type': 'application/json' };
@@ -97,7 +97,7 @@ export async function events() {
   return (await call('GET', '/api/v1/events?limit=100')).events;
 }
 
-/** Waits for an event that is newer than another one, and is as wanted. */
+/** Waits for an event that is newer than another one and satisfies the condition. */
 export function eventAfter(before, what, wanted) {
   return eventually(`event: ${what}`, async () =>
     (await events()).find((event) => BigInt(event.id) > BigInt(before) && wanted(event))
@@ -109,7 +109,7 @@ export async function newestEvent() {
   return (await events())[0]?.id ?? '0';
 }
 
-/** Waits until the lane's state is as wanted, and gives it. */
+/** Waits until the lane's state satisfies the condition, and returns it. */
 export function stateUntil(what, wanted, options) {
   return eventually(
     what,
@@ -126,13 +126,13 @@ export async function start(concurrency = 60) {
   await call('POST', '/api/v1/workload/start', { concurrency });
 }
 
-/** Stops the workload, with its answers in progress, and waits for that. */
+/** Stops the workload, cancels its answers in progress, and waits for that. */
 export async function stop() {
   await call('POST', '/api/v1/workload/stop', { drain: false });
   await stateUntil('stopped', ({ phase }) => phase === 'stopped');
 }
 
-/** Brings the booth to where every journey begins: all parts up, stopped, at 60 on ten texts under kv. */
+/** Resets the booth to the state in which every journey begins: all parts up, stopped, at 60 on ten texts under kv. */
 export async function atRest() {
   await startPart('loadgen');
   await startPart('prometheus');
@@ -153,13 +153,13 @@ export async function atRest() {
   });
 }
 
-/** Waits for the first finished turn since the last start, and gives the time. */
+/** Waits for the first finished turn since the last start, and returns the time. */
 export async function firstTurn() {
   await eventually('a finished turn', async () => (await lane()).totals.ok > 0);
   return Date.now();
 }
 
-/** Sets the shares of requests that the simulated cluster fails: http_500 and others. */
+/** Sets the ratios of requests that the simulated cluster fails: http_500 and others. */
 export async function faults(shares) {
   const answer = await fetch(`${env.target}/sim/v1/faults`, {
     method: 'PUT',
@@ -169,10 +169,10 @@ export async function faults(shares) {
   expect(answer.ok, `faults: ${answer.status}`).toBe(true);
 }
 
-/** Ends a part of the booth as a crash would: loadgen, prometheus. */
+/** Kills a part of the booth like a crash: loadgen, prometheus. */
 export const killPart = (name) => control(name, 'kill');
 
-/** Starts a part again, and resolves once it serves. */
+/** Restarts a part, and resolves once it serves. */
 export const startPart = (name) => control(name, 'start');
 
 async function control(name, what) {

@@ -1,4 +1,4 @@
-/** The dashboards and the app's pages as a visitor, a viewer, an editor and an administrator find them. */
+/** The dashboards and the app's pages for a visitor, a viewer, an editor and an administrator. */
 import { call, env, eventAfter, firstTurn, lane, newestEvent, start, stateUntil } from './booth.mjs';
 import { expect, test } from './journey.mjs';
 import { Dashboard, isDash, isNumber } from './pages.mjs';
@@ -107,7 +107,7 @@ test(
     const crumbs = page.getByRole('navigation', { name: 'Breadcrumbs' });
     await crumbs.getByText('Conversations').waitFor();
     const href = await page.locator(`main a[href*="${APP}/conversations/"]`).first().getAttribute('href');
-    await page.locator(`main a[href="${href}"]`).first().click(); // by now others may be above it
+    await page.locator(`main a[href="${href}"]`).first().click(); // others may be above it by this time
     await expect(page).toHaveURL(new RegExp(`${href}$`));
     await page.locator('main h2').first().waitFor();
     await page.goto(`${env.grafana}${APP}/nothing`);

@@ -1,8 +1,7 @@
 /**
- * What our panels cost a browser that has nothing else to show. The share of a core
- * is printed, and held against its limit where BENCH is set: elsewhere other jobs
- * of the machine are in it. What holds on every machine is that a snapshot redraws
- * what has changed, and builds nothing anew.
+ * The cost of our panels in a browser that shows nothing else. The share of a core is printed, and is checked against
+ * its limit where BENCH is set: elsewhere it includes other processes of the machine. On every machine, a snapshot must
+ * redraw only what has changed, and must rebuild nothing.
  */
 import { call, env, eventually, firstTurn, grafanaCall, start } from './booth.mjs';
 import { expect, test } from './journey.mjs';
@@ -29,7 +28,7 @@ const dashboard = {
 test('our panels at one message a second are cheap', async ({ visit }) => {
   await grafanaCall('POST', '/api/dashboards/db', { overwrite: true, dashboard });
   try {
-    // Grafana keeps an editor's permissions for a while, without a dashboard that is new.
+    // Grafana caches an editor's permissions for a while, without a new dashboard.
     const { share, texts, added, elements } = await measure(await visit({ login: 'admin' }));
     const cost = `${(100 * share).toFixed(2)} % of a core over ${SECONDS} s`;
     console.log(`${cost}, ${texts} texts changed, ${added} of ${elements} elements built anew`);
@@ -47,7 +46,8 @@ test('our panels at one message a second are cheap', async ({ visit }) => {
 });
 
 /**
- * What the page's main thread does while the workload runs, for some snapshots: its share of a core, and its changes.
+ * Measures the page's main thread during some snapshots of a running workload: its share of a core, and its DOM
+ * changes.
  */
 async function measure(page) {
   await start();
@@ -70,7 +70,7 @@ async function measure(page) {
   };
 }
 
-/** Counts, in the page from here on, what changes in our panels. */
+/** Counts, in the page from here on, the DOM changes in our panels. */
 function watch() {
   const sizeOf = (node) => (node instanceof Element ? 1 + node.querySelectorAll('*').length : 0);
   const panels = [...document.querySelectorAll('[role="group"][aria-label]')].filter((e) => e.querySelector('section'));

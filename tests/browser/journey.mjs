@@ -1,4 +1,4 @@
-/** Journeys: tests with visitors in a browser, who must not see an error in its console. */
+/** Journeys: tests with visitors in a browser, whose console must contain no error. */
 import fs from 'node:fs/promises';
 import path from 'node:path';
 
@@ -8,25 +8,25 @@ import { addUser, atRest, env } from './booth.mjs';
 
 export { expect };
 
-/** Takes a picture of the window, or of all that scrolling would show, into the results. */
+/** Takes a picture of the window, or of the whole scrolled page, into the results. */
 export async function picture(page, name, { whole = false } = {}) {
   await fs.mkdir(env.results, { recursive: true });
   await page.screenshot({ path: path.join(env.results, `${name}.png`), fullPage: whole });
 }
 
 /**
- * What Grafana itself writes to the console, and we do not cause. Everything else
- * of the kind error fails the journey, as does every exception of a page.
+ * Console messages of Grafana itself, which we do not cause. Any other message of the kind error fails the journey, as
+ * does every exception of a page.
  */
 const grafanasOwn = [
-  /404 .*\/api\/dashboards\/uid\/[^/]+\/public-dashboards\)$/, // an editor's Grafana asks whether there is one
-  /502 .*\/api\/gnet\/plugins/, // the catalog at grafana.com, which tests do not reach
+  /404 .*\/api\/dashboards\/uid\/[^/]+\/public-dashboards\)$/, // an editor's Grafana requests whether there is one
+  /502 .*\/api\/gnet\/plugins/, // the catalog at grafana.com, unreachable in tests
   /^Failed to fetch plugins from catalog/,
 ];
 
 /**
- * Grafana contains a library that, once in a thousand pages, reports to its maker
- * on the internet, unless this flag marks the report as done.
+ * Grafana contains a library that, once in a thousand pages, reports to its maker on the internet, unless this flag
+ * marks the report as done.
  */
 function silenceSurveys() {
   window.__fpjs_d_m = true;
@@ -43,10 +43,9 @@ export const test = base.extend({
   ],
 
   /**
-   * Lets visitors in, with the booth at rest: visit({ login, width, height, expected,
-   * browser }) gives a page. Expected are patterns of what the journey itself makes the
-   * console say, such as a refused call. Who brings a browser, described as Playwright
-   * does, comes with nothing cached and nothing stored.
+   * Opens a page for a visitor, with the booth at rest: visit({ login, width, height, expected, browser }) returns the
+   * page. expected are patterns of the console messages that the journey itself causes, such as a refused call. A
+   * visitor with an own browser, described as in Playwright, has nothing cached and nothing stored.
    */
   visit: async ({ browser, contextOf }, use) => {
     const complaints = [];

@@ -1,4 +1,4 @@
-/** A presenter switches the routing mode of a Dynamo on Kubernetes, and a switch fails before the crowd. */
+/** A presenter switches the routing mode of a Dynamo on Kubernetes. One switch succeeds, and one fails. */
 import { eventAfter, newestEvent, stateUntil } from './booth.mjs';
 import { test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';

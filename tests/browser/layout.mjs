@@ -1,4 +1,4 @@
-/** Whether anything on a screen is cut off, checked in every width and in both color schemes. */
+/** Checks that nothing on a screen is cut off, in every width and in both color schemes. */
 import { eventually } from './booth.mjs';
 
 /** The sizes of a phone, a tablet, a laptop, a screen and a wall. */
@@ -11,8 +11,8 @@ export const SIZES = [
 ];
 
 /**
- * The texts in the part of the page that a selector names whose letters are smaller than so many pixels, were it 1080
- * high.
+ * Returns the texts in the selected part of the page whose font is smaller than this number of pixels on a screen of
+ * height 1080.
  */
 export function smallTexts(page, selector, least) {
   return page.evaluate(
@@ -21,7 +21,7 @@ export function smallTexts(page, selector, least) {
       const elements = [...root.querySelectorAll('*')].filter((element) => {
         const { width, height } = element.getBoundingClientRect();
         const hasText = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-        return hasText && width > 1 && height > 1; // else it is for screen readers
+        return hasText && width > 1 && height > 1; // otherwise it is for screen readers
       });
       const size = (element) => (parseFloat(getComputedStyle(element).fontSize) * 1080) / window.innerHeight;
       return elements
@@ -33,10 +33,9 @@ export function smallTexts(page, selector, least) {
 }
 
 /**
- * What of the part of the page that a selector names is cut off, overlaps or cannot be
- * reached, each in a sentence: text that a box without a scroll bar hides, unless it ends in
- * an ellipsis and its whole is in a title; words on words; controls beside the window; a
- * page or a box other than a table's that scrolls to the side.
+ * Returns a sentence for everything in the selected part of the page that is cut off, overlaps or cannot be reached:
+ * text that a box without a scroll bar hides, unless it ends in an ellipsis and its whole is in a title; text on text;
+ * controls outside the window; a page, or a box other than a table's, that scrolls sideways.
  */
 export function cuts(page, selector) {
   return page.evaluate((selector) => {
@@ -59,7 +58,7 @@ export function cuts(page, selector) {
     const scrolls = (overflow) => overflow === 'auto' || overflow === 'scroll';
     const isFor = (element) => element.matches('[tabindex="0"], [role="grid"], [role="table"], textarea, pre');
 
-    /** The part of a rectangle that the boxes around an element show, and who hides the rest. */
+    /** The part of a rectangle that the boxes around an element show, and the box that hides the rest. */
     const shown = (element, rect) => {
       let { left, right, top, bottom } = rect;
       let fault;
@@ -94,7 +93,7 @@ export function cuts(page, selector) {
       return { fault, box: { left, right, top, bottom } };
     };
 
-    /** Whether it is visible: neither text for screen readers only, nor what is above the window's top. */
+    /** Whether it is visible: neither text for screen readers only, nor above the window's top. */
     const seen = (element) => {
       if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) {
         return false;
@@ -110,7 +109,7 @@ export function cuts(page, selector) {
       }
       return true;
     };
-    /** What sticks lies over what scrolls below it, and so does what floats. */
+    /** Sticky and floating elements cover those that scroll below them. */
     const floats = (element) => {
       for (let box = element; box && box !== root; box = box.parentElement) {
         if (['sticky', 'fixed'].includes(styleOf(box).position)) {
@@ -151,7 +150,7 @@ export function cuts(page, selector) {
       }
     }
 
-    // Words overlap where a fifth of the lower line does.
+    // Texts overlap where a fifth of the lower line is covered.
     words.sort((a, b) => a.top - b.top);
     words.forEach((one, i) => {
       for (const other of words.slice(i + 1)) {
@@ -194,7 +193,7 @@ export function cuts(page, selector) {
   }, selector);
 }
 
-/** What is cut in a part of the page, once it is what it stays: a part that was resized may need a moment. */
+/** Returns what is cut in a part of the page, once the layout is stable: a resized part may need a moment. */
 export async function lastingCuts(page, selector) {
   let last = [];
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));

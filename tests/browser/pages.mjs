@@ -1,28 +1,28 @@
-/** What there is on Grafana's pages, as a visitor finds it. */
+/** Grafana's pages for a visitor. */
 import { env, eventually } from './booth.mjs';
 import { expect } from './journey.mjs';
 
-/** Where the app's configuration is. */
+/** The address of the app's configuration. */
 export const CONFIG_PAGE = '/plugins/kvbooth-inference-app?page=configuration';
 
-/** How long a page of Grafana's may take to come, in milliseconds: the first one brings all its scripts. */
+/** The timeout of a page of Grafana, in milliseconds: the first one loads all scripts. */
 const OPEN_WITHIN = 120_000;
 
-/** Opens one of Grafana's pages and waits until the first thing that matters is there. */
+/** Opens one of Grafana's pages and waits until its first important element is rendered. */
 export async function open(page, path, first) {
   await page.goto(env.grafana + path, { waitUntil: 'domcontentloaded', timeout: OPEN_WITHIN });
   await first.waitFor({ timeout: OPEN_WITHIN });
 }
 
 /**
- * How long a dashboard waits before it asks its data sources anew. Its own five or ten seconds begin every panel
- * over, be it answered or not, those that follow what is live, too: on a machine that is too busy to answer and
- * draw all of them in that time, some never show anything. Where core panels follow what is live, it has to at
- * times: one whose subscription has failed asks for it anew with the next refresh alone.
+ * The refresh interval of a dashboard in these tests. With its own five or ten seconds, every panel starts over,
+ * whether its request was answered or not, and so do those that follow live data. On a machine that is too busy to
+ * answer and draw all of them in that time, some would never show anything. Core panels that follow live data require a
+ * refresh at times: a failed subscription is renewed only by the next refresh.
  */
 const seldom = (uid) => `refresh=${uid === BOOTH ? '30s' : '5m'}`;
 
-/** The dashboard that has the cards. */
+/** The dashboard with the cards. */
 const BOOTH = 'kvbooth-booth';
 
 /** A dashboard, open in a page. */
@@ -32,8 +32,8 @@ export class Dashboard {
   }
 
   /**
-   * Opens a dashboard by its uid and waits until its panels are there. Unless it refreshes as often as it
-   * does for its visitors, it refreshes seldom, and on each call of refresh.
+   * Opens a dashboard by its uid and waits until its panels are rendered. Unless it keeps the refresh interval of its
+   * visitors, it refreshes rarely, and on each call of refresh.
    */
   static async open(page, uid, query = '', { refreshes = false } = {}) {
     const address = refreshes ? query : `${query ? `${query}&` : '?'}${seldom(uid)}`;
@@ -48,7 +48,7 @@ export class Dashboard {
     return dashboard;
   }
 
-  /** The panels that say they have failed, by title. */
+  /** The panels that report an error, by title. */
   async problems() {
     return this.page.evaluate(() => {
       const failed = document.querySelectorAll('[data-testid="data-testid Panel status error"]');
@@ -67,8 +67,8 @@ export class Dashboard {
   }
 
   /**
-   * Waits until every panel has drawn something, be it before its next refresh, and
-   * fails where one of them says that it cannot show its data.
+   * Waits until every panel has drawn something, even if it is only before its next refresh, and fails where one of
+   * them reports that it cannot show its data.
    */
   async settle() {
     const drawn = new Set();
@@ -88,13 +88,13 @@ export class Dashboard {
     expect(await this.problems(), 'no panel fails').toEqual([]);
   }
 
-  /** Has every panel ask its data source anew, and begins no question over that is not answered yet. */
+  /** Refreshes every panel whose last request was answered. */
   async refresh() {
     await this.settle();
     await this.page.getByTestId('data-testid RefreshPicker run button').click();
   }
 
-  /** Refreshes until a condition throws no more. */
+  /** Refreshes until a condition no longer throws. */
   refreshUntil(what, condition) {
     return eventually(
       what,
@@ -135,7 +135,7 @@ export class Dashboard {
     return Object.fromEntries(CARDS.map((name) => [name, lines.includes(name) && lines[lines.indexOf(name) + 1]]));
   }
 
-  /** Waits until every card is as wanted, and gives the cards. */
+  /** Waits until every card satisfies its condition, and returns the cards. */
   cardsUntil(what, wanted, within) {
     return eventually(
       what,
@@ -169,19 +169,19 @@ export class Dashboard {
 /** The six cards of the dashboard booth. */
 export const CARDS = ['Requests/s, 60 s', 'Requests', 'Tokens/s, 60 s', 'KV Hit, 60 s', 'Queued', 'Errors'];
 
-/** Whether a card says that it has no figure. */
+/** Whether a card reports that it has no figure. */
 export const isDash = (text) => text === '—';
 
 /** Whether a card shows a figure. */
 export const isNumber = (text) => /^\d/.test(text ?? '');
 
-/** The panel that starts, stops and steers. */
+/** The panel with the controls of the workload. */
 export class Controls {
   constructor(root) {
     this.root = root;
   }
 
-  /** What the workload does, in a word or two. */
+  /** The state of the workload, in a word or two. */
   get status() {
     return this.root.locator('[role="status"]').first();
   }
@@ -194,7 +194,7 @@ export class Controls {
     return this.root.getByRole('button', { name, exact: true });
   }
 
-  /** Waits until the panel calls the state by one of these words. */
+  /** Waits until the panel shows one of these states. */
   says(words, within) {
     return expect(this.status).toHaveText(words, { timeout: within });
   }
@@ -209,13 +209,13 @@ export class Controls {
   }
 }
 
-/** The panel that holds what is live against what was recorded. */
+/** The panel that compares live figures with recorded ones. */
 export class Comparison {
   constructor(root) {
     this.root = root;
   }
 
-  /** The text of a cell, by its row and by how its column's head begins. */
+  /** The text of a cell, by its row and by the beginning of its column's head. */
   async cell(row, head) {
     return this.root.evaluate(
       (section, [row, head]) => {
@@ -252,20 +252,20 @@ export class ConfigPage {
     return this.connection.getByLabel('Load generator URL');
   }
 
-  /** Enters another token in the place of the stored one. */
+  /** Replaces the stored token by another one. */
   async enterToken(token) {
     await this.connection.getByRole('button', { name: 'Reset' }).click();
     await this.connection.locator('#sidecar-token').fill(token);
   }
 
-  /** Saves the connection, which tests it too, and gives what the test says. */
+  /** Saves the connection, which also tests it, and returns the result of the test. */
   async save() {
     await this.connection.getByRole('button', { name: 'Save' }).click();
     await this.connection.getByRole('status').filter({ hasText: 'Saved' }).waitFor();
     return this.verdict();
   }
 
-  /** Tests the connection and gives what the page says of it. */
+  /** Tests the connection and returns the page's message. */
   async test() {
     await this.connection.getByRole('button', { name: 'Test connection' }).click();
     return this.verdict();

@@ -3,10 +3,10 @@ import { call, firstTurn, start } from './booth.mjs';
 import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
-/** High enough for every panel to be in sight: those out of it load nothing. */
+/** High enough to contain every panel, because others load nothing. */
 const WHOLE = { height: 3600 };
 
-/** Results of this test's own, one row a phase: what a panel draws must not hang on how fast this machine is. */
+/** Results of this test only, one row a phase, so that the panels do not depend on the speed of this machine. */
 const PHASES = {
   name: 'phases of a test',
   title: 'Phases of a test',

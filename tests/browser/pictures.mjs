@@ -1,4 +1,4 @@
-/** The ten pictures of README and docs, of a demo with two lanes. Nothing is steered but a showcase and a trial. */
+/** The ten pictures of README and docs, of a demo with two lanes. Only a showcase and a trial are started. */
 import fs from 'node:fs/promises';
 import path from 'node:path';
 
@@ -9,9 +9,9 @@ import { Dashboard, isNumber } from './pages.mjs';
 const MINUTE = 60_000;
 
 test.use({ viewport: { width: 1440, height: 900 }, deviceScaleFactor: 4 / 3, colorScheme: 'dark' });
-test.setTimeout(15 * MINUTE); // it waits for a quiet moment of the machine
+test.setTimeout(15 * MINUTE); // it waits until the machine is idle
 
-/** Without that, pictures show a warning. */
+/** Otherwise pictures would show a warning. */
 const keepsUp = async () => (await call('GET', '/api/v1/snapshot')).client.verdict !== 'client_bottleneck';
 
 /** Takes a picture of the window: WebP has a third of the bytes of PNG. */
@@ -24,7 +24,7 @@ async function take(page, name) {
   await fs.writeFile(path.join(env.results, `${name}.webp`), Buffer.from(data, 'base64'));
 }
 
-/** Opens one of the load generator's own pages, and waits for what has to be on it. */
+/** Opens one of the load generator's own pages, and waits for its required elements. */
 async function open(page, address, first) {
   await page.goto(env.loadgen + address);
   await first.first().waitFor({ timeout: 5 * MINUTE });
@@ -71,8 +71,8 @@ test('the stage', async ({ page }) => {
 });
 
 /**
- * Waits until both routers are in the middle of an answer, in the third turn or later: results are there by then.
- * Where a showcase has ended, it begins another one.
+ * Waits until both routers are in the middle of an answer, in the third turn or later, when there are results. Where a
+ * showcase has ended, another one is started.
  */
 function answering() {
   return eventually(

@@ -1,6 +1,6 @@
 /**
- * The dashboards and the configuration, from a phone to a wall, in both of Grafana's themes: whole, accessible, and
- * in pictures for people to look at.
+ * The dashboards and the configuration, from a phone to a wall, in both of Grafana's themes: not cut off, accessible,
+ * and in pictures for review.
  */
 import { violations } from './axe.mjs';
 import { firstTurn, start } from './booth.mjs';
@@ -12,18 +12,18 @@ import { ConfigPage, Dashboard, isNumber } from './pages.mjs';
 const PICTURED = [390, 1920];
 
 /**
- * What each theme is looked at with: a number of conversations below the slider's usual range and one within,
- * and the sizes. The colors change no box: the second theme is looked at on a screen alone.
+ * The settings of each theme: a number of conversations below the slider's usual range and one within, and the sizes.
+ * The colors change no box, so the second theme is checked only on a screen.
  */
 const THEMES = {
   dark: { concurrency: 20, sizes: SIZES },
   light: { concurrency: 90, sizes: SIZES.filter(([width]) => width === 1920) },
 };
 
-/** High enough for every panel to be in sight, on a phone one below the other: those out of it load nothing. */
+/** High enough to contain every panel, on a phone one below the other, because others load nothing. */
 const heightOf = (width) => (width < 768 ? 10_000 : 3200);
 
-/** What is cut in a dashboard, in each size, each with the size; a check looks at each of the sizes, too. */
+/** Returns what is cut in a dashboard, in each size, each with the size. A check runs in each of the sizes, too. */
 async function cutsOf(dashboard, name, sizes, check) {
   const { page } = dashboard;
   const faults = [];

@@ -20,7 +20,7 @@ test(
     try {
       // Grafana caches the settings for 5 s.
       await eventually('the backend has the new settings', async () => (await configured()) === false);
-      // What a page asks for before it knows is refused.
+      // A request before the settings are known is refused.
       const expected = [/503 .*\/resources\//];
       const viewer = await visit({ login: 'viewer', expected });
       const panels = ['Workload controls', 'Live against baseline'].map((name) => viewer.getByRole('group', { name }));

@@ -1,4 +1,4 @@
-/** Who may do what: with a token, with a public page, and without. */
+/** The permissions with a token, with a public page, and without. */
 import { doors, expect, gate, Page, refused, test } from './page.mjs';
 
 const form = (page) => page.locator('input[type="password"]');
@@ -32,7 +32,7 @@ test('a public page may be read by all, and operated with the token alone', gate
   await booth.says(/Stopped/);
 
   await page.reload();
-  await booth.button('Sign out').click(); // the browser remembers the session, and nothing else
+  await booth.button('Sign out').click(); // the browser stores only the session
   await page.locator('header').getByText('Read only').waitFor();
 });
 

@@ -1,4 +1,4 @@
-/** Baselines on the pages: an import with an error at its line, the choice of one, and the events that report it. */
+/** Baselines on the pages: an import with an error at its line, the choice of one, and the events of both. */
 import { call } from '../booth.mjs';
 import { expect, host, Page, section, test } from './page.mjs';
 
@@ -14,7 +14,7 @@ concurrency,mode,ttft_p50_ms,ttft_p95_ms,tops
 80,kv,260,650,1300
 `;
 
-/** Only the administrator of Grafana may import; on the load generator's address, every operator may. */
+/** Only the administrator of Grafana may import. On the load generator's address, every operator may. */
 const importer = { login: 'admin', browser: {} };
 const by = host.alone ? host.by : 'admin';
 
@@ -34,7 +34,7 @@ test('a baseline is imported, chosen, and listed among the events', { tag: ['@ga
   const form = page.getByRole('form', { name: 'Import a baseline' });
   const content = form.getByRole('textbox', { name: 'Content' });
 
-  // An error stands at its line.
+  // An error is shown at its line.
   await content.fill(TABLE.replace('60,kv,250', '60,KV,250'));
   await form.getByRole('textbox', { name: /^Name/ }).fill(NAME);
   await form.getByRole('button', { name: 'Check' }).click();
@@ -43,7 +43,7 @@ test('a baseline is imported, chosen, and listed among the events', { tag: ['@ga
   const selected = await content.evaluate((area) => area.value.slice(area.selectionStart, area.selectionEnd));
   expect(selected).toBe('60,KV,250,500,1200');
 
-  // What was read is seen before it is stored.
+  // A preview is shown before the baseline is stored.
   await content.fill(TABLE);
   await form.getByRole('button', { name: 'Check' }).click();
   const preview = form.getByRole('region', { name: 'Preview' });
@@ -57,7 +57,7 @@ test('a baseline is imported, chosen, and listed among the events', { tag: ['@ga
   await page.keyboard.press('Escape');
   await expect(form).toBeHidden();
 
-  // The choice applies to this viewer alone.
+  // The choice applies only to this viewer.
   const live = section(page, 'Live against baseline');
   await live.getByRole('combobox', { name: 'Compare with' }).click();
   await page.getByRole('option', { name: TITLE }).click();

@@ -1,4 +1,4 @@
-/** Benchmarks: a short trial from the form to its report and a baseline of it, and who has the workload meanwhile. */
+/** Benchmarks: a short trial from the form to its report and its baseline, and the other controls meanwhile. */
 import { violations } from '../axe.mjs';
 import { call, eventually, stateUntil } from '../booth.mjs';
 import { lastingCuts } from '../layout.mjs';
@@ -10,7 +10,7 @@ const TITLE = 'Trial of a journey';
 const sweeps = async () => (await call('GET', '/api/v1/sweeps')).sweeps;
 const hasEnded = ({ state }) => ['done', 'cancelled', 'failed'].includes(state);
 
-/** Ends and deletes what was begun, so that the journeys after this one have the workload. */
+/** Ends and deletes the trial, so that later journeys can use the workload. */
 async function forget() {
   for (const { id } of (await sweeps()).filter((one) => !hasEnded(one))) {
     await call('PATCH', `/api/v1/sweeps/${id}`, { state: 'cancelled' });
@@ -30,7 +30,7 @@ test.beforeEach(forget);
 test.afterEach(forget);
 
 test('a trial is started, watched, ended, reported, and becomes a baseline', gate, async ({ visit }) => {
-  // Answers of a moment on texts that are in no cache: both modes do the same, so that nothing is decided soon.
+  // Short answers on texts that no cache has: both modes perform alike, so that nothing is decided soon.
   await call('PATCH', '/api/v1/workload', { max_tokens: 16, turns: { min: 1, max: 1 }, openings: 0, start_rate: 1000 });
   const page = await visit({ browser: { colorScheme: 'dark' } });
   const booth = await Page.open(page, '/benchmarks');
@@ -46,7 +46,7 @@ test('a trial is started, watched, ended, reported, and becomes a baseline', gat
   await expect(form).toHaveCount(0);
   await expect(booth.button('Start')).toBeDisabled();
 
-  // A span that the machine spoiled gives no row: how many spans it takes depends on what else runs.
+  // A span that the machine spoiled gives no row. The number of spans depends on the load of the machine.
   const [{ id }] = await sweeps();
   const sweep = () => call('GET', `/api/v1/sweeps/${id}`);
   await eventually('a span gave a row', async () => (await sweep()).rows?.length > 0);

@@ -1,4 +1,4 @@
-/** The conversations: one followed from its first turn to its last, and the list with its filters. */
+/** The conversations: one from its first turn to its last, and the list with its filters. */
 import { call, env, eventually, start } from '../booth.mjs';
 import { callsTo, expect, gate, Page, test } from './page.mjs';
 
@@ -8,7 +8,7 @@ const rows = (page) => table(page).locator('tbody tr:not([aria-hidden])');
 const turns = (page) => page.getByRole('group', { name: /^Transcript/ }).getByRole('listitem');
 const chart = (page) => page.getByRole('img', { name: /^TTFT by turn/ });
 
-/** What the load generator itself says of the conversation that is open. */
+/** The load generator's data of the open conversation. */
 const stored = (page) => call('GET', `/api/v1/conversations/${new URL(page.url()).pathname.split('/').at(-1)}`);
 
 test('a conversation is read whole, with its article, and grows while it is open', gate, async ({ visit }) => {
@@ -58,7 +58,7 @@ test(
     const box = table(page).locator('..');
     await box.evaluate((element) => (element.scrollTop = 300));
     const news = page.getByRole('button', { name: / new$/ });
-    await news.waitFor(); // from here on the list holds still
+    await news.waitFor(); // from here on the list keeps its position
     const shown = () => links(page).evaluateAll((all) => all.map((link) => link.href));
     const [before, held] = [await shown(), await news.innerText()];
     await expect(news).not.toHaveText(held);
@@ -116,7 +116,7 @@ test('ten thousand rows are scrolled through without a stutter', async ({ visit 
   }
 });
 
-/** Scrolls, in the page, until there is a row of this topic, and gives the most rows that there were at once. */
+/** Scrolls, in the page, until there is a row of this topic, and returns the most rows that were rendered at once. */
 async function scrollDown(grid, topic) {
   const box = grid.parentElement;
   window.longest = 0;
@@ -129,7 +129,7 @@ async function scrollDown(grid, topic) {
   return most;
 }
 
-/** What a load generator that has very many conversations would answer. */
+/** The answer of a load generator with very many conversations. */
 function manyBehind(url) {
   const params = new URL(url).searchParams;
   const [first, limit] = [Number(params.get('cursor') ?? MANY), Number(params.get('limit'))];

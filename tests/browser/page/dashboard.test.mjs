@@ -1,4 +1,4 @@
-/** The dashboard: key figures and recorded results, each as its source has it. */
+/** The dashboard: key figures and recorded results, compared with their sources. */
 import { call, eventually, faults, firstTurn, start } from '../booth.mjs';
 import { expect, gate, Page, section, test } from './page.mjs';
 
@@ -9,7 +9,7 @@ async function cards(page) {
   return Object.fromEntries(texts.map(([name, value, meaning, notes]) => [name, { value, meaning, notes }]));
 }
 
-/** Waits until the six cards are as wanted, and gives them. */
+/** Waits until the six cards satisfy the condition, and returns them. */
 const cardsUntil = (page, what, wanted) =>
   eventually(what, async () => {
     const all = await cards(page);
@@ -89,7 +89,7 @@ test('the live curves have a crosshair with values, by pointer and by keys, and 
   const live = section(page, 'Live');
   const name = /^Output tokens\/s of the last ten minutes, at most [1-9]/;
   const box = await eventually('a curve', async () => {
-    // Where the lines are: the axis has room for half a clock tick beside them.
+    // The lines are inside the margin of half a clock tick.
     const plot = live.getByRole('img', { name }).locator('.u-over');
     await plot.waitFor({ timeout: 2000 });
     return plot.boundingBox();

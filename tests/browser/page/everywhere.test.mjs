@@ -1,10 +1,10 @@
-/** Every page with live data, in both color schemes: accessible and, in every size, whole and in a picture. */
+/** Every page with live data, in both color schemes: accessible and, in every size, not cut off and in a picture. */
 import { violations } from '../axe.mjs';
 import { firstTurn, start } from '../booth.mjs';
 import { cuts, lastingCuts, SIZES } from '../layout.mjs';
 import { addresses, expect, gate, host, Page, shoot, test } from './page.mjs';
 
-/** Opens every page in turn and gives what a check finds there, each with the page's title. */
+/** Opens every page in turn and returns the results of a check there, each with the page's title. */
 async function onEvery(page, check, concurrency) {
   await start(concurrency);
   await firstTurn();
@@ -19,7 +19,7 @@ async function onEvery(page, check, concurrency) {
   expect(faults).toEqual([]);
 }
 
-/** Takes a picture of all of a page. */
+/** Takes a picture of a whole page. */
 function pictures(page, ...parts) {
   const name = parts
     .join('-')
@@ -28,10 +28,10 @@ function pictures(page, ...parts) {
   return shoot(page, `${name}-whole`, { whole: true });
 }
 
-/** A window of 1280×720 at 200 %, as the page sees it. */
+/** A window of 1280×720 at a zoom of 200 %, in CSS pixels. */
 const ZOOMED = { width: 640, height: 360, deviceScaleFactor: 2, mobile: false };
 
-/** Loads a page in a zoomed window, which it is until the next size, and runs a check there. */
+/** Loads a page in a zoomed window, which stays until the next size, and runs a check there. */
 async function zoomed(booth, check) {
   const { page } = booth;
   const session = await page.context().newCDPSession(page);
@@ -57,7 +57,7 @@ test('every page is accessible, and its header judges the load generator', gate,
 });
 
 test('every page, from a phone to a wall and at 200 %, dark and light', async ({ visit }) => {
-  test.slow(); // a minute and a half where nothing else runs
+  test.slow(); // a minute and a half on an idle machine
   const page = await visit({ browser: {} });
   await onEvery(
     page,
@@ -72,7 +72,7 @@ test('every page, from a phone to a wall and at 200 %, dark and light', async ({
       for (const size of SIZES) {
         await measure('dark', size);
       }
-      // The colors change no box: the second scheme is measured on a phone alone.
+      // The colors change no box, so the second scheme is measured only on a phone.
       await page.emulateMedia({ colorScheme: 'light' });
       await measure('light', SIZES[0]);
       await pictures(page, title, 'light-phone');

@@ -1,4 +1,4 @@
-/** The pages that explain: the drawing of what runs, and the decisions of the router. */
+/** The pages that explain: the drawing of the running parts, and the decisions of the router. */
 import { call, eventually, firstTurn, start, stop } from '../booth.mjs';
 import { expect, gate, Page, test } from './page.mjs';
 
@@ -70,7 +70,7 @@ test(
 
     await page.getByLabel('What round-robin would have done').press('Space');
     const sum = page.getByText('to be computed; round-robin would have left about');
-    // First turns cost the same everywhere, so that load alone decides: it takes later turns to show.
+    // First turns cost the same everywhere, so that only load decides. Later turns show the overlap.
     await eventually('kv leaves no more to be computed', async () => {
       const words = (await sum.innerText()).replace(/\s+/g, ' ');
       const [kv, roundRobin] = /left ([\d,]+) to be.*about ([\d,]+) \(estimated\)/

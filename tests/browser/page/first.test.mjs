@@ -1,8 +1,8 @@
-/** What a first visit costs, and what a second of an open page does. */
+/** The cost of a first visit, and of each second of an open page. */
 import { env, eventually, firstTurn, start } from '../booth.mjs';
 import { addresses, expect, Page, snapshotsOf, test } from './page.mjs';
 
-const USABLE_WITHIN = env.bench ? 2_000 : 15_000; // on a machine that does other things too
+const USABLE_WITHIN = env.bench ? 2_000 : 15_000; // on a machine with other load
 const BYTES = 600 * 1024;
 
 test('the first page is soon there, and not heavy', async ({ visit }) => {
@@ -29,10 +29,10 @@ test('the first page is soon there, and not heavy', async ({ visit }) => {
 });
 
 const SECONDS = 30; // a page, one snapshot each
-const WARM_UP = 5; // in which the other pages are fetched
+const WARM_UP = 5; // while the other pages are fetched
 const SHARE = 0.03; // of a core
 
-// A figure of a quiet machine, and nothing that could be seen on another one.
+// A figure for a quiet machine. It means nothing on others.
 const bench = env.bench ? test : () => {};
 
 bench('a snapshot a second is cheap, on every page', async ({ visit }) => {

@@ -1,4 +1,4 @@
-/** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
+/** The presenter's guide: the search, the checklist, and numbers equal to the snapshot's. */
 import { call, eventually, start, stop } from '../booth.mjs';
 import { expect, gate, Page, section, test } from './page.mjs';
 

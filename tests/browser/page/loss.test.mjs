@@ -1,4 +1,4 @@
-/** What is seen when the load generator dies, which serves the page too, and when it comes back. */
+/** The page when the load generator, which also serves it, exits and restarts. */
 import { firstTurn, killPart, start, startPart, eventually } from '../booth.mjs';
 import { expect, gate, gone, Page, test } from './page.mjs';
 
@@ -21,14 +21,14 @@ test('a load generator that exits is reported, and is found again without a relo
   await expect(booth.button('Stop')).toBeDisabled();
 
   await page.getByRole('link', { name: 'Presenter’s guide' }).click();
-  await page.locator('main h2').first().waitFor(); // what a page needs is there before it is opened
+  await page.locator('main h2').first().waitFor(); // the page's code is loaded before it is opened
   await startPart('loadgen');
   await booth.says(/Stopped/);
   await expect(booth.button('Start')).toBeEnabled();
   expect(await page.evaluate(() => window.notReloaded)).toBe(true);
 });
 
-/** Resolves once a script with these words has come, and those that were asked for together with it. */
+/** Resolves once a script with this text has arrived, and those requested together with it. */
 async function scriptsWith(page, words) {
   const open = new Set();
   const isScript = (request) => request.resourceType() === 'script';

@@ -1,5 +1,5 @@
 /**
- * What a tab keeps of the snapshots that it was sent: of an hour of them in seconds, or of eight where BENCH is set.
+ * The memory that a tab keeps of its snapshots: of an hour of them in seconds, or of eight hours where BENCH is set.
  */
 import { env, eventually } from '../booth.mjs';
 import { expect, Page, registered, replay, test } from './page.mjs';
@@ -39,7 +39,7 @@ test('hours of snapshots leave nothing behind', async ({ visit }) => {
   expect(growth, `${mb(growth)} MB more`).toBeLessThan(GROWTH);
 });
 
-/** Has so many snapshots sent, and waits until the page has shown the last of them. */
+/** Sends this number of snapshots, and waits until the page has shown the last of them. */
 async function play(page, n, total) {
   const answer = await fetch(`${replay}/replay?n=${n}&title=Played ${total}`, { method: 'POST' });
   expect(answer.status).toBe(200);

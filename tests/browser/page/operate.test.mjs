@@ -1,4 +1,4 @@
-/** The workload steered from the page: what the header and the controls ask for, happens. */
+/** The workload controlled from the page by the header and the controls. */
 import { call, eventAfter, newestEvent, start, stateUntil } from '../booth.mjs';
 import { expect, gate, host, Page, section, test } from './page.mjs';
 

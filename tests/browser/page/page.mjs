@@ -1,4 +1,4 @@
-/** The pages as a visitor finds them: on the load generator's own address or, unless PLACE is page, inside Grafana. */
+/** The pages for a visitor: on the load generator's own address or, unless PLACE is page, inside Grafana. */
 import fs from 'node:fs/promises';
 
 import { call, env, eventually } from '../booth.mjs';
@@ -6,17 +6,17 @@ import { expect, picture, test as anywhere } from '../journey.mjs';
 
 const APP = 'kvbooth-inference-app';
 
-/** Colors that Grafana is asked for by a page's address. */
+/** The themes of Grafana, by a page's address. */
 const schemes = new WeakMap();
 
-/** What differs between the two places where the pages are. */
+/** The differences between the two places of the pages. */
 const hosts = {
-  /** On the load generator's address a visitor may bring a browser of his own. */
+  /** On the load generator's address a visitor may use an own browser. */
   loadgen: {
     name: 'page',
-    /** The author of the events of what is done here. */
+    /** The actor in the events of these journeys. */
     by: 'page',
-    /** What is ours on the screen. */
+    /** The part of the screen that is ours. */
     ours: 'body',
     header: 'header',
     navigation: 'nav[aria-label="Pages"]',
@@ -26,15 +26,15 @@ const hosts = {
     visit: (visit, options) => visit(options),
     address: (page, path, root) => root + path,
     calls: '/api/v1',
-    /** The snapshots in what a WebSocket has brought. */
+    /** Returns the snapshots in a message of a WebSocket. */
     snapshots: (payload) => [JSON.parse(payload)],
     gone: [/ERR_CONNECTION_REFUSED/, /ERR_CONNECTION_RESET/, /ERR_EMPTY_RESPONSE/, /ERR_INCOMPLETE/, /WebSocket/],
   },
-  /** Inside Grafana he has a login there, and Grafana's scripts from before. */
+  /** Inside Grafana a visitor has a login, and Grafana's scripts are cached. */
   grafana: {
     name: 'app',
     by: 'editor',
-    ours: 'main:not([inert] *)', // not what the stage view covers
+    ours: 'main:not([inert] *)', // without the parts that the stage view covers
     header: 'main:not([inert] *)',
     navigation: '[data-testid="data-testid navigation mega-menu"]',
     alone: false,
@@ -64,22 +64,22 @@ const hosts = {
   },
 };
 
-/** Where the pages of these journeys are. */
+/** The place of the pages in these journeys. */
 export const host = hosts[/^page/.test(process.env.PLACE) ? 'loadgen' : 'grafana'];
 
 export { expect };
 
-/** A journey through the pages, wherever they are. */
+/** A journey through the pages, in either place. */
 export const test = anywhere.extend({
   visit: ({ visit }, use) => use((options) => host.visit(visit, options)),
 });
 
 /**
- * Of a journey of the gate. Those with @path are made inside a Grafana under a path, too, where they go another way.
+ * The tags of a journey of the gate. Those with @path also run inside a Grafana below a path, where addresses differ.
  */
 export const gate = { tag: '@gate' };
 
-/** Calls the API of another load generator, and gives the answer. */
+/** Calls the API of another load generator, and returns the answer. */
 export async function ask(root, method, address, body) {
   const headers = body && { 'Content-Type': 'application/json' };
   const answer = await fetch(root + address, { method, headers, body: body && JSON.stringify(body) });
@@ -87,7 +87,7 @@ export async function ask(root, method, address, body) {
   return answer.json();
 }
 
-/** The snapshots that a page, which is opened afterwards, is sent from here on, the newest first. */
+/** Returns the snapshots that a page receives after it is opened, the newest first. */
 export function snapshotsOf(page) {
   const sent = [];
   page.on('websocket', (socket) =>
@@ -99,13 +99,13 @@ export function snapshotsOf(page) {
 /** A part of a page by its title. */
 export const section = (page, name) => page.getByRole('region', { name, exact: true });
 
-/** Takes a picture of a page, named after where it is; see picture. */
+/** Takes a picture of a page, named after its place; see picture. */
 export const shoot = (page, name, options) => picture(page, `${host.name}-${name}`, options);
 
-/** An expression for the addresses of our calls that begin so. */
+/** An expression for the addresses of our calls with this prefix. */
 export const callsTo = (path) => new RegExp((host.calls + path).replace(/[.?/]/g, '\\$&'));
 
-/** Where the pages are that need a token: to operate, and to see anything. */
+/** The pages that require a token: to operate, and to see anything. */
 export const doors = {
   public: process.env.PUBLIC_URL,
   closed: process.env.CLOSED_URL,
@@ -118,17 +118,17 @@ export const twin = process.env.TWIN_URL;
 /** The load generator that plays back eight hours of snapshots. */
 export const replay = process.env.REPLAY_URL;
 
-/** Patterns of what a browser's console says of calls that are refused for want of the token. */
+/** Patterns of a browser's console messages about calls that are refused without the token. */
 export const refused = [/401 \(Unauthorized\)/, /WebSocket .* failed/];
 
-/** Patterns of what it says while the load generator is gone. */
+/** Patterns of the console messages while the load generator is unreachable. */
 export const { gone } = host;
 
 const source = await fs.readFile(new URL('../../../src/pages/registry.ts', import.meta.url), 'utf8');
 
 /**
- * All pages that are registered: their addresses, titles, whether another page leads to them, whether nothing is
- * around them, and whether they need a second lane.
+ * All registered pages: their addresses and titles, whether they are opened from another page, whether they fill the
+ * screen, and whether they require a second lane.
  */
 export const registered = [...source.matchAll(/path: '([^']*)',\s*title: '([^']*)'([^{}]*)/g)].map(
   ([, path, title, rest]) => ({
@@ -140,7 +140,7 @@ export const registered = [...source.matchAll(/path: '([^']*)',\s*title: '([^']*
   })
 );
 
-/** The registered pages with an address in the place of a pattern. */
+/** The registered pages with an address in place of a pattern. */
 export async function addresses() {
   const { conversations } = await eventually('a conversation', async () => {
     const list = await call('GET', '/api/v1/conversations?limit=1');
@@ -155,7 +155,7 @@ export class Page {
     this.page = page;
   }
 
-  /** Opens an address and waits for a word of what the workload does. */
+  /** Opens an address and waits until the state of the workload is shown. */
   static async open(page, path = '/', root = env.loadgen) {
     const opened = new Page(page);
     const { openWithin: timeout } = host;
@@ -164,7 +164,7 @@ export class Page {
     return opened;
   }
 
-  /** Goes to an address as a link inside the app does: nothing is loaded that is there already. */
+  /** Opens an address like a link inside the app: nothing is loaded again. */
   static async within(page, path, root = env.loadgen) {
     await page.evaluate(
       (address) => {
@@ -179,7 +179,7 @@ export class Page {
     return opened;
   }
 
-  /** What the workload does, in a word or two. */
+  /** The state of the workload, in a word or two. */
   get status() {
     return this.page.locator(`${host.header} [role="status"]`).first();
   }
@@ -188,7 +188,7 @@ export class Page {
     return this.page.locator(host.header).getByRole('button', { name, exact: true });
   }
 
-  /** Answers the question that an action asks first. */
+  /** Confirms an action. */
   confirm(answer) {
     return this.page.getByRole('button', { name: `${answer} (Enter)` }).click();
   }
@@ -198,17 +198,17 @@ export class Page {
     return this.page.getByRole('slider', { name: 'Concurrency', exact: true });
   }
 
-  /** Goes to another page by the navigation. */
+  /** Opens another page by the navigation. */
   async goTo(title) {
     await this.page.locator(host.navigation).getByRole('link', { name: title, exact: true }).click();
   }
 
-  /** Waits until the header calls the state by one of these words. */
+  /** Waits until the header shows one of these states. */
   says(words, within) {
     return expect(this.status).toHaveText(words, { timeout: within });
   }
 
-  /** Waits until the page itself is there, below the header. */
+  /** Waits until the page itself is rendered, below the header. */
   async settled() {
     await this.page.locator('main h2').first().waitFor();
     await this.page.waitForFunction(() => document.fonts.ready.then(() => true));
@@ -222,7 +222,7 @@ export class Page {
     );
   }
 
-  /** How far the page, or what is ours of it, reaches beyond its place, in pixels. */
+  /** How far the page, or our part of it, extends beyond its place, in pixels. */
   overflow() {
     return this.page.evaluate((ours) => {
       const places = [document.documentElement, document.querySelector(ours)];

@@ -1,4 +1,4 @@
-/** A video of pages side by side, which shows each of them. */
+/** A video of pages side by side. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -27,7 +27,7 @@ test('pages are recorded side by side', async ({ visit }, testInfo) => {
   ).toEqual([true, true]);
 });
 
-/** How many shades the last frame has in its left half and in its right one. */
+/** Counts the shades of the last frame in its left half and in its right one. */
 async function shadesOf(base64) {
   const video = Object.assign(document.createElement('video'), {
     muted: true,

@@ -1,6 +1,4 @@
-/**
- * What is on the screen, for elsewhere: as a file, as a link, on the whole screen, and by its title among other tabs.
- */
+/** The screen for use elsewhere: as a file, as a link, in full screen, and by its title among other tabs. */
 import fs from 'node:fs/promises';
 
 import { call, firstTurn, start } from '../booth.mjs';

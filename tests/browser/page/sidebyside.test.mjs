@@ -1,7 +1,4 @@
-/**
- * Two routers side by side: figures of both, one conversation on both at once, and all of it on a phone and on the
- * stage.
- */
+/** Two routers side by side: figures of both, one conversation on both at once, on a phone and on the stage, too. */
 import { violations } from '../axe.mjs';
 import { eventually } from '../booth.mjs';
 import { lastingCuts, smallTexts } from '../layout.mjs';
@@ -22,7 +19,7 @@ test('both routers, and a showcase that grows on both sides', gate, async ({ vis
       section(page, 'Both routers now').getByText('The two clusters have not been shown to be equal')
     ).toBeVisible();
 
-    // A visitor presses a key, types nothing, and sees who is first, and by how much.
+    // A visitor presses a key, types nothing, and reads which is first, and by how much.
     await page.keyboard.press('c');
     const showcase = section(page, 'Showcase');
     const texts = showcase.getByRole('group', { name: /^Text of / });

@@ -1,4 +1,4 @@
-/** The stage view: one screen for a crowd, operated by keys; on a phone, by thumb. */
+/** The stage view: one screen for an audience, operated by keys, and on a phone by touch. */
 import { colorViolations, violations } from '../axe.mjs';
 import { call, eventAfter, eventually, firstTurn, newestEvent, start, stateUntil } from '../booth.mjs';
 import { smallTexts } from '../layout.mjs';
@@ -20,7 +20,7 @@ async function byKey(page) {
 const SCREEN = { width: 1920, height: 1080 };
 const WALL = { width: 3840, height: 2160 };
 
-/** The height of letters on the screen, as a share of its height. */
+/** The font size on the screen, as a ratio of its height. */
 const height = (locator) =>
   locator.evaluate((element) => parseFloat(getComputedStyle(element).fontSize) / window.innerHeight);
 
@@ -43,10 +43,10 @@ test('one screen for the crowd, from a screen to a wall', { tag: '@path' }, asyn
   expect(await violations(page, host.ours)).toEqual([]);
   for (const size of host.alone ? [WALL, SCREEN] : [SCREEN]) {
     await page.setViewportSize(size);
-    // From five meters: a figure is as high as a tenth of the screen, and no word is lower than 24 px of 1080.
+    // Legible from five meters: a figure has a tenth of the screen's height, and no text less than 24 px of 1080.
     await eventually('large figures', async () => (await height(page.getByTestId('TTFT p95'))) > 0.1);
     expect(await smallTexts(page, host.ours, 24)).toEqual([]);
-    // All of it at once, and nothing else.
+    // Everything is visible at once, and nothing else is.
     await eventually('nothing beside it', async () => (await booth.overflow()) === 0);
     await eventually('nothing below it', () =>
       page.evaluate(() => document.scrollingElement.scrollHeight - window.innerHeight < 1)
@@ -107,7 +107,7 @@ test(
     await page
       .getByRole('img', { name: /→ Round-robin.*→ KV-aware/ })
       .first()
-      .waitFor(); // it was kept
+      .waitFor(); // it was stored
     await page.keyboard.press('Escape');
     await expect(page).toHaveURL(/\/guide$/);
     await expect(page.getByRole('region', { name: 'TTFT p95' })).toHaveCount(0);
