@@ -37,32 +37,6 @@ var (
 	code120        = regexp.MustCompile(`\.(go|ts|tsx|mjs)$`)
 )
 
-// linesPending are the folders and files that still have longer lines.
-var linesPending = []string{
-	"dashboards/",
-	"internal/chart/",
-	"sidecar/api/",
-	"sidecar/booth/doctor/",
-	"sidecar/booth/httpd/",
-	"sidecar/cmd/booth/",
-	"sidecar/cmd/loadgen/",
-	"sidecar/loadgen/baseline/",
-	"sidecar/loadgen/chat/",
-	"sidecar/loadgen/cluster/",
-	"sidecar/loadgen/corpus/",
-	"sidecar/loadgen/report/",
-	"sidecar/loadgen/server/",
-	"sidecar/test/kubernetes/",
-	"sidecar/test/sweeps/",
-	"src/components/",
-	"src/config/",
-	"src/grafana/",
-	"src/lib/",
-	"src/pages/",
-	"tests/browser/",
-	"tools/mutate/",
-}
-
 // unchecked are files that others wrote, that programs generate, or that name the words.
 var unchecked = []string{
 	".config/", "sidecar/loadgen/corpus/starters/", "sidecar/loadgen/corpus/questioner.go",

@@ -1,6 +1,6 @@
 import { figures, type BaselineRow, type FigureKey } from '../../client';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
-import { digits, MS, number, PERCENT, written, type Format } from '../../lib/format';
+import { digits, MS, number, PERCENT, valueWithUnit, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
 
 /** A metric of a row: its name and value, with its 95 % interval where it has one. */

@@ -8,7 +8,7 @@ import {
   type TwinSide,
 } from '../../client';
 import { percentileName } from '../../lib/figures';
-import { DASH, MS, number, percent, SECONDS, written } from '../../lib/format';
+import { DASH, MS, number, percent, SECONDS, valueWithUnit } from '../../lib/format';
 import { modeText } from '../../lib/names';
 
 /** The two sides of a screen, in this order. */
@@ -81,7 +81,7 @@ export function pairedValue(metric: string, value: number | undefined): string {
   if (figureOf(metric)?.unit === 'ratio') {
     return percent(value);
   }
-  return written(value, metric === 'latency' ? SECONDS : infos[metric] ? MS : { decimals: 3 });
+  return valueWithUnit(value, metric === 'latency' ? SECONDS : infos[metric] ? MS : { decimals: 3 });
 }
 
 /** Formats the size of a difference, without its sign; that of a ratio in points. */

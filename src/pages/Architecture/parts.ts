@@ -316,7 +316,7 @@ function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
       { name: 'in flight', value: number(w?.inflight), source: `Requests. ${source}` },
       { name: 'waiting', value: number(w?.waiting), source: `Requests in the engine’s queue. ${source}` },
       shareOf('KV cache', w?.cache_use, `Blocks in use. ${source}`),
-      shareOf('GPU', utilisation(w), `Utilization, the mean of its GPUs. ${source}`),
+      shareOf('GPU', utilization(w), `Utilization, the mean of its GPUs. ${source}`),
       { name: 'queue time', value: milliseconds(w?.queue_seconds), source: `Mean over 60 s. ${source}` },
       { name: 'routed to it', value: number(w?.routed), source: `Requests so far. ${source}` },
     ],
@@ -325,7 +325,7 @@ function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
 }
 
 /** The mean utilization of a worker's GPUs, 0 to 1; undefined where none reports it. */
-export function utilisation(worker: Worker | undefined): number | undefined {
+export function utilization(worker: Worker | undefined): number | undefined {
   const reported = (worker?.gpus ?? []).flatMap((g) => (g.utilisation === undefined ? [] : [g.utilisation]));
   return reported.length === 0 ? undefined : reported.reduce((a, b) => a + b, 0) / reported.length;
 }

@@ -11,7 +11,7 @@ import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
 import { CARD, Row, ROW } from './Row';
 import { useArrows } from './useArrows';
-import { MOST_NEW, type Conversations } from './useConversations';
+import { MAX_WAITING, type Conversations } from './useConversations';
 import { useRoom } from './useRoom';
 import { useWorkerNames } from './useWorkerNames';
 

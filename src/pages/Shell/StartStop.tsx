@@ -9,7 +9,7 @@ import { useConfirm } from '../../components/Confirm';
 import { useAction, type Action } from '../../components/Controls/useAction';
 import { lastKnown } from '../../lib/known';
 import { stopQuestion } from '../../lib/losses';
-import { kindWord, takenTitle } from '../../lib/sweeps';
+import { kindWord, sweepInProgress } from '../../lib/sweeps';
 import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
 
@@ -69,7 +69,7 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
       <CommandButton
         command="start"
         busy={action.busy === 'start'}
-        title={sweep && takenTitle(sweep)}
+        title={sweep && sweepInProgress(sweep)}
         disabled={off || phase !== 'stopped'}
         onCommand={act}
       />
