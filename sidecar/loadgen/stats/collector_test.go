@@ -148,7 +148,7 @@ func TestMetricNames(t *testing.T) {
 		"loadgen_inflight_requests": "GAUGE", "loadgen_awaiting_first_token_requests": "GAUGE",
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
 		"loadgen_info": "GAUGE arm mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
-		"loadgen_sweep_running": "GAUGE id kind",
+		"loadgen_sweep_running":      "GAUGE id kind",
 		"loadgen_sweep_span_running": "GAUGE arm concurrency id mode span speculation",
 	}
 	for _, m := range []string{"ttft_seconds", "tpot_seconds", "itl_seconds", "latency_seconds"} {

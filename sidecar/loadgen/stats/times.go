@@ -37,8 +37,10 @@ var times = [numTimes]turnTime{
 		of:      func(t *turn) float64 { return t.tpot },
 		unknown: (*turn).tpotUnknown, buckets: gapBuckets,
 	},
-	timeITL: {Figure: api.FigureOf("itl"), histogram: "loadgen_itl_seconds", summary: "loadgen_itl_all_seconds",
-		unknown: (*turn).tpotUnknown, buckets: gapBuckets},
+	timeITL: {
+		Figure: api.FigureOf("itl"), histogram: "loadgen_itl_seconds", summary: "loadgen_itl_all_seconds",
+		unknown: (*turn).tpotUnknown, buckets: gapBuckets,
+	},
 	timeLatency: {
 		Figure: api.FigureOf("latency"), histogram: "loadgen_latency_seconds", summary: "loadgen_latency_all_seconds",
 		of:      func(t *turn) float64 { return t.latency },
