@@ -39,8 +39,8 @@ var SweepOrders = []SweepOrder{OrderInterleaved, OrderModeAfterMode}
 type SweepRequest struct {
 	Kind  SweepKind `json:"kind"`
 	Title *string   `json:"title,omitempty" maxLength:"200"`
-	// that the driver can switch to, an arm by its name alone; of a trial two, of which the second is compared with the first; of a capacity
-	// search one or two
+	// that the driver can switch to, an arm by its name alone; of a trial two, of which the second is compared with the
+	// first; of a capacity search one or two
 	Modes []ModeState `json:"modes,omitempty" maxItems:"9"`
 	// concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with,
 	// at least two; levels × modes × repeats are 1,000 at most

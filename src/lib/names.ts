@@ -118,7 +118,10 @@ export function settingText(field: string, value: string): string {
   }
 }
 
-/** Returns a mode with its speculation as a key, and as the value of a field: "kv off", and of an arm "kv off cache-aware". */
+/**
+ * Returns a mode with its speculation as a key, and as the value of a field: "kv off", and of an arm
+ * "kv off cache-aware".
+ */
 export function modeKey({ arm, mode, speculation }: ModeState): string {
   return arm === undefined ? `${mode} ${speculation}` : `${mode} ${speculation} ${arm}`;
 }

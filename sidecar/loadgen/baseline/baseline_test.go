@@ -343,7 +343,8 @@ func TestRowsOfAnUnknownModeDoNotCompare(t *testing.T) {
 			b.Rows[i].Mode = api.ModeUnknown
 		}
 	}
-	c := Compare(Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Mode: api.ModeState{Mode: api.ModeKV}}, b, 100)
+	c := Compare(Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Mode: api.ModeState{Mode: api.ModeKV}}, b,
+		100)
 	require.Len(t, c.Columns, 2)
 	assert.Equal(t, api.ModeUnknown, c.Columns[1].Mode, "last")
 	assert.NotNil(t, c.Columns[0].TTFT.P50.Improvement)
@@ -480,7 +481,10 @@ func TestDifferencesOfSparseBaseline(t *testing.T) {
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationDraft},
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff},
 	}}
-	live := Live{Mode: api.ModeState{Speculation: api.SpeculationOff}, Shape: api.WorkloadShape{Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 9}}
+	live := Live{Mode: api.ModeState{Speculation: api.SpeculationOff}, Shape: api.WorkloadShape{Turns: api.Range{
+		Min: 5,
+		Max: 5,
+	}, MaxTokens: 9}}
 	assert.EqualValues(t, []api.Difference{{Field: "workload", Live: "turns 5, max_tokens 9", Baseline: "not recorded"}},
 		Compare(live, b, 1).Differences, "one of the rows has the live speculation")
 	live.Mode.Speculation = api.SpeculationEagle3

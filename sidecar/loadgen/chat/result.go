@@ -176,8 +176,8 @@ func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
 	return dst, estimated
 }
 
-// GapPercentiles returns the p50 and p95 of one turn's inter-token latency over its tokens, by nearest rank; NaN without
-// gaps. It sorts the gaps.
+// GapPercentiles returns the p50 and p95 of one turn's inter-token latency over its tokens, by nearest rank; NaN
+// without gaps. It sorts the gaps.
 func GapPercentiles(gaps []Gap) (p50, p95 float64) {
 	slices.SortFunc(gaps, func(a, b Gap) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	total := 0.0

@@ -130,7 +130,8 @@ func TestSwitchStays(t *testing.T) {
 	}
 	s := newSwitch(t, "m", newFrontend(t, "m", 0))
 	var field *api.FieldError
-	if err := s.Redirect(t.Context(), "http://elsewhere:1", 1); !errors.As(err, &field) || field.Field != "mode.endpoints" {
+	if err := s.Redirect(t.Context(), "http://elsewhere:1", 1); !errors.As(err,
+		&field) || field.Field != "mode.endpoints" {
 		t.Errorf("an unknown address gives %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())

@@ -266,7 +266,8 @@ func (d *Arms) empty(ctx context.Context, report func(phase, message string)) bo
 		}
 		for _, w := range workers {
 			if err := r.fill(strings.NewReplacer("{worker}", w)).send(ctx, d.opts.Client); err != nil {
-				report(workload.PhaseOutput, fmt.Sprintf("the caches could not be emptied, so a nonce makes the prefixes cold: %v", err))
+				report(workload.PhaseOutput,
+					fmt.Sprintf("the caches could not be emptied, so a nonce makes the prefixes cold: %v", err))
 				return false
 			}
 		}

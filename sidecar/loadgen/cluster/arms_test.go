@@ -263,7 +263,8 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 			"POST " + kvURL + "/policy/b", "GET " + kvURL + "/ready", "GET " + kvURL + "/ready", "GET " + kvURL + "/ready",
 			"POST http://w1/reset", "POST http://w2/reset",
 		}, asked)
-		require.Contains(t, h.text(), "waiting until b is ready: GET "+kvURL+"/ready answered 503 Service Unavailable: starting")
+		require.Contains(t, h.text(),
+			"waiting until b is ready: GET "+kvURL+"/ready answered 503 Service Unavailable: starting")
 
 		asked = nil
 		cold, err = arms.Switch(t.Context(), b, b, h.report)
@@ -275,7 +276,8 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		cold, err = arms.Switch(t.Context(), b, b, h.report)
 		require.NoError(t, err)
 		require.False(t, cold)
-		require.Contains(t, h.text(), "so a nonce makes the prefixes cold: POST http://w1/reset answered 404 Not Found: no such path")
+		require.Contains(t, h.text(),
+			"so a nonce makes the prefixes cold: POST http://w1/reset answered 404 Not Found: no such path")
 	})
 }
 

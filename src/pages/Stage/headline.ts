@@ -1,4 +1,4 @@
-import type { Column, LaneSnapshot, Twin } from '../../client';
+import type { Column, LaneSnapshot, ModeState, Twin } from '../../client';
 import { cautionText, SIDES, standing, type SideKey } from '../../components/Twin';
 import { number, span } from '../../lib/format';
 import type { Known } from '../../lib/known';
@@ -193,12 +193,16 @@ function about(seconds: number): string {
 /** The longest wait that is given as a number, in minutes. */
 const LONGEST = 60;
 
+function changeText({ arm, mode }: ModeState): string {
+  return arm ?? `${inSentence(modeName(mode))} routing`;
+}
+
 /** Returns why nothing is compared while a workload does not run. */
 function idleText({ state }: LaneSnapshot): string {
   switch (state.phase) {
     case 'switching':
       return state.mode_change
-        ? `The cluster changes to ${state.mode_change.to.arm ?? `${inSentence(modeName(state.mode_change.to.mode))} routing`}`
+        ? `The cluster changes to ${changeText(state.mode_change.to)}`
         : 'The cluster changes its routing';
     case 'draining':
       return 'The workload is ending';

@@ -94,7 +94,8 @@ func (l *loader) takeArms(c *Config) error {
 		return api.Refuse("mode.driver", c.Mode.Driver, "leave it out with arms; the arms of this driver are its modes")
 	}
 	if len(c.Mode.Endpoints) > 0 {
-		return api.Refuse("mode.endpoints", strings.Join(c.Mode.Endpoints, ","), "leave it out with arms, which have a url each")
+		return api.Refuse("mode.endpoints", strings.Join(c.Mode.Endpoints, ","),
+			"leave it out with arms, which have a url each")
 	}
 	driver, err := c.armsDriver()
 	if err != nil {
@@ -167,8 +168,8 @@ func (c *Config) checkNoArms() error {
 	return nil
 }
 
-// startArm sets the mode in force at the start: of arms that serve at any time, that of mode.arm or the first. Which one
-// serves where they are switched is not known before the first switch.
+// startArm sets the mode in force at the start: of arms that serve at any time, that of mode.arm or the first. Which
+// one serves where they are switched is not known before the first switch.
 func (c *Config) startArm() error {
 	if c.Mode.Driver != "endpoints" {
 		if c.Mode.Arm != "" {
@@ -223,7 +224,8 @@ func (c *Config) checkSwitch() error {
 	}
 	for _, r := range c.Cold.Requests() {
 		if r.Uses("{worker}") && len(c.Workers()) == 0 {
-			return api.Refuse("cold.http", r.URL, "a URL without {worker}; or set cluster.metrics_urls, whose hosts are the workers")
+			return api.Refuse("cold.http", r.URL,
+				"a URL without {worker}; or set cluster.metrics_urls, whose hosts are the workers")
 		}
 	}
 	return nil

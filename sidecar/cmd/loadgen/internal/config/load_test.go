@@ -613,8 +613,11 @@ func TestBadInput(t *testing.T) {
 			"without {worker}; or set cluster.metrics_urls, whose hosts are the workers"},
 		{args("--switch-command=true"), "switch.command: [\"true\"] is not allowed: leave it out without arms, or name the " +
 			"arms (arms)"},
-		{args("--mode-driver=command"), "arms is required: a list of arms, each with a name and as needed url, headers, mode " +
-			"and speculation; or NAME=URL,NAME=URL; mode.driver command switches them"},
+		{
+			args("--mode-driver=command"),
+			"arms is required: a list of arms, each with a name and as needed url, headers, mode " +
+				"and speculation; or NAME=URL,NAME=URL; mode.driver command switches them",
+		},
 		{args("--mode-endpoints=http://b"), "mode.endpoints: http://b is not allowed: a list, each MODE=URL, such as " +
 			"kv=http://kv:8000 or kv/eagle3=http://kv:8000 (from --mode-endpoints)"},
 		{
