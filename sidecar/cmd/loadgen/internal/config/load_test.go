@@ -596,7 +596,7 @@ func TestBadInput(t *testing.T) {
 				"(from --arms)",
 		},
 		{
-			args("--arms=[{name: a, adress: x}, {name: b}]"), "arms: unknown field \"adress\" is not allowed: only the " +
+			args("--arms=[{name: a, weight: x}, {name: b}]"), "arms: unknown field \"weight\" is not allowed: only the " +
 				"fields name, url, headers, mode and speculation (from --arms)",
 		},
 		{
