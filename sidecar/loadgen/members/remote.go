@@ -856,7 +856,8 @@ func (r *reader) recountStored(ctx context.Context) error {
 	return r.opts.Store.TurnsFrom(ctx, steps[first].Lane, steps[first].ID, func(t *api.Turn) error {
 		if strings.HasPrefix(t.Conversation, prefix) {
 			draw.Number = numberOf(t.Conversation)
-			r.tally.count(&workload.Turn{Turn: *t, Draw: draw})
+			turn := withoutTexts(workload.Turn{Turn: *t, Draw: draw})
+			r.tally.count(&turn)
 		}
 		return nil
 	})
