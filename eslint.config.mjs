@@ -10,6 +10,7 @@ export default defineConfig([
       'test-results/',
       'bin/',
       'sidecar/loadgen/server/page/files/', // built
+      'sidecar/loadgen/page/', // built by earlier versions
       'src/client/schema.ts', // generated
     ],
   },
