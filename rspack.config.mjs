@@ -4,7 +4,7 @@ import { gzipSync } from 'zlib';
 
 import { rspack } from '@rspack/core';
 
-import { pageConfig } from './rspack.page.config.mjs';
+import { pageConfig, scripts } from './rspack.page.config.mjs';
 
 const SOURCE = path.resolve('src');
 const DIST = path.resolve('dist');
@@ -73,19 +73,7 @@ const appConfig = (production) => {
     externals,
     module: {
       rules: [
-        {
-          test: /\.[tj]sx?$/,
-          exclude: /node_modules/,
-          loader: 'builtin:swc-loader',
-          options: {
-            jsc: {
-              target: 'es2015',
-              parser: { syntax: 'typescript', tsx: true },
-              transform: { react: { runtime: 'classic' } },
-            },
-          },
-          type: 'javascript/auto',
-        },
+        scripts('es2015'),
         { test: /\.(png|svg)$/, type: 'asset/resource', generator: { filename: '[hash][ext]' } },
         { test: /\.md$/, type: 'asset/source' },
       ],

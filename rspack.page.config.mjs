@@ -72,6 +72,21 @@ function first(compilation) {
   return [...FIRST_FACES, ...(compilation.entrypoints.get('page')?.getFiles() ?? [])];
 }
 
+/** Returns the rule that compiles our scripts for browsers with a version of the language. */
+export const scripts = (target) => ({
+  test: /\.[tj]sx?$/,
+  exclude: /node_modules/,
+  loader: 'builtin:swc-loader',
+  options: {
+    jsc: {
+      target,
+      parser: { syntax: 'typescript', tsx: true },
+      transform: { react: { runtime: 'classic' } },
+    },
+  },
+  type: 'javascript/auto',
+});
+
 /** The page that the load generator serves: all in one, without Grafana around it. */
 export const pageConfig = (production) => ({
   name: 'page',
@@ -82,19 +97,7 @@ export const pageConfig = (production) => ({
   target: ['web', 'es2020'],
   module: {
     rules: [
-      {
-        test: /\.[tj]sx?$/,
-        exclude: /node_modules/,
-        loader: 'builtin:swc-loader',
-        options: {
-          jsc: {
-            target: 'es2020',
-            parser: { syntax: 'typescript', tsx: true },
-            transform: { react: { runtime: 'classic' } },
-          },
-        },
-        type: 'javascript/auto',
-      },
+      scripts('es2020'),
       { test: /\.css$/, type: 'css' },
       { test: /\.(svg|png)$/, type: 'asset/resource' },
       { test: /\.md$/, type: 'asset/source' },
