@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 func TestTypeScriptHasFigures(t *testing.T) {
 	const file = "../../src/client/figures.ts"
 	var text strings.Builder
-	text.WriteString("// Written by `go test ./sidecar/api -update`, as part of `npm run generate`.\n" + `
+	text.WriteString(`
 /** What is the same of a key figure on every screen. */
 export interface FigureInfo {
   readonly name: string;
@@ -53,13 +52,7 @@ export type FigureKey = keyof typeof table;
 /** The key figures. */
 export const figures: Record<FigureKey, FigureInfo> = table;
 `)
-	want := text.String()
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
-	}
-	got, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, want, string(got), "npm run generate writes it anew")
+	requireGenerated(t, file, text.String())
 }
 
 func TestNameInSentence(t *testing.T) {

@@ -68,11 +68,24 @@ func TestBoundsAreThoseOfFields(t *testing.T) {
 	}
 }
 
+// requireGenerated requires that a file of the front end has the text that follows from the API, and writes it with
+// -update.
+func requireGenerated(t *testing.T, file, text string) {
+	t.Helper()
+	want := "// Written by `go test ./sidecar/api -update`, as part of `npm run generate`.\n" + text
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+	}
+	got, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got), "npm run generate writes it anew")
+}
+
 // The front end's limits are these.
 func TestTypeScriptHasLimits(t *testing.T) {
 	const file = "../../src/client/limits.ts"
 	var text strings.Builder
-	text.WriteString("// Written by `go test ./sidecar/api -update`, as part of `npm run generate`.\n" + `
+	text.WriteString(`
 /** What a number may be, or how long a text in characters: from min to max, both included. */
 export interface Limit {
   readonly min: number;
@@ -101,11 +114,5 @@ export type LimitName = keyof typeof table;
 /** What the API allows. Times are in seconds. */
 export const limits: Record<LimitName, Limit> = table;
 `)
-	want := text.String()
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
-	}
-	got, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, want, string(got), "npm run generate writes it anew")
+	requireGenerated(t, file, text.String())
 }

@@ -118,24 +118,18 @@ func timeColumn(name string, field func(*Turn) *time.Time) turnColumn {
 }
 
 func numberColumn(name string, field func(*Turn) **float64) turnColumn {
-	return turnColumn{
-		name: name,
-		text: func(t *Turn) string {
-			v := *field(t)
-			if v == nil {
-				return ""
-			}
-			return strconv.FormatFloat(*v, 'f', -1, 64)
-		},
-		set: func(t *Turn, text string) error {
-			v, err := strconv.ParseFloat(text, 64)
-			*field(t) = &v
-			return err
-		},
-	}
+	return optionalColumn(name, field, func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
+		func(text string) (float64, error) { return strconv.ParseFloat(text, 64) })
 }
 
 func countColumn(name string, field func(*Turn) **int) turnColumn {
+	return optionalColumn(name, field, strconv.Itoa, strconv.Atoi)
+}
+
+// optionalColumn is a column whose cell is empty where the value is not known.
+func optionalColumn[T any](
+	name string, field func(*Turn) **T, format func(T) string, parse func(string) (T, error),
+) turnColumn {
 	return turnColumn{
 		name: name,
 		text: func(t *Turn) string {
@@ -143,10 +137,10 @@ func countColumn(name string, field func(*Turn) **int) turnColumn {
 			if v == nil {
 				return ""
 			}
-			return strconv.Itoa(*v)
+			return format(*v)
 		},
 		set: func(t *Turn, text string) error {
-			v, err := strconv.Atoi(text)
+			v, err := parse(text)
 			*field(t) = &v
 			return err
 		},
