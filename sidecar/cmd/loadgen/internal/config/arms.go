@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,12 +110,10 @@ func (l *loader) takeArms(c *Config) error {
 		field := fmt.Sprintf("arms[%d].", i)
 		a := cluster.Arm{
 			State: api.ModeState{
-				Arm: e.Name, Mode: orUnknown(e.Mode), Speculation: orSpeculation(e.Speculation, c.Mode.Speculation),
+				Arm: e.Name, Mode: cmp.Or(e.Mode, api.ModeUnknown),
+				Speculation: cmp.Or(e.Speculation, api.Speculation(c.Mode.Speculation)),
 			},
-			URL: e.URL,
-		}
-		if a.URL == "" {
-			a.URL = c.Target.URL
+			URL: cmp.Or(e.URL, c.Target.URL),
 		}
 		if a.URL == "" {
 			return api.Require(field+"url", allowedTarget+"; or set target.url, which arms without a url share")
@@ -132,20 +131,6 @@ func (l *loader) takeArms(c *Config) error {
 		return err
 	}
 	return c.checkSwitch()
-}
-
-func orUnknown(m api.Mode) api.Mode {
-	if m == "" {
-		return api.ModeUnknown
-	}
-	return m
-}
-
-func orSpeculation(s api.Speculation, otherwise string) api.Speculation {
-	if s == "" {
-		return api.Speculation(otherwise)
-	}
-	return s
 }
 
 // checkNoArms refuses what only arms have.
@@ -266,7 +251,7 @@ func readArms(s string) (string, error) {
 			name, address, _ := strings.Cut(entry, "=")
 			arms = append(arms, Arm{Name: strings.TrimSpace(name), URL: strings.TrimSpace(address)})
 		}
-	} else if err := decodeStrictly(s, &arms); err != nil {
+	} else if err := decodeStrictly([]byte(s), &arms); err != nil {
 		return "", structureError(err, "name, url, headers, mode and speculation")
 	}
 	if len(arms) < 2 {
@@ -316,7 +301,7 @@ func readCommand(s string) (string, error) {
 	words := strings.Fields(s)
 	if strings.HasPrefix(strings.TrimSpace(s), "[") {
 		words = nil
-		if err := decodeStrictly(s, &words); err != nil {
+		if err := decodeStrictly([]byte(s), &words); err != nil {
 			return "", errForm
 		}
 	}
@@ -340,7 +325,7 @@ func readRequests(s string) (string, error) {
 	var entries []any
 	if !strings.HasPrefix(strings.TrimSpace(s), "[") {
 		entries = []any{s}
-	} else if err := decodeStrictly(s, &entries); err != nil {
+	} else if err := decodeStrictly([]byte(s), &entries); err != nil {
 		return "", errForm
 	}
 	var all []cluster.Request
@@ -365,7 +350,7 @@ func readRequests(s string) (string, error) {
 // request reads METHOD URL or an object. at is what its place adds to the field's name.
 func request(at, s string) (r cluster.Request, err error) {
 	if strings.HasPrefix(strings.TrimSpace(s), "{") {
-		if err := decodeStrictly(s, &r); err != nil {
+		if err := decodeStrictly([]byte(s), &r); err != nil {
 			return r, structureError(err, "method, url, headers and body")
 		}
 	} else if method, address, found := strings.Cut(strings.TrimSpace(s), " "); found {
@@ -389,9 +374,9 @@ func request(at, s string) (r cluster.Request, err error) {
 }
 
 // decodeStrictly decodes YAML, of which JSON is a part, into what has JSON's names.
-func decodeStrictly(s string, to any) error {
+func decodeStrictly(data []byte, to any) error {
 	var plain any
-	if err := yaml.Unmarshal([]byte(s), &plain); err != nil {
+	if err := yaml.Unmarshal(data, &plain); err != nil {
 		return err
 	}
 	text, err := json.Marshal(plain)

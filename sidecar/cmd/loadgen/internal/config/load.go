@@ -1,11 +1,9 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"go.yaml.in/yaml/v3"
 
 	"kvbooth/sidecar/api"
 )
@@ -293,7 +290,7 @@ func (l *loader) readVariants(k *Kubernetes) error {
 	if err != nil {
 		return err
 	}
-	if err := decodeVariants(data, &k.Variants); err != nil {
+	if err := decodeStrictly(data, &k.Variants); err != nil {
 		return api.Refuse(field, k.VariantsFile, "a map from speculation to image, args and env; "+err.Error())
 	}
 	names := ""
@@ -309,21 +306,6 @@ func (l *loader) readVariants(k *Kubernetes) error {
 		names = now
 	}
 	return nil
-}
-
-// decodeVariants converts by way of JSON, because the names of Kubernetes' types are those of JSON.
-func decodeVariants(data []byte, to any) error {
-	var plain map[string]any
-	if err := yaml.Unmarshal(data, &plain); err != nil {
-		return err
-	}
-	text, err := json.Marshal(plain)
-	if err != nil {
-		return err
-	}
-	strict := json.NewDecoder(bytes.NewReader(text))
-	strict.DisallowUnknownFields()
-	return strict.Decode(to)
 }
 
 // readAccess reads the headers and the client certificates.
