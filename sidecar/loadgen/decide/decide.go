@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -47,6 +48,9 @@ type Plan struct {
 	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as displayed
 	MaxSeconds float64  `json:"max_seconds"`            // of all blocks; a block that would exceed it does not begin
 	SideBySide bool     `json:"side_by_side,omitempty"` // two arms run as in [SideBySide], for [Detectable] and [Expected]
+	// WholeOrder asks how all arms compare, and an arm leaves the trial once each of its pairs is decided. Otherwise the
+	// question is which arm is the best, and an arm leaves once another is better.
+	WholeOrder bool `json:"whole_order,omitempty"`
 	// Prior is the estimate of the first metric's variance from earlier trials on this target; see [Moderate].
 	Prior Variance `json:"prior"`
 	// Known caches the boundaries between calls of [Decide]; nil computes them each time.
@@ -79,7 +83,8 @@ type Verdict string
 const (
 	Running      Verdict = "running"
 	Better       Verdict = "better"        // the one arm left is better than all others
-	TradeOff     Verdict = "trade_off"     // the better one of two arms fails more often
+	Ordered      Verdict = "ordered"       // every pair is decided, by a plan that asks for the whole order
+	TradeOff     Verdict = "trade_off"     // every pair left is decided, and an arm that is better fails more often
 	NoDifference Verdict = "no_difference" // all arms left are within the margin
 	TimeOver     Verdict = "time_over"     // undecided at the time limit
 )
@@ -101,6 +106,8 @@ type Comparison struct {
 	// Narrow is the interval of the two one-sided tests, at 5 % each over all looks.
 	Narrow [2]float64 `json:"narrow"`
 	Shown  int        `json:"shown"` // 1: B is larger, −1: B is smaller, 0: undecided
+	// Blocks is the number of blocks at the pair's last look. The comparison stays as it was there once an arm has left.
+	Blocks int `json:"blocks"`
 
 	key          [3]int // metric and arms
 	lateA, lateB float64
@@ -118,19 +125,24 @@ type Final struct {
 type Decision struct {
 	Verdict Verdict `json:"verdict"`
 	Looks   []Look  `json:"looks"`
-	Left    []int   `json:"left"` // arms that are not eliminated, in order
-	Best    int     `json:"best"` // the arm left with the best estimate; −1 before the first look
+	Left    []int   `json:"left"` // arms that the next block runs, in order
+	// LeftAfter is the number of blocks after which each arm left the trial; 0 where it has not.
+	LeftAfter []int     `json:"left_after"`
+	Effects   []float64 `json:"effects"`   // of the arms on the first metric, relative to the first arm
+	Best      int       `json:"best"`      // the arm not eliminated with the best estimate; −1 before the first look
+	RunnerUp  int       `json:"runner_up"` // the arm with the best estimate of the others; −1 before the first look
 	// MayBeBest are the arms that no other is certainly better than, by Hsu's comparison with the best.
 	MayBeBest []int `json:"may_be_best"`
-	// Primary are the comparisons of the first metric for the pairs of arms that were left before the last look.
+	// Primary are the comparisons of the first metric, of every pair of arms.
 	Primary  []Comparison   `json:"primary"`
 	Failures []FailureShare `json:"failures"` // of each arm
 	// FailsMore are pairs of arms, the first of which fails more often than the second.
 	FailsMore [][2]int `json:"fails_more"`
-	// Others are the comparisons of the other metrics for the same pairs. Shown is by Holm's procedure over all of
-	// them, at every look.
+	// Others are the comparisons of the other metrics, of every pair. Shown is by Holm's procedure over all of them, at
+	// every look.
 	Others []Comparison `json:"others"`
-	// Final is the result of the first of Primary, set once the trial is over.
+	// Final is the result of a trial of two arms, set once it is over. Of more arms, the best and the runner-up are
+	// chosen by their estimates, which leaves none of them unbiased.
 	Final    *Final   `json:"final,omitempty"`
 	Variance Variance `json:"variance"` // of the first metric, from these blocks only, for [Moderate] and [Detectable]
 }
@@ -143,11 +155,8 @@ const equivalence = .10
 
 // Decide computes the decision look by look. It ignores blocks after the one that ended the trial.
 func Decide(p Plan, blocks []Block) Decision {
-	d := Decision{Verdict: Running, Best: -1}
-	for arm := range p.Arms {
-		d.Left = append(d.Left, arm)
-	}
 	s := state{Plan: p, shown: map[[3]int]int{}, deviation: map[[3]int][]float64{}}
+	d := Decision{Verdict: Running, Left: s.all(), LeftAfter: make([]int, p.Arms), Best: -1, RunnerUp: -1}
 	for k := LeastBlocks; k <= len(blocks) && !d.Verdict.Over(); k++ {
 		if due(k) || next(d.Left, blocks[:k]) > p.MaxSeconds {
 			s.look(&d, blocks[:k])
@@ -174,12 +183,28 @@ func NextLook(blocks int) int {
 
 // next returns the time in seconds at which another block would end.
 func next(left []int, blocks []Block) float64 {
-	last := blocks[len(blocks)-1]
-	arms := map[int]bool{}
-	for _, s := range last.Spans {
-		arms[s.Arm] = true
+	return used(blocks) + NextBlock(left, blocks[len(blocks)-1:])
+}
+
+// NextBlock returns the seconds that a block of the arms left takes, by earlier blocks.
+func NextBlock(left []int, blocks []Block) float64 {
+	lengths := 0
+	for i := range blocks {
+		arms := map[int]bool{}
+		for _, s := range blocks[i].Spans {
+			arms[s.Arm] = true
+		}
+		lengths += lengthOf(len(arms))
 	}
-	return used(blocks) + last.Seconds*float64(len(left))/float64(len(arms))
+	return used(blocks) * float64(lengthOf(len(left))) / float64(lengths)
+}
+
+// lengthOf returns the spans that a block of so many arms counts: see [Order].
+func lengthOf(arms int) int {
+	if arms == 2 {
+		return 4
+	}
+	return arms
 }
 
 func used(blocks []Block) (seconds float64) {
@@ -214,32 +239,47 @@ func (s *state) look(d *Decision, blocks []Block) {
 	df, _ := degrees(runs, len(blocks), s.Arms)
 	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
-	left := d.Left
-	d.Primary = nil
 	model, ok := s.fit(0)
 	if ok {
 		d.Variance = model.own
-		for i, a := range left {
-			for _, b := range left[i+1:] {
-				d.Primary = append(d.Primary, s.compare(model, 0, a, b, s.pairAlpha()))
-			}
-		}
+		d.Effects = model.effect
+		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
-	d.Failures, d.FailsMore = s.failures(left)
-	s.others(d, left)
+	d.Failures, d.FailsMore = s.failures()
+	s.others(d)
 	if ok {
 		s.verdict(d, model)
 	}
 	if d.Verdict == Running && share == 1 {
 		d.Verdict = TimeOver
 	}
-	if d.Verdict.Over() && len(d.Primary) > 0 {
+	if d.Verdict.Over() && ok && s.Arms == 2 {
 		d.Final = s.final(&d.Primary[0])
 	}
 }
 
 // pairAlpha returns the two-sided error of a pair: α / (K (K − 1)) on each side.
 func (s *state) pairAlpha() float64 { return 2 * s.Alpha / float64(s.Arms*(s.Arms-1)) }
+
+// pairs returns the comparisons of every pair by a metric. A pair of which an arm has left keeps its earlier one, and
+// so does one that is decided where the whole order is asked for: a decision of an earlier look stands.
+func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alpha float64) (all []Comparison) {
+	for a := range s.Arms {
+		for b := a + 1; b < s.Arms; b++ {
+			key := [3]int{metric, a, b}
+			i := slices.IndexFunc(earlier, func(c Comparison) bool { return c.key == key })
+			switch {
+			case i >= 0 && metric == 0 && s.WholeOrder && s.decided(&earlier[i]):
+				all = append(all, earlier[i])
+			case slices.Contains(left, a) && slices.Contains(left, b):
+				all = append(all, s.compare(m, metric, a, b, alpha))
+			case i >= 0:
+				all = append(all, earlier[i])
+			}
+		}
+	}
+	return all
+}
 
 // fit fits a metric over all runs. ok is false where a run lacks the metric.
 func (s *state) fit(metric int) (model, bool) {
@@ -278,7 +318,9 @@ func (s *state) bound(alpha float64, metric int, df float64) float64 {
 
 // compare compares two arms by a metric with a two-sided error over all looks.
 func (s *state) compare(m model, metric, a, b int, alpha float64) Comparison {
-	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.df, key: [3]int{metric, a, b}}
+	c := Comparison{
+		Metric: s.Metrics[metric], A: a, B: b, DF: m.df, Blocks: len(s.blocks), key: [3]int{metric, a, b},
+	}
 	c.Estimate, c.SE = m.difference(a, b)
 	c.lateA = s.late(metric, a)
 	c.lateB = s.late(metric, b)
@@ -309,9 +351,22 @@ func (c *Comparison) interval(t float64) [2]float64 {
 	return [2]float64{c.Estimate - t*c.SE - c.lateB, c.Estimate + t*c.SE + c.lateA}
 }
 
-// within reports whether the difference is certainly smaller than a margin.
-func (c *Comparison) within(margin float64) bool {
-	return c.Narrow[0] > -margin && c.Narrow[1] < margin
+// Within reports whether the difference is certainly smaller than a displayed margin.
+func (c *Comparison) Within(margin float64) bool {
+	m := c.Metric.margin(margin)
+	return c.Narrow[0] > -m && c.Narrow[1] < m
+}
+
+// Reversed returns the comparison of A with B.
+func (c *Comparison) Reversed() Comparison {
+	r := *c
+	r.A, r.B = c.B, c.A
+	r.Estimate = -c.Estimate
+	r.Repeated = [2]float64{-c.Repeated[1], -c.Repeated[0]}
+	r.Narrow = [2]float64{-c.Narrow[1], -c.Narrow[0]}
+	r.Shown = -c.Shown
+	r.lateA, r.lateB = c.lateB, c.lateA
+	return r
 }
 
 // NotWorse reports whether B is certainly not worse than A by the displayed margin or more; ofB false asks for A.
@@ -323,8 +378,8 @@ func (c *Comparison) NotWorse(margin float64, ofB bool) bool {
 	return c.Narrow[0] > -m
 }
 
-// better returns the arm that is shown to be better and the other one; ok is false where neither is.
-func (c *Comparison) better() (winner, loser int, ok bool) {
+// Better returns the arm that is shown to be better and the other one; ok is false where neither is.
+func (c *Comparison) Better() (winner, loser int, ok bool) {
 	if (c.Shown < 0) == c.Metric.LessIsBetter {
 		return c.B, c.A, c.Shown != 0
 	}
@@ -345,46 +400,91 @@ func (s *state) late(metric, arm int) float64 {
 	return sum / n
 }
 
-// verdict eliminates arms and sets the state of the trial.
+// verdict removes arms from the trial and sets its state.
 func (s *state) verdict(d *Decision, m model) {
-	within := true
-	for i := range d.Primary {
-		within = within && d.Primary[i].within(s.Metrics[0].margin(s.Margin))
-	}
-	if within {
-		d.Verdict = NoDifference
-	}
-	for i := range d.Primary {
-		winner, loser, ok := d.Primary[i].better()
-		switch {
-		case !ok || within:
-		case !slices.Contains(d.FailsMore, [2]int{winner, loser}):
-			d.Left = slices.DeleteFunc(slices.Clone(d.Left), func(arm int) bool { return arm == loser })
-		case s.Arms == 2:
-			d.Verdict = TradeOff
+	arms := s.all()
+	if s.WholeOrder {
+		d.Left = slices.DeleteFunc(s.all(), func(arm int) bool {
+			return every(d.Primary, func(c *Comparison) bool { return c.A != arm && c.B != arm || s.decided(c) })
+		})
+	} else {
+		if !every(among(d.Primary, d.Left), s.within) {
+			d.Left = s.unbeaten(d, d.Left)
 		}
+		arms = d.Left
 	}
 	s.best(d, m)
-	if d.Verdict == Running && len(d.Left) == 1 {
-		d.Verdict = Better
+	for arm := range d.LeftAfter {
+		if d.LeftAfter[arm] == 0 && !slices.Contains(d.Left, arm) {
+			d.LeftAfter[arm] = len(s.blocks)
+		}
 	}
-	if d.Verdict == Running && len(d.Left) > 1 && len(d.Left) < s.Arms && s.allWithin(d) {
+	pairs := among(d.Primary, arms)
+	switch {
+	case len(arms) == 1:
+		d.Verdict = Better
+	case every(pairs, s.within):
 		d.Verdict = NoDifference
+	case !every(pairs, s.decided): // more blocks
+	case every(pairs, func(c *Comparison) bool { return !d.tradesOff(c) }):
+		d.Verdict = Ordered
+	default:
+		d.Verdict = TradeOff
 	}
 }
 
-// allWithin reports whether the arms left are within the margin.
-func (s *state) allWithin(d *Decision) bool {
-	for i := range d.Primary {
-		c := &d.Primary[i]
-		if slices.Contains(d.Left, c.A) && slices.Contains(d.Left, c.B) && !c.within(s.Metrics[0].margin(s.Margin)) {
+// within reports whether a difference is certainly of no interest.
+func (s *state) within(c *Comparison) bool { return c.Within(s.Margin) }
+
+// decided reports whether a difference is shown, or is of no interest.
+func (s *state) decided(c *Comparison) bool { return c.Shown != 0 || s.within(c) }
+
+// all returns all arms.
+func (s *state) all() (arms []int) {
+	for arm := range s.Arms {
+		arms = append(arms, arm)
+	}
+	return arms
+}
+
+// among returns the comparisons of arms with each other.
+func among(all []Comparison, arms []int) (found []Comparison) {
+	for i := range all {
+		if slices.Contains(arms, all[i].A) && slices.Contains(arms, all[i].B) {
+			found = append(found, all[i])
+		}
+	}
+	return found
+}
+
+// every reports whether all comparisons have a property.
+func every(all []Comparison, has func(*Comparison) bool) bool {
+	for i := range all {
+		if !has(&all[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// best finds the arm with the best estimate, and the arms that may be the best: those that no other is better than at
+// unbeaten returns the arms that none of the others is better than. An arm that fails more often is not better.
+func (s *state) unbeaten(d *Decision, arms []int) []int {
+	arms = slices.Clone(arms)
+	for _, c := range among(d.Primary, arms) {
+		if _, loser, ok := c.Better(); ok && !d.tradesOff(&c) {
+			arms = slices.DeleteFunc(arms, func(arm int) bool { return arm == loser })
+		}
+	}
+	return arms
+}
+
+// tradesOff reports whether the better arm of a comparison fails more often than the other.
+func (d *Decision) tradesOff(c *Comparison) bool {
+	winner, loser, ok := c.Better()
+	return ok && slices.Contains(d.FailsMore, [2]int{winner, loser})
+}
+
+// best finds the arms with the best estimates, and the arms that may be the best: those that no other is better than at
 // α / (K − 1) on one side. Hsu, "Simultaneous confidence intervals for all distances from the 'best'", Annals of
 // Statistics 9 (1981), with Bonferroni's inequality.
 func (s *state) best(d *Decision, m model) {
@@ -393,27 +493,33 @@ func (s *state) best(d *Decision, m model) {
 		sign = -1
 	}
 	bound := s.bound(2*s.Alpha/float64(s.Arms-1), 0, m.df)
-	d.Best = d.Left[0]
+	candidates := d.Left
+	if s.WholeOrder {
+		candidates = s.unbeaten(d, s.all())
+	}
 	d.MayBeBest = nil
-	for _, a := range d.Left {
+	for _, a := range candidates {
 		may := true
-		for _, b := range d.Left {
+		for _, b := range candidates {
 			estimate, deviation := m.difference(a, b)
 			may = may && sign*estimate < bound*deviation || a == b
 		}
 		if may {
 			d.MayBeBest = append(d.MayBeBest, a)
 		}
-		if sign*m.effect[a] > sign*m.effect[d.Best] {
-			d.Best = a
-		}
 	}
+	first := func(arms []int) int {
+		return slices.MaxFunc(arms, func(a, b int) int { return cmp.Compare(sign*m.effect[a], sign*m.effect[b]) })
+	}
+	d.Best = first(candidates)
+	d.RunnerUp = first(slices.DeleteFunc(s.all(), func(arm int) bool { return arm == d.Best }))
 }
 
 // others compares the arms by the other metrics: Holm's procedure at every look, including the results of earlier
 // looks. Holm, Scandinavian Journal of Statistics 6 (1979); over looks: Maurer and Bretz, "Multiple testing in group
 // sequential trials using graphical approaches", Statistics in Biopharmaceutical Research 5 (2013).
-func (s *state) others(d *Decision, left []int) {
+func (s *state) others(d *Decision) {
+	earlier := d.Others
 	d.Others = nil
 	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2
 	for metric := 1; metric < len(s.Metrics); metric++ {
@@ -421,17 +527,13 @@ func (s *state) others(d *Decision, left []int) {
 		if !ok {
 			continue
 		}
-		for i, a := range left {
-			for _, b := range left[i+1:] {
-				d.Others = append(d.Others, s.compare(m, metric, a, b, s.Alpha/float64(n)))
-			}
-		}
+		d.Others = append(d.Others, s.pairs(earlier, d.Left, m, metric, s.Alpha/float64(n))...)
 	}
 	for changed := true; changed; {
 		changed = false
 		for i := range d.Others {
 			c := &d.Others[i]
-			if s.shown[c.key] != 0 {
+			if s.shown[c.key] != 0 || c.Blocks < len(s.blocks) {
 				continue
 			}
 			in := c.interval(s.bound(s.Alpha/float64(max(1, n-len(s.shown))), c.key[0], c.DF))

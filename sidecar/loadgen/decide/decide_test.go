@@ -112,6 +112,7 @@ func TestVerdicts(t *testing.T) {
 		{"the slower arm fails more often", failing(blocksOf(1, 2, .001, 0, -.3), 0, 5), Better, 1, 1},
 		{"the load generator may be that late", late, Running, 1, 1},
 		{"the best of three", blocksOf(3, 4, .001, 0, -.3, -.2), Better, 1, 1},
+		{"the best of three fails more often", failing(blocksOf(3, 4, .001, 0, -.3, -.2), 1, 5), TradeOff, 1, 1},
 		{"two of four are within the margin", blocksOf(3, 4, .002, 0, -.3, -.3, 0), NoDifference, 2, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -126,8 +127,59 @@ func TestVerdicts(t *testing.T) {
 				assert.Equal(t, test.best, d.Best)
 				assert.Contains(t, d.MayBeBest, d.Best)
 			}
-			assert.Equal(t, d.Verdict.Over(), d.Final != nil)
+			assert.Equal(t, d.Verdict.Over() && arms == 2, d.Final != nil)
 		})
+	}
+}
+
+// Arms leave a trial for the best once another is better, and one for the whole order once all of their pairs are
+// decided. Pairs keep the interval of their last look.
+func TestArmsLeave(t *testing.T) {
+	noisy := func(seed uint64, left []int, block int) Block {
+		rng := rand.New(rand.NewPCG(seed, uint64(block)))
+		b := Block{Seconds: 100 * float64(lengthOf(len(left)))}
+		for _, r := range Order(seed, left, block) {
+			v := []float64{0, .01, -.1, -.5}[r.Arm] + .02*rng.NormFloat64()
+			b.Spans = append(b.Spans, Span{Arm: r.Arm, At: r.At, Ended: 100, Values: map[string]float64{ttft.Name: math.Exp(v)}})
+		}
+		return b
+	}
+	for _, wholeOrder := range []bool{false, true} {
+		p := planOf(4, ttft)
+		p.WholeOrder, p.MaxSeconds = wholeOrder, 8000
+		var blocks []Block
+		d := Decide(p, nil)
+		for !d.Verdict.Over() {
+			blocks = append(blocks, noisy(3, d.Left, len(blocks)))
+			d = Decide(p, blocks)
+		}
+		assert.Equal(t, []int{3, 2}, []int{d.Best, d.RunnerUp})
+		assert.Equal(t, []int{3}, d.MayBeBest)
+		require.Len(t, d.Primary, 6, "every pair")
+		for _, c := range d.Primary {
+			last := len(blocks)
+			for _, arm := range []int{c.A, c.B} {
+				if n := d.LeftAfter[arm]; n > 0 {
+					last = min(last, n)
+				}
+			}
+			assert.False(t, math.IsInf(c.Repeated[0], 0))
+			assert.LessOrEqual(t, c.Blocks, last)
+		}
+		if !wholeOrder {
+			assert.Equal(t, Better, d.Verdict)
+			assert.Equal(t, []int{3}, d.Left)
+			continue
+		}
+		assert.Equal(t, Ordered, d.Verdict)
+		assert.Empty(t, d.Left)
+		assert.Less(t, d.LeftAfter[3], len(blocks), "all pairs of the best are decided before the others")
+		assert.Less(t, len(blocks[len(blocks)-1].Spans), 4)
+		same := d.Primary[0]
+		assert.True(t, same.Within(p.Margin))
+		assert.Zero(t, same.Shown)
+		reversed := same.Reversed()
+		assert.InDelta(t, -same.Repeated[1], reversed.Repeated[0], 0)
 	}
 }
 

@@ -15,7 +15,7 @@ func (f FailureShare) share() float64 { return float64(f.Failed) / float64(f.End
 
 // failures returns the arms' shares, and the pairs whose first arm fails more often than the second. More failures
 // prevent a verdict and favor no arm, so they are tested at 5 % on one side at each look.
-func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
+func (s *state) failures() (all []FailureShare, more [][2]int) {
 	all = make([]FailureShare, s.Arms)
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
@@ -23,8 +23,8 @@ func (s *state) failures(left []int) (all []FailureShare, more [][2]int) {
 			all[run.Arm].Ended += run.Ended
 		}
 	}
-	for _, a := range left {
-		for _, b := range left {
+	for a := range s.Arms {
+		for b := range s.Arms {
 			if a != b && s.failureScore(all, a, b) > normal.Quantile(.95) {
 				more = append(more, [2]int{a, b})
 			}
