@@ -34,18 +34,32 @@ const (
 // SweepOrders are all of them.
 var SweepOrders = []SweepOrder{OrderInterleaved, OrderModeAfterMode}
 
+// TrialQuestion is what a trial of more than two modes asks.
+type TrialQuestion string
+
+// The questions. The difference of two modes answers both.
+const (
+	QuestionBest  TrialQuestion = "best"  // which mode is better than all others: it drops a mode once another is better
+	QuestionOrder TrialQuestion = "order" // how each two modes compare: it drops a mode once all of its pairs are decided
+)
+
+// TrialQuestions are all of them.
+var TrialQuestions = []TrialQuestion{QuestionBest, QuestionOrder}
+
 // SweepRequest asks for spans of a workload at some concurrencies in some modes, each on cold caches, and what they
 // show. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected.
 type SweepRequest struct {
 	Kind  SweepKind `json:"kind"`
 	Title *string   `json:"title,omitempty" maxLength:"200"`
-	// that the driver can switch to, an arm by its name alone; of a trial two, of which the second is compared with the
-	// first; of a capacity search one or two
+	// that the driver can switch to, an arm by its name alone; of a trial two or more: of two, the second is compared
+	// with the first, of more, each with each; of a capacity search one or two
 	Modes []ModeState `json:"modes,omitempty" maxItems:"9"`
 	// concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with,
 	// at least two; levels × modes × repeats are 1,000 at most
 	Levels  []int   `json:"levels,omitempty" minimum:"1" maximum:"100000" maxItems:"40"`
 	Primary *string `json:"primary,omitempty"` // of a trial: the metric that decides
+	// of a trial of more than two modes: what ends it; default: best
+	Question *TrialQuestion `json:"question,omitempty"`
 	// of a trial: the smallest difference of interest, relative, of shares in points
 	Smallest *float64 `json:"smallest,omitempty" minimum:"0.001" maximum:"0.5"`
 	// of a sweep: spans of each level and mode
@@ -61,7 +75,7 @@ type SweepRequest struct {
 	Resolution *int `json:"resolution,omitempty" minimum:"1" maximum:"1000" unit:"conversations"`
 	// of a trial and a capacity search: when they end undecided
 	MaxSeconds *float64 `json:"max_seconds,omitempty" minimum:"1" maximum:"604800" unit:"seconds"`
-	// of a trial and a sweep: both modes run at the same time, each on one of two lanes that run the same
+	// of a trial and a sweep of two modes: both run at the same time, each on one of two lanes that run the same
 	// conversations; default: of a trial, where there are two; of a sweep, not
 	Together *bool `json:"together,omitempty"`
 	SLO      *SLO  `json:"slo,omitempty"` // default: the settings'
@@ -80,10 +94,10 @@ var SweepMetrics = []string{
 // MaxSweepSpans bounds levels × modes × repeats of a [SweepRequest].
 const MaxSweepSpans = 1000
 
-// MaxSweepLevels is how many levels a [SweepRequest] may name.
+// MaxSweepLevels and MaxSweepModes are how many levels and modes a [SweepRequest] may name.
 var (
 	MaxSweepLevels = maxItems[SweepRequest]("Levels")
-	maxSweepModes  = maxItems[SweepRequest]("Modes")
+	MaxSweepModes  = maxItems[SweepRequest]("Modes")
 )
 
 // SweepLimits are the limits of a [SweepRequest], by the paths of its fields; of levels, that of each.
@@ -91,7 +105,8 @@ var SweepLimits = limitsOf[SweepRequest]()
 
 // sweepFields are the fields that not every kind has.
 var sweepFields = map[string][]SweepKind{
-	"primary": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels}, "order": {SweepLevels},
+	"primary": {SweepTrial}, "question": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels},
+	"order":           {SweepLevels},
 	"warm_up_seconds": {SweepLevels}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
 	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels},
 }
@@ -113,6 +128,11 @@ func (r SweepRequest) checkWords() error {
 	}
 	if r.Primary != nil {
 		if err := OneOf("primary", *r.Primary, SweepMetrics); err != nil {
+			return err
+		}
+	}
+	if r.Question != nil {
+		if err := OneOf("question", *r.Question, TrialQuestions); err != nil {
 			return err
 		}
 	}
@@ -163,10 +183,10 @@ func quoted(v reflect.Value) string {
 
 func (r SweepRequest) checkLists() error {
 	least, most := 1, MaxSweepLevels
-	modesLeast, modesMost := 1, maxSweepModes
+	modesLeast, modesMost := 1, MaxSweepModes
 	switch r.Kind {
 	case SweepTrial:
-		most, modesLeast, modesMost = 1, 2, 2
+		most, modesLeast = 1, 2
 	case SweepCapacity:
 		least, modesMost = 2, 2
 	}
@@ -191,17 +211,17 @@ func (r SweepRequest) checkLevels() error {
 	return nil
 }
 
-// checkModes lets a trial compare a mode with itself: that shows what the machines'
-// own unrest amounts to.
+// checkModes lets a trial of two modes compare a mode with itself: that shows what the machines' own unrest amounts to.
 func (r SweepRequest) checkModes() error {
 	known := slices.DeleteFunc(slices.Clone(Modes), func(m Mode) bool { return m == ModeUnknown })
+	repeats := r.MayRepeatMode()
 	for i, m := range r.Modes {
 		if m.Arm != "" {
 			if !IsArmName(m.Arm) {
 				return Refuse("modes.arm", m.Arm, AllowedArm)
 			}
-			if r.Kind != SweepTrial && slices.ContainsFunc(r.Modes[:i], func(o ModeState) bool { return o.Arm == m.Arm }) {
-				return Refuse("modes", m.Arm, "each arm once")
+			if !repeats && slices.ContainsFunc(r.Modes[:i], func(o ModeState) bool { return o.Arm == m.Arm }) {
+				return Refuse("modes", m.Arm, EachModeOnce)
 			}
 			continue
 		}
@@ -214,12 +234,18 @@ func (r SweepRequest) checkModes() error {
 		if err := OneOf("modes.speculation", m.Speculation, Speculations); err != nil {
 			return err
 		}
-		if r.Kind != SweepTrial && slices.Contains(r.Modes[:i], m) {
-			return Refuse("modes", fmt.Sprintf("%s with speculation %s", m.Mode, m.Speculation), "each mode once")
+		if !repeats && slices.Contains(r.Modes[:i], m) {
+			return Refuse("modes", fmt.Sprintf("%s with speculation %s", m.Mode, m.Speculation), EachModeOnce)
 		}
 	}
 	return nil
 }
+
+// EachModeOnce is what a request allows that names a mode twice.
+const EachModeOnce = "each one once; only a trial of two may compare a mode with itself, which tests the method"
+
+// MayRepeatMode reports whether the request may name a mode twice.
+func (r SweepRequest) MayRepeatMode() bool { return r.Kind == SweepTrial && len(r.Modes) == 2 }
 
 // checkSpans bounds how many spans a sweep of levels has. What is left out counts once.
 func (r SweepRequest) checkSpans() error {
@@ -262,7 +288,7 @@ type SweepCause string
 // The causes.
 const (
 	CauseOperator SweepCause = "operator" // an operator paused, cancelled or stopped it
-	CauseTarget   SweepCause = "target"   // it failed in the same span twice, or answered nothing in both modes of a trial
+	CauseTarget   SweepCause = "target"   // it failed in the same span twice, or answered nothing in two modes of a trial
 	CauseMode     SweepCause = "mode"     // the cluster could not be switched to a mode
 	CauseDisk     SweepCause = "disk"     // results could not be stored yet, and it resumes by itself
 	CauseInternal SweepCause = "internal" // an error of the load generator itself
@@ -349,8 +375,8 @@ const (
 type SweepNow struct {
 	Number  int `json:"number"`  // from 0; the same when it is repeated
 	Attempt int `json:"attempt"` // 1, or more where those before were spoiled
-	// of a trial; pilot: of one on pairs
-	Arm         string     `json:"arm,omitempty" enum:"pilot,a,b"`
+	// of a trial: its letter, in the order of the request; pilot: of one on pairs
+	Arm         string     `json:"arm,omitempty" enum:"pilot,a,b,c,d,e,f,g,h,i"`
 	Lane        string     `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState  `json:"mode"`
 	Concurrency int        `json:"concurrency"`
@@ -367,8 +393,8 @@ type SweepNow struct {
 type SweepSpan struct {
 	Number  int `json:"number"`  // from 0; the same when it is repeated
 	Attempt int `json:"attempt"` // 1, or more where those before were spoiled
-	// of a trial; pilot: of one on pairs
-	Arm         string    `json:"arm,omitempty" enum:"pilot,a,b"`
+	// of a trial: its letter, in the order of the request; pilot: of one on pairs
+	Arm         string    `json:"arm,omitempty" enum:"pilot,a,b,c,d,e,f,g,h,i"`
 	Lane        string    `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState `json:"mode"`
 	Target      string    `json:"target,omitempty"` // URL that its turns were sent to; absent: not known
@@ -409,8 +435,8 @@ type SweepCauses struct {
 	ClusterFigures
 }
 
-// TrialDifference is a trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of
-// shares. A failed turn counts as slower than every successful one.
+// TrialDifference is the result for one metric of two modes of a trial, A and B. The difference is (B − A)/A of times
+// and rates, and B − A of shares. A failed turn counts as slower than every successful one.
 type TrialDifference struct {
 	Metric     string      `json:"metric"`
 	A          float64     `json:"a"` // mean over the spans, the geometric one of times and rates
@@ -425,14 +451,26 @@ type TrialDifference struct {
 	Basis string `json:"basis,omitempty" enum:"sections,pairs"`
 }
 
-// TrialArm is one of the two modes that a trial compares, the second with the first.
+// TrialArm is one of the modes that a trial compares, by its place in the request.
 type TrialArm string
 
 // The arms.
 const (
 	TrialArmA TrialArm = "a"
 	TrialArmB TrialArm = "b"
+	TrialArmC TrialArm = "c"
+	TrialArmD TrialArm = "d"
+	TrialArmE TrialArm = "e"
+	TrialArmF TrialArm = "f"
+	TrialArmG TrialArm = "g"
+	TrialArmH TrialArm = "h"
+	TrialArmI TrialArm = "i"
 )
+
+// TrialArms are all of them, in the order of the request.
+var TrialArms = []TrialArm{
+	TrialArmA, TrialArmB, TrialArmC, TrialArmD, TrialArmE, TrialArmF, TrialArmG, TrialArmH, TrialArmI,
+}
 
 // TrialLook is a trial's interim result for the deciding metric after a number of blocks of spans.
 type TrialLook struct {
@@ -455,19 +493,23 @@ const (
 type TrialState struct {
 	Method TrialMethod `json:"method"`
 	// trade_off: one is better and fails more turns than the other; no_difference: differences as large as the
-	// smallest one of interest are ruled out in both directions; time_over: undecided
-	Verdict  string           `json:"verdict" enum:"running,b_better,a_better,trade_off,no_difference,time_over"`
-	Blocks   int              `json:"blocks"`          // whole ones; there is no look before the second
-	Pairs    int              `json:"pairs,omitempty"` // of a trial on pairs
-	Failures *TrialFailures   `json:"failures,omitempty"`
-	Primary  *TrialDifference `json:"primary,omitempty"`
-	// the estimate at the stop; that of `primary` is on average too large where a trial stops early
-	Final *TrialFinal     `json:"final,omitempty"`
-	Looks List[TrialLook] `json:"looks"` // at the metric that decides
+	// smallest one of interest are ruled out in both directions; time_over: undecided; of more than two modes, best:
+	// one is better than all others; order: each pair is decided
+	Verdict  string         `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,no_difference,time_over"`
+	Blocks   int            `json:"blocks"`             // whole ones; there is no look before the second
+	Pairs    int            `json:"pairs,omitempty"`    // of a trial on pairs
+	Failures *TrialFailures `json:"failures,omitempty"` // of a trial of two modes
+	Ranking  *TrialRanking  `json:"ranking,omitempty"`  // of a trial of more than two modes
+	// by the metric that decides; of more than two modes, B is the one with the best estimate, and A the runner-up
+	Primary *TrialDifference `json:"primary,omitempty"`
+	// of two modes, the estimate at the stop; that of `primary` is on average too large where a trial stops early
+	Final *TrialFinal `json:"final,omitempty"`
+	// at the metric that decides, of the two modes that were best and runner-up at each look
+	Looks List[TrialLook] `json:"looks"`
 	// bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the
 	// inverse of a rise by s
 	Boundaries [2]float64            `json:"boundaries"`
-	Others     List[TrialDifference] `json:"others"` // outcomes by Holm's procedure over all of them
+	Others     List[TrialDifference] `json:"others"` // of the same two modes; outcomes by Holm's procedure over all of them
 	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
@@ -476,6 +518,47 @@ type TrialState struct {
 	BlockSeconds float64 `json:"block_seconds,omitempty"`
 	// each of two lanes kept its mode: the trial compares targets as well as modes
 	KeepsLanes bool `json:"keeps_lanes,omitempty"`
+}
+
+// TrialRanking is how the modes of a trial of more than two compare.
+type TrialRanking struct {
+	Question TrialQuestion    `json:"question"`
+	Places   List[TrialPlace] `json:"places"` // the best first; before the first look in the order of the request
+	Pairs    List[TrialPair]  `json:"pairs"`  // each pair, by the places of its modes; none before the first look
+	// modes of which each two differ certainly by less than the smallest difference of interest, two or more in each
+	Groups List[TrialGroup] `json:"groups"`
+}
+
+// TrialPlace is what a trial shows of one of its modes.
+type TrialPlace struct {
+	Arm  TrialArm  `json:"arm"`
+	Mode ModeState `json:"mode"`
+	// the places that it may have, from 1: another one is ahead where it is shown to be better
+	Place [2]int `json:"place"`
+	// mean of the metric that decides, over all blocks: of a mode that left the trial, what is estimated for the others;
+	// absent: no look yet
+	Mean *float64 `json:"mean,omitempty"`
+	// after how many blocks it left the trial; absent: it takes part
+	LeftAfter *int `json:"left_after,omitempty"`
+	// whether it may be the best, at 95 % over all looks and modes
+	MayBeBest bool        `json:"may_be_best"`
+	Failures  TrialFailed `json:"failures"` // turns
+}
+
+// TrialPair is the comparison of two modes of a trial: B, the one with the better estimate, with A. It is that of the
+// last look at which both took part.
+type TrialPair struct {
+	A       TrialArm              `json:"a"`
+	B       TrialArm              `json:"b"`
+	Blocks  int                   `json:"blocks"`         // at that look
+	Primary TrialDifference       `json:"primary"`        // by the metric that decides
+	Others  List[TrialDifference] `json:"others"`         // outcomes by Holm's procedure over all of them, of all pairs
+	More    TrialArm              `json:"more,omitempty"` // which of the two certainly fails more turns; absent: neither
+}
+
+// TrialGroup is a set of modes that are not different.
+type TrialGroup struct {
+	Arms List[TrialArm] `json:"arms"` // by their places
 }
 
 // TrialFailures are the turns of a trial that failed.

@@ -60,9 +60,10 @@ func TestSweepRequestCheck(t *testing.T) {
 		// Lists of the wrong length.
 		`{"kind":"trial","levels":[60,120]}`:                                "levels: a list of 2 is not allowed: 1 for a trial",
 		`{"kind":"sweep","levels":` + many(41) + `}`:                        "levels: a list of 41 is not allowed: 1 to 40 for a sweep",
+		`{"kind":"trial","question":"worst"}`:                               `question: "worst" is not allowed: one of best, order`,
 		`{"kind":"capacity","levels":[60]}`:                                 "levels: a list of 1 is not allowed: 2 to 40 for a capacity search",
-		`{"kind":"trial","modes":[` + kv + `]}`:                             "modes: a list of 1 is not allowed: 2 for a trial",
-		`{"kind":"trial","modes":[` + kv + `,` + rr + `,` + kv + `]}`:       "modes: a list of 3 is not allowed: 2 for a trial",
+		`{"kind":"trial","modes":[` + kv + `]}`:                             "modes: a list of 1 is not allowed: 2 to 9 for a trial",
+		`{"kind":"trial","modes":[` + kv + `,` + rr + `,` + kv + `]}`:       "modes: kv with speculation off is not allowed: " + api.EachModeOnce,
 		`{"kind":"sweep","modes":[` + strings.Repeat(kv+",", 9) + kv + `]}`: "modes: a list of 10 is not allowed: 1 to 9 for a sweep",
 		`{"kind":"capacity","modes":[` + kv + `,` + rr + `,` + least + `]}`: "modes: a list of 3 is not allowed: 1 to 2 for a capacity search",
 
@@ -81,8 +82,8 @@ func TestSweepRequestCheck(t *testing.T) {
 		`{"kind":"trial","modes":[` + kv + `,` + mode("random", "off") + `]}`:                     `modes.mode: "random" is not allowed: one of kv, round_robin, least_loaded`,
 		`{"kind":"trial","modes":[` + mode("unknown", "off") + `,` + kv + `]}`:                    `modes.mode: "unknown" is not allowed: one of kv, round_robin, least_loaded`,
 		`{"kind":"sweep","modes":[` + mode("kv", "ngram") + `]}`:                                  `modes.speculation: "ngram" is not allowed: one of off, draft, eagle3, not_recorded`,
-		`{"kind":"sweep","modes":[` + kv + `,` + rr + `,` + kv + `]}`:                             "modes: kv with speculation off is not allowed: each mode once",
-		`{"kind":"capacity","modes":[` + kv + `,` + kv + `]}`:                                     "modes: kv with speculation off is not allowed: each mode once",
+		`{"kind":"sweep","modes":[` + kv + `,` + rr + `,` + kv + `]}`:                             "modes: kv with speculation off is not allowed: " + api.EachModeOnce,
+		`{"kind":"capacity","modes":[` + kv + `,` + kv + `]}`:                                     "modes: kv with speculation off is not allowed: " + api.EachModeOnce,
 		`{"kind":"sweep","levels":` + many(40) + `,"modes":[` + kv + `,` + rr + `],"repeats":13}`: "repeats: 40 levels × 2 modes × 13 repeats = 1040 spans is not allowed: at most 1000 spans",
 
 		// Words.

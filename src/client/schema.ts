@@ -2359,7 +2359,7 @@ export interface components {
         /**
          * @description What blocks a sweep, or has ended it.
          *     - `operator`: an operator paused, cancelled or stopped it
-         *     - `target`: it failed in the same span twice, or answered nothing in both modes of a trial
+         *     - `target`: it failed in the same span twice, or answered nothing in two modes of a trial
          *     - `mode`: the cluster could not be switched to a mode
          *     - `disk`: results could not be stored yet, and it resumes by itself
          *     - `internal`: an error of the load generator itself
@@ -2431,10 +2431,10 @@ export interface components {
         /** @description The span in progress. */
         SweepNow: {
             /**
-             * @description of a trial; pilot: of one on pairs
+             * @description of a trial: its letter, in the order of the request; pilot: of one on pairs
              * @enum {string}
              */
-            arm?: "pilot" | "a" | "b";
+            arm?: "pilot" | "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i";
             /** @description 1, or more where those before were spoiled */
             attempt: number;
             concurrency: number;
@@ -2516,7 +2516,7 @@ export interface components {
             levels?: number[];
             /** @description of a trial and a capacity search: when they end undecided */
             max_seconds?: number;
-            /** @description that the driver can switch to, an arm by its name alone; of a trial two, of which the second is compared with the first; of a capacity search one or two */
+            /** @description that the driver can switch to, an arm by its name alone; of a trial two or more: of two, the second is compared with the first, of more, each with each; of a capacity search one or two */
             modes?: components["schemas"]["ModeState"][];
             /** @description of a sweep */
             order?: components["schemas"]["SweepOrder"];
@@ -2525,6 +2525,8 @@ export interface components {
              * @enum {string}
              */
             primary?: "ttft_mean" | "ttft_p95" | "ttft_p50" | "ttft_p95_turn2+" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
+            /** @description of a trial of more than two modes: what ends it; default: best */
+            question?: components["schemas"]["TrialQuestion"];
             /** @description of a sweep: spans of each level and mode */
             repeats?: number;
             /** @description of a capacity search: how many conversations its answer may be off */
@@ -2540,7 +2542,7 @@ export interface components {
             /** @description that a span counts, at least */
             span_seconds?: number;
             title?: string;
-            /** @description of a trial and a sweep: both modes run at the same time, each on one of two lanes that run the same conversations; default: of a trial, where there are two; of a sweep, not */
+            /** @description of a trial and a sweep of two modes: both run at the same time, each on one of two lanes that run the same conversations; default: of a trial, where there are two; of a sweep, not */
             together?: boolean;
             /** @description of a sweep: from the full concurrency on, until a span counts */
             warm_up_seconds?: number;
@@ -2550,10 +2552,10 @@ export interface components {
             /** @description conversations in progress while it counted, mean */
             actual?: number;
             /**
-             * @description of a trial; pilot: of one on pairs
+             * @description of a trial: its letter, in the order of the request; pilot: of one on pairs
              * @enum {string}
              */
-            arm?: "pilot" | "a" | "b";
+            arm?: "pilot" | "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i";
             /** @description 1, or more where those before were spoiled */
             attempt: number;
             causes?: components["schemas"]["SweepCauses"];
@@ -2708,10 +2710,10 @@ export interface components {
             output_tokens: number;
         };
         /**
-         * @description One of the two modes that a trial compares, the second with the first.
+         * @description One of the modes that a trial compares, by its place in the request.
          * @enum {string}
          */
-        TrialArm: "a" | "b";
+        TrialArm: "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i";
         /** @description What a trial can find. */
         TrialDetectable: {
             /** @description what a block takes */
@@ -2725,7 +2727,7 @@ export interface components {
             /** @description id of the trial whose spans it is computed from; absent: the first block of this one */
             trial?: string;
         };
-        /** @description A trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of shares. A failed turn counts as slower than every successful one. */
+        /** @description The result for one metric of two modes of a trial, A and B. The difference is (B − A)/A of times and rates, and B − A of shares. A failed turn counts as slower than every successful one. */
         TrialDifference: {
             /** @description mean over the spans, the geometric one of times and rates */
             a: number;
@@ -2772,6 +2774,11 @@ export interface components {
                 number
             ];
         };
+        /** @description A set of modes that are not different. */
+        TrialGroup: {
+            /** @description by their places */
+            arms: components["schemas"]["TrialArm"][];
+        };
         /** @description A trial's interim result for the deciding metric after a number of blocks of spans. */
         TrialLook: {
             /** @description whole ones so far */
@@ -2792,6 +2799,54 @@ export interface components {
          * @enum {string}
          */
         TrialMethod: "blocks" | "pairs";
+        /** @description The comparison of two modes of a trial: B, the one with the better estimate, with A. It is that of the last look at which both took part. */
+        TrialPair: {
+            a: components["schemas"]["TrialArm"];
+            b: components["schemas"]["TrialArm"];
+            /** @description at that look */
+            blocks: number;
+            /** @description which of the two certainly fails more turns; absent: neither */
+            more?: components["schemas"]["TrialArm"];
+            /** @description outcomes by Holm's procedure over all of them, of all pairs */
+            others: components["schemas"]["TrialDifference"][];
+            /** @description by the metric that decides */
+            primary: components["schemas"]["TrialDifference"];
+        };
+        /** @description What a trial shows of one of its modes. */
+        TrialPlace: {
+            arm: components["schemas"]["TrialArm"];
+            /** @description turns */
+            failures: components["schemas"]["TrialFailed"];
+            /** @description after how many blocks it left the trial; absent: it takes part */
+            left_after?: number;
+            /** @description whether it may be the best, at 95 % over all looks and modes */
+            may_be_best: boolean;
+            /** @description mean of the metric that decides, over all blocks: of a mode that left the trial, what is estimated for the others; absent: no look yet */
+            mean?: number;
+            mode: components["schemas"]["ModeState"];
+            /** @description the places that it may have, from 1: another one is ahead where it is shown to be better */
+            place: [
+                number,
+                number
+            ];
+        };
+        /**
+         * @description What a trial of more than two modes asks.
+         *     - `best`: which mode is better than all others: it drops a mode once another is better
+         *     - `order`: how each two modes compare: it drops a mode once all of its pairs are decided
+         * @enum {string}
+         */
+        TrialQuestion: "best" | "order";
+        /** @description How the modes of a trial of more than two compare. */
+        TrialRanking: {
+            /** @description modes of which each two differ certainly by less than the smallest difference of interest, two or more in each */
+            groups: components["schemas"]["TrialGroup"][];
+            /** @description each pair, by the places of its modes; none before the first look */
+            pairs: components["schemas"]["TrialPair"][];
+            /** @description the best first; before the first look in the order of the request */
+            places: components["schemas"]["TrialPlace"][];
+            question: components["schemas"]["TrialQuestion"];
+        };
         /** @description The state of a trial. */
         TrialState: {
             /** @description difference that the time left is estimated for: the present estimate */
@@ -2807,26 +2862,30 @@ export interface components {
             ];
             /** @description absent: not known yet */
             detectable?: components["schemas"]["TrialDetectable"];
+            /** @description of a trial of two modes */
             failures?: components["schemas"]["TrialFailures"];
-            /** @description the estimate at the stop; that of `primary` is on average too large where a trial stops early */
+            /** @description of two modes, the estimate at the stop; that of `primary` is on average too large where a trial stops early */
             final?: components["schemas"]["TrialFinal"];
             /** @description each of two lanes kept its mode: the trial compares targets as well as modes */
             keeps_lanes?: boolean;
-            /** @description at the metric that decides */
+            /** @description at the metric that decides, of the two modes that were best and runner-up at each look */
             looks: components["schemas"]["TrialLook"][];
             method: components["schemas"]["TrialMethod"];
-            /** @description outcomes by Holm's procedure over all of them */
+            /** @description of the same two modes; outcomes by Holm's procedure over all of them */
             others: components["schemas"]["TrialDifference"][];
             /** @description of a trial on pairs */
             pairs?: number;
+            /** @description by the metric that decides; of more than two modes, B is the one with the best estimate, and A the runner-up */
             primary?: components["schemas"]["TrialDifference"];
+            /** @description of a trial of more than two modes */
+            ranking?: components["schemas"]["TrialRanking"];
             /** @description of the metric that decides, for later trials */
             variance?: components["schemas"]["TrialVariance"];
             /**
-             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided
+             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided; of more than two modes, best: one is better than all others; order: each pair is decided
              * @enum {string}
              */
-            verdict: "running" | "b_better" | "a_better" | "trade_off" | "no_difference" | "time_over";
+            verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "no_difference" | "time_over";
         };
         /** @description By how much the spans of an arm scatter, on the scale of differences: the logarithm of times and rates. */
         TrialVariance: {
@@ -3226,8 +3285,13 @@ export type TrialDifference = components['schemas']['TrialDifference'];
 export type TrialFailed = components['schemas']['TrialFailed'];
 export type TrialFailures = components['schemas']['TrialFailures'];
 export type TrialFinal = components['schemas']['TrialFinal'];
+export type TrialGroup = components['schemas']['TrialGroup'];
 export type TrialLook = components['schemas']['TrialLook'];
 export type TrialMethod = components['schemas']['TrialMethod'];
+export type TrialPair = components['schemas']['TrialPair'];
+export type TrialPlace = components['schemas']['TrialPlace'];
+export type TrialQuestion = components['schemas']['TrialQuestion'];
+export type TrialRanking = components['schemas']['TrialRanking'];
 export type TrialState = components['schemas']['TrialState'];
 export type TrialVariance = components['schemas']['TrialVariance'];
 export type Turn = components['schemas']['Turn'];

@@ -16,10 +16,13 @@ import (
 
 // Plan is what a trial asks, settled before its first span.
 type Plan struct {
-	A           api.ModeState `json:"a"` // what B is compared with
-	B           api.ModeState `json:"b"` // may be A: such a trial tests the method on one's own cluster
-	Concurrency int           `json:"concurrency"`
-	Primary     Metric        `json:"primary"` // decides
+	A api.ModeState `json:"a"` // what B is compared with
+	B api.ModeState `json:"b"` // may be A, of two: such a trial tests the method on one's own cluster
+	// More are the other arms of a trial of more than two, in which each is compared with each.
+	More        []api.ModeState   `json:"more,omitempty"`
+	Question    api.TrialQuestion `json:"question,omitempty"` // of more than two arms; empty: the best one
+	Concurrency int               `json:"concurrency"`
+	Primary     Metric            `json:"primary"` // decides
 	// Smallest is the smallest difference of interest: relative for times and rates, in points for shares.
 	Smallest float64 `json:"smallest"`
 	Seconds  float64 `json:"seconds"`  // that a span counts at least; two that follow each other in one mode run as one
@@ -34,14 +37,40 @@ type Plan struct {
 	Prior decide.Variance `json:"prior,omitzero"`
 }
 
+// modes are those of all arms.
+func (p Plan) modes() []api.ModeState { return append([]api.ModeState{p.A, p.B}, p.More...) }
+
+// several says whether there are more than two arms.
+func (p Plan) several() bool { return len(p.More) > 0 }
+
+// all are all arms.
+func (p Plan) all() (arms []int) {
+	for arm := range p.modes() {
+		arms = append(arms, arm)
+	}
+	return arms
+}
+
 // Validate says what no trial can ask: nil, or an *[api.FieldError] with a field of [api.SweepRequest].
 func (p Plan) Validate() error {
-	for _, m := range []api.ModeState{p.A, p.B} {
+	modes := p.modes()
+	for i, m := range modes {
 		if !m.Known() {
 			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded, or the name of an arm")
 		}
+		if p.several() && slices.Contains(modes[:i], m) {
+			return api.Refuse("modes", m.Text(), api.EachModeOnce)
+		}
+	}
+	if n := len(modes); n > api.MaxSweepModes {
+		return api.Refuse("modes", fmt.Sprintf("a list of %d", n), fmt.Sprintf("2 to %d", api.MaxSweepModes))
+	}
+	if p.Together && p.several() {
+		return api.Refuse("together", true, "false with more than two modes, because there are only two lanes")
 	}
 	switch least := p.least(); {
+	case p.Question != "" && !slices.Contains(api.TrialQuestions, p.Question):
+		return api.OneOf("question", p.Question, api.TrialQuestions)
 	case p.Concurrency < 1:
 		return api.Refuse("levels", p.Concurrency, "1 or more")
 	case !p.Primary.known():
@@ -65,7 +94,7 @@ func (p Plan) Validate() error {
 // least is for how long the blocks before the first look count at least.
 func (p Plan) least() (seconds float64) {
 	for block := range decide.LeastBlocks {
-		order := p.order(block)
+		order := p.order(block, p.all())
 		for i := 0; i < len(order); i += p.step() {
 			seconds += p.Seconds * float64(order[i].Length+order[i].RunIn)
 		}
@@ -73,10 +102,9 @@ func (p Plan) least() (seconds float64) {
 	return seconds
 }
 
-// order is that of the runs of a block; where arms run together, two that follow each other are of the same time, the
-// first of them on the first target.
-func (p Plan) order(block int) (runs []decide.Run) {
-	arms := []int{0, 1}
+// order is that of the runs of a block of some arms. Where arms run together, two that follow each other are of the
+// same time, the first of them on the first target.
+func (p Plan) order(block int, arms []int) (runs []decide.Run) {
 	if !p.Together {
 		return decide.Order(p.Seed, arms, block)
 	}
@@ -102,8 +130,9 @@ func (p Plan) step() int {
 // decisions is the plan of the decisions.
 func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
 	d := decide.Plan{
-		Arms: 2, Alpha: alpha, Margin: p.Smallest, MaxSeconds: p.MaxTime,
+		Arms: len(p.modes()), Alpha: alpha, Margin: p.Smallest, MaxSeconds: p.MaxTime,
 		SideBySide: p.Together, Prior: p.Prior, Known: known,
+		WholeOrder: p.several() && p.Question == api.QuestionOrder,
 	}
 	others := slices.DeleteFunc(slices.Clone(Metrics), func(m Metric) bool { return m == p.Primary })
 	for _, m := range append([]Metric{p.Primary}, others...) {
@@ -140,10 +169,19 @@ func (t *Trial) Variance(m Metric) decide.Variance {
 	return decide.Decide(d, t.Blocks).Variance
 }
 
-// Arm is one of the two sides of a trial.
+// BlockSeconds is what a block of all arms takes, by the latest one; 0 before the first.
+func (t *Trial) BlockSeconds() float64 {
+	n := len(t.Blocks)
+	if n == 0 {
+		return 0
+	}
+	return decide.NextBlock(t.Plan.all(), t.Blocks[n-1:])
+}
+
+// Arm is one of the modes of a trial, by its letter: an [api.TrialArm], or the pilot.
 type Arm string
 
-// The arms. The pilot is of trials on pairs, and counted for neither.
+// The first two arms. The pilot is of trials on pairs, and counted for no arm.
 const (
 	ArmPilot Arm = "pilot"
 	ArmA     Arm = "a"
@@ -158,6 +196,8 @@ const (
 	Running      Verdict = "running"
 	BBetter      Verdict = "b_better"
 	ABetter      Verdict = "a_better"
+	Best         Verdict = "best"          // of more than two arms, one is better than all others
+	Order        Verdict = "order"         // of more than two arms, each pair is decided
 	TradeOff     Verdict = "trade_off"     // one is better, and fails more turns than the other
 	NoDifference Verdict = "no_difference" // the smallest difference of interest is excluded, both ways
 	TimeOver     Verdict = "time_over"     // undecided
@@ -166,10 +206,9 @@ const (
 // Over says whether a trial with this verdict has ended.
 func (v Verdict) Over() bool { return v != Running }
 
-// Trial decides whether B is better than A at one concurrency, by the method of package [decide]: whole blocks of runs,
-// with a look after each from the second on. It is a state machine: run what [Trial.Next] says, hand it to [Trial.Add],
-// see [Trial.State]. Its JSON is all of its state, so that a trial goes on with its next unfinished run whatever
-// happened to the process.
+// Trial compares two arms or more at one concurrency, by the method of package [decide]: whole blocks of runs, with a
+// look after each from the second on. It is a state machine: run what [Trial.Next] says, hand it to [Trial.Add], see
+// [Trial.State]. Its JSON is all of its state, so that a trial resumes with its next unfinished run after a restart.
 //
 // All runs of a block hold the same conversations, those of the next one hold others.
 type Trial struct {
@@ -177,8 +216,10 @@ type Trial struct {
 	Blocks  []decide.Block `json:"blocks"` // whole
 	Runs    []Measured     `json:"runs"`   // of the block under way
 	Attempt int            `json:"attempt"`
-	Lost    float64        `json:"lost"`    // seconds of the block under way that do not count
-	Latency float64        `json:"latency"` // the longest median latency of a run so far, in seconds
+	Lost    float64        `json:"lost"` // seconds of the block under way that do not count
+	// Arms are those that the block under way runs; nil means all.
+	Arms    []int   `json:"arms,omitempty"`
+	Latency float64 `json:"latency"` // the longest median latency of a run so far, in seconds
 	// Expected is after how many blocks it is over, as likely as not; 0: not known, or not in its time.
 	Expected int            `json:"expected"`
 	Shown    api.TrialState `json:"state"` // after the latest block
@@ -212,6 +253,9 @@ func New(p Plan) (*Trial, error) {
 		Method: api.TrialOnBlocks, Verdict: string(Running), Looks: []api.TrialLook{}, Others: []api.TrialDifference{},
 		KeepsLanes: p.KeepsLanes,
 	}
+	if p.several() {
+		t.Shown.Ranking = t.ranking(&decide.Decision{LeftAfter: make([]int, len(p.modes()))})
+	}
 	margin := p.Primary.margin(p.Smallest)
 	t.Shown.Boundaries = [2]float64{p.Primary.relative(-margin), p.Primary.relative(margin)}
 	return t, nil
@@ -240,21 +284,31 @@ func (t *Trial) Beside() (Span, bool) {
 
 // span is that of a place in the block under way.
 func (t *Trial) span(place int) Span {
-	order := t.Plan.order(len(t.Blocks))
-	run := order[place]
+	run := t.order()[place]
 	length := float64(run.Length)
-	s := Span{
-		Number: len(t.Blocks)*len(order) + place, Attempt: t.Attempt, Arm: ArmA, Mode: t.Plan.A,
+	number := place
+	for i := range t.Blocks {
+		number += len(t.Blocks[i].Spans)
+	}
+	return Span{
+		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
 		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency,
 		WarmUp: t.Plan.Concurrency, RunIn: float64(run.RunIn) / length,
 		Seconds: length * max(t.Plan.Seconds, TrialLatencies*t.Latency), Latencies: length * TrialLatencies,
 		Seed: rand.New(rand.NewPCG(t.Plan.Seed, uint64(len(t.Blocks)+1))).Uint64(),
 	}
-	if run.Arm == 1 {
-		s.Arm, s.Mode = ArmB, t.Plan.B
-	}
-	return s
 }
+
+// left are the arms that the block under way runs.
+func (t *Trial) left() []int {
+	if t.Arms == nil {
+		return t.Plan.all()
+	}
+	return t.Arms
+}
+
+// order is that of the runs of the block under way.
+func (t *Trial) order() []decide.Run { return t.Plan.order(len(t.Blocks), t.left()) }
 
 // Add takes in the result of the span that [Trial.Next] gave. What cannot be that span's result gives an
 // *[api.FieldError] and changes nothing.
@@ -297,7 +351,7 @@ func (t *Trial) complete() {
 		return
 	}
 	t.Attempt = 1
-	if order := t.Plan.order(len(t.Blocks)); len(t.Runs) == len(order) {
+	if order := t.order(); len(t.Runs) == len(order) {
 		t.Blocks = append(t.Blocks, t.block(order))
 		t.look()
 		t.Runs, t.Lost = []Measured{}, 0
@@ -372,7 +426,7 @@ func (t *Trial) look() {
 	d := decide.Decide(p, t.Blocks)
 	s := &t.Shown
 	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
-	s.Verdict, s.Failures = string(verdictOf(&d)), t.failures(d.FailsMore)
+	s.Verdict = string(t.verdictOf(&d))
 	if s.Detectable == nil && s.Blocks == 1 {
 		within := 0.
 		for i := range t.Runs {
@@ -380,15 +434,20 @@ func (t *Trial) look() {
 		}
 		s.Detectable = t.Plan.Detectable(within, s.BlockSeconds)
 	}
-	s.Others = []api.TrialDifference{}
-	for i := range d.Others {
-		s.Others = append(s.Others, t.difference(&d.Others[i]))
+	a, b := 0, 1
+	if t.Plan.several() {
+		t.Arms = d.Left
+		s.Ranking = t.ranking(&d)
+		a, b = d.RunnerUp, d.Best
+	} else {
+		s.Failures = t.failures(d.FailsMore)
 	}
-	if len(d.Primary) == 0 {
+	s.Others = t.differences(d.Others, a, b)
+	primary := t.differences(d.Primary, a, b)
+	if len(primary) == 0 {
 		return
 	}
-	c := &d.Primary[0]
-	s.Primary = new(t.difference(c))
+	s.Primary = &primary[0]
 	if d.Looks[len(d.Looks)-1].Blocks < s.Blocks {
 		return // none was due
 	}
@@ -397,49 +456,94 @@ func (t *Trial) look() {
 	})
 	s.Variance = &api.TrialVariance{Value: d.Variance.Value, DegreesOfFreedom: d.Variance.DF}
 	if d.Final != nil {
-		if in := shown(c.Metric, d.Final.Interval); in != nil {
-			s.Final = &api.TrialFinal{Difference: c.Metric.Shown(d.Final.Estimate), Interval: *in}
+		if in := shown(p.Metrics[0], d.Final.Interval); in != nil {
+			s.Final = &api.TrialFinal{Difference: p.Metrics[0].Shown(d.Final.Estimate), Interval: *in}
 		}
 	}
 	s.Assumed = nil
 	if Verdict(s.Verdict) == Running {
 		s.Assumed = &s.Primary.Difference
-		t.Expected = decide.Expected(p, c, s.Blocks, s.BlockSeconds)
+		t.Expected = t.expected(&d)
 	}
 }
 
-// verdictOf is a decision's on two arms.
-func verdictOf(d *decide.Decision) Verdict {
+// expected is after how many blocks the trial is over, as likely as not, if the estimates are right. It is 0 where that
+// is not in its time.
+func (t *Trial) expected(d *decide.Decision) (blocks int) {
+	p := t.Plan.decisions(&t.known)
+	for i := range d.Primary {
+		c := &d.Primary[i]
+		open := c.Blocks == len(t.Blocks) && (p.WholeOrder || c.A == d.Best || c.B == d.Best)
+		if !open || c.Shown != 0 || c.Within(p.Margin) {
+			continue
+		}
+		n := decide.Expected(p, c, c.Blocks, t.Shown.BlockSeconds)
+		if n == 0 {
+			return 0
+		}
+		blocks = max(blocks, n)
+	}
+	return blocks
+}
+
+// verdictOf is a decision's.
+func (t *Trial) verdictOf(d *decide.Decision) Verdict {
 	switch {
+	case d.Verdict == decide.Ordered:
+		return Order
 	case d.Verdict != decide.Better:
 		return Verdict(d.Verdict)
+	case t.Plan.several():
+		return Best
 	case d.Left[0] == 1:
 		return BBetter
 	}
 	return ABetter
 }
 
-// failures are the turns of all blocks that failed.
-func (t *Trial) failures(more [][2]int) *api.TrialFailures {
-	f := &api.TrialFailures{}
-	of := []*api.TrialFailed{&f.A, &f.B}
+// failed are the turns of an arm in all blocks.
+func (t *Trial) failed(arm int) (f api.TrialFailed) {
 	for i := range t.Blocks {
 		for _, s := range t.Blocks[i].Spans {
-			of[s.Arm].Failed += s.Failed
-			of[s.Arm].Ended += s.Ended
+			if s.Arm == arm {
+				f.Failed += s.Failed
+				f.Ended += s.Ended
+			}
 		}
 	}
+	return f
+}
+
+// failures are the failed turns of two arms.
+func (t *Trial) failures(more [][2]int) *api.TrialFailures {
+	f := &api.TrialFailures{A: t.failed(0), B: t.failed(1)}
 	for _, arms := range more {
-		f.More = []api.TrialArm{api.TrialArmA, api.TrialArmB}[arms[0]]
+		f.More = api.TrialArms[arms[0]]
 	}
 	return f
+}
+
+// differences are what is shown of the comparisons of two arms, B with A.
+func (t *Trial) differences(all []decide.Comparison, a, b int) []api.TrialDifference {
+	found := []api.TrialDifference{}
+	for i := range all {
+		c := all[i]
+		if c.A == b && c.B == a {
+			c = c.Reversed()
+		}
+		if c.A == a && c.B == b {
+			found = append(found, t.difference(&c))
+		}
+	}
+	return found
 }
 
 // difference is what is shown of a comparison.
 func (t *Trial) difference(c *decide.Comparison) api.TrialDifference {
 	m := Metric(c.Metric.Name)
+	both := t.Blocks[:c.Blocks]
 	d := api.TrialDifference{
-		Metric: string(m), A: t.mean(m, 0), B: t.mean(m, 1), Difference: c.Metric.Shown(c.Estimate),
+		Metric: string(m), A: mean(both, m, c.A), B: mean(both, m, c.B), Difference: c.Metric.Shown(c.Estimate),
 		Interval: shown(c.Metric, c.Repeated), Outcome: string(Running),
 	}
 	for _, arm := range []api.TrialArm{api.TrialArmA, api.TrialArmB} {
@@ -459,10 +563,10 @@ func (t *Trial) difference(c *decide.Comparison) api.TrialDifference {
 }
 
 // mean is that of an arm's runs.
-func (t *Trial) mean(m Metric, arm int) float64 {
+func mean(blocks []decide.Block, m Metric, arm int) float64 {
 	var all []float64
-	for i := range t.Blocks {
-		for _, s := range t.Blocks[i].Spans {
+	for i := range blocks {
+		for _, s := range blocks[i].Spans {
 			if s.Arm == arm {
 				all = append(all, m.scaled(s.Values[string(m)]))
 			}
@@ -520,14 +624,11 @@ func (t *Trial) Left() (left Left) {
 // blockSeconds is what a block takes, by those before it, else by the last trial, else by what the plan asks for and
 // what the runs so far took of that.
 func (t *Trial) blockSeconds() (seconds float64) {
-	if n := float64(len(t.Blocks)); n > 0 {
-		for i := range t.Blocks {
-			seconds += t.Blocks[i].Seconds / n
-		}
-		return seconds
+	if len(t.Blocks) > 0 {
+		return decide.NextBlock(t.left(), t.Blocks)
 	}
 	planned, ended, took := 0., 0., 0.
-	for i, run := range t.Plan.order(0) {
+	for i, run := range t.order() {
 		s := t.Plan.Seconds * float64(run.Length+run.RunIn) / float64(t.Plan.step())
 		planned += s
 		if i < len(t.Runs) {

@@ -15,6 +15,8 @@ import (
 var (
 	kv         = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
 	roundRobin = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
+
+	leastLoaded = api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff}
 )
 
 // refused checks that an error names a field, and returns what that field allows.
@@ -267,6 +269,76 @@ func TestResumes(t *testing.T) {
 	}
 }
 
+// Of four arms B is the best, and A and C are alike. A trial for the best ends when B is better than the others. One
+// for the whole order goes on with the arms whose pairs are undecided. Either resumes from its JSON.
+func TestSeveralArms(t *testing.T) {
+	slower := func(s Span, r *Result) {
+		by := map[Arm]float64{"c": 1.001, "d": 1.2}[s.Arm]
+		for i := range r.Turns {
+			if u := &r.Turns[i]; by > 0 {
+				u.FirstToken = u.Sent + by*(u.FirstToken-u.Sent)
+			}
+		}
+	}
+	other := api.ModeState{Arm: "mine", Mode: api.ModeUnknown, Speculation: api.SpeculationNotRecorded}
+	for question, want := range map[api.TrialQuestion]Verdict{"": Best, api.QuestionBest: Best, api.QuestionOrder: Order} {
+		change := func(p *Plan) {
+			p.More, p.Question, p.MaxTime = []api.ModeState{leastLoaded, other}, question, 8000
+		}
+		trial := newTrial(t, change)
+		before := trial.State().Ranking
+		assert.Equal(t, api.TrialPlace{
+			Arm: "d", Mode: other, Place: [2]int{1, 4}, MayBeBest: true,
+		}, before.Places[3], "before the first look each may be the best")
+		assert.Empty(t, before.Pairs)
+		whole := newTrial(t, change)
+		all := drive(t, whole, .7, 100, slower)
+		var got []Span
+		for one := []Span{{}}; len(one) > 0; got = append(got, one...) {
+			data, err := json.Marshal(trial)
+			require.NoError(t, err)
+			trial = new(Trial)
+			require.NoError(t, json.Unmarshal(data, trial))
+			one = drive(t, trial, .7, 1, slower)
+		}
+		assert.Equal(t, all, got)
+		for i, s := range got {
+			assert.Equal(t, i, s.Number)
+		}
+		s := trial.State()
+		assert.Equal(t, whole.State(), s)
+		assert.Equal(t, string(want), s.Verdict)
+		assert.Nil(t, s.Failures)
+		assert.Nil(t, s.Final)
+		r := s.Ranking
+		require.Len(t, r.Places, 4)
+		require.Len(t, r.Pairs, 6)
+		first, last := r.Places[0], r.Places[3]
+		assert.Equal(t, []any{api.TrialArm("b"), kv, [2]int{1, 1}, true},
+			[]any{first.Arm, first.Mode, first.Place, first.MayBeBest})
+		assert.Equal(t, []any{api.TrialArm("d"), other, false}, []any{last.Arm, last.Mode, last.MayBeBest})
+		assert.InDelta(t, .28, *first.Mean, .02)
+		assert.InDelta(t, .48, *last.Mean, .03)
+		assert.Equal(t, s.Primary, &r.Pairs[0].Primary, "the best against the runner-up")
+		assert.Equal(t, string(BBetter), s.Primary.Outcome)
+		assert.Len(t, s.Others, len(Metrics)-1)
+		assert.NotNil(t, last.LeftAfter)
+		if want != Order {
+			assert.Nil(t, first.LeftAfter)
+			continue
+		}
+		assert.Equal(t, [2]int{4, 4}, last.Place)
+		assert.Equal(t, [2]int{2, 3}, r.Places[1].Place)
+		require.Len(t, r.Groups, 1)
+		assert.ElementsMatch(t, []api.TrialArm{"a", "c"}, r.Groups[0].Arms)
+		assert.Less(t, *first.LeftAfter, s.Blocks, "the pairs of the best are decided before that of A and C")
+		assert.Less(t, len(trial.Blocks[s.Blocks-1].Spans), 4)
+	}
+	assert.Equal(t, [][]int{{0, 1}, {1, 2, 3}}, groups(5, func(i, j int) bool {
+		return max(i, j) < 4 && (min(i, j) > 0 || i+j == 1)
+	}), "the largest sets, which may overlap")
+}
+
 // An arm that fails its slowest turns does not look fast, and one that is faster and fails more is no better.
 func TestFailuresAreObservations(t *testing.T) {
 	fails := func(above float64) func(Span, *Result) {
@@ -361,6 +433,8 @@ func TestSpoiledSpans(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for field, change := range map[string]func(*Plan){
 		"modes":        func(p *Plan) { p.A.Mode = "random" },
+		"together":     func(p *Plan) { p.More, p.Together = []api.ModeState{leastLoaded}, true },
+		"question":     func(p *Plan) { p.Question = "worst" },
 		"levels":       func(p *Plan) { p.Concurrency = 0 },
 		"primary":      func(p *Plan) { p.Primary = "ttft" },
 		"smallest":     func(p *Plan) { p.Smallest = math.NaN() },
@@ -375,8 +449,12 @@ func TestRefusals(t *testing.T) {
 		refused(t, field, err)
 	}
 	p := defaultPlan(roundRobin, kv, 60)
-	p.MaxTime = 500
+	p.More = []api.ModeState{leastLoaded, kv}
 	_, err := New(p)
+	assert.Equal(t, api.EachModeOnce, refused(t, "modes", err))
+	p = defaultPlan(roundRobin, kv, 60)
+	p.MaxTime = 500
+	_, err = New(p)
 	assert.Contains(t, refused(t, "max_seconds", err), "540 to 604800: a trial decides after 2 blocks",
 		"nine spans of a minute")
 	for field, change := range map[string]func(*Result){

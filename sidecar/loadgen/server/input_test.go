@@ -52,7 +52,7 @@ func TestBadInput(t *testing.T) {
 		{name: "slider upside down", method: "PATCH", path: "/settings", body: `{"slider":{"min":9,"max":3,"increment":1}}`, status: 422, field: "slider.min", allowed: "less than 3 (slider.max)", silent: true},
 		{name: "long title", method: "PATCH", path: "/settings", body: `{"title":"` + strings.Repeat("ü", 201) + `"}`, status: 422, field: "title", allowed: "at most 200 characters"},
 		// sweeps
-		{name: "unknown field of a sweep", method: "POST", path: "/sweeps", body: `{"kind":"trial","level":60}`, status: 422, field: "level", allowed: "only kind, title, modes, levels, primary, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, together, slo, slo.ttft, slo.tpot, seed"},
+		{name: "unknown field of a sweep", method: "POST", path: "/sweeps", body: `{"kind":"trial","level":60}`, status: 422, field: "level", allowed: "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, together, slo, slo.ttft, slo.tpot, seed"},
 		{name: "level for levels", method: "POST", path: "/sweeps", body: `{"kind":"sweep","levels":60}`, status: 422, field: "levels", allowed: "a list"},
 		{name: "seed as a number", method: "POST", path: "/sweeps", body: `{"kind":"trial","seed":5}`, status: 422, field: "seed", allowed: "a whole number in quotes"},
 		{name: "seed in words", method: "POST", path: "/sweeps", body: `{"kind":"trial","seed":"five"}`, status: 422, field: "seed", allowed: "a whole number in quotes"},

@@ -434,6 +434,9 @@ func describe(r api.SweepRequest) string {
 	}
 	switch r.Kind {
 	case api.SweepTrial:
+		if len(modes) > 2 {
+			return fmt.Sprintf("trial of %s at %s conversations", join(modes), levels[0])
+		}
 		return fmt.Sprintf("trial of %s against %s at %s conversations", modes[1], modes[0], levels[0])
 	case api.SweepCapacity:
 		return "capacity search of " + join(modes)

@@ -10,7 +10,7 @@ import (
 )
 
 // history holds earlier trials that show the scatter of spans: with the same workload on the same target and lanes, at
-// the same level, with the same length of spans. The latest is the last.
+// the same level, with the same length of spans and as many modes. The latest is the last.
 type history []past
 
 // past is the result of a trial for the requested metric.
@@ -29,13 +29,13 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 	for _, s := range d.all {
 		v, q := &s.doc.Sweep, s.request()
 		t, ok := s.machine.(*proof.Trial)
-		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && *q.Seconds == *r.Seconds &&
-			*q.Together == *r.Together && reflect.DeepEqual(v.Workload, shape)
+		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && len(q.Modes) == len(r.Modes) &&
+			*q.Seconds == *r.Seconds && *q.Together == *r.Together && reflect.DeepEqual(v.Workload, shape)
 		if !similar {
 			continue
 		}
 		if variance := t.Variance(proof.Metric(*r.Primary)); variance.DF > 0 {
-			all = append(all, past{v.ID, variance, v.Trial.BlockSeconds})
+			all = append(all, past{v.ID, variance, t.BlockSeconds()})
 		}
 	}
 	return all

@@ -69,10 +69,14 @@ func newMachine(r api.SweepRequest, fixed bool, before history) (machine, error)
 
 // planOf returns the plan of a trial.
 func planOf(r api.SweepRequest) proof.Plan {
-	return proof.Plan{
-		A: r.Modes[0], B: r.Modes[1], Concurrency: r.Levels[0], Primary: proof.Metric(*r.Primary),
+	p := proof.Plan{
+		A: r.Modes[0], B: r.Modes[1], More: r.Modes[2:], Concurrency: r.Levels[0], Primary: proof.Metric(*r.Primary),
 		Smallest: *r.Smallest, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds, SLO: *r.SLO, Seed: *r.Seed, Together: *r.Together,
 	}
+	if r.Question != nil && len(p.More) > 0 {
+		p.Question = *r.Question
+	}
+	return p
 }
 
 // readMachine reads a stored machine.

@@ -37,7 +37,7 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	r.Modes = slices.Clone(r.Modes)
 	r.Levels = slices.Clone(r.Levels)
 	if r.Kind != api.SweepCapacity {
-		r.Together = orDefault(r.Together, r.Kind == api.SweepTrial && twin != nil)
+		r.Together = orDefault(r.Together, r.Kind == api.SweepTrial && twin != nil && len(r.Modes) <= 2)
 		if *r.Together && twin == nil {
 			return r, api.Refuse("together", true,
 				"false, because there is only one lane; set twin.target.url to add a second one")
@@ -78,6 +78,9 @@ func setDefaults(r *api.SweepRequest, driver string) {
 	switch r.Kind {
 	case api.SweepTrial:
 		r.Primary = orDefault(r.Primary, string(proof.MeanTTFT))
+		if len(r.Modes) > 2 {
+			r.Question = orDefault(r.Question, api.QuestionBest)
+		}
 		r.Smallest = orDefault(r.Smallest, smallest)
 		r.Seconds = orDefault(r.Seconds, trialSeconds)
 		r.MaxSeconds = orDefault(r.MaxSeconds, trialTime)
@@ -141,12 +144,15 @@ func orDefault[T any](v *T, fallback T) *T {
 }
 
 // defaultModes returns what a request compares by default: the arms of the configuration, else, under the
-// present speculation, round-robin and kv where the driver offers both.
+// present speculation, round-robin and kv where the driver offers both. A trial in turns compares all arms.
 func defaultModes(r api.SweepRequest, state api.State) (modes []api.ModeState) {
 	for _, o := range state.Modes {
 		if o.Arm != "" {
 			modes = append(modes, o)
 		}
+	}
+	if len(modes) > 0 && r.Kind == api.SweepTrial && !*r.Together {
+		return modes[:min(api.MaxSweepModes, len(modes))]
 	}
 	for _, m := range []api.Mode{api.ModeRoundRobin, api.ModeKV, api.ModeLeastLoaded} {
 		if o := (api.ModeState{Mode: m, Speculation: state.Speculation}); slices.Contains(state.Modes, o) {
@@ -177,9 +183,8 @@ func checkModes(r api.SweepRequest, state api.State) error {
 			return api.Refuse("modes", r.Modes[i].Text(),
 				fmt.Sprintf("what the driver %s can switch to: %s", state.Driver, join(names)))
 		}
-		if r.Kind != api.SweepTrial && slices.Contains(r.Modes[:i], r.Modes[i]) {
-			return api.Refuse("modes", r.Modes[i].Text(),
-				"each mode once; a trial may compare a mode with itself, which tests the method")
+		if !r.MayRepeatMode() && slices.Contains(r.Modes[:i], r.Modes[i]) {
+			return api.Refuse("modes", r.Modes[i].Text(), api.EachModeOnce)
 		}
 	}
 	if (r.Kind == api.SweepTrial || r.Kind == api.SweepLevels && *r.Together) && len(r.Modes) < 2 {

@@ -81,7 +81,7 @@ func TestBadSweeps(t *testing.T) {
 		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
 		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_mean, ttft_p95, ttft_p50, ttft_p95_turn2+, " +
 			"tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
-		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 for a trial"},
+		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 to 9 for a trial"},
 		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, " +
 			"such as kv or kv/eagle3, or the name of an arm (from --modes)"},
 		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h (from --span)"},
@@ -99,7 +99,7 @@ func TestBadSweeps(t *testing.T) {
 		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list, each a whole number, 1 to 100000 (from --levels)"},
 		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once"},
 		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
-		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: each mode once"},
+		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: " + api.EachModeOnce},
 		{"sweep --order=random", "order: random is not allowed: interleaved or mode_after_mode (from --order)"},
 		{"sweep --repeats", "repeats: an empty value is not allowed: a whole number, 1 to 100 (from --repeats)"},
 		{"capacity --levels=60", "levels: a list of 1 is not allowed: 2 to 40 for a capacity search"},

@@ -1,0 +1,139 @@
+package proof
+
+import (
+	"cmp"
+	"slices"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
+)
+
+// ranking is what the blocks show of more than two arms.
+func (t *Trial) ranking(d *decide.Decision) *api.TrialRanking {
+	r := &api.TrialRanking{
+		Question: cmp.Or(t.Plan.Question, api.QuestionBest), Places: []api.TrialPlace{}, Pairs: []api.TrialPair{},
+		Groups: []api.TrialGroup{},
+	}
+	arms := t.ranked(d)
+	for _, arm := range arms {
+		r.Places = append(r.Places, t.place(d, arm))
+	}
+	for i, b := range arms {
+		for _, a := range arms[i+1:] {
+			if p, ok := t.pair(d, a, b); ok {
+				r.Pairs = append(r.Pairs, p)
+			}
+		}
+	}
+	for _, group := range groups(len(arms), func(i, j int) bool {
+		return slices.ContainsFunc(d.Primary, func(c decide.Comparison) bool {
+			return (c.A == arms[i] && c.B == arms[j] || c.A == arms[j] && c.B == arms[i]) && c.Within(t.Plan.Smallest)
+		})
+	}) {
+		g := api.TrialGroup{}
+		for _, i := range group {
+			g.Arms = append(g.Arms, api.TrialArms[arms[i]])
+		}
+		r.Groups = append(r.Groups, g)
+	}
+	return r
+}
+
+// ranked are all arms, the best first, and the others by their estimates; before the first look in their own order.
+func (t *Trial) ranked(d *decide.Decision) []int {
+	arms := t.Plan.all()
+	if d.Effects == nil {
+		return arms
+	}
+	slices.SortStableFunc(arms, func(a, b int) int {
+		switch {
+		case a == d.Best:
+			return -1
+		case b == d.Best:
+			return 1
+		case t.Plan.Primary.LessIsBetter():
+			return cmp.Compare(d.Effects[a], d.Effects[b])
+		}
+		return cmp.Compare(d.Effects[b], d.Effects[a])
+	})
+	return arms
+}
+
+// place is what is shown of an arm.
+func (t *Trial) place(d *decide.Decision, arm int) api.TrialPlace {
+	p := api.TrialPlace{
+		Arm: api.TrialArms[arm], Mode: t.Plan.modes()[arm], Place: [2]int{1, len(t.Plan.modes())},
+		MayBeBest: d.Effects == nil || slices.Contains(d.MayBeBest, arm), Failures: t.failed(arm),
+	}
+	for i := range d.Primary {
+		winner, loser, ok := d.Primary[i].Better()
+		switch {
+		case ok && loser == arm:
+			p.Place[0]++
+		case ok && winner == arm:
+			p.Place[1]--
+		}
+	}
+	if n := d.LeftAfter[arm]; n > 0 {
+		p.LeftAfter = &n
+	}
+	if d.Effects != nil {
+		// The best arm has run in all blocks, or in those of the last look at it.
+		m := t.Plan.Primary
+		of := mean(t.Blocks, m, d.Best)
+		if v := m.unscaled(m.scaled(of) + d.Effects[arm] - d.Effects[d.Best]); finite(v) {
+			p.Mean = &v
+		}
+	}
+	return p
+}
+
+// pair is the comparison of two arms, B with A; false before the first look.
+func (t *Trial) pair(d *decide.Decision, a, b int) (p api.TrialPair, ok bool) {
+	primary := t.differences(d.Primary, a, b)
+	if len(primary) == 0 {
+		return p, false
+	}
+	p = api.TrialPair{
+		A: api.TrialArms[a], B: api.TrialArms[b], Primary: primary[0], Others: t.differences(d.Others, a, b),
+	}
+	for i := range d.Primary {
+		if c := &d.Primary[i]; c.A == min(a, b) && c.B == max(a, b) {
+			p.Blocks = c.Blocks
+		}
+	}
+	for _, more := range d.FailsMore {
+		switch more {
+		case [2]int{a, b}:
+			p.More = p.A
+		case [2]int{b, a}:
+			p.More = p.B
+		}
+	}
+	return p, true
+}
+
+// groups are the largest sets of n things, two or more in each, of which each two are alike.
+func groups(n int, alike func(i, j int) bool) (all [][]int) {
+	grow := func([]int, int) {}
+	grow = func(group []int, from int) {
+		for i := from; i < n; i++ {
+			if !slices.ContainsFunc(group, func(j int) bool { return !alike(i, j) }) {
+				grow(append(slices.Clone(group), i), i+1)
+			}
+		}
+		larger := func(i int) bool {
+			return !slices.Contains(group, i) && !slices.ContainsFunc(group, func(j int) bool { return !alike(i, j) })
+		}
+		for i := range n {
+			if larger(i) {
+				return
+			}
+		}
+		if len(group) > 1 {
+			all = append(all, group)
+		}
+	}
+	grow(nil, 0)
+	return all
+}
