@@ -141,11 +141,33 @@ func differenceWords(v api.Sweep, d api.TrialDifference) string {
 	if metric.Share() {
 		unit = "points"
 	}
-	text := fmt.Sprintf("%s of %s %+.1f %s", metric.Name(), v.Request.Modes[1].Name(), factor*d.Difference, unit)
-	if d.Interval == nil {
-		return text
+	name, ranked := v.Request.Modes[1].Name(), ""
+	if k := v.Trial.Ranking; k != nil {
+		name = k.Places[0].Mode.Name()
+		ranked = fmt.Sprintf(" against %s, %s", k.Places[1].Mode.Name(), takePart(k.Places))
 	}
-	return fmt.Sprintf("%s (%+.1f to %+.1f)", text, factor*d.Interval[0], factor*d.Interval[1])
+	text := fmt.Sprintf("%s of %s %+.1f %s", metric.Name(), name, factor*d.Difference, unit)
+	if d.Interval != nil {
+		text = fmt.Sprintf("%s (%+.1f to %+.1f)", text, factor*d.Interval[0], factor*d.Interval[1])
+	}
+	return text + ranked
+}
+
+// takePart names the modes that still take part in a trial.
+func takePart(places []api.TrialPlace) string {
+	var names []string
+	for _, p := range places {
+		if p.LeftAfter == nil {
+			names = append(names, p.Mode.Name())
+		}
+	}
+	if len(names) == len(places) {
+		return fmt.Sprintf("all %d take part", len(places))
+	}
+	if len(names) == 0 {
+		return "every pair decided"
+	}
+	return "left: " + strings.Join(names, ", ")
 }
 
 // spanWords describes the result of an ended span, with its number on the page and in the report.

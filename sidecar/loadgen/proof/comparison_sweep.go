@@ -119,6 +119,14 @@ func knownTrial(t *api.TrialState) *api.TrialState {
 			all.Others = append(all.Others, d)
 		}
 	}
+	if t.Ranking != nil {
+		ranking := *t.Ranking
+		ranking.Pairs = slices.DeleteFunc(slices.Clone(t.Ranking.Pairs), func(p api.TrialPair) bool {
+			return slices.ContainsFunc(append([]api.TrialDifference{p.Primary}, p.Others...),
+				func(d api.TrialDifference) bool { return !numbers(&d) })
+		})
+		all.Ranking = &ranking
+	}
 	all.Looks = slices.DeleteFunc(slices.Clone(t.Looks), func(l api.TrialLook) bool {
 		return !finite(l.Difference) || !in(l.Interval)
 	})

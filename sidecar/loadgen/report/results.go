@@ -56,6 +56,8 @@ func sweepTitle(s *api.Sweep) string {
 	switch {
 	case s.Request.Kind == api.SweepTrial && len(names) == 2:
 		return fmt.Sprintf("Trial: %s against %s at %s conversations", names[1], names[0], numbers(s.Request.Levels))
+	case s.Request.Kind == api.SweepTrial && len(names) > 2:
+		return fmt.Sprintf("Trial: %s at %s conversations", join(names), numbers(s.Request.Levels))
 	case s.Request.Kind == api.SweepCapacity:
 		return "Capacity within the SLOs: " + strings.Join(names, ", ")
 	}
@@ -97,6 +99,10 @@ func (r *Results) Records() [][]string {
 	for _, q := range baseline.OfCluster {
 		head = append(head, q.Name)
 	}
+	ranking := r.ranking()
+	if ranking != nil {
+		head = append(head, "place_from", "place_to", "may_be_best")
+	}
 	records := [][]string{head}
 	for i := range r.Sides {
 		s := &r.Sides[i]
@@ -117,10 +123,23 @@ func (r *Results) Records() [][]string {
 			for _, q := range baseline.OfCluster {
 				fields = append(fields, digits(*q.In(row), -1))
 			}
+			if ranking != nil {
+				fields = append(fields, placeFields(ranking, s.Mode)...)
+			}
 			records = append(records, fields)
 		}
 	}
 	return records
+}
+
+// placeFields are the places that a mode may have, and whether it may be the best.
+func placeFields(k *api.TrialRanking, mode api.ModeState) []string {
+	for _, p := range k.Places {
+		if p.Mode == mode {
+			return []string{strconv.Itoa(p.Place[0]), strconv.Itoa(p.Place[1]), strconv.FormatBool(p.MayBeBest)}
+		}
+	}
+	return []string{"", "", ""}
 }
 
 // overFirst are a side's figures beside the first one's at a level; nil where it has none.

@@ -243,8 +243,16 @@ type sweepRun proof.Run
 func (r *sweepRun) methodology() (items []Item) {
 	q := &r.Request
 	add := func(name, text string) { items = append(items, Item{name, text}) }
+	several := q.Kind == api.SweepTrial && len(q.Modes) > 2
+	trial := "trial: is one mode better than the other at one concurrency?"
+	switch {
+	case several && q.Question != nil && *q.Question == api.QuestionOrder:
+		trial = "trial: how do each two of these modes compare at one concurrency?"
+	case several:
+		trial = "trial: which mode is better than all others at one concurrency?"
+	}
 	add("Kind", map[api.SweepKind]string{
-		api.SweepTrial:    "trial: is one mode better than the other at one concurrency?",
+		api.SweepTrial:    trial,
 		api.SweepLevels:   "sweep: what does each mode do at each level?",
 		api.SweepCapacity: "capacity search: how many conversations does each mode sustain within the SLOs?",
 	}[q.Kind])
@@ -307,6 +315,10 @@ func trialOrder(q *api.SweepRequest, pairs bool) string {
 	case q.Together != nil && *q.Together:
 		return "blocks of spans with the same conversations, both modes at the same time on two targets and then the " +
 			"other way about if both can switch; a look after each block from the second on"
+	}
+	if len(q.Modes) > 2 {
+		return "blocks of spans with the same conversations, each mode once, in the order of a row of a Williams design, " +
+			"drawn by the seed; once two are left, ABBA or BAAB; a look after each block from the second on"
 	}
 	return "blocks of spans with the same conversations, ABBA or BAAB, the first by the seed, the two in the middle " +
 		"as one of double length; a look after each block from the second on"

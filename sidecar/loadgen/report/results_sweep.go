@@ -72,7 +72,6 @@ func (r *Results) spans() []Section {
 	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
 		return nil
 	}
-	arms := map[proof.Arm]string{proof.ArmPilot: "pilot", proof.ArmA: "A", proof.ArmB: "B"}
 	s := Section{Title: "Spans", Table: &Table{Words: []int{1, 3, 8}, Head: []string{
 		"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks",
 	}}}
@@ -84,7 +83,7 @@ func (r *Results) spans() []Section {
 		}
 		var remarks []string
 		if x.Arm != "" {
-			remarks = append(remarks, arms[proof.Arm(x.Arm)])
+			remarks = append(remarks, armLetter(x.Arm))
 		}
 		if x.Spoiled != "" {
 			remarks = append(remarks, "does not count: "+x.Spoiled)
@@ -102,6 +101,14 @@ func (r *Results) spans() []Section {
 		})
 	}
 	return []Section{s}
+}
+
+// armLetter writes the arm of a span.
+func armLetter(arm string) string {
+	if proof.Arm(arm) == proof.ArmPilot {
+		return arm
+	}
+	return strings.ToUpper(arm)
 }
 
 // charted are the quantities that a page draws, and in what unit.

@@ -87,6 +87,7 @@ func TestReports(t *testing.T) {
 		"three modes":       OfSweep(threeModes()),
 		"speculation":       OfSweep(drafted()),
 		"trial":             OfSweep(looked()),
+		"trial of three":    OfSweep(ranked(proof.Best)),
 		"capacity":          OfSweep(searched()),
 		"h200":              recorded(t, h200, proof.Question{Levels: levels, SLO: slo}),
 		"h200 whole":        recorded(t, h200, proof.Question{SLO: slo}),

@@ -62,6 +62,53 @@ func looked() api.Sweep {
 	return s
 }
 
+// ranked is a trial of three modes: KV-aware is the best, and the others are alike.
+func ranked(v proof.Verdict) api.Sweep {
+	least := api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff}
+	s := tried(v, new(difference(proof.TTFT95, -.194, -.232, -.151, proof.BBetter)),
+		notWorse(difference(proof.Throughput, .06, .04, .08, proof.BBetter)))
+	s.Request.Modes = append(s.Request.Modes, least)
+	s.Rows = append(crossed().Rows[2:4], measured(120, least, .58, 2700, .02))
+	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "c", Mode: least, Concurrency: 120, Cold: "nonce"}}
+	s.Trial.Looks = []api.TrialLook{{Blocks: 2, Difference: -.194, Interval: &[2]float64{-.232, -.151}}}
+	s.Trial.Boundaries = [2]float64{-.047619, .05}
+	place := func(arm api.TrialArm, m api.ModeState, from, to int, mean float64, left *int) api.TrialPlace {
+		return api.TrialPlace{
+			Arm: arm, Mode: m, Place: [2]int{from, to}, Mean: &mean, LeftAfter: left, MayBeBest: from == 1,
+			Failures: api.TrialFailed{Ended: 500},
+		}
+	}
+	pair := func(a, b api.TrialArm, d api.TrialDifference) api.TrialPair {
+		return api.TrialPair{A: a, B: b, Blocks: 2, Primary: d}
+	}
+	s.Trial.Ranking = &api.TrialRanking{
+		Question: api.QuestionBest,
+		Places: []api.TrialPlace{
+			place("b", kv, 1, 1, .518, nil), place("c", least, 2, 3, .643, new(2)), place("a", roundRobin, 2, 3, .648, new(2)),
+		},
+		Pairs: []api.TrialPair{
+			pair("c", "b", *s.Trial.Primary), pair("a", "b", difference(proof.TTFT95, -.2, -.24, -.16, proof.BBetter)),
+			pair("a", "c", difference(proof.TTFT95, -.008, -.04, .03, proof.NoDifference)),
+		},
+		Groups: []api.TrialGroup{{Arms: []api.TrialArm{"c", "a"}}},
+	}
+	return s
+}
+
+// rankedOpen is such a trial of which nothing is decided.
+func rankedOpen(v proof.Verdict) api.Sweep {
+	s := ranked(v)
+	for i := range s.Trial.Ranking.Places {
+		p := &s.Trial.Ranking.Places[i]
+		p.Place, p.LeftAfter, p.MayBeBest = [2]int{1, 3}, nil, i < 2
+	}
+	for i := range s.Trial.Ranking.Pairs {
+		s.Trial.Ranking.Pairs[i].Primary.Outcome = string(proof.Running)
+	}
+	s.Trial.Ranking.Groups = nil
+	return s
+}
+
 func capacity(crossing *api.Crossing, modes ...api.ModeCapacity) api.Sweep {
 	s := swept(api.SweepCapacity, 60, 180)
 	s.Request.Resolution = new(5)
@@ -124,6 +171,17 @@ func TestWords(t *testing.T) {
 	sameMode := tried(proof.BBetter, &lower) // modes that differ in speculation alone get distinct names
 	sameMode.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
 
+	order := ranked(proof.Order)
+	order.Request.Question, order.Trial.Ranking.Question = new(api.QuestionOrder), api.QuestionOrder
+	alikeBest := ranked(proof.NoDifference) // KV-aware and least loaded, both of which are better than round-robin
+	alikeBest.Trial.Ranking.Pairs[0].Primary = alike
+	for i, place := range [][2]int{{1, 2}, {1, 2}, {3, 3}} {
+		alikeBest.Trial.Ranking.Places[i].Place = place
+	}
+	slow := ranked(proof.TradeOff) // the best one fails more turns than another
+	slow.Trial.Ranking.Pairs[1].More = "b"
+	slow.Trial.Ranking.Places[0].Failures.Failed = 20
+
 	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{
 		Level: new(148), Interval: &[2]int{140, 160},
 		Below: "b",
@@ -160,13 +218,20 @@ func TestWords(t *testing.T) {
 				proof.Running)),
 		"trial, trade-offs of A": tried(proof.ABetter, &higher, difference(proof.Throughput, .25, .1, .6, proof.BBetter),
 			difference(proof.HitRate, .05, .03, .07, proof.BBetter), difference(proof.TPOT95, .25, .25, .25, proof.ABetter)),
-		"trial, others of neither": tried(proof.TimeOver, &open, difference(proof.Goodput, -.02, -.03, -.01, proof.ABetter)),
-		"capacity, found":          capacity(crossing, round, found),
-		"capacity, isolated":       capacity(nil, isolated, above),
-		"capacity, one has none":   capacity(nil, modeCapacity(roundRobin, 0, 0, 60), found),
-		"capacity, neither":        capacity(nil, modeCapacity(kv, 0, 0, 60)),
-		"capacity, unsure":         capacity(nil, unsure),
-		"capacity, one unsure":     capacity(nil, round, unsure),
+		"trial, others of neither": tried(proof.TimeOver, &open,
+			difference(proof.Goodput, -.02, -.03, -.01, proof.ABetter)),
+		"trial of three, best":          ranked(proof.Best),
+		"trial of three, order":         order,
+		"trial of three, trade-off":     slow,
+		"trial of three, no difference": alikeBest,
+		"trial of three, time over":     rankedOpen(proof.TimeOver),
+		"trial of three, running":       rankedOpen(proof.Running),
+		"capacity, found":               capacity(crossing, round, found),
+		"capacity, isolated":            capacity(nil, isolated, above),
+		"capacity, one has none":        capacity(nil, modeCapacity(roundRobin, 0, 0, 60), found),
+		"capacity, neither":             capacity(nil, modeCapacity(kv, 0, 0, 60)),
+		"capacity, unsure":              capacity(nil, unsure),
+		"capacity, one unsure":          capacity(nil, round, unsure),
 		"capacity, open above": capacity(
 			&api.Crossing{Level: new(167), Interval: &[2]int{150, 180}, Above: true, Below: "a"}, openAbove, isolated),
 		"capacity, running": running,

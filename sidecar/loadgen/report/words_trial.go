@@ -19,8 +19,11 @@ func onPairs(t *api.TrialState) bool { return t != nil && t.Method == api.TrialO
 var guards = []proof.Metric{proof.TTFT95, proof.TPOT95, proof.Throughput}
 
 // trialNames are those of the two arms, also before anything was measured: of their targets, too, where each kept its
-// mode.
+// mode. Of more than two, they are the runner-up and the best.
 func (r *Results) trialNames() (a, b string) {
+	if k := r.ranking(); k != nil {
+		return r.armName(k.Places[1].Arm), r.armName(k.Places[0].Arm)
+	}
 	names := proof.ModeNames(r.Sweep.Request.Modes)
 	if len(names) != 2 {
 		return "the first mode", "the second mode"
@@ -116,7 +119,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	if !ofB {
 		name = a
 	}
-	decided := proof.Verdict(t.Verdict) == proof.ABetter || proof.Verdict(t.Verdict) == proof.BBetter
+	decided := slices.Contains([]proof.Verdict{proof.ABetter, proof.BBetter, proof.Best}, proof.Verdict(t.Verdict))
 	var better, worse, none, open []string
 	evidence := false
 	for i := range t.Others {
@@ -162,6 +165,9 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 
 // verdictWords are the sentence on failures, the primary metric and its guards.
 func (r *Results) verdictWords(t *api.TrialState) string {
+	if t.Ranking != nil {
+		return r.rankingWords()
+	}
 	a, b := r.trialNames()
 	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
 	on := "on " + plural(t.Blocks, "block")
@@ -317,14 +323,18 @@ func (r *Results) trialSection() []Section {
 	if onPairs(t) {
 		s.Text = []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
 	} else {
-		s.Text = []string{
-			r.verdictWords(t),
-			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
-				"looks, one after each block from the second on; at the stop, the unbiased estimate and its interval "+
-				"stand beside it. No difference is concluded from two one-sided tests at 5 %% each. The conclusions "+
-				"on the other metrics hold for all of them jointly. %s",
-				plural(t.Blocks, "whole block"), name, oneEvidence),
+		unbiased := "at the stop, the unbiased estimate and its interval stand beside it"
+		if t.Ranking != nil {
+			s.Title = "The best mode and the runner-up"
+			unbiased = "so does that of every pair"
+		} else {
+			s.Text = []string{r.verdictWords(t)}
 		}
+		s.Text = append(s.Text,
+			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
+				"looks, one after each block from the second on; %s. No difference is concluded from two one-sided tests "+
+				"at 5 %% each. The conclusions on the other metrics hold for all of them jointly. %s",
+				plural(t.Blocks, "whole block"), name, unbiased, oneEvidence))
 	}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		s.Table.Rows = append(s.Table.Rows, r.differenceRow(&d, i == 0))
@@ -339,7 +349,7 @@ func (r *Results) trialSection() []Section {
 		says := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
 		s.Table.Rows = append(s.Table.Rows, []string{"Failed turns", failedShare(f.A), failedShare(f.B), "", "", says})
 	}
-	return append([]Section{s}, r.looksSection(t)...)
+	return slices.Concat(r.rankingSections(), []Section{s}, r.looksSection(t))
 }
 
 func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
@@ -349,20 +359,27 @@ func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
 	if decides {
 		name += " (decides)"
 	}
-	says := map[proof.Verdict]string{
-		proof.BBetter: b + " is better", proof.ABetter: a + " is better", proof.NoDifference: "no difference of interest",
-	}[proof.Verdict(d.Outcome)]
-	switch {
-	case says != "":
-	case proof.Verdict(r.Sweep.Trial.Verdict).Over():
-		says = "undecided"
-	default:
-		says = "nothing yet"
-	}
+	says := r.outcomeWords(d.Outcome, a, b)
 	q := proof.Quantity(d.Metric)
 	return []string{
 		name, trialValue(q, d.A), trialValue(q, d.B), signed(d.Difference, m.Share()), between(d.Interval, m.Share()), says,
 	}
+}
+
+// outcomeWords say what an interval of the difference of two modes shows.
+func (r *Results) outcomeWords(outcome, a, b string) string {
+	switch proof.Verdict(outcome) {
+	case proof.BBetter:
+		return b + " is better"
+	case proof.ABetter:
+		return a + " is better"
+	case proof.NoDifference:
+		return "no difference of interest"
+	}
+	if proof.Verdict(r.Sweep.Trial.Verdict).Over() {
+		return "undecided"
+	}
+	return "nothing yet"
 }
 
 // looksSection is how the interval that decides came about, look by look.
@@ -376,14 +393,18 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 	if onPairs(t) {
 		what = "pair"
 	}
+	pair := b + " compared with " + a
+	if t.Ranking != nil {
+		pair = "the mode that was best then compared with the runner-up"
+	}
 	s := Section{
 		Title: sentenceCase(what) + " by " + what, Level: 3,
-		Text: []string{fmt.Sprintf("The difference in %s and its 95 %% interval after each %s: %s compared with %s. "+
+		Text: []string{fmt.Sprintf("The difference in %s and its 95 %% interval after each %s: %s. "+
 			"A difference between %s and %s is of no interest.",
-			name, what, b, a, bare(signed(t.Boundaries[0], points)), signed(t.Boundaries[1], points))},
+			name, what, pair, bare(signed(t.Boundaries[0], points)), signed(t.Boundaries[1], points))},
 		Table: &Table{Head: []string{sentenceCase(what) + "s", "Difference", "95 % interval"}},
 	}
-	unit, series := "%", chart.Series{Name: b + " compared with " + a}
+	unit, series := "%", chart.Series{Name: pair}
 	if points {
 		unit = "points"
 	}

@@ -35,6 +35,13 @@ func TestSweepRequests(t *testing.T) {
 			}},
 		},
 		{
+			args: []string{"trial", "--modes=round_robin,kv,least_loaded", "--question=order"},
+			want: Sweep{Command: Trial, Request: api.SweepRequest{
+				Kind: api.SweepTrial, Modes: []api.ModeState{rr, kv, {Mode: api.ModeLeastLoaded}},
+				Question: new(api.QuestionOrder),
+			}},
+		},
+		{
 			args: []string{"trial"}, env: []string{"LOADGEN_CONCURRENCY=80", "LOADGEN_SLO_TPOT=50ms"},
 			want: Sweep{Command: Trial, Request: api.SweepRequest{
 				Kind: api.SweepTrial, Levels: []int{80},
@@ -77,6 +84,15 @@ func TestSweepRequests(t *testing.T) {
 
 func TestBadSweeps(t *testing.T) {
 	for _, row := range []struct{ args, want string }{
+		{"trial --question=worst", "question: worst is not allowed: best or order (from --question)"},
+		{
+			"trial --modes=kv,round_robin,kv",
+			"modes: kv with speculation not_recorded is not allowed: " + api.EachModeOnce,
+		},
+		{
+			"trial --modes=kv,round_robin,least_loaded --together",
+			"modes: a list of 3 is not allowed: 2 when they run together, one on each lane",
+		},
 		{"trial --smallest=2", "smallest: 2 is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
 		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
 		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_mean, ttft_p95, ttft_p50, ttft_p95_turn2+, " +

@@ -1,0 +1,208 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
+)
+
+// ranking is that of a trial of more than two modes, else nil.
+func (r *Results) ranking() *api.TrialRanking {
+	if r.Sweep == nil || r.Sweep.Trial == nil {
+		return nil
+	}
+	return r.Sweep.Trial.Ranking
+}
+
+// armName is that of an arm of a ranking.
+func (r *Results) armName(arm api.TrialArm) string {
+	i := slices.Index(api.TrialArms, arm)
+	if names := proof.ModeNames(r.Sweep.Request.Modes); i >= 0 && i < len(names) {
+		return names[i]
+	}
+	return string(arm)
+}
+
+// placeNames are the names of the places with a property, the best first.
+func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
+	places := r.ranking().Places
+	for i := range places {
+		if has(&places[i]) {
+			names = append(names, r.armName(places[i].Arm))
+		}
+	}
+	return names
+}
+
+// rankingWords are the sentence of the verdict on more than two modes.
+func (r *Results) rankingWords() string {
+	t, k := r.Sweep.Trial, r.Sweep.Trial.Ranking
+	at := fmt.Sprintf("at %s conversations, on %s: ", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
+	best := r.armName(k.Places[0].Arm)
+	lead := fmt.Sprintf("%s than under %s", changeOf(t.Primary, true), r.armName(k.Places[1].Arm))
+	clauses := []string{r.rankedFailures()}
+	start := ""
+	switch proof.Verdict(t.Verdict) {
+	case proof.Best:
+		start = fmt.Sprintf("%s is best of %d ", best, len(k.Places))
+		clauses = append(clauses, lead+", the runner-up"+r.guardWords(t, api.TrialArmB))
+	case proof.Order:
+		start = fmt.Sprintf("The order of %d modes is decided ", len(k.Places))
+		clauses = append(clauses, r.orderWords(), lead)
+	case proof.TradeOff:
+		start = "A trade-off "
+		clauses = append(clauses, r.tradeWords(), lead)
+	case proof.NoDifference:
+		left := r.placeNames(func(p *api.TrialPlace) bool { return p.Place[0] == 1 })
+		start = fmt.Sprintf("No difference of %s or more between %s ", r.smallest(), join(left))
+		if worse := r.placeNames(func(p *api.TrialPlace) bool { return p.Place[0] > 1 }); len(worse) > 0 {
+			clauses = append(clauses, "shown to be worse than another: "+join(worse))
+		}
+	default:
+		start = "Undecided so far "
+		if proof.Verdict(t.Verdict) == proof.TimeOver {
+			start = "Undecided after " + span(r.Sweep.Progress.SecondsUsed) + " "
+		}
+		may := r.placeNames(func(p *api.TrialPlace) bool { return p.MayBeBest })
+		clauses = append(clauses, best+" leads: "+lead, "may be the best: "+join(may))
+	}
+	if proof.Verdict(t.Verdict) != proof.NoDifference {
+		clauses = append(clauses, r.groupWords()...)
+	}
+	return sentenceCase(start+at+strings.Join(clauses, "; ")) + "."
+}
+
+// rankedFailures say how many turns failed under each mode.
+func (r *Results) rankedFailures() string {
+	var parts []string
+	for _, p := range r.ranking().Places {
+		if p.Failures.Failed > 0 {
+			parts = append(parts, failedShare(p.Failures)+" under "+r.armName(p.Arm))
+		}
+	}
+	if len(parts) == 0 {
+		return "no turn failed"
+	}
+	return "turns failed: " + join(parts)
+}
+
+// orderWords list the modes by their places.
+func (r *Results) orderWords() string {
+	var parts []string
+	for _, p := range r.ranking().Places {
+		parts = append(parts, r.armName(p.Arm)+" "+placeOf(p.Place))
+	}
+	return "places: " + strings.Join(parts, ", ")
+}
+
+// placeOf writes a place, or between which it lies.
+func placeOf(place [2]int) string {
+	if place[0] == place[1] {
+		return strconv.Itoa(place[0])
+	}
+	return fmt.Sprintf("%d to %d", place[0], place[1])
+}
+
+// tradeWords name the pairs of which the better mode fails more turns.
+func (r *Results) tradeWords() string {
+	var parts []string
+	for _, p := range r.ranking().Pairs {
+		if winner, loser, ok := winnerOf(&p); ok && p.More == winner {
+			parts = append(parts, fmt.Sprintf("%s is better than %s and fails more turns", r.armName(winner), r.armName(loser)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// winnerOf is the arm of a pair that is shown to be better, and the other one; false where neither is.
+func winnerOf(p *api.TrialPair) (winner, loser api.TrialArm, ok bool) {
+	switch proof.Verdict(p.Primary.Outcome) {
+	case proof.BBetter:
+		return p.B, p.A, true
+	case proof.ABetter:
+		return p.A, p.B, true
+	}
+	return "", "", false
+}
+
+// groupWords name the sets of modes that are not different.
+func (r *Results) groupWords() (all []string) {
+	for _, g := range r.ranking().Groups {
+		var names []string
+		for _, arm := range g.Arms {
+			names = append(names, r.armName(arm))
+		}
+		all = append(all, fmt.Sprintf("%s are not different (less than %s)", join(names), r.smallest()))
+	}
+	return all
+}
+
+// rankingSections are the places of the modes, and all pairs of them.
+func (r *Results) rankingSections() []Section {
+	k := r.ranking()
+	if k == nil || len(k.Pairs) == 0 {
+		return nil
+	}
+	m := proof.Metric(r.Sweep.Trial.Primary.Metric)
+	name := sentenceCase(m.Name())
+	places := Section{
+		Title: "The verdict", Level: 3,
+		Text: []string{r.rankingWords(), "By " + m.Name() + ". A mode may have each of the places in its row: another one " +
+			"is ahead of it where that is shown to be better. The mean is over all blocks. Of a mode that left the trial, it " +
+			"is what is estimated for the blocks without it."},
+		Table: &Table{Words: []int{1, 3}, Head: []string{
+			"Place", "Mode", name, "Took part", "May be the best", "Failed turns",
+		}},
+	}
+	for _, p := range k.Places {
+		part, may, mean := "to the end", "no", ""
+		if !proof.Verdict(r.Sweep.Trial.Verdict).Over() {
+			part = "takes part"
+		}
+		if p.LeftAfter != nil {
+			part = plural(*p.LeftAfter, "block")
+		}
+		if p.MayBeBest {
+			may = "yes"
+		}
+		if p.Mean != nil {
+			mean = trialValue(proof.Quantity(m), *p.Mean)
+		}
+		places.Table.Rows = append(places.Table.Rows,
+			[]string{placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures)})
+	}
+	pairs := Section{
+		Title: "Every pair", Level: 3,
+		Text: []string{fmt.Sprintf("The difference in %s, by the last look at which "+
+			"both took part. The intervals hold for all pairs and looks together.", m.Name())},
+		Table: &Table{Words: []int{0, 1, 5}, Head: []string{
+			"Mode", "Compared with", "Blocks", "Difference", "95 % interval", "Conclusion",
+		}},
+	}
+	for i := range k.Pairs {
+		p := &k.Pairs[i]
+		pairs.Table.Rows = append(pairs.Table.Rows, []string{
+			r.armName(p.B), r.armName(p.A), strconv.Itoa(p.Blocks), signed(p.Primary.Difference, m.Share()),
+			between(p.Primary.Interval, m.Share()), r.pairConclusion(p),
+		})
+	}
+	groups := r.groupWords()
+	for i := range groups {
+		groups[i] = sentenceCase(groups[i]) + "."
+	}
+	pairs.Text = append(pairs.Text, groups...)
+	return []Section{places, pairs}
+}
+
+// pairConclusion says what the interval of a pair shows.
+func (r *Results) pairConclusion(p *api.TrialPair) string {
+	says := r.outcomeWords(p.Primary.Outcome, r.armName(p.A), r.armName(p.B))
+	if p.More != "" {
+		says += ", " + r.armName(p.More) + " fails more turns"
+	}
+	return says
+}
