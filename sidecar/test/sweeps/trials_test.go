@@ -39,6 +39,35 @@ func TestFailedTurnsOfTrialCount(t *testing.T) {
 	})
 }
 
+// A trial of three modes survives a kill in its first block, ends with a ranking, and restores the lane.
+func TestTrialOfThreeModes(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		b.start()
+		q := trial()
+		q.Modes = []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}, {Mode: api.ModeLeastLoaded}}
+		q.Question = new(api.QuestionOrder)
+		s := b.begun(q)
+		b.counts(s.ID, 2)
+		b.kill()
+		b.begin()
+		s = b.done(s.ID)
+		r := s.Trial.Ranking
+		require.Len(t, r.Places, 3)
+		require.Len(t, r.Pairs, 3)
+		assert.Contains(t, []string{"order", "no_difference", "time_over"}, s.Trial.Verdict)
+		assert.Equal(t, r.Pairs[0].Primary, *s.Trial.Primary)
+		for i, span := range s.Spans {
+			assert.Equal(t, i, span.Number, "the span of the kill is run once more, and no other one")
+		}
+		require.Len(t, s.Rows, 3)
+		assert.Equal(t, api.ModeKV, b.free().Mode)
+		var report strings.Builder
+		require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, s.ID, api.ReportMarkdown))
+		assert.Contains(t, report.String(), s.Words[0])
+		assert.Contains(t, report.String(), "### Every pair")
+	})
+}
+
 // After a first trial on a target, the detectable difference is known before the next trial starts, and whether its
 // time is too short.
 func TestOutlookBeforeTrial(t *testing.T) {

@@ -10,6 +10,7 @@ import { comparisonColors, PRINTED, verdicts } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 
 import { Looks } from './Looks';
+import { Ranking } from './Ranking';
 import { differenceText, endText, isShare, metricName, metricValue, rangeText, tickText } from './metrics';
 
 interface DifferencesProps {
@@ -17,11 +18,14 @@ interface DifferencesProps {
   request: SweepRequest;
 }
 
-/** The results of a trial: the deciding metric, and the others, each as a difference with its interval. */
+/**
+ * The results of a trial: the deciding metric, and the others, each as a difference with its interval. Of more than two
+ * modes, they are those of the best one and the runner-up, below the ranking.
+ */
 export function Differences({ trial, request }: DifferencesProps) {
   const styles = useStyles2(getStyles);
-  const { primary, others, boundaries, blocks, failures, final } = trial;
-  const [a, b] = request.modes ?? [];
+  const { primary, others, boundaries, blocks, failures, final, ranking } = trial;
+  const [a, b] = ranking ? [ranking.places[1]?.mode, ranking.places[0]?.mode] : (request.modes ?? []);
   if (!primary || !a || !b) {
     return (
       <p className={styles.note}>
@@ -43,7 +47,10 @@ export function Differences({ trial, request }: DifferencesProps) {
   );
   return (
     <div className={styles.all}>
-      <h3>Primary metric</h3>
+      {ranking && (
+        <Ranking ranking={ranking} metric={primary.metric} smallest={smallest} isOver={trial.verdict !== 'running'} />
+      )}
+      <h3>{ranking ? 'The best mode and the runner-up' : 'Primary metric'}</h3>
       <ul className={styles.list} aria-label="Primary metric">
         {row(primary)}
       </ul>

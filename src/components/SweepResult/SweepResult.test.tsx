@@ -7,7 +7,7 @@ import { violations } from '../../test/axe';
 import { FakeClient } from '../../test/fixtures';
 import { answered } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
-import { recorded, row, sweep, trial } from './fixtures';
+import { ranked, recorded, row, sweep, trial } from './fixtures';
 import { rangeOf } from './Looks';
 import { metricsOf } from './metrics';
 import { comparableRows, chosenOf, curvesOf } from './model';
@@ -102,6 +102,32 @@ describe('the verdict', () => {
     expect(item(/^TTFT p95$/)).toHaveTextContent('−42.9 %(−50.0 to −35.0 %)KV-aware better');
     expect(item(/^KV hit rate$/)).toHaveTextContent('+76.3 points(+75.1 to +77.5 points)KV-aware better');
     expect(item(/^TPOT p95$/)).toHaveTextContent('no difference of interest');
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('of a trial of three modes has their places, every pair and the modes that are not different', async () => {
+    const { container } = show(having(ranked()), 'verdict');
+    const rows = (name: string) =>
+      within(screen.getByRole('table', { name }))
+        .getAllByRole('row')
+        .slice(1)
+        .map((row) =>
+          within(row)
+            .getAllByRole('cell')
+            .map(({ textContent }) => textContent)
+        );
+    expect(await screen.findByText('Least loaded and Round-robin are not different: less than 5.0 %.')).toBeVisible();
+    expect(rows('Ranking')).toEqual([
+      ['1', '400 ms', 'yes', 'to the end', '1 of 900'],
+      ['2 to 3', '700 ms', 'no', '2 blocks', '1 of 900'],
+      ['2 to 3', '700 ms', 'no', '2 blocks', '1 of 900'],
+    ]);
+    expect(rows('Every pair')).toEqual([
+      ['Least loaded', '−42.9 %', '−50.0 to −35.0 %', '2', 'KV-aware better'],
+      ['Round-robin', '−42.9 %', 'not bounded yet', '2', 'KV-aware better, KV-aware fails more turns'],
+      ['Round-robin', '−1.0 %', '−3.0 to +2.0 %', '2', 'no difference of interest'],
+    ]);
+    expect(screen.getByText(/^KV-aware compared with Least loaded after 6 blocks of spans/)).toBeVisible();
     expect(await violations(container)).toEqual([]);
   });
 

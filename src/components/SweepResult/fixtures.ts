@@ -128,6 +128,51 @@ export function trial(change: Partial<Sweep> = {}): Sweep {
   });
 }
 
+/** A trial of three modes: KV-aware is the best, and the others are alike. */
+export function ranked(change: Partial<Sweep> = {}): Sweep {
+  const [roundRobin, kv, leastLoaded] = (['round_robin', 'kv', 'least_loaded'] as const).map((mode) => ({
+    mode,
+    speculation: 'off' as const,
+  }));
+  const usual = trial();
+  const place = { mean: 0.7, may_be_best: false, failures: { failed: 1, ended: 900 } };
+  return trial({
+    request: { ...usual.request, modes: [roundRobin, kv, leastLoaded], question: 'best' },
+    trial: {
+      ...usual.trial!,
+      verdict: 'best',
+      ranking: {
+        question: 'best',
+        places: [
+          { ...place, arm: 'b', mode: kv, place: [1, 1], mean: 0.4, may_be_best: true },
+          { ...place, arm: 'c', mode: leastLoaded, place: [2, 3], left_after: 2 },
+          { ...place, arm: 'a', mode: roundRobin, place: [2, 3], left_after: 2 },
+        ],
+        pairs: [
+          { a: 'c', b: 'b', blocks: 2, primary: difference('ttft_p95'), others: [] },
+          {
+            a: 'a',
+            b: 'b',
+            blocks: 2,
+            primary: difference('ttft_p95', { interval: undefined }),
+            others: [],
+            more: 'b',
+          },
+          {
+            a: 'a',
+            b: 'c',
+            blocks: 2,
+            primary: difference('ttft_p95', { difference: -0.01, interval: [-0.03, 0.02], outcome: 'no_difference' }),
+            others: [],
+          },
+        ],
+        groups: [{ arms: ['c', 'a'] }],
+      },
+    },
+    ...change,
+  });
+}
+
 /** A recorded table with one of the levels. */
 export const recorded: Baseline = {
   name: 'recorded',

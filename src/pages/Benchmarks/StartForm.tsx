@@ -41,7 +41,9 @@ import { modeKey } from '../../lib/names';
 const kinds: Array<{ kind: SweepKind; question: string }> = [
   {
     kind: 'trial',
-    question: 'Is mode B better than mode A at one concurrency? They alternate until the result is decided.',
+    question:
+      'Is mode B better than mode A, or which of several modes is the best, at one concurrency? They alternate until ' +
+      'the result is decided.',
   },
   {
     kind: 'sweep',
@@ -183,7 +185,7 @@ function Form(props: FormProps) {
     >
       <div className={styles.fields}>
         {fieldsOf(kind)
-          .filter((field) => !field.more && isOffered(field, list))
+          .filter((field) => !field.more && isOffered(field, list, values))
           .map(entry)}
       </div>
       <div>
@@ -277,7 +279,6 @@ function Entry({ field, list, values, error, onChange }: EntryProps) {
   if (entry === 'modes') {
     return <Modes {...{ field, list, values, error, onChange }} />;
   }
-  const isChoice = entry === 'mode' || entry === 'metric' || entry === 'order' || entry === 'lanes';
   const options = optionsOf(entry, list);
   return (
     <Framed
@@ -289,7 +290,7 @@ function Entry({ field, list, values, error, onChange }: EntryProps) {
       invalid={error !== undefined}
       error={error}
     >
-      {isChoice ? (
+      {options.length > 0 ? (
         <Combobox id={id} options={options} value={value} onChange={(option) => onChange(name, option.value)} />
       ) : (
         <Input
@@ -304,8 +305,8 @@ function Entry({ field, list, values, error, onChange }: EntryProps) {
   );
 }
 
-/** Returns the modes to measure, in the driver's order. */
-function Modes({ field: { name, label }, list, values, error, onChange }: EntryProps) {
+/** The modes to measure, in the driver's order; of a trial those beside A and B. */
+function Modes({ field: { name, label, kinds: of }, list, values, error, onChange }: EntryProps) {
   const styles = useStyles2(getStyles);
   const chosen = split(values[name] ?? '');
   const toggle = (key: string, on: boolean) =>
@@ -319,14 +320,16 @@ function Modes({ field: { name, label }, list, values, error, onChange }: EntryP
   return (
     <fieldset className={styles.modes}>
       <legend>{label}</legend>
-      {optionsOf('modes', list).map(({ value, label: words }) => (
-        <Checkbox
-          key={value}
-          label={words}
-          value={chosen.includes(value)}
-          onChange={(event) => toggle(value, event.currentTarget.checked)}
-        />
-      ))}
+      {optionsOf('modes', list)
+        .filter(({ value }) => !of.includes('trial') || (value !== values.a && value !== values.b))
+        .map(({ value, label: words }) => (
+          <Checkbox
+            key={value}
+            label={words}
+            value={chosen.includes(value)}
+            onChange={(event) => toggle(value, event.currentTarget.checked)}
+          />
+        ))}
       {error && (
         <div role="alert" className={styles.error}>
           {error}

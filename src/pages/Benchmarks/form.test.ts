@@ -54,6 +54,34 @@ it('reports an invalid value at its field', () => {
   expect(errors('capacity', { modes: 'kv off, kv draft, kv eagle3' })).toEqual({ modes: 'One or two modes' });
 });
 
+it('of a trial has more modes than two, with a question, and no lanes', () => {
+  const values = {
+    ...defaultsOf(defaults.trial),
+    modes: 'kv off, least_loaded off',
+    together: 'true',
+    question: 'order',
+  };
+  expect(toRequest('trial', values)).toMatchObject({
+    modes: [
+      { mode: 'round_robin', speculation: 'off' },
+      { mode: 'kv', speculation: 'off' },
+      { mode: 'least_loaded', speculation: 'off' },
+    ],
+    question: 'order',
+    together: undefined,
+  });
+  const offered = (values: Values) =>
+    fieldsOf('trial')
+      .filter((field) => isOffered(field, listOf(), values))
+      .map(({ name }) => name);
+  expect(offered(values)).toContain('question');
+  expect(offered(values)).not.toContain('together');
+  expect(offered({ ...values, modes: '' })).not.toContain('question');
+  expect(errorsOf('trial', { ...values, a: 'kv off' }, limits)).toEqual({
+    modes: 'Each mode once; only a trial of two modes may compare a mode with itself',
+  });
+});
+
 it('distinguishes modes that differ in a speculation without a name', () => {
   const label = (...modes: SweepList['modes']) => optionsOf('modes', { ...listOf(), modes }).map((one) => one.label);
   const [off, unknown] = [
@@ -113,8 +141,8 @@ describe('a trial on two lanes', () => {
   const lanes = fieldsOf('trial').find(({ entry }) => entry === 'lanes')!;
 
   it('is a choice where there are two', () => {
-    expect(isOffered(lanes, list(true))).toBe(true);
-    expect(isOffered(lanes, list(false))).toBe(false);
+    expect(isOffered(lanes, list(true), {})).toBe(true);
+    expect(isOffered(lanes, list(false), {})).toBe(false);
     expect(optionsOf('lanes', list(true)).map(({ value }) => value)).toEqual(['true', 'false']);
   });
 

@@ -1,11 +1,20 @@
-import type { ModeState, Problem, SimulationLimit, SweepKind, SweepList, SweepOrder, SweepRequest } from '../../client';
+import type {
+  ModeState,
+  Problem,
+  SimulationLimit,
+  SweepKind,
+  SweepList,
+  SweepOrder,
+  SweepRequest,
+  TrialQuestion,
+} from '../../client';
 import { number, span } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 import { modeKey, modeText, speculationName } from '../../lib/names';
 
 import { isShare, metricName } from '../../components/SweepResult';
 
-/** The fields of the form by the names of the API. A trial has two fields for its modes. */
+/** The fields of the form by the names of the API. A trial has fields of their own for its first two modes. */
 export type FieldName =
   | 'title'
   | 'a'
@@ -13,6 +22,7 @@ export type FieldName =
   | 'modes'
   | 'levels'
   | 'primary'
+  | 'question'
   | 'smallest'
   | 'repeats'
   | 'order'
@@ -34,7 +44,7 @@ export interface Field {
   name: FieldName;
   label: string;
   /** The kind of input. */
-  entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'order' | 'lanes';
+  entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'question' | 'order' | 'lanes';
   kinds: SweepKind[];
   /** Whether it is under "More settings". */
   more?: boolean;
@@ -57,7 +67,9 @@ const fields: Field[] = [
     kinds: ['trial'],
   },
   { name: 'b', label: 'B (compared with A)', entry: 'mode', kinds: ['trial'] },
+  { name: 'modes', label: 'Also compare', entry: 'modes', kinds: ['trial'] },
   { name: 'modes', label: 'Modes', entry: 'modes', kinds: ['sweep', 'capacity'] },
+  { name: 'question', label: 'Question', entry: 'question', kinds: ['trial'] },
   { name: 'levels', label: 'Concurrency', entry: 'levels', kinds: ['trial'] },
   {
     name: 'levels',
@@ -182,9 +194,27 @@ export function fieldsOf(kind: SweepKind): Field[] {
   return fields.filter(({ kinds }) => kinds.includes(kind));
 }
 
-/** Whether a field offers a choice. The lanes do where there are two. */
-export function isOffered({ entry }: Field, list: SweepList): boolean {
-  return entry !== 'lanes' || list.defaults.some(({ together }) => together);
+/**
+ * Whether a field offers a choice. The lanes do where there are two, for two modes. A trial has more modes where the
+ * driver offers more, and then a question.
+ */
+export function isOffered({ entry, kinds }: Field, list: SweepList, values: Values): boolean {
+  const ofTrial = kinds.includes('trial');
+  switch (entry) {
+    case 'lanes':
+      return list.defaults.some(({ together }) => together) && !(ofTrial && othersOf(values).length > 0);
+    case 'question':
+      return othersOf(values).length > 0;
+    case 'modes':
+      return !ofTrial || list.modes.length > 2;
+    default:
+      return true;
+  }
+}
+
+/** Returns the modes of a trial beside A and B. */
+function othersOf({ a, b, modes = '' }: Values): string[] {
+  return split(modes).filter((mode) => mode !== a && mode !== b);
 }
 
 const orders: Record<SweepOrder, string> = {
@@ -203,6 +233,19 @@ export function optionsOf(
       return list.modes.map((mode) => ({ value: modeKey(mode), label: offerText(mode, list.modes) }));
     case 'metric':
       return list.metrics.map((value) => ({ value, label: metricName(value) }));
+    case 'question':
+      return [
+        {
+          value: 'best',
+          label: 'Which mode is the best?',
+          description: 'A mode leaves the trial once another one is better.',
+        },
+        {
+          value: 'order',
+          label: 'How does each pair compare?',
+          description: 'A mode leaves the trial once all of its pairs are decided.',
+        },
+      ];
     case 'order':
       return [
         {
@@ -252,9 +295,12 @@ export function defaultsOf(request: SweepRequest): Values {
   return {
     ...numbers,
     title: request.title ?? '',
-    ...(kind === 'trial' ? { a: list[0] ?? '', b: list[1] ?? '' } : { modes: list.join(', ') }),
+    ...(kind === 'trial'
+      ? { a: list[0] ?? '', b: list[1] ?? '', modes: list.slice(2).join(', ') }
+      : { modes: list.join(', ') }),
     levels: levels.join(', '),
     primary: request.primary,
+    question: request.question ?? 'best',
     order: request.order,
     together: request.together === undefined ? undefined : String(request.together),
     seed: request.seed ?? '',
@@ -281,18 +327,14 @@ export function errorsOf(kind: SweepKind, values: Values, limits: SweepList['lim
   return errors;
 }
 
-function errorOf(
-  kind: SweepKind,
-  { entry, name, factor = 1, whole }: Field,
-  { [name]: value = '', together }: Values,
-  limit?: SimulationLimit
-) {
+function errorOf(kind: SweepKind, { entry, name, factor = 1, whole }: Field, values: Values, limit?: SimulationLimit) {
+  const { [name]: value = '', together } = values;
   const isTogether = together === 'true';
   switch (entry) {
     case 'levels':
       return levelsError(kind, split(value), limit);
     case 'modes':
-      return modesError(kind, split(value).length, isTogether);
+      return kind === 'trial' ? othersError(values) : modesError(kind, split(value).length, isTogether);
     case 'order':
       return kind === 'sweep' && isTogether && value === 'mode_after_mode'
         ? 'Alternating modes, since both run at the same time'
@@ -312,6 +354,16 @@ function errorOf(
     default:
       return undefined;
   }
+}
+
+const MOST_MODES = 9;
+
+function othersError(values: Values): string | undefined {
+  const others = othersOf(values);
+  if (others.length > 0 && values.a === values.b) {
+    return 'Each mode once; only a trial of two modes may compare a mode with itself';
+  }
+  return others.length + 2 > MOST_MODES ? `At most ${MOST_MODES} modes` : undefined;
 }
 
 function modesError(kind: SweepKind, n: number, isTogether: boolean): string | undefined {
@@ -352,19 +404,22 @@ export function toRequest(kind: SweepKind, values: Values): SweepRequest {
   const request: SweepRequest = { kind };
   const put = <K extends keyof SweepRequest>(name: K, value: SweepRequest[K]) => (request[name] = value);
   const slo = { ttft: 0, tpot: 0 };
+  const others = kind === 'trial' ? othersOf(values) : [];
   for (const { name, entry, factor = 1 } of fieldsOf(kind)) {
     const value = (values[name] ?? '').trim();
     if (name === 'slo.ttft' || name === 'slo.tpot') {
       slo[name === 'slo.ttft' ? 'ttft' : 'tpot'] = toNumber(value, factor);
     } else if (entry === 'lanes') {
-      put('together', value === '' ? undefined : value === 'true');
+      put('together', value === '' || others.length > 0 ? undefined : value === 'true');
+    } else if (entry === 'question') {
+      put('question', others.length > 0 ? (value as TrialQuestion) : undefined);
     } else if (entry === 'number') {
       put(name as keyof SweepRequest, toNumber(value, factor) as never);
     } else if (entry !== 'mode' && entry !== 'modes' && entry !== 'levels' && value !== '') {
       put(name as keyof SweepRequest, value as never);
     }
   }
-  const modes = kind === 'trial' ? [values.a ?? '', values.b ?? ''] : split(values.modes ?? '');
+  const modes = kind === 'trial' ? [values.a ?? '', values.b ?? '', ...others] : split(values.modes ?? '');
   put('modes', modes.map(toMode));
   put('levels', split(values.levels ?? '').map(Number));
   put('slo', slo);
