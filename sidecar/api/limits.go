@@ -49,9 +49,9 @@ var Limits = limitsOf[struct {
 	SettingsPatch
 
 	// of the configuration alone
-	OpeningTokens int          `json:"opening_tokens" minimum:"200" maximum:"8000"`
-	OutputTokens  Distribution `json:"output_tokens" minimum:"0" maximum:"131072" cv.maximum:"2"`
-	ThinkTime     float64      `json:"think_time" minimum:"0" maximum:"3600" unit:"seconds"`
+	OpeningTokens int          `json:"opening_tokens"`
+	OutputTokens  Distribution `json:"output_tokens"`
+	ThinkTime     float64      `json:"think_time"`
 
 	// of queries
 	Conversations ConversationQuery `json:"conversations"`
@@ -76,7 +76,7 @@ func addLimits(all map[string]Limit, path string, t reflect.Type, around reflect
 			inner = inner.Elem()
 		}
 		name, _ := fieldName(f)
-		l, ok := LimitOf(tagOf(name, f.Tag, around))
+		l, ok := FieldLimit(path+name, tagOf(f.Tag, around))
 		switch {
 		case f.Anonymous:
 			addLimits(all, path, inner, "")
@@ -113,14 +113,19 @@ func LimitOf(tag reflect.StructTag) (l Limit, ok bool) {
 	return l, ok
 }
 
-// tagOf is the tag that has the limit of a field: its own, else that of the field around it, which may have another
-// one for this name, such as cv.maximum.
-func tagOf(name string, own, around reflect.StructTag) reflect.StructTag {
+// FieldLimit returns the limit of a field: of its tags, else that of the workload's setting with its path.
+func FieldLimit(path string, tag reflect.StructTag) (Limit, bool) {
+	if l, ok := LimitOf(tag); ok {
+		return l, true
+	}
+	s, ok := WorkloadSettingOf(path)
+	return s.Limit, ok
+}
+
+// tagOf is the tag that has the limit of a field: its own, else that of the field around it.
+func tagOf(own, around reflect.StructTag) reflect.StructTag {
 	if _, ok := LimitOf(own); ok || around == "" {
 		return own
-	}
-	if most := around.Get(name + ".maximum"); most != "" {
-		return reflect.StructTag(fmt.Sprintf("minimum:%q maximum:%q", "0", most))
 	}
 	return around
 }
@@ -165,7 +170,7 @@ func CheckWithin(limits map[string]Limit, body any) error {
 	return check{limits}.fields("", reflect.ValueOf(body), "")
 }
 
-// check holds values against limits by their paths; nil stands for those of tags, else of [Limits].
+// check holds values against limits by their paths; nil stands for those of [FieldLimit], else of [Limits].
 type check struct{ limits map[string]Limit }
 
 func (c check) fields(path string, v reflect.Value, around reflect.StructTag) error {
@@ -174,7 +179,7 @@ func (c check) fields(path string, v reflect.Value, around reflect.StructTag) er
 		if value.IsZero() && (options == "omitempty" || value.Kind() == reflect.Pointer) {
 			continue
 		}
-		if err := c.field(path+name, reflect.Indirect(value), tagOf(name, f.Tag, around)); err != nil {
+		if err := c.field(path+name, reflect.Indirect(value), tagOf(f.Tag, around)); err != nil {
 			return err
 		}
 	}
@@ -195,7 +200,7 @@ func (c check) fields(path string, v reflect.Value, around reflect.StructTag) er
 func (c check) limit(path string, tag reflect.StructTag) (l Limit, ok bool) {
 	if c.limits != nil {
 		l, ok = c.limits[path]
-	} else if l, ok = LimitOf(tag); !ok {
+	} else if l, ok = FieldLimit(path, tag); !ok {
 		l, ok = Limits[path]
 	}
 	return l, ok

@@ -47,7 +47,7 @@ func TestCheckLimits(t *testing.T) {
 		"think_time: -1s is not allowed: 0 to 3600 " +
 			"seconds": func(b *body) { b.Pause = -time.Second },
 		"max_tokens: 131073 is not allowed: 1 to " +
-			"131072": func(b *body) { b.Tokens = new(131073) },
+			"131072 tokens": func(b *body) { b.Tokens = new(131073) },
 		`mode: "random" is not allowed: one of kv, round_robin, least_loaded, unknown`:     func(b *body) { b.Mode = "random" },
 		`title: "` + strings.Repeat("x", 40) + `"… is not allowed: at most 200 characters`: func(b *body) { b.Title = strings.Repeat("x", 201) },
 	} {

@@ -18,20 +18,15 @@ type SimulationRequest struct {
 	// those after it follow one by one
 	FirstSeed *int `json:"first_seed,omitempty" minimum:"0" maximum:"1000000000"`
 
-	// different texts that open conversations; 0: one for each
-	Openings *int `json:"openings,omitempty" minimum:"0" maximum:"1000000"`
-	// of each of them; 0: 3,500 to 4,000, as recorded
-	OpeningTokens *int   `json:"opening_tokens,omitempty" minimum:"0" maximum:"131072"`
-	Turns         *Range `json:"turns,omitempty" minimum:"1" maximum:"50"`
-	// of an answer, up to max_tokens; mean 0: always max_tokens
-	OutputTokens *Distribution `json:"output_tokens,omitempty" minimum:"0" maximum:"131072" cv.maximum:"2"`
-	// cap of an answer
-	MaxTokens *int `json:"max_tokens,omitempty" minimum:"1" maximum:"131072"`
-	// that a follow-up adds to the prompt
-	QuestionTokens   *Distribution `json:"question_tokens,omitempty" minimum:"1" maximum:"131072" cv.maximum:"2"`
-	ThinkTimeSeconds *float64      `json:"think_time_seconds,omitempty" minimum:"0" maximum:"3600" unit:"seconds"`
-	// new conversations a second at most
-	StartRate *float64 `json:"start_rate,omitempty" exclusiveMinimum:"0" maximum:"1000" unit:"conversations per second"`
+	Openings *int `json:"openings,omitempty"`
+	// of each of the opening texts; 0: 3,500 to 4,000, as recorded
+	OpeningTokens    *int          `json:"opening_tokens,omitempty" minimum:"0" maximum:"131072"`
+	Turns            *Range        `json:"turns,omitempty"`
+	OutputTokens     *Distribution `json:"output_tokens,omitempty"` // of an answer, up to max_tokens; mean 0: always max_tokens
+	MaxTokens        *int          `json:"max_tokens,omitempty"`
+	QuestionTokens   *Distribution `json:"question_tokens,omitempty"` // that a follow-up adds to the prompt
+	ThinkTimeSeconds *float64      `json:"think_time_seconds,omitempty"`
+	StartRate        *float64      `json:"start_rate,omitempty"`
 
 	Workers *int `json:"workers,omitempty" minimum:"1" maximum:"256"`
 	// sequences that a worker's iteration holds at most

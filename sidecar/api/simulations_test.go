@@ -22,7 +22,7 @@ func TestSimulationRequestCheck(t *testing.T) {
 		`{"workers": 257}`:                                                 "workers: 257 is not allowed: 1 to 256",
 		`{"turns": {"min": 4, "max": 3}}`:                                  "turns.min: 4 is not allowed: 1 to 3",
 		`{"turns": {"min": 4, "max": 51}}`:                                 "turns.max: 51 is not allowed: 1 to 50",
-		`{"question_tokens": {"mean": 0, "cv": 0}}`:                        "question_tokens.mean: 0 is not allowed: 1 to 131072",
+		`{"question_tokens": {"mean": 0, "cv": 0}}`:                        "question_tokens.mean: 0 is not allowed: 1 to 131072 tokens",
 		`{"output_tokens": {"mean": 1, "cv": 2.5}}`:                        "output_tokens.cv: 2.5 is not allowed: 0 to 2",
 		`{"start_rate": 0}`:                                                "start_rate: 0 is not allowed: more than 0, up to 1000 conversations per second",
 		`{"speculation": "ngram"}`:                                         `speculation: "ngram" is not allowed: one of off, draft, eagle3, not_recorded`,

@@ -390,8 +390,8 @@ type State struct {
 	Started    *time.Time     `json:"started,omitempty"` // of the last start
 	Shape      WorkloadShape  `json:"shape"`
 	Questioner QuestionerKind `json:"questioner"`
-	StartRate  float64        `json:"start_rate"` // new conversations a second at most
-	TargetRPS  float64        `json:"target_rps"` // 0: no cap
+	StartRate  float64        `json:"start_rate"`
+	TargetRPS  float64        `json:"target_rps"`
 	// that owns the lane: nothing else starts, changes or switches it
 	Sweep *SweepSummary `json:"sweep,omitempty"`
 	// a showcase is in progress: an extra conversation that is not included in any figure
@@ -1075,8 +1075,7 @@ type SettingsPatch struct {
 // StartRequest starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last
 // one.
 type StartRequest struct {
-	// up to max_concurrency
-	Concurrency *int `json:"concurrency,omitempty" minimum:"1" maximum:"100000"`
+	Concurrency *int `json:"concurrency,omitempty"` // up to max_concurrency
 }
 
 // StopRequest stops the workload. With `drain`, turns in flight end by themselves.
@@ -1086,16 +1085,12 @@ type StopRequest struct {
 
 // WorkloadPatch changes the parts of the workload that it names.
 type WorkloadPatch struct {
-	// up to max_concurrency
-	Concurrency *int   `json:"concurrency,omitempty" minimum:"1" maximum:"100000"`
-	Turns       *Range `json:"turns,omitempty" minimum:"1" maximum:"50"`
-	MaxTokens   *int   `json:"max_tokens,omitempty" minimum:"1" maximum:"131072"`
-	// different texts that open conversations; 0: one for each
-	Openings *int `json:"openings,omitempty" minimum:"0" maximum:"1000000"`
-	// new conversations a second at most
-	StartRate *float64 `json:"start_rate,omitempty" exclusiveMinimum:"0" maximum:"1000" unit:"conversations per second"`
-	// requests a second at most; 0: no cap
-	TargetRPS *float64 `json:"target_rps,omitempty" minimum:"0" maximum:"10000" unit:"requests per second"`
+	Concurrency *int     `json:"concurrency,omitempty"` // up to max_concurrency
+	Turns       *Range   `json:"turns,omitempty"`
+	MaxTokens   *int     `json:"max_tokens,omitempty"`
+	Openings    *int     `json:"openings,omitempty"`
+	StartRate   *float64 `json:"start_rate,omitempty"`
+	TargetRPS   *float64 `json:"target_rps,omitempty"`
 }
 
 // ModeRequest asks for a mode change. With the driver "manual" a change waits until the operator has done it;

@@ -2053,21 +2053,21 @@ export interface components {
             levels?: number[];
             /** @description sequences that a worker's iteration holds at most */
             max_batch_size?: number;
-            /** @description cap of an answer */
+            /** @description Maximum tokens per answer. */
             max_tokens?: number;
             /** @description kv, round_robin, least_loaded */
             modes?: components["schemas"]["Mode"][];
-            /** @description of each of them; 0: 3,500 to 4,000, as recorded */
+            /** @description of each of the opening texts; 0: 3,500 to 4,000, as recorded */
             opening_tokens?: number;
-            /** @description different texts that open conversations; 0: one for each */
+            /** @description Number of different opening texts; 0: a new one for every conversation. */
             openings?: number;
-            /** @description of an answer, up to max_tokens; mean 0: always max_tokens; mean 0 to 131072, cv 0 to 2 */
+            /** @description of an answer, up to max_tokens; mean 0: always max_tokens; mean 0 to 131072 tokens, cv 0 to 2 */
             output_tokens?: components["schemas"]["Distribution"];
             /** @description of prefill against decode in the costs of Dynamo's KV router */
             overlap_weight?: number;
             /** @description name of a `SimulationProfile`; without it, that of the recorded H200s */
             profile?: string;
-            /** @description that a follow-up adds to the prompt; mean 1 to 131072, cv 0 to 2 */
+            /** @description that a follow-up adds to the prompt; mean 1 to 131072 tokens, cv 0 to 2 */
             question_tokens?: components["schemas"]["Distribution"];
             /** @description false: Dynamo's --no-router-assume-kv-reuse */
             router_assume_kv_reuse?: boolean;
@@ -2079,12 +2079,13 @@ export interface components {
             seeds?: number;
             /** @description one that the profile offers */
             speculation?: components["schemas"]["Speculation"];
-            /** @description new conversations a second at most */
+            /** @description Maximum new conversations per second. */
             start_rate?: number;
             /** @description of the KV router's choice; 0 takes the lowest cost */
             temperature?: number;
+            /** @description User's pause before the next question. */
             think_time_seconds?: number;
-            /** @description 1 to 50 */
+            /** @description min 1 to 50, max 1 to 50 */
             turns?: components["schemas"]["Range"];
             workers?: number;
         };
@@ -2215,6 +2216,7 @@ export interface components {
         State: {
             /** @description in force; absent: none of the configuration */
             arm?: string;
+            /** @description Number of concurrent conversations. */
             concurrency: components["schemas"]["Concurrency"];
             driver: string;
             mode: components["schemas"]["Mode"];
@@ -2234,7 +2236,7 @@ export interface components {
             /** @description absent: the driver's cluster is not a simulated one, or has not reported itself yet */
             simulation?: components["schemas"]["Simulation"];
             speculation: components["schemas"]["Speculation"];
-            /** @description new conversations a second at most */
+            /** @description Maximum new conversations per second. */
             start_rate: number;
             /**
              * Format: date-time
@@ -2244,7 +2246,7 @@ export interface components {
             step: components["schemas"]["Step"];
             /** @description that owns the lane: nothing else starts, changes or switches it */
             sweep?: components["schemas"]["SweepSummary"];
-            /** @description 0: no cap */
+            /** @description Maximum requests per second; 0: no limit. */
             target_rps: number;
         };
         /** @description The sidecar's state, configuration and health. */
@@ -3090,14 +3092,15 @@ export interface components {
         WorkloadPatch: {
             /** @description up to max_concurrency */
             concurrency?: number;
+            /** @description Maximum tokens per answer. */
             max_tokens?: number;
-            /** @description different texts that open conversations; 0: one for each */
+            /** @description Number of different opening texts; 0: a new one for every conversation. */
             openings?: number;
-            /** @description new conversations a second at most */
+            /** @description Maximum new conversations per second. */
             start_rate?: number;
-            /** @description requests a second at most; 0: no cap */
+            /** @description Maximum requests per second; 0: no limit. */
             target_rps?: number;
-            /** @description 1 to 50 */
+            /** @description min 1 to 50, max 1 to 50 */
             turns?: components["schemas"]["Range"];
         };
         /** @description The part of a workload's configuration that changes its results at a concurrency; a baseline carries it so that differences can be named. The seed chooses among equal conversations and is no part of it, nor is the start rate, since a row that it holds below its target has the concurrency that was held. What rows of former versions lack is not known, since the setting existed and could have any value. */
@@ -3105,6 +3108,7 @@ export interface components {
             corpus?: string;
             /** @description who asks the follow-up questions */
             followup?: string;
+            /** @description Maximum tokens per answer. */
             max_tokens: number;
             /** @description tokens of each of them; absent: 3,500 to 4,000, as recorded */
             opening_tokens?: number;

@@ -81,7 +81,7 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	exit := -1
 	exitTo := func(code int) { exit = code }
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(exitTo),
-		variables(),
+		variables(), kong.PostBuild(explainWorkload),
 		kong.Description("Starts a complete booth on this machine. Ctrl-C stops it; a second Ctrl-C kills it."))
 	parsed, err := parser.Parse(args)
 	if exit >= 0 { // the help was printed
@@ -111,6 +111,22 @@ func variables() kong.Vars {
 		"namespace": namespace, "pod": workerPod, "presets": strings.Join(study.PresetNames, ", "),
 		"baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
 	}
+}
+
+// explainWorkload begins the help of the flags that are settings of a workload with the setting's own.
+func explainWorkload(k *kong.Kong) error {
+	helps := map[string]string{}
+	for _, s := range api.WorkloadSettings {
+		helps[strings.NewReplacer("_", "-", ".", "-").Replace(s.Key)] = s.Help
+	}
+	for _, command := range k.Model.Children {
+		for _, flag := range command.Flags {
+			if flag.Group != nil && flag.Group.Key == "Workload" {
+				flag.Help = strings.TrimSpace(helps[flag.Name] + " " + flag.Help)
+			}
+		}
+	}
+	return nil
 }
 
 // errBadInput is in the chain of errors that the caller can correct.

@@ -49,17 +49,18 @@ type simulateCmd struct {
 	RouterTrackOutputBlocks         *bool    `group:"Router" negatable:"" help:"As in Dynamo: also count the blocks of answers."`
 	RouterAssumeKVReuse             *bool    `group:"Router" name:"router-assume-kv-reuse" negatable:"" help:"As in Dynamo: count a block shared by several requests only once. --no-router-assume-kv-reuse counts it for each."`
 
-	Openings           *int           `group:"Workload" placeholder:"N" help:"Number of different opening texts; 0: a new one for every conversation."`
-	OpeningTokens      *int           `group:"Workload" placeholder:"TOKENS" help:"Length of the opening texts; 0: 3,500 to 4,000, as recorded."`
-	TurnsMin           *int           `group:"Workload" placeholder:"N" help:"Minimum turns per conversation."`
-	TurnsMax           *int           `group:"Workload" placeholder:"N" help:"Maximum turns per conversation."`
-	OutputTokensMean   *float64       `group:"Workload" placeholder:"TOKENS" help:"Mean answer length, capped at --max-tokens; 0: always --max-tokens."`
-	OutputTokensCV     *float64       `group:"Workload" name:"output-tokens-cv" placeholder:"CV" help:"Coefficient of variation of that length."`
-	MaxTokens          *int           `group:"Workload" placeholder:"TOKENS" help:"Maximum tokens per answer."`
-	QuestionTokensMean *float64       `group:"Workload" placeholder:"TOKENS" help:"Mean length of a follow-up question."`
-	QuestionTokensCV   *float64       `group:"Workload" name:"question-tokens-cv" placeholder:"CV" help:"Coefficient of variation of that length."`
-	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME" help:"Pause between an answer and the next question, such as 10s."`
-	StartRate          *float64       `group:"Workload" placeholder:"RATE" help:"Maximum new conversations per second."`
+	// Their help begins with that of [api.WorkloadSettings].
+	Openings           *int           `group:"Workload" placeholder:"N"`
+	OpeningTokens      *int           `group:"Workload" placeholder:"TOKENS" help:"0: 3,500 to 4,000, as recorded."`
+	TurnsMin           *int           `group:"Workload" placeholder:"N"`
+	TurnsMax           *int           `group:"Workload" placeholder:"N"`
+	OutputTokensMean   *float64       `group:"Workload" placeholder:"TOKENS"`
+	OutputTokensCV     *float64       `group:"Workload" name:"output-tokens-cv" placeholder:"CV"`
+	MaxTokens          *int           `group:"Workload" placeholder:"TOKENS"`
+	QuestionTokensMean *float64       `group:"Workload" placeholder:"TOKENS"`
+	QuestionTokensCV   *float64       `group:"Workload" name:"question-tokens-cv" placeholder:"CV"`
+	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME"`
+	StartRate          *float64       `group:"Workload" placeholder:"RATE"`
 
 	Trace          []string      `group:"Trace" sep:"none" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in the format of Mooncake, Bailian or AIPerf's sessions; may be gzipped, a pattern such as 'trace.*.jsonl.gz', or repeated for several files. The cache uses the trace's block size and, unless --kv-blocks sets its blocks, holds as many tokens as without a trace."`
 	TraceBlockSize int           `group:"Trace" placeholder:"TOKENS" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace."`

@@ -307,7 +307,13 @@ func (d *draft) property(f field) *openapi3.SchemaRef {
 	if _, options := f.json(); slices.Contains(options, "string") {
 		s.Type, s.Format, s.Pattern = &openapi3.Types{"string"}, "", "^[0-9]{1,20}$"
 	}
-	s.Description = d.texts[f.owner+"."+f.Name]
+	name, _ := f.json()
+	var setting api.WorkloadSetting
+	limited, ok := ofWorkload[f.owner]
+	if ok {
+		setting, _ = api.WorkloadSettingOf(name)
+	}
+	s.Description = cmp.Or(d.texts[f.owner+"."+f.Name], setting.Help)
 	number := func(tag string) *float64 {
 		if n, err := strconv.ParseFloat(f.Tag.Get(tag), 64); err == nil {
 			return &n
@@ -329,19 +335,53 @@ func (d *draft) property(f field) *openapi3.SchemaRef {
 		s.Enum = append(s.Enum, word)
 	}
 	if s.Type == nil { // another type, which numbers outside this field have, too
-		if low, high := f.Tag.Get("minimum"), f.Tag.Get("maximum"); low != "" {
-			within := low + " to " + high
-			if most := f.Tag.Get("cv.maximum"); most != "" {
-				within = "mean " + within + ", cv 0 to " + most
-			}
-			s.Description = strings.TrimPrefix(s.Description+"; "+within, "; ")
+		if limited {
+			s.Description = strings.TrimPrefix(s.Description+"; "+innerLimits(name, f.Type), "; ")
+			s.Description = strings.TrimSuffix(s.Description, "; ")
 		}
 		return ref
 	}
 	s.Min, s.Max, s.ExclusiveMin.Value = number("minimum"), number("maximum"), number("exclusiveMinimum")
+	if s.Max == nil && limited {
+		setLimit(s, setting.Limit)
+	}
 	s.MinLength, s.MaxLength = *cmp.Or(length("minLength"), new(uint64)), length("maxLength")
 	s.Pattern, s.Format = cmp.Or(f.Tag.Get("pattern"), s.Pattern), cmp.Or(f.Tag.Get("format"), s.Format)
 	return ref
+}
+
+// ofWorkload names the types whose fields are settings of the workload, and reports whether their limits apply.
+var ofWorkload = map[string]bool{
+	"StartRequest": true, "WorkloadPatch": true, "SimulationRequest": true, "State": false, "WorkloadShape": false,
+}
+
+// innerLimits describes the limits of a setting's fields, which are in their own type.
+func innerLimits(name string, t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return ""
+	}
+	var all []string
+	for f := range t.Fields() {
+		inner, _ := field{StructField: f}.json()
+		if s, ok := api.WorkloadSettingOf(name + "." + inner); ok {
+			all = append(all, inner+" "+s.Limit.String())
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// setLimit sets the limit of a number; one without a maximum allows all.
+func setLimit(s *openapi3.Schema, l api.Limit) {
+	switch {
+	case l.Max == 0:
+	case l.Above:
+		s.ExclusiveMin.Value, s.Max = &l.Min, &l.Max
+	default:
+		s.Min, s.Max = &l.Min, &l.Max
+	}
 }
 
 // wordsOf returns the values of a field, where they are fewer than those of its type.

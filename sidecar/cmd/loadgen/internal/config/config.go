@@ -138,23 +138,24 @@ type Deployment struct {
 	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache; 0: unknown."`
 }
 
-// Workload describes the conversations.
+// Workload describes the conversations. Those of [api.WorkloadSettings] have their defaults and help there; what their
+// tags say is added to the help.
 type Workload struct {
-	Concurrency    int           `basic:"" default:"60" help:"Number of concurrent conversations."`
-	Start          bool          `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
-	MaxConcurrency int           `default:"1000" help:"Upper limit for concurrency."`
-	Preset         string        `basic:"" oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
-	Seed           uint64        `default:"1" help:"Random seed: the same seed gives the same conversations."`
-	Turns          Turns         `embed:"" prefix:"turns."`
-	Openings       string        `form:"openings" placeholder:"N" help:"Number of different opening texts; 0: a new one for every conversation. Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
-	OpeningTokens  string        `form:"opening_tokens" placeholder:"N" help:"Length of the opening texts in tokens. Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
-	MaxTokens      int           `basic:"" default:"1024" help:"Maximum tokens per answer."`
-	OutputTokens   OutputTokens  `embed:"" prefix:"output_tokens."`
-	Request        Request       `embed:"" prefix:"request."`
-	Followup       Followup      `embed:"" prefix:"followup."`
-	StartRate      float64       `default:"10" help:"Maximum new conversations per second."`
-	TargetRPS      float64       `default:"25" help:"Maximum requests per second; 0: no limit."`
-	ThinkTime      time.Duration `default:"0s" help:"User's pause before the next question."`
+	Concurrency    int          `basic:""`
+	Start          bool         `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
+	MaxConcurrency int          `default:"1000" help:"Upper limit for concurrency."`
+	Preset         string       `basic:"" oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
+	Seed           uint64       `default:"1" help:"Random seed: the same seed gives the same conversations."`
+	Turns          Turns        `embed:"" prefix:"turns."`
+	Openings       string       `form:"openings" placeholder:"N" help:"Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
+	OpeningTokens  string       `form:"opening_tokens" placeholder:"N" help:"Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
+	MaxTokens      int          `basic:""`
+	OutputTokens   OutputTokens `embed:"" prefix:"output_tokens."`
+	Request        Request      `embed:"" prefix:"request."`
+	Followup       Followup     `embed:"" prefix:"followup."`
+	StartRate      float64
+	TargetRPS      float64
+	ThinkTime      time.Duration
 }
 
 // End configures when a run ends by itself, when it counts as failed, and the files that it writes.
@@ -177,14 +178,14 @@ func (e End) Conditions() (all []report.Condition) {
 
 // Turns is the range from which the number of turns of a conversation is drawn.
 type Turns struct {
-	Min int `default:"3" help:"Minimum turns per conversation."`
-	Max int `default:"5" help:"Maximum turns per conversation."`
+	Min int
+	Max int
 }
 
 // OutputTokens is the distribution from which each turn's token limit is drawn.
 type OutputTokens struct {
-	Mean float64 `default:"0" help:"Mean of the randomly drawn answer length in tokens; 0: answers are limited by max_tokens only."`
-	CV   float64 `default:"0" help:"Coefficient of variation of that length."`
+	Mean float64
+	CV   float64
 }
 
 // Request has fields that are added to every request of a turn. Empty and 0 add none.

@@ -118,6 +118,10 @@ func (m *model) fieldOf(flag *kong.Flag) field {
 	f := field{name: strings.ReplaceAll(flag.Name, "-", "_"), flag: flag}
 	flag.Name = strings.NewReplacer(".", "-", "_", "-").Replace(flag.Name)
 	flag.PlaceHolder = cmp.Or(flag.PlaceHolder, f.placeHolder())
+	if s, ok := api.WorkloadSettingOf(f.name); ok {
+		flag.Help = strings.TrimSpace(s.Help + " " + flag.Help)
+		flag.Default, flag.HasDefault = s.Default, s.Default != ""
+	}
 	m.byFlag[flag.Value] = f
 	return f
 }

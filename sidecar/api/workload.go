@@ -1,0 +1,86 @@
+package api
+
+import (
+	"slices"
+	"strings"
+)
+
+// WorkloadSetting is a setting of the conversations. The limits of the API, the flags of the programs with their
+// defaults and help, the configuration's documents and the fields of the forms take from it what they have in common.
+type WorkloadSetting struct {
+	Key     string // its path in the API and in the configuration
+	Label   string // on screens
+	Zero    string // what 0 means, in a few words; "": nothing special
+	Help    string // in sentences
+	Default string // of the configuration; "": the workload decides
+	Limit   Limit
+}
+
+// WorkloadSettings are all settings that more than one program or screen has.
+var WorkloadSettings = []WorkloadSetting{
+	{
+		Key: "concurrency", Label: "Concurrency", Default: "60", Limit: Limit{Min: 1, Max: MaxConcurrency},
+		Help: "Number of concurrent conversations.",
+	},
+	{
+		Key: "turns.min", Label: "Minimum turns", Default: "3", Limit: Limit{Min: 1, Max: MaxTurns},
+		Help: "Minimum turns per conversation.",
+	},
+	{
+		Key: "turns.max", Label: "Maximum turns", Default: "5", Limit: Limit{Min: 1, Max: MaxTurns},
+		Help: "Maximum turns per conversation.",
+	},
+	{
+		Key: "openings", Label: "Opening texts", Zero: "one each", Limit: Limit{Max: MaxOpenings},
+		Help: "Number of different opening texts; 0: a new one for every conversation.",
+	},
+	{
+		Key: "opening_tokens", Label: "Opening length", Limit: Limit{Min: 200, Max: 8000, Unit: "tokens"},
+		Help: "Length of the opening texts in tokens.",
+	},
+	{
+		Key: "max_tokens", Label: "Longest answer", Default: "1024", Limit: Limit{Min: 1, Max: MaxTokens, Unit: "tokens"},
+		Help: "Maximum tokens per answer.",
+	},
+	{
+		Key: "output_tokens.mean", Label: "Answer length", Zero: "the longest", Default: "0",
+		Limit: Limit{Max: MaxTokens, Unit: "tokens"},
+		Help:  "Mean of the randomly drawn answer length in tokens; 0: answers are limited by max_tokens only.",
+	},
+	{
+		Key: "output_tokens.cv", Label: "Variation of answers", Default: "0", Limit: Limit{Max: 2},
+		Help: "Coefficient of variation of that length.",
+	},
+	{
+		Key: "question_tokens.mean", Label: "Question length", Limit: Limit{Min: 1, Max: MaxTokens, Unit: "tokens"},
+		Help: "Mean length of a follow-up question in tokens.",
+	},
+	{
+		Key: "question_tokens.cv", Label: "Variation of questions", Limit: Limit{Max: 2},
+		Help: "Coefficient of variation of that length.",
+	},
+	{
+		Key: "start_rate", Label: "Start rate", Default: "10",
+		Limit: Limit{Max: 1000, Above: true, Unit: "conversations per second"},
+		Help:  "Maximum new conversations per second.",
+	},
+	{
+		Key: "target_rps", Label: "Request cap", Zero: "none", Default: "25",
+		Limit: Limit{Max: 10_000, Unit: "requests per second"},
+		Help:  "Maximum requests per second; 0: no limit.",
+	},
+	{
+		Key: "think_time", Label: "Think time", Default: "0s", Limit: Limit{Max: 3600, Unit: "seconds"},
+		Help: "User's pause before the next question.",
+	},
+}
+
+// WorkloadSettingOf returns the setting with a path. A field in seconds may say so at the end of its name.
+func WorkloadSettingOf(path string) (WorkloadSetting, bool) {
+	path = strings.TrimSuffix(path, "_seconds")
+	i := slices.IndexFunc(WorkloadSettings, func(s WorkloadSetting) bool { return s.Key == path })
+	if i < 0 {
+		return WorkloadSetting{}, false
+	}
+	return WorkloadSettings[i], true
+}
