@@ -16,7 +16,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-var update = flag.Bool("update", false, "rewrite src/client/limits.ts and figures.ts")
+var update = flag.Bool("update", false, "rewrite limits.ts, figures.ts and workload.ts of src/client")
 
 // Both ends of a range are in, and what lies beyond is out.
 func TestCheckLimits(t *testing.T) {

@@ -12,3 +12,4 @@ export type * from './types';
 export { useBaselines, useRenewBaselines } from './useBaselines';
 export { type Polled, usePolled } from './usePolled';
 export { SHOWCASE_EVERY, useTwin, useSetTwin } from './useTwin';
+export { type WorkloadSetting, type WorkloadSettingName, workloadSettings } from './workload';

@@ -1,4 +1,4 @@
-import type { LaneSnapshot, State } from '../client';
+import { type LaneSnapshot, type State, workloadSettings } from '../client';
 import { number } from './format';
 
 /** Returns what keeps a workload below its concurrency now; undefined without a limit in effect. */
@@ -21,6 +21,6 @@ export function describeHold({ state }: LaneSnapshot): string | undefined {
 /** A limit with its value. */
 export function limitName(by: NonNullable<State['concurrency']['limited_by']>, state: State): string {
   return by === 'target_rps'
-    ? `the cap of ${state.target_rps} requests/s`
-    : `the start rate of ${state.start_rate} conversations/s`;
+    ? `the cap of ${state.target_rps} ${workloadSettings.target_rps.unit}`
+    : `the start rate of ${state.start_rate} ${workloadSettings.start_rate.unit}`;
 }

@@ -1,4 +1,4 @@
-import type { Mode, ModeState, Speculation, State } from '../client';
+import { type Mode, type ModeState, type Speculation, type State, workloadSettings } from '../client';
 
 const modes: Record<Mode, { name: string; short: string }> = {
   kv: { name: 'KV-aware', short: 'KV' },
@@ -88,12 +88,10 @@ export function servedSpeculation(speculation: Speculation, driver: string): str
 }
 
 const settings: Record<string, string> = {
+  ...Object.fromEntries(Object.entries(workloadSettings).map(([path, { label }]) => [path, label])),
   gpu: 'GPU',
   tensor_parallel: 'Tensor parallelism',
-  openings: 'Opening texts',
-  opening_tokens: 'Opening length',
   followup: 'Follow-up questions',
-  target_rps: 'Request rate cap',
   dynamo: 'NVIDIA Dynamo',
   kv_cache_dtype: 'KV cache dtype',
   free_gpu_memory_fraction: 'Free GPU memory fraction',

@@ -4,7 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { LaneSnapshot } from '../../client';
+import { type LaneSnapshot, workloadSettings } from '../../client';
 import { DASH, number, seconds } from '../../lib/format';
 import { servedSpeculation, servingName } from '../../lib/names';
 
@@ -54,16 +54,17 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
   }
   const { shape, start_rate, target_rps } = lane.state;
   const { min, max } = shape.turns;
+  const { openings, target_rps: cap } = workloadSettings;
   return [
     ['Turns', min === max ? String(min) : `${min}–${max}`],
-    ['Opening texts', shape.openings === 0 ? 'one each' : number(shape.openings)],
+    [openings.label, shape.openings === 0 ? openings.zero : number(shape.openings)],
     [
-      'Opening length',
+      workloadSettings.opening_tokens.label,
       shape.opening_tokens === undefined ? '3,500–4,000 tokens' : `${number(shape.opening_tokens)} tokens`,
     ],
-    ['Longest answer', `${number(shape.max_tokens)} tokens`],
-    ['Start rate', `${start_rate} conversations/s`],
-    ['Request cap', target_rps === 0 ? 'none' : `${target_rps} requests/s`],
+    [workloadSettings.max_tokens.label, `${number(shape.max_tokens)} tokens`],
+    [workloadSettings.start_rate.label, `${start_rate} ${workloadSettings.start_rate.unit}`],
+    [cap.label, target_rps === 0 ? cap.zero : `${target_rps} ${cap.unit}`],
   ];
 }
 

@@ -4,8 +4,8 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, Field, Input, useStyles2 } from '@grafana/ui';
 
-import type { Problem, State, WorkloadPatch } from '../../client';
-import { check, current, fieldOf, fields, toPatch, type FieldName, type Values } from './workloadFields';
+import { type Problem, type State, type WorkloadPatch, workloadSettings } from '../../client';
+import { check, current, fieldOf, fields, labelOf, toPatch, type FieldName, type Values } from './workloadFields';
 
 interface WorkloadFormProps {
   state: State;
@@ -39,11 +39,11 @@ export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: 
     <form className={styles.form} onSubmit={apply}>
       {fields
         .filter(({ path }) => only === undefined || path === only)
-        .map(({ path, label, unit, width }) => (
+        .map(({ path, width }) => (
           <NumberField
             key={path}
-            label={label}
-            unit={unit}
+            label={labelOf(path)}
+            unit={workloadSettings[path].unit}
             width={width}
             value={values[path]}
             disabled={disabled}

@@ -1,23 +1,29 @@
-import { type Limit, type LimitName, limits, type State, type WorkloadPatch } from '../../client';
+import {
+  type Limit,
+  type LimitName,
+  limits,
+  type State,
+  type WorkloadPatch,
+  type WorkloadSettingName,
+  workloadSettings,
+} from '../../client';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 import { valueAt, withValue } from '../../lib/path';
 
 interface FieldInfo {
   /** Its path in a patch, in the state and in a problem of the API. */
-  path: LimitName;
-  label: string;
-  unit?: string;
+  path: LimitName & WorkloadSettingName;
   width: number;
   wrong(text: string, limit: Limit): string | undefined;
 }
 
 const table = [
-  { path: 'turns.min', label: 'Minimum turns', width: 12, wrong: wholeNumber },
-  { path: 'turns.max', label: 'Maximum turns', width: 12, wrong: wholeNumber },
-  { path: 'openings', label: 'Opening texts (0 = one each)', width: 19, wrong: wholeNumber },
-  { path: 'max_tokens', label: 'Longest answer', unit: 'tokens', width: 17, wrong: wholeNumber },
-  { path: 'start_rate', label: 'Start rate', unit: 'conversations/s', width: 22, wrong: decimalNumber },
-  { path: 'target_rps', label: 'Request cap (0 = none)', unit: 'requests/s', width: 19, wrong: decimalNumber },
+  { path: 'turns.min', width: 12, wrong: wholeNumber },
+  { path: 'turns.max', width: 12, wrong: wholeNumber },
+  { path: 'openings', width: 19, wrong: wholeNumber },
+  { path: 'max_tokens', width: 17, wrong: wholeNumber },
+  { path: 'start_rate', width: 22, wrong: decimalNumber },
+  { path: 'target_rps', width: 19, wrong: decimalNumber },
 ] as const satisfies FieldInfo[];
 
 /** The fields of the form. */
@@ -28,6 +34,12 @@ export type Values = Record<FieldName, string>;
 
 /** The fields in their order. */
 export const fields: Array<FieldInfo & { path: FieldName }> = [...table];
+
+/** Returns the label of a field, with the meaning of 0. */
+export function labelOf(path: FieldName): string {
+  const { label, zero } = workloadSettings[path];
+  return zero === undefined ? label : `${label} (0 = ${zero})`;
+}
 
 /** Returns the field that a problem of the API concerns. */
 export function fieldOf(path: string | undefined): FieldName | undefined {

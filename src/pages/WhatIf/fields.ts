@@ -1,4 +1,4 @@
-import type { SimulationLimit, SimulationRequest } from '../../client';
+import { type SimulationLimit, type SimulationRequest, type WorkloadSettingName, workloadSettings } from '../../client';
 import { number } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 import { valueAt, withValue } from '../../lib/path';
@@ -55,6 +55,18 @@ function amount<Name extends string>(values: Omit<NumberField<Name>, 'kind' | 'w
   return { kind: 'number', whole: false, ...values };
 }
 
+/** What a field has of a setting of the workload. */
+function ofWorkload(path: WorkloadSettingName) {
+  const { label, unit, zero } = workloadSettings[path];
+  return {
+    group: 'workload' as const,
+    path: path as string,
+    label,
+    unit,
+    words: zero === undefined ? undefined : { 0: zero },
+  };
+}
+
 const LEVELS = [10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 240, 280, 320, 360, 480, 600];
 
 /** The fields in their order. */
@@ -93,74 +105,49 @@ export const fields = fieldsNamed([
   { kind: 'choice', name: 'speculation', label: 'Speculation', group: 'cluster', path: 'speculation' },
   count({
     name: 'openings',
-    label: 'Opening texts',
-    group: 'workload',
-    path: 'openings',
+    ...ofWorkload('openings'),
     stops: [1, 3, 10, 30, 100, 300, 1000, 0],
-    words: { 0: 'one each' },
   }),
   count({
     name: 'opening_tokens',
-    label: 'Opening length',
-    group: 'workload',
-    path: 'opening_tokens',
-    unit: 'tokens',
+    ...ofWorkload('opening_tokens'),
     stops: [0, 500, 1000, 2000, 4000, 8000, 16_000, 32_000],
     words: { 0: 'as recorded' },
   }),
   count({
     name: 'turns_min',
-    label: 'Minimum turns',
-    group: 'workload',
-    path: 'turns.min',
+    ...ofWorkload('turns.min'),
     stops: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20],
   }),
   count({
     name: 'turns_max',
-    label: 'Maximum turns',
-    group: 'workload',
-    path: 'turns.max',
+    ...ofWorkload('turns.max'),
     stops: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20],
   }),
   amount({
     name: 'answer_tokens',
-    label: 'Answer length',
-    group: 'workload',
-    path: 'output_tokens.mean',
-    unit: 'tokens',
+    ...ofWorkload('output_tokens.mean'),
     stops: [50, 100, 200, 400, 600, 800, 1000, 2000],
-    words: { 0: 'the longest' },
   }),
   count({
     name: 'max_tokens',
-    label: 'Longest answer',
-    group: 'workload',
-    path: 'max_tokens',
-    unit: 'tokens',
+    ...ofWorkload('max_tokens'),
     stops: [128, 256, 512, 1024, 2048, 4096],
   }),
   amount({
     name: 'question_tokens',
-    label: 'Question length',
-    group: 'workload',
-    path: 'question_tokens.mean',
-    unit: 'tokens',
+    ...ofWorkload('question_tokens.mean'),
     stops: [5, 12, 25, 50, 100, 250, 500, 1000],
   }),
   amount({
     name: 'think_time',
-    label: 'Think time',
-    group: 'workload',
+    ...ofWorkload('think_time'),
     path: 'think_time_seconds',
-    unit: 's',
     stops: [0, 1, 2, 5, 10, 20, 30, 60],
   }),
   amount({
     name: 'start_rate',
-    label: 'New conversations',
-    group: 'workload',
-    path: 'start_rate',
-    unit: '/s',
+    ...ofWorkload('start_rate'),
     stops: [1, 2, 5, 10, 20, 50, 100],
   }),
   amount({
