@@ -47,7 +47,7 @@ type grammar struct {
 
 	Member struct{} `cmd:"" help:"Run as a member of another load generator: connect to the NATS server given by --join and take work from the coordinator there. API keys for the target are set here."`
 
-	Trial    trialFlags    `cmd:"" help:"Test whether one routing mode is better than another at a given concurrency."`
+	Trial    trialFlags    `cmd:"" help:"Test which of two routing modes or more, or arms, is better at a given concurrency."`
 	Sweep    levelsFlags   `cmd:"" help:"Measure modes at several concurrencies."`
 	Capacity capacityFlags `cmd:"" help:"Find how many conversations each mode sustains within the SLOs."`
 	Compare  compareFlags  `cmd:"" help:"Compare two existing results; measures nothing."`
