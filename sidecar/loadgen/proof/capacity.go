@@ -9,18 +9,18 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// CapacityPlan is what a capacity search asks, settled before its first span.
+// CapacityPlan holds the settings of a capacity search. They do not change after the first span.
 type CapacityPlan struct {
-	Modes      []api.ModeState `json:"modes"`      // one or two; of two it also looks for where they cross
-	Levels     []int           `json:"levels"`     // of the coarse scan, ascending
-	Resolution int             `json:"resolution"` // conversations: levels that lie closer together are not parted further
-	Seconds    float64         `json:"seconds"`    // that a span counts at least
-	MaxTime    float64         `json:"max_time"`   // seconds, of all spans with their warm-up; a longer span is not begun
+	Modes      []api.ModeState `json:"modes"`      // one, or two to find their crossing, too
+	Levels     []int           `json:"levels"`     // levels of the coarse scan, ascending
+	Resolution int             `json:"resolution"` // smallest gap between levels, in conversations
+	Seconds    float64         `json:"seconds"`    // minimum counted time of a span
+	MaxTime    float64         `json:"max_time"`   // seconds for all spans with their warm-up
 	SLO        api.SLO         `json:"slo"`
-	Seed       uint64          `json:"seed,string"` // of the order and of the draws
+	Seed       uint64          `json:"seed,string"` // seed of the order and of the draws
 }
 
-// Validate says what no capacity search can ask: nil, or an *[api.FieldError].
+// Validate returns an *[api.FieldError] for the first invalid field, or nil.
 func (p CapacityPlan) Validate() error {
 	if n := len(p.Modes); n < 1 || n > 2 {
 		return api.Refuse("modes", fmt.Sprintf("a list of %d", n), "one or two")
@@ -56,36 +56,34 @@ func (p CapacityPlan) Validate() error {
 	return nil
 }
 
-// Capacity finds for each mode the highest concurrency such that it and every lower
-// level tested meet the SLOs, TTFT p95 and TPOT p95; of two modes, also where TTFT p95 of
-// the second stops being better, or begins to. It is a state machine like [Trial], and
-// its JSON is all of its state.
+// Capacity finds the highest concurrency of each mode at which the mode meets the SLOs for TTFT p95 and TPOT p95 there
+// and at every lower tested level. For two modes it also finds their crossing: the level at which TTFT p95 of the
+// second mode stops or begins to be better. It is a state machine like [Trial], and its JSON is its whole state.
 //
-// Both are the same question, of where in a row of levels a limit begins to be missed: an SLO, or the order of the
-// modes that the lowest levels have. More load makes nothing faster, so the figures rise with the level: isotonic
-// regression over all spans gives the estimate, and the levels that a likelihood ratio test does not reject the
-// interval of 95 %; see [decide.Capacity]. The variance of a span is that between spans of one level, of all levels
-// together. With two SLOs, the one that is missed first counts. A level that certainly misses by itself ends the row,
-// whatever lies above.
+// Both questions ask for the first level that misses a limit. The limit is an SLO, or the order of the modes at the
+// lowest levels. Load makes no target faster, so the figures rise with the level. Isotonic regression over all spans
+// gives the estimate. The 95 % interval holds the levels that a likelihood ratio test does not reject; see
+// [decide.Capacity]. The variance of a span is pooled over all levels, from the spans of each. With two SLOs, the one
+// that is missed first counts. A level that certainly misses by itself ends the row, and higher levels do not count.
 //
-// First each level of the scan is measured once in every mode. Then comes, question by question, whichever level within
-// the interval, or out of order, was measured least often, up to [maxRepeats] times, and the middle of the gap around
-// the estimate once its ends were measured twice, down to the resolution.
+// Each level of the scan is measured once in every mode first. After that, each question adds the level that was
+// measured least often among the open ones, up to [maxRepeats] times. Where both ends of the gap around the estimate
+// were measured twice, the middle of the gap is added, down to the resolution.
 type Capacity struct {
 	Plan CapacityPlan `json:"plan"`
 	Done []Done       `json:"done"`
 }
 
-// maxRepeats is how many spans a level gets in a mode at most: a level that they do not settle is left open.
+// maxRepeats limits the spans of a level in a mode. A level without a verdict after these spans stays open.
 const maxRepeats = 8
 
-// capacityPlanned is how many median latencies a capacity search's spans count: long ones scatter less.
+// capacityPlanned is the counted time of a span in median latencies. Longer spans scatter less.
 const capacityPlanned = 16
 
-// capacityMetrics are those that the SLOs are about.
+// capacityMetrics lists the metrics that have an SLO.
 var capacityMetrics = []Metric{TTFT95, TPOT95}
 
-// NewCapacity begins a capacity search. The error is an *[api.FieldError].
+// NewCapacity returns a capacity search without spans. The error is an *[api.FieldError].
 func NewCapacity(p CapacityPlan) (*Capacity, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -93,23 +91,23 @@ func NewCapacity(p CapacityPlan) (*Capacity, error) {
 	return &Capacity{Plan: p}, nil
 }
 
-// CapacityEnd says why a capacity search is over.
+// CapacityEnd is the reason why a capacity search is over.
 type CapacityEnd string
 
-// The ends.
+// The reasons for the end of a capacity search.
 const (
 	CapacityRunning  CapacityEnd = ""
-	CapacityDecided  CapacityEnd = "decided"   // all is settled, or too close to call
-	CapacityTimeOver CapacityEnd = "time_over" // the next span would take longer than there is
+	CapacityDecided  CapacityEnd = "decided"   // no further span would change a verdict
+	CapacityTimeOver CapacityEnd = "time_over" // the next span would exceed the time limit
 )
 
-// Over says whether and why the search has ended.
+// Over returns the reason why the search is over, or [CapacityRunning].
 func (c *Capacity) Over() CapacityEnd {
 	_, end := c.next()
 	return end
 }
 
-// Next is the span to run; false once the search is over.
+// Next returns the span to run next. It returns false once the search is over.
 func (c *Capacity) Next() (Span, bool) {
 	s, end := c.next()
 	return s, end == CapacityRunning
@@ -130,7 +128,7 @@ func (c *Capacity) next() (Span, CapacityEnd) {
 	return s, CapacityRunning
 }
 
-// repeated is the last span once more, if that was spoiled for the first time.
+// repeated returns the second attempt of the last span, if the first attempt was spoiled.
 func (c *Capacity) repeated() (Span, bool) {
 	if n := len(c.Done); n > 0 && c.Done[n-1].Spoiled != "" && c.Done[n-1].Attempt == 1 {
 		s := c.Done[n-1].Span
@@ -140,10 +138,10 @@ func (c *Capacity) repeated() (Span, bool) {
 	return Span{}, false
 }
 
-// task is a level to measure in a mode, by its place in the plan.
+// task is a level to measure in a mode. mode is an index of [CapacityPlan.Modes].
 type task struct{ level, mode int }
 
-// span is that of a task. The k-th spans of a level hold the same conversations in all modes.
+// span returns the next span of a task. The k-th spans of a level run the same conversations in all modes.
 func (c *Capacity) span(t task) Span {
 	s := Span{
 		Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Midway: t.level,
@@ -161,12 +159,12 @@ func (c *Capacity) span(t task) Span {
 	return s
 }
 
-// held is what was measured of a task.
+// held holds the measured spans of a task.
 type held struct {
-	begun int     // spans, repeats of a spoiled one not counted
-	lost  bool    // a span and its repeat were spoiled: it gets no more
-	good  []*Done // by the order of their draws, nil where one was lost
-	count int     // of good that are not nil
+	begun int     // number of spans; a spoiled span and its repeat count as one
+	lost  bool    // a span and its repeat were spoiled, so the task gets no further span
+	good  []*Done // in the order of their draws; nil for a lost span
+	count int     // number of non-nil spans in good
 }
 
 func (c *Capacity) at(t task) (h held) {
@@ -212,8 +210,8 @@ func (c *Capacity) task() (task, bool) {
 	return task{best, question}, true
 }
 
-// fewest is the mode in which a level was begun least often, if below so many times. Which
-// of two comes first is drawn for each of their pairs.
+// fewest returns the task of the level with the fewest spans, if it has fewer than below. For each pair of spans, the
+// seed draws which of two modes comes first.
 func (c *Capacity) fewest(level, below int) (best task, ok bool) {
 	first := 0
 	for mode := range c.Plan.Modes {
@@ -230,8 +228,8 @@ func (c *Capacity) fewest(level, below int) (best task, ok bool) {
 	return best, ok
 }
 
-// Add takes in the result of the span that [Capacity.Next] gave. What cannot be that
-// span's result gives an *[api.FieldError] and changes nothing.
+// Add records the result of the span that [Capacity.Next] returned. For any other result it returns an
+// *[api.FieldError] and changes nothing.
 func (c *Capacity) Add(r Result) error {
 	s, ok := c.Next()
 	if err := r.checkFor(s, ok, "search"); err != nil {
@@ -241,7 +239,7 @@ func (c *Capacity) Add(r Result) error {
 	return nil
 }
 
-// Spoiled says why the span that was added last does not count; empty: it does, or there is none.
+// Spoiled returns the reason why the latest span does not count. It is empty if the span counts or there is none.
 func (c *Capacity) Spoiled() string { return lastSpoiled(c.Done) }
 
 func (c *Capacity) used() (seconds float64) {
@@ -251,17 +249,17 @@ func (c *Capacity) used() (seconds float64) {
 	return seconds
 }
 
-// expected is how long a span of a level takes, by those of the level closest to it; false
-// before the first.
+// expected returns the time that a span of a level takes, in seconds: the mean over the spans of the closest measured
+// level. It returns false before the first span.
 func (c *Capacity) expected(level int) (seconds float64, known bool) {
 	closest, sum, n := math.MaxInt, 0., 0.
 	for i := range c.Done {
 		d := &c.Done[i]
-		by := max(d.Concurrency-level, level-d.Concurrency)
-		if by < closest {
-			closest, sum, n = by, 0, 0
+		distance := max(d.Concurrency-level, level-d.Concurrency)
+		if distance < closest {
+			closest, sum, n = distance, 0, 0
 		}
-		if by == closest {
+		if distance == closest {
 			sum, n = sum+d.Elapsed, n+1
 		}
 	}

@@ -10,35 +10,36 @@ import (
 	"kvbooth/sidecar/loadgen/decide"
 )
 
-// The verdicts on a level.
+// The verdicts on a level of a capacity search.
 const (
 	meets  = "meets"
 	misses = "misses"
 	Open   = "open" // neither is certain
 )
 
-// level is what is known of one for a question: of each figure, by how much its spans exceed the limit, on the scale of
-// differences. For the crossing, that is by how much the order of the modes is not that of the lowest levels.
+// level holds the measurements of one level for one question: the excess of each span over the limit, by figure, on the
+// scale of differences. For the crossing, a positive excess means that the modes are in the opposite order to the
+// lowest levels.
 type level struct {
 	concurrency int
-	spans       int // of a crossing: pairs of them; 0: all were spoiled, nothing is known
+	spans       int // number of spans, or of pairs for the crossing; 0 if all were spoiled
 	lost        bool
-	excess      [][]float64 // by figure, then by span
-	late        [][2]float64
+	excess      [][]float64  // by figure, then by span
+	late        [][2]float64 // by figure: largest own error of the load generator, upwards and downwards
 }
 
-// row is the levels tested for one question, ascending.
+// row holds the levels tested for one question, in ascending order.
 type row []level
 
-// leastAtEnds is how many spans the ends of an interval get: else a level that chance has put outside once would stay
-// there.
+// leastAtEnds is the minimum number of spans at the ends of an interval. With fewer, a level that one span put outside
+// by chance would stay outside.
 const leastAtEnds = 4
 
-// chosen is by how much the variance is taken to be larger for an interval: what is measured next was chosen by the
-// spans before, and each of two figures may be the one that is missed first. It was found by simulation.
+// chosen is a factor on the variance of an interval. It allows for two effects: earlier spans decide which level is
+// measured next, and either of two figures may be missed first. The value was found by simulation.
 const chosen = 1.5
 
-// scatter is the variance of a span's figure, of all levels together.
+// scatter returns the variance of a figure between the spans of a level, pooled over all levels.
 func (r row) scatter(figure int) decide.Variance {
 	var spans [][]float64
 	for _, l := range r {
@@ -47,8 +48,8 @@ func (r row) scatter(figure int) decide.Variance {
 	return decide.Pooled(spans)
 }
 
-// certain says whether a level by itself lies above the limit of a figure (1), below it (−1), or may be either (0). Its
-// error is far below that of an interval, since a level that misses ends the row.
+// certain returns 1 if a level by itself lies above the limit of a figure, −1 if below, and 0 if neither is certain.
+// Its error probability is far smaller than that of an interval, since a level that misses ends the row.
 func (r row) certain(l level, figure int) int {
 	v := r.scatter(figure)
 	if l.spans == 0 || v.DF == 0 {
@@ -65,7 +66,7 @@ func (r row) certain(l level, figure int) int {
 	return 0
 }
 
-// until is the row up to the first level that certainly misses by itself, and whatever lies above.
+// until divides the row after the first level that certainly misses by itself.
 func (r row) until() (below, above row) {
 	for i, l := range r {
 		for figure := range l.excess {
@@ -77,15 +78,15 @@ func (r row) until() (below, above row) {
 	return r, nil
 }
 
-// answer is what a row says: where a limit begins to be missed, with an interval of 95 %, infinite above where no level
-// is certain to miss. Without two spans of one level there is no interval.
+// answer is the estimated level at which a limit begins to be missed, with its 95 % interval. The upper end is infinite
+// where no level is certain to miss.
 type answer struct {
 	decide.Sustained
-	known bool
+	known bool // the interval is known: some level has two spans
 }
 
-// answer is that of isotonic regression, by the figure that is missed first. The load generator's own error widens the
-// interval. It is false where nothing is known.
+// answer estimates the level by isotonic regression, for the figure that is missed first. The load generator's own
+// error widens the interval. It returns false if no level was measured.
 func (r row) answer() (a answer, ok bool) {
 	a = answer{decide.Sustained{Level: math.Inf(1), Interval: [2]float64{math.Inf(1), math.Inf(1)}}, true}
 	measured := slices.DeleteFunc(slices.Clone(r), func(l level) bool { return l.spans == 0 })
@@ -113,13 +114,13 @@ func (r row) answer() (a answer, ok bool) {
 	return a, true
 }
 
-// seems says whether a limit seems to be missed.
+// seems reports whether the mean of any figure exceeds its limit.
 func (l level) seems() bool {
 	return slices.ContainsFunc(l.excess, func(spans []float64) bool { return stat.Mean(spans, nil) > 0 })
 }
 
-// open says whether a level lies within the interval, at an end of it with few spans, or seems to be on the wrong
-// side of the estimate.
+// open reports whether a level needs more spans. A level is open within the interval, at an end of the interval with
+// few spans, where its mean is on the wrong side of the estimate, and where there is no interval yet.
 func (a answer) open(l level) bool {
 	at := float64(l.concurrency)
 	switch {
@@ -142,9 +143,9 @@ func (c *Capacity) wish(r row) (concurrency, spans int, ok bool) {
 	r, _ = r.until()
 	distance := math.Inf(1)
 	for _, l := range r {
-		by := math.Abs(float64(l.concurrency) - a.Level)
-		if inside(l) && (!ok || l.spans < spans || l.spans == spans && by < distance) {
-			concurrency, spans, distance, ok = l.concurrency, l.spans, by, true
+		toEstimate := math.Abs(float64(l.concurrency) - a.Level)
+		if inside(l) && (!ok || l.spans < spans || l.spans == spans && toEstimate < distance) {
+			concurrency, spans, distance, ok = l.concurrency, l.spans, toEstimate, true
 		}
 	}
 	high := slices.IndexFunc(r, func(l level) bool { return float64(l.concurrency) > a.Level })
@@ -159,7 +160,7 @@ func (c *Capacity) wish(r row) (concurrency, spans int, ok bool) {
 	return concurrency, spans, ok
 }
 
-// tested are all levels of the scan and those that a span was begun at, ascending.
+// tested returns the levels of the scan and of all spans, in ascending order.
 func (c *Capacity) tested() []int {
 	all := slices.Clone(c.Plan.Levels)
 	for i := range c.Done {
@@ -169,21 +170,21 @@ func (c *Capacity) tested() []int {
 	return slices.Compact(all)
 }
 
-// rows are the levels tested for each question: of the modes, in their order, and of the
-// crossing, where there are two; below is the mode that is better below that.
+// rows returns a row for each mode of the plan, in its order. For two modes, the last row is that of the crossing, and
+// below is the arm that is better at lower levels.
 func (c *Capacity) rows() (all []row, below string) {
 	all = make([]row, 2*len(c.Plan.Modes)-1)
 	for _, concurrency := range c.tested() {
-		var of []held
+		var measured []held
 		for mode := range c.Plan.Modes {
 			h := c.at(task{concurrency, mode})
-			of = append(of, h)
+			measured = append(measured, h)
 			if h.begun > 0 {
 				all[mode] = append(all[mode], c.judge(concurrency, h))
 			}
 		}
-		if len(of) == 2 {
-			if l := order(concurrency, of[0], of[1]); l.spans > 0 || l.lost {
+		if len(measured) == 2 {
+			if l := order(concurrency, measured[0], measured[1]); l.spans > 0 || l.lost {
 				all[2] = append(all[2], l)
 			}
 		}
@@ -194,7 +195,7 @@ func (c *Capacity) rows() (all []row, below string) {
 	return all, below
 }
 
-// judge holds the spans of a level in one mode against the SLOs.
+// judge compares the spans of a level in one mode with the SLOs.
 func (c *Capacity) judge(concurrency int, h held) level {
 	l := level{concurrency: concurrency, spans: h.count, lost: h.lost}
 	for _, m := range capacityMetrics {
@@ -214,30 +215,31 @@ func (c *Capacity) judge(concurrency int, h held) level {
 			}
 		}
 		l.excess, l.late = append(l.excess, excess), append(l.late, [2]float64{late, 0})
-		if m == TPOT95 { // either end of which may be late
+		if m == TPOT95 { // the stamps at both ends may be late
 			l.late[len(l.late)-1][1] = late
 		}
 	}
 	return l
 }
 
-// order holds the TTFT p95 of a level in the second mode against that in the first, by pairs of spans with the same
-// draws: it passes where the second is the better one.
+// order compares TTFT p95 of the second mode with the first at one level, by pairs of spans with the same draws. The
+// excess is negative where the second mode is better.
 func order(concurrency int, a, b held) level {
 	l := level{concurrency: concurrency, lost: a.lost || b.lost, excess: [][]float64{nil}, late: [][2]float64{{}}}
 	for i := range min(len(a.good), len(b.good)) {
 		if a.good[i] != nil && b.good[i] != nil {
-			of, other := a.good[i].Metrics[TTFT95], b.good[i].Metrics[TTFT95]
-			l.excess[0] = append(l.excess[0], other.Whole-of.Whole)
-			l.late[0] = [2]float64{max(l.late[0][0], other.Error), max(l.late[0][1], of.Error)}
+			first, second := a.good[i].Metrics[TTFT95], b.good[i].Metrics[TTFT95]
+			l.excess[0] = append(l.excess[0], second.Whole-first.Whole)
+			l.late[0] = [2]float64{max(l.late[0][0], second.Error), max(l.late[0][1], first.Error)}
 		}
 	}
 	l.spans = len(l.excess[0])
 	return l
 }
 
-// turn makes levels of the crossing pass where the modes stand as they do at the lowest level, if that is certain,
-// else as they seem to at the lowest two. It returns which mode is better there; empty: nothing is known.
+// turn sets the sign of the excess at all levels of the crossing, so that it is negative where the modes are in the
+// same order as at the lowest level. Where the order there is not certain, the mean of the lowest two levels decides.
+// turn returns the arm that is better there, or "" if no level was measured.
 func (r row) turn() (below string) {
 	var lowest []float64
 	levels := 0
@@ -261,7 +263,7 @@ func (r row) turn() (below string) {
 	return string(ArmA)
 }
 
-// State says what the spans so far show.
+// State returns the result of the spans so far.
 func (c *Capacity) State() api.Capacity {
 	rows, below := c.rows()
 	s := api.Capacity{Modes: []api.ModeCapacity{}}
@@ -274,7 +276,7 @@ func (c *Capacity) State() api.Capacity {
 	return s
 }
 
-// scanned says whether a row has all levels of the scan, and anything is known of one.
+// scanned reports whether a row has all levels of the scan, and at least one span that counts.
 func (c *Capacity) scanned(r row) bool {
 	for _, concurrency := range c.Plan.Levels {
 		if !slices.ContainsFunc(r, func(l level) bool { return l.concurrency == concurrency }) {
@@ -284,6 +286,7 @@ func (c *Capacity) scanned(r row) bool {
 	return slices.ContainsFunc(r, func(l level) bool { return l.spans > 0 })
 }
 
+// capacity returns the verdicts on all tested levels of a mode. It sets the estimate once the scan is complete.
 func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 	s := api.ModeCapacity{Mode: m, Isolated: []int{}, Tested: []api.LevelTest{}}
 	a, known := r.answer()
@@ -312,8 +315,8 @@ func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 	return s
 }
 
-// interval is that of an answer in whole conversations, up to the highest level where it is open above; nil where there
-// is none yet.
+// interval returns the interval of an answer in whole conversations, or nil if it is unknown. An interval without upper
+// end is cut at the highest level of the row, and above is true.
 func (r row) interval(a answer) (in *[2]int, above bool) {
 	if !a.known {
 		return nil, false
@@ -322,6 +325,7 @@ func (r row) interval(a answer) (in *[2]int, above bool) {
 	return &[2]int{int(a.Interval[0]), int(min(a.Interval[1], high))}, a.Interval[1] > high
 }
 
+// crossing returns the level at which the order of two modes changes, or nil before the scan is complete.
 func (c *Capacity) crossing(r row, below string) *api.Crossing {
 	a, known := r.answer()
 	if !known || !c.scanned(r) {
@@ -335,8 +339,8 @@ func (c *Capacity) crossing(r row, below string) *api.Crossing {
 	return s
 }
 
-// Left is an estimate by the spans so far, which there is none of before the first, and at most what is left of the
-// time.
+// Left estimates the remaining time from the spans so far. Before the first span only the upper limit is known: the
+// remaining part of [CapacityPlan.MaxTime].
 func (c *Capacity) Left() Left {
 	most := max(0, c.Plan.MaxTime-c.used())
 	if c.Over() != CapacityRunning {

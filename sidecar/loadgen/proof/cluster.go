@@ -9,15 +9,15 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// extremes are what several spans have in the place of a mean.
+// extremes maps the figures that are combined by their largest or smallest value instead of the mean.
 var extremes = map[string]func([]float64) float64{
 	"queue_largest": slices.Max[[]float64], "queue_second": slices.Max[[]float64], "queue_least": slices.Max[[]float64],
 	"engine_ttft_largest": slices.Max[[]float64], "inflight_largest": slices.Max[[]float64],
 	"inflight_spread_min": slices.Min[[]float64], "inflight_spread_max": slices.Max[[]float64],
 }
 
-// AddClusterFigures gives rows the cluster's figures over the spans of their level and mode that count: means, and of
-// what is longest or most the largest.
+// AddClusterFigures sets the cluster's figures of rows, combined by [MeanFigures] over the spans of the same level and
+// mode. Spoiled spans and pilot spans are left out.
 func AddClusterFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
 	for i := range rows {
 		var all []*api.ClusterFigures
@@ -35,7 +35,8 @@ func AddClusterFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
 	}
 }
 
-// MeanFigures puts several into one.
+// MeanFigures returns the mean of each figure over the spans that have it, or its extreme for the figures in extremes.
+// A figure that no span has stays nil.
 func MeanFigures(all []*api.ClusterFigures) (m api.ClusterFigures) {
 	for _, q := range baseline.OfCluster {
 		var values []float64

@@ -12,36 +12,36 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// Question is what a report on two results is about.
+// Question holds the parameters of a report on two results.
 type Question struct {
 	A, B   api.ReportSide   // B is compared with A
-	Levels []api.LevelRange // that count; none: all
+	Levels []api.LevelRange // levels to compare; empty for all
 	SLO    api.SLO
-	Inputs []api.Source // none: the baselines themselves
+	Inputs []api.Source // empty for the baselines themselves
 }
 
-// Comparison compares results level by level: two of any baselines, or all modes of a sweep. All in
-// it is computed from them, and none of its numbers is NaN or infinite.
+// Comparison compares results level by level: two modes of any baselines, or all modes of a sweep. None of its numbers
+// is NaN or infinite.
 type Comparison struct {
 	Title  string       `json:"title"`
-	Words  []string     `json:"words"` // what it shows, in sentences
+	Words  []string     `json:"words"` // the findings, in sentences
 	Sides  []Side       `json:"sides"`
-	Pairs  []Pair       `json:"pairs"` // every two sides, but of a trial none: its spans are compared, not its rows
+	Pairs  []Pair       `json:"pairs"` // every two sides; empty for a trial, which compares spans, not rows
 	SLO    api.SLO      `json:"slo"`
-	Sweep  *Run         `json:"sweep,omitempty"` // of a sweep alone
+	Sweep  *Run         `json:"sweep,omitempty"` // nil for baselines
 	Inputs []api.Source `json:"inputs"`
 }
 
-// Side is one of the results: a baseline or a sweep in one mode.
+// Side is one of the compared results: a baseline or a sweep in one mode.
 type Side struct {
-	Name       string             `json:"name"`               // what the report calls it
-	Baseline   string             `json:"baseline,omitempty"` // of none: a sweep
+	Name       string             `json:"name"`               // name in the report
+	Baseline   string             `json:"baseline,omitempty"` // empty for a sweep
 	Title      string             `json:"title"`
 	Kind       string             `json:"kind"` // recorded, imported or measured
 	Mode       api.ModeState      `json:"mode"`
 	Target     *api.TargetID      `json:"target,omitempty"`
-	Addresses  []string           `json:"addresses,omitempty"` // that the turns of its spans were sent to
-	Routers    []string           `json:"routers,omitempty"`   // what was known of the routers there
+	Addresses  []string           `json:"addresses,omitempty"` // addresses to which the turns of its spans were sent
+	Routers    []string           `json:"routers,omitempty"`   // the routers at these addresses, where known
 	Deployment api.Deployment     `json:"deployment"`
 	Workload   *api.WorkloadShape `json:"workload,omitempty"`
 	Provenance api.Provenance     `json:"provenance,omitzero"`
@@ -49,48 +49,48 @@ type Side struct {
 	Rows       []api.BaselineRow  `json:"rows"` // ascending
 	Sustained  *api.Sustained     `json:"sustained,omitempty"`
 
-	of    api.Baseline   // with these rows alone
-	table baseline.Table // with all rows, which say how its values scatter
+	source api.Baseline   // with these rows only
+	table  baseline.Table // with all rows, from which the scatter of recorded values is estimated
 }
 
 // Pair compares side B with side A; both are indexes of [Comparison.Sides].
 type Pair struct {
 	A           int                  `json:"a"`
 	B           int                  `json:"b"`
-	Differences []api.Difference     `json:"differences"`        // of deployment and workload: live is B's, baseline A's
+	Differences []api.Difference     `json:"differences"`        // of deployment and workload; "live" is B, "baseline" is A
 	Withheld    string               `json:"withheld,omitempty"` // why no advantage is reported
-	Levels      []Level              `json:"levels"`             // that both have
-	OnlyA       []int                `json:"only_a"`             // levels that the other side has not
-	OnlyB       []int                `json:"only_b"`
+	Levels      []Level              `json:"levels"`             // levels of both sides
+	OnlyA       []int                `json:"only_a"`             // levels of A only
+	OnlyB       []int                `json:"only_b"`             // levels of B only
 	Averages    map[Quantity]Average `json:"averages"`
 }
 
-// Figure is one quantity of a level on both sides. Times are in seconds, shares from 0
-// to 1; nil is not recorded. The advantage of B is (A − B)/A of times, (B − A)/A of rates,
-// and B − A of shares: positive where B is better. Intervals are of 95 %.
+// Figure is one quantity of a level on both sides. Times are in seconds, shares from 0 to 1; nil means not recorded.
+// The advantage of B is positive where B is better: (A − B)/A for times, (B − A)/A for rates, and B − A for shares. All
+// intervals have a confidence of 95 %.
 type Figure struct {
 	A         *float64    `json:"a,omitempty"`
 	B         *float64    `json:"b,omitempty"`
-	IntervalA *[2]float64 `json:"interval_a,omitempty"` // nil: none was measured
+	IntervalA *[2]float64 `json:"interval_a,omitempty"` // nil if it was not measured
 	IntervalB *[2]float64 `json:"interval_b,omitempty"`
 	Advantage *float64    `json:"advantage,omitempty"`
-	Interval  *[2]float64 `json:"interval,omitempty"`  // of the advantage
-	Estimated bool        `json:"estimated,omitempty"` // that interval rests on an estimate of how recorded values scatter
-	// Outcome is what the interval says, by the rule of every comparison with a
-	// baseline; empty: no advantage is known.
+	Interval  *[2]float64 `json:"interval,omitempty"` // interval of the advantage
+	// Estimated is true where Interval uses an estimate of the scatter of recorded values.
+	Estimated bool `json:"estimated,omitempty"`
+	// Outcome is the verdict by the rule of every comparison with a baseline. It is empty if Advantage is unknown.
 	Outcome api.Outcome `json:"outcome,omitempty"`
-	// UnlikeA and UnlikeB say that the side's file has the value by another definition.
+	// UnlikeA and UnlikeB are true where the file of that side defines the quantity in another way.
 	UnlikeA bool `json:"unlike_a,omitempty"`
 	UnlikeB bool `json:"unlike_b,omitempty"`
 }
 
-// Level is a report's row.
+// Level is a row of a report: the figures of one concurrency.
 type Level struct {
 	Concurrency int                 `json:"concurrency"`
 	Figures     map[Quantity]Figure `json:"figures"`
 }
 
-// Average sums a quantity up over the levels at which both sides have it.
+// Average summarizes a quantity over the levels at which both sides have it.
 type Average struct {
 	Levels      int        `json:"levels"`
 	From        int        `json:"from"`    // the lowest of these levels
@@ -99,10 +99,10 @@ type Average struct {
 	B           float64    `json:"b"`       // mean
 	RangeA      [2]float64 `json:"range_a"` // least and largest
 	RangeB      [2]float64 `json:"range_b"`
-	Advantage   float64    `json:"advantage"` // mean of the levels' own
-	Best        float64    `json:"best"`      // the largest advantage, and where it is
+	Advantage   float64    `json:"advantage"` // mean of the advantages at the levels
+	Best        float64    `json:"best"`      // the largest advantage
 	BestLevel   int        `json:"best_level"`
-	Worst       float64    `json:"worst"`
+	Worst       float64    `json:"worst"` // the smallest advantage
 	WorstLevel  int        `json:"worst_level"`
 	Better      []int      `json:"better"` // levels at which B is better
 	Worse       []int      `json:"worse"`
@@ -126,33 +126,33 @@ const (
 	QuantityRequests   Quantity = "requests_per_second"
 	QuantityHitRate    Quantity = "kv_hit_ratio"
 
-	// These stand in a report only where it has them; see [Comparison.Quantities].
+	// The following quantities are optional; see [Comparison.Quantities].
 	QuantityAcceptance Quantity = "acceptance_rate"
 	QuantityPerStep    Quantity = "tokens_per_step"
 	QuantityGPUMemory  Quantity = "gpu_memory_bytes"
 )
 
-// quantities are those of a report, in the order of its tables.
+// quantities lists all quantities, in the order of a report's tables.
 var quantities = []Quantity{
 	QuantityTTFT50, QuantityTTFT95, QuantityTPOT50, QuantityTPOT95, QuantityLatency50, QuantityLatency95,
 	QuantityThroughput, QuantityRequests, QuantityHitRate,
 	QuantityAcceptance, QuantityPerStep, QuantityGPUMemory,
 }
 
-// In is the quantity in a row.
+// In returns a pointer to the quantity's field in a row.
 func (q Quantity) In(r *api.BaselineRow) **float64 { return baseline.QuantityOf(string(q)).In(r) }
 
-// IntervalIn is the quantity's interval among those of a row.
+// IntervalIn returns a pointer to the field of the quantity's interval among the intervals of a row.
 func (q Quantity) IntervalIn(in *api.RowIntervals) **[2]float64 {
 	return baseline.QuantityOf(string(q)).IntervalIn(in)
 }
 
-// IntervalOf is what was measured of a row's value; nil where nothing was.
+// IntervalOf returns the measured interval of the quantity in a row, or nil.
 func (q Quantity) IntervalOf(row *api.BaselineRow) *[2]float64 {
 	return baseline.QuantityOf(string(q)).IntervalOf(row)
 }
 
-// UnlikeIn says whether a row's file has the quantity by another definition.
+// UnlikeIn reports whether the row lacks the quantity because its file defines the quantity in another way.
 func (q Quantity) UnlikeIn(row *api.BaselineRow) bool {
 	return *q.In(row) == nil && slices.Contains(row.Unlike, string(q))
 }
@@ -163,7 +163,7 @@ func (q Quantity) lookedUpIn(c *api.Column) *api.LookedUp {
 
 func (q Quantity) kind() kind { return kind(baseline.QuantityOf(string(q)).Kind) }
 
-// kind is what sort of quantity it is.
+// kind is the kind of a quantity. It determines the scale of differences and the formula of the advantage.
 type kind baseline.Kind
 
 const (
@@ -175,8 +175,8 @@ const (
 
 func (k kind) lessIsBetter() bool { return baseline.Kind(k).LessIsBetter() }
 
-// Quantities are those that stand in the report: what only some servers report, where any row has it. One token per
-// step in all rows says no more than that nothing was drafted.
+// Quantities returns the quantities of the report. A quantity that only some servers report is included if any row has
+// it. Tokens per step are left out where all rows have 1, since no tokens were drafted.
 func (c *Comparison) Quantities() []Quantity {
 	return slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool {
 		optional := q == QuantityAcceptance || q == QuantityPerStep || q == QuantityGPUMemory
@@ -189,21 +189,21 @@ func (c *Comparison) Quantities() []Quantity {
 	})
 }
 
-// Compare compares one side of two baselines, which may be the same, with the other. An error is an
-// *[api.FieldError]: a mode, speculation or level that a baseline has not, named like the parameters of
-// the API: a_mode, a_speculation, b_mode, b_speculation, levels.
+// Compare compares a mode of baseline b with a mode of baseline a. Both may be the same baseline. The error is an
+// *[api.FieldError] for a mode, speculation or level that a baseline does not have. Its field is a parameter of the
+// API: a_mode, a_speculation, b_mode, b_speculation or levels.
 func Compare(a, b api.Baseline, q Question) (Comparison, error) {
 	c := Comparison{SLO: q.SLO, Inputs: append([]api.Source{}, q.Inputs...)}
-	for i, of := range []struct {
+	for i, input := range []struct {
 		field string
 		b     api.Baseline
 		side  api.ReportSide
 	}{{"a", a, q.A}, {"b", b, q.B}} {
-		mode, err := modeOf(of.b, of.field, of.side)
+		mode, err := modeOf(input.b, input.field, input.side)
 		if err != nil {
 			return Comparison{}, err
 		}
-		c.Sides = append(c.Sides, newSide(of.b, mode))
+		c.Sides = append(c.Sides, newSide(input.b, mode))
 		if err := c.Sides[i].only(q.Levels); err != nil {
 			return Comparison{}, err
 		}
@@ -216,8 +216,7 @@ func Compare(a, b api.Baseline, q Question) (Comparison, error) {
 	return c, nil
 }
 
-// baselines are the inputs where no others are given: each baseline with the time of its latest row or run, and its
-// runs.
+// baselines returns the default inputs: each baseline with the time of its latest row or run, followed by its runs.
 func (c *Comparison) baselines() (all []api.Source) {
 	for i := range c.Sides {
 		s := &c.Sides[i]
@@ -245,11 +244,12 @@ func (c *Comparison) baselines() (all []api.Source) {
 	return all
 }
 
-// newSide is what a baseline has in a mode.
+// newSide returns the rows of a baseline in one mode, by ascending level.
 func newSide(b api.Baseline, mode api.ModeState) Side {
 	s := Side{
 		Baseline: b.Name, Title: b.Title, Kind: b.Kind, Mode: mode, Target: b.Target, Deployment: b.Deployment,
-		Workload: b.Workload, Provenance: b.Provenance, Notes: b.Notes, Rows: []api.BaselineRow{}, of: b,
+		Workload: b.Workload, Provenance: b.Provenance, Notes: b.Notes, Rows: []api.BaselineRow{},
+		source: b,
 	}
 	b.Rows = slices.Clone(b.Rows)
 	for i, row := range b.Rows {
@@ -260,11 +260,13 @@ func newSide(b api.Baseline, mode api.ModeState) Side {
 		}
 	}
 	slices.SortFunc(s.Rows, func(a, b api.BaselineRow) int { return a.Concurrency - b.Concurrency })
-	s.of.Rows, s.table = s.Rows, baseline.NewTable(b)
+	s.source.Rows = s.Rows
+	s.table = baseline.NewTable(b)
 	return s
 }
 
-// only keeps some levels, where any are asked for. Each that is named by itself must be there, and one of all.
+// only removes the levels outside the ranges; no ranges keep all. It returns an *[api.FieldError] if a range of a
+// single level has no row, or if no row is left.
 func (s *Side) only(ranges []api.LevelRange) error {
 	levels := strings.Fields(strings.Trim(fmt.Sprint(s.Levels()), "[]"))
 	has := s.Title + " under " + s.Mode.Name() + " has " + strings.Join(levels, ", ")
@@ -278,11 +280,11 @@ func (s *Side) only(ranges []api.LevelRange) error {
 		return api.Refuse("levels", fmt.Sprintf("%d to %d", ranges[0].From, ranges[0].To),
 			"a range that holds levels of both results: "+has)
 	}
-	s.of.Rows = s.Rows
+	s.source.Rows = s.Rows
 	return nil
 }
 
-// Row is that of a level; nil where it has none.
+// Row returns the row of a level, or nil.
 func (s *Side) Row(level int) *api.BaselineRow {
 	i := slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Concurrency == level })
 	if i < 0 {
@@ -291,7 +293,7 @@ func (s *Side) Row(level int) *api.BaselineRow {
 	return &s.Rows[i]
 }
 
-// Levels are those that the side has.
+// Levels returns the levels of the side's rows.
 func (s *Side) Levels() (all []int) {
 	for i := range s.Rows {
 		all = append(all, s.Rows[i].Concurrency)
@@ -299,7 +301,8 @@ func (s *Side) Levels() (all []int) {
 	return all
 }
 
-// modeOf finds what a side names in its baseline.
+// modeOf returns the one mode of a baseline that matches a side. It returns an *[api.FieldError] if none matches, or
+// several do.
 func modeOf(b api.Baseline, field string, side api.ReportSide) (api.ModeState, error) {
 	var all, found []api.ModeState
 	for i := range b.Rows {
@@ -337,7 +340,7 @@ func orNone(text string) string {
 	return text
 }
 
-// known is a row without values that are no numbers.
+// known returns a copy of a row without NaN and infinite values.
 func known(row api.BaselineRow) api.BaselineRow {
 	if row.Intervals != nil {
 		intervals := *row.Intervals
@@ -348,7 +351,7 @@ func known(row api.BaselineRow) api.BaselineRow {
 	return row
 }
 
-// forget sets to nil what points to a number or an interval that is none.
+// forget sets the pointers to NaN or infinite numbers in a struct to nil.
 func forget(v reflect.Value) {
 	for i := range v.NumField() {
 		switch f := v.Field(i); p := f.Interface().(type) {
@@ -366,8 +369,7 @@ func forget(v reflect.Value) {
 	}
 }
 
-// name gives the sides distinct names: those of their modes, and of the baselines
-// where the mode is the same.
+// name sets distinct names of the sides: the names of their modes, or of their baselines where the modes are the same.
 func (c *Comparison) name() {
 	modes := make([]api.ModeState, len(c.Sides))
 	for i := range c.Sides {
@@ -384,7 +386,7 @@ func (c *Comparison) name() {
 	}
 }
 
-// ModeNames names modes, with their speculation where two differ in that.
+// ModeNames returns the names of modes. They include the speculation where modes differ only in that.
 func ModeNames(modes []api.ModeState) []string {
 	names, full := make([]string, len(modes)), make([]string, len(modes))
 	for i, m := range modes {
@@ -408,14 +410,14 @@ func count(all []string, text string) (n int) {
 	return n
 }
 
-// OfTrial says whether a trial is compared.
+// OfTrial reports whether the comparison is of a trial.
 func (c *Comparison) OfTrial() bool { return c.Sweep != nil && c.Sweep.Request.Kind == api.SweepTrial }
 
-// compare fills in what each side sustains, and every pair.
+// compare computes the sustained level of each side, and all pairs.
 func (c *Comparison) compare() {
 	c.Pairs = []Pair{}
 	for i := range c.Sides {
-		if all := baseline.Sustained(c.Sides[i].of, c.SLO); len(all) == 1 && c.SLO != (api.SLO{}) {
+		if all := baseline.Sustained(c.Sides[i].source, c.SLO); len(all) == 1 && c.SLO != (api.SLO{}) {
 			c.Sides[i].Sustained = &all[0]
 		}
 		for j := range i {
@@ -444,6 +446,7 @@ const (
 	modeUnknown = "the routing mode of one of them is unknown"
 )
 
+// pair compares side j with side i.
 func (c *Comparison) pair(i, j int) Pair {
 	a, b := &c.Sides[i], &c.Sides[j]
 	p := Pair{
@@ -452,7 +455,7 @@ func (c *Comparison) pair(i, j int) Pair {
 	}
 	if a.Baseline != b.Baseline {
 		var incomparable string
-		if p.Differences, incomparable = baseline.Unlike(b.of, a.of, b.Mode, a.Mode); incomparable != "" {
+		if p.Differences, incomparable = baseline.Unlike(b.source, a.source, b.Mode, a.Mode); incomparable != "" {
 			p.Withheld = otherOpenings
 		}
 	}
@@ -475,13 +478,14 @@ func (c *Comparison) pair(i, j int) Pair {
 	return p
 }
 
-func compareAt(level int, a, b *Side, judged bool, of []Quantity) Level {
+// compareAt returns the figures of a level on both sides. Advantages are computed only if judged is true.
+func compareAt(level int, a, b *Side, judged bool, wanted []Quantity) Level {
 	column, _ := a.table.At(a.Mode, level)
 	other, _ := b.table.At(b.Mode, level)
 	column = baseline.Against(column, other)
 	row, otherRow := a.Row(level), b.Row(level)
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}
-	for _, q := range of {
+	for _, q := range wanted {
 		f := Figure{
 			A: *q.In(row), IntervalA: q.IntervalOf(row), UnlikeA: q.UnlikeIn(row),
 			B: *q.In(otherRow), IntervalB: q.IntervalOf(otherRow), UnlikeB: q.UnlikeIn(otherRow),
@@ -494,7 +498,7 @@ func compareAt(level int, a, b *Side, judged bool, of []Quantity) Level {
 	return l
 }
 
-// judge fills in the advantage of b, whose column has none, over a, whose column has it in per cent of a.
+// judge sets the advantage of B over A. The column a holds the interval, in per cent of A.
 func (f *Figure) judge(q Quantity, a, b *api.LookedUp) {
 	v := q.kind().advantage(*f.A, *f.B)
 	if !finite(v) {
@@ -515,7 +519,7 @@ func (f *Figure) judge(q Quantity, a, b *api.LookedUp) {
 	}
 }
 
-// advantage is that of b.
+// advantage returns the advantage of b over a; see [Figure].
 func (k kind) advantage(a, b float64) float64 {
 	switch k {
 	case duration, amount:
@@ -526,7 +530,7 @@ func (k kind) advantage(a, b float64) float64 {
 	return b - a
 }
 
-// average sums up a quantity; false where no level has it on both sides.
+// average summarizes a quantity. It returns false if no level has an advantage.
 func (p *Pair) average(name Quantity) (s Average, ok bool) {
 	s = Average{
 		RangeA: [2]float64{math.Inf(1), math.Inf(-1)}, RangeB: [2]float64{math.Inf(1), math.Inf(-1)},

@@ -10,13 +10,13 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-// Run is what a report says of the sweep that it is about.
+// Run describes the sweep of a report.
 type Run struct {
 	ID         string            `json:"id"`
 	State      api.SweepState    `json:"state"`
 	Reason     string            `json:"reason,omitempty"`     // why it is paused, was cancelled or failed
 	Cause      api.SweepCause    `json:"cause,omitempty"`      // what the reason is about
-	Unfinished string            `json:"unfinished,omitempty"` // how far it is; empty: it is done
+	Unfinished string            `json:"unfinished,omitempty"` // progress; empty if the sweep is done
 	Asked      time.Time         `json:"asked"`
 	Ended      *time.Time        `json:"ended,omitempty"`
 	Program    string            `json:"program"`
@@ -27,8 +27,7 @@ type Run struct {
 	Capacity   *api.Capacity     `json:"capacity,omitempty"`
 }
 
-// CompareSweep compares the modes of a sweep of any kind, which may be unfinished or even have
-// measured nothing yet.
+// CompareSweep compares the modes of a sweep of any kind. The sweep may be unfinished, or have no spans.
 func CompareSweep(s *api.Sweep, title string) Comparison {
 	r := Comparison{Title: title, Sides: []Side{}, Sweep: &Run{
 		ID: s.ID, State: s.State, Reason: s.Reason, Cause: s.Cause, Asked: s.Asked, Ended: s.Ended, Program: s.Program,
@@ -55,7 +54,7 @@ func CompareSweep(s *api.Sweep, title string) Comparison {
 		Name: s.ID, Title: r.Title, Kind: baseline.KindMeasured, Target: &s.Target,
 		Deployment: s.Deployment, Workload: &s.Workload, Rows: slices.Clone(s.Rows),
 	}
-	AddClusterFigures(b.Rows, s.Spans) // those of former versions have none
+	AddClusterFigures(b.Rows, s.Spans) // sweeps of earlier versions have none
 	for _, mode := range sweepModes(s) {
 		side := newSide(b, mode)
 		side.Baseline = ""
@@ -72,14 +71,14 @@ func CompareSweep(s *api.Sweep, title string) Comparison {
 	return r
 }
 
-// SourceOf names a sweep as what figures come from.
+// SourceOf returns a sweep as the source of figures.
 func SourceOf(s *api.Sweep) api.Source {
 	asked := s.Asked
 	return api.Source{File: "sweep " + s.ID, Date: &asked, Seed: s.Request.Seed, Version: s.Program}
 }
 
-// sweepModes are those that have been measured: as asked for where the order means something,
-// else as tables have them.
+// sweepModes returns the measured modes. A trial and a capacity search keep the order of the request. A sweep of levels
+// has the order of tables.
 func sweepModes(s *api.Sweep) []api.ModeState {
 	var all []api.ModeState
 	for _, c := range baseline.Columns(api.Baseline{Rows: s.Rows}, 0) {
@@ -93,14 +92,14 @@ func sweepModes(s *api.Sweep) []api.ModeState {
 	return all
 }
 
-// addNew adds a text that is not empty and not there yet.
+// addNew appends a text, unless it is empty or already in the list.
 func addNew(to *[]string, text string) {
 	if text != "" && !slices.Contains(*to, text) {
 		*to = append(*to, text)
 	}
 }
 
-// knownTrial is a trial without what is no number.
+// knownTrial returns a copy of a trial without NaN and infinite values.
 func knownTrial(t *api.TrialState) *api.TrialState {
 	if t == nil {
 		return nil

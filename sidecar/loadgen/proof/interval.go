@@ -7,21 +7,20 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// alpha is the share of intervals that may miss: 5 %.
+// alpha is the error probability of an interval.
 const alpha = .05
 
-// student is the quantile of Student's t that leaves a share of alpha outside, on both
-// sides together. Degrees of freedom need not be whole.
+// student returns the two-sided quantile of Student's t for the error probability alpha. The degrees of freedom may be
+// fractional.
 func student(alpha, df float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1 - alpha/2)
 }
 
-// variance is that of the whole's value: from how far the sections lie from it, which
-// needs no model of what turns have to do with each other within a section.
-// Sectioning: Asmussen and Glynn, "Stochastic Simulation" (2007), section III.5a; for quantiles
-// Nakayama, "Confidence Intervals for Quantiles Using Sectioning When Applying
-// Variance-Reduction Techniques", ACM TOMACS 24 (2014). Unlike the mean of the sections, the
-// whole has next to none of the bias that quantiles of few turns have.
+// variance returns the variance of Whole, estimated from the scatter of the sections around it. It needs no model of
+// the dependence between turns within a section. Sectioning: Asmussen and Glynn, "Stochastic Simulation" (2007),
+// section III.5a; for quantiles Nakayama, "Confidence Intervals for Quantiles Using Sectioning When Applying
+// Variance-Reduction Techniques", ACM TOMACS 24 (2014). The mean of the sections would have the bias of quantiles of
+// few turns. Whole has almost none of it.
 func (s Sectioned) variance() float64 {
 	squares := 0.0
 	for _, v := range s.Sections {
@@ -31,12 +30,12 @@ func (s Sectioned) variance() float64 {
 	return squares / (n - 1) / n
 }
 
-// df is how many degrees of freedom the variance has.
+// df returns the degrees of freedom of the variance.
 func (s Sectioned) df() float64 { return float64(len(s.Sections) - 1) }
 
-// correlation is the lag-1 autocorrelation of sections, over several spans together,
-// with what their own mean takes from it given back: 1/n, Marriott and Pope, "Bias in the
-// Estimation of Autocorrelations", Biometrika 41 (1954).
+// correlation returns the lag-1 autocorrelation of sections, pooled over several spans. It adds 1/n to correct the bias
+// from centering each span on its own mean: Marriott and Pope, "Bias in the Estimation of Autocorrelations", Biometrika
+// 41 (1954).
 func correlation(spans []Sectioned) float64 {
 	var products, squares, lost, weight float64
 	for _, s := range spans {
@@ -56,10 +55,9 @@ func correlation(spans []Sectioned) float64 {
 	return products/squares + lost/weight
 }
 
-// inflation is by how much sections that depend on their neighbors understate the
-// variance of the whole: (1 + r)/(1 − r), that of an autoregressive series, where r is larger
-// than chance makes it (one standard error, 1/√n: Bartlett 1946). Where neighbors make up
-// for each other, the variance is overstated, and stays so.
+// inflation returns the factor by which the variance of the whole exceeds the estimate from dependent sections. It is
+// (1 + r)/(1 − r), as for an autoregressive series, where the correlation r exceeds one standard error (1/√n: Bartlett
+// 1946), and 1 otherwise. For a negative r the variance is overstated and is not corrected.
 func inflation(spans []Sectioned) float64 {
 	n := 0
 	for _, s := range spans {

@@ -7,13 +7,13 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Done is what a capacity search keeps of a span.
+// Done is the part of a span's result that a capacity search keeps.
 type Done struct {
 	Span
-	Elapsed float64              `json:"elapsed"`
+	Elapsed float64              `json:"elapsed"` // seconds, with switch and warm-up
 	Counted float64              `json:"counted"` // seconds
-	Latency float64              `json:"latency"` // median, in seconds
-	Turns   int                  `json:"turns"`   // that had their first token while it counted
+	Latency float64              `json:"latency"` // median in seconds
+	Turns   int                  `json:"turns"`   // turns whose first token arrived in the counted time
 	Spoiled string               `json:"spoiled,omitempty"`
 	Metrics map[Metric]Sectioned `json:"metrics,omitempty"`
 }
@@ -25,8 +25,7 @@ func lastSpoiled(all []Done) string {
 	return all[len(all)-1].Spoiled
 }
 
-// done is what is kept of a span that has been run. Without one of the metrics that it is
-// needed for, it is spoiled.
+// done returns the kept part of a span's result. The span is spoiled if a needed metric is unknown in any section.
 func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
 	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.Spoiled}
 	if r.Spoiled != "" {
@@ -50,6 +49,6 @@ func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
 	return d
 }
 
-// tooLarge is the share of a figure that may be the load generator's own error; a span with
-// more is spoiled by who runs it.
+// tooLarge limits the share of a figure that is attributed to the load generator's own error. The caller spoils a span
+// with a larger share.
 const tooLarge = .5

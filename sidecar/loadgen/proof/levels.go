@@ -10,10 +10,11 @@ import (
 	"kvbooth/sidecar/loadgen/decide"
 )
 
-// Named are the quantities that the sentences on a sweep speak of.
+// Named lists the quantities in the sentences of a sweep's report.
 var Named = []Quantity{QuantityTTFT95, QuantityThroughput, QuantityHitRate}
 
-// levelTest is one figure of a level of a sweep, with its p-values without and with the load generator's own error.
+// levelTest is the test of one figure at a level of a sweep. p is the p-value without the load generator's own error,
+// allowed the p-value with it.
 type levelTest struct {
 	figure     map[Quantity]Figure
 	quantity   Quantity
@@ -21,10 +22,10 @@ type levelTest struct {
 	p, allowed float64
 }
 
-// judgeLevels judges the levels of a sweep: one variance for all levels of a quantity, since a few repeats of one level
-// say little of it, and Holm's procedure over all that is [Named]: a report on equal modes names a level in 5 % of
-// cases. The other quantities of the tables are judged in the same way, by themselves. A sweep of one repeat has its
-// spans' parts in the place of repeats.
+// judgeLevels sets the outcomes of a sweep of levels. All levels of a quantity share one variance, since a few repeats
+// of one level do not determine it. Holm's procedure covers all quantities in [Named] together, so that a report on
+// equal modes names a level in 5 % of cases. It covers the other quantities separately. A sweep with one repeat uses
+// the intervals from the parts of its spans.
 func (c *Comparison) judgeLevels() {
 	for _, family := range []bool{true, false} {
 		var tests []levelTest
@@ -58,7 +59,8 @@ func (c *Comparison) judgeLevels() {
 	}
 }
 
-// testLevels tests one quantity at the levels of a pair, and sets the intervals of its advantages.
+// testLevels tests one quantity at the levels of a pair, and sets the intervals of its advantages. Levels without an
+// interval are left out.
 func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
 	a, b := &c.Sides[p.A], &c.Sides[p.B]
 	repeats := make([][2][]float64, len(p.Levels))
@@ -96,7 +98,7 @@ func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
 	return tests
 }
 
-// repeats are the values of a quantity in the spans of a level and mode that count, on the scale of differences.
+// repeats returns the values of a quantity in the spans of a level that count, on the scale of differences.
 func (c *Comparison) repeats(q Quantity, s *Side, level int) (all []float64) {
 	for i := range c.Sweep.Spans {
 		span := &c.Sweep.Spans[i]
@@ -110,27 +112,27 @@ func (c *Comparison) repeats(q Quantity, s *Side, level int) (all []float64) {
 	return all
 }
 
-// late is by how much a side's value may be too large, and too small, for the load generator's own error, on the scale
-// of differences.
-func (q Quantity) late(s *Side, level int) (by [2]float64) {
+// late returns the amounts by which the load generator's own error may make a side's value too large and too small, on
+// the scale of differences.
+func (q Quantity) late(s *Side, level int) (bounds [2]float64) {
 	column, _ := s.table.At(s.Mode, level)
-	of := q.lookedUpIn(&column)
-	if of.Error == nil || of.Value == nil || q.kind() != duration {
-		return by
+	figure := q.lookedUpIn(&column)
+	if figure.Error == nil || figure.Value == nil || q.kind() != duration {
+		return bounds
 	}
-	by[0] = *of.Error / *of.Value
+	bounds[0] = *figure.Error / *figure.Value
 	if q == QuantityTPOT50 || q == QuantityTPOT95 {
-		by[1] = by[0]
+		bounds[1] = bounds[0]
 	}
-	return by
+	return bounds
 }
 
-// pValue is the two-sided one of a Student's t; 1 below 0.
+// pValue returns the two-sided p-value of a Student's t. It is 1 for a negative t.
 func pValue(t, df float64) float64 {
 	return 2 * distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-max(0, t))
 }
 
-// advantages brings an interval of B minus A from the scale of differences to that of advantages.
+// advantages converts an interval of B − A on the scale of differences to an interval of the advantage.
 func (k kind) advantages(low, high float64) *[2]float64 {
 	switch k {
 	case duration, amount:

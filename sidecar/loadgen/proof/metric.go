@@ -10,7 +10,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Metric is what a trial compares. A failed turn counts in the times of a trial as slower than every successful one.
+// Metric is a quantity that a trial compares. In the times of a trial, a failed turn counts as slower than every
+// successful turn.
 type Metric string
 
 // The metrics.
@@ -18,23 +19,23 @@ const (
 	MeanTTFT Metric = "ttft_mean"
 	TTFT95   Metric = "ttft_p95"
 	TTFT50   Metric = "ttft_p50"
-	// LaterTTFT95 is of the turns whose conversation a worker may have cached: the second and later.
+	// LaterTTFT95 covers the second and later turns, whose conversation may be in a worker's cache.
 	LaterTTFT95 Metric = "ttft_p95_turn2+"
 	TPOT95      Metric = "tpot_p95"
 	Throughput  Metric = "output_tokens_per_second"
 	HitRate     Metric = "kv_hit_ratio"
-	// Goodput is the share of ended turns, the failed among them, that were whole and within all SLOs.
+	// Goodput is the share of whole turns within all SLOs among all ended turns, failed ones included.
 	Goodput Metric = "goodput"
 )
 
-// Metrics are those that every trial and every run reports, in the order of tables: all but [LaterTTFT95], which only
-// a trial that is decided by it reports.
+// Metrics lists the metrics of every trial and every run, in the order of tables. [LaterTTFT95] is not included: only a
+// trial that is decided by it reports it.
 var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
 
 // known reports whether a trial may be decided by the metric.
 func (m Metric) known() bool { return slices.Contains(api.SweepMetrics, string(m)) }
 
-// metrics are what sentences call the metrics, and what sort of quantity each is.
+// metrics maps each metric to its name in sentences and its kind.
 var metrics = map[Metric]struct {
 	name string
 	kind kind
@@ -44,25 +45,25 @@ var metrics = map[Metric]struct {
 	Throughput: {"throughput", rate}, HitRate: {"KV cache hit rate", share}, Goodput: {"goodput", share},
 }
 
-// Name is what sentences call the metric.
+// Name returns the metric's name in sentences.
 func (m Metric) Name() string { return cmp.Or(metrics[m].name, string(m)) }
 
-// Share says whether the metric is a share from 0 to 1. Differences of shares are in points,
-// so that .01 is one percentage point; those of times and rates are relative, so
-// that .01 is one per cent.
+// Share reports whether the metric is a share from 0 to 1. A difference of .01 is one percentage point for shares, and
+// one per cent for times and rates.
 func (m Metric) Share() bool { return metrics[m].kind == share }
 
-// LessIsBetter is so of times.
+// LessIsBetter reports whether a smaller value is better, as for times.
 func (m Metric) LessIsBetter() bool { return metrics[m].kind.lessIsBetter() }
 
-// scaled brings a value to the scale on which differences are taken: the natural logarithm of times
-// and rates, since a router makes them so many per cent larger or smaller, and shares as they are.
+// scaled converts a value to the scale of differences. Times and rates become natural logarithms, since the effect of a
+// router on them is relative. Shares are unchanged.
 func (m Metric) scaled(value float64) float64 { return metrics[m].kind.scaled(value) }
 
 // unscaled is the inverse of scaled.
 func (m Metric) unscaled(value float64) float64 { return metrics[m].kind.unscaled(value) }
 
-// relative brings a difference from the scale to what is shown of it.
+// relative converts a difference on the scale to the difference that is shown: relative for times and rates, in points
+// for shares.
 func (m Metric) relative(difference float64) float64 {
 	if m.Share() {
 		return difference
@@ -70,8 +71,8 @@ func (m Metric) relative(difference float64) float64 {
 	return math.Expm1(difference)
 }
 
-// margin brings a difference as it is shown to the scale: that upwards, which is the
-// smaller of the two for a relative one.
+// margin converts a shown difference to the scale. A relative difference is taken upwards, which gives the smaller of
+// the two margins.
 func (m Metric) margin(difference float64) float64 {
 	if m.Share() {
 		return difference
@@ -83,24 +84,24 @@ func (m Metric) margin(difference float64) float64 {
 type Turn struct {
 	Number       int // in its conversation, from 1
 	Sent         float64
-	FirstToken   float64 // 0: none came
-	Ended        float64 // 0: it was cancelled with the span
-	Failed       bool    // it ended in an error
+	FirstToken   float64 // 0 if no token arrived
+	Ended        float64 // 0 if it was cancelled at the end of the span
+	Failed       bool    // the turn ended in an error
 	OutputTokens int
 	PromptTokens int
-	CachedTokens int // of the prompt
+	CachedTokens int // prompt tokens from a cache
 	HasCached    bool
-	Buffered     bool // its tokens came in bursts, and its TPOT is unknown
+	Buffered     bool // the tokens arrived in bursts, so that TPOT is unknown
 }
 
-// good reports whether an ended turn is whole and within the SLOs, as the window judges it: an
-// unknown TPOT meets none.
+// good reports whether an ended turn is whole and within the SLOs, by the same rule as [stats.Window]. A turn with
+// unknown TPOT is not good.
 func (t *Turn) good(slo api.SLO) bool {
 	tpot, ok := t.tpot()
 	return !t.Failed && t.FirstToken > 0 && t.FirstToken-t.Sent <= slo.TTFT && !t.Buffered && (!ok || tpot <= slo.TPOT)
 }
 
-// wait is how long a failed turn waited for its first token, or for its end where none came.
+// wait returns the time to the first token of a failed turn, or to its end if no token arrived.
 func (t *Turn) wait() float64 {
 	if t.FirstToken > 0 {
 		return t.FirstToken - t.Sent
@@ -108,19 +109,19 @@ func (t *Turn) wait() float64 {
 	return t.Ended - t.Sent
 }
 
-// tpot is the mean time of an output token after the first; false below two, and where it is
-// unknown.
+// tpot returns the mean time per output token after the first. It returns false for fewer than two tokens, and where
+// TPOT is unknown.
 func (t *Turn) tpot() (float64, bool) {
 	return (t.Ended - t.FirstToken) / float64(t.OutputTokens-1), t.OutputTokens >= 2 && !t.Buffered
 }
 
-// tally is what is counted in a section of a span, or in all of it.
+// tally holds the counted values of a section of a span, or of the whole span. Times are in seconds.
 type tally struct {
 	ttft, tpot      []float64
 	latency         []float64
-	waits           []float64 // of failed turns, for their first tokens
+	waits           []float64 // [Turn.wait] of failed turns
 	later           []float64 // TTFT from turn 2 on
-	laterWaits      []float64
+	laterWaits      []float64 // [Turn.wait] of failed turns from turn 2 on
 	tokens, seconds float64
 	prompt, cached  float64
 	ended, good     float64

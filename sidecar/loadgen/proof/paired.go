@@ -13,91 +13,89 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// The means that two lanes are compared by, beside [TTFT95] and [HitRate]: of seconds.
+// The mean times by which two lanes are compared, in seconds.
 const (
 	TTFTMean    Metric = "ttft"
 	TPOTMean    Metric = "tpot"
 	LatencyMean Metric = "latency"
 )
 
-// PairedMetrics are what two lanes are compared by, in the order of tables.
+// PairedMetrics lists the metrics by which two lanes are compared, in the order of tables.
 var PairedMetrics = []Metric{TTFTMean, TTFT95, TPOTMean, LatencyMean, HitRate}
 
-// ratioMetrics are those that are one sum over another: of seconds over turns, of cached
-// tokens over prompt tokens.
+// ratioMetrics lists the metrics that are ratios of sums: seconds over turns, or cached tokens over prompt tokens.
 var ratioMetrics = [...]Metric{TTFTMean, TPOTMean, LatencyMean, HitRate}
 
-// PairedSide is what a turn was like on one of two lanes. Times are in seconds, NaN where
-// they are not known.
+// PairedSide holds the figures of a turn on one of two lanes. Times are in seconds, and NaN if unknown.
 type PairedSide struct {
 	TTFT, TPOT, Latency        float64
-	PromptTokens, CachedTokens int // CachedTokens counts only with HasCached
+	PromptTokens, CachedTokens int // CachedTokens is valid only with HasCached
 	HasCached                  bool
 }
 
-// PairedTurn is a turn that ended well on both of two lanes, A and B, that hold the same
-// conversations.
+// PairedTurn is a turn that succeeded on both lanes, A and B, which run the same conversations.
 type PairedTurn struct {
-	Conversation int64     // its number: both lanes begin them in this order
-	Number       int       // of the turn, from 1
-	Ended        time.Time // of the later one
+	Conversation int64     // number; both lanes begin conversations in this order
+	Number       int       // number of the turn, from 1
+	Ended        time.Time // end of the later of the two turns
 	Sides        [2]PairedSide
 }
 
 const (
-	// maxCells bounds the memory: beyond it, two cells become one.
+	// maxCells limits the memory. Beyond it, each two cells are merged.
 	maxCells     = 1024
-	leastInBatch = 40 // turns for its 95th percentile: with fewer, that is the largest or close to it
-	// mostPairs and pairsReach bound what is held, too.
+	leastInBatch = 40 // minimum turns for a p95; with fewer, p95 is almost the largest value
+	// mostPairs and pairsReach limit the number and the age of the kept turns.
 	mostPairs  = 300_000
 	pairsReach = time.Hour
 
-	interest = .05 // the smallest difference of interest, as a share of A's mean or as a share
+	interest = .05 // smallest difference of interest: relative to A's mean, or in points of a share
 )
 
-// pairedAlpha is the error of the interval of each of [PairedMetrics], at all times together: 5 % for all of them.
+// pairedAlpha is the error probability of one interval over all times together. It gives alpha for all [PairedMetrics].
 var pairedAlpha = alpha / float64(len(PairedMetrics))
 
-// Pairs holds the turns of two lanes at one unchanged setting, of the last hour at most, and
-// says how the lanes differ. Turns that share workers depend on each other, on either lane,
-// so the unit is a batch of successive conversations: both lanes begin them in the same order,
-// and their numbers are the time that the two have in common, however far they drift apart by
-// the clock. A batch is a round, as many conversations as are in progress at once: so many turns
-// pass before its conversations have ended that the system remembers little of those before. It counts from the first
-// conversation on whose first turn counts on both: those that were in progress while the lanes settled are left out.
+// Pairs holds the turns of two lanes at one unchanged setting, from the last hour at most, and computes the differences
+// between the lanes.
+//
+// Turns that share workers depend on each other, so the unit is a batch of successive conversations. Both lanes begin
+// conversations in the same order. Their numbers therefore serve as a common time, even where the lanes drift apart by
+// the clock. A batch is at least a round: as many conversations as are in progress at once. By the end of a round, the
+// turns before it have little effect on the system. Pairs counts from the first conversation whose first turn counts on
+// both lanes. Conversations from before that, while the lanes settled, are left out.
 type Pairs struct {
-	size   int64 // conversations of a cell
-	round  int64
-	from   int64 // the first conversation that counts; below 0: none does yet
-	newest int64
+	size   int64 // conversations in a cell
+	round  int64 // conversations in progress at once
+	from   int64 // the first conversation that counts; negative before there is one
+	newest int64 // the latest conversation
 	cells  map[int64]*pairCell
-	n      int
+	n      int // kept turns
 }
 
 // pairCell holds the turns of conversations with successive numbers.
 type pairCell struct {
 	n     int
-	ended time.Time // of the last
+	ended time.Time // end of the last turn
 	sums  [len(ratioMetrics)]ratios
-	ttft  [2][]float32 // of A, of B
+	ttft  [2][]float32 // TTFT of A and of B in seconds
 }
 
-// ratios are sums of A and B; a metric is part over whole.
+// ratios holds the sums of a ratio metric on A and B. The metric is part / whole.
 type ratios struct {
 	n           int
 	part, whole [2]float64
 }
 
-// NewPairs begins at a concurrency.
+// NewPairs returns an empty set of pairs for lanes at a concurrency.
 func NewPairs(concurrency int) *Pairs {
 	round := max(1, int64(concurrency))
 	return &Pairs{size: round, round: round, from: -1, cells: map[int64]*pairCell{}}
 }
 
-// N is how many turns it holds.
+// N returns the number of kept turns.
 func (p *Pairs) N() int { return p.n }
 
-// Add takes in a turn; false says that it does not count.
+// Add adds a turn. It returns false if the turn does not count.
 func (p *Pairs) Add(t PairedTurn) bool {
 	if t.Number == 1 && (p.from < 0 || t.Conversation < p.from) {
 		p.from = t.Conversation
@@ -160,7 +158,7 @@ func (c *pairCell) merge(o *pairCell) {
 	}
 }
 
-// coarsen makes cells of twice as many conversations.
+// coarsen doubles the number of conversations in a cell, and merges the cells.
 func (p *Pairs) coarsen() {
 	p.size *= 2
 	next := make(map[int64]*pairCell, len(p.cells))
@@ -173,7 +171,8 @@ func (p *Pairs) coarsen() {
 	p.cells = next
 }
 
-// forget drops the oldest cells: those that ended before a time, and those beyond mostPairs.
+// forget removes the oldest cells while more than mostPairs turns are kept, or while the oldest cell ended before a
+// time.
 func (p *Pairs) forget(before time.Time) {
 	for _, at := range slices.Sorted(maps.Keys(p.cells)) {
 		c := p.cells[at]
@@ -186,7 +185,7 @@ func (p *Pairs) forget(before time.Time) {
 	}
 }
 
-// batches are the cells whose conversations have ended, in order: a round after them has begun.
+// batches returns the complete cells in order. A cell is complete when a whole round after it has begun.
 func (p *Pairs) batches() (all []*pairCell) {
 	for _, at := range slices.Sorted(maps.Keys(p.cells)) {
 		if (at+1)*p.size+p.round <= p.newest+1 {
@@ -196,24 +195,24 @@ func (p *Pairs) batches() (all []*pairCell) {
 	return all
 }
 
-// Paired is one metric of turns that two lanes have in common.
+// Paired is one metric of the turns that two lanes have in common.
 type Paired struct {
 	Metric Metric
-	N      int     // turns that have it on both
-	A, B   float64 // NaN without any
+	N      int     // turns with a value on both lanes
+	A, B   float64 // NaN if N is 0
 
-	arranged []arranged // one, or two where the modes were swapped
-	variance float64    // of a batch's B − A
-	unpaired float64    // that it would have if other conversations were in progress on each
+	arranged []arranged // one, or two if the modes were swapped
+	variance float64    // variance of B − A in a batch
+	unpaired float64    // the same variance if the lanes ran different conversations
 }
 
-// arranged is what the lanes differ by in one arrangement of modes.
+// arranged holds the difference between the lanes in one arrangement of modes.
 type arranged struct {
 	difference float64   // B − A of all turns
-	batches    []float64 // by how much that of each batch is more
+	batches    []float64 // B − A of each batch, less difference
 }
 
-// Differences are those of [PairedMetrics], in this order.
+// Differences returns the difference of each metric, in the order of [PairedMetrics].
 func (p *Pairs) Differences() []Paired {
 	whole, batches := new(pairCell), p.batches()
 	for _, c := range p.cells {
@@ -230,8 +229,8 @@ func (p *Pairs) Differences() []Paired {
 	return all
 }
 
-// ratio is a metric that is a ratio of sums. How far a batch lies from all turns is linearized, as for the variance
-// of a ratio estimator over clusters: Cochran, "Sampling Techniques", 3rd edition (1977), section 6.3.
+// ratio returns the difference of a ratio metric. The deviations of the batches are linearized, as for the variance of
+// a ratio estimator over clusters: Cochran, "Sampling Techniques", 3rd edition (1977), section 6.3.
 func (c *pairCell) ratio(m Metric, batches []*pairCell) Paired {
 	i := slices.Index(ratioMetrics[:], m)
 	r := &c.sums[i]
@@ -251,19 +250,20 @@ func (c *pairCell) ratio(m Metric, batches []*pairCell) Paired {
 	return d
 }
 
-// percentile is the 95th of TTFT. A batch of it has so many turns that it has one.
+// percentile returns the difference of the 95th percentile of TTFT. It merges successive batches until each has
+// leastInBatch turns.
 func (c *pairCell) percentile(m Metric, batches []*pairCell) Paired {
 	d := Paired{Metric: m, N: len(c.ttft[0]), A: percentile95(c.ttft[0]), B: percentile95(c.ttft[1])}
 	var distances [2][]float64
-	of := new(pairCell)
+	merged := new(pairCell)
 	for _, b := range batches {
-		if of.merge(b); len(of.ttft[0]) < leastInBatch {
+		if merged.merge(b); len(merged.ttft[0]) < leastInBatch {
 			continue
 		}
 		for lane, value := range [...]float64{d.A, d.B} {
-			distances[lane] = append(distances[lane], percentile95(of.ttft[lane])-value)
+			distances[lane] = append(distances[lane], percentile95(merged.ttft[lane])-value)
 		}
-		of = new(pairCell)
+		merged = new(pairCell)
 	}
 	d.vary(distances)
 	return d
@@ -278,8 +278,9 @@ func percentile95(values []float32) float64 {
 	return stats.Percentile(sorted, .95)
 }
 
-// vary adds the batches, from the distances of each lane's to its whole. The variance of the difference takes what both
-// lanes have in common as it is; that without pairing is the sum of the lanes' own, as far as they share nothing.
+// vary sets the batches and the variances. distances holds, by lane, the deviation of each batch from the whole.
+// Effects that both lanes share cancel out in the variance of the difference. The variance without pairing is the sum
+// of the variances of the lanes.
 func (d *Paired) vary(distances [2][]float64) {
 	both := make([]float64, len(distances[0]))
 	for i := range both {
@@ -290,12 +291,10 @@ func (d *Paired) vary(distances [2][]float64) {
 	d.unpaired = stat.Variance(distances[0], nil) + stat.Variance(distances[1], nil)
 }
 
-// HalfAndHalf puts two arrangements of the same lanes together, in the second of which each
-// had the mode that the other has in the first. Both weigh the same, however many turns they
-// have: A is the mode that A has in the first, half of it from either lane, and so is B. The
-// difference is half of that between the differences of the two, so that whatever one lane
-// is faster or slower by in both modes cancels out; what a lane's hardware does to one mode
-// alone does not.
+// HalfAndHalf combines two arrangements of the same lanes with swapped modes. Both have the same weight, whatever their
+// number of turns. In the result, A is the mode of lane A in the first arrangement and B is the mode of lane B, each
+// with half of its value from either lane. A speed difference between the lanes that is the same in both modes cancels
+// out. An effect of a lane's hardware on only one mode does not.
 func HalfAndHalf(first, second []Paired) []Paired {
 	all := slices.Clone(first)
 	for i := range all {
@@ -308,8 +307,8 @@ func HalfAndHalf(first, second []Paired) []Paired {
 	return all
 }
 
-// interval holds the difference at all times together but for an error of alpha; false where it is not known. Two
-// arrangements have half of the error each.
+// interval returns an interval of B − A that holds at all times together, with an error probability of alpha. Two
+// arrangements have half of alpha each. It returns false if the interval is unknown.
 func (d *Paired) interval(alpha float64) (in [2]float64, ok bool) {
 	n := float64(len(d.arranged))
 	for i, a := range d.arranged {
@@ -323,7 +322,7 @@ func (d *Paired) interval(alpha float64) (in [2]float64, ok bool) {
 	return in, finite(in[0]) && finite(in[1]) && finite(d.B-d.A)
 }
 
-// API is the difference as the API has it, with its interval.
+// API returns the difference and its interval in the form of the API. Without turns it has no values.
 func (d *Paired) API() api.PairedMetric {
 	m := api.PairedMetric{Metric: string(d.Metric), N: d.N}
 	if d.N == 0 {
@@ -339,16 +338,16 @@ func (d *Paired) API() api.PairedMetric {
 	return m
 }
 
-// Likeness looks at two lanes in the same mode after each batch: whether they differ in more than their mode, in the
-// means of TTFT, TPOT and latency and in the hit rate. The zero value is ready.
+// Likeness tests after each batch whether two lanes in the same mode perform alike, by the means of TTFT, TPOT and
+// latency and by the hit rate. The zero value is ready to use.
 type Likeness struct {
 	batches int
 }
 
-// Look is called after each turn. The evidence is [api.EvidenceAlike] where all four
-// differences are certainly below 5 % of A's mean (5 points for the hit rate),
-// [api.EvidenceDiffer] where one is certainly not zero, and may be 5 % or more; then largest
-// is the difference farthest from zero, by the width of its interval. Else it is [api.EvidenceNone].
+// Look returns the evidence after a turn. [api.EvidenceAlike] means that all four differences are certainly small:
+// below 5 % of A's mean, or 5 points for the hit rate. [api.EvidenceDiffer] means that one difference is certainly not
+// zero, and may be 5 % or more. largest is then the difference farthest from zero in widths of its interval. Otherwise,
+// and before the next batch is complete, Look returns [api.EvidenceNone].
 func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 	n := len(p.batches())
 	if n == l.batches {
@@ -383,7 +382,7 @@ func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 	return api.EvidenceNone, largest
 }
 
-// Known says whether the means have intervals.
+// Known reports whether the interval of the mean TTFT is known.
 func Known(all []Paired) bool {
 	for i := range all {
 		if all[i].Metric == TTFTMean {

@@ -11,20 +11,20 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// SnapshotSeconds is what one snapshot of a span looks back at, as in the recorded results.
+// SnapshotSeconds is the time that one snapshot of a span covers, as in the recorded results.
 const SnapshotSeconds = 60
 
-// runSections is how many sections a single run is cut into: few, so that each is much
-// longer than a conversation, in which busy and quiet times make up for each other. More
-// of them say too much or too little: the test in sidecar/test/proof judges that.
+// runSections is the number of sections of a single run. Each section should be much longer than a conversation, since
+// busy and quiet times cancel out within one. With more sections the intervals have the wrong width; the test in
+// sidecar/test/proof checks that.
 const runSections = 4
 
-// Row gives what a recording shows as the row of a table, with 95 % intervals from
-// its parts, which hold for a time fixed before the start: to look again and again is what [Trial] is for. With
-// snapshots, it is read as the recorded results were: the mean of what the last 60 s show at the end of each of so
-// many equal parts, of the turns that ended in them. Without any, it is what all of the counted time shows, with each
-// TTFT at the time of the first token. Concurrency and mode are the caller's to set. An error is an
-// *[api.FieldError]: the recording is too short, or none.
+// Row returns the figures of a recording as the row of a table, with 95 % intervals from its sections. The intervals
+// hold only for a length that was fixed before the start; [Trial] is for repeated looks. With snapshots above 0, the
+// counted time is divided into that many equal parts, and the row is the mean over the turns that ended in the last 60
+// s of each part, as in the recorded results. With 0, the row covers all of the counted time, and each TTFT counts at
+// the time of the first token. The caller sets concurrency and mode. The error is an *[api.FieldError] if the recording
+// is invalid or too short.
 func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	if err := r.validate(); err != nil {
 		return api.BaselineRow{}, err
@@ -47,7 +47,7 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	return row, nil
 }
 
-// TokensPerTurn is the mean length of the answers that ended while it counted, 0 without any.
+// TokensPerTurn returns the mean output tokens of the turns that succeeded in the counted time; 0 without turns.
 func (r *Recording) TokensPerTurn() float64 {
 	n, tokens := 0, 0
 	for i := range r.Turns {
@@ -58,7 +58,7 @@ func (r *Recording) TokensPerTurn() float64 {
 	return float64(tokens) / float64(max(1, n))
 }
 
-// shot puts the mean of snapshots in place of a row's figures, and moves the intervals along.
+// shot replaces the figures of a row by the mean of snapshots, and shifts the intervals by the same amounts.
 func (r *Recording) shot(row *api.BaselineRow, snapshots int) {
 	each := (r.Until - r.CountedFrom) / float64(snapshots)
 	rows := make([]api.BaselineRow, snapshots)
@@ -75,12 +75,12 @@ func (r *Recording) shot(row *api.BaselineRow, snapshots int) {
 		if in == nil {
 			return 0, 0, false
 		}
-		by := value(q, row) - value(q, &whole)
-		return in[0] + by, in[1] + by, finite(by)
+		shift := value(q, row) - value(q, &whole)
+		return in[0] + shift, in[1] + shift, finite(shift)
 	})
 }
 
-// endedIn is what the turns show that ended in a span of time, and the tokens that came in it.
+// endedIn returns the figures of the turns that ended between two times, and of the tokens that arrived between them.
 func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 	t := tally{seconds: to - from}
 	for i := range r.Turns {
@@ -98,7 +98,7 @@ func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 	return t.row()
 }
 
-// row is what was counted as the row of a table.
+// row returns the tally as the row of a table. Undefined figures stay nil.
 func (t *tally) row() (row api.BaselineRow) {
 	set := func(to **float64, v float64) {
 		if finite(v) {
@@ -117,9 +117,8 @@ func (t *tally) row() (row api.BaselineRow) {
 	return row
 }
 
-// MeanRow is the mean of several rows of one level and mode, with 95 % intervals by
-// Student's t over them; of one row it is that row. A figure that not all of them have
-// is left out. It panics without any.
+// MeanRow returns the mean of several rows of one level and mode, with 95 % intervals by Student's t. A single row is
+// returned unchanged. A figure that any row lacks is left out. It panics without rows.
 func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 	mean := rows[0]
 	if len(rows) == 1 {
@@ -170,11 +169,11 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 	return mean
 }
 
-// MeanFigure is the mean of a value that all rows have; else nil.
-func MeanFigure(rows []api.BaselineRow, of func(*api.BaselineRow) **float64) *float64 {
+// MeanFigure returns the mean of a figure over rows, or nil if any row lacks it.
+func MeanFigure(rows []api.BaselineRow, figure func(*api.BaselineRow) **float64) *float64 {
 	var values []float64
 	for i := range rows {
-		if v := *of(&rows[i]); v != nil {
+		if v := *figure(&rows[i]); v != nil {
 			values = append(values, *v)
 		}
 	}
@@ -184,7 +183,7 @@ func MeanFigure(rows []api.BaselineRow, of func(*api.BaselineRow) **float64) *fl
 	return new(stat.Mean(values, nil))
 }
 
-// meanErrors are the means of the load generator's own errors in rows; nil where not all have them.
+// meanErrors returns the mean of the load generator's own errors over rows, or nil if any row lacks them.
 func meanErrors(rows []api.BaselineRow) *api.RowErrors {
 	var mean api.RowErrors
 	for i := range rows {
@@ -206,18 +205,18 @@ func meanErrors(rows []api.BaselineRow) *api.RowErrors {
 	return &mean
 }
 
-// setIntervals gives a row those that are known.
-func setIntervals(row *api.BaselineRow, of func(Quantity) (low, high float64, ok bool)) {
+// setIntervals replaces the intervals of a row. interval returns the ends for each quantity that the row has.
+func setIntervals(row *api.BaselineRow, interval func(Quantity) (low, high float64, ok bool)) {
 	row.Intervals = &api.RowIntervals{}
 	known := slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool { return *q.In(row) == nil })
 	for _, q := range known {
-		if low, high, ok := of(q); ok {
+		if low, high, ok := interval(q); ok {
 			*q.IntervalIn(row.Intervals) = &[2]float64{low, high}
 		}
 	}
 }
 
-// value is a figure of a row, NaN where it has none.
+// value returns a figure of a row, or NaN if the row lacks it.
 func value(q Quantity, row *api.BaselineRow) float64 {
 	if v := *q.In(row); v != nil {
 		return *v
@@ -225,7 +224,7 @@ func value(q Quantity, row *api.BaselineRow) float64 {
 	return math.NaN()
 }
 
-// scaled brings a figure to the scale on which variances are taken; see [Metric.scaled].
+// scaled converts a value to the scale of differences; see [Metric.scaled].
 func (k kind) scaled(v float64) float64 {
 	if k == share {
 		return v

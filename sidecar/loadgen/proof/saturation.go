@@ -6,30 +6,30 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// rateAt is a rate at a level, with how far its interval reaches down and up.
+// rateAt is a rate at a level. down and up are the distances to the ends of its interval.
 type rateAt struct {
 	level    int
 	rate     float64
 	down, up float64
 }
 
-// grew says whether a rate is larger at a higher level by more than the two scatter.
+// grew reports whether the rate at a higher level is larger by more than the combined uncertainty of the two.
 func (p *rateAt) grew(higher *rateAt) bool {
 	return higher.rate-p.rate > math.Hypot(p.up, higher.down)
 }
 
-// Saturation is where a side's throughput stops growing.
+// Saturation is the level at which the throughput of a side stops growing.
 type Saturation struct {
 	Quantity Quantity
-	From     int     // the lowest level that saturates; 0: none is shown to
+	From     int     // the lowest level that saturates; 0 if none certainly does
 	Top      int     // the highest level
-	Rate     float64 // mean of the levels that saturate; at the highest one where none does
-	Grows    bool    // up to the highest level
+	Rate     float64 // mean over the levels that saturate, or the rate at Top
+	Grows    bool    // the rate still grows at Top
 }
 
-// Saturation is that of a side; nil: too few rates are known. A level saturates where the rate has grown from the
-// lowest one, grows to no higher one, and a growth in proportion to the conversations, up to the highest level, would
-// show.
+// Saturation returns the saturation of a side, or nil with fewer than three known rates. A level saturates under three
+// conditions: its rate is larger than at the lowest level, the rate at no higher level is larger, and a growth in
+// proportion to the conversations up to the highest level would exceed the uncertainty.
 func (s *Side) Saturation() *Saturation {
 	for _, q := range []Quantity{QuantityRequests, QuantityThroughput} {
 		points := s.rates(q)
@@ -50,7 +50,7 @@ func (s *Side) Saturation() *Saturation {
 	return nil
 }
 
-// saturatesAt is the index of the lowest level that saturates; −1: none.
+// saturatesAt returns the index of the lowest level that saturates, or −1.
 func saturatesAt(points []rateAt) int {
 	top := &points[len(points)-1]
 	for i := 1; i < len(points)-1; i++ {
@@ -67,7 +67,7 @@ func saturatesAt(points []rateAt) int {
 	return -1
 }
 
-// rates are a side's rates by ascending level, where they and their intervals are known.
+// rates returns the rates of a side that have a known interval, by ascending level.
 func (s *Side) rates(q Quantity) (all []rateAt) {
 	for i := range s.Rows {
 		column, _ := s.table.At(s.Mode, s.Rows[i].Concurrency)

@@ -10,40 +10,38 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// What a span must hold.
+// The limits of a span.
 const (
-	// Latencies is how many median latencies a span counts at least, so that long turns
-	// are not left out; it has as many sections at least, if shorter ones then.
+	// Latencies is the minimum counted time of a span in median latencies, so that long turns are not left out. It is
+	// also the minimum number of sections.
 	Latencies = 5
-	// TrialLatencies is how many the spans of a trial count at least. They begin after a warm-up, with conversations that
-	// are met at random moments, so that no turn is left out for its length; a verdict takes two blocks whatever they
-	// show, and shorter spans make them shorter.
+	// TrialLatencies is the minimum counted time of a trial's span in median latencies. The span starts after a
+	// warm-up, at random moments of its conversations, so that no turn is left out for its length. Shorter spans
+	// shorten the two blocks that every verdict needs.
 	TrialLatencies = 3
-	// maxSections bounds a span's sections: with more of them they
-	// get shorter than what turns have to do with each other, and no better known.
+	// maxSections limits the sections of a span. Shorter sections depend on each other and do not improve the estimate.
 	maxSections = 15
 	// maxSpan is the longest counted time of a span, in seconds.
 	maxSpan = 24 * 3600
 )
 
-// Recording is what was seen of a span, or of any run at one setting.
+// Recording holds the measurements of a span, or of any run at one setting. Times are seconds since its beginning.
 type Recording struct {
-	// CountedFrom is when the conversations that began the span had all ended, and Until
-	// when the count ended. All that happens between them counts.
+	// CountedFrom and Until bound the counted time. It starts when all conversations that began the span have ended.
 	CountedFrom, Until float64
 	Turns              []Turn
 	Tokens             []float64 // output tokens delivered in each second of the span
-	Short              bool      // it may count for less than [Latencies] median latencies, as a span of a trial does
+	Short              bool      // the counted time may be below [Latencies] median latencies, as in a trial
 }
 
-// Least is for how many seconds a span counts at least: those asked for, and so many times
-// the median latency of the turns that ended in them, which is NaN before the first. Then
-// Least is NaN, too.
+// Least returns the minimum counted time of a span in seconds: the larger of Seconds and the required number of median
+// latencies. A NaN median latency, as before the first ended turn, gives NaN.
 func (s Span) Least(medianLatency float64) float64 {
 	return max(s.Seconds, cmp.Or(s.Latencies, Latencies)*medianLatency)
 }
 
-// GiveUp counts the turns that wait for their first tokens at the end as failed: the target has not answered for long.
+// GiveUp marks the turns without a first token as failed at the end of the span. It is for a target that has stopped
+// answering.
 func (r *Recording) GiveUp() {
 	for i := range r.Turns {
 		if t := &r.Turns[i]; t.Ended == 0 && t.FirstToken == 0 {
@@ -52,7 +50,7 @@ func (r *Recording) GiveUp() {
 	}
 }
 
-// validate refuses what no span can be, or is too short for its turns.
+// validate returns an *[api.FieldError] if the recording is invalid or too short for its turns.
 func (r *Recording) validate() error {
 	if err := r.bounds(); err != nil {
 		return err
@@ -65,7 +63,7 @@ func (r *Recording) validate() error {
 	return nil
 }
 
-// bounds refuses what no span can be.
+// bounds returns an *[api.FieldError] if the recording is invalid.
 func (r *Recording) bounds() error {
 	counted := r.Until - r.CountedFrom
 	switch {
@@ -80,10 +78,11 @@ func (r *Recording) bounds() error {
 	return nil
 }
 
-// rounding forgives what seconds lose as binary numbers.
+// rounding is the tolerance for rounding errors of times.
 const rounding = 1e-9
 
-// medianLatency is that of the turns that ended well while it counted.
+// medianLatency returns the median latency of the turns that succeeded in the counted time, in seconds. It is NaN
+// without such turns.
 func (r *Recording) medianLatency() float64 {
 	var all []float64
 	for i := range r.Turns {
@@ -94,18 +93,16 @@ func (r *Recording) medianLatency() float64 {
 	return percentile(all, .5)
 }
 
-// sections is how many a span is cut into: each half as long again as a median turn at
-// least, since turns that are in progress together share workers.
+// sections returns the number of sections of a span. A section should last at least 1.5 median latencies, since
+// concurrent turns share workers. The number lies between [Latencies] and maxSections.
 func (r *Recording) sections() int {
 	n := int((r.Until - r.CountedFrom) / (1.5 * r.medianLatency()) * (1 + rounding))
 	return min(max(n, Latencies), maxSections)
 }
 
-// cut counts what lies in each of n sections of equal length, and in all of them. A
-// TTFT belongs to the section of the first token, that of a turn which the end of the span cut
-// short, too: the load generator ended it, and without it the last TTFTs would be those of short
-// answers alone. All else of a turn belongs to the section of its end, since it is known only
-// then; tokens belong to the second they came in.
+// cut tallies n sections of equal length, and the whole. A TTFT belongs to the section of the first token, even if the
+// end of the span cut the turn short: without these turns, the last TTFTs would come only from short answers.
+// Everything else about a turn belongs to the section of its end. Output tokens belong to the second of their arrival.
 func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 	parts = make([]tally, n)
 	length := (r.Until - r.CountedFrom) / float64(n)
@@ -139,6 +136,7 @@ func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 	return whole, parts
 }
 
+// end adds an ended turn, without its TTFT.
 func (t *tally) end(turn *Turn, slo api.SLO) {
 	t.ended++
 	if turn.good(slo) {
@@ -173,16 +171,15 @@ func (t *tally) add(o *tally) {
 	t.good += o.good
 }
 
-// Sectioned is one metric of a span: of the whole and of its sections, on the scale
-// of differences.
+// Sectioned holds one metric of a span, for the whole and for each section, on the scale of differences.
 type Sectioned struct {
 	Whole    float64   `json:"whole"`
 	Sections []float64 `json:"sections"`
-	// Error is by how much less Whole may truly be, for late time stamps of the load generator.
+	// Error is the amount by which late time stamps of the load generator may make Whole too large.
 	Error float64 `json:"error,omitempty"`
 }
 
-// section cuts a recording and computes those metrics that are known in all sections.
+// section computes the metrics of n sections. It leaves out a metric that is undefined in any section.
 func (r *Recording) section(n int, slo api.SLO, metrics ...Metric) map[Metric]Sectioned {
 	whole, parts := r.cut(n, slo)
 	found := map[Metric]Sectioned{}
@@ -203,7 +200,7 @@ func (r *Recording) section(n int, slo api.SLO, metrics ...Metric) map[Metric]Se
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// percentile is [stats.Percentile] of values in any order; it sorts them.
+// percentile sorts values and returns their [stats.Percentile].
 func percentile(values []float64, p float64) float64 {
 	slices.Sort(values)
 	return stats.Percentile(values, p)

@@ -6,47 +6,48 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// maxTrial bounds all times, in seconds.
+// maxTrial limits the duration of a trial, a sweep or a capacity search, in seconds.
 const maxTrial = 7 * 24 * 3600
 
-// Span is one to run next: on cold caches, with the workload begun anew.
+// Span describes a span to run. It starts with cold caches and a restarted workload.
 type Span struct {
-	Number  int           `json:"number"`        // from 0; the same when it is repeated
-	Attempt int           `json:"attempt"`       // 1, or more where those before were spoiled
-	Arm     Arm           `json:"arm,omitempty"` // of a trial
+	Number  int           `json:"number"`        // from 0; a repeat has the same number
+	Attempt int           `json:"attempt"`       // from 1; above 1 after spoiled attempts
+	Arm     Arm           `json:"arm,omitempty"` // empty outside trials
 	Mode    api.ModeState `json:"mode"`
-	// Concurrency is how many conversations it keeps in progress.
+	// Concurrency is the number of conversations in progress.
 	Concurrency int    `json:"concurrency"`
-	Seed        uint64 `json:"seed,string"` // of the workload's draws, the same for the spans that are compared
-	// WarmUp is how many conversations, from the first on, must have ended before it counts.
+	Seed        uint64 `json:"seed,string"` // seed of the workload; equal for spans that are compared
+	// WarmUp is the number of first conversations that must have ended before the span counts.
 	WarmUp int `json:"warm_up"`
-	// RunIn is how much longer it then waits, in multiples of the time that it counts; see [decide.Run].
+	// RunIn extends the warm-up, in multiples of the counted time; see [decide.Run].
 	RunIn float64 `json:"run_in,omitempty"`
-	// Midway is how many conversations, from the first on, are held from their midst, so that those
-	// that begin together do not end together, over and over; see [draw.Shape].
+	// Midway is the number of first conversations that start in their middle. Without it, conversations that start
+	// together would end together again and again; see [draw.Shape].
 	Midway int `json:"midway,omitempty"`
-	// WarmUpSeconds is for how long it must have been at its concurrency before it counts.
+	// WarmUpSeconds is the minimum time at the full concurrency before the span counts.
 	WarmUpSeconds float64 `json:"warm_up_seconds,omitempty"`
-	// Seconds is for how long it then counts at least; see [Span.Least].
+	// Seconds is the minimum counted time; see [Span.Least].
 	Seconds float64 `json:"seconds"`
-	// Latencies is for how many of its own median latencies it counts at least; 0: [Latencies].
+	// Latencies is the minimum counted time in median latencies of the span itself. 0 means [Latencies].
 	Latencies float64 `json:"latencies,omitempty"`
 }
 
-// Result is a span that has been run.
+// Result is the result of a span.
 type Result struct {
 	Number int
-	// Elapsed is what it took with switch and warm-up, in seconds.
+	// Elapsed is the time of the span with switch and warm-up, in seconds.
 	Elapsed float64
-	// Spoiled says why it does not count. Such a span is repeated. In a trial that is for faults of the load generator
-	// or of the switch alone, never for what the target did. Empty: it counts.
+	// Spoiled is the reason why the span does not count; empty if it counts. A spoiled span is repeated. In a trial,
+	// only faults of the load generator or of the switch spoil a span, never the behavior of the target.
 	Spoiled string
-	// Errors are the most that the load generator itself may be wrong by, in seconds.
+	// Errors holds the upper bounds of the load generator's own error by metric, in seconds.
 	Errors map[Metric]float64
 	Recording
 }
 
-// isOf says why a result is not that of the next span of what is asked for; more is false once that is over.
+// isOf returns an *[api.FieldError] if the result does not belong to the next span. more is false once there is no next
+// span. what names the kind of run in the message.
 func (r *Result) isOf(next Span, more bool, what string) error {
 	switch {
 	case !more:
@@ -59,7 +60,7 @@ func (r *Result) isOf(next Span, more bool, what string) error {
 	return nil
 }
 
-// checkFor does the same, and refuses what is too short for its turns.
+// checkFor extends isOf: it also returns an error if the recording of an unspoiled span is invalid or too short.
 func (r *Result) checkFor(next Span, more bool, what string) error {
 	if err := r.isOf(next, more, what); err != nil || r.Spoiled != "" {
 		return err

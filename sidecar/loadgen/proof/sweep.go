@@ -9,21 +9,21 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// SweepPlan is what a sweep of levels measures, settled before its first span.
+// SweepPlan holds the settings of a sweep of levels. They do not change after the first span.
 type SweepPlan struct {
 	Levels  []int           `json:"levels"`
 	Modes   []api.ModeState `json:"modes"`
-	Repeats int             `json:"repeats"` // spans of each level and mode
+	Repeats int             `json:"repeats"` // spans per level and mode
 	Order   api.SweepOrder  `json:"order"`
-	WarmUp  float64         `json:"warm_up"` // seconds at the full concurrency before a span counts
-	Seconds float64         `json:"seconds"` // that it then counts at least; see [Span.Least]
+	WarmUp  float64         `json:"warm_up"` // minimum seconds at full concurrency before a span counts
+	Seconds float64         `json:"seconds"` // minimum counted time; see [Span.Least]
 	Seed    uint64          `json:"seed,string"`
-	// Together runs the two modes of a level at the same time, on two targets. Each is on either
-	// of them as often where repeats are even.
+	// Together runs the two modes of a level at the same time, on two targets. With an even number of repeats, each
+	// mode runs equally often on both targets.
 	Together bool `json:"together,omitempty"`
 }
 
-// Validate says what no sweep can ask: nil, or an *[api.FieldError].
+// Validate returns an *[api.FieldError] for the first invalid field, or nil.
 func (p SweepPlan) Validate() error {
 	if len(p.Levels) == 0 || slices.Min(p.Levels) < 1 {
 		return api.Refuse("levels", p.Levels, "one or more, each 1 or more")
@@ -54,32 +54,31 @@ func (p SweepPlan) Validate() error {
 	return api.OneOf("order", p.Order, api.SweepOrders)
 }
 
-// Sweep measures every level in every mode several times. It is a state machine like
-// [Trial], and its JSON is all of its state.
+// Sweep measures every level in every mode several times. It is a state machine like [Trial], and its JSON is its whole
+// state.
 //
-// Interleaved, all levels and modes come once before any comes again. Repeats come in
-// pairs: the first takes levels and modes in an order that the seed draws, the
-// second in the reverse of it, so that what grows evenly over both weighs the same on
-// all. The modes of a level follow each other, on the same conversations. Mode after mode,
-// all of one mode come before the next, as the recorded results were measured.
+// In the interleaved order, every level and mode runs once before any runs again. Repeats form pairs: the seed draws
+// the order of levels and modes for the first repeat, and the second repeat uses the reverse order. A steady change
+// over both thus affects all levels and modes equally. The modes of a level run in succession on the same
+// conversations. In the order mode after mode, all spans of one mode run before the next mode, as in the recorded
+// results.
 //
-// Together, the two spans that would follow each other run at the same time, and the second of
-// a pair of repeats has the modes on the targets the other way about. One of them that is
-// spoiled spoils both.
+// With Together, the two successive spans of a level run at the same time. The second repeat of a pair swaps the
+// targets of the modes. If one of the two spans is spoiled, both are repeated.
 type Sweep struct {
 	Plan SweepPlan   `json:"plan"`
 	Done []SweepDone `json:"done"`
 }
 
-// SweepDone is what a sweep keeps of a span.
+// SweepDone is the part of a span's result that a sweep keeps.
 type SweepDone struct {
 	Number  int     `json:"number"`
 	Attempt int     `json:"attempt"`
-	Elapsed float64 `json:"elapsed"`
+	Elapsed float64 `json:"elapsed"` // seconds, with switch and warm-up
 	Spoiled string  `json:"spoiled,omitempty"`
 }
 
-// NewSweep begins a sweep. The error is an *[api.FieldError].
+// NewSweep returns a sweep without spans. The error is an *[api.FieldError].
 func NewSweep(p SweepPlan) (*Sweep, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -87,10 +86,10 @@ func NewSweep(p SweepPlan) (*Sweep, error) {
 	return &Sweep{Plan: p}, nil
 }
 
-// Of is how many spans there will be that count, unless one is spoiled twice.
+// Of returns the planned number of spans that count. Spans that are spoiled twice reduce it.
 func (s *Sweep) Of() int { return len(s.Plan.Levels) * len(s.Plan.Modes) * s.Plan.Repeats }
 
-// Next is the span to run; false once all have been.
+// Next returns the span to run next. It returns false once all spans are done.
 func (s *Sweep) Next() (Span, bool) {
 	number, attempt := 0, 1
 	if len(s.Done) > 0 {
@@ -102,8 +101,8 @@ func (s *Sweep) Next() (Span, bool) {
 	return s.numbered(number, attempt), true
 }
 
-// Beside is the span that runs at the same time as that of [Sweep.Next], on the other target;
-// false where the modes take turns, or half of a pair has been added.
+// Beside returns the span that runs on the other target at the same time as the span of [Sweep.Next]. It returns false
+// if the modes do not run together, or if one result of the pair was already added.
 func (s *Sweep) Beside() (Span, bool) {
 	span, ok := s.Next()
 	if !ok || !s.Plan.Together || span.Number%2 == 1 {
@@ -112,13 +111,13 @@ func (s *Sweep) Beside() (Span, bool) {
 	return s.numbered(span.Number+1, span.Attempt), true
 }
 
-// after is the number and the attempt of the span that follows on those that are done.
+// after returns the number and the attempt of the next span. There must be a span that is done.
 func (s *Sweep) after() (number, attempt int) {
 	last := s.Done[len(s.Done)-1]
 	first, spoiled := last.Number, last.Spoiled != ""
 	if s.Plan.Together {
 		if last.Number%2 == 0 {
-			return last.Number + 1, last.Attempt // its other half, whatever became of it
+			return last.Number + 1, last.Attempt // the other span of the pair, even if this one was spoiled
 		}
 		first, spoiled = last.Number-1, spoiled || s.Done[len(s.Done)-2].Spoiled != ""
 	}
@@ -134,7 +133,7 @@ func (s *Sweep) numbered(number, attempt int) Span {
 	return span
 }
 
-// order is that of all spans.
+// order returns all spans of the sweep in their order.
 func (s *Sweep) order() (all []Span) {
 	p := s.Plan
 	if p.Order == api.OrderModeAfterMode {
@@ -163,8 +162,8 @@ func (s *Sweep) order() (all []Span) {
 	return all
 }
 
-// span is one of a level in a mode: each repeat of a level has conversations of its own,
-// which are the same in all modes.
+// span returns the span of a level in a mode. Each repeat of a level runs different conversations, which are the same
+// in all modes.
 func (s *Sweep) span(level int, m api.ModeState, repeat int) Span {
 	return Span{
 		Mode: m, Concurrency: level, WarmUpSeconds: s.Plan.WarmUp, Seconds: s.Plan.Seconds,
@@ -172,8 +171,8 @@ func (s *Sweep) span(level int, m api.ModeState, repeat int) Span {
 	}
 }
 
-// Add takes in the result of the span that [Sweep.Next] gave. What cannot be that
-// span's result gives an *[api.FieldError] and changes nothing.
+// Add records the result of the span that [Sweep.Next] returned. For any other result it returns an *[api.FieldError]
+// and changes nothing.
 func (s *Sweep) Add(r Result) error {
 	span, ok := s.Next()
 	if err := r.checkFor(span, ok, "sweep"); err != nil {
@@ -183,7 +182,7 @@ func (s *Sweep) Add(r Result) error {
 	return nil
 }
 
-// Spoiled says why the span that was added last does not count; empty: it does, or there is none.
+// Spoiled returns the reason why the latest span does not count. It is empty if the span counts or there is none.
 func (s *Sweep) Spoiled() string {
 	if len(s.Done) == 0 {
 		return ""
@@ -191,8 +190,8 @@ func (s *Sweep) Spoiled() string {
 	return s.Done[len(s.Done)-1].Spoiled
 }
 
-// Left is an estimate by the spans so far, or before the first by what the plan asks for, without the changes of mode;
-// at least and at most by the shortest and the longest span.
+// Left estimates the remaining time from the mean, the shortest and the longest span so far. Before the first span, the
+// estimate uses the times of the plan, without the time to switch modes.
 func (s *Sweep) Left() Left {
 	n := len(s.Done)
 	if n == 0 {
