@@ -1,0 +1,271 @@
+// Package router holds what is known of each router that may stand in front of the engines: how it is recognized, where
+// it shows the worker of a turn, what it drops from a request, and the names of its metrics.
+//
+// Routers with Measured were run; testdata has a scrape of each. Of the others, only the documentation and the source
+// were read.
+package router
+
+import (
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Router is one kind of router.
+type Router struct {
+	ID       string // value of target.router
+	Name     string // for people
+	Measured bool   // the facts come from a run
+
+	// Prefixes are beginnings of names of metrics that only its page has.
+	Prefixes []string
+	// Header is a response header that it alone sets; empty: none.
+	Header string
+	// Path answers with status 200 at this router alone; empty: none.
+	Path string
+
+	// Worker says how the worker of a turn is known.
+	Worker string
+	// WorkerHeaders name the worker in a response, the most precise first.
+	WorkerHeaders []string
+	// Cached says where the cached tokens of a turn come from.
+	Cached string
+	// Sessions are the request headers that it takes as a session's identity, in the notation of target.session.
+	Sessions []string
+	// RoutesByRequestID reports that X-Request-Id decides on the worker, so that each turn goes to another one.
+	RoutesByRequestID bool
+	// Drops are the fields of a request's body that do not reach the engine.
+	Drops []string
+
+	Metrics Metrics
+	// Notes say at which load each policy does anything, and what surprises.
+	Notes []string
+}
+
+// Metrics are names of a router's metrics; empty: it has none. The value of Label is the worker.
+type Metrics struct {
+	Page     string // where they are, if not at the target's /metrics
+	Label    string
+	Requests string // count of requests by worker
+	Running  string // requests in progress by worker
+	Queued   string // requests that wait at the router
+	Errors   string // the router's own count of failures
+	Latency  string // the router's own latency
+	// UntilHeaders reports that Latency ends at the response's headers, before the first token.
+	UntilHeaders bool
+}
+
+const usage = "usage.prompt_tokens_details.cached_tokens of the stream"
+
+// ownPort is the default page of the three routers that share a code base.
+const ownPort = "its own port (--prometheus-port, by default 29000)"
+
+const lateBalance = "cache_aware keeps matching prompts on one worker until the loads differ by more than 64 " +
+	"requests (--balance-abs-threshold) and by a factor of 1.5; below that load it spreads nothing"
+
+// All lists the routers. One that can stand behind another comes first, so that it is recognized.
+var All = []Router{
+	{
+		ID: "dynamo", Name: "NVIDIA Dynamo", Measured: true,
+		Prefixes: []string{"dynamo_frontend_"},
+		Worker:   "nvext.worker_id of the stream",
+		Cached:   usage,
+		Sessions: []string{"header:X-Dynamo-Session-ID", "header:X-Session-ID", "header:X-Claude-Code-Session-ID"},
+		Metrics: Metrics{
+			Label: "worker_id", Requests: "dynamo_component_requests_total", Running: "dynamo_component_inflight_requests",
+			Queued: "dynamo_frontend_queued_requests",
+		},
+		Notes: []string{
+			"a session pins its worker only with --router-session-affinity-ttl-secs",
+			"an unknown top-level field of the body is refused with status 400",
+			"above --active-prefill-tokens-threshold it answers 529 (error class busy)",
+		},
+	},
+	{
+		ID: "smg", Name: "Shepherd model gateway (SMG)", Measured: true,
+		Prefixes:      []string{"smg_admission_", "smg_worker_requests_total"},
+		Header:        "X-Smg-Routed-Worker-Id",
+		Worker:        "response header x-smg-routed-worker-id",
+		WorkerHeaders: []string{"X-Smg-Routed-Worker-Id"},
+		Cached:        usage,
+		Sessions:      []string{"header:X-SMG-Routing-Key"},
+		Metrics: Metrics{
+			Page: ownPort, Label: "worker", Requests: "smg_worker_requests_total", Running: "smg_worker_requests_active",
+			Queued: "smg_engine_waiting_requests", Errors: "smg_router_request_errors_total",
+			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
+		},
+		Notes: []string{
+			"manual, consistent_hashing and prefix_hash take the session's key; the other policies need --sticky-sessions",
+			"a worker with 8 waiting requests or a KV cache used to 0.8 is skipped (documentation)",
+		},
+	},
+	{
+		ID: "sglang-router", Name: "sglang-router", Measured: true,
+		Prefixes: []string{"smg_"}, // after SMG, whose metrics begin like this too
+		Worker:   "not known, unless the engine sends a header of its own",
+		Cached:   usage,
+		Sessions: []string{
+			"header:X-SMG-Routing-Key",
+		},
+		Drops: []string{
+			"nvext", "user", "session_id", "cache_salt", "priority", "kv_transfer_params", "return_token_ids",
+			"unknown fields",
+		},
+		Metrics: Metrics{
+			Page: ownPort, Label: "worker", Requests: "smg_worker_cb_outcomes_total", Running: "smg_worker_requests_active",
+			Errors:  "smg_router_request_errors_total",
+			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
+		},
+		Notes: []string{
+			lateBalance,
+			"only manual takes the session's key",
+			"a request that follows within 40 ms on a reused connection gets its first token 43 ms later",
+			"its circuit breaker counts 4xx: ten rejected requests in a row close a worker for 60 s",
+		},
+	},
+	{
+		ID: "vllm-router", Name: "vllm-router", Measured: true,
+		Prefixes: []string{"vllm_router_"},
+		Path:     "/list_workers",
+		Worker:   "not known, unless the engine sends a header of its own",
+		Cached:   usage,
+		Sessions: []string{
+			"header:X-Session-ID", "header:X-User-ID", "header:X-Tenant-ID", "header:X-Correlation-ID",
+		},
+		RoutesByRequestID: true,
+		Metrics: Metrics{
+			Page: ownPort, Label: "worker", Requests: "vllm_router_processed_requests_total",
+			Running: "vllm_router_running_requests", Errors: "vllm_router_request_errors_total",
+			Latency: "vllm_router_generate_duration_seconds", UntilHeaders: true,
+		},
+		Notes: []string{
+			lateBalance,
+			"cache_aware needs /v1/chat/completions/render or /tokenize of the engines; without both it has no affinity",
+			"consistent_hash and sticky_least_loaded take X-Request-ID as a key; without any key all requests go to one worker",
+			"a path that it does not have goes to a worker, and so does GET /metrics",
+		},
+	},
+	{
+		ID: "litellm", Name: "LiteLLM", Measured: true,
+		Prefixes:      []string{"litellm_"},
+		Header:        "X-Litellm-Model-Id",
+		Worker:        "response header x-litellm-model-id",
+		WorkerHeaders: []string{"X-Litellm-Model-Id"},
+		Cached:        usage,
+		Sessions:      []string{"header:x-litellm-session-id"},
+		Drops:         []string{"user", "metadata", "priority"},
+		Metrics: Metrics{
+			Page: "/metrics/ with the key", Label: "model_id", Requests: "litellm_deployment_total_requests_total",
+			Errors: "litellm_deployment_failure_responses_total", Latency: "litellm_llm_api_time_to_first_token_metric",
+		},
+		Notes: []string{
+			"a session pins its worker only with optional_pre_call_checks: [session_affinity]",
+			"one process adds 22 ms to the first token of a single request and 341 ms at 20 requests at once",
+		},
+	},
+	{
+		ID: "aibrix", Name: "AIBrix",
+		Prefixes: []string{"gateway_request_total", "gateway_in_flight_requests"},
+		Header:   "Target-Pod",
+		Worker:   "response header target-pod", WorkerHeaders: []string{"Target-Pod", "Target-Pod-Ip"},
+		Cached:   usage,
+		Sessions: []string{"returned:x-session-id", "header:x-aibrix-session-key"},
+		Metrics:  Metrics{Requests: "gateway_request_total", Running: "gateway_in_flight_requests"},
+		Notes:    []string{"the header routing-strategy of the request chooses the policy"},
+	},
+	{
+		ID: "llm-d", Name: "llm-d inference scheduler",
+		Prefixes: []string{"inference_objective_", "inference_pool_"},
+		Header:   "X-Session-Token",
+		Worker:   "response header x-session-token, where session affinity is on",
+		WorkerHeaders: []string{
+			"X-Session-Token",
+		},
+		Cached:   usage,
+		Sessions: []string{"returned:x-session-token"},
+		Metrics: Metrics{
+			Running: "inference_objective_running_requests", Queued: "inference_pool_average_queue_size",
+		},
+	},
+	{
+		ID: "production-stack", Name: "vLLM production stack",
+		Worker: "not known: it is only in the router's log", Cached: usage,
+		Metrics: Metrics{Label: "server", Running: "vllm:num_requests_running", Latency: "vllm:request_latency_seconds"},
+		Notes:   []string{"--session-key names the header or field of the session, with --routing-logic session"},
+	},
+	{
+		ID: "ray-serve", Name: "Ray Serve LLM",
+		Worker: "not known", Cached: usage, Sessions: []string{"header:x-session-id"},
+	},
+	{
+		ID: "envoy", Name: "Envoy", Measured: true,
+		Prefixes: []string{"envoy_cluster_"},
+		Header:   "X-Envoy-Upstream-Service-Time",
+		Worker: "not known, unless response_headers_to_add sends %UPSTREAM_REMOTE_ADDRESS% or the engine a header of its " +
+			"own",
+		Cached: usage,
+		Metrics: Metrics{
+			Page: "the admin port, /stats/prometheus", Label: "envoy_endpoint_address",
+			Requests: "envoy_cluster_endpoint_rq_total", Running: "envoy_cluster_endpoint_rq_active",
+			Queued: "envoy_cluster_upstream_rq_pending_active", Errors: "envoy_cluster_endpoint_rq_error",
+			Latency: "envoy_cluster_upstream_rq_time",
+		},
+		Notes: []string{
+			"RING_HASH and MAGLEV need a hash_policy",
+			"a route needs timeout: 0s, or streams end after 15 s (documentation)",
+		},
+	},
+}
+
+// IDs lists the values of target.router.
+func IDs() (ids []string) {
+	for i := range All {
+		ids = append(ids, All[i].ID)
+	}
+	return ids
+}
+
+// ByID returns the router with an id, or nil.
+func ByID(id string) *Router {
+	if i := slices.IndexFunc(All, func(r Router) bool { return r.ID == id }); i >= 0 {
+		return &All[i]
+	}
+	return nil
+}
+
+// ByHeader returns the router that sent a response with these headers, or nil.
+func ByHeader(h http.Header) *Router {
+	for i := range All {
+		if name := All[i].Header; name != "" && h.Get(name) != "" {
+			return &All[i]
+		}
+	}
+	return nil
+}
+
+// ByMetric returns the router whose page of metrics has these names, or nil.
+func ByMetric(names iter.Seq[string]) *Router {
+	best := len(All)
+	for name := range names {
+		for i := range best {
+			if slices.ContainsFunc(All[i].Prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+				best = i
+				break
+			}
+		}
+	}
+	if best == len(All) {
+		return nil
+	}
+	return &All[best]
+}
+
+// WorkerHeaders lists the response headers by which any known router names the worker. A header of the configuration
+// precedes them.
+func WorkerHeaders() (all []string) {
+	for i := range All {
+		all = append(all, All[i].WorkerHeaders...)
+	}
+	return all
+}
