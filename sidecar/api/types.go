@@ -52,6 +52,7 @@ const (
 	ErrorTimeout     ErrorClass = "timeout"      // connected, but no first token in time
 	ErrorStall       ErrorClass = "stall"        // the stream went silent after its first token
 	ErrorRateLimited ErrorClass = "rate_limited" // HTTP 429
+	ErrorBusy        ErrorClass = "busy"         // HTTP 529: the router sheds load
 	ErrorHTTP4xx     ErrorClass = "http_4xx"     // any other 4xx
 	ErrorHTTP5xx     ErrorClass = "http_5xx"     // any 5xx
 	ErrorStream      ErrorClass = "stream_error" // HTTP 200 with an error inside the stream
@@ -63,8 +64,8 @@ const (
 
 // ErrorClasses lists every class in the order of the documentation.
 var ErrorClasses = []ErrorClass{
-	ErrorConnect, ErrorTimeout, ErrorStall, ErrorRateLimited, ErrorHTTP4xx,
-	ErrorHTTP5xx, ErrorStream, ErrorTruncated, ErrorMalformed, ErrorOverrun, ErrorEmpty,
+	ErrorConnect, ErrorTimeout, ErrorStall, ErrorRateLimited, ErrorBusy,
+	ErrorHTTP4xx, ErrorHTTP5xx, ErrorStream, ErrorTruncated, ErrorMalformed, ErrorOverrun, ErrorEmpty,
 }
 
 // TurnStatus is how a turn ended. A cancelled turn is neither a success nor an error.

@@ -1212,6 +1212,7 @@ export interface components {
          *     - `timeout`: connected, but no first token in time
          *     - `stall`: the stream went silent after its first token
          *     - `rate_limited`: HTTP 429
+         *     - `busy`: HTTP 529: the router sheds load
          *     - `http_4xx`: any other 4xx
          *     - `http_5xx`: any 5xx
          *     - `stream_error`: HTTP 200 with an error inside the stream
@@ -1221,7 +1222,7 @@ export interface components {
          *     - `empty`: the answer ended without any content
          * @enum {string}
          */
-        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun" | "empty";
+        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "busy" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun" | "empty";
         /** @description A change of state: what, when, by whom. */
         Event: {
             /** @description the Grafana login, "command line", or "page" */

@@ -5,6 +5,7 @@ const names: Record<ErrorClass, string> = {
   timeout: 'timed out',
   stall: 'stalled',
   rate_limited: 'rate limited',
+  busy: 'over the limit of load (529)',
   http_4xx: 'rejected by the server (4xx)',
   http_5xx: 'server error (5xx)',
   stream_error: 'stream interrupted',

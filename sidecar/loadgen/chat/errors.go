@@ -56,6 +56,9 @@ func (e *Error) Final() bool {
 // clientClosed is nginx's status for a request whose client closed the connection.
 const clientClosed = 499
 
+// overloaded is the status with which Dynamo's router sheds load.
+const overloaded = 529
+
 // isRefusal reports whether the server refuses the request itself, and not its key, path or model.
 func (e *Error) isRefusal() bool {
 	switch e.status() {
@@ -188,6 +191,10 @@ func statusError(status int, header http.Header, body string, asked requested) *
 		if asked.model != "" {
 			e.Message += fmt.Sprintf(", and that it serves the model %q", asked.model)
 		}
+	case status == overloaded:
+		e.Class = api.ErrorBusy
+		e.Message = fmt.Sprintf("the server is over its limit of load (529%s)%s; lower concurrency, or raise the "+
+			"limit, such as --active-prefill-tokens-threshold of Dynamo", wait(e.RetryAfter), detail)
 	case status >= 500:
 		e.Class = api.ErrorHTTP5xx
 		e.Message = fmt.Sprintf("the server failed (%d%s)%s; check the server's "+

@@ -84,6 +84,10 @@ func TestFaults(t *testing.T) {
 		{"405", responds(405, "", ""), api.ErrorHTTP4xx, 405, "405 at /v1/chat/completions; check the path of target.url"},
 		{"400", tooLong, api.ErrorHTTP4xx, 400, "rejected the request (400)|max_tokens is too large"},
 		{"429", limited, api.ErrorRateLimited, 429, "retry after 7s|slow down|target_rps"},
+		{
+			"529", responds(529, "", `{"message":"all workers are busy","type":"Overloaded","code":529}`), api.ErrorBusy, 529,
+			"all workers are busy|lower concurrency|--active-prefill-tokens-threshold",
+		},
 		{"429 without a word", responds(429, "", ""), api.ErrorRateLimited, 429, "(429);|lower concurrency"},
 		{"a redirect", responds(302, "Location: /elsewhere\r\n", ""), api.ErrorMalformed, 302, "answered 302|target.url"},
 		{"a page", page, api.ErrorMalformed, 200, "did not stream|text/html|nginx"},

@@ -194,8 +194,8 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	}
 	assert.Equal(t, zero("status", "ok", "error", "cancelled"), values(f["loadgen_requests_total"]))
 	assert.Equal(t, zero("status", "completed", "retired", "cancelled", "error"), values(f["loadgen_conversations_total"]))
-	assert.Equal(t, zero("class", "connect", "timeout", "stall", "rate_limited", "http_4xx", "http_5xx", "stream_error",
-		"truncated", "malformed", "overrun", "empty"), values(f["loadgen_errors_total"]))
+	assert.Equal(t, zero("class", "connect", "timeout", "stall", "rate_limited", "busy", "http_4xx", "http_5xx",
+		"stream_error", "truncated", "malformed", "overrun", "empty"), values(f["loadgen_errors_total"]))
 	var turns []string
 	for _, m := range f["loadgen_itl_seconds"].GetMetric() {
 		turns = append(turns, labels(m))
