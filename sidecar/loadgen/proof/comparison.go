@@ -57,7 +57,7 @@ type Side struct {
 type Pair struct {
 	A           int                  `json:"a"`
 	B           int                  `json:"b"`
-	Differences []api.Difference     `json:"differences"`        // of deployment and workload; "live" is B, "baseline" is A
+	Differences []api.Difference     `json:"differences"`        // of deployment and workload; live is B, baseline is A
 	Withheld    string               `json:"withheld,omitempty"` // why no advantage is reported
 	Levels      []Level              `json:"levels"`             // levels of both sides
 	OnlyA       []int                `json:"only_a"`             // levels of A only
