@@ -243,19 +243,7 @@ type sweepRun proof.Run
 func (r *sweepRun) methodology() (items []Item) {
 	q := &r.Request
 	add := func(name, text string) { items = append(items, Item{name, text}) }
-	several := q.Kind == api.SweepTrial && len(q.Modes) > 2
-	trial := "trial: is one mode better than the other at one concurrency?"
-	switch {
-	case several && q.Question != nil && *q.Question == api.QuestionOrder:
-		trial = "trial: how do each two of these modes compare at one concurrency?"
-	case several:
-		trial = "trial: which mode is better than all others at one concurrency?"
-	}
-	add("Kind", map[api.SweepKind]string{
-		api.SweepTrial:    trial,
-		api.SweepLevels:   "sweep: what does each mode do at each level?",
-		api.SweepCapacity: "capacity search: how many conversations does each mode sustain within the SLOs?",
-	}[q.Kind])
+	add("Kind", kindWords(q))
 	add("Measured", r.when())
 	add("Concurrency", numbers(q.Levels)+" conversations in progress")
 	warmUp := "each span warms up until its initial conversations have ended"
@@ -305,6 +293,21 @@ func (r *sweepRun) methodology() (items []Item) {
 		"95 %, by Student's t over the spans of a level and mode, or over parts of the span if there is only one")
 	add("Spoiled spans", r.spoiled())
 	return items
+}
+
+// kindWords says what a sweep asks.
+func kindWords(q *api.SweepRequest) string {
+	switch {
+	case q.Kind == api.SweepLevels:
+		return "sweep: what does each mode do at each level?"
+	case q.Kind == api.SweepCapacity:
+		return "capacity search: how many conversations does each mode sustain within the SLOs?"
+	case len(q.Modes) <= 2:
+		return "trial: is one mode better than the other at one concurrency?"
+	case q.Question != nil && *q.Question == api.QuestionOrder:
+		return "trial: how do each two of these modes compare at one concurrency?"
+	}
+	return "trial: which mode is better than all others at one concurrency?"
 }
 
 // trialOrder says in which order a trial runs its spans.

@@ -45,7 +45,7 @@ func (r *Results) rankingWords() string {
 	best := r.armName(k.Places[0].Arm)
 	lead := fmt.Sprintf("%s than under %s", changeOf(t.Primary, true), r.armName(k.Places[1].Arm))
 	clauses := []string{r.rankedFailures()}
-	start := ""
+	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.Best:
 		start = fmt.Sprintf("%s is best of %d ", best, len(k.Places))

@@ -143,16 +143,22 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Resolution = when(given("resolution"), t.Resolution)
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 	}
-	for _, level := range levels {
-		n, _ := strconv.Atoi(level) // already checked
-		r.Levels = append(r.Levels, n)
-	}
+	r.Levels = append(r.Levels, numbersOf(levels)...)
 	for _, mode := range modes {
 		r.Modes = append(r.Modes, c.way(mode))
 	}
 	r.Seed = when(general("seed"), c.Seed)
 	r.SLO = when(general("slo.ttft") || general("slo.tpot"), c.Settings().SLO)
 	return s
+}
+
+// numbersOf returns levels as numbers. They have been checked.
+func numbersOf(levels []string) (numbers []int) {
+	for _, level := range levels {
+		n, _ := strconv.Atoi(level)
+		numbers = append(numbers, n)
+	}
+	return numbers
 }
 
 // when returns a pointer to a value that was given, else nil.
