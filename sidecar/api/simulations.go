@@ -20,9 +20,10 @@ type SimulationRequest struct {
 
 	Openings *int `json:"openings,omitempty"`
 	// of each of the opening texts; 0: 3,500 to 4,000, as recorded
-	OpeningTokens    *int          `json:"opening_tokens,omitempty" minimum:"0" maximum:"131072"`
-	Turns            *Range        `json:"turns,omitempty"`
-	OutputTokens     *Distribution `json:"output_tokens,omitempty"` // of an answer, up to max_tokens; mean 0: always max_tokens
+	OpeningTokens *int   `json:"opening_tokens,omitempty" minimum:"0" maximum:"131072"`
+	Turns         *Range `json:"turns,omitempty"`
+	// of an answer, up to max_tokens; mean 0: always max_tokens
+	OutputTokens     *Distribution `json:"output_tokens,omitempty"`
 	MaxTokens        *int          `json:"max_tokens,omitempty"`
 	QuestionTokens   *Distribution `json:"question_tokens,omitempty"` // that a follow-up adds to the prompt
 	ThinkTimeSeconds *float64      `json:"think_time_seconds,omitempty"`

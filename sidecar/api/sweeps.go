@@ -508,8 +508,9 @@ type TrialState struct {
 	Looks List[TrialLook] `json:"looks"`
 	// bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the
 	// inverse of a rise by s
-	Boundaries [2]float64            `json:"boundaries"`
-	Others     List[TrialDifference] `json:"others"` // of the same two modes; outcomes by Holm's procedure over all of them
+	Boundaries [2]float64 `json:"boundaries"`
+	// of the same two modes; outcomes by Holm's procedure over all of them
+	Others List[TrialDifference] `json:"others"`
 	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet

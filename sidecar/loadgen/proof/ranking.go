@@ -25,11 +25,11 @@ func (t *Trial) ranking(d *decide.Decision) *api.TrialRanking {
 			}
 		}
 	}
-	for _, group := range groups(len(arms), func(i, j int) bool {
-		return slices.ContainsFunc(d.Primary, func(c decide.Comparison) bool {
-			return (c.A == arms[i] && c.B == arms[j] || c.A == arms[j] && c.B == arms[i]) && c.Within(t.Plan.Smallest)
-		})
-	}) {
+	alike := func(i, j int) bool {
+		found := between(d.Primary, arms[i], arms[j])
+		return len(found) > 0 && found[0].Within(t.Plan.Smallest)
+	}
+	for _, group := range groups(len(arms), alike) {
 		g := api.TrialGroup{}
 		for _, i := range group {
 			g.Arms = append(g.Arms, api.TrialArms[arms[i]])
@@ -90,17 +90,13 @@ func (t *Trial) place(d *decide.Decision, arm int) api.TrialPlace {
 
 // pair is the comparison of two arms, B with A; false before the first look.
 func (t *Trial) pair(d *decide.Decision, a, b int) (p api.TrialPair, ok bool) {
-	primary := t.differences(d.Primary, a, b)
+	primary := between(d.Primary, a, b)
 	if len(primary) == 0 {
 		return p, false
 	}
 	p = api.TrialPair{
-		A: api.TrialArms[a], B: api.TrialArms[b], Primary: primary[0], Others: t.differences(d.Others, a, b),
-	}
-	for i := range d.Primary {
-		if c := &d.Primary[i]; c.A == min(a, b) && c.B == max(a, b) {
-			p.Blocks = c.Blocks
-		}
+		A: api.TrialArms[a], B: api.TrialArms[b], Blocks: primary[0].Blocks, Primary: t.difference(&primary[0]),
+		Others: t.differences(d.Others, a, b),
 	}
 	for _, more := range d.FailsMore {
 		switch more {
@@ -115,22 +111,22 @@ func (t *Trial) pair(d *decide.Decision, a, b int) (p api.TrialPair, ok bool) {
 
 // groups are the largest sets of n things, two or more in each, of which each two are alike.
 func groups(n int, alike func(i, j int) bool) (all [][]int) {
-	grow := func([]int, int) {}
+	fits := func(group []int, i int) bool {
+		return !slices.ContainsFunc(group, func(j int) bool { return i == j || !alike(i, j) })
+	}
+	var grow func(group []int, from int)
 	grow = func(group []int, from int) {
-		for i := from; i < n; i++ {
-			if !slices.ContainsFunc(group, func(j int) bool { return !alike(i, j) }) {
+		largest := true
+		for i := range n {
+			if !fits(group, i) {
+				continue
+			}
+			largest = false
+			if i >= from {
 				grow(append(slices.Clone(group), i), i+1)
 			}
 		}
-		larger := func(i int) bool {
-			return !slices.Contains(group, i) && !slices.ContainsFunc(group, func(j int) bool { return !alike(i, j) })
-		}
-		for i := range n {
-			if larger(i) {
-				return
-			}
-		}
-		if len(group) > 1 {
+		if largest && len(group) > 1 {
 			all = append(all, group)
 		}
 	}

@@ -523,17 +523,24 @@ func (t *Trial) failures(more [][2]int) *api.TrialFailures {
 	return f
 }
 
+// between returns the comparisons of two arms, B with A.
+func between(all []decide.Comparison, a, b int) (found []decide.Comparison) {
+	for i := range all {
+		switch c := &all[i]; {
+		case c.A == a && c.B == b:
+			found = append(found, *c)
+		case c.A == b && c.B == a:
+			found = append(found, c.Reversed())
+		}
+	}
+	return found
+}
+
 // differences are what is shown of the comparisons of two arms, B with A.
 func (t *Trial) differences(all []decide.Comparison, a, b int) []api.TrialDifference {
 	found := []api.TrialDifference{}
-	for i := range all {
-		c := all[i]
-		if c.A == b && c.B == a {
-			c = c.Reversed()
-		}
-		if c.A == a && c.B == b {
-			found = append(found, t.difference(&c))
-		}
+	for _, c := range between(all, a, b) {
+		found = append(found, t.difference(&c))
 	}
 	return found
 }
