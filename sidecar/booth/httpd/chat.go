@@ -19,9 +19,14 @@ var (
 	errGone    = errors.New("the client disconnected")
 )
 
-// chat serves /v1/chat/completions.
+// chat serves /v1/chat/completions of the frontend.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	q, err := readChat(w, r)
+	q, err := readChat(w, r, true)
+	s.complete(w, r, q, err)
+}
+
+// complete answers a chat request, or reports why it could not be read.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, q *chatRequest, err error) {
 	if err != nil {
 		s.explain(err).write(w)
 		return

@@ -210,8 +210,8 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readChat reads a chat request. A request that cannot be read gives a problem.
-func readChat(w http.ResponseWriter, r *http.Request) (*chatRequest, error) {
+// readChat reads a chat request. A request that cannot be read gives a problem. If strict, so do unknown fields.
+func readChat(w http.ResponseWriter, r *http.Request, strict bool) (*chatRequest, error) {
 	t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if t != "application/json" && !strings.HasSuffix(t, "+json") {
 		return nil, newProblem(http.StatusUnsupportedMediaType, kindValidation,
@@ -229,7 +229,7 @@ func readChat(w http.ResponseWriter, r *http.Request) (*chatRequest, error) {
 	if err := json.Unmarshal(body, &given); err != nil {
 		return nil, unreadable("%v", err)
 	}
-	return q, checkFields(given)
+	return q, checkFields(given, strict)
 }
 
 // unreadable returns the problem of a body that does not have the expected form. Only the beginning of the message is
@@ -238,8 +238,8 @@ func unreadable(format string, args ...any) *problem {
 	return invalid("Failed to deserialize the JSON body into the target type: "+format, args...)
 }
 
-// checkFields refuses a body with missing required fields or with unknown fields.
-func checkFields(given map[string]json.RawMessage) error {
+// checkFields refuses a body with missing required fields, and if strict with unknown fields.
+func checkFields(given map[string]json.RawMessage, strict bool) error {
 	for _, name := range []string{"messages", "model"} {
 		switch value, ok := given[name]; {
 		case !ok:
@@ -254,7 +254,7 @@ func checkFields(given map[string]json.RawMessage) error {
 			unknown = append(unknown, fmt.Sprintf("`%.100s`", name))
 		}
 	}
-	if len(unknown) == 0 {
+	if len(unknown) == 0 || !strict {
 		return nil
 	}
 	slices.Sort(unknown)

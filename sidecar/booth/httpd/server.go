@@ -114,9 +114,6 @@ func (s *Server) Close() {
 // Frontend returns the handler of the frontend's port: Dynamo's paths and /sim/v1.
 func (s *Server) Frontend() http.Handler { return s.frontend }
 
-// Worker returns the handler of the metrics of one worker, numbered from 0.
-func (s *Server) Worker(i int) http.Handler { return only("/metrics", s.metrics.Worker(i)) }
-
 // GPUs returns the handler of the DCGM exporter beside one worker, numbered from 0.
 func (s *Server) GPUs(i int) http.Handler { return only("/metrics", s.metrics.GPUs(i)) }
 
