@@ -196,6 +196,10 @@ type WorkloadShape struct {
 	TargetRPS    *float64  `json:"target_rps,omitempty"` // requests per second at most; 0: no cap; absent: not known
 	Timeouts     *Timeouts `json:"timeouts,omitempty"`   // absent: not known
 	Request      string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
+	// how requests show their conversation to the router, as target.session says; absent: not at all
+	Session string `json:"session,omitempty"`
+	// requests had no X-Request-Id: set so, or the router routes by it
+	NoRequestID bool `json:"no_request_id,omitempty"`
 }
 
 // RecordedFollowup is the follow-up in [WorkloadShape] of the recorded runs.
@@ -621,7 +625,7 @@ type SpeculativeUse struct {
 
 // Worker is one engine of the cluster.
 type Worker struct {
-	ID   string `json:"id"`   // decimal instance id
+	ID   string `json:"id"`   // instance id of a Dynamo in decimal, else host:port of its metrics
 	Name string `json:"name"` // pod, host:port, or the id's tail
 	// of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait
 	Inflight     *float64 `json:"inflight,omitempty"`
@@ -1146,7 +1150,7 @@ type Turn struct {
 	OutputTokens     *int     `json:"output_tokens,omitempty"`
 	TokenSource      string   `json:"token_source,omitempty"` // usage or chunks
 	FinishReason     string   `json:"finish_reason,omitempty"`
-	Worker           string   `json:"worker,omitempty"`          // decimal instance id
+	Worker           string   `json:"worker,omitempty"`          // as the router names it; of a Dynamo its instance id in decimal
 	PredictedRatio   *float64 `json:"predicted_ratio,omitempty"` // the router's predicted hit rate
 	QueueDepth       *int     `json:"queue_depth,omitempty"`
 	ServerTTFT       *float64 `json:"server_ttft,omitempty"` // nvext.timing.ttft_ms, in seconds
@@ -1175,7 +1179,7 @@ type Conversation struct {
 // ConversationTurn is what a list of conversations has of a turn. Absent values are not known.
 type ConversationTurn struct {
 	TTFT         *float64 `json:"ttft,omitempty"`   // seconds
-	Worker       string   `json:"worker,omitempty"` // decimal instance id
+	Worker       string   `json:"worker,omitempty"` // as the router names it; of a Dynamo its instance id in decimal
 	PromptTokens *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens *int     `json:"cached_tokens,omitempty"`
 }

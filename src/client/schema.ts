@@ -1099,7 +1099,7 @@ export interface components {
             prompt_tokens?: number;
             /** @description seconds */
             ttft?: number;
-            /** @description decimal instance id */
+            /** @description as the router names it; of a Dynamo its instance id in decimal */
             worker?: string;
         };
         /** @description What conversations start from. */
@@ -2940,7 +2940,7 @@ export interface components {
             tpot?: number;
             ttft?: number;
             user_message?: string;
-            /** @description decimal instance id */
+            /** @description as the router names it; of a Dynamo its instance id in decimal */
             worker?: string;
         };
         /** @description The figures of the turns that have one number in their conversation and ended well. */
@@ -3075,7 +3075,7 @@ export interface components {
             gpus: components["schemas"]["GPU"][];
             /** @description by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests */
             hit_ratio?: number;
-            /** @description decimal instance id */
+            /** @description instance id of a Dynamo in decimal, else host:port of its metrics */
             id: string;
             /** @description of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait */
             inflight?: number;
@@ -3111,6 +3111,8 @@ export interface components {
             followup?: string;
             /** @description Maximum tokens per answer. */
             max_tokens: number;
+            /** @description requests had no X-Request-Id: set so, or the router routes by it */
+            no_request_id?: boolean;
             /** @description tokens of each of them; absent: 3,500 to 4,000, as recorded */
             opening_tokens?: number;
             /** @description different texts that open conversations; 0: one for each; absent: not known */
@@ -3119,6 +3121,8 @@ export interface components {
             output_tokens?: components["schemas"]["Distribution"];
             /** @description further fields of each request's body, as JSON; absent: none */
             request?: string;
+            /** @description how requests show their conversation to the router, as target.session says; absent: not at all */
+            session?: string;
             /** @description requests per second at most; 0: no cap; absent: not known */
             target_rps?: number;
             /** @description the user's pause before a follow-up question; absent: not known */

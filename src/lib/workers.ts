@@ -17,10 +17,21 @@ export function shortName(name: string): string {
   return name.includes(':') ? name : shorten(name, POD_LETTERS);
 }
 
-/** Returns a worker's short name; the end of its id where the cluster does not list it, and undefined without an id. */
+/**
+ * Returns a worker's short name. Where the cluster does not list it, that is the end of a Dynamo's id, or the name that
+ * the router reports. Without an id it is undefined.
+ */
 export function nameOf(id: string | undefined, workers: Worker[]): string | undefined {
-  const name = workers.find((w) => w.id === id)?.name;
-  return id === undefined ? undefined : name === undefined ? `…${id.slice(-6)}` : shortName(name);
+  if (id === undefined) {
+    return undefined;
+  }
+  const name = workerOf(id, workers)?.name;
+  return name === undefined && /^\d+$/.test(id) ? `…${id.slice(-6)}` : shortName(name ?? id);
+}
+
+/** Returns the worker that a turn names: by its id, or by the name of its pod as some routers report it. */
+export function workerOf(id: string | undefined, workers: Worker[]): Worker | undefined {
+  return id === undefined ? undefined : workers.find((w) => w.id === id || w.name === id);
 }
 
 /** Returns the number of workers, listed or not. */

@@ -201,6 +201,7 @@ func newClient(conf *config.Config) (client, error) {
 		StallTimeout: conf.Target.StallTimeout,
 		TurnTimeout:  conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
 	}
+	setRouting(&options, conf.Target.Routing())
 	served := conf.Mode.Addresses()
 	if conf.Mode.Served == nil && conf.Mode.Driver != "endpoints" {
 		return chat.New(options)
@@ -562,6 +563,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		Settings: s.conf.WorkloadSettings(), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind),
 		Deployment: s.conf.Deployment.API(),
 		Driver:     s.driver, Mode: s.mode, LastStep: step, Timeouts: timeouts(s.conf.Target), Request: s.conf.Request.Text(),
+		Session:      s.conf.Target.Routing().Session.String(),
 		AnswerMemory: int64(s.conf.Target.AnswerMemory),
 		ModeChanged:  func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
 		Cluster:      s.watcher.Current, Shadow: s.conf.Routers.Enabled,

@@ -46,6 +46,7 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	target := members.TargetOptions{
 		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: s.conf.Request.Fields(), MinTokens: s.conf.Request.MinTokens,
 		Twin:           s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey,
+		Routing:        t.Routing(),
 		TokenIDs:       s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
 		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout,
 		TurnTimeout:  t.TurnTimeout,
@@ -187,12 +188,14 @@ func (k keys) target(o members.TargetOptions) (members.Target, error) {
 		key, opened = k.conf.Twin.Target.APIKey, k.conf.Twin.Target.Opened
 	}
 	opened.CA = o.CA
-	c, err := chat.New(chat.Options{
+	options := chat.Options{
 		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields,
 		MinTokens:      o.MinTokens,
 		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout,
 		TurnTimeout: o.TurnTimeout,
-	})
+	}
+	setRouting(&options, o.Routing)
+	c, err := chat.New(options)
 	if err != nil {
 		return nil, err
 	}

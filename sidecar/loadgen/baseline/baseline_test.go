@@ -444,6 +444,12 @@ func TestDifferences(t *testing.T) {
 		{"fields that no recorded request has", func(l *Live) { l.Shape.Request = `{"ignore_eos":true}` }, []api.Difference{
 			{Field: "request", Live: `{"ignore_eos":true}`, Baseline: "no further fields"},
 		}},
+		{"a session that no recorded request has", func(l *Live) {
+			l.Shape.Session, l.Shape.NoRequestID = "header:X-Session-Id", true
+		}, []api.Difference{
+			{Field: "session", Live: "header:X-Session-Id", Baseline: "no session"},
+			{Field: "request_id", Live: "without X-Request-Id", Baseline: "with X-Request-Id"},
+		}},
 		{"users who think", func(l *Live) { l.Shape.ThinkSeconds = new(2.5) }, []api.Difference{
 			{Field: "think_time", Live: "2.5 s", Baseline: "not recorded"},
 		}},

@@ -172,12 +172,24 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 	d.pause(is.ThinkSeconds, was.ThinkSeconds)
 	d.both("target_rps", requestCap(is.TargetRPS), requestCap(was.TargetRPS))
 	d.text("request", cmp.Or(is.Request, noFields), cmp.Or(was.Request, noFields), plain)
+	d.text("session", cmp.Or(is.Session, noSession), cmp.Or(was.Session, noSession), plain)
+	d.text("request_id", requestID(is.NoRequestID), requestID(was.NoRequestID), plain)
 	d.both("timeouts", timeouts(is.Timeouts), timeouts(was.Timeouts))
 }
 
 // noFields describes requests without additional fields, which is how all requests were before there were such
 // settings.
 const noFields = "no further fields"
+
+// noSession describes requests that show no session, which is how all requests were before there was such a setting.
+const noSession = "no session"
+
+func requestID(omitted bool) string {
+	if omitted {
+		return "without X-Request-Id"
+	}
+	return "with X-Request-Id"
+}
 
 // both adds a difference of a setting that both sides have: no other program records it.
 func (d *differenceList) both(field, live, recorded string) {

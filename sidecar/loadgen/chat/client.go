@@ -34,6 +34,11 @@ type Options struct {
 	// tokens, at most its limit; 0 sends none.
 	Fields    map[string]any
 	MinTokens int
+	// WorkerHeaders name the response headers that show the worker, the preferred one first.
+	WorkerHeaders []string
+	Session       Session
+	// Recognize identifies the server after a successful probe; nil: it is not identified.
+	Recognize func(Evidence) Recognized
 
 	ConnectTimeout    time.Duration // to open a connection, TLS included; 0 means 5 s
 	FirstTokenTimeout time.Duration // from sending to the first content chunk; 0 means 120 s
@@ -47,6 +52,46 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// Evidence is what the answer to a probe shows of the server.
+type Evidence struct {
+	Header   http.Header
+	Instance bool // the stream had Dynamo's instance id
+	// Get requests a path below [Client.Root]. The status is 0 where there is no answer.
+	Get func(path string) (status int, body []byte)
+}
+
+// Recognized is what the last successful probe shows of the server.
+type Recognized struct {
+	Router      string // as [Options].Recognize identified it; empty: unknown
+	NoRequestID bool   // requests carry no X-Request-Id, as Recognize decided
+	NamesWorker bool   // the answer named its worker
+}
+
+// SessionKind says how a request names its conversation.
+type SessionKind string
+
+// The kinds of [Session].
+const (
+	SessionNone     SessionKind = ""
+	SessionHeader   SessionKind = "header"   // the conversation's id in a request header
+	SessionBody     SessionKind = "body"     // the conversation's id in a field of the body
+	SessionReturned SessionKind = "returned" // the value of a response header, sent back in a header of that name
+)
+
+// Session says how the server learns which conversation a request belongs to. The zero value does not show it.
+type Session struct {
+	Kind SessionKind `json:"kind,omitempty"`
+	Name string      `json:"name,omitempty"` // of the header, canonical, or of the field
+}
+
+// String returns the session in the notation of the setting target.session; empty: there is none.
+func (s Session) String() string {
+	if s.Kind == SessionNone {
+		return ""
+	}
+	return string(s.Kind) + ":" + s.Name
+}
+
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
 	opts   Options
@@ -56,6 +101,7 @@ type Client struct {
 	ext    extensions
 	fields []byte // Options.Fields as JSON without the braces
 	probes atomic.Int64
+	found  atomic.Pointer[Recognized]
 }
 
 // New checks the options and returns a client. It sends nothing. The error is an [api.FieldError].
@@ -70,6 +116,7 @@ func New(opts Options) (*Client, error) {
 	setDefault(&opts.TurnTimeout, 10*time.Minute)
 	setDefault(&opts.IdleTimeout, 4*time.Second)
 	c := &Client{opts: opts, base: base}
+	c.found.Store(new(Recognized))
 	c.ext.setModel(opts.Model)
 	if len(opts.Fields) > 0 {
 		fields, err := json.Marshal(opts.Fields)
@@ -115,12 +162,19 @@ func (c *Client) Model() string { return c.ext.modelName() }
 // Extensions returns the extensions of the request in use. It is empty before a probe.
 func (c *Client) Extensions() map[string]bool { return c.ext.inUse() }
 
+// Recognized returns what the last successful probe shows; the zero value before one.
+func (c *Client) Recognized() Recognized { return *c.found.Load() }
+
 // Close closes the idle connections. Requests in progress end with their context.
 func (c *Client) Close() { c.kept.CloseIdleConnections() }
 
 // Request is one turn to send.
 type Request struct {
-	ID        string // becomes X-Request-Id; empty sends none
+	ID string // becomes X-Request-Id, unless the server routes by it; empty sends none
+	// Conversation and Token are the two values that [Options].Session may choose: the conversation's id, and the last
+	// [Result].Token of it. An empty one is not sent.
+	Conversation, Token string
+
 	Messages  []openai.ChatCompletionMessage
 	MaxTokens int
 	Instance  string      // Dynamo's instance to pin the request to, decimal; empty leaves it to the router
@@ -185,8 +239,14 @@ func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body 
 		"User-Agent": {"kvbooth-loadgen"},
 	}
 	c.authorize(req)
-	if s.req.ID != "" {
-		req.Header.Set("X-Request-Id", headerValue(s.req.ID))
+	if !c.Recognized().NoRequestID {
+		setHeader(req, "X-Request-Id", s.req.ID)
+	}
+	switch c.opts.Session.Kind {
+	case SessionHeader:
+		setHeader(req, c.opts.Session.Name, s.req.Conversation)
+	case SessionReturned:
+		setHeader(req, c.opts.Session.Name, s.req.Token)
 	}
 	res, err := t.RoundTrip(req)
 	if err == nil && res.ProtoMajor != 1 {
@@ -224,6 +284,13 @@ func (p *payload) Read(b []byte) (n int, err error) {
 		p.buf = nil
 	}
 	return n, err
+}
+
+// setHeader sets a header, unless the value is empty.
+func setHeader(req *http.Request, name, value string) {
+	if value != "" {
+		req.Header.Set(name, headerValue(value))
+	}
 }
 
 // headerValue removes characters that a header may not contain, such as line ends.

@@ -179,7 +179,7 @@ func outcome(r Result) string {
 	if r.Err != nil {
 		failure = fmt.Sprintf("%+v", *r.Err)
 	}
-	return fmt.Sprintf("content %q tokens %v finish %q usage %s worker %d timing %+v cancelled %v error %s",
+	return fmt.Sprintf("content %q tokens %v finish %q usage %s worker %s timing %+v cancelled %v error %s",
 		r.Content, tokens, r.FinishReason, usage, r.Worker, r.Timing, r.Cancelled, failure)
 }
 

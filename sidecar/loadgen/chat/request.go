@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -117,14 +118,29 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 	}
 	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false) // shorter, and no server needs it
-	if err := e.Encode(w); err != nil || len(c.fields) == 0 {
+	if err := e.Encode(w); err != nil {
 		return err
+	}
+	addFields(to, c.fields)
+	if c.opts.Session.Kind == SessionBody && req.Conversation != "" {
+		field, err := json.Marshal(map[string]string{c.opts.Session.Name: req.Conversation})
+		if err != nil {
+			return err
+		}
+		addFields(to, field[1:len(field)-1])
+	}
+	return nil
+}
+
+// addFields appends fields, JSON without the braces, to the object in the buffer.
+func addFields(to *bytes.Buffer, fields []byte) {
+	if len(fields) == 0 {
+		return
 	}
 	to.Truncate(bytes.LastIndexByte(to.Bytes(), '}'))
 	to.WriteByte(',')
-	to.Write(c.fields)
+	to.Write(fields)
 	to.WriteString("}\n")
-	return nil
 }
 
 // Probe checks whether the server can serve. It uses the first listed model if the options name none, and requests one
@@ -140,7 +156,7 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		try.used[ExtTokenIDs] = true
 	}
 	for tries := 1; ; tries++ {
-		r, body, ids := c.probeWith(ctx, try)
+		r, body, shown := c.probeWith(ctx, try)
 		if r.Cancelled { // by the caller, or one token took longer than every limit
 			return &Error{
 				Class: api.ErrorTimeout,
@@ -151,12 +167,13 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		}
 		if r.Err == nil || r.Err.Class == api.ErrorEmpty { // all tokens may be hidden
 			used := try.used
-			used[ExtNVExt] = used[ExtNVExt] && (r.Worker != 0 || r.Timing.HasTTFT)
+			used[ExtNVExt] = used[ExtNVExt] && (shown.instance || r.Timing.HasTTFT)
 			used[ExtStreamOptions] = used[ExtStreamOptions] && r.Usage != nil
 			if c.opts.TokenIDs {
-				used[ExtTokenIDs] = ids
-				used[ExtNVExt] = used[ExtNVExt] || ids
+				used[ExtTokenIDs] = shown.ids
+				used[ExtNVExt] = used[ExtNVExt] || shown.ids
 			}
+			c.recognize(ctx, shown, r.Worker != "")
 			c.ext.set(used, try.length)
 			return nil
 		}
@@ -171,21 +188,45 @@ func (c *Client) Probe(ctx context.Context) *Error {
 	}
 }
 
-// probeWith sends one request. It also returns the body of a failed answer, and whether the ids of the prompt arrived.
-func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body string, ids bool) {
+// shown is what the answer to a probe has beside its result.
+type shown struct {
+	ids      bool // of the prompt's tokens
+	instance bool // Dynamo's, in nvext
+	header   http.Header
+}
+
+// recognize identifies the server.
+func (c *Client) recognize(ctx context.Context, s shown, namesWorker bool) {
+	var found Recognized
+	if c.opts.Recognize != nil {
+		found = c.opts.Recognize(Evidence{
+			Header: s.header, Instance: s.instance,
+			Get: func(path string) (status int, body []byte) {
+				status, _, body, _ = c.get(ctx, c.Root()+path)
+				return status, body
+			},
+		})
+	}
+	found.NamesWorker = namesWorker
+	c.found.Store(&found)
+}
+
+// probeWith sends one request. It also returns the body of a failed answer.
+func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body string, has shown) {
 	req := Request{
 		ID: "kvbooth-probe", MaxTokens: try.length,
 		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}},
 	}
 	if try.used[ExtTokenIDs] {
-		req.OnPrompt = func([]uint32) { ids = true }
+		req.OnPrompt = func([]uint32) { has.ids = true }
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.FirstTokenTimeout+time.Second)
 	defer cancel()
 	c.probes.Add(1)
 	s := newStream(req)
 	r = c.send(ctx, s, try.used)
-	return r, cmp.Or(string(s.errBody), string(s.stray)), ids
+	has.instance, has.header = s.instance != 0, s.header
+	return r, cmp.Or(string(s.errBody), string(s.stray)), has
 }
 
 // attempt holds the parameters of one request of a probe.

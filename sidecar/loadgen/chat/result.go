@@ -61,11 +61,15 @@ type Result struct {
 	// FirstAnswer is the time to the first chunk that is part of the answer and not of its
 	// reasoning; 0 where none came.
 	FirstAnswer time.Duration
-	Worker      uint64 // Dynamo's instance id, 0 where not reported
-	Timing      Timing
-	Err         *Error // nil for a complete answer
-	Cancelled   bool   // the caller's context ended; Err is nil
-	Resent      bool   // the request was sent twice: the server had closed the kept connection
+	// Worker names the worker that answered: the value of a response header, else Dynamo's instance id in decimal; empty
+	// where neither is reported.
+	Worker string
+	// Token is that of a session, which the server returned; empty where [Options].Session expects none.
+	Token     string
+	Timing    Timing
+	Err       *Error // nil for a complete answer
+	Cancelled bool   // the caller's context ended; Err is nil
+	Resent    bool   // the request was sent twice: the server had closed the kept connection
 }
 
 // OK reports whether the answer is complete.
@@ -228,7 +232,7 @@ type Live struct {
 	reasoning []byte
 	sent      time.Time
 	first     time.Duration
-	worker    uint64
+	worker    string
 }
 
 // Text returns the answer received so far, or the reasoning before the answer begins.
@@ -256,8 +260,8 @@ func (l *Live) First() (sent time.Time, ttft time.Duration, waiting bool) {
 	return l.sent, l.first, l.first == 0
 }
 
-// Worker returns Dynamo's instance id, 0 until it is reported.
-func (l *Live) Worker() uint64 {
+// Worker returns what [Result].Worker becomes, empty until it is reported.
+func (l *Live) Worker() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.worker
@@ -266,7 +270,13 @@ func (l *Live) Worker() uint64 {
 func (l *Live) start(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sent, l.first, l.worker, l.text, l.reasoning = sent, 0, 0, l.text[:0], l.reasoning[:0]
+	l.sent, l.first, l.worker, l.text, l.reasoning = sent, 0, "", l.text[:0], l.reasoning[:0]
+}
+
+func (l *Live) setWorker(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.worker = name
 }
 
 func (l *Live) add(at time.Duration, c chunk) {
@@ -274,9 +284,6 @@ func (l *Live) add(at time.Duration, c chunk) {
 	defer l.mu.Unlock()
 	if l.first == 0 {
 		l.first = at
-	}
-	if c.worker != 0 {
-		l.worker = c.worker
 	}
 	l.text = append(l.text, c.text...)
 	l.reasoning = append(l.reasoning, c.reasoning...)

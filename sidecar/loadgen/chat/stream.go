@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,17 +66,18 @@ var (
 // watchdog reads them, and the connection writes them, also on net/http's goroutine that reads the head of the
 // response.
 type stream struct {
-	req    Request
-	res    Result
-	live   *Live
-	dog    *watchdog
-	conn   *conn
-	reused bool // the connection carried an earlier request
-	status int  // of the response, 0 before its head
-	header http.Header
-	events bool // status 200 and a body of server-sent events
-	sse    sseReader
-	prompt promptIDs
+	req      Request
+	res      Result
+	live     *Live
+	dog      *watchdog
+	conn     *conn
+	reused   bool // the connection carried an earlier request
+	status   int  // of the response, 0 before its head
+	header   http.Header
+	instance uint64 // Dynamo's, in the last chunk that had one
+	events   bool   // status 200 and a body of server-sent events
+	sse      sseReader
+	prompt   promptIDs
 
 	buf        *[bufferSize]byte // the buffer of a body read in progress, else nil
 	fed        int               // parsed bytes of buf
@@ -187,6 +189,7 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	defer res.Body.Close()
 	defer s.sse.release()
 	s.status, s.header = res.StatusCode, res.Header
+	s.takeHeaders(o)
 	s.events = s.status == http.StatusOK && isStream(res.Header.Get("Content-Type"))
 	var err error
 	if s.events {
@@ -216,6 +219,35 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	default:
 		s.fail = unreadable("the response's chunked framing is broken")
 	}
+}
+
+// takeHeaders reads the worker and the session's token from the response's headers.
+func (s *stream) takeHeaders(o Options) {
+	for _, name := range o.WorkerHeaders {
+		if v := s.header.Get(name); v != "" {
+			s.setWorker(workerName(v))
+			break
+		}
+	}
+	if o.Session.Kind == SessionReturned {
+		s.res.Token = s.header.Get(o.Session.Name)
+	}
+}
+
+// setWorker sets the worker, unless it is known. A header precedes the stream.
+func (s *stream) setWorker(name string) {
+	if s.res.Worker == "" {
+		s.res.Worker = name
+		s.live.setWorker(name)
+	}
+}
+
+// workerName returns the value of a header as a worker's name: of a URL, its host and port.
+func workerName(v string) string {
+	if _, rest, found := strings.Cut(v, "://"); found {
+		v, _, _ = strings.Cut(rest, "/")
+	}
+	return clip(v)
 }
 
 // finished reports whether a finish reason, which ends an answer, arrived.
@@ -426,8 +458,9 @@ func (s *stream) take(c chunk) {
 	if c.whole != "" && !s.deltas {
 		c.text, c.content, c.answer = c.whole, true, true
 	}
-	if c.worker != 0 {
-		s.res.Worker = c.worker
+	if c.worker != 0 && c.worker != s.instance {
+		s.instance = c.worker
+		s.setWorker(strconv.FormatUint(c.worker, 10))
 	}
 	if c.timing != (Timing{}) {
 		s.res.Timing = c.timing

@@ -316,7 +316,7 @@ func TestDynamoStream(t *testing.T) {
 	body := strings.Join(dynamoEvents(t), "")
 	want := outcome(Result{
 		Content: "roughputsweeprove", Chunks: make([]Chunk, 3), FinishReason: "length", Usage: &Usage{13, 3, 0, true},
-		Worker: 16549284283275536882, Timing: Timing{.210283415, 0, 0, true, true, true},
+		Worker: "16549284283275536882", Timing: Timing{.210283415, 0, 0, true, true, true},
 	})
 	for name, in := range map[string]string{
 		"one HTTP chunk an event": streamHead + framed(dynamoEvents(t)...) + lastChunk,

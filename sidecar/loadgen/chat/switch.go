@@ -153,6 +153,9 @@ func (s *Switch) Probes() (n int64) {
 	return n
 }
 
+// Recognized calls [Client.Recognized] at the address in use.
+func (s *Switch) Recognized() Recognized { return s.current.Load().Recognized() }
+
 // Extensions returns the extensions in use at the address in use.
 func (s *Switch) Extensions() map[string]bool { return s.current.Load().Extensions() }
 

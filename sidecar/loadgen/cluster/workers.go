@@ -166,7 +166,7 @@ func (w *worker) describe() api.Worker {
 	}
 	slices.SortStableFunc(gpus, byIndex)
 	return api.Worker{
-		ID:           w.id,
+		ID:           cmp.Or(w.id, w.instance),
 		Name:         w.name(),
 		Inflight:     w.inflight(),
 		Waiting:      w.sum(waiting),

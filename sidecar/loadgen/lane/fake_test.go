@@ -20,8 +20,9 @@ import (
 type fake struct {
 	noCachedTokens bool // usage has no cached tokens; set before the start
 
-	url, model string
-	extensions map[string]bool
+	url, model  string
+	extensions  map[string]bool
+	noRequestID bool
 
 	mu          sync.Mutex
 	ttft, gap   time.Duration
@@ -78,6 +79,10 @@ func (f *fake) Probes() int64 {
 
 func (f *fake) Extensions() map[string]bool { return f.extensions }
 
+func (f *fake) Recognized() chat.Recognized {
+	return chat.Recognized{NamesWorker: f.extensions[chat.ExtNVExt], NoRequestID: f.noRequestID}
+}
+
 func (f *fake) Models(context.Context) ([]string, *chat.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +113,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	turnError, finish := f.turnError, f.finish
 	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
 	f.mu.Unlock()
-	r := chat.Result{Sent: time.Now(), Worker: 16549284283275536882}
+	r := chat.Result{Sent: time.Now(), Worker: "16549284283275536882"}
 	next := ttft
 	for range words {
 		if !pause(ctx, next) {

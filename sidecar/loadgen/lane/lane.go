@@ -32,6 +32,8 @@ type Client interface {
 	Model() string
 	// Extensions reports which extensions of requests are in use, by name. Before a probe it is empty.
 	Extensions() map[string]bool
+	// Recognized returns what the last successful probe shows of the server.
+	Recognized() chat.Recognized
 	// Probes is the number of requests sent so far that belong to no turn.
 	Probes() int64
 }
@@ -61,6 +63,7 @@ type Options struct {
 	// AnswerMemory is the limit of the same name in [workload.Options].
 	AnswerMemory int64
 	Request      string         // further fields of the client's requests, as shown in the shape; empty: none
+	Session      string         // the client's, as shown in the shape; empty: none
 	Target       api.TargetKind // as configured; empty: not known, unless the driver reports it
 	Deployment   api.Deployment // as configured; empty fields are filled from the cluster's metrics
 	Driver       workload.Driver
@@ -259,7 +262,7 @@ func (l *Lane) shape() api.WorkloadShape {
 		Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
 		Corpus: l.corpus.Name, Followup: l.corpus.Asker(l.opts.Questioner),
 		ThinkSeconds: new(l.settings.ThinkTime.Seconds()), TargetRPS: new(l.settings.TargetRPS), Timeouts: l.opts.Timeouts,
-		Request: l.opts.Request,
+		Request: l.opts.Request, Session: l.opts.Session, NoRequestID: l.opts.Client.Recognized().NoRequestID,
 	}
 }
 

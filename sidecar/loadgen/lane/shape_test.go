@@ -19,13 +19,15 @@ func TestShapeHasEverySettingOfTheLoad(t *testing.T) {
 		"Concurrency": "it is the level of a row",
 		"StartRate":   "a step that it holds below its target has a row of the concurrency at which it was held",
 	}
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		shape := func() api.WorkloadShape { return b.lane.State().Shape }
 		changes := map[string]func(){
 			"questioner": func() { b.lane.opts.Questioner = corpus.FixedQuestioner{Text: "Why is that so?"} },
 			"question":   func() { b.lane.opts.Questioner = corpus.FixedQuestioner{Text: "Why not? Explain it at length."} },
 			"timeouts":   func() { b.lane.opts.Timeouts = &api.Timeouts{FirstToken: 1, Stall: 2, Turn: 3} },
 			"request":    func() { b.lane.opts.Request = `{"ignore_eos":true}` },
+			"session":    func() { b.lane.opts.Session = "header:X-Session-Id" },
+			"request id": func() { f.noRequestID = true },
 			"corpus":     func() { b.lane.corpus = b.lane.corpus.Sized(300) },
 		}
 		settings := reflect.ValueOf(&b.lane.settings).Elem()

@@ -44,7 +44,7 @@ func TestShadowRemovesTurnsOfLostMember(t *testing.T) {
 			n.Use(l.BlockSpec())
 			turn := n.Follow(live.Sent{ID: member, Conversation: member, Concurrency: 2})
 			turn.Routed(make([]uint32, 100))
-			turn.FirstToken(11)
+			turn.FirstToken("11")
 			wait.Advance(time.Second)
 			l.Receive(member, n.Take(), 0, 0)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/shadow/live"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
@@ -79,6 +80,7 @@ type TargetOptions struct {
 	Model    string        `json:"model,omitempty"`
 	CA       []byte        `json:"ca,omitempty"`
 	TokenIDs bool          `json:"token_ids,omitempty"`
+	Routing  Routing       `json:"routing,omitzero"`
 	// Fields and MinTokens are the fields of the same names in [chat.Options].
 	Fields            map[string]any `json:"fields,omitempty"`
 	MinTokens         int            `json:"min_tokens,omitempty"`
@@ -87,6 +89,14 @@ type TargetOptions struct {
 	StallTimeout      time.Duration  `json:"stall_timeout"`
 	TurnTimeout       time.Duration  `json:"turn_timeout"`
 	AnswerMemory      int64          `json:"answer_memory,omitempty"` // of each member; see [workload.Options]
+}
+
+// Routing has the settings that concern the router in front of the engines, under the names of the configuration.
+type Routing struct {
+	Router       string       `json:"router,omitempty"`        // empty: it is recognized
+	WorkerHeader string       `json:"worker_header,omitempty"` // empty: those of known routers
+	Session      chat.Session `json:"session,omitzero"`
+	RequestID    string       `json:"request_id,omitempty"` // auto, on or off; empty: auto
 }
 
 // FollowupOptions select the source of the questions from turn 2 on: a fixed text, a model, or with

@@ -142,6 +142,12 @@ func workload(w *api.WorkloadShape) string {
 	if w.Request != "" {
 		parts = append(parts, "each request with "+w.Request)
 	}
+	if w.Session != "" {
+		parts = append(parts, "session by "+w.Session)
+	}
+	if w.NoRequestID {
+		parts = append(parts, "no X-Request-Id")
+	}
 	if t := w.Timeouts; t != nil {
 		parts = append(parts, fmt.Sprintf("timeouts of %s s (first token), %s s (between tokens) and %s s (turn)",
 			trimmed(t.FirstToken), trimmed(t.Stall), trimmed(t.Turn)))

@@ -27,6 +27,7 @@ type Conversation struct {
 	// their memory. The handle keeps the shared text in memory.
 	opening  unique.Handle[string]
 	question string // the next question
+	token    string // of its session, as the server returned it last
 	asked    []string
 	done     int
 
@@ -55,9 +56,9 @@ type RoutingObserver interface {
 	WantsIDs() bool
 	// Routed receives the ids of the prompt's tokens, which it may keep.
 	Routed(ids []uint32)
-	// FirstToken is called at the first content chunk. The worker is 0 if the target does not report
-	// it.
-	FirstToken(worker uint64)
+	// FirstToken is called at the first content chunk. The worker is empty if the target does not
+	// report it.
+	FirstToken(worker string)
 	// Ended receives the turn with its outcome, before [Observer] does.
 	Ended(t *api.Turn)
 }

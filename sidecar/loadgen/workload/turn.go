@@ -2,7 +2,6 @@ package workload
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -60,11 +59,9 @@ func (t *Turn) end(r *chat.Result) {
 	t.addRouting(r)
 }
 
-// addRouting adds what Dynamo reported of the turn.
+// addRouting adds what the router reported of the turn.
 func (t *Turn) addRouting(r *chat.Result) {
-	if r.Worker != 0 {
-		t.Worker = strconv.FormatUint(r.Worker, 10)
-	}
+	t.Worker = r.Worker
 	if r.Timing.HasTTFT {
 		t.ServerTTFT = new(r.Timing.TTFT) // a copy, so that the turn does not keep the result in memory
 	}

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"strconv"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -39,12 +38,12 @@ func (w *Workload) LiveTurn(conversation string) *api.LiveTurn {
 
 // live returns the part of the turn that has arrived.
 func (t *LiveTurn) live() *api.LiveTurn {
-	live := &api.LiveTurn{Number: t.Number, Started: t.Began, UserMessage: t.UserMessage, AssistantMessage: t.Live.Text()}
+	live := &api.LiveTurn{
+		Number: t.Number, Started: t.Began, UserMessage: t.UserMessage, AssistantMessage: t.Live.Text(),
+		Worker: t.Live.Worker(),
+	}
 	if _, ttft, waiting := t.Live.First(); !waiting {
 		live.TTFT = new(ttft.Seconds())
-	}
-	if id := t.Live.Worker(); id != 0 {
-		live.Worker = strconv.FormatUint(id, 10)
 	}
 	return live
 }

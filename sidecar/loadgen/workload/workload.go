@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -396,6 +397,7 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	w.opts.Observer.TurnStarted(t)
 	r := w.opts.Sender.Do(ctx, w.request(c, t))
 	c.setTurn(nil)
+	c.token = cmp.Or(r.Token, c.token)
 	w.updateBreaker(t, &r)
 	w.endTurn(c, t, &r)
 	switch t.Status {
@@ -447,7 +449,8 @@ func (w *Workload) notifyIf(changed bool) {
 func (w *Workload) request(c *Conversation, t *LiveTurn) chat.Request {
 	first := true // OnChunk is called from one goroutine
 	req := chat.Request{
-		ID: t.RequestID, Messages: c.messages, MaxTokens: c.draw.MaxTokens[t.Number-1], Live: &t.Live, Texts: w.texts,
+		ID: t.RequestID, Conversation: c.ID, Token: c.token,
+		Messages: c.messages, MaxTokens: c.draw.MaxTokens[t.Number-1], Live: &t.Live, Texts: w.texts,
 		OnChunk: func(n int) {
 			if first {
 				first = false

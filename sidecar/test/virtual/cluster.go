@@ -240,7 +240,7 @@ func (w *watch) Finished(r sim.Report) {
 // except ITL are based on.
 func (w *watch) measure(r *chat.Result) {
 	p := w.report
-	r.Worker = uint64(w.worker)
+	r.Worker = strconv.FormatUint(uint64(w.worker), 10)
 	if p.FirstToken > 0 {
 		r.Chunks = append(r.Chunks, chat.Chunk{At: p.FirstToken - p.Submitted, Tokens: 1})
 	}
@@ -278,6 +278,9 @@ func (*Cluster) Model() string { return "simulated" }
 func (c *Cluster) Extensions() map[string]bool {
 	return map[string]bool{chat.ExtNVExt: true, chat.ExtTokenIDs: c.options.TokenIDs}
 }
+
+// Recognized returns that answers name their worker.
+func (*Cluster) Recognized() chat.Recognized { return chat.Recognized{NamesWorker: true} }
 
 // State returns the figures of the cluster's metrics.
 func (c *Cluster) State() api.Cluster {

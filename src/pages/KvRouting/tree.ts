@@ -1,5 +1,5 @@
 import type { Conversation, Turn, Worker } from '../../client';
-import { nameOf } from '../../lib/workers';
+import { nameOf, workerOf } from '../../lib/workers';
 
 /** One turn as a branch of the conversation's prefix tree. Lengths are in tokens. */
 export interface Branch {
@@ -53,7 +53,7 @@ function toBranch(turn: Counted, before: Counted | undefined, workers: Worker[])
     prompt: turn.prompt_tokens,
     cached: turn.cached_tokens === undefined ? undefined : Math.min(turn.cached_tokens, turn.prompt_tokens),
     output: turn.output_tokens ?? 0,
-    worker: workers.findIndex((w) => w.id === turn.worker),
+    worker: workers.findIndex((w) => w === workerOf(turn.worker, workers)),
     workerName: nameOf(turn.worker, workers),
     moved: before?.worker !== undefined && turn.worker !== undefined && before.worker !== turn.worker,
   };

@@ -6,6 +6,7 @@
 package router
 
 import (
+	"bytes"
 	"iter"
 	"net/http"
 	"slices"
@@ -22,8 +23,8 @@ type Router struct {
 	Prefixes []string
 	// Header is a response header that it alone sets; empty: none.
 	Header string
-	// Path answers with status 200 at this router alone; empty: none.
-	Path string
+	// Path answers with status 200 and a body that contains Body; empty: none.
+	Path, Body string
 
 	// Worker says how the worker of a turn is known.
 	Worker string
@@ -56,6 +57,12 @@ type Metrics struct {
 	UntilHeaders bool
 }
 
+// Dynamo is the id of Dynamo's router, whose stream names the worker.
+const Dynamo = "dynamo"
+
+// LiteLLMPrefix precedes the names of an engine's response headers that LiteLLM passes on.
+const LiteLLMPrefix = "Llm_provider-"
+
 const usage = "usage.prompt_tokens_details.cached_tokens of the stream"
 
 // ownPort is the default page of the three routers that share a code base.
@@ -64,24 +71,9 @@ const ownPort = "its own port (--prometheus-port, by default 29000)"
 const lateBalance = "cache_aware keeps matching prompts on one worker until the loads differ by more than 64 " +
 	"requests (--balance-abs-threshold) and by a factor of 1.5; below that load it spreads nothing"
 
-// All lists the routers. One that can stand behind another comes first, so that it is recognized.
+// All lists the routers in the order in which they are tried: a mark of one may also be on the answers of a later one,
+// and an Envoy may stand in front of each.
 var All = []Router{
-	{
-		ID: "dynamo", Name: "NVIDIA Dynamo", Measured: true,
-		Prefixes: []string{"dynamo_frontend_"},
-		Worker:   "nvext.worker_id of the stream",
-		Cached:   usage,
-		Sessions: []string{"header:X-Dynamo-Session-ID", "header:X-Session-ID", "header:X-Claude-Code-Session-ID"},
-		Metrics: Metrics{
-			Label: "worker_id", Requests: "dynamo_component_requests_total", Running: "dynamo_component_inflight_requests",
-			Queued: "dynamo_frontend_queued_requests",
-		},
-		Notes: []string{
-			"a session pins its worker only with --router-session-affinity-ttl-secs",
-			"an unknown top-level field of the body is refused with status 400",
-			"above --active-prefill-tokens-threshold it answers 529 (error class busy)",
-		},
-	},
 	{
 		ID: "smg", Name: "Shepherd model gateway (SMG)", Measured: true,
 		Prefixes:      []string{"smg_admission_", "smg_worker_requests_total"},
@@ -98,52 +90,6 @@ var All = []Router{
 		Notes: []string{
 			"manual, consistent_hashing and prefix_hash take the session's key; the other policies need --sticky-sessions",
 			"a worker with 8 waiting requests or a KV cache used to 0.8 is skipped (documentation)",
-		},
-	},
-	{
-		ID: "sglang-router", Name: "sglang-router", Measured: true,
-		Prefixes: []string{"smg_"}, // after SMG, whose metrics begin like this too
-		Worker:   "not known, unless the engine sends a header of its own",
-		Cached:   usage,
-		Sessions: []string{
-			"header:X-SMG-Routing-Key",
-		},
-		Drops: []string{
-			"nvext", "user", "session_id", "cache_salt", "priority", "kv_transfer_params", "return_token_ids",
-			"unknown fields",
-		},
-		Metrics: Metrics{
-			Page: ownPort, Label: "worker", Requests: "smg_worker_cb_outcomes_total", Running: "smg_worker_requests_active",
-			Errors:  "smg_router_request_errors_total",
-			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
-		},
-		Notes: []string{
-			lateBalance,
-			"only manual takes the session's key",
-			"a request that follows within 40 ms on a reused connection gets its first token 43 ms later",
-			"its circuit breaker counts 4xx: ten rejected requests in a row close a worker for 60 s",
-		},
-	},
-	{
-		ID: "vllm-router", Name: "vllm-router", Measured: true,
-		Prefixes: []string{"vllm_router_"},
-		Path:     "/list_workers",
-		Worker:   "not known, unless the engine sends a header of its own",
-		Cached:   usage,
-		Sessions: []string{
-			"header:X-Session-ID", "header:X-User-ID", "header:X-Tenant-ID", "header:X-Correlation-ID",
-		},
-		RoutesByRequestID: true,
-		Metrics: Metrics{
-			Page: ownPort, Label: "worker", Requests: "vllm_router_processed_requests_total",
-			Running: "vllm_router_running_requests", Errors: "vllm_router_request_errors_total",
-			Latency: "vllm_router_generate_duration_seconds", UntilHeaders: true,
-		},
-		Notes: []string{
-			lateBalance,
-			"cache_aware needs /v1/chat/completions/render or /tokenize of the engines; without both it has no affinity",
-			"consistent_hash and sticky_least_loaded take X-Request-ID as a key; without any key all requests go to one worker",
-			"a path that it does not have goes to a worker, and so does GET /metrics",
 		},
 	},
 	{
@@ -186,6 +132,69 @@ var All = []Router{
 		Sessions: []string{"returned:x-session-token"},
 		Metrics: Metrics{
 			Running: "inference_objective_running_requests", Queued: "inference_pool_average_queue_size",
+		},
+	},
+	{
+		ID: "vllm-router", Name: "vllm-router", Measured: true,
+		Prefixes: []string{"vllm_router_"},
+		Path:     "/list_workers", Body: `"urls"`,
+		Worker: "not known, unless the engine sends a header of its own",
+		Cached: usage,
+		Sessions: []string{
+			"header:X-Session-ID", "header:X-User-ID", "header:X-Tenant-ID", "header:X-Correlation-ID",
+		},
+		RoutesByRequestID: true,
+		Metrics: Metrics{
+			Page: ownPort, Label: "worker", Requests: "vllm_router_processed_requests_total",
+			Running: "vllm_router_running_requests", Errors: "vllm_router_request_errors_total",
+			Latency: "vllm_router_generate_duration_seconds", UntilHeaders: true,
+		},
+		Notes: []string{
+			lateBalance,
+			"cache_aware needs /v1/chat/completions/render or /tokenize of the engines; without both it has no affinity",
+			"consistent_hash and sticky_least_loaded take X-Request-ID as a key; without any key all requests go to one worker",
+			"a path that it does not have goes to a worker, and so does GET /metrics",
+		},
+	},
+	{
+		ID: "sglang-router", Name: "sglang-router", Measured: true,
+		Prefixes: []string{"smg_"},                      // after SMG, whose metrics begin like this too
+		Path:     "/workers", Body: `"connection_mode"`, // after the other two that have this path
+		Worker: "not known, unless the engine sends a header of its own",
+		Cached: usage,
+		Sessions: []string{
+			"header:X-SMG-Routing-Key",
+		},
+		Drops: []string{
+			"nvext", "user", "session_id", "cache_salt", "priority", "kv_transfer_params", "return_token_ids",
+			"unknown fields",
+		},
+		Metrics: Metrics{
+			Page: ownPort, Label: "worker", Requests: "smg_worker_cb_outcomes_total", Running: "smg_worker_requests_active",
+			Errors:  "smg_router_request_errors_total",
+			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
+		},
+		Notes: []string{
+			lateBalance,
+			"only manual takes the session's key",
+			"a request that follows within 40 ms on a reused connection gets its first token 43 ms later",
+			"its circuit breaker counts 4xx: ten rejected requests in a row close a worker for 60 s",
+		},
+	},
+	{
+		ID: Dynamo, Name: "NVIDIA Dynamo", Measured: true,
+		Prefixes: []string{"dynamo_frontend_"},
+		Worker:   "nvext.worker_id of the stream",
+		Cached:   usage,
+		Sessions: []string{"header:X-Dynamo-Session-ID", "header:X-Session-ID", "header:X-Claude-Code-Session-ID"},
+		Metrics: Metrics{
+			Label: "worker_id", Requests: "dynamo_component_requests_total", Running: "dynamo_component_inflight_requests",
+			Queued: "dynamo_frontend_queued_requests",
+		},
+		Notes: []string{
+			"a session pins its worker only with --router-session-affinity-ttl-secs",
+			"an unknown top-level field of the body is refused with status 400",
+			"above --active-prefill-tokens-threshold it answers 529 (error class busy)",
 		},
 	},
 	{
@@ -234,14 +243,33 @@ func ByID(id string) *Router {
 	return nil
 }
 
-// ByHeader returns the router that sent a response with these headers, or nil.
-func ByHeader(h http.Header) *Router {
+// Evidence is what the answer to a probe shows of a server.
+type Evidence struct {
+	Header   http.Header
+	Instance bool // the stream had Dynamo's instance id
+	// Get requests a path of the server. The status is 0 where there is no answer.
+	Get func(path string) (status int, body []byte)
+}
+
+// Recognize returns the router that answered, or nil.
+func Recognize(e Evidence) *Router {
 	for i := range All {
-		if name := All[i].Header; name != "" && h.Get(name) != "" {
+		if All[i].shows(e) {
 			return &All[i]
 		}
 	}
 	return nil
+}
+
+func (r *Router) shows(e Evidence) bool {
+	if r.Header != "" && e.Header.Get(r.Header) != "" || r.ID == Dynamo && e.Instance {
+		return true
+	}
+	if r.Path == "" {
+		return false
+	}
+	status, body := e.Get(r.Path)
+	return status == http.StatusOK && bytes.Contains(body, []byte(r.Body))
 }
 
 // ByMetric returns the router whose page of metrics has these names, or nil.

@@ -53,24 +53,37 @@ func TestScrapesShowTheirRouter(t *testing.T) {
 
 func TestRecognition(t *testing.T) {
 	frontend := func(yield func(string) bool) { yield("dynamo_frontend_inflight_requests") }
-	assert.Equal(t, "dynamo", ByMetric(frontend).ID)
+	assert.Equal(t, Dynamo, ByMetric(frontend).ID)
 	assert.Nil(t, ByMetric(func(yield func(string) bool) { yield("vllm:num_requests_running") }))
 	assert.Nil(t, ByID("nginx"))
 	assert.Len(t, IDs(), len(All))
-	for _, test := range []struct{ header, id string }{
-		{"x-smg-routed-worker-id", "smg"},
-		{"x-litellm-model-id", "litellm"},
-		{"target-pod", "aibrix"},
-		{"x-envoy-upstream-service-time", "envoy"},
+	for _, test := range []struct{ header, path, body, id string }{
+		{"x-smg-routed-worker-id", "/workers", `{"workers":[{"connection_mode":"HTTP"}]}`, "smg"},
+		{"x-litellm-model-id", "", "", "litellm"},
+		{"target-pod", "", "", "aibrix"},
+		{"", "/list_workers", `{"urls":["http://a"]}`, "vllm-router"},
+		{"", "/workers", `{"workers":[{"connection_mode":"HTTP"}]}`, "sglang-router"},
+		{"", "/workers", `{"workers":[]}`, "envoy"},
 	} {
-		h := http.Header{}
-		h.Set("X-Envoy-Upstream-Service-Time", "1") // any of them may stand behind an Envoy
-		h.Set(test.header, "w")
-		r := ByHeader(h)
-		require.NotNil(t, r, test.header)
+		e := Evidence{Header: http.Header{"X-Envoy-Upstream-Service-Time": {"1"}}} // an Envoy may stand before each
+		if test.header != "" {
+			e.Header.Set(test.header, "w")
+		}
+		e.Get = func(path string) (int, []byte) {
+			if path == test.path {
+				return http.StatusOK, []byte(test.body)
+			}
+			return http.StatusNotFound, nil
+		}
+		r := Recognize(e)
+		require.NotNil(t, r, test)
 		assert.Equal(t, test.id, r.ID)
+		if e.Instance = true; test.id == "envoy" {
+			assert.Equal(t, Dynamo, Recognize(e).ID)
+		}
 	}
-	assert.Nil(t, ByHeader(http.Header{"X-Request-Id": {"a"}}))
+	nothing := Evidence{Get: func(string) (int, []byte) { return 0, nil }}
+	assert.Nil(t, Recognize(nothing))
 }
 
 func TestTableIsComplete(t *testing.T) {

@@ -260,9 +260,7 @@ func (s *showcase) answered(lane int, r *chat.Result) {
 			side.CachedTokens = new(r.Usage.Cached)
 		}
 	}
-	if r.Worker != 0 {
-		side.Worker = strconv.FormatUint(r.Worker, 10)
-	}
+	side.Worker = r.Worker
 	switch {
 	case r.Err != nil:
 		side.Error = r.Err.Message
@@ -303,9 +301,7 @@ func (s *showcase) view() *api.Showcase {
 		if !waiting {
 			side.TTFT = new(ttft.Seconds())
 		}
-		if w := live.Worker(); w != 0 {
-			side.Worker = strconv.FormatUint(w, 10)
-		}
+		side.Worker = live.Worker()
 	}
 	v := s.doc
 	v.Results = append([]api.ShowcaseResult{}, s.doc.Results...)

@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"strconv"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/shadow"
@@ -233,10 +232,7 @@ func (r *rules) oneWorkerBusiest() string {
 
 // herding describes an opening that a worker's turns have more often than all turns; "" without one.
 func (r *rules) herding(id string) string {
-	worker, err := strconv.ParseUint(id, 10, 64)
-	if err != nil {
-		return ""
-	}
+	worker := workerNumber(id)
 	turns := r.turns[:min(r.n, keptTurns)]
 	own, all := map[uint64]int{}, map[uint64]int{}
 	count := 0

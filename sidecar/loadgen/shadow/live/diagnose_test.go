@@ -129,7 +129,7 @@ func TestHitRateFallsWithConcurrency(t *testing.T) {
 		for range 110 {
 			f := s.Follow(Sent{ID: "r", Conversation: "1", Concurrency: 20})
 			f.Routed(prompt(1, 330))
-			f.FirstToken(11)
+			f.FirstToken("11")
 			f.end(Result{OK: true, Worker: 11, PromptTokens: 330, CachedTokens: 256})
 			pass(100 * time.Millisecond)
 		}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -197,10 +196,10 @@ func (t *Turn) Routed(ids []uint32) {
 	}
 }
 
-// FirstToken reports the first token of the answer; worker is 0 where it is unknown.
-func (t *Turn) FirstToken(worker uint64) {
+// FirstToken reports the first token of the answer; worker is empty where it is unknown.
+func (t *Turn) FirstToken(worker string) {
 	if t != nil {
-		t.sink.record(event{kind: eventFirstToken, turn: t, worker: worker})
+		t.sink.record(event{kind: eventFirstToken, turn: t, worker: workerNumber(worker)})
 	}
 }
 
@@ -226,7 +225,7 @@ func (t *Turn) end(r Result) {
 // resultOf returns the part of an ended turn that an account takes. Other processes report it, too.
 func resultOf(t *api.Turn) Result {
 	r := Result{OK: t.Status == api.TurnOK, CachedTokens: -1, Bytes: len(t.AssistantMessage)}
-	r.Worker, _ = strconv.ParseUint(t.Worker, 10, 64) // 0 where it is unknown
+	r.Worker = workerNumber(t.Worker)
 	api.Patch(&r.PromptTokens, t.PromptTokens)
 	api.Patch(&r.OutputTokens, t.OutputTokens)
 	api.Patch(&r.CachedTokens, t.CachedTokens)
@@ -292,7 +291,8 @@ func (l *Live) adjust(now time.Time) {
 	defer l.mu.Unlock()
 	size, problem := sizeOf(cluster)
 	if problem == "" && !reportsWorker {
-		problem = "the target does not report which worker serves a turn (nvext.worker_id); NVIDIA Dynamo does"
+		problem = "the target does not report which worker serves a turn: NVIDIA Dynamo does, in nvext.worker_id, and " +
+			"some routers in a response header (target.worker_header)"
 	}
 	a := l.account
 	switch {

@@ -101,7 +101,7 @@ func (s *rig) turn(text int, worker uint64, cached int) {
 		t.Routed(prompt(text, 330))
 	}
 	pass(100 * time.Millisecond)
-	t.FirstToken(worker)
+	t.FirstToken(strconv.FormatUint(worker, 10))
 	pass(100 * time.Millisecond)
 	t.end(Result{OK: true, Worker: worker, PromptTokens: 330, OutputTokens: 5, CachedTokens: cached, Bytes: 20})
 	pass(100 * time.Millisecond)
@@ -209,7 +209,7 @@ func TestNoShadowNamesMissingMetrics(t *testing.T) {
 	var none *Live
 	assert.Equal(t, Disabled, none.Shadow(time.Now()).Message)
 	assert.Contains(t, none.Decisions(1).Message, Disabled)
-	none.Follow(Sent{}).FirstToken(1)
+	none.Follow(Sent{}).FirstToken("1")
 	none.Reset()
 }
 
@@ -237,7 +237,7 @@ func TestResetBeginsWithEmptyCaches(t *testing.T) {
 		flying.Routed(prompt(9, 330))
 		before := *s.shadow().Since
 		s.Reset()
-		flying.FirstToken(11)
+		flying.FirstToken("11")
 		flying.end(Result{OK: true, Worker: 11, PromptTokens: 330, CachedTokens: 0})
 		s.turn(1, 11, 0)
 		got := s.shadow()
@@ -252,7 +252,7 @@ func TestResetBeginsWithEmptyCaches(t *testing.T) {
 func TestLostTurnsAreCounted(t *testing.T) {
 	on(t, func(s *rig) {
 		silent := s.Follow(Sent{ID: "r"})
-		silent.FirstToken(11)
+		silent.FirstToken("11")
 		silent.end(Result{OK: true, Worker: 11, CachedTokens: -1})
 		failed := s.Follow(Sent{ID: "r"})
 		failed.Routed(prompt(1, 330))
@@ -276,7 +276,7 @@ func TestWorkerIsReportedAtTheEnd(t *testing.T) {
 			f := s.Follow(Sent{ID: "r", Conversation: "1"})
 			f.Routed(prompt(1, 330))
 			pass(100 * time.Millisecond)
-			f.FirstToken(0)
+			f.FirstToken("")
 			pass(time.Second)
 			cached := min(i, 1) * 320
 			f.end(Result{OK: true, Worker: 22, PromptTokens: 330, OutputTokens: 9, CachedTokens: cached})

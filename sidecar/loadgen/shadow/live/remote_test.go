@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,7 +69,7 @@ func talk(k int, ids bool, followers ...func(Sent) *Turn) {
 		}
 		pause(400 * time.Millisecond)
 		for _, t := range turns {
-			t.FirstToken(result.Worker)
+			t.FirstToken(strconv.FormatUint(result.Worker, 10))
 		}
 		pause(3 * time.Second)
 		for _, t := range turns {
@@ -160,7 +161,7 @@ func (s *rig) startTurn(m *remoteProcess, text int) *Turn {
 	f := m.Follow(Sent{ID: "r", Conversation: fmt.Sprint(text), Concurrency: 10})
 	f.Routed(prompt(text, 330))
 	pass(100 * time.Millisecond)
-	f.FirstToken(11)
+	f.FirstToken("11")
 	pass(100 * time.Millisecond)
 	s.Receive(m.name, m.nextReport(), 0, 0)
 	return f
@@ -246,7 +247,7 @@ func TestTurnsLostInOtherProcesses(t *testing.T) {
 	on(t, func(s *rig) {
 		m := s.member("a")
 		silent := m.Follow(Sent{ID: "r"})
-		silent.FirstToken(11)
+		silent.FirstToken("11")
 		silent.end(well)
 		s.Receive(m.name, m.nextReport(), 0, 0)
 		assert.Equal(t, 1, s.shadow().Lost)

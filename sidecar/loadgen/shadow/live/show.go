@@ -194,11 +194,9 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 		return none("this target does not report its decisions, and " + Disabled)
 	}
 	mode := l.opts.State().Mode
-	names := map[sim.WorkerID]string{}
+	workers := map[sim.WorkerID]api.Worker{}
 	for _, w := range l.opts.Cluster().Workers {
-		if id, err := strconv.ParseUint(w.ID, 10, 64); err == nil {
-			names[sim.WorkerID(id)] = w.Name
-		}
+		workers[sim.WorkerID(workerNumber(w.ID))] = w
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +210,7 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 		if len(list.Decisions) == limit {
 			break
 		}
-		list.Decisions = append(list.Decisions, a.decision(d, mode, names))
+		list.Decisions = append(list.Decisions, a.decision(d, mode, workers))
 	}
 	f := a.figures(time.Now())
 	list.Choices = choices(mode, f.Choices)
@@ -222,16 +220,16 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 const inferred = "inferred: the costs are those of KV Booth's model of the caches and of the requests in progress, " +
 	"by the formula of Dynamo's router with its defaults; this target does not report its own"
 
-func (a *account) decision(d *shadow.Decision, mode api.Mode, names map[sim.WorkerID]string) api.RoutingDecision {
+func (a *account) decision(d *shadow.Decision, mode api.Mode, workers map[sim.WorkerID]api.Worker) api.RoutingDecision {
 	r := api.RoutingDecision{
 		Seconds: max(0, d.At.Seconds()), RequestID: d.ID, Mode: mode, Pinned: mode != api.ModeKV,
 		PromptTokens: d.PromptTokens, BlockTokens: a.size.tokens, Chosen: d.Actual, Ours: new(d.Chosen), Clear: d.Clear,
 	}
 	for i := range d.Candidates {
 		c := &d.Candidates[i]
-		id := strconv.FormatUint(uint64(c.Worker), 10)
+		id := cmp.Or(workers[c.Worker].ID, strconv.FormatUint(uint64(c.Worker), 10))
 		r.Candidates = append(r.Candidates, api.RoutingCandidate{
-			Worker: id, Name: cmp.Or(names[c.Worker], id), OverlapBlocks: c.OverlapBlocks,
+			Worker: id, Name: cmp.Or(workers[c.Worker].Name, id), OverlapBlocks: c.OverlapBlocks,
 			PrefillTokens: c.PrefillTokens,
 			DecodeBlocks:  c.DecodeBlocks, Requests: c.Requests, Cost: c.Cost,
 		})

@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 
@@ -28,8 +29,8 @@ func sizeOf(c api.Cluster) (s size, problem string) {
 			"dynamo_frontend_model_kv_cache_block_size)"
 	}
 	for _, w := range c.Workers {
-		id, err := strconv.ParseUint(w.ID, 10, 64)
-		if err != nil || id == 0 {
+		id := workerNumber(w.ID)
+		if id == 0 {
 			return s, fmt.Sprintf("worker %s has no id by which turns can be attributed to it", w.Name)
 		}
 		s.workers = append(s.workers, sim.WorkerID(id))
@@ -40,4 +41,18 @@ func sizeOf(c api.Cluster) (s size, problem string) {
 	slices.Sort(s.workers)
 	s.blocks, s.tokens = int(*c.CacheBlocks), int(*c.BlockTokens)
 	return s, ""
+}
+
+// workerNumber returns the number of a worker in an account: Dynamo's instance id, or a hash of another name. It is 0
+// for an empty name.
+func workerNumber(name string) uint64 {
+	if name == "" {
+		return 0
+	}
+	if id, err := strconv.ParseUint(name, 10, 64); err == nil {
+		return id
+	}
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64()
 }

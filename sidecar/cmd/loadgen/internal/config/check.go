@@ -106,6 +106,9 @@ func (c *Config) checkWorkload() error {
 		return api.Refuse("output_tokens.mean", format(reflect.ValueOf(c.OutputTokens.Mean)),
 			fmt.Sprintf("0 to %d (max_tokens)", c.MaxTokens))
 	}
+	if err := c.checkRouting(); err != nil {
+		return err
+	}
 	return c.WorkloadSettings().Check(c.MaxConcurrency)
 }
 

@@ -99,6 +99,11 @@ type Target struct {
 	APIKeyFile string `basic:"" form:"path" placeholder:"FILE" help:"File with the server's API key. Or set LOADGEN_TARGET_API_KEY."`
 	Access     `embed:""`
 
+	Router       string `oneof:"smg litellm aibrix llm-d vllm-router sglang-router dynamo production-stack ray-serve envoy" help:"Router in front of the engines, at every address that turns go to. Default: recognized by its answers and metrics; that of a twin always is."`
+	WorkerHeader string `form:"header_name" placeholder:"NAME" help:"Response header that names the worker of a turn, such as one that the engines set, or an Envoy to %UPSTREAM_REMOTE_ADDRESS%. It precedes Dynamo's nvext and the headers of known routers, which are read in any case."`
+	Session      string `form:"session" placeholder:"KIND:NAME" help:"How a request shows its conversation to a router with session affinity: header:NAME or body:FIELD has the conversation's id, returned:NAME sends back the value of that response header. Default: not at all. Results with different settings differ in their workload."`
+	RequestID    string `name:"request_id" default:"auto" oneof:"auto on off" help:"Whether requests have the header X-Request-Id, which differs for every turn: auto omits it for a router that is known to route by it (vllm-router)."`
+
 	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Timeout for connecting."`
 	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Timeout for the first token of an answer."`
 	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Timeout between two tokens of an answer."`

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGURATION.md")
@@ -30,7 +31,9 @@ var samples = map[string]string{
 	"cluster.headers": "X-Tenant=a", "cluster.ca_file": "ca", "cluster.cert_file": "ca", "cluster.key_file": "ca-key",
 	"followup.headers": "X-Tenant=a", "followup.cert_file": "ca", "followup.key_file": "ca-key",
 	"request.ignore_eos": "true", "request.temperature": "0.7", "request.top_p": "0.9", "request.seed": "-3",
-	"request.body":    `{"chat_template_kwargs":{"enable_thinking":false}}`,
+	"request.body":  `{"chat_template_kwargs":{"enable_thinking":false}}`,
+	"target.router": "vllm-router", "target.worker_header": "X-Engine",
+	"target.session": "header:X-Session-Id", "target.request_id": "off",
 	"deployment.kind": "real", "deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
 	"deployment.dynamo": "1.6.1", "deployment.kubernetes": "1.34", "deployment.worker_image": "registry/worker:1",
 	"deployment.serving":         "aggregated",
@@ -233,6 +236,12 @@ const (
 	tableBegin = "<!-- fields: written by go test ./sidecar/cmd/loadgen/internal/config -update -->\n"
 	tableEnd   = "<!-- end of fields -->"
 )
+
+// The routers that the configuration allows are those of the table.
+func TestRouters(t *testing.T) {
+	field, _ := reflect.TypeFor[Target]().FieldByName("Router")
+	require.Equal(t, router.IDs(), strings.Fields(field.Tag.Get("oneof")))
+}
 
 // The vendors that the configuration allows are those of the API.
 func TestVendors(t *testing.T) {

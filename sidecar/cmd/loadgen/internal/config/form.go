@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/report"
 )
@@ -40,6 +41,9 @@ var forms = map[string]form{
 	"target": {allowedTarget, readTarget},
 	"header": {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value " +
 		"with a comma comes from a file or a variable", readHeader},
+	"header_name": {"the name of an HTTP header", readHeaderName},
+	"session": {"header:NAME, body:FIELD or returned:NAME, with the name of a header that the load generator does not " +
+		"set itself, or of a field that is not in request.body", readSession},
 	"temperature":    {"a number, 0 to 2", within(0, 2)},
 	"ratio":          {"a number, 0 to 1", within(0, 1)},
 	"seed":           {"a whole number", readSeed},
@@ -141,7 +145,47 @@ func readTarget(s string) (string, error) {
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 // ownHeaders are the headers that a request has already.
-var ownHeaders = []string{"Accept", "Content-Length", "Content-Type", "Connection", "Transfer-Encoding"}
+var ownHeaders = []string{
+	"Accept", "Content-Length", "Content-Type", "Connection", "Transfer-Encoding",
+	"Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade", // of one hop
+}
+
+func readHeaderName(s string) (string, error) {
+	if !headerName.MatchString(s) {
+		return "", errForm
+	}
+	return http.CanonicalHeaderKey(s), nil
+}
+
+// fieldName is a name at the top level of a request's body.
+var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,99}$`)
+
+func readSession(s string) (string, error) {
+	session := sessionOf(s)
+	switch session.Kind {
+	case chat.SessionHeader, chat.SessionReturned:
+		if !headerName.MatchString(session.Name) || slices.Contains(forbiddenHeaders, session.Name) ||
+			session.Name == "X-Request-Id" || session.Name == "Authorization" {
+			return "", errForm
+		}
+	case chat.SessionBody:
+		if !fieldName.MatchString(session.Name) || slices.Contains(ownFields, session.Name) {
+			return "", errForm
+		}
+	default:
+		return "", errForm
+	}
+	return session.String(), nil
+}
+
+// sessionOf returns the session of the setting, which may be invalid.
+func sessionOf(s string) chat.Session {
+	kind, name, _ := strings.Cut(s, ":")
+	if chat.SessionKind(kind) != chat.SessionBody {
+		name = http.CanonicalHeaderKey(name)
+	}
+	return chat.Session{Kind: chat.SessionKind(kind), Name: name}
+}
 
 func readHeader(s string) (string, error) {
 	name, value, found := strings.Cut(s, "=")

@@ -434,6 +434,21 @@ func TestBadInput(t *testing.T) {
 		{args("--request-body=[1]"), "request.body: [1] is not allowed: a JSON object without the fields that other " +
 			"settings or the load generator itself set (from --request-body)"},
 		{args(`--request-body={"model":"x"}`), `request.body: "{\"model\":\"x\"}" is not allowed: a JSON object without the fields that other settings or the load generator itself set (from --request-body)`},
+		{args("--target-session=cookie:a"), "target.session: cookie:a is not allowed: " + forms["session"].allowed +
+			" (from --target-session)"},
+		{args("--target-session=header:Host"), "target.session: header:Host is not allowed: " + forms["session"].allowed +
+			" (from --target-session)"},
+		{args("--target-session=body:model"), "target.session: body:model is not allowed: " + forms["session"].allowed +
+			" (from --target-session)"},
+		{
+			args("--target-session=body:user", `--request-body={"user":"x"}`),
+			"target.session: body:user is not allowed: a field that is not in request.body",
+		},
+		{
+			args("--arms=[{name: a, headers: {X-A: x}}, {name: b}]", "--members=1"),
+			"arms[0].headers: a is not allowed: no headers of an arm with members, which would not send them; give each arm a " +
+				"url of its own",
+		},
 		{args("--target-rps=NaN"), "target_rps: NaN is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--target-rps=Inf"), "target_rps: Inf is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--twin-target-url=http://y/v1/completions"), `twin.target.url: "http://y/v1/completions" is not allowed: the path of the API, http://y/v1, or of its chat completions`},
@@ -592,8 +607,8 @@ func TestBadInput(t *testing.T) {
 		},
 		{
 			args("--arms=[{name: a, headers: {Host: x}}, {name: b}]"), "arms[0].headers: Host is not allowed: the name of an " +
-				"HTTP header other than Host, Accept, Content-Length, Content-Type, Connection, Transfer-Encoding, and a value " +
-				"(from --arms)",
+				"HTTP header other than Host, Accept, Content-Length, Content-Type, Connection, Transfer-Encoding, Keep-Alive, " +
+				"Proxy-Connection, Te, Trailer, Upgrade, and a value (from --arms)",
 		},
 		{
 			args("--arms=[{name: a, weight: x}, {name: b}]"), "arms: unknown field \"weight\" is not allowed: only the " +

@@ -148,6 +148,7 @@ func (c *Config) ForTwin() *Config {
 		return nil
 	}
 	own := *c
+	own.Target.Router = ""
 	own.Target.URL, own.Target.Model = t.Target.URL, cmp.Or(t.Target.Model, c.Target.Model)
 	if !t.borrows(c) || t.Target.APIKey != "" {
 		own.Target.APIKey = t.Target.APIKey
