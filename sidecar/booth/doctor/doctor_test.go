@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,6 +47,10 @@ type world struct {
 	missing  string // name of a metric without series
 	clock    time.Duration
 	requests atomic.Int32
+	plain    bool // the target is no Dynamo, but a router with these response headers
+	header   http.Header
+	delays   bool // every other short request, as Nagle's algorithm does
+	short    atomic.Int32
 	queries  sync.Map // queries to Prometheus
 }
 
@@ -171,10 +176,18 @@ func (w *world) complete(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, `{"message":"unknown field nvext"}`, http.StatusBadRequest)
 		return
 	}
+	if w.delays && strings.Contains(fmt.Sprint(body["messages"]), "Hello.") && w.short.Add(1)%2 == 0 {
+		<-time.After(40 * time.Millisecond)
+	}
 	n := int(w.requests.Add(1)) - 1
 	rw.Header().Set("Content-Type", "text/event-stream")
+	maps.Copy(rw.Header(), w.header)
 	fmt.Fprint(rw, `data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\n")
-	if extended && len(w.hits) > 0 {
+	if !w.plain {
+		fmt.Fprint(rw, `data: {"choices":[],"nvext":{"worker_id":{"decode_worker_id":1}},`+
+			`"usage":{"prompt_tokens_details":{"cached_tokens":32}}}`+"\n\n")
+	}
+	if extended && len(w.hits) > 0 && !w.plain {
 		hit := w.hits[min(n, len(w.hits)-1)]
 		fmt.Fprintf(rw, `data: {"choices":[],"nvext":{"timing":{"kv_hit_rate":%v}}}`+"\n\n", hit)
 	}
@@ -220,6 +233,9 @@ func TestHealthyBoothHasNoProblems(t *testing.T) {
 		"Load generator: ok: its database",
 		"Target: ok: 2 of 2 workers have registered",
 		"Target: ok: the router knows the caches: it predicts a hit rate of 97 %",
+		"Target: ok: the router is NVIDIA Dynamo; its metrics: dynamo_component_requests_total",
+		"Target: ok: the worker of a turn is known by nvext.worker_id",
+		"Target: ok: cached tokens come from usage: 32 of a repeated prompt",
 		"Prometheus: ok: all 3 targets are up",
 		"Prometheus: ok: the workers' series in namespace dynamo: present and fresh, from 2 endpoint(s)",
 		"Prometheus: ok: its clock matches",
@@ -508,6 +524,52 @@ func TestTargetWithPathAndQuery(t *testing.T) {
 		report := text(examine(t, w, change))
 		assert.Contains(t, report, at+" serves "+model, name)
 		assert.True(t, completed, report)
+	}
+}
+
+// Each fact of a router that changes a comparison is named.
+func TestRouterIsNamed(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*world)
+		lines  []string
+	}{
+		"SMG": {func(w *world) { w.header = http.Header{"X-Smg-Routed-Worker-Id": {"http://10.0.0.2:8000"}} }, []string{
+			"ok: the router is Shepherd model gateway (SMG); its metrics: smg_worker_requests_total",
+			"ends at the response's headers, before the first token",
+			"ok: the worker of a turn is known by the response header X-Smg-Routed-Worker-Id, such as http://10.0.0.2:8000",
+			"not checked: cached tokens: usage does not report them",
+			"ok: first token of a request on a reused connection",
+		}},
+		"sglang-router": {func(w *world) {
+			w.pages["/workers"] = page{body: `{"workers":[{"connection_mode":"HTTP"}]}`}
+			w.delays, w.status.Config["target.session"] = true, "body:user"
+		}, []string{
+			"ok: the router is sglang-router",
+			"not checked: the worker of a turn: not known, unless the engine sends a header of its own",
+			"problem: sglang-router drops these fields of a request: nvext, user,",
+			"target.session cannot be body:user; it can be header:X-SMG-Routing-Key",
+			"warning: first token of a request on a reused connection",
+		}},
+		"vllm-router": {func(w *world) {
+			w.pages["/list_workers"] = page{body: `{"urls":["http://10.0.0.2:8000"]}`}
+			w.header, w.status.Config["target.worker_header"] = http.Header{"X-Engine": {"engine-2"}}, "X-Engine"
+			w.status.Config["target.request_id"] = "on"
+		}, []string{
+			"the response header X-Engine, such as engine-2",
+			"warning: vllm-router takes X-Request-Id as a sticky key",
+		}},
+		"by its name": {func(w *world) { w.status.Config["target.router"] = "ray-serve" }, []string{
+			"ok: the router is Ray Serve LLM ->",
+		}},
+	} {
+		w := newWorld()
+		w.plain = true
+		w.pages["/health"] = page{body: "ok"}
+		row.change(w)
+		report := text(examine(t, w, nil))
+		for _, line := range row.lines {
+			assert.Contains(t, report, line, name)
+		}
 	}
 }
 

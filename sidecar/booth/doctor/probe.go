@@ -34,11 +34,14 @@ const routedByKV = "dynamo_component_router_kv_hit_rate_count"
 
 // probed is the result of a few requests with the same beginning.
 type probed struct {
-	requests  int
-	text      int      // chunks with a text
-	predicted *float64 // best prediction for a repeat, 0 to 1; nil without a prediction
-	cached    int      // largest number of cached tokens in a repeat's prompt
-	routed    *float64 // growth of the router's counter of predictions; nil if there is no counter
+	requests     int
+	text         int         // chunks with a text
+	predicted    *float64    // best prediction for a repeat, 0 to 1; nil without a prediction
+	cached       int         // largest number of cached tokens in a repeat's prompt
+	routed       *float64    // growth of the router's counter of predictions; nil if there is no counter
+	countsCached bool        // an answer had a count of cached tokens
+	header       http.Header // of the last answer
+	instance     bool        // an answer had Dynamo's instance id
 }
 
 // probe sends a long prompt, and repeats it until the router predicts a hit.
@@ -56,6 +59,7 @@ func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err er
 		}
 		p.requests++
 		p.text += r.text
+		p.header, p.instance, p.countsCached = r.header, p.instance || r.instance, p.countsCached || r.countsCached
 		if p.requests > 1 {
 			p.cached = max(p.cached, r.cached)
 			if r.predicted != nil && (p.predicted == nil || *r.predicted > *p.predicted) {
@@ -78,7 +82,7 @@ func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err er
 }
 
 // report adds a finding on KV events.
-func (p probed) report(all *findings, l lane) {
+func (p probed) report(all *findings, l lane, dynamo bool) {
 	predicts := p.predicted != nil && *p.predicted > 0
 	byKV := p.routed != nil && *p.routed > 0
 	switch {
@@ -88,16 +92,19 @@ func (p probed) report(all *findings, l lane) {
 	case byKV || l.mode == api.ModeKV && p.predicted != nil && p.routed == nil:
 		all.problem(fmt.Sprintf("the router receives no KV events: it predicted a hit rate of 0 for %d repeats "+
 			"of a prompt, although the engines had %d of its tokens cached", p.requests-1, p.cached), enableEvents)
-	default:
+	case dynamo:
 		all.skip(notObserved(l.mode), "switch to kv and try again")
 	}
 }
 
 // reply is the content of a streamed answer.
 type reply struct {
-	text      int
-	predicted *float64
-	cached    int
+	text         int
+	predicted    *float64
+	cached       int
+	countsCached bool // it has a count of cached tokens, even of 0
+	header       http.Header
+	instance     bool // it has Dynamo's instance id
 }
 
 // errNoExtension means that a server rejects Dynamo's extension.
@@ -106,24 +113,9 @@ var errNoExtension = errors.New("it rejects nvext")
 func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool) (r reply, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	body := map[string]any{
-		"model": l.model, "messages": []map[string]string{{"role": "user", "content": prompt}},
-		"max_tokens": probeTokens, "stream": true, "stream_options": map[string]bool{"include_usage": true},
-	}
-	if dynamo {
-		body["nvext"] = map[string]any{"extra_fields": []string{"worker_id", "timing"}}
-	}
-	text, err := json.Marshal(body)
+	req, err := e.chatRequest(ctx, l, prompt, dynamo)
 	if err != nil {
 		return r, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.at(api.ChatPath), bytes.NewReader(text))
-	if err != nil {
-		return r, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if key, _ := e.key(l); key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	a, err := ask(e.http, req)
 	switch {
@@ -136,7 +128,33 @@ func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool)
 	case !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream"):
 		return r, errors.New("it does not stream; Content-Type is " + a.header.Get("Content-Type"))
 	}
-	return readStream(a.body)
+	r, err = readStream(a.body)
+	r.header = a.header
+	return r, err
+}
+
+// chatRequest returns a request for a short streamed answer.
+func (e *exam) chatRequest(ctx context.Context, l lane, prompt string, dynamo bool) (*http.Request, error) {
+	body := map[string]any{
+		"model": l.model, "messages": []map[string]string{{"role": "user", "content": prompt}},
+		"max_tokens": probeTokens, "stream": true, "stream_options": map[string]bool{"include_usage": true},
+	}
+	if dynamo {
+		body["nvext"] = map[string]any{"extra_fields": []string{"worker_id", "timing"}}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.at(api.ChatPath), bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key, _ := e.key(l); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	return req, nil
 }
 
 // chunk is a chunk of a streamed answer.
@@ -148,13 +166,14 @@ type chunk struct {
 		} `json:"delta"`
 	} `json:"choices"`
 	NVExt struct {
-		Timing struct {
+		WorkerID json.RawMessage `json:"worker_id"`
+		Timing   struct {
 			KVHitRate *float64 `json:"kv_hit_rate"`
 		} `json:"timing"`
 	} `json:"nvext"`
 	Usage struct {
 		Details struct {
-			Cached int `json:"cached_tokens"`
+			Cached *int `json:"cached_tokens"`
 		} `json:"prompt_tokens_details"`
 	} `json:"usage"`
 	Error   json.RawMessage `json:"error"`
@@ -187,7 +206,10 @@ func readStream(body []byte) (r reply, err error) {
 		if c.NVExt.Timing.KVHitRate != nil {
 			r.predicted = c.NVExt.Timing.KVHitRate
 		}
-		r.cached = max(r.cached, c.Usage.Details.Cached)
+		r.instance = r.instance || len(c.NVExt.WorkerID) > 0
+		if n := c.Usage.Details.Cached; n != nil {
+			r.cached, r.countsCached = max(r.cached, *n), true
+		}
 	}
 	return r, lines.Err()
 }

@@ -156,7 +156,8 @@ func (e *exam) events(ctx context.Context, all *findings, l lane, dynamo bool) {
 		return
 	}
 	all.ok(fmt.Sprintf("%d short requests got streamed answers", p.requests))
-	p.report(all, l)
+	p.report(all, l, dynamo)
+	e.router(ctx, all, l, p)
 }
 
 // Remedies for missing events.
