@@ -307,6 +307,14 @@ type Target struct {
 	// the HTTP status that the target answers with instead; absent: none, as without a connection
 	ProblemStatus int      `json:"problem_status,omitempty"`
 	Notices       []string `json:"notices,omitempty"` // what is odd about its answers, though it serves
+	// what stands in front of the workers, a value of target.router: recognized by its answers or metrics, or configured;
+	// absent: not known
+	Router string `json:"router,omitempty"`
+	// by what the worker of a turn is known: nvext.worker_id, or the name of a response header; absent: it is not
+	WorkerSource string `json:"worker_source,omitempty"`
+	// where the cached tokens of turns come from: usage, or else the counters of the frontend or the engines; absent: not
+	// known
+	CachedSource string `json:"cached_source,omitempty" enum:"usage,frontend,engine"`
 	// requests that belong to no turn: what it supports, whether it serves
 	Probes int64 `json:"probes"`
 }

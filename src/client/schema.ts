@@ -2632,6 +2632,11 @@ export interface components {
         };
         /** @description The server under load. */
         Target: {
+            /**
+             * @description where the cached tokens of turns come from: usage, or else the counters of the frontend or the engines; absent: not known
+             * @enum {string}
+             */
+            cached_source?: "usage" | "frontend" | "engine";
             deployment: components["schemas"]["Deployment"];
             /** @description where turns go now, where each mode has an address of its own */
             endpoint?: string;
@@ -2652,7 +2657,11 @@ export interface components {
             /** @description the HTTP status that the target answers with instead; absent: none, as without a connection */
             problem_status?: number;
             reachable: boolean;
+            /** @description what stands in front of the workers, a value of target.router: recognized by its answers or metrics, or configured; absent: not known */
+            router?: string;
             url: string;
+            /** @description by what the worker of a turn is known: nvext.worker_id, or the name of a response header; absent: it is not */
+            worker_source?: string;
         };
         /** @description Distinguishes targets: two are the same where their ids are equal. */
         TargetID: {

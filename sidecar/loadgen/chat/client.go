@@ -64,7 +64,10 @@ type Evidence struct {
 type Recognized struct {
 	Router      string // as [Options].Recognize identified it; empty: unknown
 	NoRequestID bool   // requests carry no X-Request-Id, as Recognize decided
-	NamesWorker bool   // the answer named its worker
+	// Worker says by what the answer named its worker: nvext.worker_id, or the name of a response header; empty: it did
+	// not.
+	Worker string
+	Cached bool // the answer's usage had a count of cached tokens
 }
 
 // SessionKind says how a request names its conversation.

@@ -173,7 +173,7 @@ func (c *Client) Probe(ctx context.Context) *Error {
 				used[ExtTokenIDs] = shown.ids
 				used[ExtNVExt] = used[ExtNVExt] || shown.ids
 			}
-			c.recognize(ctx, shown, r.Worker != "")
+			c.recognize(ctx, shown, r.Usage != nil && r.Usage.HasCached)
 			c.ext.set(used, try.length)
 			return nil
 		}
@@ -190,13 +190,14 @@ func (c *Client) Probe(ctx context.Context) *Error {
 
 // shown is what the answer to a probe has beside its result.
 type shown struct {
-	ids      bool // of the prompt's tokens
-	instance bool // Dynamo's, in nvext
+	ids      bool   // of the prompt's tokens
+	instance bool   // Dynamo's, in nvext
+	worker   string // by what it is known, as in [Recognized]
 	header   http.Header
 }
 
 // recognize identifies the server.
-func (c *Client) recognize(ctx context.Context, s shown, namesWorker bool) {
+func (c *Client) recognize(ctx context.Context, s shown, cached bool) {
 	var found Recognized
 	if c.opts.Recognize != nil {
 		found = c.opts.Recognize(Evidence{
@@ -207,7 +208,7 @@ func (c *Client) recognize(ctx context.Context, s shown, namesWorker bool) {
 			},
 		})
 	}
-	found.NamesWorker = namesWorker
+	found.Worker, found.Cached = s.worker, cached
 	c.found.Store(&found)
 }
 
@@ -225,7 +226,7 @@ func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body str
 	c.probes.Add(1)
 	s := newStream(req)
 	r = c.send(ctx, s, try.used)
-	has.instance, has.header = s.instance != 0, s.header
+	has.instance, has.worker, has.header = s.instance != 0, s.workerFrom, s.header
 	return r, cmp.Or(string(s.errBody), string(s.stray)), has
 }
 

@@ -73,7 +73,7 @@ func TestRequestIDOfARecognizedServer(t *testing.T) {
 		}
 	})
 	require.Nil(t, c.Probe(t.Context()))
-	assert.Equal(t, Recognized{Router: `w{"urls":[]}`, NoRequestID: true, NamesWorker: true}, c.Recognized())
+	assert.Equal(t, Recognized{Router: `w{"urls":[]}`, NoRequestID: true, Worker: "nvext.worker_id"}, c.Recognized())
 	<-got
 	r := c.Do(t.Context(), Request{ID: "42-3", Messages: hello()})
 	require.True(t, r.OK(), outcome(r))

@@ -66,18 +66,19 @@ var (
 // watchdog reads them, and the connection writes them, also on net/http's goroutine that reads the head of the
 // response.
 type stream struct {
-	req      Request
-	res      Result
-	live     *Live
-	dog      *watchdog
-	conn     *conn
-	reused   bool // the connection carried an earlier request
-	status   int  // of the response, 0 before its head
-	header   http.Header
-	instance uint64 // Dynamo's, in the last chunk that had one
-	events   bool   // status 200 and a body of server-sent events
-	sse      sseReader
-	prompt   promptIDs
+	req        Request
+	res        Result
+	live       *Live
+	dog        *watchdog
+	conn       *conn
+	reused     bool // the connection carried an earlier request
+	status     int  // of the response, 0 before its head
+	header     http.Header
+	instance   uint64 // Dynamo's, in the last chunk that had one
+	workerFrom string // as in [Recognized]
+	events     bool   // status 200 and a body of server-sent events
+	sse        sseReader
+	prompt     promptIDs
 
 	buf        *[bufferSize]byte // the buffer of a body read in progress, else nil
 	fed        int               // parsed bytes of buf
@@ -225,7 +226,7 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 func (s *stream) takeHeaders(o Options) {
 	for _, name := range o.WorkerHeaders {
 		if v := s.header.Get(name); v != "" {
-			s.setWorker(workerName(v))
+			s.setWorker(workerName(v), name)
 			break
 		}
 	}
@@ -234,10 +235,10 @@ func (s *stream) takeHeaders(o Options) {
 	}
 }
 
-// setWorker sets the worker, unless it is known. A header precedes the stream.
-func (s *stream) setWorker(name string) {
+// setWorker sets the worker and by what it is known, unless it is. A header precedes the stream.
+func (s *stream) setWorker(name, from string) {
 	if s.res.Worker == "" {
-		s.res.Worker = name
+		s.res.Worker, s.workerFrom = name, from
 		s.live.setWorker(name)
 	}
 }
@@ -460,7 +461,7 @@ func (s *stream) take(c chunk) {
 	}
 	if c.worker != 0 && c.worker != s.instance {
 		s.instance = c.worker
-		s.setWorker(strconv.FormatUint(c.worker, 10))
+		s.setWorker(strconv.FormatUint(c.worker, 10), "nvext.worker_id")
 	}
 	if c.timing != (Timing{}) {
 		s.res.Timing = c.timing

@@ -23,6 +23,7 @@ type fake struct {
 	url, model  string
 	extensions  map[string]bool
 	noRequestID bool
+	router      string
 
 	mu          sync.Mutex
 	ttft, gap   time.Duration
@@ -80,7 +81,11 @@ func (f *fake) Probes() int64 {
 func (f *fake) Extensions() map[string]bool { return f.extensions }
 
 func (f *fake) Recognized() chat.Recognized {
-	return chat.Recognized{NamesWorker: f.extensions[chat.ExtNVExt], NoRequestID: f.noRequestID}
+	r := chat.Recognized{Router: f.router, NoRequestID: f.noRequestID, Cached: f.router != ""}
+	if f.extensions[chat.ExtNVExt] {
+		r.Worker = "nvext.worker_id"
+	}
+	return r
 }
 
 func (f *fake) Models(context.Context) ([]string, *chat.Error) {

@@ -21,7 +21,7 @@ func (l *Lane) startShadow(ctx context.Context) {
 	l.shadow = live.New(live.Options{
 		Lane: l.opts.Name, Cluster: l.opts.Cluster, State: l.State, Log: l.process.Log,
 		Capabilities: func() (ids, workers bool) {
-			return l.opts.Client.Extensions()[chat.ExtTokenIDs], l.opts.Client.Recognized().NamesWorker
+			return l.opts.Client.Extensions()[chat.ExtTokenIDs], l.opts.Client.Recognized().Worker != ""
 		},
 	})
 	l.wg.Go(func() { l.shadow.Run(ctx) })

@@ -111,6 +111,11 @@ func (r *reading) shownTarget() api.Target {
 		Notices:       r.target.notices(),
 		Probes:        r.opts.Client.Probes() + r.remoteProbes.Load(),
 	}
+	found := r.opts.Client.Recognized()
+	t.Router, t.WorkerSource, t.CachedSource = found.Router, found.Worker, r.cluster.KV.Source
+	if found.Cached {
+		t.CachedSource = "usage"
+	}
 	if _, ok := r.opts.Driver.(workload.Simulator); ok {
 		t.Kind = api.TargetSimulated
 	}

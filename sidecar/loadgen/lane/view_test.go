@@ -379,12 +379,14 @@ func TestStatusHasTheAddressInUse(t *testing.T) {
 		assert.Equal(t, "http://rr.example:8000", l.Target.Endpoint)
 		assert.EqualValues(t, map[string]bool{"nvext": true}, l.Extensions)
 		assert.EqualValues(t, 7, l.Seed)
+		assert.Equal(t, []string{"smg", "nvext.worker_id", "usage"},
+			[]string{l.Target.Router, l.Target.WorkerSource, l.Target.CachedSource})
 		_, err := b.view.Lane("twin")
 		require.ErrorIs(t, err, api.ErrNotFound)
 	}, func(o *options) {
 		o.config = map[string]string{"target.url": "x"}
 		f := o.Client.(*fake)
-		f.extensions = map[string]bool{"nvext": true}
+		f.extensions, f.router = map[string]bool{"nvext": true}, "smg"
 		o.Client = redirected{f}
 	})
 }

@@ -73,7 +73,8 @@ type Run struct {
 	ErrorRatio            *float64          `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
 	GoodputRatio          *float64          `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
 	TTFTByTurn            []api.TurnFigures `json:"ttft_by_turn"`
-	Errors                []ErrorClass      `json:"errors"` // most frequent first
+	Routing               *Routing          `json:"routing,omitempty"` // absent: no worker of a turn is known
+	Errors                []ErrorClass      `json:"errors"`            // most frequent first
 	SLO                   []Objective       `json:"slo"`
 	Client                Client            `json:"client"`
 	// Baseline is the comparison of the last step's counted turns; its own seconds and
@@ -201,9 +202,10 @@ const points = 60
 
 // Builder gathers a run's turns. It is not safe for concurrent use.
 type Builder struct {
-	report *Run
-	run    Ended
-	errors map[api.ErrorClass]*ErrorClass
+	report  *Run
+	run     Ended
+	errors  map[api.ErrorClass]*ErrorClass
+	routing Routing
 }
 
 // NewBuilder begins the report of a run.
@@ -223,7 +225,10 @@ func NewBuilder(run Ended) *Builder {
 		length := r.Seconds / float64(n)
 		r.Series = append(r.Series, Point{From: float64(i) * length, Seconds: length})
 	}
-	return &Builder{report: r, run: run, errors: map[api.ErrorClass]*ErrorClass{}}
+	return &Builder{
+		report: r, run: run, errors: map[api.ErrorClass]*ErrorClass{},
+		routing: Routing{count: map[string]int{}, last: map[string]string{}},
+	}
 }
 
 // Add takes in a turn, of which it keeps nothing but copies.
@@ -236,6 +241,7 @@ func (b *Builder) Add(t *api.Turn) {
 		}
 		e.N++
 	}
+	b.routing.add(t)
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {
 		r.Tokens.Estimated++
@@ -288,6 +294,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		r.OutputTokensPerSecond = Value{&whole.Window.OutputTokensPerSecond, whole.OutputInterval}
 		r.RequestsPerSecond = Value{&whole.Window.RequestsPerSecond, whole.RequestsInterval}
 	}
+	r.Routing = b.routing.finish()
 	for _, e := range b.errors {
 		r.Errors = append(r.Errors, *e)
 	}

@@ -415,3 +415,28 @@ func TestPage(t *testing.T) {
 		assert.NotContains(t, coordinate, "-", "nothing is drawn outside")
 	}
 }
+
+// The report names the router, by what its facts are known, and how turns were spread over workers.
+func TestRouterOfARun(t *testing.T) {
+	turns := some()[:6]
+	for i, worker := range []string{"a", "a", "b", "a", "", "a"} {
+		turns[i].Conversation, turns[i].Number, turns[i].Worker = "c", i+1, worker
+	}
+	r := reported(t, turns, func(run *Ended) {
+		run.Status.Target.Router, run.Status.Target.WorkerSource = "smg", "X-Smg-Routed-Worker-Id"
+		run.Status.Target.CachedSource = "usage"
+		run.Status.State.Shape.Session, run.Status.State.Shape.NoRequestID = "header:X-Session-Id", true
+	})
+	assert.Equal(t, &Routing{
+		Workers: []WorkerTurns{{"a", 4}, {"b", 1}}, Turns: 5, Skew: 1.6, Later: 3, SameWorker: 1,
+	}, r.Routing)
+	for _, line := range []string{
+		"smg, worker of a turn from X-Smg-Routed-Worker-Id, cached tokens from the answers' usage, " +
+			"session by header:X-Session-Id, no X-Request-Id",
+		"turns by worker: a 4, b 1; the busiest has 1.60 times the mean",
+		"33.3 % of 3 later turns went to the worker of the turn before",
+	} {
+		assert.Contains(t, strings.Join(r.routerLines(), "\n"), line)
+		assert.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), line)
+	}
+}

@@ -111,6 +111,7 @@ func (r *Run) items() (all []Item) {
 		add("Unknown", r.unknownLines()...)
 	}
 	add("Errors", r.errorLines()...)
+	add("Router", r.routerLines()...)
 	all = append(all, r.Cluster.items()...)
 	add("SLO", r.sloLine())
 	add("Load generator", r.clientLine())

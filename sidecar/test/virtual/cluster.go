@@ -280,7 +280,7 @@ func (c *Cluster) Extensions() map[string]bool {
 }
 
 // Recognized returns that answers name their worker.
-func (*Cluster) Recognized() chat.Recognized { return chat.Recognized{NamesWorker: true} }
+func (*Cluster) Recognized() chat.Recognized { return chat.Recognized{Worker: chat.ExtNVExt} }
 
 // State returns the figures of the cluster's metrics.
 func (c *Cluster) State() api.Cluster {
