@@ -276,7 +276,11 @@ var foreign = []string{
 	"--metric-percentiles", "--percentile-metrics", "--save-result", "--metrics",
 	// Dynamo and its engines
 	"--router-mode", "--router-replica-sync", "--no-router-kv-events", "--publish-kv-events",
-	"--publish-events-and-metrics", "--kv-events-config",
+	"--publish-events-and-metrics", "--kv-events-config", "--enable-prompt-tokens-details", "--enable-cache-report",
+	"--router-session-affinity-ttl-secs", "--active-prefill-tokens-threshold",
+	// other routers
+	"--disable-circuit-breaker", "--balance-abs-threshold", "--worker-startup-check-interval", "--sticky-sessions",
+	"--worker-urls", "--kv-event-source", "--session-key",
 }
 
 var (

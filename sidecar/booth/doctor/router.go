@@ -107,8 +107,8 @@ func (e *exam) worker(all *findings, r *router.Router, p probed) {
 	}
 }
 
-const nameWorker = "let the engines or the router send a header that names the worker, and set target.worker_header to " +
-	"it; without it, spread and same worker as the turn before stay unknown"
+const nameWorker = "let the engines or the router send a header that names the worker, and set " +
+	"target.worker_header to it; without it, spread and same worker as the turn before stay unknown"
 
 // requests reports what the router does to a request of the load generator, as it is configured.
 func (e *exam) requests(all *findings, r *router.Router) {
