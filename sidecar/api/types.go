@@ -533,6 +533,7 @@ type Cluster struct {
 	GPU         string         `json:"gpu,omitempty"`
 	Model       string         `json:"model,omitempty"`
 	Engine      string         `json:"engine,omitempty"` // trtllm, vllm, sglang
+	Router      string         `json:"router,omitempty"` // as its metrics show, a value of target.router
 	// whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics show; absent: they
 	// do not
 	RoutesByKV    *bool   `json:"routes_by_kv,omitempty"`

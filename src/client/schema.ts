@@ -969,6 +969,8 @@ export interface components {
             other_gpus?: components["schemas"]["HostGPUs"][];
             problem?: string;
             queued?: number;
+            /** @description as its metrics show, a value of target.router */
+            router?: string;
             /** @description whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics show; absent: they do not */
             routes_by_kv?: boolean;
             /** @description max / mean in-flight over the workers */

@@ -69,7 +69,7 @@ func (e *exam) router(ctx context.Context, all *findings, l lane, p probed) {
 // metricsOf says where a router's metrics are and what they are called.
 func metricsOf(m router.Metrics) string {
 	var names []string
-	for _, name := range []string{m.Requests, m.Running, m.Queued, m.Errors} {
+	for _, name := range []string{m.Requests, m.Running, m.Waiting, m.Queued, m.Errors} {
 		if name != "" {
 			names = append(names, name)
 		}

@@ -102,18 +102,21 @@ var (
 
 	// wanted holds every metric that this package reads, with the range of its values.
 	wanted = func() map[string]plausible.Range {
+		ofRouters()
 		ranges := map[string]plausible.Range{}
 		for r, metrics := range map[plausible.Range][]metric{
-			plausible.Requests: {queued, inflight, batchLimit, workerInflight, running, waiting},
-			plausible.Ratio:    {cacheUse, engineHitRate, acceptanceRate, gpuActive},
-			plausible.PerStep:  {acceptanceLength},
-			plausible.Percent:  {gpuUtilization},
-			plausible.MiB:      {gpuUsed, gpuFree, gpuTotal},
+			plausible.Requests: {
+				queued, inflight, batchLimit, workerInflight, running, waiting, routerRunning, routerWaiting, routerQueued,
+			},
+			plausible.Ratio:   {cacheUse, engineHitRate, acceptanceRate, gpuActive},
+			plausible.PerStep: {acceptanceLength},
+			plausible.Percent: {gpuUtilization},
+			plausible.MiB:     {gpuUsed, gpuFree, gpuTotal},
 			plausible.Total: {
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens,
 				frontendWorkers, workerRequests,
 				workerBlocks, blockTokens, queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
-				processStart, countersCreate,
+				processStart, countersCreate, routerRequests,
 			},
 		} {
 			for _, name := range slices.Concat(metrics...) {

@@ -17,7 +17,7 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 	workers := newRoster(ctx, r)
 	c := api.Cluster{
 		Available:   true,
-		Queued:      r.sum(queued),
+		Queued:      cmp.Or(r.sum(queued), r.sum(routerQueued)),
 		Inflight:    r.sum(inflight),
 		BatchLimit:  r.max(batchLimit),
 		CacheBlocks: r.max(workerBlocks),
@@ -30,6 +30,7 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 		GPU:         cmp.Or(workers.gpuModel(), r.label("modelName", gpuMetrics)),
 		Model:       modelName(r),
 		Engine:      engineName(r),
+		Router:      routerName(r),
 	}
 	c.Engines = engines(r, &c)
 	balance(&c)
@@ -274,7 +275,7 @@ const noWorkers = "no workers' metrics: load per worker is unknown"
 
 // notReported names the metrics of a Dynamo that this cluster lacks.
 func notReported(r reading, c api.Cluster) (missing []string) {
-	if !r.hasFrontend() {
+	if !r.hasFrontend() && c.Router == "" {
 		missing = append(missing, "no Dynamo frontend: its queue and the router's hit ratios are not reported")
 	}
 	if c.InflightMin == nil {

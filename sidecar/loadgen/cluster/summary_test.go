@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +53,13 @@ func TestClustersOfPages(t *testing.T) {
 			plainVLLM("90", "200", "4", "20")),
 		"sglang-alone":      watched(t, api.SpeculationNotRecorded, begun, plainSGLang("90", "200", "4", "20", "2.4", "0.7")),
 		"sglang-alone-idle": watched(t, api.SpeculationNotRecorded, idle, idle),
-		"frontend-alone":    watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}),
+		"smg-alone":         watched(t, api.SpeculationOff, scene{"smg:29000": routerPage(t, "smg")}),
+		"vllm-behind-envoy": watched(t, api.SpeculationOff, scene{
+			"envoy:9901":      routerPage(t, "envoy"),
+			"127.0.0.1:19401": "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5\n",
+			"127.0.0.1:19402": "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 4\n",
+		}),
+		"frontend-alone": watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := json.MarshalIndent(c, "", "  ")
@@ -60,6 +67,14 @@ func TestClustersOfPages(t *testing.T) {
 			golden(t, "clusters/"+name+".json", string(got)+"\n")
 		})
 	}
+}
+
+// routerPage returns the scrape of a router.
+func routerPage(t *testing.T, id string) string {
+	t.Helper()
+	page, err := os.ReadFile("router/testdata/" + id + ".prom")
+	require.NoError(t, err)
+	return string(page)
 }
 
 func plainVLLM(hits, queries, waited, requests string) scene {

@@ -36,7 +36,8 @@ type identity struct{ id, instance string }
 
 // newRoster finds the workers of a reading: Dynamo instances by the series of
 // their generate endpoint, then engines without Dynamo, one at each scrape target.
-// The frontend's list of workers is used only where no worker's own metrics exist.
+// The frontend's list of workers, or another router's, is used only where no worker's own
+// metrics exist.
 func newRoster(ctx context.Context, r reading) *roster {
 	ro := &roster{byIdentity: map[identity]*worker{}, byInstance: map[string][]*worker{}, byPod: map[string][]*worker{}}
 	for _, s := range slices.Concat(r.samples(workerInflight), r.samples(workerRequests)) {
@@ -52,6 +53,13 @@ func newRoster(ctx context.Context, r reading) *roster {
 	if len(ro.workers) == 0 {
 		for _, s := range r.samples(frontendWorkers) {
 			ro.enlist(workerID(s), Sample{})
+		}
+	}
+	if len(ro.workers) == 0 {
+		for _, s := range r.samples(routerRequests) {
+			if host := routedTo(s); host != "" {
+				ro.enlist("", Sample{Labels: model.LabelSet{model.InstanceLabel: model.LabelValue(host)}})
+			}
 		}
 	}
 	ro.assign(ctx, r)
@@ -92,6 +100,9 @@ func (ro *roster) assign(ctx context.Context, r reading) {
 // cannot be determined. The frontend writes dynamo_component series under an id of
 // its own, which is no worker's.
 func (ro *roster) owner(s Sample) *worker {
+	if host := routedTo(s); host != "" {
+		return only(ro.byInstance[host])
+	}
 	id := ""
 	if strings.HasPrefix(s.Name, "dynamo_component_") {
 		id = workerID(s)
@@ -169,9 +180,9 @@ func (w *worker) describe() api.Worker {
 		ID:           cmp.Or(w.id, w.instance),
 		Name:         w.name(),
 		Inflight:     w.inflight(),
-		Waiting:      w.sum(waiting),
+		Waiting:      cmp.Or(w.sum(waiting), w.sum(routerWaiting)),
 		QueueSeconds: w.ratio(queueSum, queueCount),
-		Routed:       w.sum(workerRequests),
+		Routed:       cmp.Or(w.sum(workerRequests), w.sum(routerRequests)),
 		CacheUse:     w.mean(cacheUse),
 		HitRatio:     w.hitRatio(),
 		NotReported:  w.notReported(),
@@ -186,9 +197,9 @@ func (w *worker) notReported() (fields []string) {
 		known bool
 	}{
 		{"inflight", w.inflight() != nil},
-		{"waiting", w.has(waiting)},
+		{"waiting", w.has(waiting) || w.has(routerWaiting)},
 		{"queue_seconds", w.has(queueSum)},
-		{"routed", w.has(workerRequests)},
+		{"routed", w.has(workerRequests) || w.has(routerRequests)},
 		{"cache_use", w.has(cacheUse)},
 		{"hit_ratio", w.has(engineHitRate) || w.countsHits()},
 	} {
@@ -208,8 +219,10 @@ func (w *worker) name() string {
 	return "worker " + w.id[max(0, len(w.id)-tail):]
 }
 
-// inflight returns Dynamo's count, or else the requests that the engine computes.
-func (w *worker) inflight() *float64 { return cmp.Or(w.sum(workerInflight), w.sum(running)) }
+// inflight returns Dynamo's count, or else the requests that the engine computes, or else the router's count.
+func (w *worker) inflight() *float64 {
+	return cmp.Or(w.sum(workerInflight), w.sum(running), w.sum(routerRunning))
+}
 
 // hitRatio is the ratio over the window by the engine's counters, or else the engine's gauge, whose period differs.
 func (w *worker) hitRatio() *float64 {

@@ -112,7 +112,7 @@ func (r *reading) shownTarget() api.Target {
 		Probes:        r.opts.Client.Probes() + r.remoteProbes.Load(),
 	}
 	found := r.opts.Client.Recognized()
-	t.Router, t.WorkerSource, t.CachedSource = found.Router, found.Worker, r.cluster.KV.Source
+	t.Router, t.WorkerSource, t.CachedSource = cmp.Or(found.Router, r.cluster.Router), found.Worker, r.cluster.KV.Source
 	if found.Cached {
 		t.CachedSource = "usage"
 	}

@@ -50,6 +50,7 @@ type Metrics struct {
 	Label    string
 	Requests string // count of requests by worker
 	Running  string // requests in progress by worker
+	Waiting  string // requests that wait at each worker, as the router polls them
 	Queued   string // requests that wait at the router
 	Errors   string // the router's own count of failures
 	Latency  string // the router's own latency
@@ -84,7 +85,7 @@ var All = []Router{
 		Sessions:      []string{"header:X-SMG-Routing-Key"},
 		Metrics: Metrics{
 			Page: ownPort, Label: "worker", Requests: "smg_worker_requests_total", Running: "smg_worker_requests_active",
-			Queued: "smg_engine_waiting_requests", Errors: "smg_router_request_errors_total",
+			Waiting: "smg_engine_waiting_requests", Errors: "smg_router_request_errors_total",
 			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
 		},
 		Notes: []string{

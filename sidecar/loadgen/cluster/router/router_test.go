@@ -28,12 +28,12 @@ func TestScrapesShowTheirRouter(t *testing.T) {
 			assert.Equal(t, id, r.ID)
 			assert.True(t, r.Measured)
 			m := r.Metrics
-			for _, name := range []string{m.Requests, m.Running, m.Queued, m.Errors, m.Latency} {
+			for _, name := range []string{m.Requests, m.Running, m.Waiting, m.Queued, m.Errors, m.Latency} {
 				if name != "" {
 					assert.Contains(t, families, name)
 				}
 			}
-			for _, name := range []string{m.Requests, m.Running} {
+			for _, name := range []string{m.Requests, m.Running, m.Waiting} {
 				if name == "" {
 					continue
 				}
