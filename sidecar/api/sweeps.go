@@ -414,6 +414,9 @@ type SweepSpan struct {
 	Spoiled string `json:"spoiled,omitempty"` // why it does not count
 	// whether the caches were cold, as the first turns show; absent: it is not known
 	FirstTurns *SweepFirstTurns `json:"first_turns,omitempty"`
+	Workers    int              `json:"workers,omitempty"` // that the cluster reported at its end; absent: not known
+	// what its turns and the cluster's metrics show that its arm is not what it claims, in words; absent: nothing
+	Doubts []string `json:"doubts,omitempty"`
 	// what was measured while it counted, with 95 % intervals from its parts
 	Row    *BaselineRow `json:"row,omitempty"`
 	Causes *SweepCauses `json:"causes,omitempty"`

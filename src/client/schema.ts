@@ -2572,6 +2572,8 @@ export interface components {
             concurrency: number;
             /** Format: date-time */
             counted_from: string;
+            /** @description what its turns and the cluster's metrics show that its arm is not what it claims, in words; absent: nothing */
+            doubts?: string[];
             /** @description with the switch before it; of spans that ran together, its share */
             elapsed_seconds: number;
             failed: number;
@@ -2602,6 +2604,8 @@ export interface components {
             turns: number;
             /** Format: date-time */
             until: string;
+            /** @description that the cluster reported at its end; absent: not known */
+            workers?: number;
         };
         /**
          * @description The state of a sweep. The last three are final.

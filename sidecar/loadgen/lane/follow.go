@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -97,10 +98,13 @@ func (l *Lane) Problem() string {
 	return problem
 }
 
-// Router describes the router in front of the workers: which driver sets its mode, and whether its
-// own metrics show that it chooses workers by the content of their caches.
+// Router describes the router in front of the workers: which one it is, where that is known, which driver sets its
+// mode, and whether its own metrics show that it chooses workers by the content of their caches.
 func (l *Lane) Router() string {
 	text := "mode set by the driver " + l.opts.Driver.Name()
+	if name := cmp.Or(l.opts.Client.Recognized().Router, l.Cluster().Router); name != "" {
+		text = name + ", " + text
+	}
 	switch byKV := l.Cluster().RoutesByKV; {
 	case byKV == nil:
 		return text + "; no metrics say how it chooses workers"

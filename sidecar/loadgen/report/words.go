@@ -29,7 +29,7 @@ func (r *Results) words() []string {
 	default:
 		all = append(r.sideWords(), r.laneWords()...)
 	}
-	return append(append([]string{}, all...), r.stateWords(len(all) > 0)...)
+	return append(append(append([]string{}, r.doubtWords()...), all...), r.stateWords(len(all) > 0)...)
 }
 
 // stateWords say what an unfinished sweep's sentences are worth.

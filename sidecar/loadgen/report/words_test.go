@@ -165,6 +165,13 @@ func TestWords(t *testing.T) {
 			Lane: []string{api.DefaultLane, api.TwinLane}[i], Actual: new(97.),
 		})
 	}
+	doubted := tried(proof.BBetter, &lower)
+	for i, arm := range []string{"a", "b", "b"} {
+		doubted.Spans = append(doubted.Spans, api.SweepSpan{
+			Arm: arm, Mode: doubted.Request.Modes[min(i, 1)], Concurrency: 120, Workers: 3 - min(i, 1),
+		})
+	}
+	doubted.Spans[1].Doubts = []string{"all turns went to one worker of 2"}
 	pairs := tried(proof.BBetter, &lower)
 	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0,
 		[]string{"As it was stored."}
@@ -206,6 +213,7 @@ func TestWords(t *testing.T) {
 		"trial, time over, one block": short,
 		"trial, trade-off":            failing,
 		"trial, each lane its mode":   kept,
+		"trial, doubted":              doubted,
 		"trial, on pairs":             pairs,
 		"trial, running":              tried(proof.Running, &open),
 		"trial, running out of time":  late,

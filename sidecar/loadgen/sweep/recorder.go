@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -29,14 +30,15 @@ type recorder struct {
 	first  int64 // number of conversations that begin the span
 	ok     int
 	failed int
-	reason string // error of the latest failed turn
+	reason string         // error of the latest failed turn
+	served map[string]int // turns of each worker that their answers name
 }
 
 var _ lane.SpanObserver = (*recorder)(nil)
 
 // newRecorder makes a recorder for a span that begins with so many conversations.
 func newRecorder(now time.Time, begin int, opening func(workload.Draw) int64) *recorder {
-	return &recorder{base: now, opening: opening, left: begin, first: int64(begin)}
+	return &recorder{base: now, opening: opening, left: begin, first: int64(begin), served: map[string]int{}}
 }
 
 // Tokens adds n output tokens to their second.
@@ -84,6 +86,9 @@ func (r *recorder) Turn(t *workload.Turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns = append(r.turns, turn)
+	if t.Worker != "" {
+		r.served[t.Worker]++
+	}
 	r.firsts = append(r.firsts, firsts...)
 	if t.ServerTTFT != nil {
 		r.ttft = append(r.ttft, *t.ServerTTFT)
@@ -162,6 +167,13 @@ func (r *recorder) recording(from, until float64) proof.Recording {
 	return proof.Recording{
 		CountedFrom: from, Until: until, Turns: slices.Clone(r.turns), Tokens: slices.Clone(r.tokens),
 	}
+}
+
+// servedBy returns the number of turns of each worker so far.
+func (r *recorder) servedBy() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.served)
 }
 
 // serverTTFT returns the p95 of the TTFT that the server reported, of turns with the first token

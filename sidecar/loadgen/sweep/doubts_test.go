@@ -1,0 +1,44 @@
+package sweep
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestDoubtsOfAnArm(t *testing.T) {
+	two := func(change func(*api.Cluster)) api.Cluster {
+		c := api.Cluster{Available: true, Workers: make([]api.Worker, 2)}
+		change(&c)
+		return c
+	}
+	none := func(*api.Cluster) {}
+	const one = "all turns went to one worker of 2"
+	for name, row := range map[string]struct {
+		mode   api.Mode
+		served map[string]int
+		change func(*api.Cluster)
+		want   []string
+	}{
+		"one worker":            {api.ModeUnknown, map[string]int{"a": 20}, none, []string{one}},
+		"one worker, few turns": {api.ModeUnknown, map[string]int{"a": 19}, none, nil},
+		"both workers":          {api.ModeUnknown, map[string]int{"a": 19, "b": 1}, none, nil},
+		"workers are not known": {api.ModeUnknown, map[string]int{}, none, nil},
+		"one worker of one": {api.ModeKV, map[string]int{"a": 90}, func(c *api.Cluster) {
+			c.Workers = c.Workers[:1]
+		}, nil},
+		"the cluster is not known": {api.ModeKV, map[string]int{"a": 90}, func(c *api.Cluster) { *c = api.Cluster{} }, nil},
+		"no events": {api.ModeKV, nil, func(c *api.Cluster) {
+			c.KV.PredictedRatio, c.KV.HitRatio = new(0.), new(.4)
+		}, []string{"the router predicted a hit rate of 0 while the caches had hits: it receives no KV events"}},
+		"no hits": {api.ModeKV, nil, func(c *api.Cluster) { c.KV.PredictedRatio, c.KV.HitRatio = new(0.), new(.01) }, nil},
+		"no KV router": {api.ModeKV, nil, func(c *api.Cluster) { c.RoutesByKV = new(false) }, []string{
+			"by its metrics the router does not choose workers by their caches",
+		}},
+		"no KV router claimed": {api.ModeRoundRobin, nil, func(c *api.Cluster) { c.RoutesByKV = new(false) }, nil},
+	} {
+		assert.Equal(t, row.want, doubts(row.mode, row.served, two(row.change)), name)
+	}
+}
