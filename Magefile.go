@@ -191,7 +191,8 @@ func externalParts() []suite.Part {
 		},
 		{
 			Name: "engines", Run: onEngines, Capability: "trials on real engines",
-			Checks: "cache_aware and round_robin of sglang-router, and equal arms, over two vLLM engines on the CPU",
+			Checks: "each installed router recognized before simulated engines; cache_aware and round_robin of " +
+				"sglang-router, and equal arms, over two vLLM engines on the CPU",
 		},
 		{
 			Name: "page", Run: onPage("-skip=^TestGate$"), Capability: "the load generator's own pages",

@@ -27,11 +27,12 @@ type explainer interface {
 type parts struct{ frontend, workers, gpus bool }
 
 // partsOf reports which parts have samples. A frontend also writes figures about its
-// workers; those do not count as the workers' own.
+// workers; those do not count as the workers' own. Those of another router count, since they have its workers' load.
 func partsOf(samples []Sample) (p parts) {
 	for _, s := range samples {
 		switch {
-		case engineOf(s.Name) != "", slices.Contains(workerInflight, s.Name), slices.Contains(workerRequests, s.Name):
+		case engineOf(s.Name) != "", slices.Contains(workerInflight, s.Name), slices.Contains(workerRequests, s.Name),
+			routedTo(s) != "":
 			p.workers = true
 		case slices.Contains(gpuMetrics, s.Name):
 			p.gpus = true

@@ -30,15 +30,21 @@ const (
 	engineNice = "15"
 )
 
+// home returns the directory of the engines and routers, which may not exist.
+func home(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("ENGINES"); dir != "" {
+		return dir
+	}
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	return filepath.Join(cache, "engines")
+}
+
 // folder returns the directory with engines, routers and a model, and skips the test without it.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir := os.Getenv("ENGINES")
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		require.NoError(t, err)
-		dir = filepath.Join(cache, "engines")
-	}
+	dir := home(t)
 	for _, name := range []string{"vllm/bin/python", "routers/bin/python", "model/config.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Skipf("skipped: no %s in %s, the folder of the engines (variable ENGINES)", name, dir)
