@@ -102,11 +102,11 @@ var (
 
 	// wanted holds every metric that this package reads, with the range of its values.
 	wanted = func() map[string]plausible.Range {
-		ofRouters()
 		ranges := map[string]plausible.Range{}
 		for r, metrics := range map[plausible.Range][]metric{
 			plausible.Requests: {
-				queued, inflight, batchLimit, workerInflight, running, waiting, routerRunning, routerWaiting, routerQueued,
+				queued, inflight, batchLimit, workerInflight, running, waiting, ofRouters.running, ofRouters.waiting,
+					ofRouters.queued,
 			},
 			plausible.Ratio:   {cacheUse, engineHitRate, acceptanceRate, gpuActive},
 			plausible.PerStep: {acceptanceLength},
@@ -116,7 +116,7 @@ var (
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens,
 				frontendWorkers, workerRequests,
 				workerBlocks, blockTokens, queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
-				processStart, countersCreate, routerRequests,
+				processStart, countersCreate, ofRouters.requests,
 			},
 		} {
 			for _, name := range slices.Concat(metrics...) {

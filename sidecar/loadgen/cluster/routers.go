@@ -9,17 +9,19 @@ import (
 	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
-// Metrics of routers other than Dynamo's, from the table of package router. Of routers that were only read, no names
-// are known from a scrape.
-var (
-	routerRequests, routerRunning, routerWaiting, routerQueued metric
+// ofRouters has the metrics of routers other than Dynamo's, from the table of package router. Of routers that were only
+// read about, no names are known from a scrape.
+var ofRouters = readRouters()
 
-	// routerLabels names the label with the worker, by metric.
-	routerLabels = map[string]model.LabelName{}
-)
+// routerMetrics holds the names of the metrics that any router has of one kind.
+type routerMetrics struct {
+	requests, running, waiting, queued metric
+	// labels names the label with the worker, by metric.
+	labels map[string]model.LabelName
+}
 
-// ofRouters fills the variables above. It is called before they are used in wanted.
-func ofRouters() {
+func readRouters() (all routerMetrics) {
+	all.labels = map[string]model.LabelName{}
 	for i := range router.All {
 		r := &router.All[i]
 		if !r.Measured || r.ID == router.Dynamo {
@@ -29,24 +31,25 @@ func ofRouters() {
 			to   *metric
 			name string
 		}{
-			{&routerRequests, r.Metrics.Requests},
-			{&routerRunning, r.Metrics.Running},
-			{&routerWaiting, r.Metrics.Waiting},
+			{&all.requests, r.Metrics.Requests},
+			{&all.running, r.Metrics.Running},
+			{&all.waiting, r.Metrics.Waiting},
 		} {
-			if m.name != "" && routerLabels[m.name] == "" {
+			if m.name != "" && all.labels[m.name] == "" {
 				*m.to = append(*m.to, m.name)
-				routerLabels[m.name] = model.LabelName(r.Metrics.Label)
+				all.labels[m.name] = model.LabelName(r.Metrics.Label)
 			}
 		}
 		if r.Metrics.Queued != "" {
-			routerQueued = append(routerQueued, r.Metrics.Queued)
+			all.queued = append(all.queued, r.Metrics.Queued)
 		}
 	}
+	return all
 }
 
 // routedTo returns the host and port of the worker in a sample of a router; empty: it is of no router, or names none.
 func routedTo(s Sample) string {
-	label := routerLabels[s.Name]
+	label := ofRouters.labels[s.Name]
 	if label == "" {
 		return ""
 	}

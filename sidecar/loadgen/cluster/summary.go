@@ -17,7 +17,7 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 	workers := newRoster(ctx, r)
 	c := api.Cluster{
 		Available:   true,
-		Queued:      cmp.Or(r.sum(queued), r.sum(routerQueued)),
+		Queued:      cmp.Or(r.sum(queued), r.sum(ofRouters.queued)),
 		Inflight:    r.sum(inflight),
 		BatchLimit:  r.max(batchLimit),
 		CacheBlocks: r.max(workerBlocks),
