@@ -106,7 +106,7 @@ var (
 		for r, metrics := range map[plausible.Range][]metric{
 			plausible.Requests: {
 				queued, inflight, batchLimit, workerInflight, running, waiting, ofRouters.running, ofRouters.waiting,
-					ofRouters.queued,
+				ofRouters.queued,
 			},
 			plausible.Ratio:   {cacheUse, engineHitRate, acceptanceRate, gpuActive},
 			plausible.PerStep: {acceptanceLength},

@@ -158,15 +158,14 @@ func TestRoutersBeforeSimulatedEngines(t *testing.T) {
 					filepath.Dir(filepath.Dir(path)), r.install)
 			}
 			cluster := boothtest.SimulatedAs(t, bin, "vllm")
-			metrics, err := process.FreePorts(9500, 1)
-			require.NoError(t, err)
+			metrics := freePort(t, 9500)
 			url := server(t, r.id, r.ready, func(port int) process.Command {
-				args, env := r.command(t, port, metrics[0], simulatedModel, cluster.Workers)
+				args, env := r.command(t, port, metrics, simulatedModel, cluster.Workers)
 				return process.Command{Path: path, Args: args, Env: append(process.Environment(), env...), Parent: true}
 			})
 			pages := []string{"no-target"}
 			if r.page != "" {
-				pages = append(pages, "http://"+process.Loopback(metrics[0])+r.page)
+				pages = append(pages, "http://"+process.Loopback(metrics)+r.page)
 			} else {
 				for _, w := range cluster.Workers {
 					pages = append(pages, "http://"+w)

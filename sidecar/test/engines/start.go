@@ -53,13 +53,20 @@ func folder(t *testing.T) string {
 	return dir
 }
 
+// freePort returns a free port of loopback from this one on, for a program that takes its port as an argument.
+func freePort(t *testing.T, from int) int {
+	t.Helper()
+	ports, err := process.FreePorts(from, 1)
+	require.NoError(t, err)
+	return ports[0]
+}
+
 // server starts a program that serves HTTP on a free port of loopback, which is passed in its arguments, and waits
 // until it answers at a path.
 func server(t *testing.T, name, path string, c func(port int) process.Command) (url string) {
 	t.Helper()
-	ports, err := process.FreePorts(9000, 1)
-	require.NoError(t, err)
-	command := c(ports[0])
+	port := freePort(t, 9000)
+	command := c(port)
 	command.Name, command.Log = name, boothtest.Log(t, name)
 	p, err := process.Start(command)
 	require.NoError(t, err)
@@ -73,7 +80,7 @@ func server(t *testing.T, name, path string, c func(port int) process.Command) (
 	})
 	// A session of its own is a scheduling group, if the kernel has autogroups.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", p.PID()), []byte(engineNice), 0o600)
-	url = "http://" + process.Loopback(ports[0])
+	url = "http://" + process.Loopback(port)
 	wait.Within(t, engineUp, name+" answers", func() (any, bool) {
 		require.False(t, p.Exited(), "%s exited:\n%s", name, process.Tail(command.Log))
 		return nil, answers(t.Context(), url+path)
@@ -114,15 +121,14 @@ func engine(t *testing.T, dir, name string) (url string) {
 
 // router starts an sglang-router with a policy for workers.
 func router(t *testing.T, dir, policy string, workers ...string) (url string) {
-	metrics, err := process.FreePorts(9200, 1)
-	require.NoError(t, err)
+	metrics := freePort(t, 9200)
 	return server(t, policy, "/v1/models", func(port int) process.Command {
 		return process.Command{
 			Path: filepath.Join(dir, "routers/bin/python"),
 			Args: append([]string{
 				"-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", strconv.Itoa(port),
 				"--policy", policy,
-				"--prometheus-host", "127.0.0.1", "--prometheus-port", strconv.Itoa(metrics[0]), "--worker-urls",
+				"--prometheus-host", "127.0.0.1", "--prometheus-port", strconv.Itoa(metrics), "--worker-urls",
 			}, workers...),
 			Parent: true,
 		}
