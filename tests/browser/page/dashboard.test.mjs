@@ -88,16 +88,18 @@ test('the live curves have a crosshair with values, by pointer and by keys, and 
   await Page.open(page);
   const live = section(page, 'Live');
   const name = /^Output tokens\/s of the last ten minutes, at most [1-9]/;
-  const box = await eventually('a curve', async () => {
-    // The lines are inside the margin of half a clock tick.
-    const plot = live.getByRole('img', { name }).locator('.u-over');
-    await plot.waitFor({ timeout: 2000 });
-    return plot.boundingBox();
-  });
-  const at = (share) => [box.x + share * box.width, box.y + box.height / 2];
+  const plot = live.getByRole('img', { name }).locator('.u-over');
+  // The plot moves while the page fills.
+  const pointAt = async (share) => {
+    const box = await plot.boundingBox({ timeout: 2000 });
+    await page.mouse.move(box.x + share * box.width, box.y + box.height / 2, { steps: 5 });
+  };
   const values = page.getByRole('table', { name: /^\d\d:\d\d:\d\d$/ });
-  await page.mouse.move(...at(0.95));
-  await expect(values).toContainText(/KV-aware[\d,]+/);
+  await eventually('values at the pointer', async () => {
+    await pointAt(0.95);
+    await expect(values).toContainText(/KV-aware[\d,]+/, { timeout: 2000 });
+    return true;
+  });
   await page.mouse.move(0, 0);
   await expect(values).toHaveCount(0);
 
@@ -107,9 +109,9 @@ test('the live curves have a crosshair with values, by pointer and by keys, and 
   await expect(values).toContainText(/KV-aware[\d,]+/);
   await expect(slider).toHaveAttribute('aria-valuetext', /^\d\d:\d\d:\d\d; KV-aware [\d,]+$/);
 
-  await page.mouse.move(...at(0.4));
+  await pointAt(0.4);
   await page.mouse.down();
-  await page.mouse.move(...at(0.9), { steps: 5 });
+  await pointAt(0.9);
   await page.mouse.up();
   const reset = live.getByRole('button', { name: 'Reset the zoom of Output tokens/s of the last ten minutes' });
   await expect(live.getByRole('button', { name: /^Reset the zoom/ }), 'curves share the zoom').toHaveCount(3);
