@@ -201,6 +201,9 @@ func (q *question) begin(ctx context.Context) (id string, err error) {
 		if !errors.Is(err, api.ErrConflict) && !errors.Is(err, api.ErrUnavailable) {
 			return "", err
 		}
+		if ctx.Err() != nil { // err may only say so; the reason for waiting is the one before
+			return "", ctx.Err()
+		}
 		q.wait(err)
 		select {
 		case <-ctx.Done():
