@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// Case is a way to use the chart that tests hold it to.
+// Case is a configuration of the chart that tests render.
 type Case struct {
 	Name     string
 	Options  Options
-	External []string // objects that the values say are there already, "Kind name" each
-	Graphs   []string // DynamoGraphDeployments that are there already, "namespace/name" each
+	External []string // existing objects that the values name, as "Kind name"
+	Graphs   []string // existing DynamoGraphDeployments, as "namespace/name"
 }
 
-// whole are the values files that are no overlays on a chart that makes a Dynamo, and what they say is there already.
-var whole = map[string]Case{
+// complete lists the values files that render alone, with the objects that they require. The other values files need
+// serving.create.
+var complete = map[string]Case{
 	"values-doks.yaml":            {External: []string{"Secret kvbooth-tls"}},
 	"values-existing-dynamo.yaml": {Graphs: []string{"dynamo/my-graph"}},
 	"values-generic.yaml":         {External: []string{"Gateway gateway"}},
 }
 
-// Cases are the defaults beside a Dynamo and with one, every values file in the chart's folder below root, and
-// everything that can be switched on at once.
+// Cases returns the configurations to test: the defaults with an existing Dynamo and with one that the chart creates,
+// every values file of the chart, and all options that can be enabled together. root is the module's root.
 func Cases(root string) ([]Case, error) {
 	made := []string{"serving.create=true"}
 	claim := []string{"PersistentVolumeClaim model-nfs-pvc"}
@@ -73,7 +74,7 @@ func Cases(root string) ([]Case, error) {
 	for _, path := range files {
 		file := filepath.Base(path)
 		name := strings.TrimSuffix(strings.TrimPrefix(file, "values-"), ".yaml")
-		c, ok := whole[file]
+		c, ok := complete[file]
 		if !ok {
 			c = Case{Options: Options{Set: made}, External: claim}
 		}

@@ -1,4 +1,4 @@
-// Package chart finds Helm, and gives tests what the Helm chart makes of values. Rendering needs no cluster.
+// Package chart finds Helm and renders the Helm chart for tests. Rendering needs no cluster.
 package chart
 
 import (
@@ -19,18 +19,19 @@ import (
 )
 
 const (
-	// Dir is the chart's folder below the module's.
+	// Dir is the path of the chart from the module's root.
 	Dir = "deploy/chart/kvbooth"
 
-	release = "kvbooth" // and namespace, where options name none
+	release = "kvbooth" // default release and namespace
 )
 
-// Helm is a Helm with this module's chart.
+// Helm is an installed Helm 4, used with this module's chart.
 type Helm struct {
 	path, root string
 }
 
-// FindHelm finds an installed Helm 4, else the one in bin below root, the folder of this module, which mage builds.
+// FindHelm returns the Helm 4 on the PATH, or else the one in bin, which mage builds. root is the module's root. The
+// error is [installed.ErrNoHelm] if there is none.
 func FindHelm(ctx context.Context, root string) (Helm, error) {
 	if path, err := installed.Helm(ctx); err == nil {
 		return Helm{path, root}, nil
@@ -46,16 +47,16 @@ func FindHelm(ctx context.Context, root string) (Helm, error) {
 	return Helm{path, root}, nil
 }
 
-// Options say what is rendered of the chart. The zero value is the defaults in a cluster with nothing of its own.
+// Options configure a rendering. The zero value uses the chart's defaults, in a cluster without further APIs.
 type Options struct {
-	Release, Namespace string   // both "kvbooth" where they are empty
-	Values             []string // values files: below the chart's folder, or absolute; later ones win
-	Set                []string // "path=value" each, as --set takes it
-	APIVersions        []string // that the cluster serves beside Kubernetes' own, "group/version" or "group/version/Kind"
+	Release, Namespace string   // empty means "kvbooth"
+	Values             []string // paths of values files, absolute or from the chart's folder; later ones override
+	Set                []string // "path=value", as in --set
+	APIVersions        []string // APIs besides Kubernetes' own: "group/version" or "group/version/Kind"
 }
 
-// Render returns the objects that the chart makes, those of hooks at the end, and the text that they are parsed from.
-// Where the chart refuses the values, the error has Helm's message.
+// Render returns the chart's objects, hooks last, and their YAML. If the chart refuses the values, the error contains
+// Helm's message.
 func (h Helm) Render(ctx context.Context, o Options) (objects []*unstructured.Unstructured, text string, err error) {
 	var more []string
 	for _, version := range o.APIVersions {
@@ -69,8 +70,8 @@ func (h Helm) Render(ctx context.Context, o Options) (objects []*unstructured.Un
 	return objects, text, err
 }
 
-// Run runs one of Helm's commands on the release, the chart and its values, as far as the command takes them, and
-// returns what it prints. Where it fails, the error has what it printed as errors.
+// Run runs a Helm command and returns its standard output. It passes the namespace, and the release, the chart and the
+// values if the command accepts them. The error contains the standard error.
 func (h Helm) Run(ctx context.Context, o Options, command string, more ...string) (string, error) {
 	args := append(strings.Fields(command), "--namespace="+cmp.Or(o.Namespace, release))
 	if command != "lint" {
@@ -88,7 +89,7 @@ func (h Helm) Run(ctx context.Context, o Options, command string, more ...string
 	return out.String(), nil
 }
 
-// chart are the arguments for the chart and its values.
+// chart returns the arguments that name the chart and its values.
 func (h Helm) chart(o Options) []string {
 	dir := filepath.Join(h.root, filepath.FromSlash(Dir))
 	args := []string{dir}
@@ -104,7 +105,7 @@ func (h Helm) chart(o Options) []string {
 	return args
 }
 
-// Parse parses YAML documents; empty ones are left out.
+// Parse parses YAML documents and omits empty ones.
 func Parse(text string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, document := range strings.Split("\n"+text, "\n---") {

@@ -15,22 +15,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// definitions are where the modules of tools/crds have them.
-var definitions = map[string]string{
+// crdFolders maps the modules of tools/crds to their folders with CustomResourceDefinitions.
+var crdFolders = map[string]string{
 	"sigs.k8s.io/gateway-api":                            "config/crd/standard",
 	"github.com/prometheus-operator/prometheus-operator": "example/prometheus-operator-crd",
 	"github.com/ai-dynamo/grove/operator/api":            "core/v1alpha1/crds",
 }
 
-// Definitions gives the CustomResourceDefinitions of other projects' kinds, from the modules that tools/crds below root
-// requires, which are downloaded where they are not there.
+// Definitions returns the CustomResourceDefinitions of kinds, from the modules that tools/crds requires. It downloads
+// missing modules. A kind without a definition is an error. root is the module's root.
 func Definitions(ctx context.Context, root string, kinds ...string) (found []*unstructured.Unstructured, err error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json")
-	var said bytes.Buffer
-	cmd.Dir, cmd.Stderr = filepath.Join(root, "tools", "crds"), &said
+	var errs bytes.Buffer
+	cmd.Dir, cmd.Stderr = filepath.Join(root, "tools", "crds"), &errs
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go mod download: %w: %s", err, said.String())
+		return nil, fmt.Errorf("go mod download: %w: %s", err, errs.String())
 	}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var module struct{ Path, Dir string }
@@ -39,19 +39,18 @@ func Definitions(ctx context.Context, root string, kinds ...string) (found []*un
 		} else if err != nil {
 			return nil, err
 		}
-		folder := definitions[module.Path]
+		folder := crdFolders[module.Path]
 		if folder == "" {
 			continue
 		}
-		all, err := defined(filepath.Join(module.Dir, filepath.FromSlash(folder)))
+		all, err := parseFolder(filepath.Join(module.Dir, filepath.FromSlash(folder)))
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, all...)
 	}
 	found = slices.DeleteFunc(found, func(object *unstructured.Unstructured) bool {
-		return !slices.Contains(kinds,
-			definedKind(object))
+		return !slices.Contains(kinds, definedKind(object))
 	})
 	for _, kind := range kinds {
 		if !slices.ContainsFunc(found, func(object *unstructured.Unstructured) bool { return definedKind(object) == kind }) {
@@ -61,7 +60,7 @@ func Definitions(ctx context.Context, root string, kinds ...string) (found []*un
 	return found, nil
 }
 
-// definedKind is the kind that an object defines, "" where it is something else.
+// definedKind returns the kind that a CustomResourceDefinition defines, or "" for another object.
 func definedKind(object *unstructured.Unstructured) string {
 	if object.GetKind() != "CustomResourceDefinition" {
 		return ""
@@ -70,8 +69,8 @@ func definedKind(object *unstructured.Unstructured) string {
 	return kind
 }
 
-// defined parses the YAML files of a folder.
-func defined(dir string) (all []*unstructured.Unstructured, err error) {
+// parseFolder parses the YAML files of a folder.
+func parseFolder(dir string) (all []*unstructured.Unstructured, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
 		return nil, err

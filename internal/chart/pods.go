@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -9,27 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// GraphKind is the kind of Dynamo's deployments.
+// GraphKind is the kind of a Dynamo deployment.
 const GraphKind = "DynamoGraphDeployment"
 
-// Pod is a pod that an object has made.
+// Pod is a pod of a rendered object.
 type Pod struct {
-	Owner     string // kind and name, with the component of a DynamoGraphDeployment
+	Owner     string // kind and name of the object, with the component of a DynamoGraphDeployment
 	Namespace string
-	Graph     bool // Dynamo's operator makes it
+	Graph     bool // created by Dynamo's operator
 	Template  corev1.PodTemplateSpec
-	Claims    []string // names of volumes that a StatefulSet makes claims for
+	Claims    []string // names of a StatefulSet's volume claim templates
 }
 
-// where a kind has its pod's template.
+// templates maps kinds to the path of their pod template.
 var templates = map[string][]string{
 	"Deployment": {"spec", "template"}, "StatefulSet": {"spec", "template"}, "DaemonSet": {"spec", "template"},
 	"Job":     {"spec", "template"},
 	"CronJob": {"spec", "jobTemplate", "spec", "template"}, "Pod": {},
 }
 
-// Pods gives the pods of all objects, those of a DynamoGraphDeployment with the labels and ports that Dynamo's operator
-// adds. A field that pods do not have is an error. Objects without a namespace get the one that is given.
+// Pods returns the pods of the objects. The pods of a DynamoGraphDeployment have the labels and ports that Dynamo's
+// operator adds. A field that is not part of a pod is an error. namespace is the default namespace.
 func Pods(objects []*unstructured.Unstructured, namespace string) (all []Pod, err error) {
 	for _, object := range objects {
 		if object.GetKind() == GraphKind {
@@ -66,14 +67,11 @@ func Pods(objects []*unstructured.Unstructured, namespace string) (all []Pod, er
 	return all, nil
 }
 
-func namespaceOf(object *unstructured.Unstructured, otherwise string) string {
-	if own := object.GetNamespace(); own != "" {
-		return own
-	}
-	return otherwise
+func namespaceOf(object *unstructured.Unstructured, defaultNamespace string) string {
+	return cmp.Or(object.GetNamespace(), defaultNamespace)
 }
 
-// graphPods are a pod for each component.
+// graphPods returns one pod for each component of a DynamoGraphDeployment.
 func graphPods(object *unstructured.Unstructured, namespace string) (all []Pod, err error) {
 	components, _, err := unstructured.NestedSlice(object.Object, "spec", "components")
 	if err != nil {
@@ -111,7 +109,7 @@ func graphPods(object *unstructured.Unstructured, namespace string) (all []Pod, 
 	return all, nil
 }
 
-// graphPort is what the operator opens on the main container.
+// graphPort returns the port that the operator adds to the main container of a component.
 func graphPort(kind string) corev1.ContainerPort {
 	if kind == "frontend" {
 		return corev1.ContainerPort{Name: "http", ContainerPort: 8000, Protocol: corev1.ProtocolTCP}
@@ -119,13 +117,13 @@ func graphPort(kind string) corev1.ContainerPort {
 	return corev1.ContainerPort{Name: "system", ContainerPort: 9090, Protocol: corev1.ProtocolTCP}
 }
 
-// GraphService is the name of the Service that the operator makes for a component of a DynamoGraphDeployment.
+// GraphService returns the name of the Service that the operator creates for a component of a DynamoGraphDeployment.
 func GraphService(graph, component string) string { return graph + "-" + strings.ToLower(component) }
 
 func decode(template map[string]any) (to corev1.PodTemplateSpec, err error) {
 	metadata, _ := template["metadata"].(map[string]any)
 	for field, value := range metadata {
-		if value == nil { // as the API server takes it
+		if value == nil { // the API server ignores null
 			delete(metadata, field)
 		}
 	}

@@ -39,10 +39,10 @@ const (
 	Page Bundle = "page"
 )
 
-// built are the last written files of the bundles.
-var built = map[Bundle]string{App: "dist/module.js", Page: "sidecar/loadgen/server/page/files/index.html"}
+// builtFiles maps each bundle to the file that its build writes last.
+var builtFiles = map[Bundle]string{App: "dist/module.js", Page: "sidecar/loadgen/server/page/files/index.html"}
 
-// sources are the files that the front ends are built from.
+// sources lists the files that the front ends are built from.
 var sources = []string{
 	"src", "dashboards", lock, "rspack.config.mjs", "rspack.page.config.mjs", "README.md", "CHANGELOG.md",
 	"LICENSE",
@@ -59,7 +59,7 @@ func Build(ctx context.Context, bundles ...Bundle) error {
 	args := []string{"run", "--silent", "build", "--"}
 	var stale []Bundle
 	for _, bundle := range bundles {
-		if changed(built[bundle]) {
+		if changed(builtFiles[bundle]) {
 			stale = append(stale, bundle)
 			args = append(args, "--config-name="+string(bundle))
 		}
@@ -99,7 +99,7 @@ func Progress() string {
 func touch(bundles []Bundle) error {
 	var err error
 	for _, bundle := range bundles {
-		err = errors.Join(err, os.Chtimes(built[bundle], time.Time{}, time.Now()))
+		err = errors.Join(err, os.Chtimes(builtFiles[bundle], time.Time{}, time.Now()))
 	}
 	return err
 }
@@ -173,7 +173,7 @@ func Test(ctx context.Context) (suite.Count, error) {
 	if err := prepare(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	return tested(ctx)
+	return testAndStore(ctx)
 }
 
 // CheckChanged runs [Lint], and the unit tests that git's changes since the last pass can affect.
@@ -181,14 +181,14 @@ func CheckChanged(ctx context.Context) (suite.Count, error) {
 	if _, err := Lint(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	return tested(ctx, sincePassed(ctx)...)
+	return testAndStore(ctx, affectedTestFlags(ctx)...)
 }
 
-// tested runs jest and stores the commit for [CheckChanged] if all tests passed.
-func tested(ctx context.Context, flags ...string) (suite.Count, error) {
+// testAndStore runs jest and stores the commit for [CheckChanged] if all tests passed.
+func testAndStore(ctx context.Context, flags ...string) (suite.Count, error) {
 	count, err := jest(ctx, flags...)
 	if err == nil {
-		err = notePassed(ctx)
+		err = storePassedCommit(ctx)
 	}
 	return count, err
 }
@@ -201,31 +201,33 @@ func prepare(ctx context.Context) error {
 	return Install(ctx)
 }
 
-// passed is the file with the commit with which all tests passed last.
-const passed = "node_modules/.cache/kvbooth-passed"
+// passedFile holds the latest commit at which all tests passed.
+const passedFile = "node_modules/.cache/kvbooth-passed"
 
-// unfollowed are files that the tests depend on without importing them.
-var unfollowed = []string{
+// unimported lists files that the tests depend on without importing them.
+var unimported = []string{
 	lock, "package.json", "jest.config.js", "tsconfig.json", ".config", "sidecar/api/openapi.yaml",
 	"sidecar/loadgen/baseline/data",
 }
 
-// sincePassed returns jest's flags for the tests that changes since the last pass affect, or none if all must run.
-func sincePassed(ctx context.Context) []string {
-	commit, err := os.ReadFile(passed)
+// affectedTestFlags returns the flags with which jest runs only the tests that changes since the last pass affect. It
+// returns none if all tests must run.
+func affectedTestFlags(ctx context.Context) []string {
+	commit, err := os.ReadFile(passedFile)
 	if err != nil {
 		return nil
 	}
-	if _, same := git(ctx, append([]string{"diff", "--quiet", string(commit), "--"}, unfollowed...)...); !same {
+	if _, same := git(ctx, append([]string{"diff", "--quiet", string(commit), "--"}, unimported...)...); !same {
 		return nil
 	}
 	fmt.Printf("skipping tests that passed at %.7s and are not affected by changes; go tool mage test runs all\n", commit)
 	return []string{"--changedSince=" + string(commit), "--passWithNoTests"}
 }
 
-// notePassed stores the current commit, unless there are uncommitted changes. Without git, all tests run each time.
-func notePassed(ctx context.Context) error {
-	changes, known := git(ctx, append([]string{"status", "--porcelain", "--", "src"}, unfollowed...)...)
+// storePassedCommit stores the current commit, unless there are uncommitted changes. Without git, all tests run each
+// time.
+func storePassedCommit(ctx context.Context) error {
+	changes, known := git(ctx, append([]string{"status", "--porcelain", "--", "src"}, unimported...)...)
 	if !known || len(changes) > 0 {
 		return nil
 	}
@@ -233,7 +235,7 @@ func notePassed(ctx context.Context) error {
 	if !known {
 		return nil
 	}
-	return os.WriteFile(passed, bytes.TrimSpace(commit), 0o644)
+	return os.WriteFile(passedFile, bytes.TrimSpace(commit), 0o644)
 }
 
 // git returns git's output. ok is false if git is missing or fails.

@@ -22,8 +22,8 @@ import (
 var ErrNotBuilt = errors.New("run go tool mage kube")
 
 const (
-	lockPoll = 500 * time.Millisecond
-	built    = "built" // the file that marks a complete build
+	lockPoll  = 500 * time.Millisecond
+	builtMark = "built" // file that marks a complete build
 )
 
 // release matches the version of Kubernetes in the module's requirements.
@@ -31,9 +31,9 @@ var release = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+
 
 // sources identify the sources of a control plane.
 type sources struct {
-	dir                   string // of the module
-	version, major, minor string // of Kubernetes
-	folder                string // in the cache, different for different sources
+	dir                   string // folder of tools/kube
+	version, major, minor string // version of Kubernetes, and its first two numbers
+	folder                string // folder of the build in the cache; it depends on the sources
 }
 
 // read reads the module tools/kube of the module at root.
@@ -60,7 +60,7 @@ func read(root, cache string) (sources, error) {
 func (s sources) program() string { return filepath.Join(s.folder, "kube") }
 
 func (s sources) built() bool {
-	_, err := os.Stat(filepath.Join(s.folder, built))
+	_, err := os.Stat(filepath.Join(s.folder, builtMark))
 	return err == nil
 }
 
@@ -126,7 +126,7 @@ func Build(ctx context.Context, root string, out io.Writer) (program string, err
 	if err != nil {
 		return "", err
 	}
-	return s.program(), os.WriteFile(filepath.Join(s.folder, built), []byte(s.version+"\n"), 0o644)
+	return s.program(), os.WriteFile(filepath.Join(s.folder, builtMark), []byte(s.version+"\n"), 0o644)
 }
 
 // lock waits for a lock between processes, and writes to out if it has to wait.

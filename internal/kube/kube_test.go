@@ -39,7 +39,7 @@ func TestFindNeedsCompleteBuildOfSources(t *testing.T) {
 	require.NoError(t, os.WriteFile(before.program(), nil, 0o600))
 	_, err = Find(root)
 	require.ErrorIs(t, err, ErrNotBuilt, "an interrupted build must not be found")
-	require.NoError(t, os.WriteFile(filepath.Join(before.folder, built), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(before.folder, builtMark), nil, 0o600))
 	program, err := Find(root)
 	require.NoError(t, err)
 	require.Equal(t, before.program(), program)

@@ -19,7 +19,7 @@ import (
 type Archive struct {
 	Path   string
 	Size   int64  // in bytes
-	SHA256 string // of its content, in hexadecimal
+	SHA256 string // hash of the content, in hexadecimal
 }
 
 // String formats the archive as a line for the terminal.

@@ -57,8 +57,8 @@ type Options struct {
 type Backend struct {
 	Platform
 	Dir     string // output directory
-	ID      string // of the app
-	Version string // of the app
+	ID      string // the app's id
+	Version string // the app's version
 	Date    time.Time
 }
 

@@ -68,9 +68,9 @@ func Together(ctx context.Context, out io.Writer, steps ...Step) error {
 // Compiler runs go build and counts the packages that it compiles.
 type Compiler struct {
 	Out   io.Writer // receives the compiler's messages
-	Dir   string    // of the module; "" means the working directory
+	Dir   string    // folder of the module; "" means the working directory
 	Env   []string  // variables as "NAME=value", in addition to this process's
-	Flags []string  // of go build
+	Flags []string  // flags of go build
 
 	compiled, all atomic.Int64
 }
@@ -132,7 +132,7 @@ const collectLess = "GOGC=400"
 // compilerMemory is the environment of compilers: [collectLess] up to a limit for each process.
 var compilerMemory = []string{collectLess, "GOMEMLIMIT=1500MiB"}
 
-// Compile runs a go command whose time is that of the compiler.
+// Compile runs a go command that mostly compiles, with the environment for compilers.
 func Compile(ctx context.Context, args ...string) error {
 	cmd := command(ctx, "go", args...)
 	cmd.Stdout, cmd.Env = os.Stdout, append(os.Environ(), compilerMemory...)

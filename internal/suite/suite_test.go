@@ -205,7 +205,7 @@ func TestVerificationKeepsRowsOfPartsThatDidNotRun(t *testing.T) {
 	require.NoError(t, WriteVerification(page, all, second, day.AddDate(0, 0, 1), "go 1.27"))
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Equal(t, head+
+	require.Equal(t, pageHeading+
 		"| one | turns | kills | **FAILED**: 0 passed, 1 failed, 0 skipped in 0:00 |  | 2026-11-27 | go 1.27 |\n"+
 		"| two | trials | a \\| b | 3 passed, 0 failed, 0 skipped in 1:10 | 2.1 s | 2026-11-26 | go 1.26 |\n", string(text))
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// head is the beginning of docs/verification.md.
-const head = `# Verification
+// pageHeading is the beginning of docs/verification.md.
+const pageHeading = `# Verification
 
 ` + "`go tool mage verify`" + ` checks what the gate, ` + "`go tool mage test`" +
 	`, leaves out, and writes this page. A row is
@@ -19,29 +19,29 @@ one part, as it ended the last time that it ran: ` + "`go tool mage verify PART`
 |---|---|---|---|---|---|---|
 `
 
-// row matches a row of the page and captures the part's name.
-var row = regexp.MustCompile(`(?m)^\| ([^|]+?) \|.*\|$`)
+// rowPattern matches a row of the page and captures the part's name.
+var rowPattern = regexp.MustCompile(`(?m)^\| ([^|]+?) \|.*\|$`)
 
-// WriteVerification writes the rows of the results to a page. Rows of parts without a result are kept; the order is
-// that of all. Versions are those of the programs that the parts used.
+// WriteVerification writes one row for each result to the page file, in the order of all. It keeps the rows of parts
+// without a result. versions names the programs that the parts used, with their versions.
 func WriteVerification(file string, all []Part, results []Result, when time.Time, versions string) error {
 	rows := map[string]string{}
 	text, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	for _, match := range row.FindAllStringSubmatch(string(text), -1) {
+	for _, match := range rowPattern.FindAllStringSubmatch(string(text), -1) {
 		rows[match[1]] = match[0]
 	}
 	for _, r := range results {
-		cells := []string{r.Name, r.Capability, r.Checks, ended(r), figures(r), when.Format(time.DateOnly), versions}
+		cells := []string{r.Name, r.Capability, r.Checks, describe(r), figures(r), when.Format(time.DateOnly), versions}
 		for i, c := range cells {
 			cells[i] = strings.ReplaceAll(c, "|", "\\|")
 		}
 		rows[r.Name] = "| " + strings.Join(cells, " | ") + " |"
 	}
 	var page strings.Builder
-	page.WriteString(head)
+	page.WriteString(pageHeading)
 	for _, p := range all {
 		if rows[p.Name] != "" {
 			page.WriteString(rows[p.Name] + "\n")
@@ -50,8 +50,8 @@ func WriteVerification(file string, all []Part, results []Result, when time.Time
 	return os.WriteFile(file, []byte(page.String()), 0o644)
 }
 
-// ended describes the result of a part.
-func ended(r Result) string {
+// describe returns the cell with the result of a part.
+func describe(r Result) string {
 	text := fmt.Sprintf("%s in %s", r.Count, clock(r.Took))
 	if len(r.Skips) > 0 {
 		text += " (" + strings.Join(r.Skips, "; ") + ")"

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// ErrNoHelm is in the chain of the error where there is no Helm 4.
+// ErrNoHelm is the error of [Helm] if no Helm 4 is installed.
 var ErrNoHelm = errors.New("no Helm 4 is installed; run go tool mage helm, which builds it")
 
-// Helm returns the path of a Helm 4 on the PATH. Where there is none, or another version, the error is an
+// Helm returns the path of the Helm 4 on the PATH. If Helm is missing or has another version, the error wraps
 // [ErrNoHelm].
 func Helm(ctx context.Context) (string, error) {
 	path, err := exec.LookPath("helm")
