@@ -15,7 +15,7 @@ var (
 	_ Action = Call{}
 )
 
-// maxAnswer is how much of a refusal's body an error quotes, in bytes.
+// maxAnswer is the number of bytes of a refusal's body that an error quotes.
 const maxAnswer = 200
 
 // placeholders replaces the names that stand for an arm in arguments, URLs and bodies.
@@ -23,12 +23,12 @@ func placeholders(a Arm) *strings.Replacer {
 	return strings.NewReplacer("{arm}", a.State.Arm, "{url}", a.URL, "{mode}", string(a.State.Mode))
 }
 
-// Program is an [Action] that runs a program: its path and its arguments, in which {arm}, {url} and
-// {mode} stand for the arm to switch to. The environment has the same in KVBOOTH_ARM, KVBOOTH_URL and
-// KVBOOTH_MODE, and the former arm in KVBOOTH_FORMER_ARM.
+// Program is an [Action] that runs a program. It holds the path and the arguments, in which {arm}, {url}
+// and {mode} are replaced by those of the arm to switch to. The variables KVBOOTH_ARM, KVBOOTH_URL and
+// KVBOOTH_MODE have the same values, and KVBOOTH_FORMER_ARM names the former arm.
 type Program []string
 
-// Switch runs the program to its end. What is in the program's group ends with ctx.
+// Switch runs the program to its end. If ctx ends first, the program's process group is stopped.
 func (p Program) Switch(ctx context.Context, from, to Arm, output func(line string)) error {
 	fill := placeholders(to)
 	args := make([]string, len(p))
@@ -40,7 +40,7 @@ func (p Program) Switch(ctx context.Context, from, to Arm, output func(line stri
 	return process.Run(ctx, process.Command{Name: p[0], Path: args[0], Args: args[1:], Env: env}, output)
 }
 
-// Request is an HTTP request in whose URL, headers and body placeholders may stand.
+// Request is an HTTP request. Its URL, headers and body may contain placeholders.
 type Request struct {
 	Method  string            `json:"method,omitempty"` // empty: POST
 	URL     string            `json:"url"`
@@ -48,11 +48,11 @@ type Request struct {
 	Body    string            `json:"body,omitempty"`
 }
 
-// Call is an [Action] that makes one HTTP request, in which {arm}, {url} and {mode} stand for the arm
-// to switch to. The client's credentials are sent with it.
+// Call is an [Action] that makes one HTTP request with the client's credentials. {arm}, {url} and {mode}
+// in it are replaced by those of the arm to switch to.
 type Call struct {
 	Request Request
-	Client  *http.Client // nil: one without credentials
+	Client  *http.Client // nil uses a client without credentials
 }
 
 // Switch sends the request and requires an answer with a status of 200 to 299.
@@ -60,7 +60,7 @@ func (c Call) Switch(ctx context.Context, _, to Arm, _ func(line string)) error 
 	return c.Request.fill(placeholders(to)).send(ctx, c.Client)
 }
 
-// Uses reports whether a placeholder stands anywhere in the request.
+// Uses reports whether the request contains a placeholder.
 func (r Request) Uses(placeholder string) bool {
 	for _, text := range r.Headers {
 		if strings.Contains(text, placeholder) {
@@ -70,7 +70,7 @@ func (r Request) Uses(placeholder string) bool {
 	return strings.Contains(r.URL, placeholder) || strings.Contains(r.Body, placeholder)
 }
 
-// fill replaces the placeholders.
+// fill returns the request with its placeholders replaced.
 func (r Request) fill(with *strings.Replacer) Request {
 	filled := Request{Method: r.Method, URL: with.Replace(r.URL), Body: with.Replace(r.Body)}
 	for name, value := range r.Headers {
@@ -82,7 +82,7 @@ func (r Request) fill(with *strings.Replacer) Request {
 	return filled
 }
 
-// send makes the request, and gives an error for an answer that refuses it.
+// send makes the request. A status outside 200 to 299 is an error with the beginning of the body.
 func (r Request) send(ctx context.Context, client *http.Client) error {
 	method := r.Method
 	if method == "" {
@@ -103,7 +103,7 @@ func (r Request) send(ctx context.Context, client *http.Client) error {
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return plain(err)
+		return readable(err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))

@@ -19,20 +19,20 @@ var (
 )
 
 const (
-	// redirectTimeout bounds the check that an address serves.
+	// redirectTimeout bounds the check whether an address serves.
 	redirectTimeout = 30 * time.Second
-	// readyEvery is the interval between two requests to the page that says whether an arm is ready.
+	// readyEvery is the interval between two requests to [ArmsOptions.Ready].
 	readyEvery = time.Second
 )
 
-// Arm is one way of serving that turns can be sent to.
+// Arm is a way of serving that receives turns: a router, a policy or a set of engines.
 type Arm struct {
 	State   api.ModeState
 	URL     string // with or without /v1
 	Headers map[string]string
 }
 
-// Key names the endpoint of an arm: its own name, else its mode with the speculation.
+// Key returns the name of the arm's endpoint: the arm's name, or else its mode and speculation.
 func (a Arm) Key() string {
 	if a.State.Arm != "" {
 		return a.State.Arm
@@ -40,48 +40,50 @@ func (a Arm) Key() string {
 	return string(a.State.Mode) + "/" + string(a.State.Speculation)
 }
 
-// Redirector sends requests to one of several endpoints, which are named by [Arm.Key].
+// Redirector sends requests to one of several endpoints. [Arm.Key] names an endpoint.
 type Redirector interface {
-	// Redirect checks that the server at an endpoint serves the current model with some
-	// answers in a row, and sends later requests there. After an error the previous
-	// endpoint stays in use.
+	// Redirect checks that the server at an endpoint serves the current model and answers
+	// several times in a row. Later requests go there. After an error the previous endpoint
+	// stays in use.
 	Redirect(ctx context.Context, name string, answers int) error
-	// Check makes the checks of Redirect with one answer, and sends no request there later.
+	// Check makes the checks of Redirect with one answer. It does not redirect requests.
 	Check(ctx context.Context, name string) error
 }
 
-// Action changes the cluster, so that an arm serves. It is a program or an HTTP request.
-// It calls output with each line of what the program prints. The error says what failed.
+// Action changes the cluster so that the arm to serves instead of from. output receives each
+// line that a program prints.
 type Action interface {
 	Switch(ctx context.Context, from, to Arm, output func(line string)) error
 }
 
-// ArmsOptions says how arms are switched.
+// ArmsOptions configure the driver of the arms.
 type ArmsOptions struct {
-	Name string // of the driver in the configuration
+	Name string // the driver's name in the configuration
 	Arms []Arm
-	// Action changes the cluster. nil: each arm serves at its own endpoint at any time.
+	// Action changes the cluster. nil means that every arm serves at its own endpoint at any time.
 	Action  Action
-	Timeout time.Duration // of Action, of its roll-back, and of the wait until the arm is ready
-	Ready   string        // URL that answers 2xx once an arm is ready; empty: not asked
-	Answers int           // in a row that an arm must give before turns go to it
-	// Cold empties the caches of all workers. nil: they keep their contents.
+	Timeout time.Duration // bounds Action with the wait until the arm is ready, and the roll-back
+	Ready   string        // URL that answers 2xx once an arm is ready; "" omits the check
+	Answers int           // number of answers in a row that an arm must give before turns go to it
+	// Cold empties the caches of all workers. nil keeps their contents.
 	Cold       []Request
-	Workers    []string // addresses that {worker} in Cold stands for
+	Workers    []string // addresses that replace {worker} in Cold
 	Redirector Redirector
-	Client     *http.Client // nil: one without credentials
+	Client     *http.Client // nil uses a client without credentials
 	Log        *slog.Logger
 }
 
-// Arms is the driver for arms that have an endpoint each, such as two routers over one set
-// of workers, or that a program or an HTTP request switches. It is safe for concurrent use.
+// Arms is the driver for arms with their own endpoints, such as two routers over one set of
+// workers, and for arms that a program or an HTTP request switches. It is safe for concurrent
+// use.
 type Arms struct {
 	opts ArmsOptions
-	ctx  context.Context // of the process; no roll-back runs after its end
+	ctx  context.Context // ends with the process; no roll-back begins after that
 }
 
-// NewArms makes the driver; ctx is that of the process. An invalid address, or a second
-// arm of the same kind, gives an [api.FieldError].
+// NewArms makes the driver. ctx must last as long as the process, since a roll-back runs after
+// the context of Switch has ended. An invalid address, or two arms with one state, give an
+// [api.FieldError].
 func NewArms(ctx context.Context, opts ArmsOptions) (*Arms, error) {
 	seen := map[api.ModeState]bool{}
 	for _, a := range opts.Arms {
@@ -99,7 +101,7 @@ func NewArms(ctx context.Context, opts ArmsOptions) (*Arms, error) {
 	return &Arms{opts: opts, ctx: ctx}, nil
 }
 
-// Name returns the name of the options.
+// Name returns [ArmsOptions.Name].
 func (d *Arms) Name() string { return d.opts.Name }
 
 // Offers lists the arms.
@@ -114,8 +116,8 @@ func (d *Arms) Offers() []api.ModeState {
 // Instance returns "": the router at the address chooses the instance.
 func (d *Arms) Instance() string { return "" }
 
-// Check asks each arm that serves at any time whether it can. An arm that must be switched
-// to is not asked.
+// Check returns an error for the first arm that cannot serve. It does nothing if arms must be
+// switched, since only one of them serves at a time.
 func (d *Arms) Check(ctx context.Context, arms []api.ModeState) error {
 	if d.opts.Action != nil {
 		return nil
@@ -142,12 +144,12 @@ func (d *Arms) check(ctx context.Context, a Arm) error {
 	return cannotServe(ctx, a, err)
 }
 
-// Switch makes an arm serve: it performs the action, waits until the arm is ready, and
-// redirects the requests to it after that address has passed three checks: /health, where
-// it has one, the list of models, and answers. Then it empties the caches, where the options
-// say how; for from = to, it does nothing else. If the action fails, it is performed for the
-// former arm. If a check fails, the previous address stays in use. What is no arm gives an
-// [api.FieldError].
+// Switch makes an arm serve. It performs the action, waits until the arm is ready, and checks
+// its address: /health, if there is one, the list of models, and answers. Then it redirects the
+// requests, and empties the caches if [ArmsOptions.Cold] is set. With from = to and Cold it only
+// empties the caches. cold reports whether all caches were emptied. If the action fails, it is
+// performed for the former arm. If a check fails, the previous address stays in use. An unknown
+// arm gives an [api.FieldError].
 func (d *Arms) Switch(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
@@ -160,7 +162,7 @@ func (d *Arms) Switch(
 			return false, err
 		}
 	}
-	return d.empty(ctx, report), nil
+	return d.emptyCaches(ctx, report), nil
 }
 
 // change performs the action, if there is one, and redirects the requests.
@@ -169,7 +171,7 @@ func (d *Arms) change(ctx context.Context, from api.ModeState, next Arm, report 
 	if d.opts.Action == nil || from == next.State {
 		return d.redirect(ctx, next, report)
 	}
-	err := d.act(ctx, former, next, "switching", report)
+	err := d.perform(ctx, former, next, "switching", report)
 	switch {
 	case err == nil, d.ctx.Err() != nil:
 		return err
@@ -177,15 +179,15 @@ func (d *Arms) change(ctx context.Context, from api.ModeState, next Arm, report 
 		return fmt.Errorf("%w; the previous arm is not known, so this one was left in place", err)
 	}
 	report("rolling_back", fmt.Sprintf("switching back to %s: %s", from.Short(), err))
-	if back := d.act(d.ctx, next, former, "rolling_back", report); back != nil {
+	if back := d.perform(d.ctx, next, former, "rolling_back", report); back != nil {
 		d.opts.Log.Warn("the cluster could not be switched back", "to", from.Short(), "error", back)
 		return fmt.Errorf("%w; switching it back to %s also failed: %w", err, from.Short(), back)
 	}
 	return fmt.Errorf("%w; it was switched back to %s", err, from.Short())
 }
 
-// act performs the action for an arm and redirects the requests once that is ready.
-func (d *Arms) act(ctx context.Context, from, to Arm, phase string, report func(phase, message string)) error {
+// perform performs the action for an arm, and redirects the requests once the arm is ready.
+func (d *Arms) perform(ctx context.Context, from, to Arm, phase string, report func(phase, message string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.Timeout,
 		fmt.Errorf("it took longer than %s (switch.timeout)", d.opts.Timeout))
 	defer cancel()
@@ -203,7 +205,7 @@ func (d *Arms) act(ctx context.Context, from, to Arm, phase string, report func(
 	return fmt.Errorf("the switch to %s failed: %w", to.State.Short(), err)
 }
 
-// await returns once the arm is ready.
+// await polls [ArmsOptions.Ready] until it answers 2xx.
 func (d *Arms) await(ctx context.Context, a Arm, phase string, report func(phase, message string)) error {
 	if d.opts.Ready == "" {
 		return nil
@@ -225,7 +227,7 @@ func (d *Arms) await(ctx context.Context, a Arm, phase string, report func(phase
 	}
 }
 
-// redirect sends the requests to an arm that serves.
+// redirect checks an arm and sends the requests to it.
 func (d *Arms) redirect(ctx context.Context, a Arm, report func(phase, message string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
 	defer cancel()
@@ -241,7 +243,7 @@ func (d *Arms) redirect(ctx context.Context, a Arm, report func(phase, message s
 	return nil
 }
 
-// cannotServe adds the arm to the reason why it does not serve; nil stays nil.
+// cannotServe adds the arm and its address to an error; nil stays nil.
 func cannotServe(ctx context.Context, a Arm, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -252,9 +254,9 @@ func cannotServe(ctx context.Context, a Arm, err error) error {
 	return nil
 }
 
-// empty empties the caches of all workers, and reports whether every worker did so. Otherwise the
-// caller makes the prefixes cold.
-func (d *Arms) empty(ctx context.Context, report func(phase, message string)) bool {
+// emptyCaches empties the caches of all workers. It returns false if one of them fails or Cold is nil;
+// the caller then makes the prefixes cold by a nonce.
+func (d *Arms) emptyCaches(ctx context.Context, report func(phase, message string)) bool {
 	if d.opts.Cold == nil {
 		return false
 	}
@@ -284,8 +286,8 @@ func (d *Arms) arm(state api.ModeState) (Arm, bool) {
 	return Arm{State: state}, false
 }
 
-// healthy fails for a server whose /health reports that it cannot serve. A server
-// without /health, or with another one than Dynamo's, passes.
+// healthy returns an error if /health of a server lists no worker or answers with a 5xx status. A
+// server without /health, or with a /health unlike Dynamo's, passes.
 func (d *Arms) healthy(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -300,8 +302,8 @@ func (d *Arms) healthy(ctx context.Context, address string) error {
 	return nil
 }
 
-// SelectedSource returns the source to read from at the moment. It makes a
-// [Source] of several, one of which is in use at a time.
+// SelectedSource returns the source in use. It combines several sources, one of which is in use at
+// a time, into a [Source].
 type SelectedSource func() Source
 
 // Name returns the name of the selected source.

@@ -30,13 +30,13 @@ func pageOf(s Sample) pageID { return pageID{s.Labels[model.InstanceLabel], s.La
 // shownProcess describes the process behind a metrics page, as far as the page shows it.
 type shownProcess struct {
 	pageID
-	own, several bool // as in Sample
+	own, several bool // see the fields of Sample
 	unlisted     bool
 	workers      map[string]bool // ids of Dynamo instances
 	engine       map[string]bool // the engine's labels: model, data parallel rank and others
 	models       map[string]bool
-	start        float64 // of the process; 0: not reported
-	created      float64 // of its counters; 0: not reported. Two processes hardly share it.
+	start        float64 // start time of the process; 0: not reported
+	created      float64 // creation time of its counters, which two processes hardly share; 0: not reported
 	tokens       float64 // prompt tokens so far
 	countsTokens bool    // the page reports prompt tokens
 	hasFirstRank bool    // the page has the first rank of a scheduler
@@ -168,7 +168,7 @@ func (p *shownProcess) keys() (keys []string) {
 	return append(keys, "address "+string(p.instance)+p.labelKey())
 }
 
-// labelKey is the engine's labels. Pages that report no more than those may belong to one process.
+// labelKey returns a key of the engine's labels. Pages that report nothing else may belong to one process.
 func (p *shownProcess) labelKey() string { return "engine " + joinSet(p.engine) }
 
 func joinSet(set map[string]bool) string {

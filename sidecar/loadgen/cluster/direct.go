@@ -72,8 +72,8 @@ func NewDirect(target string, further []string, client *http.Client) (*Direct, e
 // Name returns "direct".
 func (d *Direct) Name() string { return "direct" }
 
-// Fetch reads all pages concurrently. The error names the pages that fail; the
-// samples are those of the other pages.
+// Fetch reads all pages concurrently and returns the samples of the readable ones. The
+// error names the pages that fail.
 func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 	var (
 		group   sync.WaitGroup
@@ -161,7 +161,7 @@ func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {
 	req.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeTextPlain))+", */*;q=0.1")
 	res, err := d.client.Do(req)
 	if err != nil {
-		return nil, plain(err)
+		return nil, readable(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
@@ -195,7 +195,7 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 			err = nil
 			continue
 		}
-		if long || err != nil && !errors.Is(err, io.EOF) { // half a line may end in half a number
+		if long || err != nil && !errors.Is(err, io.EOF) { // a cut line may end in a cut number
 			long = false
 			continue
 		}
@@ -216,15 +216,15 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 	}
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
-		return in.samples, errors.Join(fmt.Errorf("cut after %d MiB", maxBody>>20), in.gaps())
+		return in.samples, errors.Join(fmt.Errorf("cut after %d MiB", maxBody>>20), in.omissions())
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, plain(err)
+		return nil, readable(err)
 	case len(in.samples) == 0 && len(first) > 0:
 		if _, err := families(append(first, '\n')); err != nil {
 			return nil, fmt.Errorf("not in the Prometheus text format: %w", err)
 		}
 	}
-	return in.samples, in.gaps()
+	return in.samples, in.omissions()
 }
 
 // metricName returns the name of the metric on a line of a page.

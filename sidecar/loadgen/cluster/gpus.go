@@ -17,7 +17,7 @@ import (
 type gpu struct {
 	api.GPU
 	model, pod string
-	host       string // as named by the exporter, else the host of the metrics page
+	host       string // the name that the exporter reports, or else the host of the metrics page
 	page       string // the host of the metrics page
 	uuid       string
 }

@@ -49,7 +49,7 @@ func (a *statusError) Error() string { return "answered " + a.status }
 func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, plain(err)
+		return nil, readable(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
@@ -62,7 +62,7 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 		} `json:"instances"`
 	}
 	if err := json.NewDecoder(res.Body).Decode(&health); err != nil {
-		return nil, fmt.Errorf("not the health of a Dynamo frontend: %w", plain(err))
+		return nil, fmt.Errorf("not the health of a Dynamo frontend: %w", readable(err))
 	}
 	if health.Instances == nil {
 		return nil, errors.New("not the health of a Dynamo frontend: it has no list of instances")

@@ -59,7 +59,7 @@ type intake struct {
 	from       plausible.Source
 	samples    []Sample
 	full       bool   // more than maxSamples were read
-	impossible string // the first by name of the metrics with a value out of range
+	impossible string // metric with a value out of range, the alphabetically first
 	unreadable bool   // some samples are too long or not in the format
 	read       int
 }
@@ -89,8 +89,9 @@ func (in *intake) add(s Sample, number string) {
 	}
 }
 
-// gaps describes what was left out; nil where all was kept. The text is the same for the same flaws.
-func (in *intake) gaps() error {
+// omissions returns an error that describes the omitted samples, or nil if there are none. Equal
+// reasons give an equal text.
+func (in *intake) omissions() error {
 	var errs []error
 	if in.full {
 		errs = append(errs, fmt.Errorf("cut after %d samples", maxSamples))

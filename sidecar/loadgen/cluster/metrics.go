@@ -105,8 +105,8 @@ var (
 		ranges := map[string]plausible.Range{}
 		for r, metrics := range map[plausible.Range][]metric{
 			plausible.Requests: {
-				queued, inflight, batchLimit, workerInflight, running, waiting, ofRouters.running, ofRouters.waiting,
-				ofRouters.queued,
+				queued, inflight, batchLimit, workerInflight, running, waiting, otherRouters.running, otherRouters.waiting,
+				otherRouters.queued,
 			},
 			plausible.Ratio:   {cacheUse, engineHitRate, acceptanceRate, gpuActive},
 			plausible.PerStep: {acceptanceLength},
@@ -116,7 +116,7 @@ var (
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens,
 				frontendWorkers, workerRequests,
 				workerBlocks, blockTokens, queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
-				processStart, countersCreate, ofRouters.requests,
+				processStart, countersCreate, otherRouters.requests,
 			},
 		} {
 			for _, name := range slices.Concat(metrics...) {

@@ -24,7 +24,7 @@ import (
 // with the first scrape that fails.
 type Prometheus struct {
 	client  *http.Client
-	url     string // of the API
+	url     string // base URL of the API
 	wanted  string // the query for all wanted metrics
 	scope   Scope
 	known   seriesCache
@@ -97,10 +97,10 @@ func (p *Prometheus) Name() string { return "prometheus" }
 func (p *Prometheus) Fetch(ctx context.Context) ([]Sample, error) {
 	in := &intake{from: plausible.Prometheus}
 	err := p.ask(ctx, in)
-	if err == nil && len(in.samples) == 0 && in.gaps() == nil {
+	if err == nil && len(in.samples) == 0 && in.omissions() == nil {
 		err = fmt.Errorf("%w%s", errNoneScraped, p.scopeText())
 	}
-	if err = cmp.Or(err, in.gaps()); err != nil {
+	if err = cmp.Or(err, in.omissions()); err != nil {
 		err = fmt.Errorf("Prometheus at %s: %w", p.address, err)
 	}
 	return in.samples, err
@@ -128,11 +128,11 @@ func (p *Prometheus) get(ctx context.Context, call string, parameters url.Values
 	}
 	res, err := p.client.Do(req)
 	if err != nil {
-		return nil, 0, plain(err)
+		return nil, 0, readable(err)
 	}
 	defer res.Body.Close()
 	if body, err = io.ReadAll(res.Body); err != nil {
-		return nil, 0, plain(err)
+		return nil, 0, readable(err)
 	}
 	return body, res.StatusCode, nil
 }

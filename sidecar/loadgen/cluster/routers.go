@@ -9,14 +9,14 @@ import (
 	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
-// ofRouters has the metrics of routers other than Dynamo's, from the table of package router. Of routers that were only
-// read about, no names are known from a scrape.
-var ofRouters = readRouters()
+// otherRouters names the metrics of routers other than Dynamo's. It leaves out the routers that were not run, since no
+// scrape confirms their names.
+var otherRouters = readRouters()
 
-// routerMetrics holds the names of the metrics that any router has of one kind.
+// routerMetrics holds the names of the metrics of all routers by kind.
 type routerMetrics struct {
 	requests, running, waiting, queued metric
-	// labels names the label with the worker, by metric.
+	// labels maps a metric to the label that names the worker.
 	labels map[string]model.LabelName
 }
 
@@ -47,9 +47,9 @@ func readRouters() (all routerMetrics) {
 	return all
 }
 
-// routedTo returns the host and port of the worker in a sample of a router; empty: it is of no router, or names none.
+// routedTo returns the host and port of the worker that a router's sample names. It is "" for a sample without one.
 func routedTo(s Sample) string {
-	label := ofRouters.labels[s.Name]
+	label := otherRouters.labels[s.Name]
 	if label == "" {
 		return ""
 	}
@@ -60,7 +60,7 @@ func routedTo(s Sample) string {
 	return name
 }
 
-// routerName returns the router whose metrics are in the reading; empty: none is.
+// routerName returns the id of the router whose metrics are in the reading, or "".
 func routerName(r reading) string {
 	if found := router.ByMetric(maps.Keys(r)); found != nil {
 		return found.ID

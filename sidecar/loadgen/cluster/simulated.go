@@ -303,12 +303,12 @@ func (s *Simulated) call(
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", u.Redacted(), plain(err))
+		return 0, fmt.Errorf("%s: %w", u.Redacted(), readable(err))
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", u.Redacted(), plain(err))
+		return 0, fmt.Errorf("%s: %w", u.Redacted(), readable(err))
 	}
 	if res.StatusCode/100 != 2 {
 		return res.StatusCode, s.refused(res, text, in)

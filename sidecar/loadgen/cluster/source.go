@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	readTimeout = 2 * time.Second // of one reading
+	readTimeout = 2 * time.Second // timeout of one reading
 	// pageTimeout is less than readTimeout, so that a worker that hangs does not end the reading.
 	pageTimeout = 1500 * time.Millisecond
 	dialTimeout = time.Second
 	maxBody     = 16 << 20 // bytes of one answer; a metrics page is cut there
 	maxLine     = 16 << 10 // bytes of a line of a metrics page
-	maxSamples  = 1 << 16  // of one reading: 5,000 workers
+	maxSamples  = 1 << 16  // samples of one reading: enough for 5,000 workers
 	maxLabel    = 512      // bytes of a label's value
 )
 
@@ -31,8 +31,8 @@ type Sample struct {
 	Name   string
 	Labels model.LabelSet // without the name
 	Value  float64
-	growth float64   // of a counter, over the window
-	step   float64   // of a counter, since the previous reading
+	growth float64   // growth of a counter over the window
+	step   float64   // growth of a counter since the previous reading
 	key    seriesKey // set together with worker for a cached series, else 0
 	worker string    // see workerID
 
@@ -41,7 +41,7 @@ type Sample struct {
 
 	own      bool // the sample is from the target's own page
 	several  bool // its page has shown several processes in turn
-	unlisted bool // within the window, one of those had no page of its own
+	unlisted bool // within the window, one of these processes had no page of its own
 }
 
 // A Source reads the cluster's samples. Every sample has the label instance, the
@@ -110,8 +110,9 @@ func (t limited) CloseIdleConnections() {
 	}
 }
 
-// plain is [api.Reason] with a message for an answer that is too large.
-func plain(err error) error {
+// readable shortens a transport's error to its reason, see [api.Reason]. An answer beyond maxBody has
+// its own message.
+func readable(err error) error {
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
 	}

@@ -17,7 +17,7 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 	workers := newRoster(ctx, r)
 	c := api.Cluster{
 		Available:   true,
-		Queued:      cmp.Or(r.sum(queued), r.sum(ofRouters.queued)),
+		Queued:      cmp.Or(r.sum(queued), r.sum(otherRouters.queued)),
 		Inflight:    r.sum(inflight),
 		BatchLimit:  r.max(batchLimit),
 		CacheBlocks: r.max(workerBlocks),
@@ -52,8 +52,8 @@ func condense(c *api.Cluster) {
 	var inflight, cacheUse []float64
 	for _, w := range c.Workers {
 		all.GPUs += len(w.GPUs)
-		all.Waiting = plus(all.Waiting, w.Waiting)
-		all.Routed = plus(all.Routed, w.Routed)
+		all.Waiting = addKnown(all.Waiting, w.Waiting)
+		all.Routed = addKnown(all.Routed, w.Routed)
 		if w.Inflight != nil {
 			inflight = append(inflight, *w.Inflight)
 		}
@@ -77,8 +77,8 @@ func condense(c *api.Cluster) {
 	c.AllWorkers = &all
 }
 
-// plus adds two numbers, either of which may be unknown.
-func plus(a, b *float64) *float64 {
+// addKnown adds two numbers. nil means unknown and is left out of the sum.
+func addKnown(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
@@ -215,9 +215,9 @@ func speculation(r reading, configured api.Speculation) api.SpeculativeUse {
 	return api.SpeculativeUse{}
 }
 
-// tokensPerStep is 1 + accepted tokens / drafts over the window, by vLLM's
-// counters. TensorRT-LLM and SGLang report the figure of their latest iteration,
-// and zero before the first.
+// tokensPerStep returns 1 + accepted tokens / drafts over the window from vLLM's counters.
+// TensorRT-LLM and SGLang report the figure of their latest iteration, and zero before the
+// first one. It is nil if there is neither.
 func tokensPerStep(r reading) *float64 {
 	if accepted := r.ratio(acceptedTokens, drafts); accepted != nil {
 		return new(1 + *accepted)

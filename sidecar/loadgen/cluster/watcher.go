@@ -42,7 +42,7 @@ type Watcher struct {
 type latest struct {
 	cluster api.Cluster
 	read    time.Time // when the cluster was read; at first, when the watcher was made
-	ever    bool      // a reading has succeeded
+	ever    bool      // at least one reading has succeeded
 	problem string
 	unread  api.Unread // set where a source answers without metrics
 }
@@ -148,7 +148,7 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 	return len(samples)
 }
 
-// count adds the counts of one reading to the sums of all, and returns a copy of the sums.
+// count adds the counts of one reading to the sums since the start, and returns a copy of the sums.
 func (w *Watcher) count(found map[string][2]float64) map[string][2]float64 {
 	for source, n := range found {
 		before := w.counted[source]
@@ -162,7 +162,7 @@ func (w *Watcher) count(found map[string][2]float64) map[string][2]float64 {
 	return all
 }
 
-// total adds the totals of one reading to those of all, and returns a copy.
+// total adds the totals of one reading to the totals since the start, and returns a copy.
 func (w *Watcher) total(found api.EngineTotals) *api.EngineTotals {
 	t := &w.engines
 	t.Drafts += found.Drafts

@@ -56,7 +56,7 @@ func newRoster(ctx context.Context, r reading) *roster {
 		}
 	}
 	if len(ro.workers) == 0 {
-		for _, s := range r.samples(ofRouters.requests) {
+		for _, s := range r.samples(otherRouters.requests) {
 			if host := routedTo(s); host != "" {
 				ro.enlist("", Sample{Labels: model.LabelSet{model.InstanceLabel: model.LabelValue(host)}})
 			}
@@ -180,9 +180,9 @@ func (w *worker) describe() api.Worker {
 		ID:           cmp.Or(w.id, w.instance),
 		Name:         w.name(),
 		Inflight:     w.inflight(),
-		Waiting:      cmp.Or(w.sum(waiting), w.sum(ofRouters.waiting)),
+		Waiting:      cmp.Or(w.sum(waiting), w.sum(otherRouters.waiting)),
 		QueueSeconds: w.ratio(queueSum, queueCount),
-		Routed:       cmp.Or(w.sum(workerRequests), w.sum(ofRouters.requests)),
+		Routed:       cmp.Or(w.sum(workerRequests), w.sum(otherRouters.requests)),
 		CacheUse:     w.mean(cacheUse),
 		HitRatio:     w.hitRatio(),
 		NotReported:  w.notReported(),
@@ -197,9 +197,9 @@ func (w *worker) notReported() (fields []string) {
 		known bool
 	}{
 		{"inflight", w.inflight() != nil},
-		{"waiting", w.has(waiting) || w.has(ofRouters.waiting)},
+		{"waiting", w.has(waiting) || w.has(otherRouters.waiting)},
 		{"queue_seconds", w.has(queueSum)},
-		{"routed", w.has(workerRequests) || w.has(ofRouters.requests)},
+		{"routed", w.has(workerRequests) || w.has(otherRouters.requests)},
 		{"cache_use", w.has(cacheUse)},
 		{"hit_ratio", w.has(engineHitRate) || w.countsHits()},
 	} {
@@ -221,10 +221,11 @@ func (w *worker) name() string {
 
 // inflight returns Dynamo's count, or else the requests that the engine computes, or else the router's count.
 func (w *worker) inflight() *float64 {
-	return cmp.Or(w.sum(workerInflight), w.sum(running), w.sum(ofRouters.running))
+	return cmp.Or(w.sum(workerInflight), w.sum(running), w.sum(otherRouters.running))
 }
 
-// hitRatio is the ratio over the window by the engine's counters, or else the engine's gauge, whose period differs.
+// hitRatio returns the hit rate over the window by the engine's counters, or else the engine's gauge, whose period
+// differs.
 func (w *worker) hitRatio() *float64 {
 	if w.countsHits() {
 		return asRatio(w.ratio(prefixHits, prefixQueries))

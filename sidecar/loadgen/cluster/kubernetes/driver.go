@@ -31,17 +31,17 @@ var (
 )
 
 const (
-	pollEvery   = 500 * time.Millisecond // during a switch
-	callTimeout = 10 * time.Second       // of one call of the API server
-	// brokenFor is how long a pod may report that it cannot start. A registry or a peer that
-	// fails for a moment recovers within that time.
+	pollEvery   = 500 * time.Millisecond // interval of the checks during a switch
+	callTimeout = 10 * time.Second       // timeout of one call of the API server
+	// brokenFor is the time for which a pod may report that it cannot start before the switch
+	// fails. A registry or a peer that fails for a moment recovers within that time.
 	brokenFor = 20 * time.Second
-	// stuckFor is how long a roll-back may make no progress before another generation is
-	// requested, which releases a wait for pods of the previous one.
+	// stuckFor is the time without progress after which a roll-back requests another
+	// generation. That releases a wait for pods of the previous one.
 	stuckFor = 30 * time.Second
-	// cacheFor is how long the mode of the pods is reused while the object does not change.
+	// cacheFor is the time for which the mode of the pods is reused while the object does not change.
 	cacheFor = 10 * time.Second
-	attempts = 5 // of a patch, while others write the same object
+	attempts = 5 // attempts to apply a patch while other clients write the same object
 )
 
 // Options select the graph and configure its switches.
@@ -52,9 +52,9 @@ type Options struct {
 	Target                    string // address of the frontend, with or without /v1
 	// FrontendAlone leaves the workers running, with warm caches.
 	FrontendAlone bool
-	Timeout       time.Duration // of a switch, and of its roll-back
+	Timeout       time.Duration // timeout of a switch, and of its roll-back
 	Modes         []api.ModeState
-	Variants      map[api.Speculation]Variant // of the workers; may be empty
+	Variants      map[api.Speculation]Variant // variants of the workers; may be empty
 	By            string                      // names this load generator in the object, as host:port
 
 	// Instances returns the ids of the workers that the frontend lists; nil skips that check.
@@ -66,13 +66,13 @@ type Options struct {
 type Driver struct {
 	opts   Options
 	client dynamic.Interface
-	ctx    context.Context // of the process; a switch is not undone after its end, since the next process resumes it
+	ctx    context.Context // ends with the process; a switch is not undone after that, since the next process resumes it
 
 	mu    sync.Mutex
 	name  string // empty until it was found
 	known found  // the last result of Current
 
-	features []api.Feature // of the object at the last reading
+	features []api.Feature // features of the object at the last reading
 }
 
 // found is the mode of one version of the object.
@@ -82,7 +82,8 @@ type found struct {
 	mode    api.ModeState
 }
 
-// New makes the driver; ctx is that of the process. It makes no call.
+// New makes the driver without a call of the API server. ctx must last as long as the process, since a
+// roll-back runs after the context of Switch has ended.
 func New(ctx context.Context, client dynamic.Interface, opts Options) *Driver {
 	return &Driver{opts: opts, client: client, ctx: ctx, name: opts.Name}
 }

@@ -34,7 +34,7 @@ func (g gpus) plus(more gpus) gpus {
 	return g
 }
 
-// migClass is the device class of instances of a GPU in MIG mode. Their driver is that of whole GPUs.
+// migClass is the device class of the instances of a GPU in MIG mode. They have the driver of whole GPUs.
 const migClass = "mig.nvidia.com"
 
 // gpuDrivers are the drivers that allocate GPUs dynamically. Their device classes have the same names.
@@ -110,7 +110,7 @@ type deviceRequest struct {
 type claimSpec struct {
 	Devices struct {
 		Requests []struct {
-			deviceRequest                  // up to v1beta1
+			deviceRequest                  // fields of the API up to v1beta1
 			Exactly        *deviceRequest  `json:"exactly"`
 			FirstAvailable []deviceRequest `json:"firstAvailable"`
 		} `json:"requests"`
@@ -150,7 +150,7 @@ func (d *Driver) readClaim(ctx context.Context, namespace, resource, name string
 	var object struct {
 		Spec struct {
 			claimSpec
-			Spec claimSpec `json:"spec"` // of a template
+			Spec claimSpec `json:"spec"` // set for a template
 		} `json:"spec"`
 	}
 	if err := convert(u, &object); err != nil {
@@ -304,7 +304,7 @@ type device struct {
 	Attributes attributes `json:"attributes"`
 	Basic      struct {
 		Attributes attributes `json:"attributes"`
-	} `json:"basic"` // up to v1beta1
+	} `json:"basic"` // field of the API up to v1beta1
 }
 
 type attributes map[string]struct {

@@ -12,9 +12,9 @@ import (
 // Needs lists what a graph requires of its cluster.
 type Needs struct {
 	Namespace, Name string
-	Pods            int    // of all components
-	GPUs            int64  // of all pods
-	Each            int64  // of the pod with the most
+	Pods            int    // number of pods of all components
+	GPUs            int64  // number of GPUs of all pods
+	Each            int64  // number of GPUs of the pod with the most
 	Kind            string // a resource such as nvidia.com/gpu, or the driver of a device class; "" for several
 	Unknown         string // why the number of GPUs is unknown; "" where it is known
 	Claims          []string

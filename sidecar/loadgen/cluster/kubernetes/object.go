@@ -61,7 +61,7 @@ type graph struct {
 	} `json:"spec"`
 	Status status `json:"status"`
 
-	version schema.GroupVersionResource // of the object as it was read; patches use it too
+	version schema.GroupVersionResource // API version in which the object was read; patches use it too
 }
 
 type component struct {
@@ -71,7 +71,7 @@ type component struct {
 	Multinode   multinode              `json:"multinode"`
 	PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
 
-	path string        // of the main container in the object
+	path string        // path of the main container in the object
 	env  []environment // its variables; the first list with a name overrides, new ones go into the last
 }
 

@@ -39,7 +39,7 @@ type service struct {
 		Claims   []corev1.ResourceClaim `json:"claims"`
 	} `json:"resources"`
 	VolumeMounts []struct {
-		Name string `json:"name"` // of a claim
+		Name string `json:"name"` // name of the claim
 	} `json:"volumeMounts"`
 	ExtraPodMetadata metav1.ObjectMeta `json:"extraPodMetadata"`
 	ExtraPodSpec     json.RawMessage   `json:"extraPodSpec"`

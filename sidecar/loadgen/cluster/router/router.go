@@ -1,8 +1,8 @@
-// Package router holds what is known of each router that may stand in front of the engines: how it is recognized, where
-// it shows the worker of a turn, what it drops from a request, and the names of its metrics.
+// Package router describes the routers that may stand in front of the engines: how each is recognized, where it names
+// the worker of a turn, which fields of a request it drops, and the names of its metrics.
 //
-// Routers with Measured were run; testdata has a scrape of each. Of the others, only the documentation and the source
-// were read.
+// Routers with [Router.Measured] were run, and testdata has a scrape of each. The facts on the others come from their
+// documentation and source.
 package router
 
 import (
@@ -13,67 +13,67 @@ import (
 	"strings"
 )
 
-// Router is one kind of router.
+// Router describes one router program.
 type Router struct {
 	ID       string // value of target.router
-	Name     string // for people
+	Name     string // display name
 	Measured bool   // the facts come from a run
 
-	// Prefixes are beginnings of names of metrics that only its page has.
+	// Prefixes are the beginnings of metric names that only this router's page has.
 	Prefixes []string
-	// Header is a response header that it alone sets; empty: none.
+	// Header is a response header that only this router sets; "" if there is none.
 	Header string
-	// Path answers with status 200 and a body that contains Body; empty: none.
+	// Path is a path that answers with status 200 and a body that contains Body; "" if there is none.
 	Path, Body string
 
-	// Worker says how the worker of a turn is known.
+	// Worker describes where the worker of a turn is found, for messages.
 	Worker string
 	// WorkerHeaders name the worker in a response, the most precise first.
 	WorkerHeaders []string
-	// Cached says where the cached tokens of a turn come from.
+	// Cached describes where the cached tokens of a turn are found, for messages.
 	Cached string
-	// Sessions are the request headers that it takes as a session's identity, in the notation of target.session.
+	// Sessions are the headers that identify a session for this router, in the notation of target.session.
 	Sessions []string
-	// RoutesByRequestID reports that X-Request-Id decides on the worker, so that each turn goes to another one.
+	// RoutesByRequestID is true if X-Request-Id selects the worker, so that each turn goes to another one.
 	RoutesByRequestID bool
-	// Drops are the fields of a request's body that do not reach the engine.
+	// Drops lists the fields of a request's body that do not reach the engine.
 	Drops []string
 
 	Metrics Metrics
-	// Notes say at which load each policy does anything, and what surprises.
+	// Notes name what a user must know, such as the load from which a policy has an effect.
 	Notes []string
 }
 
-// Metrics are names of a router's metrics; empty: it has none. The value of Label is the worker.
+// Metrics names a router's metrics. An empty field means that the router has no such metric.
 type Metrics struct {
-	Page     string // where they are, if not at the target's /metrics
-	Label    string
+	Page     string // place of the metrics, if not the target's /metrics
+	Label    string // label that names the worker
 	Requests string // count of requests by worker
 	Running  string // requests in progress by worker
-	Waiting  string // requests that wait at each worker, as the router polls them
+	Waiting  string // requests that wait at each worker, which the router polls
 	Queued   string // requests that wait at the router
 	Errors   string // the router's own count of failures
 	Latency  string // the router's own latency
-	// UntilHeaders reports that Latency ends at the response's headers, before the first token.
+	// UntilHeaders is true if Latency ends at the response's headers, before the first token.
 	UntilHeaders bool
 }
 
 // Dynamo is the id of Dynamo's router, whose stream names the worker.
 const Dynamo = "dynamo"
 
-// LiteLLMPrefix precedes the names of an engine's response headers that LiteLLM passes on.
+// LiteLLMPrefix is the prefix that LiteLLM adds to the names of an engine's response headers.
 const LiteLLMPrefix = "Llm_provider-"
 
 const usage = "usage.prompt_tokens_details.cached_tokens of the stream"
 
-// ownPort is the default page of the three routers that share a code base.
+// ownPort is the Page of the three routers that share a code base.
 const ownPort = "its own port (--prometheus-port, by default 29000)"
 
 const lateBalance = "cache_aware keeps matching prompts on one worker until the loads differ by more than 64 " +
 	"requests (--balance-abs-threshold) and by a factor of 1.5; below that load it spreads nothing"
 
-// All lists the routers in the order in which they are tried: a mark of one may also be on the answers of a later one,
-// and an Envoy may stand in front of each.
+// All lists the routers in the order of recognition. The order matters: answers of an earlier router may show the mark
+// of a later one, and an Envoy may stand in front of each.
 var All = []Router{
 	{
 		ID: "smg", Name: "Shepherd model gateway (SMG)", Measured: true,
@@ -244,15 +244,15 @@ func ByID(id string) *Router {
 	return nil
 }
 
-// Evidence is what the answer to a probe shows of a server.
+// Evidence is the input of [Recognize]: the answer to a probe, and a way to request further paths.
 type Evidence struct {
 	Header   http.Header
 	Instance bool // the stream had Dynamo's instance id
-	// Get requests a path of the server. The status is 0 where there is no answer.
+	// Get requests a path of the server. The status is 0 without an answer.
 	Get func(path string) (status int, body []byte)
 }
 
-// Recognize returns the router that answered, or nil.
+// Recognize returns the first router of [All] that the evidence shows, or nil.
 func Recognize(e Evidence) *Router {
 	for i := range All {
 		if All[i].shows(e) {
@@ -273,7 +273,7 @@ func (r *Router) shows(e Evidence) bool {
 	return status == http.StatusOK && bytes.Contains(body, []byte(r.Body))
 }
 
-// ByMetric returns the router whose page of metrics has these names, or nil.
+// ByMetric returns the first router of [All] that has one of the names of metrics, or nil.
 func ByMetric(names iter.Seq[string]) *Router {
 	best := len(All)
 	for name := range names {
@@ -290,8 +290,8 @@ func ByMetric(names iter.Seq[string]) *Router {
 	return &All[best]
 }
 
-// WorkerHeaders lists the response headers by which any known router names the worker. A header of the configuration
-// precedes them.
+// WorkerHeaders lists the response headers in which the routers name the worker. target.worker_header has precedence
+// over them.
 func WorkerHeaders() (all []string) {
 	for i := range All {
 		all = append(all, All[i].WorkerHeaders...)
