@@ -11,7 +11,7 @@ import (
 // router's formula, and the router's real choice.
 type Decision struct {
 	At           time.Duration
-	ID           string // of the request
+	ID           string // id of the request
 	Conversation uint64
 	PromptTokens int
 	Candidates   []sim.Candidate // in the order of the workers at that time
@@ -33,13 +33,14 @@ func (d *Decision) Agrees() bool {
 	return d.Candidates[d.Actual].Cost <= d.Candidates[d.Chosen].Cost
 }
 
-// Choices is the choice account.
+// Choices is the choice account: how often the router's choice has the lowest cost of the model. A turn agrees if it
+// does, and is tied if several workers have the lowest cost.
 type Choices struct {
-	Turns     int // the latest turns, back to the thousandth clear one
-	Agreed    int // of Turns: the router's choice had the lowest cost
-	Tied      int // of Turns: several workers had the lowest cost
-	Clear     int // of Turns, at most 1,000
-	ClearOnes int // of Clear: agreed
+	Turns     int // number of the latest turns, back to the thousandth clear one
+	Agreed    int // number of agreeing turns
+	Tied      int // number of tied turns
+	Clear     int // number of clear turns, at most 1,000; see [Decision]
+	ClearOnes int // number of clear turns that agree
 }
 
 // Agreement returns the share of the clear turns in which the model's choice is the router's; 0 without any.
@@ -50,8 +51,8 @@ func (c Choices) Coverage() float64 { return ratio(int64(c.Clear), int64(c.Turns
 
 const (
 	keptDecisions = 1000
-	keptOutcomes  = 8192 // searched for a thousand clear ones
-	mostClear     = 1000
+	keptOutcomes  = 8192 // outcomes that are searched for maxClear clear ones
+	maxClear      = 1000
 )
 
 // choices holds the decisions in the actual world.
@@ -69,7 +70,7 @@ type outcome struct{ agreed, tied, clear bool }
 // move is a change of a worker's costs.
 type move struct {
 	at     time.Duration
-	serial uint64 // of the flight
+	serial uint64 // serial number of the flight
 	worker sim.WorkerID
 	amount float64
 }
@@ -156,7 +157,7 @@ func (c *choices) figures() (f Choices) {
 		f.Tied += count(o.tied)
 		f.Clear += count(o.clear)
 		f.ClearOnes += count(o.clear && o.agreed)
-		if f.Clear == mostClear {
+		if f.Clear == maxClear {
 			break
 		}
 	}

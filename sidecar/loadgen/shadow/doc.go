@@ -10,7 +10,7 @@
 // [Policy] it keeps a world: which worker got which request, what each worker's cache holds,
 // and what is in progress. In all worlds a request takes as long as it really took.
 //
-// The caches are those of the simulated cluster's workers ([sim.Prefixes]). They hold full
+// The caches are modeled as in the simulated cluster ([sim.Prefixes]). They hold full
 // blocks only, found from the beginning of the prompt. The last token of a prompt is always
 // computed. Other requests find a prompt's blocks from its first token on. Blocks of requests
 // in progress stay; unused blocks are evicted, the least recently used first and the last

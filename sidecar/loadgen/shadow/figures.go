@@ -10,12 +10,12 @@ import (
 type Totals struct {
 	Requests     int64
 	PromptTokens int64
-	HitTokens    int64         // of PromptTokens, in the cache of the worker that the policy chose
+	HitTokens    int64         // prompt tokens in the cache of the worker that the policy chose
 	LateTokens   int64         // hits as of the first token; see [Figures].Late
-	Crowded      int64         // requests for which that cache had no room; an engine would have made them wait
-	Time         time.Duration // over which the spread was observed
+	Crowded      int64         // requests without room in that cache; an engine would have made them wait
+	Time         time.Duration // time over which the spread was observed
 
-	spread float64 // integral over time in seconds
+	spread float64 // integral of the spread over time in seconds
 }
 
 // HitRatio returns the share of the prompts that was in the caches, from 0 to 1; 0 without any.
@@ -46,11 +46,12 @@ func (t Totals) minus(o Totals) Totals {
 type Account struct {
 	Requests       int64
 	PromptTokens   int64
-	MeasuredTokens int64 // found in the cache, as reported by the worker
-	HitTokens      int64 // found in the actual world
+	MeasuredTokens int64 // hits that the worker reported
+	HitTokens      int64 // hits in the actual world
 	LateTokens     int64 // hits as of the first token; see [Figures].Late
 
-	off, offLate int64 // sums of the absolute deviations from the measured hits
+	// Sums of the absolute deviations of HitTokens and LateTokens from the measured hits.
+	deviationSum, lateDeviationSum int64
 }
 
 func (a *Account) add(prompt, measured, hit, late int) {
@@ -59,8 +60,8 @@ func (a *Account) add(prompt, measured, hit, late int) {
 	a.MeasuredTokens += int64(measured)
 	a.HitTokens += int64(hit)
 	a.LateTokens += int64(late)
-	a.off += int64(max(hit-measured, measured-hit))
-	a.offLate += int64(max(late-measured, measured-late))
+	a.deviationSum += int64(max(hit-measured, measured-hit))
+	a.lateDeviationSum += int64(max(late-measured, measured-late))
 }
 
 // MeasuredRatio returns the measured hit rate, from 0 to 1.
@@ -75,12 +76,14 @@ func (a Account) minus(o Account) Account {
 	return Account{
 		Requests: a.Requests - o.Requests, PromptTokens: a.PromptTokens - o.PromptTokens,
 		MeasuredTokens: a.MeasuredTokens - o.MeasuredTokens, HitTokens: a.HitTokens - o.HitTokens,
-		LateTokens: a.LateTokens - o.LateTokens, off: a.off - o.off, offLate: a.offLate - o.offLate,
+		LateTokens: a.LateTokens - o.LateTokens, deviationSum: a.deviationSum - o.deviationSum,
+		lateDeviationSum: a.lateDeviationSum - o.lateDeviationSum,
 	}
 }
 
-// read returns the account with the hits of either moment.
-func (a Account) read(late bool) Account {
+// atMoment returns the account with the hits as of the first token if late is true, otherwise as of the arrival at the
+// router.
+func (a Account) atMoment(late bool) Account {
 	if late {
 		a.HitTokens = a.LateTokens
 	}
@@ -91,16 +94,17 @@ func (a Account) read(late bool) Account {
 // deviations of opposite sign do not cancel, so that it distinguishes hypotheses.
 func (a Account) deviation(late bool) float64 {
 	if late {
-		return ratio(a.offLate, a.PromptTokens)
+		return ratio(a.lateDeviationSum, a.PromptTokens)
 	}
-	return ratio(a.off, a.PromptTokens)
+	return ratio(a.deviationSum, a.PromptTokens)
 }
 
-// least returns the deviation of the moment that agrees better with the measurement.
-func (a Account) least() float64 { return min(a.deviation(false), a.deviation(true)) }
+// leastDeviation returns the deviation at the moment that agrees better with the measurement.
+func (a Account) leastDeviation() float64 { return min(a.deviation(false), a.deviation(true)) }
 
-// read returns the sums with the hits of either moment.
-func (t Totals) read(late bool) Totals {
+// atMoment returns the sums with the hits as of the first token if late is true, otherwise as of the arrival at the
+// router.
+func (t Totals) atMoment(late bool) Totals {
 	if late {
 		t.HitTokens = t.LateTokens
 	}
@@ -118,7 +122,7 @@ func ratio(part, whole int64) float64 {
 type PolicyFigures struct {
 	Policy Policy
 	Total  Totals
-	Window Totals // of the last [Window]
+	Window Totals // sums of the last [Window]
 }
 
 // Figures are all figures of a shadow at one moment.
@@ -127,8 +131,8 @@ type Figures struct {
 	Since    time.Duration   // start of the totals: the last change of the inferred reuse of answers, or 0
 	Policies []PolicyFigures // the actual one first, then in the order of the options
 	Account  Account
-	Counted  Account // since Since, like the totals
-	Recent   Account // of the last [Window]
+	Counted  Account // account since Since, like the totals
+	Recent   Account // account of the last [Window]
 	Choices  Choices
 
 	Workers       int
@@ -137,11 +141,11 @@ type Figures struct {
 	AnswersFound  bool // blocks of answers are assumed to be found again
 	AnswersSure   bool // AnswersFound was inferred from enough requests, or set by the options
 
-	// Late is the moment at which a request's hits count: false when it reaches the router, true
-	// at its first token, when blocks count as well that other requests prefilled in between or
-	// in the same iteration. Some engines share those (vLLM, Dynamo's mock workers), others do
-	// not. Late is inferred from the measured hits, like the reuse of answers. HitTokens are
-	// those of this moment.
+	// Late is the moment at which HitTokens count a request's hits: false when the request reaches
+	// the router, true at its first token. The hits at the first token include blocks that other
+	// requests prefilled in between or in the same iteration. Some engines share these (vLLM,
+	// Dynamo's mock workers), others do not. Late is inferred from the measured hits, like the
+	// reuse of answers.
 	Late bool
 }
 
@@ -155,15 +159,15 @@ func (s *Shadow) Figures(at time.Duration) Figures {
 	f.Capacity, f.CapacityKnown = s.Capacity()
 	f.AnswersFound, f.AnswersSure = s.AnswersFound()
 	before := s.history.before(s.now)
-	f.Counted = s.account.minus(s.from).read(s.late)
+	f.Counted = s.account.minus(s.baseAccount).atMoment(s.late)
 	f.Recent = f.Counted
 	if before.totals != nil {
-		f.Recent = s.account.minus(before.account).read(s.late)
+		f.Recent = s.account.minus(before.account).atMoment(s.late)
 	}
-	f.Account = f.Account.read(s.late)
+	f.Account = f.Account.atMoment(s.late)
 	f.Policies = append(f.Policies, s.actual.figures(s.now, before))
 	for _, w := range s.worlds {
-		if w != s.actual && w != s.other {
+		if w != s.actual && w != s.alternative {
 			f.Policies = append(f.Policies, w.figures(s.now, before))
 		}
 	}
@@ -176,15 +180,15 @@ func (w *world) figures(now time.Duration, before *mark) PolicyFigures {
 	if before.totals != nil {
 		f.Window = w.totals.minus(before.totals[w.number])
 	}
-	f.Total, f.Window = f.Total.read(w.shadow.late), f.Window.read(w.shadow.late)
+	f.Total, f.Window = f.Total.atMoment(w.shadow.late), f.Window.atMoment(w.shadow.late)
 	return f
 }
 
 // history holds the totals at the seconds of the last window.
 type history struct {
-	marks  []mark // a ring
+	marks  []mark // ring buffer
 	next   int
-	second int64 // of the latest mark
+	second int64 // second of the latest mark
 }
 
 // mark holds the totals at the end of a second.

@@ -21,9 +21,9 @@ const (
 
 // Policy is a routing policy to compare.
 type Policy struct {
-	Name  string // of the series and the row; unique
+	Name  string // unique name, used for series and rows
 	Kind  Kind
-	Costs sim.Costs // of KV; BlockTokens come from the [Options]
+	Costs sim.Costs // costs of the kind KV; BlockTokens come from [Options]
 }
 
 // DefaultPolicies returns one policy of each kind, and Dynamo's router with other weights and

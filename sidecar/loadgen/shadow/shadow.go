@@ -26,7 +26,7 @@ type Options struct {
 	Workers     []sim.WorkerID // known at the start; others are added when a request names them
 	Capacity    int            // blocks of one worker's cache; 0 means unknown, see [UnknownCapacity]
 	Policies    []Policy       // in addition to the actual one
-	Router      sim.Costs      // of the router in force, for its decisions; BlockTokens above apply
+	Router      sim.Costs      // costs of the router in force; BlockTokens above replaces its BlockTokens
 	Answers     Answers
 	// Guess is the initial assumption about the engines, where it is inferred.
 	Guess Guess
@@ -34,15 +34,16 @@ type Options struct {
 	// OpeningTokens is the length of the opening that opening_hash uses: its full blocks, at least
 	// one.
 	OpeningTokens int
-	// Skew is how much earlier or later than At the router may have received a request. Events
-	// within it of a decision may have changed the costs.
+	// Skew bounds the time between At and the moment at which the router received a request, in
+	// either direction. Events within this time of a decision may have changed the costs.
 	Skew time.Duration
-	Seed uint64 // of random choices
+	Seed uint64 // seed of random choices
 
 	noActual bool // there is no actual world, although workers are known
 }
 
-// Guess is what can be inferred of engines from the measured hits.
+// Guess holds the properties of engines that are inferred from the measured hits. The zero value is the
+// default assumption.
 type Guess struct {
 	Forgotten bool // blocks of answers are not found again
 	Late      bool // see [Figures].Late
@@ -92,7 +93,7 @@ func (o *Options) Validate() error {
 
 // Request is a request that has reached the router.
 type Request struct {
-	ID string // of the decision; may be empty
+	ID string // id for the decision; may be empty
 
 	// Blocks are the hashes of the prompt's blocks in order. Each hash stands for all blocks before
 	// it as well. Only full blocks count; a hash of the remainder is ignored. They must not be
@@ -140,23 +141,23 @@ type Shadow struct {
 	answers  bool
 	late     bool // see [Figures].Late
 
-	actual *world // the real choices
-	other  *world // the real choices with the opposite of answers; nil unless that is inferred
-	worlds []*world
+	actual      *world // the real choices
+	alternative *world // the real choices under the opposite assumption on answers; nil unless that is inferred
+	worlds      []*world
 
-	now      time.Duration
-	since    time.Duration // start of the totals
-	from     Account       // the account at since
-	serial   uint64
-	spare    []*Flight
-	pasts    recent[past]
-	pace     mean // seconds of an answer's token
-	length   mean // tokens of an answer
-	history  history
-	choices  choices
-	account  Account
-	opposite Account // of the world other
-	blocks   []uint64
+	now                time.Duration
+	since              time.Duration // start of the totals
+	baseAccount        Account       // the account at since
+	serial             uint64
+	spare              []*Flight
+	pasts              recent[past]
+	pace               mean // seconds of an answer's token
+	length             mean // tokens of an answer
+	history            history
+	choices            choices
+	account            Account
+	alternativeAccount Account // account of alternative
+	blocks             []uint64
 }
 
 // New makes a shadow without requests. The error is an *[api.FieldError].
@@ -175,9 +176,9 @@ func New(o Options) (*Shadow, error) {
 	s.actual = newWorld(s, Policy{Name: string(Actual), Kind: Actual}, o.Seed)
 	s.worlds = []*world{s.actual}
 	if o.Answers == AnswersInferred {
-		s.other = newWorld(s, s.actual.policy, o.Seed)
-		s.other.answers = !s.answers
-		s.worlds = append(s.worlds, s.other)
+		s.alternative = newWorld(s, s.actual.policy, o.Seed)
+		s.alternative.answers = !s.answers
+		s.worlds = append(s.worlds, s.alternative)
 	}
 	for _, p := range o.Policies {
 		s.worlds = append(s.worlds, newWorld(s, p, o.Seed))
@@ -212,8 +213,7 @@ func (s *Shadow) SetWorkers(ids []sim.WorkerID) {
 	s.choices.clear()
 }
 
-// SetSkew sets by how much the router may have received requests earlier or later from now on;
-// see [Options].
+// SetSkew sets [Options].Skew for later requests.
 func (s *Shadow) SetSkew(d time.Duration) { s.choices.skew = d }
 
 // Workers returns the present workers, in the order of the decisions' candidates.
@@ -413,10 +413,11 @@ func (s *Shadow) compareHits(f *Flight, cachedTokens int) {
 	}
 	p := &f.parts[s.actual.number]
 	s.account.add(f.PromptTokens, cachedTokens, p.hit, p.late)
-	if s.other != nil {
-		p := &f.parts[s.other.number]
-		s.opposite.add(f.PromptTokens, cachedTokens, p.hit, p.late)
-		if s.account.Requests >= fewestInferred && s.opposite.least()+inferredBy < s.account.least() {
+	if s.alternative != nil {
+		p := &f.parts[s.alternative.number]
+		s.alternativeAccount.add(f.PromptTokens, cachedTokens, p.hit, p.late)
+		if s.account.Requests >= fewestInferred &&
+			s.alternativeAccount.leastDeviation()+inferredBy < s.account.leastDeviation() {
 			s.swapAnswers()
 		}
 	}
@@ -429,10 +430,10 @@ func (s *Shadow) compareHits(f *Flight, cachedTokens int) {
 // counted in other caches, and all totals must cover the same requests.
 func (s *Shadow) swapAnswers() {
 	s.answers = !s.answers
-	s.actual, s.other = s.other, s.actual
-	s.account, s.opposite = s.opposite, s.account
+	s.actual, s.alternative = s.alternative, s.actual
+	s.account, s.alternativeAccount = s.alternativeAccount, s.account
 	for _, w := range s.worlds {
-		if w != s.other {
+		if w != s.alternative {
 			w.answers = s.answers
 		}
 		w.balance(s.now)
@@ -440,7 +441,7 @@ func (s *Shadow) swapAnswers() {
 	}
 	s.history = history{}
 	s.since = s.now
-	s.from = s.account
+	s.baseAccount = s.account
 	s.choices.clear()
 }
 

@@ -9,8 +9,8 @@ import (
 
 // BlockSpec specifies how prompts are cut into blocks for an account.
 type BlockSpec struct {
-	Serial int64   `json:"serial"`          // of the account
-	Tokens int     `json:"tokens"`          // of a block
+	Serial int64   `json:"serial"`          // serial number of the account
+	Tokens int     `json:"tokens"`          // tokens of a block
 	IDs    bool    `json:"ids,omitempty"`   // blocks are made of token ids, else of text
 	Ratio  float64 `json:"ratio,omitempty"` // bytes of text for one token
 }
@@ -98,7 +98,7 @@ type perToken struct {
 }
 
 const (
-	usualRatio   = 4.5 // of English text, used for the first turns
+	usualRatio   = 4.5 // bytes per token of English text, used for the first turns
 	enoughRatios = 20  // turns after which the measured ratio is used
 	closeRatio   = .05 // relative difference that is ignored
 )

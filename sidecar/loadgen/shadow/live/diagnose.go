@@ -9,20 +9,20 @@ import (
 
 // Thresholds of the rules.
 const (
-	hitRateGap   = .05 // between two hit rates of one minute
-	hitRateDrop  = .03 // from one concurrency to a higher one
-	enoughTurns  = 100 // at a concurrency
-	watchSeconds = 180 // observed for the busiest worker
-	mostlySame   = .9  // share of those seconds
-	muchBusier   = 1.5 // times the mean
-	herdShare    = .3  // of a worker's turns that have the same opening
+	hitRateGap   = .05 // difference of two hit rates of one minute
+	hitRateDrop  = .03 // fall of the hit rate from one concurrency to a higher one
+	enoughTurns  = 100 // turns that are needed at a concurrency
+	watchSeconds = 180 // time over which the busiest worker is observed
+	mostlySame   = .9  // share of watchSeconds with the same busiest worker
+	muchBusier   = 1.5 // load in multiples of the mean
+	herdShare    = .3  // share of a worker's turns with the same opening
 	fullCache    = .95
 	keptTurns    = 1024
 	keptLevels   = 64
 	openingSize  = 1024 // tokens that identify an opening
 )
 
-// coldFor is how long there is no diagnosis after the caches were empty. Many turns with the same
+// coldFor is the time without a diagnosis after the caches were empty. Many turns with the same
 // opening are routed before the first of them has been computed, so that predicted and measured
 // hits differ on every cluster.
 const coldFor = 2 * shadow.Window
@@ -131,7 +131,7 @@ func (a *account) diagnose(mode api.Mode, c api.Cluster, concurrency int, f *sha
 func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow.Figures) string {
 	p := c.KV.PredictedRatio
 	r := f.Recent
-	if mode != api.ModeKV || p == nil || r.Requests < fewest || *p-r.MeasuredRatio() <= hitRateGap {
+	if mode != api.ModeKV || p == nil || r.Requests < minMeasured || *p-r.MeasuredRatio() <= hitRateGap {
 		return ""
 	}
 	text := fmt.Sprintf("The router predicts that %s of the prompts are cached; the workers found %s (%d turns of the "+
@@ -148,7 +148,7 @@ func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow
 	case reporting > 0 && use/float64(reporting) >= fullCache:
 		return text + fmt.Sprintf("The caches are %s full: blocks are evicted before they are asked for again, faster than "+
 			"the router is notified.", percent(use/float64(reporting)))
-	case r.Error() <= tolerated:
+	case r.Error() <= maxAccountError:
 		return text + fmt.Sprintf("KV Booth's cache model, which does not use events, gives %s: so the router's view of "+
 			"the caches is out of date. Workers' KV events are being lost, or the router's block size is not the workers' "+
 			"(the frontend reports %d tokens).", percent(modeled), a.size.tokens)
@@ -180,7 +180,7 @@ func (a *account) chosenBelowBest(mode api.Mode, c api.Cluster) string {
 		chosen += int64(got * a.size.tokens)
 		best += int64(most * a.size.tokens)
 	}
-	if len(decisions) < fewest {
+	if len(decisions) < minMeasured {
 		return ""
 	}
 	source := "by KV Booth's cache model"
@@ -247,7 +247,7 @@ func (r *rules) herding(id string) string {
 			opening = t.opening
 		}
 	}
-	if count < fewest {
+	if count < minMeasured {
 		return ""
 	}
 	share := float64(own[opening]) / float64(count)

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// mostFollowed bounds the number of turns that are followed at a time.
-	mostFollowed = 20_000
-	// workerTimeout is how long the account waits for the worker of a turn.
+	// maxFollowed is the number of turns that are followed at a time at most.
+	maxFollowed = 20_000
+	// workerTimeout bounds the wait for the worker of a turn.
 	workerTimeout = 30 * time.Second
-	// clusterTimeout is how long turns at the start wait for the cluster's metrics.
+	// clusterTimeout bounds the wait of the first turns for the cluster's metrics.
 	clusterTimeout = 10 * time.Second
-	// workerExpiry is how long a worker is kept that neither metrics nor turns report.
+	// workerExpiry is the time after which a worker is removed that neither metrics nor turns report.
 	workerExpiry = 10 * time.Second
-	// leastSkew is the skew of the router's times on a quiet machine.
-	leastSkew = 50 * time.Millisecond
+	// minSkew is the skew of the router's times on an idle machine.
+	minSkew = 50 * time.Millisecond
 	// adjustEvery is the interval between readings of the cluster.
 	adjustEvery = time.Second
 )
@@ -53,11 +53,11 @@ type Live struct {
 		mu       sync.Mutex
 		events   []event
 		followed int   // turns that have not ended
-		lost     int64 // since the last reset
+		lost     int64 // turns lost since the last reset
 		open     bool  // there is an account
 		closed   bool  // there is no account, and none is expected soon: nothing is followed
 		ids      bool  // the account needs token ids
-		serial   int64 // of the account
+		serial   int64 // serial number of the account
 	}
 	wake chan struct{}
 
@@ -65,7 +65,7 @@ type Live struct {
 	account *account   // nil while there is none
 	problem string     // the reason why there is no account
 	ratio   perToken
-	guess   shadow.Guess // of the engines, from the previous account
+	guess   shadow.Guess // assumptions from the previous account of the same engines
 }
 
 // account is a shadow with its inputs.
@@ -129,7 +129,7 @@ const (
 
 // Sent describes a turn that is about to be sent.
 type Sent struct {
-	ID           string // of the request
+	ID           string // id of the request
 	Conversation string
 	Last         bool                      // the last turn of the conversation
 	Instance     uint64                    // the instance that the turn is pinned to; 0 leaves it to the router
@@ -155,7 +155,7 @@ type Turn struct {
 	tokens    int
 	blocks    []uint64
 	entry     *shadow.Entry
-	first     time.Time // of the first token; zero before
+	first     time.Time // time of the first token; zero before
 	firstSent bool      // the sequencer has the first token
 	begun     bool      // a report contains the beginning
 }
@@ -174,7 +174,7 @@ func (l *Live) Follow(s Sent) *Turn {
 		ids, _ := l.opts.Capabilities()
 		l.setIDs(ids)
 	}
-	if l.queue.followed >= mostFollowed {
+	if l.queue.followed >= maxFollowed {
 		l.queue.lost++
 		return nil
 	}
@@ -210,7 +210,7 @@ type Result struct {
 	PromptTokens int    `json:"prompt,omitempty"` // 0: unknown
 	OutputTokens int    `json:"output,omitempty"`
 	CachedTokens int    `json:"cached"`          // −1: unknown
-	Bytes        int    `json:"bytes,omitempty"` // of the answer's text
+	Bytes        int    `json:"bytes,omitempty"` // size of the answer's text
 }
 
 // Ended reports the end of a turn.
@@ -459,7 +459,7 @@ func (l *Live) apply(a *account, e *event) {
 // chose at some time in between, so the delay bounds the error of the account. It is much larger on
 // an overloaded machine. A long delay decays within some hundred turns.
 func (a *account) raiseSkew(delay time.Duration) {
-	a.skew = max(leastSkew, delay, a.skew*98/100)
+	a.skew = max(minSkew, delay, a.skew*98/100)
 	a.SetSkew(a.skew)
 }
 

@@ -261,7 +261,7 @@ func TestLostTurnsAreCounted(t *testing.T) {
 		assert.Equal(t, 1, got.Lost)
 		assert.Zero(t, got.Requests)
 		assert.Zero(t, s.queue.followed)
-		for range mostFollowed {
+		for range maxFollowed {
 			require.NotNil(t, s.Follow(Sent{ID: "r"}))
 		}
 		require.Nil(t, s.Follow(Sent{ID: "r"}))

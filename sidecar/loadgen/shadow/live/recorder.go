@@ -14,16 +14,16 @@ type Recorder struct {
 	events   []event
 	followed int   // turns that have not ended
 	numbered int64 // turns followed so far
-	lost     int   // since the last report
+	lost     int   // turns lost since the last report
 
 	reporting sync.Mutex
-	serial    int64               // of the account that past belongs to
+	serial    int64               // serial number of the account of past
 	past      map[string][]uint64 // blocks of the latest prompt of each conversation
 }
 
 // Report holds the events since the previous report. Reports must be received in order.
 type Report struct {
-	Serial int64     `json:"serial"` // of the account
+	Serial int64     `json:"serial"` // serial number of the account
 	Until  time.Time `json:"until"`  // all events up to this time were reported
 	Lost   int       `json:"lost,omitempty"`
 	Events []Event   `json:"events,omitempty"`
@@ -35,7 +35,7 @@ type Event struct {
 	At     int64   `json:"at"` // nanoseconds since 1970
 	Turn   int64   `json:"turn,omitempty"`
 	Begin  *Begin  `json:"begin,omitempty"`
-	Worker uint64  `json:"worker,omitempty"` // with the first token; 0: unknown
+	Worker uint64  `json:"worker,omitempty"` // reported with the first token; 0: unknown
 	End    *Result `json:"end,omitempty"`
 	Over   string  `json:"over,omitempty"` // the conversation
 }
@@ -47,7 +47,7 @@ type Begin struct {
 	Last         bool          `json:"last,omitempty"`
 	Instance     uint64        `json:"instance,omitempty"`
 	Concurrency  int           `json:"concurrency"`
-	Delay        time.Duration `json:"delay,omitempty"` // since it was sent
+	Delay        time.Duration `json:"delay,omitempty"` // time since it was sent
 	Tokens       int           `json:"tokens"`
 	Bytes        int           `json:"bytes,omitempty"`
 	// Kept is the number of leading blocks that equal those of the conversation's previous turn.
@@ -71,7 +71,7 @@ func (n *Recorder) Follow(s Sent) *Turn {
 	if n.spec == nil {
 		return nil
 	}
-	if n.followed >= mostFollowed {
+	if n.followed >= maxFollowed {
 		n.lost++
 		return nil
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// reorderDelay is how long events of other processes wait for those of others at the same
-	// time. A process reports once a second, the first time a second after it began.
+	// reorderDelay is the time for which events of one process wait for simultaneous events of
+	// others. A process reports once a second, the first time a second after it began.
 	reorderDelay = 2 * time.Second
-	// peerTimeout is how long the account waits for a process that does not report.
+	// peerTimeout bounds the wait for a process that does not report.
 	peerTimeout = 10 * time.Second
 )
 
@@ -118,7 +118,7 @@ func (a *account) receive(p *peer, e *Event, ahead, within time.Duration) bool {
 			},
 		}
 		p.past[b.Conversation] = t.blocks
-		if a.remote.inFlight >= mostFollowed {
+		if a.remote.inFlight >= maxFollowed {
 			return false
 		}
 		p.turns[e.Turn] = t

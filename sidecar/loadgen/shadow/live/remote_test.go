@@ -259,7 +259,7 @@ func TestTurnsLostInOtherProcesses(t *testing.T) {
 		assert.Equal(t, 2, s.shadow().Lost)
 		assert.Zero(t, s.account.remote.inFlight)
 
-		for range mostFollowed - 2 {
+		for range maxFollowed - 2 {
 			require.NotNil(t, m.Follow(Sent{ID: "r"}))
 		}
 		require.Nil(t, m.Follow(Sent{ID: "r"}))

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// tolerated is the error of the cache account above which the policies' figures are withheld.
-	tolerated = .03
-	// fewest is the number of turns with measured hits that are needed to judge the error.
-	fewest = 50
+	// maxAccountError is the error of the cache account above which the policies' figures are withheld.
+	maxAccountError = .03
+	// minMeasured is the number of turns with measured hits that are needed to judge the error.
+	minMeasured = 50
 )
 
 // Disabled is the message of a lane without a shadow.
@@ -101,14 +101,14 @@ func signed(a shadow.Account) float64 {
 
 // withheld returns the reason why the policies' figures are unreliable, "" where they are reliable.
 func withheld(a shadow.Account) string {
-	switch off := signed(a); {
-	case a.Requests < fewest:
+	switch signedError := signed(a); {
+	case a.Requests < minMeasured:
 		return fmt.Sprintf("only %d turns in the last 60 s reported cached tokens; at least %d are needed to check the "+
-			"cache model", a.Requests, fewest)
-	case math.Abs(off) > tolerated:
+			"cache model", a.Requests, minMeasured)
+	case math.Abs(signedError) > maxAccountError:
 		return fmt.Sprintf("with the router's real choices, the cache model gives a hit rate of %s, and %s was measured: "+
 			"more than %.0f points apart", percent(ratio(a.HitTokens, a.PromptTokens)), percent(a.MeasuredRatio()),
-			100*tolerated)
+			100*maxAccountError)
 	}
 	return ""
 }
@@ -140,8 +140,8 @@ func spread(t shadow.Totals) *float64 {
 	return new(t.Spread())
 }
 
-// isInForce reports whether a policy is that of the mode in force. For kv it is Dynamo's KV router
-// with its defaults.
+// isInForce reports whether a policy implements the mode in force. For kv this is Dynamo's KV router
+// with its default costs.
 func isInForce(p shadow.Policy, mode api.Mode) bool { return mode != "" && p.Name == string(mode) }
 
 // choices returns the choice account, nil where no KV router chooses.

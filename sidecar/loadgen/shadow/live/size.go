@@ -13,8 +13,8 @@ import (
 // size holds the sizes that an account needs.
 type size struct {
 	workers []sim.WorkerID
-	blocks  int // of a worker's cache
-	tokens  int // of a block
+	blocks  int // blocks of a worker's cache
+	tokens  int // tokens of a block
 }
 
 // sizeOf reads the sizes of a cluster, or returns the reason why they are unknown.
