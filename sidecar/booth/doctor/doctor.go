@@ -42,19 +42,19 @@ const (
 // Options configure an examination. An empty URL is taken from the load generator's configuration.
 type Options struct {
 	LoadgenURL    string
-	Token         string // of the load generator; "" for none
+	Token         string // the load generator's token; "" for none
 	TargetURL     string // with or without /v1
 	TargetKey     string // API key for the target of lane main; "" for none
 	TwinKey       string // API key for the target of lane twin; "" for none
 	PrometheusURL string
 	GrafanaURL    string
-	GrafanaToken  string // of a service account; "" uses anonymous access
-	Version       string // of this program, for comparison with the load generator's
+	GrafanaToken  string // token of a service account; "" uses anonymous access
+	Version       string // version of this program, to compare with the load generator's
 
 	Kubernetes bool // examine Kubernetes even if the load generator does not use it
 	Kubeconfig string
 	Context    string
-	Namespace  string   // of the booth
+	Namespace  string   // Kubernetes namespace of the booth
 	Graphs     []string // NAME or NAMESPACE/NAME; empty means those of the load generator
 	Secrets    []string // required in Namespace, with data
 	GPUs       *int64   // required number of free GPUs; nil means those that the graphs request and do not have yet
@@ -132,8 +132,8 @@ func (o Options) checkNames() error {
 	return nil
 }
 
-// Examine examines all parts in less than 20 s, or until ctx ends. The error is that of [Options.Check]; any other
-// failure is a finding.
+// Examine examines all parts. It returns after less than 20 s, or when ctx ends. Invalid options give the error of
+// [Options.Check]. Every other failure is a finding of the report.
 func Examine(ctx context.Context, o Options) (Report, error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
@@ -218,9 +218,9 @@ func (e *exam) setting(field string) string {
 // lane is a target with the load generator's information on it.
 type lane struct {
 	name, url string
-	base      *url.URL // of the API
+	base      *url.URL // base URL of the API
 	model     string   // requested model; "" means the first one served
-	namespace string   // of its series in Prometheus
+	namespace string   // namespace of its series in Prometheus
 	graph     string   // its graph, set if another lane's graph is in the same namespace
 	beside    string   // the other lane's graph
 	workers   int      // expected number; 0 means unknown

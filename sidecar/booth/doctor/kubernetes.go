@@ -44,7 +44,7 @@ type cluster struct {
 	client    dynamic.Interface
 	http      *http.Client
 	host      string
-	namespace string // of the booth
+	namespace string // namespace of the booth
 }
 
 // graphName identifies a DynamoGraphDeployment: by its name, otherwise by the load generator's labels, otherwise by
@@ -82,8 +82,8 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 	}
 }
 
-// reach returns the cluster of the credentials where its API server answers, else nil. Why it does not is a finding: a
-// problem for an examination that was asked for.
+// reach returns the cluster of the credentials, or nil if its API server does not answer. It then adds a finding: a
+// problem if asked is true, that is, if the options require Kubernetes.
 func (e *exam) reach(ctx context.Context, all *findings, asked bool) *cluster {
 	file := cmp.Or(e.Kubeconfig, e.setting("mode.kubernetes.kubeconfig"))
 	config, namespace, err := kubernetes.Credentials(file, cmp.Or(e.Context, e.setting("mode.kubernetes.context")),

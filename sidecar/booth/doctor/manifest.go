@@ -28,8 +28,8 @@ const Objects = "Objects"
 const helm = "helm"
 
 // Manifest examines the objects that Helm is about to apply: how many GPUs their pods request, and, with o.Kubernetes,
-// whether the API server accepts each DynamoGraphDeployment and has the GPUs free. It changes nothing. The error is
-// that of text which cannot be read.
+// whether the API server accepts each DynamoGraphDeployment and has the GPUs free. It changes nothing. An error means
+// that text is not valid YAML or cannot be read.
 func Manifest(ctx context.Context, text io.Reader, o Options) (Report, error) {
 	objects, err := readObjects(text)
 	if err != nil {

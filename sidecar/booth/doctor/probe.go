@@ -40,7 +40,7 @@ type probed struct {
 	cached       int         // largest number of cached tokens in a repeat's prompt
 	routed       *float64    // growth of the router's counter of predictions; nil if there is no counter
 	countsCached bool        // an answer had a count of cached tokens
-	header       http.Header // of the last answer
+	header       http.Header // header of the last answer
 	instance     bool        // an answer had Dynamo's instance id
 }
 

@@ -66,7 +66,7 @@ func (e *exam) router(ctx context.Context, all *findings, l lane, p probed) {
 	}
 }
 
-// metricsOf says where a router's metrics are and what they are called.
+// metricsOf returns the names and the place of a router's metrics, for a finding.
 func metricsOf(m router.Metrics) string {
 	var names []string
 	for _, name := range []string{m.Requests, m.Running, m.Waiting, m.Queued, m.Errors} {
@@ -87,7 +87,7 @@ func metricsOf(m router.Metrics) string {
 	return text
 }
 
-// worker reports by what the worker of a turn is known.
+// worker adds a finding on the header or field that names the worker of a turn.
 func (e *exam) worker(all *findings, r *router.Router, p probed) {
 	names := router.WorkerHeaders()
 	if h := e.setting("target.worker_header"); h != "" {
@@ -110,7 +110,7 @@ func (e *exam) worker(all *findings, r *router.Router, p probed) {
 const nameWorker = "let the engines or the router send a header that names the worker, and set " +
 	"target.worker_header to it; without it, spread and same worker as the turn before stay unknown"
 
-// requests reports what the router does to a request of the load generator, as it is configured.
+// requests adds findings on what the router drops from requests, and on the settings that it makes useless.
 func (e *exam) requests(all *findings, r *router.Router) {
 	if r.RoutesByRequestID && e.setting("target.request_id") == "on" {
 		all.warn(r.Name+" takes X-Request-Id as a sticky key, and every turn has another one",

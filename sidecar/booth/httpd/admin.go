@@ -18,7 +18,7 @@ import (
 
 const (
 	maxAdminBody     = 64 << 10
-	maxDecisions     = 1000 // as many as the cluster keeps
+	maxDecisions     = 1000 // the number that the cluster keeps
 	defaultDecisions = 50
 	maxAway          = time.Hour
 )
@@ -253,7 +253,7 @@ func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err == nil {
-		err = s.lose(r.PathValue("id"), time.Duration(body.Seconds*s.options.Speed*float64(time.Second)))
+		err = s.removeWorker(r.PathValue("id"), time.Duration(body.Seconds*s.options.Speed*float64(time.Second)))
 	}
 	if err != nil {
 		s.explain(err).write(w)
@@ -262,21 +262,21 @@ func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.state())
 }
 
-// lose removes a worker for a duration of virtual time.
-func (s *Server) lose(id string, away time.Duration) error {
+// removeWorker removes a worker for a duration of virtual time. An unknown id gives a [problem] with status 404.
+func (s *Server) removeWorker(id string, duration time.Duration) error {
 	index := slices.IndexFunc(s.snapshot().Workers, func(w sim.WorkerStats) bool { return decimal(w.ID) == id })
 	if index < 0 {
 		return newProblem(http.StatusNotFound, kindNotFound, "no worker %.40q; see /sim/v1/state", id)
 	}
 	worker, err := parseID(id)
 	if err == nil {
-		s.clock.do(func(c *sim.Cluster) { err = c.LoseWorker(worker, away) })
+		s.clock.do(func(c *sim.Cluster) { err = c.LoseWorker(worker, duration) })
 	}
 	if err != nil {
 		return err
 	}
 	s.metrics.WorkerRestarted(index)
-	s.log.Info("worker lost", "worker", workerName(index), "for", away)
+	s.log.Info("worker lost", "worker", workerName(index), "for", duration)
 	return nil
 }
 

@@ -59,7 +59,7 @@ type exchange struct {
 	server   *Server
 	request  *chatRequest
 	stream   *stream
-	id       string // of the answer
+	id       string // id of the answer
 	received time.Time
 	fault    fault
 	out      delivery

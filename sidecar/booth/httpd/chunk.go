@@ -40,10 +40,10 @@ func completeCharacters(text []byte) int {
 
 // chunks writes the chunks of one stream. Their common parts are prepared once.
 type chunks struct {
-	head    []byte // up to the delta's first member
-	tail    []byte // from the end of the delta, with finish reason null
-	common  []byte // created, model and object
-	worker  []byte // nvext.worker_id, nil if not requested
+	head    []byte // beginning of a chunk, up to the delta's first member
+	tail    []byte // rest of a chunk from the end of the delta, with finish reason null
+	common  []byte // members created, model and object
+	worker  []byte // member nvext.worker_id, nil if not requested
 	started bool   // a chunk was written
 }
 

@@ -10,8 +10,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Faults are the shares of chat requests that fail, each from 0 to 1 and together at most 1. The kinds are those of
-// real clusters.
+// Faults are the shares of chat requests that fail, each from 0 to 1 and together at most 1. Real clusters have faults
+// of the same kinds. The zero value disables all faults.
 type Faults struct {
 	HTTP500    float64 `json:"http_500"`   // refused with status 500
 	HTTP429    float64 `json:"http_429"`   // refused with status 429 and a Retry-After

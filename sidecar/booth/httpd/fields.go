@@ -1,6 +1,6 @@
 package httpd
 
-// treatment is the way in which the cluster handles a field of a chat request.
+// treatment is the effect of a field of a chat request: honored, checked without effect, or ignored.
 type treatment string
 
 const (
@@ -17,7 +17,7 @@ type field struct {
 	description string // effect, or what is checked; "" for an ignored field
 }
 
-// fields are those of Dynamo 1.6.1, with the values that its frontend accepts.
+// fields lists the fields that the frontend of Dynamo 1.6.1 accepts, with their accepted values.
 var fields = []field{
 	{"model", honored, "The id that `/v1/models` lists; any other gets a 404."},
 	{"messages", honored, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a " +
@@ -88,7 +88,7 @@ var fields = []field{
 	{"web_search_options", ignored, ""},
 }
 
-// extensions are the accepted fields of nvext. Any other field is refused, including those that would change routing
+// extensions lists the accepted fields of nvext. Any other field is refused, including those that would change routing
 // or serving in Dynamo and are not simulated.
 var extensions = []field{
 	{"extra_fields", honored, "`worker_id` and `timing` are returned in `nvext`; other names are ignored."},

@@ -24,7 +24,7 @@ type prompts struct {
 	opening []uint32 // beginning of the answer, behind the last message
 
 	mu     sync.Mutex
-	byText map[digest]*list.Element // of *encoded
+	byText map[digest]*list.Element // elements hold *encoded
 	recent *list.List               // most recently used first
 	tokens int
 	limit  int

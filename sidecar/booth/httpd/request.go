@@ -29,7 +29,7 @@ const (
 )
 
 // chatRequest holds the fields of a chat request that the cluster honors or checks; [fields] lists the others. The
-// types are those of Dynamo's fields, so that values out of their range are refused alike.
+// fields have Dynamo's types, so that values out of range are refused alike.
 type chatRequest struct {
 	Model               string         `json:"model"`
 	Messages            []wireMessage  `json:"messages"`
@@ -390,8 +390,8 @@ func (q *chatRequest) limit() int {
 	return unlimitedReply
 }
 
-// asked returns the requirements on the answer, for the given room in tokens. Fields beside nvext take precedence over
-// those in it.
+// asked returns the requirements on an answer of at most room tokens. Fields beside nvext override the fields in
+// nvext.
 func (q *chatRequest) asked(room int) answer.Asked {
 	least, ignore := q.MinTokens, q.IgnoreEOS
 	if q.NVExt != nil {

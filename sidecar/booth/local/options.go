@@ -20,7 +20,7 @@ type Options struct {
 	LogDir      string // one log for each process, appended to
 
 	Workers          int    // 0 means 3
-	Mode             string // of the router, in Dynamo's spelling: one of [RouterModes]; "" means kv
+	Mode             string // router mode in Dynamo's spelling, one of [RouterModes]; "" means kv
 	Engine           string // engine of the mock workers: one of [Engines]; "" means trtllm
 	BlockTokens      int    // tokens of a KV block
 	Blocks           int    // KV blocks per worker

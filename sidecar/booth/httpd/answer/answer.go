@@ -34,13 +34,13 @@ type Answer struct {
 }
 
 const (
-	// The natural length in tokens is that of the recorded deployment: normally distributed with this mean and
-	// standard deviation, and at least a quarter of the mean. The recorded answers were cut at 1,024 tokens; above
-	// that, the normal distribution is continued.
+	// Mean and standard deviation of the natural length of an answer in tokens, fitted to the recorded deployment. The
+	// length is normally distributed and at least a quarter of the mean. The recorded answers were cut at 1,024 tokens;
+	// above that, the normal distribution is continued.
 	mean, deviation = 900, .3 * 900
-	// wishedUpTo is the highest limit that is taken as the requested length.
-	wishedUpTo = mean + 4*deviation
-	cutUpTo    = 40 // tokens; an answer up to this length need not end with a sentence
+	// maxRequestedLength is the highest limit that is taken as the requested length.
+	maxRequestedLength = mean + 4*deviation
+	maxCutLength       = 40 // tokens; an answer up to this length need not end with a sentence
 )
 
 // length returns the length of an answer, and whether the answer must reach it even by repetition. The load generator
@@ -49,7 +49,7 @@ const (
 // length is taken as the requested length. A higher limit, or none, is taken as a precaution; then the natural length
 // applies.
 func length(rng *rand.Rand, limit int) (tokens int, fill bool) {
-	if 0 < limit && limit <= wishedUpTo {
+	if 0 < limit && limit <= maxRequestedLength {
 		return limit, true
 	}
 	return int(math.Round(max(mean+deviation*rng.NormFloat64(), mean/4))), false
@@ -73,8 +73,8 @@ func Compose(messages []sim.Message, a Asked) Answer {
 		p.gather() // a question is shorter than the minimum
 	}
 	d := &draft{left: max(tokens, a.least()), least: a.least(), uses: p.uses}
-	if tokens <= cutUpTo {
-		d.left = 5 * cutUpTo // enough text to cut
+	if tokens <= maxCutLength {
+		d.left = 5 * maxCutLength // enough text to cut
 	}
 	d.explain(p, rng, fill)
 	answer := Answer{Text: string(d.text), Tokens: d.ids, Reason: sim.FinishStop}
@@ -126,7 +126,7 @@ var (
 // draft is an answer under construction.
 type draft struct {
 	text  []byte
-	ids   []uint32       // of text
+	ids   []uint32       // token ids of text
 	left  int            // remaining tokens; negative if least required more
 	least int            // required tokens, regardless of whole sentences
 	uses  map[string]int // number of uses of a sentence in the conversation

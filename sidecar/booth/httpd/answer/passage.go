@@ -35,7 +35,7 @@ var articles = sync.OnceValue(func() map[string][]passage {
 
 // passage is a paragraph. It is immutable.
 type passage struct {
-	level     int  // of the heading above the paragraph
+	level     int  // level of the heading above the paragraph
 	overview  bool // first paragraph below a section's heading
 	sentences []string
 	words     map[string]bool // words of the heading have a # in front

@@ -44,9 +44,9 @@ var (
 		`(?:\s+(?:me|him|her|it|them|the assistant|only|just|exactly))*` +
 		`\s+(?:one|an?|1|your|the next)\s[^.?!\n]{0,80}?\b(?:question|follow-up)\b`)
 
-	// thing matches a pair of words that is likely the name of something: behind an article or a preposition, and
-	// before a punctuation mark.
-	thing = regexp.MustCompile(`\b(?:an?|the|its|their|of|with|by|for|without) ([a-z]{5,} [a-z]{5,})[.,;]`)
+	// nounPhrase matches a pair of words that is likely a name: behind an article or a preposition, and before a
+	// punctuation mark.
+	nounPhrase = regexp.MustCompile(`\b(?:an?|the|its|their|of|with|by|for|without) ([a-z]{5,} [a-z]{5,})[.,;]`)
 
 	questions = []string{
 		"What exactly do you mean by %s, and why does it matter?",
@@ -109,8 +109,8 @@ func cutRequest(content string) (text, request string) {
 	return content, ""
 }
 
-// enough is the number of sentences that suffice for an answer of any requested length.
-const enough = 90
+// enoughSentences is the number of sentences that suffice for an answer of any requested length.
+const enoughSentences = 90
 
 // gather collects and ranks the passages for the answer.
 func (p *prompt) gather() {
@@ -132,7 +132,7 @@ func (p *prompt) gather() {
 		p.topic = lowerFirst(m[1])
 		add(slices.Clone(written))
 	}
-	if unsaid < enough {
+	if unsaid < enoughSentences {
 		add(split(p.text))
 	}
 	if p.general = all < 3; p.general {
@@ -211,7 +211,7 @@ const maxDraws = 20
 // ask returns a question about the text that the system messages do not list already, or a short one if the limit
 // allows no other.
 func (p *prompt) ask(rng *rand.Rand, limit int) Answer {
-	things := thing.FindAllStringSubmatch(p.text, -1)
+	things := nounPhrase.FindAllStringSubmatch(p.text, -1)
 	draw := func() string {
 		subject := "that"
 		if len(things) > 0 {

@@ -107,14 +107,14 @@ type Problem struct {
 	Code    int    `json:"code"`
 }
 
-// loose are the beginnings of messages that continue differently in Dynamo and in the simulated cluster. After the
-// first, Dynamo has the message of its JSON parser. After the second, Dynamo has nothing, and the simulated cluster
-// the cause.
-var loose = []string{"Failed to deserialize the JSON body into the target type: ", "Invalid request"}
+// commonPrefixes are the beginnings of messages that continue differently in Dynamo and in the simulated cluster. After
+// the first, Dynamo has the message of its JSON parser. After the second, Dynamo has nothing, and the simulated cluster
+// has the cause.
+var commonPrefixes = []string{"Failed to deserialize the JSON body into the target type: ", "Invalid request"}
 
 // Common returns the part of an error's message that Dynamo and the simulated cluster have in common.
 func Common(message string) string {
-	for _, words := range loose {
+	for _, words := range commonPrefixes {
 		if strings.HasPrefix(message, words) {
 			return words
 		}

@@ -1,6 +1,6 @@
 // Package metrics implements the Prometheus metrics of the simulated cluster's processes: the frontend, each worker
 // with its engine, and a DCGM exporter beside each worker. Names, types, labels, buckets and the moments of counting
-// are those of Dynamo 1.6.1, of TensorRT-LLM, vLLM and SGLang, and of the DCGM exporter. Metrics without a
+// equal those in Dynamo 1.6.1, in TensorRT-LLM, vLLM and SGLang, and in the DCGM exporter. Metrics without a
 // counterpart in the simulation are left out. All times are virtual.
 //
 //	began      m.Begin            requests_started, inflight, queued

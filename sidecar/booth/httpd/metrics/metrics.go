@@ -33,7 +33,7 @@ type Metrics struct {
 	// mu guards the fields below and the states of requests. The cluster's lock may be held when mu is taken, so mu
 	// must not be held during a snapshot.
 	mu       sync.Mutex
-	starts   uint64 // of the frontend
+	starts   uint64 // number of starts of the frontend
 	frontend *frontend
 	workers  map[sim.WorkerID]*worker
 	meters   map[sim.WorkerID]*meter

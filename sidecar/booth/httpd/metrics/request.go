@@ -12,7 +12,7 @@ import (
 // Request updates the metrics for one request, in the processes that received it, even after restarts. It is a
 // [sim.Observer]. Its methods may be called with the cluster's lock held and are safe for concurrent use.
 type Request struct {
-	metrics  *Metrics  // whose lock guards the fields below
+	metrics  *Metrics  // its lock guards the fields below
 	frontend *frontend // process that received the request
 	kind     string    // stream or unary
 

@@ -43,7 +43,7 @@ type workerTiming struct {
 	queued, firstToken, total time.Duration
 	outputTokens              int
 	promptTokens              int
-	cachedTokens              int // of the prompt
+	cachedTokens              int // cached tokens of the prompt
 	reason                    sim.FinishReason
 }
 

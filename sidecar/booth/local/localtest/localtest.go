@@ -135,7 +135,8 @@ func Mirror(t testing.TB, archive []byte) {
 	MirrorWith(t, sum, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) })
 }
 
-// MirrorWith is Mirror with a given checksum and a handler for the archive.
+// MirrorWith serves an archive by a handler and a checksum that may be wrong, and makes downloads use them until the
+// test ends.
 func MirrorWith(t testing.TB, checksum string, archive http.HandlerFunc) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
