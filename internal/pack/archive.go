@@ -18,7 +18,7 @@ import (
 // Archive describes a written archive.
 type Archive struct {
 	Path   string
-	Size   int64  // in bytes
+	Size   int64  // size in bytes
 	SHA256 string // hash of the content, in hexadecimal
 }
 

@@ -86,5 +86,4 @@ func analyzersOf(config string) ([]string, error) {
 	return slices.Sorted(maps.Keys(c.Analyzers)), nil
 }
 
-// analyzer is the configuration of an analyzer.
 type analyzer struct{ Enabled *bool }

@@ -45,7 +45,7 @@ func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
 		"tool", "-modfile=" + module, "gotestsum", "--format=" + format, "--junitfile=" + filepath.Join(dir, goReport),
 	}
 	if format == Live {
-		run = append(run, "--hide-summary=output") // it was printed already, with the output of the tests' processes
+		run = append(run, "--hide-summary=output") // the output of failed tests was printed already
 	}
 	cmd := command(ctx, "go", append(append(run, "--", "-vet=off"), args...)...)
 	figuresFile := filepath.Join(dir, "figures.jsonl")

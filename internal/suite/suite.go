@@ -27,7 +27,7 @@ type Count struct {
 
 // Failure is a test that failed.
 type Failure struct {
-	Name   string // with the last part of its package, or the file of a journey
+	Name   string // last part of the package and name, or file of a journey
 	Output string // the first lines of its output, indented
 }
 

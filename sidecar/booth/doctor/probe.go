@@ -102,9 +102,9 @@ type reply struct {
 	text         int
 	predicted    *float64
 	cached       int
-	countsCached bool // it has a count of cached tokens, even of 0
+	countsCached bool // the answer has a count of cached tokens, even 0
 	header       http.Header
-	instance     bool // it has Dynamo's instance id
+	instance     bool // the answer has Dynamo's instance id
 }
 
 // errNoExtension means that a server rejects Dynamo's extension.

@@ -30,7 +30,7 @@ type problem struct {
 	Type    string `json:"type"` // text of the status
 	Code    int    `json:"code"` // the status
 
-	kind  string        // in the metrics
+	kind  string        // error_type in the metrics
 	after time.Duration // wall-clock time until a retry; 0 omits Retry-After
 }
 

@@ -32,7 +32,6 @@ type prompts struct {
 
 type digest [sha256.Size]byte
 
-// encoded is an encoded message.
 type encoded struct {
 	key digest
 	ids []uint32

@@ -138,7 +138,6 @@ func (n *nvext) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// instanceID is a worker's id.
 type instanceID sim.WorkerID
 
 // UnmarshalJSON reads the id, which is a number. No worker has the id 0.

@@ -61,7 +61,7 @@ type Server struct {
 
 	switching sync.Mutex // held while the mode changes
 
-	ctx    context.Context // until Close
+	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	mu     sync.Mutex // guards closed and the start of work
 	closed bool

@@ -19,8 +19,8 @@ import (
 
 // Timeouts of a download.
 const (
-	responseTimeout = 5 * time.Second  // until the response begins
-	stallTimeout    = 30 * time.Second // without a byte
+	responseTimeout = 5 * time.Second  // longest time until the response begins
+	stallTimeout    = 30 * time.Second // longest time without a byte
 )
 
 // checksumLimit is the largest list of checksums that is read, in bytes.

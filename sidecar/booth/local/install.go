@@ -68,7 +68,7 @@ func CacheDir() (string, error) {
 
 // installation describes the content of a virtual environment.
 type installation struct {
-	name  string     // for messages
+	name  string     // name for messages
 	venv  string     // folder
 	steps [][]string // arguments of pip, step by step
 	bytes int64      // approximate size on the disk

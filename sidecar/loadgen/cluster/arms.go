@@ -28,7 +28,7 @@ const (
 // Arm is a way of serving that receives turns: a router, a policy or a set of engines.
 type Arm struct {
 	State   api.ModeState
-	URL     string // with or without /v1
+	URL     string // address of the server, with or without /v1
 	Headers map[string]string
 }
 

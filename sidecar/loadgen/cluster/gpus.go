@@ -161,7 +161,7 @@ func (ro *roster) assignGPUs(all []gpu) {
 // gpuAssigner looks up workers by pod and by host.
 type gpuAssigner struct {
 	workers   []*worker
-	named     map[string][]*worker // by pod, else by the first part of the host name
+	named     map[string][]*worker // workers by pod, or else by the first part of the host name
 	hosts     map[string][]*worker
 	podsKnown bool
 	waiting   []gpu // GPUs that no pod assigns

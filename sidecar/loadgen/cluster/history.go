@@ -22,7 +22,7 @@ type seriesKey uint64
 
 // series is one counter without its resets: total never falls.
 type series struct {
-	value  float64 // at the last reading
+	value  float64 // value at the last reading
 	total  float64
 	points []point // within the window, oldest first; the newest holds total
 }

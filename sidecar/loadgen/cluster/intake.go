@@ -18,7 +18,7 @@ import (
 // would be most of the work. It is safe for concurrent use.
 type seriesCache struct {
 	mu     sync.Mutex
-	series map[string]Sample // without values; shared, so read-only
+	series map[string]Sample // samples without values; shared, so read-only
 	bytes  int
 }
 

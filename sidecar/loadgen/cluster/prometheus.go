@@ -28,7 +28,7 @@ type Prometheus struct {
 	wanted  string // the query for all wanted metrics
 	scope   Scope
 	known   seriesCache
-	address string // for messages, without a password
+	address string // address for messages, without a password
 
 	mu      sync.Mutex
 	targets targets
@@ -36,7 +36,7 @@ type Prometheus struct {
 
 // Scope selects the series of one cluster on a Prometheus server. The zero value selects all.
 type Scope struct {
-	Namespace string // in Kubernetes
+	Namespace string // Kubernetes namespace
 	// Graph is the DynamoGraphDeployment whose name prefixes the names of its pods. It requires Namespace.
 	Graph string
 	// ExcludeGraph is a second graph in the namespace, whose pods are left out. Its name may begin with Graph.

@@ -29,7 +29,7 @@ const (
 // Sample is the present value of one time series, as the server exposes it.
 type Sample struct {
 	Name   string
-	Labels model.LabelSet // without the name
+	Labels model.LabelSet // labels without the name
 	Value  float64
 	growth float64   // growth of a counter over the window
 	step   float64   // growth of a counter since the previous reading

@@ -16,7 +16,7 @@ import (
 
 const (
 	period     = time.Second
-	firstPause = 500 * time.Millisecond // after a failed reading, doubled by each further one
+	firstPause = 500 * time.Millisecond // pause after a failed reading; each further failure doubles it
 	lastPause  = 2 * time.Second
 
 	// manySamples is the size from which readings are made every other second, to

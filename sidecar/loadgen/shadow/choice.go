@@ -14,7 +14,7 @@ type Decision struct {
 	ID           string // id of the request
 	Conversation uint64
 	PromptTokens int
-	Candidates   []sim.Candidate // in the order of the workers at that time
+	Candidates   []sim.Candidate // one for each worker, in the order of the workers at that time
 	Chosen       int             // index of the first candidate with the lowest cost
 	Actual       int             // index of the router's real choice
 	Margin       float64         // second lowest cost minus the lowest

@@ -194,7 +194,7 @@ type history struct {
 // mark holds the totals at the end of a second.
 type mark struct {
 	at      time.Duration
-	totals  []Totals // in the order of the worlds; nil before the first second
+	totals  []Totals // totals in the order of the worlds; nil before the first second
 	account Account
 }
 

@@ -13,7 +13,7 @@ const (
 	Random      Kind = "random"       // any worker, with equal probability
 	LeastLoaded Kind = "least_loaded" // the worker with the fewest requests in progress
 	Sticky      Kind = "sticky"       // the worker of the conversation's first turn, which is chosen in rotation
-	OpeningHash Kind = "opening_hash" // by a consistent hash of the prompt's first tokens
+	OpeningHash Kind = "opening_hash" // a consistent hash of the prompt's first tokens
 	KV          Kind = "kv"           // Dynamo's KV router
 	Best        Kind = "best"         // one cache of all workers' size, as if each worker had the blocks of all
 	Actual      Kind = "actual"       // the router's real choice

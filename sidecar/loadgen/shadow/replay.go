@@ -18,8 +18,8 @@ import (
 
 // Service holds assumed durations for traces without times.
 type Service struct {
-	FirstToken time.Duration // from the request to its first token
-	PerToken   time.Duration // from then on, for each token of the answer
+	FirstToken time.Duration // time from the request to its first token
+	PerToken   time.Duration // time of each later token of the answer
 }
 
 // Times returns the times of a request's first token and end after its arrival: the trace's own
@@ -97,7 +97,7 @@ type request struct {
 	*trace.Record
 	conversation uint64
 	place        int
-	answers      bool // it has a first token
+	answers      bool // the request has a first token
 }
 
 // newLanes distributes the policies of all options over n lanes of similar weight. Each policy is a
@@ -345,7 +345,7 @@ func SyntheticWorkers(workers int) []sim.WorkerID {
 // Further requests that continue the same prompt, such as a common opening, begin new conversations. It
 // remembers about a million recent requests.
 type Threads struct {
-	ends recent[uint64] // by the last full block of a prompt
+	ends recent[uint64] // conversations by the last full block of a prompt
 	last uint64
 }
 

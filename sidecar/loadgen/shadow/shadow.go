@@ -23,9 +23,9 @@ const (
 // Options describe the cluster and the policies.
 type Options struct {
 	BlockTokens int            // tokens of a block, at least 1
-	Workers     []sim.WorkerID // known at the start; others are added when a request names them
+	Workers     []sim.WorkerID // workers at the start; a request that names another one adds it
 	Capacity    int            // blocks of one worker's cache; 0 means unknown, see [UnknownCapacity]
-	Policies    []Policy       // in addition to the actual one
+	Policies    []Policy       // policies besides the actual one
 	Router      sim.Costs      // costs of the router in force; BlockTokens above replaces its BlockTokens
 	Answers     Answers
 	// Guess is the initial assumption about the engines, where it is inferred.
@@ -99,7 +99,7 @@ type Request struct {
 	// it as well. Only full blocks count; a hash of the remainder is ignored. They must not be
 	// changed until the request has ended.
 	Blocks       []uint64
-	PromptTokens int // at least 1
+	PromptTokens int // tokens of the prompt, at least 1
 	Conversation uint64
 	Last         bool         // the last turn of its conversation, which is then dropped
 	Worker       sim.WorkerID // the worker that really got the request; 0 if unknown
@@ -109,7 +109,7 @@ type Request struct {
 type Flight struct {
 	query
 	serial uint64
-	parts  []part // in the order of the worlds
+	parts  []part // state in each world, in the order of the worlds
 	ended  bool
 }
 

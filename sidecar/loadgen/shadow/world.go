@@ -16,7 +16,7 @@ type world struct {
 	costs   sim.Costs
 	answers bool // blocks of answers are found again
 	rng     *rand.Rand
-	slots   []*slot // in the order of the shadow's workers; Best has one
+	slots   []*slot // workers, in the order of the shadow's; Best has one
 	turn    int
 	homes   recent[sim.WorkerID] // workers of conversations, for Sticky
 
@@ -31,7 +31,7 @@ type world struct {
 type slot struct {
 	prefixes *sim.Prefixes
 	active   *sim.Active
-	load     sim.Load // without its blocks
+	load     sim.Load // load without the worker's blocks
 
 	// The growth of answers is estimated from the requests that decode.
 	decoding int

@@ -11,7 +11,7 @@ type Asked struct {
 	Max int // maximum number of tokens; 0 or less means no limit
 	Min int // minimum number of tokens, up to Max
 
-	Seed uint64 // for the random choices, besides the messages
+	Seed uint64 // seed of the random choices, combined with the messages
 
 	// IgnoreEnd requires exactly Max tokens and ignores stop sequences, as Dynamo does. Without Max it has no effect.
 	IgnoreEnd bool

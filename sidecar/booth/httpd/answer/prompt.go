@@ -22,7 +22,7 @@ const (
 type prompt struct {
 	text     string // subject of the conversation
 	topic    string // heading of the text, for use within a sentence
-	question string // from the last user message
+	question string // question of the last user message
 	role     string // the system messages, which may list earlier questions
 	ranked   []passage
 	uses     map[string]int // number of uses of a sentence in earlier answers

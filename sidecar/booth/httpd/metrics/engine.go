@@ -10,7 +10,7 @@ import (
 type engine interface {
 	firstToken(workerTiming)
 	step(gap float64, tokens int) // gap between two chunks of a request in seconds; tokens of the later chunk
-	finished(workerTiming)        // for successful requests
+	finished(workerTiming)        // called for successful requests
 	collect(sink, sim.WorkerStats, sim.WorkerCounters)
 }
 

@@ -17,8 +17,8 @@ type frontend struct {
 	reportsCached bool     // the engines report cached tokens
 	latest        map[sim.WorkerID]*latest
 
-	counted   set // in every mode
-	countedKV set // only under kv
+	counted   set // metrics of every mode
+	countedKV set // metrics of kv only
 
 	started, requests, canceled, rejected                  *prometheus.CounterVec
 	output                                                 prometheus.Counter
@@ -264,7 +264,7 @@ func (f *frontend) collectEvents(out sink, workers []sim.WorkerStats) {
 		for _, outcome := range outcomes {
 			out.counter(with(labels, "event_type", event, "status", outcome), "dynamo_component_kv_cache_events_applied",
 				"Total number of KV cache events applied to index", n)
-			n = 0 // for all other outcomes
+			n = 0 // the simulation has no other outcome
 		}
 	}
 	out.counter(with(labels, "warning_kind", "duplicate_store"), "dynamo_component_kv_cache_event_warnings",

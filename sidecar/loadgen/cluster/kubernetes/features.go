@@ -26,8 +26,8 @@ func (g *graph) features() []api.Feature {
 	split := known && disaggregated.InUse
 	for _, transfer := range []struct {
 		name     string
-		signs    []string // in arguments
-		env      string   // beginning of a variable
+		signs    []string // words in the arguments that show the feature
+		env      string   // beginning of a variable that shows it
 		standard bool     // workers without a sign may also use it
 	}{
 		{api.FeatureKVBM, []string{"kvbm", "dynamoconnector"}, "DYN_KVBM_", false},

@@ -103,7 +103,7 @@ type deviceRequest struct {
 	DeviceClassName string `json:"deviceClassName"`
 	AllocationMode  string `json:"allocationMode"`
 	Count           int64  `json:"count"`
-	AdminAccess     bool   `json:"adminAccess"` // to monitor devices that others use
+	AdminAccess     bool   `json:"adminAccess"` // true for a claim that monitors devices of other pods
 }
 
 // claimSpec lists the requests of a claim.
