@@ -108,7 +108,7 @@ function channel(lane: string, attempt: number): Observable<Message> {
     takeWhile((event) => !failure(event), true),
     map(toMessage),
     filter((message) => message !== undefined),
-    catchError((error: unknown) => of<Message>({ problem: `Grafana Live: ${words(error)}` }))
+    catchError((error: unknown) => of<Message>({ problem: `Grafana Live: ${messageOf(error)}` }))
   );
 }
 
@@ -136,7 +136,7 @@ function toMessage(event: LiveChannelEvent<Wire>): Message | undefined {
     return 'lost' in wire ? { problem: wire.problem, since: Date.parse(wire.since) } : { snapshot: wire };
   }
   if (failure(event)) {
-    return { problem: `Grafana Live: ${words(failure(event))}` };
+    return { problem: `Grafana Live: ${messageOf(failure(event))}` };
   }
   if (isLiveChannelStatusEvent(event) && event.state === LiveChannelConnectionState.Disconnected) {
     return { problem: 'Connection to Grafana lost. It reconnects automatically.' };
@@ -144,7 +144,7 @@ function toMessage(event: LiveChannelEvent<Wire>): Message | undefined {
   return undefined;
 }
 
-function words(error: unknown): string {
+function messageOf(error: unknown): string {
   if (error instanceof TimeoutError) {
     return 'no data on the channel; reconnecting.';
   }

@@ -23,13 +23,13 @@ export function toLiveState(messages: Observable<Message>, now: () => number = D
   return messages.pipe(
     startWith(undefined),
     switchMap((message) => (message === undefined ? silence : merge(of(message), silence))),
-    scan((state: LiveState, message) => next(state, message, now()), { status: 'loading' }),
+    scan((state: LiveState, message) => reduceMessage(state, message, now()), { status: 'loading' }),
     startWith<LiveState>({ status: 'loading' }),
     distinctUntilChanged()
   );
 }
 
-function next(state: LiveState, message: Message, now: number): LiveState {
+function reduceMessage(state: LiveState, message: Message, now: number): LiveState {
   if ('snapshot' in message) {
     return { status: 'live', snapshot: replaceEqualDeep(lastOf(state), message.snapshot), receivedAt: now };
   }

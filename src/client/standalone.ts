@@ -89,7 +89,7 @@ function snapshots(): Observable<Message> {
   return defer(stream).pipe(
     timeout({ each: RENEW_AFTER }),
     tap(() => (failures = 0)),
-    catchError((error: unknown) => of<Message>({ problem: words(error) })),
+    catchError((error: unknown) => of<Message>({ problem: messageOf(error) })),
     repeat({ delay: () => timer(pause(failures++)) })
   );
 }
@@ -120,7 +120,7 @@ function stream(): Observable<Message> {
   });
 }
 
-function words(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof TimeoutError
     ? 'No data from the load generator; reconnecting.'
     : 'The load generator does not respond. The page reconnects automatically.';

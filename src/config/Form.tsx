@@ -76,7 +76,7 @@ export function Form<In extends FieldValues, Out>(props: PropsWithChildren<FormP
           </Button>
           {actions}
           <span role="status" className={isDirty ? styles.unsaved : undefined}>
-            {words(isDirty, saved)}
+            {saveStatus(isDirty, saved)}
           </span>
         </Stack>
         {result && <div className={styles.result}>{result}</div>}
@@ -85,7 +85,7 @@ export function Form<In extends FieldValues, Out>(props: PropsWithChildren<FormP
   );
 }
 
-function words(changed: boolean, saved: boolean): string {
+function saveStatus(changed: boolean, saved: boolean): string {
   if (changed) {
     return 'Unsaved changes';
   }

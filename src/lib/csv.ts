@@ -14,7 +14,7 @@ const plainNumber = /^[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$/i;
  * Prefixes a text that a spreadsheet would interpret as a formula with an apostrophe: at the beginning of the cell, and
  * after any character that begins a cell where the file is read with another separator. Numbers are unchanged.
  */
-function plain(text: string): string {
+function escapeFormula(text: string): string {
   if (plainNumber.test(text)) {
     return text;
   }
@@ -23,6 +23,6 @@ function plain(text: string): string {
 }
 
 function field(value: CsvValue): string {
-  const text = typeof value === 'string' ? plain(value) : String(value ?? '');
+  const text = typeof value === 'string' ? escapeFormula(value) : String(value ?? '');
   return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }

@@ -45,7 +45,7 @@ export interface RowFigure {
 /** A percentile of a time of a row. */
 export function timeFigure(key: TimeKey, quantile: Quantile): RowFigure {
   return {
-    ...shown(key, `${key}_${quantile}`, percentileName(key, quantile)),
+    ...displayOf(key, `${key}_${quantile}`, percentileName(key, quantile)),
     value: (row) => row[key][quantile],
     interval: (row) => row.intervals?.[key][quantile],
     slo: quantile === 'p95' ? figures[key].slo : undefined,
@@ -55,13 +55,13 @@ export function timeFigure(key: TimeKey, quantile: Quantile): RowFigure {
 /** A rate, a share or an amount of a row. */
 export function valueFigure(key: ValueKey): RowFigure {
   return {
-    ...shown(key, key, figures[key].name),
+    ...displayOf(key, key, figures[key].name),
     value: (row) => row[key],
     interval: (row) => row.intervals?.[key],
   };
 }
 
-function shown(figure: TimeKey | ValueKey, key: string, name: string) {
+function displayOf(figure: TimeKey | ValueKey, key: string, name: string) {
   const { unit, ...format } = figureFormats[figure];
   return {
     key,

@@ -26,7 +26,7 @@ export function TokenForm({ signIn, onDone }: TokenFormProps) {
       await signIn(token.trim());
       onDone?.();
     } catch (error) {
-      setProblem(words(error));
+      setProblem(messageOf(error));
     } finally {
       setBusy(false);
     }
@@ -58,7 +58,7 @@ export function TokenForm({ signIn, onDone }: TokenFormProps) {
   );
 }
 
-function words(error: unknown): string {
+function messageOf(error: unknown): string {
   const problem = asProblem(error);
   return problem.status === 401 ? 'The token is wrong.' : problem.message;
 }

@@ -17,14 +17,14 @@ const object = <T extends z.ZodRawShape>(shape: T) =>
     error: ({ code }) => (code === 'unrecognized_keys' ? 'unknown field' : 'must be an object'),
   });
 
-const any = <T extends z.ZodType>(item: T, message = 'must be a list') =>
+const listOf = <T extends z.ZodType>(item: T, message = 'must be a list') =>
   z.array(item, message).superRefine((items, { addIssue }) => {
     const ids = items.map((one) => (one as { id?: string }).id);
     const twice = ids.filter((known, i) => known !== undefined && ids.indexOf(known) !== i);
     twice.forEach((known) => addIssue(`“${known}” is there twice`));
   });
 
-const some = <T extends z.ZodType>(item: T) => any(item, LIST).min(1, LIST);
+const nonEmptyListOf = <T extends z.ZodType>(item: T) => listOf(item, LIST).min(1, LIST);
 
 /** What the cluster stands on, as a drawing: a heading, and groups of things below it. */
 const platform = object({
@@ -34,11 +34,17 @@ const platform = object({
    * Node groups, storage, network entry …, with what belongs to each. Of the things "gpu",
    * "operator", "monitoring" and "enduser" the drawing says what is seen of them.
    */
-  groups: some(object({ id, title: text, text, items: some(object({ id, title: text, text })) })),
+  groups: nonEmptyListOf(object({ id, title: text, text, items: nonEmptyListOf(object({ id, title: text, text })) })),
 });
 
 /** A kind of visitor: who that is, what to say first and what to leave out, and the ids of the questions to expect. */
-const visitor = object({ title: text, who: text, first: some(text), leave: some(text), asks: some(id) });
+const visitor = object({
+  title: text,
+  who: text,
+  first: nonEmptyListOf(text),
+  leave: nonEmptyListOf(text),
+  asks: nonEmptyListOf(id),
+});
 
 /** The kinds of visitor, by what the guide shows them: from the headline to the mechanism. */
 const visitors = object({ returning: visitor, newcomer: visitor, evaluator: visitor, technical: visitor });
@@ -47,11 +53,11 @@ const question = object({
   id,
   question: text,
   /** What else it is looked for by. */
-  words: any(text),
+  words: listOf(text),
   /** Paragraphs. */
-  answer: some(text),
-  sources: any(id),
-  links: any(id),
+  answer: nonEmptyListOf(text),
+  sources: listOf(id),
+  links: listOf(id),
 });
 
 /**
@@ -63,7 +69,7 @@ export const schema = object({
   /** As a person says it; it begins no sentence. */
   name: text,
   /** Names of its products and places: digits in them are no figures, and no text but its own uses them. */
-  names: any(text),
+  names: listOf(text),
   /** The router as the pitch names it, at the beginning of a sentence. */
   router: text,
   /** The vendor's part of the thirty-second pitch. */
@@ -72,23 +78,23 @@ export const schema = object({
   takeaway: object({ title: text, text }),
   visitors,
   /** The platform below the cluster, as text: a heading, the kind of its figures, the parts, and the conclusion. */
-  story: object({ title: text, info: text, parts: some(object({ id, title: text, text })), message: text }),
+  story: object({ title: text, info: text, parts: nonEmptyListOf(object({ id, title: text, text })), message: text }),
   platform,
   /** What visitors ask about the platform, in the order of the guide. */
-  questions: some(question),
+  questions: nonEmptyListOf(question),
   /** What the curious ask, after the guide's own such questions. */
-  technical: some(question),
+  technical: nonEmptyListOf(question),
   /** Words that only this vendor uses. */
-  terms: any(object({ id, term: text, text })),
+  terms: listOf(object({ id, term: text, text })),
   /**
    * Figures of the vendor's, with their units, the date that they are of, and the ids of their sources.
    * One without a source is in the documents of the demonstration alone.
    */
-  claims: any(object({ id, value: text, date, source: id.optional() })),
+  claims: listOf(object({ id, value: text, date, source: id.optional() })),
   /** A public address where something was published. What has none is no source. */
-  sources: any(object({ id, title: text, url })),
+  sources: listOf(object({ id, title: text, url })),
   /** Where to read on. */
-  links: any(object({ id, title: text, url })),
+  links: listOf(object({ id, title: text, url })),
 });
 
 /** Everything that belongs to one vendor. */

@@ -10,7 +10,7 @@ import { lastKnown } from '../../lib/known';
 import { Loading } from '../Loading';
 import { BenchmarkCurves } from './BenchmarkCurves';
 import { BenchmarkTable } from './BenchmarkTable';
-import { defaultBaseline, only, toBenchmark, type Kind } from './model';
+import { defaultBaseline, metricsOfKind, toBenchmark, type Kind } from './model';
 import { BenchmarkNotes } from './BenchmarkNotes';
 import { SustainedLine } from './SustainedLine';
 
@@ -98,7 +98,7 @@ const Chosen = memo(function Chosen(props: ChosenProps) {
             <BenchmarkTable
               key={kind}
               caption={`${baseline.title}, ${name} level by level`}
-              model={only(model, kind)}
+              model={metricsOfKind(model, kind)}
             />
           ))}
           {model.missing.length > 0 && (

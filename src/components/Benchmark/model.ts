@@ -72,7 +72,7 @@ export interface BenchmarkModel {
 }
 
 /** The part of a table with the metrics of one kind. */
-export function only(model: BenchmarkModel, kind: Kind): BenchmarkModel {
+export function metricsOfKind(model: BenchmarkModel, kind: Kind): BenchmarkModel {
   const at = model.metrics.flatMap((metric, i) => (metric.kind === kind ? [i] : []));
   const rows = model.rows.map((row) => ({ ...row, groups: at.map((i) => row.groups[i]) }));
   return { ...model, metrics: at.map((i) => model.metrics[i]), rows };

@@ -25,19 +25,19 @@ interface HeldProps {
  */
 export function Held({ lane, form }: HeldProps) {
   const { state } = lane;
-  const by = limiterOf(lane);
-  const held = describeHold(lane);
-  if (!by || (by === 'start_rate' && !held)) {
+  const limiter = limiterOf(lane);
+  const holdText = describeHold(lane);
+  if (!limiter || (limiter === 'start_rate' && !holdText)) {
     return null;
   }
   const { actual, target } = state.concurrency;
-  const title = held
-    ? `${held.charAt(0).toUpperCase()}${held.slice(1)}`
-    : `Slowed by ${limitName(by, state)}: ${number(actual)} of ${number(target)} conversations in progress`;
+  const title = holdText
+    ? `${holdText.charAt(0).toUpperCase()}${holdText.slice(1)}`
+    : `Slowed by ${limitName(limiter, state)}: ${number(actual)} of ${number(target)} conversations in progress`;
   return (
     <Alert severity="info" title={title} bottomSpacing={0}>
-      {held && <div>Results are compared and stored at concurrency {number(state.step.held?.at)}.</div>}
-      {form && <WorkloadForm state={state} only={by} {...form} />}
+      {holdText && <div>Results are compared and stored at concurrency {number(state.step.held?.at)}.</div>}
+      {form && <WorkloadForm state={state} only={limiter} {...form} />}
     </Alert>
   );
 }

@@ -48,7 +48,7 @@ export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: 
             value={values[path]}
             disabled={disabled}
             error={errors[path] ?? (refused === path ? problem?.message : undefined)}
-            onChange={(value) => setEdited(without(edited, path, value, inForce[path]))}
+            onChange={(value) => setEdited(applyEdit(edited, path, value, inForce[path]))}
           />
         ))}
       <Button type="submit" className={styles.apply} icon={busy ? 'spinner' : undefined} disabled={!ready}>
@@ -59,7 +59,7 @@ export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: 
 }
 
 /** A value that is changed back to the one in force is no edit. */
-function without(edited: Partial<Values>, name: FieldName, value: string, inForce: string): Partial<Values> {
+function applyEdit(edited: Partial<Values>, name: FieldName, value: string, inForce: string): Partial<Values> {
   const { [name]: _, ...rest } = edited;
   return value === inForce ? rest : { ...rest, [name]: value };
 }

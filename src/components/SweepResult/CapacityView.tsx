@@ -67,12 +67,12 @@ function withInterval(level: number, interval: [number, number] | undefined, abo
 }
 
 function testedText({ tested, isolated }: ModeCapacity): string {
-  const of = (verdict: string) =>
+  const levelsWith = (verdict: string) =>
     tested.filter((test) => test.verdict === verdict).map(({ concurrency }) => concurrency);
   const parts = [
-    ['meets the SLOs at', of('meets')],
-    ['misses them at', of('misses')],
-    ['undecided at', of('open')],
+    ['meets the SLOs at', levelsWith('meets')],
+    ['misses them at', levelsWith('misses')],
+    ['undecided at', levelsWith('open')],
     ['also meets them above the first miss, at', isolated],
   ] as const;
   return parts

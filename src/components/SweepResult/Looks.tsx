@@ -23,20 +23,20 @@ export function Looks({ trial: { method, looks, boundaries, primary }, mode: { m
   }
   const { metric } = primary;
   const [low, high] = rangeOf(looks, boundaries);
-  const what = method === 'pairs' ? 'pair' : 'block';
+  const unit = method === 'pairs' ? 'pair' : 'block';
   const last = baseOf(looks[looks.length - 1]);
   return (
     <figure className={styles.looks}>
       <figcaption>
-        {metricName(metric)}, {what} by {what}
+        {metricName(metric)}, {unit} by {unit}
       </figcaption>
       <div className={styles.curve}>
         <Chart
           label={
             `The difference in ${metricName(metric)} and its interval after up to ${number(last)} ` +
-            `${what}s of spans; figures in the report`
+            `${unit}s of spans; figures in the report`
           }
-          x={{ levels: looks.map(baseOf), unit: `${what}s` }}
+          x={{ levels: looks.map(baseOf), unit: `${unit}s` }}
           y={{ min: low, max: high, ticks: [low, 0, high].map((at) => ({ at, text: differenceText(metric, at) })) }}
           field={boundaries}
           format={isShare(metric) ? { ...PERCENT, unit: undefined } : PERCENT}

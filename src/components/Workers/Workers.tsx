@@ -84,20 +84,20 @@ function reason(isLive: boolean, cluster: Cluster, at: number, now: number): str
 
 function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
   const styles = useStyles2(getStyles);
-  const gone = unavailable(cluster);
-  if (gone) {
+  const problem = unavailable(cluster);
+  if (problem) {
     return (
-      <Alert severity="warning" title={gone} bottomSpacing={0}>
+      <Alert severity="warning" title={problem} bottomSpacing={0}>
         {[cluster.problem || 'No successful read yet.', whyUnread(cluster, 'workers')].filter(Boolean).join('; ')}
       </Alert>
     );
   }
   const expected = target.deployment.workers;
-  const here = workerCount(cluster);
+  const reporting = workerCount(cluster);
   return (
     <>
-      {expected !== undefined && here < expected && (
-        <Alert severity="warning" title={`${here} of ${expected} workers report`} bottomSpacing={0}>
+      {expected !== undefined && reporting < expected && (
+        <Alert severity="warning" title={`${reporting} of ${expected} workers report`} bottomSpacing={0}>
           Requests go to the remaining workers.
         </Alert>
       )}

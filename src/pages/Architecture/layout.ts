@@ -60,7 +60,7 @@ export function layOut(workers: number): Layout {
     prometheus: { x: 0, y: bottom, width: SIDE, height: 64 },
     workers: placed,
     detail: workers <= FULL ? 'full' : workers <= ONE_COLUMN ? 'line' : 'name',
-    ways: placed.map((b) => way(center, b)),
+    ways: placed.map((b) => pathTo(center, b)),
     legs: placed.map((b) => leg(center, b)),
   };
 }
@@ -91,7 +91,7 @@ function leg(center: number, { x, y, height }: Rect): string {
 const PIECES = 6;
 
 /** Returns the path from the load generator through frontend and router into a worker, at constant speed. */
-function way(center: number, { x, y, height }: Rect): Waypoint[] {
+function pathTo(center: number, { x, y, height }: Rect): Waypoint[] {
   const end = y + height / 2;
   const [from, to] = [670, COLUMN.x];
   const bend = Array.from({ length: PIECES }, (_, i) => {
@@ -103,6 +103,6 @@ function way(center: number, { x, y, height }: Rect): Waypoint[] {
   const points = [{ x: 190, y: center }, { x: from, y: center }, ...bend, { x: x + 1, y: end }];
   const lengths = points.map((p, i) => (i === 0 ? 0 : Math.hypot(p.x - points[i - 1].x, p.y - points[i - 1].y)));
   const total = lengths.reduce((a, b) => a + b, 0);
-  let gone = 0;
-  return points.map((p, i) => ({ ...p, at: (gone += lengths[i]) / total }));
+  let traveled = 0;
+  return points.map((p, i) => ({ ...p, at: (traveled += lengths[i]) / total }));
 }

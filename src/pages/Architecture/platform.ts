@@ -39,8 +39,8 @@ export function platformParts(
       figures: item.id === 'gpu' ? gpuFigures(live ? lane : undefined) : [],
       presence: known[item.id] ?? rest,
     }));
-    const here = parts.some((p) => p.presence.is === 'here');
-    return { group: { ...group, figures: [], presence: here ? { is: 'here' } : rest }, items: parts };
+    const isPresent = parts.some((p) => p.presence.is === 'here');
+    return { group: { ...group, figures: [], presence: isPresent ? { is: 'here' } : rest }, items: parts };
   });
 }
 

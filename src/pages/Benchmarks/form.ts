@@ -289,7 +289,7 @@ export function defaultsOf(request: SweepRequest): Values {
     const value =
       name === 'slo.ttft' ? slo?.ttft : name === 'slo.tpot' ? slo?.tpot : request[name as keyof SweepRequest];
     if (entry === 'number' && typeof value === 'number') {
-      numbers[name] = plain(value * factor);
+      numbers[name] = formatExact(value * factor);
     }
   }
   return {
@@ -308,7 +308,7 @@ export function defaultsOf(request: SweepRequest): Values {
 }
 
 /** Formats a number without the noise of binary fractions. */
-function plain(value: number): string {
+function formatExact(value: number): string {
   return String(Number(value.toPrecision(12)));
 }
 
@@ -342,8 +342,8 @@ function errorOf(kind: SweepKind, { entry, name, factor = 1, whole }: Field, val
     case 'number': {
       const scaled = limit && {
         ...limit,
-        min: Number(plain(limit.min * factor)),
-        max: Number(plain(limit.max * factor)),
+        min: Number(formatExact(limit.min * factor)),
+        max: Number(formatExact(limit.max * factor)),
       };
       return scaled && (whole ? wholeNumber(value, scaled) : decimalNumber(value, scaled));
     }

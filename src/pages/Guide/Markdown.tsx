@@ -94,14 +94,14 @@ function inline(tokens: Token[]): ReactNode[] {
         );
       case 'escape':
       case 'text':
-        return <Fragment key={i}>{words(token.text)}</Fragment>;
+        return <Fragment key={i}>{withFigures(token.text)}</Fragment>;
       default:
-        return <Fragment key={i}>{words(token.raw)}</Fragment>;
+        return <Fragment key={i}>{withFigures(token.raw)}</Fragment>;
     }
   });
 }
 
-function words(text: string): ReactNode[] {
+function withFigures(text: string): ReactNode[] {
   return pieces(text).map((piece, i) => {
     const name = figureName(piece);
     return name === undefined ? piece : <Figure key={i} name={name} />;

@@ -71,7 +71,8 @@ interface AskedProps {
 
 const Asked = memo(function Asked({ question, isLikely, open, onOpen }: AskedProps) {
   const styles = useStyles2(getStyles);
-  const toggle = () => onOpen((before) => (open ? without(before, question.id) : new Set([...before, question.id])));
+  const toggle = () =>
+    onOpen((before) => (open ? closeQuestion(before, question.id) : new Set([...before, question.id])));
   return (
     <Disclosure
       id={`question-${question.id}`}
@@ -86,7 +87,7 @@ const Asked = memo(function Asked({ question, isLikely, open, onOpen }: AskedPro
   );
 });
 
-function without(opened: Opened, id: string): Opened {
+function closeQuestion(opened: Opened, id: string): Opened {
   return new Set(Array.from(opened).filter((one) => one !== id));
 }
 

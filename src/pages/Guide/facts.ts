@@ -56,7 +56,7 @@ export function buildFacts({ live, baselines, published = {} }: Input): Facts {
       ...prefixed('here.kv', columnFigures(lane, 'kv')),
       ...prefixed('rec', recordedFigures(recordedTable(baselines, lane))),
     },
-    holds: new Set([...conditions(lane, settings), ...only('twin', hasTwin(live))]),
+    holds: new Set([...conditions(lane, settings), ...conditionIf('twin', hasTwin(live))]),
   };
 }
 
@@ -67,19 +67,19 @@ function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefin
   const isRunning = lane.state.phase === 'running';
   const isKV = lane.state.mode === 'kv';
   return [
-    ...only('running', isRunning),
-    ...only('simulated', targetKind(lane, undefined) === 'simulated'),
+    ...conditionIf('running', isRunning),
+    ...conditionIf('simulated', targetKind(lane, undefined) === 'simulated'),
     ...simulation(lane.state),
     serving(lane),
-    ...only('other deployment', lane.baseline.differences.length > 0),
-    ...only('own documents', lane.state.shape.openings === 0),
-    ...only('shared documents', (lane.state.shape.openings ?? 0) > 0),
-    ...only('speculating', lane.state.speculation === 'draft' || lane.state.speculation === 'eagle3'),
+    ...conditionIf('other deployment', lane.baseline.differences.length > 0),
+    ...conditionIf('own documents', lane.state.shape.openings === 0),
+    ...conditionIf('shared documents', (lane.state.shape.openings ?? 0) > 0),
+    ...conditionIf('speculating', lane.state.speculation === 'draft' || lane.state.speculation === 'eagle3'),
     ...(isRunning && !lane.state.settling ? settledConditions(lane, settings, isKV) : []),
   ];
 }
 
-function only(condition: Condition, holds: boolean): Condition[] {
+function conditionIf(condition: Condition, holds: boolean): Condition[] {
   return holds ? [condition] : [];
 }
 
@@ -115,11 +115,11 @@ function settledConditions(
   ];
   const outcome = improvement?.outcome;
   return [
-    ...only('kv better', outcome === 'better'),
-    ...only('kv worse', outcome === 'worse'),
-    ...only('no difference', outcome === 'no_difference' || outcome === 'too_variable'),
-    ...only('slo missed', slos.includes('missed')),
-    ...only(
+    ...conditionIf('kv better', outcome === 'better'),
+    ...conditionIf('kv worse', outcome === 'worse'),
+    ...conditionIf('no difference', outcome === 'no_difference' || outcome === 'too_variable'),
+    ...conditionIf('slo missed', slos.includes('missed')),
+    ...conditionIf(
       'slo met',
       slos.every((slo) => slo === 'met' || slo === 'near')
     ),

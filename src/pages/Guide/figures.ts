@@ -136,8 +136,8 @@ function perRequest(tokens: number, requests: number): string | undefined {
 
 /** Returns a mode's column: of several with different speculations the requested one, else the first. */
 export function columnOf(columns: Column[], mode: Routing, speculation?: Speculation): Column | undefined {
-  const of = columns.filter((column) => column.mode === mode);
-  return of.find((column) => column.speculation === speculation) ?? of[0];
+  const ofMode = columns.filter((column) => column.mode === mode);
+  return ofMode.find((column) => column.speculation === speculation) ?? ofMode[0];
 }
 
 /** Describes the origin of a baseline's value. */
@@ -151,13 +151,13 @@ export const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
 /** Returns the recorded figures of a mode at the concurrency in force. */
 export function columnFigures(lane: LaneSnapshot | undefined, mode: Routing): Figures {
   const column = lane && columnOf(lane.baseline.columns, mode, lane.state.speculation);
-  const own = column?.measured === undefined ? 'recorded' : 'measured here';
-  const of = (found: Column['kv_hit_ratio'] | undefined, write: (value?: number) => string) => {
+  const origin = column?.measured === undefined ? 'recorded' : 'measured here';
+  const columnFigure = (found: Column['kv_hit_ratio'] | undefined, write: (value?: number) => string) => {
     const word = found ? lookupWords[found.lookup] : 'not recorded';
-    return figure(write(found?.value), word === 'recorded' ? own : word, lane ? word : 'currently unknown');
+    return figure(write(found?.value), word === 'recorded' ? origin : word, lane ? word : 'currently unknown');
   };
   return {
-    'ttft.p95': of(column?.ttft.p95, (value) => milliseconds(value, 1)),
-    hit: of(column?.kv_hit_ratio, percent),
+    'ttft.p95': columnFigure(column?.ttft.p95, (value) => milliseconds(value, 1)),
+    hit: columnFigure(column?.kv_hit_ratio, percent),
   };
 }

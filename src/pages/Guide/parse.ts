@@ -110,6 +110,6 @@ export function quoted(text: string): string[] {
 }
 
 /** Returns a text without its figures, for search and for counting. */
-export function plain(text: string): string {
+export function withoutFigures(text: string): string {
   return text.replace(/\{[^}]*\}/g, ' ');
 }

@@ -10,15 +10,15 @@ import type { Progress, Settled } from './seen';
 export const phaseRules: Rules = Object.fromEntries(
   PHASES.map((phase) => [
     `phase-${phase.id}`,
-    { seen: (progress) => seen(phase, progress), missing: (_, lane) => missing(phase, lane) },
+    { seen: (progress) => phaseResult(phase, progress), missing: (_, lane) => missing(phase, lane) },
   ])
 );
 
 const stored = ({ mode, speculation }: Phase) => `${mode}/${speculation}/`;
 
-function seen(phase: Phase, { settled }: Progress): string | undefined {
+function phaseResult(phase: Phase, { settled }: Progress): string | undefined {
   const last = newestFirst(settled, stored(phase)).at(0);
-  return last && [figures(last), speculative(last), against(phase, settled, last)].filter(Boolean).join(' ');
+  return last && [figures(last), speculative(last), precedingPhase(phase, settled, last)].filter(Boolean).join(' ');
 }
 
 function figures({ at, concurrency, ttft, itl, tokens }: Settled): string {
@@ -35,7 +35,7 @@ function speculative({ acceptance, tokensPerStep }: Settled): string | undefined
 }
 
 /** Returns the preceding phase at the same concurrency. */
-function against(phase: Phase, settled: Progress['settled'], { concurrency }: Settled): string | undefined {
+function precedingPhase(phase: Phase, settled: Progress['settled'], { concurrency }: Settled): string | undefined {
   const before = PHASES[PHASES.indexOf(phase) - 1];
   const other = before && newestFirst(settled, stored(before)).find((one) => one.concurrency === concurrency);
   return other && `Phase ${before.id}: TTFT p95 ${milliseconds(other.ttft)}, median ITL ${milliseconds(other.itl)}.`;

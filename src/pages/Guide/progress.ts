@@ -17,7 +17,7 @@ export function observe(before: Progress, { time, lanes, settings }: Snapshot, n
   const since = before.since ?? (lane.state.running ? lane.state.started : undefined) ?? time;
   const changes = {
     ...countErrors({ ...before, since }, lane),
-    ...(lane.state.phase === 'running' && seen(before, lane, settings, time)),
+    ...(lane.state.phase === 'running' && observed(before, lane, settings, time)),
     ...(twin && observeLanes(before, [lane, twin], time)),
   };
   const next = { ...before, since, ...changes };
@@ -40,7 +40,7 @@ function countErrors({ errors, since, answered }: Progress, { state, totals }: L
   };
 }
 
-function seen(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {
+function observed(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {
   const { state } = lane;
   const concurrency = state.concurrency.target;
   const isSettled =
@@ -87,7 +87,7 @@ function settledSeen(before: Progress, lane: LaneSnapshot, settings: Settings, a
     ...(state.mode === 'kv' && {
       improved: before.improved ?? better(besideTTFT(before, lane, at)),
       hit: before.hit ?? higher(besideHit(before, lane, at)),
-      tokens: before.tokens ?? more(besideTokens(lane, at)),
+      tokens: before.tokens ?? larger(besideTokens(lane, at)),
       turns: before.turns ?? turnsSeen(lane, at),
     }),
     ...(state.mode === 'round_robin' && { blind: before.blind ?? ownOpeningsSeen(lane, at) }),
@@ -150,7 +150,7 @@ function better(found: Compared | undefined): Beside | undefined {
   return found?.shown && found.live < found.other ? strip(found) : undefined;
 }
 
-function more(found: Compared | undefined): Beside | undefined {
+function larger(found: Compared | undefined): Beside | undefined {
   return found?.shown && found.live > found.other ? strip(found) : undefined;
 }
 

@@ -24,7 +24,7 @@ const tokens: Value = (row) => row.output_tokens_per_second;
 /** Returns the figures over all recorded levels. Gains include their unfavorable end. */
 export function recordedFigures(table: Baseline | undefined): Figures {
   const why = table ? 'not recorded' : 'no recorded table yet';
-  const of = (value: string | undefined) => figure(value, 'recorded', why);
+  const recorded = (value: string | undefined) => figure(value, 'recorded', why);
   const derived = (value: string | undefined) => figure(value, 'derived', why);
   const { model, gpu, engine, workers, tensor_parallel } = table?.deployment ?? {};
   const pairs = pairUp(table?.rows ?? []);
@@ -40,15 +40,15 @@ export function recordedFigures(table: Baseline | undefined): Figures {
   const latencyGain = gain((row) => row.latency.p95, -1);
   const output = inBoth((row) => quotient(tokens(row), row.requests_per_second));
   return {
-    notes: of(table?.notes?.replaceAll('\n', ' ')),
-    gpu: of(gpu),
-    model: of(model),
-    engine: of(engineName(engine)),
-    workers: of(number(workers)),
-    'tensor-parallel': of(number(tensor_parallel)),
-    levels: of(levels.length > 0 ? `${levels[0]}–${levels[levels.length - 1]}` : undefined),
-    'levels-count': of(table && number(levels.length)),
-    'worse-levels': of(table && listed(worse)),
+    notes: recorded(table?.notes?.replaceAll('\n', ' ')),
+    gpu: recorded(gpu),
+    model: recorded(model),
+    engine: recorded(engineName(engine)),
+    workers: recorded(number(workers)),
+    'tensor-parallel': recorded(number(tensor_parallel)),
+    levels: recorded(levels.length > 0 ? `${levels[0]}–${levels[levels.length - 1]}` : undefined),
+    'levels-count': recorded(table && number(levels.length)),
+    'worse-levels': recorded(table && listed(worse)),
     'tokens-gain': derived(percents(tokensGain)),
     'tokens-mean': derived(mean(tokensGain)),
     'tpot-gain': derived(percents(tpotGain)),
@@ -60,14 +60,14 @@ export function recordedFigures(table: Baseline | undefined): Figures {
     'latency-mean': derived(mean(latencyGain)),
     'latency-median-gain': derived(percents(gain((row) => row.latency.p50, -1))),
     output: derived(between(output, 'tokens')),
-    latency: of(
+    latency: recorded(
       between(
         inBoth((row) => row.latency.p50),
         's'
       )
     ),
-    'spread-level': of(number(pairs.filter(hasSpread).at(-1)?.level)),
-    'top-level': of(number(levels.at(-1))),
+    'spread-level': recorded(number(pairs.filter(hasSpread).at(-1)?.level)),
+    'top-level': recorded(number(levels.at(-1))),
     ...prefixed('kv', modeFigures(table, pairs, 'kv', why)),
     ...prefixed('rr', modeFigures(table, pairs, 'round_robin', why)),
   };
@@ -75,7 +75,7 @@ export function recordedFigures(table: Baseline | undefined): Figures {
 
 /** Returns the figures of one mode, over all levels and at the highest. */
 function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, why: string): Figures {
-  const of = (value: string | undefined) => figure(value, 'recorded', why);
+  const recorded = (value: string | undefined) => figure(value, 'recorded', why);
   const over = (value: Value) => span(pairs.map((pair) => value(pair[mode])));
   const hit = over((row) => row.kv_hit_ratio);
   const top = pairs.at(-1)?.[mode];
@@ -85,21 +85,21 @@ function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, 
   const judged = (value: string | undefined) => figure(value, note ? `derived, ${note}` : 'derived', why);
   return {
     'hit-mean': figure(mean(hit), 'derived', why),
-    hit: of(percents(hit)),
-    peak: of(rate(over(tokens)?.max, 'tokens/s')),
-    tokens: of(between(over(tokens), 'tokens/s')),
-    rps: of(
+    hit: recorded(percents(hit)),
+    peak: recorded(rate(over(tokens)?.max, 'tokens/s')),
+    tokens: recorded(between(over(tokens), 'tokens/s')),
+    rps: recorded(
       between(
         over((row) => row.requests_per_second),
         'requests/s',
         2
       )
     ),
-    ttft: of(millis(over((row) => row.ttft.p95))),
-    'ttft-median': of(millis(over((row) => row.ttft.p50))),
-    tpot: of(millis(over((row) => row.tpot.p95))),
-    'tpot-median': of(millis(over((row) => row.tpot.p50))),
-    'latency-p95': of(
+    ttft: recorded(millis(over((row) => row.ttft.p95))),
+    'ttft-median': recorded(millis(over((row) => row.ttft.p50))),
+    tpot: recorded(millis(over((row) => row.tpot.p95))),
+    'tpot-median': recorded(millis(over((row) => row.tpot.p50))),
+    'latency-p95': recorded(
       between(
         over((row) => row.latency.p95),
         's',
@@ -108,10 +108,10 @@ function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, 
     ),
     sustained: judged(found && sustainedLevel(found)),
     isolated: judged(found?.level === undefined ? undefined : listed(found.isolated)),
-    spread: of(spread && `${number(spread.inflight_spread_min)}–${number(spread.inflight_spread_max)}`),
-    'top-ttft': of(milliseconds(top?.ttft.p95, 1)),
-    'top-tokens': of(rate(top && tokens(top), 'tokens/s')),
-    'top-latency': of(seconds(top?.latency.p95)),
+    spread: recorded(spread && `${number(spread.inflight_spread_min)}–${number(spread.inflight_spread_max)}`),
+    'top-ttft': recorded(milliseconds(top?.ttft.p95, 1)),
+    'top-tokens': recorded(rate(top && tokens(top), 'tokens/s')),
+    'top-latency': recorded(seconds(top?.latency.p95)),
   };
 }
 
@@ -161,19 +161,19 @@ function listed(levels: number[]): string {
   return levels.length > 0 ? levels.join(', ') : 'none';
 }
 
-function percents(of: Span | undefined): string | undefined {
-  const to = of && of.min < 0 ? ' % to ' : '–';
-  return of && `${number(of.min * 100, 1)}${to}${percent(of.max)}`;
+function percents(range: Span | undefined): string | undefined {
+  const to = range && range.min < 0 ? ' % to ' : '–';
+  return range && `${number(range.min * 100, 1)}${to}${percent(range.max)}`;
 }
 
-function between(of: Span | undefined, unit: string, decimals = 0): string | undefined {
-  return of && `${number(of.min, decimals)}–${number(of.max, decimals)} ${unit}`;
+function between(range: Span | undefined, unit: string, decimals = 0): string | undefined {
+  return range && `${number(range.min, decimals)}–${number(range.max, decimals)} ${unit}`;
 }
 
-function mean(of: Span | undefined): string | undefined {
-  return of && percent(of.mean);
+function mean(range: Span | undefined): string | undefined {
+  return range && percent(range.mean);
 }
 
-function millis(of: Span | undefined): string | undefined {
-  return of && `${number(of.min * 1000, 1)}–${milliseconds(of.max, 1)}`;
+function millis(range: Span | undefined): string | undefined {
+  return range && `${number(range.min * 1000, 1)}–${milliseconds(range.max, 1)}`;
 }

@@ -21,8 +21,8 @@ export function settlingTime(seconds: number): string {
 
 /** Returns the settled steps whose keys have a prefix, newest first: "kv/" for a mode, "kv/off/" for a phase. */
 export function newestFirst(settled: Progress['settled'], prefix: string): Settled[] {
-  const of = Object.entries(settled).flatMap(([key, one]) => (key.startsWith(prefix) ? [one] : []));
-  return of.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
+  const matching = Object.entries(settled).flatMap(([key, one]) => (key.startsWith(prefix) ? [one] : []));
+  return matching.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
 }
 
 /** The routing figures of a settled step. */

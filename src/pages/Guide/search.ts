@@ -1,5 +1,5 @@
 import type { Question, QuestionGroup } from './content';
-import { plain, type Part } from './parse';
+import { withoutFigures, type Part } from './parse';
 
 /** Converts to lower case without accents, so that "Señor" matches "senor". */
 function fold(text: string): string {
@@ -16,7 +16,7 @@ export function matches(query: string, text: string): boolean {
 
 /** Returns all text by which a question or a term is found. */
 function searched({ title, also, blocks }: Part): string {
-  return [title, also, ...blocks.map(({ text }) => plain(text))].join('\n');
+  return [title, also, ...blocks.map(({ text }) => withoutFigures(text))].join('\n');
 }
 
 /** The results, in the order of the guide. Groups without a match are omitted. */

@@ -34,7 +34,7 @@ export function buildTree(conversation: Conversation, workers: Worker[]): Tree {
   const branches = counted.map((turn, i) => toBranch(turn, counted[i - 1], workers));
   return {
     branches,
-    others: others(conversation, workers),
+    others: uncountedTurns(conversation, workers),
     tokens: Math.max(0, ...branches.map((b) => b.prompt + b.output)),
     shared: branches[0]?.number === 1 ? branches[0].cached : undefined,
   };
@@ -59,7 +59,7 @@ function toBranch(turn: Counted, before: Counted | undefined, workers: Worker[])
   };
 }
 
-function others(conversation: Conversation, workers: Worker[]): Tree['others'] {
+function uncountedTurns(conversation: Conversation, workers: Worker[]): Tree['others'] {
   const { turns = [], live, turns_planned, status } = conversation;
   const failed = turns.filter((t) => !isCounted(t)).map((t) => ({ number: t.number, state: 'failed' as const }));
   const last = Math.max(live?.number ?? 0, ...turns.map((t) => t.number));

@@ -147,15 +147,15 @@ const settledBy: Partial<Record<TwinEvidence, { arranged: TwinArrangement; text:
 
 /** The button for that arrangement, unless it is in force already. */
 function Resolve({ twin, steer }: { twin: Twin; steer: Steer }) {
-  const by = settledBy[twin.evidence];
-  return by && steer.may && twin.arranged !== by.arranged ? (
+  const resolution = settledBy[twin.evidence];
+  return resolution && steer.may && twin.arranged !== resolution.arranged ? (
     <Button
       variant="secondary"
       size="sm"
       disabled={steer.action.busy !== undefined}
-      onClick={() => steer.ask(by.arranged)}
+      onClick={() => steer.ask(resolution.arranged)}
     >
-      {by.text}
+      {resolution.text}
     </Button>
   ) : null;
 }

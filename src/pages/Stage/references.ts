@@ -35,10 +35,10 @@ function difference({ improvement }: LookedUp, value: Value): Reference['differe
   if (!improvement) {
     return undefined;
   }
-  const by = improvementText(improvement.percent, value === 'ttft_p95' ? TIME : AMOUNT);
+  const difference = improvementText(improvement.percent, value === 'ttft_p95' ? TIME : AMOUNT);
   if (isDecided(improvement.outcome)) {
-    return { kind: improvement.outcome, text: by };
+    return { kind: improvement.outcome, text: difference };
   }
   const words = verdictText(improvement);
-  return { kind: 'same', text: improvement.outcome === 'no_difference' ? `${by}, ${words}` : words };
+  return { kind: 'same', text: improvement.outcome === 'no_difference' ? `${difference}, ${words}` : words };
 }

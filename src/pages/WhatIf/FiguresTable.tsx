@@ -33,12 +33,12 @@ export const FiguresTable = memo(function FiguresTable({ series, levels, modes }
 
 function Cell({ series: { figure, values }, mode, level }: { series: Series; mode: Mode; level: number }) {
   const styles = useStyles2(getStyles);
-  const here = values.filter(({ concurrency }) => concurrency === level);
+  const atLevel = values.filter(({ concurrency }) => concurrency === level);
   return (
     <div className={styles.cell}>
-      <Figure figure={figure} value={find(here, 'simulated', mode)} />
+      <Figure figure={figure} value={find(atLevel, 'simulated', mode)} />
       {(['recorded', 'measured'] as const).map((source) => {
-        const value = find(here, source, mode);
+        const value = find(atLevel, source, mode);
         return (
           value && (
             <div key={source}>

@@ -28,12 +28,12 @@ const units: Record<keyof SimulationFigures, string> = {
  * the largest over their runs, then the values that they are compared with.
  */
 export function curvesCsv(result: SimulationResult, series: Series[], beside: Beside): string {
-  const of = result.request.profile;
+  const { profile } = result.request;
   const simulated = result.points.flatMap(({ concurrency, mode, seeds, figures }) =>
     (Object.keys(units) as Array<keyof SimulationFigures>).flatMap((figure): CsvValue[][] => {
       const found = figures[figure];
       return found
-        ? [['simulated', of, mode, concurrency, figure, units[figure], found.mean, found.low, found.high, seeds]]
+        ? [['simulated', profile, mode, concurrency, figure, units[figure], found.mean, found.low, found.high, seeds]]
         : [];
     })
   );

@@ -132,7 +132,7 @@ async function look(job: Job, before: Update | undefined, signal: AbortSignal): 
   try {
     const now = before?.result && (await again(client, before.result.id));
     const isGivenUp = now?.progress.state === 'cancelled' && before !== undefined && at - before.at > SUSPENDED_AFTER;
-    const result = now && !isGivenUp ? now : ((await kept(job)) ?? (await compute(job)));
+    const result = now && !isGivenUp ? now : ((await storedAnswer(job)) ?? (await compute(job)));
     const update = { phase: result.progress.state, result, problem: whyEnded(result), at };
     if (signal.aborted) {
       end(client, update);
@@ -155,7 +155,7 @@ async function again(client: Client, id: string): Promise<SimulationResult | und
 }
 
 /** Returns a stored answer to the same question. */
-async function kept({ client, request }: Job): Promise<SimulationResult | undefined> {
+async function storedAnswer({ client, request }: Job): Promise<SimulationResult | undefined> {
   const { simulations } = await listSimulations(client);
   const key = request && keyOf(request);
   const same = simulations.find(({ state, request: asked }) => state === 'done' && keyOf(asked) === key);

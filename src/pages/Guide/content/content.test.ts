@@ -10,7 +10,7 @@ import { PHASES } from '../../../lib/phases';
 import { laneSnapshot, snapshot } from '../../../test/fixtures';
 import { buildFacts, CONDITIONS } from '../facts';
 import type { Figure } from '../figures';
-import { parse, plain, quoted, type Part } from '../parse';
+import { parse, withoutFigures, quoted, type Part } from '../parse';
 import { pages } from '../../registry';
 import { contentOf } from '.';
 import { IN_DOCUMENTS } from './published';
@@ -84,7 +84,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
     });
 
     it('have answers with short paragraphs, and known sources', () => {
-      const long = said(questions).filter(([, text]) => plain(text).split(/\s+/).length > 65);
+      const long = said(questions).filter(([, text]) => withoutFigures(text).split(/\s+/).length > 65);
       expect(long).toEqual([]);
       const links = questions.flatMap((question) => question.links);
       expect(links.filter((link) => !readOn.links.includes(link))).toEqual([]);
@@ -130,7 +130,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
       ];
       const phases = [...PHASES.map(({ id }) => `Phase ${id}`), 'phases 1, 2, 3a and 3b', 'with 3a'];
       const typed = texts.filter(([, text]) =>
-        /\d/.test(withoutNames(plain(text), [...known, ...phases, ...vendor.names]))
+        /\d/.test(withoutNames(withoutFigures(text), [...known, ...phases, ...vendor.names]))
       );
       expect(typed).toEqual([]);
     });
@@ -155,7 +155,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
     const [, ...spoken] = pitch.blocks;
     const always = [...spoken.filter(({ when }) => when === undefined || when === 'running'), vendorPitch];
     const words = always
-      .map(({ text }) => plain(text))
+      .map(({ text }) => withoutFigures(text))
       .join(' ')
       .split(/\s+/).length;
     expect(words).toBeLessThanOrEqual(100); // at 200 words a minute

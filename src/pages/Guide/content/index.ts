@@ -69,10 +69,14 @@ const publicSources = definitions(sourcesFile);
 /** Merges the vendor's answers from its file. */
 function questionGroup({ id, title, parts }: Part, vendor: Vendor): QuestionGroup {
   const theirs = { platform: vendor.questions, technical: vendor.technical }[id] ?? [];
-  return { id, title, questions: [...parts.map(own), ...theirs.map((question) => toQuestion(question, vendor))] };
+  return {
+    id,
+    title,
+    questions: [...parts.map(withSources), ...theirs.map((question) => toQuestion(question, vendor))],
+  };
 }
 
-function own(question: Part): Question {
+function withSources(question: Part): Question {
   const { readOn = [] } = question;
   return { ...question, sources: [], links: readOn.map((label) => publicSources[label]) };
 }
