@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Block is a range of conversation numbers: From is the first, To the one after the last.
@@ -24,13 +26,6 @@ type Share struct {
 	// Blocks are the numbers that the member may begin, in this order. Numbers that it has reported
 	// as begun may be left out.
 	Blocks []Block `json:"blocks"`
-}
-
-// progress is a member's report on a run.
-type progress struct {
-	Grant  int64 // of the share that it has
-	Active int   // conversations in progress
-	Begun  int64 // conversations begun since its first share of the run
 }
 
 // A member has sparePerPlace numbers in reserve for each conversation of its share, so that it can
@@ -76,26 +71,20 @@ func (a *allotment) resume(member string, s Share) {
 // candidate is a member that can hold a share.
 type candidate struct {
 	ID       string
-	Weight   float64 // 1; 0: the member gets no conversations
-	Most     int     // limit of its conversations; 0: none
-	Reported progress
+	Excluded bool // it gets no conversations
+	Most     int  // limit of its conversations; 0: none
+	Reported standing
 }
 
-// total is the load of all members together.
-type total struct {
-	Concurrency          int
-	StartRate, TargetRPS float64
-}
-
-// divide returns the share of each member, and the ids of those whose share has changed. Members
-// that are no longer candidates are removed with their numbers. The sum of the conversations that
-// may be in progress never exceeds the total, unless it already does: a member's share grows as
-// those of others shrink.
-func (a *allotment) divide(t total, members []candidate) (shares map[string]Share, changed []string) {
+// divide divides a total and returns the share of each member. A share that has changed has another
+// Grant. Members that are no longer candidates are removed with their numbers. The sum of the
+// conversations that may be in progress never exceeds the total, unless it already does: a member's
+// share grows as those of others shrink.
+func (a *allotment) divide(total workload.Settings, members []candidate) map[string]Share {
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(x, y candidate) int { return cmp.Compare(x.ID, y.ID) })
 	present := make(map[string]*holder, len(members))
-	free := t.Concurrency
+	free := total.Concurrency
 	for _, m := range members {
 		h := a.holders[m.ID]
 		if h == nil {
@@ -110,9 +99,9 @@ func (a *allotment) divide(t total, members []candidate) (shares map[string]Shar
 		present[m.ID] = h
 	}
 	a.holders = present
-	wanted := apportion(t.Concurrency, members)
-	a.limitMoves(t, members, wanted)
-	shares = make(map[string]Share, len(members))
+	wanted := apportion(total.Concurrency, members)
+	a.limitMoves(total, members, wanted)
+	shares := make(map[string]Share, len(members))
 	for i, m := range members {
 		h := present[m.ID]
 		quota := min(wanted[i], h.most+max(0, free))
@@ -128,32 +117,32 @@ func (a *allotment) divide(t total, members []candidate) (shares map[string]Shar
 	for i, m := range members {
 		h := present[m.ID]
 		next := Share{
-			Run: a.run, Grant: h.share.Grant, Concurrency: wanted[i], StartRate: t.StartRate * starts[i],
-			TargetRPS: t.TargetRPS * fraction(wanted[i], t.Concurrency), Given: h.given, Blocks: h.left(),
+			Run: a.run, Grant: h.share.Grant, Concurrency: wanted[i],
+			StartRate: total.StartRate * starts[i], TargetRPS: total.TargetRPS * fraction(wanted[i], total.Concurrency),
+			Given: h.given, Blocks: h.left(),
 		}
 		if !next.equal(h.share) {
 			a.grant++
 			next.Grant = a.grant
-			changed = append(changed, m.ID)
 		}
 		h.share = next
 		shares[m.ID] = next
 	}
-	return shares, changed
+	return shares
 }
 
 // limitMoves limits how fast shares move between members to the rate at which conversations can
 // begin: each conversation that moves ends on one member, and at any time no more are missing than
 // begin in a second. A surplus in total ends at once, and places without a conversation move
 // freely.
-func (a *allotment) limitMoves(t total, members []candidate, wanted []int) {
+func (a *allotment) limitMoves(total workload.Settings, members []candidate, wanted []int) {
 	held := make([]int, len(members))
-	missing := t.Concurrency
+	missing := total.Concurrency
 	for i, m := range members {
 		held[i] = min(m.Reported.Active, a.holders[m.ID].share.Concurrency)
 		missing -= held[i]
 	}
-	allowed := max(1, int(t.StartRate)) - missing // larger by the surplus if missing is negative
+	allowed := max(1, int(total.StartRate)) - missing // larger by the surplus if missing is negative
 	for i := range members {
 		ends := max(0, held[i]-wanted[i])
 		wanted[i] += max(0, ends-max(0, allowed))
@@ -250,22 +239,26 @@ func fraction(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// apportion divides n by weights into whole numbers with that sum, by the method of largest
-// remainders; among equal remainders, the first get more. What exceeds a member's limit goes to the
-// others, as far as their limits allow.
+// apportion divides n equally among the members that are not excluded, into whole numbers; the first
+// ones get the remainder. What exceeds a member's limit goes to the others, as far as their limits
+// allow.
 func apportion(n int, members []candidate) []int {
 	parts := make([]int, len(members))
 	var open []int // of the members, those with room
 	for i, m := range members {
-		if m.Weight > 0 {
+		if !m.Excluded {
 			open = append(open, i)
 		}
 	}
 	for len(open) > 0 {
-		divided := largestRemainders(n, members, open)
-		rest := open[:0:0]
+		each, remainder := n/len(open), n%len(open)
+		var rest []int
 		for j, i := range open {
-			if most := members[i].Most; most > 0 && divided[j] > most {
+			parts[i] = each
+			if j < remainder {
+				parts[i]++
+			}
+			if most := members[i].Most; most > 0 && parts[i] > most {
 				parts[i] = most
 				n -= most
 				continue
@@ -273,35 +266,9 @@ func apportion(n int, members []candidate) []int {
 			rest = append(rest, i)
 		}
 		if len(rest) == len(open) {
-			for j, i := range open {
-				parts[i] = divided[j]
-			}
-			return parts
+			break
 		}
 		open = rest
-	}
-	return parts
-}
-
-// largestRemainders divides n among some of the members by their weights.
-func largestRemainders(n int, members []candidate, among []int) []int {
-	sum := 0.0
-	for _, i := range among {
-		sum += members[i].Weight
-	}
-	parts := make([]int, len(among))
-	rest := n
-	order := make([]int, len(among))
-	remainder := make([]float64, len(among))
-	for j, i := range among {
-		exact := float64(n) * members[i].Weight / sum
-		parts[j] = int(exact)
-		remainder[j], order[j] = exact-float64(parts[j]), j
-		rest -= parts[j]
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainder[b], remainder[a]) })
-	for _, j := range order[:rest] {
-		parts[j]++
 	}
 	return parts
 }

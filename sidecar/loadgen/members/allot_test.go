@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // testMembers simulates members that apply their shares at once, and report that.
@@ -20,7 +22,7 @@ type testMembers struct {
 type testMember struct {
 	share    Share
 	blocks   []Block // not begun
-	reported progress
+	reported standing
 	present  bool
 }
 
@@ -35,16 +37,19 @@ func (c *testMembers) join(ids ...string) {
 }
 
 // divide divides the total and passes the shares to the members.
-func (c *testMembers) divide(t total) map[string]Share {
+func (c *testMembers) divide(total workload.Settings) map[string]Share {
 	var candidates []candidate
 	for id, m := range c.members {
 		if m.present {
-			candidates = append(candidates, candidate{ID: id, Weight: 1, Reported: m.reported})
+			candidates = append(candidates, candidate{ID: id, Reported: m.reported})
 		}
 	}
-	shares, changed := c.a.divide(t, candidates)
-	for _, id := range changed {
-		m, s := c.members[id], shares[id]
+	shares := c.a.divide(total, candidates)
+	for id, s := range shares {
+		m := c.members[id]
+		if s.Grant == m.share.Grant {
+			continue
+		}
 		for _, b := range s.Blocks {
 			if len(m.blocks) == 0 && b.From >= m.share.end() || len(m.blocks) > 0 && b.From >= m.blocks[len(m.blocks)-1].To {
 				m.blocks = append(m.blocks, b)
@@ -94,7 +99,7 @@ func TestFirstNumbersAreLowest(t *testing.T) {
 		for i := range members {
 			c.join(fmt.Sprint(i))
 		}
-		c.divide(total{Concurrency: 100, StartRate: 10, TargetRPS: 4})
+		c.divide(workload.Settings{Concurrency: 100, StartRate: 10, TargetRPS: 4})
 		c.work(none)
 		require.Len(t, c.begun, 100)
 		for k := range int64(100) {
@@ -136,12 +141,12 @@ func TestAllotmentReachesTheTotal(t *testing.T) {
 				c.join("last" + fmt.Sprint(round))
 			}
 			before := c.active()
-			c.divide(total{Concurrency: wanted, StartRate: 1})
+			c.divide(workload.Settings{Concurrency: wanted, StartRate: 1})
 			c.work(func(_ string, active int) int { return r.IntN(active + 1) })
 			require.LessOrEqual(t, c.active(), max(before, wanted))
 		}
 		for range 4 {
-			c.divide(total{Concurrency: wanted, StartRate: 1000}) // so that shares move at once
+			c.divide(workload.Settings{Concurrency: wanted, StartRate: 1000}) // so that shares move at once
 			c.work(func(id string, active int) int { return max(0, active-c.members[id].share.Concurrency) })
 		}
 		assert.Equal(t, wanted, c.active())
@@ -153,7 +158,7 @@ func TestNumbersDoNotRunOut(t *testing.T) {
 	c := newTestMembers(t)
 	c.join("a", "b")
 	for range 100 {
-		c.divide(total{Concurrency: 100})
+		c.divide(workload.Settings{Concurrency: 100})
 		c.work(func(_ string, active int) int { return active })
 		require.Equal(t, 100, c.active())
 	}
@@ -163,11 +168,11 @@ func TestNumbersDoNotRunOut(t *testing.T) {
 func TestSharesSettle(t *testing.T) {
 	c := newTestMembers(t)
 	c.join("a", "b")
-	c.divide(total{Concurrency: 10})
+	c.divide(workload.Settings{Concurrency: 10})
 	c.work(none)
 	for range 3 {
 		before := c.a.grant
-		c.divide(total{Concurrency: 10})
+		c.divide(workload.Settings{Concurrency: 10})
 		if before == c.a.grant {
 			return
 		}
@@ -180,7 +185,7 @@ func TestSharesSettle(t *testing.T) {
 func TestResumedAllotmentGivesNewNumbers(t *testing.T) {
 	c := newTestMembers(t)
 	c.join("a", "b", "c")
-	c.divide(total{Concurrency: 30})
+	c.divide(workload.Settings{Concurrency: 30})
 	c.work(none)
 	next := newAllotment("run")
 	for id, m := range c.members {
@@ -192,7 +197,7 @@ func TestResumedAllotmentGivesNewNumbers(t *testing.T) {
 	delete(c.members, "b")
 	c.join("d")
 	for range 3 {
-		c.divide(total{Concurrency: 60})
+		c.divide(workload.Settings{Concurrency: 60})
 		c.work(none)
 	}
 	assert.Equal(t, 60, c.active())
@@ -200,7 +205,7 @@ func TestResumedAllotmentGivesNewNumbers(t *testing.T) {
 
 // The start rate goes to members that miss conversations.
 func TestStartsGoWhereTheyAreMissing(t *testing.T) {
-	held := []candidate{{ID: "a", Reported: progress{Active: 50}}, {ID: "b", Reported: progress{Active: 49}}}
+	held := []candidate{{ID: "a", Reported: standing{Active: 50}}, {ID: "b", Reported: standing{Active: 49}}}
 	assert.Equal(t, []float64{.5, .5}, startParts(held, []int{50, 50}), "one that ended is not missing")
 	parts := startParts(append(held, candidate{ID: "c"}, candidate{ID: "d"}), []int{50, 50, 50, 0})
 	assert.Greater(t, parts[2], .9)
@@ -215,7 +220,7 @@ func TestStartsGoWhereTheyAreMissing(t *testing.T) {
 func TestSharesMoveAsFastAsConversationsBegin(t *testing.T) {
 	c := newTestMembers(t)
 	c.join("a", "b")
-	at := total{Concurrency: 400, StartRate: 20}
+	at := workload.Settings{Concurrency: 400, StartRate: 20}
 	settle := func() {
 		for range 4 {
 			c.divide(at)
@@ -248,12 +253,12 @@ func TestFirstTurnsArePinnedEvenly(t *testing.T) {
 	} {
 		all, instances := []candidate{}, []string{}
 		for i := range tt.members {
-			all = append(all, candidate{ID: fmt.Sprint("m", i), Weight: 1})
+			all = append(all, candidate{ID: fmt.Sprint("m", i)})
 		}
 		for i := range tt.instances {
 			instances = append(instances, fmt.Sprint(i))
 		}
-		shares, _ := newAllotment("r").divide(total{Concurrency: tt.concurrency}, all)
+		shares := newAllotment("r").divide(workload.Settings{Concurrency: tt.concurrency}, all)
 		pinned := map[string]int{}
 		for _, s := range shares {
 			p := newPart(&order{Run: "r", Instances: instances}, s, nil, nil, nil, nil)

@@ -15,6 +15,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/members/natstest"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // receives makes a coordinator without a server process a member's presence.
@@ -113,9 +114,9 @@ func TestLateMemberLosesItsShare(t *testing.T) {
 		c := coordinatorAlone(t, store)
 		r := &remote{Coordinator: c, wanted: order{Lane: "main", Run: "r"}}
 		w := &writer{remote: r, shares: map[string]Share{}}
-		weights := func() []float64 {
+		excluded := func() []bool {
 			all := w.candidates([]*member{c.members["quick"], c.members["slow"]})
-			return []float64{all[0].Weight, all[1].Weight}
+			return []bool{all[0].Excluded, all[1].Excluded}
 		}
 		late := api.ClientHealth{Verdict: api.VerdictFine, LagSeconds: .007, Reason: "it is 7.0 ms late"}
 		c.opts.Noticeable = func(l *stats.Lag) bool { return l.Quantile(.95) > .005 }
@@ -142,11 +143,11 @@ func TestLateMemberLosesItsShare(t *testing.T) {
 			wait.Advance(time.Second)
 			report(late, 15)
 			assert.Equal(t, "slow: it is 7.0 ms late", c.Health(api.ClientHealth{}).Reason)
-			assert.Equal(t, []float64{1, 1}, weights())
+			assert.Equal(t, []bool{false, false}, excluded())
 		}
 		wait.Advance(time.Second)
 		report(late, 15)
-		assert.Equal(t, []float64{1, 0}, weights())
+		assert.Equal(t, []bool{false, true}, excluded())
 		report(late, 0)
 		slow := c.Members(time.Now())[1]
 		assert.Equal(t, api.MemberLate, slow.State)
@@ -193,8 +194,8 @@ func TestOpenFilesLimitConversations(t *testing.T) {
 	c.wg.Wait()
 
 	w := &writer{remote: &remote{Coordinator: c, wanted: order{Lane: "main", Run: "r"}}, shares: map[string]Share{}}
-	shares, _ := newAllotment("r").divide(
-		total{Concurrency: 30}, w.candidates([]*member{c.members["large"], c.members["small"]}),
+	shares := newAllotment("r").divide(
+		workload.Settings{Concurrency: 30}, w.candidates([]*member{c.members["large"], c.members["small"]}),
 	)
 	assert.Equal(t, []int{26, 4}, []int{shares["large"].Concurrency, shares["small"].Concurrency})
 }

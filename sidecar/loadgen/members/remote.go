@@ -361,20 +361,15 @@ func (w *writer) update(ctx context.Context) (ended bool) {
 	if o.End != endNone && w.allOver() {
 		return true
 	}
-	shares, changed := w.allotment.divide(w.total(&o), w.candidates(present))
+	shares := w.allotment.divide(o.Settings, w.candidates(present))
 	o.Next = w.allotment.next
 	w.mu.Lock()
 	w.wanted.Next = o.Next
 	w.mu.Unlock()
-	if err := w.write(ctx, &o, texts, shares, changed); err != nil {
+	if err := w.write(ctx, &o, texts, shares); err != nil {
 		w.log.Warn("members cannot be instructed at the moment; they continue unchanged", "lane", o.Lane, "problem", err)
 	}
 	return false
-}
-
-// total returns the load of all members for an order.
-func (w *writer) total(o *order) total {
-	return total{Concurrency: o.Settings.Concurrency, StartRate: o.Settings.StartRate, TargetRPS: o.Settings.TargetRPS}
 }
 
 // candidates returns the members that can hold a share.
@@ -392,12 +387,12 @@ func (w *writer) candidates(present []*member) []candidate {
 	wait := w.newcomersWait(present)
 	var all []candidate
 	for _, m := range present {
-		c := candidate{ID: m.ID, Weight: 1, Most: m.most(w.opts.FilesEach)}
-		if m.Leaves || m.lateness.late && moveFromLate || wait(m) {
-			c.Weight = 0
+		c := candidate{
+			ID: m.ID, Most: m.most(w.opts.FilesEach),
+			Excluded: m.Leaves || m.lateness.late && moveFromLate || wait(m),
 		}
 		if s := m.Lanes[w.wanted.Lane]; s.Run == w.wanted.Run {
-			c.Reported = progress{Grant: s.Grant, Active: s.Active, Begun: s.Begun}
+			c.Reported = s
 		}
 		all = append(all, c)
 	}
@@ -525,13 +520,7 @@ const writeTimeout = time.Second
 
 // write writes what has changed: the order first, whose Next prevents that a coordinator that takes
 // over gives a number again.
-func (w *writer) write(
-	ctx context.Context,
-	o *order,
-	texts *corpus.Corpus,
-	shares map[string]Share,
-	changed []string,
-) error {
+func (w *writer) write(ctx context.Context, o *order, texts *corpus.Corpus, shares map[string]Share) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if texts != w.texts {
@@ -549,7 +538,7 @@ func (w *writer) write(
 	}
 	for id, s := range shares {
 		before, written := w.shares[id]
-		if written && !slices.Contains(changed, id) && before.Grant == s.Grant {
+		if written && before.Grant == s.Grant {
 			continue
 		}
 		if !written && s.Concurrency == 0 && !w.mayHold(id) {
