@@ -1,9 +1,8 @@
 package members
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 // Access is the configuration of the connection to a NATS server with JetStream.
@@ -39,35 +40,23 @@ func (a Access) Check() error {
 	u, err := url.Parse(a.URL)
 	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.User != nil || u.Path != "" ||
 		u.RawQuery != "" {
-		return &api.FieldError{
-			Field:   "members.nats.url",
-			Value:   fmt.Sprintf("%q", a.URL),
-			Allowed: "nats:// or tls:// with a host and a port, such as nats://127.0.0.1:4222",
-		}
+		return api.Refuse("members.nats.url", fmt.Sprintf("%q", a.URL),
+			"nats:// or tls:// with a host and a port, such as nats://127.0.0.1:4222")
 	}
 	if a.Token != "" && a.NKeyFile != "" {
-		return &api.FieldError{
-			Field:   "members.nats.nkey_file",
-			Value:   fmt.Sprintf("%q", a.NKeyFile),
-			Allowed: "set members.nats.nkey_file or members.nats.token, not both",
-		}
+		return api.Refuse("members.nats.nkey_file", fmt.Sprintf("%q", a.NKeyFile),
+			"set members.nats.nkey_file or members.nats.token, not both")
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
 	switch {
 	case a.Token == "" && a.NKeyFile == "":
-		return &api.FieldError{
-			Field:   "members.nats.url",
-			Value:   fmt.Sprintf("%q", a.URL),
-			Allowed: "a loopback address, or set members.nats.nkey_file or members.nats.token",
-		}
+		return api.Refuse("members.nats.url", fmt.Sprintf("%q", a.URL),
+			"a loopback address, or set members.nats.nkey_file or members.nats.token")
 	case a.Token != "" && u.Scheme != "tls":
-		return &api.FieldError{
-			Field:   "members.nats.url",
-			Value:   fmt.Sprintf("%q", a.URL),
-			Allowed: "tls:// with a token; an NKey (members.nats.nkey_file) needs no TLS",
-		}
+		return api.Refuse("members.nats.url", fmt.Sprintf("%q", a.URL),
+			"tls:// with a token; an NKey (members.nats.nkey_file) needs no TLS")
 	}
 	return nil
 }
@@ -83,39 +72,31 @@ type bus struct {
 	reports jetstream.Stream
 	turns   jetstream.Stream
 
-	mu   sync.Mutex
-	back chan struct{} // closed after the next reconnect
+	mu        sync.Mutex
+	connected context.Context // ends at the next reconnect, by end
+	end       context.CancelFunc
 }
 
-// reconnected returns a channel that is closed after the next reconnect. Consumers and watchers are
-// created anew then, since the server may have lost them, which would be detected late.
-func (b *bus) reconnected() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.back
-}
-
-// signalReconnect closes the channel of [bus.reconnected].
+// signalReconnect ends the contexts of [bus.untilReconnect].
 func (b *bus) signalReconnect() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.back)
-	b.back = make(chan struct{})
+	b.end()
+	b.connected, b.end = context.WithCancel(context.Background())
 }
 
-// untilReconnect returns a context that also ends after a reconnect, since earlier requests to the
-// server are never answered.
+// untilReconnect returns a context that also ends at the next reconnect. Consumers and watchers are
+// created anew then, since the server may have lost them, which would be detected late. Earlier
+// requests to the server are never answered.
 func (b *bus) untilReconnect(ctx context.Context) (context.Context, context.CancelFunc) {
-	reconnected := b.reconnected()
 	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-reconnected:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	stop := context.AfterFunc(b.connected, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 // withTimeout limits a request to the server. A request that is under way when the connection is
@@ -143,11 +124,8 @@ func (a Access) key() (nats.Option, error) {
 	}
 	key, err := nats.NkeyOptionFromSeed(a.NKeyFile)
 	if err != nil {
-		return nil, &api.FieldError{
-			Field:   "members.nats.nkey_file",
-			Value:   fmt.Sprintf("%q", a.NKeyFile),
-			Allowed: "a file with the seed of an NKey for users (SU...), readable: " + err.Error(),
-		}
+		return nil, api.Refuse("members.nats.nkey_file", fmt.Sprintf("%q", a.NKeyFile),
+			"a file with the seed of an NKey for users (SU...), readable: "+err.Error())
 	}
 	return key, nil
 }
@@ -164,7 +142,8 @@ func dial(ctx context.Context, a Access, name string, log *slog.Logger) (*bus, e
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	b := &bus{subject: "kvbooth." + a.Fleet, back: make(chan struct{})}
+	b := &bus{subject: "kvbooth." + a.Fleet}
+	b.connected, b.end = context.WithCancel(context.Background())
 	options := b.options(name, log)
 	if a.Token != "" {
 		options = append(options, nats.Token(a.Token))
@@ -177,12 +156,9 @@ func dial(ctx context.Context, a Access, name string, log *slog.Logger) (*bus, e
 		options = append(options, key)
 	}
 	if strings.HasPrefix(a.URL, "tls://") {
-		conf := &tls.Config{MinVersion: tls.VersionTLS12}
-		if len(a.CA) > 0 {
-			conf.RootCAs = x509.NewCertPool()
-			if !conf.RootCAs.AppendCertsFromPEM(a.CA) {
-				return nil, &api.FieldError{Field: "members.nats.ca_file", Value: "its content", Allowed: "PEM certificates"}
-			}
+		conf, err := chat.Access{CA: a.CA}.TLS()
+		if err != nil {
+			return nil, fmt.Errorf("members.nats: %w", err)
 		}
 		options = append(options, nats.Secure(conf))
 	}
@@ -308,36 +284,35 @@ func put(ctx context.Context, kv jetstream.KeyValue, key string, v any) error {
 func (b *bus) forEach(
 	ctx context.Context, kv jetstream.KeyValue, keys string, take func(key string, value []byte),
 ) error {
-	list, err := kv.ListKeysFiltered(ctx, keys)
-	if err != nil {
-		return err
-	}
-	for key := range list.Keys() {
-		e, err := kv.Get(ctx, key)
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			continue
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := b.followOnce(ctx, kv, func(key string, value []byte) {
+		if value != nil {
+			take(key, value)
 		}
-		if err != nil {
-			return err
-		}
-		take(key, e.Value())
+	}, func(<-chan struct{}) { cancel(errAllSent) }, keys)
+	if errors.Is(context.Cause(ctx), errAllSent) {
+		return nil
 	}
-	return ctx.Err() // the list also ends with ctx
+	return cmp.Or(err, context.Cause(ctx), nats.ErrDisconnected)
 }
+
+// errAllSent is the cause of a context that has ended because all current values have been sent.
+var errAllSent = errors.New("all current values have been sent")
 
 // follow calls take with each value of the keys, the current ones first, until ctx ends. A deleted
 // value is nil. After a reconnect all values are sent again. Each time when all current values have
 // been sent, it calls ready with a channel that is closed when they are about to be sent again, or
-// ctx has ended.
+// ctx has ended. A nil ready is not called.
 func (b *bus) follow(
 	ctx context.Context,
 	kv jetstream.KeyValue,
-	keys string,
 	take func(key string, value []byte),
 	ready func(until <-chan struct{}),
+	keys ...string,
 ) {
 	for ctx.Err() == nil {
-		if b.followOnce(ctx, kv, keys, take, ready) != nil {
+		if b.followOnce(ctx, kv, take, ready, keys...) != nil {
 			pause(ctx, 100*time.Millisecond)
 		}
 	}
@@ -347,13 +322,13 @@ func (b *bus) follow(
 func (b *bus) followOnce(
 	ctx context.Context,
 	kv jetstream.KeyValue,
-	keys string,
 	take func(key string, value []byte),
 	ready func(until <-chan struct{}),
+	keys ...string,
 ) error {
 	ctx, cancel := b.untilReconnect(ctx)
 	defer cancel()
-	w, err := kv.Watch(ctx, keys)
+	w, err := kv.WatchFiltered(ctx, slices.Clone(keys)) // which changes them
 	if err != nil {
 		return err
 	}
@@ -367,7 +342,9 @@ func (b *bus) followOnce(
 			case !ok:
 				return jetstream.ErrConsumerDeleted
 			case e == nil: // all current values have been sent
-				ready(ctx.Done())
+				if ready != nil {
+					ready(ctx.Done())
+				}
 			case e.Operation() == jetstream.KeyValuePut:
 				take(e.Key(), e.Value())
 			default:
@@ -376,9 +353,6 @@ func (b *bus) followOnce(
 		}
 	}
 }
-
-// ignoreReady is a ready callback that does nothing.
-func ignoreReady(<-chan struct{}) {}
 
 // pause waits for d. It returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {

@@ -192,7 +192,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 			cancel(err)
 		}
 	})
-	wg.Go(func() { c.bus.follow(ctx, c.bus.leases, "*", c.receivePresence, c.leasesRead) })
+	wg.Go(func() { c.bus.follow(ctx, c.bus.leases, c.receivePresence, c.leasesRead, "*") })
 	wg.Go(func() { c.storeTurns(ctx) })
 	wg.Go(func() { c.readClocks(ctx) })
 	wg.Go(func() { c.endRemaining(ctx) })
@@ -401,8 +401,9 @@ const (
 
 // storeBatch stores turns batch by batch until the next reconnect.
 func (c *Coordinator) storeBatch(ctx context.Context) error {
-	again := c.bus.reconnected()
-	asked, cancel := c.bus.withTimeout(ctx, requestTimeout)
+	connected, end := c.bus.untilReconnect(ctx)
+	defer end()
+	asked, cancel := context.WithTimeout(connected, requestTimeout)
 	consumer, err := c.bus.turns.CreateOrUpdateConsumer(asked, jetstream.ConsumerConfig{
 		Durable: turnsConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: redeliverAfter, MaxAckPending: 20_000,
 	})
@@ -410,7 +411,7 @@ func (c *Coordinator) storeBatch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for ctx.Err() == nil && !isClosed(again) {
+	for connected.Err() == nil {
 		batch, err := consumer.Fetch(turnsBatch, jetstream.FetchMaxWait(fetchWait))
 		if err != nil {
 			return err

@@ -101,10 +101,13 @@ type memberSession struct {
 	lease   *lease
 	refused atomic.Pointer[string] // the reason; nil: the member is not refused
 	leaves  atomic.Bool
-	lost    atomic.Int64 // turns that could not be delivered
-	outbox  chan outgoing
-	unsent  atomic.Int64  // turns in the outbox and with the publishers
-	renews  chan struct{} // requests a renewal at once
+	// lastContact is when a coordinator last renewed its claim, or this session began to wait for one, in ns since
+	// lease.base.
+	lastContact atomic.Int64
+	lost        atomic.Int64 // turns that could not be delivered
+	outbox      chan outgoing
+	unsent      atomic.Int64  // turns in the outbox and with the publishers
+	renews      chan struct{} // requests a renewal at once
 
 	mu    sync.Mutex
 	lanes map[string]*memberLane
@@ -139,31 +142,16 @@ func (t *memberSession) serve(ctx context.Context) error {
 	// Publishing continues after the end of ctx, as long as the lease holds.
 	publishCtx, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopPublishing()
-	var workers, publishing sync.WaitGroup
+	var publishing sync.WaitGroup
 	publishing.Go(func() { t.renew(publishCtx) })
 	for range publishers {
 		publishing.Go(func() { t.publishTurns(publishCtx) })
 	}
-	if !t.admitted(leased) {
-		stopPublishing()
-		publishing.Wait()
-		if why := t.refused.Load(); why != nil {
-			return fmt.Errorf("%w: %s", ErrRefused, *why)
-		}
-		return nil
+	if t.admitted(leased) {
+		t.hold(leased, cancel)
+		t.leaves.Store(true)
+		t.flush(publishCtx, &t.unsent)
 	}
-	t.followOrders(leased, cancel, &workers)
-	answers, err := t.answer()
-	if err != nil {
-		t.Log.Warn("cannot answer the coordinator's requests: it shows no text of turns in progress", "problem", err)
-	}
-	<-leased.Done()
-	for _, s := range answers {
-		_ = s.Unsubscribe()
-	}
-	workers.Wait() // every conversation has ended
-	t.leaves.Store(true)
-	t.flush(publishCtx, &t.unsent)
 	stopPublishing()
 	publishing.Wait()
 	if t.lease.holds() {
@@ -181,42 +169,53 @@ func (t *memberSession) serve(ctx context.Context) error {
 	return nil
 }
 
-// followOrders follows the coordinator's orders until ctx ends, and calls cancel when the lease is
-// lost. Its goroutines, and those of the lanes, are added to workers.
-func (t *memberSession) followOrders(ctx context.Context, cancel context.CancelFunc, workers *sync.WaitGroup) {
+// hold follows the coordinator's orders and answers its requests until ctx ends. It calls cancel
+// when the lease is lost, and returns when every conversation has ended.
+func (t *memberSession) hold(ctx context.Context, cancel context.CancelFunc) {
+	answers, err := t.answer()
+	if err != nil {
+		t.Log.Warn("cannot answer the coordinator's requests: it shows no text of turns in progress", "problem", err)
+	}
+	t.contacted()
+	var workers sync.WaitGroup
 	workers.Go(func() {
 		t.lease.watch(ctx)
 		cancel()
 	})
+	workers.Go(func() { t.bus.follow(ctx, t.bus.leases, t.receiveClaim, nil, coordinatorKey) })
 	workers.Go(func() { t.awaitCoordinator(ctx, cancel) })
-	workers.Go(func() { t.bus.follow(ctx, t.bus.orders, "order.*", t.receiveOrder(ctx, workers), ignoreReady) })
-	workers.Go(func() { t.bus.follow(ctx, t.bus.orders, "share.*."+t.id, t.receiveShare(ctx, workers), ignoreReady) })
-	workers.Go(func() { t.bus.follow(ctx, t.bus.orders, "refusal."+t.id, t.receiveRefusal(cancel), ignoreReady) })
+	workers.Go(func() {
+		t.bus.follow(ctx, t.bus.orders, t.receiver(ctx, cancel, &workers), nil,
+			"order.*", "share.*."+t.id, "refusal."+t.id)
+	})
+	<-ctx.Done()
+	for _, s := range answers {
+		_ = s.Unsubscribe()
+	}
+	workers.Wait()
 }
 
 // defaultAlone is the time for which a member continues without a coordinator. After that it ends
 // its load, which no operator could stop.
 const defaultAlone = 10 * time.Minute
 
+// contacted records a contact with a coordinator.
+func (t *memberSession) contacted() { t.lastContact.Store(int64(time.Since(t.lease.base))) }
+
+// receiveClaim receives a coordinator's claim, or the end of it (nil).
+func (t *memberSession) receiveClaim(_ string, value []byte) {
+	if value != nil {
+		t.contacted()
+	}
+}
+
 // awaitCoordinator ends the session of a member that holds conversations when no coordinator has
 // renewed its claim for too long.
 func (t *memberSession) awaitCoordinator(ctx context.Context, cancel context.CancelFunc) {
-	var lastContact atomic.Int64 // since t.lease.base
-	now := func() int64 { return int64(time.Since(t.lease.base)) }
-	lastContact.Store(now())
-	following := make(chan struct{})
-	go func() {
-		defer close(following)
-		t.bus.follow(ctx, t.bus.leases, coordinatorKey, func(_ string, value []byte) {
-			if value != nil {
-				lastContact.Store(now())
-			}
-		}, ignoreReady)
-	}()
-	defer func() { <-following }()
+	alone := cmp.Or(t.Alone, defaultAlone)
 	for pause(ctx, time.Second) {
-		if now()-lastContact.Load() > int64(cmp.Or(t.Alone, defaultAlone)) && t.holdsAny() {
-			t.Log.Warn("no contact with a coordinator: requests in flight are cancelled", "for", cmp.Or(t.Alone, defaultAlone))
+		if time.Since(t.lease.base)-time.Duration(t.lastContact.Load()) > alone && t.holdsAny() {
+			t.Log.Warn("no contact with a coordinator: requests in flight are cancelled", "for", alone)
 			cancel()
 			return
 		}
@@ -268,19 +267,21 @@ func (t *memberSession) renew(ctx context.Context) {
 	defer tick.Stop()
 	for !t.lease.lost() { // after that, a renewal would make the member appear to be present
 		sent := time.Now()
-		again := t.bus.reconnected()
-		one, cancel := t.bus.withTimeout(ctx, leaseSpan/2)
+		connected, end := t.bus.untilReconnect(ctx)
+		one, cancel := context.WithTimeout(connected, leaseSpan/2)
 		err := put(one, t.bus.leases, t.id, t.presence(sent))
 		cancel()
 		if err == nil {
 			t.lease.renewed(sent)
 		}
 		select {
-		case <-ctx.Done():
-			return
 		case <-tick.C:
 		case <-t.renews:
-		case <-again:
+		case <-connected.Done():
+		}
+		end()
+		if ctx.Err() != nil {
+			return
 		}
 	}
 }
@@ -318,60 +319,49 @@ func (t *memberSession) presence(now time.Time) presence {
 	return p
 }
 
-// laneNamed returns the lane of a name. For a new one it starts runLane. The lock is held.
-func (t *memberSession) laneNamed(ctx context.Context, workers *sync.WaitGroup, name string) *memberLane {
-	l := t.lanes[name]
-	if l == nil {
-		l = &memberLane{changed: make(chan struct{}, 1)}
-		t.lanes[name] = l
-		workers.Go(func() { t.runLane(ctx, l) })
-	}
-	return l
-}
-
-// receiveOrder returns a callback that passes orders to their lanes.
-func (t *memberSession) receiveOrder(ctx context.Context, workers *sync.WaitGroup) func(string, []byte) {
+// receiver returns a callback that passes orders and shares to their lanes, and ends the lease at a
+// refusal. It starts runLane for each new lane.
+func (t *memberSession) receiver(
+	ctx context.Context, cancel context.CancelFunc, workers *sync.WaitGroup,
+) func(key string, value []byte) {
 	return func(key string, value []byte) {
+		kind, name, _ := strings.Cut(key, ".")
+		name, _, _ = strings.Cut(name, ".") // without the member's id
 		var o order
-		if value == nil || json.Unmarshal(value, &o) != nil {
-			return
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		l := t.laneNamed(ctx, workers, strings.TrimPrefix(key, "order."))
-		l.order = &o
-		l.wake()
-	}
-}
-
-// receiveShare returns a callback that passes shares to their lanes.
-func (t *memberSession) receiveShare(ctx context.Context, workers *sync.WaitGroup) func(string, []byte) {
-	return func(key string, value []byte) {
 		var s Share
-		if value != nil && json.Unmarshal(value, &s) != nil {
+		switch {
+		case kind == "refusal" && value != nil:
+			t.refuse(string(value))
+			cancel()
+			return
+		case kind == "refusal", kind == "order" && json.Unmarshal(value, &o) != nil:
+			return
+		case kind == "share" && value != nil && json.Unmarshal(value, &s) != nil:
 			return
 		}
-		name, _, _ := strings.Cut(strings.TrimPrefix(key, "share."), ".")
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		l := t.laneNamed(ctx, workers, name)
-		l.share = s
+		l := t.lanes[name]
+		if l == nil {
+			l = &memberLane{changed: make(chan struct{}, 1)}
+			t.lanes[name] = l
+			workers.Go(func() { t.runLane(ctx, l) })
+		}
+		if kind == "order" {
+			l.order = &o
+		} else {
+			l.share = s
+		}
 		l.wake()
 	}
 }
 
-// receiveRefusal returns a callback that ends the lease at a refusal.
-func (t *memberSession) receiveRefusal(cancel context.CancelFunc) func(string, []byte) {
-	return func(_ string, value []byte) {
-		if value == nil {
-			return
-		}
-		if why := string(value); why != leaseLost {
-			t.refused.Store(&why)
-		}
-		t.lease.end()
-		cancel()
+// refuse ends the lease for a reason.
+func (t *memberSession) refuse(why string) {
+	if why != leaseLost {
+		t.refused.Store(&why)
 	}
+	t.lease.end()
 }
 
 // wake does not block.

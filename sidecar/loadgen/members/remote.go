@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -630,9 +631,7 @@ func (r *remote) stored(id string, t *handedTurn) (held bool) {
 // reader reads the reports of a run.
 type reader struct {
 	*remote
-
-	mu   sync.Mutex
-	last uint64 // sequence number in the stream of the last report that was read
+	last atomic.Uint64 // sequence number in the stream of the last report that was read
 }
 
 // run reads reports until ctx ends. After a reconnect it continues after the last report.
@@ -650,18 +649,17 @@ const listBatch = 5_000
 
 // readOnce reads reports until the next reconnect.
 func (r *reader) readOnce(ctx context.Context) error {
-	again := r.bus.reconnected()
+	ctx, cancel := r.bus.untilReconnect(ctx)
+	defer cancel()
 	conf := jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{r.bus.subject + ".report." + r.wanted.Lane},
 		InactiveThreshold: time.Minute,
 	}
-	r.mu.Lock()
-	if r.last > 0 {
-		conf.DeliverPolicy, conf.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.last+1
+	if last := r.last.Load(); last > 0 {
+		conf.DeliverPolicy, conf.OptStartSeq = jetstream.DeliverByStartSequencePolicy, last+1
 	} else { // a minute earlier, since the server's clock may differ
 		conf.DeliverPolicy, conf.OptStartTime = jetstream.DeliverByStartTimePolicy, new(r.wanted.Began.Add(-time.Minute))
 	}
-	r.mu.Unlock()
 	consumer, err := r.bus.reports.OrderedConsumer(ctx, conf)
 	if err != nil {
 		return err
@@ -670,21 +668,10 @@ func (r *reader) readOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reading, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		select {
-		case <-again:
-			cancel()
-		case <-reading.Done():
-		}
-		messages.Stop()
-	})
+	context.AfterFunc(ctx, messages.Stop)
 	for {
 		// Stop alone is not enough: while Messages replaces its consumer, it ignores Stop.
-		m, err := messages.Next(jetstream.NextContext(reading))
+		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return err
 		}
@@ -696,9 +683,7 @@ func (r *reader) readOnce(ctx context.Context) error {
 			if meta.NumPending == 0 {
 				r.passConversations(ctx)
 			}
-			r.mu.Lock()
-			r.last = max(r.last, meta.Sequence.Stream)
-			r.mu.Unlock()
+			r.last.Store(meta.Sequence.Stream)
 		}
 	}
 }
@@ -734,17 +719,12 @@ func (r *reader) catchUp(ctx context.Context) bool {
 	if err != nil {
 		return errors.Is(err, jetstream.ErrMsgNotFound)
 	}
-	for {
-		r.mu.Lock()
-		last := r.last
-		r.mu.Unlock()
-		if last >= newest.Sequence {
-			return true
-		}
+	for r.last.Load() < newest.Sequence {
 		if !pause(ctx, 5*time.Millisecond) {
 			return false
 		}
 	}
+	return true
 }
 
 // takeReport processes a report, unless it was processed before.
@@ -779,8 +759,8 @@ func (r *reader) takeReport(got *report) {
 func (r *reader) noteReport(got *report, ahead time.Duration) (fresh, holds bool) {
 	r.listing.Lock()
 	defer r.listing.Unlock()
-	r.remote.mu.Lock()
-	defer r.remote.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	h := r.holders[got.Member]
 	if h == nil { // its share ended before this coordinator took over
 		h = &holding{name: got.Member, progress: map[int64]api.Conversation{}}
@@ -827,10 +807,10 @@ func (r *reader) recount(ctx context.Context) {
 
 // recountStored counts the stored turns of the run.
 func (r *reader) recountStored(ctx context.Context) error {
-	r.remote.mu.Lock()
+	r.mu.Lock()
 	began, prefix := r.wanted.Began.Add(-time.Second), r.wanted.Lane+"-"+r.wanted.Run+"-"
 	draw := workload.Draw{Seed: r.wanted.Seed, Opened: r.wanted.Opened}
-	r.remote.mu.Unlock()
+	r.mu.Unlock()
 	if err := r.opts.Store.Flush(ctx); err != nil {
 		return err
 	}
