@@ -41,25 +41,29 @@ type Engine interface {
 	Begin(t Task) Runner
 }
 
-// Task describes a run to an engine.
+// Task describes a run to an engine. Its JSON is what other processes need to hold a part of the
+// run.
 type Task struct {
-	Lane, Run           string // name the run and its conversations; see [workload.Options]
-	Seed                uint64
-	Opened, RampedStart int64 // see [workload.Options]
-	Nonce               string
-	Settings            workload.Settings
-	Corpus              *corpus.Corpus
-	Step                api.StepRecord
-	Receiver            RunReceiver
-	Taken               bool // a sweep has taken the lane; after a crash the sweep begins a new run
-	Resumed             bool // the run was begun by an earlier process
+	Lane        string            `json:"lane"` // Lane and Run name the run and its conversations; see [workload.Options]
+	Run         string            `json:"run"`
+	Seed        uint64            `json:"seed"`
+	Opened      int64             `json:"opened,omitempty"` // see [workload.Options]
+	RampedStart int64             `json:"midway,omitempty"` // see [workload.Options]
+	Nonce       string            `json:"nonce,omitempty"`
+	Settings    workload.Settings `json:"settings"` // of the whole run
+	Step        api.StepRecord    `json:"step"`
+	// Taken is true if a sweep has taken the lane. After a crash the sweep begins a new run.
+	Taken    bool           `json:"taken,omitempty"`
+	Corpus   *corpus.Corpus `json:"-"`
+	Receiver RunReceiver    `json:"-"`
+	Resumed  bool           `json:"-"` // the run was begun by an earlier process
 }
 
 // ResumedRun is a run that other processes hold, and that this process takes over from one that
 // has exited.
 type ResumedRun struct {
 	Task
-	Began time.Time
+	Began time.Time `json:"began"`
 }
 
 // RunReceiver receives what other processes report of a run, in any order between processes. It

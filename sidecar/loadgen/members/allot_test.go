@@ -261,7 +261,7 @@ func TestFirstTurnsArePinnedEvenly(t *testing.T) {
 		shares := newAllotment("r").divide(workload.Settings{Concurrency: tt.concurrency}, all)
 		pinned := map[string]int{}
 		for _, s := range shares {
-			p := newPart(&order{Run: "r", Instances: instances}, s, nil, nil, nil, nil)
+			p := newPart(&order{Instances: instances}, s, nil, nil, nil, nil)
 			for range s.Concurrency {
 				pinned[p.pin()]++
 			}

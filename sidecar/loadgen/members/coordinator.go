@@ -472,10 +472,7 @@ func (c *Coordinator) Found(name string, target TargetOptions, asker FollowupOpt
 	if !sameJSON(target, o.Target) || !sameJSON(asker, o.Followup) {
 		return lane.ResumedRun{}, false
 	}
-	return lane.ResumedRun{Began: o.Began, Task: lane.Task{
-		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, RampedStart: o.RampedStart, Nonce: o.Nonce,
-		Settings: o.Settings, Step: o.Step,
-	}}, true
+	return o.ResumedRun, true
 }
 
 // sameJSON reports whether two values have the same JSON.
@@ -493,7 +490,7 @@ func (c *Coordinator) Discard(ctx context.Context, name string) error {
 	if holder, err := c.claim.renew(ctx); err != nil || holder != "" {
 		return cmp.Or(err, c.claim.refusal(holder))
 	}
-	if err := put(ctx, c.bus.orders, "order."+name, order{Lane: name}); err != nil {
+	if err := put(ctx, c.bus.orders, "order."+name, noRun(name)); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(leaseSpan + time.Second); run != "" && time.Now().Before(deadline); {
@@ -538,7 +535,7 @@ func (c *Coordinator) endOne(ctx context.Context, name string) {
 	c.mu.Lock()
 	again := c.runs[name] != nil
 	c.mu.Unlock()
-	if !again && (!c.claim.holds() || put(ctx, c.bus.orders, "order."+name, order{Lane: name}) != nil) {
+	if !again && (!c.claim.holds() || put(ctx, c.bus.orders, "order."+name, noRun(name)) != nil) {
 		return
 	}
 	c.mu.Lock()

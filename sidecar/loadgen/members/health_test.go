@@ -112,7 +112,7 @@ func TestLateMemberLosesItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemoryStore()
 		c := coordinatorAlone(t, store)
-		r := &remote{Coordinator: c, wanted: order{Lane: "main", Run: "r"}}
+		r := &remote{Coordinator: c, wanted: orderOf("main", "r")}
 		w := &writer{remote: r, shares: map[string]Share{}}
 		excluded := func() []bool {
 			all := w.candidates([]*member{c.members["quick"], c.members["slow"]})
@@ -193,7 +193,7 @@ func TestOpenFilesLimitConversations(t *testing.T) {
 	require.NoError(t, c.Check("concurrency", 30))
 	c.wg.Wait()
 
-	w := &writer{remote: &remote{Coordinator: c, wanted: order{Lane: "main", Run: "r"}}, shares: map[string]Share{}}
+	w := &writer{remote: &remote{Coordinator: c, wanted: orderOf("main", "r")}, shares: map[string]Share{}}
 	shares := newAllotment("r").divide(
 		workload.Settings{Concurrency: 30}, w.candidates([]*member{c.members["large"], c.members["small"]}),
 	)

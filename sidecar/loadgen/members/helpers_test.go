@@ -314,6 +314,13 @@ func settingsFor(concurrency int) workload.Settings {
 	return workload.Settings{Concurrency: concurrency, Turns: api.Range{Min: 2, Max: 3}, MaxTokens: 8, StartRate: 1000}
 }
 
+// orderOf returns the order of a run.
+func orderOf(name, run string) order {
+	o := noRun(name)
+	o.Run = run
+	return o
+}
+
 func task(t *testing.T, run string, concurrency int) lane.Task {
 	t.Helper()
 	texts, err := corpus.Builtin()

@@ -479,15 +479,15 @@ func isClosed(c <-chan struct{}) bool {
 
 // textsOf returns the texts of an order, nil if the part has them.
 func (t *memberSession) textsOf(ctx context.Context, p *part, o *order) (*corpus.Corpus, error) {
-	if o.Corpus == p.texts {
+	if o.Digest == p.texts {
 		return nil, nil
 	}
-	return t.bus.readTexts(ctx, o.Corpus)
+	return t.bus.readTexts(ctx, o.Digest)
 }
 
 // begin begins a part.
 func (t *memberSession) begin(ctx context.Context, l *memberLane, o *order, s Share) error {
-	texts, err := t.bus.readTexts(ctx, o.Corpus)
+	texts, err := t.bus.readTexts(ctx, o.Digest)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func newPart(
 ) *part {
 	p := &part{
 		lane: o.Lane, run: o.Run, ended: make(chan struct{}), reported: make(chan struct{}), store: store,
-		texts: o.Corpus,
+		texts: o.Digest,
 	}
 	p.order.Store(o)
 	p.notes.Use(o.Shadow)
@@ -87,8 +87,8 @@ func settingsOf(o *order, s Share) workload.Settings {
 func (p *part) set(o *order, s Share, texts *corpus.Corpus) {
 	p.order.Store(o)
 	p.notes.Use(o.Shadow)
-	if o.Corpus != p.texts {
-		p.texts = o.Corpus
+	if o.Digest != p.texts {
+		p.texts = o.Digest
 		p.work.SetCorpus(texts)
 	}
 	if next := settingsOf(o, s); next != p.settings {

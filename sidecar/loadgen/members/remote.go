@@ -70,11 +70,12 @@ func (c *Coordinator) begin(e *engine, t lane.Task) *remote {
 		unlisted:    map[string]api.Conversation{},
 		tally:       newTally(t.Receiver.Turn, t.Resumed),
 		wanted: order{
-			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, RampedStart: t.RampedStart, Nonce: t.Nonce,
-			Began: t.Step.Started, Taken: t.Taken, Settings: t.Settings, Step: t.Step,
-			Target: e.target, Followup: e.asker,
+			ResumedRun: lane.ResumedRun{Task: t, Began: t.Step.Started},
+			Target:     e.target,
+			Followup:   e.asker,
 		},
 	}
+	r.wanted.Corpus, r.wanted.Receiver = nil, nil // so that orders can be compared
 	if endpoint := e.target.Endpoint; endpoint != nil {
 		r.wanted.Target.URL = endpoint()
 		r.wanted.Target.Endpoint = nil
@@ -533,7 +534,7 @@ func (w *writer) write(ctx context.Context, o *order, texts *corpus.Corpus, shar
 	}
 	ctx, end := w.bus.withTimeout(ctx, writeTimeout)
 	defer end()
-	o.Corpus = w.digest
+	o.Digest = w.digest
 	if err := w.writeOrder(ctx, o); err != nil {
 		return err
 	}

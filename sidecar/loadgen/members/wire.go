@@ -5,6 +5,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/shadow/live"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
@@ -46,24 +47,14 @@ const (
 	endCancel end = "now"
 )
 
-// order defines the run of a lane for all members.
+// order defines the run of a lane for all members. An empty Run means that the lane has none.
 type order struct {
-	Lane        string    `json:"lane"`
-	Run         string    `json:"run"` // empty: no run
-	End         end       `json:"end,omitempty"`
-	Next        int64     `json:"next"` // the first number that has not been given
-	Seed        uint64    `json:"seed"`
-	Opened      int64     `json:"opened,omitempty"`
-	RampedStart int64     `json:"midway,omitempty"`
-	Nonce       string    `json:"nonce,omitempty"`
-	Began       time.Time `json:"began"`
-	Taken       bool      `json:"taken,omitempty"` // of a sweep; the run is not resumed after a crash
-	// Settings are the totals for all members.
-	Settings workload.Settings `json:"settings"`
-	Corpus   string            `json:"corpus"` // digest of the texts
-	Step     api.StepRecord    `json:"step"`
-	Target   TargetOptions     `json:"target"`
-	Followup FollowupOptions   `json:"followup"`
+	lane.ResumedRun
+	End      end             `json:"end,omitempty"`
+	Next     int64           `json:"next"`   // the first number that has not been given
+	Digest   string          `json:"corpus"` // of the texts
+	Target   TargetOptions   `json:"target"`
+	Followup FollowupOptions `json:"followup"`
 	// Instances are the worker instances that turns are pinned to in turn; empty: turns are not pinned.
 	Instances []string `json:"instances,omitempty"`
 	// Shadow defines how prompts are divided into blocks for the lane's shadow; nil: no turn is
@@ -115,6 +106,11 @@ type handedTurn struct {
 	Run          string           `json:"run"`
 	Turn         workload.Turn    `json:"turn"`
 	Conversation api.Conversation `json:"conversation"`
+}
+
+// noRun returns the order of a lane without a run.
+func noRun(name string) order {
+	return order{ResumedRun: lane.ResumedRun{Task: lane.Task{Lane: name}}}
 }
 
 // report is a member's report on a lane's run, about once a second.

@@ -27,12 +27,9 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 	texts, err := corpus.Builtin()
 	require.NoError(t, err)
 	settled := time.Now().Add(-time.Hour)
-	o := &order{
-		Lane:     "main",
-		Run:      "r",
-		Settings: workload.Settings{Turns: api.Range{Min: 1, Max: 1}, MaxTokens: 1},
-		Step:     api.StepRecord{Lane: "main", ID: 3, Settled: &settled},
-	}
+	o := new(orderOf("main", "r"))
+	o.Settings = workload.Settings{Turns: api.Range{Min: 1, Max: 1}, MaxTokens: 1}
+	o.Step = api.StepRecord{Lane: "main", ID: 3, Settled: &settled}
 	slo := api.SLO{TTFT: .6, TPOT: .06}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -136,7 +133,7 @@ func TestTurnBeforeItsReportHasItsConversation(t *testing.T) {
 	r := &remote{
 		Coordinator: c,
 		tally:       newTally(nil, true),
-		wanted:      order{Lane: "main", Run: "now"},
+		wanted:      orderOf("main", "now"),
 		holders: map[string]*holding{
 			"here": {begun: 7, progress: map[int64]api.Conversation{6: {Number: 6, TurnsDone: 2}}},
 			"gone": {expired: true},
@@ -174,7 +171,7 @@ func TestLongReportIsDivided(t *testing.T) {
 	t.Cleanup(b.close)
 	m := &memberSession{MemberOptions: MemberOptions{Log: log(t)}, bus: b, id: "long", lease: newLease()}
 	m.lease.renewed(time.Now().Add(time.Hour))
-	p := newPart(&order{Lane: "main", Run: "r1"}, Share{}, texts, corpus.BuiltinQuestioner{}, nil,
+	p := newPart(new(orderOf("main", "r1")), Share{}, texts, corpus.BuiltinQuestioner{}, nil,
 		func(handedTurn, *atomic.Int64) {})
 	const turns = 1_500
 	rng := rand.New(rand.NewPCG(1, 1))
