@@ -93,9 +93,9 @@ type member struct {
 
 // lateness decides whether a member has been late for so long that others get its share.
 type lateness struct {
-	lateSince   time.Time // since when the lag is noticeable; zero: it is not
-	onTimeSince time.Time // since when it is not noticeable; zero: it is
-	late        bool
+	noticeable bool      // the lag is noticeable
+	since      time.Time // since when noticeable has that value; zero: it is not known yet
+	late       bool
 }
 
 // A member is late when its lag has been noticeable for lateAfter, which is longer than lagSpan, so
@@ -107,19 +107,15 @@ const (
 
 // note takes whether the lag is noticeable now, and returns whether the member is late.
 func (l *lateness) note(now time.Time, noticeable bool) bool {
+	if l.since.IsZero() || l.noticeable != noticeable {
+		l.noticeable = noticeable
+		l.since = now
+	}
 	if noticeable {
-		l.onTimeSince = time.Time{}
-		if l.lateSince.IsZero() {
-			l.lateSince = now
-		}
-		l.late = l.late || now.Sub(l.lateSince) >= lateAfter
-		return l.late
+		l.late = l.late || now.Sub(l.since) >= lateAfter
+	} else {
+		l.late = l.late && now.Sub(l.since) < fineAfter
 	}
-	l.lateSince = time.Time{}
-	if l.onTimeSince.IsZero() {
-		l.onTimeSince = now
-	}
-	l.late = l.late && now.Sub(l.onTimeSince) < fineAfter
 	return l.late
 }
 
@@ -262,11 +258,11 @@ func (c *Coordinator) receivePresence(key string, value []byte) {
 	switch was := m.lateness.late; {
 	case m.refusal != "":
 	case m.lateness.note(now, c.noticeable(m, now)) && !was:
-		c.event("%s is late: %s", p.Name, p.Health.Reason)
+		c.event("%s is late: %s", p.Name, p.Client.Reason)
 	case was && !m.lateness.late:
 		c.event("%s is on time again", p.Name)
 	}
-	if p.active() > 0 {
+	if p.Conversations > 0 {
 		c.lags.Add(now, &p.Lag)
 	}
 	c.wake()
@@ -357,7 +353,7 @@ func (c *Coordinator) expire(m *member, now time.Time) {
 	m.expired = now
 	switch {
 	case m.refusal != "":
-	case m.Leaves:
+	case m.State == api.MemberLeaving:
 		c.event("%s has left", m.Name)
 	default:
 		c.event("%s is lost: its conversations are cancelled and replaced on other members", m.Name)
@@ -371,7 +367,7 @@ func (c *Coordinator) expireHolder(id string, now time.Time) {
 	defer c.mu.Unlock()
 	m := c.members[id]
 	if m == nil {
-		m = &member{presence: presence{ID: id}, joined: now}
+		m = &member{presence: presence{Member: api.Member{ID: id}}, joined: now}
 		c.members[id] = m
 	}
 	if !m.isExpired() {

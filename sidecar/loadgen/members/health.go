@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -19,14 +17,6 @@ const lagSpan = 10 * time.Second
 func (c *Coordinator) noticeable(m *member, now time.Time) bool {
 	lag := m.lags.Between(now.Add(-lagSpan), now)
 	return c.opts.Noticeable != nil && lag.Known() && c.opts.Noticeable(&lag)
-}
-
-// active returns the number of conversations in progress on all lanes.
-func (p *presence) active() (n int) {
-	for _, s := range p.Lanes {
-		n += s.Active
-	}
-	return n
 }
 
 // most returns the number of conversations that the member's open-file limit allows, at least one;
@@ -59,37 +49,37 @@ func (c *Coordinator) Total() stats.Lag {
 func (c *Coordinator) Health(own api.ClientHealth) api.ClientHealth {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	worst := api.ClientHealth{
-		Verdict:  api.VerdictUnknown,
-		Reason:   "there is no member: start one with loadgen member --join",
-		CPURatio: own.CPURatio,
-	}
-	found, foundBusy := false, false
+	var worst *member
 	for _, m := range c.members {
-		busy := m.active() > 0
-		if m.isExpired() || m.refusal != "" || foundBusy && !busy {
+		if m.isExpired() || m.refusal != "" {
 			continue
 		}
-		first := !found || busy && !foundBusy
-		if first || worse(m.Health, worst) {
-			worst = m.Health
-			worst.Reason = m.Name + ": " + m.Health.Reason
+		if worst == nil || m.worse(worst) {
+			worst = m
 		}
-		found = true
-		foundBusy = foundBusy || busy
 	}
-	return worst
+	if worst == nil {
+		return api.ClientHealth{
+			Verdict:  api.VerdictUnknown,
+			Reason:   "there is no member: start one with loadgen member --join",
+			CPURatio: own.CPURatio,
+		}
+	}
+	health := worst.Client
+	health.Reason = worst.Name + ": " + health.Reason
+	return health
 }
 
-// worse reports whether a is later than b. A member whose lag is not known counts as the latest.
-func worse(a, b api.ClientHealth) bool {
-	known := func(h api.ClientHealth) int {
-		if h.Verdict == api.VerdictUnknown {
-			return 1
-		}
-		return 0
+// worse reports whether the member's health counts before another's: a member with conversations
+// before one without, then one whose lag is not known, then the one with the longer lag.
+func (m *member) worse(o *member) bool {
+	if busy := m.Conversations > 0; busy != (o.Conversations > 0) {
+		return busy
 	}
-	return cmp.Or(known(a)-known(b), cmp.Compare(a.LagSeconds, b.LagSeconds)) > 0
+	if unknown := m.Client.Verdict == api.VerdictUnknown; unknown != (o.Client.Verdict == api.VerdictUnknown) {
+		return unknown
+	}
+	return m.Client.LagSeconds > o.Client.LagSeconds
 }
 
 // Members returns the members whose lease holds, and those that are refused, sorted by name.
@@ -101,10 +91,7 @@ func (c *Coordinator) Members(now time.Time) []api.Member {
 		if m.isExpired() || now.Sub(m.lastReport) > leaseSpan {
 			continue
 		}
-		one := api.Member{
-			ID: m.ID, Name: m.Name, Version: m.Version, Started: m.Started, State: api.MemberPresent,
-			Conversations: m.active(), Client: m.Health, LostTurns: m.Lost,
-		}
+		one := m.Member
 		if m.clock.n > 0 {
 			ahead, within := m.clock.ahead()
 			one.ClockAheadSeconds, one.ClockWithinSeconds = new(ahead.Seconds()), new(within.Seconds())
@@ -112,13 +99,12 @@ func (c *Coordinator) Members(now time.Time) []api.Member {
 		switch {
 		case m.refusal != "":
 			one.State, one.Reason = api.MemberRefused, m.refusal
-		case m.Leaves:
-			one.State = api.MemberLeaving
+		case m.State == api.MemberLeaving:
 		case m.lateness.late:
-			one.State, one.Reason = api.MemberLate, m.Health.Reason
-			if onTime := m.lateness.onTimeSince; !onTime.IsZero() {
+			one.State, one.Reason = api.MemberLate, m.Client.Reason
+			if !m.lateness.noticeable {
 				one.Reason = fmt.Sprintf("it was late and has been on time for %.0f s; after %.0f s it gets its share back",
-					now.Sub(onTime).Seconds(), fineAfter.Seconds())
+					now.Sub(m.lateness.since).Seconds(), fineAfter.Seconds())
 			}
 		}
 		all = append(all, one)
@@ -135,7 +121,7 @@ func (c *Coordinator) Check(field string, n int) error {
 	most, present := 0, 0
 	for _, m := range c.members {
 		switch {
-		case m.isExpired() || m.refusal != "" || m.Leaves:
+		case m.isExpired() || m.refusal != "" || m.State == api.MemberLeaving:
 		case m.Files == 0: // no limit
 			return nil
 		default:
@@ -148,75 +134,4 @@ func (c *Coordinator) Check(field string, n int) error {
 	}
 	return api.Refuse(field, n, fmt.Sprintf("at most %d, which the open-file limit of the %d members present allows "+
 		"(ulimit -n); start more members, or raise that limit", most, present))
-}
-
-var (
-	descMembers = prometheus.NewDesc(
-		"loadgen_members",
-		"Members by state: present, late, leaving, refused.",
-		[]string{"state"},
-		nil,
-	)
-	descHeld = prometheus.NewDesc(
-		"loadgen_member_conversations",
-		"Conversations in progress that a member holds, in all lanes.",
-		[]string{"member"},
-		nil,
-	)
-	descLate = prometheus.NewDesc(
-		"loadgen_member_lag_seconds",
-		"How late a member's own time stamps are, p95 of the last 10 s.",
-		[]string{"member"},
-		nil,
-	)
-	descAhead = prometheus.NewDesc(
-		"loadgen_member_clock_ahead_seconds",
-		"How far a member's clock is ahead of the coordinator's.",
-		[]string{"member"},
-		nil,
-	)
-	descLost = prometheus.NewDesc(
-		"loadgen_member_lost_turns_total",
-		"Turns that a member could not hand over.",
-		[]string{"member"},
-		nil,
-	)
-)
-
-// Describe implements [prometheus.Collector].
-func (c *Coordinator) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descMembers, descHeld, descLate, descAhead, descLost} {
-		ch <- d
-	}
-}
-
-// Collect implements [prometheus.Collector]. Members whose lease has ended have no metrics.
-func (c *Coordinator) Collect(ch chan<- prometheus.Metric) {
-	states := map[api.MemberState]int{api.MemberPresent: 0, api.MemberLate: 0, api.MemberLeaving: 0, api.MemberRefused: 0}
-	seen := map[string]bool{}
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	for _, m := range c.Members(time.Now()) {
-		states[m.State]++
-		name := m.Name
-		if seen[name] { // two members of one name
-			name += " " + m.ID
-		}
-		seen[name] = true
-		if m.State == api.MemberRefused {
-			continue
-		}
-		gauge(descHeld, float64(m.Conversations), name)
-		if m.Client.Verdict != api.VerdictUnknown {
-			gauge(descLate, m.Client.LagSeconds, name)
-		}
-		if m.ClockAheadSeconds != nil {
-			gauge(descAhead, *m.ClockAheadSeconds, name)
-		}
-		ch <- prometheus.MustNewConstMetric(descLost, prometheus.CounterValue, float64(m.LostTurns), name)
-	}
-	for state, n := range states {
-		gauge(descMembers, float64(n), string(state))
-	}
 }

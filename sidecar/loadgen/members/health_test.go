@@ -26,6 +26,11 @@ func (c *Coordinator) receives(t *testing.T, p presence) {
 	c.receivePresence(p.ID, data)
 }
 
+// presenceOf returns the presence of a member of the coordinator's version.
+func presenceOf(id string) presence {
+	return presence{Member: api.Member{ID: id, Name: id, Version: "1", State: api.MemberPresent}}
+}
+
 func coordinatorAlone(t *testing.T, store Store) *Coordinator {
 	return &Coordinator{
 		opts: Options{Version: "1", FilesEach: 1, Store: store}, log: log(t), members: map[string]*member{},
@@ -36,21 +41,22 @@ func coordinatorAlone(t *testing.T, store Store) *Coordinator {
 // A member that leaves announces it with its last presence. One whose lease ends without that is lost.
 func TestMemberThatLeavesIsNotLost(t *testing.T) {
 	for name, row := range map[string]struct {
-		last presence
-		want string
+		state api.MemberState // in its last presence
+		want  string
 	}{
-		"leaves": {presence{Leaves: true, Gone: true}, "m has left"},
-		"lost":   {presence{}, "m is lost: its conversations are cancelled and replaced on other members"},
+		"leaves": {api.MemberLeaving, "m has left"},
+		"lost":   {api.MemberPresent, "m is lost: its conversations are cancelled and replaced on other members"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newMemoryStore()
 				c := coordinatorAlone(t, store)
-				c.receives(t, presence{ID: "m", Name: "m", Version: "1"})
-				row.last.ID, row.last.Name, row.last.Version = "m", "m", "1"
-				c.receives(t, row.last)
+				c.receives(t, presenceOf("m"))
+				last := presenceOf("m")
+				last.State, last.Gone = row.state, row.state == api.MemberLeaving
+				c.receives(t, last)
 				m := c.members["m"]
-				assert.Equal(t, row.last.Gone, m.lastReport.IsZero(), "its lease is over at once")
+				assert.Equal(t, last.Gone, m.lastReport.IsZero(), "its lease is over at once")
 				c.mu.Lock()
 				c.expire(m, time.Now())
 				c.mu.Unlock()
@@ -67,7 +73,9 @@ func TestMemberThatLeavesIsNotLost(t *testing.T) {
 func TestExpiredMemberStaysExpired(t *testing.T) {
 	for name, ends := range map[string]func(*testing.T, *Coordinator){
 		"left": func(t *testing.T, c *Coordinator) {
-			c.receives(t, presence{ID: "m", Version: "1", Leaves: true, Gone: true})
+			p := presenceOf("m")
+			p.State, p.Gone = api.MemberLeaving, true
+			c.receives(t, p)
 		},
 		"ran out": func(_ *testing.T, c *Coordinator) { c.receivePresence("m", nil) },
 		"silent":  func(*testing.T, *Coordinator) { wait.Advance(leaseSpan) },
@@ -90,13 +98,13 @@ func TestExpiredMemberStaysExpired(t *testing.T) {
 					defer c.mu.Unlock()
 					return len(c.unexpired(time.Now()))
 				}
-				c.receives(t, presence{ID: "m", Version: "1"})
+				c.receives(t, presenceOf("m"))
 				assert.Equal(t, 1, present())
 				ends(t, c)
 				for range 2 {
 					assert.Zero(t, present())
 					wait.Advance(time.Minute)
-					c.receives(t, presence{ID: "m", Version: "1"})
+					c.receives(t, presenceOf("m"))
 				}
 				assert.Zero(t, present())
 				wait.Advance(time.Hour)
@@ -126,14 +134,11 @@ func TestLateMemberLosesItsShare(t *testing.T) {
 				lag.Timer.Add(time.Duration(health.LagSeconds * float64(time.Second)))
 				lag.Stream.Add(0)
 			}
-			c.receives(t, presence{
-				ID: "quick", Name: "quick", Version: "1", Health: api.ClientHealth{Verdict: api.VerdictFine},
-				Lanes: map[string]standing{"main": {Run: "r", Active: 30 - active}},
-			})
-			c.receives(t, presence{
-				ID: "slow", Name: "slow", Version: "1", Health: health, Lag: lag,
-				Lanes: map[string]standing{"main": {Run: "r", Active: active}},
-			})
+			quick, slow := presenceOf("quick"), presenceOf("slow")
+			quick.Client, quick.Conversations = api.ClientHealth{Verdict: api.VerdictFine}, 30-active
+			slow.Client, slow.Conversations, slow.Lag = health, active, lag
+			c.receives(t, quick)
+			c.receives(t, slow)
 		}
 		before := time.Now()
 		wait.Advance(time.Second)
@@ -184,12 +189,14 @@ func TestLatenessBeginsAndEndsWithDelay(t *testing.T) {
 func TestOpenFilesLimitConversations(t *testing.T) {
 	c := coordinatorAlone(t, newMemoryStore())
 	require.NoError(t, c.Check("concurrency", 1_000_000), "there is no member yet")
-	c.receives(t, presence{ID: "small", Name: "small", Version: "1", Files: 4})
+	small := presenceOf("small")
+	small.Files = 4
+	c.receives(t, small)
 	err := c.Check("concurrency", 5)
 	require.ErrorAs(t, err, new(*api.FieldError))
 	require.ErrorContains(t, err, "at most 4, which the open-file limit of the 1 members present allows")
 	require.NoError(t, c.Check("concurrency", 4))
-	c.receives(t, presence{ID: "large", Name: "large", Version: "1"})
+	c.receives(t, presenceOf("large"))
 	require.NoError(t, c.Check("concurrency", 30))
 	c.wg.Wait()
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -71,16 +70,16 @@ func RunMember(ctx context.Context, o MemberOptions) error {
 	}
 	defer b.close()
 	started := time.Now()
-	metrics := newMemberCollector()
+	collector := &memberCollector{}
 	if o.Registry != nil {
-		o.Registry.MustRegister(metrics)
+		o.Registry.MustRegister(collector)
 	}
 	for ctx.Err() == nil {
 		s := &memberSession{
 			MemberOptions: o, bus: b, id: nuid.Next(), started: started, lease: newLease(),
-			lanes: map[string]*memberLane{},
+			outbox: make(chan outgoing, outboxMost), renews: make(chan struct{}, 1), lanes: map[string]*memberLane{},
 		}
-		metrics.session.Store(s)
+		collector.session.Store(s)
 		if err := s.serve(ctx); err != nil {
 			return err
 		}
@@ -136,7 +135,6 @@ type outgoing struct {
 
 // serve holds parts until the lease is lost or ctx ends.
 func (t *memberSession) serve(ctx context.Context) error {
-	t.outbox, t.renews = make(chan outgoing, outboxMost), make(chan struct{}, 1)
 	leased, cancel := context.WithCancel(ctx) // ends with the lease
 	defer cancel()
 	// Publishing continues after the end of ctx, as long as the lease holds.
@@ -289,34 +287,43 @@ func (t *memberSession) renew(ctx context.Context) {
 // presence returns the state that is written at a renewal.
 func (t *memberSession) presence(now time.Time) presence {
 	p := presence{
-		ID:      t.id,
-		Name:    t.Name,
-		Version: t.Version,
-		Started: t.started,
-		Leaves:  t.leaves.Load(),
-		Health:  t.Health(now),
-		Files:   t.Files,
-		Lost:    t.lost.Load(),
-		Lanes:   map[string]standing{},
+		Member: api.Member{
+			ID: t.id, Name: t.Name, Version: t.Version, Started: t.started, State: api.MemberPresent,
+			Client: t.Health(now), LostTurns: t.lost.Load(),
+		},
+		Files: t.Files,
+		Lanes: t.standings(),
+	}
+	if t.leaves.Load() {
+		p.State = api.MemberLeaving
+	}
+	for _, s := range p.Lanes {
+		p.Conversations += s.Active
 	}
 	if t.Lag != nil {
 		p.Lag = t.Lag()
 	}
-	t.mu.Lock()
-	lanes := maps.Clone(t.lanes)
-	t.mu.Unlock()
-	for name, l := range lanes {
-		t.mu.Lock()
-		part, over := l.part, l.lastRun
-		t.mu.Unlock()
-		s := standing{}
-		if part != nil {
-			s = part.standing()
-		}
-		s.Over = over
-		p.Lanes[name] = s
-	}
 	return p
+}
+
+// standings returns the member's state on each lane, by name.
+func (t *memberSession) standings() map[string]standing {
+	t.mu.Lock()
+	lanes := map[string]memberLane{}
+	for name, l := range t.lanes {
+		lanes[name] = *l
+	}
+	t.mu.Unlock()
+	all := map[string]standing{}
+	for name, l := range lanes { // without the lock, since a part may wait for its own
+		var s standing
+		if l.part != nil {
+			s = l.part.standing()
+		}
+		s.Over = l.lastRun
+		all[name] = s
+	}
+	return all
 }
 
 // receiver returns a callback that passes orders and shares to their lanes, and ends the lease at a

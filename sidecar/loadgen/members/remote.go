@@ -380,7 +380,7 @@ func (w *writer) candidates(present []*member) []candidate {
 	defer w.Coordinator.mu.Unlock()
 	onTime := 0
 	for _, m := range present {
-		if !m.lateness.late && !m.Leaves {
+		if !m.lateness.late && m.State != api.MemberLeaving {
 			onTime++
 		}
 	}
@@ -391,7 +391,7 @@ func (w *writer) candidates(present []*member) []candidate {
 	for _, m := range present {
 		c := candidate{
 			ID: m.ID, Most: m.most(w.opts.FilesEach),
-			Excluded: m.Leaves || m.lateness.late && moveFromLate || wait(m),
+			Excluded: m.State == api.MemberLeaving || m.lateness.late && moveFromLate || wait(m),
 		}
 		if s := m.Lanes[w.wanted.Lane]; s.Run == w.wanted.Run {
 			c.Reported = s
@@ -415,7 +415,7 @@ func (w *writer) newcomersWait(present []*member) func(*member) bool {
 	now := time.Now()
 	holds, silent := false, false
 	for _, m := range present {
-		if _, given := w.shares[m.ID]; given && !m.Leaves {
+		if _, given := w.shares[m.ID]; given && m.State != api.MemberLeaving {
 			holds = true
 			silent = silent || now.Sub(m.lastReport) > silenceLimit
 		}

@@ -13,17 +13,12 @@ import (
 
 // presence is what a member writes whenever it renews its lease.
 type presence struct {
-	ID      string              `json:"id"` // of the lease; a member that lost its lease rejoins with another id
-	Name    string              `json:"name"`
-	Version string              `json:"version"`
-	Started time.Time           `json:"started"`
-	Leaves  bool                `json:"leaves,omitempty"` // it gets no more numbers and ends with its conversations
-	Gone    bool                `json:"gone,omitempty"`   // it has left; its lease has ended
-	Health  api.ClientHealth    `json:"health"`
-	Lag     stats.Lag           `json:"lag"`             // since the last presence
-	Files   int                 `json:"files,omitempty"` // open files available to its conversations; 0: no limit
-	Lost    int64               `json:"lost,omitempty"`  // count of turns that could not be delivered
-	Lanes   map[string]standing `json:"lanes,omitempty"`
+	// Member is what the API shows. A member that is leaving gets no more numbers and ends with its conversations.
+	api.Member
+	Gone  bool                `json:"gone,omitempty"`  // it has left; its lease has ended
+	Lag   stats.Lag           `json:"lag"`             // since the last presence
+	Files int                 `json:"files,omitempty"` // open files available to its conversations; 0: no limit
+	Lanes map[string]standing `json:"lanes,omitempty"`
 }
 
 // standing is the state of a member on a lane.

@@ -39,7 +39,6 @@ type recorder struct {
 // lease is a member's lease.
 type lease struct {
 	ID, Name string
-	Leaves   bool
 	Lanes    map[string]struct{ Active int }
 	first    time.Time
 	renewed  time.Time
