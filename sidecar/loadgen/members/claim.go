@@ -1,6 +1,7 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,10 +38,7 @@ type claim struct {
 
 // newClaim returns a claim that is not held yet.
 func newClaim(b *bus, o Options) *claim {
-	owner := o.Owner
-	if owner == "" {
-		owner = nuid.Next()
-	}
+	owner := cmp.Or(o.Owner, nuid.Next())
 	return &claim{bus: b, owner: owner, value: owner + " " + o.Name, epoch: nuid.Next() + " " + o.Name, base: time.Now()}
 }
 
@@ -52,14 +50,12 @@ func (c *claim) holds() bool { return int64(time.Since(c.base)) < c.until.Load()
 // claim of the same owner is taken at once.
 func (c *claim) take(ctx context.Context) error {
 	for deadline := time.Now().Add(leaseSpan + time.Second); ; {
-		holder, err := c.renew(ctx)
-		switch {
-		case err != nil && time.Now().After(deadline):
-			return err
-		case err == nil && holder == "":
+		err := c.renew(ctx)
+		if err == nil {
 			return c.begin(ctx)
-		case err == nil && time.Now().After(deadline):
-			return c.refusal(holder)
+		}
+		if time.Now().After(deadline) {
+			return err
 		}
 		if !pause(ctx, 100*time.Millisecond) {
 			return ctx.Err()
@@ -83,38 +79,37 @@ func (c *claim) begin(ctx context.Context) error {
 	return nil
 }
 
-// otherHolder returns the coordinator that took the claim after this one did; empty if there is
-// none.
-func (c *claim) otherHolder(ctx context.Context) (holder string, err error) {
+// checkEpoch returns [ErrCoordinated] if another coordinator took the claim after this one did.
+func (c *claim) checkEpoch(ctx context.Context) error {
 	if !c.taken {
-		return "", nil
+		return nil
 	}
 	e, err := c.bus.orders.Get(ctx, epochKey)
 	if err == nil && string(e.Value()) != c.epoch {
-		holder = string(e.Value())
+		return coordinated(e)
 	}
-	return holder, err
+	return err
 }
 
-// refusal returns the error of a claim that holder holds.
-func (c *claim) refusal(holder string) error {
-	_, name, _ := strings.Cut(holder, " ")
+// coordinated returns the error of a claim or an epoch of another coordinator.
+func coordinated(e jetstream.KeyValueEntry) error {
+	_, name, _ := strings.Cut(string(e.Value()), " ")
 	return fmt.Errorf("%w: %s; stop it, or give this one its own members.fleet", ErrCoordinated, name)
 }
 
 // keep renews the claim until ctx ends. The error is [ErrCoordinated].
 func (c *claim) keep(ctx context.Context) error {
 	for pause(ctx, renewEvery) {
-		if holder, err := c.renew(ctx); err == nil && holder != "" {
-			return c.refusal(holder)
+		if err := c.renew(ctx); errors.Is(err, ErrCoordinated) {
+			return err
 		}
 	}
 	return nil
 }
 
-// renew renews the claim, or takes it if it is free. If another coordinator holds it, renew returns
-// that one as holder.
-func (c *claim) renew(ctx context.Context) (holder string, err error) {
+// renew renews the claim, or takes it if it is free. The error is [ErrCoordinated] if another
+// coordinator holds it, or the server's.
+func (c *claim) renew(ctx context.Context) error {
 	ctx, cancel := c.bus.withTimeout(ctx, leaseSpan/2)
 	defer cancel()
 	c.mu.Lock()
@@ -122,27 +117,27 @@ func (c *claim) renew(ctx context.Context) (holder string, err error) {
 	sent := time.Now()
 	revision, err := c.bus.leases.Update(ctx, coordinatorKey, []byte(c.value), c.revision) // 0: there is none
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		if holder, err := c.otherHolder(ctx); err != nil || holder != "" {
-			return holder, err
+		if err := c.checkEpoch(ctx); err != nil {
+			return err
 		}
 		e, gone := c.bus.leases.Get(ctx, coordinatorKey)
 		switch {
 		case errors.Is(gone, jetstream.ErrKeyNotFound):
 			revision, err = c.bus.leases.Create(ctx, coordinatorKey, []byte(c.value))
 		case gone != nil:
-			return "", gone
+			return gone
 		case !strings.HasPrefix(string(e.Value()), c.owner+" "):
-			return string(e.Value()), nil
+			return coordinated(e)
 		default:
 			revision, err = c.bus.leases.Update(ctx, coordinatorKey, []byte(c.value), e.Revision())
 		}
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	c.revision = revision
 	c.until.Store(int64(sent.Sub(c.base) + leaseSpan - leaseMargin))
-	return "", nil
+	return nil
 }
 
 // release gives up the claim.

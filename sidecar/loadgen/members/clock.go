@@ -11,7 +11,8 @@ import (
 // last answers. Half of the round trip is the uncertainty.
 type clock struct {
 	samples [8]clockSample
-	n       int // number of samples so far
+	n       int       // number of samples so far
+	asked   time.Time // when the latest one was requested
 }
 
 // clockSample is the result of one request.
@@ -47,57 +48,45 @@ const (
 
 // readClocks asks members for their time until ctx ends.
 func (c *Coordinator) readClocks(ctx context.Context) {
-	asked := time.Time{}
 	for pause(ctx, clockPoll) {
-		all := time.Since(asked) >= clockInterval
-		if all {
-			asked = time.Now()
-		}
 		var wg sync.WaitGroup
-		for _, id := range c.memberIDs(!all) {
-			wg.Go(func() {
-				one, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				sent := time.Now()
-				reply, err := c.bus.conn.RequestWithContext(one, c.bus.subject+".clock."+id, nil)
-				if err != nil || len(reply.Data) != 8 {
-					return
-				}
-				roundTrip := time.Since(sent)
-				theirs := time.Unix(0, int64(binary.BigEndian.Uint64(reply.Data)))
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				if m := c.members[id]; m != nil {
-					m.clock.add(clockSample{ahead: theirs.Sub(sent.Add(roundTrip / 2)), roundTrip: roundTrip})
-				}
-			})
+		for _, id := range c.clocksDue(time.Now()) {
+			wg.Go(func() { c.readClock(ctx, id) })
 		}
 		wg.Wait()
 	}
 }
 
-// memberIDs returns the ids of the members whose lease holds, or only of those whose clock is not
-// known.
-func (c *Coordinator) memberIDs(unknown bool) (ids []string) {
-	present, _ := c.present(time.Now())
+// clocksDue returns the ids of the members to be asked for their time now.
+func (c *Coordinator) clocksDue(now time.Time) (ids []string) {
+	present, _ := c.present(now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range present {
-		if !unknown || m.clock.n == 0 {
-			ids = append(ids, m.ID)
+		if m.clock.n == 0 || now.Sub(m.clock.asked) >= clockInterval {
+			m.clock.asked = now
+			ids = append(ids, m.key)
 		}
 	}
 	return ids
 }
 
-// ids returns the ids of members. It takes the lock, since a report may change a member at any time.
-func (c *Coordinator) ids(members []*member) (ids []string) {
+// readClock asks a member for its time.
+func (c *Coordinator) readClock(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	sent := time.Now()
+	reply, err := c.bus.conn.RequestWithContext(ctx, c.bus.subject+".clock."+id, nil)
+	if err != nil || len(reply.Data) != 8 {
+		return
+	}
+	roundTrip := time.Since(sent)
+	theirs := time.Unix(0, int64(binary.BigEndian.Uint64(reply.Data)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range members {
-		ids = append(ids, m.ID)
+	if m := c.members[id]; m != nil {
+		m.clock.add(clockSample{ahead: theirs.Sub(sent.Add(roundTrip / 2)), roundTrip: roundTrip})
 	}
-	return ids
 }
 
 // ahead returns how far a member's clock is ahead, and the uncertainty.

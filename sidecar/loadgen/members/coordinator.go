@@ -23,7 +23,6 @@ import (
 
 // Store keeps the data that members deliver; [kvbooth/sidecar/loadgen/store.Store] is one.
 type Store interface {
-	SaveConversation(api.Conversation)
 	SaveNewConversation(api.Conversation)
 	SaveTurn(api.Turn)
 	LostTurns() int64
@@ -81,6 +80,7 @@ type Coordinator struct {
 
 // member is the coordinator's state of a member.
 type member struct {
+	key string // its id; unlike that of the presence, it can be read without the lock
 	presence
 	joined     time.Time
 	lastReport time.Time // zero: its lease has ended
@@ -270,7 +270,7 @@ func (c *Coordinator) receivePresence(key string, value []byte) {
 
 // addMember adds a new member. The lock is held.
 func (c *Coordinator) addMember(id string, p *presence) *member {
-	m := &member{joined: time.Now(), lags: stats.LagHistory{Kept: int(lagSpan/time.Second) + 2}}
+	m := &member{key: id, joined: time.Now(), lags: stats.LagHistory{Kept: int(lagSpan/time.Second) + 2}}
 	c.members[id] = m
 	if p.Version == c.opts.Version {
 		if !c.resumed || !c.followedSince.IsZero() { // else it joined an earlier coordinator
@@ -342,7 +342,7 @@ func (c *Coordinator) unexpired(now time.Time) (all []*member) {
 			delete(c.members, id)
 		}
 	}
-	slices.SortFunc(all, func(a, b *member) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b *member) int { return strings.Compare(a.key, b.key) })
 	return all
 }
 
@@ -361,18 +361,19 @@ func (c *Coordinator) expire(m *member, now time.Time) {
 }
 
 // expireHolder expires a holder of a share that may never have reported to this process. A late
-// report must not make it a new member, since others have its share.
-func (c *Coordinator) expireHolder(id string, now time.Time) {
+// report must not make it a new member, since others have its share. expireHolder returns the name.
+func (c *Coordinator) expireHolder(id string, now time.Time) (name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.members[id]
 	if m == nil {
-		m = &member{presence: presence{Member: api.Member{ID: id}}, joined: now}
+		m = &member{key: id}
 		c.members[id] = m
 	}
 	if !m.isExpired() {
 		m.expired = now
 	}
+	return cmp.Or(m.Name, id)
 }
 
 // storeTurns stores the turns that members deliver, until ctx ends. A turn is acknowledged when it
@@ -483,8 +484,8 @@ func sameJSON(a, b any) bool {
 func (c *Coordinator) Discard(ctx context.Context, name string) error {
 	run := c.found[name].Run
 	delete(c.found, name)
-	if holder, err := c.claim.renew(ctx); err != nil || holder != "" {
-		return cmp.Or(err, c.claim.refusal(holder))
+	if err := c.claim.renew(ctx); err != nil {
+		return err
 	}
 	if err := put(ctx, c.bus.orders, "order."+name, noRun(name)); err != nil {
 		return err

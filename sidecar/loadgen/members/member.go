@@ -388,7 +388,10 @@ func (t *memberSession) runLane(ctx context.Context, l *memberLane) {
 		}
 		select {
 		case <-ctx.Done():
-			t.finish(l)
+			if l.part != nil {
+				l.part.cancel()
+				<-l.part.reported
+			}
 			return
 		case <-l.changed:
 		}
@@ -429,14 +432,6 @@ func (t *memberSession) liveTurn(conversation string) *api.LiveTurn {
 	return nil
 }
 
-// finish cancels the part and waits for its end.
-func (t *memberSession) finish(l *memberLane) {
-	if l.part != nil {
-		l.part.cancel()
-		<-l.part.reported
-	}
-}
-
 // applyOrder begins, changes or ends the part as order and share require.
 func (t *memberSession) applyOrder(ctx context.Context, l *memberLane) error {
 	t.mu.Lock()
@@ -455,12 +450,16 @@ func (t *memberSession) applyOrder(ctx context.Context, l *memberLane) error {
 		return nil
 	}
 	if p != nil {
-		texts, err := t.textsOf(ctx, p, o)
-		if err == nil {
-			p.set(o, s, texts)
+		var texts *corpus.Corpus // nil: the part has them
+		if o.Digest != p.texts {
+			var err error
+			if texts, err = t.bus.readTexts(ctx, o.Digest); err != nil {
+				return err
+			}
 		}
+		p.set(o, s, texts)
 		t.renewNow()
-		return err
+		return nil
 	}
 	if o.End != endNone && o.Run != l.lastRun { // the run ended before it began here
 		t.mu.Lock()
@@ -482,14 +481,6 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// textsOf returns the texts of an order, nil if the part has them.
-func (t *memberSession) textsOf(ctx context.Context, p *part, o *order) (*corpus.Corpus, error) {
-	if o.Digest == p.texts {
-		return nil, nil
-	}
-	return t.bus.readTexts(ctx, o.Digest)
 }
 
 // begin begins a part.
@@ -514,19 +505,16 @@ func (t *memberSession) begin(ctx context.Context, l *memberLane, o *order, s Sh
 	t.mu.Lock()
 	l.part = p
 	t.mu.Unlock()
-	go func() { // [memberSession.finish] or [memberSession.applyOrder] waits for its end
+	go func() { // [memberSession.runLane] or [memberSession.applyOrder] waits for its end
 		defer cancel()
 		defer target.Close()
 		if closes != nil {
 			defer closes()
 		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			t.report(held, p)
-		}()
+		var reporting sync.WaitGroup
+		reporting.Go(func() { t.report(held, p) })
 		p.hold(held)
-		<-done
+		reporting.Wait()
 		// The limit lets a run end although the store is full.
 		flushing, end := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		t.flush(flushing, &p.unsent)
@@ -574,17 +562,23 @@ func (f leasedQuestioner) Follow(
 	return f.Questioner.Follow(ctx, r, topic, asked, answer)
 }
 
-// memberHeader is the header of a turn with the id of its member.
+// memberHeader is the header of a message with the id of its member.
 const memberHeader = "Member"
+
+// message returns a message. The server stores one of those with the same id.
+func (t *memberSession) message(subject, id string, data []byte) *nats.Msg {
+	return &nats.Msg{
+		Subject: t.bus.subject + subject,
+		Header:  nats.Header{memberHeader: {t.id}, jetstream.MsgIDHeader: {id}},
+		Data:    data,
+	}
+}
 
 // store queues a turn to be published. It does not block; a full queue drops the turn.
 func (t *memberSession) store(h handedTurn, unsent *atomic.Int64) {
 	data, err := json.Marshal(&h)
 	if row := &h.Turn; err == nil {
-		m := nats.NewMsg(t.bus.subject + ".turn." + row.Lane)
-		m.Data = data
-		m.Header.Set(memberHeader, t.id)
-		m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s/%s/%d", row.Lane, row.Conversation, row.Number))
+		m := t.message(".turn."+row.Lane, fmt.Sprintf("%s/%s/%d", row.Lane, row.Conversation, row.Number), data)
 		t.unsent.Add(1)
 		unsent.Add(1)
 		select {
@@ -676,8 +670,5 @@ func (t *memberSession) publishReport(ctx context.Context, r report, seq *int64)
 		return
 	}
 	*seq++
-	m := nats.NewMsg(t.bus.subject + ".report." + r.Lane)
-	m.Data = data
-	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s/%s/%d", r.Run, t.id, r.Seq))
-	t.publish(ctx, m)
+	t.publish(ctx, t.message(".report."+r.Lane, fmt.Sprintf("%s/%s/%d", r.Run, t.id, r.Seq), data))
 }

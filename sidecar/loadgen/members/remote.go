@@ -34,6 +34,8 @@ type remote struct {
 	listing  sync.Mutex
 	unlisted map[string]api.Conversation // latest states that are not passed to the lane yet, by id
 	tally    *tally
+	// lastReport is the sequence number in the stream of the last report that was read.
+	lastReport atomic.Uint64
 
 	mu      sync.Mutex
 	wanted  order
@@ -44,7 +46,6 @@ type remote struct {
 
 // holding is a member's part of the run, as reported.
 type holding struct {
-	name     string
 	standing standing
 	seq      int64 // of its last report
 	begun    int64 // the highest number of a conversation in its reports
@@ -208,31 +209,28 @@ const updateInterval = 100 * time.Millisecond
 // Run implements [lane.Runner]. It retries while the server cannot be reached; members continue
 // meanwhile.
 func (r *remote) Run(ctx context.Context) {
-	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	kept := context.WithoutCancel(ctx) // for requests to the server, which also follow the end of ctx
+	listening, cancel := context.WithCancel(kept)
 	var wg sync.WaitGroup
-	reports := &reader{remote: r}
 	defer wg.Wait()
 	defer cancel()
-	w := &writer{remote: r, reports: reports, allotment: newAllotment(r.wanted.Run), shares: map[string]Share{}}
-	for r.found != nil && !w.resume(context.WithoutCancel(ctx)) {
+	w := &writer{remote: r, allotment: newAllotment(r.wanted.Run), shares: map[string]Share{}}
+	for r.found != nil && !w.resume(kept) {
 		if !pause(ctx, 100*time.Millisecond) {
 			r.changeOrder(func(o *order) { o.End = endCancel })
 			break
 		}
 	}
-	wg.Go(func() { reports.run(listening) })
+	wg.Go(func() { r.readReports(listening) })
 	recounting, giveUp := context.WithCancel(listening)
 	var recount sync.WaitGroup
 	if r.found != nil {
-		recount.Go(func() { reports.recount(recounting) })
+		recount.Go(func() { r.recount(recounting) })
 	}
 	tick := time.NewTicker(updateInterval)
 	defer tick.Stop()
 	done := ctx.Done()
-	for {
-		if ended := w.update(context.WithoutCancel(ctx)); ended {
-			break
-		}
+	for !w.update(kept) {
 		select {
 		case <-done:
 			r.changeOrder(func(o *order) { o.End = endCancel })
@@ -241,15 +239,15 @@ func (r *remote) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
-	if !reports.catchUp(context.WithoutCancel(ctx)) {
+	if !r.catchUp(kept) {
 		giveUp()
 	}
-	r.awaitTurns(context.WithoutCancel(ctx))
+	r.awaitTurns(kept)
 	recount.Wait()
 	giveUp()
 	r.tally.recounted()
 	r.tally.settle(time.Now(), func(string) bool { return false })
-	r.close(context.WithoutCancel(ctx), w)
+	r.close(kept, w)
 }
 
 // awaitTurns waits until the turns that members have delivered are stored, since they are read
@@ -300,7 +298,6 @@ func (r *remote) reportActive() {
 // writer writes order and shares. Only Run uses it.
 type writer struct {
 	*remote
-	reports   *reader
 	allotment *allotment
 	written   order
 	texts     *corpus.Corpus // of the order
@@ -349,7 +346,7 @@ func (w *writer) update(ctx context.Context) (ended bool) {
 		return ended
 	}
 	w.unknownSince = time.Time{}
-	if w.missesHolder(present) && !w.reports.catchUp(ctx) { // reports from the time of the lease count
+	if w.missesHolder(present) && !w.catchUp(ctx) { // reports from the time of the lease count
 		return false
 	}
 	w.noteMembers(now, present)
@@ -390,7 +387,7 @@ func (w *writer) candidates(present []*member) []candidate {
 	var all []candidate
 	for _, m := range present {
 		c := candidate{
-			ID: m.ID, Most: m.most(w.opts.FilesEach),
+			ID: m.key, Most: m.most(w.opts.FilesEach),
 			Excluded: m.State == api.MemberLeaving || m.lateness.late && moveFromLate || wait(m),
 		}
 		if s := m.Lanes[w.wanted.Lane]; s.Run == w.wanted.Run {
@@ -415,24 +412,23 @@ func (w *writer) newcomersWait(present []*member) func(*member) bool {
 	now := time.Now()
 	holds, silent := false, false
 	for _, m := range present {
-		if _, given := w.shares[m.ID]; given && m.State != api.MemberLeaving {
+		if _, given := w.shares[m.key]; given && m.State != api.MemberLeaving {
 			holds = true
 			silent = silent || now.Sub(m.lastReport) > silenceLimit
 		}
 	}
 	return func(m *member) bool {
-		_, given := w.shares[m.ID]
+		_, given := w.shares[m.key]
 		return holds && !given && (silent || now.Sub(m.joined) < newcomerDelay)
 	}
 }
 
 // missesHolder reports whether a member that holds conversations is no longer present.
 func (w *writer) missesHolder(present []*member) bool {
-	presentIDs := w.ids(present)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, h := range w.holders {
-		if !h.ended && !slices.Contains(presentIDs, id) {
+		if !h.ended && !slices.ContainsFunc(present, func(m *member) bool { return m.key == id }) {
 			return true
 		}
 	}
@@ -446,8 +442,8 @@ func (w *writer) noteMembers(now time.Time, present []*member) {
 	w.Coordinator.mu.Lock()
 	stands := map[string]standing{}
 	for _, m := range present {
-		presentIDs[m.ID] = true
-		stands[m.ID] = m.Lanes[w.wanted.Lane]
+		presentIDs[m.key] = true
+		stands[m.key] = m.Lanes[w.wanted.Lane]
 	}
 	w.Coordinator.mu.Unlock()
 	w.tally.settle(now, func(id string) bool { return presentIDs[id] })
@@ -455,7 +451,7 @@ func (w *writer) noteMembers(now time.Time, present []*member) {
 	w.mu.Lock()
 	active := 0
 	var cancelled []api.Conversation
-	var lost []string
+	lost := map[string]int{} // numbers of conversations, by member
 	for id, h := range w.holders {
 		if s := stands[id]; s.Run == w.wanted.Run {
 			h.standing = s
@@ -467,16 +463,12 @@ func (w *writer) noteMembers(now time.Time, present []*member) {
 			h.ended, h.expired = true, true
 			h.standing.Active = 0
 			h.underway = workload.Underway{}
-			if len(h.progress) > 0 {
-				w.log.Info("a member's conversations are cancelled",
-					"lane", w.wanted.Lane, "member", h.name, "conversations", len(h.progress))
-			}
+			lost[id] = len(h.progress)
 			for _, c := range h.progress {
 				c.Status, c.Ended = api.ConversationCancelled, new(h.leaseEnd(now))
 				cancelled = append(cancelled, c)
 			}
 			h.progress = nil
-			lost = append(lost, id)
 		}
 	}
 	changed := active != w.active
@@ -487,8 +479,9 @@ func (w *writer) noteMembers(now time.Time, present []*member) {
 		w.receiver.Conversation(c)
 	}
 	w.listing.Unlock()
-	for _, id := range lost {
-		w.expireHolder(id, now)
+	for id, n := range lost {
+		name := w.expireHolder(id, now)
+		w.log.Info("a member's conversations are cancelled", "lane", w.wanted.Lane, "member", name, "conversations", n)
 		w.receiver.Shadow().Disconnect(id)
 	}
 	if changed {
@@ -596,17 +589,19 @@ func (w *writer) mayHold(id string) bool {
 
 // addHolder records that a member may hold conversations from now on.
 func (w *writer) addHolder(id string) {
-	w.Coordinator.mu.Lock()
-	name := id
-	if m := w.members[id]; m != nil {
-		name = m.Name
-	}
-	w.Coordinator.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.holders[id] == nil {
-		w.holders[id] = &holding{name: name, progress: map[int64]api.Conversation{}}
+	w.holderOf(id)
+}
+
+// holderOf returns the part of a member, which is added if it is new. The lock is held.
+func (r *remote) holderOf(id string) *holding {
+	h := r.holders[id]
+	if h == nil {
+		h = &holding{progress: map[int64]api.Conversation{}}
+		r.holders[id] = h
 	}
+	return h
 }
 
 // stored counts a turn that a member has delivered. It reports whether the member holds the turn's
@@ -629,14 +624,8 @@ func (r *remote) stored(id string, t *handedTurn) (held bool) {
 	return held
 }
 
-// reader reads the reports of a run.
-type reader struct {
-	*remote
-	last atomic.Uint64 // sequence number in the stream of the last report that was read
-}
-
-// run reads reports until ctx ends. After a reconnect it continues after the last report.
-func (r *reader) run(ctx context.Context) {
+// readReports reads reports until ctx ends. After a reconnect it continues after the last report.
+func (r *remote) readReports(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.readOnce(ctx); err != nil && ctx.Err() == nil {
 			r.log.Debug("reports are not read at the moment", "problem", err)
@@ -649,14 +638,14 @@ func (r *reader) run(ctx context.Context) {
 const listBatch = 5_000
 
 // readOnce reads reports until the next reconnect.
-func (r *reader) readOnce(ctx context.Context) error {
+func (r *remote) readOnce(ctx context.Context) error {
 	ctx, cancel := r.bus.untilReconnect(ctx)
 	defer cancel()
 	conf := jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{r.bus.subject + ".report." + r.wanted.Lane},
 		InactiveThreshold: time.Minute,
 	}
-	if last := r.last.Load(); last > 0 {
+	if last := r.lastReport.Load(); last > 0 {
 		conf.DeliverPolicy, conf.OptStartSeq = jetstream.DeliverByStartSequencePolicy, last+1
 	} else { // a minute earlier, since the server's clock may differ
 		conf.DeliverPolicy, conf.OptStartTime = jetstream.DeliverByStartTimePolicy, new(r.wanted.Began.Add(-time.Minute))
@@ -684,7 +673,7 @@ func (r *reader) readOnce(ctx context.Context) error {
 			if meta.NumPending == 0 {
 				r.passConversations(ctx)
 			}
-			r.last.Store(meta.Sequence.Stream)
+			r.lastReport.Store(meta.Sequence.Stream)
 		}
 	}
 }
@@ -692,7 +681,7 @@ func (r *reader) readOnce(ctx context.Context) error {
 // passConversations passes the latest states of conversations to the lane. A coordinator that takes
 // over reads the reports of ten minutes at once. Passing only the latest state of each conversation
 // reduces them, but they are still more than the store's queue holds.
-func (r *reader) passConversations(ctx context.Context) {
+func (r *remote) passConversations(ctx context.Context) {
 	for left := true; left; {
 		r.listing.Lock()
 		n := 0
@@ -713,14 +702,14 @@ func (r *reader) passConversations(ctx context.Context) {
 
 // catchUp waits until everything that has been reported is read, and reports whether it is. The
 // time is limited.
-func (r *reader) catchUp(ctx context.Context) bool {
+func (r *remote) catchUp(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	newest, err := r.bus.reports.GetLastMsgForSubject(ctx, r.bus.subject+".report."+r.wanted.Lane)
 	if err != nil {
 		return errors.Is(err, jetstream.ErrMsgNotFound)
 	}
-	for r.last.Load() < newest.Sequence {
+	for r.lastReport.Load() < newest.Sequence {
 		if !pause(ctx, 5*time.Millisecond) {
 			return false
 		}
@@ -729,7 +718,7 @@ func (r *reader) catchUp(ctx context.Context) bool {
 }
 
 // takeReport processes a report, unless it was processed before.
-func (r *reader) takeReport(got *report) {
+func (r *remote) takeReport(got *report) {
 	ahead, uncertainty := r.ahead(got.Member)
 	if early := time.Until(got.Sent.Add(-ahead)); early > uncertainty { // a report cannot be sent after it is received
 		ahead += early
@@ -757,16 +746,12 @@ func (r *reader) takeReport(got *report) {
 // noteReport records a report's data on the member's conversations. fresh is false for a report
 // that was processed before. holds is false for a member whose lease has ended, of which only turns
 // count.
-func (r *reader) noteReport(got *report, ahead time.Duration) (fresh, holds bool) {
+func (r *remote) noteReport(got *report, ahead time.Duration) (fresh, holds bool) {
 	r.listing.Lock()
 	defer r.listing.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.holders[got.Member]
-	if h == nil { // its share ended before this coordinator took over
-		h = &holding{name: got.Member, progress: map[int64]api.Conversation{}}
-		r.holders[got.Member] = h
-	}
+	h := r.holderOf(got.Member) // new if its share ended before this coordinator took over
 	if got.Seq <= h.seq {
 		return false, false
 	}
@@ -794,7 +779,7 @@ func (r *reader) noteReport(got *report, ahead time.Duration) (fresh, holds bool
 
 // recount counts the run's stored turns whose reports are gone: the server keeps reports for
 // reportsKept, and a member that was killed has not sent its last one.
-func (r *reader) recount(ctx context.Context) {
+func (r *remote) recount(ctx context.Context) {
 	defer r.tally.recounted()
 	for !r.catchUp(ctx) {
 		if !pause(ctx, 100*time.Millisecond) {
@@ -807,7 +792,7 @@ func (r *reader) recount(ctx context.Context) {
 }
 
 // recountStored counts the stored turns of the run.
-func (r *reader) recountStored(ctx context.Context) error {
+func (r *remote) recountStored(ctx context.Context) error {
 	r.mu.Lock()
 	began, prefix := r.wanted.Began.Add(-time.Second), r.wanted.Lane+"-"+r.wanted.Run+"-"
 	draw := workload.Draw{Seed: r.wanted.Seed, Opened: r.wanted.Opened}

@@ -52,7 +52,7 @@ func TestShadowRemovesTurnsOfLostMember(t *testing.T) {
 		w := &writer{remote: &remote{
 			tally:       newTally(nil, false),
 			Coordinator: coordinatorAlone(t, nil), receiver: &runRecorder{shadow: l},
-			holders: map[string]*holding{"lost": {name: "m"}},
+			holders: map[string]*holding{"lost": {}},
 		}}
 		w.noteMembers(time.Now(), nil)
 		report("other")

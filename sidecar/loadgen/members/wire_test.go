@@ -186,14 +186,12 @@ func TestLongReportIsDivided(t *testing.T) {
 	m.publishReport(t.Context(), r, &seq)
 	require.Greater(t, seq, int64(1))
 	receiver := newRunRecorder()
-	one := &reader{
-		remote: &remote{
-			Coordinator: f.coord,
-			receiver:    receiver,
-			tally:       newTally(receiver.Turn, false),
-			holders:     map[string]*holding{"long": {progress: map[int64]api.Conversation{}}},
-			unlisted:    map[string]api.Conversation{},
-		},
+	one := &remote{
+		Coordinator: f.coord,
+		receiver:    receiver,
+		tally:       newTally(receiver.Turn, false),
+		holders:     map[string]*holding{"long": {progress: map[int64]api.Conversation{}}},
+		unlisted:    map[string]api.Conversation{},
 	}
 	for s := range seq {
 		got, err := b.reports.GetMsg(t.Context(), uint64(s+1))
