@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -366,11 +365,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// hostname returns the name of this machine, or "host".
-func hostname() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return "host"
+// signal wakes the receiver of the channel, which is buffered for one.
+type signal chan struct{}
+
+func newSignal() signal { return make(signal, 1) }
+
+// send does not block.
+func (s signal) send() {
+	select {
+	case s <- struct{}{}:
+	default:
 	}
-	return host
 }

@@ -70,9 +70,8 @@ type Coordinator struct {
 	runs    map[string]*remote // by lane
 	found   map[string]order   // orders of an earlier process, by lane
 
-	followedSince time.Time       // since when all leases are followed; zero: not yet
-	followEnded   <-chan struct{} // closed when they are no longer followed
-	knownSince    time.Time       // since when they are followed and the claim is held; zero: not now
+	followed   <-chan struct{} // closed when the leases are no longer followed; nil: they are not yet
+	knownSince time.Time       // since when they are followed and the claim is held; zero: not now
 
 	endedRuns map[string]bool  // lanes on which members may still hold a run that has ended here
 	lags      stats.LagHistory // of members that held conversations
@@ -165,6 +164,17 @@ func (c *Coordinator) readOrders(ctx context.Context) error {
 	})
 }
 
+// errNoClaim means that another coordinator may have the members by now.
+var errNoClaim = errors.New("the coordinator's lease could not be renewed")
+
+// put writes an order or a share while the claim holds.
+func (c *Coordinator) put(ctx context.Context, key string, v any) error {
+	if !c.claim.holds() {
+		return errNoClaim
+	}
+	return put(ctx, c.bus.orders, key, v)
+}
+
 // Close gives up the claim and closes the connection, which ends [Coordinator.Run]. A second call
 // does nothing.
 func (c *Coordinator) Close() {
@@ -204,7 +214,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 func (c *Coordinator) leasesRead(until <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.followedSince, c.followEnded = time.Now(), until
+	c.followed, c.knownSince = until, time.Time{}
 	c.wake()
 }
 
@@ -273,7 +283,7 @@ func (c *Coordinator) addMember(id string, p *presence) *member {
 	m := &member{key: id, joined: time.Now(), lags: stats.LagHistory{Kept: int(lagSpan/time.Second) + 2}}
 	c.members[id] = m
 	if p.Version == c.opts.Version {
-		if !c.resumed || !c.followedSince.IsZero() { // else it joined an earlier coordinator
+		if !c.resumed || c.followed != nil { // else it joined an earlier coordinator
 			c.event("%s has joined", p.Name)
 		}
 		return m
@@ -307,7 +317,7 @@ func (c *Coordinator) event(format string, args ...any) {
 // wake makes every run evaluate the members' reports. The lock is held.
 func (c *Coordinator) wake() {
 	for _, r := range c.runs {
-		r.wake()
+		r.changed.send()
 	}
 }
 
@@ -316,7 +326,7 @@ func (c *Coordinator) wake() {
 func (c *Coordinator) present(now time.Time) ([]*member, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.followedSince.IsZero() || isClosed(c.followEnded) || !c.bus.conn.IsConnected() || !c.claim.holds() {
+	if c.followed == nil || isClosed(c.followed) || !c.bus.conn.IsConnected() || !c.claim.holds() {
 		c.knownSince = time.Time{}
 		return nil, false
 	}
@@ -331,7 +341,7 @@ func (c *Coordinator) present(now time.Time) ([]*member, bool) {
 func (c *Coordinator) unexpired(now time.Time) (all []*member) {
 	for id, m := range c.members {
 		// The time in which the coordinator was disconnected does not count against a member.
-		silent := min(now.Sub(m.lastReport), now.Sub(c.followedSince), now.Sub(c.knownSince))
+		silent := min(now.Sub(m.lastReport), now.Sub(c.knownSince))
 		if !m.isExpired() && (silent >= leaseSpan || m.lastReport.IsZero()) {
 			c.expire(m, now)
 		}
@@ -487,7 +497,7 @@ func (c *Coordinator) Discard(ctx context.Context, name string) error {
 	if err := c.claim.renew(ctx); err != nil {
 		return err
 	}
-	if err := put(ctx, c.bus.orders, "order."+name, noRun(name)); err != nil {
+	if err := c.put(ctx, "order."+name, noRun(name)); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(leaseSpan + time.Second); run != "" && time.Now().Before(deadline); {
@@ -532,7 +542,7 @@ func (c *Coordinator) endOne(ctx context.Context, name string) {
 	c.mu.Lock()
 	again := c.runs[name] != nil
 	c.mu.Unlock()
-	if !again && (!c.claim.holds() || put(ctx, c.bus.orders, "order."+name, noRun(name)) != nil) {
+	if !again && c.put(ctx, "order."+name, noRun(name)) != nil {
 		return
 	}
 	c.mu.Lock()
@@ -543,20 +553,47 @@ func (c *Coordinator) endOne(ctx context.Context, name string) {
 // Engine returns the engine that begins the runs of a lane on members. instances returns the worker
 // instances that turns are pinned to now; nil: turns are never pinned.
 func (c *Coordinator) Engine(target TargetOptions, asker FollowupOptions, instances func() []string) lane.Engine {
-	return &engine{coordinator: c, target: target, asker: asker, instances: instances}
+	return &engine{Coordinator: c, target: target, asker: asker, instances: instances}
 }
 
 // engine begins the runs of a lane.
 type engine struct {
-	coordinator *Coordinator
-	target      TargetOptions
-	asker       FollowupOptions
-	instances   func() []string
+	*Coordinator
+	target    TargetOptions
+	asker     FollowupOptions
+	instances func() []string
 }
 
 var _ lane.Engine = (*engine)(nil)
 
-// Begin implements [lane.Engine].
+// Begin implements [lane.Engine]. The run does nothing before Run.
 func (e *engine) Begin(t lane.Task) lane.Runner {
-	return e.coordinator.begin(e, t)
+	r := &remote{
+		Coordinator: e.Coordinator,
+		receiver:    t.Receiver,
+		instances:   e.instances,
+		changed:     newSignal(),
+		corpus:      t.Corpus,
+		holders:     map[string]*holding{},
+		unlisted:    map[string]api.Conversation{},
+		tally:       newTally(t.Receiver.Turn, t.Resumed),
+		wanted: order{
+			ResumedRun: lane.ResumedRun{Task: t, Began: t.Step.Started},
+			Target:     e.target,
+			Followup:   e.asker,
+		},
+	}
+	r.wanted.Corpus, r.wanted.Receiver = nil, nil // so that orders can be compared
+	if endpoint := e.target.Endpoint; endpoint != nil {
+		r.wanted.Target.URL = endpoint()
+		r.wanted.Target.Endpoint = nil
+	}
+	if t.Resumed {
+		r.found = new(e.found[t.Lane])
+		r.wanted.Began = r.found.Began
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.runs[t.Lane] = r
+	return r
 }

@@ -92,7 +92,7 @@ func TestExpiredMemberStaysExpired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := coordinatorAlone(t, newMemoryStore())
-				c.closed, c.followedSince, c.knownSince = true, time.Now(), time.Now()
+				c.closed, c.knownSince = true, time.Now()
 				present := func() int {
 					c.mu.Lock()
 					defer c.mu.Unlock()

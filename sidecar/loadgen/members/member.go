@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,9 +62,8 @@ var ErrRefused = errors.New("the coordinator rejects this member")
 // [api.FieldError] of the access, one with the reason why the server rejects the connection, or
 // [ErrRefused].
 func RunMember(ctx context.Context, o MemberOptions) error {
-	if o.Name == "" {
-		o.Name = hostname()
-	}
+	host, _ := os.Hostname() // without a name the member is called host
+	o.Name = cmp.Or(o.Name, host, "host")
 	b, err := dial(ctx, o.Access, "kvbooth member "+o.Name, o.Log)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func RunMember(ctx context.Context, o MemberOptions) error {
 	for ctx.Err() == nil {
 		s := &memberSession{
 			MemberOptions: o, bus: b, id: nuid.Next(), started: started, lease: newLease(),
-			outbox: make(chan outgoing, outboxMost), renews: make(chan struct{}, 1), lanes: map[string]*memberLane{},
+			outbox: make(chan outgoing, outboxMost), renews: newSignal(), lanes: map[string]*memberLane{},
 		}
 		collector.session.Store(s)
 		if err := s.serve(ctx); err != nil {
@@ -105,8 +105,8 @@ type memberSession struct {
 	lastContact atomic.Int64
 	lost        atomic.Int64 // turns that could not be delivered
 	outbox      chan outgoing
-	unsent      atomic.Int64  // turns in the outbox and with the publishers
-	renews      chan struct{} // requests a renewal at once
+	unsent      atomic.Int64 // turns in the outbox and with the publishers
+	renews      signal       // requests a renewal at once, which reports a change
 
 	mu    sync.Mutex
 	lanes map[string]*memberLane
@@ -114,7 +114,7 @@ type memberSession struct {
 
 // memberLane is a lane's order and share, and the part of its run that the member holds.
 type memberLane struct {
-	changed chan struct{} // buffered for one
+	changed signal
 	order   *order
 	share   Share
 	part    *part  // nil: the member holds no run
@@ -251,14 +251,6 @@ func (t *memberSession) flush(ctx context.Context, unsent *atomic.Int64) {
 	}
 }
 
-// renewNow requests a renewal of the lease, which reports a change at once.
-func (t *memberSession) renewNow() {
-	select {
-	case t.renews <- struct{}{}:
-	default:
-	}
-}
-
 // renew renews the lease until ctx ends.
 func (t *memberSession) renew(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
@@ -350,7 +342,7 @@ func (t *memberSession) receiver(
 		defer t.mu.Unlock()
 		l := t.lanes[name]
 		if l == nil {
-			l = &memberLane{changed: make(chan struct{}, 1)}
+			l = &memberLane{changed: newSignal()}
 			t.lanes[name] = l
 			workers.Go(func() { t.runLane(ctx, l) })
 		}
@@ -359,7 +351,7 @@ func (t *memberSession) receiver(
 		} else {
 			l.share = s
 		}
-		l.wake()
+		l.changed.send()
 	}
 }
 
@@ -371,20 +363,12 @@ func (t *memberSession) refuse(why string) {
 	t.lease.end()
 }
 
-// wake does not block.
-func (l *memberLane) wake() {
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
-}
-
 // runLane applies a lane's orders and shares until ctx ends and its part has ended.
 func (t *memberSession) runLane(ctx context.Context, l *memberLane) {
 	for {
 		if err := t.applyOrder(ctx, l); err != nil && ctx.Err() == nil {
 			t.Log.Error("an instruction failed; retrying", "problem", err)
-			time.AfterFunc(time.Second, l.wake)
+			time.AfterFunc(time.Second, l.changed.send)
 		}
 		select {
 		case <-ctx.Done():
@@ -443,7 +427,7 @@ func (t *memberSession) applyOrder(ctx context.Context, l *memberLane) error {
 		t.mu.Lock()
 		l.part, l.lastRun = nil, p.run
 		t.mu.Unlock()
-		t.renewNow()
+		t.renews.send()
 		p = nil
 	}
 	if o == nil || o.Run == "" || s.Run != o.Run {
@@ -458,14 +442,14 @@ func (t *memberSession) applyOrder(ctx context.Context, l *memberLane) error {
 			}
 		}
 		p.set(o, s, texts)
-		t.renewNow()
+		t.renews.send()
 		return nil
 	}
 	if o.End != endNone && o.Run != l.lastRun { // the run ended before it began here
 		t.mu.Lock()
 		l.lastRun = o.Run
 		t.mu.Unlock()
-		t.renewNow()
+		t.renews.send()
 	}
 	if o.Run == l.lastRun {
 		return nil
@@ -520,9 +504,9 @@ func (t *memberSession) begin(ctx context.Context, l *memberLane, o *order, s Sh
 		t.flush(flushing, &p.unsent)
 		end()
 		close(p.reported)
-		l.wake()
+		l.changed.send()
 	}()
-	t.renewNow()
+	t.renews.send()
 	return nil
 }
 

@@ -26,8 +26,8 @@ type remote struct {
 	*Coordinator
 	receiver  lane.RunReceiver
 	instances func() []string
-	changed   chan struct{} // buffered for one
-	found     *order        // of the run that is resumed; nil: the run is new
+	changed   signal
+	found     *order // of the run that is resumed; nil: the run is new
 
 	reporting sync.Mutex // keeps the reports of reportActive in order
 	// listing guards unlisted, and keeps the states of a conversation in order; locked before mu.
@@ -59,52 +59,12 @@ type holding struct {
 
 var _ lane.Runner = (*remote)(nil)
 
-// begin returns a run that does nothing before Run.
-func (c *Coordinator) begin(e *engine, t lane.Task) *remote {
-	r := &remote{
-		Coordinator: c,
-		receiver:    t.Receiver,
-		instances:   e.instances,
-		changed:     make(chan struct{}, 1),
-		corpus:      t.Corpus,
-		holders:     map[string]*holding{},
-		unlisted:    map[string]api.Conversation{},
-		tally:       newTally(t.Receiver.Turn, t.Resumed),
-		wanted: order{
-			ResumedRun: lane.ResumedRun{Task: t, Began: t.Step.Started},
-			Target:     e.target,
-			Followup:   e.asker,
-		},
-	}
-	r.wanted.Corpus, r.wanted.Receiver = nil, nil // so that orders can be compared
-	if endpoint := e.target.Endpoint; endpoint != nil {
-		r.wanted.Target.URL = endpoint()
-		r.wanted.Target.Endpoint = nil
-	}
-	if t.Resumed {
-		r.found = new(c.found[t.Lane])
-		r.wanted.Began = r.found.Began
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runs[t.Lane] = r
-	return r
-}
-
-// wake does not block.
-func (r *remote) wake() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
-}
-
 // changeOrder changes the order that Run writes.
 func (r *remote) changeOrder(change func(o *order)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.wanted)
-	r.wake()
+	r.changed.send()
 }
 
 // Set implements [lane.Runner].
@@ -480,8 +440,9 @@ func (w *writer) noteMembers(now time.Time, present []*member) {
 	}
 	w.listing.Unlock()
 	for id, n := range lost {
-		name := w.expireHolder(id, now)
-		w.log.Info("a member's conversations are cancelled", "lane", w.wanted.Lane, "member", name, "conversations", n)
+		if name := w.expireHolder(id, now); n > 0 {
+			w.log.Info("a member's conversations are cancelled", "lane", w.wanted.Lane, "member", name, "conversations", n)
+		}
 		w.receiver.Shadow().Disconnect(id)
 	}
 	if changed {
@@ -539,11 +500,8 @@ func (w *writer) write(ctx context.Context, o *order, texts *corpus.Corpus, shar
 		if !written && s.Concurrency == 0 && !w.mayHold(id) {
 			continue
 		}
-		if !w.claim.holds() {
-			return errNoClaim
-		}
 		w.addHolder(id)
-		if err := put(ctx, w.bus.orders, "share."+o.Lane+"."+id, s); err != nil {
+		if err := w.put(ctx, "share."+o.Lane+"."+id, s); err != nil {
 			return err
 		}
 		w.shares[id] = s
@@ -560,9 +518,6 @@ func (w *writer) write(ctx context.Context, o *order, texts *corpus.Corpus, shar
 	return nil
 }
 
-// errNoClaim means that another coordinator may have the members by now.
-var errNoClaim = errors.New("the coordinator's lease could not be renewed")
-
 // writeOrder writes the order if it has changed.
 func (w *writer) writeOrder(ctx context.Context, o *order) error {
 	if reflect.DeepEqual(*o, w.written) {
@@ -570,10 +525,7 @@ func (w *writer) writeOrder(ctx context.Context, o *order) error {
 	}
 	w.ordering.Lock()
 	defer w.ordering.Unlock()
-	if !w.claim.holds() {
-		return errNoClaim
-	}
-	if err := put(ctx, w.bus.orders, "order."+o.Lane, o); err != nil {
+	if err := w.put(ctx, "order."+o.Lane, o); err != nil {
 		return err
 	}
 	w.written = *o
