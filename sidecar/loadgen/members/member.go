@@ -100,13 +100,10 @@ type memberSession struct {
 	lease   *lease
 	refused atomic.Pointer[string] // the reason; nil: the member is not refused
 	leaves  atomic.Bool
-	// lastContact is when a coordinator last renewed its claim, or this session began to wait for one, in ns since
-	// lease.base.
-	lastContact atomic.Int64
-	lost        atomic.Int64 // turns that could not be delivered
-	outbox      chan outgoing
-	unsent      atomic.Int64 // turns in the outbox and with the publishers
-	renews      signal       // requests a renewal at once, which reports a change
+	lost    atomic.Int64 // turns that could not be delivered
+	outbox  chan outgoing
+	unsent  atomic.Int64 // turns in the outbox and with the publishers
+	renews  signal       // requests a renewal at once, which reports a change
 
 	mu    sync.Mutex
 	lanes map[string]*memberLane
@@ -174,14 +171,20 @@ func (t *memberSession) hold(ctx context.Context, cancel context.CancelFunc) {
 	if err != nil {
 		t.Log.Warn("cannot answer the coordinator's requests: it shows no text of turns in progress", "problem", err)
 	}
-	t.contacted()
 	var workers sync.WaitGroup
 	workers.Go(func() {
 		t.lease.watch(ctx)
 		cancel()
 	})
-	workers.Go(func() { t.bus.follow(ctx, t.bus.leases, t.receiveClaim, nil, coordinatorKey) })
-	workers.Go(func() { t.awaitCoordinator(ctx, cancel) })
+	claimed := newSignal()
+	workers.Go(func() {
+		t.bus.follow(ctx, t.bus.leases, func(_ string, value []byte) {
+			if value != nil { // else the claim has ended
+				claimed.send()
+			}
+		}, nil, coordinatorKey)
+	})
+	workers.Go(func() { t.awaitCoordinator(ctx, cancel, claimed) })
 	workers.Go(func() {
 		t.bus.follow(ctx, t.bus.orders, t.receiver(ctx, cancel, &workers), nil,
 			"order.*", "share.*."+t.id, "refusal."+t.id)
@@ -197,25 +200,25 @@ func (t *memberSession) hold(ctx context.Context, cancel context.CancelFunc) {
 // its load, which no operator could stop.
 const defaultAlone = 10 * time.Minute
 
-// contacted records a contact with a coordinator.
-func (t *memberSession) contacted() { t.lastContact.Store(int64(time.Since(t.lease.base))) }
-
-// receiveClaim receives a coordinator's claim, or the end of it (nil).
-func (t *memberSession) receiveClaim(_ string, value []byte) {
-	if value != nil {
-		t.contacted()
-	}
-}
-
 // awaitCoordinator ends the session of a member that holds conversations when no coordinator has
 // renewed its claim for too long.
-func (t *memberSession) awaitCoordinator(ctx context.Context, cancel context.CancelFunc) {
+func (t *memberSession) awaitCoordinator(ctx context.Context, cancel context.CancelFunc, claimed signal) {
 	alone := cmp.Or(t.Alone, defaultAlone)
-	for pause(ctx, time.Second) {
-		if time.Since(t.lease.base)-time.Duration(t.lastContact.Load()) > alone && t.holdsAny() {
-			t.Log.Warn("no contact with a coordinator: requests in flight are cancelled", "for", alone)
-			cancel()
+	timeout := time.NewTimer(alone)
+	defer timeout.Stop()
+	for {
+		select {
+		case <-ctx.Done():
 			return
+		case <-claimed:
+			timeout.Reset(alone)
+		case <-timeout.C:
+			if t.holdsAny() {
+				t.Log.Warn("no contact with a coordinator: requests in flight are cancelled", "for", alone)
+				cancel()
+				return
+			}
+			timeout.Reset(time.Second)
 		}
 	}
 }

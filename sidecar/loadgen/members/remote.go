@@ -317,7 +317,7 @@ func (w *writer) update(ctx context.Context) (ended bool) {
 		o.Instances = w.instances()
 	}
 	o.Shadow = w.receiver.Shadow().BlockSpec()
-	if o.End != endNone && w.allOver() {
+	if o.End != endNone && !w.missesHolder(nil) { // no conversation is in progress
 		return true
 	}
 	shares := w.allotment.divide(o.Settings, w.candidates(present))
@@ -383,7 +383,7 @@ func (w *writer) newcomersWait(present []*member) func(*member) bool {
 	}
 }
 
-// missesHolder reports whether a member that holds conversations is no longer present.
+// missesHolder reports whether a member that holds conversations is not among those present.
 func (w *writer) missesHolder(present []*member) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -398,31 +398,31 @@ func (w *writer) missesHolder(present []*member) bool {
 // noteMembers records the state of the members that are present, and ends the conversations of
 // those that are not.
 func (w *writer) noteMembers(now time.Time, present []*member) {
-	presentIDs := map[string]bool{}
 	w.Coordinator.mu.Lock()
-	stands := map[string]standing{}
+	standings := map[string]standing{} // of those present
 	for _, m := range present {
-		presentIDs[m.key] = true
-		stands[m.key] = m.Lanes[w.wanted.Lane]
+		standings[m.key] = m.Lanes[w.wanted.Lane]
 	}
 	w.Coordinator.mu.Unlock()
-	w.tally.settle(now, func(id string) bool { return presentIDs[id] })
+	w.tally.settle(now, func(id string) bool {
+		_, isPresent := standings[id]
+		return isPresent
+	})
 	w.listing.Lock()
 	w.mu.Lock()
 	active := 0
 	var cancelled []api.Conversation
 	lost := map[string]int{} // numbers of conversations, by member
 	for id, h := range w.holders {
-		if s := stands[id]; s.Run == w.wanted.Run {
+		switch s, isPresent := standings[id]; {
+		case isPresent && s.Run == w.wanted.Run:
 			h.standing = s
 			active += s.Active
-		} else if presentIDs[id] && s.Over == w.wanted.Run {
-			h.ended, h.standing.Active, h.underway = true, 0, workload.Underway{}
-		}
-		if !presentIDs[id] && !h.ended {
-			h.ended, h.expired = true, true
-			h.standing.Active = 0
-			h.underway = workload.Underway{}
+		case isPresent && s.Over == w.wanted.Run:
+			h.end()
+		case !isPresent && !h.ended:
+			h.end()
+			h.expired = true
 			lost[id] = len(h.progress)
 			for _, c := range h.progress {
 				c.Status, c.Ended = api.ConversationCancelled, new(h.leaseEnd(now))
@@ -450,6 +450,13 @@ func (w *writer) noteMembers(now time.Time, present []*member) {
 	}
 }
 
+// end records that none of the member's conversations is in progress any more.
+func (h *holding) end() {
+	h.ended = true
+	h.standing.Active = 0
+	h.underway = workload.Underway{}
+}
+
 // leaseEnd returns when the lease of an absent member ended. For a coordinator that takes over,
 // that may be long before now.
 func (h *holding) leaseEnd(now time.Time) time.Time {
@@ -457,18 +464,6 @@ func (h *holding) leaseEnd(now time.Time) time.Time {
 		return at
 	}
 	return now
-}
-
-// allOver reports whether no conversation of the run is in progress.
-func (w *writer) allOver() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, h := range w.holders {
-		if !h.ended {
-			return false
-		}
-	}
-	return true
 }
 
 // writeTimeout limits the writing of order and shares, since the run is not updated meanwhile.
@@ -591,7 +586,7 @@ const listBatch = 5_000
 
 // readOnce reads reports until the next reconnect.
 func (r *remote) readOnce(ctx context.Context) error {
-	ctx, cancel := r.bus.untilReconnect(ctx)
+	connected, cancel := r.bus.untilReconnect(ctx)
 	defer cancel()
 	conf := jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{r.bus.subject + ".report." + r.wanted.Lane},
@@ -602,7 +597,7 @@ func (r *remote) readOnce(ctx context.Context) error {
 	} else { // a minute earlier, since the server's clock may differ
 		conf.DeliverPolicy, conf.OptStartTime = jetstream.DeliverByStartTimePolicy, new(r.wanted.Began.Add(-time.Minute))
 	}
-	consumer, err := r.bus.reports.OrderedConsumer(ctx, conf)
+	consumer, err := r.bus.reports.OrderedConsumer(connected, conf)
 	if err != nil {
 		return err
 	}
@@ -610,10 +605,10 @@ func (r *remote) readOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, messages.Stop)
+	context.AfterFunc(connected, messages.Stop)
 	for {
 		// Stop alone is not enough: while Messages replaces its consumer, it ignores Stop.
-		m, err := messages.Next(jetstream.NextContext(ctx))
+		m, err := messages.Next(jetstream.NextContext(connected))
 		if err != nil {
 			return err
 		}
