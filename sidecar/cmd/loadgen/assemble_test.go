@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/natstest"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/loadgen/members/natstest"
 )
 
 // A start that fails after the coordinator and the store were opened leaves neither open: at the corpus and at the

@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/natstest"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
-	"kvbooth/sidecar/loadgen/members/natstest"
 	"kvbooth/sidecar/loadgen/shadow/live"
 	"kvbooth/sidecar/loadgen/workload"
 )

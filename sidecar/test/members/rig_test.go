@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"kvbooth/internal/natstest"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/members"
-	"kvbooth/sidecar/loadgen/members/natstest"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )

@@ -6,13 +6,14 @@ import (
 	"context"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"kvbooth/sidecar/process"
 )
 
 // Link is a loopback address that forwards to a server. The server may be replaced, and the link
@@ -127,8 +128,12 @@ func Start(t testing.TB, args ...string) *Server {
 // Restart starts the server after [Server.Kill], with the data that it stored.
 func (s *Server) Restart() {
 	s.t.Helper()
+	program, err := process.FindNATS(filepath.Join("..", "..", "..", "bin"))
+	if err != nil {
+		s.t.Skip(err)
+	}
 	args := []string{"-js", "-sd", s.dir, "-a", "127.0.0.1", "-p", "-1"}
-	s.cmd = exec.Command(find(s.t), append(args, s.args...)...)
+	s.cmd = exec.Command(program, append(args, s.args...)...)
 	log, err := s.cmd.StderrPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -151,19 +156,6 @@ func (s *Server) Restart() {
 		s.t.Fatal("the NATS server exited without an address")
 	}
 	s.Lead(s.Address)
-}
-
-// find returns the nats-server that process.FindNATS finds.
-func find(t testing.TB) string {
-	t.Helper()
-	built := filepath.Join("..", "..", "..", "bin", "nats-server")
-	for _, name := range []string{os.Getenv("NATS_SERVER"), built, "nats-server"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("no nats-server: go tool mage build")
-	return ""
 }
 
 // Kill ends the process as a crash does.
