@@ -62,11 +62,12 @@ func (a Access) Check() error {
 
 // bus is a connection, with the streams and buckets of the fleet.
 type bus struct {
+	log     *slog.Logger
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	subject string             // prefix of the fleet's subjects
-	leases  jetstream.KeyValue // member → presence
-	orders  jetstream.KeyValue // order.LANE, share.LANE.MEMBER, coordinator
+	leases  jetstream.KeyValue // MEMBER, coordinator; a key expires after leaseSpan
+	orders  jetstream.KeyValue // order.LANE, share.LANE.MEMBER, refusal.MEMBER, epoch
 	texts   jetstream.ObjectStore
 	reports jetstream.Stream
 	turns   jetstream.Stream
@@ -109,6 +110,20 @@ func (b *bus) withTimeout(ctx context.Context, d time.Duration) (context.Context
 	}
 }
 
+// repeat calls once until ctx ends: again at once after a reconnect, which ends connected, and after
+// a pause when it fails.
+func (b *bus) repeat(ctx context.Context, failure string, once func(connected context.Context) error) {
+	for ctx.Err() == nil {
+		connected, end := b.untilReconnect(ctx)
+		err := once(connected)
+		end()
+		if err != nil && ctx.Err() == nil {
+			b.log.Debug(failure, "problem", err)
+			pause(ctx, 50*time.Millisecond)
+		}
+	}
+}
+
 const (
 	reportsKept     = 10 * time.Minute // time for which a coordinator that takes over finds reports
 	duplicateWindow = 5 * time.Minute  // a turn that is published again within it is stored once
@@ -141,9 +156,9 @@ func dial(ctx context.Context, a Access, name string, log *slog.Logger) (*bus, e
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	b := &bus{subject: "kvbooth." + a.Fleet}
+	b := &bus{log: log, subject: "kvbooth." + a.Fleet}
 	b.connected, b.end = context.WithCancel(context.Background())
-	options := b.options(name, log)
+	options := b.options(name)
 	if a.Token != "" {
 		options = append(options, nats.Token(a.Token))
 	}
@@ -187,7 +202,7 @@ func dial(ctx context.Context, a Access, name string, log *slog.Logger) (*bus, e
 
 // options returns the options of the connection. It reconnects for ever, and does not buffer
 // messages meanwhile: their senders repeat them.
-func (b *bus) options(name string, log *slog.Logger) []nats.Option {
+func (b *bus) options(name string) []nats.Option {
 	var rejected atomic.Bool // since the connection was lost
 	return []nats.Option{
 		nats.Name(name),
@@ -200,21 +215,21 @@ func (b *bus) options(name string, log *slog.Logger) []nats.Option {
 		nats.IgnoreAuthErrorAbort(), // the server may accept the credential again after a change of its configuration
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			if errors.Is(err, nats.ErrAuthorization) && !rejected.Swap(true) {
-				log.Error("the NATS server rejects the credential; retrying", "problem", err)
+				b.log.Error("the NATS server rejects the credential; retrying", "problem", err)
 			}
 		}),
 		nats.ReconnectBufSize(-1), // senders repeat their messages
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				log.Warn("lost the connection to the NATS server", "problem", err)
+				b.log.Warn("lost the connection to the NATS server", "problem", err)
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) {
-			log.Info("the connection to the NATS server is back")
+			b.log.Info("the connection to the NATS server is back")
 			rejected.Store(false)
 			b.signalReconnect()
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Debug("NATS", "problem", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { b.log.Debug("NATS", "problem", err) }),
 	}
 }
 
@@ -285,7 +300,7 @@ func (b *bus) forEach(
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	err := b.followOnce(ctx, kv, func(key string, value []byte) {
+	err := b.watch(ctx, kv, func(key string, value []byte) {
 		if value != nil {
 			take(key, value)
 		}
@@ -310,23 +325,19 @@ func (b *bus) follow(
 	ready func(until <-chan struct{}),
 	keys ...string,
 ) {
-	for ctx.Err() == nil {
-		if b.followOnce(ctx, kv, take, ready, keys...) != nil {
-			pause(ctx, 100*time.Millisecond)
-		}
-	}
+	b.repeat(ctx, "values are not received at the moment", func(connected context.Context) error {
+		return b.watch(connected, kv, take, ready, keys...)
+	})
 }
 
-// followOnce is follow until the next reconnect.
-func (b *bus) followOnce(
+// watch calls take with each value of the keys until ctx ends, which is no error.
+func (b *bus) watch(
 	ctx context.Context,
 	kv jetstream.KeyValue,
 	take func(key string, value []byte),
 	ready func(until <-chan struct{}),
 	keys ...string,
 ) error {
-	ctx, cancel := b.untilReconnect(ctx)
-	defer cancel()
 	w, err := kv.WatchFiltered(ctx, slices.Clone(keys)) // which changes them
 	if err != nil {
 		return err

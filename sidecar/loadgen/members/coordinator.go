@@ -199,7 +199,11 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { c.bus.follow(ctx, c.bus.leases, c.receivePresence, c.leasesRead, "*") })
-	wg.Go(func() { c.storeTurns(ctx) })
+	wg.Go(func() {
+		c.bus.repeat(ctx, "turns are not accepted at the moment", func(connected context.Context) error {
+			return c.storeTurns(ctx, connected)
+		})
+	})
 	wg.Go(func() { c.readClocks(ctx) })
 	wg.Go(func() { c.endRemaining(ctx) })
 	wg.Wait()
@@ -386,17 +390,6 @@ func (c *Coordinator) expireHolder(id string, now time.Time) (name string) {
 	return cmp.Or(m.Name, id)
 }
 
-// storeTurns stores the turns that members deliver, until ctx ends. A turn is acknowledged when it
-// is committed. One that is delivered again is the same row.
-func (c *Coordinator) storeTurns(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := c.storeBatch(ctx); err != nil && ctx.Err() == nil {
-			c.log.Debug("turns are not accepted at the moment", "problem", err)
-			pause(ctx, 100*time.Millisecond)
-		}
-	}
-}
-
 const (
 	turnsConsumer = "store"
 	// redeliverAfter is the time after which a turn that was not acknowledged is delivered again.
@@ -406,10 +399,9 @@ const (
 	fetchWait  = 200 * time.Millisecond
 )
 
-// storeBatch stores turns batch by batch until the next reconnect.
-func (c *Coordinator) storeBatch(ctx context.Context) error {
-	connected, end := c.bus.untilReconnect(ctx)
-	defer end()
+// storeTurns stores the turns that members deliver, batch by batch, until connected ends. A turn is
+// acknowledged when it is committed. One that is delivered again is the same row.
+func (c *Coordinator) storeTurns(ctx, connected context.Context) error {
 	asked, cancel := context.WithTimeout(connected, requestTimeout)
 	consumer, err := c.bus.turns.CreateOrUpdateConsumer(asked, jetstream.ConsumerConfig{
 		Durable: turnsConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: redeliverAfter, MaxAckPending: 20_000,

@@ -181,7 +181,11 @@ func (r *remote) Run(ctx context.Context) {
 			break
 		}
 	}
-	wg.Go(func() { r.readReports(listening) })
+	wg.Go(func() {
+		r.bus.repeat(listening, "reports are not read at the moment", func(connected context.Context) error {
+			return r.readReports(listening, connected)
+		})
+	})
 	recounting, giveUp := context.WithCancel(listening)
 	var recount sync.WaitGroup
 	if r.found != nil {
@@ -571,23 +575,12 @@ func (r *remote) stored(id string, t *handedTurn) (held bool) {
 	return held
 }
 
-// readReports reads reports until ctx ends. After a reconnect it continues after the last report.
-func (r *remote) readReports(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := r.readOnce(ctx); err != nil && ctx.Err() == nil {
-			r.log.Debug("reports are not read at the moment", "problem", err)
-			pause(ctx, 50*time.Millisecond)
-		}
-	}
-}
-
 // listBatch is the number of conversations that are stored before the store is flushed.
 const listBatch = 5_000
 
-// readOnce reads reports until the next reconnect.
-func (r *remote) readOnce(ctx context.Context) error {
-	connected, cancel := r.bus.untilReconnect(ctx)
-	defer cancel()
+// readReports reads the reports after the last one until connected ends. It stores conversations
+// until ctx ends.
+func (r *remote) readReports(ctx, connected context.Context) error {
 	conf := jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{r.bus.subject + ".report." + r.wanted.Lane},
 		InactiveThreshold: time.Minute,
