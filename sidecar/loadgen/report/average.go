@@ -11,14 +11,14 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// MeanBaseline makes one result of several of one system, such as separate sweeps: each row is the mean of theirs, as
-// [proof.MeanRow] has it. They have the same levels and modes, and neither deployment nor workload differs. The error
-// is an *[api.FieldError] that names the field, or that nothing can be averaged.
+// MeanBaseline averages results of one system, such as separate sweeps. Each row is the mean of the rows of its level
+// and mode, by [proof.MeanRow]. The error is an *[api.FieldError], for example if levels, modes, deployments or
+// workloads differ. There must be at least one result.
 func MeanBaseline(all []api.Baseline) (api.Baseline, error) {
 	mean := all[0]
 	mean.Rows, mean.Notes, mean.Provenance.Runs = nil, "", nil
 	for i := range all {
-		if err := averaged(&all[0], &all[i]); err != nil {
+		if err := checkAverage(&all[0], &all[i]); err != nil {
 			return api.Baseline{}, err
 		}
 		if all[i].Kind != mean.Kind {
@@ -44,8 +44,8 @@ func MeanBaseline(all []api.Baseline) (api.Baseline, error) {
 	return mean, baseline.Validate(mean)
 }
 
-// averaged refuses a result that cannot be averaged with the first one.
-func averaged(first, b *api.Baseline) error {
+// checkAverage returns an *[api.FieldError] if b cannot be averaged with the first result.
+func checkAverage(first, b *api.Baseline) error {
 	if was, is := levelsOf(first), levelsOf(b); was != is {
 		return api.Refuse("levels", is+" in "+b.Name, was+", as "+first.Name+" has them")
 	}
@@ -57,7 +57,7 @@ func averaged(first, b *api.Baseline) error {
 	return nil
 }
 
-// levelsOf writes the levels of each mode.
+// levelsOf lists the levels of each mode in one line of text.
 func levelsOf(b *api.Baseline) string {
 	var modes []api.ModeState
 	of := map[api.ModeState][]int{}
@@ -77,14 +77,14 @@ func levelsOf(b *api.Baseline) string {
 	return strings.Join(parts, "; ")
 }
 
-// rowAt is the index of the row of the same level and mode.
+// rowAt returns the index in b of the row with the level and mode of row, or -1.
 func rowAt(b *api.Baseline, row *api.BaselineRow) int {
 	return slices.IndexFunc(b.Rows, func(r api.BaselineRow) bool {
 		return r.Concurrency == row.Concurrency && r.InMode() == row.InMode()
 	})
 }
 
-// meanOf is [proof.MeanRow], and the mean of what only tables have.
+// meanOf extends [proof.MeanRow] by the cluster's figures and the values that only recorded tables have.
 func meanOf(rows []api.BaselineRow) api.BaselineRow {
 	mean := proof.MeanRow(rows)
 	var all []*api.ClusterFigures
@@ -99,7 +99,7 @@ func meanOf(rows []api.BaselineRow) api.BaselineRow {
 	return mean
 }
 
-// runsOf are the runs behind a result; one that names none is a run itself.
+// runsOf returns the runs behind a result. A result that names none counts as one run.
 func runsOf(b *api.Baseline) []api.Source {
 	if len(b.Provenance.Runs) > 0 {
 		return b.Provenance.Runs
@@ -113,7 +113,7 @@ func runsOf(b *api.Baseline) []api.Source {
 	return []api.Source{run}
 }
 
-// shortened keeps a text within so many characters.
+// shortened cuts a text after most characters.
 func shortened(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text

@@ -9,50 +9,50 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// Cluster is what the serving cluster reported during a run, looked at once a second. The zero
-// value has seen nothing.
+// Cluster summarizes the metrics that the serving cluster reported during a run, sampled once a second. [Started]
+// returns one without samples. Cluster is not safe for concurrent use.
 type Cluster struct {
 	Source  string        `json:"source,omitempty"`  // prometheus or direct
-	Problem string        `json:"problem,omitempty"` // why there is nothing more of it, of the last second
+	Problem string        `json:"problem,omitempty"` // reason for missing metrics in the latest sample
 	Engine  string        `json:"engine,omitempty"`
 	GPU     string        `json:"gpu,omitempty"`
-	Workers []WorkerCount `json:"workers,omitempty"` // the first number and each change of it, ascending
+	Workers []WorkerCount `json:"workers,omitempty"` // first number and each change, by time
 	Queued  *Queue        `json:"queued,omitempty"`  // requests that waited for a worker; absent: not reported
-	Hits    []Hits        `json:"hits,omitempty"`    // by source; the turns' own is the report's kv_hit_ratio
+	Hits    []Hits        `json:"hits,omitempty"`    // by source; kv_hit_ratio of the report is computed from the turns
 
 	api.EngineUse // during the run
 
-	before  map[string][2]float64 // the counters of [api.KV] at the run's start
-	engines *api.EngineTotals     // at the run's start; nil: not known yet
+	before  map[string][2]float64 // counters of [api.KV] at the run's start
+	engines *api.EngineTotals     // totals at the run's start; nil: not known yet
 }
 
-// Started gives the Cluster of a run that starts while the cluster reports this.
+// Started returns the Cluster of a run that starts with these metrics. Later counters are compared with them.
 func Started(of api.Cluster) Cluster { return Cluster{before: of.KV.Counted, engines: of.Engines} }
 
-// WorkerCount is how many workers there were from a time on; nil: it was not known.
+// WorkerCount is a number of workers and the time from which it holds. A nil N is not known.
 type WorkerCount struct {
 	From time.Time `json:"from"`
 	N    *int      `json:"n,omitempty"`
 }
 
-// Queue is how many requests waited.
+// Queue summarizes the number of requests that waited for a worker.
 type Queue struct {
 	Mean    float64 `json:"mean"`
 	Max     float64 `json:"max"`
-	Seconds int     `json:"seconds"` // with a value
+	Seconds int     `json:"seconds"` // number of samples, one a second
 }
 
-// Hits is the share of prompt tokens that came from a KV cache during the run, by a source's counters. A prediction is
-// the mean over requests.
+// Hits is the share of prompt tokens that came from a KV cache during the run, by the counters of one source. The share
+// of source prediction is a mean over requests.
 type Hits struct {
 	Source string  `json:"source"` // prediction, frontend or engine
 	Ratio  float64 `json:"ratio"`
 }
 
-// mostChanges bounds what workers that come and go can make a report hold.
+// mostChanges limits the entries of [Cluster.Workers].
 const mostChanges = 200
 
-// Add takes in what the cluster reports in one second.
+// Add adds the metrics of one second. at is the time of the sample.
 func (c *Cluster) Add(at time.Time, of api.Cluster) {
 	c.Problem = of.Problem
 	c.addWorkers(at, of)
@@ -99,8 +99,8 @@ func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
 	c.Workers = append(c.Workers, WorkerCount{at, now})
 }
 
-// setHits computes the shares from what the counters have grown by since the start. Ends of requests that began
-// before it can make a share of more than one, which is none.
+// setHits computes the shares from the growth of the counters since the start. A share above 1 is left out: it comes
+// from requests that began before the start.
 func (c *Cluster) setHits(counted map[string][2]float64) {
 	c.Hits = nil
 	for _, source := range []string{"prediction", "frontend", "engine"} {
@@ -111,7 +111,7 @@ func (c *Cluster) setHits(counted map[string][2]float64) {
 	}
 }
 
-// items are what a summary has of it.
+// items returns the lines of a summary. Values that were not reported have no line.
 func (c *Cluster) items() (all []Item) {
 	add := func(name string, parts []string) {
 		if len(parts) > 0 {
@@ -157,7 +157,7 @@ func (c *Cluster) items() (all []Item) {
 	return all
 }
 
-// speculation is what it did; nothing where no tokens were drafted.
+// speculation describes acceptance rate and tokens per step. It is empty if no tokens were drafted.
 func (c *Cluster) speculation() (parts []string) {
 	if c.AcceptanceRate != nil {
 		parts = append(parts, share100(*c.AcceptanceRate)+" of the drafted tokens accepted")
@@ -168,10 +168,10 @@ func (c *Cluster) speculation() (parts []string) {
 	return parts
 }
 
-// clock is a time of day as a summary names it.
+// clock formats a local time of day.
 func clock(at time.Time) string { return at.Local().Format("15:04:05") }
 
-// mostEvents are named in a summary; the JSON has all.
+// mostEvents limits the events of a summary. The JSON holds all events.
 const mostEvents = 20
 
 func (r *Run) eventLines() (lines []string) {

@@ -14,27 +14,28 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// Condition is one that makes a run fail, such as ttft_p95>600ms.
+// Condition compares a figure of a run with a limit. The run fails if the condition is met. An example is
+// ttft_p95>600ms. [ParseCondition] makes one.
 type Condition struct {
-	Text  string // without blanks
-	Name  string
-	Op    string  // of a number: >, >=, < or <=; of a word: =
-	Limit float64 // of a number: seconds, a ratio, a rate or a count
-	Word  string  // of a word
+	Text  string  // the condition without blanks
+	Name  string  // name of the figure
+	Op    string  // >, >=, < or <= for a number; = for a word
+	Limit float64 // limit of a number: seconds, a ratio, a rate or a count
+	Word  string  // limit of a word
 }
 
-// Result is what became of a condition at the end of a run.
+// Result is the outcome of a condition at the end of a run.
 type Result struct {
 	Condition string   `json:"condition"`
-	Known     bool     `json:"known"` // false: what it is about was not measured
-	Hit       bool     `json:"hit"`   // the run fails by it
+	Known     bool     `json:"known"` // false: the figure was not measured, or Withheld is set
+	Hit       bool     `json:"hit"`   // the condition is met, so the run fails
 	Value     *float64 `json:"value,omitempty"`
 	Word      string   `json:"word,omitempty"`
-	Withheld  string   `json:"withheld,omitempty"` // why it is not known although Value is
-	shown     string
+	Withheld  string   `json:"withheld,omitempty"` // why the value decides nothing; empty: it decides
+	valueText string
 }
 
-// unit is what the number of a condition is.
+// unit is the kind of value that a condition compares.
 type unit int
 
 const (
@@ -44,18 +45,18 @@ const (
 	word                 // one of a measure's words
 )
 
-// measure is what a condition can be about.
+// measure is a figure that a condition can name. value and error belong to numbers, words and word to words.
 type measure struct {
-	name  string
-	unit  unit
-	words []string
-	value func(*Run) *float64 // of a number; nil is not measured
-	error func(*Run) *float64 // of the load generator itself in it; nil: none is known
-	both  bool                // that may have either sign
-	word  func(*Run) string   // of a word
+	name     string
+	unit     unit
+	words    []string
+	value    func(*Run) *float64 // returns nil if the figure was not measured
+	error    func(*Run) *float64 // load generator's own error in the value; nil: not known
+	bothWays bool                // the error may have either sign
+	word     func(*Run) string   // returns "" if the figure was not measured
 }
 
-// measures are all of them, in the order in which they are listed.
+// measures lists every measure in the order of the help.
 var measures = func() []measure {
 	var all []measure
 	for _, m := range []struct {
@@ -70,11 +71,11 @@ var measures = func() []measure {
 	} {
 		all = append(all,
 			measure{
-				name: m.name + "_p50", both: m.bothWays,
+				name: m.name + "_p50", bothWays: m.bothWays,
 				value: func(r *Run) *float64 { return m.of(r).P50 }, error: func(r *Run) *float64 { return m.of(r).P50Error },
 			},
 			measure{
-				name: m.name + "_p95", both: m.bothWays,
+				name: m.name + "_p95", bothWays: m.bothWays,
 				value: func(r *Run) *float64 { return m.of(r).P95 }, error: func(r *Run) *float64 { return m.of(r).P95Error },
 			},
 			measure{name: m.name + "_p99", value: func(r *Run) *float64 { return m.of(r).P99 }})
@@ -103,7 +104,7 @@ var measures = func() []measure {
 		})
 }()
 
-// finished is the value where any turn has ended well or failed, else not known.
+// finished returns v, or nil if no turn has succeeded or failed.
 func finished(r *Run, v float64) *float64 {
 	if r.Turns.OK+r.Turns.Failed == 0 {
 		return nil
@@ -111,7 +112,7 @@ func finished(r *Run, v float64) *float64 {
 	return &v
 }
 
-// Allowed says in words what a condition may be.
+// Allowed describes the syntax of a condition for an error message.
 func Allowed() string {
 	names := map[unit][]string{}
 	for _, q := range measures {
@@ -126,7 +127,7 @@ func Allowed() string {
 		"percentage (error_rate>1%%); %s with a number; or %s", list(duration), list(ratio), list(amount), list(word))
 }
 
-// Names are those of all measures.
+// Names lists the figures that a condition may name.
 func Names() (all []string) {
 	for _, q := range measures {
 		all = append(all, q.name)
@@ -136,17 +137,17 @@ func Names() (all []string) {
 
 var errCondition = errors.New("not a condition")
 
-// UnknownName is the error of a condition on what does not exist.
+// UnknownName is the error for a condition whose figure does not exist.
 type UnknownName string
 
 func (n UnknownName) Error() string { return "unknown name " + string(n) }
 
-// Hint is the error of a condition of which only the operator or the value is wrong: what is allowed.
+// Hint is the error for a condition with a wrong operator or value. Its text describes the allowed ones.
 type Hint string
 
 func (h Hint) Error() string { return string(h) }
 
-// hint says what a condition on the measure may be.
+// hint describes the operators and values that the measure allows.
 func (q *measure) hint() Hint {
 	switch q.unit {
 	case duration:
@@ -159,13 +160,13 @@ func (q *measure) hint() Hint {
 	return Hint("= and one of " + strings.Join(q.words, ", ") + ", such as " + q.name + "=" + q.words[0])
 }
 
-// parts are the name, the operator, and the value with its unit. Blanks may stand between them.
-var parts = regexp.MustCompile(`^\s*([a-zA-Z0-9_]*)\s*(>=|<=|[<>=])\s*([^<>=\s]*)(?:\s+([a-zµ%]+))?\s*$`)
+// conditionPattern matches name, operator, value and unit. Blanks between them are allowed.
+var conditionPattern = regexp.MustCompile(`^\s*([a-zA-Z0-9_]*)\s*(>=|<=|[<>=])\s*([^<>=\s]*)(?:\s+([a-zµ%]+))?\s*$`)
 
-// ParseCondition reads a condition; [Allowed] says what it may be where it is none. Its text has no blanks. The error
-// may be an [UnknownName] or a [Hint].
+// ParseCondition parses a condition. The error is an [UnknownName], a [Hint], or, for text without the form of a
+// condition, an error that [Allowed] explains.
 func ParseCondition(text string) (Condition, error) {
-	m := parts.FindStringSubmatch(text)
+	m := conditionPattern.FindStringSubmatch(text)
 	if m == nil || m[1] == "" {
 		return Condition{}, errCondition
 	}
@@ -182,13 +183,13 @@ func ParseCondition(text string) (Condition, error) {
 	if err := q.read(&c, value); err != nil || !(c.Limit >= 0) || math.IsInf(c.Limit, 1) { // the negation takes in NaN
 		return Condition{}, q.hint()
 	}
-	if c.Op == "<" && c.Limit == 0 && !q.both || q.unit == ratio && c.Op == ">" && c.Limit == 1 {
+	if c.Op == "<" && c.Limit == 0 && !q.bothWays || q.unit == ratio && c.Op == ">" && c.Limit == 1 {
 		return Condition{}, q.hint() + "; this one can never be met"
 	}
 	return c, nil
 }
 
-// read reads the value of a condition on the measure.
+// read parses the value of a condition into c.
 func (q *measure) read(c *Condition, value string) (err error) {
 	switch q.unit {
 	case duration:
@@ -213,13 +214,13 @@ func (q *measure) read(c *Condition, value string) (err error) {
 	return err
 }
 
-// judge holds the condition against a run.
+// judge evaluates the condition on a run.
 func (c Condition) judge(r *Run) Result {
 	q := measures[slices.IndexFunc(measures, func(q measure) bool { return q.name == c.Name })]
 	out := Result{Condition: c.Text}
 	if q.unit == word {
 		out.Word = q.word(r)
-		out.Known, out.Hit, out.shown = out.Word != "", out.Word == c.Word, out.Word
+		out.Known, out.Hit, out.valueText = out.Word != "", out.Word == c.Word, out.Word
 		return out
 	}
 	if out.Value = q.value(r); out.Value == nil {
@@ -227,8 +228,8 @@ func (c Condition) judge(r *Run) Result {
 	}
 	v := *out.Value
 	if q.error != nil {
-		if e := q.error(r); e != nil && !api.Decidable(v, *e, c.Limit, q.both) {
-			out.shown, out.Withheld = inMilliseconds(v), withheld(*e)
+		if e := q.error(r); e != nil && !api.Decidable(v, *e, c.Limit, q.bothWays) {
+			out.valueText, out.Withheld = inMilliseconds(v), withheld(*e)
 			return out
 		}
 	}
@@ -236,11 +237,11 @@ func (c Condition) judge(r *Run) Result {
 	out.Hit = map[string]bool{">": v > c.Limit, ">=": v >= c.Limit, "<": v < c.Limit, "<=": v <= c.Limit}[c.Op]
 	switch q.unit {
 	case duration:
-		out.shown = inMilliseconds(v)
+		out.valueText = inMilliseconds(v)
 	case ratio:
-		out.shown = share100(v)
+		out.valueText = share100(v)
 	default:
-		out.shown = chart.Number(v)
+		out.valueText = chart.Number(v)
 	}
 	return out
 }

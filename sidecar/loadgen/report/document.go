@@ -1,10 +1,10 @@
-// Package report is everything that is written of what was measured: of a run that has ended, of sweeps and trials, of
-// any two results, and of the shadow of a trace. Each makes a [Document], which is written as a page, as Markdown or
-// for a terminal; what programs read of it is its JSON and its table.
+// Package report writes the reports on a run, on a sweep or trial, on two results, and on the replay of a trace. Every
+// report makes a [Document], which is written as a page, as Markdown or for a terminal. Programs read its JSON or its
+// table.
 //
-//   - [Builder] gathers the turns of a run, and [Condition] says what makes one fail.
-//   - [Results] compares results, and [Words] says what a sweep shows.
-//   - [Shadow] is what other routers would have found in the caches.
+//   - [Builder] gathers the turns of a run. [Condition] lets a run fail.
+//   - [Results] compares results. [Words] describes a sweep in sentences.
+//   - [Shadow] compares the cache hits of other routers on a trace.
 package report
 
 import (
@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// Document is a report as it is read.
+// Document is the readable form of a report.
 type Document struct {
 	Title    string
 	Sections []Section
@@ -23,9 +23,9 @@ type Document struct {
 
 // Section is a part of a document.
 type Section struct {
-	Title   string // empty: it belongs to what stands above
-	Level   int    // of the title: 1 to 3; 0: 2
-	Top     bool   // what is to be read first
+	Title   string // empty: the section continues the one before it
+	Level   int    // heading level, 1 to 3; 0 means 2
+	Top     bool   // a page shows the section as its main finding
 	Text    []string
 	Warning string
 	Cards   []Card
@@ -34,23 +34,24 @@ type Section struct {
 	Table   *Table
 }
 
-// Item is one of a list, of several lines where it has any. It may have no name.
+// Item is an entry of a list. Name may be empty, and Text may have several lines.
 type Item struct{ Name, Text string }
 
-// Card is a headline figure of a page. Its class is good, bad or empty.
+// Card is a headline figure of a page. Below is a note under the value. Class is good, bad or empty.
 type Card struct{ Name, Value, Below, Class string }
 
-// Table has a head. Its first column and those of Words are text, the others numbers.
+// Table holds the cells of a table. A page aligns the first column and the columns in Words, which holds their indexes,
+// to the left. All other columns hold numbers.
 type Table struct {
 	Words []int
 	Head  []string
 	Rows  [][]string
 }
 
-// Left says whether a column is text.
+// Left reports whether a column holds text, which is aligned to the left.
 func (t *Table) Left(column int) bool { return slices.Contains(t.Words, column) }
 
-// Main is what a number's cell has in front of its brackets; all of it, where it is text.
+// Main returns the part of a number's cell before its brackets. For a text column it returns the whole cell.
 func (t *Table) Main(column int, cell string) string {
 	if t.Left(column) || !strings.HasSuffix(cell, ")") {
 		return cell
@@ -59,7 +60,7 @@ func (t *Table) Main(column int, cell string) string {
 	return main
 }
 
-// Small is the rest of it, which a page sets below.
+// Small returns the part of a cell that [Table.Main] leaves out. A page shows it in a line below.
 func (t *Table) Small(column int, cell string) string {
 	return strings.TrimSpace(strings.TrimPrefix(cell, t.Main(column, cell)))
 }

@@ -12,20 +12,20 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Formats are those that a kind of report can be written in.
+// Formats lists the file formats of a kind of report.
 type Formats []api.ReportFormat
 
-// CSV is a table of comma-separated values, which the API has no reports in.
+// CSV is the format of comma-separated values. The API offers no reports in it.
 const CSV api.ReportFormat = "csv"
 
-// The formats of each kind. The CSV of a run is that of its turns.
+// The formats of each kind of report. The CSV of a run holds its turns, not its report.
 var (
 	RunFormats    = Formats{api.ReportJSON, CSV, api.ReportHTML}
 	ResultFormats = Formats(api.ReportFormats)
 	ShadowFormats = Formats{api.ReportJSON, CSV, api.ReportMarkdown, api.ReportHTML}
 )
 
-// Allowed says which files --output takes.
+// Allowed describes the file names that --output accepts.
 func (f Formats) Allowed() string {
 	last := len(f) - 1
 	text := "a file whose name ends in"
@@ -38,18 +38,17 @@ func (f Formats) Allowed() string {
 	return text + " or ." + string(f[last])
 }
 
-// Of is the format of a file by its name; false: it is none of them.
+// Of returns the format of a file by the ending of its name. It returns false if f does not contain the format.
 func (f Formats) Of(path string) (api.ReportFormat, bool) {
 	format := api.ReportFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), "."))
 	return format, slices.Contains(f, format)
 }
 
-// Outputs are the files that a run leaves, open from before its start to its end. An
-// earlier file stays as it is until then.
+// Outputs holds the open files of --output. A file keeps its former content until [Outputs.Write].
 type Outputs []*os.File
 
-// OpenOutputs opens files of these formats, so that one that cannot be written is found before a run
-// and not after it. An error is an *[api.FieldError].
+// OpenOutputs opens the files for writing, so that an unwritable one is reported before a run and not after it. The
+// error is an *[api.FieldError]. formats appears in its text only.
 func OpenOutputs(formats Formats, paths []string) (o Outputs, err error) {
 	for _, path := range paths {
 		f, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE, 0o644)
@@ -62,15 +61,15 @@ func OpenOutputs(formats Formats, paths []string) (o Outputs, err error) {
 	return o, nil
 }
 
-// Unwritable is the refusal of a file that cannot be written.
+// Unwritable returns the *[api.FieldError] for a file that cannot be written.
 func (f Formats) Unwritable(path string, err error) error {
 	if inner := new(os.PathError); errors.As(err, &inner) {
-		err = inner.Err // the refusal names the path already
+		err = inner.Err // the field error names the path already
 	}
 	return api.Refuse("output", path, fmt.Sprintf("%s that can be written; %v", f.Allowed(), err))
 }
 
-// Close closes the files; a second time it does nothing.
+// Close closes the files. A second call has no effect.
 func (o Outputs) Close() error {
 	var all []error
 	for _, f := range o {
@@ -81,7 +80,7 @@ func (o Outputs) Close() error {
 	return errors.Join(all...)
 }
 
-// Names are the files with their whole paths.
+// Names returns the absolute paths of the files.
 func (o Outputs) Names() []string {
 	names := make([]string, len(o))
 	for i, f := range o {
@@ -93,14 +92,14 @@ func (o Outputs) Names() []string {
 	return names
 }
 
-// Write has every file written anew in the format that its name ends in, and closes it. The error names every file that
+// Write truncates each file, calls write with the format of its name, and closes it. The error names every file that
 // was not written.
 func (o Outputs) Write(write func(w io.Writer, format api.ReportFormat) error) error {
 	var all []error
 	for _, f := range o {
 		err := f.Truncate(0)
 		if err == nil {
-			format, _ := Formats{}.Of(f.Name()) // one of those that the configuration allows
+			format, _ := Formats{}.Of(f.Name()) // the configuration has checked the format
 			err = write(f, format)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {

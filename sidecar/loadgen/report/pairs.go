@@ -7,7 +7,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// pairItems say how the two lanes differ in the turns that both have.
+// pairItems compares the two lanes by the turns that succeeded on both.
 func (r *Run) pairItems() []Item {
 	t := r.Pairs
 	if t == nil {
@@ -25,7 +25,7 @@ func (r *Run) pairItems() []Item {
 	return all
 }
 
-// pairLine is one metric: both values, and the difference with its interval.
+// pairLine formats both values of a metric, and their difference with its interval.
 func pairLine(m api.PairedMetric) string {
 	name := map[string]string{
 		"ttft": "mean TTFT", "ttft_p95": "TTFT p95", "tpot": "mean TPOT", "latency": "mean latency",

@@ -11,10 +11,11 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// Results is the report on two results, or on a sweep. None of its numbers is NaN or infinite.
+// Results is the report on two results or on a sweep. None of its numbers is NaN or infinite.
 type Results struct{ proof.Comparison }
 
-// Compare is the report on one side of two baselines compared with the other; errors are those of [proof.Compare].
+// Compare returns the report that compares b with a. q selects the modes and levels. The errors come from
+// [proof.Compare].
 func Compare(a, b api.Baseline, q proof.Question) (*Results, error) {
 	c, err := proof.Compare(a, b, q)
 	if err != nil {
@@ -34,8 +35,7 @@ func Compare(a, b api.Baseline, q proof.Question) (*Results, error) {
 	return r, nil
 }
 
-// OfSweep is the report of a sweep of any kind, which may be unfinished or even have
-// measured nothing yet: it says so, with what there is.
+// OfSweep returns the report of a sweep of any kind. The report of an unfinished sweep states how far it is.
 func OfSweep(s api.Sweep) *Results {
 	r := &Results{proof.CompareSweep(&s, sweepTitle(&s))}
 	r.Sweep.Unfinished = unfinished(&s)
@@ -47,7 +47,7 @@ func OfSweep(s api.Sweep) *Results {
 	return r
 }
 
-// sweepTitle is the one that it was given, or what it asks.
+// sweepTitle returns the title of the request, or one that names kind, modes and levels.
 func sweepTitle(s *api.Sweep) string {
 	if t := s.Request.Title; t != nil && *t != "" {
 		return *t
@@ -64,7 +64,7 @@ func sweepTitle(s *api.Sweep) string {
 	return "Sweep of " + plural(len(s.Request.Levels), "level") + ": " + strings.Join(names, ", ")
 }
 
-// unfinished says how far a sweep is that is not done.
+// unfinished returns the number of measured spans. It is empty for a sweep that is done.
 func unfinished(s *api.Sweep) string {
 	if s.State == api.SweepDone {
 		return ""
@@ -81,10 +81,9 @@ func (r *Results) Formats() Formats { return ResultFormats }
 // Document implements [Readable].
 func (r *Results) Document() Document { return Document{Title: r.Title, Sections: r.sections()} }
 
-// Records are the rows of all sides: times in seconds,
-// shares from 0 to 1, all digits of what was measured and six of what is computed from
-// it, an empty field for what is not known. Intervals are _low and _high. Advantages are over
-// the first side at the same level.
+// Records returns a row for each level of each side. Times are in seconds, shares from 0 to 1, and an unknown value is
+// empty. Measured values have all digits, computed ones six. The columns _low and _high bound an interval. Advantages
+// compare with the first side at the same level.
 func (r *Results) Records() [][]string {
 	head := []string{"side", "baseline", "concurrency", "mode", "speculation", "n", "seconds"}
 	all := r.Quantities()
@@ -132,7 +131,7 @@ func (r *Results) Records() [][]string {
 	return records
 }
 
-// placeFields are the places that a mode may have, and whether it may be the best.
+// placeFields returns the first and last place that a mode may have, and whether it may be the best.
 func placeFields(k *api.TrialRanking, mode api.ModeState) []string {
 	for _, p := range k.Places {
 		if p.Mode == mode {
@@ -142,7 +141,8 @@ func placeFields(k *api.TrialRanking, mode api.ModeState) []string {
 	return []string{"", "", ""}
 }
 
-// overFirst are a side's figures beside the first one's at a level; nil where it has none.
+// overFirst returns the comparison of a side with the first side at a level. It is nil for a level that one of them
+// lacks.
 func (r *Results) overFirst(side, level int) map[proof.Quantity]proof.Figure {
 	for i := range r.Pairs {
 		if p := &r.Pairs[i]; p.A == 0 && p.B == side {

@@ -12,20 +12,20 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// clusterColumn is one of the cluster's figures in tables and sentences.
+// clusterColumn describes one of the cluster's figures.
 type clusterColumn struct {
-	field string // in a row's JSON
-	name  string // in a table; empty: another column shows it
-	text  string // in a sentence
+	field string // name in a row's JSON
+	name  string // name in a table; empty: another column shows the figure
+	text  string // name in a sentence
 	value func(float64) string
 }
 
-// of is where the figure stands.
+// of returns the address of the figure in f.
 func (c clusterColumn) of(f *api.ClusterFigures) **float64 {
 	return baseline.QuantityOf(c.field).InCluster(f)
 }
 
-// clusterColumns are all of them.
+// clusterColumns lists the cluster's figures in the order of the table.
 var clusterColumns = []clusterColumn{
 	{"queue_seconds", "Queue time", "queue time", precise},
 	{"queue_largest", "Longest queue time", "longest queue time", precise},
@@ -42,7 +42,7 @@ var clusterColumns = []clusterColumn{
 	{"inflight_skew", "In-flight skew", "in-flight skew", times},
 }
 
-// cell is a figure in a table; empty: it is not known.
+// cell formats the figure for a table. It is empty if the figure is not known.
 func (c clusterColumn) cell(f *api.ClusterFigures) string {
 	v := *c.of(f)
 	switch {
@@ -54,8 +54,8 @@ func (c clusterColumn) cell(f *api.ClusterFigures) string {
 	return c.value(*v)
 }
 
-// explaining are what an analysis of a crossing needs: what it is called, and the figures of which one is enough.
-var explaining = []struct {
+// crossingEvidence lists the evidence that an analysis of a crossing needs. One of the fields is enough.
+var crossingEvidence = []struct {
 	name   string
 	fields []string
 }{
@@ -70,7 +70,8 @@ func precise(v float64) string { return fmt.Sprintf("%.2f s", v) }
 func times(v float64) string   { return fmt.Sprintf("%.2f×", v) }
 func whole(v float64) string   { return fmt.Sprintf("%.0f", v) }
 
-// crossing is where and why the modes cross: where TTFT p95 changes sides, and the cluster's own figures.
+// crossing returns the section on the levels at which another mode becomes better by TTFT p95, with the cluster's own
+// figures.
 func (r *Results) crossing() []Section {
 	s := Section{Title: "Where and why the modes cross"}
 	for i := range r.Pairs {
@@ -103,22 +104,22 @@ func (r *Results) crossing() []Section {
 	return []Section{s}
 }
 
-// hasFigure says whether any row of the report has a figure of the cluster.
+// hasFigure reports whether any row of the report has the figure.
 func (r *Results) hasFigure(c clusterColumn) bool {
 	return slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
 		return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool { return *c.of(&row.ClusterFigures) != nil })
 	})
 }
 
-// kept is the word for where the figures come from.
-func (r *Results) kept() string {
+// sourceVerb returns "reported" for a sweep, whose figures come from the cluster, and "recorded" for baselines.
+func (r *Results) sourceVerb() string {
 	if r.Sweep != nil {
 		return "reported"
 	}
 	return "recorded"
 }
 
-// aboutFigures says what the figures are, and once which of them are missing.
+// aboutFigures explains the figures and lists the missing ones.
 func (r *Results) aboutFigures(known []clusterColumn) (text []string) {
 	about := "The cluster's own metrics, as they were recorded"
 	if r.Sweep != nil {
@@ -128,18 +129,18 @@ func (r *Results) aboutFigures(known []clusterColumn) (text []string) {
 	text = []string{about + ". Skew is the slowest or busiest worker over the workers' mean; spread is the busiest " +
 		"minus the least busy worker, in requests."}
 	var not []string
-	for _, e := range explaining {
+	for _, e := range crossingEvidence {
 		if !slices.ContainsFunc(known, func(c clusterColumn) bool { return slices.Contains(e.fields, c.field) }) {
 			not = append(not, e.name)
 		}
 	}
 	if len(not) > 0 {
-		text = append(text, "Not "+r.kept()+": "+strings.Join(not, ", ")+".")
+		text = append(text, "Not "+r.sourceVerb()+": "+strings.Join(not, ", ")+".")
 	}
 	return text
 }
 
-// clusterTable has a row for each level and side with any of the figures, beside what they are to explain.
+// clusterTable returns a row for each level and side that has any of the figures, with TTFT p95 and throughput.
 func (r *Results) clusterTable(known []clusterColumn) *Table {
 	ttft, tokens := describe(proof.QuantityTTFT95), describe(proof.QuantityThroughput)
 	g := &Table{Words: []int{1}, Head: []string{
@@ -167,18 +168,18 @@ func (r *Results) clusterTable(known []clusterColumn) *Table {
 			tokens.cell(p.row.OutputTokensPerSecond, nil),
 		}
 		for _, c := range known {
-			cells = append(cells, cmp.Or(c.cell(&p.row.ClusterFigures), "not "+r.kept()))
+			cells = append(cells, cmp.Or(c.cell(&p.row.ClusterFigures), "not "+r.sourceVerb()))
 		}
 		g.Rows = append(g.Rows, cells)
 	}
 	return g
 }
 
-// crossed says where TTFT p95 of two sides changes sides, and what goes with it.
+// crossed describes where the better side of a pair changes by TTFT p95, and the cluster's figures there.
 func (r *Results) crossed(p *proof.Pair) (text []string) {
 	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
 	before, beforeAt := api.Outcome(""), 0
-	var worst, explained *proof.Level // furthest behind, at all and with the cluster's figures of both
+	var worst, explained *proof.Level // level of the largest disadvantage of b; explained: with figures of both sides
 	behind := func(l *proof.Level, than *proof.Level) bool {
 		v := *l.Figures[proof.QuantityTTFT95].Advantage
 		return v < 0 && (than == nil || v < *than.Figures[proof.QuantityTTFT95].Advantage)
@@ -215,7 +216,7 @@ func (r *Results) crossed(p *proof.Pair) (text []string) {
 		where := fmt.Sprintf("By TTFT p95, %s is furthest behind at %d. The cluster's own metrics there",
 			b, worst.Concurrency)
 		if worst != explained {
-			where += fmt.Sprintf(" are not %s; at %d", r.kept(), explained.Concurrency)
+			where += fmt.Sprintf(" are not %s; at %d", r.sourceVerb(), explained.Concurrency)
 		}
 		text = append(text, fmt.Sprintf("%s, under %s against %s: %s.", where, b, a, r.figuresAt(p, explained.Concurrency)))
 		text = append(text, r.cascade(p, explained)...)
@@ -223,7 +224,7 @@ func (r *Results) crossed(p *proof.Pair) (text []string) {
 	return text
 }
 
-// figuresAt sets beside each other what both sides have of the cluster at a level; empty: nothing.
+// figuresAt lists the cluster's figures of b and a at a level. It is empty if the sides have none in common.
 func (r *Results) figuresAt(p *proof.Pair, level int) string {
 	a, b := &r.Sides[p.A].Row(level).ClusterFigures, &r.Sides[p.B].Row(level).ClusterFigures
 	var parts []string
@@ -235,8 +236,9 @@ func (r *Results) figuresAt(p *proof.Pair, level int) string {
 	return strings.Join(parts, "; ")
 }
 
-// cascade says how queues build up under B at a level, as far as the figures show it: a worker gets more requests than
-// its batch holds, its queue grows, a second worker's follows, another stays free, although the mean load is even.
+// cascade describes how queues build up under b at a level: a worker gets more requests than its batch holds, its queue
+// grows, and that of a second worker follows, while another worker stays free and the mean load is even. It leaves out
+// the steps that the figures do not show.
 func (r *Results) cascade(p *proof.Pair, l *proof.Level) (text []string) {
 	a, b := &r.Sides[p.A], &r.Sides[p.B]
 	x, y := &a.Row(l.Concurrency).ClusterFigures, &b.Row(l.Concurrency).ClusterFigures

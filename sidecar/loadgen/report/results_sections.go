@@ -12,8 +12,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// sections are the report as it is read: what it shows, setup, methodology, tables, what the SLOs
-// allow, why the modes cross, summary, spans, inputs.
+// sections returns all sections in reading order. The findings come first, and sections without content are left out.
 func (r *Results) sections() []Section {
 	top := Section{Top: true, Text: r.Words}
 	if run := r.Sweep; run != nil && run.Unfinished != "" {
@@ -28,7 +27,7 @@ func (r *Results) sections() []Section {
 	if notes := r.notes(); notes.Items != nil {
 		all = append(all, notes)
 	}
-	results := Section{Title: "Results", Text: r.explained(), Charts: r.charts()}
+	results := Section{Title: "Results", Text: r.howToRead(), Charts: r.charts()}
 	all = append(all, results)
 	all = append(all, r.trialSection()...)
 	all = append(all, r.capacitySection()...)
@@ -44,20 +43,20 @@ func (r *Results) sections() []Section {
 	return append(all, append(r.spans(), r.inputs())...)
 }
 
-// alike says whether all sides have the same of something.
-func (r *Results) alike(of func(*proof.Side) string) bool {
+// sameForAll reports whether a text is the same for all sides.
+func (r *Results) sameForAll(text func(*proof.Side) string) bool {
 	for i := range r.Sides {
-		if of(&r.Sides[i]) != of(&r.Sides[0]) {
+		if text(&r.Sides[i]) != text(&r.Sides[0]) {
 			return false
 		}
 	}
 	return true
 }
 
-// deployment are the items of the setup.
-var deployment = []struct {
-	name string
-	of   func(*proof.Side) string
+// setupItems lists the items of the setup. value returns "" for an unknown value.
+var setupItems = []struct {
+	name  string
+	value func(*proof.Side) string
 }{
 	{"Target", func(s *proof.Side) string {
 		switch {
@@ -92,7 +91,7 @@ var deployment = []struct {
 	{"Between modes", func(s *proof.Side) string { return s.Provenance.BetweenModes }},
 }
 
-// engines are the names of those that baselines and metrics have in short.
+// engines maps the short names of baselines and metrics to the names in reports.
 var engines = map[string]string{"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
 
 func positive(n int) string {
@@ -102,7 +101,7 @@ func positive(n int) string {
 	return strconv.Itoa(n)
 }
 
-// workload says what conversations are like, as far as it is known.
+// workload describes the known settings of the conversations. It is empty if the number of turns is not known.
 func workload(w *api.WorkloadShape) string {
 	if w == nil || w.Turns.Max <= 0 {
 		return ""
@@ -166,22 +165,22 @@ func (r *Results) setup() Section {
 	if run := r.Sweep; run != nil {
 		add("Load generator", run.Program)
 	}
-	if !r.alike(func(s *proof.Side) string { return s.Baseline }) {
+	if !r.sameForAll(func(s *proof.Side) string { return s.Baseline }) {
 		for i := range r.Sides {
 			add(r.Sides[i].Name, r.Sides[i].Title+" ("+r.Sides[i].Kind+")")
 		}
 	}
-	for _, d := range deployment {
+	for _, d := range setupItems {
 		if len(r.Sides) == 0 {
 			break
 		}
-		if r.alike(d.of) {
-			add(d.name, d.of(&r.Sides[0]))
+		if r.sameForAll(d.value) {
+			add(d.name, d.value(&r.Sides[0]))
 			continue
 		}
 		var each []string
 		for i := range r.Sides {
-			each = append(each, r.Sides[i].Name+": "+cmp.Or(d.of(&r.Sides[i]), notRecorded))
+			each = append(each, r.Sides[i].Name+": "+cmp.Or(d.value(&r.Sides[i]), notRecorded))
 		}
 		add(d.name, strings.Join(each, "; "))
 	}
@@ -227,7 +226,7 @@ func (r *Results) methodology() Section {
 	}
 	for i := range r.Sides {
 		name := "Concurrency"
-		same := r.alike(func(s *proof.Side) string { return numbers(s.Levels()) })
+		same := r.sameForAll(func(s *proof.Side) string { return numbers(s.Levels()) })
 		if !same {
 			name += ", " + r.Sides[i].Name
 		}
@@ -239,13 +238,13 @@ func (r *Results) methodology() Section {
 	return s
 }
 
-// minutes is how moments are written.
-const minutes = "2006-01-02 15:04 MST"
+// minuteFormat is the layout of times, to the minute.
+const minuteFormat = "2006-01-02 15:04 MST"
 
-// sweepRun is a sweep in words.
+// sweepRun adds the texts of a report to a sweep.
 type sweepRun proof.Run
 
-// methodology is how a sweep measures, as it was asked for.
+// methodology describes how a sweep measures, from its request and its spans.
 func (r *sweepRun) methodology() (items []Item) {
 	q := &r.Request
 	add := func(name, text string) { items = append(items, Item{name, text}) }
@@ -266,7 +265,7 @@ func (r *sweepRun) methodology() (items []Item) {
 		if q.Repeats != nil {
 			add("Repeats", plural(*q.Repeats, "span")+" of each level and mode")
 		}
-		warmUp = "each span for " + span(value64(q.WarmUp)) + " at its full concurrency"
+		warmUp = "each span for " + durationText(value64(q.WarmUp)) + " at its full concurrency"
 	case api.SweepCapacity:
 		add("Order", "a scan of these levels, then bisection of the first that misses the SLOs; each level that "+
 			"decides is measured until its verdict is certain enough")
@@ -275,7 +274,7 @@ func (r *sweepRun) methodology() (items []Item) {
 		}
 	}
 	if q.MaxSeconds != nil {
-		add("Time", "at most "+span(*q.MaxSeconds))
+		add("Time", "at most "+durationText(*q.MaxSeconds))
 	}
 	add("Warm-up", warmUp)
 	if q.Seconds != nil {
@@ -284,7 +283,7 @@ func (r *sweepRun) methodology() (items []Item) {
 			latencies = proof.TrialLatencies
 		}
 		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies",
-			span(*q.Seconds), latencies))
+			durationText(*q.Seconds), latencies))
 	}
 	if q.Snapshots != nil {
 		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span",
@@ -293,7 +292,7 @@ func (r *sweepRun) methodology() (items []Item) {
 	if q.Seed != nil {
 		add("Seed", strconv.FormatUint(*q.Seed, 10))
 	}
-	add("Time used", span(r.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
+	add("Time used", durationText(r.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
 	add("Caches", r.cold())
 	add("Intervals",
 		"95 %, by Student's t over the spans of a level and mode, or over parts of the span if there is only one")
@@ -301,7 +300,7 @@ func (r *sweepRun) methodology() (items []Item) {
 	return items
 }
 
-// kindWords says what a sweep asks.
+// kindWords describes the question of a sweep.
 func kindWords(q *api.SweepRequest) string {
 	switch {
 	case q.Kind == api.SweepLevels:
@@ -316,7 +315,7 @@ func kindWords(q *api.SweepRequest) string {
 	return "trial: which mode is better than all others at one concurrency?"
 }
 
-// trialOrder says in which order a trial runs its spans.
+// trialOrder describes the order of a trial's spans. pairs selects the method of earlier versions.
 func trialOrder(q *api.SweepRequest, pairs bool) string {
 	switch {
 	case pairs:
@@ -333,7 +332,7 @@ func trialOrder(q *api.SweepRequest, pairs bool) string {
 		"as one of double length; a look after each block from the second on"
 }
 
-// levelsOrder says in which order a sweep of levels runs its spans.
+// levelsOrder describes the order of the spans in a sweep of levels.
 func levelsOrder(q *api.SweepRequest) string {
 	switch {
 	case q.Together != nil && *q.Together:
@@ -352,15 +351,15 @@ func smallestOf(q *api.SweepRequest) string {
 	return r.smallest()
 }
 
-// when says from when to when the sweep ran.
+// when formats the times of the request and of the end.
 func (r *sweepRun) when() string {
 	if r.Ended == nil {
-		return "from " + r.Asked.UTC().Format(minutes)
+		return "from " + r.Asked.UTC().Format(minuteFormat)
 	}
-	return r.Asked.UTC().Format(minutes) + " to " + r.Ended.UTC().Format(minutes)
+	return r.Asked.UTC().Format(minuteFormat) + " to " + r.Ended.UTC().Format(minuteFormat)
 }
 
-// cold says how caches were made cold, and whether they were.
+// cold describes how caches were made cold, and whether they were cold.
 func (r *sweepRun) cold() string {
 	var ways []string
 	for _, s := range r.Spans {
@@ -378,7 +377,7 @@ func (r *sweepRun) cold() string {
 	return strings.Join(ways, "; in other spans ") + "; " + r.coldness()
 }
 
-// coldness says in how many spans the first turns showed cold caches.
+// coldness counts the spans whose first turns found cold caches.
 func (r *sweepRun) coldness() string {
 	unknown, warm := 0, 0
 	for _, s := range r.Spans {
@@ -407,7 +406,7 @@ func (r *sweepRun) coldness() string {
 	return text
 }
 
-// spoiled lists what does not count, and why.
+// spoiled lists the spans that do not count, with the reasons.
 func (r *sweepRun) spoiled() string {
 	var all []string
 	for _, s := range r.Spans {
@@ -419,7 +418,7 @@ func (r *sweepRun) spoiled() string {
 	return cmp.Or(strings.Join(all, "; "), "none")
 }
 
-// notes are what the baselines say of themselves.
+// notes returns the notes of the baselines, each baseline once.
 func (r *Results) notes() Section {
 	s := Section{Title: "Notes", Level: 3}
 	for i := range r.Sides {
@@ -432,8 +431,8 @@ func (r *Results) notes() Section {
 	return s
 }
 
-// explained says how to read the tables.
-func (r *Results) explained() (text []string) {
+// howToRead explains advantages and intervals in the tables.
+func (r *Results) howToRead() (text []string) {
 	switch {
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
@@ -477,7 +476,7 @@ func (r *Results) explained() (text []string) {
 	return text
 }
 
-// intervals says which there are.
+// intervals reports whether any value has a measured interval, and whether any difference has an estimated one.
 func (r *Results) intervals() (measured, estimated bool) {
 	for i := range r.Pairs {
 		for _, l := range r.Pairs[i].Levels {
@@ -490,7 +489,7 @@ func (r *Results) intervals() (measured, estimated bool) {
 	return measured, estimated
 }
 
-// pairSections are the tables of two sides.
+// pairSections returns the tables of two sides.
 func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
 	head := Section{Level: 3}
@@ -536,7 +535,7 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 	return append(all, r.errorSection(p)...)
 }
 
-// errorSection is the table of failed turns, where any level of either side has their share.
+// errorSection returns the table of failed turns. It returns nothing if no level has a share of failed turns.
 func (r *Results) errorSection(p *proof.Pair) []Section {
 	a, b := &r.Sides[p.A], &r.Sides[p.B]
 	s := Section{Title: "Errors", Level: 3}
@@ -556,7 +555,7 @@ func (r *Results) errorSection(p *proof.Pair) []Section {
 	return []Section{s}
 }
 
-// failedCell is the share of failed turns.
+// failedCell formats a share of failed turns, from 0 to 1.
 func failedCell(v *float64) string {
 	if v == nil {
 		return notRecorded
@@ -564,7 +563,7 @@ func failedCell(v *float64) string {
 	return fmt.Sprintf("%.2f %%", 100**v)
 }
 
-// table gives quantities level by level, where any level has one.
+// pairTable returns the table of some quantities, a row for each level. Quantities without a value have no column.
 func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section {
 	s := Section{Title: title, Level: 3}
 	known := slices.DeleteFunc(slices.Clone(of), func(q *quantity) bool {
@@ -592,11 +591,11 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 	return s
 }
 
-// figures are those of each side by itself.
+// figures returns the table of every side's values, without a comparison.
 func (r *Results) figures() Section {
 	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{"Mode", "Concurrency"}}}
 	var known []*quantity
-	for _, q := range r.shown() {
+	for _, q := range r.described() {
 		if slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
 			return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return *q.In(&r) != nil })
 		}) {
@@ -643,7 +642,7 @@ func (r *Results) sustained() []Section {
 		if x := side.Sustained; x != nil && x.Level != nil {
 			text = strconv.Itoa(*x.Level)
 			if *x.Level == 0 {
-				text = fmt.Sprintf("none: even %d, the lowest level tested, misses the SLOs", tested(side)[0])
+				text = fmt.Sprintf("none: even %d, the lowest level tested, misses the SLOs", testedLevels(side)[0])
 			}
 			if len(x.Isolated) > 0 {
 				text += "; " + numbers(x.Isolated) + " also meet the SLOs, above a level that misses them"
@@ -657,8 +656,8 @@ func (r *Results) sustained() []Section {
 	return []Section{s}
 }
 
-// tested are the levels that can be judged.
-func tested(s *proof.Side) []int {
+// testedLevels returns the levels with a TTFT p95. s.Sustained must not be nil.
+func testedLevels(s *proof.Side) []int {
 	return slices.DeleteFunc(s.Levels(), func(l int) bool { return slices.Contains(s.Sustained.Untested, l) })
 }
 
@@ -724,7 +723,7 @@ func (r *Results) inputs() Section {
 	return s
 }
 
-// saturation says in a sentence at which level a side's throughput stops growing; empty: too few rates are known.
+// saturation describes the level at which a side's throughput stops growing. It is empty if too few rates are known.
 func saturation(side *proof.Side) string {
 	s := side.Saturation()
 	if s == nil {

@@ -13,7 +13,7 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// capacitySection is what a capacity search has found, and by which levels.
+// capacitySection returns the results of a capacity search and the tested levels.
 func (r *Results) capacitySection() []Section {
 	if r.Sweep == nil || r.Sweep.Capacity == nil {
 		return nil
@@ -34,7 +34,7 @@ func (r *Results) capacitySection() []Section {
 		m := &c.Modes[i]
 		between, isolated := "not known", "no level"
 		if m.Interval != nil {
-			between = levels(m.Interval, m.Above)
+			between = levelInterval(m.Interval, m.Above)
 		}
 		if len(m.Isolated) > 0 {
 			isolated = numbers(m.Isolated)
@@ -49,7 +49,7 @@ func (r *Results) capacitySection() []Section {
 	}
 	if x := c.Crossing; x != nil && x.Level != nil {
 		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %d conversations%s.", *x.Level,
-			interval(x.Interval, x.Above))}
+			bracketed(x.Interval, x.Above))}
 	}
 	if len(tests.Table.Rows) == 0 {
 		return []Section{s}
@@ -57,7 +57,7 @@ func (r *Results) capacitySection() []Section {
 	return []Section{s, tests}
 }
 
-// modeName is what the report calls a mode of its sweep.
+// modeName returns the name of the side with a mode.
 func (r *Results) modeName(m api.ModeState) string {
 	for i := range r.Sides {
 		if r.Sides[i].Mode == m {
@@ -67,7 +67,7 @@ func (r *Results) modeName(m api.ModeState) string {
 	return m.Short()
 }
 
-// spans lists those of a sweep as they were run.
+// spans lists the spans of a sweep in the order in which they ended.
 func (r *Results) spans() []Section {
 	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (r *Results) spans() []Section {
 	}}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]
-		number := strconv.Itoa(x.Number + 1) // as the page and the terminal count them
+		number := strconv.Itoa(x.Number + 1) // page and terminal count from 1
 		if x.Attempt > 1 {
 			number += fmt.Sprintf(" (attempt %d)", x.Attempt)
 		}
@@ -103,7 +103,7 @@ func (r *Results) spans() []Section {
 	return []Section{s}
 }
 
-// armLetter writes the arm of a span.
+// armLetter formats the arm of a span.
 func armLetter(arm string) string {
 	if proof.Arm(arm) == proof.ArmPilot {
 		return arm
@@ -111,11 +111,11 @@ func armLetter(arm string) string {
 	return strings.ToUpper(arm)
 }
 
-// charted are the quantities that a page draws, and in what unit.
-var charted = []struct {
+// chartedQuantities lists the quantities with a chart. limit returns the threshold to draw in seconds; 0: none.
+var chartedQuantities = []struct {
 	of    proof.Quantity
 	unit  string
-	scale float64
+	scale float64 // from the quantity's unit to unit
 	limit func(api.SLO) float64
 }{
 	{proof.QuantityTTFT95, "ms", 1000, func(s api.SLO) float64 { return s.TTFT }},
@@ -124,12 +124,12 @@ var charted = []struct {
 	{proof.QuantityHitRate, "%", 100, func(api.SLO) float64 { return 0 }},
 }
 
-// charts draw the sides over their levels, where any side has two.
+// charts draws the sides over their levels. It draws nothing if no side has two levels.
 func (r *Results) charts() (all []chart.Chart) {
 	if !slices.ContainsFunc(r.Sides, func(s proof.Side) bool { return len(s.Rows) > 1 }) {
 		return nil
 	}
-	for _, c := range charted {
+	for _, c := range chartedQuantities {
 		q := describe(c.of)
 		var series []chart.Series
 		var words []string

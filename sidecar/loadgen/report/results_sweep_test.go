@@ -99,7 +99,7 @@ func crossed() api.Sweep {
 		state := api.ModeState{Mode: r.Mode, Speculation: r.Speculation}
 		for repeat := range 2 {
 			row := s.Rows[i]
-			for _, q := range shown { // repeats of a hundredth less and more
+			for _, q := range quantities { // repeats of a hundredth less and more
 				if of := q.In(&row); *of != nil {
 					*of = new(**of * (1 + .02*(float64(repeat)-.5)))
 				}
@@ -251,7 +251,7 @@ func anySweep(rng *rand.Rand) api.Sweep {
 				Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000),
 				Intervals: &api.RowIntervals{},
 			}
-			for _, q := range shown {
+			for _, q := range quantities {
 				*q.IntervalIn(r.Intervals) = value(q.In(&r), map[baseline.Kind]float64{
 					baseline.Time: 5, baseline.Rate: 5000, baseline.Share: 1, baseline.Amount: 8e10,
 				}[baseline.QuantityOf(string(q.Quantity)).Kind])
@@ -289,7 +289,7 @@ func TestReportsNumbersAreTheSweeps(t *testing.T) {
 			want := &s.Rows[i]
 			row := found[string(want.Mode)+string(want.Speculation)+strconv.Itoa(want.Concurrency)]
 			require.NotNil(t, row)
-			for _, q := range shown {
+			for _, q := range quantities {
 				require.Equal(t, digits(*q.In(want), -1), row[string(q.Quantity)])
 				if in := q.IntervalOf(want); in != nil && digits(&in[0], 1) != "" && digits(&in[1], 1) != "" {
 					require.Equal(t, ends(in, -1), []string{row[string(q.Quantity)+"_low"], row[string(q.Quantity)+"_high"]})

@@ -12,7 +12,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// What stands where an interval decides nothing, as on the screens.
+// Texts in place of an outcome. The screens use the same ones.
 const (
 	noneShown   = "not certain"
 	tooVariable = "not certain yet"
@@ -20,20 +20,20 @@ const (
 	notRecorded = "not recorded"
 )
 
-// speculation is the title of the table that only a report on speculation has.
+// speculation is the title of a table that only reports with speculative decoding have.
 const speculation = "Speculation and GPU memory"
 
-// quantity is how reports show one.
+// quantity describes how reports show a [proof.Quantity].
 type quantity struct {
 	proof.Quantity
-	table string // that it stands in
-	title string // on its own
-	label string // in its table
+	table string // title of its table
+	title string // name outside its table
+	label string // name within its table
 	value func(float64) string
 }
 
-// shown are all of them, in the order of the tables.
-var shown = []*quantity{
+// quantities lists every quantity in the order of the tables.
+var quantities = []*quantity{
 	{proof.QuantityTTFT50, "TTFT", "TTFT p50", "p50", milliseconds},
 	{proof.QuantityTTFT95, "TTFT", "TTFT p95", "p95", milliseconds},
 	{proof.QuantityHitRate, "KV cache hit rate", "KV cache hit rate", "hit rate", share100},
@@ -48,32 +48,32 @@ var shown = []*quantity{
 	{proof.QuantityGPUMemory, speculation, "Memory of a GPU", "memory of a GPU", gigabytes},
 }
 
-// describe is how a quantity is shown; nil: as none of the tables' columns.
+// describe returns the description of a quantity. It is nil if no table has the quantity.
 func describe(q proof.Quantity) *quantity {
-	at := slices.IndexFunc(shown, func(s *quantity) bool { return s.Quantity == q })
+	at := slices.IndexFunc(quantities, func(s *quantity) bool { return s.Quantity == q })
 	if at < 0 {
 		return nil
 	}
-	return shown[at]
+	return quantities[at]
 }
 
-// shown are the quantities of the report, in the order of its columns for programs.
-func (r *Results) shown() (all []*quantity) {
+// described returns the quantities of the report in the order of [Results.Records].
+func (r *Results) described() (all []*quantity) {
 	for _, q := range r.Quantities() {
 		all = append(all, describe(q))
 	}
 	return all
 }
 
-// table is one of a report.
+// table groups the quantities of a table.
 type table struct {
 	title string
 	of    []*quantity
 }
 
-// tables are those of the report: that of speculation only where anything was drafted, as far as it knows.
+// tables returns the tables of the report. The table of speculation needs a value of drafted tokens.
 func (r *Results) tables() (all []table) {
-	for _, q := range shown {
+	for _, q := range quantities {
 		if q.table == speculation && !r.drafts() {
 			continue
 		}
@@ -86,7 +86,7 @@ func (r *Results) tables() (all []table) {
 	return all
 }
 
-// drafts says whether anything was drafted, as far as the report knows.
+// drafts reports whether the report has a value of drafted tokens.
 func (r *Results) drafts() bool {
 	return slices.ContainsFunc(r.Quantities(), func(q proof.Quantity) bool {
 		return q == proof.QuantityAcceptance || q == proof.QuantityPerStep
@@ -100,19 +100,19 @@ func tenths(v float64) string       { return fmt.Sprintf("%.1f", v) }
 func hundredths(v float64) string   { return fmt.Sprintf("%.2f", v) }
 func gigabytes(v float64) string    { return fmt.Sprintf("%.1f GiB", v/(1<<30)) }
 
-// points says whether differences are in percentage points.
-func (q *quantity) points() bool {
+// inPoints reports whether differences of the quantity are in percentage points.
+func (q *quantity) inPoints() bool {
 	return baseline.QuantityOf(string(q.Quantity)).Kind == baseline.Share
 }
 
-// advantage prints one with its sign.
+// advantage formats an advantage with its sign, in per cent or points. v is a fraction.
 func (q *quantity) advantage(v float64) string {
 	text := fmt.Sprintf("%+.1f", 100*v)
 	if strings.Trim(text, "+-0.") == "" {
 		text = "0.0"
 	}
 	text = strings.Replace(text, "-", "−", 1)
-	if q.points() {
+	if q.inPoints() {
 		return text + " points"
 	}
 	return text + " %"
@@ -127,7 +127,7 @@ func numbers(all []int) string {
 	return strings.Join(text, ", ")
 }
 
-// cell is a value, with the interval that was measured with it.
+// cell formats a value with its interval. A nil value is not recorded. A nil interval is left out.
 func (q *quantity) cell(v *float64, interval *[2]float64) string {
 	if v == nil {
 		return notRecorded
@@ -141,7 +141,7 @@ func (q *quantity) cell(v *float64, interval *[2]float64) string {
 	return fmt.Sprintf("%s (%s to %s)", text(*v), low, high)
 }
 
-// cellOf is that of a value that a file may have by another definition.
+// cellOf extends cell by values that an imported file has by another definition.
 func (q *quantity) cellOf(v *float64, interval *[2]float64, unlike bool) string {
 	if v == nil && unlike {
 		return "defined differently"
@@ -149,7 +149,7 @@ func (q *quantity) cellOf(v *float64, interval *[2]float64, unlike bool) string 
 	return q.cell(v, interval)
 }
 
-// advantageCell is an advantage with what it is worth.
+// advantageCell formats an advantage with its interval and, if it is not certain, the reason.
 func (q *quantity) advantageCell(f *proof.Figure) string {
 	if f.Advantage == nil {
 		if f.A != nil && f.B != nil {
@@ -159,7 +159,8 @@ func (q *quantity) advantageCell(f *proof.Figure) string {
 	}
 	text := q.advantage(*f.Advantage)
 	if !notCertain[f.Outcome] && f.Interval != nil && !f.Estimated {
-		text = fmt.Sprintf("%s (%s to %s)", text, bare(q.advantage(f.Interval[0])), bare(q.advantage(f.Interval[1])))
+		text = fmt.Sprintf("%s (%s to %s)", text, withoutUnit(q.advantage(f.Interval[0])),
+			withoutUnit(q.advantage(f.Interval[1])))
 	}
 	if strings.HasPrefix(string(q.Quantity), "ttft") && f.A != nil && f.B != nil {
 		text += ", " + signedMilliseconds(*f.B-*f.A)
@@ -175,12 +176,12 @@ func (q *quantity) advantageCell(f *proof.Figure) string {
 	return text
 }
 
-// notCertain are the outcomes that say nothing about which side is better.
+// notCertain holds the outcomes that do not decide which side is better.
 var notCertain = map[api.Outcome]bool{
 	api.OutcomeNoDifference: true, api.OutcomeTooVariable: true, api.OutcomeWithheld: true,
 }
 
-// signedMilliseconds writes a difference of times.
+// signedMilliseconds formats a difference of times.
 func signedMilliseconds(seconds float64) string {
 	ms := math.Round(1000 * seconds)
 	switch {
@@ -192,13 +193,13 @@ func signedMilliseconds(seconds float64) string {
 	return "0 ms"
 }
 
-// bare leaves the unit out.
-func bare(text string) string {
+// withoutUnit returns the text up to its first blank.
+func withoutUnit(text string) string {
 	number, _, _ := strings.Cut(text, " ")
 	return number
 }
 
-// verdict says in a sentence what an average shows, favorable or not.
+// verdict describes an average advantage of b in a sentence, favorable or not.
 func (q *quantity) verdict(s proof.Average, b string) string {
 	text := fmt.Sprintf("an average advantage of %s for %s over %d levels (%d to %d), from %s at %d to %s at %d.",
 		q.advantage(s.Advantage), b, s.Levels, s.From, s.To, q.advantage(s.Worst), s.WorstLevel,
@@ -217,7 +218,7 @@ func (q *quantity) verdict(s proof.Average, b string) string {
 	return text
 }
 
-// undecided says at which levels nothing is called better or worse.
+// undecided lists the levels at which no side is better.
 func undecided(s *proof.Average) (parts []string) {
 	for _, of := range []struct {
 		words  string
@@ -230,7 +231,7 @@ func undecided(s *proof.Average) (parts []string) {
 	return parts
 }
 
-// capital makes words the beginning of a sentence, but for a name that is written small.
+// capital writes the first letter in upper case, unless the text begins with a name.
 func capital(text, name string) string {
 	if strings.HasPrefix(text, name) {
 		return text

@@ -13,46 +13,46 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 )
 
-// Cause is why a run ended.
+// Cause is the reason why a run ended.
 type Cause string
 
 // The causes of a run's end.
 const (
-	ByDuration Cause = "duration" // as long as was asked for
-	ByRequests Cause = "requests" // as many turns as were asked for have finished
+	ByDuration Cause = "duration" // the requested time is over
+	ByRequests Cause = "requests" // the requested number of turns has finished
 	BySignal   Cause = "signal"   // Ctrl-C or SIGTERM
 	ByOperator Cause = "operator" // stopped through the API
 )
 
-// Ended is what is known of a run when it has ended.
+// Ended holds the data of an ended run that its turns do not contain.
 type Ended struct {
 	Program string // the load generator's version
 	Cause   Cause
 	Started time.Time
 	Ended   time.Time
-	Status  api.LaneStatus   // at the end
-	SLO     api.SLO          // in force at the end
-	Steps   []api.StepRecord // ascending
-	Before  *api.Comparison  // with the default baseline, just before the end; nil: no step was under way
+	Status  api.LaneStatus   // lane at the end of the run
+	SLO     api.SLO          // in force at the end of the run
+	Steps   []api.StepRecord // by start time
+	Before  *api.Comparison  // with the default baseline, just before the end; nil: no step was in progress
 	Client  Client
-	Lag     stats.Lag // of the load generator over the run
+	Lag     stats.Lag // the load generator's own delays
 	Cluster Cluster
-	Events  []api.Event // of the lane, ascending
+	Events  []api.Event // events of the lane, oldest first
 	Data    Data
-	// TokensPerChunk is the mean of the turns that ended well; see [stats.Arrived].
+	// TokensPerChunk is the mean over the turns that ended well; see [stats.Arrived].
 	TokensPerChunk float64
-	Restart        bool // it began anew while it was under way: its mode was changed
+	Restart        bool // a mode change restarted the run; it began at the latest one
 }
 
 // Run is the report of a run that has ended, and the JSON of --output. Times are seconds, ratios 0 to 1.
 type Run struct {
-	Format    int     `json:"format"` // of this document: 1
+	Format    int     `json:"format"` // version of the document: 1
 	Program   string  `json:"program"`
 	Cause     Cause   `json:"ended_by"`
-	Restarted bool    `json:"restarted"` // the mode was changed meanwhile; the figures are those since then
-	Started   string  `json:"started"`   // RFC 3339, as all times
-	Ended     string  `json:"ended"`
-	Seconds   float64 `json:"seconds"` // that every figure here but the baseline's is about
+	Restarted bool    `json:"restarted"` // a mode change restarted the run; the figures start after it
+	Started   string  `json:"started"`   // RFC 3339
+	Ended     string  `json:"ended"`     // RFC 3339
+	Seconds   float64 `json:"seconds"`   // time of all figures except the baseline's
 
 	Target      api.Target        `json:"target"`
 	Concurrency int               `json:"concurrency"`
@@ -63,7 +63,7 @@ type Run struct {
 	Steps       []api.StepRecord  `json:"steps"`
 
 	Turns   Turns       `json:"turns"`
-	Metrics api.Metrics `json:"metrics"` // of the turns that ended well
+	Metrics api.Metrics `json:"metrics"` // latencies of the turns that ended well
 	// FirstAnswer is the time to the first token after the reasoning; nil where no turn had any.
 	FirstAnswer           *api.Quantiles    `json:"first_answer,omitempty"`
 	Tokens                Tokens            `json:"tokens"`
@@ -77,36 +77,36 @@ type Run struct {
 	Errors                []ErrorClass      `json:"errors"`            // most frequent first
 	SLO                   []Objective       `json:"slo"`
 	Client                Client            `json:"client"`
-	// Baseline is the comparison of the last step's counted turns; its own seconds and
-	// n say how many. Absent: no step was under way at the end.
+	// Baseline compares the counted turns of the last step. Its own seconds and n state how many. Absent: no step was
+	// in progress at the end.
 	Baseline   *api.Comparison `json:"baseline,omitempty"`
 	Cluster    Cluster         `json:"cluster"`
 	Events     []api.Event     `json:"events"` // what happened since the workload first started
 	Conditions []Result        `json:"conditions"`
-	Notes      []string        `json:"notes"` // what limits the figures, a sentence each
+	Notes      []string        `json:"notes"` // limits of the figures, a sentence each
 	Data       Data            `json:"data"`
-	Series     []Point         `json:"series"` // the run in spans of one length
-	// Twin is the same of the other lane, which ran the same conversations, and Pairs is how the two
-	// lanes compare; both are absent where there is one lane. Conditions are about this lane.
+	Series     []Point         `json:"series"` // the run in spans of equal length
+	// Twin is the report of the other lane, which ran the same conversations. Pairs compares the two lanes. Both are
+	// absent if there is one lane. Conditions refer to this lane.
 	Twin  *Run      `json:"twin,omitempty"`
 	Pairs *api.Twin `json:"pairs,omitempty"`
 
-	ttft []float64 // of every turn that ended well, ascending
+	ttft []float64 // TTFT of every turn that ended well, in seconds, ascending
 }
 
-// Turns count the turns of a run by how they ended.
+// Turns counts the turns of a run by how they ended.
 type Turns struct {
 	OK        int `json:"ok"`
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"` // in flight when the run ended: neither a success nor an error
-	SLOMet    int `json:"slo_met"`   // that met every SLO
+	SLOMet    int `json:"slo_met"`   // met every SLO
 }
 
-// Tokens are those of the turns that ended well. Input and Cached are sums over the turns whose
-// count the server reported; the others are counted beside them.
+// Tokens sums the tokens of the turns that ended well. Input and Cached sum the turns whose count the server reported.
+// InputUnknown and CachedUnknown count the other turns.
 type Tokens struct {
 	Input         int64    `json:"input"`
-	InputP95      *float64 `json:"input_p95,omitempty"` // of a turn
+	InputP95      *float64 `json:"input_p95,omitempty"` // input tokens of one turn
 	InputUnknown  int      `json:"input_unknown,omitempty"`
 	Cached        int64    `json:"cached"`
 	CachedUnknown int      `json:"cached_unknown,omitempty"`
@@ -114,20 +114,20 @@ type Tokens struct {
 	Estimated     int      `json:"output_estimated,omitempty"` // turns whose output is the number of chunks
 }
 
-// Value is a figure with its 95 % interval; nil where it is not known.
+// Value is a figure with its 95 % interval. A nil field is not known.
 type Value struct {
 	Value    *float64    `json:"value,omitempty"`
 	Interval *[2]float64 `json:"interval,omitempty"`
 }
 
-// ErrorClass is how often turns failed in a way, and what was said of the first.
+// ErrorClass counts the turns that failed with a class, and holds the message of the first one.
 type ErrorClass struct {
 	Class   api.ErrorClass `json:"class"`
 	N       int            `json:"n"`
 	Message string         `json:"first_message"`
 }
 
-// Objective is an SLO and what became of it.
+// Objective is an SLO and its outcome. Times are in seconds.
 type Objective struct {
 	Metric    string      `json:"metric"` // ttft or tpot
 	Threshold float64     `json:"threshold"`
@@ -137,18 +137,18 @@ type Objective struct {
 	Withheld  string      `json:"withheld,omitempty"` // why it is neither met nor missed
 }
 
-// Client is how large the load generator's own error was.
+// Client is the load generator's own error over a run.
 type Client struct {
-	// of the whole run: ok, noticeable, bottleneck (too large) or unknown
+	// verdict on the whole run: ok, noticeable, bottleneck (too large) or unknown
 	Verdict           string            `json:"verdict"`
-	Seconds           int               `json:"seconds"` // with a verdict
+	Seconds           int               `json:"seconds"` // seconds with a verdict
 	BottleneckSeconds int               `json:"bottleneck_seconds"`
-	WorstLagSeconds   float64           `json:"worst_lag_seconds"` // p95 of any 10 s
+	WorstLagSeconds   float64           `json:"worst_lag_seconds"` // largest p95 of 10 s
 	Reason            string            `json:"reason,omitempty"`
 	Metrics           []api.ClientError `json:"metrics,omitempty"`
 }
 
-// Add takes in the verdict of one second.
+// Add adds the verdict of one second. An unknown verdict is ignored.
 func (c *Client) Add(h api.ClientHealth) {
 	if h.Verdict == api.VerdictUnknown {
 		return
@@ -160,7 +160,7 @@ func (c *Client) Add(h api.ClientHealth) {
 	c.WorstLagSeconds = max(c.WorstLagSeconds, h.LagSeconds)
 }
 
-// judged is c with the verdict of the whole run.
+// judged returns c with the verdict on the whole run.
 func (c Client) judged(run *Ended, m *api.Metrics) Client {
 	h := api.ClientHealth{Verdict: api.VerdictUnknown}
 	if run.Lag.Known() {
@@ -174,7 +174,7 @@ func (c Client) judged(run *Ended, m *api.Metrics) Client {
 	return c
 }
 
-// Data says where the raw data of a run are.
+// Data names the places of a run's raw data.
 type Data struct {
 	Database  string   `json:"database"`
 	Lane      string   `json:"lane"`
@@ -183,13 +183,13 @@ type Data struct {
 	Files     []string `json:"files"` // written by --output
 }
 
-// Point is a span of a run, of which nothing is known where a field is nil.
+// Point summarizes a span of a run. Times are seconds. A nil field is not known.
 type Point struct {
 	From                  float64  `json:"from"` // seconds since the start
 	Seconds               float64  `json:"seconds"`
 	OK                    int      `json:"ok"`
 	Failed                int      `json:"failed"`
-	TTFTP50               *float64 `json:"ttft_p50,omitempty"` // of the turns that ended well in it
+	TTFTP50               *float64 `json:"ttft_p50,omitempty"` // percentiles of the turns that ended well in the span
 	TTFTP95               *float64 `json:"ttft_p95,omitempty"`
 	TPOTP50               *float64 `json:"tpot_p50,omitempty"`
 	TPOTP95               *float64 `json:"tpot_p95,omitempty"`
@@ -197,10 +197,10 @@ type Point struct {
 	ttft, tpot            []float64
 }
 
-// points is the number of spans that the report of a run is divided into.
-const points = 60
+// maxPoints limits the spans in [Run.Series].
+const maxPoints = 60
 
-// Builder gathers a run's turns. It is not safe for concurrent use.
+// Builder makes the report of a run from its turns. It is not safe for concurrent use.
 type Builder struct {
 	report  *Run
 	run     Ended
@@ -208,7 +208,7 @@ type Builder struct {
 	routing Routing
 }
 
-// NewBuilder begins the report of a run.
+// NewBuilder returns a Builder without turns.
 func NewBuilder(run Ended) *Builder {
 	state := run.Status.State
 	r := &Run{
@@ -220,7 +220,7 @@ func NewBuilder(run Ended) *Builder {
 		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},
 	}
-	n := int(min(points, math.Ceil(r.Seconds))) // no span is shorter than a second
+	n := int(min(maxPoints, math.Ceil(r.Seconds))) // no span is shorter than a second
 	for i := range n {
 		length := r.Seconds / float64(n)
 		r.Series = append(r.Series, Point{From: float64(i) * length, Seconds: length})
@@ -231,7 +231,7 @@ func NewBuilder(run Ended) *Builder {
 	}
 }
 
-// Add takes in a turn, of which it keeps nothing but copies.
+// Add adds a turn. It keeps no reference to t or its strings.
 func (b *Builder) Add(t *api.Turn) {
 	if t.Status == api.TurnError {
 		e := b.errors[t.ErrorClass]
@@ -273,8 +273,8 @@ func appendKnown(to []float64, v *float64) []float64 {
 	return append(to, *v)
 }
 
-// Run ends the report with what the same turns were like as a whole, and holds the
-// conditions against it. Notes are sentences on what limits the figures.
+// Run completes the report with the statistics of the same turns and the results of the conditions. notes are sentences
+// on the limits of the figures. Run must be called once, after all turns.
 func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...string) *Run {
 	r := b.report
 	if b.run.Lag.Known() {
@@ -341,14 +341,14 @@ func objective(metric string, q api.Quantiles, threshold float64) Objective {
 	return o
 }
 
-// withheld is why an outcome is: a clause.
+// withheld returns the reason for a withheld outcome as a clause. e is the own error in seconds.
 func withheld(e float64) string {
 	return "up to " + inMilliseconds(e) + " may be the load generator's own error"
 }
 
-// slo is met or missed over all objectives, "" where TTFT was not measured, TPOT is not known, or
-// the load generator's own error could change it. Turns of one token have no TPOT and are judged
-// by TTFT alone.
+// slo returns the outcome of all objectives: met, missed or "". It is "" if TTFT was not measured, TPOT is not known,
+// or the load generator's own error could change the outcome. Turns of one token have no TPOT and are judged by TTFT
+// alone.
 func (r *Run) slo() string {
 	known := r.SLO[0].P95 != nil
 	for _, o := range r.SLO {
@@ -366,8 +366,8 @@ func (r *Run) slo() string {
 	return "met"
 }
 
-// AllFailed gives why no turn of a run succeeded: how many failed, how most of them did and what
-// was said of the first of these; "" where one succeeded or none ended.
+// AllFailed describes a run in which every turn failed: their number, the most frequent class and its first message. It
+// returns "" if a turn succeeded or none failed.
 func (r *Run) AllFailed() string {
 	if r.Turns.OK > 0 || len(r.Errors) == 0 {
 		return ""
@@ -377,15 +377,15 @@ func (r *Run) AllFailed() string {
 		most.Message)
 }
 
-// Measured says whether any turn ended well, or failed, so that there is something to judge.
+// Measured reports whether any turn succeeded or failed.
 func (r *Run) Measured() bool { return r.Turns.OK+r.Turns.Failed > 0 }
 
-// Failed says whether a condition was hit.
+// Failed reports whether a condition was met, so that the run fails.
 func (r *Run) Failed() bool {
 	return slices.ContainsFunc(r.Conditions, func(c Result) bool { return c.Hit })
 }
 
-// Undecided says whether a condition is about what was not measured.
+// Undecided reports whether a condition names a figure that is not known.
 func (r *Run) Undecided() bool {
 	return slices.ContainsFunc(r.Conditions, func(c Result) bool { return !c.Known })
 }

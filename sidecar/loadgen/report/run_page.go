@@ -4,7 +4,7 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// cards are what is read first.
+// cards returns the headline figures of the page.
 func (r *Run) cards() []Card {
 	cards := []Card{r.outcomeCard()}
 	for _, o := range r.SLO {
@@ -46,7 +46,7 @@ func (r *Run) cards() []Card {
 	return append(cards, errors)
 }
 
-// outcomeCard is whether the run is good: by its conditions where it has any, else by the SLO.
+// outcomeCard shows the result of the conditions, or, without conditions, of the SLO.
 func (r *Run) outcomeCard() Card {
 	c := Card{
 		Name: "SLO", Value: r.slo(), Below: "p95 of the whole run",

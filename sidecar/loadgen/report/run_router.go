@@ -9,30 +9,30 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Routing is how the turns of a run were spread over the workers, as their answers name them.
+// Routing is the distribution of a run's turns over the workers that the answers name.
 type Routing struct {
-	Workers []WorkerTurns `json:"workers"` // by name; at most mostServers, the busiest ones
-	Turns   int           `json:"turns"`   // whose worker is known
-	Skew    float64       `json:"skew"`    // turns of the busiest worker over the workers' mean
-	// Later counts the turns after the first of their conversation of which both workers are known, and SameWorker those
-	// that went to the worker of the turn before.
+	Workers []WorkerTurns `json:"workers"` // the busiest workers, at most maxWorkers, by name
+	Turns   int           `json:"turns"`   // turns with a known worker
+	Skew    float64       `json:"skew"`    // turns of the busiest worker / mean of the workers
+	// Later counts the later turns of conversations whose worker and previous worker are known. SameWorker counts those
+	// of them that went to the previous worker.
 	Later      int `json:"later"`
 	SameWorker int `json:"same_worker"`
 
 	count map[string]int
-	last  map[string]string // the worker of a conversation's last turn
+	last  map[string]string // worker of the latest turn, by conversation
 }
 
-// WorkerTurns is how many turns a worker served.
+// WorkerTurns is the number of turns that a worker served.
 type WorkerTurns struct {
 	Worker string `json:"worker"`
 	Turns  int    `json:"turns"`
 }
 
-// mostServers bounds the listed workers.
-const mostServers = 64
+// maxWorkers limits the listed workers.
+const maxWorkers = 64
 
-// add takes in a turn that ended. The turns of a conversation come in their order.
+// add adds a turn that has ended. The turns of a conversation must be added in their order.
 func (g *Routing) add(t *api.Turn) {
 	if t.Worker == "" {
 		delete(g.last, t.Conversation)
@@ -50,7 +50,7 @@ func (g *Routing) add(t *api.Turn) {
 	g.last[strings.Clone(t.Conversation)] = name
 }
 
-// finish returns the spread; nil where no worker is known.
+// finish computes the skew and sorts the workers. It returns nil if no worker is known.
 func (g *Routing) finish() *Routing {
 	if g.Turns == 0 {
 		return nil
@@ -62,18 +62,18 @@ func (g *Routing) finish() *Routing {
 		return cmp.Or(b.Turns-a.Turns, strings.Compare(a.Worker, b.Worker))
 	})
 	g.Skew = float64(g.Workers[0].Turns*len(g.Workers)) / float64(g.Turns)
-	g.Workers = g.Workers[:min(len(g.Workers), mostServers)]
+	g.Workers = g.Workers[:min(len(g.Workers), maxWorkers)]
 	slices.SortFunc(g.Workers, func(a, b WorkerTurns) int { return strings.Compare(a.Worker, b.Worker) })
 	g.count, g.last = nil, nil
 	return g
 }
 
-// cachedSources says where cached tokens come from.
+// cachedSources maps [api.Target.CachedSource] to the words of the report.
 var cachedSources = map[string]string{
 	"usage": "the answers' usage", "frontend": "the frontend's counters", "engine": "the engines' counters",
 }
 
-// routerLines say what stands in front of the workers and how it spread the turns.
+// routerLines describes the router and the distribution of the turns over the workers.
 func (r *Run) routerLines() (lines []string) {
 	t := r.Target
 	known := []string{cmp.Or(t.Router, "not recognized")}

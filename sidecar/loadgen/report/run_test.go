@@ -89,7 +89,7 @@ func TestSummary(t *testing.T) {
 	assert.Equal(t, Turns{OK: 600, Failed: 3, SLOMet: 501}, r.Turns)
 	assert.Equal(t, []ErrorClass{{api.ErrorHTTP5xx, 2, "503 \x1b[31mbusy"}, {api.ErrorStall, 1, "silent"}}, r.Errors)
 	assert.InDelta(t, .1+.001*.95*599, *r.Metrics.TTFT.P95, 1e-9)
-	require.Len(t, r.Series, points)
+	require.Len(t, r.Series, maxPoints)
 	assert.InDelta(t, 60*10, addUp(r.Series), 0)
 	assert.InDelta(t, 500, r.Series[30].OutputTokensPerSecond, 5)
 	out := text(t, r)

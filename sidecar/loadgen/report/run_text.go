@@ -15,7 +15,7 @@ import (
 // Formats implements [Readable].
 func (r *Run) Formats() Formats { return RunFormats }
 
-// Records implements [Readable]: the table of a run is that of its turns, which are no part of the report.
+// Records implements [Readable]. It returns nil: the table of a run holds its turns, which the report does not contain.
 func (r *Run) Records() [][]string { return nil }
 
 // Document implements [Readable].
@@ -37,16 +37,16 @@ func (r *Run) Document() Document {
 	return d
 }
 
-// sections are those of one lane.
+// sections returns the sections of one lane.
 func (r *Run) sections() []Section {
-	all := []Section{{Text: []string{r.span()}, Cards: r.cards()}}
+	all := []Section{{Text: []string{r.summary()}, Cards: r.cards()}}
 	if r.Turns.OK > 0 {
 		all = append(all, Section{Title: "Latencies of the turns that ended well, in milliseconds", Table: r.latencies()})
 	}
 	return append(all, Section{Charts: r.charts()}, Section{Items: r.items()})
 }
 
-// title says what ran for how long.
+// title names the target and the length of the run.
 func (r *Run) title() string {
 	return fmt.Sprintf("Run of %s against %s%s", elapsed(r.Seconds), printable(r.Target.URL), model(r.Target.Model))
 }
@@ -58,8 +58,8 @@ func model(name string) string {
 	return " (" + printable(name) + ")"
 }
 
-// span is when it was, what ran, and how it ended.
-func (r *Run) span() string {
+// summary states the time, the settings and the cause of the end in one line.
+func (r *Run) summary() string {
 	cause := map[Cause]string{
 		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
 		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
@@ -72,7 +72,7 @@ func (r *Run) span() string {
 	return text
 }
 
-// latencies are a table, in milliseconds.
+// latencies returns the table of latencies in milliseconds.
 func (r *Run) latencies() *Table {
 	t := &Table{Head: []string{"ms", "p50", "95 % interval", "p95", "95 % interval", "p99", "n"}}
 	add := func(name string, q *api.Quantiles) {
@@ -93,7 +93,7 @@ func (r *Run) latencies() *Table {
 	return t
 }
 
-// items are what stands below the latencies.
+// items returns the lines below the latencies.
 func (r *Run) items() (all []Item) {
 	add := func(name string, lines ...string) {
 		if len(lines) > 0 {
@@ -124,7 +124,7 @@ func (r *Run) items() (all []Item) {
 	return all
 }
 
-// turnLines are the figures of each turn number; none where conversations have one turn.
+// turnLines returns a line for each turn number. It returns nil if conversations have one turn.
 func (r *Run) turnLines() (lines []string) {
 	tokens := func(v *float64) string {
 		if v == nil {
@@ -143,7 +143,7 @@ func (r *Run) turnLines() (lines []string) {
 	return lines
 }
 
-// tokenLine is the sum of the tokens of the turns that ended well.
+// tokenLine formats the sums of [Run.Tokens].
 func (r *Run) tokenLine() string {
 	n := r.Tokens
 	parts := []string{"input not reported", "cached not reported", fmt.Sprintf("%d output", n.Output)}
@@ -162,7 +162,7 @@ func (r *Run) tokenLine() string {
 	return strings.Join(parts, ", ")
 }
 
-// unknownLines name the figures that some turns which ended well do not have.
+// unknownLines counts the successful turns that lack a figure, by the reason.
 func (r *Run) unknownLines() (lines []string) {
 	for _, m := range []struct {
 		what string
@@ -228,8 +228,7 @@ func (o Objective) text() string {
 	return fmt.Sprintf(" %s of %s%s", inMilliseconds(*o.P95), inMilliseconds(o.Threshold), o.doubt())
 }
 
-// doubt says that a longer run, or a faster load generator, might come to the other side of the
-// threshold.
+// doubt returns the reason why a longer run or a faster load generator might change the outcome.
 func (o Objective) doubt() string {
 	if o.Withheld != "" {
 		return " (" + o.Withheld + ")"
@@ -252,7 +251,7 @@ func (r *Run) clientLine() string {
 	return level + ": " + r.Client.Reason
 }
 
-// baselineLines say how the last step stands to the baseline.
+// baselineLines compares the last step with the baseline.
 func (r *Run) baselineLines() []string {
 	c := r.Baseline
 	switch {
@@ -289,7 +288,7 @@ func columnMode(c api.Column) string {
 	return fmt.Sprintf("%s with speculation %s", c.Mode, c.Speculation)
 }
 
-// columnOutcomes are those of a column's values, each in words.
+// columnOutcomes describes the improvement of each value of a column.
 func columnOutcomes(c api.Column) (all []string) {
 	for _, v := range []struct {
 		name string
@@ -320,7 +319,7 @@ func columnOutcomes(c api.Column) (all []string) {
 	return all
 }
 
-// improved writes an improvement in per cent.
+// improved formats an improvement in per cent.
 func improved(percent float64) string {
 	if percent < 0 {
 		return fmt.Sprintf("%.1f %% worse", -percent)
@@ -332,13 +331,14 @@ func (r *Run) conditionLines() (lines []string) {
 	for _, c := range r.Conditions {
 		switch {
 		case c.Withheld != "":
-			lines = append(lines, fmt.Sprintf("%s: undecided, value is %s, of which %s", c.Condition, c.shown, c.Withheld))
+			lines = append(lines, fmt.Sprintf("%s: undecided, value is %s, of which %s", c.Condition, c.valueText,
+				c.Withheld))
 		case !c.Known:
 			lines = append(lines, c.Condition+": not measured")
 		case c.Hit:
-			lines = append(lines, fmt.Sprintf("%s: FAILED, value is %s", c.Condition, c.shown))
+			lines = append(lines, fmt.Sprintf("%s: FAILED, value is %s", c.Condition, c.valueText))
 		default:
-			lines = append(lines, fmt.Sprintf("%s: passed, value is %s", c.Condition, c.shown))
+			lines = append(lines, fmt.Sprintf("%s: passed, value is %s", c.Condition, c.valueText))
 		}
 	}
 	return lines
@@ -361,7 +361,7 @@ func (v Value) text(number func(float64) string) string {
 	return fmt.Sprintf("%s (%s to %s)", number(*v.Value), number(v.Interval[0]), number(v.Interval[1]))
 }
 
-// inMilliseconds writes seconds.
+// inMilliseconds formats seconds in milliseconds.
 func inMilliseconds(s float64) string { return inMS(s) + " ms" }
 
 func inMS(s float64) string { return chart.Number(1000 * s) }
@@ -380,7 +380,7 @@ func msInterval(v *[2]float64) string {
 	return inMS(v[0]) + " to " + inMS(v[1])
 }
 
-// elapsed writes a length of time to the second, below a minute to the tenth of one.
+// elapsed formats a duration to the second, and below a minute to the tenth of a second.
 func elapsed(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	if d < time.Minute {
@@ -389,7 +389,7 @@ func elapsed(seconds float64) string {
 	return d.Round(time.Second).String()
 }
 
-// printable takes out what could steer a terminal: a server's words come in.
+// printable removes control characters from text of a server, which could otherwise control a terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

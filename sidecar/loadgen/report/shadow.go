@@ -10,7 +10,7 @@ import (
 	"kvbooth/sidecar/trace"
 )
 
-// Shadow is what other routers would have found in the caches on the requests of a trace.
+// Shadow is the report on the replay of a trace: the cache hits that other routers would have had on its requests.
 type Shadow struct {
 	Program     string         `json:"program"`
 	Trace       ShadowTrace    `json:"trace"`
@@ -19,12 +19,12 @@ type Shadow struct {
 	Policies    []ShadowPolicy `json:"policies"`
 	Account     *ShadowAccount `json:"account,omitempty"`
 	Choices     *ShadowChoices `json:"choices,omitempty"`
-	// ByCapacity and ByWorkers are the curves: one of the two changes, the other is as in Setting.
+	// ByCapacity varies the blocks of a cache, and ByWorkers the number of workers. All else is as in Setting.
 	ByCapacity []ShadowPoint `json:"by_capacity,omitempty"`
 	ByWorkers  []ShadowPoint `json:"by_workers,omitempty"`
 }
 
-// ShadowTrace is what was read.
+// ShadowTrace describes the trace and the lines that were read.
 type ShadowTrace struct {
 	File       string   `json:"file"`
 	Form       string   `json:"form"`
@@ -33,19 +33,19 @@ type ShadowTrace struct {
 	Arrivals   float64  `json:"arrival_seconds"` // from the first request to the last one
 	Lines      int64    `json:"lines"`
 	Unused     int64    `json:"unused_lines"`
-	Notes      []string `json:"unused_notes,omitempty"` // the first of them
+	Notes      []string `json:"unused_notes,omitempty"` // reasons for the first unused lines
 	Disordered int64    `json:"disordered_lines"`
 	Cut        bool     `json:"cut"`
 }
 
-// ShadowSetting are the caches.
+// ShadowSetting is the size of the caches.
 type ShadowSetting struct {
 	Workers     int `json:"workers"`
-	Blocks      int `json:"blocks"` // of one worker's cache
+	Blocks      int `json:"blocks"` // capacity of one worker's cache
 	BlockTokens int `json:"block_tokens"`
 }
 
-// ShadowPolicy is one router's row.
+// ShadowPolicy holds the figures of one routing policy.
 type ShadowPolicy struct {
 	Policy        string  `json:"policy"`
 	Requests      int64   `json:"requests"`
@@ -53,13 +53,13 @@ type ShadowPolicy struct {
 	HitTokens     int64   `json:"hit_tokens"`
 	HitRatio      float64 `json:"hit_ratio"`
 	PrefillTokens int64   `json:"prefill_tokens"`
-	// Spread is of requests in progress, most less fewest over the workers, averaged over time; absent
-	// for "best".
+	// Spread is the most less the fewest requests in progress on a worker, averaged over time. It is absent for "best".
 	Spread  *float64 `json:"inflight_spread,omitempty"`
-	Crowded int64    `json:"crowded_requests"` // for which the worker's cache had no room
+	Crowded int64    `json:"crowded_requests"` // requests without room in their worker's cache
 }
 
-// ShadowAccount is the cache account's error.
+// ShadowAccount compares the modeled with the measured hit ratio, for the router's real choices. Error is their
+// difference.
 type ShadowAccount struct {
 	Requests      int64   `json:"requests"`
 	MeasuredRatio float64 `json:"measured_ratio"`
@@ -67,7 +67,8 @@ type ShadowAccount struct {
 	Error         float64 `json:"error"`
 }
 
-// ShadowChoices is the choice account.
+// ShadowChoices counts the turns for which the model of the router chose the router's worker. Agreement is over the
+// clear turns, Coverage is their share.
 type ShadowChoices struct {
 	Turns     int     `json:"turns"`
 	Agreed    int     `json:"agreed"`
@@ -77,18 +78,17 @@ type ShadowChoices struct {
 	Coverage  float64 `json:"clear_coverage"`
 }
 
-// ShadowPoint is one point of all curves.
+// ShadowPoint holds the hit ratios of all policies for one size of the caches.
 type ShadowPoint struct {
 	Workers int                `json:"workers"`
 	Blocks  int                `json:"blocks"`
 	Hit     map[string]float64 `json:"hit_ratio"` // by policy
 }
 
-// MaxCacheError is the cache account's error from which on figures of other policies are not to be
-// trusted.
+// MaxCacheError is the limit of [ShadowAccount.Error]. Above it, the figures of other policies are not reliable.
 const MaxCacheError = .03
 
-// NewShadow makes the report on a replay.
+// NewShadow returns the report on a replay, without assumptions and curves.
 func NewShadow(program, file string, s trace.Summary, f shadow.Figures, blockTokens int) *Shadow {
 	r := &Shadow{
 		Program: program,
@@ -124,7 +124,7 @@ func NewShadow(program, file string, s trace.Summary, f shadow.Figures, blockTok
 	return r
 }
 
-// NewShadowPoint is a point of the curves.
+// NewShadowPoint returns the point of the curves for a replay with o.
 func NewShadowPoint(o shadow.Options, f shadow.Figures) ShadowPoint {
 	p := ShadowPoint{Workers: len(o.Workers), Blocks: o.Capacity, Hit: map[string]float64{}}
 	for _, policy := range f.Policies {
@@ -166,7 +166,7 @@ func (r *Shadow) Records() [][]string {
 	return all
 }
 
-// policyNames are those of a point, the best possible last.
+// policyNames returns the policies of a point in the order of [shadow.DefaultPolicies].
 func policyNames(p ShadowPoint) (names []string) {
 	for _, policy := range shadow.DefaultPolicies() {
 		if _, ok := p.Hit[policy.Name]; ok {
@@ -176,7 +176,7 @@ func policyNames(p ShadowPoint) (names []string) {
 	return names
 }
 
-// shadowCurve is one of the two.
+// shadowCurve is the curve by capacity or by workers. at returns the position of a point on the x axis.
 type shadowCurve struct {
 	part, title, across string
 	points              []ShadowPoint
@@ -201,7 +201,7 @@ func (r *Shadow) curves() (all []shadowCurve) {
 	return all
 }
 
-// facts are the sentences above the table: what was read, and what was assumed.
+// facts returns sentences on the trace, the caches and the assumptions.
 func (r *Shadow) facts() []string {
 	t, s := r.Trace, r.Setting
 	facts := []string{
@@ -213,7 +213,7 @@ func (r *Shadow) facts() []string {
 	return append(facts, r.Assumptions...)
 }
 
-// doubts are the sentences about what limits the figures.
+// doubts returns sentences on the limits of the figures.
 func (r *Shadow) doubts() (doubts []string) {
 	t := r.Trace
 	if t.Unused > 0 {
@@ -258,7 +258,7 @@ func (r *Shadow) Document() Document {
 	}
 }
 
-// findings are the first part: facts, table and doubts.
+// findings returns the facts, the table of policies and the doubts.
 func (r *Shadow) findings() []Section {
 	t := &Table{Head: []string{"policy", "hit rate", "tokens to prefill", "in-flight spread"}}
 	for _, p := range r.Policies {
@@ -271,7 +271,7 @@ func (r *Shadow) findings() []Section {
 	return []Section{{Items: unnamed(r.facts())}, {Table: t}, {Items: unnamed(r.doubts())}}
 }
 
-// unnamed are sentences as a list.
+// unnamed makes a list of sentences.
 func unnamed(sentences []string) (all []Item) {
 	for _, text := range sentences {
 		all = append(all, Item{Text: text})
@@ -279,7 +279,7 @@ func unnamed(sentences []string) (all []Item) {
 	return all
 }
 
-// Curves are the second part: none without curves.
+// Curves returns a section for each curve of the report.
 func (r *Shadow) Curves() (all []Section) {
 	for _, c := range r.curves() {
 		names := policyNames(c.points[0])

@@ -13,12 +13,11 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// Words say in a few plain sentences what a sweep shows so far, for screens, the terminal and
-// the top of its report. Every number in them is computed from what was measured. Before
-// anything was, they say that.
+// Words returns the findings of a sweep so far in a few sentences, for screens, the terminal and the top of its report.
+// Every number in them is computed from measurements. Without any, a sentence states that.
 func Words(s *api.Sweep) []string { return OfSweep(*s).Words }
 
-// words are those of a sweep.
+// words returns the findings of a sweep. r.Sweep must not be nil.
 func (r *Results) words() []string {
 	var all []string
 	switch r.Sweep.Request.Kind {
@@ -32,7 +31,7 @@ func (r *Results) words() []string {
 	return append(append(append([]string{}, r.doubtWords()...), all...), r.stateWords(len(all) > 0)...)
 }
 
-// stateWords say what an unfinished sweep's sentences are worth.
+// stateWords describes the state of an unfinished sweep. some is true if there are findings.
 func (r *Results) stateWords(some bool) []string {
 	run := r.Sweep
 	nothing := ""
@@ -71,8 +70,8 @@ func (r *Results) stateWords(some bool) []string {
 	return slices.DeleteFunc([]string{nothing, state, (*sweepRun)(run).spoiling()}, func(s string) bool { return s == "" })
 }
 
-// spoiling says of a sweep in progress why one span after the other does not count: nothing
-// will come of it until that is mended. Empty: the latest spans count.
+// spoiling returns the reason why several spans in a row of a sweep in progress do not count. It is empty if the latest
+// spans count.
 func (r *sweepRun) spoiling() string {
 	n := 0
 	for n < len(r.Spans) && r.Spans[len(r.Spans)-1-n].Spoiled != "" {
@@ -80,7 +79,7 @@ func (r *sweepRun) spoiling() string {
 	}
 	several := 2
 	if n > 0 && r.Spans[len(r.Spans)-1].Lane != "" {
-		several = 4 // one spoils the one beside it
+		several = 4 // a spoiled span spoils the span on the other lane, too
 	}
 	if n < several || r.State != api.SweepRunning {
 		return ""
@@ -89,31 +88,31 @@ func (r *sweepRun) spoiling() string {
 		strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
 }
 
-// oneEvidence is why throughput and latency are not two reasons.
+// oneEvidence explains why throughput and latency do not confirm each other.
 const oneEvidence = "In a closed loop, throughput and latency are not independent evidence: conversations that are " +
 	"answered sooner send the next turn sooner."
 
-// laneWords say how both modes, which ran at the same time, were dealt out to the two targets;
-// none where they took turns.
+// laneWords describes the assignment of the modes to the two lanes. It returns nothing for modes that did not run at
+// the same time.
 func (r *Results) laneWords() []string {
 	_, b := r.trialNames()
 	pairs, onTwin := 0, 0
-	lean := map[int]int{} // of each level, by how many pairs more B was on the twin than not
+	surplus := map[int]int{} // by level: pairs with B on lane twin less pairs with B on lane main
 	for i := range r.Sweep.Spans {
 		s := &r.Sweep.Spans[i]
 		if s.Lane == "" || s.Spoiled != "" || !r.isB(s) {
 			continue
 		}
 		pairs++
-		lean[s.Concurrency]--
+		surplus[s.Concurrency]--
 		if s.Lane == api.TwinLane {
 			onTwin++
-			lean[s.Concurrency] += 2
+			surplus[s.Concurrency] += 2
 		}
 	}
 	even := true
-	for _, by := range lean {
-		even = even && by == 0
+	for _, n := range surplus {
+		even = even && n == 0
 	}
 	switch {
 	case pairs == 0:
@@ -128,20 +127,20 @@ func (r *Results) laneWords() []string {
 	}
 	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d of %d "+
 		"pairs%s: other differences between the targets do not cancel out completely.",
-		b, api.TwinLane, onTwin, pairs, map[bool]string{true: ", not equally often at every level"}[len(lean) > 1])}
+		b, api.TwinLane, onTwin, pairs, map[bool]string{true: ", not equally often at every level"}[len(surplus) > 1])}
 }
 
-// isB says whether a span is one of the second mode: by its arm, since a trial may compare a
-// mode with itself.
+// isB reports whether a span belongs to the second mode. It checks the arm first, since a trial may compare a mode with
+// itself.
 func (r *Results) isB(s *api.SweepSpan) bool {
 	q := &r.Sweep.Request
 	return proof.Arm(s.Arm) == proof.ArmB || s.Arm == "" && len(q.Modes) == 2 && s.Mode == q.Modes[1]
 }
 
-// trimmed writes a number with no more digits than it has, four at most.
+// trimmed formats a number with at most four significant digits and without trailing zeros.
 func trimmed(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// capacityWords say what each mode sustains, the one that sustains most first.
+// capacityWords describes the sustained concurrency of each mode, the largest first.
 func (r *Results) capacityWords() []string {
 	c := r.Sweep.Capacity
 	if c == nil || !slices.ContainsFunc(c.Modes, func(m api.ModeCapacity) bool { return m.Level != nil }) {
@@ -170,7 +169,7 @@ func (r *Results) capacityWords() []string {
 	}
 	text := strings.Join(clauses, ", ")
 	if x := c.Crossing; x != nil && x.Level != nil && len(names) == 2 {
-		text += fmt.Sprintf("; they cross at %d%s", *x.Level, interval(x.Interval, x.Above))
+		text += fmt.Sprintf("; they cross at %d%s", *x.Level, bracketed(x.Interval, x.Above))
 		better := names[0]
 		if x.Below == string(proof.ArmB) {
 			better = names[1]
@@ -181,7 +180,7 @@ func (r *Results) capacityWords() []string {
 }
 
 func capacityClause(name string, m *api.ModeCapacity, first bool) string {
-	in := interval(m.Interval, m.Above)
+	in := bracketed(m.Interval, m.Above)
 	switch {
 	case m.Level == nil:
 		return "what " + name + " sustains is not known yet"
@@ -201,17 +200,17 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	return name + " " + sustained(m) + in
 }
 
-// uninformative says whether the interval holds everything from nothing to no limit, so that an estimate means little.
+// uninformative reports whether the interval begins at 0 and has no upper end, so that the estimate has no value.
 func uninformative(m *api.ModeCapacity) bool {
 	return m.Interval != nil && m.Interval[0] == 0 && m.Above
 }
 
-// unsure says whether a mode seems to sustain nothing, though its lowest level may yet meet the SLOs.
+// unsure reports whether the estimate is 0 although the lowest level has no verdict.
 func unsure(m *api.ModeCapacity) bool {
 	return m.Level != nil && *m.Level == 0 && len(m.Tested) > 0 && m.Tested[0].Verdict == proof.Open
 }
 
-// sustained is the estimate: at least the highest level, where that meets the SLOs.
+// sustained formats the estimate of a mode's sustained concurrency.
 func sustained(m *api.ModeCapacity) string {
 	switch {
 	case m.Level == nil:
@@ -228,20 +227,20 @@ func sustained(m *api.ModeCapacity) string {
 	return strconv.Itoa(*m.Level)
 }
 
-// interval is one of levels, in brackets.
-func interval(v *[2]int, above bool) string {
+// bracketed formats an interval of levels in brackets, after a blank. It is empty for a nil interval.
+func bracketed(v *[2]int, above bool) string {
 	if v == nil {
 		return ""
 	}
-	return " (" + levels(v, above) + ")"
+	return " (" + levelInterval(v, above) + ")"
 }
 
-// levels is an interval of them, which may be open above.
-func levels(v *[2]int, above bool) string {
+// levelInterval formats an interval of levels. above marks an interval without an upper end.
+func levelInterval(v *[2]int, above bool) string {
 	return fmt.Sprintf("%d to %d%s", v[0], v[1], map[bool]string{true: " or more"}[above])
 }
 
-// sideWords say what each mode sustains, and how every mode compares with the first.
+// sideWords describes the sustained concurrency of each side, and compares each side with the first.
 func (r *Results) sideWords() (all []string) {
 	if len(r.Sides) == 0 {
 		return nil
@@ -271,13 +270,13 @@ func (r *Results) sideWords() (all []string) {
 	return all
 }
 
-// sustains says in a clause what a side sustains.
+// sustains describes the sustained concurrency of a side in a clause. s.Sustained must not be nil.
 func sustains(s *proof.Side) string {
 	x := s.Sustained
 	if x.Level == nil {
 		return "what " + s.Name + " sustains is not known"
 	}
-	tested := tested(s)
+	tested := testedLevels(s)
 	text := fmt.Sprintf("%s sustains %s", s.Name, plural(*x.Level, "conversation"))
 	switch {
 	case *x.Level == 0:
@@ -294,7 +293,7 @@ func sustains(s *proof.Side) string {
 	return text
 }
 
-// outcomes say at which levels B is better, worse or neither, and by how much.
+// outcomes lists the levels at which B is better, worse or neither, with the range of its advantages.
 func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 	var parts []string
 	for _, of := range []struct {
@@ -302,14 +301,15 @@ func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 		levels []int
 	}{{"better", s.Better}, {"worse", s.Worse}} {
 		if len(of.levels) > 0 {
-			parts = append(parts, fmt.Sprintf("%s at %s (by %s)", of.word, numbers(of.levels), by(p, q, of.levels)))
+			parts = append(parts, fmt.Sprintf("%s at %s (by %s)", of.word, numbers(of.levels),
+				advantageRange(p, q, of.levels)))
 		}
 	}
 	return strings.Join(append(parts, undecided(s)...), "; ")
 }
 
-// by is the range of advantages at some levels.
-func by(p *proof.Pair, q proof.Quantity, levels []int) string {
+// advantageRange formats the smallest and the largest advantage at some levels, without their signs.
+func advantageRange(p *proof.Pair, q proof.Quantity, levels []int) string {
 	low, high := math.Inf(1), 0.0
 	for i := range p.Levels {
 		if slices.Contains(levels, p.Levels[i].Concurrency) {
@@ -318,7 +318,7 @@ func by(p *proof.Pair, q proof.Quantity, levels []int) string {
 		}
 	}
 	unit := " %"
-	if describe(q).points() {
+	if describe(q).inPoints() {
 		unit = " points"
 	}
 	if len(levels) == 1 {
@@ -327,8 +327,8 @@ func by(p *proof.Pair, q proof.Quantity, levels []int) string {
 	return fmt.Sprintf("%.1f to %.1f%s", 100*low, 100*high, unit)
 }
 
-// span writes a length of time as people do.
-func span(seconds float64) string {
+// durationText formats a duration in seconds, minutes or hours.
+func durationText(seconds float64) string {
 	switch {
 	case seconds < 120:
 		return plural(int(math.Round(seconds)), "second")
@@ -345,7 +345,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// join lists words: a, b and c.
+// join formats a list as "a, b and c".
 func join(all []string) string {
 	if len(all) < 2 {
 		return strings.Join(all, "")

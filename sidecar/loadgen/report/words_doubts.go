@@ -8,8 +8,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// doubtWords say, before any result, where the spans show that an arm is not what it claims, and where the arms did not
-// have the same number of workers.
+// doubtWords lists the arms whose spans contradict their configuration, and different numbers of workers between arms.
 func (r *Results) doubtWords() (all []string) {
 	modes := r.Sweep.Request.Modes
 	names := proof.ModeNames(modes)

@@ -10,7 +10,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// ranking is that of a trial of more than two modes, else nil.
+// ranking returns the ranking of a trial of more than two modes. It is nil for any other report.
 func (r *Results) ranking() *api.TrialRanking {
 	if r.Sweep == nil || r.Sweep.Trial == nil {
 		return nil
@@ -18,7 +18,7 @@ func (r *Results) ranking() *api.TrialRanking {
 	return r.Sweep.Trial.Ranking
 }
 
-// armName is that of an arm of a ranking.
+// armName returns the name of the mode of an arm.
 func (r *Results) armName(arm api.TrialArm) string {
 	i := slices.Index(api.TrialArms, arm)
 	if names := proof.ModeNames(r.Sweep.Request.Modes); i >= 0 && i < len(names) {
@@ -27,7 +27,7 @@ func (r *Results) armName(arm api.TrialArm) string {
 	return string(arm)
 }
 
-// placeNames are the names of the places with a property, the best first.
+// placeNames returns the names of the modes for which has returns true, the best first.
 func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
 	places := r.ranking().Places
 	for i := range places {
@@ -38,7 +38,7 @@ func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
 	return names
 }
 
-// rankingWords are the sentence of the verdict on more than two modes.
+// rankingWords describes the verdict on more than two modes in a sentence.
 func (r *Results) rankingWords() string {
 	t, k := r.Sweep.Trial, r.Sweep.Trial.Ranking
 	at := fmt.Sprintf("at %s conversations, on %s: ", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
@@ -49,7 +49,7 @@ func (r *Results) rankingWords() string {
 	switch proof.Verdict(t.Verdict) {
 	case proof.Best:
 		start = fmt.Sprintf("%s is best of %d ", best, len(k.Places))
-		clauses = append(clauses, lead+", the runner-up"+r.guardWords(t, api.TrialArmB))
+		clauses = append(clauses, lead+", the runner-up"+r.guardrailWords(t, api.TrialArmB))
 	case proof.Order:
 		start = fmt.Sprintf("The order of %d modes is decided ", len(k.Places))
 		clauses = append(clauses, r.orderWords(), lead)
@@ -65,7 +65,7 @@ func (r *Results) rankingWords() string {
 	default:
 		start = "Undecided so far "
 		if proof.Verdict(t.Verdict) == proof.TimeOver {
-			start = "Undecided after " + span(r.Sweep.Progress.SecondsUsed) + " "
+			start = "Undecided after " + durationText(r.Sweep.Progress.SecondsUsed) + " "
 		}
 		may := r.placeNames(func(p *api.TrialPlace) bool { return p.MayBeBest })
 		clauses = append(clauses, best+" leads: "+lead, "may be the best: "+join(may))
@@ -76,7 +76,7 @@ func (r *Results) rankingWords() string {
 	return sentenceCase(start+at+strings.Join(clauses, "; ")) + "."
 }
 
-// rankedFailures say how many turns failed under each mode.
+// rankedFailures lists the share of failed turns of each mode.
 func (r *Results) rankedFailures() string {
 	var parts []string
 	for _, p := range r.ranking().Places {
@@ -90,7 +90,7 @@ func (r *Results) rankedFailures() string {
 	return "turns failed: " + join(parts)
 }
 
-// orderWords list the modes by their places.
+// orderWords lists the modes with their places.
 func (r *Results) orderWords() string {
 	var parts []string
 	for _, p := range r.ranking().Places {
@@ -99,7 +99,7 @@ func (r *Results) orderWords() string {
 	return "places: " + strings.Join(parts, ", ")
 }
 
-// placeOf writes a place, or between which it lies.
+// placeOf formats a place, or a range of places.
 func placeOf(place [2]int) string {
 	if place[0] == place[1] {
 		return strconv.Itoa(place[0])
@@ -107,7 +107,7 @@ func placeOf(place [2]int) string {
 	return fmt.Sprintf("%d to %d", place[0], place[1])
 }
 
-// tradeWords name the pairs of which the better mode fails more turns.
+// tradeWords lists the pairs whose better mode fails more turns.
 func (r *Results) tradeWords() string {
 	var parts []string
 	for _, p := range r.ranking().Pairs {
@@ -118,7 +118,7 @@ func (r *Results) tradeWords() string {
 	return strings.Join(parts, ", ")
 }
 
-// winnerOf is the arm of a pair that is shown to be better, and the other one; false where neither is.
+// winnerOf returns the better arm of a pair and the other one. It returns false if neither is shown to be better.
 func winnerOf(p *api.TrialPair) (winner, loser api.TrialArm, ok bool) {
 	switch proof.Verdict(p.Primary.Outcome) {
 	case proof.BBetter:
@@ -129,7 +129,7 @@ func winnerOf(p *api.TrialPair) (winner, loser api.TrialArm, ok bool) {
 	return "", "", false
 }
 
-// groupWords name the sets of modes that are not different.
+// groupWords lists the groups of modes that are not different.
 func (r *Results) groupWords() (all []string) {
 	for _, g := range r.ranking().Groups {
 		var names []string
@@ -141,7 +141,7 @@ func (r *Results) groupWords() (all []string) {
 	return all
 }
 
-// rankingSections are the places of the modes, and all pairs of them.
+// rankingSections returns the table of places and the table of pairs. It returns nothing before the first look.
 func (r *Results) rankingSections() []Section {
 	k := r.ranking()
 	if k == nil || len(k.Pairs) == 0 {
@@ -187,7 +187,7 @@ func (r *Results) rankingSections() []Section {
 		p := &k.Pairs[i]
 		pairs.Table.Rows = append(pairs.Table.Rows, []string{
 			r.armName(p.B), r.armName(p.A), strconv.Itoa(p.Blocks), signed(p.Primary.Difference, m.Share()),
-			between(p.Primary.Interval, m.Share()), r.pairConclusion(p),
+			intervalText(p.Primary.Interval, m.Share()), r.pairConclusion(p),
 		})
 	}
 	groups := r.groupWords()
@@ -198,11 +198,11 @@ func (r *Results) rankingSections() []Section {
 	return []Section{places, pairs}
 }
 
-// pairConclusion says what the interval of a pair shows.
+// pairConclusion describes the outcome of a pair.
 func (r *Results) pairConclusion(p *api.TrialPair) string {
-	says := r.outcomeWords(p.Primary.Outcome, r.armName(p.A), r.armName(p.B))
+	text := r.outcomeWords(p.Primary.Outcome, r.armName(p.A), r.armName(p.B))
 	if p.More != "" {
-		says += ", " + r.armName(p.More) + " fails more turns"
+		text += ", " + r.armName(p.More) + " fails more turns"
 	}
-	return says
+	return text
 }

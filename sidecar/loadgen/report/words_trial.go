@@ -12,14 +12,14 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// onPairs says whether a trial was decided by the method of earlier versions, which is only read.
+// onPairs reports whether a stored trial was decided on pairs of spans, the method of earlier versions.
 func onPairs(t *api.TrialState) bool { return t != nil && t.Method == api.TrialOnPairs }
 
-// guards are the metrics that the sentence of the verdict says are not worse.
-var guards = []proof.Metric{proof.TTFT95, proof.TPOT95, proof.Throughput}
+// guardrails lists the metrics that the verdict reports as not worse for the better mode.
+var guardrails = []proof.Metric{proof.TTFT95, proof.TPOT95, proof.Throughput}
 
-// trialNames are those of the two arms, also before anything was measured: of their targets, too, where each kept its
-// mode. Of more than two, they are the runner-up and the best.
+// trialNames returns the names of arms A and B. For lanes that kept their modes, a name includes the target. For more
+// than two modes it returns the names of the runner-up and the best.
 func (r *Results) trialNames() (a, b string) {
 	if k := r.ranking(); k != nil {
 		return r.armName(k.Places[1].Arm), r.armName(k.Places[0].Arm)
@@ -51,19 +51,19 @@ func (r *Results) trialWords() []string {
 		return nil
 	case t.Primary == nil && proof.Verdict(t.Verdict) == proof.TimeOver && t.Blocks == 1:
 		return []string{fmt.Sprintf("Undecided: a trial decides after two whole blocks, and the first took %s of at most %s.",
-			span(t.BlockSeconds), span(value64(run.Request.MaxSeconds)))}
+			durationText(t.BlockSeconds), durationText(value64(run.Request.MaxSeconds)))}
 	case t.Primary == nil:
 		return r.findWords(t)
 	}
 	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
-	all = append(append(all, r.laneWords()...), r.missWords()...)
+	all = append(append(all, r.laneWords()...), r.concurrencyWords()...)
 	if run.State == api.SweepRunning && run.Progress.Beyond {
 		all = append(all, "At the current rate, it will run out of time undecided.")
 	}
 	return all
 }
 
-// findWords say what a trial can find that has not had its first look.
+// findWords describes the difference that a trial can find, before its first look.
 func (r *Results) findWords(t *api.TrialState) []string {
 	if t.Detectable == nil || r.Sweep.State.Ended() {
 		return nil
@@ -71,31 +71,32 @@ func (r *Results) findWords(t *api.TrialState) []string {
 	return []string{"It " + finds(&r.Sweep.Request, t.Detectable)}
 }
 
-// Outlook says before a trial starts what it can find, and when it can say something at all.
+// Outlook describes the difference that a trial can find before it starts, and the time until its first look. A nil d
+// means that no earlier trial on the target allows an estimate.
 func Outlook(q *api.SweepRequest, d *api.TrialDetectable) string {
 	if d == nil {
 		return "What it can find is known after its first block: no such trial was run on this target."
 	}
 	return fmt.Sprintf("It %s A block takes about %s, and the first look comes after the second.",
-		finds(q, d), span(d.BlockSeconds))
+		finds(q, d), durationText(d.BlockSeconds))
 }
 
-// finds says what a trial can find, as the rest of a sentence.
+// finds describes the difference that a trial can find. The text continues a sentence that begins with "It".
 func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
-	by := "the first block"
+	basis := "the first block"
 	if d.Trial != "" {
-		by = "the last such trial on this target"
+		basis = "the last such trial on this target"
 	}
 	unit := " %"
 	if q.Primary != nil && proof.Metric(*q.Primary).Share() {
 		unit = " points"
 	}
 	return fmt.Sprintf("finds a difference of %.1f%s or more in %s within %s in %.0f %% of trials, judged by %s.",
-		100*d.Difference, unit, proof.Metric(*q.Primary).Name(), span(d.Seconds), 100*d.Power, by)
+		100*d.Difference, unit, proof.Metric(*q.Primary).Name(), durationText(d.Seconds), 100*d.Power, basis)
 }
 
-// missWords say that the concurrency asked for was not reached.
-func (r *Results) missWords() []string {
+// concurrencyWords warns if the mean concurrency differs from the requested one by more than a tenth.
+func (r *Results) concurrencyWords() []string {
 	sum, n := 0., 0.
 	for i := range r.Sweep.Spans {
 		if s := &r.Sweep.Spans[i]; s.Spoiled == "" && s.Actual != nil {
@@ -111,7 +112,7 @@ func (r *Results) missWords() []string {
 		sum/n, level)}
 }
 
-// otherWords say what the metrics show that do not decide: of the better mode, or of B where neither is.
+// otherWords describes the metrics that do not decide, for the better mode. If neither is better, it describes B.
 func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	a, b := r.trialNames()
 	ofB := proof.Verdict(t.Verdict) != proof.ABetter
@@ -124,10 +125,10 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	evidence := false
 	for i := range t.Others {
 		d := &t.Others[i]
-		said := decided && slices.Contains(guards, proof.Metric(d.Metric)) // in the verdict
+		inVerdict := decided && slices.Contains(guardrails, proof.Metric(d.Metric))
 		switch proof.Verdict(d.Outcome) {
 		case proof.NoDifference:
-			if !said {
+			if !inVerdict {
 				none = append(none, proof.Metric(d.Metric).Name())
 			}
 		case proof.BBetter, proof.ABetter:
@@ -139,7 +140,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 			one, other := proof.Metric(d.Metric), proof.Metric(t.Primary.Metric)
 			evidence = evidence || (one == proof.Throughput) != (other == proof.Throughput)
 		default:
-			if !said {
+			if !inVerdict {
 				open = append(open, proof.Metric(d.Metric).Name())
 			}
 		}
@@ -163,7 +164,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	return all
 }
 
-// verdictWords are the sentence on failures, the primary metric and its guards.
+// verdictWords describes the verdict in a sentence, with failures, the primary metric and the guardrails.
 func (r *Results) verdictWords(t *api.TrialState) string {
 	if t.Ranking != nil {
 		return r.rankingWords()
@@ -175,33 +176,34 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	if t.Final != nil {
 		d.Difference, d.Interval = t.Final.Difference, &t.Final.Interval
 	}
-	of := strings.Replace(changeOf(&d, true), " is ", " of "+b+" is ", 1)
+	changeOfB := strings.Replace(changeOf(&d, true), " is ", " of "+b+" is ", 1)
 	failed := r.failureWords(t, a, b)
 	var text string
 	switch proof.Verdict(t.Verdict) {
 	case proof.BBetter:
 		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
-			b, a, at, on, failed, changeOf(&d, true), r.guardWords(t, api.TrialArmB))
+			b, a, at, on, failed, changeOf(&d, true), r.guardrailWords(t, api.TrialArmB))
 	case proof.ABetter:
 		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
-			a, b, at, on, failed, of, r.guardWords(t, api.TrialArmA))
+			a, b, at, on, failed, changeOfB, r.guardrailWords(t, api.TrialArmA))
 	case proof.TradeOff:
-		text = fmt.Sprintf("A trade-off %s, %s, so neither is better: %s; %s", at, on, failed, of)
+		text = fmt.Sprintf("A trade-off %s, %s, so neither is better: %s; %s", at, on, failed, changeOfB)
 	case proof.NoDifference:
 		text = fmt.Sprintf("No difference of %s or more between %s and %s %s, %s: %s; %s",
-			r.smallest(), b, a, at, on, failed, of)
+			r.smallest(), b, a, at, on, failed, changeOfB)
 	case proof.TimeOver:
-		text = fmt.Sprintf("Undecided after %s %s, %s: %s; %s", span(r.Sweep.Progress.SecondsUsed), at, on, failed, of)
+		text = fmt.Sprintf("Undecided after %s %s, %s: %s; %s", durationText(r.Sweep.Progress.SecondsUsed), at, on, failed,
+			changeOfB)
 	default:
-		text = fmt.Sprintf("Undecided so far %s, %s: %s; %s", at, on, failed, of)
+		text = fmt.Sprintf("Undecided so far %s, %s: %s; %s", at, on, failed, changeOfB)
 	}
 	return sentenceCase(text) + "."
 }
 
-// sentenceCase begins a sentence.
+// sentenceCase writes the first letter in upper case.
 func sentenceCase(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// failureWords say how many turns failed under either mode.
+// failureWords describes the shares of failed turns of both modes.
 func (r *Results) failureWords(t *api.TrialState, a, b string) string {
 	f := t.Failures
 	if f == nil || f.A.Failed+f.B.Failed == 0 {
@@ -221,10 +223,10 @@ func failedShare(f api.TrialFailed) string {
 	return trimmed(math.Round(10000*float64(f.Failed)/float64(max(1, f.Ended)))/100) + " %"
 }
 
-// guardWords say in which of the guards the better mode is certainly not worse, and in which that is not excluded.
-func (r *Results) guardWords(t *api.TrialState, better api.TrialArm) (text string) {
+// guardrailWords lists the guardrails in which the better mode is certainly not worse, and those in which it may be.
+func (r *Results) guardrailWords(t *api.TrialState, better api.TrialArm) (text string) {
 	var not, open []string
-	for _, m := range guards {
+	for _, m := range guardrails {
 		if string(m) == t.Primary.Metric {
 			continue
 		}
@@ -235,17 +237,17 @@ func (r *Results) guardWords(t *api.TrialState, better api.TrialArm) (text strin
 			open = append(open, m.Name())
 		}
 	}
-	by := trimmed(100*value64(r.Sweep.Request.Smallest)) + " %"
+	margin := trimmed(100*value64(r.Sweep.Request.Smallest)) + " %"
 	if len(not) > 0 {
-		text = ", and not worse by " + by + " or more in " + join(not)
+		text = ", and not worse by " + margin + " or more in " + join(not)
 	}
 	if len(open) > 0 {
-		text += "; not excluded: worse by " + by + " or more in " + join(open)
+		text += "; not excluded: worse by " + margin + " or more in " + join(open)
 	}
 	return text
 }
 
-// smallest is the smallest difference of interest.
+// smallest formats the smallest difference of interest of a trial.
 func (r *Results) smallest() string {
 	v := value64(r.Sweep.Request.Smallest)
 	if p := r.Sweep.Request.Primary; p != nil && proof.Metric(*p).Share() {
@@ -261,56 +263,56 @@ func value64(v *float64) float64 {
 	return *v
 }
 
-// changeOf says by how much a metric differs: "TTFT p95 is 19.4 % lower (15.1 to 23.2 %)", of B against A, or the other
-// way round in points or, for what is relative, of A against B.
+// changeOf describes the difference of a metric, such as "TTFT p95 is 19.4 % lower (15.1 to 23.2 %)". The difference is
+// that of B against A if ofB is true, else that of A against B.
 func changeOf(d *api.TrialDifference, ofB bool) string {
 	m := proof.Metric(d.Metric)
-	turn := func(v float64) float64 { return v }
+	orient := func(v float64) float64 { return v }
 	switch {
 	case ofB:
 	case m.Share():
-		turn = func(v float64) float64 { return -v }
+		orient = func(v float64) float64 { return -v }
 	default:
-		turn = func(v float64) float64 { return 1/(1+v) - 1 }
+		orient = func(v float64) float64 { return 1/(1+v) - 1 }
 	}
-	by := turn(d.Difference)
+	difference := orient(d.Difference)
 	if d.Interval == nil {
-		return fmt.Sprintf("%s is %s (not bounded yet)", m.Name(), toward(by, m.Share()))
+		return fmt.Sprintf("%s is %s (not bounded yet)", m.Name(), directed(difference, m.Share()))
 	}
-	low, high := turn(d.Interval[0]), turn(d.Interval[1])
-	return m.Name() + " is " + change(by, min(low, high), max(low, high), m.Share())
+	low, high := orient(d.Interval[0]), orient(d.Interval[1])
+	return m.Name() + " is " + change(difference, min(low, high), max(low, high), m.Share())
 }
 
-// toward writes a difference with its direction.
-func toward(by float64, points bool) string {
+// directed formats a difference with its direction, such as "19.4 % lower". points selects percentage points.
+func directed(difference float64, points bool) string {
 	unit, direction := " %", "higher"
 	if points {
 		unit = " points"
 	}
-	if by < 0 {
+	if difference < 0 {
 		direction = "lower"
 	}
-	return fmt.Sprintf("%.1f%s %s", 100*math.Abs(by), unit, direction)
+	return fmt.Sprintf("%.1f%s %s", 100*math.Abs(difference), unit, direction)
 }
 
-// change writes a difference with its interval: in the direction of the estimate where the interval has that one alone.
-func change(by, low, high float64, points bool) string {
+// change formats a difference with its interval. The ends of an interval that contains 0 have directions of their own.
+func change(difference, low, high float64, points bool) string {
 	unit := " %"
 	if points {
 		unit = " points"
 	}
 	amount := func(v float64) string { return fmt.Sprintf("%.1f", 100*math.Abs(v)) }
-	text := toward(by, points)
+	text := directed(difference, points)
 	switch {
 	case low > 0 && high > 0:
 		return fmt.Sprintf("%s (%s to %s%s)", text, amount(low), amount(high), unit)
 	case low < 0 && high < 0:
 		return fmt.Sprintf("%s (%s to %s%s)", text, amount(high), amount(low), unit)
 	}
-	return fmt.Sprintf("%s (%s to %s)", text, toward(low, points), toward(high, points))
+	return fmt.Sprintf("%s (%s to %s)", text, directed(low, points), directed(high, points))
 }
 
-// trialSection is the verdict of a trial with all metrics.
+// trialSection returns the verdict of a trial with all metrics. It returns nothing before the first look.
 func (r *Results) trialSection() []Section {
 	if r.Sweep == nil || r.Sweep.Trial == nil || r.Sweep.Trial.Primary == nil {
 		return nil
@@ -341,13 +343,14 @@ func (r *Results) trialSection() []Section {
 		if f := t.Final; i == 0 && f != nil {
 			points := proof.Metric(d.Metric).Share()
 			s.Table.Rows = append(s.Table.Rows, []string{
-				sentenceCase(name) + ", unbiased", "", "", signed(f.Difference, points), between(&f.Interval, points), "",
+				sentenceCase(name) + ", unbiased", "", "", signed(f.Difference, points), intervalText(&f.Interval, points), "",
 			})
 		}
 	}
 	if f := t.Failures; f != nil {
-		says := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
-		s.Table.Rows = append(s.Table.Rows, []string{"Failed turns", failedShare(f.A), failedShare(f.B), "", "", says})
+		conclusion := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
+		s.Table.Rows = append(s.Table.Rows,
+			[]string{"Failed turns", failedShare(f.A), failedShare(f.B), "", "", conclusion})
 	}
 	return slices.Concat(r.rankingSections(), []Section{s}, r.looksSection(t))
 }
@@ -359,14 +362,14 @@ func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
 	if decides {
 		name += " (decides)"
 	}
-	says := r.outcomeWords(d.Outcome, a, b)
 	q := proof.Quantity(d.Metric)
 	return []string{
-		name, trialValue(q, d.A), trialValue(q, d.B), signed(d.Difference, m.Share()), between(d.Interval, m.Share()), says,
+		name, trialValue(q, d.A), trialValue(q, d.B), signed(d.Difference, m.Share()),
+		intervalText(d.Interval, m.Share()), r.outcomeWords(d.Outcome, a, b),
 	}
 }
 
-// outcomeWords say what an interval of the difference of two modes shows.
+// outcomeWords describes the outcome of the comparison of modes a and b.
 func (r *Results) outcomeWords(outcome, a, b string) string {
 	switch proof.Verdict(outcome) {
 	case proof.BBetter:
@@ -382,7 +385,7 @@ func (r *Results) outcomeWords(outcome, a, b string) string {
 	return "nothing yet"
 }
 
-// looksSection is how the interval that decides came about, look by look.
+// looksSection returns the deciding difference and its interval at each look.
 func (r *Results) looksSection(t *api.TrialState) []Section {
 	if len(t.Looks) == 0 {
 		return nil
@@ -401,7 +404,7 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 		Title: sentenceCase(what) + " by " + what, Level: 3,
 		Text: []string{fmt.Sprintf("The difference in %s and its 95 %% interval after each %s: %s. "+
 			"A difference between %s and %s is of no interest.",
-			name, what, pair, bare(signed(t.Boundaries[0], points)), signed(t.Boundaries[1], points))},
+			name, what, pair, withoutUnit(signed(t.Boundaries[0], points)), signed(t.Boundaries[1], points))},
 		Table: &Table{Head: []string{sentenceCase(what) + "s", "Difference", "95 % interval"}},
 	}
 	unit, series := "%", chart.Series{Name: pair}
@@ -411,9 +414,9 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 	var words []string
 	for _, l := range t.Looks {
 		n := l.Blocks + l.Pairs // one of which is 0
-		of := between(l.Interval, points)
-		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(n), signed(l.Difference, points), of})
-		title := fmt.Sprintf("after %s: %s (%s)", plural(n, what), signed(l.Difference, points), of)
+		interval := intervalText(l.Interval, points)
+		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(n), signed(l.Difference, points), interval})
+		title := fmt.Sprintf("after %s: %s (%s)", plural(n, what), signed(l.Difference, points), interval)
 		words = append(words, title)
 		point := chart.Point{Level: n, Value: 100 * l.Difference, Title: title}
 		if l.Interval != nil {
@@ -427,15 +430,15 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 	return []Section{s}
 }
 
-// between writes an interval of a difference.
-func between(in *[2]float64, points bool) string {
+// intervalText formats the interval of a difference. A nil interval is not bounded yet.
+func intervalText(in *[2]float64, points bool) string {
 	if in == nil {
 		return "not bounded yet"
 	}
-	return bare(signed(in[0], points)) + " to " + signed(in[1], points)
+	return withoutUnit(signed(in[0], points)) + " to " + signed(in[1], points)
 }
 
-// trialValue writes a metric's mean.
+// trialValue formats the mean of a metric.
 func trialValue(q proof.Quantity, v float64) string {
 	if q == proof.QuantityThroughput {
 		return tenths(v) + " tokens/s"
@@ -446,10 +449,10 @@ func trialValue(q proof.Quantity, v float64) string {
 	if m := proof.Metric(q); m == proof.MeanTTFT || m == proof.LaterTTFT95 {
 		return milliseconds(v)
 	}
-	return share100(v) // goodput, a share too
+	return share100(v) // goodput, which no table has
 }
 
-// signed writes a difference, which has no side that is better.
+// signed formats a difference with its sign, in per cent or percentage points. v is a fraction.
 func signed(v float64, points bool) string {
 	if points {
 		return describe(proof.QuantityHitRate).advantage(v)

@@ -14,14 +14,14 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// Readable is a report in all its forms. Its JSON is its own.
+// Readable is a report that [Write] writes. Its JSON is that of encoding/json.
 type Readable interface {
 	Formats() Formats
 	Document() Document
-	Records() [][]string // its figures as a table for programs, with a head
+	Records() [][]string // table for programs; the first row is the head
 }
 
-// Write writes a report in a format. One that it has not is an *[api.FieldError].
+// Write writes a report in a format. The error is an *[api.FieldError] if the report does not have the format.
 func Write(w io.Writer, r Readable, format api.ReportFormat) error {
 	if err := api.OneOf("format", format, r.Formats()); err != nil {
 		return err
@@ -59,8 +59,7 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// WriteHTML writes one page that needs nothing else and no script: its styles and charts
-// are in it, and it prints.
+// WriteHTML writes the document as one HTML page. The page contains its styles and charts, and has no script.
 func (d *Document) WriteHTML(w io.Writer) error {
 	return page.Execute(w, struct {
 		*Document
@@ -76,7 +75,7 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 	return WriteSections(w, d.Sections)
 }
 
-// WriteSections writes sections as Markdown, such as those of a document that grows.
+// WriteSections writes sections as Markdown, without a title of the document.
 func WriteSections(w io.Writer, all []Section) error {
 	var b strings.Builder
 	for _, s := range all {
@@ -114,13 +113,13 @@ func (s *Section) level() int {
 	return s.Level
 }
 
-// markdown is what people's words may not say to a reader of Markdown: links, HTML, code.
-var markdown = strings.NewReplacer("\\", "\\\\", "|", "\\|", "<", "&lt;", "`", "\\`", "[", "\\[", "*", "\\*")
+// markdownEscaper escapes links, HTML and code in text of users and servers.
+var markdownEscaper = strings.NewReplacer("\\", "\\\\", "|", "\\|", "<", "&lt;", "`", "\\`", "[", "\\[", "*", "\\*")
 
-// inline is a text within a line of Markdown.
-func inline(text string) string { return markdown.Replace(oneLine(text)) }
+// inline formats a text for a line of Markdown.
+func inline(text string) string { return markdownEscaper.Replace(oneLine(text)) }
 
-// oneLine takes out what would break a line or a column.
+// oneLine replaces line breaks, tabs and repeated blanks with single blanks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func cells(row []string) string {
@@ -131,7 +130,7 @@ func cells(row []string) string {
 	return strings.Join(all, " | ")
 }
 
-// WriteText writes the document for a terminal or a log, without its cards, its charts and the titles above tables.
+// WriteText writes the document for a terminal or a log. It leaves out cards, charts, and titles below level 1.
 func (d *Document) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", d.Title)
