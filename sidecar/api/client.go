@@ -36,7 +36,7 @@ type Client struct {
 	base    *url.URL
 	token   string
 	login   string
-	silence time.Duration // after which a stream is lost
+	silence time.Duration // maximum time between two snapshots of a stream
 }
 
 // NewClient makes a client for the sidecar at the base URL, http or https, with or without a path before /api/v1. A nil
@@ -67,7 +67,7 @@ func redacted(u *url.URL) string {
 	return strconv.Quote(bare.String())
 }
 
-// As returns a client whose calls name the login on whose behalf they are made, for the events.
+// As returns a client whose calls name a login. The sidecar records it in events.
 func (c *Client) As(login string) *Client {
 	as := *c
 	as.login = login
@@ -76,13 +76,14 @@ func (c *Client) As(login string) *Client {
 
 // WithoutTimeout returns a client whose calls end only with their context, for answers of any length.
 func (c *Client) WithoutTimeout() *Client {
-	patient, unlimited := *c, *c.http
-	unlimited.Timeout = 0
-	patient.http = &unlimited
-	return &patient
+	client, httpClient := *c, *c.http
+	httpClient.Timeout = 0
+	client.http = &httpClient
+	return &client
 }
 
-// Ready returns why a target of the sidecar cannot serve, nil where all can.
+// Ready returns nil if all targets of the sidecar can serve. If one cannot, the error is a [*ProblemError] with the
+// reason.
 func (c *Client) Ready(ctx context.Context) error {
 	res, err := c.send(ctx, http.MethodGet, c.base.JoinPath("readyz"), "", nil)
 	if err != nil {
@@ -96,7 +97,7 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "status"), nil, &s)
 }
 
-// Snapshot returns one of the snapshots that [Client.Stream] delivers every second.
+// Snapshot returns the current snapshot. [Client.Stream] yields one every second.
 func (c *Client) Snapshot(ctx context.Context) (s Snapshot, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "snapshot"), nil, &s)
 }
@@ -148,23 +149,23 @@ func (c *Client) Shadow(ctx context.Context, lane string) (s Shadow, err error) 
 	return s, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "shadow"), nil, &s)
 }
 
-// Twin returns the comparison of two lanes that run the same conversations. It is an [ErrNotFound] where there is one
-// lane.
+// Twin returns the comparison of two lanes that run the same conversations. The error is an [ErrNotFound] if there is
+// one lane.
 func (c *Client) Twin(ctx context.Context) (t Twin, err error) {
 	return t, c.call(ctx, http.MethodGet, c.at(nil, "twin"), nil, &t)
 }
 
-// ArrangeTwin assigns the modes to the two lanes in another way.
+// ArrangeTwin changes which mode each of the two lanes has.
 func (c *Client) ArrangeTwin(ctx context.Context, req TwinRequest) (t Twin, err error) {
 	return t, c.call(ctx, http.MethodPatch, c.at(nil, "twin"), req, &t)
 }
 
-// StartShowcase sends one conversation to both lanes, and replaces the one before.
+// StartShowcase starts a conversation on both lanes. It replaces the last showcase.
 func (c *Client) StartShowcase(ctx context.Context, req ShowcaseRequest) (t Twin, err error) {
 	return t, c.call(ctx, http.MethodPost, c.at(nil, "twin", "showcase"), req, &t)
 }
 
-// StopShowcase ends the showcase in progress. It is an [ErrConflict] where there is none.
+// StopShowcase ends the showcase in progress. The error is an [ErrConflict] if there is none.
 func (c *Client) StopShowcase(ctx context.Context) (t Twin, err error) {
 	return t, c.call(ctx, http.MethodDelete, c.at(nil, "twin", "showcase"), nil, &t)
 }
@@ -215,8 +216,7 @@ func (c *Client) Baseline(ctx context.Context, name string) (b Baseline, err err
 	return b, c.item(ctx, nil, "baselines", name, &b)
 }
 
-// Comparison compares a lane's live step with the named baseline, or with the lane's default one where the name is
-// empty, as the snapshot does.
+// Comparison compares a lane's live step with the named baseline. An empty name means the lane's default baseline.
 func (c *Client) Comparison(ctx context.Context, lane, baseline string) (cmp Comparison, err error) {
 	return cmp, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "baseline", baseline), "comparison"), nil, &cmp)
 }
@@ -231,8 +231,8 @@ func (c *Client) ImportCSV(ctx context.Context, name string, table io.Reader) (s
 	return saved, c.answer(ctx, http.MethodPost, c.at(query("name", name), "baselines"), "text/csv", table, &saved)
 }
 
-// ImportResults imports another load generator's results in JSON. run is the mode of the measurement. merge adds the
-// rows to the imported baseline of the name.
+// ImportResults imports another load generator's results in JSON. run is the mode of the measurement. With merge, the
+// rows are added to the imported baseline of that name.
 func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, merge bool,
 	results io.Reader,
 ) (saved Baseline, err error) {
@@ -249,7 +249,7 @@ func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineLis
 	return l, c.call(ctx, http.MethodDelete, c.at(nil, "baselines", url.PathEscape(name)), nil, &l)
 }
 
-// Simulations returns the limits of simulations, and the list of those so far.
+// Simulations returns the limits of simulations, and the list of the stored ones.
 func (c *Client) Simulations(ctx context.Context) (l SimulationList, err error) {
 	return l, c.call(ctx, http.MethodGet, c.at(nil, "simulations"), nil, &l)
 }
@@ -273,13 +273,13 @@ func (c *Client) CancelSimulation(ctx context.Context, id string) (r SimulationR
 	return r, c.call(ctx, http.MethodDelete, c.at(nil, "simulations", url.PathEscape(id)), nil, &r)
 }
 
-// Sweeps returns the limits of trials, sweeps and capacity searches, and the list of those so far. In this and the
-// following calls a sweep is one of any kind.
+// Sweeps returns the limits of trials, sweeps and capacity searches, and the list of the stored ones. In this and the
+// following calls, a sweep is any of the three kinds.
 func (c *Client) Sweeps(ctx context.Context) (l SweepList, err error) {
 	return l, c.call(ctx, http.MethodGet, c.at(nil, "sweeps"), nil, &l)
 }
 
-// StartSweep begins a sweep on a lane. It is an [ErrConflict] while another one is in progress.
+// StartSweep begins a sweep on a lane. The error is an [ErrConflict] while another sweep is in progress.
 func (c *Client) StartSweep(ctx context.Context, lane string, req SweepRequest) (s Sweep, err error) {
 	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "sweeps"), req, &s)
 }
@@ -294,7 +294,7 @@ func (c *Client) Sweep(ctx context.Context, id string) (s Sweep, err error) {
 	return s, c.item(ctx, nil, "sweeps", id, &s)
 }
 
-// PatchSweep pauses, resumes or cancels a sweep. It is an [ErrConflict] after the sweep has ended.
+// PatchSweep pauses, resumes or cancels a sweep. The error is an [ErrConflict] after the sweep has ended.
 func (c *Client) PatchSweep(ctx context.Context, id string, p SweepPatch) (s Sweep, err error) {
 	u, err := c.sweep(id)
 	if err != nil {
@@ -303,7 +303,7 @@ func (c *Client) PatchSweep(ctx context.Context, id string, p SweepPatch) (s Swe
 	return s, c.call(ctx, http.MethodPatch, u, p, &s)
 }
 
-// DeleteSweep deletes a sweep and returns the remaining ones. It is an [ErrConflict] until the sweep has ended.
+// DeleteSweep deletes a sweep and returns the remaining ones. The error is an [ErrConflict] until the sweep has ended.
 func (c *Client) DeleteSweep(ctx context.Context, id string) (l SweepList, err error) {
 	u, err := c.sweep(id)
 	if err != nil {
@@ -312,7 +312,7 @@ func (c *Client) DeleteSweep(ctx context.Context, id string) (l SweepList, err e
 	return l, c.call(ctx, http.MethodDelete, u, nil, &l)
 }
 
-// SweepBaseline makes a baseline of a sweep's measurements, and returns it as it was stored.
+// SweepBaseline stores a sweep's measurements as a baseline, and returns the stored baseline.
 func (c *Client) SweepBaseline(ctx context.Context, id string, req SweepBaselineRequest) (b Baseline, err error) {
 	u, err := c.sweep(id, "baseline")
 	if err != nil {
@@ -360,14 +360,14 @@ func (c *Client) Settings(ctx context.Context) (s Settings, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "settings"), nil, &s)
 }
 
-// PatchSettings changes settings and returns those in force afterwards.
+// PatchSettings changes settings and returns the settings in force after the change.
 func (c *Client) PatchSettings(ctx context.Context, p SettingsPatch) (s Settings, err error) {
 	return s, c.call(ctx, http.MethodPatch, c.at(nil, "settings"), p, &s)
 }
 
-// Forward makes another program's call, whose path is relative to [Prefix], with another body. Of its headers it keeps
-// only the type of the body, and that it [WantsEvents]. The caller closes the body of the answer, which is JSON, CSV, a
-// report in the format of its path, or a stream of events where the call requests them.
+// Forward sends the call of another program to the sidecar, with body in place of its body. The path of the call is
+// relative to [Prefix]. Of its headers, only the content type and a request for events ([WantsEvents]) are kept. The
+// answer is JSON, CSV, a report in the format of the path, or a stream of events. The caller closes its body.
 func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, error) {
 	u := c.base.JoinPath(Prefix, call.URL.EscapedPath())
 	u.RawQuery = call.URL.RawQuery
@@ -385,28 +385,28 @@ func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, er
 	if f, ok := reportFormat(call.URL.Path); ok && isType(res, f.mediaType()) {
 		return res, nil
 	}
-	if err := ours(res, "application/json"); err != nil {
+	if err := checkType(res, "application/json"); err != nil {
 		res.Body.Close()
 		return nil, err
 	}
 	return res, nil
 }
 
-// download writes a file of a type as it arrives.
+// download copies an answer of the media type want to w.
 func (c *Client) download(ctx context.Context, w io.Writer, u *url.URL, want string) error {
 	res, err := c.send(ctx, http.MethodGet, u, "", nil)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
-	if err := ours(res, want); err != nil {
+	if err := checkType(res, want); err != nil {
 		return err
 	}
 	_, err = io.Copy(w, res.Body)
 	return err
 }
 
-// item returns one item of a collection. An id that is no valid path segment is not found.
+// item reads one item of a collection into out. For an id that is no valid path segment, the error is [ErrNotFound].
 func (c *Client) item(ctx context.Context, query url.Values, collection, id string, out any) error {
 	if !isSegment(id) {
 		return fmt.Errorf("%w: no %q in %s", ErrNotFound, id, collection)
@@ -465,7 +465,7 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 		return err
 	}
 	defer res.Body.Close()
-	if err := ours(res, "application/json"); err != nil {
+	if err := checkType(res, "application/json"); err != nil {
 		return err
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -478,8 +478,8 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 	return nil
 }
 
-// ours refuses an answer that is not a load generator's.
-func ours(res *http.Response, want string) error {
+// checkType returns an error for an answer of another media type, which is not from a load generator.
+func checkType(res *http.Response, want string) error {
 	if isType(res, want) {
 		return nil
 	}
@@ -536,12 +536,12 @@ func (c *Client) header() http.Header {
 	return h
 }
 
-// refusal makes an error of an unsuccessful response.
+// refusal returns the error of an unsuccessful response: a [*FieldError] or a [*ProblemError].
 func refusal(res *http.Response) error {
 	p := Problem{}
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // a truncated document does not parse
 	if !isType(res, "application/problem+json") || json.Unmarshal(text, &p) != nil {
-		p = foreign(res)
+		p = unknownProblem(res)
 	}
 	if p.Status = res.StatusCode; p.Status == http.StatusUnprocessableEntity && p.Field != "" {
 		return &FieldError{Field: p.Field, Value: p.Value, Allowed: p.Allowed}
@@ -549,8 +549,8 @@ func refusal(res *http.Response) error {
 	return &ProblemError{Problem: p}
 }
 
-// foreign describes a refusal that the sidecar did not write.
-func foreign(res *http.Response) Problem {
+// unknownProblem describes an unsuccessful response that does not come from the sidecar.
+func unknownProblem(res *http.Response) Problem {
 	p := Problem{Type: "about:blank", Title: http.StatusText(res.StatusCode)}
 	p.Detail = fmt.Sprintf("%s answered %s, which is not a load generator's response: check the URL and any proxy in "+
 		"between", res.Request.URL.Redacted(), res.Status)

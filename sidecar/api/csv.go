@@ -11,7 +11,7 @@ const formula = `[=+\-@＝＋－＠]`
 
 var (
 	beginsFormula = regexp.MustCompile(`^([\t\r\n]|[\s\x{a0}]*` + formula + `)`)
-	// innerFormula follows a separator of cells or lines, where a file is read with another separator.
+	// innerFormula matches a formula after a character that another reader of the file may take as a separator.
 	innerFormula = regexp.MustCompile(`([;|\t\r\n][\s\x{a0}]*)(` + formula + `)`)
 	plainNumber  = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 )

@@ -1,10 +1,8 @@
-// Package api holds what the sidecar and its clients say to each other: the
-// types of every call, the OpenAPI document that describes them, and a small
-// client. It imports the standard library and gorilla/websocket alone, because
-// the Grafana backend imports it too.
+// Package api defines the interface between the sidecar and its clients: the types of every call, the OpenAPI document
+// that describes them, and a client. It imports only the standard library and gorilla/websocket, because the Grafana
+// backend imports it.
 //
-// Units: times of day are RFC 3339; durations and latencies are float64
-// seconds; ratios are 0 to 1; token counts are whole tokens. A pointer that is
-// nil means "not known", which a screen shows as a dash and never as zero.
-// Identifiers that a server hands out as 64-bit numbers are strings in JSON.
+// Units: times of day are RFC 3339; durations and latencies are float64 seconds; ratios are 0 to 1; token counts are
+// whole tokens. A nil pointer means "not known". Screens show it as a dash and never as zero. 64-bit identifiers are
+// strings in JSON.
 package api

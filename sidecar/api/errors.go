@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// The errors of a call that concern no field. The server maps them to 404, 409 and 503, and the client maps those back,
-// so that errors.Is works on both sides.
+// The errors of a call that concern no field. The server maps them to 404, 409 and 503. The client maps these statuses
+// to the same errors, so that errors.Is works on both sides.
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrConflict    = errors.New("conflict")
@@ -45,15 +45,15 @@ func (e *ProblemError) Unwrap() error {
 	return nil
 }
 
-// FieldError is bad input: the field, its value, and what is allowed. The
-// server answers it as a 422 [Problem]; the command line prints it and exits 2.
+// FieldError reports a field with a value that is not allowed. The server answers it as a 422 [Problem]. The command
+// line prints it and exits with status 2.
 type FieldError struct {
 	Field   string
 	Value   string
 	Allowed string
 }
 
-// Error names field, value and what is allowed. Without a value, it reports that one is required.
+// Error names the field, its value and the allowed values. An empty value means that the required field is missing.
 func (e *FieldError) Error() string {
 	if e.Value == "" {
 		return e.Field + " is required: " + e.Allowed
@@ -61,17 +61,17 @@ func (e *FieldError) Error() string {
 	return e.Field + ": " + e.Value + " is not allowed: " + e.Allowed
 }
 
-// Refuse returns the [FieldError] of a value.
+// Refuse returns a [*FieldError] for a value that is not allowed. allowed describes the allowed values.
 func Refuse(field string, value any, allowed string) error {
 	return &FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
 }
 
-// Require returns the [FieldError] of a value that is missing.
+// Require returns a [*FieldError] for a required field that is missing.
 func Require(field, allowed string) error {
 	return &FieldError{Field: field, Allowed: allowed}
 }
 
-// ErrLate replaces the error of every call that timed out.
+// ErrLate is the error that [Reason] returns for a timeout.
 var ErrLate = errors.New("no answer in time")
 
 // Reason returns the reason of a failed HTTP call in a text that is the same for every attempt: no local ports, no

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Unit is what the values of a figure are in.
+// Unit is the unit of a figure's values.
 type Unit string
 
 // The units.
@@ -30,30 +30,29 @@ const (
 	BetterNone   Better = "" // the figure is neither good nor bad
 )
 
-// Figure is a key figure of a lane. The snapshot, the metrics of a lane, the data frames of Grafana,
-// the labels of screens and the glossary take from it what they have in common.
+// Figure declares a key figure of a lane. The snapshot, the Prometheus metrics, the data frames of Grafana, the labels
+// of screens and the glossary derive from it.
 type Figure struct {
-	Key    string // in the API
-	Name   string // on screens
-	Help   string // what it is, in sentences: of its metrics, and of the glossary
+	Key    string // name in the API
+	Name   string // name on screens
+	Help   string // definition in sentences, for metrics and the glossary
 	Unit   Unit
 	Better Better
 	// Objective returns the threshold for the figure's p95, in seconds; nil: there is none.
 	Objective func(SLO) float64
 	// BothWays is true if the load generator's own error may have either sign.
 	BothWays bool
-	Metric   string // the name of its metric of recorded results, behind a prefix; "": it has none
-	Frame    Frame  // the zero value: no data frame has it
+	Metric   string // name of the metric of recorded results, without its prefix; "": there is none
+	Frame    Frame  // field in a data frame; the zero value: no data frame has the figure
 
-	// Live returns the present value over the last 60 s, nil where it is unknown. A time has
-	// percentiles in its place.
+	// Live returns the value over the last 60 s, or nil if it is not known. It is nil for the figures in [Times].
 	Live func(*LaneSnapshot) *float64
-	// Quantiles and Column are of a time only.
+	// Quantiles and Column return the percentiles of a figure in [Times]. They are nil for other figures.
 	Quantiles func(*Metrics) *Quantiles
 	Column    func(*Column) *LookedUpPair
 }
 
-// InSentence returns the name as it is written within a sentence.
+// InSentence returns the name in lower case, unless it is an abbreviation.
 func (f *Figure) InSentence() string {
 	if unicode.IsUpper(rune(f.Name[1])) { // an abbreviation
 		return f.Name
@@ -63,12 +62,12 @@ func (f *Figure) InSentence() string {
 
 // Frame is a figure's field in a data frame.
 type Frame struct {
-	Name     string // for queries
-	Title    string // for people
+	Name     string // name in queries
+	Title    string // displayed name
 	Decimals uint16
 }
 
-// Figures are all key figures. Data frames have their fields in this order.
+// Figures lists all key figures in the order of the fields of data frames. It must not be modified.
 var Figures = []*Figure{
 	{
 		Key: "ttft", Name: "TTFT", Unit: UnitSeconds, Better: BetterLower, Metric: "ttft_seconds",
@@ -146,7 +145,7 @@ var Figures = []*Figure{
 	{
 		Key: "error_ratio", Name: "Error rate", Unit: UnitRatio, Better: BetterLower,
 		Frame: Frame{"error_ratio", "Error rate", 1},
-		Help:  "Failed requests / all that ended, without those that were cancelled.",
+		Help:  "Failed requests / finished requests. Cancelled requests do not count.",
 		Live:  func(l *LaneSnapshot) *float64 { return l.Window.ErrorRatio },
 	},
 	{
@@ -192,10 +191,10 @@ var Figures = []*Figure{
 	},
 }
 
-// Times are the figures that are times of a turn, with percentiles.
+// Times lists the latencies of a turn, which have percentiles.
 var Times = Figures[:4]
 
-// FigureOf returns the figure with a key; nil: there is none.
+// FigureOf returns the figure with a key, or nil if there is none.
 func FigureOf(key string) *Figure {
 	for _, f := range Figures {
 		if f.Key == key {

@@ -2,10 +2,10 @@ package api
 
 import "encoding/json"
 
-// List is a list that is never null in JSON: nil is written as an empty list.
+// List is a slice that JSON encodes as [] if it is nil.
 type List[T any] []T
 
-// MarshalJSON writes the list.
+// MarshalJSON implements [json.Marshaler].
 func (l List[T]) MarshalJSON() ([]byte, error) {
 	if l == nil {
 		return []byte("[]"), nil
@@ -13,10 +13,10 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]T(l))
 }
 
-// Map is a map that is never null in JSON: nil is written as an empty map.
+// Map is a map that JSON encodes as {} if it is nil.
 type Map[K comparable, V any] map[K]V
 
-// MarshalJSON writes the map.
+// MarshalJSON implements [json.Marshaler].
 func (m Map[K, V]) MarshalJSON() ([]byte, error) {
 	if m == nil {
 		return []byte("{}"), nil

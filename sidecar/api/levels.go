@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// LevelRange are concurrencies from one to another, both included: every Step-th of them, or all where that is 0.
+// LevelRange is a range of concurrencies, From and To included, in steps of Step. A Step of 0 means all.
 type LevelRange struct{ From, To, Step int }
 
-// AllowedLevels says what [ParseLevels] reads between commas.
+// AllowedLevels describes the items that [ParseLevels] accepts between commas.
 const AllowedLevels = "a level or a range, such as 60, 60-160 or 60-160/20 (every 20th)"
 
-// ParseLevels reads levels that are separated by commas. The error is a *[FieldError] of levels.
+// ParseLevels parses levels and ranges that are separated by commas. The error is a [*FieldError] of the field levels.
 func ParseLevels(text string) (all []LevelRange, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		r, ok := parseRange(strings.TrimSpace(part))
@@ -32,24 +32,24 @@ func parseRange(text string) (r LevelRange, ok bool) {
 		to = from
 	}
 	bounds := SweepLimits["levels"]
-	for _, of := range []struct {
-		text string
-		to   *int
-		read bool
+	for _, part := range []struct {
+		text    string
+		value   *int
+		present bool
 	}{{from, &r.From, true}, {to, &r.To, true}, {step, &r.Step, stepped}} {
-		if !of.read {
+		if !part.present {
 			continue
 		}
-		n, err := strconv.Atoi(of.text)
+		n, err := strconv.Atoi(part.text)
 		if err != nil || float64(n) < bounds.Min || float64(n) > bounds.Max {
 			return r, false
 		}
-		*of.to = n
+		*part.value = n
 	}
 	return r, r.From <= r.To && (ranged || !stepped)
 }
 
-// Holds says whether a level is in one of the ranges; without any, every level is.
+// Holds reports whether one of the ranges contains a level. An empty list contains every level.
 func Holds(ranges []LevelRange, level int) bool {
 	return len(ranges) == 0 || slices.ContainsFunc(ranges, func(r LevelRange) bool {
 		return r.From <= level && level <= r.To && (level-r.From)%max(1, r.Step) == 0

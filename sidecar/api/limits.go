@@ -13,47 +13,47 @@ import (
 	"unicode/utf8"
 )
 
-// Limits that are needed beyond [Limits].
+// Limits that are not the range of a field in [Limits].
 const (
 	MaxBody     = 64 << 10 // bytes of a request's body
 	MaxBaseline = 1 << 20  // bytes of a baseline
-	MaxSweeps   = 1000     // that are kept
+	MaxSweeps   = 1000     // stored sweeps
 
-	MaxBaselines    = 100    // that are stored: imported ones and those made of a sweep
-	MaxBaselineRows = 50_000 // of all of them
-	MaxPageRows     = 10_000 // of a page of baselines, if it has more than one
+	MaxBaselines    = 100    // stored baselines, imported or made of a sweep
+	MaxBaselineRows = 50_000 // rows of all stored baselines
+	MaxPageRows     = 10_000 // rows on a page of several baselines
 	MaxToken        = 512    // bytes
-	MaxLogin        = 190    // bytes; as long as Grafana's own
+	MaxLogin        = 190    // bytes, the limit of Grafana
 
 	MaxConcurrency = 100_000   // conversations
-	MaxTurns       = 50        // of a conversation
-	MaxTokens      = 131_072   // of an answer
-	MaxOpenings    = 1_000_000 // in circulation; a conversation's own have numbers from there on
+	MaxTurns       = 50        // turns of a conversation
+	MaxTokens      = 131_072   // tokens of an answer
+	MaxOpenings    = 1_000_000 // shared opening texts; openings of a single conversation have higher numbers
 	MaxLine        = 200       // characters of a title
 )
 
-// Limit is what a number may be, or how long a text: from Min to Max, both included.
+// Limit is the range of a number, or of a text's length, from Min to Max. Both are included unless Above is set.
 type Limit struct {
 	Min, Max float64
-	Above    bool    // Min itself is too little
-	Unit     string  // in words; characters is that of texts
-	Default  float64 // of a parameter that a query may leave out
+	Above    bool    // values must be greater than Min
+	Unit     string  // in words; "characters" for texts
+	Default  float64 // value of a query parameter that is left out
 }
 
 const characters = "characters"
 
-// Limits are the ranges that depend on no state, by the path of a field in a body or in the configuration, or of a
-// parameter below the list that it is about. Times are in seconds.
+// Limits holds the ranges that do not depend on state. The key is the path of a field in a body or in the
+// configuration. For a query parameter it is the name of the list and of the parameter. Times are in seconds.
 var Limits = limitsOf[struct {
 	WorkloadPatch
 	SettingsPatch
 
-	// of the configuration alone
+	// settings of the configuration
 	OpeningTokens int          `json:"opening_tokens"`
 	OutputTokens  Distribution `json:"output_tokens"`
 	ThinkTime     float64      `json:"think_time"`
 
-	// of queries
+	// parameters of queries
 	Conversations ConversationQuery `json:"conversations"`
 	Baselines     BaselineQuery     `json:"baselines"`
 	Comparison    ComparisonQuery   `json:"comparison"`
@@ -61,22 +61,22 @@ var Limits = limitsOf[struct {
 	Events        EventQuery        `json:"events"`
 }]()
 
-// limitsOf are the limits of a struct's fields, by their paths.
+// limitsOf returns the limits of a struct's fields by their paths.
 func limitsOf[T any]() map[string]Limit {
 	all := map[string]Limit{}
 	addLimits(all, "", reflect.TypeFor[T](), "")
 	return all
 }
 
-// addLimits adds those of a type; around is the tag of the field that has the type.
-func addLimits(all map[string]Limit, path string, t reflect.Type, around reflect.StructTag) {
+// addLimits adds the limits of the fields of t to all. outer is the tag of the field of type t.
+func addLimits(all map[string]Limit, path string, t reflect.Type, outer reflect.StructTag) {
 	for f := range t.Fields() {
 		inner := f.Type
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
 		name, _ := fieldName(f)
-		l, ok := FieldLimit(path+name, tagOf(f.Tag, around))
+		l, ok := FieldLimit(path+name, tagOf(f.Tag, outer))
 		switch {
 		case f.Anonymous:
 			addLimits(all, path, inner, "")
@@ -88,15 +88,15 @@ func addLimits(all map[string]Limit, path string, t reflect.Type, around reflect
 	}
 }
 
-// fieldName is the name of a field of a body or a query, and the options behind it.
+// fieldName returns the name of a field in JSON or in a query, and the options of its tag.
 func fieldName(f reflect.StructField) (name, options string) {
 	name, options, _ = strings.Cut(cmp.Or(f.Tag.Get("json"), f.Tag.Get("query")), ",")
 	return name, options
 }
 
-// LimitOf reads the limit that the tags of a field declare, by the names that JSON Schema has for it: minimum or
-// exclusiveMinimum, and maximum, of a number, and of those in an object or a list; maxLength of a text. The tag unit
-// names what is counted, default is what a query may leave out. ok says whether there is a limit.
+// LimitOf returns the limit in the tags of a field. The tags have the names of JSON Schema: minimum or
+// exclusiveMinimum, and maximum for a number or for the numbers in an object or list; maxLength for a text. The tag
+// unit is the unit, and default the default of a query parameter. ok is false if no tag sets a limit.
 func LimitOf(tag reflect.StructTag) (l Limit, ok bool) {
 	l = Limit{Max: math.MaxInt64, Unit: tag.Get("unit")}
 	for key, to := range map[string]*float64{
@@ -113,7 +113,8 @@ func LimitOf(tag reflect.StructTag) (l Limit, ok bool) {
 	return l, ok
 }
 
-// FieldLimit returns the limit of a field: of its tags, else that of the workload's setting with its path.
+// FieldLimit returns the limit of a field from its tags, or else from the workload setting with its path. It returns
+// false if the field has no limit.
 func FieldLimit(path string, tag reflect.StructTag) (Limit, bool) {
 	if l, ok := LimitOf(tag); ok {
 		return l, true
@@ -122,27 +123,27 @@ func FieldLimit(path string, tag reflect.StructTag) (Limit, bool) {
 	return s.Limit, ok
 }
 
-// tagOf is the tag that has the limit of a field: its own, else that of the field around it.
-func tagOf(own, around reflect.StructTag) reflect.StructTag {
-	if _, ok := LimitOf(own); ok || around == "" {
+// tagOf returns the tag of a field if it sets a limit, or else the tag of the field around it.
+func tagOf(own, outer reflect.StructTag) reflect.StructTag {
+	if _, ok := LimitOf(own); ok || outer == "" {
 		return own
 	}
-	return around
+	return outer
 }
 
-// maxItems is how long the list in a field may be.
+// maxItems returns the maximum length of a list in a field of T.
 func maxItems[T any](field string) int {
 	f, _ := reflect.TypeFor[T]().FieldByName(field)
 	n, _ := strconv.Atoi(f.Tag.Get("maxItems"))
 	return n
 }
 
-// Allows says whether n is in range; what is not a number is not.
+// Allows reports whether n is in the range. NaN is not.
 func (l Limit) Allows(n float64) bool {
 	return n >= l.Min && n <= l.Max && (!l.Above || n > l.Min)
 }
 
-// String says what is allowed.
+// String describes the range, such as "1 to 50 tokens".
 func (l Limit) String() string {
 	low, high := plain(l.Min), plain(l.Max)
 	text := low + " to " + high
@@ -157,36 +158,36 @@ func (l Limit) String() string {
 	return strings.TrimSpace(text + " " + l.Unit)
 }
 
-// plain writes a number without an exponent.
+// plain formats a number without an exponent.
 func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// CheckLimits holds the fields of a struct against the limits of their tags, else against those of [Limits] by their
-// names in JSON; the least of a [Range] or [Slider] besides against its greatest. A time is taken in seconds, and a
-// word has to be one that the API knows. What is left out of the JSON is not looked at. The error is a [FieldError].
+// CheckLimits checks the fields of a struct against the limits of their tags, or else of [Limits]. It also checks the
+// order of minimum and maximum in a [Range] or [Slider], and that the API knows the words. Fields that JSON omits are
+// not checked. The error is a [*FieldError].
 func CheckLimits(body any) error { return check{}.fields("", reflect.ValueOf(body), "") }
 
-// CheckWithin is [CheckLimits] with other limits than those of the tags and [Limits].
+// CheckWithin checks a body like [CheckLimits], but against the given limits only.
 func CheckWithin(limits map[string]Limit, body any) error {
 	return check{limits}.fields("", reflect.ValueOf(body), "")
 }
 
-// check holds values against limits by their paths; nil stands for those of [FieldLimit], else of [Limits].
+// check compares values with limits by their paths. Nil limits mean those of [FieldLimit], or else of [Limits].
 type check struct{ limits map[string]Limit }
 
-func (c check) fields(path string, v reflect.Value, around reflect.StructTag) error {
+func (c check) fields(path string, v reflect.Value, outer reflect.StructTag) error {
 	for f, value := range v.Fields() {
 		name, options := fieldName(f)
 		if value.IsZero() && (options == "omitempty" || value.Kind() == reflect.Pointer) {
 			continue
 		}
-		if err := c.field(path+name, reflect.Indirect(value), tagOf(f.Tag, around)); err != nil {
+		if err := c.field(path+name, reflect.Indirect(value), tagOf(f.Tag, outer)); err != nil {
 			return err
 		}
 	}
 	switch r := v.Interface().(type) {
 	case Range:
 		if r.Min > r.Max {
-			l, _ := c.limit(path+"min", around)
+			l, _ := c.limit(path+"min", outer)
 			return Refuse(path+"min", r.Min, fmt.Sprintf("%v to %d", l.Min, r.Max))
 		}
 	case Slider:
@@ -206,7 +207,7 @@ func (c check) limit(path string, tag reflect.StructTag) (l Limit, ok bool) {
 	return l, ok
 }
 
-// CheckField holds the value of a field against the limit of its tag, as [CheckLimits] does.
+// CheckField checks one value like [CheckLimits]. path and tag belong to its field. The error is a [*FieldError].
 func CheckField(path string, value any, tag reflect.StructTag) error {
 	return check{}.field(path, reflect.ValueOf(value), tag)
 }
@@ -255,7 +256,7 @@ func (c check) text(path, text string, tag reflect.StructTag) error {
 	return nil
 }
 
-// list holds a list against its tag. Objects in it are left to the check of the body.
+// list checks the length of a list and its items. Objects in a list are not checked.
 func (c check) list(path string, list reflect.Value, tag reflect.StructTag) error {
 	if most, err := strconv.Atoi(tag.Get("maxItems")); err == nil && c.limits == nil && list.Len() > most {
 		return Refuse(path, fmt.Sprintf("a list of %d", list.Len()), fmt.Sprintf("at most %d of them", most))
@@ -271,7 +272,7 @@ func (c check) list(path string, list reflect.Value, tag reflect.StructTag) erro
 	return nil
 }
 
-// OneOf refuses a word that is not among those allowed. The error is a [FieldError].
+// OneOf returns a [*FieldError] if allowed does not contain the word.
 func OneOf[T ~string](field string, word T, allowed []T) error {
 	if slices.Contains(allowed, word) {
 		return nil
@@ -283,8 +284,7 @@ func OneOf[T ~string](field string, word T, allowed []T) error {
 	return Refuse(field, fmt.Sprintf("%.40q", string(word)), "one of "+strings.Join(names, ", "))
 }
 
-// Check holds the settings against [Limits] and against one another. The error
-// is a [FieldError].
+// Check checks the settings against [Limits] and against each other. The error is a [*FieldError].
 func (s Settings) Check() error {
 	if err := CheckLimits(s); err != nil {
 		return err
@@ -299,7 +299,7 @@ func (s Settings) Check() error {
 	return cmp.Or(checkLine("title", s.Title), checkLine("subtitle", s.Subtitle))
 }
 
-// checkLine refuses a text that is no one line. The error is a [FieldError].
+// checkLine returns a [*FieldError] for a text that is too long or contains control characters.
 func checkLine(field, text string) error {
 	if utf8.RuneCountInString(text) > MaxLine || strings.ContainsFunc(text, unicode.IsControl) {
 		return Refuse(field, fmt.Sprintf("%.40q", text), fmt.Sprintf("one line of at most %d characters", MaxLine))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Name is the mode as people call it, on screens, in reports and in every sentence.
+// Name returns the displayed name of the mode, on screens and in reports.
 func (m Mode) Name() string {
 	switch m {
 	case ModeKV:
@@ -21,7 +21,7 @@ func (m Mode) Name() string {
 	return string(m)
 }
 
-// Name is the kind of speculation as people call it.
+// Name returns the displayed name of the speculation.
 func (s Speculation) Name() string {
 	switch s {
 	case SpeculationDraft:
@@ -34,15 +34,15 @@ func (s Speculation) Name() string {
 	return string(s)
 }
 
-// AllowedArm says what the name of an arm may be.
+// AllowedArm describes the allowed names of an arm.
 const AllowedArm = "1 to 60 letters, digits, spaces and . _ + -, of which the first is a letter or a digit"
 
 var armName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,59}$`)
 
-// IsArmName reports whether an arm may be called so. Such a name needs no escaping in CSV, and none in a label.
+// IsArmName reports whether s is an allowed name of an arm. Such a name needs no escaping in CSV or in a label.
 func IsArmName(s string) bool { return armName.MatchString(s) && strings.TrimSpace(s) == s }
 
-// Name is the name of the arm, else of the mode with its speculation where it has one.
+// Name returns the name of the arm, or else the displayed name of the mode with its speculation.
 func (m ModeState) Name() string {
 	if m.Arm != "" {
 		return m.Arm
@@ -54,7 +54,7 @@ func (m ModeState) Name() string {
 	return m.Mode.Name() + " with " + m.Speculation.Name()
 }
 
-// Short is the name of the arm, else of the mode without its speculation.
+// Short returns the name of the arm, or else the displayed name of the mode without its speculation.
 func (m ModeState) Short() string {
 	if m.Arm != "" {
 		return m.Arm
@@ -62,13 +62,12 @@ func (m ModeState) Short() string {
 	return m.Mode.Name()
 }
 
-// Known reports whether it is an arm, or a mode that is not [ModeUnknown].
+// Known reports whether m is an arm or a mode other than [ModeUnknown].
 func (m ModeState) Known() bool {
 	return m.Arm != "" || m.Mode != ModeUnknown && slices.Contains(Modes, m.Mode)
 }
 
-// Text names it as a request and the command line do: the name of the arm, or the mode, with its speculation where it
-// has one.
+// Text returns m in the form of the command line: the name of the arm, the mode, or mode/speculation.
 func (m ModeState) Text() string {
 	switch {
 	case m.Arm != "":
@@ -79,20 +78,20 @@ func (m ModeState) Text() string {
 	return string(m.Mode) + "/" + string(m.Speculation)
 }
 
-// InMode is the way of serving in force.
+// InMode returns the way of serving in force.
 func (s State) InMode() ModeState { return ModeState{s.Arm, s.Mode, s.Speculation} }
 
-// InMode is the way of serving that the step measured.
+// InMode returns the way of serving that the step measured.
 func (s StepRecord) InMode() ModeState { return ModeState{s.Arm, s.Mode, s.Speculation} }
 
-// InMode is the way of serving that the row measured.
+// InMode returns the way of serving that the row measured.
 func (r BaselineRow) InMode() ModeState { return ModeState{r.Arm, r.Mode, r.Speculation} }
 
-// InMode is the way of serving that the column is of.
+// InMode returns the way of serving of the column's values.
 func (c Column) InMode() ModeState { return ModeState{c.Arm, c.Mode, c.Speculation} }
 
-// Resolve completes a way of serving by what a driver offers: an arm's name brings the arm's mode and speculation.
-// What names no arm, or none of the offers, is returned as it is.
+// Resolve returns the offer of a driver with the same arm, which has the arm's mode and speculation. Without such an
+// offer it returns m.
 func (m ModeState) Resolve(offers []ModeState) ModeState {
 	for _, o := range offers {
 		if m.Arm != "" && o.Arm == m.Arm {

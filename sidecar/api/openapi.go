@@ -2,15 +2,16 @@ package api
 
 import _ "embed" // for the document
 
-// Prefix is what the path of every call begins with.
+// Prefix is the beginning of the path of every call.
 const Prefix = "/api/v1"
 
-// UserHeader names the login on whose behalf a call is made. The server believes
-// it from those who hold the token, or where none is configured.
+// UserHeader is the header with the login that events record for a call. The server accepts it from a caller with the
+// token, or from any caller if no token is configured.
 const UserHeader = "X-Grafana-User"
 
-// OpenAPI is the OpenAPI 3.1 document of the sidecar's HTTP interface. A test of the server makes it of the routes,
-// of the types of this package with their tags, and of their comments, which speak of fields by their names in JSON.
+// OpenAPI is the OpenAPI 3.1 document of the sidecar's HTTP interface. A test of the server generates it from the
+// routes and from the types of this package, with their tags and comments. These comments therefore use the names in
+// JSON.
 //
 //go:embed openapi.yaml
 var OpenAPI []byte

@@ -40,21 +40,21 @@ type BaselineQuery struct {
 	Cursor string `query:"cursor" maxLength:"200"` // `next_cursor` of the page before
 }
 
-// ImportQuery says what a file that is imported does not say of itself, and what becomes of it.
+// ImportQuery adds to an imported file the values that it does not contain, and selects the kind of import.
 type ImportQuery struct {
 	// name of the baseline in a CSV file or in a file of another program; overrides the name in a Baseline in JSON
 	Name  string `query:"name" maxLength:"100"`
 	Title string `query:"title" maxLength:"200"` // the title, in place of the file's
 	// the routing mode that another program's results were measured in; rejected with a file that contains it
 	Mode        Mode        `query:"mode"`
-	Speculation Speculation `query:"speculation"` // likewise the speculation; without it, not_recorded
+	Speculation Speculation `query:"speculation"` // the speculation of that mode; without it, not_recorded
 	// with true, the rows are added to the imported baseline of that name and replace rows of the same concurrency,
 	// mode and speculation; 422 if the two describe different systems
 	Merge  bool `query:"merge"`
-	DryRun bool `query:"dry_run"` // with true, it is read and checked but not stored
+	DryRun bool `query:"dry_run"` // with true, the file is checked but not stored
 }
 
-// ComparisonQuery selects what a lane is compared with.
+// ComparisonQuery selects the baseline that a lane is compared with.
 type ComparisonQuery struct {
 	LaneQuery
 

@@ -7,39 +7,39 @@ type DecisionList struct {
 	// or empty
 	Source  string `json:"source"`
 	Message string `json:"message,omitempty"` // why there are none, or what they are inferred from
-	// of inferred decisions under kv: how often our choice was the router's
+	// how often our model chose the router's worker; only for inferred decisions under kv
 	Choices *ShadowChoices `json:"choices,omitempty"`
 }
 
-// DecisionsInferred is the source of decisions that the target does not report: the costs are those of
-// the load generator's own account of its caches and requests.
+// DecisionsInferred is the source of decisions that the target does not report. Their costs come from the load
+// generator's own model of the target's caches and requests.
 const DecisionsInferred = "inferred"
 
-// RoutingDecision is why a KV router sent one request where it did.
+// RoutingDecision is the choice of a worker for one request, with the costs of all candidates.
 type RoutingDecision struct {
-	Seconds      float64 `json:"seconds"` // since the cluster's beginning, in its own time
+	Seconds      float64 `json:"seconds"` // time since the cluster's start, by its own clock
 	RequestID    string  `json:"request_id"`
 	Mode         Mode    `json:"mode"`
 	Pinned       bool    `json:"pinned"` // the request named its worker; the costs decided nothing
 	PromptTokens int     `json:"prompt_tokens"`
 	BlockTokens  int     `json:"block_tokens"`
 	Chosen       int     `json:"chosen"` // index in `candidates`
-	// of an inferred decision: the candidate that our model of the router would have chosen
+	// index of the candidate that our model of the router chooses; only for inferred decisions
 	Ours *int `json:"ours,omitempty"`
-	// of an inferred decision: requests in flight cannot have changed it
+	// requests in flight cannot have changed the decision; only for inferred decisions
 	Clear      bool                   `json:"clear,omitempty"`
 	Candidates List[RoutingCandidate] `json:"candidates"`
 }
 
-// RoutingCandidate is one worker as the router saw it, the request's own load included. `cost` is overlap weight ×
-// `prefill_tokens` / `block_tokens` + `decode_blocks`; the lowest wins under kv. It is given in every mode, so that
-// one sees what kv would have done.
+// RoutingCandidate is the state of one worker for a decision, including the load of the request. `cost` is overlap
+// weight × `prefill_tokens` / `block_tokens` + `decode_blocks`. Under kv the lowest cost wins. Other modes report the
+// cost for comparison.
 type RoutingCandidate struct {
 	Worker        string  `json:"worker"` // decimal instance id
 	Name          string  `json:"name"`
 	OverlapBlocks int     `json:"overlap_blocks"` // blocks of the prompt that the worker holds, from the first on
-	PrefillTokens int     `json:"prefill_tokens"` // to be computed on the worker
-	DecodeBlocks  int     `json:"decode_blocks"`  // different blocks of prompts in progress there
-	Requests      int     `json:"requests"`       // in progress there before this one
+	PrefillTokens int     `json:"prefill_tokens"` // prompt tokens that the worker would have to compute
+	DecodeBlocks  int     `json:"decode_blocks"`  // distinct prompt blocks of the requests in progress on the worker
+	Requests      int     `json:"requests"`       // requests in progress on the worker, without this one
 	Cost          float64 `json:"cost"`
 }

@@ -12,30 +12,29 @@ import (
 	"time"
 )
 
-// The functions below are for the HTTP servers of this product.
+// The functions below serve the HTTP servers of this product.
 
-// KnownHost says whether a Host names a loopback address, localhost or one of
-// the names, whatever its port. Any other name may be another site's, which its
-// owner has rebound to this address to get at the server with a browser.
+// KnownHost reports whether a Host header names a loopback address, localhost or one of the names, with any port. Any
+// other name may belong to a site that uses DNS rebinding to reach the server from a browser.
 func KnownHost(host string, names []string) bool {
 	host = Hostname(host)
 	return IsLoopback(host) || slices.ContainsFunc(names, func(name string) bool { return Hostname(name) == host })
 }
 
-// Hostname is a Host without its port, in lower case.
+// Hostname returns a Host header without its port, in lower case.
 func Hostname(host string) string {
 	u := url.URL{Host: host}
 	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }
 
-// IsLoopback says whether a host without a port is localhost or a loopback address.
+// IsLoopback reports whether a host without a port is localhost or a loopback address.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// OwnOrigin says whether a request that names its page's origin names this
-// server's own. Only browsers send an Origin, and they always do where it matters.
+// OwnOrigin reports whether a request comes from a page of this server or from a program that is not a browser. Only
+// browsers send the header Origin, and they send it with every request that could change something.
 func OwnOrigin(r *http.Request) bool {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -46,8 +45,8 @@ func OwnOrigin(r *http.Request) bool {
 		u.Path == "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
-// Scheme is the one that the caller used. No page of another site can set the
-// header that a proxy in front sets.
+// Scheme returns the scheme of the caller's request, http or https. A proxy reports it in X-Forwarded-Proto, a header
+// that no page of another site can set.
 func Scheme(r *http.Request) string {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "https"
@@ -55,18 +54,16 @@ func Scheme(r *http.Request) string {
 	return "http"
 }
 
-// EventStream is the type of an answer of server-sent events.
+// EventStream is the media type of server-sent events.
 const EventStream = "text/event-stream"
 
-// WantsEvents says whether a caller asks for an answer of server-sent events, as an
-// EventSource does.
+// WantsEvents reports whether a request accepts server-sent events, as that of an EventSource does.
 func WantsEvents(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), EventStream)
 }
 
-// Serve answers on the listener, which it closes, until ctx ends; then it gives
-// the calls in progress that long to end, cuts off the rest, and returns nil. The
-// error is why it ended before.
+// Serve serves on the listener until ctx ends, and closes it. Calls in progress then have the time of grace to end; the
+// connections of the others are closed. Serve returns nil after the end of ctx, and an error if serving failed before.
 func Serve(ctx context.Context, srv *http.Server, l net.Listener, grace time.Duration) error {
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
@@ -76,10 +73,10 @@ func Serve(ctx context.Context, srv *http.Server, l net.Listener, grace time.Dur
 		return err
 	case <-ctx.Done():
 	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	if srv.Shutdown(patience) != nil {
-		_ = srv.Close() // the calls still in progress have had their time
+	if srv.Shutdown(timeout) != nil {
+		_ = srv.Close() // grace is over
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -6,41 +6,41 @@ import (
 )
 
 // SimulationRequest is a what-if question: a workload on a simulated cluster, at each level in each mode with each
-// seed. What is left out is as recorded, on the profile that it names.
+// seed. Omitted fields have the defaults of the profile.
 type SimulationRequest struct {
-	Profile *string `json:"profile,omitempty"` // name of a `SimulationProfile`; without it, that of the recorded H200s
-	// concurrencies; the conversations of all of them, times modes, times seeds, are 150,000 at most
+	Profile *string `json:"profile,omitempty"` // name of a `SimulationProfile`; default: that of the recorded H200s
+	// concurrencies; their sum × modes × seeds must not exceed 150,000
 	Levels []int `json:"levels,omitempty" minimum:"1" maximum:"10000" maxItems:"40"`
 	// kv, round_robin, least_loaded
 	Modes []Mode `json:"modes,omitempty" maxItems:"3"`
-	// how many runs each point has
+	// number of runs of each point
 	Seeds *int `json:"seeds,omitempty" minimum:"1" maximum:"12"`
-	// those after it follow one by one
+	// seed of the first run; each further run uses the next number
 	FirstSeed *int `json:"first_seed,omitempty" minimum:"0" maximum:"1000000000"`
 
 	Openings *int `json:"openings,omitempty"`
-	// of each of the opening texts; 0: 3,500 to 4,000, as recorded
+	// length of each opening text; 0: 3,500 to 4,000, as recorded
 	OpeningTokens *int   `json:"opening_tokens,omitempty" minimum:"0" maximum:"131072"`
 	Turns         *Range `json:"turns,omitempty"`
-	// of an answer, up to max_tokens; mean 0: always max_tokens
+	// length of an answer, up to max_tokens; mean 0: always max_tokens
 	OutputTokens     *Distribution `json:"output_tokens,omitempty"`
 	MaxTokens        *int          `json:"max_tokens,omitempty"`
-	QuestionTokens   *Distribution `json:"question_tokens,omitempty"` // that a follow-up adds to the prompt
+	QuestionTokens   *Distribution `json:"question_tokens,omitempty"` // tokens that a follow-up adds to the prompt
 	ThinkTimeSeconds *float64      `json:"think_time_seconds,omitempty"`
 	StartRate        *float64      `json:"start_rate,omitempty"`
 
 	Workers *int `json:"workers,omitempty" minimum:"1" maximum:"256"`
-	// sequences that a worker's iteration holds at most
+	// largest number of sequences in a worker's iteration
 	MaxBatchSize *int `json:"max_batch_size,omitempty" minimum:"1" maximum:"512" unit:"sequences"`
-	// tokens of a block of the KV cache
+	// size of a block of the KV cache
 	BlockSize *int `json:"block_size,omitempty" minimum:"1" maximum:"1024" unit:"tokens"`
-	// that the KV cache of one worker holds, rounded down to whole blocks
+	// capacity of one worker's KV cache, rounded down to whole blocks
 	KVTokens    *int         `json:"kv_tokens,omitempty" minimum:"1024" maximum:"1073741824"`
-	Speculation *Speculation `json:"speculation,omitempty"` // one that the profile offers
+	Speculation *Speculation `json:"speculation,omitempty"` // must be offered by the profile
 
-	// of prefill against decode in the costs of Dynamo's KV router
+	// weight of prefill relative to decode in the costs of Dynamo's KV router
 	OverlapWeight *float64 `json:"overlap_weight,omitempty" minimum:"0" maximum:"1000"`
-	// of the KV router's choice; 0 takes the lowest cost
+	// temperature of the KV router's choice; 0 always chooses the lowest cost
 	Temperature *float64 `json:"temperature,omitempty" minimum:"0" maximum:"1000"`
 	// Dynamo's --router-decode-active-request-weight
 	RouterDecodeActiveRequestWeight *float64 `json:"router_decode_active_request_weight,omitempty" minimum:"0" maximum:"1000"`
@@ -50,18 +50,18 @@ type SimulationRequest struct {
 	RouterAssumeKVReuse *bool `json:"router_assume_kv_reuse,omitempty"`
 }
 
-// MaxSimulationWork is the most that one simulation computes: the conversations in progress at all its levels, added
-// up, times its modes, times its seeds.
+// MaxSimulationWork limits the size of a simulation: the sum of its levels × modes × seeds.
 const MaxSimulationWork = 150_000
 
-// MaxSimulationLevels is how many levels a [SimulationRequest] may name.
+// MaxSimulationLevels limits the number of levels in a [SimulationRequest].
 var MaxSimulationLevels = maxItems[SimulationRequest]("Levels")
 
-// SimulationLimits are the limits of a [SimulationRequest], by the paths of its fields; of levels, that of each.
+// SimulationLimits holds the limits of the fields of a [SimulationRequest] by their paths. The limit of levels applies
+// to each level.
 var SimulationLimits = limitsOf[SimulationRequest]()
 
-// CheckWork holds a request with every field set against [MaxSimulationWork]. The
-// error is a [FieldError] that says what would lower it.
+// CheckWork checks the size of a request against [MaxSimulationWork]. All fields of the request must be set. The error
+// is a [*FieldError].
 func (r SimulationRequest) CheckWork() error {
 	conversations := 0
 	for _, level := range r.Levels {
@@ -76,42 +76,42 @@ func (r SimulationRequest) CheckWork() error {
 	return nil
 }
 
-// SimulationList is what can be requested, and earlier requests.
+// SimulationList is the set of profiles and limits for requests, with the stored simulations.
 type SimulationList struct {
 	Available bool                    `json:"available"`         // false: simulations are disabled in the configuration
-	Message   string                  `json:"message,omitempty"` // why not, and what to do
+	Message   string                  `json:"message,omitempty"` // why they are not available, and what to do
 	Profiles  List[SimulationProfile] `json:"profiles"`          // the built-in ones first
-	// of the numbers of a request, by their paths; of levels, that of each
+	// limits of the numbers in a request, by their paths; the limit of levels applies to each level
 	Limits    Map[string, SimulationLimit] `json:"limits"`
-	MaxLevels int                          `json:"max_levels"` // how many a request may name
-	// conversations of all levels, added up, times modes, times seeds
+	MaxLevels int                          `json:"max_levels"` // maximum number of levels in a request
+	// maximum of the sum of the levels × modes × seeds
 	MaxWork     int                     `json:"max_work"`
-	Simulations List[SimulationSummary] `json:"simulations"` // those that are kept, newest first
+	Simulations List[SimulationSummary] `json:"simulations"` // stored simulations, newest first
 }
 
-// SimulationLimit is what a number of a request may be: from min to max, both included.
+// SimulationLimit is the range of a number in a request. Both ends are included unless `above` is true.
 type SimulationLimit struct {
 	Min   float64 `json:"min"`
 	Max   float64 `json:"max"`
-	Above bool    `json:"above,omitempty"` // min itself is too little
+	Above bool    `json:"above,omitempty"` // the number must be greater than min
 }
 
-// SimulationProfile is a deployment that can be simulated. One whose file cannot be
-// read has an error and no presets.
+// SimulationProfile is a deployment that can be simulated. A profile whose file cannot be read has an error and no
+// presets.
 type SimulationProfile struct {
 	Name       string     `json:"name"`
 	Title      string     `json:"title"`
-	Source     string     `json:"source"`          // built in, or the name of its file
-	Error      string     `json:"error,omitempty"` // what is wrong with the file
+	Source     string     `json:"source"`          // built in, or the name of the file
+	Error      string     `json:"error,omitempty"` // why the file cannot be read
 	Deployment Deployment `json:"deployment"`
-	// fitted to the baseline; each kind of speculation has its own flag
+	// the profile was fitted to the baseline; each kind of speculation has its own flag
 	Calibrated bool   `json:"calibrated"`
-	Basis      string `json:"basis"` // where its times come from
-	// name of the baseline that it was fitted to or is compared with
+	Basis      string `json:"basis"` // source of the times
+	// name of the baseline that the profile was fitted to or is compared with
 	Baseline     string                      `json:"baseline,omitempty"`
-	Errors       *SimulationErrors           `json:"errors,omitempty"` // against the baseline; absent: not computed
+	Errors       *SimulationErrors           `json:"errors,omitempty"` // deviation from the baseline; absent: not computed
 	Speculations List[SimulationSpeculation] `json:"speculations"`
-	Defaults     SimulationRequest           `json:"defaults"` // as recorded, with every field set
+	Defaults     SimulationRequest           `json:"defaults"` // the recorded workload, with every field set
 	Presets      List[SimulationPreset]      `json:"presets"`
 }
 
@@ -120,12 +120,12 @@ type SimulationSpeculation struct {
 	Speculation    Speculation `json:"speculation"`
 	Calibrated     bool        `json:"calibrated"` // fitted to measurements; otherwise based on assumptions
 	Basis          string      `json:"basis"`
-	TokensPerStep  float64     `json:"tokens_per_step"`           // that a sequence gets from one iteration, mean
-	AcceptanceRate *float64    `json:"acceptance_rate,omitempty"` // of the drafted tokens; absent without a draft
+	TokensPerStep  float64     `json:"tokens_per_step"`           // mean output tokens of a sequence per iteration
+	AcceptanceRate *float64    `json:"acceptance_rate,omitempty"` // accepted / drafted tokens; absent without a draft
 }
 
-// SimulationErrors says how far a profile is from the recorded table that it was fitted to: mean absolute errors over
-// its levels, relative ones, of the hit ratio the difference. One that is absent is not known.
+// SimulationErrors are the mean absolute errors of a profile over the levels of its baseline. They are relative, except
+// that of the hit ratio, which is a difference. Absent values are not known.
 type SimulationErrors struct {
 	TTFTP50         *float64 `json:"ttft_p50,omitempty"`
 	TTFTP95         *float64 `json:"ttft_p95,omitempty"`
@@ -139,7 +139,7 @@ type SimulationPreset struct {
 	Name        string            `json:"name"`
 	Title       string            `json:"title"`
 	Description string            `json:"description"`
-	Request     SimulationRequest `json:"request"` // only what differs from the defaults of the profile
+	Request     SimulationRequest `json:"request"` // only the fields that differ from the defaults of the profile
 }
 
 // SimulationState is the state of a simulation. The last three are final.
@@ -154,7 +154,7 @@ const (
 	SimulationFailed    SimulationState = "failed"
 )
 
-// Ended says whether nothing more will come.
+// Ended reports whether the state is final.
 func (s SimulationState) Ended() bool {
 	return s == SimulationDone || s == SimulationCancelled || s == SimulationFailed
 }
@@ -163,35 +163,35 @@ func (s SimulationState) Ended() bool {
 type SimulationSummary struct {
 	ID      string            `json:"id"`
 	State   SimulationState   `json:"state"`
-	By      string            `json:"by"` // who asked
+	By      string            `json:"by"` // requester, as in `Event`
 	Asked   time.Time         `json:"asked"`
 	Ended   *time.Time        `json:"ended,omitempty"`
-	Done    int               `json:"done"` // runs
-	Of      int               `json:"of"`
+	Done    int               `json:"done"`    // finished runs
+	Of      int               `json:"of"`      // all runs
 	Request SimulationRequest `json:"request"` // with every field set
 }
 
-// BasisSimulated says of figures that none of them was measured.
+// BasisSimulated is the basis of figures that were computed, not measured.
 const BasisSimulated = "simulated"
 
-// SimulationResult is a simulation with what it has computed so far. None of its figures was measured.
+// SimulationResult is a simulation with its results so far. None of its figures was measured.
 type SimulationResult struct {
 	ID      string            `json:"id"`
 	Request SimulationRequest `json:"request"` // with every field set
 	Runs    int               `json:"runs"`    // levels × modes × seeds
-	By      string            `json:"by"`      // who asked
+	By      string            `json:"by"`      // requester, as in `Event`
 	Asked   time.Time         `json:"asked"`
 	Ended   *time.Time        `json:"ended,omitempty"`
 
 	Basis      string       `json:"basis" enum:"simulated"`
 	Calibrated bool         `json:"calibrated"` // the profile was fitted to measurements under this speculation
-	Notes      List[string] `json:"notes"`      // what a reader of the figures must know, in sentences
+	Notes      List[string] `json:"notes"`      // limits of the figures, in sentences
 
 	Progress SimulationProgress `json:"progress"`
-	// those of which there is a run, in the order of levels, then modes
+	// points with at least one finished run, by level, then by mode
 	Points      List[SimulationPoint] `json:"points"`
-	Error       string                `json:"error,omitempty"` // why it was cancelled or failed
-	Explanation List[string]          `json:"explanation"`     // why the modes differ, in sentences; when it is done
+	Error       string                `json:"error,omitempty"` // why the simulation was cancelled or failed
+	Explanation List[string]          `json:"explanation"`     // why the modes differ, in sentences; empty before the end
 }
 
 // SimulationPoint is the result of one level in one mode, over the seeds computed so far.
@@ -203,29 +203,30 @@ type SimulationPoint struct {
 	Figures     SimulationFigures `json:"figures"`
 }
 
-// SimulationFigures are computed like the recorded results: the mean of three windows of 60 s. Absent: not available.
+// SimulationFigures are figures that are computed like the recorded results: the mean of three windows of 60 s. Absent
+// values are not available.
 type SimulationFigures struct {
 	TTFTP50           *SimulationFigure `json:"ttft_p50,omitempty"`
 	TTFTP95           *SimulationFigure `json:"ttft_p95,omitempty"`
 	TPOTP50           *SimulationFigure `json:"tpot_p50,omitempty"`
 	TokensPerSecond   *SimulationFigure `json:"tokens_per_second,omitempty"`
 	RequestsPerSecond *SimulationFigure `json:"requests_per_second,omitempty"`
-	// of the prompt tokens: found in the cache of their worker
+	// share of prompt tokens that the cache of their worker holds
 	HitRatio *SimulationFigure `json:"hit_ratio,omitempty"`
 	Queue    *SimulationFigure `json:"queue,omitempty"` // requests that wait at their workers
 	// longest wait of a turn at its worker
 	LargestQueueSeconds *SimulationFigure `json:"largest_queue_seconds,omitempty"`
-	// requests in flight of the busiest worker less those of the idlest
+	// requests in flight on the busiest worker less those on the least busy one
 	InflightSpread *SimulationFigure `json:"inflight_spread,omitempty"`
-	// requests in flight of the busiest worker over the mean of all
+	// requests in flight on the busiest worker over the mean of all
 	InflightSkew *SimulationFigure `json:"inflight_skew,omitempty"`
-	// of first turns: went to a worker with over 10 % more requests in flight than the mean of the workers
+	// share of first turns that went to a worker with over 10 % more requests in flight than the mean of the workers
 	HerdingShare *SimulationFigure `json:"herding_share,omitempty"`
-	// of prompt tokens: computed although another worker held them
+	// share of prompt tokens that a worker computed although another worker held them
 	PrefilledTwiceShare *SimulationFigure `json:"prefilled_twice_share,omitempty"`
-	// mean time of a turn until its worker begins to compute its prompt
+	// mean time of a turn until its prefill begins
 	QueuedSeconds *SimulationFigure `json:"queued_seconds,omitempty"`
-	// mean time of a turn from there to its first token
+	// mean time of a turn from the beginning of its prefill to its first token
 	PrefillSeconds *SimulationFigure `json:"prefill_seconds,omitempty"`
 	// mean time of a turn from its first token to its last
 	DecodeSeconds *SimulationFigure `json:"decode_seconds,omitempty"`
@@ -241,15 +242,15 @@ type SimulationFigure struct {
 // SimulationProgress is the progress of a simulation.
 type SimulationProgress struct {
 	State       SimulationState `json:"state"`
-	Ahead       int             `json:"ahead"` // simulations that come before this one
-	Done        int             `json:"done"`  // runs
-	Of          int             `json:"of"`
+	Ahead       int             `json:"ahead"`                  // simulations in the queue before this one
+	Done        int             `json:"done"`                   // finished runs
+	Of          int             `json:"of"`                     // all runs
 	SecondsLeft *float64        `json:"seconds_left,omitempty"` // estimated from the runs so far; absent: not known
 }
 
 // SimulationEnd is the final event of a simulation.
 type SimulationEnd struct {
 	State       SimulationState `json:"state"`           // done, cancelled or failed
-	Error       string          `json:"error,omitempty"` // why it was cancelled or failed
+	Error       string          `json:"error,omitempty"` // why the simulation was cancelled or failed
 	Explanation List[string]    `json:"explanation"`     // why the modes differ, in sentences
 }

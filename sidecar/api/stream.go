@@ -13,19 +13,16 @@ import (
 )
 
 const (
-	// streamSilence is how long a stream may say nothing before it counts as
-	// lost: a snapshot is due every second, and within 5 s of losing the sidecar
-	// no screen may show an old number as live.
+	// streamSilence is the time without a snapshot after which a stream counts as lost. A snapshot is due every second,
+	// and no screen may show an old value as live 5 s after the sidecar is lost.
 	streamSilence    = 4 * time.Second
 	handshakeTimeout = 5 * time.Second
 	maxSnapshot      = 8 << 20
 )
 
-// Stream opens a stream and yields its snapshots: one at once, one a second, and
-// one on every change of state. It ends with an error: the context's, that of
-// the opening, or an [ErrUnavailable] when the stream is lost, which it is after
-// 4 s without a snapshot. It does not open the stream again. The time that a
-// snapshot's user takes costs snapshots in between.
+// Stream opens a stream and yields its snapshots: one at once, one a second, and one on every change of state. It ends
+// with an error: that of the context, that of opening the stream, or an [ErrUnavailable] after 4 s without a snapshot.
+// It does not open the stream again. A slow loop body skips snapshots.
 func (c *Client) Stream(ctx context.Context) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
 		for text, err := range c.StreamText(ctx) {
@@ -40,7 +37,7 @@ func (c *Client) Stream(ctx context.Context) iter.Seq2[Snapshot, error] {
 	}
 }
 
-// StreamText is [Client.Stream] with snapshots as they come, in JSON.
+// StreamText yields the same snapshots as [Client.Stream], encoded in JSON.
 func (c *Client) StreamText(ctx context.Context) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		conn, err := c.dial(ctx)
@@ -95,7 +92,7 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 	return nil, err
 }
 
-// dialer reaches the sidecar as the http.Client does.
+// dialer returns c.Dialer, or a dialer with the settings of the http.Client's transport.
 func (c *Client) dialer() *websocket.Dialer {
 	if c.Dialer != nil {
 		return c.Dialer

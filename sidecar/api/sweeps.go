@@ -9,110 +9,111 @@ import (
 	"time"
 )
 
-// SweepKind is what a sweep asks.
+// SweepKind is the question that a sweep answers.
 type SweepKind string
 
 // The kinds of sweeps.
 const (
 	SweepTrial    SweepKind = "trial"    // is one mode better than another at one concurrency?
-	SweepLevels   SweepKind = "sweep"    // what does each mode do at each level?
+	SweepLevels   SweepKind = "sweep"    // what are the figures of each mode at each level?
 	SweepCapacity SweepKind = "capacity" // how much does each mode sustain within the SLOs, and where do they cross?
 )
 
-// SweepKinds are all of them.
+// SweepKinds lists all kinds of sweeps.
 var SweepKinds = []SweepKind{SweepTrial, SweepLevels, SweepCapacity}
 
 // SweepOrder is the order in which a sweep of levels runs its spans.
 type SweepOrder string
 
-// The orders.
+// The orders of spans.
 const (
 	OrderInterleaved   SweepOrder = "interleaved"     // machine drift affects all modes equally
-	OrderModeAfterMode SweepOrder = "mode_after_mode" // the result contains it, but each mode is switched to only once
+	OrderModeAfterMode SweepOrder = "mode_after_mode" // machine drift affects the result; fewest mode changes
 )
 
-// SweepOrders are all of them.
+// SweepOrders lists all orders of spans.
 var SweepOrders = []SweepOrder{OrderInterleaved, OrderModeAfterMode}
 
-// TrialQuestion is what a trial of more than two modes asks.
+// TrialQuestion is the question of a trial of more than two modes.
 type TrialQuestion string
 
-// The questions. The difference of two modes answers both.
+// The questions of a trial. For two modes they are the same.
 const (
-	QuestionBest  TrialQuestion = "best"  // which mode is better than all others: it drops a mode once another is better
-	QuestionOrder TrialQuestion = "order" // how each two modes compare: it drops a mode once all of its pairs are decided
+	QuestionBest  TrialQuestion = "best"  // which mode is best? A mode leaves the trial once another one is better.
+	QuestionOrder TrialQuestion = "order" // how does each pair compare? A mode leaves once all its pairs are decided.
 )
 
-// TrialQuestions are all of them.
+// TrialQuestions lists all questions of a trial.
 var TrialQuestions = []TrialQuestion{QuestionBest, QuestionOrder}
 
-// SweepRequest asks for spans of a workload at some concurrencies in some modes, each on cold caches, and what they
-// show. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected.
+// SweepRequest is a request for spans of a workload at some concurrencies in some modes, each span on cold caches.
+// Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected.
 type SweepRequest struct {
 	Kind  SweepKind `json:"kind"`
 	Title *string   `json:"title,omitempty" maxLength:"200"`
-	// that the driver can switch to, an arm by its name alone; of a trial two or more: of two, the second is compared
-	// with the first, of more, each with each; of a capacity search one or two
+	// modes that the driver can switch to, an arm by its name alone. A trial has two or more: it compares the second
+	// of two with the first, and each pair of more. A capacity search has one or two.
 	Modes []ModeState `json:"modes,omitempty" maxItems:"9"`
-	// concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with,
-	// at least two; levels × modes × repeats are 1,000 at most
+	// concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels ×
+	// modes × repeats must not exceed 1,000.
 	Levels  []int   `json:"levels,omitempty" minimum:"1" maximum:"100000" maxItems:"40"`
-	Primary *string `json:"primary,omitempty"` // of a trial: the metric that decides
-	// of a trial of more than two modes: what ends it; default: best
+	Primary *string `json:"primary,omitempty"` // trial: the metric that decides
+	// trial of more than two modes: the question whose answer ends it; default: best
 	Question *TrialQuestion `json:"question,omitempty"`
-	// of a trial: the smallest difference of interest, relative, of shares in points
+	// trial: the smallest difference of interest as a fraction, relative for times and rates, absolute for shares
 	Smallest *float64 `json:"smallest,omitempty" minimum:"0.001" maximum:"0.5"`
-	// of a sweep: spans of each level and mode
+	// sweep: spans of each level and mode
 	Repeats *int        `json:"repeats,omitempty" minimum:"1" maximum:"100"`
-	Order   *SweepOrder `json:"order,omitempty"` // of a sweep
-	// of a sweep: from the full concurrency on, until a span counts
+	Order   *SweepOrder `json:"order,omitempty"` // sweep: order of the spans
+	// sweep: time at full concurrency before a span counts
 	WarmUp *float64 `json:"warm_up_seconds,omitempty" minimum:"0" maximum:"3600" unit:"seconds"`
-	// that a span counts, at least
+	// minimum counted time of a span
 	Seconds *float64 `json:"span_seconds,omitempty" minimum:"1" maximum:"86400" unit:"seconds"`
-	// of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged
+	// sweep: number of 60 s windows whose percentiles are averaged, each at the end of an equal part of the span
 	Snapshots *int `json:"snapshots,omitempty" minimum:"1" maximum:"100"`
-	// of a capacity search: how many conversations its answer may be off
+	// capacity search: largest error of its answer
 	Resolution *int `json:"resolution,omitempty" minimum:"1" maximum:"1000" unit:"conversations"`
-	// of a trial and a capacity search: when they end undecided
+	// trial and capacity search: time after which they end undecided
 	MaxSeconds *float64 `json:"max_seconds,omitempty" minimum:"1" maximum:"604800" unit:"seconds"`
-	// of a trial and a sweep of two modes: both run at the same time, each on one of two lanes that run the same
-	// conversations; default: of a trial, where there are two; of a sweep, not
+	// trial and sweep of two modes: both modes run at the same time, each on one of two lanes with the same
+	// conversations; default: true for a trial if there are two lanes, else false
 	Together *bool `json:"together,omitempty"`
-	SLO      *SLO  `json:"slo,omitempty"` // default: the settings'
-	// a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like; default: drawn for
-	// a trial, else 1
+	SLO      *SLO  `json:"slo,omitempty"` // default: the SLO of the settings
+	// seed of the order of the spans and of the conversations, a whole number below 2⁶⁴; default: drawn for a trial,
+	// else 1
 	Seed *uint64 `json:"seed,omitempty,string"`
 }
 
-// SweepMetrics are the metrics that may be primary of a trial, in the order of tables. A trial compares all but
-// ttft_p95_turn2+, which is of the second and later turns and compared only where it is primary.
+// SweepMetrics lists the metrics that may be primary in a trial, in the order of tables. A trial compares all of them,
+// but ttft_p95_turn2+, the TTFT p95 of second and later turns, only if it is primary.
 var SweepMetrics = []string{
 	"ttft_mean", "ttft_p95", "ttft_p50", "ttft_p95_turn2+", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio",
 	"goodput",
 }
 
-// MaxSweepSpans bounds levels × modes × repeats of a [SweepRequest].
+// MaxSweepSpans limits levels × modes × repeats of a [SweepRequest].
 const MaxSweepSpans = 1000
 
-// MaxSweepLevels and MaxSweepModes are how many levels and modes a [SweepRequest] may name.
+// MaxSweepLevels and MaxSweepModes limit the number of levels and modes in a [SweepRequest].
 var (
 	MaxSweepLevels = maxItems[SweepRequest]("Levels")
 	MaxSweepModes  = maxItems[SweepRequest]("Modes")
 )
 
-// SweepLimits are the limits of a [SweepRequest], by the paths of its fields; of levels, that of each.
+// SweepLimits holds the limits of the fields of a [SweepRequest] by their paths. The limit of levels applies to each
+// level.
 var SweepLimits = limitsOf[SweepRequest]()
 
-// sweepFields are the fields that not every kind has.
-var sweepFields = map[string][]SweepKind{
+// fieldKinds holds the kinds that have a field. Fields of all kinds are not listed.
+var fieldKinds = map[string][]SweepKind{
 	"primary": {SweepTrial}, "question": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels},
 	"order":           {SweepLevels},
 	"warm_up_seconds": {SweepLevels}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
 	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels},
 }
 
-// Check holds what the request names against [SweepLimits], and its lists and fields
-// against its kind. The error is a [FieldError].
+// Check checks the fields of the request against [SweepLimits], and its fields and lists against its kind. The error is
+// a [*FieldError].
 func (r SweepRequest) Check() error {
 	if err := OneOf("kind", r.Kind, SweepKinds); err != nil {
 		return err
@@ -145,10 +146,10 @@ func (r SweepRequest) checkWords() error {
 	return OneOf("order", *r.Order, SweepOrders)
 }
 
-// together says whether it is asked for.
+// together reports whether the request sets Together to true.
 func (r SweepRequest) together() bool { return r.Together != nil && *r.Together }
 
-// Noun is the kind in a sentence: trial, sweep or capacity search.
+// Noun returns the kind for a sentence: trial, sweep or capacity search.
 func (k SweepKind) Noun() string {
 	if k == SweepCapacity {
 		return "capacity search"
@@ -156,13 +157,13 @@ func (k SweepKind) Noun() string {
 	return string(k)
 }
 
-// checkFields refuses what another kind has.
+// checkFields returns a [*FieldError] for a field that the kind does not have.
 func (r SweepRequest) checkFields() error {
 	v := reflect.ValueOf(r)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		kinds, some := sweepFields[name]
-		if some && !v.Field(i).IsNil() && !slices.Contains(kinds, r.Kind) {
+		kinds, restricted := fieldKinds[name]
+		if restricted && !v.Field(i).IsNil() && !slices.Contains(kinds, r.Kind) {
 			nouns := make([]string, len(kinds))
 			for i, k := range kinds {
 				nouns[i] = "a " + k.Noun()
@@ -173,7 +174,7 @@ func (r SweepRequest) checkFields() error {
 	return nil
 }
 
-// quoted is a value as an error names it.
+// quoted formats a value for an error.
 func quoted(v reflect.Value) string {
 	if v.Kind() == reflect.String {
 		return fmt.Sprintf("%.40q", v.String())
@@ -211,7 +212,8 @@ func (r SweepRequest) checkLevels() error {
 	return nil
 }
 
-// checkModes lets a trial of two modes compare a mode with itself: that shows what the machines' own unrest amounts to.
+// checkModes checks the modes. A trial of two may compare a mode with itself, which measures the scatter of the
+// machines.
 func (r SweepRequest) checkModes() error {
 	known := slices.DeleteFunc(slices.Clone(Modes), func(m Mode) bool { return m == ModeUnknown })
 	repeats := r.MayRepeatMode()
@@ -228,7 +230,7 @@ func (r SweepRequest) checkModes() error {
 		if err := OneOf("modes.mode", m.Mode, known); err != nil {
 			return err
 		}
-		if m.Speculation == "" { // that in force
+		if m.Speculation == "" { // the speculation in force
 			continue
 		}
 		if err := OneOf("modes.speculation", m.Speculation, Speculations); err != nil {
@@ -241,13 +243,13 @@ func (r SweepRequest) checkModes() error {
 	return nil
 }
 
-// EachModeOnce is what a request allows that names a mode twice.
+// EachModeOnce describes the allowed modes in the error for a request that names a mode twice.
 const EachModeOnce = "each one once; only a trial of two may compare a mode with itself, which tests the method"
 
 // MayRepeatMode reports whether the request may name a mode twice.
 func (r SweepRequest) MayRepeatMode() bool { return r.Kind == SweepTrial && len(r.Modes) == 2 }
 
-// checkSpans bounds how many spans a sweep of levels has. What is left out counts once.
+// checkSpans checks the number of spans against [MaxSweepSpans]. An omitted field counts as 1.
 func (r SweepRequest) checkSpans() error {
 	levels, modes, repeats := max(len(r.Levels), 1), max(len(r.Modes), 1), 1
 	if r.Repeats != nil {
@@ -272,42 +274,42 @@ type SweepState string
 
 // The states of a sweep.
 const (
-	SweepRunning   SweepState = "running" // also while no load generator runs: the next one resumes it
+	SweepRunning   SweepState = "running" // also while no load generator runs; the next one resumes the sweep
 	SweepPaused    SweepState = "paused"
 	SweepDone      SweepState = "done"
 	SweepCancelled SweepState = "cancelled"
 	SweepFailed    SweepState = "failed"
 )
 
-// Ended says whether nothing more will come.
+// Ended reports whether the state is final.
 func (s SweepState) Ended() bool { return s == SweepDone || s == SweepCancelled || s == SweepFailed }
 
-// SweepCause is what blocks a sweep, or has ended it.
+// SweepCause is the category of the reason why a sweep is blocked or has ended.
 type SweepCause string
 
-// The causes.
+// The causes of the end or the pause of a sweep.
 const (
-	CauseOperator SweepCause = "operator" // an operator paused, cancelled or stopped it
-	CauseTarget   SweepCause = "target"   // it failed in the same span twice, or answered nothing in two modes of a trial
+	CauseOperator SweepCause = "operator" // an operator paused, cancelled or stopped the sweep
+	CauseTarget   SweepCause = "target"   // the target failed twice in a span, or gave no answers in two modes
 	CauseMode     SweepCause = "mode"     // the cluster could not be switched to a mode
-	CauseDisk     SweepCause = "disk"     // results could not be stored yet, and it resumes by itself
+	CauseDisk     SweepCause = "disk"     // results could not be stored; the sweep resumes by itself
 	CauseInternal SweepCause = "internal" // an error of the load generator itself
 )
 
-// SweepPatch pauses, resumes or cancels a sweep.
+// SweepPatch is a request to pause, resume or cancel a sweep.
 type SweepPatch struct {
 	State SweepState `json:"state" enum:"paused,running,cancelled"`
 }
 
-// SweepList is what can be requested, and earlier requests.
+// SweepList is the list of stored sweeps, with the limits and defaults of requests.
 type SweepList struct {
 	Sweeps List[SweepSummary] `json:"sweeps"` // newest first
-	// of the numbers of a request, by their paths; of levels, that of each
+	// limits of the numbers in a request, by their paths; the limit of levels applies to each level
 	Limits Map[string, SimulationLimit] `json:"limits"`
-	// a request of each kind with all its fields, as it would be asked for now
+	// a request of each kind with the present default of each field
 	Defaults List[SweepRequest] `json:"defaults"`
-	Modes    List[ModeState]    `json:"modes"`   // that the driver can switch to
-	Metrics  List[string]       `json:"metrics"` // that may be primary
+	Modes    List[ModeState]    `json:"modes"`   // modes that the driver can switch to
+	Metrics  List[string]       `json:"metrics"` // metrics that may be primary
 }
 
 // SweepSummary is a sweep without its spans.
@@ -315,28 +317,28 @@ type SweepSummary struct {
 	ID    string     `json:"id"`
 	Lane  string     `json:"lane"`
 	State SweepState `json:"state"`
-	// why it is paused, waiting, cancelled or failed; for cause operator, by whom
+	// why the sweep is paused, blocked, cancelled or failed; for cause operator, "by" and a name
 	Reason   string        `json:"reason,omitempty"`
 	Cause    SweepCause    `json:"cause,omitempty"` // category of the reason
-	By       string        `json:"by"`              // who asked
+	By       string        `json:"by"`              // requester, as in `Event`
 	Asked    time.Time     `json:"asked"`
 	Ended    *time.Time    `json:"ended,omitempty"`
 	Request  SweepRequest  `json:"request"` // with all defaults filled in
 	Progress SweepProgress `json:"progress"`
 	Words    List[string]  `json:"words"`              // the findings so far, in sentences
-	Baseline string        `json:"baseline,omitempty"` // name of the one that was made of it
+	Baseline string        `json:"baseline,omitempty"` // name of the baseline that was made of the sweep
 }
 
-// Sweep is a sweep with all that it has measured so far.
+// Sweep is a sweep with its measurements so far.
 type Sweep struct {
 	SweepSummary
-	Program    string          `json:"program"` // version of the load generator that began it
+	Program    string          `json:"program"` // version of the load generator that began the sweep
 	Target     TargetID        `json:"target"`
 	Deployment Deployment      `json:"deployment"`
 	Workload   WorkloadShape   `json:"workload"`
 	Spans      List[SweepSpan] `json:"spans"` // in the order in which they ended
-	// the figures of each level and mode over all spans that count, with their 95 % intervals: Student's t over the
-	// spans of a level and mode, or parts of the span if there is only one
+	// figures of each level and mode over all spans that count, with 95 % intervals by Student's t over these spans, or
+	// over parts of the span if there is only one
 	Rows     List[BaselineRow] `json:"rows"`
 	Trial    *TrialState       `json:"trial,omitempty"`
 	Capacity *Capacity         `json:"capacity,omitempty"`
@@ -344,120 +346,119 @@ type Sweep struct {
 
 // SweepProgress is the progress of a sweep.
 type SweepProgress struct {
-	Spans       int     `json:"spans"`        // that count
-	Of          *int    `json:"of,omitempty"` // absent: that depends on what they show
+	Spans       int     `json:"spans"`        // spans that count
+	Of          *int    `json:"of,omitempty"` // number of spans at the end; absent: it depends on the results
 	Spoiled     int     `json:"spoiled"`      // spans that do not count
-	SecondsUsed float64 `json:"seconds_used"` // by all spans that have ended, with their warm-up
-	// median estimate; absent: unknown, as before the first look of a trial
+	SecondsUsed float64 `json:"seconds_used"` // time of all spans that have ended, with their warm-up
+	// median estimate of the time left; absent: not known, as before the first look of a trial
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
-	// the least time left: of a trial until its next look, of a sweep by its shortest span; absent: unknown
+	// shortest time left: until the next look of a trial, or by the shortest span of a sweep; absent: not known
 	SecondsLeast *float64 `json:"seconds_least,omitempty"`
-	// the most time left: of a trial and a capacity search until the time limit, of a sweep by its longest span;
-	// absent: unknown
+	// longest time left: until the time limit of a trial or capacity search, or by the longest span of a sweep; absent:
+	// not known
 	SecondsMost *float64  `json:"seconds_most,omitempty"`
 	Beyond      bool      `json:"beyond,omitempty"` // a trial is currently expected to run out of time undecided
-	Span        *SweepNow `json:"span,omitempty"`   // the one in progress
-	Beside      *SweepNow `json:"beside,omitempty"` // the one that runs at the same time, on the other lane
+	Span        *SweepNow `json:"span,omitempty"`   // span in progress
+	Beside      *SweepNow `json:"beside,omitempty"` // span in progress on the other lane
 }
 
-// SweepPhase is what is done of a span.
+// SweepPhase is the phase of a span.
 type SweepPhase string
 
 // The phases of a span, in their order.
 const (
 	SpanSwitching SweepPhase = "switching"  // the mode is changed, or the caches are made cold
-	SpanWarmingUp SweepPhase = "warming_up" // it does not count yet
+	SpanWarmingUp SweepPhase = "warming_up" // the span does not count yet
 	SpanCounting  SweepPhase = "counting"
-	SpanStoring   SweepPhase = "storing" // it waits until its turns are on the disk
+	SpanStoring   SweepPhase = "storing" // the turns of the span are written to the disk
 )
 
 // SweepNow is the span in progress.
 type SweepNow struct {
-	Number  int `json:"number"`  // from 0; the same when it is repeated
-	Attempt int `json:"attempt"` // 1, or more where those before were spoiled
-	// of a trial: its letter, in the order of the request; pilot: of one on pairs
+	Number  int `json:"number"`  // from 0; a repeated span keeps its number
+	Attempt int `json:"attempt"` // from 1; spoiled attempts precede later ones
+	// trial: letter of the mode in the order of the request; pilot: a span of a trial on pairs that counts for no mode
 	Arm         string     `json:"arm,omitempty" enum:"pilot,a,b,c,d,e,f,g,h,i"`
-	Lane        string     `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
+	Lane        string     `json:"lane,omitempty"` // lane of the span, if both modes run together
 	Mode        ModeState  `json:"mode"`
 	Concurrency int        `json:"concurrency"`
 	Phase       SweepPhase `json:"phase"`
-	Message     string     `json:"message,omitempty"` // of a mode change
-	Seconds     float64    `json:"seconds"`           // in this phase
-	Elapsed     float64    `json:"elapsed_seconds"`   // since the span began, with the switch before it
-	Of          *float64   `json:"of,omitempty"`      // seconds that the phase takes at least; absent: not known
-	Turns       int        `json:"turns"`             // that ended well while it counted
+	Message     string     `json:"message,omitempty"` // progress of a mode change
+	Seconds     float64    `json:"seconds"`           // time in this phase
+	Elapsed     float64    `json:"elapsed_seconds"`   // time since the span began, with the switch before it
+	Of          *float64   `json:"of,omitempty"`      // minimum seconds of the phase; absent: not known
+	Turns       int        `json:"turns"`             // counted turns that ended well
 	WarmingUp   int        `json:"warming_up"`        // conversations that began the span and have not ended
 }
 
 // SweepSpan is a span that has ended.
 type SweepSpan struct {
-	Number  int `json:"number"`  // from 0; the same when it is repeated
-	Attempt int `json:"attempt"` // 1, or more where those before were spoiled
-	// of a trial: its letter, in the order of the request; pilot: of one on pairs
+	Number  int `json:"number"`  // from 0; a repeated span keeps its number
+	Attempt int `json:"attempt"` // from 1; spoiled attempts precede later ones
+	// trial: letter of the mode in the order of the request; pilot: a span of a trial on pairs that counts for no mode
 	Arm         string    `json:"arm,omitempty" enum:"pilot,a,b,c,d,e,f,g,h,i"`
-	Lane        string    `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
+	Lane        string    `json:"lane,omitempty"` // lane of the span, if both modes ran together
 	Mode        ModeState `json:"mode"`
-	Target      string    `json:"target,omitempty"` // URL that its turns were sent to; absent: not known
-	Router      string    `json:"router,omitempty"` // what is known of the router there, in words; absent: not known
+	Target      string    `json:"target,omitempty"` // URL that the turns were sent to; absent: not known
+	Router      string    `json:"router,omitempty"` // description of the target's router; absent: not known
 	Concurrency int       `json:"concurrency"`
 	Seed        uint64    `json:"seed,string"`
-	Step        int64     `json:"step"` // of its turns, as in `turns.csv`
+	Step        int64     `json:"step"` // step of the turns in `turns.csv`
 	Started     time.Time `json:"started"`
 	CountedFrom time.Time `json:"counted_from"`
 	Until       time.Time `json:"until"`
-	Elapsed     float64   `json:"elapsed_seconds"` // with the switch before it; of spans that ran together, its share
-	Turns       int       `json:"turns"`           // that ended well while it counted
+	Elapsed     float64   `json:"elapsed_seconds"` // with the switch before the span; spans that ran together share it
+	Turns       int       `json:"turns"`           // counted turns that ended well
 	Failed      int       `json:"failed"`
-	Actual      *float64  `json:"actual,omitempty"` // conversations in progress while it counted, mean
-	// how its caches were made cold: emptied, or by prompts that none of them has seen
+	Actual      *float64  `json:"actual,omitempty"` // mean number of conversations in progress while the span counted
+	// how the caches were made cold: by emptying them, or by a new nonce in front of the prompts
 	Cold    string `json:"cold" enum:"emptied,nonce"`
-	Spoiled string `json:"spoiled,omitempty"` // why it does not count
-	// whether the caches were cold, as the first turns show; absent: it is not known
+	Spoiled string `json:"spoiled,omitempty"` // why the span does not count
+	// whether the first turns found cold caches; absent: not known
 	FirstTurns *SweepFirstTurns `json:"first_turns,omitempty"`
-	Workers    int              `json:"workers,omitempty"` // that the cluster reported at its end; absent: not known
-	// what its turns and the cluster's metrics show that its arm is not what it claims, in words; absent: nothing
+	Workers    int              `json:"workers,omitempty"` // number of workers at the end of the span; absent: not known
+	// contradictions between the arm and the turns or the cluster's metrics, in words; absent: none
 	Doubts []string `json:"doubts,omitempty"`
-	// what was measured while it counted, with 95 % intervals from its parts
+	// figures of the counted time, with 95 % intervals from parts of the span
 	Row    *BaselineRow `json:"row,omitempty"`
 	Causes *SweepCauses `json:"causes,omitempty"`
 }
 
-// SweepFirstTurns is what the first turns on each opening of a span found in the caches. What turns
-// before them in the span left there, and what stands in front of every opening, explains cached
-// tokens; the text of the opening is not explained.
+// SweepFirstTurns is a check of the caches by the first turn on each opening of a span. Earlier turns of the span, and
+// a text in front of every opening, explain some cached tokens. Cached tokens of the opening itself are not explained.
 type SweepFirstTurns struct {
-	Openings int `json:"openings"`           // whose first turn reported its cached tokens
-	Warm     int `json:"warm"`               // of which the first turn found more than is explained
-	Cached   int `json:"cached_tokens_most"` // the most tokens that one of these found
+	Openings int `json:"openings"`           // openings whose first turn reported its cached tokens
+	Warm     int `json:"warm"`               // openings whose first turn found unexplained cached tokens
+	Cached   int `json:"cached_tokens_most"` // the most cached tokens that one of these turns found
 }
 
-// SweepCauses are the cluster's own metrics while a span counted, sampled once a second: they can explain why one mode
-// is slower than another. Metrics it did not report are absent.
+// SweepCauses are the cluster's own metrics while a span counted, sampled once a second. They can explain why one mode
+// is slower than another. Metrics that the cluster did not report are absent.
 type SweepCauses struct {
-	Seconds int `json:"seconds"` // that were sampled
+	Seconds int `json:"seconds"` // number of samples
 	ClusterFigures
 }
 
-// TrialDifference is the result for one metric of two modes of a trial, A and B. The difference is (B − A)/A of times
-// and rates, and B − A of shares. A failed turn counts as slower than every successful one.
+// TrialDifference is the result for one metric of two modes of a trial, A and B. The difference is (B − A)/A for times
+// and rates, and B − A for shares. A failed turn counts as slower than every successful one.
 type TrialDifference struct {
 	Metric     string      `json:"metric"`
-	A          float64     `json:"a"` // mean over the spans, the geometric one of times and rates
+	A          float64     `json:"a"` // mean over the spans, geometric for times and rates
 	B          float64     `json:"b"`
 	Difference float64     `json:"difference"`
-	Interval   *[2]float64 `json:"interval,omitempty"` // 95 %, over all looks together; absent: it has no bounds yet
-	// what the interval shows; running: nothing yet
+	Interval   *[2]float64 `json:"interval,omitempty"` // 95 % interval over all looks; absent: it has no bounds yet
+	// conclusion from the interval; running: none yet
 	Outcome string `json:"outcome" enum:"running,b_better,a_better,no_difference"`
-	// those that are certainly not worse than the other by the smallest difference of interest
+	// modes that are certainly not worse than the other by the smallest difference of interest
 	NotWorse []TrialArm `json:"not_worse,omitempty"`
-	// of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them
+	// trial on pairs: what the width of the interval is estimated from, sections of the spans or pairs of spans
 	Basis string `json:"basis,omitempty" enum:"sections,pairs"`
 }
 
-// TrialArm is one of the modes that a trial compares, by its place in the request.
+// TrialArm is a mode of a trial by its place in the request.
 type TrialArm string
 
-// The arms.
+// The arms of a trial.
 const (
 	TrialArmA TrialArm = "a"
 	TrialArmB TrialArm = "b"
@@ -470,94 +471,94 @@ const (
 	TrialArmI TrialArm = "i"
 )
 
-// TrialArms are all of them, in the order of the request.
+// TrialArms lists all arms in the order of the request.
 var TrialArms = []TrialArm{
 	TrialArmA, TrialArmB, TrialArmC, TrialArmD, TrialArmE, TrialArmF, TrialArmG, TrialArmH, TrialArmI,
 }
 
 // TrialLook is a trial's interim result for the deciding metric after a number of blocks of spans.
 type TrialLook struct {
-	Blocks     int         `json:"blocks,omitempty"` // whole ones so far
-	Pairs      int         `json:"pairs,omitempty"`  // of a trial on pairs: so far
+	Blocks     int         `json:"blocks,omitempty"` // whole blocks so far
+	Pairs      int         `json:"pairs,omitempty"`  // trial on pairs: pairs of spans so far
 	Difference float64     `json:"difference"`
-	Interval   *[2]float64 `json:"interval,omitempty"` // 95 %, over all looks together; absent: it has no bounds yet
+	Interval   *[2]float64 `json:"interval,omitempty"` // 95 % interval over all looks; absent: it has no bounds yet
 }
 
-// TrialMethod is how a trial decides.
+// TrialMethod is the method by which a trial decides.
 type TrialMethod string
 
-// The methods.
+// The methods of a trial.
 const (
-	TrialOnBlocks TrialMethod = "blocks" // on whole blocks of spans, from the second on
-	TrialOnPairs  TrialMethod = "pairs"  // of earlier versions, after each pair of spans; such trials can only be read
+	TrialOnBlocks TrialMethod = "blocks" // a look after each block of spans, from the second block on
+	TrialOnPairs  TrialMethod = "pairs"  // a look after each pair of spans; earlier versions, such trials can only be read
 )
 
 // TrialState is the state of a trial.
 type TrialState struct {
 	Method TrialMethod `json:"method"`
 	// trade_off: one is better and fails more turns than the other; no_difference: differences as large as the
-	// smallest one of interest are ruled out in both directions; time_over: undecided; of more than two modes, best:
+	// smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best:
 	// one is better than all others; order: each pair is decided
 	Verdict  string         `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,no_difference,time_over"`
-	Blocks   int            `json:"blocks"`             // whole ones; there is no look before the second
-	Pairs    int            `json:"pairs,omitempty"`    // of a trial on pairs
-	Failures *TrialFailures `json:"failures,omitempty"` // of a trial of two modes
-	Ranking  *TrialRanking  `json:"ranking,omitempty"`  // of a trial of more than two modes
-	// by the metric that decides; of more than two modes, B is the one with the best estimate, and A the runner-up
+	Blocks   int            `json:"blocks"`             // whole blocks; the first look comes after the second
+	Pairs    int            `json:"pairs,omitempty"`    // trial on pairs: pairs of spans
+	Failures *TrialFailures `json:"failures,omitempty"` // trial of two modes
+	Ranking  *TrialRanking  `json:"ranking,omitempty"`  // trial of more than two modes
+	// difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up
 	Primary *TrialDifference `json:"primary,omitempty"`
-	// of two modes, the estimate at the stop; that of `primary` is on average too large where a trial stops early
+	// trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop
 	Final *TrialFinal `json:"final,omitempty"`
-	// at the metric that decides, of the two modes that were best and runner-up at each look
+	// difference in the deciding metric at each look; for more than two modes, of the best and the runner-up at that look
 	Looks List[TrialLook] `json:"looks"`
 	// bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the
 	// inverse of a rise by s
 	Boundaries [2]float64 `json:"boundaries"`
-	// of the same two modes; outcomes by Holm's procedure over all of them
+	// differences in the other metrics for the modes of `primary`; outcomes by Holm's procedure over all of them
 	Others List[TrialDifference] `json:"others"`
 	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
-	Variance   *TrialVariance   `json:"variance,omitempty"`   // of the metric that decides, for later trials
-	// what the latest block took, with switches and warm-up
+	Variance   *TrialVariance   `json:"variance,omitempty"`   // variance of the deciding metric, for later trials
+	// time of the latest block, with switches and warm-up
 	BlockSeconds float64 `json:"block_seconds,omitempty"`
 	// each of two lanes kept its mode: the trial compares targets as well as modes
 	KeepsLanes bool `json:"keeps_lanes,omitempty"`
 }
 
-// TrialRanking is how the modes of a trial of more than two compare.
+// TrialRanking is the comparison of the modes of a trial of more than two.
 type TrialRanking struct {
 	Question TrialQuestion    `json:"question"`
 	Places   List[TrialPlace] `json:"places"` // the best first; before the first look in the order of the request
 	Pairs    List[TrialPair]  `json:"pairs"`  // each pair, by the places of its modes; none before the first look
-	// modes of which each two differ certainly by less than the smallest difference of interest, two or more in each
+	// groups of two or more modes; each two differ certainly by less than the smallest difference of interest
 	Groups List[TrialGroup] `json:"groups"`
 }
 
-// TrialPlace is what a trial shows of one of its modes.
+// TrialPlace is the place of a mode in a trial.
 type TrialPlace struct {
 	Arm  TrialArm  `json:"arm"`
 	Mode ModeState `json:"mode"`
-	// the places that it may have, from 1: another one is ahead where it is shown to be better
+	// range of the places that the mode may have, from 1; every mode that is shown to be better is ahead of it
 	Place [2]int `json:"place"`
-	// mean of the metric that decides, over all blocks: of a mode that left the trial, what is estimated for the others;
-	// absent: no look yet
+	// mean of the deciding metric over all blocks, estimated for the blocks after the mode has left the trial; absent:
+	// no look yet
 	Mean *float64 `json:"mean,omitempty"`
-	// after how many blocks it left the trial; absent: it takes part
+	// number of blocks after which the mode left the trial; absent: it takes part
 	LeftAfter *int `json:"left_after,omitempty"`
-	// whether it may be the best, at 95 % over all looks and modes
+	// whether the mode may be the best, at 95 % over all looks and modes
 	MayBeBest bool        `json:"may_be_best"`
-	Failures  TrialFailed `json:"failures"` // turns
+	Failures  TrialFailed `json:"failures"`
 }
 
-// TrialPair is the comparison of two modes of a trial: B, the one with the better estimate, with A. It is that of the
-// last look at which both took part.
+// TrialPair is the comparison of two modes of a trial at the last look at which both took part. B has the better
+// estimate.
 type TrialPair struct {
 	A       TrialArm              `json:"a"`
 	B       TrialArm              `json:"b"`
-	Blocks  int                   `json:"blocks"`         // at that look
-	Primary TrialDifference       `json:"primary"`        // by the metric that decides
-	Others  List[TrialDifference] `json:"others"`         // outcomes by Holm's procedure over all of them, of all pairs
-	More    TrialArm              `json:"more,omitempty"` // which of the two certainly fails more turns; absent: neither
+	Blocks  int                   `json:"blocks"`         // whole blocks at that look
+	Primary TrialDifference       `json:"primary"`        // difference in the deciding metric
+	Others  List[TrialDifference] `json:"others"`         // outcomes by Holm's procedure over the metrics of all pairs
+	More    TrialArm              `json:"more,omitempty"` // mode that certainly fails more turns; absent: neither
 }
 
 // TrialGroup is a set of modes that are not different.
@@ -565,97 +566,97 @@ type TrialGroup struct {
 	Arms List[TrialArm] `json:"arms"` // by their places
 }
 
-// TrialFailures are the turns of a trial that failed.
+// TrialFailures are the failed turns of two modes.
 type TrialFailures struct {
 	A    TrialFailed `json:"a"`
 	B    TrialFailed `json:"b"`
-	More TrialArm    `json:"more,omitempty"` // which of them certainly fails more turns; absent: neither
+	More TrialArm    `json:"more,omitempty"` // mode that certainly fails more turns; absent: neither
 }
 
-// TrialFailed is how many of an arm's turns failed.
+// TrialFailed is the number of failed turns of a mode.
 type TrialFailed struct {
 	Failed int `json:"failed"`
-	Ended  int `json:"ended"` // all that ended, the failed among them
+	Ended  int `json:"ended"` // all turns that ended, including failed ones
 }
 
-// TrialFinal is a trial's median-unbiased estimate at the stop. That of primary is on average too large where a trial
-// stops early.
+// TrialFinal is a trial's median-unbiased estimate at the stop. The estimate of `primary` is on average too large after
+// an early stop.
 type TrialFinal struct {
 	Difference float64    `json:"difference"`
 	Interval   [2]float64 `json:"interval"` // 95 %
 }
 
-// TrialDetectable is what a trial can find.
+// TrialDetectable is the smallest difference that a trial can find.
 type TrialDetectable struct {
-	// the smallest one, in either direction, that is found in a share of trials
+	// smallest difference, in either direction, that the share `power` of trials finds
 	Difference   float64 `json:"difference"`
-	Power        float64 `json:"power"`         // that share
+	Power        float64 `json:"power"`
 	Seconds      float64 `json:"seconds"`       // the trial's time limit
-	BlockSeconds float64 `json:"block_seconds"` // what a block takes
-	// id of the trial whose spans it is computed from; absent: the first block of this one
+	BlockSeconds float64 `json:"block_seconds"` // time of a block
+	// id of the trial whose spans the estimate uses; absent: the first block of this trial
 	Trial string `json:"trial,omitempty"`
 }
 
-// TrialVariance is by how much the spans of an arm scatter, on the scale of differences: the logarithm of times and
-// rates.
+// TrialVariance is the variance between the spans of an arm on the scale of differences, which is logarithmic for times
+// and rates.
 type TrialVariance struct {
 	Value            float64 `json:"value"`
 	DegreesOfFreedom float64 `json:"degrees_of_freedom"`
 }
 
-// Capacity is what a capacity search has found.
+// Capacity is the result of a capacity search.
 type Capacity struct {
 	Modes    List[ModeCapacity] `json:"modes"`
 	Crossing *Crossing          `json:"crossing,omitempty"` // absent: not looked for, or not known yet
 }
 
-// ModeCapacity is how many conversations a mode sustains within the SLOs.
+// ModeCapacity is the number of conversations that a mode sustains within the SLOs.
 type ModeCapacity struct {
 	Mode ModeState `json:"mode"`
-	// the estimate; 0: not even the lowest level meets them; absent: not known yet
+	// estimate; 0: even the lowest level misses the SLOs; absent: not known yet
 	Level *int `json:"level,omitempty"`
-	// 95 %: between the levels at which it is certain enough; from 0 where none is certain to meet them
+	// 95 % interval of the estimate; it begins at 0 if no level is certain to meet the SLOs
 	Interval *[2]int `json:"interval,omitempty"`
-	// no level is certain to miss the SLOs: the interval ends at the highest one or beyond it
+	// no level is certain to miss the SLOs: the interval ends at the highest level or beyond it
 	Above    bool            `json:"above,omitempty"`
-	Isolated List[int]       `json:"isolated"` // levels above the first that misses, which meet them nevertheless
+	Isolated List[int]       `json:"isolated"` // levels that meet the SLOs above the first level that misses them
 	Tested   List[LevelTest] `json:"tested"`   // ascending
 }
 
-// LevelTest is whether a level meets the SLOs.
+// LevelTest is the verdict on one level by the SLOs.
 type LevelTest struct {
 	Concurrency int    `json:"concurrency"`
 	Spans       int    `json:"spans"`
 	Verdict     string `json:"verdict" enum:"meets,misses,open"`
 }
 
-// Crossing is where the second of two modes stops being better by TTFT p95, or begins to.
+// Crossing is the level at which the second of two modes stops or begins to be better by TTFT p95.
 type Crossing struct {
-	Level    *int    `json:"level,omitempty"`    // the estimate; absent: they do not seem to cross in the range
-	Interval *[2]int `json:"interval,omitempty"` // 95 %; from 0 where the order is not certain at the lowest level
-	// at no level is the order certain to have turned: the interval ends at the highest, or beyond it
+	Level    *int    `json:"level,omitempty"`    // estimate; absent: the modes do not seem to cross in the range
+	Interval *[2]int `json:"interval,omitempty"` // 95 %; from 0 if the order is not certain at the lowest level
+	// no level is certain to be above the crossing: the interval ends at the highest level or beyond it
 	Above bool `json:"above,omitempty"`
-	// which is better below
+	// mode that is better below the crossing
 	Below string `json:"below" enum:"a,b"`
 }
 
-// SweepOutlook is what a trial can find that is not begun.
+// SweepOutlook is the forecast of a sweep that has not begun.
 type SweepOutlook struct {
-	// with all defaults filled in, but for the seed of a trial, which is drawn
+	// with all defaults filled in, except for the seed of a trial, which is drawn at its start
 	Request SweepRequest `json:"request"`
-	// of a trial; absent: no such trial was run on this target
+	// only for a trial; absent: no such trial was run on this target
 	Detectable *TrialDetectable `json:"detectable,omitempty"`
-	Words      List[string]     `json:"words"` // the same, in sentences
+	Words      List[string]     `json:"words"` // the forecast in sentences
 }
 
-// SweepBaselineRequest makes a baseline of a sweep's rows.
+// SweepBaselineRequest is a request to make a baseline of a sweep's rows.
 type SweepBaselineRequest struct {
 	Name string `json:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$"`
-	// without it, the sweep's
+	// default: the title of the sweep
 	Title *string `json:"title,omitempty" maxLength:"200"`
 }
 
-// ReportFormat is what a report can be had as.
+// ReportFormat is the file format of a report.
 type ReportFormat string
 
 // The formats of reports.
@@ -663,18 +664,18 @@ const (
 	ReportJSON     ReportFormat = "json"
 	ReportTSV      ReportFormat = "tsv"
 	ReportMarkdown ReportFormat = "md"
-	ReportHTML     ReportFormat = "html" // one file that needs no other and no script
+	ReportHTML     ReportFormat = "html" // one file without scripts or references to other files
 )
 
-// ReportFormats are all of them.
+// ReportFormats lists all formats of reports.
 var ReportFormats = []ReportFormat{ReportJSON, ReportTSV, ReportMarkdown, ReportHTML}
 
-// ReportPolicy is the Content-Security-Policy of a report as HTML: it runs no script,
-// fetches nothing, and has nothing to do with the origin that it came from.
+// ReportPolicy is the Content-Security-Policy of an HTML report. It forbids scripts and requests, and gives the report
+// an origin of its own.
 const ReportPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; sandbox"
 
-// MediaType is that of a report in this format.
+// MediaType returns the media type of a report in this format.
 func (f ReportFormat) MediaType() string {
 	switch f {
 	case ReportJSON:
@@ -687,13 +688,13 @@ func (f ReportFormat) MediaType() string {
 	return "text/html; charset=utf-8"
 }
 
-// mediaType is that of a report in this format, without parameters.
+// mediaType returns the media type without its parameters.
 func (f ReportFormat) mediaType() string {
 	bare, _, _ := strings.Cut(f.MediaType(), ";")
 	return bare
 }
 
-// reportFormat is the format of the report that a path ends with.
+// reportFormat returns the format of a path that ends with a report. It returns false for any other path.
 func reportFormat(path string) (ReportFormat, bool) {
 	i := strings.LastIndex(path, "/report.")
 	if i < 0 {
@@ -706,6 +707,6 @@ func reportFormat(path string) (ReportFormat, bool) {
 // ReportSide is one of the two results that a report compares: a baseline in one mode.
 type ReportSide struct {
 	Baseline    string
-	Mode        Mode        // empty: the baseline's only one
-	Speculation Speculation // empty: the only one that the baseline has in that mode
+	Mode        Mode        // empty: the only mode of the baseline
+	Speculation Speculation // empty: the only speculation of the baseline in that mode
 }

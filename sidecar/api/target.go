@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ChatPath is what a chat completion is asked for, below the path of a target's API.
+// ChatPath is the path of chat completions, relative to that of a target's API.
 const ChatPath = "/chat/completions"
 
-// ParseTarget checks a target's URL and gives that of its API. A path is that of the API, with or without [ChatPath];
-// without a path it is /v1. A query is kept for every request to the API. The error is a [FieldError].
+// ParseTarget parses the URL of a target and returns the URL of its API. The path may include [ChatPath]. An empty path
+// means /v1. The query is kept and belongs to every request to the API. The error is a [*FieldError].
 func ParseTarget(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
@@ -39,15 +39,16 @@ func isPort(s string) bool {
 	return s == "" || err == nil && n > 0
 }
 
-// TargetRoot is the address of a target with this API, without /v1 and without a query: where /health and /metrics are.
-func TargetRoot(of *url.URL) *url.URL {
-	u := *of
+// TargetRoot returns the URL of an API without /v1 and without its query. The target serves /health and /metrics below
+// it.
+func TargetRoot(target *url.URL) *url.URL {
+	u := *target
 	u.RawQuery = ""
 	trimPath(&u, "/v1")
 	return &u
 }
 
-// trimPath takes slashes and a suffix off a path, which keeps its escapes.
+// trimPath removes a suffix and the slashes around it from the end of a path. Escapes in the path are kept.
 func trimPath(u *url.URL, suffix string) {
 	u.RawPath = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), suffix), "/")
 	u.Path, _ = url.PathUnescape(u.RawPath) // a part of what url.Parse has unescaped

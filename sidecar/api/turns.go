@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// turnColumn is a column of turns.csv. An empty cell is not known.
+// turnColumn is a column of turns.csv. An empty cell means that the value is not known.
 type turnColumn struct {
 	name string
 	text func(*Turn) string
 	set  func(t *Turn, text string) error // nil: the column is computed from others
 }
 
-// turnColumns are the columns of turns.csv, in their order. Times are RFC 3339 in UTC.
+// turnColumns lists the columns of turns.csv in their order. Times are RFC 3339 in UTC.
 var turnColumns = []turnColumn{
 	textColumn("lane", func(t *Turn) *string { return &t.Lane }),
 	textColumn("conversation", func(t *Turn) *string { return &t.Conversation }),
@@ -52,12 +52,12 @@ var turnColumns = []turnColumn{
 	textColumn("arm", func(t *Turn) *string { return &t.Arm }),
 }
 
-// neededColumns are those that every turn has a value in.
-var neededColumns = []string{"conversation", "turn", "status", "started", "ended"}
+// requiredColumns lists the columns that [ReadTurns] requires.
+var requiredColumns = []string{"conversation", "turn", "status", "started", "ended"}
 
-// countsIn returns which figures include the turn: all latencies; only the rates, for an answer
-// without text; only the TTFT of the span that its step is, for an answer that was cut short; the
-// error rate; or none.
+// countsIn returns the figures that include the turn. "latencies" means all of them, and "rates" only the rates, for an
+// answer without text. "span_ttft" means the TTFT of a span, for an answer that was cut short. "errors" means the error
+// rate. It is empty if no figure includes the turn.
 func countsIn(t *Turn) string {
 	switch {
 	case t.Status == TurnOK && t.TTFT == nil:
@@ -126,7 +126,7 @@ func countColumn(name string, field func(*Turn) **int) turnColumn {
 	return optionalColumn(name, field, strconv.Itoa, strconv.Atoi)
 }
 
-// optionalColumn is a column whose cell is empty where the value is not known.
+// optionalColumn returns a column whose cell is empty if the value is nil.
 func optionalColumn[T any](
 	name string, field func(*Turn) **T, format func(T) string, parse func(string) (T, error),
 ) turnColumn {
@@ -156,15 +156,15 @@ func TurnsHeader() []string {
 	return names
 }
 
-// Cells sets the cells of the turn's row of turns.csv. There must be as many as in [TurnsHeader].
+// Cells writes the turn's row of turns.csv into to, which must be as long as [TurnsHeader].
 func (t *Turn) Cells(to []string) {
 	for i, c := range turnColumns {
 		to[i] = CSVText(c.text(t))
 	}
 }
 
-// ReadTurns reads what [Client.TurnsCSV] writes. Columns that are missing are not known, and others
-// are ignored. What is no such table gives an error that names the line and the column.
+// ReadTurns reads a table that [Client.TurnsCSV] has written. It ignores unknown columns, and leaves the values of
+// missing optional columns unset. The error names the line and the column of an invalid value.
 func ReadTurns(r io.Reader) ([]Turn, error) {
 	rows, err := csv.NewReader(r).ReadAll()
 	if err != nil {
@@ -173,7 +173,7 @@ func ReadTurns(r io.Reader) ([]Turn, error) {
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("turns.csv is empty")
 	}
-	for _, name := range neededColumns {
+	for _, name := range requiredColumns {
 		if !slices.Contains(rows[0], name) {
 			return nil, fmt.Errorf("turns.csv has no column %s", name)
 		}

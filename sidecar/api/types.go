@@ -13,23 +13,23 @@ const (
 	ModeKV          Mode = "kv"
 	ModeRoundRobin  Mode = "round_robin"
 	ModeLeastLoaded Mode = "least_loaded"
-	ModeUnknown     Mode = "unknown" // neither a driver, nor its own metrics, nor the operator has reported how it routes
+	ModeUnknown     Mode = "unknown" // neither a driver, nor the router's metrics, nor the operator has reported a mode
 )
 
-// Modes are all that a [Mode] may be.
+// Modes lists all modes, including [ModeUnknown].
 var Modes = []Mode{ModeKV, ModeRoundRobin, ModeLeastLoaded, ModeUnknown}
 
 // ModeSource is the source of the current mode.
 type ModeSource string
 
-// The sources of a mode. An operator who has reported that the mode is not known is one, too.
+// The sources of a mode. The operator is also the source of a mode that was reported as not known.
 const (
-	ModeFromOperator ModeSource = "operator" // the configuration, or the operator since
-	ModeFromDriver   ModeSource = "driver"   // it asks the cluster, or routes the turns itself
+	ModeFromOperator ModeSource = "operator" // the configuration or a report by the operator
+	ModeFromDriver   ModeSource = "driver"   // the driver asks the cluster, or routes the turns itself
 	ModeFromMetrics  ModeSource = "metrics"  // the router's own metrics
 )
 
-// Speculation is the kind of speculative decoding that serves.
+// Speculation is the kind of speculative decoding.
 type Speculation string
 
 // The kinds of speculation.
@@ -37,13 +37,13 @@ const (
 	SpeculationOff         Speculation = "off"
 	SpeculationDraft       Speculation = "draft"
 	SpeculationEagle3      Speculation = "eagle3"
-	SpeculationNotRecorded Speculation = "not_recorded" // of a baseline whose documents disagree or do not name it
+	SpeculationNotRecorded Speculation = "not_recorded" // the documents of a baseline disagree or do not name it
 )
 
-// Speculations are all that a [Speculation] may be.
+// Speculations lists all kinds of speculation.
 var Speculations = []Speculation{SpeculationOff, SpeculationDraft, SpeculationEagle3, SpeculationNotRecorded}
 
-// ErrorClass says how a turn failed.
+// ErrorClass is the way in which a turn failed.
 type ErrorClass string
 
 // The classes of a failed turn. Every failed turn has exactly one.
@@ -57,8 +57,8 @@ const (
 	ErrorHTTP5xx     ErrorClass = "http_5xx"     // any 5xx
 	ErrorStream      ErrorClass = "stream_error" // HTTP 200 with an error inside the stream
 	ErrorTruncated   ErrorClass = "truncated"    // the stream ended without [DONE]
-	ErrorMalformed   ErrorClass = "malformed"    // what came is not a stream of chat completion chunks
-	ErrorOverrun     ErrorClass = "overrun"      // the answer took longer, or grew larger, than any may
+	ErrorMalformed   ErrorClass = "malformed"    // the answer is not a stream of chat completion chunks
+	ErrorOverrun     ErrorClass = "overrun"      // the answer exceeded the time limit or the size limit
 	ErrorEmpty       ErrorClass = "empty"        // the answer ended without any content
 )
 
@@ -68,7 +68,7 @@ var ErrorClasses = []ErrorClass{
 	ErrorHTTP4xx, ErrorHTTP5xx, ErrorStream, ErrorTruncated, ErrorMalformed, ErrorOverrun, ErrorEmpty,
 }
 
-// TurnStatus is how a turn ended. A cancelled turn is neither a success nor an error.
+// TurnStatus is the way in which a turn ended. A cancelled turn is neither a success nor an error.
 type TurnStatus string
 
 // The ways a turn ends.
@@ -90,12 +90,12 @@ const (
 	ConversationError     ConversationStatus = "error"
 )
 
-// ConversationStatuses are all that a [ConversationStatus] may be.
+// ConversationStatuses lists all states of a conversation.
 var ConversationStatuses = []ConversationStatus{
 	ConversationActive, ConversationCompleted, ConversationRetired, ConversationCancelled, ConversationError,
 }
 
-// Phase is what a lane is doing as a whole.
+// Phase is the phase of a lane.
 type Phase string
 
 // The phases of a lane.
@@ -103,19 +103,17 @@ const (
 	PhaseStopped   Phase = "stopped"
 	PhaseRunning   Phase = "running"
 	PhaseDraining  Phase = "draining"
-	PhaseSwitching Phase = "switching" // a mode change is under way; no turns are sent
+	PhaseSwitching Phase = "switching" // a mode change is in progress; no turns are sent
 )
 
-// DefaultLane is the lane meant when a call names none.
+// DefaultLane is the lane of a call that names none.
 const DefaultLane = "main"
 
-// ThisTarget is the name of the baseline that grows from this target's own settled steps.
-// A request for it to a lane returns that lane's own. In the list of baselines, that of any
-// lane other than [DefaultLane] has the name of [OwnBaseline].
+// ThisTarget is the name of the baseline of a lane's own settled steps. A request for it returns the own baseline of
+// the lane that is asked. In the list of baselines it is the one of [DefaultLane]; see [OwnBaseline] for other lanes.
 const ThisTarget = "this target"
 
-// OwnBaseline is the name, in the list of baselines, of the one that grows from a lane's own
-// settled steps.
+// OwnBaseline returns the name of a lane's own baseline in the list of baselines.
 func OwnBaseline(lane string) string {
 	if lane == DefaultLane {
 		return ThisTarget
@@ -129,11 +127,11 @@ type Range struct {
 	Max int `json:"max"`
 }
 
-// Concurrency is the number of conversations kept in progress: as asked for, and as it is.
+// Concurrency is the requested and the actual number of conversations in progress.
 type Concurrency struct {
 	Target int `json:"target"`
 	Actual int `json:"actual"`
-	// what the next conversation waits for most of the time; absent: for none of these
+	// limit that the next conversation waits for most of the time; absent: none
 	LimitedBy Limiter `json:"limited_by,omitempty"`
 }
 
@@ -146,15 +144,14 @@ const (
 	LimitedByStartRate Limiter = "start_rate"
 )
 
-// Held is the number of conversations in progress that a limiter allows, below the
-// concurrency that was asked for: their mean over half a minute in which it stayed so.
+// Held is the steady number of conversations that a limiter allows, below the requested concurrency.
 type Held struct {
 	By Limiter `json:"by"`
-	At int     `json:"at"` // their mean over half a minute in which it stayed so
+	At int     `json:"at"` // mean number of conversations over 30 s
 }
 
-// Deployment is what serves: engine, model, GPU, workers, speculation, and the versions and settings of its stack.
-// What is absent is not known.
+// Deployment is the serving stack: engine, model, GPU, workers, speculation, versions and settings. Absent values are
+// not known.
 type Deployment struct {
 	Engine         string      `json:"engine,omitempty"`
 	Model          string      `json:"model,omitempty"`
@@ -169,43 +166,42 @@ type Deployment struct {
 	Serving               string  `json:"serving,omitempty"`      // aggregated or disaggregated
 	BlockSize             int     `json:"block_size,omitempty"`   // tokens of a block of the KV cache
 	MaxBatchSize          int     `json:"max_batch_size,omitempty"`
-	MaxNumTokens          int     `json:"max_num_tokens,omitempty"` // of one iteration of a worker
+	MaxNumTokens          int     `json:"max_num_tokens,omitempty"` // largest number of tokens in a worker's iteration
 	ChunkedPrefill        *bool   `json:"chunked_prefill,omitempty"`
 	OverlapScheduler      *bool   `json:"overlap_scheduler,omitempty"`
 	KVCacheDtype          string  `json:"kv_cache_dtype,omitempty"`
-	FreeGPUMemoryFraction float64 `json:"free_gpu_memory_fraction,omitempty"` // that the KV cache takes, 0 to 1
+	FreeGPUMemoryFraction float64 `json:"free_gpu_memory_fraction,omitempty"` // share for the KV cache, 0 to 1
 }
 
-// WorkloadShape is the part of a workload's configuration that changes its
-// results at a concurrency; a baseline carries it so that differences can be named.
-// The seed chooses among equal conversations and is no part of it, nor is the start rate,
-// since a row that it holds below its target has the concurrency that was held. What rows
-// of former versions lack is not known, since the setting existed and could have any value.
+// WorkloadShape is the part of a workload's configuration that affects its results at a concurrency. A baseline
+// contains it, so that differences can be listed. It leaves out the seed, which chooses among equivalent conversations,
+// and the start rate: if that limits the concurrency, the row has the concurrency that was reached. Values that rows of
+// former versions lack are not known.
 type WorkloadShape struct {
 	Turns     Range `json:"turns"`
 	MaxTokens int   `json:"max_tokens"`
-	// different texts that open conversations; 0: one for each; absent: not known
+	// number of different opening texts; 0: one for each conversation; absent: not known
 	Openings *int `json:"openings,omitempty"`
-	// tokens of each of them; absent: 3,500 to 4,000, as recorded
+	// tokens of an opening text; absent: 3,500 to 4,000, as recorded
 	OpeningTokens int           `json:"opening_tokens,omitempty"`
-	OutputTokens  *Distribution `json:"output_tokens,omitempty"` // absent: answers end where the model ends them
+	OutputTokens  *Distribution `json:"output_tokens,omitempty"` // absent: the model ends its answers
 	Corpus        string        `json:"corpus,omitempty"`
-	Followup      string        `json:"followup,omitempty"` // who asks the follow-up questions
+	Followup      string        `json:"followup,omitempty"` // source of the follow-up questions
 	// the user's pause before a follow-up question; absent: not known
 	ThinkSeconds *float64  `json:"think_seconds,omitempty"`
-	TargetRPS    *float64  `json:"target_rps,omitempty"` // requests per second at most; 0: no cap; absent: not known
+	TargetRPS    *float64  `json:"target_rps,omitempty"` // limit of requests per second; 0: none; absent: not known
 	Timeouts     *Timeouts `json:"timeouts,omitempty"`   // absent: not known
 	Request      string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
-	// how requests show their conversation to the router, as target.session says; absent: not at all
+	// how requests name their conversation to the router, a value of target.session; absent: they do not
 	Session string `json:"session,omitempty"`
-	// requests had no X-Request-Id: set so, or the router routes by it
+	// requests had no X-Request-Id, by configuration or because the router routes by it
 	NoRequestID bool `json:"no_request_id,omitempty"`
 }
 
-// RecordedFollowup is the follow-up in [WorkloadShape] of the recorded runs.
+// RecordedFollowup is [WorkloadShape.Followup] of the recorded runs.
 const RecordedFollowup = "the same short sentence"
 
-// Timeouts says how long a turn may take, in seconds. A turn that takes longer is an error.
+// Timeouts are the limits of a turn's times in seconds. A turn that exceeds one is an error.
 type Timeouts struct {
 	FirstToken float64 `json:"first_token"`
 	Stall      float64 `json:"stall"` // between two tokens
@@ -218,22 +214,22 @@ type Distribution struct {
 	CV   float64 `json:"cv"`
 }
 
-// Snapshot is the current state as shown on screen. The WebSocket, Grafana Live and the page share this schema.
+// Snapshot is the current state for screens. The WebSocket, Grafana Live and the page share this schema.
 type Snapshot struct {
 	Time     time.Time          `json:"time"`
 	Lanes    List[LaneSnapshot] `json:"lanes"`
 	Settings Settings           `json:"settings"`
 	Client   ClientHealth       `json:"client"`
-	// load generators that hold the conversations for this one, by name; absent where this one holds them itself
+	// load generators that hold the conversations for this one, by name; absent: this one holds them itself
 	Members []Member `json:"members,omitempty"`
 	Replay  *Replay  `json:"replay,omitempty"` // absent: live
 }
 
-// Replay marks a snapshot that comes from a recording, whose times are moved into the present. A live one has none.
+// Replay is the position in a recording. The times of a recorded snapshot are moved into the present.
 type Replay struct {
-	RecordedAt time.Time `json:"recorded_at"` // when the recording begins
-	Position   float64   `json:"position"`    // seconds since its beginning
-	Length     float64   `json:"length"`      // seconds, after which it begins anew
+	RecordedAt time.Time `json:"recorded_at"` // start of the recording
+	Position   float64   `json:"position"`    // seconds since the start of the recording
+	Length     float64   `json:"length"`      // seconds after which the recording starts again
 }
 
 // LaneSnapshot is one lane's part of a Snapshot.
@@ -243,40 +239,39 @@ type LaneSnapshot struct {
 	State      State             `json:"state"`
 	Window     Window            `json:"window"`
 	Totals     Totals            `json:"totals"`
-	TTFTByTurn List[TurnFigures] `json:"ttft_by_turn"` // of the last 60 s, turn numbers ascending, "6+" last
+	TTFTByTurn List[TurnFigures] `json:"ttft_by_turn"` // figures of the last 60 s by turn number, "6+" last
 	KV         KV                `json:"kv"`
 	Cluster    Cluster           `json:"cluster"`
 	Baseline   Comparison        `json:"baseline"`
-	// workers that also serve another lane: the lanes affect each other, so no figure shows what either could serve
-	// alone; absent: no shared workers known
+	// workers that also serve another lane, so that the lanes affect each other's figures; absent: none known
 	SharedWorkers []string `json:"shared_workers,omitempty"`
 }
 
-// History is what a lane's snapshots said in the last ten minutes, oldest first,
-// one a second; fewer where the load generator has not run for as long.
+// History is the course of a lane's figures over the last ten minutes, oldest first, one point a second. It is shorter
+// after the start of the load generator.
 type History struct {
 	Points List[HistoryPoint] `json:"points" maxItems:"600"`
 }
 
-// HistoryPoint is what a lane's snapshot said of one second.
+// HistoryPoint is a lane's figures at one second. Figures are absent while nothing runs.
 type HistoryPoint struct {
 	Time        time.Time   `json:"time"`
 	Running     bool        `json:"running"`
-	Concurrency int         `json:"concurrency"`   // actual
-	Arm         string      `json:"arm,omitempty"` // in force; absent: none of the configuration
+	Concurrency int         `json:"concurrency"`   // actual number of conversations
+	Arm         string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
-	// seconds, of the turns of the 60 s before; absent before the first one has ended, and while nothing runs
+	// seconds, over the turns of the last 60 s; absent before the first turn has ended
 	TTFTP50 *float64 `json:"ttft_p50,omitempty"`
-	TTFTP95 *float64 `json:"ttft_p95,omitempty"` // likewise
-	// over the 60 s before; absent while nothing runs
+	// seconds, over the turns of the last 60 s; absent before the first turn has ended
+	TTFTP95 *float64 `json:"ttft_p95,omitempty"`
+	// over the last 60 s
 	OutputTokensPerSecond *float64 `json:"output_tokens_per_second,omitempty"`
-	// cached prompt tokens over prompt tokens in the 60 s before; absent before the first turn has ended, and where
-	// nothing reports it
+	// cached / prompt tokens over the last 60 s; absent before the first turn has ended, and if nothing reports it
 	KVHitRatio *float64 `json:"kv_hit_ratio,omitempty"`
 }
 
-// TargetKind says what serves behind the target.
+// TargetKind is the kind of servers behind the target.
 type TargetKind string
 
 // The kinds of a target.
@@ -287,7 +282,7 @@ const (
 	TargetUnknown   TargetKind = "unknown"
 )
 
-// TargetID distinguishes targets: two are the same where their ids are equal.
+// TargetID is the identity of a target. Two targets are the same if their ids are equal.
 type TargetID struct {
 	URL   string `json:"url"`
 	Model string `json:"model,omitempty"`
@@ -297,33 +292,32 @@ type TargetID struct {
 type Target struct {
 	Kind       TargetKind `json:"kind"`
 	URL        string     `json:"url"`
-	Endpoint   string     `json:"endpoint,omitempty"` // where turns go now, where each mode has an address of its own
+	Endpoint   string     `json:"endpoint,omitempty"` // address of the turns, if each mode has an address of its own
 	Model      string     `json:"model,omitempty"`    // absent until the target reports it
 	Deployment Deployment `json:"deployment"`
-	// what the cluster's own description shows; what is absent is not known
+	// features in the cluster's own description; absent features are not known
 	Features  []Feature `json:"features,omitempty"`
 	Reachable bool      `json:"reachable"`
 	Problem   string    `json:"problem,omitempty"` // why turns are failing, and what to do
-	// the HTTP status that the target answers with instead; absent: none, as without a connection
+	// HTTP status of the failure; absent: there is none, as without a connection
 	ProblemStatus int      `json:"problem_status,omitempty"`
-	Notices       []string `json:"notices,omitempty"` // what is odd about its answers, though it serves
-	// what stands in front of the workers, a value of target.router: recognized by its answers or metrics, or configured;
+	Notices       []string `json:"notices,omitempty"` // defects of the answers of a target that serves
+	// router in front of the workers, a value of target.router: configured, or recognized by its answers or metrics;
 	// absent: not known
 	Router string `json:"router,omitempty"`
-	// by what the worker of a turn is known: nvext.worker_id, or the name of a response header; absent: it is not
+	// source of a turn's worker: nvext.worker_id, or the name of a response header; absent: the worker is not known
 	WorkerSource string `json:"worker_source,omitempty"`
-	// where the cached tokens of turns come from: usage, or else the counters of the frontend or the engines; absent: not
-	// known
+	// source of the cached tokens of turns: usage, or the counters of the frontend or the engines; absent: not known
 	CachedSource string `json:"cached_source,omitempty" enum:"usage,frontend,engine"`
-	// requests that belong to no turn: what it supports, whether it serves
+	// number of requests that belong to no turn: checks of the target and of its extensions
 	Probes int64 `json:"probes"`
 }
 
-// Feature is a feature of Dynamo that the deployment uses, or does not use.
+// Feature is a feature of Dynamo that the deployment uses or does not use.
 type Feature struct {
 	Name     string `json:"name" enum:"disaggregated,grove,kai,kvbm,nixl,planner"`
 	InUse    bool   `json:"in_use"`
-	Evidence string `json:"evidence"` // a sentence that says what was read, and where
+	Evidence string `json:"evidence"` // sentence on what was read, and where
 }
 
 // The names of features.
@@ -336,12 +330,12 @@ const (
 	FeaturePlanner       = "planner"
 )
 
-// ModeState is one way of serving: an arm of the configuration, or a routing mode with its speculation. Two are the
-// same where all three fields are equal.
+// ModeState is a way of serving: an arm of the configuration, or a routing mode with its speculation. Two are the same
+// if all three fields are equal.
 type ModeState struct {
 	// name of the arm; absent: a mode that no arm of the configuration names
 	Arm         string      `json:"arm,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,59}$"`
-	Mode        Mode        `json:"mode"` // of an arm, the one that recorded results are chosen by; unknown: none
+	Mode        Mode        `json:"mode"` // for an arm, the mode of recorded results to compare with; unknown: none
 	Speculation Speculation `json:"speculation"`
 }
 
@@ -350,38 +344,38 @@ type ModeChange struct {
 	From    ModeState `json:"from"`
 	To      ModeState `json:"to"`
 	Phase   string    `json:"phase"`   // stopping, switching, waiting_for_operator, starting, rolling_back, failed
-	Message string    `json:"message"` // what happens now, or what the operator is to do
+	Message string    `json:"message"` // progress, or what the operator must do
 	Started time.Time `json:"started"`
 	Failed  bool      `json:"failed"`
 }
 
-// Simulation is what a simulated cluster reports about itself.
+// Simulation is the report of a simulated cluster about itself.
 type Simulation struct {
-	Profile string `json:"profile"` // the GPU profile's name
-	// false: its timing in the mode in force is assumed, and fitted to no recorded result
+	Profile string `json:"profile"` // name of the GPU profile
+	// false: the timing in the mode in force is assumed, not fitted to recorded results
 	Calibrated bool    `json:"calibrated"`
 	Speed      float64 `json:"speed"` // simulation speed as a multiple of real time
 }
 
-// Step is a span with unchanged concurrency, mode and workload settings.
+// Step is a time with unchanged concurrency, mode and workload settings.
 type Step struct {
 	ID      int64     `json:"id"`
 	Started time.Time `json:"started"`
-	// when actual concurrency first equalled the target, or stayed where it is held
+	// when the actual concurrency first equalled the target, or became steady below it
 	Settled *time.Time `json:"settled,omitempty"`
-	// the step settled below its target, and its figures are those of this concurrency; absent: it did not
+	// lower concurrency at which the step settled, and to which its figures belong; absent: it did not settle lower
 	Held    *Held `json:"held,omitempty"`
 	Counted int   `json:"counted"` // turns that count for comparisons so far
 }
 
-// QuestionerKind says who asks the follow-up questions.
+// QuestionerKind is the kind of source of follow-up questions.
 type QuestionerKind string
 
 // The kinds of a questioner.
 const (
 	QuestionerBuiltIn QuestionerKind = "built_in" // templates about phrases of the last answer
 	QuestionerFixed   QuestionerKind = "fixed"    // one sentence, the same at every turn
-	QuestionerModel   QuestionerKind = "model"    // an end-user model, the built-in one in its place when it fails
+	QuestionerModel   QuestionerKind = "model"    // an end-user model, and the built-in templates when it fails
 )
 
 // State is a lane's run state.
@@ -391,29 +385,28 @@ type State struct {
 	Concurrency Concurrency     `json:"concurrency"`
 	Step        Step            `json:"step"`
 	Settling    bool            `json:"settling"`      // true until 60 s of counted turns exist
-	Arm         string          `json:"arm,omitempty"` // in force; absent: none of the configuration
+	Arm         string          `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Mode        Mode            `json:"mode"`
 	ModeFrom    ModeSource      `json:"mode_from,omitempty"` // absent: the mode is not known yet
 	Speculation Speculation     `json:"speculation"`
 	Driver      string          `json:"driver"`
-	Modes       List[ModeState] `json:"modes"` // what the driver offers
+	Modes       List[ModeState] `json:"modes"` // modes and arms that the driver offers
 	ModeChange  *ModeChange     `json:"mode_change,omitempty"`
-	// absent: the driver's cluster is not a simulated one, or has not reported itself yet
+	// absent: the cluster is not simulated, or has not reported yet
 	Simulation *Simulation    `json:"simulation,omitempty"`
-	Started    *time.Time     `json:"started,omitempty"` // of the last start
+	Started    *time.Time     `json:"started,omitempty"` // time of the last start
 	Shape      WorkloadShape  `json:"shape"`
 	Questioner QuestionerKind `json:"questioner"`
 	StartRate  float64        `json:"start_rate"`
 	TargetRPS  float64        `json:"target_rps"`
-	// that owns the lane: nothing else starts, changes or switches it
+	// sweep that owns the lane; nothing else can start, change or switch the lane
 	Sweep *SweepSummary `json:"sweep,omitempty"`
 	// a showcase is in progress: an extra conversation that is not included in any figure
 	Showcase bool `json:"showcase,omitempty"`
 }
 
 // Quantiles are the p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals
-// from order statistics, with as many of them as are independent; they are absent where these are too few to give
-// one.
+// from order statistics, for the number of independent values. They are absent if that number is too small.
 type Quantiles struct {
 	P50         *float64    `json:"p50,omitempty"`
 	P95         *float64    `json:"p95,omitempty"`
@@ -424,13 +417,14 @@ type Quantiles struct {
 	// ITL is estimated, because chunks did not report their token counts
 	Estimated bool `json:"estimated,omitempty"`
 	Unknown   int  `json:"unknown,omitempty"` // turns that ended well without a known value
-	// the most that the load generator itself may be wrong by, which the interval contains; absent: not known
+	// largest own error of the load generator, which the interval includes; absent: not known
 	P50Error *float64 `json:"p50_error,omitempty"`
 	P95Error *float64 `json:"p95_error,omitempty"`
-	Shape    *Shape   `json:"-"` // nil: it is not known
+	Shape    *Shape   `json:"-"` // nil: not known
 }
 
-// Shape is how the values behind [Quantiles] are spread. Range is from the 5th to the 95th percentile.
+// Shape describes the distribution of the values behind [Quantiles], in seconds. Range is the 95th less the 5th
+// percentile.
 type Shape struct{ Least, Mean, Range float64 }
 
 // Metrics are the four latencies of a set of turns.
@@ -441,7 +435,7 @@ type Metrics struct {
 	Latency Quantiles `json:"latency"`
 }
 
-// Window is what the last 60 seconds were like.
+// Window is the figures of the last 60 seconds.
 type Window struct {
 	Seconds               float64              `json:"seconds"` // 60, or less just after a start
 	Metrics               Metrics              `json:"metrics"`
@@ -453,9 +447,9 @@ type Window struct {
 	// turns that met every SLO / (ok + errors)
 	GoodputRatio *float64 `json:"goodput_ratio,omitempty"`
 	Awaiting     Awaiting `json:"awaiting"`
-	// the time to the first token after the reasoning, of the turns that had both
+	// time to the first token after the reasoning, for turns with reasoning
 	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
-	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, of those with a count
+	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, over the turns with a count
 }
 
 // Awaiting are the turns that still wait for their first token.
@@ -464,8 +458,8 @@ type Awaiting struct {
 	OldestSeconds float64 `json:"oldest_seconds"`
 }
 
-// Totals are counted since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored.
-// `stored_turns` of the status counts those that are.
+// Totals are counts since the lane's last start. A turn counts when it ends, up to 200 ms before it is stored.
+// `stored_turns` of the status counts the stored turns.
 type Totals struct {
 	OK            int64                  `json:"ok"`
 	Errors        int64                  `json:"errors"`
@@ -478,36 +472,36 @@ type Totals struct {
 	InputUnknown int64 `json:"input_unknown,omitempty"`
 	// turns that ended well without a count of cached tokens
 	CachedUnknown int64 `json:"cached_unknown,omitempty"`
-	Conversations int64 `json:"conversations"` // ended, in whatever way
+	Conversations int64 `json:"conversations"` // ended conversations of any status
 	LostTurns     int64 `json:"lost_turns"`    // finished turns that could not be stored
 }
 
-// TurnFigures are the figures of the turns that have one number in their conversation and ended well.
+// TurnFigures are the figures of the turns with the same number in their conversations that ended well.
 type TurnFigures struct {
 	Turn       string   `json:"turn"`          // 1 to 5, or 6+
-	P50        *float64 `json:"p50,omitempty"` // of TTFT
-	P95        *float64 `json:"p95,omitempty"` // of TTFT
+	P50        *float64 `json:"p50,omitempty"` // TTFT in seconds
+	P95        *float64 `json:"p95,omitempty"` // TTFT in seconds
 	N          int      `json:"n"`             // turns with a TTFT
 	LatencyP50 *float64 `json:"latency_p50,omitempty"`
 	LatencyP95 *float64 `json:"latency_p95,omitempty"`
-	InputMean  *float64 `json:"input_mean,omitempty"` // prompt tokens, of the turns with a count
+	InputMean  *float64 `json:"input_mean,omitempty"` // prompt tokens, over the turns with a count
 	InputP95   *float64 `json:"input_p95,omitempty"`
 	OutputMean *float64 `json:"output_mean,omitempty"` // tokens
-	// the share of prompt tokens from a cache, of the turns with a count of both
+	// share of prompt tokens from a cache, over the turns with both counts
 	CachedRatio *float64 `json:"cached_ratio,omitempty"`
 }
 
 // KV is the share of prompt tokens that came from a KV cache over the last 60 s.
 type KV struct {
-	HitRatio *float64 `json:"hit_ratio,omitempty"` // cached / prompt tokens as the clients saw them
-	// usage; frontend or engine where usage reports no cached tokens
+	HitRatio *float64 `json:"hit_ratio,omitempty"` // cached / prompt tokens of the turns
+	// source of the ratio: usage, or frontend or engine if usage reports no cached tokens
 	Source          string   `json:"source,omitempty"`
 	NotReported     string   `json:"not_reported,omitempty"` // why there is no hit ratio although turns have ended
-	PredictedRatio  *float64 `json:"predicted,omitempty"`    // as the router predicted it
-	AchievableRatio *float64 `json:"achievable,omitempty"`   // had each turn gone to the worker with the longest prefix
+	PredictedRatio  *float64 `json:"predicted,omitempty"`    // hit ratio that the router predicted
+	AchievableRatio *float64 `json:"achievable,omitempty"`   // if every turn went to the worker with the longest prefix
 
-	// Counted are the counters behind the ratios, by what reports them (frontend, engine, prediction): hits and all,
-	// since the load generator first read the cluster.
+	// Counted holds the counters behind the ratios by their source (frontend, engine, prediction): hits and all, since
+	// the load generator first read the cluster.
 	Counted map[string][2]float64 `json:"-"`
 }
 
@@ -527,38 +521,39 @@ type Cluster struct {
 	BlockTokens *float64       `json:"block_tokens,omitempty"` // tokens of a block
 	KV          KV             `json:"kv"`
 	Speculation SpeculativeUse `json:"speculation"`
-	Workers     List[Worker]   `json:"workers"`               // all; of more than 256 the 8 busiest and the 8 idlest
-	AllWorkers  *AllWorkers    `json:"all_workers,omitempty"` // where workers lists only some
-	OtherGPUs   []HostGPUs     `json:"other_gpus,omitempty"`  // that no worker could be found for
+	Workers     List[Worker]   `json:"workers"`               // all; if over 256, the 8 busiest and the 8 least busy
+	AllWorkers  *AllWorkers    `json:"all_workers,omitempty"` // present if `workers` is not complete
+	OtherGPUs   []HostGPUs     `json:"other_gpus,omitempty"`  // GPUs without a known worker
 	GPU         string         `json:"gpu,omitempty"`
 	Model       string         `json:"model,omitempty"`
 	Engine      string         `json:"engine,omitempty"` // trtllm, vllm, sglang
-	Router      string         `json:"router,omitempty"` // as its metrics show, a value of target.router
-	// whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics show; absent: they
-	// do not
+	Router      string         `json:"router,omitempty"` // router with these metrics, a value of target.router
+	// whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the
+	// metrics do not show how it chose
 	RoutesByKV    *bool   `json:"routes_by_kv,omitempty"`
 	Unread        Unread  `json:"unread,omitzero"`
-	UpdatedSecond float64 `json:"age_seconds"` // since the last successful reading
+	UpdatedSecond float64 `json:"age_seconds"` // time since the last successful reading
 
-	// Engines add up what engines and GPUs have reported since the load generator first read the cluster; nil where
-	// it is not available.
+	// Engines sums the reports of engines and GPUs since the load generator first read the cluster. It is nil if the
+	// cluster is not available.
 	Engines *EngineTotals `json:"-"`
 }
 
-// EngineTotals add up readings of a cluster. The figures of a span of time are in what they have grown by.
+// EngineTotals sums readings of a cluster. [EngineTotals.Since] computes the figures of a time from two totals.
 type EngineTotals struct {
-	Drafts, Drafted, Accepted float64 // by the engines' counters; the last two are tokens
-	// Of gauges, where there are no such counters, and of the mean memory in use of a GPU.
+	Drafts, Drafted, Accepted float64 // counters of the engines; Drafted and Accepted are tokens
+	// Acceptance and TokensPerStep sum gauges of engines without these counters. GPUMemory sums the mean memory in use
+	// of a GPU, in bytes.
 	Acceptance, TokensPerStep, GPUMemory GaugeTotal
 }
 
-// GaugeTotal is the sum of a gauge over the readings that have it.
+// GaugeTotal is the sum of a gauge over the readings that contain it.
 type GaugeTotal struct {
 	Sum      float64
 	Readings int
 }
 
-// Mean is that of the readings since an earlier total; nil where none had the gauge.
+// Mean returns the mean of the readings since an earlier total, or nil if no reading contains the gauge.
 func (g GaugeTotal) Mean(since GaugeTotal) *float64 {
 	n := g.Readings - since.Readings
 	if n <= 0 {
@@ -567,15 +562,15 @@ func (g GaugeTotal) Mean(since GaugeTotal) *float64 {
 	return new((g.Sum - since.Sum) / float64(n))
 }
 
-// EngineUse is what engines and GPUs reported over a span of time; nil is not known.
+// EngineUse is the figures of engines and GPUs over a time. A nil value is not known.
 type EngineUse struct {
-	// accepted / drafted tokens; nil where nothing was drafted
+	// accepted / drafted tokens; nil if nothing was drafted
 	AcceptanceRate *float64 `json:"acceptance_rate,omitempty"`
-	TokensPerStep  *float64 `json:"tokens_per_step,omitempty"`  // of a forward pass of the target model
-	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"` // in use on a GPU of a worker, mean
+	TokensPerStep  *float64 `json:"tokens_per_step,omitempty"`  // tokens per forward pass of the target model
+	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"` // mean memory in use on a GPU of a worker
 }
 
-// Since gives the figures of the time since earlier totals of the same cluster.
+// Since returns the figures of the time since earlier totals of the same cluster.
 func (t EngineTotals) Since(before EngineTotals) EngineUse {
 	use := EngineUse{
 		AcceptanceRate: t.Acceptance.Mean(before.Acceptance), TokensPerStep: t.TokensPerStep.Mean(before.TokensPerStep),
@@ -591,15 +586,15 @@ func (t EngineTotals) Since(before EngineTotals) EngineUse {
 	return use
 }
 
-// Unread are parts of the cluster whose metrics are not read, with the reason. Absent: that part is read, and does
-// not report any value that is missing.
+// Unread is the reason why the metrics of a part of the cluster are not read. An absent part is read, and does not
+// report missing values.
 type Unread struct {
 	Frontend string `json:"frontend,omitempty"`
 	Workers  string `json:"workers,omitempty"`
 	GPUs     string `json:"gpus,omitempty"`
 }
 
-// WorkerCount is how many workers there are, listed or not.
+// WorkerCount returns the number of all workers, including those that Workers does not list.
 func (c Cluster) WorkerCount() int {
 	if c.AllWorkers != nil {
 		return c.AllWorkers.Count
@@ -611,10 +606,10 @@ func (c Cluster) WorkerCount() int {
 type AllWorkers struct {
 	Count    int      `json:"count"`
 	GPUs     int      `json:"gpus"`
-	Waiting  *float64 `json:"waiting,omitempty"`   // the sum
-	Routed   *float64 `json:"routed,omitempty"`    // the sum
-	Inflight *Spread  `json:"inflight,omitempty"`  // requests of a worker
-	CacheUse *Spread  `json:"cache_use,omitempty"` // of a worker, 0 to 1
+	Waiting  *float64 `json:"waiting,omitempty"`   // sum over the workers
+	Routed   *float64 `json:"routed,omitempty"`    // sum over the workers
+	Inflight *Spread  `json:"inflight,omitempty"`  // requests on a worker
+	CacheUse *Spread  `json:"cache_use,omitempty"` // share of a worker's KV cache in use, 0 to 1
 }
 
 // Spread is the distribution of a metric over the workers that report it.
@@ -626,7 +621,7 @@ type Spread struct {
 	Max float64 `json:"max"`
 }
 
-// SpeculativeUse is how well speculative decoding does over the last 60 s.
+// SpeculativeUse is the yield of speculative decoding over the last 60 s.
 type SpeculativeUse struct {
 	AcceptanceRatio *float64 `json:"acceptance,omitempty"`      // accepted / drafted tokens; absent when off
 	TokensPerStep   *float64 `json:"tokens_per_step,omitempty"` // per forward pass of the target model; 1 when off
@@ -636,15 +631,15 @@ type SpeculativeUse struct {
 type Worker struct {
 	ID   string `json:"id"`   // instance id of a Dynamo in decimal, else host:port of its metrics
 	Name string `json:"name"` // pod, host:port, or the id's tail
-	// of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait
+	// all requests on a worker of Dynamo; without Dynamo, only those that the engine computes, without waiting ones
 	Inflight     *float64 `json:"inflight,omitempty"`
 	Waiting      *float64 `json:"waiting,omitempty"`
 	QueueSeconds *float64 `json:"queue_seconds,omitempty"` // mean over 60 s
-	Routed       *float64 `json:"routed,omitempty"`        // requests routed to it
+	Routed       *float64 `json:"routed,omitempty"`        // requests routed to the worker
 	CacheUse     *float64 `json:"cache_use,omitempty"`
-	// by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests
+	// hit ratio by the engine's counters over 60 s, or else by its gauge, which TensorRT-LLM computes over all requests
 	HitRatio *float64 `json:"hit_ratio,omitempty"`
-	// fields that no source reports; one that is absent and not listed has no value yet
+	// fields that no source reports; any other absent field has no value yet
 	NotReported []string  `json:"not_reported,omitempty"`
 	GPUs        List[GPU] `json:"gpus"`
 }
@@ -658,64 +653,64 @@ type HostGPUs struct {
 // GPU is one GPU of a worker, or one MIG instance of a GPU.
 type GPU struct {
 	Index       string   `json:"index"`
-	Instance    string   `json:"instance,omitempty"`     // of a GPU in MIG mode: profile and id, such as "2g.20gb #3"
-	UUID        string   `json:"uuid,omitempty"`         // where its pod shows that it is this worker's
+	Instance    string   `json:"instance,omitempty"`     // MIG instance: profile and id, such as "2g.20gb #3"
+	UUID        string   `json:"uuid,omitempty"`         // present if the GPU is assigned to the worker by its pod
 	Utilisation *float64 `json:"utilisation,omitempty"`  // 0 to 1
 	MemoryUsed  *float64 `json:"memory_used,omitempty"`  // bytes
 	MemoryTotal *float64 `json:"memory_total,omitempty"` // bytes
 }
 
-// ClientHealth says how much of the figures is the load generator's own error.
+// ClientHealth is the accuracy of the load generator itself.
 type ClientHealth struct {
 	Verdict    Verdict       `json:"verdict"` // the worst level of `metrics`
 	Reason     string        `json:"reason"`
 	CPURatio   float64       `json:"cpu_ratio"`         // share of all cores that the process uses
-	LagSeconds float64       `json:"lag_seconds"`       // how late its time stamps are, p95 of the last 10 s
-	Metrics    []ClientError `json:"metrics,omitempty"` // of each lane that has figures
-	Simulating bool          `json:"-"`                 // a what-if simulation has been computed beside it in that time
+	LagSeconds float64       `json:"lag_seconds"`       // delay of its time stamps, p95 of the last 10 s
+	Metrics    []ClientError `json:"metrics,omitempty"` // metrics of all lanes with figures
+	Simulating bool          `json:"-"`                 // a what-if simulation used the machine in the last 10 s
 }
 
-// ClientError is the load generator's own error of one metric, beside what its level stands on.
+// ClientError is the load generator's own error in one metric, with the basis of its level.
 type ClientError struct {
 	Lane         string     `json:"lane"`
 	Metric       string     `json:"metric" enum:"ttft,tpot,itl,latency"`
 	Level        Verdict    `json:"level"`
-	P50Seconds   float64    `json:"p50_seconds"`   // of the metric
-	ErrorSeconds float64    `json:"error_seconds"` // at most
+	P50Seconds   float64    `json:"p50_seconds"`   // p50 of the metric
+	ErrorSeconds float64    `json:"error_seconds"` // upper limit of the error
 	Of           ErrorBasis `json:"of"`
-	OfSeconds    float64    `json:"of_seconds"`
+	OfSeconds    float64    `json:"of_seconds"` // value of the basis
 }
 
-// Decidable says whether a value lies on one side of a threshold for certain, although it is too
-// large by an error at most, or, both ways, too small. At the threshold it is below.
+// Decidable reports whether a value certainly lies on one side of a threshold, although it may be too large by up to e.
+// With bothWays it may also be too small by up to e. A value at the threshold counts as below it.
 func Decidable(value, e, threshold float64, bothWays bool) bool {
 	return value <= threshold && !(bothWays && value+e > threshold) || value-e > threshold
 }
 
-// ErrorBasis says what an error is held against.
+// ErrorBasis is the value that an error is compared with.
 type ErrorBasis string
 
 // The bases of a level.
 const (
-	OfP50        ErrorBasis = "p50"        // the metric's
-	OfDifference ErrorBasis = "difference" // from a baseline
-	OfThreshold  ErrorBasis = "threshold"  // the distance from the threshold of an SLO
+	OfP50        ErrorBasis = "p50"        // p50 of the metric
+	OfDifference ErrorBasis = "difference" // difference from a baseline
+	OfThreshold  ErrorBasis = "threshold"  // distance from the threshold of an SLO
 )
 
 // Member is a load generator that holds conversations for this one.
 type Member struct {
-	ID            string       `json:"id"` // of its lease: a member that lost its lease comes back with another
+	ID            string       `json:"id"` // id of the lease; a member that lost its lease returns with a new id
 	Name          string       `json:"name"`
 	Version       string       `json:"version"`
 	Started       time.Time    `json:"started"`
 	State         MemberState  `json:"state"`
-	Reason        string       `json:"reason,omitempty"` // why it is late or refused
-	Conversations int          `json:"conversations"`    // in progress, in all lanes
+	Reason        string       `json:"reason,omitempty"` // why the member is late or refused
+	Conversations int          `json:"conversations"`    // conversations in progress in all lanes
 	Client        ClientHealth `json:"client"`
-	// how far its clock is ahead; times are corrected by it; absent: not known yet
+	// time by which the member's clock is ahead; its times are corrected by it; absent: not known yet
 	ClockAheadSeconds  *float64 `json:"clock_ahead_seconds,omitempty"`
-	ClockWithinSeconds *float64 `json:"clock_within_seconds,omitempty"` // how wrong clock_ahead_seconds may be
-	LostTurns          int64    `json:"lost_turns,omitempty"`           // turns that it could not hand over
+	ClockWithinSeconds *float64 `json:"clock_within_seconds,omitempty"` // largest error of clock_ahead_seconds
+	LostTurns          int64    `json:"lost_turns,omitempty"`           // turns that the member could not transfer
 }
 
 // MemberState is the state of a member.
@@ -724,28 +719,28 @@ type MemberState string
 // The states of a member.
 const (
 	MemberPresent MemberState = "present"
-	// its own error is noticeable in what it measures. If most members are on time, they take over its share until it
-	// has been on time for a while.
+	// its own error is noticeable. If most members are on time, they take over its share until it has been on time for a
+	// while.
 	MemberLate    MemberState = "late"
-	MemberLeaving MemberState = "leaving" // it finishes its conversations
+	MemberLeaving MemberState = "leaving" // it ends after its conversations
 	MemberRefused MemberState = "refused"
 )
 
-// Verdict says how large the load generator's own error is.
+// Verdict is the size of the load generator's own error.
 type Verdict string
 
 // The verdicts.
 const (
 	VerdictUnknown    Verdict = "unknown"           // in the first seconds
 	VerdictFine       Verdict = "ok"                // below 2 % of the p50 and a tenth of every difference shown
-	VerdictNoticeable Verdict = "noticeable"        // the intervals contain it
+	VerdictNoticeable Verdict = "noticeable"        // larger; the intervals include it
 	VerdictBottleneck Verdict = "client_bottleneck" // too large: it withholds an outcome, or exceeds half of the p50
 )
 
-// Lookup says how a baseline's value was found.
+// Lookup is the way in which a baseline's value was found.
 type Lookup string
 
-// The kinds of a looked-up value. Only an exact and an interpolated one have a value.
+// The ways in which a value was found. Only exact and interpolated results have a value.
 const (
 	LookupExact        Lookup = "exact"
 	LookupInterpolated Lookup = "interpolated"
@@ -753,34 +748,34 @@ const (
 	LookupNotRecorded  Lookup = "not_recorded"
 )
 
-// Outcome says how a live value stands to a baseline's.
+// Outcome is the outcome of a comparison of a live value with a baseline's.
 type Outcome string
 
-// The outcomes.
+// The outcomes of a comparison.
 const (
-	OutcomeBetter       Outcome = "better"        // the 95 % interval of the difference leaves out 0
-	OutcomeWorse        Outcome = "worse"         // likewise
-	OutcomeNoDifference Outcome = "no_difference" // the interval holds 0
+	OutcomeBetter       Outcome = "better"        // the 95 % interval of the difference does not contain 0
+	OutcomeWorse        Outcome = "worse"         // the 95 % interval of the difference does not contain 0
+	OutcomeNoDifference Outcome = "no_difference" // the interval contains 0
 	OutcomeTooVariable  Outcome = "too_variable"  // there are too few batches of turns for an interval
 	OutcomeWithheld     Outcome = "withheld"      // better or worse, but within the load generator's own error
 )
 
-// Improvement compares the live value with a baseline's. `percent`, of the baseline's value, is positive where live
-// is better.
+// Improvement is the comparison of a live value with a baseline's. `percent` is relative to the baseline's value, and
+// positive if live is better.
 type Improvement struct {
 	Percent  float64     `json:"percent"`
 	Outcome  Outcome     `json:"outcome"`
-	Interval *[2]float64 `json:"interval,omitempty"` // 95 %, of `percent`; absent where too little was measured
-	// about how long it takes until the outcome is better or worse, if `percent` stays what it is; absent where it
-	// is, or will not be, or where that is not known
+	Interval *[2]float64 `json:"interval,omitempty"` // 95 % interval of `percent`; absent: too few measurements
+	// estimated time until the outcome is better or worse, if `percent` does not change; absent: it is so already, it
+	// will not be, or the time is not known
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
 }
 
 // LookedUp is one value of a baseline at the live concurrency.
 type LookedUp struct {
 	Value    *float64    `json:"value,omitempty"`
-	Interval *[2]float64 `json:"interval,omitempty"` // 95 %, of `value`; absent where it is not known
-	// the most that the load generator itself may have been wrong by, which `interval` contains
+	Interval *[2]float64 `json:"interval,omitempty"` // 95 % interval of `value`; absent: not known
+	// largest own error of the load generator, which `interval` includes
 	Error *float64 `json:"error,omitempty"`
 	// `interval` is estimated from the scatter of recorded tables, not measured with this value
 	Estimated   bool         `json:"interval_estimated,omitempty"`
@@ -796,12 +791,12 @@ type LookedUpPair struct {
 
 // Column is one mode of a baseline at the live concurrency.
 type Column struct {
-	Arm         string      `json:"arm,omitempty"` // that was measured; absent: no arm, but a mode
+	Arm         string      `json:"arm,omitempty"` // measured arm; absent: the row has a mode only
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
-	Measured    *time.Time  `json:"measured,omitempty"` // when, for rows that this target measured
+	Measured    *time.Time  `json:"measured,omitempty"` // time of the measurement, for rows of this target
 	N           int         `json:"n,omitempty"`
-	// how late the load generator was then (p95), where known
+	// delay of the load generator during the measurement (p95), if known
 	LagSeconds            *float64     `json:"lag_seconds,omitempty"`
 	TTFT                  LookedUpPair `json:"ttft"`
 	TPOT                  LookedUpPair `json:"tpot"`
@@ -811,13 +806,12 @@ type Column struct {
 	RequestsPerSecond     LookedUp     `json:"requests_per_second"`
 	KVHitRatio            LookedUp     `json:"kv_hit_ratio"`
 
-	// absent, like the next two, where no row of the mode has it
-	AcceptanceRate LookedUp `json:"acceptance_rate,omitzero"`
-	TokensPerStep  LookedUp `json:"tokens_per_step,omitzero"`
-	GPUMemoryBytes LookedUp `json:"gpu_memory_bytes,omitzero"`
+	AcceptanceRate LookedUp `json:"acceptance_rate,omitzero"`  // absent: no row of the mode has it
+	TokensPerStep  LookedUp `json:"tokens_per_step,omitzero"`  // absent: no row of the mode has it
+	GPUMemoryBytes LookedUp `json:"gpu_memory_bytes,omitzero"` // absent: no row of the mode has it
 }
 
-// Difference is one way in which the live run is unlike a baseline's.
+// Difference is a setting in which the live run differs from a baseline.
 type Difference struct {
 	Field    string `json:"field"`
 	Live     string `json:"live"`
@@ -831,22 +825,22 @@ type Comparison struct {
 	Concurrency int     `json:"concurrency"`
 	Settling    bool    `json:"settling"`
 	SettlingFor float64 `json:"settling_for_seconds"` // seconds of counted turns still missing
-	// how much time the live figures are of: whole batches of the step since its first counted turn, at most an hour
+	// time that the live figures cover: whole batches of the step since its first counted turn, at most an hour
 	Seconds    float64  `json:"seconds"`
 	N          int      `json:"n"`    // counted turns in `live`
-	Live       Metrics  `json:"live"` // of the step's counted turns
+	Live       Metrics  `json:"live"` // latencies of the step's counted turns
 	LiveOutput *float64 `json:"live_output_tokens_per_second,omitempty"`
 	LiveRPS    *float64 `json:"live_requests_per_second,omitempty"`
 	LiveKV     *float64 `json:"live_kv_hit_ratio,omitempty"`
 
-	// 95 %, however often it is looked at; absent where there are too few batches
+	// 95 % interval, valid at any time; absent: too few batches
 	LiveOutputInterval *[2]float64 `json:"live_output_tokens_per_second_interval,omitempty"`
-	// 95 %, however often it is looked at; absent where there are too few batches
+	// 95 % interval, valid at any time; absent: too few batches
 	LiveRPSInterval *[2]float64 `json:"live_requests_per_second_interval,omitempty"`
-	// 95 %, however often it is looked at; absent where there are too few batches
+	// 95 % interval, valid at any time; absent: too few batches
 	LiveKVInterval *[2]float64 `json:"live_kv_hit_ratio_interval,omitempty"`
 
-	// why no column has improvements although the step may have settled: the openings are of another length than the
+	// why no column has improvements although the step may have settled: the openings differ in length from the
 	// baseline's, the live mode is not known, or another lane shares workers
 	Withheld string `json:"withheld,omitempty"`
 	// the latest step since the process started that was not added as a row; only with the baseline `this target`
@@ -856,10 +850,10 @@ type Comparison struct {
 	Columns     List[Column]     `json:"columns"`
 }
 
-// NotKept says why what was measured became no row of the baseline `this target`.
+// NotKept is the reason why a step was not added to the baseline `this target`.
 type NotKept struct {
 	Concurrency int         `json:"concurrency"`
-	Arm         string      `json:"arm,omitempty"` // in force; absent: none of the configuration
+	Arm         string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	Time        time.Time   `json:"time"`
@@ -872,13 +866,12 @@ type Percentiles struct {
 	P95 *float64 `json:"p95,omitempty"`
 }
 
-// BaselineRow is one level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call
-// it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with
-// nothing. The cluster's figures, from `queue_seconds` to `inflight_skew`, explain a result and are compared with
-// nothing.
+// BaselineRow is one level of a baseline in one mode. `tpot` is the mean gap of a request, which the recorded tables
+// call itl. `tpot_derived`, which they call tpot, was computed from other percentiles. It is not compared, nor are the
+// cluster's figures, from `queue_seconds` to `inflight_skew`, which can explain a result.
 type BaselineRow struct {
 	Concurrency           int         `json:"concurrency" minimum:"1" maximum:"100000"`
-	Arm                   string      `json:"arm,omitempty"` // that was measured; absent: no arm, but a mode
+	Arm                   string      `json:"arm,omitempty"` // measured arm; absent: the row has a mode only
 	Mode                  Mode        `json:"mode"`
 	Speculation           Speculation `json:"speculation"`
 	TTFT                  Percentiles `json:"ttft"`
@@ -892,49 +885,49 @@ type BaselineRow struct {
 	ErrorRatio            *float64    `json:"error_ratio,omitempty"` // failed / (ended well + failed)
 	// accepted / drafted tokens, by the engines' metrics
 	AcceptanceRate *float64 `json:"acceptance_rate,omitempty"`
-	// of a forward pass of the target model, by the engines' metrics; 1 without speculation
+	// tokens per forward pass of the target model, by the engines' metrics; 1 without speculation
 	TokensPerStep *float64 `json:"tokens_per_step,omitempty"`
-	// in use on a GPU, mean over the workers' GPUs and over time
+	// memory in use on a GPU, mean over the workers' GPUs and over time
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"`
 	ClusterFigures
-	N        int        `json:"n,omitempty"`        // turns behind the row, where known
-	Measured *time.Time `json:"measured,omitempty"` // when, where known
-	// values that are missing here because an imported file has them by another definition, such as ttft_p50
+	N        int        `json:"n,omitempty"`        // number of turns, if known
+	Measured *time.Time `json:"measured,omitempty"` // time of the measurement, if known
+	// missing values that an imported file has by another definition, such as ttft_p50
 	Unlike []string `json:"unlike,omitempty" maxItems:"20" maxLength:"40"`
 
-	// how long it was measured, where known
+	// length of the measurement, if known
 	Seconds float64 `json:"seconds,omitempty" minimum:"0"`
-	// how late the load generator was over that time (p95), if known
+	// delay of the load generator during the measurement (p95), if known
 	LagSeconds *float64 `json:"lag_seconds,omitempty" minimum:"0"`
-	// the most that the load generator may be wrong by itself, which `intervals` contain
+	// largest own errors of the load generator, which `intervals` include
 	Errors    *RowErrors    `json:"errors,omitempty"`
 	Intervals *RowIntervals `json:"intervals,omitempty"` // absent: none is known
 }
 
-// ClusterFigures are what a serving cluster reports of itself at one level in one mode: they can explain why one mode
-// is slower than another. What is absent is not known. Queue times are of a request before its worker begins it.
+// ClusterFigures are a serving cluster's own metrics at one level in one mode. They can explain why one mode is slower
+// than another. Absent values are not known. A queue time ends when the worker begins the request.
 type ClusterFigures struct {
-	// of a request before its worker begins it, mean over workers and time
+	// queue time of a request, mean over workers and time
 	QueueSeconds *float64 `json:"queue_seconds,omitempty"`
 	QueueLargest *float64 `json:"queue_largest,omitempty"` // seconds, largest of any worker at any time
-	QueueSecond  *float64 `json:"queue_second,omitempty"`  // seconds, largest of the worker with the second largest
-	QueueLeast   *float64 `json:"queue_least,omitempty"`   // seconds, largest of the worker with the smallest
-	// slowest worker's queue over the workers' mean, mean over time
+	QueueSecond  *float64 `json:"queue_second,omitempty"`  // seconds, second largest of the workers' largest queue times
+	QueueLeast   *float64 `json:"queue_least,omitempty"`   // seconds, smallest of the workers' largest queue times
+	// largest queue time of a worker over the workers' mean, mean over time
 	QueueSkew *float64 `json:"queue_skew,omitempty"`
 	Waiting   *float64 `json:"waiting,omitempty"` // requests that wait at all workers, mean over time
-	// p95 of the time to the first token as the server reports it with its turns
+	// p95 of the time to first token that the server reports with its turns
 	EngineTTFT        *float64 `json:"engine_ttft_seconds,omitempty"`
 	EngineTTFTLargest *float64 `json:"engine_ttft_largest,omitempty"` // seconds, largest of any worker at any time
 	InflightLargest   *float64 `json:"inflight_largest,omitempty"`    // requests on the busiest worker at any time
-	// busiest less idlest worker, in requests, mean over time
+	// requests on the busiest less those on the least busy worker, mean over time
 	InflightSpread    *float64 `json:"inflight_spread,omitempty"`
-	InflightSpreadMin *float64 `json:"inflight_spread_min,omitempty"` // the same, as a range over moments
-	InflightSpreadMax *float64 `json:"inflight_spread_max,omitempty"`
-	InflightSkew      *float64 `json:"inflight_skew,omitempty"` // busiest worker over the workers' mean, mean over time
+	InflightSpreadMin *float64 `json:"inflight_spread_min,omitempty"` // smallest spread at any time
+	InflightSpreadMax *float64 `json:"inflight_spread_max,omitempty"` // largest spread at any time
+	InflightSkew      *float64 `json:"inflight_skew,omitempty"`       // busiest worker over the mean, mean over time
 }
 
-// RowErrors are the most that the load generator itself may be wrong by in a row's latencies, in seconds; the row's
-// intervals contain it.
+// RowErrors are the largest own errors of the load generator in a row's latencies, in seconds. The row's intervals
+// include them.
 type RowErrors struct {
 	TTFT    Percentiles `json:"ttft"`
 	TPOT    Percentiles `json:"tpot"`
@@ -966,31 +959,31 @@ type PercentileIntervals struct {
 type Baseline struct {
 	Name  string `json:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$"`
 	Title string `json:"title"`
-	// an import is always imported
+	// an import ignores the value and is always imported
 	Kind  string `json:"kind" enum:"recorded,imported,measured"`
 	Notes string `json:"notes,omitempty"`
-	// whose rows these are, where they are measured; left out of an import
+	// target of measured rows; an import ignores it
 	Target     *TargetID         `json:"target,omitempty"`
 	Deployment Deployment        `json:"deployment"`
 	Workload   *WorkloadShape    `json:"workload,omitempty"`
 	Provenance Provenance        `json:"provenance,omitzero"`
 	Rows       List[BaselineRow] `json:"rows" minItems:"1" maxItems:"10000"`
-	// of each mode, under the SLOs in force when it was asked for; an import's is not read
+	// sustained concurrency of each mode under the SLOs in force at the time of the request; an import ignores it
 	Sustained []Sustained `json:"sustained,omitempty"`
-	// of KV-aware routing over round-robin, as computed when it was asked for; an import's are not read
+	// advantages of KV-aware routing over round-robin, computed at the time of the request; an import ignores them
 	Advantages []Advantage `json:"advantages,omitempty"`
 }
 
-// Provenance says where a baseline's figures come from. What is absent is not known.
+// Provenance is the origin of a baseline's figures. Absent values are not known.
 type Provenance struct {
-	// of several, the rows are the averages
+	// runs behind the rows, which are averages of several runs
 	Runs   []Source `json:"runs,omitempty" maxItems:"100"`
 	Region string   `json:"region,omitempty" maxLength:"200"`
-	// between GPUs
+	// interconnect between the GPUs
 	Interconnect string `json:"interconnect,omitempty" maxLength:"200"`
-	// that the serving stack needs beside itself, such as "etcd, NATS"
+	// services that the serving stack requires, such as "etcd, NATS"
 	Services string `json:"services,omitempty" maxLength:"200"`
-	// what was restarted, and what kept its state
+	// components that were restarted between modes, and those that kept their state
 	BetweenModes string `json:"between_modes,omitempty" maxLength:"200"`
 }
 
@@ -999,52 +992,50 @@ type Source struct {
 	File string     `json:"file" maxLength:"200"`
 	Date *time.Time `json:"date,omitempty"`
 	Seed *uint64    `json:"seed,omitempty,string"`
-	// of the load generator that measured
+	// version of the load generator that measured
 	Version string `json:"version,omitempty" maxLength:"200"`
 }
 
-// Advantage says by how much KV-aware routing is better than round-robin at one level of a baseline.
+// Advantage is the advantage of KV-aware routing over round-robin at one level of a baseline.
 type Advantage struct {
 	Concurrency int                      `json:"concurrency"`
 	Speculation Speculation              `json:"speculation"`
 	Of          Map[string, Improvement] `json:"of"` // by the names of a row's values, such as ttft_p95
 }
 
-// Sustained is what one mode of a baseline sustains under the SLOs: the highest
-// tested level such that it and every lower one meet them all. A level is tested
-// where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone.
+// Sustained is the sustained concurrency of one mode of a baseline: the highest tested level that, like every lower
+// tested level, meets all SLOs. A level is tested if it has a TTFT p95. Without a TPOT p95, it is judged by TTFT alone.
 type Sustained struct {
-	Arm         string      `json:"arm,omitempty"` // that was measured; absent: no arm, but a mode
+	Arm         string      `json:"arm,omitempty"` // measured arm; absent: the row has a mode only
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
-	SLO         SLO         `json:"slo"` // that it was judged by
-	// 0: not even the lowest tested level meets them; absent: no level was tested
+	SLO         SLO         `json:"slo"` // SLOs that were applied
+	// 0: even the lowest tested level misses the SLOs; absent: no level was tested
 	Level    *int      `json:"level,omitempty"`
-	Isolated List[int] `json:"isolated"`  // levels above one that misses, which meet them nevertheless; ascending
+	Isolated List[int] `json:"isolated"`  // levels that meet the SLOs above a level that misses them, ascending
 	TTFTOnly List[int] `json:"ttft_only"` // tested levels whose TPOT p95 was not recorded; ascending
 	Untested List[int] `json:"untested"`  // levels without a TTFT p95; ascending
 }
 
-// BaselineList is a page of all baselines: the built-in ones, the imported ones, and
-// this target's own.
+// BaselineList is a page of all baselines: built-in ones, imported ones, and this target's own.
 type BaselineList struct {
 	Baselines  List[Baseline] `json:"baselines"`
 	NextCursor string         `json:"next_cursor,omitempty"` // absent on the last page
 }
 
-// Vendor names the vendor file whose texts the guide and whose drawing the architecture page show.
+// Vendor is the name of the vendor file with the texts of the guide and the drawing of the architecture page.
 type Vendor string
 
 // The vendor files, which come with the front end.
 const (
-	VendorNeutral      Vendor = "neutral"      // true of any cluster
-	VendorDigitalOcean Vendor = "digitalocean" // the recorded deployment's
+	VendorNeutral      Vendor = "neutral"      // texts that apply to any cluster
+	VendorDigitalOcean Vendor = "digitalocean" // texts on the recorded deployment
 )
 
-// Vendors are all that a [Vendor] may be.
+// Vendors lists all vendor files.
 var Vendors = []Vendor{VendorNeutral, VendorDigitalOcean}
 
-// Settings are settings that an administrator changes at run time.
+// Settings are the settings that an administrator can change at run time.
 type Settings struct {
 	SLO             SLO    `json:"slo"`
 	Slider          Slider `json:"slider"`
@@ -1068,14 +1059,14 @@ type Slider struct {
 	Increment int `json:"increment" minimum:"1" maximum:"100000"`
 }
 
-// Patch sets a field to what a patch has for it, and leaves it alone where that is nil.
+// Patch sets a field to the value of a patch. A nil value leaves the field unchanged.
 func Patch[T any](field, value *T) {
 	if value != nil {
 		*field = *value
 	}
 }
 
-// SettingsPatch changes the settings that it names.
+// SettingsPatch is a change of the settings. Omitted fields do not change.
 type SettingsPatch struct {
 	SLO             *SLO    `json:"slo,omitempty"`
 	Slider          *Slider `json:"slider,omitempty"`
@@ -1086,18 +1077,18 @@ type SettingsPatch struct {
 	Vendor          *Vendor `json:"vendor,omitempty"`
 }
 
-// StartRequest starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last
-// one.
+// StartRequest is a request to start the workload or to set the concurrency of a running one. Default: the last
+// concurrency.
 type StartRequest struct {
 	Concurrency *int `json:"concurrency,omitempty"` // up to max_concurrency
 }
 
-// StopRequest stops the workload. With `drain`, turns in flight end by themselves.
+// StopRequest is a request to stop the workload. With `drain`, turns in flight end first. Otherwise they are cancelled.
 type StopRequest struct {
 	Drain bool `json:"drain"`
 }
 
-// WorkloadPatch changes the parts of the workload that it names.
+// WorkloadPatch is a change of the workload's settings. Omitted fields do not change.
 type WorkloadPatch struct {
 	Concurrency *int     `json:"concurrency,omitempty"` // up to max_concurrency
 	Turns       *Range   `json:"turns,omitempty"`
@@ -1107,12 +1098,12 @@ type WorkloadPatch struct {
 	TargetRPS   *float64 `json:"target_rps,omitempty"`
 }
 
-// ModeRequest asks for a mode change. With the driver "manual" a change waits until the operator has done it;
-// `confirm` reports that it is done. `in_force` reports that the cluster is already in this mode, so nothing is
-// switched; only with the driver "manual", and the mode may then be unknown.
+// ModeRequest is a request for a mode change. With the driver "manual", the operator makes the change, and a request
+// with `confirm` completes it. A request with `in_force` declares that the cluster is already in the mode, which may be
+// unknown. Only the driver "manual" accepts it.
 type ModeRequest struct {
-	// name of an arm of the configuration, in whose mode and speculation it serves, whatever the request says of them;
-	// absent: `mode` names the way of serving
+	// name of an arm of the configuration, whose mode and speculation override those of the request; absent: `mode` names
+	// the way of serving
 	Arm         string      `json:"arm,omitempty"`
 	Mode        Mode        `json:"mode,omitempty"`        // required without an arm
 	Speculation Speculation `json:"speculation,omitempty"` // absent: unchanged
@@ -1120,7 +1111,8 @@ type ModeRequest struct {
 	InForce     bool        `json:"in_force,omitempty"`
 }
 
-// Check holds what the request names against what it may be. The error is a [FieldError].
+// Check checks the fields of the request. It does not check whether the driver offers the mode. The error is a
+// [*FieldError].
 func (r ModeRequest) Check() error {
 	if r.Arm == "" {
 		return cmp.Or(OneOf("mode", r.Mode, Modes), CheckLimits(r))
@@ -1135,11 +1127,11 @@ type Turn struct {
 	Number       int         `json:"number"` // from 1
 	RequestID    string      `json:"request_id"`
 	Step         int64       `json:"step"`
-	Concurrency  int         `json:"concurrency"`   // target of the step it began in
-	Arm          string      `json:"arm,omitempty"` // in force; absent: none of the configuration
+	Concurrency  int         `json:"concurrency"`   // target of the step in which the turn began
+	Arm          string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Mode         Mode        `json:"mode"`
 	Speculation  Speculation `json:"speculation"`
-	// ended in a settled step, after all turns that had begun before it settled
+	// the turn ended in a settled step, after all turns that had begun before the step settled
 	Counted      bool       `json:"counted"`
 	Status       TurnStatus `json:"status"`
 	ErrorClass   ErrorClass `json:"error_class,omitempty"`
@@ -1147,7 +1139,7 @@ type Turn struct {
 	Started      time.Time  `json:"started"`
 	Ended        time.Time  `json:"ended"`
 	TTFT         *float64   `json:"ttft,omitempty"`
-	// seconds to the first token after the reasoning, where there was some
+	// seconds to the first token after the reasoning; absent: no reasoning
 	FirstAnswer      *float64 `json:"first_answer,omitempty"`
 	TPOT             *float64 `json:"tpot,omitempty"`
 	ITLP50           *float64 `json:"itl_p50,omitempty"`
@@ -1159,7 +1151,7 @@ type Turn struct {
 	OutputTokens     *int     `json:"output_tokens,omitempty"`
 	TokenSource      string   `json:"token_source,omitempty"` // usage or chunks
 	FinishReason     string   `json:"finish_reason,omitempty"`
-	Worker           string   `json:"worker,omitempty"`          // as the router names it; of a Dynamo its instance id in decimal
+	Worker           string   `json:"worker,omitempty"`          // name by the router; for Dynamo the decimal instance id
 	PredictedRatio   *float64 `json:"predicted_ratio,omitempty"` // the router's predicted hit rate
 	QueueDepth       *int     `json:"queue_depth,omitempty"`
 	ServerTTFT       *float64 `json:"server_ttft,omitempty"` // nvext.timing.ttft_ms, in seconds
@@ -1171,30 +1163,29 @@ type Turn struct {
 type Conversation struct {
 	ID           string             `json:"id"`
 	Lane         string             `json:"lane"`
-	Number       int64              `json:"number"` // k, which with the seed fixes its draws
+	Number       int64              `json:"number"` // with the seed, it determines the draws of the conversation
 	Topic        string             `json:"topic"`
-	Starter      string             `json:"starter"` // the id of the text that it begins with
+	Starter      string             `json:"starter"` // id of the opening text
 	Status       ConversationStatus `json:"status"`
-	ErrorClass   ErrorClass         `json:"error_class,omitempty"` // how it failed, where it did
+	ErrorClass   ErrorClass         `json:"error_class,omitempty"` // absent: the conversation did not fail
 	TurnsPlanned int                `json:"turns_planned"`
 	TurnsDone    int                `json:"turns_done"`
 	Started      time.Time          `json:"started"`
 	Ended        *time.Time         `json:"ended,omitempty"`
-	Figures      []ConversationTurn `json:"figures,omitempty"` // of the turns that have ended, in their order
+	Figures      []ConversationTurn `json:"figures,omitempty"` // figures of the ended turns, in their order
 	Turns        []Turn             `json:"turns,omitempty"`
 	Live         *LiveTurn          `json:"live,omitempty"`
 }
 
-// ConversationTurn is what a list of conversations has of a turn. Absent values are not known.
+// ConversationTurn is the part of a turn that a list of conversations contains. Absent values are not known.
 type ConversationTurn struct {
 	TTFT         *float64 `json:"ttft,omitempty"`   // seconds
-	Worker       string   `json:"worker,omitempty"` // as the router names it; of a Dynamo its instance id in decimal
+	Worker       string   `json:"worker,omitempty"` // name by the router; for Dynamo the decimal instance id
 	PromptTokens *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens *int     `json:"cached_tokens,omitempty"`
 }
 
-// Starter is a text that conversations begin with. `text` stands first in the prompt of each of them, the same to the
-// byte.
+// Starter is the opening text of conversations. Their prompts all begin with the same bytes of `text`.
 type Starter struct {
 	ID    string `json:"id"`
 	Topic string `json:"topic"`
@@ -1228,11 +1219,11 @@ const (
 	EventModeChange EventKind = "mode_change"
 	EventSettings   EventKind = "settings"
 	EventBaseline   EventKind = "baseline"
-	EventSweep      EventKind = "sweep"  // a trial, sweep or capacity search began, paused, went on or ended
-	EventMember     EventKind = "member" // a member came, was lost, was late or was refused
+	EventSweep      EventKind = "sweep"  // a trial, sweep or capacity search began, paused, resumed or ended
+	EventMember     EventKind = "member" // a member joined, was lost, was late or was refused
 )
 
-// Event is a change of state: what, when, by whom.
+// Event is a change of state.
 type Event struct {
 	ID   int64     `json:"id,string"`
 	Time time.Time `json:"time"`
@@ -1242,7 +1233,7 @@ type Event struct {
 	Text string    `json:"text"`
 }
 
-// EventList is the newest events, newest first.
+// EventList is a list of the latest events, newest first.
 type EventList struct {
 	Events List[Event] `json:"events"`
 }
@@ -1252,7 +1243,7 @@ type StepRecord struct {
 	Lane        string      `json:"lane"`
 	ID          int64       `json:"id"`
 	Concurrency int         `json:"concurrency"`
-	Arm         string      `json:"arm,omitempty"` // in force; absent: none of the configuration
+	Arm         string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	Started     time.Time   `json:"started"`
@@ -1271,7 +1262,7 @@ type Status struct {
 	Settings      Settings            `json:"settings"`
 	Client        ClientHealth        `json:"client"`
 	Store         StoreStatus         `json:"store"`
-	Config        Map[string, string] `json:"config"` // in force, by dotted name; secrets are left out
+	Config        Map[string, string] `json:"config"` // configuration in force by dotted name, without secrets
 }
 
 // LaneStatus is a lane's part of Status.
@@ -1286,20 +1277,20 @@ type LaneStatus struct {
 	Seed       uint64            `json:"seed,string"`
 }
 
-// CorpusStatus is what conversations start from.
+// CorpusStatus is the state of the opening texts.
 type CorpusStatus struct {
 	Name     string     `json:"name"`
 	Starters int        `json:"starters"`
 	Followup string     `json:"followup"`
-	Source   string     `json:"source,omitempty"`  // where it is read from; absent for the built-in articles
-	ReadAt   *time.Time `json:"read_at,omitempty"` // when it was last read well
-	// what the texts were measured with; the target counts otherwise, so lengths are estimates
+	Source   string     `json:"source,omitempty"`  // place of the texts; absent: the built-in articles
+	ReadAt   *time.Time `json:"read_at,omitempty"` // time of the last successful reading
+	// tokenizer that measured the texts; the target may count differently, so lengths are estimates
 	Tokenizer    string            `json:"tokenizer,omitempty"`
 	Cut          int               `json:"cut"`               // starters that were cut at a sentence
 	Joined       int               `json:"joined"`            // starters that were joined from several texts
 	Skipped      int               `json:"skipped"`           // texts that are not used
-	SkippedItems List[SkippedItem] `json:"skipped_items"`     // the first of them
-	Problem      string            `json:"problem,omitempty"` // of the last read; what was read before stays in use
+	SkippedItems List[SkippedItem] `json:"skipped_items"`     // the first skipped texts
+	Problem      string            `json:"problem,omitempty"` // error of the last reading; earlier texts stay in use
 }
 
 // SkippedItem is a text of the corpus that is not used.
@@ -1308,10 +1299,10 @@ type SkippedItem struct {
 	Reason string `json:"reason"`
 }
 
-// FollowupCause says why the built-in questioner asked in the place of a model.
+// FollowupCause is the reason why the built-in questioner asked a question in place of a model.
 type FollowupCause string
 
-// The causes.
+// The causes of a fallback.
 const (
 	FollowupTimeout     FollowupCause = "timeout"
 	FollowupConnect     FollowupCause = "connect"
@@ -1319,54 +1310,53 @@ const (
 	FollowupHTTP4xx     FollowupCause = "http_4xx"
 	FollowupHTTP5xx     FollowupCause = "http_5xx"
 	FollowupEmpty       FollowupCause = "empty"     // an answer without a text
-	FollowupMalformed   FollowupCause = "malformed" // an answer that is no question, or no answer
-	FollowupRepeated    FollowupCause = "repeated"  // a question that the conversation has had
-	FollowupPaused      FollowupCause = "paused"    // not asked, because it failed a moment ago
+	FollowupMalformed   FollowupCause = "malformed" // an answer that is not a question, or not a valid response
+	FollowupRepeated    FollowupCause = "repeated"  // a question that the conversation contains already
+	FollowupPaused      FollowupCause = "paused"    // the model is not asked for a time after a failure
 )
 
-// FollowupCauses are all of them.
+// FollowupCauses lists all causes of a fallback.
 var FollowupCauses = []FollowupCause{
 	FollowupTimeout, FollowupConnect, FollowupRateLimited, FollowupHTTP4xx, FollowupHTTP5xx,
 	FollowupEmpty, FollowupMalformed, FollowupRepeated, FollowupPaused,
 }
 
-// FollowupStatus says who asks the follow-up questions. The counts are those
-// since the process began.
+// FollowupStatus is the state of the source of follow-up questions. Counts start with the process.
 type FollowupStatus struct {
 	Name      string                    `json:"name"`
-	URL       string                    `json:"url,omitempty"`   // of the model that asks; absent where none does
+	URL       string                    `json:"url,omitempty"`   // address of the model; absent: no model asks
 	Model     string                    `json:"model,omitempty"` // absent until the server reports it
 	ByModel   int64                     `json:"by_model"`
-	Fallbacks Map[FollowupCause, int64] `json:"fallbacks"`         // asked by the built-in questioner instead, by cause
-	Asking    int                       `json:"asking"`            // questions that are waited for now
-	Problem   string                    `json:"problem,omitempty"` // why the model does not ask now
+	Fallbacks Map[FollowupCause, int64] `json:"fallbacks"`         // questions of the built-in questioner, by cause
+	Asking    int                       `json:"asking"`            // requests for questions in progress
+	Problem   string                    `json:"problem,omitempty"` // why the model is not asked now
 }
 
-// StoreStatus says whether finished turns reach the disk. The counts are those since the process began.
+// StoreStatus is the state of the store of finished turns. Counts start with the process.
 type StoreStatus struct {
 	Path        string `json:"path"`
 	OK          bool   `json:"ok"`
 	Problem     string `json:"problem,omitempty"` // why turns are not stored now
-	Notice      string `json:"notice,omitempty"`  // what was removed to make room on a disk that is nearly full
-	StoredTurns int64  `json:"stored_turns"`      // committed to the database: a kill -9 loses none of them
+	Notice      string `json:"notice,omitempty"`  // data that was removed because the disk was nearly full
+	StoredTurns int64  `json:"stored_turns"`      // turns in committed transactions, which survive a crash of the process
 	LostTurns   int64  `json:"lost_turns"`
 }
 
-// SessionRequest exchanges the token for a cookie.
+// SessionRequest is a request to exchange the token for a cookie.
 type SessionRequest struct {
 	Token string `json:"token" minLength:"1" maxLength:"512"`
 }
 
-// Check allows any token, since the server compares it and no error may repeat it.
+// Check accepts any token. The server compares it, and no error may contain it.
 func (SessionRequest) Check() error { return nil }
 
-// Session is what the caller may do, according to its session cookie.
+// Session is the set of permissions of the caller's session cookie.
 type Session struct {
 	TokenRequired bool `json:"token_required"` // a token is configured
 	Authenticated bool `json:"authenticated"`  // the token was exchanged for the cookie
 	CanRead       bool `json:"can_read"`
 	CanWrite      bool `json:"can_write"`
-	// the server plays a recording, in which nothing can be changed; absent: it does not
+	// the server plays a recording, which cannot be changed; absent: false
 	Replay bool `json:"replay,omitempty"`
 }
 
@@ -1376,7 +1366,7 @@ type Problem struct {
 	Title   string `json:"title"`
 	Status  int    `json:"status"`
 	Detail  string `json:"detail,omitempty"`
-	Field   string `json:"field,omitempty"`   // the field at fault
-	Value   string `json:"value,omitempty"`   // what it was
-	Allowed string `json:"allowed,omitempty"` // what it may be
+	Field   string `json:"field,omitempty"`   // field with an invalid value
+	Value   string `json:"value,omitempty"`   // the invalid value
+	Allowed string `json:"allowed,omitempty"` // description of the allowed values
 }

@@ -2,8 +2,8 @@ package api
 
 import "runtime/debug"
 
-// ProgramVersion is the version of the program that calls it: that of the module, or the
-// commit that it was built from. Load generator and booth of one build have the same.
+// ProgramVersion returns the version of the running program: the module's version, or "devel-" and the commit. It is
+// "unknown" without build information. All programs of one build have the same version.
 func ProgramVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

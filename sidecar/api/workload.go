@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// WorkloadSetting is a setting of the conversations. The limits of the API, the flags of the programs with their
-// defaults and help, the configuration's documents and the fields of the forms take from it what they have in common.
+// WorkloadSetting declares a setting of the conversations. The limits of the API, the flags of the programs, the
+// documents on the configuration and the fields of the forms derive from it.
 type WorkloadSetting struct {
-	Key     string // its path in the API and in the configuration
-	Label   string // on screens
-	Zero    string // what 0 means, in a few words; "": nothing special
-	Help    string // in sentences
-	Default string // of the configuration; "": the workload decides
+	Key     string // path in the API and in the configuration
+	Label   string // name on screens
+	Zero    string // meaning of 0 in a few words; "": no special meaning
+	Help    string // description in sentences
+	Default string // default of the configuration; "": the workload decides
 	Limit   Limit
 }
 
-// WorkloadSettings are all settings that more than one program or screen has.
+// WorkloadSettings lists the settings that more than one program or screen has. It must not be modified.
 var WorkloadSettings = []WorkloadSetting{
 	{
 		Key: "concurrency", Label: "Concurrency", Default: "60", Limit: Limit{Min: 1, Max: MaxConcurrency},
@@ -49,7 +49,7 @@ var WorkloadSettings = []WorkloadSetting{
 	},
 	{
 		Key: "output_tokens.cv", Label: "Variation of answers", Default: "0", Limit: Limit{Max: 2},
-		Help: "Coefficient of variation of that length.",
+		Help: "Coefficient of variation (standard deviation / mean) of the answer length.",
 	},
 	{
 		Key: "question_tokens.mean", Label: "Question length", Limit: Limit{Min: 1, Max: MaxTokens, Unit: "tokens"},
@@ -57,7 +57,7 @@ var WorkloadSettings = []WorkloadSetting{
 	},
 	{
 		Key: "question_tokens.cv", Label: "Variation of questions", Limit: Limit{Max: 2},
-		Help: "Coefficient of variation of that length.",
+		Help: "Coefficient of variation (standard deviation / mean) of the question length.",
 	},
 	{
 		Key: "start_rate", Label: "Start rate", Default: "10",
@@ -75,7 +75,7 @@ var WorkloadSettings = []WorkloadSetting{
 	},
 }
 
-// WorkloadSettingOf returns the setting with a path. A field in seconds may say so at the end of its name.
+// WorkloadSettingOf returns the setting with a path, which may end with _seconds. It returns false if there is none.
 func WorkloadSettingOf(path string) (WorkloadSetting, bool) {
 	path = strings.TrimSuffix(path, "_seconds")
 	i := slices.IndexFunc(WorkloadSettings, func(s WorkloadSetting) bool { return s.Key == path })

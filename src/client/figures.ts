@@ -97,7 +97,7 @@ const table = {
   },
   error_ratio: {
     name: 'Error rate',
-    help: 'Failed requests / all that ended, without those that were cancelled.',
+    help: 'Failed requests / finished requests. Cancelled requests do not count.',
     unit: 'ratio',
     better: 'lower',
   },

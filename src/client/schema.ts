@@ -794,7 +794,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description By how much KV-aware routing is better than round-robin at one level of a baseline. */
+        /** @description The advantage of KV-aware routing over round-robin at one level of a baseline. */
         Advantage: {
             concurrency: number;
             /** @description by the names of a row's values, such as ttft_p95 */
@@ -805,15 +805,15 @@ export interface components {
         };
         /** @description Metrics over all workers of the cluster. */
         AllWorkers: {
-            /** @description of a worker, 0 to 1 */
+            /** @description share of a worker's KV cache in use, 0 to 1 */
             cache_use?: components["schemas"]["Spread"];
             count: number;
             gpus: number;
-            /** @description requests of a worker */
+            /** @description requests on a worker */
             inflight?: components["schemas"]["Spread"];
-            /** @description the sum */
+            /** @description sum over the workers */
             routed?: number;
-            /** @description the sum */
+            /** @description sum over the workers */
             waiting?: number;
         };
         /** @description The turns that still wait for their first token. */
@@ -823,11 +823,11 @@ export interface components {
         };
         /** @description A recorded result: per level and mode, with its deployment and workload. */
         Baseline: {
-            /** @description of KV-aware routing over round-robin, as computed when it was asked for; an import's are not read */
+            /** @description advantages of KV-aware routing over round-robin, computed at the time of the request; an import ignores them */
             advantages?: components["schemas"]["Advantage"][];
             deployment: components["schemas"]["Deployment"];
             /**
-             * @description an import is always imported
+             * @description an import ignores the value and is always imported
              * @enum {string}
              */
             kind: "recorded" | "imported" | "measured";
@@ -835,111 +835,113 @@ export interface components {
             notes?: string;
             provenance?: components["schemas"]["Provenance"];
             rows: components["schemas"]["BaselineRow"][];
-            /** @description of each mode, under the SLOs in force when it was asked for; an import's is not read */
+            /** @description sustained concurrency of each mode under the SLOs in force at the time of the request; an import ignores it */
             sustained?: components["schemas"]["Sustained"][];
-            /** @description whose rows these are, where they are measured; left out of an import */
+            /** @description target of measured rows; an import ignores it */
             target?: components["schemas"]["TargetID"];
             title: string;
             workload?: components["schemas"]["WorkloadShape"];
         };
-        /** @description A page of all baselines: the built-in ones, the imported ones, and this target's own. */
+        /** @description A page of all baselines: built-in ones, imported ones, and this target's own. */
         BaselineList: {
             baselines: components["schemas"]["Baseline"][];
             /** @description absent on the last page */
             next_cursor?: string;
         };
-        /** @description One level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with nothing. The cluster's figures, from `queue_seconds` to `inflight_skew`, explain a result and are compared with nothing. */
+        /** @description One level of a baseline in one mode. `tpot` is the mean gap of a request, which the recorded tables call itl. `tpot_derived`, which they call tpot, was computed from other percentiles. It is not compared, nor are the cluster's figures, from `queue_seconds` to `inflight_skew`, which can explain a result. */
         BaselineRow: {
             /** @description accepted / drafted tokens, by the engines' metrics */
             acceptance_rate?: number;
-            /** @description that was measured; absent: no arm, but a mode */
+            /** @description measured arm; absent: the row has a mode only */
             arm?: string;
             concurrency: number;
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
-            /** @description p95 of the time to the first token as the server reports it with its turns */
+            /** @description p95 of the time to first token that the server reports with its turns */
             engine_ttft_seconds?: number;
             /** @description failed / (ended well + failed) */
             error_ratio?: number;
-            /** @description the most that the load generator may be wrong by itself, which `intervals` contain */
+            /** @description largest own errors of the load generator, which `intervals` include */
             errors?: components["schemas"]["RowErrors"];
-            /** @description in use on a GPU, mean over the workers' GPUs and over time */
+            /** @description memory in use on a GPU, mean over the workers' GPUs and over time */
             gpu_memory_bytes?: number;
             /** @description requests on the busiest worker at any time */
             inflight_largest?: number;
-            /** @description busiest worker over the workers' mean, mean over time */
+            /** @description busiest worker over the mean, mean over time */
             inflight_skew?: number;
-            /** @description busiest less idlest worker, in requests, mean over time */
+            /** @description requests on the busiest less those on the least busy worker, mean over time */
             inflight_spread?: number;
+            /** @description largest spread at any time */
             inflight_spread_max?: number;
-            /** @description the same, as a range over moments */
+            /** @description smallest spread at any time */
             inflight_spread_min?: number;
             /** @description absent: none is known */
             intervals?: components["schemas"]["RowIntervals"];
             itl: components["schemas"]["Percentiles"];
             kv_hit_ratio?: number;
-            /** @description how late the load generator was over that time (p95), if known */
+            /** @description delay of the load generator during the measurement (p95), if known */
             lag_seconds?: number;
             latency: components["schemas"]["Percentiles"];
             /**
              * Format: date-time
-             * @description when, where known
+             * @description time of the measurement, if known
              */
             measured?: string;
             mode: components["schemas"]["Mode"];
-            /** @description turns behind the row, where known */
+            /** @description number of turns, if known */
             n?: number;
             output_tokens_per_second?: number;
             /** @description seconds, largest of any worker at any time */
             queue_largest?: number;
-            /** @description seconds, largest of the worker with the smallest */
+            /** @description seconds, smallest of the workers' largest queue times */
             queue_least?: number;
-            /** @description seconds, largest of the worker with the second largest */
+            /** @description seconds, second largest of the workers' largest queue times */
             queue_second?: number;
-            /** @description of a request before its worker begins it, mean over workers and time */
+            /** @description queue time of a request, mean over workers and time */
             queue_seconds?: number;
-            /** @description slowest worker's queue over the workers' mean, mean over time */
+            /** @description largest queue time of a worker over the workers' mean, mean over time */
             queue_skew?: number;
             requests_per_second?: number;
-            /** @description how long it was measured, where known */
+            /** @description length of the measurement, if known */
             seconds?: number;
             speculation: components["schemas"]["Speculation"];
-            /** @description of a forward pass of the target model, by the engines' metrics; 1 without speculation */
+            /** @description tokens per forward pass of the target model, by the engines' metrics; 1 without speculation */
             tokens_per_step?: number;
             tpot: components["schemas"]["Percentiles"];
             tpot_derived: components["schemas"]["Percentiles"];
             ttft: components["schemas"]["Percentiles"];
-            /** @description values that are missing here because an imported file has them by another definition, such as ttft_p50 */
+            /** @description missing values that an imported file has by another definition, such as ttft_p50 */
             unlike?: string[];
             /** @description requests that wait at all workers, mean over time */
             waiting?: number;
         };
-        /** @description What a capacity search has found. */
+        /** @description The result of a capacity search. */
         Capacity: {
             /** @description absent: not looked for, or not known yet */
             crossing?: components["schemas"]["Crossing"];
             modes: components["schemas"]["ModeCapacity"][];
         };
-        /** @description The load generator's own error of one metric, beside what its level stands on. */
+        /** @description The load generator's own error in one metric, with the basis of its level. */
         ClientError: {
-            /** @description at most */
+            /** @description upper limit of the error */
             error_seconds: number;
             lane: string;
             level: components["schemas"]["Verdict"];
             /** @enum {string} */
             metric: "ttft" | "tpot" | "itl" | "latency";
             of: components["schemas"]["ErrorBasis"];
+            /** @description value of the basis */
             of_seconds: number;
-            /** @description of the metric */
+            /** @description p50 of the metric */
             p50_seconds: number;
         };
-        /** @description How much of the figures is the load generator's own error. */
+        /** @description The accuracy of the load generator itself. */
         ClientHealth: {
             /** @description share of all cores that the process uses */
             cpu_ratio: number;
-            /** @description how late its time stamps are, p95 of the last 10 s */
+            /** @description delay of its time stamps, p95 of the last 10 s */
             lag_seconds: number;
-            /** @description of each lane that has figures */
+            /** @description metrics of all lanes with figures */
             metrics?: components["schemas"]["ClientError"][];
             reason: string;
             /** @description the worst level of `metrics` */
@@ -947,9 +949,9 @@ export interface components {
         };
         /** @description Metrics of the serving cluster, from Prometheus or the target itself. */
         Cluster: {
-            /** @description since the last successful reading */
+            /** @description time since the last successful reading */
             age_seconds: number;
-            /** @description where workers lists only some */
+            /** @description present if `workers` is not complete */
             all_workers?: components["schemas"]["AllWorkers"];
             available: boolean;
             batch_limit?: number;
@@ -965,13 +967,13 @@ export interface components {
             inflight_min?: number;
             kv: components["schemas"]["KV"];
             model?: string;
-            /** @description that no worker could be found for */
+            /** @description GPUs without a known worker */
             other_gpus?: components["schemas"]["HostGPUs"][];
             problem?: string;
             queued?: number;
-            /** @description as its metrics show, a value of target.router */
+            /** @description router with these metrics, a value of target.router */
             router?: string;
-            /** @description whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics show; absent: they do not */
+            /** @description whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the metrics do not show how it chose */
             routes_by_kv?: boolean;
             /** @description max / mean in-flight over the workers */
             skew?: number;
@@ -981,24 +983,25 @@ export interface components {
             /** @description max − min in-flight over the workers */
             spread?: number;
             unread?: components["schemas"]["Unread"];
-            /** @description all; of more than 256 the 8 busiest and the 8 idlest */
+            /** @description all; if over 256, the 8 busiest and the 8 least busy */
             workers: components["schemas"]["Worker"][];
         };
         /** @description One mode of a baseline at the live concurrency. */
         Column: {
-            /** @description absent, like the next two, where no row of the mode has it */
+            /** @description absent: no row of the mode has it */
             acceptance_rate?: components["schemas"]["LookedUp"];
-            /** @description that was measured; absent: no arm, but a mode */
+            /** @description measured arm; absent: the row has a mode only */
             arm?: string;
+            /** @description absent: no row of the mode has it */
             gpu_memory_bytes?: components["schemas"]["LookedUp"];
             itl: components["schemas"]["LookedUpPair"];
             kv_hit_ratio: components["schemas"]["LookedUp"];
-            /** @description how late the load generator was then (p95), where known */
+            /** @description delay of the load generator during the measurement (p95), if known */
             lag_seconds?: number;
             latency: components["schemas"]["LookedUpPair"];
             /**
              * Format: date-time
-             * @description when, for rows that this target measured
+             * @description time of the measurement, for rows of this target
              */
             measured?: string;
             mode: components["schemas"]["Mode"];
@@ -1006,6 +1009,7 @@ export interface components {
             output_tokens_per_second: components["schemas"]["LookedUp"];
             requests_per_second: components["schemas"]["LookedUp"];
             speculation: components["schemas"]["Speculation"];
+            /** @description absent: no row of the mode has it */
             tokens_per_step?: components["schemas"]["LookedUp"];
             tpot: components["schemas"]["LookedUpPair"];
             ttft: components["schemas"]["LookedUpPair"];
@@ -1015,22 +1019,22 @@ export interface components {
             columns: components["schemas"]["Column"][];
             concurrency: number;
             differences: components["schemas"]["Difference"][];
-            /** @description of the step's counted turns */
+            /** @description latencies of the step's counted turns */
             live: components["schemas"]["Metrics"];
             live_kv_hit_ratio?: number;
-            /** @description 95 %, however often it is looked at; absent where there are too few batches */
+            /** @description 95 % interval, valid at any time; absent: too few batches */
             live_kv_hit_ratio_interval?: [
                 number,
                 number
             ];
             live_output_tokens_per_second?: number;
-            /** @description 95 %, however often it is looked at; absent where there are too few batches */
+            /** @description 95 % interval, valid at any time; absent: too few batches */
             live_output_tokens_per_second_interval?: [
                 number,
                 number
             ];
             live_requests_per_second?: number;
-            /** @description 95 %, however often it is looked at; absent where there are too few batches */
+            /** @description 95 % interval, valid at any time; absent: too few batches */
             live_requests_per_second_interval?: [
                 number,
                 number
@@ -1040,19 +1044,19 @@ export interface components {
             name: string;
             /** @description the latest step since the process started that was not added as a row; only with the baseline `this target` */
             not_kept?: components["schemas"]["NotKept"];
-            /** @description how much time the live figures are of: whole batches of the step since its first counted turn, at most an hour */
+            /** @description time that the live figures cover: whole batches of the step since its first counted turn, at most an hour */
             seconds: number;
             settling: boolean;
             /** @description seconds of counted turns still missing */
             settling_for_seconds: number;
             title: string;
-            /** @description why no column has improvements although the step may have settled: the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
+            /** @description why no column has improvements although the step may have settled: the openings differ in length from the baseline's, the live mode is not known, or another lane shares workers */
             withheld?: string;
         };
-        /** @description The number of conversations kept in progress: as asked for, and as it is. */
+        /** @description The requested and the actual number of conversations in progress. */
         Concurrency: {
             actual: number;
-            /** @description what the next conversation waits for most of the time; absent: for none of these */
+            /** @description limit that the next conversation waits for most of the time; absent: none */
             limited_by?: components["schemas"]["Limiter"];
             target: number;
         };
@@ -1060,21 +1064,21 @@ export interface components {
         Conversation: {
             /** Format: date-time */
             ended?: string;
-            /** @description how it failed, where it did */
+            /** @description absent: the conversation did not fail */
             error_class?: components["schemas"]["ErrorClass"];
-            /** @description of the turns that have ended, in their order */
+            /** @description figures of the ended turns, in their order */
             figures?: components["schemas"]["ConversationTurn"][];
             id: string;
             lane: string;
             live?: components["schemas"]["LiveTurn"];
             /**
              * Format: int64
-             * @description k, which with the seed fixes its draws
+             * @description with the seed, it determines the draws of the conversation
              */
             number: number;
             /** Format: date-time */
             started: string;
-            /** @description the id of the text that it begins with */
+            /** @description id of the opening text */
             starter: string;
             status: components["schemas"]["ConversationStatus"];
             topic: string;
@@ -1095,16 +1099,16 @@ export interface components {
          * @enum {string}
          */
         ConversationStatus: "active" | "completed" | "retired" | "cancelled" | "error";
-        /** @description What a list of conversations has of a turn. Absent values are not known. */
+        /** @description The part of a turn that a list of conversations contains. Absent values are not known. */
         ConversationTurn: {
             cached_tokens?: number;
             prompt_tokens?: number;
             /** @description seconds */
             ttft?: number;
-            /** @description as the router names it; of a Dynamo its instance id in decimal */
+            /** @description name by the router; for Dynamo the decimal instance id */
             worker?: string;
         };
-        /** @description What conversations start from. */
+        /** @description The state of the opening texts. */
         CorpusStatus: {
             /** @description starters that were cut at a sentence */
             cut: number;
@@ -1112,43 +1116,43 @@ export interface components {
             /** @description starters that were joined from several texts */
             joined: number;
             name: string;
-            /** @description of the last read; what was read before stays in use */
+            /** @description error of the last reading; earlier texts stay in use */
             problem?: string;
             /**
              * Format: date-time
-             * @description when it was last read well
+             * @description time of the last successful reading
              */
             read_at?: string;
             /** @description texts that are not used */
             skipped: number;
-            /** @description the first of them */
+            /** @description the first skipped texts */
             skipped_items: components["schemas"]["SkippedItem"][];
-            /** @description where it is read from; absent for the built-in articles */
+            /** @description place of the texts; absent: the built-in articles */
             source?: string;
             starters: number;
-            /** @description what the texts were measured with; the target counts otherwise, so lengths are estimates */
+            /** @description tokenizer that measured the texts; the target may count differently, so lengths are estimates */
             tokenizer?: string;
         };
-        /** @description Where the second of two modes stops being better by TTFT p95, or begins to. */
+        /** @description The level at which the second of two modes stops or begins to be better by TTFT p95. */
         Crossing: {
-            /** @description at no level is the order certain to have turned: the interval ends at the highest, or beyond it */
+            /** @description no level is certain to be above the crossing: the interval ends at the highest level or beyond it */
             above?: boolean;
             /**
-             * @description which is better below
+             * @description mode that is better below the crossing
              * @enum {string}
              */
             below: "a" | "b";
-            /** @description 95 %; from 0 where the order is not certain at the lowest level */
+            /** @description 95 %; from 0 if the order is not certain at the lowest level */
             interval?: [
                 number,
                 number
             ];
-            /** @description the estimate; absent: they do not seem to cross in the range */
+            /** @description estimate; absent: the modes do not seem to cross in the range */
             level?: number;
         };
         /** @description The newest decisions of a target's router, newest first. */
         DecisionList: {
-            /** @description of inferred decisions under kv: how often our choice was the router's */
+            /** @description how often our model chose the router's worker; only for inferred decisions under kv */
             choices?: components["schemas"]["ShadowChoices"];
             decisions: components["schemas"]["RoutingDecision"][];
             /** @description why there are none, or what they are inferred from */
@@ -1156,7 +1160,7 @@ export interface components {
             /** @description simulated; inferred, where the target does not report its decisions and our model of the router inferred them; or empty */
             source: string;
         };
-        /** @description What serves: engine, model, GPU, workers, speculation, and the versions and settings of its stack. What is absent is not known. */
+        /** @description The serving stack: engine, model, GPU, workers, speculation, versions and settings. Absent values are not known. */
         Deployment: {
             /** @description tokens of a block of the KV cache */
             block_size?: number;
@@ -1164,14 +1168,14 @@ export interface components {
             /** @description version */
             dynamo?: string;
             engine?: string;
-            /** @description that the KV cache takes, 0 to 1 */
+            /** @description share for the KV cache, 0 to 1 */
             free_gpu_memory_fraction?: number;
             gpu?: string;
             /** @description version */
             kubernetes?: string;
             kv_cache_dtype?: string;
             max_batch_size?: number;
-            /** @description of one iteration of a worker */
+            /** @description largest number of tokens in a worker's iteration */
             max_num_tokens?: number;
             model?: string;
             overlap_scheduler?: boolean;
@@ -1183,13 +1187,13 @@ export interface components {
             worker_image?: string;
             workers?: number;
         };
-        /** @description A finding in words, with its numbers. */
+        /** @description A finding that one rule derives from the figures. */
         Diagnosis: {
-            /** @description its stable name */
+            /** @description stable name of the rule */
             rule: string;
             text: string;
         };
-        /** @description One way in which the live run is unlike a baseline's. */
+        /** @description A setting in which the live run differs from a baseline. */
         Difference: {
             baseline: string;
             field: string;
@@ -1201,15 +1205,15 @@ export interface components {
             mean: number;
         };
         /**
-         * @description What an error is held against.
-         *     - `p50`: the metric's
-         *     - `difference`: from a baseline
-         *     - `threshold`: the distance from the threshold of an SLO
+         * @description The value that an error is compared with.
+         *     - `p50`: p50 of the metric
+         *     - `difference`: difference from a baseline
+         *     - `threshold`: distance from the threshold of an SLO
          * @enum {string}
          */
         ErrorBasis: "p50" | "difference" | "threshold";
         /**
-         * @description How a turn failed.
+         * @description The way in which a turn failed.
          *     - `connect`: no connection, refused, reset before a response, TLS, DNS
          *     - `timeout`: connected, but no first token in time
          *     - `stall`: the stream went silent after its first token
@@ -1219,13 +1223,13 @@ export interface components {
          *     - `http_5xx`: any 5xx
          *     - `stream_error`: HTTP 200 with an error inside the stream
          *     - `truncated`: the stream ended without [DONE]
-         *     - `malformed`: what came is not a stream of chat completion chunks
-         *     - `overrun`: the answer took longer, or grew larger, than any may
+         *     - `malformed`: the answer is not a stream of chat completion chunks
+         *     - `overrun`: the answer exceeded the time limit or the size limit
          *     - `empty`: the answer ended without any content
          * @enum {string}
          */
         ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "busy" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun" | "empty";
-        /** @description A change of state: what, when, by whom. */
+        /** @description A change of state. */
         Event: {
             /** @description the Grafana login, "command line", or "page" */
             by: string;
@@ -1238,54 +1242,54 @@ export interface components {
         };
         /**
          * @description The kind of event.
-         *     - `sweep`: a trial, sweep or capacity search began, paused, went on or ended
-         *     - `member`: a member came, was lost, was late or was refused
+         *     - `sweep`: a trial, sweep or capacity search began, paused, resumed or ended
+         *     - `member`: a member joined, was lost, was late or was refused
          * @enum {string}
          */
         EventKind: "start" | "stop" | "step" | "mode_change" | "settings" | "baseline" | "sweep" | "member";
-        /** @description The newest events, newest first. */
+        /** @description A list of the latest events, newest first. */
         EventList: {
             events: components["schemas"]["Event"][];
         };
-        /** @description A feature of Dynamo that the deployment uses, or does not use. */
+        /** @description A feature of Dynamo that the deployment uses or does not use. */
         Feature: {
-            /** @description a sentence that says what was read, and where */
+            /** @description sentence on what was read, and where */
             evidence: string;
             in_use: boolean;
             /** @enum {string} */
             name: "disaggregated" | "grove" | "kai" | "kvbm" | "nixl" | "planner";
         };
         /**
-         * @description Why the built-in questioner asked in the place of a model.
+         * @description The reason why the built-in questioner asked a question in place of a model.
          *     - `empty`: an answer without a text
-         *     - `malformed`: an answer that is no question, or no answer
-         *     - `repeated`: a question that the conversation has had
-         *     - `paused`: not asked, because it failed a moment ago
+         *     - `malformed`: an answer that is not a question, or not a valid response
+         *     - `repeated`: a question that the conversation contains already
+         *     - `paused`: the model is not asked for a time after a failure
          * @enum {string}
          */
         FollowupCause: "timeout" | "connect" | "rate_limited" | "http_4xx" | "http_5xx" | "empty" | "malformed" | "repeated" | "paused";
-        /** @description Who asks the follow-up questions. The counts are those since the process began. */
+        /** @description The state of the source of follow-up questions. Counts start with the process. */
         FollowupStatus: {
-            /** @description questions that are waited for now */
+            /** @description requests for questions in progress */
             asking: number;
             /** Format: int64 */
             by_model: number;
-            /** @description asked by the built-in questioner instead, by cause */
+            /** @description questions of the built-in questioner, by cause */
             fallbacks: {
                 [key: string]: number;
             };
             /** @description absent until the server reports it */
             model?: string;
             name: string;
-            /** @description why the model does not ask now */
+            /** @description why the model is not asked now */
             problem?: string;
-            /** @description of the model that asks; absent where none does */
+            /** @description address of the model; absent: no model asks */
             url?: string;
         };
         /** @description One GPU of a worker, or one MIG instance of a GPU. */
         GPU: {
             index: string;
-            /** @description of a GPU in MIG mode: profile and id, such as "2g.20gb #3" */
+            /** @description MIG instance: profile and id, such as "2g.20gb #3" */
             instance?: string;
             /** @description bytes */
             memory_total?: number;
@@ -1293,37 +1297,37 @@ export interface components {
             memory_used?: number;
             /** @description 0 to 1 */
             utilisation?: number;
-            /** @description where its pod shows that it is this worker's */
+            /** @description present if the GPU is assigned to the worker by its pod */
             uuid?: string;
         };
-        /** @description The number of conversations in progress that a limiter allows, below the concurrency that was asked for: their mean over half a minute in which it stayed so. */
+        /** @description The steady number of conversations that a limiter allows, below the requested concurrency. */
         Held: {
-            /** @description their mean over half a minute in which it stayed so */
+            /** @description mean number of conversations over 30 s */
             at: number;
             by: components["schemas"]["Limiter"];
         };
-        /** @description What a lane's snapshots said in the last ten minutes, oldest first, one a second; fewer where the load generator has not run for as long. */
+        /** @description The course of a lane's figures over the last ten minutes, oldest first, one point a second. It is shorter after the start of the load generator. */
         History: {
             points: components["schemas"]["HistoryPoint"][];
         };
-        /** @description What a lane's snapshot said of one second. */
+        /** @description A lane's figures at one second. Figures are absent while nothing runs. */
         HistoryPoint: {
-            /** @description in force; absent: none of the configuration */
+            /** @description arm in force; absent: none of the configuration */
             arm?: string;
-            /** @description actual */
+            /** @description actual number of conversations */
             concurrency: number;
-            /** @description cached prompt tokens over prompt tokens in the 60 s before; absent before the first turn has ended, and where nothing reports it */
+            /** @description cached / prompt tokens over the last 60 s; absent before the first turn has ended, and if nothing reports it */
             kv_hit_ratio?: number;
             mode: components["schemas"]["Mode"];
-            /** @description over the 60 s before; absent while nothing runs */
+            /** @description over the last 60 s */
             output_tokens_per_second?: number;
             running: boolean;
             speculation: components["schemas"]["Speculation"];
             /** Format: date-time */
             time: string;
-            /** @description seconds, of the turns of the 60 s before; absent before the first one has ended, and while nothing runs */
+            /** @description seconds, over the turns of the last 60 s; absent before the first turn has ended */
             ttft_p50?: number;
-            /** @description likewise */
+            /** @description seconds, over the turns of the last 60 s; absent before the first turn has ended */
             ttft_p95?: number;
         };
         /** @description GPUs of a host that could not be matched to a worker. */
@@ -1331,29 +1335,29 @@ export interface components {
             gpus: components["schemas"]["GPU"][];
             host: string;
         };
-        /** @description Compares the live value with a baseline's. `percent`, of the baseline's value, is positive where live is better. */
+        /** @description The comparison of a live value with a baseline's. `percent` is relative to the baseline's value, and positive if live is better. */
         Improvement: {
-            /** @description 95 %, of `percent`; absent where too little was measured */
+            /** @description 95 % interval of `percent`; absent: too few measurements */
             interval?: [
                 number,
                 number
             ];
             outcome: components["schemas"]["Outcome"];
             percent: number;
-            /** @description about how long it takes until the outcome is better or worse, if `percent` stays what it is; absent where it is, or will not be, or where that is not known */
+            /** @description estimated time until the outcome is better or worse, if `percent` does not change; absent: it is so already, it will not be, or the time is not known */
             seconds_left?: number;
         };
         /** @description The share of prompt tokens that came from a KV cache over the last 60 s. */
         KV: {
-            /** @description had each turn gone to the worker with the longest prefix */
+            /** @description if every turn went to the worker with the longest prefix */
             achievable?: number;
-            /** @description cached / prompt tokens as the clients saw them */
+            /** @description cached / prompt tokens of the turns */
             hit_ratio?: number;
             /** @description why there is no hit ratio although turns have ended */
             not_reported?: string;
-            /** @description as the router predicted it */
+            /** @description hit ratio that the router predicted */
             predicted?: number;
-            /** @description usage; frontend or engine where usage reports no cached tokens */
+            /** @description source of the ratio: usage, or frontend or engine if usage reports no cached tokens */
             source?: string;
         };
         /** @description One lane's part of a Snapshot. */
@@ -1362,12 +1366,12 @@ export interface components {
             cluster: components["schemas"]["Cluster"];
             kv: components["schemas"]["KV"];
             name: string;
-            /** @description workers that also serve another lane: the lanes affect each other, so no figure shows what either could serve alone; absent: no shared workers known */
+            /** @description workers that also serve another lane, so that the lanes affect each other's figures; absent: none known */
             shared_workers?: string[];
             state: components["schemas"]["State"];
             target: components["schemas"]["Target"];
             totals: components["schemas"]["Totals"];
-            /** @description of the last 60 s, turn numbers ascending, "6+" last */
+            /** @description figures of the last 60 s by turn number, "6+" last */
             ttft_by_turn: components["schemas"]["TurnFigures"][];
             window: components["schemas"]["Window"];
         };
@@ -1385,7 +1389,7 @@ export interface components {
             target: components["schemas"]["Target"];
             totals: components["schemas"]["Totals"];
         };
-        /** @description Whether a level meets the SLOs. */
+        /** @description The verdict on one level by the SLOs. */
         LevelTest: {
             concurrency: number;
             spans: number;
@@ -1409,10 +1413,10 @@ export interface components {
         };
         /** @description One value of a baseline at the live concurrency. */
         LookedUp: {
-            /** @description the most that the load generator itself may have been wrong by, which `interval` contains */
+            /** @description largest own error of the load generator, which `interval` includes */
             error?: number;
             improvement?: components["schemas"]["Improvement"];
-            /** @description 95 %, of `value`; absent where it is not known */
+            /** @description 95 % interval of `value`; absent: not known */
             interval?: [
                 number,
                 number
@@ -1428,28 +1432,28 @@ export interface components {
             p95: components["schemas"]["LookedUp"];
         };
         /**
-         * @description How a baseline's value was found.
+         * @description The way in which a baseline's value was found.
          * @enum {string}
          */
         Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
         /** @description A load generator that holds conversations for this one. */
         Member: {
             client: components["schemas"]["ClientHealth"];
-            /** @description how far its clock is ahead; times are corrected by it; absent: not known yet */
+            /** @description time by which the member's clock is ahead; its times are corrected by it; absent: not known yet */
             clock_ahead_seconds?: number;
-            /** @description how wrong clock_ahead_seconds may be */
+            /** @description largest error of clock_ahead_seconds */
             clock_within_seconds?: number;
-            /** @description in progress, in all lanes */
+            /** @description conversations in progress in all lanes */
             conversations: number;
-            /** @description of its lease: a member that lost its lease comes back with another */
+            /** @description id of the lease; a member that lost its lease returns with a new id */
             id: string;
             /**
              * Format: int64
-             * @description turns that it could not hand over
+             * @description turns that the member could not transfer
              */
             lost_turns?: number;
             name: string;
-            /** @description why it is late or refused */
+            /** @description why the member is late or refused */
             reason?: string;
             /** Format: date-time */
             started: string;
@@ -1458,8 +1462,8 @@ export interface components {
         };
         /**
          * @description The state of a member.
-         *     - `late`: its own error is noticeable in what it measures. If most members are on time, they take over its share until it has been on time for a while.
-         *     - `leaving`: it finishes its conversations
+         *     - `late`: its own error is noticeable. If most members are on time, they take over its share until it has been on time for a while.
+         *     - `leaving`: it ends after its conversations
          * @enum {string}
          */
         MemberState: "present" | "late" | "leaving" | "refused";
@@ -1472,22 +1476,22 @@ export interface components {
         };
         /**
          * @description A routing mode of the serving cluster.
-         *     - `unknown`: neither a driver, nor its own metrics, nor the operator has reported how it routes
+         *     - `unknown`: neither a driver, nor the router's metrics, nor the operator has reported a mode
          * @enum {string}
          */
         Mode: "kv" | "round_robin" | "least_loaded" | "unknown";
-        /** @description How many conversations a mode sustains within the SLOs. */
+        /** @description The number of conversations that a mode sustains within the SLOs. */
         ModeCapacity: {
-            /** @description no level is certain to miss the SLOs: the interval ends at the highest one or beyond it */
+            /** @description no level is certain to miss the SLOs: the interval ends at the highest level or beyond it */
             above?: boolean;
-            /** @description 95 %: between the levels at which it is certain enough; from 0 where none is certain to meet them */
+            /** @description 95 % interval of the estimate; it begins at 0 if no level is certain to meet the SLOs */
             interval?: [
                 number,
                 number
             ];
-            /** @description levels above the first that misses, which meet them nevertheless */
+            /** @description levels that meet the SLOs above the first level that misses them */
             isolated: number[];
-            /** @description the estimate; 0: not even the lowest level meets them; absent: not known yet */
+            /** @description estimate; 0: even the lowest level misses the SLOs; absent: not known yet */
             level?: number;
             mode: components["schemas"]["ModeState"];
             /** @description ascending */
@@ -1497,7 +1501,7 @@ export interface components {
         ModeChange: {
             failed: boolean;
             from: components["schemas"]["ModeState"];
-            /** @description what happens now, or what the operator is to do */
+            /** @description progress, or what the operator must do */
             message: string;
             /** @description stopping, switching, waiting_for_operator, starting, rolling_back, failed */
             phase: string;
@@ -1505,9 +1509,9 @@ export interface components {
             started: string;
             to: components["schemas"]["ModeState"];
         };
-        /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` reports that it is done. `in_force` reports that the cluster is already in this mode, so nothing is switched; only with the driver "manual", and the mode may then be unknown. */
+        /** @description A request for a mode change. With the driver "manual", the operator makes the change, and a request with `confirm` completes it. A request with `in_force` declares that the cluster is already in the mode, which may be unknown. Only the driver "manual" accepts it. */
         ModeRequest: {
-            /** @description name of an arm of the configuration, in whose mode and speculation it serves, whatever the request says of them; absent: `mode` names the way of serving */
+            /** @description name of an arm of the configuration, whose mode and speculation override those of the request; absent: `mode` names the way of serving */
             arm?: string;
             confirm?: boolean;
             in_force?: boolean;
@@ -1518,23 +1522,23 @@ export interface components {
         };
         /**
          * @description The source of the current mode.
-         *     - `operator`: the configuration, or the operator since
-         *     - `driver`: it asks the cluster, or routes the turns itself
+         *     - `operator`: the configuration or a report by the operator
+         *     - `driver`: the driver asks the cluster, or routes the turns itself
          *     - `metrics`: the router's own metrics
          * @enum {string}
          */
         ModeSource: "operator" | "driver" | "metrics";
-        /** @description One way of serving: an arm of the configuration, or a routing mode with its speculation. Two are the same where all three fields are equal. */
+        /** @description A way of serving: an arm of the configuration, or a routing mode with its speculation. Two are the same if all three fields are equal. */
         ModeState: {
             /** @description name of the arm; absent: a mode that no arm of the configuration names */
             arm?: string;
-            /** @description of an arm, the one that recorded results are chosen by; unknown: none */
+            /** @description for an arm, the mode of recorded results to compare with; unknown: none */
             mode: components["schemas"]["Mode"];
             speculation: components["schemas"]["Speculation"];
         };
-        /** @description Why what was measured became no row of the baseline `this target`. */
+        /** @description The reason why a step was not added to the baseline `this target`. */
         NotKept: {
-            /** @description in force; absent: none of the configuration */
+            /** @description arm in force; absent: none of the configuration */
             arm?: string;
             concurrency: number;
             mode: components["schemas"]["Mode"];
@@ -1545,10 +1549,10 @@ export interface components {
             time: string;
         };
         /**
-         * @description How a live value stands to a baseline's.
-         *     - `better`: the 95 % interval of the difference leaves out 0
-         *     - `worse`: likewise
-         *     - `no_difference`: the interval holds 0
+         * @description The outcome of a comparison of a live value with a baseline's.
+         *     - `better`: the 95 % interval of the difference does not contain 0
+         *     - `worse`: the 95 % interval of the difference does not contain 0
+         *     - `no_difference`: the interval contains 0
          *     - `too_variable`: there are too few batches of turns for an interval
          *     - `withheld`: better or worse, but within the load generator's own error
          * @enum {string}
@@ -1560,16 +1564,16 @@ export interface components {
             b?: number;
             /** @description b − a */
             difference?: number;
-            /** @description of the difference: 95 % for all metrics together, however often it is looked at; absent where there are too few batches for one */
+            /** @description 95 % interval of the difference, for all metrics together and valid at any time; absent: too few batches */
             interval?: [
                 number,
                 number
             ];
             /** @description ttft, tpot, latency: means in seconds; ttft_p95: the 95th percentile in seconds; kv_hit_ratio: cached tokens over prompt tokens */
             metric: string;
-            /** @description pairs that have it on both sides */
+            /** @description pairs with the metric on both lanes */
             n: number;
-            /** @description variance of the difference over that of two unpaired means: below 1, pairing shows more than as many turns without it */
+            /** @description variance of the difference over that of two unpaired means; below 1, pairing gives a narrower interval */
             variance_ratio?: number;
         };
         /** @description The 95 % intervals of a metric's p50 and p95 in seconds, absent where not known. */
@@ -1589,44 +1593,44 @@ export interface components {
             p95?: number;
         };
         /**
-         * @description What a lane is doing as a whole.
-         *     - `switching`: a mode change is under way; no turns are sent
+         * @description The phase of a lane.
+         *     - `switching`: a mode change is in progress; no turns are sent
          * @enum {string}
          */
         Phase: "stopped" | "running" | "draining" | "switching";
         /** @description An RFC 9457 problem document, the body of every error. */
         Problem: {
-            /** @description what it may be */
+            /** @description description of the allowed values */
             allowed?: string;
             detail?: string;
-            /** @description the field at fault */
+            /** @description field with an invalid value */
             field?: string;
             status: number;
             title: string;
             /** Format: uri-reference */
             type: string;
-            /** @description what it was */
+            /** @description the invalid value */
             value?: string;
         };
-        /** @description Where a baseline's figures come from. What is absent is not known. */
+        /** @description The origin of a baseline's figures. Absent values are not known. */
         Provenance: {
-            /** @description what was restarted, and what kept its state */
+            /** @description components that were restarted between modes, and those that kept their state */
             between_modes?: string;
-            /** @description between GPUs */
+            /** @description interconnect between the GPUs */
             interconnect?: string;
             region?: string;
-            /** @description of several, the rows are the averages */
+            /** @description runs behind the rows, which are averages of several runs */
             runs?: components["schemas"]["Source"][];
-            /** @description that the serving stack needs beside itself, such as "etcd, NATS" */
+            /** @description services that the serving stack requires, such as "etcd, NATS" */
             services?: string;
         };
-        /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, with as many of them as are independent; they are absent where these are too few to give one. */
+        /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, for the number of independent values. They are absent if that number is too small. */
         Quantiles: {
             /** @description ITL is estimated, because chunks did not report their token counts */
             estimated?: boolean;
             n: number;
             p50?: number;
-            /** @description the most that the load generator itself may be wrong by, which the interval contains; absent: not known */
+            /** @description largest own error of the load generator, which the interval includes; absent: not known */
             p50_error?: number;
             p50_interval?: [
                 number,
@@ -1643,10 +1647,10 @@ export interface components {
             unknown?: number;
         };
         /**
-         * @description Who asks the follow-up questions.
+         * @description The kind of source of follow-up questions.
          *     - `built_in`: templates about phrases of the last answer
          *     - `fixed`: one sentence, the same at every turn
-         *     - `model`: an end-user model, the built-in one in its place when it fails
+         *     - `model`: an end-user model, and the built-in templates when it fails
          * @enum {string}
          */
         QuestionerKind: "built_in" | "fixed" | "model";
@@ -1655,52 +1659,52 @@ export interface components {
             max: number;
             min: number;
         };
-        /** @description Marks a snapshot that comes from a recording, whose times are moved into the present. A live one has none. */
+        /** @description The position in a recording. The times of a recorded snapshot are moved into the present. */
         Replay: {
-            /** @description seconds, after which it begins anew */
+            /** @description seconds after which the recording starts again */
             length: number;
-            /** @description seconds since its beginning */
+            /** @description seconds since the start of the recording */
             position: number;
             /**
              * Format: date-time
-             * @description when the recording begins
+             * @description start of the recording
              */
             recorded_at: string;
         };
-        /** @description One worker as the router saw it, the request's own load included. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`; the lowest wins under kv. It is given in every mode, so that one sees what kv would have done. */
+        /** @description The state of one worker for a decision, including the load of the request. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`. Under kv the lowest cost wins. Other modes report the cost for comparison. */
         RoutingCandidate: {
             cost: number;
-            /** @description different blocks of prompts in progress there */
+            /** @description distinct prompt blocks of the requests in progress on the worker */
             decode_blocks: number;
             name: string;
             /** @description blocks of the prompt that the worker holds, from the first on */
             overlap_blocks: number;
-            /** @description to be computed on the worker */
+            /** @description prompt tokens that the worker would have to compute */
             prefill_tokens: number;
-            /** @description in progress there before this one */
+            /** @description requests in progress on the worker, without this one */
             requests: number;
             /** @description decimal instance id */
             worker: string;
         };
-        /** @description Why a KV router sent one request where it did. */
+        /** @description The choice of a worker for one request, with the costs of all candidates. */
         RoutingDecision: {
             block_tokens: number;
             candidates: components["schemas"]["RoutingCandidate"][];
             /** @description index in `candidates` */
             chosen: number;
-            /** @description of an inferred decision: requests in flight cannot have changed it */
+            /** @description requests in flight cannot have changed the decision; only for inferred decisions */
             clear?: boolean;
             mode: components["schemas"]["Mode"];
-            /** @description of an inferred decision: the candidate that our model of the router would have chosen */
+            /** @description index of the candidate that our model of the router chooses; only for inferred decisions */
             ours?: number;
             /** @description the request named its worker; the costs decided nothing */
             pinned: boolean;
             prompt_tokens: number;
             request_id: string;
-            /** @description since the cluster's beginning, in its own time */
+            /** @description time since the cluster's start, by its own clock */
             seconds: number;
         };
-        /** @description The most that the load generator itself may be wrong by in a row's latencies, in seconds; the row's intervals contain it. */
+        /** @description The largest own errors of the load generator in a row's latencies, in seconds. The row's intervals include them. */
         RowErrors: {
             itl: components["schemas"]["Percentiles"];
             latency: components["schemas"]["Percentiles"];
@@ -1743,22 +1747,22 @@ export interface components {
             tpot: number;
             ttft: number;
         };
-        /** @description What the caller may do, according to its session cookie. */
+        /** @description The set of permissions of the caller's session cookie. */
         Session: {
             /** @description the token was exchanged for the cookie */
             authenticated: boolean;
             can_read: boolean;
             can_write: boolean;
-            /** @description the server plays a recording, in which nothing can be changed; absent: it does not */
+            /** @description the server plays a recording, which cannot be changed; absent: false */
             replay?: boolean;
             /** @description a token is configured */
             token_required: boolean;
         };
-        /** @description Exchanges the token for a cookie. */
+        /** @description A request to exchange the token for a cookie. */
         SessionRequest: {
             token: string;
         };
-        /** @description Settings that an administrator changes at run time. */
+        /** @description The settings that an administrator can change at run time. */
         Settings: {
             /** @description empty: chosen by the target's deployment */
             default_baseline: string;
@@ -1769,7 +1773,7 @@ export interface components {
             title: string;
             vendor: components["schemas"]["Vendor"];
         };
-        /** @description Changes the settings that it names. */
+        /** @description A change of the settings. Omitted fields do not change. */
         SettingsPatch: {
             default_baseline?: string;
             max_concurrency?: number;
@@ -1779,47 +1783,45 @@ export interface components {
             title?: string;
             vendor?: components["schemas"]["Vendor"];
         };
-        /** @description The cache hits of other routing policies on the same traffic: the requests of a lane as they came, on caches as large as the cluster's. They show hits and balance, not latency: other answers at other times would have changed what came next. */
+        /** @description The replay of a lane's requests with other routing policies, on caches as large as the cluster's. It shows cache hits and balance, not latency: with another policy, later requests would have come at other times. */
         Shadow: {
-            /** @description whether answers are found again in the cache, by the measured hits; absent: not known yet */
+            /** @description whether the cache reuses the tokens of answers, by the measured hits; absent: not known yet */
             answers_reused?: boolean;
             block_tokens: number;
             /** @description hit ratio of the router's real choices on our caches, less the measured one */
             cache_error?: number;
-            /** @description where that number comes from */
+            /** @description source of `worker_blocks` */
             capacity_from?: string;
-            /** @description under kv alone */
+            /** @description only under kv */
             choices?: components["schemas"]["ShadowChoices"];
-            /** @description what the figures show in words, each from a rule */
             diagnoses: components["schemas"]["Diagnosis"][];
             lane: string;
-            /** @description requests that could not be tracked, since `since` */
+            /** @description requests since `since` that could not be tracked */
             lost: number;
             measured: components["schemas"]["ShadowFigures"];
-            /** @description why there is none, or what the source costs in accuracy */
+            /** @description why there is no shadow, or how the source limits its accuracy */
             message?: string;
             policies: components["schemas"]["ShadowPolicy"][];
             prompt_tokens: number;
-            /** @description that ended well in this time */
+            /** @description requests in that time that ended well */
             requests: number;
-            /** @description that the figures are those of, up to now */
+            /** @description length of the time that the figures cover, up to now */
             seconds: number;
             /**
              * Format: date-time
-             * @description when the caches were empty
+             * @description time at which the caches were empty
              */
             since?: string;
             source: components["schemas"]["ShadowSource"];
             /** @description why the policies' figures are unreliable; absent: they are reliable */
             withheld?: string;
-            /** @description that the cache of a worker holds */
+            /** @description blocks in the cache of one worker */
             worker_blocks: number;
             workers: number;
         };
-        /** @description How often our model of the router chose the same worker as the router, over the last turns (at most 1,000). A turn is clear where the lowest cost is so far below the next that requests in flight cannot change it. */
+        /** @description The agreement of our model of the router with the router, over the last turns (at most 1,000). A turn is clear if its lowest cost is so far below the next one that requests in flight cannot change the choice. */
         ShadowChoices: {
             agreed: number;
-            /** @description of `turns` */
             clear: number;
             clear_agreed: number;
             /** @description several workers had the lowest cost */
@@ -1832,74 +1834,74 @@ export interface components {
             hit_ratio?: number;
             /** @description most less fewest requests in flight on a worker, mean over time */
             inflight_spread?: number;
-            /** @description prompt tokens that were to be computed */
+            /** @description prompt tokens that workers had to compute */
             prefill_tokens?: number;
         };
-        /** @description A way to choose workers, and what it would have done. */
+        /** @description A routing policy with its figures. */
         ShadowPolicy: {
             figures: components["schemas"]["ShadowFigures"];
             in_force: boolean;
-            /** @description as in the series loadgen_shadow_… */
+            /** @description label of the series loadgen_shadow_… */
             policy: string;
-            /** @description in words */
+            /** @description displayed name */
             title: string;
         };
         /**
-         * @description How the prompts' blocks are identified.
+         * @description The way in which blocks of a prompt are identified.
          *     - `token_ids`: the target reports the ids of a prompt's tokens
-         *     - `text`: blocks of text, as long as a block's tokens are on average
+         *     - `text`: pieces of text with the mean length of a block's tokens
          *     - `none`: there is no shadow; `message` says why
          * @enum {string}
          */
         ShadowSource: "token_ids" | "text" | "none";
-        /** @description One conversation to watch: each turn is sent to both lanes at once, with the same question, and counts in no statistics. The next turn begins when both answers have ended. */
+        /** @description A conversation for an audience. Each turn is sent to both lanes at once with the same question. It counts in no statistics. The next turn begins when both answers have ended. */
         Showcase: {
             a: components["schemas"]["ShowcaseSide"];
             b: components["schemas"]["ShowcaseSide"];
             id: string;
-            /** @description why it failed, or was cancelled other than by request */
+            /** @description why the showcase failed, or was cancelled other than by request */
             message?: string;
-            /** @description of the turn, the same for both, without the opening text; after the first turn it is about the answer of a */
+            /** @description question of the turn for both lanes, without the opening text; after the first turn it is about the answer of a */
             question: string;
-            /** @description of the turns that have ended on both, oldest first */
+            /** @description results of the turns that have ended on both lanes, oldest first */
             results: components["schemas"]["ShowcaseResult"][];
             state: components["schemas"]["ShowcaseState"];
             topic: string;
-            /** @description under way, from 1; the last one once it has ended */
+            /** @description number of the turn in progress, from 1; after the end, of the last turn */
             turn: number;
             turns: number;
         };
-        /** @description Asks for a showcase. Omitted fields are chosen: the next text of the corpus, five turns. */
+        /** @description A request for a showcase. Defaults: the next text of the corpus, five turns. */
         ShowcaseRequest: {
             /** @description id of an opening text */
             starter?: string;
             turns?: number;
         };
-        /** @description Who was first with a turn's first token, and by how much. */
+        /** @description The comparison of the first tokens of one turn. */
         ShowcaseResult: {
             /** @description TTFT, seconds */
             a?: number;
             /** @description TTFT, seconds */
             b?: number;
-            /** @description lane; absent where one of them failed */
+            /** @description lane with the earlier first token; absent if a lane failed */
             first?: string;
             /** @description seconds between the two first tokens */
             lead?: number;
             turn: number;
         };
-        /** @description The answer of one lane to the turn under way. */
+        /** @description The answer of one lane to the turn in progress. */
         ShowcaseSide: {
             cached_tokens?: number;
             done: boolean;
             error?: string;
-            /** @description seconds, once the last one is */
+            /** @description seconds; absent until the last token */
             latency?: number;
             prompt_tokens?: number;
             sent: boolean;
             text: string;
-            /** @description seconds, once the first token is there */
+            /** @description seconds; absent until the first token */
             ttft?: number;
-            /** @description that answered, if the target reports it */
+            /** @description worker that answered, if the target reports it */
             worker?: string;
         };
         /**
@@ -1907,25 +1909,25 @@ export interface components {
          * @enum {string}
          */
         ShowcaseState: "running" | "ended" | "cancelled" | "failed";
-        /** @description What a simulated cluster reports about itself. */
+        /** @description The report of a simulated cluster about itself. */
         Simulation: {
-            /** @description false: its timing in the mode in force is assumed, and fitted to no recorded result */
+            /** @description false: the timing in the mode in force is assumed, not fitted to recorded results */
             calibrated: boolean;
-            /** @description the GPU profile's name */
+            /** @description name of the GPU profile */
             profile: string;
             /** @description simulation speed as a multiple of real time */
             speed: number;
         };
         /** @description The final event of a simulation. */
         SimulationEnd: {
-            /** @description why it was cancelled or failed */
+            /** @description why the simulation was cancelled or failed */
             error?: string;
             /** @description why the modes differ, in sentences */
             explanation: string[];
             /** @description done, cancelled or failed */
             state: components["schemas"]["SimulationState"];
         };
-        /** @description How far a profile is from the recorded table that it was fitted to: mean absolute errors over its levels, relative ones, of the hit ratio the difference. One that is absent is not known. */
+        /** @description The mean absolute errors of a profile over the levels of its baseline. They are relative, except that of the hit ratio, which is a difference. Absent values are not known. */
         SimulationErrors: {
             hit_ratio?: number;
             tokens_per_second?: number;
@@ -1939,27 +1941,27 @@ export interface components {
             low: number;
             mean: number;
         };
-        /** @description Computed like the recorded results: the mean of three windows of 60 s. Absent: not available. */
+        /** @description Figures that are computed like the recorded results: the mean of three windows of 60 s. Absent values are not available. */
         SimulationFigures: {
             /** @description mean time of a turn from its first token to its last */
             decode_seconds?: components["schemas"]["SimulationFigure"];
-            /** @description of first turns: went to a worker with over 10 % more requests in flight than the mean of the workers */
+            /** @description share of first turns that went to a worker with over 10 % more requests in flight than the mean of the workers */
             herding_share?: components["schemas"]["SimulationFigure"];
-            /** @description of the prompt tokens: found in the cache of their worker */
+            /** @description share of prompt tokens that the cache of their worker holds */
             hit_ratio?: components["schemas"]["SimulationFigure"];
-            /** @description requests in flight of the busiest worker over the mean of all */
+            /** @description requests in flight on the busiest worker over the mean of all */
             inflight_skew?: components["schemas"]["SimulationFigure"];
-            /** @description requests in flight of the busiest worker less those of the idlest */
+            /** @description requests in flight on the busiest worker less those on the least busy one */
             inflight_spread?: components["schemas"]["SimulationFigure"];
             /** @description longest wait of a turn at its worker */
             largest_queue_seconds?: components["schemas"]["SimulationFigure"];
-            /** @description mean time of a turn from there to its first token */
+            /** @description mean time of a turn from the beginning of its prefill to its first token */
             prefill_seconds?: components["schemas"]["SimulationFigure"];
-            /** @description of prompt tokens: computed although another worker held them */
+            /** @description share of prompt tokens that a worker computed although another worker held them */
             prefilled_twice_share?: components["schemas"]["SimulationFigure"];
             /** @description requests that wait at their workers */
             queue?: components["schemas"]["SimulationFigure"];
-            /** @description mean time of a turn until its worker begins to compute its prompt */
+            /** @description mean time of a turn until its prefill begins */
             queued_seconds?: components["schemas"]["SimulationFigure"];
             requests_per_second?: components["schemas"]["SimulationFigure"];
             tokens_per_second?: components["schemas"]["SimulationFigure"];
@@ -1967,30 +1969,30 @@ export interface components {
             ttft_p50?: components["schemas"]["SimulationFigure"];
             ttft_p95?: components["schemas"]["SimulationFigure"];
         };
-        /** @description What a number of a request may be: from min to max, both included. */
+        /** @description The range of a number in a request. Both ends are included unless `above` is true. */
         SimulationLimit: {
-            /** @description min itself is too little */
+            /** @description the number must be greater than min */
             above?: boolean;
             max: number;
             min: number;
         };
-        /** @description What can be requested, and earlier requests. */
+        /** @description The set of profiles and limits for requests, with the stored simulations. */
         SimulationList: {
             /** @description false: simulations are disabled in the configuration */
             available: boolean;
-            /** @description of the numbers of a request, by their paths; of levels, that of each */
+            /** @description limits of the numbers in a request, by their paths; the limit of levels applies to each level */
             limits: {
                 [key: string]: components["schemas"]["SimulationLimit"];
             };
-            /** @description how many a request may name */
+            /** @description maximum number of levels in a request */
             max_levels: number;
-            /** @description conversations of all levels, added up, times modes, times seeds */
+            /** @description maximum of the sum of the levels × modes × seeds */
             max_work: number;
-            /** @description why not, and what to do */
+            /** @description why they are not available, and what to do */
             message?: string;
             /** @description the built-in ones first */
             profiles: components["schemas"]["SimulationProfile"][];
-            /** @description those that are kept, newest first */
+            /** @description stored simulations, newest first */
             simulations: components["schemas"]["SimulationSummary"][];
         };
         /** @description The result of one level in one mode, over the seeds computed so far. */
@@ -2007,70 +2009,71 @@ export interface components {
         SimulationPreset: {
             description: string;
             name: string;
-            /** @description only what differs from the defaults of the profile */
+            /** @description only the fields that differ from the defaults of the profile */
             request: components["schemas"]["SimulationRequest"];
             title: string;
         };
-        /** @description A deployment that can be simulated. One whose file cannot be read has an error and no presets. */
+        /** @description A deployment that can be simulated. A profile whose file cannot be read has an error and no presets. */
         SimulationProfile: {
-            /** @description name of the baseline that it was fitted to or is compared with */
+            /** @description name of the baseline that the profile was fitted to or is compared with */
             baseline?: string;
-            /** @description where its times come from */
+            /** @description source of the times */
             basis: string;
-            /** @description fitted to the baseline; each kind of speculation has its own flag */
+            /** @description the profile was fitted to the baseline; each kind of speculation has its own flag */
             calibrated: boolean;
-            /** @description as recorded, with every field set */
+            /** @description the recorded workload, with every field set */
             defaults: components["schemas"]["SimulationRequest"];
             deployment: components["schemas"]["Deployment"];
-            /** @description what is wrong with the file */
+            /** @description why the file cannot be read */
             error?: string;
-            /** @description against the baseline; absent: not computed */
+            /** @description deviation from the baseline; absent: not computed */
             errors?: components["schemas"]["SimulationErrors"];
             name: string;
             presets: components["schemas"]["SimulationPreset"][];
-            /** @description built in, or the name of its file */
+            /** @description built in, or the name of the file */
             source: string;
             speculations: components["schemas"]["SimulationSpeculation"][];
             title: string;
         };
         /** @description The progress of a simulation. */
         SimulationProgress: {
-            /** @description simulations that come before this one */
+            /** @description simulations in the queue before this one */
             ahead: number;
-            /** @description runs */
+            /** @description finished runs */
             done: number;
+            /** @description all runs */
             of: number;
             /** @description estimated from the runs so far; absent: not known */
             seconds_left?: number;
             state: components["schemas"]["SimulationState"];
         };
-        /** @description A what-if question: a workload on a simulated cluster, at each level in each mode with each seed. What is left out is as recorded, on the profile that it names. */
+        /** @description A what-if question: a workload on a simulated cluster, at each level in each mode with each seed. Omitted fields have the defaults of the profile. */
         SimulationRequest: {
-            /** @description tokens of a block of the KV cache */
+            /** @description size of a block of the KV cache */
             block_size?: number;
-            /** @description those after it follow one by one */
+            /** @description seed of the first run; each further run uses the next number */
             first_seed?: number;
-            /** @description that the KV cache of one worker holds, rounded down to whole blocks */
+            /** @description capacity of one worker's KV cache, rounded down to whole blocks */
             kv_tokens?: number;
-            /** @description concurrencies; the conversations of all of them, times modes, times seeds, are 150,000 at most */
+            /** @description concurrencies; their sum × modes × seeds must not exceed 150,000 */
             levels?: number[];
-            /** @description sequences that a worker's iteration holds at most */
+            /** @description largest number of sequences in a worker's iteration */
             max_batch_size?: number;
             /** @description Maximum tokens per answer. */
             max_tokens?: number;
             /** @description kv, round_robin, least_loaded */
             modes?: components["schemas"]["Mode"][];
-            /** @description of each of the opening texts; 0: 3,500 to 4,000, as recorded */
+            /** @description length of each opening text; 0: 3,500 to 4,000, as recorded */
             opening_tokens?: number;
             /** @description Number of different opening texts; 0: a new one for every conversation. */
             openings?: number;
-            /** @description of an answer, up to max_tokens; mean 0: always max_tokens; mean 0 to 131072 tokens, cv 0 to 2 */
+            /** @description length of an answer, up to max_tokens; mean 0: always max_tokens; mean 0 to 131072 tokens, cv 0 to 2 */
             output_tokens?: components["schemas"]["Distribution"];
-            /** @description of prefill against decode in the costs of Dynamo's KV router */
+            /** @description weight of prefill relative to decode in the costs of Dynamo's KV router */
             overlap_weight?: number;
-            /** @description name of a `SimulationProfile`; without it, that of the recorded H200s */
+            /** @description name of a `SimulationProfile`; default: that of the recorded H200s */
             profile?: string;
-            /** @description that a follow-up adds to the prompt; mean 1 to 131072 tokens, cv 0 to 2 */
+            /** @description tokens that a follow-up adds to the prompt; mean 1 to 131072 tokens, cv 0 to 2 */
             question_tokens?: components["schemas"]["Distribution"];
             /** @description false: Dynamo's --no-router-assume-kv-reuse */
             router_assume_kv_reuse?: boolean;
@@ -2078,13 +2081,13 @@ export interface components {
             router_decode_active_request_weight?: number;
             /** @description Dynamo's --router-track-output-blocks */
             router_track_output_blocks?: boolean;
-            /** @description how many runs each point has */
+            /** @description number of runs of each point */
             seeds?: number;
-            /** @description one that the profile offers */
+            /** @description must be offered by the profile */
             speculation?: components["schemas"]["Speculation"];
             /** @description Maximum new conversations per second. */
             start_rate?: number;
-            /** @description of the KV router's choice; 0 takes the lowest cost */
+            /** @description temperature of the KV router's choice; 0 always chooses the lowest cost */
             temperature?: number;
             /** @description User's pause before the next question. */
             think_time_seconds?: number;
@@ -2092,26 +2095,26 @@ export interface components {
             turns?: components["schemas"]["Range"];
             workers?: number;
         };
-        /** @description A simulation with what it has computed so far. None of its figures was measured. */
+        /** @description A simulation with its results so far. None of its figures was measured. */
         SimulationResult: {
             /** Format: date-time */
             asked: string;
             /** @enum {string} */
             basis: "simulated";
-            /** @description who asked */
+            /** @description requester, as in `Event` */
             by: string;
             /** @description the profile was fitted to measurements under this speculation */
             calibrated: boolean;
             /** Format: date-time */
             ended?: string;
-            /** @description why it was cancelled or failed */
+            /** @description why the simulation was cancelled or failed */
             error?: string;
-            /** @description why the modes differ, in sentences; when it is done */
+            /** @description why the modes differ, in sentences; empty before the end */
             explanation: string[];
             id: string;
-            /** @description what a reader of the figures must know, in sentences */
+            /** @description limits of the figures, in sentences */
             notes: string[];
-            /** @description those of which there is a run, in the order of levels, then modes */
+            /** @description points with at least one finished run, by level, then by mode */
             points: components["schemas"]["SimulationPoint"][];
             progress: components["schemas"]["SimulationProgress"];
             /** @description with every field set */
@@ -2121,13 +2124,13 @@ export interface components {
         };
         /** @description One kind of speculation that a profile offers. */
         SimulationSpeculation: {
-            /** @description of the drafted tokens; absent without a draft */
+            /** @description accepted / drafted tokens; absent without a draft */
             acceptance_rate?: number;
             basis: string;
             /** @description fitted to measurements; otherwise based on assumptions */
             calibrated: boolean;
             speculation: components["schemas"]["Speculation"];
-            /** @description that a sequence gets from one iteration, mean */
+            /** @description mean output tokens of a sequence per iteration */
             tokens_per_step: number;
         };
         /**
@@ -2139,13 +2142,14 @@ export interface components {
         SimulationSummary: {
             /** Format: date-time */
             asked: string;
-            /** @description who asked */
+            /** @description requester, as in `Event` */
             by: string;
-            /** @description runs */
+            /** @description finished runs */
             done: number;
             /** Format: date-time */
             ended?: string;
             id: string;
+            /** @description all runs */
             of: number;
             /** @description with every field set */
             request: components["schemas"]["SimulationRequest"];
@@ -2162,11 +2166,11 @@ export interface components {
             max: number;
             min: number;
         };
-        /** @description The current state as shown on screen. The WebSocket, Grafana Live and the page share this schema. */
+        /** @description The current state for screens. The WebSocket, Grafana Live and the page share this schema. */
         Snapshot: {
             client: components["schemas"]["ClientHealth"];
             lanes: components["schemas"]["LaneSnapshot"][];
-            /** @description load generators that hold the conversations for this one, by name; absent where this one holds them itself */
+            /** @description load generators that hold the conversations for this one, by name; absent: this one holds them itself */
             members?: components["schemas"]["Member"][];
             /** @description absent: live */
             replay?: components["schemas"]["Replay"];
@@ -2180,16 +2184,16 @@ export interface components {
             date?: string;
             file: string;
             seed?: string;
-            /** @description of the load generator that measured */
+            /** @description version of the load generator that measured */
             version?: string;
         };
         /**
-         * @description The kind of speculative decoding that serves.
-         *     - `not_recorded`: of a baseline whose documents disagree or do not name it
+         * @description The kind of speculative decoding.
+         *     - `not_recorded`: the documents of a baseline disagree or do not name it
          * @enum {string}
          */
         Speculation: "off" | "draft" | "eagle3" | "not_recorded";
-        /** @description How well speculative decoding does over the last 60 s. */
+        /** @description The yield of speculative decoding over the last 60 s. */
         SpeculativeUse: {
             /** @description accepted / drafted tokens; absent when off */
             acceptance?: number;
@@ -2204,12 +2208,12 @@ export interface components {
             p50: number;
             p90: number;
         };
-        /** @description Starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last one. */
+        /** @description A request to start the workload or to set the concurrency of a running one. Default: the last concurrency. */
         StartRequest: {
             /** @description up to max_concurrency */
             concurrency?: number;
         };
-        /** @description A text that conversations begin with. `text` stands first in the prompt of each of them, the same to the byte. */
+        /** @description The opening text of conversations. Their prompts all begin with the same bytes of `text`. */
         Starter: {
             id: string;
             text: string;
@@ -2217,7 +2221,7 @@ export interface components {
         };
         /** @description A lane's run state. */
         State: {
-            /** @description in force; absent: none of the configuration */
+            /** @description arm in force; absent: none of the configuration */
             arm?: string;
             /** @description Number of concurrent conversations. */
             concurrency: components["schemas"]["Concurrency"];
@@ -2226,7 +2230,7 @@ export interface components {
             mode_change?: components["schemas"]["ModeChange"];
             /** @description absent: the mode is not known yet */
             mode_from?: components["schemas"]["ModeSource"];
-            /** @description what the driver offers */
+            /** @description modes and arms that the driver offers */
             modes: components["schemas"]["ModeState"][];
             phase: components["schemas"]["Phase"];
             questioner: components["schemas"]["QuestionerKind"];
@@ -2236,18 +2240,18 @@ export interface components {
             shape: components["schemas"]["WorkloadShape"];
             /** @description a showcase is in progress: an extra conversation that is not included in any figure */
             showcase?: boolean;
-            /** @description absent: the driver's cluster is not a simulated one, or has not reported itself yet */
+            /** @description absent: the cluster is not simulated, or has not reported yet */
             simulation?: components["schemas"]["Simulation"];
             speculation: components["schemas"]["Speculation"];
             /** @description Maximum new conversations per second. */
             start_rate: number;
             /**
              * Format: date-time
-             * @description of the last start
+             * @description time of the last start
              */
             started?: string;
             step: components["schemas"]["Step"];
-            /** @description that owns the lane: nothing else starts, changes or switches it */
+            /** @description sweep that owns the lane; nothing else can start, change or switch the lane */
             sweep?: components["schemas"]["SweepSummary"];
             /** @description Maximum requests per second; 0: no limit. */
             target_rps: number;
@@ -2255,7 +2259,7 @@ export interface components {
         /** @description The sidecar's state, configuration and health. */
         Status: {
             client: components["schemas"]["ClientHealth"];
-            /** @description in force, by dotted name; secrets are left out */
+            /** @description configuration in force by dotted name, without secrets */
             config: {
                 [key: string]: string;
             };
@@ -2268,31 +2272,31 @@ export interface components {
             uptime_seconds: number;
             version: string;
         };
-        /** @description A span with unchanged concurrency, mode and workload settings. */
+        /** @description A time with unchanged concurrency, mode and workload settings. */
         Step: {
             /** @description turns that count for comparisons so far */
             counted: number;
-            /** @description the step settled below its target, and its figures are those of this concurrency; absent: it did not */
+            /** @description lower concurrency at which the step settled, and to which its figures belong; absent: it did not settle lower */
             held?: components["schemas"]["Held"];
             /** Format: int64 */
             id: number;
             /**
              * Format: date-time
-             * @description when actual concurrency first equalled the target, or stayed where it is held
+             * @description when the actual concurrency first equalled the target, or became steady below it
              */
             settled?: string;
             /** Format: date-time */
             started: string;
         };
-        /** @description Stops the workload. With `drain`, turns in flight end by themselves. */
+        /** @description A request to stop the workload. With `drain`, turns in flight end first. Otherwise they are cancelled. */
         StopRequest: {
             drain: boolean;
         };
-        /** @description Whether finished turns reach the disk. The counts are those since the process began. */
+        /** @description The state of the store of finished turns. Counts start with the process. */
         StoreStatus: {
             /** Format: int64 */
             lost_turns: number;
-            /** @description what was removed to make room on a disk that is nearly full */
+            /** @description data that was removed because the disk was nearly full */
             notice?: string;
             ok: boolean;
             path: string;
@@ -2300,20 +2304,20 @@ export interface components {
             problem?: string;
             /**
              * Format: int64
-             * @description committed to the database: a kill -9 loses none of them
+             * @description turns in committed transactions, which survive a crash of the process
              */
             stored_turns: number;
         };
-        /** @description What one mode of a baseline sustains under the SLOs: the highest tested level such that it and every lower one meet them all. A level is tested where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone. */
+        /** @description The sustained concurrency of one mode of a baseline: the highest tested level that, like every lower tested level, meets all SLOs. A level is tested if it has a TTFT p95. Without a TPOT p95, it is judged by TTFT alone. */
         Sustained: {
-            /** @description that was measured; absent: no arm, but a mode */
+            /** @description measured arm; absent: the row has a mode only */
             arm?: string;
-            /** @description levels above one that misses, which meet them nevertheless; ascending */
+            /** @description levels that meet the SLOs above a level that misses them, ascending */
             isolated: number[];
-            /** @description 0: not even the lowest tested level meets them; absent: no level was tested */
+            /** @description 0: even the lowest tested level misses the SLOs; absent: no level was tested */
             level?: number;
             mode: components["schemas"]["Mode"];
-            /** @description that it was judged by */
+            /** @description SLOs that were applied */
             slo: components["schemas"]["SLO"];
             speculation: components["schemas"]["Speculation"];
             /** @description tested levels whose TPOT p95 was not recorded; ascending */
@@ -2321,13 +2325,13 @@ export interface components {
             /** @description levels without a TTFT p95; ascending */
             untested: number[];
         };
-        /** @description A sweep with all that it has measured so far. */
+        /** @description A sweep with its measurements so far. */
         Sweep: {
             /** Format: date-time */
             asked: string;
-            /** @description name of the one that was made of it */
+            /** @description name of the baseline that was made of the sweep */
             baseline?: string;
-            /** @description who asked */
+            /** @description requester, as in `Event` */
             by: string;
             capacity?: components["schemas"]["Capacity"];
             /** @description category of the reason */
@@ -2337,14 +2341,14 @@ export interface components {
             ended?: string;
             id: string;
             lane: string;
-            /** @description version of the load generator that began it */
+            /** @description version of the load generator that began the sweep */
             program: string;
             progress: components["schemas"]["SweepProgress"];
-            /** @description why it is paused, waiting, cancelled or failed; for cause operator, by whom */
+            /** @description why the sweep is paused, blocked, cancelled or failed; for cause operator, "by" and a name */
             reason?: string;
             /** @description with all defaults filled in */
             request: components["schemas"]["SweepRequest"];
-            /** @description the figures of each level and mode over all spans that count, with their 95 % intervals: Student's t over the spans of a level and mode, or parts of the span if there is only one */
+            /** @description figures of each level and mode over all spans that count, with 95 % intervals by Student's t over these spans, or over parts of the span if there is only one */
             rows: components["schemas"]["BaselineRow"][];
             /** @description in the order in which they ended */
             spans: components["schemas"]["SweepSpan"][];
@@ -2355,80 +2359,81 @@ export interface components {
             words: string[];
             workload: components["schemas"]["WorkloadShape"];
         };
-        /** @description Makes a baseline of a sweep's rows. */
+        /** @description A request to make a baseline of a sweep's rows. */
         SweepBaselineRequest: {
             name: string;
-            /** @description without it, the sweep's */
+            /** @description default: the title of the sweep */
             title?: string;
         };
         /**
-         * @description What blocks a sweep, or has ended it.
-         *     - `operator`: an operator paused, cancelled or stopped it
-         *     - `target`: it failed in the same span twice, or answered nothing in two modes of a trial
+         * @description The category of the reason why a sweep is blocked or has ended.
+         *     - `operator`: an operator paused, cancelled or stopped the sweep
+         *     - `target`: the target failed twice in a span, or gave no answers in two modes
          *     - `mode`: the cluster could not be switched to a mode
-         *     - `disk`: results could not be stored yet, and it resumes by itself
+         *     - `disk`: results could not be stored; the sweep resumes by itself
          *     - `internal`: an error of the load generator itself
          * @enum {string}
          */
         SweepCause: "operator" | "target" | "mode" | "disk" | "internal";
-        /** @description The cluster's own metrics while a span counted, sampled once a second: they can explain why one mode is slower than another. Metrics it did not report are absent. */
+        /** @description The cluster's own metrics while a span counted, sampled once a second. They can explain why one mode is slower than another. Metrics that the cluster did not report are absent. */
         SweepCauses: {
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
-            /** @description p95 of the time to the first token as the server reports it with its turns */
+            /** @description p95 of the time to first token that the server reports with its turns */
             engine_ttft_seconds?: number;
             /** @description requests on the busiest worker at any time */
             inflight_largest?: number;
-            /** @description busiest worker over the workers' mean, mean over time */
+            /** @description busiest worker over the mean, mean over time */
             inflight_skew?: number;
-            /** @description busiest less idlest worker, in requests, mean over time */
+            /** @description requests on the busiest less those on the least busy worker, mean over time */
             inflight_spread?: number;
+            /** @description largest spread at any time */
             inflight_spread_max?: number;
-            /** @description the same, as a range over moments */
+            /** @description smallest spread at any time */
             inflight_spread_min?: number;
             /** @description seconds, largest of any worker at any time */
             queue_largest?: number;
-            /** @description seconds, largest of the worker with the smallest */
+            /** @description seconds, smallest of the workers' largest queue times */
             queue_least?: number;
-            /** @description seconds, largest of the worker with the second largest */
+            /** @description seconds, second largest of the workers' largest queue times */
             queue_second?: number;
-            /** @description of a request before its worker begins it, mean over workers and time */
+            /** @description queue time of a request, mean over workers and time */
             queue_seconds?: number;
-            /** @description slowest worker's queue over the workers' mean, mean over time */
+            /** @description largest queue time of a worker over the workers' mean, mean over time */
             queue_skew?: number;
-            /** @description that were sampled */
+            /** @description number of samples */
             seconds: number;
             /** @description requests that wait at all workers, mean over time */
             waiting?: number;
         };
-        /** @description What the first turns on each opening of a span found in the caches. What turns before them in the span left there, and what stands in front of every opening, explains cached tokens; the text of the opening is not explained. */
+        /** @description A check of the caches by the first turn on each opening of a span. Earlier turns of the span, and a text in front of every opening, explain some cached tokens. Cached tokens of the opening itself are not explained. */
         SweepFirstTurns: {
-            /** @description the most tokens that one of these found */
+            /** @description the most cached tokens that one of these turns found */
             cached_tokens_most: number;
-            /** @description whose first turn reported its cached tokens */
+            /** @description openings whose first turn reported its cached tokens */
             openings: number;
-            /** @description of which the first turn found more than is explained */
+            /** @description openings whose first turn found unexplained cached tokens */
             warm: number;
         };
         /**
-         * @description What a sweep asks.
+         * @description The question that a sweep answers.
          *     - `trial`: is one mode better than another at one concurrency?
-         *     - `sweep`: what does each mode do at each level?
+         *     - `sweep`: what are the figures of each mode at each level?
          *     - `capacity`: how much does each mode sustain within the SLOs, and where do they cross?
          * @enum {string}
          */
         SweepKind: "trial" | "sweep" | "capacity";
-        /** @description What can be requested, and earlier requests. */
+        /** @description The list of stored sweeps, with the limits and defaults of requests. */
         SweepList: {
-            /** @description a request of each kind with all its fields, as it would be asked for now */
+            /** @description a request of each kind with the present default of each field */
             defaults: components["schemas"]["SweepRequest"][];
-            /** @description of the numbers of a request, by their paths; of levels, that of each */
+            /** @description limits of the numbers in a request, by their paths; the limit of levels applies to each level */
             limits: {
                 [key: string]: components["schemas"]["SimulationLimit"];
             };
-            /** @description that may be primary */
+            /** @description metrics that may be primary */
             metrics: string[];
-            /** @description that the driver can switch to */
+            /** @description modes that the driver can switch to */
             modes: components["schemas"]["ModeState"][];
             /** @description newest first */
             sweeps: components["schemas"]["SweepSummary"][];
@@ -2436,28 +2441,28 @@ export interface components {
         /** @description The span in progress. */
         SweepNow: {
             /**
-             * @description of a trial: its letter, in the order of the request; pilot: of one on pairs
+             * @description trial: letter of the mode in the order of the request; pilot: a span of a trial on pairs that counts for no mode
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i";
-            /** @description 1, or more where those before were spoiled */
+            /** @description from 1; spoiled attempts precede later ones */
             attempt: number;
             concurrency: number;
-            /** @description since the span began, with the switch before it */
+            /** @description time since the span began, with the switch before it */
             elapsed_seconds: number;
-            /** @description of a trial or a sweep that runs both modes together */
+            /** @description lane of the span, if both modes run together */
             lane?: string;
-            /** @description of a mode change */
+            /** @description progress of a mode change */
             message?: string;
             mode: components["schemas"]["ModeState"];
-            /** @description from 0; the same when it is repeated */
+            /** @description from 0; a repeated span keeps its number */
             number: number;
-            /** @description seconds that the phase takes at least; absent: not known */
+            /** @description minimum seconds of the phase; absent: not known */
             of?: number;
             phase: components["schemas"]["SweepPhase"];
-            /** @description in this phase */
+            /** @description time in this phase */
             seconds: number;
-            /** @description that ended well while it counted */
+            /** @description counted turns that ended well */
             turns: number;
             /** @description conversations that began the span and have not ended */
             warming_up: number;
@@ -2465,151 +2470,151 @@ export interface components {
         /**
          * @description The order in which a sweep of levels runs its spans.
          *     - `interleaved`: machine drift affects all modes equally
-         *     - `mode_after_mode`: the result contains it, but each mode is switched to only once
+         *     - `mode_after_mode`: machine drift affects the result; fewest mode changes
          * @enum {string}
          */
         SweepOrder: "interleaved" | "mode_after_mode";
-        /** @description What a trial can find that is not begun. */
+        /** @description The forecast of a sweep that has not begun. */
         SweepOutlook: {
-            /** @description of a trial; absent: no such trial was run on this target */
+            /** @description only for a trial; absent: no such trial was run on this target */
             detectable?: components["schemas"]["TrialDetectable"];
-            /** @description with all defaults filled in, but for the seed of a trial, which is drawn */
+            /** @description with all defaults filled in, except for the seed of a trial, which is drawn at its start */
             request: components["schemas"]["SweepRequest"];
-            /** @description the same, in sentences */
+            /** @description the forecast in sentences */
             words: string[];
         };
-        /** @description Pauses, resumes or cancels a sweep. */
+        /** @description A request to pause, resume or cancel a sweep. */
         SweepPatch: {
             /** @enum {unknown} */
             state: components["schemas"]["SweepState"];
         };
         /**
-         * @description What is done of a span.
+         * @description The phase of a span.
          *     - `switching`: the mode is changed, or the caches are made cold
-         *     - `warming_up`: it does not count yet
-         *     - `storing`: it waits until its turns are on the disk
+         *     - `warming_up`: the span does not count yet
+         *     - `storing`: the turns of the span are written to the disk
          * @enum {string}
          */
         SweepPhase: "switching" | "warming_up" | "counting" | "storing";
         /** @description The progress of a sweep. */
         SweepProgress: {
-            /** @description the one that runs at the same time, on the other lane */
+            /** @description span in progress on the other lane */
             beside?: components["schemas"]["SweepNow"];
             /** @description a trial is currently expected to run out of time undecided */
             beyond?: boolean;
-            /** @description absent: that depends on what they show */
+            /** @description number of spans at the end; absent: it depends on the results */
             of?: number;
-            /** @description the least time left: of a trial until its next look, of a sweep by its shortest span; absent: unknown */
+            /** @description shortest time left: until the next look of a trial, or by the shortest span of a sweep; absent: not known */
             seconds_least?: number;
-            /** @description median estimate; absent: unknown, as before the first look of a trial */
+            /** @description median estimate of the time left; absent: not known, as before the first look of a trial */
             seconds_left?: number;
-            /** @description the most time left: of a trial and a capacity search until the time limit, of a sweep by its longest span; absent: unknown */
+            /** @description longest time left: until the time limit of a trial or capacity search, or by the longest span of a sweep; absent: not known */
             seconds_most?: number;
-            /** @description by all spans that have ended, with their warm-up */
+            /** @description time of all spans that have ended, with their warm-up */
             seconds_used: number;
-            /** @description the one in progress */
+            /** @description span in progress */
             span?: components["schemas"]["SweepNow"];
-            /** @description that count */
+            /** @description spans that count */
             spans: number;
             /** @description spans that do not count */
             spoiled: number;
         };
-        /** @description Asks for spans of a workload at some concurrencies in some modes, each on cold caches, and what they show. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected. */
+        /** @description A request for spans of a workload at some concurrencies in some modes, each span on cold caches. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected. */
         SweepRequest: {
             kind: components["schemas"]["SweepKind"];
-            /** @description concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with, at least two; levels × modes × repeats are 1,000 at most */
+            /** @description concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels × modes × repeats must not exceed 1,000. */
             levels?: number[];
-            /** @description of a trial and a capacity search: when they end undecided */
+            /** @description trial and capacity search: time after which they end undecided */
             max_seconds?: number;
-            /** @description that the driver can switch to, an arm by its name alone; of a trial two or more: of two, the second is compared with the first, of more, each with each; of a capacity search one or two */
+            /** @description modes that the driver can switch to, an arm by its name alone. A trial has two or more: it compares the second of two with the first, and each pair of more. A capacity search has one or two. */
             modes?: components["schemas"]["ModeState"][];
-            /** @description of a sweep */
+            /** @description sweep: order of the spans */
             order?: components["schemas"]["SweepOrder"];
             /**
-             * @description of a trial: the metric that decides
+             * @description trial: the metric that decides
              * @enum {string}
              */
             primary?: "ttft_mean" | "ttft_p95" | "ttft_p50" | "ttft_p95_turn2+" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
-            /** @description of a trial of more than two modes: what ends it; default: best */
+            /** @description trial of more than two modes: the question whose answer ends it; default: best */
             question?: components["schemas"]["TrialQuestion"];
-            /** @description of a sweep: spans of each level and mode */
+            /** @description sweep: spans of each level and mode */
             repeats?: number;
-            /** @description of a capacity search: how many conversations its answer may be off */
+            /** @description capacity search: largest error of its answer */
             resolution?: number;
-            /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like; default: drawn for a trial, else 1 */
+            /** @description seed of the order of the spans and of the conversations, a whole number below 2⁶⁴; default: drawn for a trial, else 1 */
             seed?: string;
-            /** @description default: the settings' */
+            /** @description default: the SLO of the settings */
             slo?: components["schemas"]["SLO"];
-            /** @description of a trial: the smallest difference of interest, relative, of shares in points */
+            /** @description trial: the smallest difference of interest as a fraction, relative for times and rates, absolute for shares */
             smallest?: number;
-            /** @description of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged */
+            /** @description sweep: number of 60 s windows whose percentiles are averaged, each at the end of an equal part of the span */
             snapshots?: number;
-            /** @description that a span counts, at least */
+            /** @description minimum counted time of a span */
             span_seconds?: number;
             title?: string;
-            /** @description of a trial and a sweep of two modes: both run at the same time, each on one of two lanes that run the same conversations; default: of a trial, where there are two; of a sweep, not */
+            /** @description trial and sweep of two modes: both modes run at the same time, each on one of two lanes with the same conversations; default: true for a trial if there are two lanes, else false */
             together?: boolean;
-            /** @description of a sweep: from the full concurrency on, until a span counts */
+            /** @description sweep: time at full concurrency before a span counts */
             warm_up_seconds?: number;
         };
         /** @description A span that has ended. */
         SweepSpan: {
-            /** @description conversations in progress while it counted, mean */
+            /** @description mean number of conversations in progress while the span counted */
             actual?: number;
             /**
-             * @description of a trial: its letter, in the order of the request; pilot: of one on pairs
+             * @description trial: letter of the mode in the order of the request; pilot: a span of a trial on pairs that counts for no mode
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i";
-            /** @description 1, or more where those before were spoiled */
+            /** @description from 1; spoiled attempts precede later ones */
             attempt: number;
             causes?: components["schemas"]["SweepCauses"];
             /**
-             * @description how its caches were made cold: emptied, or by prompts that none of them has seen
+             * @description how the caches were made cold: by emptying them, or by a new nonce in front of the prompts
              * @enum {string}
              */
             cold: "emptied" | "nonce";
             concurrency: number;
             /** Format: date-time */
             counted_from: string;
-            /** @description what its turns and the cluster's metrics show that its arm is not what it claims, in words; absent: nothing */
+            /** @description contradictions between the arm and the turns or the cluster's metrics, in words; absent: none */
             doubts?: string[];
-            /** @description with the switch before it; of spans that ran together, its share */
+            /** @description with the switch before the span; spans that ran together share it */
             elapsed_seconds: number;
             failed: number;
-            /** @description whether the caches were cold, as the first turns show; absent: it is not known */
+            /** @description whether the first turns found cold caches; absent: not known */
             first_turns?: components["schemas"]["SweepFirstTurns"];
-            /** @description of a trial or a sweep that runs both modes together */
+            /** @description lane of the span, if both modes ran together */
             lane?: string;
             mode: components["schemas"]["ModeState"];
-            /** @description from 0; the same when it is repeated */
+            /** @description from 0; a repeated span keeps its number */
             number: number;
-            /** @description what is known of the router there, in words; absent: not known */
+            /** @description description of the target's router; absent: not known */
             router?: string;
-            /** @description what was measured while it counted, with 95 % intervals from its parts */
+            /** @description figures of the counted time, with 95 % intervals from parts of the span */
             row?: components["schemas"]["BaselineRow"];
             seed: string;
-            /** @description why it does not count */
+            /** @description why the span does not count */
             spoiled?: string;
             /** Format: date-time */
             started: string;
             /**
              * Format: int64
-             * @description of its turns, as in `turns.csv`
+             * @description step of the turns in `turns.csv`
              */
             step: number;
-            /** @description URL that its turns were sent to; absent: not known */
+            /** @description URL that the turns were sent to; absent: not known */
             target?: string;
-            /** @description that ended well while it counted */
+            /** @description counted turns that ended well */
             turns: number;
             /** Format: date-time */
             until: string;
-            /** @description that the cluster reported at its end; absent: not known */
+            /** @description number of workers at the end of the span; absent: not known */
             workers?: number;
         };
         /**
          * @description The state of a sweep. The last three are final.
-         *     - `running`: also while no load generator runs: the next one resumes it
+         *     - `running`: also while no load generator runs; the next one resumes the sweep
          * @enum {string}
          */
         SweepState: "running" | "paused" | "done" | "cancelled" | "failed";
@@ -2617,9 +2622,9 @@ export interface components {
         SweepSummary: {
             /** Format: date-time */
             asked: string;
-            /** @description name of the one that was made of it */
+            /** @description name of the baseline that was made of the sweep */
             baseline?: string;
-            /** @description who asked */
+            /** @description requester, as in `Event` */
             by: string;
             /** @description category of the reason */
             cause?: components["schemas"]["SweepCause"];
@@ -2628,7 +2633,7 @@ export interface components {
             id: string;
             lane: string;
             progress: components["schemas"]["SweepProgress"];
-            /** @description why it is paused, waiting, cancelled or failed; for cause operator, by whom */
+            /** @description why the sweep is paused, blocked, cancelled or failed; for cause operator, "by" and a name */
             reason?: string;
             /** @description with all defaults filled in */
             request: components["schemas"]["SweepRequest"];
@@ -2639,57 +2644,57 @@ export interface components {
         /** @description The server under load. */
         Target: {
             /**
-             * @description where the cached tokens of turns come from: usage, or else the counters of the frontend or the engines; absent: not known
+             * @description source of the cached tokens of turns: usage, or the counters of the frontend or the engines; absent: not known
              * @enum {string}
              */
             cached_source?: "usage" | "frontend" | "engine";
             deployment: components["schemas"]["Deployment"];
-            /** @description where turns go now, where each mode has an address of its own */
+            /** @description address of the turns, if each mode has an address of its own */
             endpoint?: string;
-            /** @description what the cluster's own description shows; what is absent is not known */
+            /** @description features in the cluster's own description; absent features are not known */
             features?: components["schemas"]["Feature"][];
             kind: components["schemas"]["TargetKind"];
             /** @description absent until the target reports it */
             model?: string;
-            /** @description what is odd about its answers, though it serves */
+            /** @description defects of the answers of a target that serves */
             notices?: string[];
             /**
              * Format: int64
-             * @description requests that belong to no turn: what it supports, whether it serves
+             * @description number of requests that belong to no turn: checks of the target and of its extensions
              */
             probes: number;
             /** @description why turns are failing, and what to do */
             problem?: string;
-            /** @description the HTTP status that the target answers with instead; absent: none, as without a connection */
+            /** @description HTTP status of the failure; absent: there is none, as without a connection */
             problem_status?: number;
             reachable: boolean;
-            /** @description what stands in front of the workers, a value of target.router: recognized by its answers or metrics, or configured; absent: not known */
+            /** @description router in front of the workers, a value of target.router: configured, or recognized by its answers or metrics; absent: not known */
             router?: string;
             url: string;
-            /** @description by what the worker of a turn is known: nvext.worker_id, or the name of a response header; absent: it is not */
+            /** @description source of a turn's worker: nvext.worker_id, or the name of a response header; absent: the worker is not known */
             worker_source?: string;
         };
-        /** @description Distinguishes targets: two are the same where their ids are equal. */
+        /** @description The identity of a target. Two targets are the same if their ids are equal. */
         TargetID: {
             model?: string;
             url: string;
         };
         /**
-         * @description What serves behind the target.
+         * @description The kind of servers behind the target.
          *     - `real`: engines on GPUs
          *     - `simulated`: the simulated cluster
          *     - `mocked`: a real router in front of mock workers
          * @enum {string}
          */
         TargetKind: "real" | "simulated" | "mocked" | "unknown";
-        /** @description How long a turn may take, in seconds. A turn that takes longer is an error. */
+        /** @description The limits of a turn's times in seconds. A turn that exceeds one is an error. */
         Timeouts: {
             first_token: number;
             /** @description between two tokens */
             stall: number;
             turn: number;
         };
-        /** @description Counted since the lane's last start, live: a turn counts when it ends, up to 200 ms before it is stored. `stored_turns` of the status counts those that are. */
+        /** @description Counts since the lane's last start. A turn counts when it ends, up to 200 ms before it is stored. `stored_turns` of the status counts the stored turns. */
         Totals: {
             /** Format: int64 */
             cached_tokens: number;
@@ -2702,7 +2707,7 @@ export interface components {
             cancelled: number;
             /**
              * Format: int64
-             * @description ended, in whatever way
+             * @description ended conversations of any status
              */
             conversations: number;
             /** Format: int64 */
@@ -2728,62 +2733,61 @@ export interface components {
             output_tokens: number;
         };
         /**
-         * @description One of the modes that a trial compares, by its place in the request.
+         * @description A mode of a trial by its place in the request.
          * @enum {string}
          */
         TrialArm: "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i";
-        /** @description What a trial can find. */
+        /** @description The smallest difference that a trial can find. */
         TrialDetectable: {
-            /** @description what a block takes */
+            /** @description time of a block */
             block_seconds: number;
-            /** @description the smallest one, in either direction, that is found in a share of trials */
+            /** @description smallest difference, in either direction, that the share `power` of trials finds */
             difference: number;
-            /** @description that share */
             power: number;
             /** @description the trial's time limit */
             seconds: number;
-            /** @description id of the trial whose spans it is computed from; absent: the first block of this one */
+            /** @description id of the trial whose spans the estimate uses; absent: the first block of this trial */
             trial?: string;
         };
-        /** @description The result for one metric of two modes of a trial, A and B. The difference is (B − A)/A of times and rates, and B − A of shares. A failed turn counts as slower than every successful one. */
+        /** @description The result for one metric of two modes of a trial, A and B. The difference is (B − A)/A for times and rates, and B − A for shares. A failed turn counts as slower than every successful one. */
         TrialDifference: {
-            /** @description mean over the spans, the geometric one of times and rates */
+            /** @description mean over the spans, geometric for times and rates */
             a: number;
             b: number;
             /**
-             * @description of a trial on pairs: what the interval's width rests on, sections of the spans or pairs of them
+             * @description trial on pairs: what the width of the interval is estimated from, sections of the spans or pairs of spans
              * @enum {string}
              */
             basis?: "sections" | "pairs";
             difference: number;
-            /** @description 95 %, over all looks together; absent: it has no bounds yet */
+            /** @description 95 % interval over all looks; absent: it has no bounds yet */
             interval?: [
                 number,
                 number
             ];
             metric: string;
-            /** @description those that are certainly not worse than the other by the smallest difference of interest */
+            /** @description modes that are certainly not worse than the other by the smallest difference of interest */
             not_worse?: components["schemas"]["TrialArm"][];
             /**
-             * @description what the interval shows; running: nothing yet
+             * @description conclusion from the interval; running: none yet
              * @enum {string}
              */
             outcome: "running" | "b_better" | "a_better" | "no_difference";
         };
-        /** @description How many of an arm's turns failed. */
+        /** @description The number of failed turns of a mode. */
         TrialFailed: {
-            /** @description all that ended, the failed among them */
+            /** @description all turns that ended, including failed ones */
             ended: number;
             failed: number;
         };
-        /** @description The turns of a trial that failed. */
+        /** @description The failed turns of two modes. */
         TrialFailures: {
             a: components["schemas"]["TrialFailed"];
             b: components["schemas"]["TrialFailed"];
-            /** @description which of them certainly fails more turns; absent: neither */
+            /** @description mode that certainly fails more turns; absent: neither */
             more?: components["schemas"]["TrialArm"];
         };
-        /** @description A trial's median-unbiased estimate at the stop. That of primary is on average too large where a trial stops early. */
+        /** @description A trial's median-unbiased estimate at the stop. The estimate of `primary` is on average too large after an early stop. */
         TrialFinal: {
             difference: number;
             /** @description 95 % */
@@ -2799,65 +2803,64 @@ export interface components {
         };
         /** @description A trial's interim result for the deciding metric after a number of blocks of spans. */
         TrialLook: {
-            /** @description whole ones so far */
+            /** @description whole blocks so far */
             blocks?: number;
             difference: number;
-            /** @description 95 %, over all looks together; absent: it has no bounds yet */
+            /** @description 95 % interval over all looks; absent: it has no bounds yet */
             interval?: [
                 number,
                 number
             ];
-            /** @description of a trial on pairs: so far */
+            /** @description trial on pairs: pairs of spans so far */
             pairs?: number;
         };
         /**
-         * @description How a trial decides.
-         *     - `blocks`: on whole blocks of spans, from the second on
-         *     - `pairs`: of earlier versions, after each pair of spans; such trials can only be read
+         * @description The method by which a trial decides.
+         *     - `blocks`: a look after each block of spans, from the second block on
+         *     - `pairs`: a look after each pair of spans; earlier versions, such trials can only be read
          * @enum {string}
          */
         TrialMethod: "blocks" | "pairs";
-        /** @description The comparison of two modes of a trial: B, the one with the better estimate, with A. It is that of the last look at which both took part. */
+        /** @description The comparison of two modes of a trial at the last look at which both took part. B has the better estimate. */
         TrialPair: {
             a: components["schemas"]["TrialArm"];
             b: components["schemas"]["TrialArm"];
-            /** @description at that look */
+            /** @description whole blocks at that look */
             blocks: number;
-            /** @description which of the two certainly fails more turns; absent: neither */
+            /** @description mode that certainly fails more turns; absent: neither */
             more?: components["schemas"]["TrialArm"];
-            /** @description outcomes by Holm's procedure over all of them, of all pairs */
+            /** @description outcomes by Holm's procedure over the metrics of all pairs */
             others: components["schemas"]["TrialDifference"][];
-            /** @description by the metric that decides */
+            /** @description difference in the deciding metric */
             primary: components["schemas"]["TrialDifference"];
         };
-        /** @description What a trial shows of one of its modes. */
+        /** @description The place of a mode in a trial. */
         TrialPlace: {
             arm: components["schemas"]["TrialArm"];
-            /** @description turns */
             failures: components["schemas"]["TrialFailed"];
-            /** @description after how many blocks it left the trial; absent: it takes part */
+            /** @description number of blocks after which the mode left the trial; absent: it takes part */
             left_after?: number;
-            /** @description whether it may be the best, at 95 % over all looks and modes */
+            /** @description whether the mode may be the best, at 95 % over all looks and modes */
             may_be_best: boolean;
-            /** @description mean of the metric that decides, over all blocks: of a mode that left the trial, what is estimated for the others; absent: no look yet */
+            /** @description mean of the deciding metric over all blocks, estimated for the blocks after the mode has left the trial; absent: no look yet */
             mean?: number;
             mode: components["schemas"]["ModeState"];
-            /** @description the places that it may have, from 1: another one is ahead where it is shown to be better */
+            /** @description range of the places that the mode may have, from 1; every mode that is shown to be better is ahead of it */
             place: [
                 number,
                 number
             ];
         };
         /**
-         * @description What a trial of more than two modes asks.
-         *     - `best`: which mode is better than all others: it drops a mode once another is better
-         *     - `order`: how each two modes compare: it drops a mode once all of its pairs are decided
+         * @description The question of a trial of more than two modes.
+         *     - `best`: which mode is best? A mode leaves the trial once another one is better.
+         *     - `order`: how does each pair compare? A mode leaves once all its pairs are decided.
          * @enum {string}
          */
         TrialQuestion: "best" | "order";
-        /** @description How the modes of a trial of more than two compare. */
+        /** @description The comparison of the modes of a trial of more than two. */
         TrialRanking: {
-            /** @description modes of which each two differ certainly by less than the smallest difference of interest, two or more in each */
+            /** @description groups of two or more modes; each two differ certainly by less than the smallest difference of interest */
             groups: components["schemas"]["TrialGroup"][];
             /** @description each pair, by the places of its modes; none before the first look */
             pairs: components["schemas"]["TrialPair"][];
@@ -2869,9 +2872,9 @@ export interface components {
         TrialState: {
             /** @description difference that the time left is estimated for: the present estimate */
             assumed?: number;
-            /** @description what the latest block took, with switches and warm-up */
+            /** @description time of the latest block, with switches and warm-up */
             block_seconds?: number;
-            /** @description whole ones; there is no look before the second */
+            /** @description whole blocks; the first look comes after the second */
             blocks: number;
             /** @description bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the inverse of a rise by s */
             boundaries: [
@@ -2880,53 +2883,53 @@ export interface components {
             ];
             /** @description absent: not known yet */
             detectable?: components["schemas"]["TrialDetectable"];
-            /** @description of a trial of two modes */
+            /** @description trial of two modes */
             failures?: components["schemas"]["TrialFailures"];
-            /** @description of two modes, the estimate at the stop; that of `primary` is on average too large where a trial stops early */
+            /** @description trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop */
             final?: components["schemas"]["TrialFinal"];
             /** @description each of two lanes kept its mode: the trial compares targets as well as modes */
             keeps_lanes?: boolean;
-            /** @description at the metric that decides, of the two modes that were best and runner-up at each look */
+            /** @description difference in the deciding metric at each look; for more than two modes, of the best and the runner-up at that look */
             looks: components["schemas"]["TrialLook"][];
             method: components["schemas"]["TrialMethod"];
-            /** @description of the same two modes; outcomes by Holm's procedure over all of them */
+            /** @description differences in the other metrics for the modes of `primary`; outcomes by Holm's procedure over all of them */
             others: components["schemas"]["TrialDifference"][];
-            /** @description of a trial on pairs */
+            /** @description trial on pairs: pairs of spans */
             pairs?: number;
-            /** @description by the metric that decides; of more than two modes, B is the one with the best estimate, and A the runner-up */
+            /** @description difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up */
             primary?: components["schemas"]["TrialDifference"];
-            /** @description of a trial of more than two modes */
+            /** @description trial of more than two modes */
             ranking?: components["schemas"]["TrialRanking"];
-            /** @description of the metric that decides, for later trials */
+            /** @description variance of the deciding metric, for later trials */
             variance?: components["schemas"]["TrialVariance"];
             /**
-             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided; of more than two modes, best: one is better than all others; order: each pair is decided
+             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided
              * @enum {string}
              */
             verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "no_difference" | "time_over";
         };
-        /** @description By how much the spans of an arm scatter, on the scale of differences: the logarithm of times and rates. */
+        /** @description The variance between the spans of an arm on the scale of differences, which is logarithmic for times and rates. */
         TrialVariance: {
             degrees_of_freedom: number;
             value: number;
         };
         /** @description One request and its answer. */
         Turn: {
-            /** @description in force; absent: none of the configuration */
+            /** @description arm in force; absent: none of the configuration */
             arm?: string;
             assistant_message?: string;
             cached_tokens?: number;
-            /** @description target of the step it began in */
+            /** @description target of the step in which the turn began */
             concurrency: number;
             conversation: string;
-            /** @description ended in a settled step, after all turns that had begun before it settled */
+            /** @description the turn ended in a settled step, after all turns that had begun before the step settled */
             counted: boolean;
             /** Format: date-time */
             ended: string;
             error_class?: components["schemas"]["ErrorClass"];
             error_message?: string;
             finish_reason?: string;
-            /** @description seconds to the first token after the reasoning, where there was some */
+            /** @description seconds to the first token after the reasoning; absent: no reasoning */
             first_answer?: number;
             itl_estimated?: boolean;
             itl_p50?: number;
@@ -2955,14 +2958,14 @@ export interface components {
             tpot?: number;
             ttft?: number;
             user_message?: string;
-            /** @description as the router names it; of a Dynamo its instance id in decimal */
+            /** @description name by the router; for Dynamo the decimal instance id */
             worker?: string;
         };
-        /** @description The figures of the turns that have one number in their conversation and ended well. */
+        /** @description The figures of the turns with the same number in their conversations that ended well. */
         TurnFigures: {
-            /** @description the share of prompt tokens from a cache, of the turns with a count of both */
+            /** @description share of prompt tokens from a cache, over the turns with both counts */
             cached_ratio?: number;
-            /** @description prompt tokens, of the turns with a count */
+            /** @description prompt tokens, over the turns with a count */
             input_mean?: number;
             input_p95?: number;
             latency_p50?: number;
@@ -2971,19 +2974,19 @@ export interface components {
             n: number;
             /** @description tokens */
             output_mean?: number;
-            /** @description of TTFT */
+            /** @description TTFT in seconds */
             p50?: number;
-            /** @description of TTFT */
+            /** @description TTFT in seconds */
             p95?: number;
             /** @description 1 to 5, or 6+ */
             turn: string;
         };
         /**
-         * @description How a turn ended. A cancelled turn is neither a success nor an error.
+         * @description The way in which a turn ended. A cancelled turn is neither a success nor an error.
          * @enum {string}
          */
         TurnStatus: "ok" | "error" | "cancelled";
-        /** @description Compares two lanes that run the same conversations: conversation k has the same draws on both, and turn n of it on one is paired with turn n on the other. Differences are those of b less a. */
+        /** @description The comparison of two lanes that run the same conversations. Conversation k has the same draws on both lanes, and its turn n on one lane is paired with turn n on the other. A difference is b − a. */
         Twin: {
             /** @description lane main */
             a: components["schemas"]["TwinSide"];
@@ -2994,45 +2997,45 @@ export interface components {
             caution?: string;
             evidence: components["schemas"]["TwinEvidence"];
             metrics: components["schemas"]["PairedMetric"][];
-            /** @description turns that ended well on both, of the last hour at most */
+            /** @description turns that ended well on both lanes, of the last hour at most */
             pairs: number;
-            /** @description ids of workers that serve both */
+            /** @description ids of workers that serve both lanes */
             shared_workers: string[];
             showcase?: components["schemas"]["Showcase"];
             /**
              * Format: date-time
-             * @description from when on pairs count: both lanes had settled in what is in force now
+             * @description time from which pairs count: both lanes have settled with the present modes and settings
              */
             since?: string;
-            /** @description turns that ended on one, and on the other not yet or not well */
+            /** @description turns that ended on one lane only, or failed on the other */
             unpaired: number;
         };
         /**
-         * @description How the modes are assigned to the two lanes.
-         *     - `apart`: each has its own mode, as configured
-         *     - `swapped`: each has the other's
-         *     - `same`: both have that of a
+         * @description The assignment of the modes to the two lanes.
+         *     - `apart`: each lane has its own mode, as configured
+         *     - `swapped`: each lane has the mode of the other
+         *     - `same`: both lanes have the mode of a
          * @enum {string}
          */
         TwinArrangement: "apart" | "swapped" | "same";
         /**
-         * @description Whether a difference can be attributed to the mode.
-         *     - `none`: the clusters may differ in more
+         * @description The evidence that a difference comes from the mode.
+         *     - `none`: the clusters may have other differences
          *     - `alike`: with the same mode on both, no difference of interest was found
          *     - `differ`: with the same mode on both, a difference was found
-         *     - `swapped`: the figures are those of both arrangements, half and half
-         *     - `shared`: the same workers serve both
+         *     - `swapped`: the figures cover both arrangements for equal times
+         *     - `shared`: the same workers serve both lanes
          * @enum {string}
          */
         TwinEvidence: "none" | "alike" | "differ" | "swapped" | "shared";
-        /** @description Requests another arrangement. */
+        /** @description A request for another arrangement. */
         TwinRequest: {
             /** @enum {unknown} */
             arranged: components["schemas"]["TwinArrangement"];
         };
         /** @description One of the two lanes. */
         TwinSide: {
-            /** @description in force; absent: none of the configuration */
+            /** @description arm in force; absent: none of the configuration */
             arm?: string;
             lane: string;
             mode: components["schemas"]["Mode"];
@@ -3040,29 +3043,29 @@ export interface components {
             /** @description URL */
             target: string;
         };
-        /** @description Parts of the cluster whose metrics are not read, with the reason. Absent: that part is read, and does not report any value that is missing. */
+        /** @description The reason why the metrics of a part of the cluster are not read. An absent part is read, and does not report missing values. */
         Unread: {
             frontend?: string;
             gpus?: string;
             workers?: string;
         };
         /**
-         * @description Names the vendor file whose texts the guide and whose drawing the architecture page show.
-         *     - `neutral`: true of any cluster
-         *     - `digitalocean`: the recorded deployment's
+         * @description The name of the vendor file with the texts of the guide and the drawing of the architecture page.
+         *     - `neutral`: texts that apply to any cluster
+         *     - `digitalocean`: texts on the recorded deployment
          * @enum {string}
          */
         Vendor: "neutral" | "digitalocean";
         /**
-         * @description How large the load generator's own error is.
+         * @description The size of the load generator's own error.
          *     - `unknown`: in the first seconds
          *     - `ok`: below 2 % of the p50 and a tenth of every difference shown
-         *     - `noticeable`: the intervals contain it
+         *     - `noticeable`: larger; the intervals include it
          *     - `client_bottleneck`: too large: it withholds an outcome, or exceeds half of the p50
          * @enum {string}
          */
         Verdict: "unknown" | "ok" | "noticeable" | "client_bottleneck";
-        /** @description What the last 60 seconds were like. */
+        /** @description The figures of the last 60 seconds. */
         Window: {
             awaiting: components["schemas"]["Awaiting"];
             /** @description errors / (ok + errors) */
@@ -3070,11 +3073,11 @@ export interface components {
             errors: {
                 [key: string]: number;
             };
-            /** @description the time to the first token after the reasoning, of the turns that had both */
+            /** @description time to the first token after the reasoning, for turns with reasoning */
             first_answer?: components["schemas"]["Quantiles"];
             /** @description turns that met every SLO / (ok + errors) */
             goodput_ratio?: number;
-            /** @description prompt tokens of a turn, of those with a count */
+            /** @description prompt tokens of a turn, over the turns with a count */
             input_p95?: number;
             metrics: components["schemas"]["Metrics"];
             output_tokens_per_second: number;
@@ -3088,23 +3091,23 @@ export interface components {
         Worker: {
             cache_use?: number;
             gpus: components["schemas"]["GPU"][];
-            /** @description by the engine's counters over 60 s; where it has none, its own gauge: TensorRT-LLM's is of all its requests */
+            /** @description hit ratio by the engine's counters over 60 s, or else by its gauge, which TensorRT-LLM computes over all requests */
             hit_ratio?: number;
             /** @description instance id of a Dynamo in decimal, else host:port of its metrics */
             id: string;
-            /** @description of Dynamo's workers all requests; of an engine without Dynamo those that it computes, beside those that wait */
+            /** @description all requests on a worker of Dynamo; without Dynamo, only those that the engine computes, without waiting ones */
             inflight?: number;
             /** @description pod, host:port, or the id's tail */
             name: string;
-            /** @description fields that no source reports; one that is absent and not listed has no value yet */
+            /** @description fields that no source reports; any other absent field has no value yet */
             not_reported?: string[];
             /** @description mean over 60 s */
             queue_seconds?: number;
-            /** @description requests routed to it */
+            /** @description requests routed to the worker */
             routed?: number;
             waiting?: number;
         };
-        /** @description Changes the parts of the workload that it names. */
+        /** @description A change of the workload's settings. Omitted fields do not change. */
         WorkloadPatch: {
             /** @description up to max_concurrency */
             concurrency?: number;
@@ -3119,26 +3122,26 @@ export interface components {
             /** @description min 1 to 50, max 1 to 50 */
             turns?: components["schemas"]["Range"];
         };
-        /** @description The part of a workload's configuration that changes its results at a concurrency; a baseline carries it so that differences can be named. The seed chooses among equal conversations and is no part of it, nor is the start rate, since a row that it holds below its target has the concurrency that was held. What rows of former versions lack is not known, since the setting existed and could have any value. */
+        /** @description The part of a workload's configuration that affects its results at a concurrency. A baseline contains it, so that differences can be listed. It leaves out the seed, which chooses among equivalent conversations, and the start rate: if that limits the concurrency, the row has the concurrency that was reached. Values that rows of former versions lack are not known. */
         WorkloadShape: {
             corpus?: string;
-            /** @description who asks the follow-up questions */
+            /** @description source of the follow-up questions */
             followup?: string;
             /** @description Maximum tokens per answer. */
             max_tokens: number;
-            /** @description requests had no X-Request-Id: set so, or the router routes by it */
+            /** @description requests had no X-Request-Id, by configuration or because the router routes by it */
             no_request_id?: boolean;
-            /** @description tokens of each of them; absent: 3,500 to 4,000, as recorded */
+            /** @description tokens of an opening text; absent: 3,500 to 4,000, as recorded */
             opening_tokens?: number;
-            /** @description different texts that open conversations; 0: one for each; absent: not known */
+            /** @description number of different opening texts; 0: one for each conversation; absent: not known */
             openings?: number;
-            /** @description absent: answers end where the model ends them */
+            /** @description absent: the model ends its answers */
             output_tokens?: components["schemas"]["Distribution"];
             /** @description further fields of each request's body, as JSON; absent: none */
             request?: string;
-            /** @description how requests show their conversation to the router, as target.session says; absent: not at all */
+            /** @description how requests name their conversation to the router, a value of target.session; absent: they do not */
             session?: string;
-            /** @description requests per second at most; 0: no cap; absent: not known */
+            /** @description limit of requests per second; 0: none; absent: not known */
             target_rps?: number;
             /** @description the user's pause before a follow-up question; absent: not known */
             think_seconds?: number;
@@ -3370,11 +3373,11 @@ export interface operations {
                 title?: string;
                 /** @description the routing mode that another program's results were measured in; rejected with a file that contains it */
                 mode?: components["schemas"]["Mode"];
-                /** @description likewise the speculation; without it, not_recorded */
+                /** @description the speculation of that mode; without it, not_recorded */
                 speculation?: components["schemas"]["Speculation"];
                 /** @description with true, the rows are added to the imported baseline of that name and replace rows of the same concurrency, mode and speculation; 422 if the two describe different systems */
                 merge?: boolean;
-                /** @description with true, it is read and checked but not stored */
+                /** @description with true, the file is checked but not stored */
                 dry_run?: boolean;
             };
             header?: {
