@@ -15,7 +15,8 @@ type Compute struct {
 	TFLOPS float64 `yaml:"tflops"`
 	// Parameters of the model, in billions. Each takes two operations per token.
 	Parameters float64 `yaml:"parameters"`
-	// Attention is layers × heads × width of a head. Each takes four operations for a token and one before it.
+	// Attention is layers × heads × width of a head. Each takes four operations for every pair of a token and an earlier
+	// one.
 	Attention float64 `yaml:"attention"`
 }
 
@@ -24,7 +25,7 @@ type Origin string
 
 // The origins of a constant.
 const (
-	Fitted  Origin = "fitted"  // to the baseline
+	Fitted  Origin = "fitted"  // fitted to the baseline
 	Derived Origin = "derived" // from data sheets or another profile; Source.From has the details
 	Assumed Origin = "assumed" // no recorded data supports it
 )
@@ -38,8 +39,8 @@ type Source struct {
 // Constant is a number of a profile's timing, with the bounds that the profile's GPUs and model set, independent of
 // measurements. The unit is milliseconds, except for shares and tokens.
 type Constant struct {
-	Name      string  // its path in the YAML form
-	Low, High float64 // a fit stays within these
+	Name      string  // path of the constant in the YAML form
+	Low, High float64 // bounds of a fit, both included
 	Why       string  // the reason for the bounds
 
 	Get func(*Profile) float64

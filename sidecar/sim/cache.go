@@ -11,8 +11,8 @@ type cache[K blockKey] struct {
 	private  int
 	used     int // registered blocks in use
 	tree     tree
-	blocks   []block // of the tree's nodes; the root's is both ends of the list of unused blocks
-	changed  []K     // for the current event
+	blocks   []block // by node of the tree; blocks[0] is both ends of the list of unused blocks
+	changed  []K     // blocks of the current event
 	events   eventSink[K]
 }
 
@@ -22,7 +22,7 @@ type blockKey interface{ blockID | uint64 }
 // block is a registered block.
 type block struct {
 	users      int32 // sequences that end in it, and blocks behind it that are in use
-	prev, next int32 // in the list of unused blocks, which begins with the next one to evict
+	prev, next int32 // neighbors in the list of unused blocks, whose first block is evicted next
 }
 
 // eventSink receives the changes of a cache, as a Dynamo worker publishes them. One call is one event. It must not
@@ -35,7 +35,7 @@ type eventSink[K blockKey] interface {
 
 func newCache[K blockKey](capacity int, events eventSink[K]) *cache[K] {
 	return &cache[K]{
-		capacity: capacity, tree: newTree(capacity), blocks: make([]block, 1, room(capacity)), events: events,
+		capacity: capacity, tree: newTree(capacity), blocks: make([]block, 1, initialCapacity(capacity)), events: events,
 	}
 }
 
@@ -80,13 +80,13 @@ func (c *cache[K]) release(last int32, private int) {
 			break
 		}
 		c.used--
-		c.unused(last)
+		c.addUnused(last)
 	}
 	c.private -= private
 }
 
-// unused appends a block to the list of blocks to evict.
-func (c *cache[K]) unused(id int32) {
+// addUnused appends a block to the list of unused blocks, which are evicted from its beginning.
+func (c *cache[K]) addUnused(id int32) {
 	end := &c.blocks[0]
 	c.blocks[id].prev, c.blocks[id].next = end.prev, 0
 	c.blocks[end.prev].next = id
@@ -141,7 +141,7 @@ func (c *cache[K]) add(parent int32, id K) int32 {
 		c.blocks = append(doubled(c.blocks), block{})
 	}
 	c.blocks[n] = block{}
-	c.unused(n)
+	c.addUnused(n)
 	c.changed = append(c.changed, id)
 	return n
 }

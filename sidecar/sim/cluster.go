@@ -19,13 +19,13 @@ type Options struct {
 	Seed        uint64          // of all random choices
 
 	OverlapWeight float64 // weight of prefill against decode under kv, from 0: Dynamo's --router-prefill-load-scale
-	Temperature   float64 // of the choice under kv; 0 takes the lowest cost
+	Temperature   float64 // softmax temperature of the choice under kv; 0 takes the lowest cost
 	Router        RouterSwitches
 
 	// ForgetAnswers keeps the blocks of answers out of the prefix cache, as in Dynamo's mock workers.
 	ForgetAnswers bool
 
-	Restart time.Duration // how long a change of mode or speculation takes
+	Restart time.Duration // duration of a change of mode or speculation
 }
 
 // DefaultOptions returns Dynamo's defaults under kv, on the deployment as recorded. A change of mode takes 5 s.
@@ -55,19 +55,19 @@ type Cluster struct {
 	options     Options
 	profile     *Profile
 	speculation Speculation
-	thresholds  []float64 // of the speculation
-	step        StepCost  // under the speculation
+	thresholds  []float64 // result of speculation.thresholds
+	step        StepCost  // iteration times with speculation
 
 	clock   clock
 	rng     *rand.Rand
 	router  *router
 	workers []*worker
-	jobs    map[*Job]struct{} // that have not ended
-	serial  uint64            // of the latest job
+	jobs    map[*Job]struct{} // jobs that have not ended
+	serial  uint64            // serial number of the latest job
 	readyAt time.Duration
 
-	eligible []*worker    // for the latest request
-	spare    []*iteration // for reuse
+	eligible []*worker    // workers that the latest request could go to
+	spare    []*iteration // unused iterations, kept to save allocations
 }
 
 // New returns a ready cluster with empty caches. Options out of range give an *[api.FieldError].
@@ -97,7 +97,7 @@ func (o Options) validate() error {
 	if err := validateMode(o.Profile, o.Mode, o.Speculation); err != nil {
 		return err
 	}
-	return first([]bound{
+	return firstOutOfRange([]bound{
 		{"overlap_weight", o.OverlapWeight, 0, maxOverlapWeight},
 		{"temperature", o.Temperature, 0, maxTemperature},
 		{"router_decode_active_request_weight", o.Router.DecodeActiveRequestWeight, 0, maxRequestWeight},
@@ -120,7 +120,7 @@ func validateMode(p Profile, mode api.Mode, kind api.Speculation) error {
 	return nil
 }
 
-// speculate sets the kind of speculation and what depends on it.
+// speculate sets the kind of speculation and the fields that depend on it.
 func (c *Cluster) speculate(kind api.Speculation) {
 	c.options.Speculation = kind
 	c.speculation = c.profile.Speculation[kind]
@@ -163,7 +163,7 @@ func (c *Cluster) Submit(r Request, o Observer) (*Job, error) {
 
 func (c *Cluster) validate(r *Request) error {
 	kv := c.profile.KV
-	if err := first([]bound{
+	if err := firstOutOfRange([]bound{
 		{"prompt_tokens", float64(r.PromptTokens), 1, float64(kv.Tokens() - 1)},
 		{"output_tokens", float64(r.OutputTokens), 1, float64(kv.Tokens() - r.PromptTokens)},
 	}); err != nil {

@@ -9,16 +9,16 @@ import (
 // predictions of what such a router would have done.
 type Costs struct {
 	RouterSwitches
-	OverlapWeight float64 // of prefill against decode, from 0
-	Temperature   float64 // of the choice; 0 takes the lowest cost
-	BlockTokens   int     // per block
+	OverlapWeight float64 // weight of prefill relative to decode, at least 0
+	Temperature   float64 // softmax temperature of the choice; 0 takes the lowest cost
+	BlockTokens   int     // tokens per block
 }
 
 // Load is a router's account of one worker before a request.
 type Load struct {
-	Requests      int // in progress
-	PrefillTokens int // expected, of requests without a first token
-	Blocks        int // of requests in progress, counted as [RouterSwitches] says
+	Requests      int // requests in progress
+	PrefillTokens int // expected tokens to prefill for requests without a first token
+	Blocks        int // blocks of requests in progress, counted by the rules of [RouterSwitches]
 }
 
 // Candidate returns a worker's cost for a request by Dynamo's formula (scheduling/selector/default.rs), in blocks:
@@ -28,9 +28,9 @@ type Load struct {
 //	decode blocks  = different blocks in progress, the request's included
 //
 // The credit is 1 unless a switch changes it. The worker's cache holds the first overlap blocks of the prompt, and the
-// first shared blocks belong to requests in progress there. idlest is the least prefill in progress of all
+// first shared blocks belong to requests in progress there. leastPrefill is the least prefill in progress of all
 // candidates, in tokens. The caller sets the candidate's worker.
-func (k *Costs) Candidate(l Load, promptTokens, overlap, shared, idlest int) Candidate {
+func (k *Costs) Candidate(l Load, promptTokens, overlap, shared, leastPrefill int) Candidate {
 	size := float64(k.BlockTokens)
 	c := Candidate{OverlapBlocks: overlap, Requests: l.Requests, DecodeBlocks: l.Blocks}
 	if k.TrackActiveBlocks {
@@ -40,7 +40,7 @@ func (k *Costs) Candidate(l Load, promptTokens, overlap, shared, idlest int) Can
 	if k.TrackPrefillTokens {
 		c.PrefillTokens = l.PrefillTokens + promptTokens - overlap*k.BlockTokens
 		request := math.Ceil(float64(promptTokens) / size)
-		excess := float64(l.PrefillTokens-idlest) / size / request
+		excess := float64(l.PrefillTokens-leastPrefill) / size / request
 		credit := k.OverlapScoreCredit / (1 + k.OverlapScoreCreditDecay*excess)
 		prefill = float64(c.PrefillTokens)/size + (1-credit)*float64(overlap)
 	}

@@ -28,8 +28,8 @@ const longestContext = 16_384
 // tokens divided by the mean context, and an iteration's time is divided by the tokens that a sequence gets from it.
 // A step that prefills takes the prefill's time plus the decode's.
 func WriteNPZ(w io.Writer, p Profile) error {
-	kv := spread(0, float64(p.KV.Tokens()))
-	contexts := spread(float64(p.KV.BlockTokens), longestContext)
+	kv := gridAxis(0, float64(p.KV.Tokens()))
+	contexts := gridAxis(float64(p.KV.BlockTokens), longestContext)
 	itl := make([]float64, 0, len(kv)*len(contexts))
 	for _, tokens := range kv {
 		for _, context := range contexts {
@@ -73,8 +73,8 @@ func (p Profile) tokenGap(kvTokens, context float64) float64 {
 	return p.Step.Decode(int(sequences), kvTokens) / p.TokensPerStep()
 }
 
-// spread returns gridPoints evenly spaced numbers, both ends included.
-func spread(from, to float64) []float64 {
+// gridAxis returns gridPoints evenly spaced numbers, both ends included.
+func gridAxis(from, to float64) []float64 {
 	points := make([]float64, gridPoints)
 	for i := range points {
 		points[i] = from + (to-from)*float64(i)/(gridPoints-1)

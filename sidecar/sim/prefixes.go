@@ -20,7 +20,7 @@ func (discardEvents) cleared()         {}
 
 // Sequence is the part of a cache that one request uses.
 type Sequence struct {
-	last    int32 // of its registered blocks
+	last    int32 // node of the last registered block
 	shared  int32 // registered blocks
 	private int32 // blocks that other requests cannot find
 }

@@ -12,11 +12,11 @@ type Profile struct {
 	Name           string `yaml:"name"`            // identifies the profile, fit for a file name
 	Baseline       string `yaml:"baseline"`        // recorded results of this deployment, "" without any
 	Calibrated     bool   `yaml:"calibrated"`      // fitted to the baseline
-	Basis          string `yaml:"basis"`           // where the times come from
-	Model          string `yaml:"model"`           // as clients name it
-	Precision      string `yaml:"precision"`       // of the weights and of the KV cache
+	Basis          string `yaml:"basis"`           // source of the times
+	Model          string `yaml:"model"`           // name of the model in requests
+	Precision      string `yaml:"precision"`       // precision of the weights and of the KV cache
 	GPU            string `yaml:"gpu"`             // name of the GPU
-	Workers        int    `yaml:"workers"`         // in the deployment
+	Workers        int    `yaml:"workers"`         // workers of the deployment
 	TensorParallel int    `yaml:"tensor_parallel"` // GPUs of one worker
 
 	KV     KVCache `yaml:"kv"`
@@ -53,14 +53,14 @@ type Frontend struct {
 type KVCache struct {
 	BytesPerToken int `yaml:"bytes_per_token"`
 	BlockTokens   int `yaml:"block_tokens"` // tokens of one block, the unit of reuse
-	Blocks        int `yaml:"blocks"`       // of one worker
+	Blocks        int `yaml:"blocks"`       // capacity of one worker
 }
 
 // Memory is the memory that a worker's weights and KV cache share, in GiB, and its bandwidth.
 type Memory struct {
-	GPU       float64 `yaml:"gpu"`       // of one GPU
-	Weights   float64 `yaml:"weights"`   // of the model, spread over the GPUs of a worker
-	Bandwidth float64 `yaml:"bandwidth"` // of one GPU, in GB/s
+	GPU       float64 `yaml:"gpu"`       // memory of one GPU
+	Weights   float64 `yaml:"weights"`   // weights of the model, spread over the GPUs of a worker
+	Bandwidth float64 `yaml:"bandwidth"` // bandwidth of one GPU, in GB/s
 }
 
 // reading returns the milliseconds in which all GPUs of a worker read its weights once, in parallel.
@@ -114,8 +114,8 @@ type Floor struct {
 
 // Iteration is the work of one iteration of a worker.
 type Iteration struct {
-	Sequences     int     // decoding
-	ContextTokens float64 // of the decoding sequences together
+	Sequences     int     // decoding sequences
+	ContextTokens float64 // sum over the decoding sequences
 	PrefillTokens int
 	ChunkContext  float64 // Σ(chunk · context before the chunk), in tokens²
 }

@@ -108,7 +108,7 @@ func (p Profile) YAML() ([]byte, error) {
 const (
 	maxWorkers    = 1024
 	maxDraft      = 16
-	maxStep       = 10_000 // milliseconds, of any part
+	maxStep       = 10_000 // milliseconds for each part of an iteration
 	maxJitter     = .1     // a larger one could give steps of negative length
 	maxScale      = 10
 	maxTokens     = 1 << 30
@@ -137,7 +137,7 @@ func (p Profile) Validate() error {
 	if p.Calibrated && p.Baseline == "" {
 		return api.Refuse("baseline", p.Baseline, "the recorded results that a calibrated profile was fitted to")
 	}
-	return cmp.Or(first(p.numbers()), p.validateMemory(), p.validateFloors(), p.validateSpeculation(),
+	return cmp.Or(firstOutOfRange(p.numbers()), p.validateMemory(), p.validateFloors(), p.validateSpeculation(),
 		p.validateConstants())
 }
 
@@ -146,7 +146,7 @@ func (p Profile) validateMemory() error {
 	const gib = 1 << 30
 	cache := float64(p.KV.Tokens()) * float64(p.KV.BytesPerToken) / gib
 	least := math.Ceil(10*(p.Memory.Weights+cache)/float64(p.TensorParallel)) / 10
-	return first([]bound{
+	return firstOutOfRange([]bound{
 		{"memory.weights", p.Memory.Weights, 0, maxMemory},
 		{"memory.gpu", p.Memory.GPU, least, maxMemory},
 		{"memory.bandwidth", p.Memory.Bandwidth, 1, maxBandwidth},
@@ -159,8 +159,8 @@ type bound struct {
 	value, low, high float64
 }
 
-// first returns the error of the first number out of its range.
-func first(bounds []bound) error {
+// firstOutOfRange returns an *[api.FieldError] for the first number out of its range, or nil.
+func firstOutOfRange(bounds []bound) error {
 	for _, b := range bounds {
 		if !(b.low <= b.value && b.value <= b.high) { // also refuses NaN
 			return api.Refuse(b.field, b.value, fmt.Sprintf("%v to %v", b.low, b.high))
@@ -199,7 +199,7 @@ func (p Profile) numbers() []bound {
 func (p Profile) validateFloors() error {
 	for i, floor := range p.Step.Floors {
 		field := fmt.Sprintf("step.floors[%d].", i)
-		if err := first([]bound{
+		if err := firstOutOfRange([]bound{
 			{field + "milliseconds", floor.Milliseconds, 0, maxStep},
 			{field + "per_sequence", floor.PerSequence, 0, maxCostFactor},
 			{field + "sequences.min", float64(floor.Sequences.Min), 0, maxSequences},
@@ -246,5 +246,5 @@ func (s Speculation) validate(field string) error {
 	for i, p := range s.Acceptance {
 		bounds = append(bounds, bound{fmt.Sprintf("%sacceptance[%d]", field, i), p, 0, 1})
 	}
-	return first(bounds)
+	return firstOutOfRange(bounds)
 }

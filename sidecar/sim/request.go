@@ -35,10 +35,10 @@ func Mix(x uint64) uint64 {
 // Request is a request to a cluster. Its answer is known beforehand; the cluster simulates only the times of the
 // tokens.
 type Request struct {
-	ID string // for the observer and the decisions; need not be unique
+	ID string // reported in decisions; need not be unique
 
 	PromptTokens int // at least 1
-	OutputTokens int // of the answer, at least 1
+	OutputTokens int // length of the answer, at least 1
 
 	// Blocks are the hashes of the full blocks of the prompt and of the answer behind it, from [HashBlocks]. The
 	// answer's blocks make its reuse possible.
@@ -110,8 +110,8 @@ type Report struct {
 // Timing holds the times at which a request reached its stages, in virtual time; zero for stages that it has not
 // reached. After a preemption, Started and Prefilled keep their first values.
 type Timing struct {
-	Submitted  time.Duration // to the frontend
-	Arrived    time.Duration // at the worker
+	Submitted  time.Duration // the request reaches the frontend
+	Arrived    time.Duration // the request reaches the worker
 	Started    time.Duration // the first iteration that prefills it begins
 	Prefilled  time.Duration // the iteration that computes the first token ends
 	FirstToken time.Duration // the first token leaves the frontend
@@ -134,7 +134,7 @@ type Job struct {
 	report   Report
 	serial   uint64
 	worker   *worker
-	path     []blockID // of the request's blocks
+	path     []blockID // ids of the request's blocks
 	uncached int       // tokens that the router expects the worker to prefill
 	answered int       // blocks of the answer in the router's account
 	chunk    int       // tokens to prefill in the current iteration

@@ -32,9 +32,9 @@ type Decision struct {
 type Candidate struct {
 	Worker        WorkerID
 	OverlapBlocks int // length of the prompt's prefix in the worker's cache
-	PrefillTokens int // to prefill on the worker
-	DecodeBlocks  int // of requests in progress on the worker, as the router counts them: see [RouterSwitches]
-	Requests      int // in progress on the worker before this one
+	PrefillTokens int // expected tokens to prefill on the worker
+	DecodeBlocks  int // blocks of requests in progress on the worker, counted by the rules of [RouterSwitches]
+	Requests      int // requests in progress on the worker, without this one
 	Cost          float64
 
 	index int
@@ -70,10 +70,10 @@ func (d *Decision) uncachedTokens() int { return d.PromptTokens - d.cachedTokens
 
 // RouterStats are a router's counters since the cluster's beginning. A real router counts overlaps under kv only.
 type RouterStats struct {
-	Requests                int64 // routed
+	Requests                int64 // routed requests
 	BestCachedTokens        int64 // cached prefix tokens on the best eligible worker
 	SelectedCachedTokens    int64 // cached prefix tokens on the selected worker
-	WorkerReusedTokens      int64 // as reported by the workers at the first token
+	WorkerReusedTokens      int64 // cached tokens that the workers report at the first token
 	NonMaxOverlapSelections int64 // selections of a worker with less overlap than the best
 	OverlapBlocksLost       int64 // total difference of these selections, in blocks
 }
@@ -121,11 +121,11 @@ type router struct {
 	mode api.Mode
 	rng  *rand.Rand
 
-	tree   tree    // of the blocks of caches and of requests in progress, by their hashes
+	tree   tree    // blocks of caches and of requests in progress, by their hashes
 	held   workers // per block, the workers that hold it
 	active workers // per block, the workers whose requests in progress have it in their prompts
 	loads  []load
-	turn   int // of round_robin
+	routed int // number of requests that round_robin has routed
 	stats  RouterStats
 
 	decisions []*Decision // a ring once it is full
@@ -135,8 +135,8 @@ type router struct {
 // load is the router's account of one worker.
 type load struct {
 	requests      int
-	prefillTokens int // of requests without a first token
-	blocks        int // of requests in progress
+	prefillTokens int // expected tokens to prefill for requests without a first token
+	blocks        int // blocks of requests in progress
 	// refs counts, for an active block, the prompts that end in it and the active blocks behind it. A block with a
 	// single reference has no entry.
 	refs map[blockID]int
@@ -199,13 +199,13 @@ func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worke
 	}
 	prompt := j.prompt(r.BlockTokens)
 	overlaps, shared := r.held.depths(prompt), r.active.depths(prompt)
-	idlest := math.MaxInt
+	leastPrefill := math.MaxInt
 	for _, w := range ready {
-		idlest = min(idlest, r.loads[w.index].prefillTokens)
+		leastPrefill = min(leastPrefill, r.loads[w.index].prefillTokens)
 	}
 	d.Candidates = make([]Candidate, 0, len(ready))
 	for _, w := range ready {
-		c := r.candidate(w, q.PromptTokens, overlaps[w.index], shared[w.index], idlest)
+		c := r.candidate(w, q.PromptTokens, overlaps[w.index], shared[w.index], leastPrefill)
 		d.Candidates = append(d.Candidates, c)
 	}
 	if d.Pinned {
@@ -223,10 +223,10 @@ func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worke
 }
 
 // candidate returns a worker with its cost for a request: see [Costs.Candidate].
-func (r *router) candidate(w *worker, promptTokens, overlap, shared, idlest int) Candidate {
+func (r *router) candidate(w *worker, promptTokens, overlap, shared, leastPrefill int) Candidate {
 	account := &r.loads[w.index]
 	l := Load{account.requests, account.prefillTokens, account.blocks}
-	c := r.Candidate(l, promptTokens, overlap, shared, idlest)
+	c := r.Candidate(l, promptTokens, overlap, shared, leastPrefill)
 	c.Worker, c.index = w.id, w.index
 	return c
 }
@@ -234,8 +234,8 @@ func (r *router) candidate(w *worker, promptTokens, overlap, shared, idlest int)
 func (r *router) choose(candidates []Candidate) int {
 	switch r.mode {
 	case api.ModeRoundRobin:
-		r.turn++
-		return (r.turn - 1) % len(candidates)
+		r.routed++
+		return (r.routed - 1) % len(candidates)
 	case api.ModeLeastLoaded:
 		return LeastLoaded(candidates, r.rng)
 	}

@@ -4,10 +4,10 @@ package sim
 // verified. The tokens before the first rejected one are kept, plus one more from the target model.
 type Speculation struct {
 	DraftTokens int       `yaml:"draft_tokens"`
-	Acceptance  []float64 `yaml:"acceptance"` // of each drafted token, given that all tokens before it were accepted
+	Acceptance  []float64 `yaml:"acceptance"` // probability by drafted token, if all tokens before it were accepted
 	StepScale   float64   `yaml:"step_scale"` // factor on [StepCost] without its prefill parts
 	Calibrated  bool      `yaml:"calibrated"`
-	Basis       string    `yaml:"basis"` // where the numbers come from
+	Basis       string    `yaml:"basis"` // source of the numbers
 }
 
 // TokensPerStep returns the mean number of tokens that a sequence gets from one iteration, 1 + a₁ + a₁a₂ + …: 3.14

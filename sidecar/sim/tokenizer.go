@@ -31,8 +31,7 @@ var specialTokens = []struct {
 	id   uint32
 }{{endOfText, endOfTextID}, {messageStart, messageStartID}, {messageEnd, messageEndID}}
 
-// splitPattern is cl100k_base's: it cuts a text into the pieces within which
-// tokens are merged.
+// splitPattern is the pattern of cl100k_base that splits a text into pieces. Tokens are merged within a piece only.
 const splitPattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}` +
 	`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 

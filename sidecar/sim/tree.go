@@ -23,8 +23,6 @@ type node struct {
 }
 
 // branch identifies a child that is not its parent's first child.
-
-// branch is a child that its parent does not name.
 type branch struct {
 	parent int32
 	key    uint64
@@ -32,12 +30,12 @@ type branch struct {
 
 // newTree returns an empty tree with memory for some of size nodes.
 func newTree(size int) tree {
-	return tree{nodes: make([]node, 1, room(size)), branches: map[branch]int32{}}
+	return tree{nodes: make([]node, 1, initialCapacity(size)), branches: map[branch]int32{}}
 }
 
-// room returns the initial capacity of a slice for so many nodes and the root: limited, so that large caches start
-// small.
-func room(nodes int) int { return 1 + min(nodes, 1<<16) }
+// initialCapacity returns the initial capacity of a slice for the root and other nodes. It is limited, so that large
+// caches start small.
+func initialCapacity(nodes int) int { return 1 + min(nodes, 1<<16) }
 
 // find returns the child with a key, or 0.
 func (t *tree) find(parent int32, key uint64) int32 {

@@ -27,18 +27,18 @@ type WorkerStats struct {
 	Launched  time.Duration // the part of Computing with kernels on the GPUs, not yet in Kernels
 
 	TotalBlocks  int
-	ActiveBlocks int // in use by requests
-	CachedBlocks int // registered, in use or not
+	ActiveBlocks int // blocks in use by requests
+	CachedBlocks int // registered blocks, in use or not
 
 	// The router's account of the worker.
-	Inflight            int // requests routed and not ended
-	ActivePrefillTokens int // expected of requests without a first token
-	ActiveDecodeBlocks  int // of requests in progress: see [RouterSwitches]
+	Inflight            int // requests that were routed and have not ended
+	ActivePrefillTokens int // expected tokens to prefill for requests without a first token
+	ActiveDecodeBlocks  int // blocks of requests in progress, counted by the rules of [RouterSwitches]
 
 	WorkerCounters
 }
 
-// CacheUse is the share of the blocks that requests use, from 0 to 1.
+// CacheUse returns the share of the blocks that requests use, from 0 to 1.
 func (s WorkerStats) CacheUse() float64 { return float64(s.ActiveBlocks) / float64(s.TotalBlocks) }
 
 // WorkerCounters are the monotonic counters of a worker.
@@ -50,16 +50,16 @@ type WorkerCounters struct {
 	Busy       time.Duration // total length of completed iterations
 	Kernels    time.Duration // the part of Busy with kernels on the GPUs: see [StepCost.Kernels]
 
-	PromptTokens    int64 // of requests that were admitted for the first time
+	PromptTokens    int64 // prompt tokens of requests at their first admission
 	CachedTokens    int64 // the part of PromptTokens that was in the cache
-	PrefilledTokens int64 // computed, again after each preemption
+	PrefilledTokens int64 // computed tokens, including those computed again after a preemption
 	OutputTokens    int64
 
 	// Each sequence of each decoding iteration is one step of speculation.
 	Steps, DraftedTokens, AcceptedTokens int64
 
-	StoredEvents, RemovedEvents, ClearedEvents int64 // published by the cache
-	StoredBlocks, RemovedBlocks                int64 // in these events
+	StoredEvents, RemovedEvents, ClearedEvents int64 // events of the cache
+	StoredBlocks, RemovedBlocks                int64 // blocks in stored and removed events
 }
 
 // worker is one engine: continuous batching over a queue, first come first served, with chunked prefill.
@@ -83,7 +83,7 @@ type worker struct {
 	waiting  []*Job        // the queue
 	running  []*Job        // in the order of admission
 	current  *iteration    // nil when idle
-	began    time.Duration // the latest iteration
+	began    time.Duration // start of the latest iteration
 	kernels  float64       // share of the latest iteration with kernels on the GPUs
 	counters WorkerCounters
 }

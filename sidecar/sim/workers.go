@@ -4,11 +4,11 @@ import "math/bits"
 
 // workers stores a set of workers for each block, by the block's id.
 type workers struct {
-	number int      // of workers
-	words  int      // per set
+	number int      // number of workers
+	words  int      // words of one set
 	bits   []uint64 // the sets, one after the other
 
-	left  []uint64 // for [workers.depths]
+	left  []uint64 // buffers of [workers.depths]
 	depth []int
 }
 
@@ -16,7 +16,7 @@ type workers struct {
 func newWorkers(number, blocks int) workers {
 	words := (number + 63) / 64
 	return workers{
-		number: number, words: words, bits: make([]uint64, words, words*room(blocks)),
+		number: number, words: words, bits: make([]uint64, words, words*initialCapacity(blocks)),
 		left: make([]uint64, words), depth: make([]int, number),
 	}
 }
