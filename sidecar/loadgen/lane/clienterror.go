@@ -23,9 +23,9 @@ const (
 // caused as much of the figure as the target.
 func tooLarge(p50, e *float64) bool { return p50 != nil && e != nil && *e > tooLargeOfP50**p50 }
 
-// Judge returns how large the load generator's own error is, relative to figures and to what is
-// derived from them: an SLO and a comparison with a baseline. Metrics without an error are left
-// out.
+// Judge compares the load generator's own error in each metric with the metric, with its distance
+// from the SLO, and with its differences from a baseline. A nil c means that there is no baseline.
+// Metrics without an error are left out.
 func Judge(lane string, m *api.Metrics, c *api.Comparison, slo api.SLO) (all []api.ClientError) {
 	for _, f := range api.Times {
 		q := f.Quantiles(m)

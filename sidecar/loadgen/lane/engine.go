@@ -24,7 +24,7 @@ type Runner interface {
 	Step(s api.StepRecord)
 	// Drain lets the turns in flight end and starts nothing more.
 	Drain()
-	// Pace returns how the run's conversations have begun so far.
+	// Pace returns the number of conversations so far, and the times that the next one waited.
 	Pace() workload.Pace
 	// Underway counts the turns under way.
 	Underway(now time.Time) workload.Underway

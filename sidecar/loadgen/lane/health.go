@@ -44,7 +44,7 @@ type target struct {
 
 	mu          sync.Mutex
 	probed      bool
-	refusal     *chat.Error   // of the last failed probe; nil: the last one succeeded
+	refusal     *chat.Error   // error of the last probe; nil: the probe succeeded
 	refused     time.Time     // time of refusal
 	pause       time.Duration // current interval between probes after failures
 	next        time.Time     // earliest time of the next check

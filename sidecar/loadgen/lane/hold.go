@@ -57,7 +57,8 @@ func (d *holdDetector) limiter() api.Limiter {
 	return limiter(d.paces[d.within(d.paces[len(d.paces)-1].at, limitSpan):])
 }
 
-// limiter is [holdDetector.limiter] over the time of paces.
+// limiter returns the limit that the next conversation has waited for during more than half of the
+// time of paces; empty if there is none. There must be at least one pace.
 func limiter(paces []pace) api.Limiter {
 	first, last := paces[0], paces[len(paces)-1]
 	for limitedBy, waited := range last.Waited {

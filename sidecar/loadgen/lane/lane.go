@@ -32,9 +32,9 @@ type Client interface {
 	Model() string
 	// Extensions reports which extensions of requests are in use, by name. Before a probe it is empty.
 	Extensions() map[string]bool
-	// Recognized returns what the last successful probe shows of the server.
+	// Recognized returns the properties of the server that the last successful probe shows.
 	Recognized() chat.Recognized
-	// Probes is the number of requests sent so far that belong to no turn.
+	// Probes returns the number of requests sent so far that belong to no turn.
 	Probes() int64
 }
 
@@ -55,7 +55,7 @@ var (
 type Options struct {
 	Name       string
 	Client     Client
-	Corpus     *corpus.Corpus // at the start; see [Lane.SetCorpus]
+	Corpus     *corpus.Corpus // initial corpus; see [Lane.SetCorpus]
 	Questioner corpus.Questioner
 	Settings   workload.Settings
 	Seed       uint64
@@ -63,9 +63,9 @@ type Options struct {
 	// AnswerMemory is the limit of the same name in [workload.Options].
 	AnswerMemory int64
 	Request      string         // further fields of the client's requests, as shown in the shape; empty: none
-	Session      string         // the client's, as shown in the shape; empty: none
-	Target       api.TargetKind // as configured; empty: not known, unless the driver reports it
-	Deployment   api.Deployment // as configured; empty fields are filled from the cluster's metrics
+	Session      string         // session setting of the client, as shown in the shape; empty: none
+	Target       api.TargetKind // configured kind; empty: not known, unless the driver reports it
+	Deployment   api.Deployment // configured values; empty fields are filled from the cluster's metrics
 	Driver       workload.Driver
 	Mode         api.ModeState
 	LastStep     int64              // number of the last step of an earlier process; steps continue from it
@@ -109,7 +109,7 @@ type Lane struct {
 	jobs  chan func(context.Context)
 	ended chan struct{} // closed when the last job is done
 
-	runner       atomic.Pointer[Runner] // of the latest run
+	runner       atomic.Pointer[Runner] // runner of the latest run
 	remoteProbes atomic.Int64           // probes that other processes sent to the target
 
 	mu         sync.Mutex
@@ -128,7 +128,7 @@ type Lane struct {
 	started    *time.Time
 	lease      *Lease         // nil: the lane is not taken
 	nextCorpus *corpus.Corpus // a corpus that was set while the lane was taken
-	lastRow    time.Time      // when a row of the baseline "this target" was last due
+	lastRow    time.Time      // time at which a row of the baseline "this target" was last due
 	notKept    *api.NotKept   // the latest such row that was not kept
 
 	engines           stats.EngineRecord

@@ -41,7 +41,7 @@ type Lease struct {
 	sweep func() *api.SweepSummary
 	ctx   context.Context
 	cause context.CancelCauseFunc
-	spans []*SpanRun // of the latest Begin
+	spans []*SpanRun // spans of the latest Begin
 	begun bool       // the lane has been changed
 }
 
@@ -113,7 +113,7 @@ func (s *Lease) noun() string {
 type SpanSettings struct {
 	Mode        api.ModeState
 	Concurrency int
-	Seed        uint64 // of the conversations, whose numbers begin at 0
+	Seed        uint64 // seed of the conversations, whose numbers begin at 0
 	// RampedStart is the number of conversations, from the first on, that start in their middle:
 	// with as many turns as remain of a conversation at a random moment. See [draw.Shape].
 	RampedStart int
@@ -136,10 +136,10 @@ type SpanOn struct {
 	Observer SpanObserver
 }
 
-// Begin stops the workload, brings lanes to their modes with cold caches, and starts the workload
-// of each anew: of all of them, or of none. report receives the progress of the switch. The error
-// is a driver's, whose lane then is in its former mode; an [api.FieldError] for a concurrency or a
-// mode that is not possible; or that of ctx, which ends a switch under way.
+// Begin stops the workload, switches the lanes to their modes with cold caches, and starts a span on
+// each of them, or on none. report receives the progress of the switch. The error is that of a
+// driver, whose lane keeps its former mode; an [api.FieldError] for a concurrency or a mode that is
+// not possible; or that of ctx, whose end aborts a switch in progress.
 func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report func(message string)) (
 	[]*SpanRun, error,
 ) {
@@ -319,8 +319,8 @@ func (l *Lane) Note(actor, text string) {
 // Changed requests a snapshot, after a change of the lease owner's summary.
 func (l *Lane) Changed() { l.notify() }
 
-// Opening returns the number of the text that opens a conversation with a draw. It is valid as long
-// as settings and corpus are those that the conversation was drawn with, as in a span.
+// Opening returns the number of the opening text of a conversation with a draw. It is valid only
+// while settings and corpus do not change, as in a span.
 func (l *Lane) Opening(d workload.Draw) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

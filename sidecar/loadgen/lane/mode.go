@@ -318,8 +318,8 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 	return nil
 }
 
-// confirm passes the operator's confirmation to the driver that waits for it: the lane's own, else
-// that of a lane that changes with it, whose instructions the lane shows.
+// confirm passes the operator's confirmation to the driver that waits for it. This is the lane's own
+// driver, or that of a joined lane, whose instructions the lane shows.
 func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	l.mu.Lock()
 	c := l.change

@@ -34,13 +34,13 @@ type Process struct {
 	Version string
 	Config  map[string]string // the configuration in force, without secrets
 	Store   Store
-	Health  func(time.Time) api.ClientHealth // how accurate the load generator itself is
+	Health  func(time.Time) api.ClientHealth // accuracy of the load generator itself
 	Log     *slog.Logger
 	// Members returns the members that hold conversations for this process; nil: it holds them
 	// itself.
 	Members func(time.Time) []api.Member
-	// Lag returns how late the load generator was between two times, the second of which is the
-	// present; false if that is not known. nil: it is never known.
+	// Lag returns the load generator's own delays between two times, the second of which is the
+	// present; false if they are not known. nil: they are never known.
 	Lag func(from, to time.Time) (lag stats.Lag, known bool)
 	// CheckConcurrency refuses, with an [api.FieldError] of the field, more conversations than the
 	// machine can serve. nil disables the check.
@@ -72,10 +72,10 @@ func (p Process) allow(r *stats.Report, now time.Time) *float64 {
 // signal reports that something has changed at least once since it was last received.
 type signal struct {
 	c     chan struct{} // buffered for one
-	count atomic.Uint64 // of all changes
+	count atomic.Uint64 // number of changes
 }
 
-// raise does not block.
+// raise counts a change and reports it. It does not block.
 func (s *signal) raise() {
 	s.count.Add(1)
 	select {

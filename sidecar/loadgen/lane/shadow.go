@@ -27,7 +27,7 @@ func (l *Lane) startShadow(ctx context.Context) {
 	l.wg.Go(func() { l.shadow.Run(ctx) })
 }
 
-// Shadow returns what other routers would have hit on the lane's traffic.
+// Shadow returns the cache hits that other routers would have had on the lane's traffic.
 func (l *Lane) Shadow() api.Shadow {
 	s := l.shadow.Shadow(time.Now())
 	s.Lane = l.opts.Name
@@ -42,7 +42,8 @@ func (l *Lane) ShadowCollector() prometheus.Collector {
 	return l.shadow.Collector()
 }
 
-// routingObserver returns what begins to follow a turn in the shadow; nil if the lane has none.
+// routingObserver returns a function that makes the shadow follow a turn; nil if the lane has no
+// shadow.
 func (o *observer) routingObserver() func(*workload.LiveTurn) workload.RoutingObserver {
 	shadow := o.lane.shadow
 	if shadow == nil {
@@ -54,7 +55,7 @@ func (o *observer) routingObserver() func(*workload.LiveTurn) workload.RoutingOb
 // Shadow returns the lane's shadow.
 func (o *observer) Shadow() *live.Live { return o.lane.shadow }
 
-// Sent returns what a shadow takes of a turn that is about to be sent.
+// Sent returns the data of a turn that a shadow follows. It is called before the turn is sent.
 func Sent(t *workload.LiveTurn) live.Sent {
 	prompt := t.Prompt()
 	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: the turn is not pinned

@@ -71,7 +71,7 @@ func (r *reading) status() api.LaneStatus {
 	}
 }
 
-// corpusStatus returns how reading the corpus went, and which corpus is in use.
+// corpusStatus returns the result of the last reading of the corpus, and the corpus in use.
 func (r *reading) corpusStatus() api.CorpusStatus {
 	var s api.CorpusStatus
 	if r.opts.CorpusStatus != nil {
@@ -247,12 +247,13 @@ func (l *Lane) Finished() int64 {
 	return t.OK + t.Errors
 }
 
-// Whole is [stats.Recorder.Whole] of the run since the lane's last start.
+// Whole returns the report of the run since the lane's last start; see [stats.Recorder.Whole].
 func (l *Lane) Whole(ended time.Time, turns iter.Seq[*api.Turn]) stats.Report {
 	return l.record.Whole(ended, turns)
 }
 
-// TokensPerChunk is [stats.Recorder.TokensPerChunk] of that run.
+// TokensPerChunk returns the mean tokens of a chunk since the lane's last start; see
+// [stats.Recorder.TokensPerChunk].
 func (l *Lane) TokensPerChunk() float64 { return l.record.TokensPerChunk() }
 
 // Collector returns the lane's metrics.

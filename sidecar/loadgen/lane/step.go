@@ -139,18 +139,17 @@ func (s *steps) count(step int64, ended time.Time) bool {
 // and its zero value is ready.
 type Marks struct {
 	mu         sync.Mutex
-	inProgress map[beginning]int // number of turns
-	clear      int64             // the latest step in which all earlier turns have ended
+	inProgress map[startState]int // number of turns
+	clear      int64              // the latest step in which all earlier turns have ended
 }
 
-// beginning is what decides of a turn's beginning whether it counts.
-type beginning struct {
+// startState is the step in which a turn began, and whether the step had settled by then.
+type startState struct {
 	step    int64
-	settled bool // the step had settled
+	settled bool
 }
 
-// beginningOf returns that of a turn.
-func beginningOf(t *workload.LiveTurn) beginning { return beginning{t.Step, t.Settled} }
+func startStateOf(t *workload.LiveTurn) startState { return startState{t.Step, t.Settled} }
 
 // Begin marks a turn with the step in force.
 func (m *Marks) Begin(t *workload.LiveTurn, step api.StepRecord) {
@@ -158,16 +157,16 @@ func (m *Marks) Begin(t *workload.LiveTurn, step api.StepRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.inProgress == nil {
-		m.inProgress = map[beginning]int{}
+		m.inProgress = map[startState]int{}
 	}
-	m.inProgress[beginningOf(t)]++
+	m.inProgress[startStateOf(t)]++
 }
 
 // End removes a turn that ends in the step now, and reports whether it counts if it ended well.
 func (m *Marks) End(t *workload.LiveTurn, now api.StepRecord) (counts bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	began, settled := beginningOf(t), beginning{now.ID, true}
+	began, settled := startStateOf(t), startState{now.ID, true}
 	if m.inProgress[began]--; m.inProgress[began] == 0 {
 		delete(m.inProgress, began)
 	}

@@ -23,7 +23,7 @@ type View struct {
 	snapshot document
 	status   document
 	frames   broadcast
-	judged   atomic.Pointer[[]api.ClientError] // of the latest snapshot
+	judged   atomic.Pointer[[]api.ClientError] // own errors in the latest snapshot
 }
 
 // NewView returns a view of all lanes of a catalog. No lane may be added afterwards.
@@ -116,7 +116,7 @@ func (v *View) Noticeable(lag *stats.Lag) bool {
 // made before the call. Readers share it, and must not modify it.
 func (v *View) SnapshotJSON() ([]byte, error) { return v.snapshot.latest() }
 
-// StatusJSON returns the status as [View.SnapshotJSON] returns the snapshot.
+// StatusJSON returns the status in JSON, under the same conditions as [View.SnapshotJSON].
 func (v *View) StatusJSON() ([]byte, error) { return v.status.latest() }
 
 // Status returns the state, the configuration in force and the health of the process.
