@@ -3727,15 +3727,15 @@ export interface operations {
             query: {
                 /** @description name of the baseline that is compared with */
                 a: string;
-                /** @description its mode; without it, the only one that it has */
+                /** @description mode of a; default: the only mode of the baseline */
                 a_mode?: components["schemas"]["Mode"];
-                /** @description its speculation; without it, the only one in that mode */
+                /** @description speculation of a; default: the only one in its mode */
                 a_speculation?: components["schemas"]["Speculation"];
                 /** @description name of the baseline that is compared */
                 b: string;
-                /** @description its mode; without it, the only one that it has */
+                /** @description mode of b; default: the only mode of the baseline */
                 b_mode?: components["schemas"]["Mode"];
-                /** @description its speculation; without it, the only one in that mode */
+                /** @description speculation of b; default: the only one in its mode */
                 b_speculation?: components["schemas"]["Speculation"];
                 /** @description levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
                 levels?: string;
@@ -3763,15 +3763,15 @@ export interface operations {
             query: {
                 /** @description name of the baseline that is compared with */
                 a: string;
-                /** @description its mode; without it, the only one that it has */
+                /** @description mode of a; default: the only mode of the baseline */
                 a_mode?: components["schemas"]["Mode"];
-                /** @description its speculation; without it, the only one in that mode */
+                /** @description speculation of a; default: the only one in its mode */
                 a_speculation?: components["schemas"]["Speculation"];
                 /** @description name of the baseline that is compared */
                 b: string;
-                /** @description its mode; without it, the only one that it has */
+                /** @description mode of b; default: the only mode of the baseline */
                 b_mode?: components["schemas"]["Mode"];
-                /** @description its speculation; without it, the only one in that mode */
+                /** @description speculation of b; default: the only one in its mode */
                 b_speculation?: components["schemas"]["Speculation"];
                 /** @description levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
                 levels?: string;
@@ -3799,15 +3799,15 @@ export interface operations {
             query: {
                 /** @description name of the baseline that is compared with */
                 a: string;
-                /** @description its mode; without it, the only one that it has */
+                /** @description mode of a; default: the only mode of the baseline */
                 a_mode?: components["schemas"]["Mode"];
-                /** @description its speculation; without it, the only one in that mode */
+                /** @description speculation of a; default: the only one in its mode */
                 a_speculation?: components["schemas"]["Speculation"];
                 /** @description name of the baseline that is compared */
                 b: string;
-                /** @description its mode; without it, the only one that it has */
+                /** @description mode of b; default: the only mode of the baseline */
                 b_mode?: components["schemas"]["Mode"];
-                /** @description its speculation; without it, the only one in that mode */
+                /** @description speculation of b; default: the only one in its mode */
                 b_speculation?: components["schemas"]["Speculation"];
                 /** @description levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
                 levels?: string;
@@ -3835,15 +3835,15 @@ export interface operations {
             query: {
                 /** @description name of the baseline that is compared with */
                 a: string;
-                /** @description its mode; without it, the only one that it has */
+                /** @description mode of a; default: the only mode of the baseline */
                 a_mode?: components["schemas"]["Mode"];
-                /** @description its speculation; without it, the only one in that mode */
+                /** @description speculation of a; default: the only one in its mode */
                 a_speculation?: components["schemas"]["Speculation"];
                 /** @description name of the baseline that is compared */
                 b: string;
-                /** @description its mode; without it, the only one that it has */
+                /** @description mode of b; default: the only mode of the baseline */
                 b_mode?: components["schemas"]["Mode"];
-                /** @description its speculation; without it, the only one in that mode */
+                /** @description speculation of b; default: the only one in its mode */
                 b_speculation?: components["schemas"]["Speculation"];
                 /** @description levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all */
                 levels?: string;
