@@ -1,6 +1,5 @@
-// Package chart draws the charts of the pages that the load generator writes as files: SVG
-// inside HTML, which needs no script and nothing from elsewhere, and takes its colors from
-// the page's style sheet ([CSS]), so that it is dark, light or on paper as the page is.
+// Package chart draws the charts of HTML reports as inline SVG. They need no script and no other file. Their colors
+// come from the style sheet of the page ([CSS]), so that they fit a dark page, a light page and paper.
 package chart
 
 import (
@@ -9,8 +8,7 @@ import (
 	"strconv"
 )
 
-// The drawing of a chart, in units of its view box; the axes' words are outside of the
-// plot on the left and below.
+// The dimensions of the plot in units of the view box. The labels of the axes are to its left and below it.
 const (
 	plotLeft, plotRight                  = 52.0, 628.0
 	plotTop, plotBottom                  = 14.0, 216.0
@@ -21,7 +19,7 @@ const (
 // Chart is an SVG: lines, bands, bars and a limit over one pair of axes. [Chart.HTML] writes it.
 type Chart struct {
 	Title, Unit    string
-	Words          string // what it shows, for those who do not see it; empty: the title alone
+	Words          string // text alternative for screen readers; empty: the title
 	Legend         []legend
 	Bands          []band
 	Lines          []line
@@ -30,12 +28,12 @@ type Chart struct {
 	Limit          *limit
 	YTicks, XTicks []tick
 	XName          string
-	Empty          string // why there is nothing to draw
+	Empty          string // reason for a chart without values; empty: there are values
 }
 
 type legend struct{ Class, Name string }
 
-// line is a curve, broken where nothing is known, with dots where it has one value alone.
+// line is a curve with gaps for unknown values. A single value between gaps is a dot.
 type line struct {
 	Class, Path string
 	Dots        []dot
@@ -43,10 +41,10 @@ type line struct {
 
 type dot struct{ X, Y float64 }
 
-// band is an area around a line, or its whiskers.
+// band is the area of the intervals around a line, or their whiskers.
 type band struct{ Class, Path string }
 
-// mark is a point of a line, with what is said of it.
+// mark is a point of a line with a tooltip.
 type mark struct{ Class, Title, Path string }
 
 type bar struct {
@@ -64,14 +62,13 @@ type tick struct {
 	Text string
 }
 
-// Curve is a line's values, one a point of x; nil is not known. The class is one of [CSS].
+// Curve holds the values of a line at equal distances. A nil value is not known. Class is a class of [CSS].
 type Curve struct {
 	Class, Name string
 	Values      []*float64
 }
 
-// OverTime draws curves over the middles of equal spans of a run. The limit, where it is
-// not 0, is drawn with them.
+// OverTime draws curves over the middles of equal spans of a run. It also draws the limit, unless that is 0.
 func OverTime(title, unit string, seconds float64, objective float64, curves ...Curve) Chart {
 	c := Chart{Title: title, Unit: unit, XTicks: timeTicks(seconds), XName: "time since the start"}
 	top, known := objective, false
@@ -109,7 +106,7 @@ func drawn(one Curve, scale func(float64) float64) line {
 	return l
 }
 
-// polyline is the path through spots, broken where one is nil, and those that stand alone.
+// polyline returns the path through spots, with gaps for nil spots, and the single spots between gaps.
 func polyline(spots []*dot) (path string, alone []dot) {
 	known := func(i int) bool { return i >= 0 && i < len(spots) && spots[i] != nil }
 	for i, s := range spots {
@@ -126,7 +123,7 @@ func polyline(spots []*dot) (path string, alone []dot) {
 	return path, alone
 }
 
-// yAxis sets the ticks from 0 to a round number above the top, and gives the scale.
+// yAxis sets the ticks from 0 to a round number above the top, and returns the scale.
 func (c *Chart) yAxis(top float64) func(float64) float64 {
 	if top <= 0 {
 		top = 1
@@ -135,7 +132,7 @@ func (c *Chart) yAxis(top float64) func(float64) float64 {
 	return c.linear(0, step*math.Ceil(marginOfPlot*top/step), step)
 }
 
-// linear sets the ticks of an axis, and gives the scale.
+// linear sets the ticks of a linear axis, and returns the scale.
 func (c *Chart) linear(low, high, step float64) func(float64) float64 {
 	scale := func(v float64) float64 { return round(plotBottom - plotHeight*(v-low)/(high-low)) }
 	for i := range int(math.Round((high-low)/step)) + 1 {
@@ -145,7 +142,7 @@ func (c *Chart) linear(low, high, step float64) func(float64) float64 {
 	return scale
 }
 
-// niceStep is the least of 1, 2 and 5 times a power of ten that is no less.
+// niceStep returns the smallest number that is 1, 2 or 5 times a power of ten, and at least least.
 func niceStep(least float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(least)))
 	for _, m := range []float64{1, 2, 5, 10} {
@@ -156,10 +153,10 @@ func niceStep(least float64) float64 {
 	return 10 * power
 }
 
-// XTime puts times of a run below a chart over equal spans of it.
+// XTime labels the x axis with times of a run of so many seconds.
 func (c *Chart) XTime(seconds float64) { c.XTicks = timeTicks(seconds) }
 
-// timeTicks are round times of a run.
+// timeTicks returns ticks at round times of a run.
 func timeTicks(seconds float64) (ticks []tick) {
 	step := seconds
 	for _, s := range []float64{
@@ -177,7 +174,7 @@ func timeTicks(seconds float64) (ticks []tick) {
 	return ticks
 }
 
-// clock writes a time as 40 s, 2:30 min or 1:30 h.
+// clock formats a time as 40 s, 2:30 min or 1:30 h.
 func clock(seconds float64) string {
 	s := int(math.Round(seconds))
 	switch {
@@ -195,19 +192,19 @@ func clock(seconds float64) string {
 	return fmt.Sprintf("%d:%02d h", s/3600, s%3600/60)
 }
 
-// Stack is a bar of parts, from below, with what stands below it.
+// Stack is a bar of parts, the lowest first. Label is the text below it.
 type Stack struct {
 	Label string
 	Parts []Part
 }
 
-// Part is one of a [Stack]. The class is one of [CSS].
+// Part is a part of a [Stack]. Class is a class of [CSS].
 type Part struct {
 	Class, Name string
 	Value       float64
 }
 
-// Stacks draws a bar each, labeled below where its label is set.
+// Stacks draws a bar for each stack.
 func Stacks(title, unit, xName string, gap float64, stacks []Stack) Chart {
 	c := Chart{Title: title, Unit: unit, XName: xName}
 	top, seen := 0.0, map[string]bool{}
@@ -249,11 +246,11 @@ func Stacks(title, unit, xName string, gap float64, stacks []Stack) Chart {
 	return c
 }
 
-// histogramBars are how many bars a distribution has.
+// histogramBars is the number of bars of a distribution.
 const histogramBars = 48
 
-// Histogram draws how values in seconds are distributed, over a logarithmic axis of
-// milliseconds. The values ascend.
+// Histogram draws the distribution of values in seconds over a logarithmic axis in milliseconds. The values must be in
+// ascending order.
 func Histogram(title string, values []float64) Chart {
 	c := Chart{Title: title, Unit: "turns", XName: "milliseconds, logarithmic"}
 	first := 0
@@ -292,5 +289,5 @@ func Histogram(title string, values []float64) Chart {
 	return drawn
 }
 
-// round is to a tenth, which is finer than a screen's pixels.
+// round rounds to a tenth, which is finer than a pixel.
 func round(v float64) float64 { return math.Round(10*v) / 10 }

@@ -10,8 +10,8 @@ import (
 //go:embed style.css
 var style string
 
-// CSS is the style sheet of a page with charts: dark and light as its reader's system is,
-// and on paper. Curves, bars and bands may be of the classes first to fourth, rest and bad.
+// CSS is the style sheet of a page with charts, for dark and light screens and for paper. The classes of curves, bars
+// and bands are first to fourth, rest and bad.
 var CSS = template.CSS(style)
 
 //go:embed chart.html.tmpl
@@ -19,14 +19,14 @@ var drawing string
 
 var parsed = template.Must(template.New("chart").Parse(drawing))
 
-// HTML is the chart with its legend, or the words why it is empty. Names are escaped.
+// HTML returns the chart with its legend, or the reason why it is empty. Names are escaped.
 func (c Chart) HTML() (template.HTML, error) {
 	var b strings.Builder
 	err := parsed.Execute(&b, c)
 	return template.HTML(b.String()), err // the template above escapes
 }
 
-// Number writes a number with three figures, or all those in front of its point.
+// Number formats a number with three significant digits, but with all digits before the decimal point.
 func Number(v float64) string {
 	switch {
 	case v >= 100 || v == 0:

@@ -17,23 +17,23 @@ type Series struct {
 	Points []Point // ascending
 }
 
-// Point is one of a [Series]: its value, with a 95 % interval where that is known.
+// Point is a point of a [Series].
 type Point struct {
 	Level int
 	Value float64
-	Band  *[2]float64
-	Title string // what is said of it; empty: its level and value
+	Band  *[2]float64 // 95 % interval; nil: not known
+	Title string      // tooltip; empty: level and value
 }
 
-// many is how many times the median a value must be for the axis to be logarithmic, so that
-// one level that overflows does not press all others flat.
-const many = 4
+// logarithmicFrom is the ratio of the largest value to the median from which the axis is logarithmic. A linear axis
+// would hide the differences between the smaller values.
+const logarithmicFrom = 4
 
-// markSize is half of what marks measure.
+// markSize is half of the size of a mark.
 const markSize = 4.0
 
-// Levels draws values over concurrencies, with bands where intervals are known. A limit
-// that is not 0 is drawn as the SLO.
+// Levels draws values over concurrencies, with bands for known intervals. It also draws the limit as the SLO, unless
+// that is 0.
 func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 	c := Chart{Title: title, Unit: unit, XName: "conversations in progress"}
 	var values []float64
@@ -68,28 +68,28 @@ func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 	return c
 }
 
-// near is what share of the largest value the least one is at least for the axis to begin
-// close to it, so that all of them are not one line: so are hit rates.
-const near = .7
+// zoomFrom is the ratio of the smallest to the largest value from which the axis does not begin at 0. From 0, such
+// values, for example hit rates, would be one line.
+const zoomFrom = .7
 
-// levelsAxis is from 0, or from near the least value where all lie close together, or
-// logarithmic where they lie far apart.
+// levelsAxis sets the y axis for values in ascending order, and returns the scale. The axis begins at 0, or just below
+// values that are close together, or is logarithmic for values that are far apart.
 func (c *Chart) levelsAxis(values []float64, limitAt float64) func(float64) float64 {
 	low, top := values[0], max(values[len(values)-1], limitAt)
 	if limitAt > 0 {
 		low = min(low, limitAt)
 	}
 	switch {
-	case low > 0 && values[len(values)-1] >= many*values[len(values)/2]:
+	case low > 0 && values[len(values)-1] >= logarithmicFrom*values[len(values)/2]:
 		return c.logarithmic(low, top)
-	case low >= near*top && low < top:
-		return c.close(low, top)
+	case low >= zoomFrom*top && low < top:
+		return c.zoomed(low, top)
 	}
 	return c.yAxis(top)
 }
 
-// close is an axis between round numbers around the values.
-func (c *Chart) close(low, top float64) func(float64) float64 {
+// zoomed sets the ticks of an axis between round numbers around the values, and returns the scale.
+func (c *Chart) zoomed(low, top float64) func(float64) float64 {
 	step := niceStep(marginOfPlot * (top - low) / ticksDown)
 	return c.linear(step*math.Floor(low/step), step*math.Ceil(top/step), step)
 }
@@ -110,7 +110,7 @@ func (c *Chart) logarithmic(low, top float64) func(float64) float64 {
 	return scale
 }
 
-// levelsAcross sets the ticks at the levels, as many as have room, and gives the scale.
+// levelsAcross sets ticks at the levels for which there is room, and returns the scale.
 func (c *Chart) levelsAcross(levels []int) func(int) float64 {
 	first, last := float64(levels[0]), float64(levels[len(levels)-1])
 	const inset, room = 16.0, 30.0

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Looks draws how a difference and its interval become known, look by look: the points of
-// the series are ascending in how many blocks of spans they rest on. Between the boundaries a
-// difference is of no interest.
+// Looks draws a difference and its interval at each look of a trial. The level of a point is the number of blocks of
+// spans, in ascending order. A difference between the boundaries is of no interest.
 func Looks(title, unit string, boundaries [2]float64, s Series) Chart {
 	c := Chart{Title: title, Unit: unit, XName: "blocks of spans"}
 	if len(s.Points) == 0 {
@@ -17,7 +16,7 @@ func Looks(title, unit string, boundaries [2]float64, s Series) Chart {
 		return c
 	}
 	low, high := looksRange(boundaries, s.Points)
-	axis := c.close(low, high)
+	axis := c.zoomed(low, high)
 	scale := func(v float64) float64 { return axis(min(max(v, low), high)) }
 	for i, t := range c.YTicks {
 		if !strings.HasPrefix(t.Text, "-") && t.Text != "0" {
@@ -41,7 +40,7 @@ func Looks(title, unit string, boundaries [2]float64, s Series) Chart {
 	return c
 }
 
-// boundary writes one with its sign and no more digits than it needs.
+// boundary formats a boundary with its sign and at most three significant digits.
 func boundary(v float64) string {
 	text := strconv.FormatFloat(v, 'g', 3, 64)
 	if v > 0 {
@@ -50,8 +49,8 @@ func boundary(v float64) string {
 	return strings.Replace(text, "-", "−", 1)
 }
 
-// looksRange is what the axis holds: all differences, the boundaries and the last interval.
-// Intervals before that may be many times as wide, and are drawn up to as much again.
+// looksRange returns the range of the axis. It contains 0, all differences, the boundaries and the last interval.
+// Earlier intervals may be much wider. They extend the range by at most its size in each direction.
 func looksRange(boundaries [2]float64, looks []Point) (low, high float64) {
 	must := []float64{0, boundaries[0], boundaries[1]}
 	var may []float64
