@@ -121,13 +121,20 @@ func (r *Results) laneWords() []string {
 		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, swapped in %d of %d pairs: "+
 			"other differences between the targets cancel out.", onTwin, pairs)}
 	case onTwin == 0 || onTwin == pairs:
+		lane := api.DefaultLane
+		if onTwin > 0 {
+			lane = api.TwinLane
+		}
 		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane "+
-			"%s: other differences between the targets are part of the result.",
-			b, map[bool]string{true: api.DefaultLane, false: api.TwinLane}[onTwin == 0])}
+			"%s: other differences between the targets are part of the result.", b, lane)}
+	}
+	unequal := ""
+	if len(surplus) > 1 {
+		unequal = ", not equally often at every level"
 	}
 	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d of %d "+
 		"pairs%s: other differences between the targets do not cancel out completely.",
-		b, api.TwinLane, onTwin, pairs, map[bool]string{true: ", not equally often at every level"}[len(surplus) > 1])}
+		b, api.TwinLane, onTwin, pairs, unequal)}
 }
 
 // isB reports whether a span belongs to the second mode. It checks the arm first, since a trial may compare a mode with
@@ -237,7 +244,10 @@ func bracketed(v *[2]int, above bool) string {
 
 // levelInterval formats an interval of levels. above marks an interval without an upper end.
 func levelInterval(v *[2]int, above bool) string {
-	return fmt.Sprintf("%d to %d%s", v[0], v[1], map[bool]string{true: " or more"}[above])
+	if above {
+		return fmt.Sprintf("%d to %d or more", v[0], v[1])
+	}
+	return fmt.Sprintf("%d to %d", v[0], v[1])
 }
 
 // sideWords describes the sustained concurrency of each side, and compares each side with the first.

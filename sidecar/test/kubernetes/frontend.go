@@ -276,7 +276,11 @@ func (f *follower) speculate(how api.Speculation) {
 	f.mode.Speculation = how
 	f.do(http.MethodPut, "/sim/v1/mode", f.mode)
 	for _, p := range f.places {
-		f.lose(p.id, map[bool]float64{true: away, false: here}[p.pod == ""])
+		after := here
+		if p.pod == "" {
+			after = away
+		}
+		f.lose(p.id, after)
 	}
 }
 
