@@ -196,7 +196,7 @@ func closeSides(sides []*side) {
 func newClient(conf *config.Config) (client, error) {
 	options := chat.Options{
 		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), Access: conf.Target.Opened,
-		Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens,
+		Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens, Priority: conf.Request.Priority,
 		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout,
 		StallTimeout: conf.Target.StallTimeout,
 		TurnTimeout:  conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,

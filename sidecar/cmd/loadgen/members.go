@@ -45,6 +45,7 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	}
 	target := members.TargetOptions{
 		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: s.conf.Request.Fields(), MinTokens: s.conf.Request.MinTokens,
+		Priority:       s.conf.Request.Priority,
 		Twin:           s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey,
 		Routing:        t.Routing(),
 		TokenIDs:       s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
@@ -190,7 +191,7 @@ func (k keys) target(o members.TargetOptions) (members.Target, error) {
 	opened.CA = o.CA
 	options := chat.Options{
 		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields,
-		MinTokens:      o.MinTokens,
+		MinTokens: o.MinTokens, Priority: o.Priority,
 		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout,
 		TurnTimeout: o.TurnTimeout,
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	// tokens, at most its limit; 0 sends none.
 	Fields    map[string]any
 	MinTokens int
+	// Priority is a whole number that Dynamo gets in nvext.agent_hints; empty sends none.
+	Priority string
 	// WorkerHeaders name the response headers that show the worker, the preferred one first.
 	WorkerHeaders []string
 	Session       Session

@@ -34,6 +34,7 @@ func TestRequest(t *testing.T) {
 	c := clientOf(t, s.url+"/models/x?api-version=2024", func(o *Options) {
 		o.Model, o.APIKey, o.Headers = "llama", "secret", map[string]string{"X-Tenant": "a", "Api-Key": "b"}
 		o.Fields, o.MinTokens = map[string]any{"temperature": 0, "extra": map[string]any{"a": []int{1}}}, 1000
+		o.Priority = "-5"
 	})
 	c.ext.set(map[string]bool{ExtStreamOptions: true, ExtNVExt: true}, 1)
 	history := append(hello(), openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant})
@@ -44,7 +45,8 @@ func TestRequest(t *testing.T) {
 	in := <-got
 	want := `{"model":"llama","max_tokens":830,"stream":true,"stream_options":{"include_usage":true},` +
 		`"messages":[{"role":"user","content":"Hello."},{"role":"assistant","content":""}],"min_tokens":830,` +
-		`"nvext":{"extra_fields":["worker_id","timing"],"backend_instance_id":16549284283275536882},"extra":{"a":[1]},"temperature":0}`
+		`"nvext":{"extra_fields":["worker_id","timing"],"backend_instance_id":16549284283275536882,` +
+		`"agent_hints":{"priority":-5}},"extra":{"a":[1]},"temperature":0}`
 	if strings.TrimSpace(string(in.body)) != want {
 		t.Errorf("body\n%s\nwant\n%s", in.body, want)
 	}

@@ -34,6 +34,11 @@ type nvext struct {
 	ExtraFields []string    `json:"extra_fields,omitempty"`
 	Annotations []string    `json:"annotations,omitempty"`
 	Instance    json.Number `json:"backend_instance_id,omitempty"`
+	AgentHints  *agentHints `json:"agent_hints,omitempty"`
+}
+
+type agentHints struct {
+	Priority json.Number `json:"priority"`
 }
 
 // wireRequest is the JSON of a request. Its messages replace the library's, which omit an empty content; servers
@@ -114,6 +119,9 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 		w.NVExt = &nvext{ExtraFields: []string{"worker_id", "timing"}, Instance: json.Number(req.Instance)}
 		if used[ExtTokenIDs] && req.OnPrompt != nil {
 			w.NVExt.Annotations = []string{promptEvent}
+		}
+		if c.opts.Priority != "" {
+			w.NVExt.AgentHints = &agentHints{json.Number(c.opts.Priority)}
 		}
 	}
 	e := json.NewEncoder(to)

@@ -67,9 +67,10 @@ type TargetOptions struct {
 	CA       []byte        `json:"ca,omitempty"`
 	TokenIDs bool          `json:"token_ids,omitempty"`
 	Routing  Routing       `json:"routing,omitzero"`
-	// Fields and MinTokens are the fields of the same names in [chat.Options].
+	// Fields, MinTokens and Priority are the fields of the same names in [chat.Options].
 	Fields            map[string]any `json:"fields,omitempty"`
 	MinTokens         int            `json:"min_tokens,omitempty"`
+	Priority          string         `json:"priority,omitempty"`
 	ConnectTimeout    time.Duration  `json:"connect_timeout"`
 	FirstTokenTimeout time.Duration  `json:"first_token_timeout"`
 	StallTimeout      time.Duration  `json:"stall_timeout"`

@@ -200,6 +200,7 @@ type Request struct {
 	Temperature string `form:"temperature" placeholder:"N" help:"Sampling temperature. Empty: not sent."`
 	TopP        string `name:"top_p" form:"ratio" placeholder:"N" help:"Nucleus sampling: share of the probability that tokens are sampled from. Empty: not sent."`
 	Seed        string `form:"seed" placeholder:"N" help:"Seed of the engine's sampling. Empty: not sent."`
+	Priority    string `form:"priority" placeholder:"N" help:"Priority of the requests at a Dynamo, sent as nvext.agent_hints.priority. Empty: not sent."`
 	Body        string `form:"body" placeholder:"JSON" help:"Further fields of the request's body, as a JSON object."`
 }
 
@@ -227,11 +228,14 @@ const maxRequestText = 150
 // checksum. Empty: there are none.
 func (r Request) Text() string {
 	fields := r.Fields()
+	if fields == nil {
+		fields = map[string]any{}
+	}
 	if r.MinTokens > 0 {
-		if fields == nil {
-			fields = map[string]any{}
-		}
 		fields["min_tokens"] = r.MinTokens
+	}
+	if r.Priority != "" {
+		fields["nvext"] = json.RawMessage(`{"agent_hints":{"priority":` + r.Priority + `}}`)
 	}
 	if len(fields) == 0 {
 		return ""

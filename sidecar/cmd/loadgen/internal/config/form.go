@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -46,7 +47,8 @@ var forms = map[string]form{
 		"set itself, or of a field that is not in request.body", readSession},
 	"temperature":    {"a number, 0 to 2", within(0, 2)},
 	"ratio":          {"a number, 0 to 1", within(0, 1)},
-	"seed":           {"a whole number", readSeed},
+	"seed":           {"a whole number", ofBits(64)},
+	"priority":       {fmt.Sprintf("a whole number, %d to %d", math.MinInt32, math.MaxInt32), ofBits(32)}, // Dynamo's range
 	"body":           {"a JSON object without the fields that other settings or the load generator itself set", readBody},
 	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", readAddress},
 	"nats":           {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
@@ -208,12 +210,15 @@ func within(least, most float64) func(string) (string, error) {
 	}
 }
 
-func readSeed(s string) (string, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return "", errForm
+// ofBits returns a reader of whole numbers with a sign.
+func ofBits(size int) func(string) (string, error) {
+	return func(s string) (string, error) {
+		n, err := strconv.ParseInt(s, 10, size)
+		if err != nil {
+			return "", errForm
+		}
+		return strconv.FormatInt(n, 10), nil
 	}
-	return strconv.FormatInt(n, 10), nil
 }
 
 // ownFields are the fields that must not be in the body: the load generator sets them, or they have a setting of their

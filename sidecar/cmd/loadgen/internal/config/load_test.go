@@ -251,6 +251,8 @@ func TestRequestFields(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"ignore_eos":true,"temperature":0,"min_p":0.1,"guided":{"a":[1]}}`, string(fields))
 	require.Nil(t, input{args: []string{target}}.must(t).Request.Fields())
+	r := input{args: []string{target, "--request-priority=7"}}.must(t).Request
+	require.Equal(t, `{"nvext":{"agent_hints":{"priority":7}}}`, r.Text(), "the shape of the workload names it")
 }
 
 // Arms bring their addresses, headers and modes; how they are switched follows from what they share.
@@ -430,6 +432,10 @@ func TestBadInput(t *testing.T) {
 		{
 			args("--request-temperature=3"),
 			"request.temperature: 3 is not allowed: a number, 0 to 2 (from --request-temperature)",
+		},
+		{
+			args("--request-priority=2147483648"), "request.priority: 2147483648 is not allowed: a whole number, -2147483648 " +
+				"to 2147483647 (from --request-priority)",
 		},
 		{args("--request-body=[1]"), "request.body: [1] is not allowed: a JSON object without the fields that other " +
 			"settings or the load generator itself set (from --request-body)"},
