@@ -254,8 +254,8 @@ func readArms(s string) (string, error) {
 	} else if err := decodeStrictly([]byte(s), &arms); err != nil {
 		return "", structureError(err, "name, url, headers, mode and speculation")
 	}
-	if len(arms) < 2 {
-		return "", api.Refuse("", fmt.Sprintf("a list of %d", len(arms)), "at least 2 arms")
+	if len(arms) == 0 {
+		return "", api.Refuse("", "an empty list", "at least one arm")
 	}
 	for i := range arms {
 		if err := arms[i].check(fmt.Sprintf("[%d].", i), arms[:i]); err != nil {

@@ -281,6 +281,10 @@ func TestArms(t *testing.T) {
 	require.Equal(t, "http://a:1", c.ForTwin().Target.URL)
 	require.Equal(t, c.Mode.Served[0].State, c.ForTwin().Mode.State())
 
+	c = input{args: []string{target, "--arms=random", "--twin-target-url=http://b", "--twin-mode-driver=pinned"}}.must(t)
+	require.Equal(t, "random", c.Mode.State().Name(), "one arm is a name for what target.url serves")
+	require.Equal(t, api.ModeKV, c.ForTwin().Mode.State().Mode, "a twin with a driver of its own is no arm")
+
 	for driver, more := range map[string]string{
 		"manual": "", "command": " --switch-command=true", "http": " --switch-http=http://x:1/{arm}",
 	} {
@@ -603,7 +607,7 @@ func TestBadInput(t *testing.T) {
 			args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"),
 			"mode.endpoints: a second address for kv is not allowed: one for each mode",
 		},
-		{args("--arms=a=http://a"), "arms: a list of 1 is not allowed: at least 2 arms (from --arms)"},
+		{args("--arms=[]"), "arms: an empty list is not allowed: at least one arm (from --arms)"},
 		{args("--arms=a=http://a,=http://b"), "arms[1].name is required: " + api.AllowedArm + " (from --arms)"},
 		{args("--arms=a=http://a,a=http://b"), "arms[1].name: a is not allowed: a name that no other arm has (from --arms)"},
 		{args("--arms=a=http://a,b=ftp://b"), "arms[1].url: ftp://b is not allowed: " + urlAllowed + " (from --arms)"},

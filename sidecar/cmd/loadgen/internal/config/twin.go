@@ -219,7 +219,7 @@ func (c *Config) checkTwin() error {
 	case len(c.Mode.Served) > 0 && c.Mode.Driver != "endpoints":
 		return api.Refuse("twin.mode.arm", c.Twin.Mode.Arm, "leave it out where arms are switched: only arms with a url of "+
 			"their own can run at the same time")
-	case len(c.Mode.Served) > 0:
+	case len(c.Mode.Served) > 0 && c.Twin.borrows(c):
 		return c.checkTwinArm(own)
 	case c.Twin.borrows(c) && own.Target.URL == c.Target.URL:
 		return api.Refuse("twin.mode.mode", own.Mode.Mode, fmt.Sprintf("a mode with a different URL than lane main, %s",
