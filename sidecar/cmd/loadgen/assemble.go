@@ -201,7 +201,9 @@ func newClient(conf *config.Config) (client, error) {
 		StallTimeout: conf.Target.StallTimeout,
 		TurnTimeout:  conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
 	}
-	setRouting(&options, conf.Target.Routing())
+	if err := setRouting(&options, conf.Routing()); err != nil {
+		return nil, err
+	}
 	served := conf.Mode.Addresses()
 	if conf.Mode.Served == nil && conf.Mode.Driver != "endpoints" {
 		return chat.New(options)
@@ -315,10 +317,10 @@ func (s *side) newArms(ctx context.Context, client *http.Client) (workload.Drive
 	return cluster.NewArms(ctx, opts)
 }
 
-// newPinned returns a driver in the configured mode. A Dynamo deployment starts under kv. While the
-// target reports no instances, the driver stays under kv until switchLater.
+// newPinned returns a driver in the configured mode. The driver starts under kv, where turns name no worker. While the
+// target reports no instances, the driver stays there until switchLater.
 func (s *side) newPinned(ctx context.Context, client *http.Client) (workload.Driver, error) {
-	d, err := cluster.NewPinned(s.conf.Target.URL, s.conf.Mode.State().Speculation, client, s.log)
+	d, err := cluster.NewPinned(s.conf.Target.URL, s.conf.Mode.Pinned(), client, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -563,7 +565,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		Settings: s.conf.WorkloadSettings(), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind),
 		Deployment: s.conf.Deployment.API(),
 		Driver:     s.driver, Mode: s.mode, LastStep: step, Timeouts: timeouts(s.conf.Target), Request: s.conf.Request.Text(),
-		Session:      s.conf.Target.Routing().Session.String(),
+		Session:      s.conf.Routing().Session.String(),
 		AnswerMemory: int64(s.conf.Target.AnswerMemory),
 		ModeChanged:  func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
 		Cluster:      s.watcher.Current, Shadow: s.conf.Routers.Enabled,

@@ -47,7 +47,7 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: s.conf.Request.Fields(), MinTokens: s.conf.Request.MinTokens,
 		Priority:       s.conf.Request.Priority,
 		Twin:           s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey,
-		Routing:        t.Routing(),
+		Routing:        s.conf.Routing(),
 		TokenIDs:       s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
 		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout,
 		TurnTimeout:  t.TurnTimeout,
@@ -195,7 +195,9 @@ func (k keys) target(o members.TargetOptions) (members.Target, error) {
 		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout,
 		TurnTimeout: o.TurnTimeout,
 	}
-	setRouting(&options, o.Routing)
+	if err := setRouting(&options, o.Routing); err != nil {
+		return nil, err
+	}
 	c, err := chat.New(options)
 	if err != nil {
 		return nil, err

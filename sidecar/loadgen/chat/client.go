@@ -36,6 +36,8 @@ type Options struct {
 	MinTokens int
 	// Priority is a whole number that Dynamo gets in nvext.agent_hints; empty sends none.
 	Priority string
+	// Instance returns the worker instance (decimal id) that a probe names; nil: probes name none.
+	Instance func(context.Context) string
 	// WorkerHeaders name the response headers that show the worker, the preferred one first.
 	WorkerHeaders []string
 	Session       Session

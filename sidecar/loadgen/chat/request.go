@@ -231,6 +231,9 @@ func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body str
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.FirstTokenTimeout+time.Second)
 	defer cancel()
+	if c.opts.Instance != nil {
+		req.Instance = c.opts.Instance(ctx)
+	}
 	c.probes.Add(1)
 	s := newStream(req)
 	r = c.send(ctx, s, try.used)

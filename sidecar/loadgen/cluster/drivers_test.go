@@ -53,7 +53,7 @@ func health(ids ...string) string {
 // pin makes a pinned driver on a transport.
 func pin(t *testing.T, transport http.RoundTripper) *Pinned {
 	t.Helper()
-	p, err := NewPinned("http://frontend:8000/v1", api.SpeculationOff, &http.Client{Transport: transport}, discard)
+	p, err := NewPinned("http://frontend:8000/v1", []api.ModeState{kvOff, rrOff}, &http.Client{Transport: transport}, discard)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p

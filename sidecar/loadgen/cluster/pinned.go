@@ -19,7 +19,7 @@ const refreshEvery = 2 * time.Second
 
 var _ workload.Driver = (*Pinned)(nil)
 
-// Pinned is the driver for a Dynamo that runs under kv and is not restarted. For
+// Pinned is the driver for a Dynamo in kv or direct mode that is not restarted. For
 // round_robin it pins each turn to the next instance in rotation. Under kv the
 // router chooses. It is safe for concurrent use, and requires Close.
 type Pinned struct {
@@ -38,11 +38,11 @@ type Pinned struct {
 	done   chan struct{}
 }
 
-// NewPinned makes the driver for a frontend, its URL with or without /v1. The
-// speculation is the deployment's and applies to both modes, since no restart
-// changes it. A nil client means one without credentials. An invalid URL gives an
-// [api.FieldError].
-func NewPinned(target string, speculation api.Speculation, client *http.Client, log *slog.Logger) (*Pinned, error) {
+// NewPinned makes the driver for a frontend, its URL with or without /v1. It offers
+// kv and round_robin, or round_robin alone, with the deployment's speculation, since
+// no restart changes it. A nil client means one without credentials. An invalid URL
+// gives an [api.FieldError].
+func NewPinned(target string, offers []api.ModeState, client *http.Client, log *slog.Logger) (*Pinned, error) {
 	u, err := targetURL(target)
 	if err != nil {
 		return nil, err
@@ -50,10 +50,7 @@ func NewPinned(target string, speculation api.Speculation, client *http.Client, 
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pinned{
 		target: target, redacted: u.Redacted(), client: client, log: log, cancel: cancel, done: make(chan struct{}),
-		offers: []api.ModeState{
-			{Mode: api.ModeKV, Speculation: speculation},
-			{Mode: api.ModeRoundRobin, Speculation: speculation},
-		},
+		offers: offers,
 	}
 	go p.keepFresh(ctx)
 	return p, nil
@@ -62,7 +59,7 @@ func NewPinned(target string, speculation api.Speculation, client *http.Client, 
 // Name returns "pinned".
 func (p *Pinned) Name() string { return "pinned" }
 
-// Offers lists kv and round_robin.
+// Offers lists the modes of [NewPinned].
 func (p *Pinned) Offers() []api.ModeState { return slices.Clone(p.offers) }
 
 // Instance returns the next instance under round_robin, "" under kv. While the

@@ -27,7 +27,7 @@ func TestInvalidURLsAreRefused(t *testing.T) {
 		_, err = NewPrometheus(raw, Scope{}, nil)
 		require.ErrorAs(t, err, &field, raw)
 		require.Equal(t, "cluster.prometheus_url", field.Field)
-		_, err = NewPinned(raw, api.SpeculationOff, nil, nil)
+		_, err = NewPinned(raw, nil, nil, nil)
 		require.ErrorAs(t, err, &field, raw)
 		_, err = NewSimulated(raw, nil, nil)
 		require.ErrorAs(t, err, &field, raw)

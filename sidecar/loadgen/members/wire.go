@@ -84,6 +84,7 @@ type Routing struct {
 	WorkerHeader string       `json:"worker_header,omitempty"` // empty: those of known routers
 	Session      chat.Session `json:"session,omitzero"`
 	RequestID    string       `json:"request_id,omitempty"` // auto, on or off; empty: auto
+	Direct       bool         `json:"direct,omitempty"`     // a Dynamo that answers only requests that name their worker
 }
 
 // FollowupOptions select the source of the questions from turn 2 on: a fixed text, a model, or with

@@ -115,8 +115,8 @@ func (c *Config) checkWorkload() error {
 // checkMode requires a start mode that the driver can return to. The modes of a simulated cluster are
 // not checked: only the cluster itself reports them.
 func (c *Config) checkMode() error {
-	offers := []string{string(api.ModeKV), string(api.ModeRoundRobin)}
-	known := slices.Contains(offers, c.Mode.Mode)
+	var offers []string
+	known := false
 	switch c.Mode.Driver {
 	case "simulated":
 		return nil
@@ -124,6 +124,11 @@ func (c *Config) checkMode() error {
 		return c.checkKubernetes()
 	case "command", "http":
 		return nil
+	case "pinned":
+		for _, m := range c.Mode.Pinned() {
+			offers = append(offers, string(m.Mode))
+		}
+		known = slices.Contains(offers, c.Mode.Mode)
 	case "manual":
 		offers = c.Mode.Offers
 		known = c.Mode.Mode == string(api.ModeUnknown) || slices.Contains(c.Mode.States(), c.Mode.State())

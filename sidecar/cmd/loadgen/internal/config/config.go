@@ -286,10 +286,10 @@ type S3 struct {
 
 // Mode is the routing mode at the start, and how it is switched.
 type Mode struct {
-	Driver      string   `basic:"" default:"manual" oneof:"manual pinned endpoints command http kubernetes simulated" help:"How the mode is switched: manual shows the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv mode; endpoints sends the turns of each mode to its own URL; command and http switch arms as switch.command and switch.http say, and follow from them; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
-	Mode        string   `basic:"" default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. If unknown: pinned starts with kv, endpoints with the mode at target.url; with manual it stays unknown until a Dynamo's metrics show KV-aware routing or an operator sets it."`
+	Driver      string   `basic:"" default:"manual" oneof:"manual pinned endpoints command http kubernetes simulated" help:"How the mode is switched: manual shows the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv or direct mode; endpoints sends the turns of each mode to its own URL; command and http switch arms as switch.command and switch.http say, and follow from them; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
+	Mode        string   `basic:"" default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. If unknown: pinned starts with kv if that is on offer, endpoints with the mode at target.url; with manual it stays unknown until a Dynamo's metrics show KV-aware routing or an operator sets it."`
 	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculative decoding at start. The driver simulated, and kubernetes with a variants file, replace it with what the cluster reports."`
-	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes an operator may switch to with the drivers manual and kubernetes, optionally with speculation: kv/eagle3."`
+	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes an operator may switch to with the drivers manual and kubernetes, optionally with speculation: kv/eagle3. With pinned, round_robin alone is for a Dynamo in direct mode, which answers only requests that name their worker."`
 	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each mode for the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. target.url must be one of them; it defaults to the URL of mode.mode."`
 
 	Arm string `group:"arms" placeholder:"NAME" help:"Arm at the start, where each has a url or headers of its own. Default: the first."`
@@ -527,6 +527,20 @@ func (m Mode) States() []api.ModeState {
 	return states
 }
 
+// direct reports whether the target is a Dynamo in direct mode: the driver pinned with round_robin alone on offer.
+func (m Mode) direct() bool {
+	elsewhere := func(s api.ModeState) bool { return s.Mode != api.ModeRoundRobin }
+	return m.Driver == "pinned" && len(m.Offers) > 0 && !slices.ContainsFunc(m.States(), elsewhere)
+}
+
+// Pinned returns the modes of the driver pinned, which all have the speculation of the start.
+func (m Mode) Pinned() (all []api.ModeState) {
+	if !m.direct() {
+		all = append(all, m.offered(string(api.ModeKV)))
+	}
+	return append(all, m.offered(string(api.ModeRoundRobin)))
+}
+
 // Addresses returns the addresses of the modes, where each has one.
 func (m Mode) Addresses() []cluster.Arm {
 	if m.Served != nil {
@@ -546,7 +560,7 @@ func (m Mode) atStart(target string) string {
 	switch {
 	case m.Mode != string(api.ModeUnknown):
 	case m.Driver == "pinned":
-		return string(api.ModeKV)
+		return string(m.Pinned()[0].Mode)
 	case m.Driver == "endpoints":
 		all := m.Addresses()
 		i := slices.IndexFunc(all, func(e cluster.Arm) bool {

@@ -87,6 +87,7 @@ func TestModeAtTheStart(t *testing.T) {
 		{api.ModeUnknown, []string{target, "--mode-driver=simulated"}},
 		{api.ModeLeastLoaded, []string{target, "--mode-driver=simulated", "--mode-mode=least_loaded"}},
 		{api.ModeKV, []string{target, "--mode-driver=pinned"}},
+		{api.ModeRoundRobin, []string{target, "--mode-driver=pinned", "--mode-offers=round_robin"}},
 		{api.ModeKV, []string{target, "--mode-driver=endpoints", both}},
 		{api.ModeRoundRobin, []string{"--target-url=http://b", "--mode-driver=endpoints", both}},
 		{api.ModeKV, []string{"--mode-driver=endpoints", both}},
@@ -539,6 +540,10 @@ func TestBadInput(t *testing.T) {
 		{
 			args("--mode-mode=least_loaded", "--mode-driver=pinned"),
 			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)",
+		},
+		{
+			args("--mode-mode=kv", "--mode-driver=pinned", "--mode-offers=round_robin"),
+			"mode.mode: kv is not allowed: one of the available modes (round_robin)",
 		},
 		{
 			args("--twin-target-url=http://x:8000/v1"),

@@ -10,9 +10,12 @@ import (
 	"kvbooth/sidecar/loadgen/members"
 )
 
-// Routing returns the settings of the target that concern its router.
-func (t Target) Routing() members.Routing {
-	r := members.Routing{Router: t.Router, WorkerHeader: t.WorkerHeader, RequestID: t.RequestID}
+// Routing returns the settings that concern the router of the target.
+func (c *Config) Routing() members.Routing {
+	t := c.Target
+	r := members.Routing{
+		Router: t.Router, WorkerHeader: t.WorkerHeader, RequestID: t.RequestID, Direct: c.Mode.direct(),
+	}
 	if t.Session != "" {
 		r.Session = sessionOf(t.Session)
 	}
@@ -22,7 +25,7 @@ func (t Target) Routing() members.Routing {
 // checkRouting refuses a session in a field that is in each request already, and headers of arms that would not be
 // sent: a member gets the address of an arm, and reads headers from its own configuration.
 func (c *Config) checkRouting() error {
-	s := c.Target.Routing().Session
+	s := c.Routing().Session
 	if _, taken := c.Request.Fields()[s.Name]; s.Kind == chat.SessionBody && taken {
 		return api.Refuse("target.session", c.Target.Session, "a field that is not in request.body")
 	}
