@@ -30,6 +30,7 @@ type Options struct {
 	FrontendPort int      // must be free; 0 means 8000 or the next free one
 	WorkerPort   int      // first port for the workers' metrics, up to 32767, skipping ports in use; 0 means 8081
 	Speedup      float64  // factor on the mock workers' speed; 0 means 1
+	FrontendArgs []string // further arguments of each frontend
 	Env          []string // further environment variables as "NAME=value"
 
 	workerPorts []int // chosen ports, one per worker
@@ -37,8 +38,10 @@ type Options struct {
 
 // The values of [Options].Mode and [Options].Engine.
 var (
-	RouterModes = []string{"kv", "round-robin", "least-loaded", "random"}
-	Engines     = []string{"trtllm", "vllm", "sglang"}
+	RouterModes = []string{
+		"kv", "round-robin", "least-loaded", "random", "power-of-two", "device-aware-weighted", "direct",
+	}
+	Engines = []string{"trtllm", "vllm", "sglang"}
 )
 
 const (
@@ -137,10 +140,10 @@ func (d *Dynamo) FrontendCommand(mode string, port int) process.Command {
 }
 
 func (d *Dynamo) frontendWith(name, mode string, port int) process.Command {
-	return d.command(name, append([]string{
+	return d.command(name, slices.Concat([]string{
 		"-m", "dynamo.frontend", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(port),
 		"--router-mode", mode, "--kv-cache-block-size", strconv.Itoa(d.options.BlockTokens),
-	}, plane...))
+	}, plane, d.options.FrontendArgs))
 }
 
 // command returns the command of a process that listens on loopback and logs only warnings and errors. Its ZeroMQ

@@ -315,10 +315,17 @@ func TestTwinHasOwnNamespace(t *testing.T) {
 }
 
 func TestBackendsDescribeThemselves(t *testing.T) {
-	dynamo := &parse(t, []string{"dynamo", "--mode=round_robin"}).Dynamo
-	assert.Subset(t, dynamo.loadgenArgs(),
-		[]string{"--mode-driver=manual", "--mode-offers=round_robin", "--mode-mode=round_robin"},
-		"the frontend has one mode, which the load generator does not switch")
+	for mode, want := range map[string][]string{
+		"kv":           {"--mode-driver=pinned", "--mode-mode=kv"},
+		"least_loaded": {"--mode-driver=manual", "--mode-offers=least_loaded", "--mode-mode=least_loaded"},
+		"power_of_two": {"--arms=power_of_two"},
+		"direct":       {"--mode-driver=pinned", "--mode-offers=round_robin", "--mode-mode=round_robin"},
+	} {
+		dynamo := &parse(t, []string{"dynamo", "--mode=" + mode, "--frontend-arg=--a=b,c"}).Dynamo
+		assert.Subset(t, dynamo.loadgenArgs(), want)
+		assert.Equal(t, strings.ReplaceAll(mode, "_", "-"), dynamo.options().Mode)
+		assert.Equal(t, []string{"--a=b,c"}, dynamo.options().FrontendArgs)
+	}
 	demo := &parse(t, []string{"demo", "--speed=20"}).Demo
 	o, err := demo.simulation()
 	require.NoError(t, err)
@@ -431,7 +438,7 @@ func TestBoothRejectsBadInputBeforeStart(t *testing.T) {
 	linkLoadgen(t)
 	for line, message := range map[string]string{
 		"dynamo --workers=65":     "workers: 65 is not allowed: 1 to 64",
-		"dynamo --mode=fast":      `--mode must be one of "kv","round_robin","least_loaded"`,
+		"dynamo --mode=fast":      `--mode must be one of "kv","round_robin","least_loaded","random","power_of_two"`,
 		"demo --profile=b200":     "profile: b200 is not allowed: h100-tp2, h100-tp4, h200-tp1",
 		"demo --gpu-port=0":       "gpu-port: 0 is not allowed: 1 to 65535",
 		"demo --provisioning=no/": "provisioning: no/ is not allowed: a directory",

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -20,9 +21,11 @@ import (
 // dynamoCmd is `booth dynamo`.
 type dynamoCmd struct {
 	flags
-	Mode    string `default:"kv" enum:"kv,round_robin,least_loaded" help:"Dynamo's router mode: ${enum}. With kv, an operator can switch to round_robin and back."`
+	Mode    string `default:"kv" enum:"${router_modes}" help:"Dynamo's router mode: ${enum}. With kv, an operator can switch to round_robin and back. With direct, the load generator distributes the turns to the workers (round_robin)."`
 	Engine  string `default:"trtllm" enum:"trtllm,vllm,sglang" help:"Engine the mock workers simulate: ${enum}."`
 	Workers int    `default:"3" help:"Number of mock workers, 1 to 64."`
+
+	FrontendArgs []string `name:"frontend-arg" sep:"none" placeholder:"ARG" help:"Further argument of Dynamo's frontend, such as --frontend-arg=--router-session-affinity-ttl-secs=60. May be repeated."`
 }
 
 // Help returns the text below the list of flags.
@@ -45,20 +48,25 @@ func (c *dynamoCmd) check() error { return c.options().Check() }
 // options returns the options that the flags set. Dynamo spells its modes with dashes.
 func (c *dynamoCmd) options() local.Options {
 	mode := strings.ReplaceAll(c.Mode, "_", "-")
-	return local.Options{Workers: c.Workers, Mode: mode, Engine: c.Engine, WorkerPort: c.WorkerPort}
+	return local.Options{
+		Workers: c.Workers, Mode: mode, Engine: c.Engine, WorkerPort: c.WorkerPort, FrontendArgs: c.FrontendArgs,
+	}
 }
 
 // loadgenArgs mark engine and GPU as mocks. The recorded results of the profile are still the default baseline; the
 // comparison names these differences.
 func (c *dynamoCmd) loadgenArgs() []string {
 	p := sim.H200()
-	args := append(deployment(api.TargetMocked, "mock of", c.Engine, p, c.Workers),
-		"--baseline-default="+p.Baseline, "--mode-mode="+c.Mode)
-	if c.Mode == "kv" {
-		return append(args, "--mode-driver=pinned")
+	args := append(deployment(api.TargetMocked, "mock of", c.Engine, p, c.Workers), "--baseline-default="+p.Baseline)
+	switch {
+	case c.Mode == string(api.ModeKV):
+		return append(args, "--mode-driver=pinned", "--mode-mode=kv")
+	case c.Mode == "direct": // each request must name its worker
+		return append(args, "--mode-driver=pinned", "--mode-mode=round_robin", "--mode-offers=round_robin")
+	case slices.Contains(api.Modes, api.Mode(c.Mode)): // the frontend's only one, which cannot be switched
+		return append(args, "--mode-driver=manual", "--mode-mode="+c.Mode, "--mode-offers="+c.Mode)
 	}
-	// The only mode is the frontend's, which cannot be switched.
-	return append(args, "--mode-driver=manual", "--mode-offers="+c.Mode)
+	return append(args, "--arms="+c.Mode) // recorded results have no such mode
 }
 
 func (c *dynamoCmd) vendor() api.Vendor { return api.VendorNeutral }
@@ -66,7 +74,9 @@ func (c *dynamoCmd) vendor() api.Vendor { return api.VendorNeutral }
 // twinArgs describe a second Dynamo under kv, which the load generator can switch. Its mode differs from the first
 // one's.
 func (c *dynamoCmd) twinArgs() []string {
-	return []string{"--twin-mode-driver=pinned", "--twin-mode-mode=" + string(c.twinMode())}
+	return []string{
+		"--twin-mode-driver=pinned", "--twin-mode-mode=" + string(c.twinMode()), "--twin-mode-offers=kv,round_robin",
+	}
 }
 
 func (c *dynamoCmd) twinMode() api.Mode {

@@ -110,6 +110,7 @@ func variables() kong.Vars {
 		"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease,
 		"namespace": namespace, "pod": workerPod, "presets": strings.Join(study.PresetNames, ", "),
 		"baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
+		"router_modes": strings.ReplaceAll(strings.Join(local.RouterModes, ","), "-", "_"),
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // several times without a failed turn.
 func TestSwitchBetweenFrontendsFailsNoTurn(t *testing.T) {
 	d := Start(t, 18000)
-	second := startSecondFrontend(t, d)
+	second := startServing(t, d, "round-robin")
 	b := startAgainst(t, d, "--mode-driver=endpoints", "--mode-endpoints=kv="+d.URL()+",round_robin="+second)
 	b.start(t)
 	b.settles(t, api.ModeKV, d.URL())
@@ -147,11 +147,11 @@ func started(t *testing.T, frontend string) float64 {
 	return scrape(t, frontend)["dynamo_frontend_requests_started_total"]
 }
 
-// startSecondFrontend starts a frontend with round robin over the workers of d, and returns its address when it lists
-// the model and all workers.
-func startSecondFrontend(t *testing.T, d *local.Dynamo) string {
+// startServing starts a further frontend in a mode over the workers of d, and returns its address when it lists all
+// workers.
+func startServing(t *testing.T, d *local.Dynamo, mode string) string {
 	t.Helper()
-	url, p := startFrontend(t, d, "round-robin", "second frontend", 18050, func(*process.Command) {})
+	url, p := startFrontend(t, d, mode, "second frontend", 18050, func(*process.Command) {})
 	wait.Eventually(t, "the second frontend lists all workers", func() (any, bool) {
 		select {
 		case <-p.Done():
