@@ -277,7 +277,7 @@ var foreign = []string{
 	// Dynamo and its engines
 	"--router-mode", "--router-replica-sync", "--no-router-kv-events", "--publish-kv-events",
 	"--publish-events-and-metrics", "--kv-events-config", "--enable-prompt-tokens-details", "--enable-cache-report",
-	"--router-session-affinity-ttl-secs", "--active-prefill-tokens-threshold",
+	"--router-session-affinity-ttl-secs", "--active-prefill-tokens-threshold", "--router-queue-threshold",
 	// other routers
 	"--disable-circuit-breaker", "--balance-abs-threshold", "--worker-startup-check-interval", "--sticky-sessions",
 	"--worker-urls", "--kv-event-source", "--session-key",

@@ -53,7 +53,8 @@ func health(ids ...string) string {
 // pin makes a pinned driver on a transport.
 func pin(t *testing.T, transport http.RoundTripper) *Pinned {
 	t.Helper()
-	p, err := NewPinned("http://frontend:8000/v1", []api.ModeState{kvOff, rrOff}, &http.Client{Transport: transport}, discard)
+	offers := []api.ModeState{kvOff, rrOff}
+	p, err := NewPinned("http://frontend:8000/v1", offers, &http.Client{Transport: transport}, discard)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p

@@ -45,10 +45,11 @@ var forms = map[string]form{
 	"header_name": {"the name of an HTTP header", readHeaderName},
 	"session": {"header:NAME, body:FIELD or returned:NAME, with the name of a header that the load generator does not " +
 		"set itself, or of a field that is not in request.body", readSession},
-	"temperature":    {"a number, 0 to 2", within(0, 2)},
-	"ratio":          {"a number, 0 to 1", within(0, 1)},
-	"seed":           {"a whole number", ofBits(64)},
-	"priority":       {fmt.Sprintf("a whole number, %d to %d", math.MinInt32, math.MaxInt32), ofBits(32)}, // Dynamo's range
+	"temperature": {"a number, 0 to 2", within(0, 2)},
+	"ratio":       {"a number, 0 to 1", within(0, 1)},
+	"seed":        {"a whole number", ofBits(64)},
+	// Dynamo's range
+	"priority":       {fmt.Sprintf("a whole number, %d to %d", math.MinInt32, math.MaxInt32), ofBits(32)},
 	"body":           {"a JSON object without the fields that other settings or the load generator itself set", readBody},
 	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", readAddress},
 	"nats":           {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
