@@ -42,8 +42,9 @@ func FindValidator() (string, error) {
 	return path, nil
 }
 
-// Validate runs every enabled analyzer of the configuration on an archive, with the working directory, the module's
-// root, as its source. Findings are written to out. Errors and warnings of an analyzer are returned as an error.
+// Validate runs the program validator on an archive, once for each enabled analyzer of the configuration file, with the
+// working directory, the module's root, as the source. It writes findings to out. It returns the number of enabled
+// analyzers, and a joined error of those with errors or warnings and of ctx.
 func Validate(ctx context.Context, out io.Writer, validator, config, archive string) (analyzers int, err error) {
 	names, err := analyzersOf(config)
 	if err != nil {
@@ -66,6 +67,7 @@ func Validate(ctx context.Context, out io.Writer, validator, config, archive str
 			failed = append(failed, fmt.Errorf("%s: %w", name, err))
 		}
 		if ctx.Err() != nil {
+			failed = append(failed, ctx.Err())
 			break
 		}
 	}

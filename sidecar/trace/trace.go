@@ -195,14 +195,18 @@ type firstLine struct {
 	number int64
 }
 
-// NewReader returns a reader of a source. The error is the source's own, an *[api.FieldError], or that of a damaged
-// compression.
+// NewReader returns a reader of a source, plain or compressed by gzip. It reads only the beginning of the source. Later
+// errors, also those of a plain source, come from [Reader.Next]. The error is an *[api.FieldError] for an invalid
+// option, or that of the beginning of a compressed source.
 func NewReader(source io.Reader, o Options) (*Reader, error) {
 	r, err := newReader(o)
 	if err != nil {
 		return nil, err
 	}
-	return r, r.begin(source)
+	if err := r.begin(source); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 func newReader(o Options) (*Reader, error) {

@@ -289,8 +289,6 @@ func (d *Arms) arm(state api.ModeState) (Arm, bool) {
 // healthy returns an error if /health of a server lists no worker or answers with a 5xx status. A
 // server without /health, or with a /health unlike Dynamo's, passes.
 func (d *Arms) healthy(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	instances, err := Probe(ctx, address, d.opts.Client)
 	var status *statusError
 	switch {

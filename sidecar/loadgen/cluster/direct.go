@@ -44,7 +44,7 @@ func NewDirect(target string, further []string, client *http.Client) (*Direct, e
 	if err != nil {
 		return nil, err
 	}
-	d := &Direct{client: bounded(client)}
+	d := &Direct{client: withMaxBody(client)}
 	if !slices.Contains(further, NoTarget) {
 		d.pages = []*page{{URL: u.JoinPath("metrics"), own: true}}
 	}

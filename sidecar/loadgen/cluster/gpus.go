@@ -102,6 +102,7 @@ func idOf(instance string) string {
 	return id
 }
 
+// byNumber compares two texts as integers, or as texts if one of them is not an integer.
 func byNumber(a, b string) int {
 	i, err := strconv.Atoi(a)
 	j, err2 := strconv.Atoi(b)

@@ -15,19 +15,22 @@ const generate = "generate"
 
 // Probe asks a Dynamo frontend (its URL with or without /v1) for the worker
 // instances that take requests. The ids are decimal, in ascending order of their
-// text. A frontend without instances gives none and no error. A nil client means
-// one without credentials. An invalid URL gives an [api.FieldError].
+// text, and distinct. A frontend without instances gives none and no error. A nil
+// client means one without credentials. Probe takes 2 s at most. An invalid URL
+// gives an [api.FieldError].
 func Probe(ctx context.Context, target string, client *http.Client) (instances []string, err error) {
 	u, err := targetURL(target)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	health := u.JoinPath("health")
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, health.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	c := bounded(client)
+	c := withMaxBody(client)
 	if client == nil {
 		defer c.CloseIdleConnections()
 	}

@@ -98,7 +98,7 @@ func (p *Pinned) Switch(
 		return false, nil
 	}
 	report("switching", "asking the frontend for its instances")
-	instances, err := p.probe(ctx)
+	instances, err := Probe(ctx, p.target, p.client)
 	if err != nil {
 		return false, fmt.Errorf("cannot get the list of instances, which Round-robin needs: %w", err)
 	}
@@ -124,12 +124,6 @@ func (p *Pinned) set(instances *[]string) {
 	p.failing = false
 }
 
-func (p *Pinned) probe(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return Probe(ctx, p.target, p.client)
-}
-
 // keepFresh refreshes the rotation until ctx ends.
 func (p *Pinned) keepFresh(ctx context.Context) {
 	defer close(p.done)
@@ -141,7 +135,7 @@ func (p *Pinned) keepFresh(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if before := p.rotation.Load(); before != nil {
-				instances, err := p.probe(ctx)
+				instances, err := Probe(ctx, p.target, p.client)
 				p.refresh(ctx, before, instances, err)
 			}
 		}

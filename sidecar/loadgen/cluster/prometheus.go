@@ -67,7 +67,7 @@ func NewPrometheus(address string, scope Scope, client *http.Client) (*Prometheu
 		return nil, err
 	}
 	return &Prometheus{
-		client: bounded(client), url: u.JoinPath("api/v1").String(),
+		client: withMaxBody(client), url: u.JoinPath("api/v1").String(),
 		wanted: promQuery(scope), scope: scope, address: u.Redacted(),
 	}, nil
 }
@@ -120,7 +120,7 @@ type queryResponse struct {
 	} `json:"data"`
 }
 
-// get makes a call of the API.
+// get makes a call of the API. Only a call without a complete response is an error: the caller checks the status.
 func (p *Prometheus) get(ctx context.Context, call string, parameters url.Values) (body []byte, status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/"+call+"?"+parameters.Encode(), nil)
 	if err != nil {

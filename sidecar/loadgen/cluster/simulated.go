@@ -60,7 +60,7 @@ func NewSimulated(target string, client *http.Client, log *slog.Logger) (*Simula
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulated{base: u.JoinPath("sim", "v1"), client: bounded(client), log: log}
+	s := &Simulated{base: u.JoinPath("sim", "v1"), client: withMaxBody(client), log: log}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }

@@ -74,9 +74,9 @@ func targetURL(raw string) (*url.URL, error) {
 	return api.TargetRoot(u), nil
 }
 
-// bounded returns a copy of client, or a new one for nil, whose
+// withMaxBody returns a copy of client, or a new one for nil, whose
 // answers end with an [http.MaxBytesError] after maxBody bytes.
-func bounded(client *http.Client) *http.Client {
+func withMaxBody(client *http.Client) *http.Client {
 	c := http.Client{}
 	if client != nil {
 		c = *client

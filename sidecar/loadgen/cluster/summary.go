@@ -215,9 +215,9 @@ func speculation(r reading, configured api.Speculation) api.SpeculativeUse {
 	return api.SpeculativeUse{}
 }
 
-// tokensPerStep returns 1 + accepted tokens / drafts over the window from vLLM's counters.
-// TensorRT-LLM and SGLang report the figure of their latest iteration, and zero before the
-// first one. It is nil if there is neither.
+// tokensPerStep returns the tokens that one forward pass yields, or nil if they are unknown. From vLLM's counters, they
+// are 1 + accepted tokens / drafts over the window. TensorRT-LLM and SGLang report a gauge of their latest iteration,
+// which is zero before the first one. The result is its mean over all workers.
 func tokensPerStep(r reading) *float64 {
 	if accepted := r.ratio(acceptedTokens, drafts); accepted != nil {
 		return new(1 + *accepted)
