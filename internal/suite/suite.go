@@ -232,14 +232,17 @@ func Command(ctx context.Context, name string, args ...string) error {
 }
 
 // priority is the key of a context whose commands run at the lowest priority.
-type priority struct{}
+type lowest struct{}
 
 func lowPriority(ctx context.Context) context.Context {
-	return context.WithValue(ctx, priority{}, true)
+	return context.WithValue(ctx, lowest{}, true)
 }
 
+// command returns a command with the standard input and error of this process. The caller sets its output. When ctx
+// ends, the command is interrupted, and killed ten seconds later. With a ctx of [lowPriority] it runs at the lowest
+// priority, if the machine has the program nice.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	if nice, err := exec.LookPath("nice"); err == nil && ctx.Value(priority{}) != nil {
+	if nice, err := exec.LookPath("nice"); err == nil && ctx.Value(lowest{}) != nil {
 		name, args = nice, append([]string{"-n", "19", name}, args...)
 	}
 	cmd := exec.CommandContext(ctx, name, args...)

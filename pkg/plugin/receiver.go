@@ -93,8 +93,9 @@ func (s *receiver) failed(why fault) {
 	s.why = why
 }
 
-// watch publishes that the load generator is lost, whether the connection has ended or only sends nothing. It
-// repeats the message until ctx ends or a snapshot arrives.
+// watch publishes that the load generator is lost: when no snapshot has arrived for limits.silence, or at once if the
+// first attempt to connect fails. It repeats the message until a snapshot arrives, and then watches again. It returns
+// when ctx ends.
 func (s *receiver) watch(ctx context.Context) {
 	timer := time.NewTimer(s.relay.limits.silence)
 	defer timer.Stop()
@@ -105,12 +106,13 @@ func (s *receiver) watch(ctx context.Context) {
 		case <-s.wake:
 		case <-timer.C:
 		}
-		timer.Reset(s.check(ctx, time.Now()))
+		timer.Reset(s.publishIfLost(ctx, time.Now()))
 	}
 }
 
-// check returns the time until the next check. Before the first snapshot there is nothing to wait for.
-func (s *receiver) check(ctx context.Context, now time.Time) time.Duration {
+// publishIfLost publishes the message if it is due, and returns the time until the next call. Before the first snapshot
+// there is nothing to wait for.
+func (s *receiver) publishIfLost(ctx context.Context, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if left := s.relay.limits.silence - now.Sub(s.last); left > 0 {

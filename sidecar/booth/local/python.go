@@ -24,9 +24,9 @@ const probe = `import sys; print("%d.%d.%d" % sys.version_info[:3]); sys.stdout.
 
 const probeTimeout = 20 * time.Second
 
-// FindPython finds a Python of version 3.10 or later that can make virtual environments, and returns its path and
-// version. If there is none, the error lists the interpreters that were tried with their problems, and how to install
-// one.
+// FindPython returns the path and the version of the first suitable Python on the PATH: 3.10 or later, able to make
+// virtual environments. If there is none, the error lists the interpreters that were tried with their problems, and how
+// to install one. If ctx ends first, the error is that of ctx.
 func FindPython(ctx context.Context) (path, version string, err error) {
 	var tried []string
 	for _, name := range pythons {

@@ -83,7 +83,8 @@ func (c *simulateCmd) checkTrace() error {
 	return nil
 }
 
-// replay runs the cluster with the requests of a trace, once for each mode.
+// replay replays a trace on the simulated cluster, once for each mode. It writes the output files and prints a table,
+// but only after all modes have succeeded.
 func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 	if err := c.checkTrace(); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen) error {
 	if err != nil {
 		return api.Refuse("trace", strings.Join(c.Trace, ", "), fmt.Sprintf("readable files (%v)", err))
 	}
-	if c.replayed, err = c.firstRequest(files); err != nil {
+	if c.firstRequest, err = c.readFirst(files); err != nil {
 		return err
 	}
 	p, err := c.plan()
@@ -183,8 +184,8 @@ func (c *simulateCmd) openTrace(files *trace.Files, progress func(int)) (*trace.
 	return r, err
 }
 
-// firstRequest returns the first request of a trace.
-func (c *simulateCmd) firstRequest(files *trace.Files) (*trace.Record, error) {
+// readFirst returns the first request of a trace.
+func (c *simulateCmd) readFirst(files *trace.Files) (*trace.Record, error) {
 	r, err := c.openTrace(files, nil)
 	if err != nil {
 		return nil, err
@@ -204,8 +205,8 @@ func (c *simulateCmd) firstRequest(files *trace.Files) (*trace.Record, error) {
 // clusterOfTrace returns the options of the cluster of the flags, with the trace's block size.
 func (c *simulateCmd) clusterOfTrace(p plan) (sim.Options, error) {
 	o := p.grid.Cluster
-	o.Profile.KV.Blocks = or(c.KVBlocks, o.Profile.KV.Tokens()/c.replayed.BlockTokens)
-	o.Profile.KV.BlockTokens = c.replayed.BlockTokens
+	o.Profile.KV.Blocks = or(c.KVBlocks, o.Profile.KV.Tokens()/c.firstRequest.BlockTokens)
+	o.Profile.KV.BlockTokens = c.firstRequest.BlockTokens
 	if c.FirstSeed != nil {
 		o.Seed = uint64(*c.FirstSeed)
 	}

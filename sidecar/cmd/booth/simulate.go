@@ -65,7 +65,7 @@ type simulateCmd struct {
 	Trace          []string      `group:"Trace" sep:"none" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in the format of Mooncake, Bailian or AIPerf's sessions; may be gzipped, a pattern such as 'trace.*.jsonl.gz', or repeated for several files. The cache uses the trace's block size and, unless --kv-blocks sets its blocks, holds as many tokens as without a trace."`
 	TraceBlockSize int           `group:"Trace" placeholder:"TOKENS" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace."`
 	TraceTimeUnit  trace.Unit    `group:"Trace" placeholder:"UNIT" help:"Unit of the trace's timestamps: s, ms, us or ns. Default: inferred from the trace."`
-	replayed       *trace.Record `kong:"-"` // first request of the trace; nil without a trace
+	firstRequest   *trace.Record `kong:"-"` // of the trace; nil without a trace
 	TraceSpeed     float64       `group:"Trace" default:"1" placeholder:"X" help:"Replay speed as a multiple of the recorded speed."`
 
 	Output   []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write all figures to FILE.csv or FILE.json; the JSON also has each run. May be repeated."`
@@ -171,10 +171,10 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		RouterAssumeKVReuse:             c.RouterAssumeKVReuse,
 	}
 	blockSize := or(c.BlockSize, *base.BlockSize)
-	if c.replayed != nil { // a trace has no conversations that would have to fit into a cache
+	if c.firstRequest != nil { // a trace has no conversations that would have to fit into a cache
 		r.Turns, r.OpeningTokens, r.MaxTokens = &api.Range{Min: 1, Max: 1}, new(1), new(1)
 		r.OutputTokens, r.QuestionTokens = &api.Distribution{}, &api.Distribution{Mean: 1}
-		blockSize = c.replayed.BlockTokens
+		blockSize = c.firstRequest.BlockTokens
 	}
 	for _, m := range c.Modes {
 		r.Modes = append(r.Modes, api.Mode(m))

@@ -78,10 +78,10 @@ const ordering = 2
 // each part starts with a new token at any position, since it follows a line's end or
 // begins with a blank.
 type recipe struct {
-	front     string // precedes the number
-	sections  []section
-	sentences bool           // there are few paragraphs, so that sentences within them are shuffled as well
-	tokens    map[string]int // of a sized recipe's parts, by their beginning
+	front             string // precedes the number
+	sections          []section
+	shufflesSentences bool           // there are few paragraphs, so that sentences within them are shuffled as well
+	tokens            map[string]int // of a sized recipe's parts, by their beginning
 }
 
 // section is a heading, or none, with its paragraphs.
@@ -142,6 +142,8 @@ func newRecipe(text string) (best *recipe) {
 	return best
 }
 
+// divide returns a recipe without a front. A paragraph that begins with "#" is a heading and begins a section. The
+// first section has the title, or no heading.
 func divide(text string) *recipe {
 	r := &recipe{sections: []section{{}}}
 	count := 0
@@ -157,7 +159,7 @@ func divide(text string) *recipe {
 			r.sections = append(r.sections, section{heading: p})
 		}
 	}
-	r.sentences = count <= fewParagraphs
+	r.shufflesSentences = count <= fewParagraphs
 	return r
 }
 
@@ -226,7 +228,7 @@ func (r *recipe) mix(seed uint64, number int64) *recipe {
 		}
 		shuffle(random, movable)
 		for j, p := range s.paragraphs {
-			if r.sentences && len(p) > 2 {
+			if r.shufflesSentences && len(p) > 2 {
 				s.paragraphs[j] = slices.Clone(p)
 				shuffle(random, s.paragraphs[j][1:len(p)-1])
 			}

@@ -112,7 +112,8 @@ type walk struct {
 	z, mass     []float64 // mass is density times weight
 }
 
-// beyond returns the probability that Z is at least b at the next look, or −Z where side is −1.
+// beyond returns the probability, without a true difference, that a trial reaches the next look and Z is at least b
+// there, or −Z where side is −1. information is that of the next look, and must exceed the walk's.
 func (w walk) beyond(information, b, side float64) (p float64) {
 	if w.z == nil {
 		return normal.CDF(-b)

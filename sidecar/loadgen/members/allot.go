@@ -239,9 +239,10 @@ func fraction(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// apportion divides n equally among the members that are not excluded, into whole numbers; the first
-// ones get the remainder. What exceeds a member's limit goes to the others, as far as their limits
-// allow.
+// apportion divides n equally among the members that are not excluded, into whole numbers; the
+// first ones get the remainder. What exceeds a member's limit goes to the others, as far as their
+// limits allow. The parts are in the order of the members: an excluded one gets 0, and what fits
+// nowhere is left out.
 func apportion(n int, members []candidate) []int {
 	parts := make([]int, len(members))
 	var open []int // of the members, those with room

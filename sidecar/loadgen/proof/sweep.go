@@ -89,7 +89,8 @@ func NewSweep(p SweepPlan) (*Sweep, error) {
 // Of returns the planned number of spans that count. Spans that are spoiled twice reduce it.
 func (s *Sweep) Of() int { return len(s.Plan.Levels) * len(s.Plan.Modes) * s.Plan.Repeats }
 
-// Next returns the span to run next. It returns false once all spans are done.
+// Next returns the span to run next, which may be a spoiled one for the second time. It returns false once all spans
+// are done. It changes nothing: the span stays the same until [Sweep.Add] records its result.
 func (s *Sweep) Next() (Span, bool) {
 	number, attempt := 0, 1
 	if len(s.Done) > 0 {

@@ -112,7 +112,9 @@ func (r *Results) concurrencyWords() []string {
 		sum/n, level)}
 }
 
-// otherWords describes the metrics that do not decide, for the better mode. If neither is better, it describes B.
+// otherWords returns sentences on the metrics other than the primary one: in which of them the better mode is better or
+// worse, which show no difference, and which are not decided. If neither mode is better, it describes B. If one is,
+// guardrails appear only if they differ, since the verdict names the others.
 func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	a, b := r.trialNames()
 	ofB := proof.Verdict(t.Verdict) != proof.ABetter
@@ -223,7 +225,8 @@ func failedShare(f api.TrialFailed) string {
 	return trimmed(math.Round(10000*float64(f.Failed)/float64(max(1, f.Ended)))/100) + " %"
 }
 
-// guardrailWords lists the guardrails in which the better mode is certainly not worse, and those in which it may be.
+// guardrailWords names the guardrails, except the primary metric, in which the better mode is certainly not worse, and
+// those in which it may be. The text continues a sentence and begins with a comma or a semicolon.
 func (r *Results) guardrailWords(t *api.TrialState, better api.TrialArm) (text string) {
 	var not, open []string
 	for _, m := range guardrails {

@@ -67,16 +67,17 @@ func (b *bounded) excess() *conn {
 		}
 	}
 	if places > max(1, b.limit/8) {
-		return b.oldest(untrusted)
+		return b.longestUnchanged(untrusted)
 	}
 	return cmp.Or(
-		b.oldest(func(c *conn) bool { return c.trusted && c.state == http.StateIdle }),
-		b.oldest(func(c *conn) bool { return c.trusted && c.state != http.StateHijacked }),
-		b.oldest(untrusted))
+		b.longestUnchanged(func(c *conn) bool { return c.trusted && c.state == http.StateIdle }),
+		b.longestUnchanged(func(c *conn) bool { return c.trusted && c.state != http.StateHijacked }),
+		b.longestUnchanged(untrusted))
 }
 
-// oldest returns the first candidate of the address that has most of them, nil where there is none.
-func (b *bounded) oldest(candidate func(*conn) bool) *conn {
+// longestUnchanged returns the connection to close among the candidates: of the network with the most candidates, the
+// one whose state changed longest ago. It returns nil if there is no candidate. The lock is held.
+func (b *bounded) longestUnchanged(candidate func(*conn) bool) *conn {
 	of, most := map[netip.Prefix]int{}, 0
 	for _, c := range b.open {
 		if candidate(c) {

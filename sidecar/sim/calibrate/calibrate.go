@@ -175,8 +175,9 @@ func (f *fit) look(ctx context.Context, phase string) (knowledge, error) {
 	return newKnowledge(w, w.residuals(f.runs), slopes(w, apart, runs), f.priors()), nil
 }
 
-// around returns two profiles for each constant, one with a lower and one with a higher value, and the distance
-// between the two values in units of [scale].
+// around returns two profiles for each constant, first one with a lower value, then one with a higher value. The values
+// stay within the constant's bounds. apart has for each constant the distance between its two values, in units of
+// [scale].
 func (f *fit) around() (apart []float64, profiles []sim.Profile) {
 	for _, c := range f.constants {
 		v, s := c.Get(&f.profile), scale(c, &f.profile)

@@ -67,7 +67,7 @@ func newSource(start sim.Profile, b api.Baseline) (source, error) {
 	if n := len(b.Rows) - len(s.baseline.Rows); n > 0 {
 		s.assume("%d rows of an unknown mode are left out", n)
 	}
-	if err := s.deploy(); err != nil {
+	if err := s.takeSizes(); err != nil {
 		return s, err
 	}
 	if err := s.speculate(); err != nil {
@@ -81,8 +81,10 @@ func (s *source) assume(format string, args ...any) {
 	s.assumed = append(s.assumed, s.baseline.Name+": "+fmt.Sprintf(format, args...))
 }
 
-// deploy copies the sizes of the recorded deployment to the profile.
-func (s *source) deploy() error {
+// takeSizes sets the sizes of the profile to those of the recorded deployment. A size that is not recorded stays as the
+// profile has it. The cache keeps its size in tokens. The error wraps an [api.FieldError] if the profile is of another
+// GPU or of another number of GPUs per worker, or if the sizes make it invalid.
+func (s *source) takeSizes() error {
 	d, p := s.baseline.Deployment, &s.start
 	if d.GPU != "" && !alike(d.GPU, p.GPU) {
 		allowed := fmt.Sprintf("one of the %s that %s was recorded on: "+

@@ -213,8 +213,7 @@ func (l *Loop) resume() {
 	c.ask()
 }
 
-// begin starts a conversation.
-
+// begin starts the next conversation with its first turn.
 func (l *Loop) begin() {
 	w, k := &l.workload, l.started
 	l.started++

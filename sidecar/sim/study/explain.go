@@ -280,7 +280,8 @@ func (c *comparison) crossingsOf(field func(*closedloop.Figures) *float64) (cros
 	return crossings
 }
 
-// crossing computes the crossing between two levels, for the means and for each pair of runs.
+// crossing computes the crossing between two levels, for the means and for each pair of runs. from and to are indices
+// of levels. side says which curve is lower at the level to, as in [comparison.sides].
 func (c *comparison) crossing(from, to, side int, field func(*closedloop.Figures) *float64) Crossing {
 	x := Crossing{Above: side, Low: math.Inf(1), High: math.Inf(-1)}
 	x.At = c.cross(from, to, func(at int) float64 { return *field(&c.means[0][at]) - *field(&c.means[1][at]) })

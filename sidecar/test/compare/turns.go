@@ -61,6 +61,8 @@ type place struct {
 	number       int
 }
 
+// add counts a turn that has ended. A failed turn counts only by the class of its error, and a cancelled one not at
+// all. y.workers must hold the workers of all turns before the first call.
 func (y *tally) add(t *api.Turn) {
 	switch t.Status {
 	case api.TurnError:

@@ -265,7 +265,9 @@ func readArms(s string) (string, error) {
 	return canonical(arms)
 }
 
-// check holds an arm against what its fields may be, and puts its URL into the usual spelling.
+// check returns an [api.FieldError] for the first invalid field of an arm, and writes its URL in the usual form. at is
+// the path that precedes the field's name in the error. earlier has the arms before this one, whose names it cannot
+// have.
 func (a *Arm) check(at string, earlier []Arm) error {
 	switch {
 	case a.Name == "":

@@ -179,7 +179,8 @@ func (c *Config) checkEndpoints() error {
 	return nil
 }
 
-// checkMembers requires a connection to the server that does not expose a credential.
+// checkMembers requires a credential or a token for everything beyond loopback: metrics_token to listen on another
+// address, and the rules of [members.Access.Check] for the NATS server, if there is one.
 func (c *Config) checkMembers() error {
 	if at := c.Members.Listen; at != "" && c.MetricsToken == "" {
 		if host, _, _ := net.SplitHostPort(at); !api.IsLoopback(host) {
