@@ -95,7 +95,8 @@ func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 		100*d.Difference, unit, proof.Metric(*q.Primary).Name(), durationText(d.Seconds), 100*d.Power, basis)
 }
 
-// concurrencyWords warns if the mean concurrency differs from the requested one by more than a tenth.
+// concurrencyWords returns a warning if the concurrency, as the mean over the spans that count, differs from the
+// requested one by more than a tenth, and otherwise nil. A trial requests one level; of several, the highest counts.
 func (r *Results) concurrencyWords() []string {
 	sum, n := 0., 0.
 	for i := range r.Sweep.Spans {
@@ -107,9 +108,11 @@ func (r *Results) concurrencyWords() []string {
 	if n == 0 || math.Abs(sum/n-level) <= .1*level {
 		return nil
 	}
-	return []string{fmt.Sprintf("On average %.0f conversations were in progress, not %.0f; raise start_rate or "+
-		"target_rps.",
-		sum/n, level)}
+	text := fmt.Sprintf("On average %.0f conversations were in progress, not %.0f", sum/n, level)
+	if sum/n < level {
+		text += "; raise start_rate or target_rps"
+	}
+	return []string{text + "."}
 }
 
 // otherWords returns sentences on the metrics other than the primary one: in which of them the better mode is better or

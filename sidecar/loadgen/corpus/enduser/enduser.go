@@ -192,10 +192,11 @@ func (q *Questioner) ask(ctx context.Context, topic string, asked []string, answ
 		return "", q.failed(err)
 	}
 	q.breaker.Success()
-	if slices.ContainsFunc(asked, func(a string) bool { return strings.EqualFold(a, question) }) {
+	repeated := slices.ContainsFunc(asked, func(a string) bool { return strings.EqualFold(a, question) })
+	q.answered(!repeated)
+	if repeated {
 		return "", api.FollowupRepeated
 	}
-	q.succeeded()
 	return question, ""
 }
 
@@ -286,10 +287,14 @@ func (q *Questioner) addAsking(n int) {
 	q.asking += n
 }
 
-func (q *Questioner) succeeded() {
+// answered clears the problem after an answer of the model, and counts it if it is used as a question. If there was a
+// problem, it logs that the model asks again.
+func (q *Questioner) answered(used bool) {
 	q.mu.Lock()
 	back := q.problem != ""
-	q.byModel++
+	if used {
+		q.byModel++
+	}
 	q.problem = ""
 	q.mu.Unlock()
 	if back {

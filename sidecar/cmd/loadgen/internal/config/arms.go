@@ -243,7 +243,10 @@ func (c Cold) Requests() (all []cluster.Request) {
 // forbiddenHeaders are those that an arm cannot set: its url has the host, and the load generator writes the others.
 var forbiddenHeaders = append([]string{"Host"}, ownHeaders...)
 
-// readArms reads a list of arms, or NAME=URL,NAME=URL.
+// readArms checks a list of arms, which is YAML or JSON in brackets, or NAME=URL,NAME=URL, and returns it as JSON with
+// the URLs in their usual form. "=URL" may be missing: such an arm has the URL of target.url. Files and variables that
+// headers refer to are not read. The error is an [api.FieldError], whose field is relative to the list, such as
+// "[0].name".
 func readArms(s string) (string, error) {
 	var arms []Arm
 	if s = strings.TrimSpace(s); !strings.HasPrefix(s, "[") {
@@ -394,7 +397,7 @@ func decodeStrictly(data []byte, to any) error {
 func structureError(err error, fields string) error {
 	found := strings.TrimPrefix(err.Error(), "json: ")
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		found = fmt.Sprintf("a %s as %s", wrong.Value, wrong.Field)
+		found = fmt.Sprintf("a %s as %s", wrong.Value, cmp.Or(wrong.Field, "the whole value"))
 	}
 	return api.Refuse("", found, "only the fields "+fields)
 }
