@@ -20,7 +20,9 @@ const (
 // Variables are the variables that must be set to start the containers.
 var Variables = []string{"KVBOOTH_TOKEN=" + Token, "KVBOOTH_ADMIN_PASSWORD=" + Password}
 
-// Compose loads docker-compose.yaml as `docker compose` does, with variables as "NAME=value". Its paths are absolute.
+// Compose loads the repository's docker-compose.yaml. Its variables come from env, as "NAME=value", and from nothing
+// else: unlike `docker compose`, it reads neither the process's environment nor a .env or override file. A required
+// variable that is missing is an error. The paths in the project are absolute.
 func Compose(ctx context.Context, env ...string) (*types.Project, error) {
 	root, err := source.Root()
 	if err != nil {

@@ -126,7 +126,8 @@ func countColumn(name string, field func(*Turn) **int) turnColumn {
 	return optionalColumn(name, field, strconv.Itoa, strconv.Atoi)
 }
 
-// optionalColumn returns a column whose cell is empty if the value is nil.
+// optionalColumn returns a column whose cell is empty if the value is nil. Its set function must not be called with an
+// empty cell, for which [ReadTurns] leaves the value nil. After an error of parse, the value is not valid.
 func optionalColumn[T any](
 	name string, field func(*Turn) **T, format func(T) string, parse func(string) (T, error),
 ) turnColumn {

@@ -41,9 +41,10 @@ type Worker struct {
 // Frontend is the number of the frontend; workers are numbered from 0.
 const Frontend = -1
 
-// StartDynamo starts a Dynamo and returns when it is ready: the frontend lists every worker and the model. On failure
-// it stops all processes, and the error names the failed process with the last lines of its log. Invalid options give
-// an [api.FieldError].
+// StartDynamo starts a Dynamo and returns when it is ready: the frontend lists every worker and the model. ctx limits
+// only the start; its end does not stop a Dynamo that is ready. The caller must call [Dynamo.Stop]. On failure
+// StartDynamo kills all processes, and the error names the failed process with the last lines of its log. Invalid
+// options, a frontend port that is in use, and a worker port that is too high give an [api.FieldError].
 func StartDynamo(ctx context.Context, o Options) (*Dynamo, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -96,7 +96,9 @@ func checkWritable(path string) error {
 	return nil
 }
 
-// checkData reads the baselines in the data directory, if there is one, and requires that the default is one of them.
+// checkData reads the baselines in the data directory, and requires that the default baseline is one of them or a
+// built-in one, unless it is empty or [api.ThisTarget]. The directory need not exist; nothing is made or written. The
+// error is an [api.FieldError] for a data_dir that is not a directory and for an unknown default.
 func checkData(ctx context.Context, conf *config.Config) error {
 	info, err := os.Stat(conf.DataDir)
 	if err == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -104,7 +104,8 @@ func (a *attribute) set(b *api.Baseline, text string) (allowed string, ok bool) 
 	return allowed, ok
 }
 
-// validate checks the attribute of a baseline.
+// validate returns an [api.FieldError], whose field is the path in the JSON, if the attribute's value in b is not
+// allowed. An empty value (zero or nil) means that the attribute is not known, and is allowed, as is any bool.
 func (a *attribute) validate(b *api.Baseline) error {
 	switch v := a.in(b).(type) {
 	case *string:

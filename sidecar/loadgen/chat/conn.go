@@ -18,7 +18,8 @@ const maxHead = 64 << 10
 // dialer opens the socket of a connection.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// dial opens a connection that records the time of its reads.
+// dial opens a connection with o.Dial, or over TCP if that is nil. Once a stream is stored in the connection, each read
+// is reported to it with its time; see [conn], also for the errors of writes.
 func (o Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	open := o.Dial
 	if open == nil {

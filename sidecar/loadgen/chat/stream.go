@@ -602,8 +602,10 @@ func (c *Client) watch(s *stream, cancel context.CancelCauseFunc) *watchdog {
 	return d
 }
 
-// look cancels the stream if a timeout passed, else resets the timer. Before the first token it runs again after
-// StallTimeout at the latest: the token may arrive at once, and the stall begin then.
+// look runs when the timer fires. It cancels the stream, with the timeout as the cause, if a timeout of the present
+// phase or of the whole turn has passed. Otherwise it resets the timer to the time that is left, but to at most
+// StallTimeout: before the first token, the phase may change at any moment, and a stall begin then. After stop it does
+// nothing. No timeout of o is 0; [New] sets the defaults.
 func (d *watchdog) look(o Options, s *stream, cancel context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

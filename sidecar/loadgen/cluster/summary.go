@@ -95,8 +95,10 @@ func spread(values []float64) *api.Spread {
 	return &api.Spread{Min: at(0), P10: at(0.1), P50: at(0.5), P90: at(0.9), Max: at(1)}
 }
 
-// balance compares the workers' requests in flight. Where no frontend counts them,
-// their sum is the cluster's.
+// balance sets the figures that compare the workers' requests in flight: their least, their most, the spread between
+// these, and the skew, which is the most over the mean and stays nil if all are 0. Where no frontend counts the
+// cluster's requests in flight (c.Inflight is nil), it also sets them to the workers' sum. A worker without a count is
+// left out. Without any count, nothing changes.
 func balance(c *api.Cluster) {
 	var sum, n float64
 	var least, most *float64

@@ -376,7 +376,10 @@ func (l *Lane) changeModes(ctx context.Context, lanes []*Lane, changes []*change
 	l.finish(lanes, changes)
 }
 
-// switchMode has the driver make a change.
+// switchMode has the driver make the change, waits for it and sets c.done, c.cold and c.err, the driver's error. If
+// c.stays is set, there is nothing to switch, and the change succeeds at once. If From and To are equal, the driver
+// only makes the caches cold. Afterwards c shows the progress of a change of its group that is not done yet. It locks
+// the joined lanes, so the caller must hold no lane's lock.
 func (l *Lane) switchMode(ctx context.Context, c *change) {
 	var cold bool
 	var err error

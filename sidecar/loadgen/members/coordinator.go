@@ -374,8 +374,9 @@ func (c *Coordinator) expire(m *member, now time.Time) {
 	}
 }
 
-// expireHolder expires a holder of a share that may never have reported to this process. A late
-// report must not make it a new member, since others have its share. expireHolder returns the name.
+// expireHolder expires the member with the id, which holds a share, if it has not expired yet, and returns its name, or
+// the id if the name is not known. An id that never reported to this process gets a member that has expired: otherwise
+// a late report would make it a new member, although others have its share. It writes no event.
 func (c *Coordinator) expireHolder(id string, now time.Time) (name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

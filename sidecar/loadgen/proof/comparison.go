@@ -369,7 +369,9 @@ func forget(v reflect.Value) {
 	}
 }
 
-// name sets distinct names of the sides: the names of their modes, or of their baselines where the modes are the same.
+// name sets the sides' names: the short names of their modes, or the names of their baselines where sides have the same
+// mode. If two sides are the same result, "(A)" and "(B)" make their names distinct. The modes of a sweep, of which
+// there may be more than two and which have no baseline, differ.
 func (c *Comparison) name() {
 	modes := make([]api.ModeState, len(c.Sides))
 	for i := range c.Sides {

@@ -143,7 +143,8 @@ func (r *Run) turnLines() (lines []string) {
 	return lines
 }
 
-// tokenLine formats the sums of [Run.Tokens].
+// tokenLine formats the sums of [Run.Tokens] in one line. A sum that no successful turn reported is "not reported"; one
+// that only some reported is the sum of those, and unknownLines counts the others.
 func (r *Run) tokenLine() string {
 	n := r.Tokens
 	parts := []string{"input not reported", "cached not reported", fmt.Sprintf("%d output", n.Output)}

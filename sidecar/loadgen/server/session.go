@@ -106,6 +106,8 @@ func (s *Server) readSession(r *http.Request, _ none) (api.Session, error) {
 	}, nil
 }
 
+// endSession ends the session of the request's cookie, removes the cookie and answers 204. A request without a session
+// in force is no error.
 func (s *Server) endSession(w http.ResponseWriter, r *http.Request, _ none) error {
 	if session, ok := s.sessions.of(r).(session); ok {
 		session.end()

@@ -51,10 +51,10 @@ func quantiles(values []float64) api.Quantiles {
 // outside is the probability with which a 95 % interval may miss on either side.
 const outside = .025
 
-// interval returns the distribution-free 95 % confidence interval of the p-quantile: the
-// order statistics X(l) and X(u) with P(B < l) and P(B ≥ u) at most 2.5 % each, where B is
-// binomial (n, p); see David and Nagaraja, "Order Statistics", 3rd edition (2003),
-// chapter 7. It is nil where n is too small for both.
+// interval returns the distribution-free 95 % confidence interval of the p-quantile, 0 < p < 1, of ascending,
+// independent values: the order statistics X(l) and X(u) with P(B < l) and P(B ≥ u) at most 2.5 % each, where B is
+// binomial (n, p); see David and Nagaraja, "Order Statistics", 3rd edition (2003), chapter 7. It returns nil if n is
+// too small for X(l) or for X(u).
 func interval(sorted []float64, p float64) *[2]float64 {
 	n := len(sorted)
 	// P(B ≥ u) is P(n−B < n+1−u), and n−B is binomial (n, 1−p).

@@ -41,7 +41,9 @@ func (s *Store) eachTurn(ctx context.Context, lane string, step int64, add func(
 	return s.eachTurnFrom(ctx, lane, 0, add, send)
 }
 
-// eachTurnFrom is eachTurn for all steps from one on, ascending.
+// eachTurnFrom is eachTurn for all steps with the number step or a higher one, ascending; 0 means all. Steps without a
+// stored turn are skipped, so an unknown lane or step gives no call and no error. An error of add is returned wrapped
+// in an [api.ErrUnavailable], one of send unchanged.
 func (s *Store) eachTurnFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
 	send func() error,
 ) error {

@@ -125,7 +125,9 @@ func (t *tally) schedule(at time.Duration, a *Arrival) {
 	t.waiting = slices.Insert(t.waiting, i, a)
 }
 
-// submit sends a request to the cluster. A request that no cache can hold is counted as refused.
+// submit sends a request to the cluster at the cluster's present time. The one that follows it is scheduled at its end.
+// A request that the cluster can never serve ([api.FieldError]), as one that is too large for any worker's cache, is
+// counted as refused, with all that follow it, and is no error. Any other error is returned.
 func (t *tally) submit(c *sim.Cluster, a *Arrival) error {
 	q := sim.Request{PromptTokens: a.PromptTokens, OutputTokens: max(a.OutputTokens, 1), Reason: sim.FinishStop}
 	for _, hash := range a.Blocks {

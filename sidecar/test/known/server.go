@@ -222,7 +222,8 @@ func (s *Server) note(t Truth) {
 	s.truth.ITL = append(s.truth.ITL, t.ITL...)
 }
 
-// Take returns the recorded times and resets them.
+// Take returns the times recorded since the last call, and resets them. An answer is included once its last token is
+// written. The slices are nil if there are none. GET /truth calls it, too.
 func (s *Server) Take() Truth {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,8 +57,10 @@ spec:
       extraPodSpec: {mainContainer: {image: "runtime:0.9.0", args: [--model-path, llama]}}
 `
 
-// Deploy makes a DynamoGraphDeployment of one frontend and three workers with a GPU each, in a
-// mode as Dynamo spells it; the test's end deletes it. A worker takes some time to start.
+// Deploy creates a DynamoGraphDeployment of one frontend and three workers with a GPU each, and returns it without
+// waiting until it is ready. mode is the value of DYN_ROUTER_MODE. start is the time that a worker takes to start; the
+// frontend takes 300 ms. An error ends the test, so it must be called on the test's goroutine. The object is deleted at
+// the test's end.
 func (c *ControlPlane) Deploy(t testing.TB, name, mode string, start time.Duration) *unstructured.Unstructured {
 	t.Helper()
 	text := example

@@ -120,7 +120,8 @@ func sides(s scale) (kv, roundRobin study.Curve) {
 	return curves[0], curves[1]
 }
 
-// crossings returns the crossings in TTFT p95 above which kv is slower.
+// crossings returns the crossings of the curves of TTFT p95 above which kv is slower, from low concurrencies to high
+// ones; nil if there are none.
 func crossings(s scale) (up []study.Crossing) {
 	kv, rr := sides(s)
 	for _, x := range study.Crossings(kv, rr, p95) {

@@ -132,8 +132,10 @@ type draft struct {
 	uses  map[string]int // number of uses of a sentence in the conversation
 }
 
-// explain fills the answer with passages: first with unused sentences, then with those used once, and so on while
-// fill or least require more.
+// explain writes the answer: an opening, then sentences of the ranked passages in rounds, then an unused ending, the
+// longest that still fits. Round 0 takes the unused sentences, round 1 also those used once, and so on. The rounds end
+// with the first sentence that does not fit, or after a round, once there is a new sentence and the answer has d.least
+// tokens; fill requires the former. If nothing fits, explain adds the first sentence whole, and the caller cuts it.
 func (d *draft) explain(p *prompt, rng *rand.Rand, fill bool) {
 	opening, endings := p.frame(rng)
 	full := opening != "" && !d.add("", opening)

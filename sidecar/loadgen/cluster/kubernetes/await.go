@@ -238,8 +238,9 @@ func (g *graph) componentOf(p corev1.Pod) (component, bool) {
 	return component{}, false
 }
 
-// servingMode returns the mode that the frontend's pods run in: the ready ones, or all
-// where none is ready. It is unknown where they run in two. ok is false without pods.
+// servingMode returns the mode that the frontend's pods run in. Only the ready pods count if any is ready; pods that
+// are being deleted never count. The mode is [api.ModeUnknown] if the pods' modes differ. ok is false, and the mode
+// empty, if no pod counts.
 func (g *graph) servingMode(all []corev1.Pod) (mode api.Mode, ok bool) {
 	f, _ := g.frontend()
 	frontends := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool {

@@ -149,7 +149,9 @@ func (d *Driver) checkVariant(g *graph) Finding {
 	}
 }
 
-// Rights checks each permission that the driver uses, with its own credentials.
+// Rights asks the API server whether the driver's own credentials have each permission that a switch needs. It returns
+// a [Problem] with the remedy for each missing permission, and a [Warning] for each one that cannot be checked, or else
+// one finding that is [Good]. Where the graph's name cannot be found, it checks the permissions for all graphs.
 func (d *Driver) Rights(ctx context.Context) []Finding {
 	name, _ := d.find(ctx) // an unknown name asks for the rights on all graphs
 	var missing []Finding

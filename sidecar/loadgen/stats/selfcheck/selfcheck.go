@@ -183,7 +183,10 @@ func (w *Watch) fail(ctx context.Context, err error) {
 	}
 }
 
-// recordCanary compares the send times in the chunks with the chunks' time stamps.
+// recordCanary adds the delays of one canary answer to the history and clears the problem. Each chunk holds the time at
+// which the canary's server wrote it; its delay is the time from then until the chunk was read. The first chunk's time
+// is also when the request arrived; the delay of sending is the time from r.Sent until then. An answer that was
+// cancelled, or whose words are not one per chunk, changes nothing.
 func (w *Watch) recordCanary(r *chat.Result) {
 	sent := strings.Fields(r.Content)
 	if r.Cancelled || len(sent) != len(r.Chunks) {

@@ -58,9 +58,9 @@ func (a Access) headersFor(section string) (env []string) {
 	return env
 }
 
-// ForCoordinator returns the arguments and variables that are added to this process's own where the coordinator is a
-// separate process: it starts no members, and the token in the environment is that of the server which was started for
-// it.
+// ForCoordinator returns the arguments and the variables ("NAME=value") that this process adds to its own for a
+// coordinator in a separate process. They make it start no members and connect to the server at c.Members.NATS, with
+// its token in the environment. A token from a file is left out: the coordinator reads the file itself.
 func (c *Config) ForCoordinator() (args, env []string) {
 	args = []string{"--members-count=0", "--members-nats-url=" + c.Members.NATS.URL}
 	if c.Members.NATS.Token != "" && c.Members.NATS.TokenFile == "" {
