@@ -229,7 +229,7 @@ func named(all []suite.Part, args []string) ([]suite.Part, error) {
 	return chosen, nil
 }
 
-// versions are those of the programs that parts run against, where they are found.
+// versions names the installed programs that parts run against, with their versions.
 func versions(ctx context.Context) string {
 	found := []string{"Go " + strings.TrimPrefix(runtime.Version(), "go"), "Dynamo " + local.DynamoVersion}
 	if node, err := output(ctx, "node", "--version"); err == nil {

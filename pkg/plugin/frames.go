@@ -90,7 +90,7 @@ func count[N int | int64](n N) *float64 {
 	return &f
 }
 
-// kpiColumns are those of all key figures that have a field.
+// kpiColumns holds the column of each key figure that has a field.
 var kpiColumns = func() (columns []column[laneView]) {
 	for _, f := range api.Figures {
 		if f.Frame.Name != "" {

@@ -284,7 +284,7 @@ func (q FixedQuestioner) Name() string {
 // Kind returns fixed.
 func (FixedQuestioner) Kind() api.QuestionerKind { return api.QuestionerFixed }
 
-// Open is that of the built-in questioner.
+// Open returns the opening of the built-in questioner.
 func (FixedQuestioner) Open(r *rand.Rand, topic string) string {
 	return BuiltinQuestioner{}.Open(r, topic)
 }

@@ -37,13 +37,13 @@ type Plan struct {
 	Prior decide.Variance `json:"prior,omitzero"`
 }
 
-// modes are those of all arms.
+// modes returns the modes of all arms.
 func (p Plan) modes() []api.ModeState { return append([]api.ModeState{p.A, p.B}, p.More...) }
 
-// several says whether there are more than two arms.
+// several reports whether there are more than two arms.
 func (p Plan) several() bool { return len(p.More) > 0 }
 
-// all are all arms.
+// all returns the numbers of all arms.
 func (p Plan) all() (arms []int) {
 	for arm := range p.modes() {
 		arms = append(arms, arm)
@@ -102,8 +102,8 @@ func (p Plan) least() (seconds float64) {
 	return seconds
 }
 
-// order is that of the runs of a block of some arms. Where arms run together, two that follow each other are of the
-// same time, the first of them on the first target.
+// order returns the runs of a block in their order. Where arms run together, each two that follow each other run at
+// the same time, the first of them on the first target.
 func (p Plan) order(block int, arms []int) (runs []decide.Run) {
 	if !p.Together {
 		return decide.Order(p.Seed, arms, block)
@@ -282,7 +282,7 @@ func (t *Trial) Beside() (Span, bool) {
 	return t.span(len(t.Runs) + 1), true
 }
 
-// span is that of a place in the block under way.
+// span returns the span at a place of the block in progress.
 func (t *Trial) span(place int) Span {
 	run := t.order()[place]
 	length := float64(run.Length)
@@ -307,7 +307,7 @@ func (t *Trial) left() []int {
 	return t.Arms
 }
 
-// order is that of the runs of the block under way.
+// order returns the runs of the block in progress, in their order.
 func (t *Trial) order() []decide.Run { return t.Plan.order(len(t.Blocks), t.left()) }
 
 // Add takes in the result of the span that [Trial.Next] gave. What cannot be that span's result gives an
@@ -569,7 +569,7 @@ func (t *Trial) difference(c *decide.Comparison) api.TrialDifference {
 	return d
 }
 
-// mean is that of an arm's runs.
+// mean returns the mean of a metric over the runs of an arm.
 func mean(blocks []decide.Block, m Metric, arm int) float64 {
 	var all []float64
 	for i := range blocks {

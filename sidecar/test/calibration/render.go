@@ -22,7 +22,7 @@ type set struct {
 	contains func(api.BaselineRow) bool
 }
 
-// sets are those of each profile. A profile without sets has one of all rows.
+// sets holds the sets of rows of each profile. A profile without an entry has one set of all rows.
 var sets = map[string][]set{
 	"h200-tp1": {
 		{"fitted to: 60, 80 … 160 in both modes, 180 under round_robin", func(r api.BaselineRow) bool { return fittedTo(r) }},

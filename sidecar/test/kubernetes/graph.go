@@ -149,7 +149,7 @@ func (c *component) replicas() int32 {
 
 func (c *component) worker() bool { return c.Type != typeFrontend }
 
-// baseName is that of the component's Deployment, but for a worker's hash.
+// baseName returns the name of the component's Deployment without the hash of a worker.
 func (g *graph) baseName(c *component) string {
 	return g.Object.GetName() + "-" + strings.ToLower(c.Name)
 }

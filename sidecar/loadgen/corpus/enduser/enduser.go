@@ -152,8 +152,8 @@ func (q *Questioner) Report() api.FollowupStatus {
 	}
 }
 
-// Open is that of the built-in questioner: the first request is sent with the article,
-// before there is an answer that a model could ask about.
+// Open returns the opening of the built-in questioner: the first request is sent with the
+// article, before there is an answer that a model could ask about.
 func (q *Questioner) Open(r *rand.Rand, topic string) string { return q.builtin.Open(r, topic) }
 
 // Follow returns the model's question about the last answer, within the time limit, or that

@@ -224,7 +224,7 @@ func (s Switch) Program() (words []string) {
 	return words
 }
 
-// Request is that of HTTP; ok is false where there is none.
+// Request returns the request that HTTP describes. ok is false if HTTP is empty.
 func (s Switch) Request() (r cluster.Request, ok bool) {
 	if s.HTTP != "" {
 		_ = json.Unmarshal([]byte(s.HTTP), &r) // as readRequest made it
@@ -232,7 +232,7 @@ func (s Switch) Request() (r cluster.Request, ok bool) {
 	return r, s.HTTP != ""
 }
 
-// Requests are those of HTTP.
+// Requests returns the requests that HTTP describes.
 func (c Cold) Requests() (all []cluster.Request) {
 	if c.HTTP != "" {
 		_ = json.Unmarshal([]byte(c.HTTP), &all) // as readRequests made it
