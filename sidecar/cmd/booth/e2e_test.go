@@ -455,9 +455,11 @@ func (b *realBooth) killOthers() {
 	t := b.t
 	t.Helper()
 	// Prometheus restarts too fast to be noticed as missing, so it is stopped first.
-	require.NoError(t, syscall.Kill(b.child(` prometheus `), syscall.SIGSTOP))
+	pid := b.child(`/prometheus `)
+	require.NotZero(t, pid, "Prometheus") // 0 would be this process's own group
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	b.becomes("the cluster's metrics are missing", func(l api.LaneSnapshot) bool { return !l.Cluster.Available })
-	b.kill("Prometheus", ` prometheus `)
+	b.kill("Prometheus", `/prometheus `)
 	b.becomes("the cluster's metrics are back", func(l api.LaneSnapshot) bool {
 		return l.Cluster.Available && len(l.Cluster.Workers) == 3
 	})
