@@ -108,12 +108,13 @@ type scrapeJob struct {
 	} `yaml:"kubernetes_sd_configs"`
 }
 
-// promtool has Prometheus' own checker read a file.
+// promtool has Prometheus' own checker read a file. Its module has the versions that Prometheus names, unlike
+// tools/prometheus, whose raised ones do not compile with it.
 func promtool(t *testing.T, content, check string, flags ...string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), check+".yaml")
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	args := append([]string{"tool", "-C", filepath.Join(root, "tools", "prometheus"), "promtool", "check", check},
+	args := append([]string{"tool", "-C", filepath.Join(root, "tools", "promtool"), "promtool", "check", check},
 		flags...)
 	printed, err := exec.CommandContext(t.Context(), "go", append(args, path)...).CombinedOutput()
 	require.NoError(t, err, string(printed))
