@@ -24,6 +24,7 @@ type Cluster struct {
 
 	before  map[string][2]float64 // counters of [api.KV] at the run's start
 	engines *api.EngineTotals     // totals at the run's start; nil: not known yet
+	listed  map[string]bool       // ids of the workers of all samples, without those that a large cluster leaves out
 }
 
 // Started returns the Cluster of a run that starts with these metrics. Later counters are compared with them.
@@ -83,6 +84,12 @@ func (c *Cluster) Add(at time.Time, of api.Cluster) {
 }
 
 func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
+	for i := range of.Workers {
+		if c.listed == nil {
+			c.listed = map[string]bool{}
+		}
+		c.listed[of.Workers[i].ID] = true
+	}
 	var now *int
 	if of.Available && of.Unread.Workers == "" {
 		now = new(of.WorkerCount())

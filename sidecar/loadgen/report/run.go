@@ -294,7 +294,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		r.OutputTokensPerSecond = Value{&whole.Window.OutputTokensPerSecond, whole.OutputInterval}
 		r.RequestsPerSecond = Value{&whole.Window.RequestsPerSecond, whole.RequestsInterval}
 	}
-	r.Routing = b.routing.finish()
+	r.Routing = b.routing.finish(r.Cluster.listed)
 	for _, e := range b.errors {
 		r.Errors = append(r.Errors, *e)
 	}

@@ -50,10 +50,20 @@ func (g *Routing) add(t *api.Turn) {
 	g.last[strings.Clone(t.Conversation)] = name
 }
 
-// finish computes the skew and sorts the workers. It returns nil if no worker is known.
-func (g *Routing) finish() *Routing {
+// finish computes the skew and sorts the workers. It returns nil if no worker is known. The workers that the cluster
+// listed and that served no turn count with 0 turns, unless the answers name workers in another way than the cluster.
+func (g *Routing) finish(listed map[string]bool) *Routing {
 	if g.Turns == 0 {
 		return nil
+	}
+	common := false
+	for name := range g.count {
+		common = common || listed[name]
+	}
+	for name := range listed {
+		if common {
+			g.count[name] += 0
+		}
 	}
 	for name, n := range g.count {
 		g.Workers = append(g.Workers, WorkerTurns{name, n})

@@ -426,17 +426,22 @@ func TestRouterOfARun(t *testing.T) {
 		run.Status.Target.Router, run.Status.Target.WorkerSource = "smg", "X-Smg-Routed-Worker-Id"
 		run.Status.Target.CachedSource = "usage"
 		run.Status.State.Shape.Session, run.Status.State.Shape.NoRequestID = "header:X-Session-Id", true
+		run.Cluster.Add(t0, api.Cluster{Available: true, Workers: []api.Worker{{ID: "a"}, {ID: "idle"}}})
 	})
 	assert.Equal(t, &Routing{
-		Workers: []WorkerTurns{{"a", 4}, {"b", 1}}, Turns: 5, Skew: 1.6, Later: 3, SameWorker: 1,
+		Workers: []WorkerTurns{{"a", 4}, {"b", 1}, {"idle", 0}}, Turns: 5, Skew: 2.4, Later: 3, SameWorker: 1,
 	}, r.Routing)
 	for _, line := range []string{
 		"smg, worker of a turn from X-Smg-Routed-Worker-Id, cached tokens from the answers' usage, " +
 			"session by header:X-Session-Id, no X-Request-Id",
-		"turns by worker: a 4, b 1; the busiest has 1.60 times the mean",
+		"turns by worker: a 4, b 1, idle 0; the busiest has 2.40 times the mean",
 		"33.3 % of 3 later turns went to the worker of the turn before",
 	} {
 		assert.Contains(t, strings.Join(r.routerLines(), "\n"), line)
 		assert.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), line)
 	}
+	r = reported(t, turns, func(run *Ended) {
+		run.Cluster.Add(t0, api.Cluster{Available: true, Workers: []api.Worker{{ID: "10.0.0.1:80"}, {ID: "10.0.0.2:80"}}})
+	})
+	assert.Equal(t, []WorkerTurns{{"a", 4}, {"b", 1}}, r.Routing.Workers, "the cluster has other names for the workers")
 }
