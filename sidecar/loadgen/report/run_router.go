@@ -92,7 +92,11 @@ func (r *Run) routerLines() (lines []string) {
 	} else {
 		known = append(known, "worker of a turn from "+printable(t.WorkerSource))
 	}
-	known = append(known, "cached tokens from "+cmp.Or(cachedSources[t.CachedSource], "nothing: they are not known"))
+	if source := cachedSources[t.CachedSource]; source != "" {
+		known = append(known, "cached tokens from "+source)
+	} else {
+		known = append(known, "cached tokens not known")
+	}
 	if r.Workload.Session != "" {
 		known = append(known, "session by "+r.Workload.Session)
 	}
@@ -115,8 +119,8 @@ func (r *Run) routerLines() (lines []string) {
 	lines = append(lines, fmt.Sprintf("turns by worker: %s; the busiest has %.2f times the mean", strings.Join(each, ", "),
 		g.Skew))
 	if g.Later > 0 {
-		lines = append(lines, fmt.Sprintf("%s of %d later turns went to the worker of the turn before",
-			share100(float64(g.SameWorker)/float64(g.Later)), g.Later))
+		lines = append(lines, fmt.Sprintf("%d of %d later turns (%s) went to the worker of the turn before",
+			g.SameWorker, g.Later, share100(float64(g.SameWorker)/float64(g.Later))))
 	}
 	return lines
 }

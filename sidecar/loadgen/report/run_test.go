@@ -435,7 +435,7 @@ func TestRouterOfARun(t *testing.T) {
 		"smg, worker of a turn from X-Smg-Routed-Worker-Id, cached tokens from the answers' usage, " +
 			"session by header:X-Session-Id, no X-Request-Id",
 		"turns by worker: a 4, b 1, idle 0; the busiest has 2.40 times the mean",
-		"33.3 % of 3 later turns went to the worker of the turn before",
+		"1 of 3 later turns (33.3 %) went to the worker of the turn before",
 	} {
 		assert.Contains(t, strings.Join(r.routerLines(), "\n"), line)
 		assert.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), line)
@@ -444,4 +444,5 @@ func TestRouterOfARun(t *testing.T) {
 		run.Cluster.Add(t0, api.Cluster{Available: true, Workers: []api.Worker{{ID: "10.0.0.1:80"}, {ID: "10.0.0.2:80"}}})
 	})
 	assert.Equal(t, []WorkerTurns{{"a", 4}, {"b", 1}}, r.Routing.Workers, "the cluster has other names for the workers")
+	assert.Equal(t, "not recognized, the worker of a turn is not known, cached tokens not known", r.routerLines()[0])
 }
