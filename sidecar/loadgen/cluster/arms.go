@@ -137,7 +137,7 @@ func (d *Arms) Check(ctx context.Context, arms []api.ModeState) error {
 func (d *Arms) check(ctx context.Context, a Arm) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
 	defer cancel()
-	err := d.healthy(ctx, a.URL)
+	err := d.healthy(ctx, a)
 	if err == nil {
 		err = d.opts.Redirector.Check(ctx, a.Key())
 	}
@@ -232,7 +232,7 @@ func (d *Arms) redirect(ctx context.Context, a Arm, report func(phase, message s
 	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
 	defer cancel()
 	report("switching", "asking "+a.URL+" whether it serves")
-	err := d.healthy(ctx, a.URL)
+	err := d.healthy(ctx, a)
 	if err == nil {
 		err = d.opts.Redirector.Redirect(ctx, a.Key(), d.opts.Answers)
 	}
@@ -287,12 +287,13 @@ func (d *Arms) arm(state api.ModeState) (Arm, bool) {
 }
 
 // healthy returns an error if /health of a server lists no worker or answers with a 5xx status. A
-// server without /health, or with a /health unlike Dynamo's, passes.
-func (d *Arms) healthy(ctx context.Context, address string) error {
-	instances, err := Probe(ctx, address, d.opts.Client)
+// server without /health, or with a /health unlike Dynamo's, passes. A named arm may be any server,
+// whose empty list of instances may mean something else, so its answers decide.
+func (d *Arms) healthy(ctx context.Context, a Arm) error {
+	instances, err := Probe(ctx, a.URL, d.opts.Client)
 	var status *statusError
 	switch {
-	case err == nil && len(instances) == 0:
+	case err == nil && len(instances) == 0 && a.State.Arm == "":
 		return fmt.Errorf("its /health lists no worker with the endpoint %q", generate)
 	case errors.As(err, &status) && status.code >= http.StatusInternalServerError:
 		return err

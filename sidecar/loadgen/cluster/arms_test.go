@@ -72,10 +72,11 @@ func answers(status int, body string) func(*http.Request) (*http.Response, error
 // The switch works in both directions and for each kind of server.
 func TestEndpointsSwitchRedirects(t *testing.T) {
 	for name, do := range map[string]func(*http.Request) (*http.Response, error){
-		"a Dynamo":                frontend(health("1")),
-		"a server without health": scene{}.RoundTrip,
-		"one with another health": answers(http.StatusOK, `{"status":"ok"}`),
-		"one with an empty one":   answers(http.StatusOK, ""),
+		"a Dynamo":                 frontend(health("1")),
+		"a server without health":  scene{}.RoundTrip,
+		"one with another health":  answers(http.StatusOK, `{"status":"ok"}`),
+		"one with an empty one":    answers(http.StatusOK, ""),
+		"one with other instances": answers(http.StatusOK, `{"instances":[{"name":"worker-1"}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, h := &redirector{at: kvKey}, new(reportRecorder)
@@ -205,7 +206,7 @@ func TestArmsSwitchByAction(t *testing.T) {
 				arms, err := NewArms(t.Context(), ArmsOptions{
 					Name: "command", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Action: &act,
 					Timeout: 10 * time.Minute, Answers: 3, Redirector: d, Log: slog.New(slog.DiscardHandler),
-					Client: &http.Client{Transport: &fakeTransport{do: frontend(health("1"))}},
+					Client: &http.Client{Transport: &fakeTransport{do: frontend(health())}}, // a named arm may be no Dynamo
 				})
 				require.NoError(t, err)
 				require.NoError(t, arms.Check(t.Context(), []api.ModeState{b}))

@@ -71,10 +71,15 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 		return nil, errors.New("not the health of a Dynamo frontend: it has no list of instances")
 	}
 	ids := []string{}
+	named := len(health.Instances) == 0
 	for _, instance := range health.Instances {
+		named = named || instance.Endpoint != ""
 		if instance.Endpoint == generate {
 			ids = append(ids, strconv.FormatUint(instance.ID, 10))
 		}
+	}
+	if !named {
+		return nil, errors.New("not the health of a Dynamo frontend: its instances have no endpoints")
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil

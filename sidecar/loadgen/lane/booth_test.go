@@ -223,7 +223,7 @@ func (b *booth) waitPhase(p api.Phase, lanes ...*Lane) {
 // mode returns the mode of the lane.
 func (b *booth) mode() api.ModeState {
 	s := b.lane.State()
-	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
+	return s.InMode()
 }
 
 // expectEvents expects exactly these events since the start.

@@ -49,6 +49,9 @@ func (l *Lane) adoptRouterMode() {
 	l.mu.Lock()
 	before, from := l.mode, l.modeFrom
 	l.mu.Unlock()
+	if offersArms(l.opts.Driver.Offers()) {
+		return // the metrics know Dynamo's modes, and no arm
+	}
 	found := before
 	switch {
 	case *byKV && before.Mode == api.ModeUnknown:
@@ -59,6 +62,9 @@ func (l *Lane) adoptRouterMode() {
 		l.adopt(before, found, "", "the router's metrics show no KV-aware routing")
 	}
 }
+
+// offersArms reports whether a driver offers arms of the user's own, not the modes of a Dynamo.
+func offersArms(offers []api.ModeState) bool { return len(offers) > 0 && offers[0].Arm != "" }
 
 // adopt takes the mode that the cluster was found in, unless the lane's mode is no longer the one
 // that the comparison was made with. It begins a new step, so that no turn of one mode counts for

@@ -290,7 +290,7 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 	if err := l.checkFree(); err != nil {
 		return err
 	}
-	if to.Mode != api.ModeUnknown {
+	if to.Arm != "" || to.Mode != api.ModeUnknown {
 		if err := l.checkOffered(l.opts.Driver.Offers(), to); err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 		return &api.FieldError{Field: "mode", Value: string(to.Mode), Allowed: allowed}
 	}
 	text := transition(l.mode, to) + ": reported by the operator"
-	if to.Mode == api.ModeUnknown {
+	if !to.Known() {
 		text = "Mode unknown: reported by the operator"
 	}
 	switch {

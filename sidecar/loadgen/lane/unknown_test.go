@@ -136,3 +136,20 @@ func TestModeFromTheMetricsOfTheRouter(t *testing.T) {
 			"mode_change ann: Mode unknown to Round-robin: reported by the operator")
 	}, withManualDriver, withCluster)
 }
+
+// The metrics of a router do not change an arm, which is a way of serving of the user's own: neither one that was
+// declared, nor the unknown one into a mode that is no arm.
+func TestMetricsOfTheRouterChangeNoArm(t *testing.T) {
+	clusterState, withCluster := settableCluster()
+	arm := api.ModeState{Arm: "sticky", Mode: api.ModeUnknown, Speculation: api.SpeculationOff}
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		clusterState.Store(&api.Cluster{Available: true, RoutesByKV: new(true)})
+		pass(2 * time.Second)
+		assert.Equal(t, unknown, b.mode())
+		b.noError(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Arm: arm.Arm, InForce: true}))
+		pass(2 * time.Second)
+		assert.Equal(t, arm, b.mode())
+		assert.Equal(t, []api.ModeState{arm}, b.modeChanges())
+		b.expectEvents("mode_change ann: Mode unknown to sticky: reported by the operator")
+	}, withManualDriver, withCluster, func(o *options) { o.Driver = cluster.NewManual([]api.ModeState{arm}) })
+}
