@@ -21,7 +21,7 @@ var (
 const (
 	// redirectTimeout bounds the check whether an address serves.
 	redirectTimeout = 30 * time.Second
-	// readyEvery is the interval between two requests to [ArmsOptions.Ready].
+	// readyEvery is the interval between two checks whether an arm that was switched to is ready.
 	readyEvery = time.Second
 )
 
@@ -193,35 +193,46 @@ func (d *Arms) perform(ctx context.Context, from, to Arm, phase string, report f
 	defer cancel()
 	report(phase, "switching to "+to.State.Short())
 	err := d.opts.Action.Switch(ctx, from, to, func(line string) { report(workload.PhaseOutput, line) })
+	var last error
 	if err == nil {
-		err = d.await(ctx, to, phase, report)
+		if last = d.await(ctx, to, phase, report); last == nil {
+			return nil
+		}
 	}
-	if err == nil {
-		return d.redirect(ctx, to, func(_, message string) { report(phase, message) })
-	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil && last != nil:
+		return fmt.Errorf("the switch to %s was stopped: %w; until then: %w", to.State.Short(), context.Cause(ctx), last)
+	case ctx.Err() != nil:
 		return fmt.Errorf("the switch to %s was stopped: %w", to.State.Short(), context.Cause(ctx))
 	}
 	return fmt.Errorf("the switch to %s failed: %w", to.State.Short(), err)
 }
 
-// await polls [ArmsOptions.Ready] until it answers 2xx.
+// await polls [ArmsOptions.Ready], if there is one, until it answers 2xx, and redirects the requests to the arm.
+// It repeats both until they succeed, since the arm may be restarting. At the end of ctx it returns the last error.
 func (d *Arms) await(ctx context.Context, a Arm, phase string, report func(phase, message string)) error {
-	if d.opts.Ready == "" {
-		return nil
-	}
 	ready := Request{Method: http.MethodGet, URL: d.opts.Ready}.fill(placeholders(a))
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
+	var last error
 	for {
-		err := ready.send(ctx, d.opts.Client)
+		var err error
+		if d.opts.Ready != "" {
+			err = ready.send(ctx, d.opts.Client)
+		}
+		if err == nil {
+			err = d.redirect(ctx, a, func(_, message string) { report(phase, message) })
+		}
 		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil { // an error of the end of ctx says nothing about the arm
+			last = err
 		}
 		report(phase, fmt.Sprintf("waiting until %s is ready: %v", a.State.Short(), err))
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return last
 		case <-tick.C:
 		}
 	}

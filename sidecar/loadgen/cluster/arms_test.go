@@ -19,10 +19,11 @@ import (
 
 // redirector records the endpoint in use.
 type redirector struct {
-	at      string
-	answers int
-	takes   time.Duration
-	err     error
+	at       string
+	answers  int
+	takes    time.Duration
+	err      error
+	refusals int // number of checks that fail with err; 0: all
 }
 
 func (d *redirector) Redirect(ctx context.Context, name string, answers int) error {
@@ -39,6 +40,10 @@ func (d *redirector) Check(ctx context.Context, _ string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if d.refusals == 1 {
+		defer func() { d.err = nil }()
+	}
+	d.refusals--
 	return d.err
 }
 
@@ -171,6 +176,7 @@ func TestArmsSwitchByAction(t *testing.T) {
 	bad := errors.New("exit status 3")
 	for name, row := range map[string]struct {
 		action action
+		target redirector
 		from   api.ModeState
 		cancel time.Duration // after it; 0: never
 		makes  []string
@@ -178,6 +184,14 @@ func TestArmsSwitchByAction(t *testing.T) {
 		want   string // in the error; empty: none
 	}{
 		"success": {from: a, makes: []string{"a to b"}, at: "b"},
+		"restart": {
+			target: redirector{err: errors.New("connection refused"), refusals: 9}, from: a, makes: []string{"a to b"}, at: "b",
+		},
+		"no answer after a restart": {
+			target: redirector{err: errors.New("connection refused")}, from: a, makes: []string{"a to b", "b to a"},
+			want: "it took longer than 10m0s (switch.timeout); until then: " + kvURL + ", the address of b, cannot serve: " +
+				"connection refused",
+		},
 		"failure": {
 			action: action{fails: map[string]error{"b": bad}}, from: a, makes: []string{"a to b", "b to a"}, at: "a",
 			want: "the switch to b failed: exit status 3; it was switched back to a",
@@ -201,7 +215,7 @@ func TestArmsSwitchByAction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, h, act := new(redirector), new(reportRecorder), row.action
+				d, h, act := &row.target, new(reportRecorder), row.action
 				act.prints = "restarting"
 				arms, err := NewArms(t.Context(), ArmsOptions{
 					Name: "command", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Action: &act,
