@@ -513,7 +513,7 @@ type TrialState struct {
 	// bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the
 	// inverse of a rise by s
 	Boundaries [2]float64 `json:"boundaries"`
-	// differences in the other metrics for the modes of `primary`; outcomes by Holm's procedure over all of them
+	// differences in the other metrics for the modes of `primary`; their intervals hold for all of them together
 	Others List[TrialDifference] `json:"others"`
 	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
@@ -557,7 +557,7 @@ type TrialPair struct {
 	B       TrialArm              `json:"b"`
 	Blocks  int                   `json:"blocks"`         // whole blocks at that look
 	Primary TrialDifference       `json:"primary"`        // difference in the deciding metric
-	Others  List[TrialDifference] `json:"others"`         // outcomes by Holm's procedure over the metrics of all pairs
+	Others  List[TrialDifference] `json:"others"`         // their intervals hold for the metrics of all pairs
 	More    TrialArm              `json:"more,omitempty"` // mode that certainly fails more turns; absent: neither
 }
 

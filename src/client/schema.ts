@@ -2829,7 +2829,7 @@ export interface components {
             blocks: number;
             /** @description mode that certainly fails more turns; absent: neither */
             more?: components["schemas"]["TrialArm"];
-            /** @description outcomes by Holm's procedure over the metrics of all pairs */
+            /** @description their intervals hold for the metrics of all pairs */
             others: components["schemas"]["TrialDifference"][];
             /** @description difference in the deciding metric */
             primary: components["schemas"]["TrialDifference"];
@@ -2892,7 +2892,7 @@ export interface components {
             /** @description difference in the deciding metric at each look; for more than two modes, of the best and the runner-up at that look */
             looks: components["schemas"]["TrialLook"][];
             method: components["schemas"]["TrialMethod"];
-            /** @description differences in the other metrics for the modes of `primary`; outcomes by Holm's procedure over all of them */
+            /** @description differences in the other metrics for the modes of `primary`; their intervals hold for all of them together */
             others: components["schemas"]["TrialDifference"][];
             /** @description trial on pairs: pairs of spans */
             pairs?: number;

@@ -138,8 +138,7 @@ type Decision struct {
 	Failures []FailureShare `json:"failures"` // of each arm
 	// FailsMore are pairs of arms, the first of which fails more often than the second.
 	FailsMore [][2]int `json:"fails_more"`
-	// Others are the comparisons of the other metrics, of every pair. Shown is by Holm's procedure over all of them, at
-	// every look.
+	// Others are the comparisons of the other metrics, of every pair. Their intervals hold for all of them together.
 	Others []Comparison `json:"others"`
 	// Final is the result of a trial of two arms, set once it is over. Of more arms, the best and the runner-up are
 	// chosen by their estimates, which leaves none of them unbiased.
@@ -155,7 +154,7 @@ const equivalence = .10
 
 // Decide computes the decision look by look. It ignores blocks after the one that ended the trial.
 func Decide(p Plan, blocks []Block) Decision {
-	s := state{Plan: p, shown: map[[3]int]int{}, deviation: map[[3]int][]float64{}}
+	s := state{Plan: p, deviation: map[[3]int][]float64{}}
 	d := Decision{Verdict: Running, Left: s.all(), LeftAfter: make([]int, p.Arms), Best: -1, RunnerUp: -1}
 	for k := LeastBlocks; k <= len(blocks) && !d.Verdict.Over(); k++ {
 		if due(k) || next(d.Left, blocks[:k]) > p.MaxSeconds {
@@ -219,7 +218,6 @@ type state struct {
 	Plan
 	blocks    []Block
 	looks     []Look
-	shown     map[[3]int]int       // of the other metrics: direction by metric and pair, once shown
 	deviation map[[3]int][]float64 // standard errors by metric and pair, of every look
 }
 
@@ -515,35 +513,15 @@ func (s *state) best(d *Decision, m model) {
 	d.RunnerUp = first(slices.DeleteFunc(s.all(), func(arm int) bool { return arm == d.Best }))
 }
 
-// others compares the arms by the other metrics: Holm's procedure at every look, including the results of earlier
-// looks. Holm, Scandinavian Journal of Statistics 6 (1979); over looks: Maurer and Bretz, "Multiple testing in group
-// sequential trials using graphical approaches", Statistics in Biopharmaceutical Research 5 (2013).
+// others compares the arms by the other metrics. All metrics and pairs share the error of all looks (Bonferroni), so
+// that a difference is shown exactly where its interval leaves out 0.
 func (s *state) others(d *Decision) {
 	earlier := d.Others
 	d.Others = nil
 	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2
 	for metric := 1; metric < len(s.Metrics); metric++ {
-		m, ok := s.fit(metric)
-		if !ok {
-			continue
+		if m, ok := s.fit(metric); ok {
+			d.Others = append(d.Others, s.pairs(earlier, d.Left, m, metric, s.Alpha/float64(n))...)
 		}
-		d.Others = append(d.Others, s.pairs(earlier, d.Left, m, metric, s.Alpha/float64(n))...)
-	}
-	for changed := true; changed; {
-		changed = false
-		for i := range d.Others {
-			c := &d.Others[i]
-			if s.shown[c.key] != 0 || c.Blocks < len(s.blocks) {
-				continue
-			}
-			in := c.interval(s.bound(s.Alpha/float64(max(1, n-len(s.shown))), c.key[0], c.DF))
-			if in[0] > 0 || in[1] < 0 {
-				s.shown[c.key] = int(math.Copysign(1, c.Estimate))
-				changed = true
-			}
-		}
-	}
-	for i := range d.Others {
-		d.Others[i].Shown = s.shown[d.Others[i].key]
 	}
 }

@@ -206,8 +206,8 @@ func TestFinalIsMedianUnbiased(t *testing.T) {
 	t.Fatal("no trial stopped at a later look")
 }
 
-// By Holm's procedure the second metric needs less evidence once the first is shown, and guards are one-sided.
-func TestOtherMetricsByHolm(t *testing.T) {
+// A difference in another metric is shown exactly where its interval leaves out 0. Guards are one-sided.
+func TestOtherMetricsByTheirIntervals(t *testing.T) {
 	tpot, rate := Metric{Name: "tpot", LessIsBetter: true}, Metric{Name: "rate"}
 	blocks := blocksOf(1, 2, .001, 0, -.3)
 	for i := range blocks {
@@ -225,6 +225,26 @@ func TestOtherMetricsByHolm(t *testing.T) {
 	assert.True(t, d.Others[0].NotWorse(.05, true))
 	assert.False(t, d.Others[0].NotWorse(.05, false), "A's rate is lower by 18 %")
 	assert.Equal(t, d.Others[1].Narrow[1] < math.Log1p(.05), d.Others[1].NotWorse(.05, true), "more is worse")
+	between := 0
+	for seed := range uint64(40) {
+		blocks := blocksOf(seed, 4, .03, 0, -.3)
+		for i := range blocks {
+			for j := range blocks[i].Spans {
+				s := &blocks[i].Spans[j]
+				s.Values["rate"], s.Values["tpot"] = 1/s.Values[ttft.Name], s.Values[ttft.Name]*math.Exp(.22*float64(s.Arm))
+			}
+		}
+		p := planOf(2, ttft, rate, tpot)
+		p.Alpha = .025
+		d := Decide(p, blocks)
+		c := d.Others[1]
+		if c.Repeated[0] < 0 && c.Repeated[1] > 0 && d.Primary[0].Shown != 0 {
+			between++
+		}
+		assert.Equal(t, c.Repeated[1] < 0, c.Shown < 0, "seed %d", seed)
+		assert.Equal(t, c.Repeated[0] > 0, c.Shown > 0, "seed %d", seed)
+	}
+	assert.Positive(t, between)
 	assert.InDelta(t, math.Expm1(.2), rate.Shown(.2), 1e-12)
 	assert.InDelta(t, .2, Metric{Share: true}.Shown(.2), 0)
 }
