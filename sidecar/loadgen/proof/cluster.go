@@ -16,21 +16,29 @@ var extremes = map[string]func([]float64) float64{
 	"inflight_spread_min": slices.Min[[]float64], "inflight_spread_max": slices.Max[[]float64],
 }
 
-// AddClusterFigures sets the cluster's figures of rows, combined by [MeanFigures] over the spans of the same level and
-// mode. Spoiled spans and pilot spans are left out.
-func AddClusterFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
+// AddSpanFigures sets the figures of rows that are no means of the spans' own rows, from the spans of the same level and
+// mode: the cluster's, combined by [MeanFigures], and the share of failed turns, over the turns of all spans. Spoiled
+// spans and pilot spans are left out.
+func AddSpanFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
 	for i := range rows {
 		var all []*api.ClusterFigures
+		failed, ended := 0, 0
 		for j := range spans {
 			s := &spans[j]
-			counts := s.Spoiled == "" && s.Causes != nil && s.Arm != string(ArmPilot)
-			if counts && s.Concurrency == rows[i].Concurrency &&
-				s.Mode == rows[i].InMode() {
+			if s.Spoiled != "" || s.Arm == string(ArmPilot) || s.Concurrency != rows[i].Concurrency ||
+				s.Mode != rows[i].InMode() {
+				continue
+			}
+			failed, ended = failed+s.Failed, ended+s.Turns+s.Failed
+			if s.Causes != nil {
 				all = append(all, &s.Causes.ClusterFigures)
 			}
 		}
 		if len(all) > 0 {
 			rows[i].ClusterFigures = MeanFigures(all)
+		}
+		if ended > 0 {
+			rows[i].ErrorRatio = new(float64(failed) / float64(ended))
 		}
 	}
 }

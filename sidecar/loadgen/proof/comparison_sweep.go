@@ -54,7 +54,7 @@ func CompareSweep(s *api.Sweep, title string) Comparison {
 		Name: s.ID, Title: r.Title, Kind: baseline.KindMeasured, Target: &s.Target,
 		Deployment: s.Deployment, Workload: &s.Workload, Rows: slices.Clone(s.Rows),
 	}
-	AddClusterFigures(b.Rows, s.Spans) // sweeps of earlier versions have none
+	AddSpanFigures(b.Rows, s.Spans) // sweeps of earlier versions lack some
 	for _, mode := range sweepModes(s) {
 		side := newSide(b, mode)
 		side.Baseline = ""

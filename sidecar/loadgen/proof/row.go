@@ -136,7 +136,7 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 		}
 	}
 	mean.Errors = meanErrors(rows)
-	mean.ErrorRatio = MeanFigure(rows, func(r *api.BaselineRow) **float64 { return &r.ErrorRatio })
+	mean.ErrorRatio = failedShare(rows)
 	spread := map[Quantity]float64{}
 	for _, q := range quantities {
 		var values []float64
@@ -181,6 +181,21 @@ func MeanFigure(rows []api.BaselineRow, figure func(*api.BaselineRow) **float64)
 		return nil
 	}
 	return new(stat.Mean(values, nil))
+}
+
+// failedShare returns the share of failed turns over the turns of all rows, or nil if any row lacks its own. Where the
+// turns of a row are not known, all rows have the same weight.
+func failedShare(rows []api.BaselineRow) *float64 {
+	failed, ended := 0., 0.
+	for i := range rows {
+		r := &rows[i]
+		if r.ErrorRatio == nil || r.N == 0 || *r.ErrorRatio >= 1 {
+			return MeanFigure(rows, func(r *api.BaselineRow) **float64 { return &r.ErrorRatio })
+		}
+		turns := float64(r.N) / (1 - *r.ErrorRatio) // N are those that succeeded
+		failed, ended = failed+turns**r.ErrorRatio, ended+turns
+	}
+	return new(failed / ended)
 }
 
 // meanErrors returns the mean of the load generator's own errors over rows, or nil if any row lacks them.

@@ -431,6 +431,9 @@ func (r *Results) notes() Section {
 	return s
 }
 
+// overSpans says what the values of a sweep are means of.
+const overSpans = "A value is the mean of the values of its spans; the share of failed turns is of all turns of its spans."
+
 // howToRead explains advantages and intervals in the tables.
 func (r *Results) howToRead() (text []string) {
 	switch {
@@ -438,7 +441,7 @@ func (r *Results) howToRead() (text []string) {
 		return []string{"Nothing was measured yet."}
 	case r.OfTrial():
 		return []string{"Modes are compared span by span, under “The verdict”. In brackets are 95 % intervals of " +
-			"each mode by itself."}
+			"each mode by itself. " + overSpans}
 	}
 	times, shares := "times", "hit rates"
 	if r.drafts() {
@@ -456,6 +459,9 @@ func (r *Results) howToRead() (text []string) {
 		text = append(text, "Each mode is compared with each other one. An advantage is by how much the "+
 			"latter's "+times+" are lower and its rates higher than the former's, in per cent of the former's, and a "+
 			"difference in percentage points for "+shares+".")
+	}
+	if r.Sweep != nil {
+		text = append(text, overSpans)
 	}
 	measured, estimated := r.intervals()
 	switch {

@@ -94,7 +94,6 @@ func crossed() api.Sweep {
 		measured(120, kv, .59, 2806, .02), measured(120, roundRobin, .595, 2643, .02),
 		measured(180, kv, 3.143, 3908, .02), measured(180, roundRobin, .732, 3434, .02),
 	}
-	s.Rows[4].ErrorRatio = new(.015)
 	for i, r := range s.Rows {
 		state := api.ModeState{Mode: r.Mode, Speculation: r.Speculation}
 		for repeat := range 2 {
@@ -126,6 +125,7 @@ func crossed() api.Sweep {
 			})
 		}
 	}
+	s.Spans[9].Turns, s.Spans[9].Failed = 80, 20 // 20 of 1,000 turns of two spans
 	return s
 }
 
@@ -396,7 +396,8 @@ func TestReportsListsAreLists(t *testing.T) {
 	assert.Equal(t, "mine (A)", r.Sides[0].Name, "a result beside itself")
 }
 
-// The mean of rows has the mean of their errors, in its intervals, where all of them have one.
+// The mean of rows has the mean of their errors, in its intervals, where all of them have one, and the share of failed
+// turns of all turns.
 func TestMeanRowHasErrors(t *testing.T) {
 	rows := []api.BaselineRow{measured(60, kv, .4, 2000, .02), measured(60, kv, .5, 2000, .02)}
 	before := proof.MeanRow(rows).Intervals.TTFT.P95
@@ -412,4 +413,8 @@ func TestMeanRowHasErrors(t *testing.T) {
 	assert.InDelta(t, .041, mean.Intervals.TPOT.P95[1], 1e-9)
 	rows[1].Errors = nil
 	assert.Nil(t, proof.MeanRow(rows).Errors)
+	for i := range rows {
+		rows[i].N, rows[i].ErrorRatio = []int{80, 900}[i], new([]float64{.2, 0}[i])
+	}
+	assert.InDelta(t, .02, *proof.MeanRow(rows).ErrorRatio, 1e-9)
 }

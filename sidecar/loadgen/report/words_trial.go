@@ -341,7 +341,8 @@ func (r *Results) trialSection() []Section {
 		s.Text = append(s.Text,
 			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
 				"looks, one after each block from the second on; %s. No difference is concluded from two one-sided tests "+
-				"at 5 %% each. The conclusions on the other metrics hold for all of them jointly. %s",
+				"at 5 %% each. The conclusions on the other metrics hold for all of them jointly. Values are means of the "+
+				"values of spans, geometric ones of times and rates; failed turns are of all turns. %s",
 				plural(t.Blocks, "whole block"), name, unbiased, oneEvidence))
 	}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {

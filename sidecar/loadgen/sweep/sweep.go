@@ -209,7 +209,7 @@ func rows(spans []api.SweepSpan) []api.BaselineRow {
 	for _, group := range groups {
 		all = append(all, proof.MeanRow(group))
 	}
-	proof.AddClusterFigures(all, spans)
+	proof.AddSpanFigures(all, spans)
 	slices.SortFunc(all, func(a, b api.BaselineRow) int {
 		return cmp.Or(
 			a.Concurrency-b.Concurrency,
