@@ -432,7 +432,8 @@ func (r *Results) notes() Section {
 }
 
 // overSpans says what the values of a sweep are means of.
-const overSpans = "A value is the mean of the values of its spans; the share of failed turns is of all turns of its spans."
+const overSpans = "A value is the mean of the values of its spans; the share of failed turns is of all turns of its " +
+	"spans."
 
 // howToRead explains advantages and intervals in the tables.
 func (r *Results) howToRead() (text []string) {
