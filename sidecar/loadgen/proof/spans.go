@@ -39,7 +39,8 @@ type Result struct {
 	// Elapsed is the time of the span with switch and warm-up, in seconds.
 	Elapsed float64
 	// Spoiled is the reason why the span does not count; empty if it counts. A spoiled span is repeated. In a trial,
-	// only faults of the load generator or of the switch spoil a span, never the behavior of the target.
+	// faults of the load generator or of the switch spoil a span, and a target that does not serve, but never the speed
+	// or the failures of one that serves.
 	Spoiled string
 	// Errors holds the upper bounds of the load generator's own error by metric, in seconds.
 	Errors map[Metric]float64

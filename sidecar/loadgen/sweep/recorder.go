@@ -20,18 +20,19 @@ type recorder struct {
 	base    time.Time
 	opening func(workload.Draw) int64 // number of a conversation's opening
 
-	mu     sync.Mutex
-	turns  []proof.Turn
-	ttft   []float64 // reported by the server, of some of turns
-	ttftAt []float64 // times of those turns' first tokens
-	tokens []float64 // output tokens of each second
-	firsts []firstTurn
-	left   int   // conversations that begin the span and have not ended
-	first  int64 // number of conversations that begin the span
-	ok     int
-	failed int
-	reason string         // error of the latest failed turn
-	served map[string]int // turns of each worker that their answers name
+	mu       sync.Mutex
+	turns    []proof.Turn
+	unserved []bool    // of each of turns: it failed without a connection or with a status, and not for load
+	ttft     []float64 // reported by the server, of some of turns
+	ttftAt   []float64 // times of those turns' first tokens
+	tokens   []float64 // output tokens of each second
+	firsts   []firstTurn
+	left     int   // conversations that begin the span and have not ended
+	first    int64 // number of conversations that begin the span
+	ok       int
+	failed   int
+	reason   string         // error of the latest failed turn
+	served   map[string]int // turns of each worker that their answers name
 }
 
 var _ lane.SpanObserver = (*recorder)(nil)
@@ -86,6 +87,8 @@ func (r *recorder) Turn(t *workload.Turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns = append(r.turns, turn)
+	r.unserved = append(r.unserved, turn.Failed &&
+		slices.Contains([]api.ErrorClass{api.ErrorConnect, api.ErrorHTTP4xx, api.ErrorHTTP5xx}, t.ErrorClass))
 	if t.Worker != "" {
 		r.served[t.Worker]++
 	}
@@ -157,6 +160,23 @@ func (r *recorder) counted(from, until float64) (ok, failed int, latency float64
 		return 0, failed, math.NaN()
 	}
 	return len(all), failed, stats.Percentile(all, .5)
+}
+
+// serves reports whether a tenth or more of the turns that began and ended between two seconds were served, or failed
+// for load: by a time-out or a limit. It is true without such turns.
+func (r *recorder) serves(from, until float64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended, unserved := 0, 0
+	for i := range r.turns {
+		if t := &r.turns[i]; t.Sent >= from && t.Ended > 0 && t.Ended < until {
+			ended++
+			if r.unserved[i] {
+				unserved++
+			}
+		}
+	}
+	return ended == 0 || 10*unserved < 9*ended
 }
 
 // recording returns everything recorded, with the bounds of the counted part.

@@ -53,6 +53,7 @@ type attempt struct {
 	progress time.Time // when the number of ended turns last changed
 	ended    int       // ended turns at that time
 	silent   bool      // it was abandoned, since the target answered no turn
+	unserved bool      // it does not count in a trial, since its target did not serve
 
 	spoiled string // set by watch
 	until   float64
@@ -114,8 +115,8 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 	for i, a := range all {
 		r, out := a.result(cmp.Or(unstored, a.spoiled), a.until)
 		r.Elapsed, out.Elapsed = share, share
-		failing := r.Spoiled != "" && out.Failed > 0 &&
-			float64(out.Failed) > tolerableErrors*float64(out.Turns+out.Failed)
+		failing := r.Spoiled != "" && (a.unserved || !s.trial() && out.Failed > 0 &&
+			float64(out.Failed) > tolerableErrors*float64(out.Turns+out.Failed))
 		outcomes[i] = &outcome{r, out, a.encodeSeconds(), failing}
 	}
 	return outcomes, nil
@@ -399,8 +400,13 @@ func (a *attempt) snapshots() int {
 }
 
 // invalidReason returns the reason why the measurement does not count; "" where it counts. In a trial, the speed and
-// the failures of the target are no reasons.
+// the failures of a target that serves are no reasons.
 func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
+	if a.unserved = a.sweep.trial() && !a.record.serves(a.from, a.until); a.unserved {
+		_, _, reason := a.record.total()
+		return fmt.Sprintf("%s does not serve: %d of %d turns failed, the latest with %s", s.Target, s.Failed,
+			s.Turns+s.Failed, reason)
+	}
 	if reason := warmReason(s.FirstTurns, s.Cold); reason != "" || a.sweep.trial() {
 		return reason
 	}

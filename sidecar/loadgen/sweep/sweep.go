@@ -415,19 +415,24 @@ func (s *sweep) store(ctx context.Context, all []*outcome) error {
 	return s.pauseReason(all)
 }
 
-// pauseReason returns why the sweep pauses after these spans; nil: it continues. In a trial the failures of the target
-// are observations, and spans in which it answered no turn count. It pauses where both arms fail like that.
+// pauseReason returns why the sweep pauses after these spans; nil: it continues. In a trial the failures of a target
+// that serves are observations, and spans in which it answered no turn count. It pauses where both arms fail like that.
 func (s *sweep) pauseReason(all []*outcome) error {
 	trial := s.trial()
 	for _, o := range all {
-		switch {
-		case o.span.Spoiled == "" || o.span.Attempt < 2:
-		case trial:
+		if !o.failing || o.span.Attempt < 2 {
+			continue
+		}
+		next := ": the sweep continues without that span"
+		if trial {
+			next = ": the trial repeats that span"
+		}
+		return errTarget{fmt.Errorf("the target failed twice in a span: %s; fix it and resume%s", o.span.Spoiled, next)}
+	}
+	for _, o := range all {
+		if trial && o.span.Spoiled != "" && o.span.Attempt >= 2 {
 			return fmt.Errorf("a span failed twice for another reason than the target: %s; fix it and resume",
 				o.span.Spoiled)
-		case o.failing:
-			return errTarget{fmt.Errorf("the target failed twice in a span: %s; fix it and resume: the sweep continues "+
-				"without that span", o.span.Spoiled)}
 		}
 	}
 	spans := s.doc.Sweep.Spans

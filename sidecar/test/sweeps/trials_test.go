@@ -12,14 +12,14 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// A span with a failing target counts, and is not repeated. A trial pauses only if the cluster's mode cannot be set.
+// A span with an overloaded target counts, and is not repeated. The trial pauses if the cluster's mode cannot be set.
 func TestFailedTurnsOfTrialCount(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		q := trial()
 		q.MaxSeconds = new(1000.) // the target fails for minutes
 		s := b.begun(q)
 		b.counts(s.ID, 1)
-		b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
+		b.cluster.Break(&chat.Error{Class: api.ErrorBusy, Message: "busy"})
 		s = b.until(s.ID, "the pause", limit, ended)
 		assert.Equal(t, api.CauseMode, s.Cause)
 		require.Len(t, s.Spans, 2)
@@ -36,6 +36,30 @@ func TestFailedTurnsOfTrialCount(t *testing.T) {
 		of := map[api.TrialArm]api.TrialFailed{"a": s.Trial.Failures.A, "b": s.Trial.Failures.B}
 		assert.GreaterOrEqual(t, of[api.TrialArm(s.Spans[1].Arm)].Failed, s.Spans[1].Failed)
 		assert.Contains(t, s.Words[0], " of turns failed under ")
+	})
+}
+
+// A span whose target does not serve decides nothing. It is repeated, and a second such attempt pauses the trial.
+func TestSpanWithoutServerIsRepeated(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		s := b.begun(trial())
+		for attempt := 1; attempt <= 2; attempt++ {
+			b.counts(s.ID, 1)
+			b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
+			s = b.until(s.ID, "the pause", limit, ended)
+			require.Len(t, s.Spans, 1+attempt)
+			assert.Regexp(t, `^http://\S+ does not serve: (\d+) of \d+ turns failed, the latest with connect: connection refused$`,
+				s.Spans[attempt].Spoiled)
+			b.cluster.Break(nil)
+			b.free()
+			require.NoError(t,
+				second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})))
+		}
+		assert.Equal(t, api.CauseTarget, s.Cause)
+		assert.Regexp(t, "^the target failed twice in a span: .*; fix it and resume: the trial repeats that span$", s.Reason)
+		s = b.done(s.ID)
+		assert.Equal(t, []int{1, 3}, []int{s.Spans[3].Number, s.Spans[3].Attempt})
+		assert.Zero(t, s.Trial.Failures.A.Failed+s.Trial.Failures.B.Failed)
 	})
 }
 
