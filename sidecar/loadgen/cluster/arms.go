@@ -181,7 +181,7 @@ func (d *Arms) change(ctx context.Context, from api.ModeState, next Arm, report 
 	report("rolling_back", fmt.Sprintf("switching back to %s: %s", from.Short(), err))
 	if back := d.perform(d.ctx, next, former, "rolling_back", report); back != nil {
 		d.opts.Log.Warn("the cluster could not be switched back", "to", from.Short(), "error", back)
-		return fmt.Errorf("%w; switching it back to %s also failed: %w", err, from.Short(), back)
+		return workload.NotSwitchedBack(err, from.Short(), back)
 	}
 	return fmt.Errorf("%w; it was switched back to %s", err, from.Short())
 }

@@ -198,7 +198,7 @@ func TestArmsSwitchByAction(t *testing.T) {
 		},
 		"failure twice": {
 			action: action{fails: map[string]error{"a": bad, "b": bad}}, from: a, makes: []string{"a to b", "b to a"},
-			want: "switching it back to a also failed: the switch to a failed: exit status 3",
+			want: "switching it back to a also failed: the switch to a failed: exit status 3; the mode in force is unknown",
 		},
 		"failure from an unknown arm": {
 			action: action{fails: map[string]error{"b": bad}}, from: api.ModeState{Mode: api.ModeUnknown},

@@ -133,7 +133,7 @@ func (s *Simulated) Switch(
 	_, _, rollBackErr := s.changeMode(s.closing, from, false, rollBackTimeout, rollBack)
 	if rollBackErr != nil {
 		s.log.Warn("the simulated cluster could not be switched back", "to", describe(from), "error", rollBackErr)
-		return false, fmt.Errorf("%w; switching it back to %s also failed: %w", err, from.Name(), rollBackErr)
+		return false, workload.NotSwitchedBack(err, from.Name(), rollBackErr)
 	}
 	return false, fmt.Errorf("%w; it was switched back to %s", err, from.Name())
 }

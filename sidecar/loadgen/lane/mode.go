@@ -412,7 +412,7 @@ func (l *Lane) switchBack(c *change, cause error) {
 	l.report(c, "rolling_back", fmt.Sprintf("switching back to %s: %v", c.From.Short(), cause))
 	_, err := l.opts.Driver.Switch(l.ctx, c.To, c.From, func(phase, message string) { l.report(c, phase, message) })
 	if err != nil {
-		c.stuck = fmt.Errorf("%w; switching back to %s also failed: %s", cause, c.From.Short(), reason(err))
+		c.stuck = fmt.Errorf("%w; switching back to %s also failed: %w", cause, c.From.Short(), err)
 		return
 	}
 	c.err = cause
@@ -454,40 +454,55 @@ func (l *Lane) finish(lanes []*Lane, changes []*change) {
 	}
 	unlock()
 	for i, each := range lanes {
-		if c := changes[i]; c.err == nil {
-			each.modeChanged(c.To)
+		if mode, _ := changes[i].outcome(); changes[i].err == nil || mode != changes[i].From {
+			each.modeChanged(mode)
 		}
 	}
 	l.notify()
 }
 
-// finishChange takes the new mode, or keeps the former one if the switch failed. The lock is held.
+// outcome returns the mode in force after the change, and why it is not the wanted one; nil: it is.
+func (c *change) outcome() (in api.ModeState, failure error) {
+	in, failure = c.To, c.stuck
+	if c.err != nil {
+		in, failure = c.From, c.err
+	}
+	if errors.Is(failure, workload.ErrModeUnknown) {
+		in = api.ModeState{Mode: api.ModeUnknown, Speculation: c.From.Speculation}
+	}
+	return in, failure
+}
+
+// finishChange takes the mode in force after a change. The lock is held.
 func (l *Lane) finishChange(c *change) {
 	text := transition(c.From, c.To)
-	if c.err == nil {
-		l.mode, l.modeFrom, l.change = c.To, l.sourceOf(c.To), nil
+	mode, failure := c.outcome()
+	l.change = nil
+	if c.err == nil || mode != c.From {
+		l.mode, l.modeFrom = mode, l.sourceOf(mode)
 		if !c.cold {
 			l.nonce = newNonce()
 		}
 		l.shadow.Reset() // the caches or the prefixes are cold from here on
-	} else {
-		text += ": abandoned"
-		c.fail(c.From, c.err)
 	}
-	if c.stuck != nil {
+	if c.err != nil {
+		text += ": abandoned"
+	}
+	if failure != nil && !mode.Known() && c.From.Known() {
+		text += "; mode unknown"
+	}
+	if failure != nil {
 		l.change = c
-		c.fail(c.To, c.stuck)
+		c.Phase, c.Failed = "failed", true
+		c.Message = reason(failure)
+		if mode.Known() {
+			c.Message = fmt.Sprintf("still in %s: %s", mode.Short(), c.Message)
+		}
 	}
 	l.phase = api.PhaseStopped
 	if c.From != c.To {
 		l.event(api.EventModeChange, c.actor, text)
 	}
-}
-
-// fail records which mode is in force, and why not the other one.
-func (c *change) fail(in api.ModeState, err error) {
-	c.Phase, c.Failed = "failed", true
-	c.Message = fmt.Sprintf("still in %s: %s", in.Short(), reason(err))
 }
 
 func (l *Lane) modeChanged(to api.ModeState) {
@@ -505,7 +520,7 @@ func transition(from, to api.ModeState) string {
 }
 
 func reason(err error) string {
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) && !errors.Is(err, workload.ErrModeUnknown) {
 		return "the change was cancelled"
 	}
 	return err.Error()

@@ -10,6 +10,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // opening returns the line before the starter, which must be the same in all turns: a nonce, or nothing.
@@ -156,11 +157,19 @@ func TestFailedModeChangeIsRolledBack(t *testing.T) {
 		assert.Equal(t, "still in KV-aware: "+errDriver.Error(), change.Message)
 		assert.Empty(t, b.modeChanges())
 
+		lost := workload.NotSwitchedBack(errDriver, "KV-aware", errDriver)
+		b.changeMode(roundRobin, false, lost)
+		assert.Equal(t, unknown, b.mode(), "which mode the cluster was left in")
+		assert.Empty(t, b.lane.State().ModeFrom)
+		assert.Equal(t, lost.Error(), b.lane.State().ModeChange.Message)
+		assert.Equal(t, []api.ModeState{unknown}, b.modeChanges())
+
 		b.changeMode(roundRobin, false, nil)
 		assert.Nil(t, b.lane.State().ModeChange)
 		assert.Equal(t, roundRobin, b.mode())
 		b.expectEvents("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned",
-			"start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin",
+			"start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned; mode unknown",
+			"start ann: 4 conversations, Mode unknown", "mode_change ann: Mode unknown to Round-robin",
 			"start ann: 4 conversations, Round-robin")
 	})
 }

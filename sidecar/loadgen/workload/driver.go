@@ -2,6 +2,8 @@ package workload
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"kvbooth/sidecar/api"
 )
@@ -19,12 +21,22 @@ type Driver interface {
 	// returns when turns may be sent. It calls report with a phase (see [api.ModeChange]) and a
 	// message for the operator. cold reports that the caches were emptied. If they were not, the
 	// caller makes the prefixes cold with a new nonce. The error is an [api.FieldError] for a mode
-	// that is not offered, or that of ctx.
+	// that is not offered, or that of ctx. After an error the cluster is in the former mode, unless
+	// the error is an [ErrModeUnknown].
 	Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
 
 	// Instance returns the worker instance (decimal id) that the next turn must be pinned to, "" to
 	// leave it to the router. It is called once for each turn, concurrently.
 	Instance() string
+}
+
+// ErrModeUnknown reports that a switch failed and the cluster could not be switched back.
+var ErrModeUnknown = errors.New("the mode in force is unknown")
+
+// NotSwitchedBack returns the [ErrModeUnknown] of a switch that failed because of cause, and whose roll-back to the
+// former mode failed because of back.
+func NotSwitchedBack(cause error, former string, back error) error {
+	return fmt.Errorf("%w; switching it back to %s also failed: %w; %w", cause, former, back, ErrModeUnknown)
 }
 
 // PhaseOutput is a phase that a Driver reports for a line of a program that it runs. The line becomes an event.

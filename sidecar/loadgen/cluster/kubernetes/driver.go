@@ -202,7 +202,7 @@ func (d *Driver) Switch(
 	}
 	if rollBackErr := d.rollBack(w.note, err, report); rollBackErr != nil {
 		d.opts.Log.Warn("the graph could not be switched back", "to", w.note.From.Name(), "error", rollBackErr)
-		return false, fmt.Errorf("%w; switching it back to %s also failed: %w", err, w.note.From.Name(), rollBackErr)
+		return false, workload.NotSwitchedBack(err, w.note.From.Name(), rollBackErr)
 	}
 	return false, fmt.Errorf("%w; it was switched back to %s", err, w.note.From.Name())
 }
