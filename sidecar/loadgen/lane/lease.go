@@ -247,8 +247,8 @@ func (r *SpanRun) Actual() int { return r.run.workload.Pace().Actual }
 
 // Release ends the spans and restores the lane: its mode, its concurrency, and the workload if it
 // ran. If the mode cannot be restored, the lane is released stopped, with the driver's error. If no
-// span was begun and the mode is unchanged, the workload is not touched. At the end of the process
-// nothing is restored.
+// span was begun and the mode is unchanged, the workload is not touched. A mode that was unknown is
+// not restored: the lane stays in its present one. At the end of the process nothing is restored.
 func (s *Lease) Release(ctx context.Context, actor string, before Before) error {
 	l := s.lane
 	defer s.cause(nil)
@@ -289,7 +289,7 @@ func (s *Lease) restore(ctx context.Context, actor string, before Before) error 
 		former := append([]api.ModeState{before.Mode}, before.Others...)
 		all := append([]*Lane{s.lane}, s.lane.others()...)
 		for i, l := range all[:min(len(all), len(former))] { // an earlier process may have had fewer lanes
-			if l.mode != former[i] {
+			if l.mode != former[i] && former[i].Known() {
 				lanes = append(lanes, l)
 				modes = append(modes, former[i])
 			}

@@ -511,7 +511,9 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	if before.Running {
 		workload = "running"
 	}
-	note = fmt.Sprintf("the lane is restored: %s, %d conversations, %s", before.Mode.Name(), before.Concurrency, workload)
+	restored := s.lane.State()
+	note = fmt.Sprintf("the lane is restored: %s, %d conversations, %s", restored.InMode().Name(), before.Concurrency,
+		workload)
 	if restoreErr != nil {
 		note = fmt.Sprintf("the lane could not be restored to %s: %v", before.Mode.Name(), restoreErr)
 		s.doc.Sweep.Reason = joinWords(s.doc.Sweep.Reason, note)
