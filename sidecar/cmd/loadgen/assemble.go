@@ -239,7 +239,7 @@ func openStore(ctx context.Context, conf *config.Config, address string, log *sl
 func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 	redirected, ok := s.client.(lane.Redirected)
 	if !ok || s.conf.Prometheus.URL != "" && other == s.conf {
-		source, err := sourceOf(s.conf, s.conf.Target.URL)
+		source, err := s.sourceOf(s.conf, s.conf.Target.URL)
 		if err != nil {
 			return nil, err
 		}
@@ -251,7 +251,7 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		if e.URL == other.Target.URL {
 			of = other
 		}
-		source, err := sourceOf(of, e.URL)
+		source, err := s.sourceOf(of, e.URL)
 		if err != nil {
 			return nil, err
 		}
@@ -266,7 +266,7 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 }
 
 // sourceOf returns the source of the metrics of the cluster behind an address.
-func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
+func (s *side) sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if conf.Prometheus.URL != "" {
 		p := conf.Prometheus
 		return cluster.NewPrometheus(p.URL, cluster.Scope{
@@ -278,7 +278,12 @@ func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster.NewDirect(address, conf.Cluster.MetricsURLs, client)
+	pages, err := cluster.NewDirect(address, conf.Cluster.MetricsURLs, client)
+	if err != nil {
+		return nil, err
+	}
+	pages.Router = func() string { return s.client.Recognized().Router }
+	return pages, nil
 }
 
 // newDriver makes the mode driver, and reads the mode at the start.

@@ -20,6 +20,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat/plausible"
+	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
 // maxFetches is the number of metrics pages that are fetched at once.
@@ -28,6 +29,11 @@ const maxFetches = 16
 // Direct reads metrics pages in the Prometheus text format from the processes
 // that expose them. It is safe for concurrent use.
 type Direct struct {
+	// Router returns the id of the router behind the target's address, "" while unknown. Where that router has a metrics
+	// page of its own and one of the further pages is that page, the target's page is not read. nil means unknown. It
+	// must be set before the first Fetch.
+	Router func() string
+
 	pages  []*page
 	client *http.Client
 }
@@ -80,15 +86,27 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 		tickets = make(chan struct{}, maxFetches)
 		samples = make([][]Sample, len(d.pages))
 		errs    = make([]error, len(d.pages))
+		apart   = d.routerApart()
 	)
 	for i, page := range d.pages {
+		if page.own && d.names(apart) {
+			page.problem.Store(nil)
+			continue
+		}
 		group.Go(func() {
 			tickets <- struct{}{}
 			defer func() { <-tickets }()
 			samples[i], errs[i] = d.read(ctx, page)
 			page.problem.Store(nil)
+			if apart != nil && slices.ContainsFunc(samples[i], func(s Sample) bool { return apart.Writes(s.Name) }) {
+				page.router.Store(apart)
+			}
 			if errs[i] != nil {
 				if len(samples[i]) == 0 {
+					if apart != nil && page.own {
+						errs[i] = fmt.Errorf("%w; %s has its metrics at %s, so add that page to cluster.metrics_urls", errs[i],
+							apart.Name, apart.Metrics.Page)
+					}
 					page.problem.Store(new(errs[i].Error()))
 				}
 				errs[i] = fmt.Errorf("%s: %w", page.Redacted(), errs[i])
@@ -105,12 +123,30 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 	return all, errors.Join(errs...)
 }
 
+// routerApart returns the router behind the target's address if its metrics are on a page of its own, else nil.
+func (d *Direct) routerApart() *router.Router {
+	if d.Router == nil {
+		return nil
+	}
+	r := router.ByID(d.Router())
+	if r == nil || r.Metrics.Page == "" {
+		return nil
+	}
+	return r
+}
+
+// names reports whether one of the further pages has shown metrics of r.
+func (d *Direct) names(r *router.Router) bool {
+	return r != nil && slices.ContainsFunc(d.pages, func(p *page) bool { return !p.own && p.router.Load() == r })
+}
+
 // page is one metrics page.
 type page struct {
 	*url.URL
 	own     bool // the page belongs to the target
 	known   seriesCache
-	problem atomic.Pointer[string] // error of the latest reading; nil after a success
+	problem atomic.Pointer[string]        // error of the latest reading; nil after a success
+	router  atomic.Pointer[router.Router] // router apart whose metrics the page has shown; nil: none
 
 	mu         sync.Mutex
 	newest     float64   // start of the youngest process seen on the page

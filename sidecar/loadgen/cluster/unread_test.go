@@ -147,22 +147,27 @@ func TestUpQuery(t *testing.T) {
 // For pages that are read directly, the reason is in cluster.metrics_urls.
 func TestUnreadDirectly(t *testing.T) {
 	frontend, worker := fixture(t, "frontend-kv.prom"), fixture(t, "worker-vllm.prom")
-	dcgm := "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 40\n"
+	dcgm, smg := "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 40\n", "smg_worker_requests_total{worker=\"http://w:1\"} 7\n"
 	var text strings.Builder
 	for _, row := range []struct {
 		name    string
 		scene   scene
 		further []string
+		router  string
 	}{
-		{"none named", scene{"frontend:8000": frontend}, nil},
-		{"a page fails", scene{"frontend:8000": frontend}, []string{"http://u:secret@worker:8081"}},
-		{"other pages", scene{"frontend:8000": frontend, "node:9400": dcgm}, []string{"http://node:9400"}},
-		{"an engine itself", scene{"frontend:8000": worker}, nil},
-		{"the frontend fails", scene{"worker:8081": worker}, []string{"http://worker:8081"}},
+		{"none named", scene{"frontend:8000": frontend}, nil, ""},
+		{"a page fails", scene{"frontend:8000": frontend}, []string{"http://u:secret@worker:8081"}, ""},
+		{"other pages", scene{"frontend:8000": frontend, "node:9400": dcgm}, []string{"http://node:9400"}, ""},
+		{"an engine itself", scene{"frontend:8000": worker}, nil, ""},
+		{"the frontend fails", scene{"worker:8081": worker}, []string{"http://worker:8081"}, ""},
+		{"a router's page is not named", scene{"worker:8081": worker}, []string{"http://worker:8081"}, "smg"},
+		{"a router's page is named", scene{"router:29000": smg}, []string{"http://router:29000"}, "smg"},
 	} {
 		direct, err := NewDirect("http://frontend:8000", row.further, &http.Client{Transport: row.scene})
 		require.NoError(t, err)
-		samples, _ := direct.Fetch(t.Context())
+		direct.Router = func() string { return row.router }
+		_, _ = direct.Fetch(t.Context())
+		samples, _ := direct.Fetch(t.Context()) // the first one shows which page is the router's
 		require.NotEmpty(t, samples)
 		writeUnread(&text, row.name, SelectedSource(func() Source { return direct }).explain(t.Context(), samples))
 	}

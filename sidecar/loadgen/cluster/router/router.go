@@ -228,6 +228,12 @@ var All = []Router{
 	},
 }
 
+// Writes reports whether a metric is one of [Metrics] of the router that have its load.
+func (r *Router) Writes(metric string) bool {
+	m := &r.Metrics
+	return metric != "" && slices.Contains([]string{m.Requests, m.Running, m.Waiting, m.Queued}, metric)
+}
+
 // IDs lists the values of target.router.
 func IDs() (ids []string) {
 	for i := range All {
