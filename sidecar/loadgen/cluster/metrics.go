@@ -53,6 +53,9 @@ var (
 		metric{"dynamo_component_gpu_cache_usage_percent", "trtllm_kv_cache_utilization"}, // both 0 to 1
 		engine("kv_cache_usage_perc"), metric{"vllm:gpu_cache_usage_perc", "sglang:token_usage"})
 
+	// vLLM writes the sizes of its cache into the labels of this gauge.
+	cacheConfig = metric{"vllm:cache_config_info"}
+
 	running    = engine("num_requests_running", "sglang:num_running_reqs")
 	waiting    = engine("num_requests_waiting", "sglang:num_queue_reqs")
 	queueSum   = engine("request_queue_time_seconds_sum", "sglang:queue_time_seconds_sum")
@@ -115,7 +118,8 @@ var (
 			plausible.Total: {
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens,
 				frontendWorkers, workerRequests,
-				workerBlocks, blockTokens, queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
+				workerBlocks, blockTokens, cacheConfig,
+				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
 				processStart, countersCreate, otherRouters.requests,
 			},
 		} {

@@ -3,8 +3,11 @@ package cluster
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/prometheus/common/model"
+
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // reading holds samples by metric name. Its methods return nil where the samples are missing.
@@ -105,6 +108,17 @@ func (r reading) ratio(over, under metric) *float64 {
 		return nil
 	}
 	return new(r.increase(over) / moved)
+}
+
+// maxLabel returns the largest number in a label on the samples of a metric. It is nil without a plausible number.
+func (r reading) maxLabel(name model.LabelName, m metric) (most *float64) {
+	for _, s := range r.samples(m) {
+		v, err := strconv.ParseFloat(string(s.Labels[name]), 64)
+		if err == nil && plausible.Total.Has(plausible.Metrics, s.Name, v) && (most == nil || v > *most) {
+			most = &v
+		}
+	}
+	return most
 }
 
 // label returns the alphabetically first value of a label on the samples of any of

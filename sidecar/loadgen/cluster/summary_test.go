@@ -21,7 +21,7 @@ import (
 //     the hit ratio is unknown, while the router still predicts one.
 //   - Under round-robin the router predicts nothing and looks for no best worker.
 //   - Without Dynamo the engine's own figures are used: hit rates over the window, requests that run or wait.
-//     SGLang's zero without speculation is no acceptance rate.
+//     SGLang's zero without speculation is no acceptance rate. vLLM's labels have the size of its cache.
 //   - An engine's metrics belong to the worker on the same page or in the same pod. Those of a page with several
 //     workers belong to none.
 //   - Newer gauges of the frontend are used only where the deprecated ones are missing.
@@ -81,6 +81,8 @@ func plainVLLM(hits, queries, waited, requests string) scene {
 	return scene{"frontend:8000": "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5\n" +
 		"vllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 2\n" +
 		"vllm:prefix_cache_hits_total " + hits + "\nvllm:prefix_cache_queries_total " + queries +
+		"\nvllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"27000\"} 1\n" +
+		"vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"None\"} 1" +
 		"\nvllm:request_queue_time_seconds_sum " + waited + "\nvllm:request_queue_time_seconds_count " + requests + "\n"}
 }
 

@@ -26,7 +26,7 @@ func sizeOf(c api.Cluster) (s size, problem string) {
 		return s, fmt.Sprintf("the cluster has %d workers; the shadow follows 256 at most", c.AllWorkers.Count)
 	case c.CacheBlocks == nil || *c.CacheBlocks < 1 || c.BlockTokens == nil || *c.BlockTokens < 1:
 		return s, "no metrics report the size of the workers' caches (dynamo_frontend_model_total_kv_blocks and " +
-			"dynamo_frontend_model_kv_cache_block_size)"
+			"dynamo_frontend_model_kv_cache_block_size, or vllm:cache_config_info)"
 	}
 	for _, w := range c.Workers {
 		id := workerNumber(w.ID)
