@@ -16,9 +16,9 @@ var extremes = map[string]func([]float64) float64{
 	"inflight_spread_min": slices.Min[[]float64], "inflight_spread_max": slices.Max[[]float64],
 }
 
-// AddSpanFigures sets the figures of rows that are no means of the spans' own rows, from the spans of the same level and
-// mode: the cluster's, combined by [MeanFigures], and the share of failed turns, over the turns of all spans. Spoiled
-// spans and pilot spans are left out.
+// AddSpanFigures sets the figures of rows that are no means over the spans' own rows: the cluster's, combined by
+// [MeanFigures], and the share of failed turns, over the turns of all spans of the same level and mode. Spoiled spans
+// and pilot spans are left out.
 func AddSpanFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
 	for i := range rows {
 		var all []*api.ClusterFigures
