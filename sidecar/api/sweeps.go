@@ -545,7 +545,7 @@ type TrialPlace struct {
 	Mean *float64 `json:"mean,omitempty"`
 	// number of blocks after which the mode left the trial; absent: it takes part
 	LeftAfter *int `json:"left_after,omitempty"`
-	// whether the mode may be the best, at 95 % over all looks and modes
+	// whether the mode may be the best: no pair shows another one to be better
 	MayBeBest bool        `json:"may_be_best"`
 	Failures  TrialFailed `json:"failures"`
 }

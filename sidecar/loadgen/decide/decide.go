@@ -131,7 +131,7 @@ type Decision struct {
 	Effects   []float64 `json:"effects"`   // of the arms on the first metric, relative to the first arm
 	Best      int       `json:"best"`      // the arm not eliminated with the best estimate; −1 before the first look
 	RunnerUp  int       `json:"runner_up"` // the arm with the best estimate of the others; −1 before the first look
-	// MayBeBest are the arms that no other is certainly better than, by Hsu's comparison with the best.
+	// MayBeBest are the arms that no other is shown to be better than, by the pairs' intervals.
 	MayBeBest []int `json:"may_be_best"`
 	// Primary are the comparisons of the first metric, of every pair of arms.
 	Primary  []Comparison   `json:"primary"`
@@ -482,34 +482,22 @@ func (d *Decision) tradesOff(c *Comparison) bool {
 	return ok && slices.Contains(d.FailsMore, [2]int{winner, loser})
 }
 
-// best finds the arms with the best estimates, and the arms that may be the best: those that no other is better than at
-// α / (K − 1) on one side. Hsu, "Simultaneous confidence intervals for all distances from the 'best'", Annals of
-// Statistics 9 (1981), with Bonferroni's inequality.
+// best finds the arms with the best estimates, and the arms that may be the best: those that no pair's interval shows
+// to be worse than another. For the whole order, every pair counts, also of arms that have left.
 func (s *state) best(d *Decision, m model) {
 	sign := 1.0
 	if s.Metrics[0].LessIsBetter {
 		sign = -1
 	}
-	bound := s.bound(2*s.Alpha/float64(s.Arms-1), 0, m.df)
 	candidates := d.Left
 	if s.WholeOrder {
-		candidates = s.unbeaten(d, s.all())
+		candidates = s.all()
 	}
-	d.MayBeBest = nil
-	for _, a := range candidates {
-		may := true
-		for _, b := range candidates {
-			estimate, deviation := m.difference(a, b)
-			may = may && sign*estimate < bound*deviation || a == b
-		}
-		if may {
-			d.MayBeBest = append(d.MayBeBest, a)
-		}
-	}
+	d.MayBeBest = s.unbeaten(d, candidates)
 	first := func(arms []int) int {
 		return slices.MaxFunc(arms, func(a, b int) int { return cmp.Compare(sign*m.effect[a], sign*m.effect[b]) })
 	}
-	d.Best = first(candidates)
+	d.Best = first(d.MayBeBest)
 	d.RunnerUp = first(slices.DeleteFunc(s.all(), func(arm int) bool { return arm == d.Best }))
 }
 
