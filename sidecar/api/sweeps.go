@@ -417,6 +417,8 @@ type SweepSpan struct {
 	// whether the first turns found cold caches; absent: not known
 	FirstTurns *SweepFirstTurns `json:"first_turns,omitempty"`
 	Workers    int              `json:"workers,omitempty"` // number of workers at the end of the span; absent: not known
+	// turns that each worker served, from the start of the span; absent: not known, or more than 64 workers
+	TurnsByWorker map[string]int `json:"turns_by_worker,omitempty"`
 	// contradictions between the arm and the turns or the cluster's metrics, in words; absent: none
 	Doubts []string `json:"doubts,omitempty"`
 	// figures of the counted time, with 95 % intervals from parts of the span

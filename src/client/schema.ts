@@ -2607,6 +2607,10 @@ export interface components {
             target?: string;
             /** @description counted turns that ended well */
             turns: number;
+            /** @description turns that each worker served, from the start of the span; absent: not known, or more than 64 workers */
+            turns_by_worker?: {
+                [key: string]: number;
+            };
             /** Format: date-time */
             until: string;
             /** @description number of workers at the end of the span; absent: not known */

@@ -40,6 +40,7 @@ func (r *Results) sections() []Section {
 	all = append(all, r.sustained()...)
 	all = append(all, r.crossing()...)
 	all = append(all, r.summary()...)
+	all = append(all, r.workers()...)
 	return append(all, append(r.spans(), r.inputs())...)
 }
 

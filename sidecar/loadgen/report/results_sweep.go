@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -99,6 +100,58 @@ func (r *Results) spans() []Section {
 			number, r.modeName(x.Mode), strconv.Itoa(x.Concurrency), began, counted,
 			strconv.Itoa(x.Turns), strconv.Itoa(x.Failed), strconv.FormatUint(x.Seed, 10), strings.Join(remarks, "; "),
 		})
+	}
+	return []Section{s}
+}
+
+// turnsByWorker returns the turns that each worker served under each mode of the request, over the spans that count.
+// A worker counts with 0 turns under a mode that shares another worker with one of its modes.
+func (r *Results) turnsByWorker() []map[string]int {
+	modes := r.Sweep.Request.Modes
+	served := make([]map[string]int, len(modes))
+	for i := range served {
+		served[i] = map[string]int{}
+	}
+	for i := range r.Sweep.Spans {
+		s := &r.Sweep.Spans[i]
+		if at := slices.Index(modes, s.Mode); at >= 0 && s.Spoiled == "" {
+			for name, n := range s.TurnsByWorker {
+				served[at][name] += n
+			}
+		}
+	}
+	all := make([]map[string]int, len(modes))
+	for i := range served {
+		all[i] = maps.Clone(served[i])
+		for _, other := range served {
+			shares := func(name string) bool { _, ok := other[name]; return ok }
+			if slices.ContainsFunc(slices.Collect(maps.Keys(served[i])), shares) {
+				for name := range other {
+					all[i][name] += 0
+				}
+			}
+		}
+	}
+	return all
+}
+
+// workers lists the turns of each worker under each mode.
+func (r *Results) workers() []Section {
+	if r.Sweep == nil {
+		return nil
+	}
+	s := Section{Title: "Turns by worker", Table: &Table{Words: []int{1}, Head: []string{
+		"Mode", "Turns by worker, warm-up included", "Busiest / mean",
+	}}}
+	names := proof.ModeNames(r.Sweep.Request.Modes)
+	for i, count := range r.turnsByWorker() {
+		if len(count) > 0 {
+			workers, skew := spread(count)
+			s.Table.Rows = append(s.Table.Rows, []string{names[i], eachWorker(workers), hundredths(skew)})
+		}
+	}
+	if len(s.Table.Rows) == 0 {
+		return nil
 	}
 	return []Section{s}
 }

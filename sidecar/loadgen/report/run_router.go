@@ -65,17 +65,38 @@ func (g *Routing) finish(listed map[string]bool) *Routing {
 			g.count[name] += 0
 		}
 	}
-	for name, n := range g.count {
-		g.Workers = append(g.Workers, WorkerTurns{name, n})
-	}
-	slices.SortFunc(g.Workers, func(a, b WorkerTurns) int {
-		return cmp.Or(b.Turns-a.Turns, strings.Compare(a.Worker, b.Worker))
-	})
-	g.Skew = float64(g.Workers[0].Turns*len(g.Workers)) / float64(g.Turns)
-	g.Workers = g.Workers[:min(len(g.Workers), maxWorkers)]
-	slices.SortFunc(g.Workers, func(a, b WorkerTurns) int { return strings.Compare(a.Worker, b.Worker) })
+	g.Workers, g.Skew = spread(g.count)
 	g.count, g.last = nil, nil
 	return g
+}
+
+// spread returns the busiest workers by name, and the skew over all workers. One of them must have served a turn.
+func spread(count map[string]int) (workers []WorkerTurns, skew float64) {
+	turns := 0
+	for name, n := range count {
+		workers = append(workers, WorkerTurns{name, n})
+		turns += n
+	}
+	slices.SortFunc(workers, func(a, b WorkerTurns) int {
+		return cmp.Or(b.Turns-a.Turns, strings.Compare(a.Worker, b.Worker))
+	})
+	skew = float64(workers[0].Turns*len(workers)) / float64(turns)
+	workers = workers[:min(len(workers), maxWorkers)]
+	slices.SortFunc(workers, func(a, b WorkerTurns) int { return strings.Compare(a.Worker, b.Worker) })
+	return workers, skew
+}
+
+// eachWorker lists the turns of the first workers.
+func eachWorker(workers []WorkerTurns) string {
+	const most = 8
+	var each []string
+	for _, w := range workers[:min(len(workers), most)] {
+		each = append(each, fmt.Sprintf("%s %d", printable(w.Worker), w.Turns))
+	}
+	if n := len(workers) - most; n > 0 {
+		each = append(each, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(each, ", ")
 }
 
 // cachedSources maps [api.Target.CachedSource] to the words of the report.
@@ -108,16 +129,8 @@ func (r *Run) routerLines() (lines []string) {
 	if g == nil {
 		return lines
 	}
-	const most = 8
-	var each []string
-	for _, w := range g.Workers[:min(len(g.Workers), most)] {
-		each = append(each, fmt.Sprintf("%s %d", printable(w.Worker), w.Turns))
-	}
-	if n := len(g.Workers) - most; n > 0 {
-		each = append(each, fmt.Sprintf("%d more", n))
-	}
-	lines = append(lines, fmt.Sprintf("turns by worker: %s; the busiest has %.2f times the mean", strings.Join(each, ", "),
-		g.Skew))
+	lines = append(lines, fmt.Sprintf("turns by worker: %s; the busiest has %.2f times the mean",
+		eachWorker(g.Workers), g.Skew))
 	if g.Later > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d later turns (%s) went to the worker of the turn before",
 			g.SameWorker, g.Later, share100(float64(g.SameWorker)/float64(g.Later))))

@@ -307,3 +307,18 @@ func TestWordsOfASweepOnTwoLanes(t *testing.T) {
 	assert.Contains(t, of(append(first, spoiled...)...), "in 1 of 2 pairs")
 	assert.NotContains(t, of(), "at the same time")
 }
+
+// A report has the turns of each worker by mode. A worker that another mode uses, and that this mode could use, has 0.
+func TestTurnsByWorker(t *testing.T) {
+	s := swept(api.SweepTrial, 120)
+	s.Spans = []api.SweepSpan{
+		{Mode: roundRobin, TurnsByWorker: map[string]int{"a": 10, "b": 10}},
+		{Mode: roundRobin, TurnsByWorker: map[string]int{"a": 9, "b": 11, "c": 5}},
+		{Mode: kv, TurnsByWorker: map[string]int{"a": 30}},
+		{Mode: kv, TurnsByWorker: map[string]int{"d": 90}, Spoiled: "stopped"},
+	}
+	text := markdownOf(t, OfSweep(s))
+	for _, row := range []string{"| Round-robin | a 19, b 21, c 5 | 1.40 |", "| KV-aware | a 30, b 0, c 0 | 3.00 |"} {
+		assert.Contains(t, text, row)
+	}
+}

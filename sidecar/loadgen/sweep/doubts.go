@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"fmt"
+	"slices"
 
 	"kvbooth/sidecar/api"
 )
@@ -12,6 +13,12 @@ const (
 	// hitsDoubted is the share of prompt tokens found in caches from which a router that predicts none misses events.
 	hitsDoubted = .05
 )
+
+// addWorkers adds the workers of a span, their turns, and its doubts.
+func addWorkers(s *api.SweepSpan, served map[string]int, c api.Cluster) {
+	s.Workers, s.Doubts = workersOf(c), doubts(s.Mode.Mode, served, c)
+	s.TurnsByWorker = turnsByWorker(served, c)
+}
 
 // doubts lists what the turns of a span and the cluster at its end show that its arm is not what it claims. What is not
 // known raises none.
@@ -34,6 +41,23 @@ func doubts(mode api.Mode, served map[string]int, c api.Cluster) (all []string) 
 		all = append(all, "the router predicted a hit rate of 0 while the caches had hits: it receives no KV events")
 	}
 	return all
+}
+
+// mostWorkers is the number of workers up to which a span lists them.
+const mostWorkers = 64
+
+// turnsByWorker returns the turns of each worker of a span; nil if there are none or too many. The workers that the
+// cluster lists and that served no turn have 0, unless the answers name workers in another way than the cluster.
+func turnsByWorker(served map[string]int, c api.Cluster) map[string]int {
+	if slices.ContainsFunc(c.Workers, func(w api.Worker) bool { return served[w.ID] > 0 }) {
+		for i := range c.Workers {
+			served[c.Workers[i].ID] += 0
+		}
+	}
+	if len(served) == 0 || len(served) > mostWorkers {
+		return nil
+	}
+	return served
 }
 
 // workersOf returns the number of workers that the cluster reports, 0 where it is not known.

@@ -350,8 +350,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		out.Causes = sum(a.seconds)
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
-	cluster := a.lane.Cluster()
-	out.Workers, out.Doubts = workersOf(cluster), doubts(a.span.Mode.Mode, a.record.servedBy(), cluster)
+	addWorkers(&out, a.record.servedBy(), a.lane.Cluster())
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",

@@ -48,8 +48,8 @@ func TestSpanWithoutServerIsRepeated(t *testing.T) {
 			b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
 			s = b.until(s.ID, "the pause", limit, ended)
 			require.Len(t, s.Spans, 1+attempt)
-			assert.Regexp(t, `^http://\S+ does not serve: (\d+) of \d+ turns failed, the latest with connect: connection refused$`,
-				s.Spans[attempt].Spoiled)
+			assert.Regexp(t, `^http://\S+ does not serve: \d+ of \d+ turns failed, the latest with connect: connection `+
+				"refused$", s.Spans[attempt].Spoiled)
 			b.cluster.Break(nil)
 			b.free()
 			require.NoError(t,
@@ -89,6 +89,10 @@ func TestTrialOfThreeModes(t *testing.T) {
 		require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, s.ID, api.ReportMarkdown))
 		assert.Contains(t, report.String(), s.Words[0])
 		assert.Contains(t, report.String(), "### Every pair")
+		for _, span := range s.Spans {
+			assert.Len(t, span.TurnsByWorker, 3)
+		}
+		assert.Contains(t, report.String(), "## Turns by worker")
 	})
 }
 
