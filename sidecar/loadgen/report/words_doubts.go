@@ -5,13 +5,36 @@ import (
 	"slices"
 	"strings"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
 )
+
+// FewestDoubted is the number of turns from which all of them on one worker are no chance.
+const FewestDoubted = 20
+
+// OneWorker is the doubt about a span whose turns all went to one of several workers.
+func OneWorker(of int) string { return fmt.Sprintf("all turns went to one worker of %d", of) }
+
+// spanDoubts returns the doubts of a span. all are the turns of its arm by worker, with the workers that other arms
+// show: they count where the cluster's metrics show no worker.
+func spanDoubts(s *api.SweepSpan, all map[string]int) []string {
+	used, turns := 0, 0
+	for _, n := range s.TurnsByWorker {
+		turns += n
+		if n > 0 {
+			used++
+		}
+	}
+	if s.Workers == 0 && used == 1 && turns >= FewestDoubted && len(all) > 1 {
+		return append(slices.Clone(s.Doubts), OneWorker(len(all)))
+	}
+	return s.Doubts
+}
 
 // doubtWords lists the arms whose spans contradict their configuration, and different numbers of workers between arms.
 func (r *Results) doubtWords() (all []string) {
 	modes := r.Sweep.Request.Modes
-	names := proof.ModeNames(modes)
+	names, served := proof.ModeNames(modes), r.turnsByWorker()
 	workers := make([]int, len(modes))
 	for i, m := range modes {
 		if slices.Contains(modes[:i], m) { // a mode against itself
@@ -26,7 +49,7 @@ func (r *Results) doubtWords() (all []string) {
 			}
 			spans++
 			workers[i] = max(workers[i], s.Workers)
-			for _, d := range s.Doubts {
+			for _, d := range spanDoubts(s, served[i]) {
 				if doubted[d]++; doubted[d] == 1 {
 					order = append(order, d)
 				}

@@ -321,4 +321,10 @@ func TestTurnsByWorker(t *testing.T) {
 	for _, row := range []string{"| Round-robin | a 19, b 21, c 5 | 1.40 |", "| KV-aware | a 30, b 0, c 0 | 3.00 |"} {
 		assert.Contains(t, text, row)
 	}
+	const doubt = "KV-aware is not what it claims: in 1 of 1 span all turns went to one worker of 3."
+	assert.Contains(t, text, doubt, "the other arm shows three workers")
+	for i := range s.Spans[:2] {
+		delete(s.Spans[i].TurnsByWorker, "a")
+	}
+	assert.NotContains(t, markdownOf(t, OfSweep(s)), doubt, "the arms may have workers of their own")
 }

@@ -1,18 +1,14 @@
 package sweep
 
 import (
-	"fmt"
 	"slices"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/report"
 )
 
-const (
-	// fewestDoubted is the number of turns from which all of them on one worker are no chance.
-	fewestDoubted = 20
-	// hitsDoubted is the share of prompt tokens found in caches from which a router that predicts none misses events.
-	hitsDoubted = .05
-)
+// hitsDoubted is the share of prompt tokens found in caches from which a router that predicts none misses events.
+const hitsDoubted = .05
 
 // addWorkers adds the workers of a span, their turns, and its doubts.
 func addWorkers(s *api.SweepSpan, served map[string]int, c api.Cluster) {
@@ -28,8 +24,8 @@ func doubts(mode api.Mode, served map[string]int, c api.Cluster) (all []string) 
 	for _, n := range served {
 		turns += n
 	}
-	if len(served) == 1 && turns >= fewestDoubted && workers > 1 {
-		all = append(all, fmt.Sprintf("all turns went to one worker of %d", workers))
+	if len(served) == 1 && turns >= report.FewestDoubted && workers > 1 {
+		all = append(all, report.OneWorker(workers))
 	}
 	if mode != api.ModeKV {
 		return all
