@@ -51,6 +51,7 @@ type options struct {
 	configured api.Settings
 	config     map[string]string
 	store      *memory
+	log        slog.Handler
 	twin       func(Options) Options // makes a second lane of the first's options; nil for one lane
 }
 
@@ -59,7 +60,7 @@ func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 	t.Helper()
 	b := &booth{t: t, driver: newScript(), health: api.ClientHealth{Verdict: api.VerdictFine, Reason: "as a test says"}}
 	o := &options{
-		store: newMemory(),
+		store: newMemory(), log: slog.DiscardHandler,
 		configured: api.Settings{
 			SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1},
 			MaxConcurrency: 200, Vendor: api.VendorNeutral,
@@ -84,7 +85,7 @@ func (b *booth) run(o *options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
 	b.catalog, err = NewCatalog(ctx, Process{
-		Version: "1.2.3", Config: o.config, Store: o.store, Log: slog.New(slog.DiscardHandler),
+		Version: "1.2.3", Config: o.config, Store: o.store, Log: slog.New(o.log),
 		Health: func(time.Time) api.ClientHealth { return b.verdict() },
 		Lag:    func(from, to time.Time) (stats.Lag, bool) { return constantLag(b.late()), b.late() >= 0 },
 	}, o.configured)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strconv"
 	"strings"
@@ -518,10 +519,15 @@ func (l *Lane) stopped(r *run) {
 	l.notify()
 }
 
-// event stores an event. It does not block, so it may be called with the lock held.
+// event stores and logs an event. It does not block, so it may be called with the lock held.
 func (l *Lane) event(kind api.EventKind, actor, text string) {
+	l.eventAt(slog.LevelInfo, kind, actor, text)
+}
+
+// eventAt stores an event, and logs it with a level and further attributes. It does not block.
+func (l *Lane) eventAt(level slog.Level, kind api.EventKind, actor, text string, further ...any) {
 	e := api.Event{Time: time.Now(), Lane: l.opts.Name, Kind: kind, By: actor, Text: text}
-	l.process.Log.Info(text, "lane", e.Lane, "event", kind, "by", actor)
+	l.process.Log.Log(l.ctx, level, text, append([]any{"lane", e.Lane, "event", kind, "by", actor}, further...)...)
 	l.enqueue(func(ctx context.Context) {
 		if _, err := l.process.Store.SaveEvent(ctx, e); err != nil {
 			l.process.Log.Warn("an event was dropped", "error", err, "text", e.Text)

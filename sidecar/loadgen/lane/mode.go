@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -485,13 +486,16 @@ func (l *Lane) finishChange(c *change) {
 		}
 		l.shadow.Reset() // the caches or the prefixes are cold from here on
 	}
+	level, further := slog.LevelInfo, []any(nil)
 	if c.err != nil {
 		text += ": abandoned"
 	}
-	if failure != nil && !mode.Known() && c.From.Known() {
-		text += "; mode unknown"
-	}
 	if failure != nil {
+		level, further = slog.LevelWarn, []any{"error", failure}
+		if c.From.Known() && !mode.Known() {
+			level = slog.LevelError
+			text += "; mode unknown"
+		}
 		l.change = c
 		c.Phase, c.Failed = "failed", true
 		c.Message = reason(failure)
@@ -501,7 +505,7 @@ func (l *Lane) finishChange(c *change) {
 	}
 	l.phase = api.PhaseStopped
 	if c.From != c.To {
-		l.event(api.EventModeChange, c.actor, text)
+		l.eventAt(level, api.EventModeChange, c.actor, text, further...)
 	}
 }
 

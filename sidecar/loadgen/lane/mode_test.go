@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -142,8 +144,10 @@ func TestNonceChangesWhenCachesStayWarm(t *testing.T) {
 	})
 }
 
-// A failed change leaves the old mode running as before. The snapshot has the reason until the next change succeeds.
+// A failed change leaves the old mode running as before. The snapshot has the reason until the next change succeeds,
+// and the log has it at a level of its own.
 func TestFailedModeChangeIsRolledBack(t *testing.T) {
+	var log bytes.Buffer
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.start(4)
 		b.waitSettled(4)
@@ -171,7 +175,10 @@ func TestFailedModeChangeIsRolledBack(t *testing.T) {
 			"start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned; mode unknown",
 			"start ann: 4 conversations, Mode unknown", "mode_change ann: Mode unknown to Round-robin",
 			"start ann: 4 conversations, Round-robin")
-	})
+		assert.Contains(t, log.String(), `level=WARN msg="KV-aware to Round-robin: abandoned" lane=main event=mode_change `+
+			`by=ann error="the cluster did not come up"`)
+		assert.Contains(t, log.String(), `level=ERROR msg="KV-aware to Round-robin: abandoned; mode unknown"`)
+	}, func(o *options) { o.log = slog.NewTextHandler(&log, nil) })
 }
 
 func TestModeChangeIsCancelled(t *testing.T) {
