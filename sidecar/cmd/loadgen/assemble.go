@@ -210,7 +210,7 @@ func newClient(conf *config.Config) (client, error) {
 	}
 	var endpoints []chat.Endpoint
 	for _, a := range served {
-		e := chat.Endpoint{Name: a.Key(), URL: a.URL, Headers: a.Headers}
+		e := chat.Endpoint{Name: a.Key(), URL: a.URL, Field: a.Field, Headers: a.Headers}
 		if a.State == conf.Mode.State() { // in use first
 			endpoints = slices.Insert(endpoints, 0, e)
 			continue

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -25,6 +26,7 @@ import (
 // Options are the server and the timeouts of a [Client].
 type Options struct {
 	URL    string // as [api.ParseTarget] takes it
+	Field  string // the setting with URL, which messages name; empty: target.url
 	Model  string // empty: Probe uses the first model in /v1/models
 	APIKey string // empty sends none
 	// TokenIDs requests the token ids of each prompt for [Request].OnPrompt, about 40 kB per turn.
@@ -117,6 +119,7 @@ func New(opts Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	opts.Field = cmp.Or(opts.Field, targetField)
 	setDefault(&opts.ConnectTimeout, 5*time.Second)
 	setDefault(&opts.FirstTokenTimeout, 120*time.Second)
 	setDefault(&opts.StallTimeout, 30*time.Second)
@@ -226,7 +229,19 @@ func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Resu
 	} else {
 		s.read(limited, c.opts, res)
 	}
-	return s.result(ctx, requested{c.base.JoinPath(api.ChatPath).Path, c.Model()})
+	r := s.result(ctx, requested{c.base.JoinPath(api.ChatPath).Path, c.Model()})
+	c.nameField(r.Err)
+	return r
+}
+
+// targetField is the setting that messages name before [Client.nameField].
+const targetField = "target.url"
+
+// nameField makes a message name the setting that the client's address comes from; nil stays nil.
+func (c *Client) nameField(e *Error) {
+	if e != nil {
+		e.Message = strings.ReplaceAll(e.Message, targetField, c.opts.Field)
+	}
 }
 
 // post sends the request and returns with the head of the response.
@@ -311,7 +326,8 @@ func headerValue(s string) string {
 }
 
 // Models returns the models that the server lists.
-func (c *Client) Models(ctx context.Context) ([]string, *Error) {
+func (c *Client) Models(ctx context.Context) (ids []string, failure *Error) {
+	defer func() { c.nameField(failure) }()
 	address := c.base.JoinPath("models")
 	status, header, body, failure := c.get(ctx, address.String())
 	if failure != nil {
@@ -329,7 +345,7 @@ func (c *Client) Models(ctx context.Context) ([]string, *Error) {
 		return nil, &Error{Class: api.ErrorMalformed, Message: fmt.Sprintf("%s is not a list of models (%s); is "+
 			"target.url the address of an OpenAI-compatible API?", address, clip(err.Error()))}
 	}
-	ids := make([]string, len(list.Data))
+	ids = make([]string, len(list.Data))
 	for i, m := range list.Data {
 		ids[i] = m.ID
 	}

@@ -88,7 +88,7 @@ func connectError(addr string, err error) *Error {
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		why, todo = "the proxy blocks it ("+clip(op.Err.Error())+")", "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		why, todo = "connection refused", "is the server running, and is its address right (target.url, or an arm's url)?"
+		why, todo = "connection refused", "is the server running, and is its address right (target.url)?"
 	case errors.As(err, &dns):
 		why, todo = "its name cannot be resolved ("+dns.Err+")", "check the host name in target.url"
 	case errors.As(err, &unknown):

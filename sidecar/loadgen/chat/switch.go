@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 type Endpoint struct {
 	Name    string            // unique; [Switch.Redirect] takes it
 	URL     string            // with or without /v1
+	Field   string            // the setting with URL, which messages name; empty: target.url
 	Headers map[string]string // by canonical name; they replace those of the options
 }
 
@@ -59,7 +61,7 @@ func (s *Switch) client(earlier []Endpoint, e Endpoint) (*Client, error) {
 		}
 	}
 	opts := s.opts
-	opts.URL = e.URL
+	opts.URL, opts.Field = e.URL, e.Field
 	opts.Access.Headers = maps.Clone(s.opts.Access.Headers)
 	if len(e.Headers) > 0 && opts.Access.Headers == nil {
 		opts.Access.Headers = map[string]string{}
@@ -67,7 +69,7 @@ func (s *Switch) client(earlier []Endpoint, e Endpoint) (*Client, error) {
 	maps.Copy(opts.Access.Headers, e.Headers)
 	c, err := New(opts)
 	if bad := new(api.FieldError); errors.As(err, &bad) && bad.Field == "target.url" {
-		return nil, &api.FieldError{Field: "mode.endpoints", Value: bad.Value, Allowed: bad.Allowed}
+		return nil, &api.FieldError{Field: cmp.Or(e.Field, "mode.endpoints"), Value: bad.Value, Allowed: bad.Allowed}
 	}
 	if err == nil {
 		s.clients = append(s.clients, c)

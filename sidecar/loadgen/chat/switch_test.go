@@ -46,7 +46,9 @@ func newSwitch(t *testing.T, model string, fronts ...*frontend) *Switch {
 	t.Helper()
 	var endpoints []Endpoint
 	for _, f := range fronts {
-		endpoints = append(endpoints, Endpoint{Name: f.URL, URL: f.URL + "/v1"})
+		endpoints = append(endpoints, Endpoint{
+			Name: f.URL, URL: f.URL + "/v1", Field: fmt.Sprintf("arms[%d].url", len(endpoints)),
+		})
 	}
 	s, err := NewSwitch(Options{URL: fronts[0].URL, Model: model}, endpoints...)
 	if err != nil {
@@ -98,7 +100,8 @@ func TestSwitchStays(t *testing.T) {
 	}{
 		"another model":                {newFrontend(t, "other", 0), "", `serves ["other"], not the model in use, "m"`},
 		"a list without the model set": {newFrontend(t, "unknown", 0), "m", ""},
-		"no server":                    {gone, "m", "connection refused"},
+		"no server":                    {gone, "m", "connection refused; is the server running, and is its address right (arms[1].url)?"},
+		"no server, and no model set":  {gone, "", "is its address right (arms[1].url)?"},
 		"no answers": {
 			newFrontend(t, "m", http.StatusInternalServerError), "m",
 			"the server failed (500)",

@@ -29,6 +29,7 @@ const (
 type Arm struct {
 	State   api.ModeState
 	URL     string // address of the server, with or without /v1
+	Field   string // the setting with URL, which messages name; empty: target.url
 	Headers map[string]string
 }
 

@@ -115,6 +115,9 @@ func (l *loader) takeArms(c *Config) error {
 			},
 			URL: cmp.Or(e.URL, c.Target.URL),
 		}
+		if e.URL != "" {
+			a.Field = field + "url"
+		}
 		if a.URL == "" {
 			return api.Require(field+"url", allowedTarget+"; or set target.url, which arms without a url share")
 		}

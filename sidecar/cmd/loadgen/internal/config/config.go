@@ -549,7 +549,7 @@ func (m Mode) Addresses() []cluster.Arm {
 	all := make([]cluster.Arm, len(m.Endpoints))
 	for i, endpoint := range m.Endpoints {
 		offer, address, _ := strings.Cut(endpoint, "=")
-		all[i] = cluster.Arm{State: m.offered(offer), URL: address}
+		all[i] = cluster.Arm{State: m.offered(offer), URL: address, Field: "mode.endpoints"}
 	}
 	return all
 }

@@ -265,11 +265,13 @@ func TestArms(t *testing.T) {
 		{
 			State:   api.ModeState{Arm: "cache-aware", Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded},
 			URL:     "http://a:1",
+			Field:   "arms[0].url",
 			Headers: map[string]string{"Routing-Strategy": "prefix-cache"},
 		},
 		{
 			State: api.ModeState{Arm: "round robin", Mode: api.ModeUnknown, Speculation: api.SpeculationNotRecorded},
 			URL:   "http://b:1",
+			Field: "arms[1].url",
 		},
 	}, c.Mode.Addresses())
 	require.Equal(t, "endpoints", c.Mode.Driver)
@@ -302,10 +304,11 @@ func TestEndpoints(t *testing.T) {
 	c := input{file: "mode:\n  driver: endpoints\n  mode: round_robin\n  speculation: off\n  endpoints:\n  - " +
 		"kv=http://kv:8000/v1\n  - round_robin=http://rr:8000\n  - kv/eagle3=http://e"}.must(t)
 	require.Equal(t, "http://rr:8000", c.Target.URL)
+	const field = "mode.endpoints"
 	require.Equal(t, []cluster.Arm{
-		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, URL: "http://kv:8000"},
-		{State: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, URL: "http://rr:8000"},
-		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, URL: "http://e"},
+		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, URL: "http://kv:8000", Field: field},
+		{State: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, URL: "http://rr:8000", Field: field},
+		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, URL: "http://e", Field: field},
 	}, c.Mode.Addresses())
 }
 
