@@ -27,8 +27,10 @@ type Plan struct {
 	Smallest float64 `json:"smallest"`
 	Seconds  float64 `json:"seconds"`  // that a span counts at least; two that follow each other in one mode run as one
 	MaxTime  float64 `json:"max_time"` // seconds, of all blocks with their warm-up; a longer block is not begun
-	SLO      api.SLO `json:"slo"`
-	Seed     uint64  `json:"seed,string"` // of the order and of the draws
+	// Before is for how many seconds a run does not count at least: the switch, the openings and the warm-up.
+	Before float64 `json:"before,omitempty"`
+	SLO    api.SLO `json:"slo"`
+	Seed   uint64  `json:"seed,string"` // of the order and of the draws
 	// Together runs the two arms at the same time, on two targets, in turn on either.
 	Together bool `json:"together,omitempty"`
 	// KeepsLanes says that each of the two targets keeps its mode, so that the trial compares targets as well.
@@ -81,8 +83,9 @@ func (p Plan) Validate() error {
 		return api.Refuse("span_seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
 	case !(p.MaxTime >= least && p.MaxTime <= maxTrial):
 		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
-			"%.0f to %d: a trial decides after %d blocks, which count for %[1]g s at least, and need time for warm-up as well",
-			least, maxTrial, decide.LeastBlocks))
+			"%.0f to %d: a trial decides after %d blocks of all arms; a span counts for %g s at least, after at least %.0f s "+
+				"for the switch, the openings and the warm-up",
+			math.Ceil(least), maxTrial, decide.LeastBlocks, p.Seconds, p.Before))
 	case !(p.SLO.TTFT > 0):
 		return api.Refuse("slo.ttft", p.SLO.TTFT, "more than 0")
 	case !(p.SLO.TPOT > 0):
@@ -91,12 +94,12 @@ func (p Plan) Validate() error {
 	return nil
 }
 
-// least is for how long the blocks before the first look count at least.
+// least is how long the blocks before the first look take at least.
 func (p Plan) least() (seconds float64) {
 	for block := range decide.LeastBlocks {
 		order := p.order(block, p.all())
 		for i := 0; i < len(order); i += p.step() {
-			seconds += p.Seconds * float64(order[i].Length+order[i].RunIn)
+			seconds += p.Before + p.Seconds*float64(order[i].Length+order[i].RunIn)
 		}
 	}
 	return seconds

@@ -457,6 +457,9 @@ func TestRefusals(t *testing.T) {
 	_, err = New(p)
 	assert.Contains(t, refused(t, "max_seconds", err), "540 to 604800: a trial decides after 2 blocks",
 		"nine spans of a minute")
+	p.MaxTime, p.Before, p.More = 779, 70, []api.ModeState{leastLoaded}
+	_, err = New(p)
+	assert.Contains(t, refused(t, "max_seconds", err), "780 to 604800", "six spans of a minute, each after 70 s")
 	for field, change := range map[string]func(*Result){
 		"number":       func(r *Result) { r.Number = 1 },
 		"elapsed":      func(r *Result) { r.Elapsed = math.NaN() },

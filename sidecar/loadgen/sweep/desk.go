@@ -208,7 +208,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	r.Seed = orDefault(r.Seed, uint64(rand.Uint32()))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m, err := newMachine(r, d.keepsLanes(r), d.history(r))
+	m, err := d.newMachine(r)
 	if err != nil {
 		return api.Sweep{}, err
 	}
@@ -258,7 +258,7 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	r.Seed = orDefault(r.Seed, 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m, err := newMachine(r, d.keepsLanes(r), d.history(r))
+	m, err := d.newMachine(r)
 	if err != nil {
 		return api.SweepOutlook{}, err
 	}

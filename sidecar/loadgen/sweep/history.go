@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 
 	"kvbooth/sidecar/api"
@@ -39,6 +40,33 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 		}
 	}
 	return all
+}
+
+// leastBefore returns for how many seconds a span of a trial does not count at least: what it took in the trials on
+// this target with the same workload and level, whatever their arms, else the openings at the start rate. The lock is
+// held.
+func (d *Desk) leastBefore(r api.SweepRequest) float64 {
+	shape, target, _ := d.opts.Lane.Describe()
+	least := math.Inf(1)
+	for _, s := range d.all {
+		v := &s.doc.Sweep
+		if !s.trial() || v.Target != target || !reflect.DeepEqual(v.Workload, shape) {
+			continue
+		}
+		for _, span := range v.Spans {
+			lanes := 1.
+			if span.Lane != "" {
+				lanes = 2 // which share the time
+			}
+			if span.Spoiled == "" && span.Concurrency == r.Levels[0] {
+				least = min(least, lanes*span.Elapsed-span.Until.Sub(span.CountedFrom).Seconds())
+			}
+		}
+	}
+	if math.IsInf(least, 1) {
+		return float64(r.Levels[0]) / d.opts.Lane.State().StartRate
+	}
+	return least
 }
 
 // prior returns the estimate of the variance.

@@ -39,16 +39,20 @@ func (legacyTrial) Next() (proof.Span, bool) { return proof.Span{}, false }
 func (legacyTrial) Add(proof.Result) error   { return api.ErrConflict }
 func (legacyTrial) Spoiled() string          { return "" }
 
-// newMachine makes the machine of a complete request. fixed means that each of two lanes keeps its mode.
-func newMachine(r api.SweepRequest, fixed bool, before history) (machine, error) {
+// newMachine makes the machine of a complete request. The lock is held.
+func (d *Desk) newMachine(r api.SweepRequest) (machine, error) {
 	switch r.Kind {
 	case api.SweepTrial:
+		before := d.history(r)
 		p := planOf(r)
-		p.KeepsLanes = fixed && r.Modes[0] != r.Modes[1]
+		p.KeepsLanes = d.keepsLanes(r) && r.Modes[0] != r.Modes[1]
 		p.Prior = before.prior()
+		if err := before.fits(p); err != nil {
+			return nil, err
+		}
+		p.Before = d.leastBefore(r)
 		t, err := proof.New(p)
 		if err == nil {
-			err = before.fits(p)
 			t.Shown.Detectable = before.detectable(p)
 		}
 		return t, err

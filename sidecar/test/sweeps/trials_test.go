@@ -2,6 +2,7 @@ package sweeps
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -103,6 +104,10 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		outlook := func(q api.SweepRequest) (api.SweepOutlook, error) {
 			return b.process.desk.SweepOutlook(t.Context(), api.DefaultLane, q)
 		}
+		short := trial()
+		short.MaxSeconds = new(91.)
+		_, err := outlook(short)
+		require.ErrorContains(t, err, "the switch, the openings and the warm-up")
 		before, err := outlook(trial())
 		require.NoError(t, err)
 		assert.Nil(t, before.Detectable)
@@ -131,6 +136,18 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, "max_seconds", refused.Field)
 		assert.Contains(t, refused.Allowed, fmt.Sprintf("one took %.0f s", first.Trial.BlockSeconds))
+
+		q = trial()
+		q.Modes = []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}, {Mode: api.ModeLeastLoaded}}
+		q.MaxSeconds = new(95.)
+		_, err = outlook(q)
+		require.ErrorAs(t, err, &refused)
+		least := math.Inf(1)
+		for _, s := range first.Spans {
+			least = min(least, s.Elapsed-s.Until.Sub(s.CountedFrom).Seconds())
+		}
+		assert.Greater(t, least, 1.)
+		assert.Contains(t, refused.Allowed, fmt.Sprintf("%.0f to 604800", math.Ceil(6*(10+least))), "six spans of 10 s")
 
 		q = trial()
 		q.Seed = nil
