@@ -227,6 +227,22 @@ func TestManualSwitchWaitsForConfirm(t *testing.T) {
 	})
 }
 
+// The steps to an arm of the user's own are not those of a Dynamo, and need not empty the caches.
+func TestManualSwitchToArm(t *testing.T) {
+	a, b := api.ModeState{Arm: "a", Mode: api.ModeKV}, api.ModeState{Arm: "b"}
+	m, h := NewManual([]api.ModeState{a, b}), new(reportRecorder)
+	cold, err := m.Switch(t.Context(), a, b, func(phase, message string) {
+		h.report(phase, message)
+		require.NoError(t, m.Confirm())
+	})
+	require.NoError(t, err)
+	require.False(t, cold)
+	cold, err = m.Switch(t.Context(), b, b, h.report)
+	require.NoError(t, err)
+	require.False(t, cold)
+	require.Equal(t, "waiting_for_operator: Switch to b. Confirm here when it serves.", h.text())
+}
+
 func TestManualConfirmAfterCancel(t *testing.T) {
 	m := NewManual([]api.ModeState{kvOff, rrOff})
 	gone := errors.New("stopped by the operator")

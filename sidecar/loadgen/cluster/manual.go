@@ -39,8 +39,9 @@ func (m *Manual) Offers() []api.ModeState { return slices.Clone(m.offers) }
 // Instance returns "": the cluster's router chooses the instance.
 func (m *Manual) Instance() string { return "" }
 
-// Switch reports the steps and waits for Confirm. The caches are empty afterwards,
-// since the steps restart the workers. It gives an [api.FieldError] for a mode that
+// Switch reports the steps and waits for Confirm. The caches of a Dynamo are empty
+// afterwards, since the steps restart the workers. Those of an arm may not be, so it
+// returns at once for the arm in force. It gives an [api.FieldError] for a mode that
 // is not offered, [api.ErrConflict] while another switch waits, and the cause of
 // ctx's end, after which Confirm has no effect on it.
 func (m *Manual) Switch(
@@ -48,6 +49,9 @@ func (m *Manual) Switch(
 ) (cold bool, err error) {
 	if err := offered(m.offers, to); err != nil {
 		return false, err
+	}
+	if to.Arm != "" && from == to {
+		return false, nil
 	}
 	confirmed, err := m.wait()
 	if err != nil {
@@ -57,7 +61,7 @@ func (m *Manual) Switch(
 	report("waiting_for_operator", instructions(from, to))
 	select {
 	case <-confirmed:
-		return true, nil
+		return to.Arm == "", nil
 	case <-ctx.Done():
 		return false, fmt.Errorf("the switch to %s was not confirmed: %w", to.Name(), context.Cause(ctx))
 	}
@@ -95,8 +99,12 @@ func (m *Manual) release(own <-chan struct{}) {
 	}
 }
 
-// instructions describes the steps that switch a Dynamo from one mode to another.
+// instructions describes the steps that switch a Dynamo from one mode to another. The steps to an arm are the user's
+// own.
 func instructions(from, to api.ModeState) string {
+	if to.Arm != "" {
+		return "Switch to " + to.Arm + ". Confirm here when it serves."
+	}
 	var steps []string
 	if to.Mode != from.Mode {
 		steps = append(steps, "set DYN_ROUTER_MODE="+routerMode(to.Mode)+" on the frontend")
