@@ -304,11 +304,11 @@ func TestEndpoints(t *testing.T) {
 	c := input{file: "mode:\n  driver: endpoints\n  mode: round_robin\n  speculation: off\n  endpoints:\n  - " +
 		"kv=http://kv:8000/v1\n  - round_robin=http://rr:8000\n  - kv/eagle3=http://e"}.must(t)
 	require.Equal(t, "http://rr:8000", c.Target.URL)
-	const field = "mode.endpoints"
+	const key = "mode.endpoints"
 	require.Equal(t, []cluster.Arm{
-		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, URL: "http://kv:8000", Field: field},
-		{State: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, URL: "http://rr:8000", Field: field},
-		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, URL: "http://e", Field: field},
+		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, URL: "http://kv:8000", Field: key},
+		{State: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, URL: "http://rr:8000", Field: key},
+		{State: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, URL: "http://e", Field: key},
 	}, c.Mode.Addresses())
 }
 
