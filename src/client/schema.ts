@@ -2577,7 +2577,7 @@ export interface components {
             concurrency: number;
             /** Format: date-time */
             counted_from: string;
-            /** @description contradictions between the arm and the turns or the cluster's metrics, in words; absent: none */
+            /** @description contradictions between the arm and the turns, the cluster's metrics or its cold.http, in words; absent: none */
             doubts?: string[];
             /** @description with the switch before the span; spans that ran together share it */
             elapsed_seconds: number;

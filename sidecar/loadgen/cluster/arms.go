@@ -280,7 +280,7 @@ func (d *Arms) emptyCaches(ctx context.Context, report func(phase, message strin
 		}
 		for _, w := range workers {
 			if err := r.fill(strings.NewReplacer("{worker}", w)).send(ctx, d.opts.Client); err != nil {
-				report(workload.PhaseOutput,
+				report(workload.PhaseWarning,
 					fmt.Sprintf("the caches could not be emptied, so a nonce makes the prefixes cold: %v", err))
 				return false
 			}

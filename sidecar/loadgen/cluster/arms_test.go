@@ -291,8 +291,8 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		cold, err = arms.Switch(t.Context(), b, b, h.report)
 		require.NoError(t, err)
 		require.False(t, cold)
-		require.Contains(t, h.text(),
-			"so a nonce makes the prefixes cold: POST http://w1/reset answered 404 Not Found: no such path")
+		require.Contains(t, h.text(), workload.PhaseWarning+": the caches could not be emptied, so a nonce makes the "+
+			"prefixes cold: POST http://w1/reset answered 404 Not Found: no such path")
 	})
 }
 

@@ -124,6 +124,8 @@ type SpanRun struct {
 	Began   time.Time
 	Step    int64
 	Emptied bool // the caches were emptied; else the prompts begin with a new nonce
+	// Warnings are what went wrong in the switch before the span.
+	Warnings []string
 
 	lane *Lane
 	run  *run
@@ -164,8 +166,8 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 		l.settings.Concurrency = n.Set.Concurrency
 		l.beginRun(actor, n.Set.Seed, 0, int64(n.Set.RampedStart), n.Observer)
 		s.spans = append(s.spans, &SpanRun{
-			Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold, lane: l,
-			run: l.run,
+			Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold,
+			Warnings: changes[i].warnings, lane: l, run: l.run,
 		})
 	}
 	return s.spans, nil

@@ -23,6 +23,7 @@ type change struct {
 	actor  string
 
 	progress func(message string) // receives the progress; nil disables the callback
+	warnings []string             // what the driver reported as [workload.PhaseWarning]
 	stays    bool                 // the mode stays since only joined lanes change; the prefixes still become cold
 	group    []*change            // the changes of all lanes that change together, including this one
 	lane     string
@@ -427,8 +428,13 @@ func (c *change) mirror(other *change) {
 // report shows the progress of a change, also on lanes that wait for it.
 func (l *Lane) report(c *change, phase, message string) {
 	unlock := l.lockAll()
-	if phase == workload.PhaseOutput {
+	switch phase {
+	case workload.PhaseOutput:
 		l.event(api.EventModeChange, l.opts.Driver.Name(), message)
+		phase = c.Phase
+	case workload.PhaseWarning:
+		l.eventAt(slog.LevelWarn, api.EventModeChange, l.opts.Driver.Name(), message)
+		c.warnings = append(c.warnings, message)
 		phase = c.Phase
 	}
 	c.Phase, c.Message = phase, message

@@ -308,3 +308,27 @@ func TestEndOfProcessEndsModeChange(t *testing.T) {
 		b.expectEvents("start ann: 2 conversations, KV-aware")
 	})
 }
+
+// What goes wrong in the switch before a span is an event, a warning in the log, and stored with that span, each time.
+func TestEachSpanHasTheWarningsOfItsSwitch(t *testing.T) {
+	var log bytes.Buffer
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		lease, before, err := b.lane.Take(t.Context(), func() *api.SweepSummary { return nil })
+		require.NoError(t, err)
+		for _, warning := range []string{"the caches are warm", "they are still warm"} {
+			go func() {
+				call := b.driver.called(t)
+				call.report(workload.PhaseWarning, warning)
+				call.answer(false, nil)
+			}()
+			span := SpanOn{b.lane, SpanSettings{Mode: kv, Concurrency: 1, Seed: 9}, nil}
+			runs, err := lease.Begin(t.Context(), ann, []SpanOn{span}, nil)
+			require.NoError(t, err)
+			assert.Equal(t, []string{warning}, runs[0].Warnings)
+			assert.Contains(t, log.String(), `level=WARN msg="`+warning+`" lane=main event=mode_change by=script`)
+		}
+		require.NoError(t, lease.Release(t.Context(), ann, before))
+		pass(time.Second)
+		assert.Contains(t, b.store.eventLines(), "mode_change script: they are still warm")
+	}, func(o *options) { o.log = slog.NewTextHandler(&log, nil) })
+}

@@ -351,6 +351,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
 	addWorkers(&out, a.record.servedBy(), a.lane.Cluster())
+	out.Doubts = append(out.Doubts, a.run.Warnings...)
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",

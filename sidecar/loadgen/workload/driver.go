@@ -42,6 +42,10 @@ func NotSwitchedBack(cause error, former string, back error) error {
 // PhaseOutput is a phase that a Driver reports for a line of a program that it runs. The line becomes an event.
 const PhaseOutput = "output"
 
+// PhaseWarning is a phase that a Driver reports for what went wrong in a switch that goes on. The message becomes an
+// event, is logged as a warning, and is stored with the span that the switch is for.
+const PhaseWarning = "warning"
+
 // Checker is a Driver that can say before any load whether it can switch to modes.
 type Checker interface {
 	// Check returns why one of the modes cannot be switched to, nil if nothing is known against it.
