@@ -421,6 +421,8 @@ type SweepSpan struct {
 	TurnsByWorker map[string]int `json:"turns_by_worker,omitempty"`
 	// contradictions between the arm and the turns, the cluster's metrics or its cold.http, in words; absent: none
 	Doubts []string `json:"doubts,omitempty"`
+	// workers that also served the lane of the other mode meanwhile; absent: none is known
+	SharedWorkers []string `json:"shared_workers,omitempty"`
 	// figures of the counted time, with 95 % intervals from parts of the span
 	Row    *BaselineRow `json:"row,omitempty"`
 	Causes *SweepCauses `json:"causes,omitempty"`

@@ -2594,6 +2594,8 @@ export interface components {
             /** @description figures of the counted time, with 95 % intervals from parts of the span */
             row?: components["schemas"]["BaselineRow"];
             seed: string;
+            /** @description workers that also served the lane of the other mode meanwhile; absent: none is known */
+            shared_workers?: string[];
             /** @description why the span does not count */
             spoiled?: string;
             /** Format: date-time */

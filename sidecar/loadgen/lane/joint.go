@@ -109,8 +109,8 @@ func (l *Lane) beginAll(actor string) {
 	}
 }
 
-// sharedWorkers returns the workers that also serve another lane.
-func (l *Lane) sharedWorkers() []string {
+// SharedWorkers returns the workers that also serve another lane. The list must not be modified.
+func (l *Lane) SharedWorkers() []string {
 	if l.opts.SharedWorkers == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (l *Lane) sharedWorkers() []string {
 // disturbed returns the reason why the lane's figures do not only depend on its target; empty if
 // they do.
 func (l *Lane) disturbed() string {
-	n := len(l.sharedWorkers())
+	n := len(l.SharedWorkers())
 	if n == 0 {
 		return ""
 	}

@@ -47,7 +47,7 @@ func (r *reading) snapshot() api.LaneSnapshot {
 	return api.LaneSnapshot{
 		Name: r.opts.Name, Target: r.shownTarget(), State: r.state, Window: report.Window,
 		Totals: r.totals(), TTFTByTurn: notNil(report.TTFTByTurn),
-		KV: r.kv(&report), Cluster: r.cluster, Baseline: r.compare(r.defaultBaseline()), SharedWorkers: r.sharedWorkers(),
+		KV: r.kv(&report), Cluster: r.cluster, Baseline: r.compare(r.defaultBaseline()), SharedWorkers: r.SharedWorkers(),
 	}
 }
 

@@ -31,8 +31,10 @@ func spanDoubts(s *api.SweepSpan, all map[string]int) []string {
 	return s.Doubts
 }
 
-// doubtWords lists the arms whose spans contradict their configuration, and different numbers of workers between arms.
+// doubtWords reports workers that both lanes have in common, arms whose spans contradict their configuration, and
+// different numbers of workers between arms.
 func (r *Results) doubtWords() (all []string) {
+	all = r.sharedWords()
 	modes := r.Sweep.Request.Modes
 	names, served := proof.ModeNames(modes), r.turnsByWorker()
 	workers := make([]int, len(modes))
@@ -71,4 +73,29 @@ func (r *Results) doubtWords() (all []string) {
 		}
 	}
 	return append(all, "The arms did not have the same number of workers: "+strings.Join(each, ", ")+".")
+}
+
+// sharedWords reports the workers that served both lanes at the same time.
+func (r *Results) sharedWords() []string {
+	var shared []string
+	for i := range r.Sweep.Spans {
+		if s := &r.Sweep.Spans[i]; s.Spoiled == "" {
+			shared = append(shared, s.SharedWorkers...)
+		}
+	}
+	if len(shared) == 0 {
+		return nil
+	}
+	slices.Sort(shared)
+	shared = slices.Compact(shared)
+	return []string{fmt.Sprintf("The two lanes have %s in common (%s), so their arms affect each other and are not "+
+		"independent: the result does not show what either could do alone.", plural(len(shared), "worker"), listed(shared))}
+}
+
+// listed joins names, at most four of them.
+func listed(names []string) string {
+	if n := len(names) - 4; n > 0 {
+		return strings.Join(names[:4], ", ") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ")
 }

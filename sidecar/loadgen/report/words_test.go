@@ -172,6 +172,10 @@ func TestWords(t *testing.T) {
 		})
 	}
 	doubted.Spans[1].Doubts = []string{"all turns went to one worker of 2"}
+	shared := tried(proof.BBetter, &lower)
+	shared.Spans = []api.SweepSpan{
+		{Arm: "a", SharedWorkers: []string{"w1", "w2", "w3", "w4"}}, {Arm: "b", SharedWorkers: []string{"w1", "w5", "w6"}},
+	}
 	pairs := tried(proof.BBetter, &lower)
 	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0,
 		[]string{"As it was stored."}
@@ -214,6 +218,7 @@ func TestWords(t *testing.T) {
 		"trial, trade-off":            failing,
 		"trial, each lane its mode":   kept,
 		"trial, doubted":              doubted,
+		"trial, workers in common":    shared,
 		"trial, on pairs":             pairs,
 		"trial, running":              tried(proof.Running, &open),
 		"trial, running out of time":  late,

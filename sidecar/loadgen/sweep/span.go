@@ -54,6 +54,7 @@ type attempt struct {
 	ended    int       // ended turns at that time
 	silent   bool      // it was abandoned, since the target answered no turn
 	unserved bool      // it does not count in a trial, since its target did not serve
+	shared   []string  // workers that also serve the lane beside it
 
 	spoiled string // set by watch
 	until   float64
@@ -227,6 +228,9 @@ func (a *attempt) tick(second float64) bool {
 	if second-a.from >= required {
 		return true
 	}
+	if shared := a.lane.SharedWorkers(); a.sweep.together() && len(shared) > len(a.shared) {
+		a.shared = shared
+	}
 	a.actual += float64(actual)
 	cluster := a.lane.Cluster()
 	a.seconds = append(a.seconds, readCluster(now, cluster))
@@ -350,6 +354,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		out.Causes = sum(a.seconds)
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
+	out.SharedWorkers = a.shared
 	addWorkers(&out, a.record.servedBy(), a.lane.Cluster())
 	out.Doubts = append(out.Doubts, a.run.Warnings...)
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)

@@ -106,10 +106,11 @@ func newBooth(t testing.TB, settings workload.Settings, change ...func(*booth)) 
 func (b *booth) begin() {
 	b.t.Helper()
 	p := &process{Generator: virtual.NewGenerator(b.t, b.dir)}
-	p.lane = p.Lane(b.cluster, b.workload)
+	p.twins = twin.NewDesk(p.Context, &twin.Pair{}, p.Log)
+	shared := func(o *lane.Options) { o.SharedWorkers = p.twins.SharedWorkers }
+	p.lane = p.Lane(b.cluster, b.workload, shared)
 	if b.second != nil {
-		p.twin = p.Lane(b.second, b.workload)
-		p.twins = twin.NewDesk(p.Context, &twin.Pair{}, p.Log)
+		p.twin = p.Lane(b.second, b.workload, shared)
 		p.twins.Join(p.lane, p.twin)
 		p.Go(p.twins.Run)
 	}

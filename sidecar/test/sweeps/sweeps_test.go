@@ -250,6 +250,27 @@ func TestUnnamedWorkersAreReported(t *testing.T) {
 	}
 }
 
+// Workers that serve both lanes of a trial are in the first line of its report.
+func TestTrialOnSharedWorkers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBooth(t, short(), func(b *booth) {
+			b.second = b.made(virtual.Options{Mode: api.ModeRoundRobin, Seed: 2})
+		})
+		defer b.end()
+		synctest.Wait()
+		s := b.begun(trial())
+		for _, name := range []string{api.DefaultLane, api.TwinLane} {
+			b.process.twins.TurnEnded(&workload.Turn{Turn: api.Turn{
+				Lane: name, Worker: "7", Started: time.Now().Add(time.Hour),
+			}})
+		}
+		s = b.done(s.ID)
+		assert.Equal(t, []string{"7"}, s.Spans[0].SharedWorkers)
+		assert.Contains(t, s.Words[0], "The two lanes have 1 worker in common (7), ")
+	})
+}
+
 // The figures of a span are those of the turns with its number in the column counts_in: each at the time of its last
 // token, TTFT at that of the first. Turns that the end of the span interrupts are in TTFT alone.
 func TestFiguresAreThoseOfTurnTable(t *testing.T) {
