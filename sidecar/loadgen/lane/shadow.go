@@ -23,6 +23,7 @@ func (l *Lane) startShadow(ctx context.Context) {
 		Capabilities: func() (ids, workers bool) {
 			return l.opts.Client.Extensions()[chat.ExtTokenIDs], l.opts.Client.Recognized().Worker != ""
 		},
+		Router: func() string { return l.opts.Client.Recognized().Router },
 	})
 	l.wg.Go(func() { l.shadow.Run(ctx) })
 }

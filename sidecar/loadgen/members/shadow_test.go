@@ -32,6 +32,7 @@ func TestShadowRemovesTurnsOfLostMember(t *testing.T) {
 			Cluster:      func() api.Cluster { return cluster },
 			State:        func() api.State { return api.State{Mode: api.ModeKV} },
 			Capabilities: func() (ids, workers bool) { return true, true },
+			Router:       func() string { return "" },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

@@ -13,7 +13,7 @@ export function shadow(change: Partial<Shadow> = {}): Shadow {
     workers: 3,
     block_tokens: 32,
     worker_blocks: 4096,
-    capacity_from: 'the frontend’s metrics',
+    capacity_from: 'the cluster’s metrics',
     answers_reused: false,
     measured: { hit_ratio: 0.713, prefill_tokens: 416_150, inflight_spread: 6.2 },
     policies: [

@@ -151,10 +151,10 @@ func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow
 	case r.Error() <= maxAccountError:
 		return text + fmt.Sprintf("KV Booth's cache model, which does not use events, gives %s: so the router's view of "+
 			"the caches is out of date. Workers' KV events are being lost, or the router's block size is not the workers' "+
-			"(the frontend reports %d tokens).", percent(modeled), a.size.tokens)
+			"(the metrics report %d tokens).", percent(modeled), a.size.tokens)
 	}
 	return text + fmt.Sprintf("KV Booth's cache model gives %s, so the caches hold less than both assume: they may be "+
-		"smaller than the %d blocks that the frontend reports, or prefix caching is disabled on some workers.",
+		"smaller than the %d blocks that the metrics report, or prefix caching is disabled on some workers.",
 		percent(modeled), f.Capacity)
 }
 

@@ -51,7 +51,7 @@ func TestPredictedAboveReported(t *testing.T) {
 		text := found(s.shadow())["predicted_above_reported"]
 		assert.Contains(t, text, "The router predicts that 95.0 % of the prompts are cached; the workers found 0.0 %")
 		assert.Contains(t, text, "KV events are being lost, or the router's block size is not the workers' "+
-			"(the frontend reports 32 tokens)")
+			"(the metrics report 32 tokens)")
 		s.set(func(s *rig) {
 			for i := range s.cluster.Workers {
 				s.cluster.Workers[i].CacheUse = new(.99)
@@ -68,7 +68,7 @@ func TestPredictedAboveReported(t *testing.T) {
 			s.turn(1, 11, 0) // the worker reports no hits, although it should have some
 		}
 		assert.Contains(t, found(s.shadow())["predicted_above_reported"],
-			"smaller than the 100 blocks that the frontend reports, or prefix caching is disabled")
+			"smaller than the 100 blocks that the metrics report, or prefix caching is disabled")
 	})
 }
 

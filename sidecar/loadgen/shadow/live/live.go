@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"iter"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/cluster/router"
 	"kvbooth/sidecar/loadgen/shadow"
 	"kvbooth/sidecar/sim"
 )
@@ -37,6 +39,8 @@ type Options struct {
 	// Capabilities returns whether the target reports the ids of prompts' tokens, and whether it
 	// reports the worker of a turn. It must not call the Live.
 	Capabilities func() (ids, workers bool)
+	// Router returns the id of the recognized router, "" while unknown. It must not call the Live.
+	Router func() string
 	// Cluster returns the state of the cluster.
 	Cluster func() api.Cluster
 	// State returns the lane's state. It is called without a lock, and must not call the Live.
@@ -287,12 +291,12 @@ func (l *Live) adjust(now time.Time) {
 	cluster := l.opts.Cluster() // Cluster and State may block on a caller of Reset
 	state := l.opts.State()
 	ids, reportsWorker := l.opts.Capabilities()
+	front := router.ByID(cmp.Or(l.opts.Router(), cluster.Router))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	size, problem := sizeOf(cluster)
+	size, problem := sizeOf(cluster, front)
 	if problem == "" && !reportsWorker {
-		problem = "the target does not report which worker serves a turn: NVIDIA Dynamo does, in nvext.worker_id, and " +
-			"some routers in a response header (target.worker_header)"
+		problem = unattributed(front)
 	}
 	a := l.account
 	switch {

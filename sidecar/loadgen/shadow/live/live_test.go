@@ -31,6 +31,7 @@ type rig struct {
 	state   api.State
 	ids     bool
 	workers bool
+	router  string
 }
 
 func (s *rig) set(change func(*rig)) {
@@ -68,6 +69,7 @@ func on(t *testing.T, test func(s *rig)) {
 				locked(func() { ids, workers = s.ids, s.workers })
 				return ids, workers
 			},
+			Router: func() (id string) { locked(func() { id = s.router }); return id },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -190,8 +192,14 @@ func TestNoShadowNamesMissingMetrics(t *testing.T) {
 		"no workers are known":                func(s *rig) { s.cluster.Workers = nil },
 		"worker pod-0 has no id":              func(s *rig) { s.cluster.Workers[0].ID = "" },
 		"300 workers; the shadow follows 256": func(s *rig) { s.cluster.AllWorkers = &api.AllWorkers{Count: 300} },
-		"which worker serves a turn":          func(s *rig) { s.workers = false },
-		"impossible sizes":                    func(s *rig) { s.cluster.BlockTokens = new(1e9) },
+		"which worker serves a turn: NVIDIA":  func(s *rig) { s.workers = false },
+		"(vllm-router: not known, unless the engine sends a header of its own); set target.worker_header": func(s *rig) {
+			s.workers, s.router = false, "vllm-router"
+		},
+		"name the page of each engine in cluster.metrics_urls": func(s *rig) {
+			s.cluster.CacheBlocks, s.cluster.Router = nil, "vllm-router"
+		},
+		"impossible sizes": func(s *rig) { s.cluster.BlockTokens = new(1e9) },
 	} {
 		on(t, func(s *rig) {
 			s.set(change)

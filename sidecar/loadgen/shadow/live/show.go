@@ -55,7 +55,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	s.Workers = f.Workers
 	s.BlockTokens = a.size.tokens
 	s.WorkerBlocks = f.Capacity
-	s.CapacityFrom = "the frontend's metrics"
+	s.CapacityFrom = "the cluster's metrics"
 	if f.AnswersSure {
 		s.AnswersReused = &f.AnswersFound
 	}
