@@ -50,6 +50,20 @@ export function modeSource({ mode_from, driver }: Pick<State, 'mode_from' | 'dri
   }
 }
 
+const routers: Record<string, string> = {
+  smg: 'SMG',
+  litellm: 'LiteLLM',
+  aibrix: 'AIBrix',
+  'production-stack': 'vLLM production stack',
+  'ray-serve': 'Ray Serve LLM',
+  envoy: 'Envoy',
+};
+
+/** Returns the name of a recognized router other than Dynamo's; undefined for Dynamo's, and where none is recognized. */
+export function otherRouter(id: string | undefined): string | undefined {
+  return id === undefined || id === 'dynamo' ? undefined : (routers[id] ?? id);
+}
+
 /** Returns the name of a kind of speculative decoding. */
 export function speculationName(speculation: Speculation): string {
   return speculations[speculation];

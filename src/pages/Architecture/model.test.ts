@@ -168,6 +168,17 @@ describe('the parts', () => {
     );
   });
 
+  it.each([
+    ['smg', 'SMG', 'part of SMG here'],
+    ['llm-d', 'llm-d', 'part of llm-d here'],
+    ['dynamo', 'Router', 'chat template'],
+    [undefined, 'Router', 'chat template'],
+  ])('name the recognized router: %s', (router, title, words) => {
+    const path = requestPath(laneOn(3, { target: { router } }), true, target);
+    expect(path.router.title).toBe(title);
+    expect(path.frontend.text).toContain(words);
+  });
+
   it('say how many workers are not drawn', () => {
     const lane = laneOn(0, { cluster: manyWorkers() });
     const path = requestPath(lane, true, target);

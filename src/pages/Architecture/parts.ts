@@ -1,7 +1,7 @@
 import type { LaneSnapshot, Worker } from '../../client';
 import type { TargetFacts } from '../../components/Diagram';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
-import { modeName, modeSource, servingName } from '../../lib/names';
+import { modeName, modeSource, otherRouter, servingName } from '../../lib/names';
 import { whyUnread } from '../../lib/unread';
 import { unlisted, workerCount } from '../../lib/workers';
 
@@ -71,7 +71,7 @@ export function requestPath(lane: LaneSnapshot | undefined, live: boolean, targe
   return {
     client: clientPart(now),
     enduser: enduserPart(target),
-    frontend: frontendPart(now),
+    frontend: frontendPart(lane, now),
     router: routerPart(lane, now, target),
     discovery: discoveryPart(now, target),
     request: requestPart(now, target),
@@ -126,14 +126,17 @@ function enduserPart({ questioner, followup }: TargetFacts): Part {
   };
 }
 
-function frontendPart(now: LaneSnapshot | undefined): Part {
+function frontendPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefined): Part {
   const c = now?.cluster;
+  const other = otherRouter(lane?.target.router);
   return {
     id: 'frontend',
     title: 'Frontend',
     text:
-      'The OpenAI-compatible entry point of the cluster: it applies the chat template, ' +
-      'tokenizes the prompt, passes the request to the router and streams the answer back.',
+      other !== undefined
+        ? `The OpenAI-compatible entry point of the cluster, which is part of ${other} here.`
+        : 'The OpenAI-compatible entry point of the cluster: it applies the chat template, ' +
+          'tokenizes the prompt, passes the request to the router and streams the answer back.',
     figures: [
       {
         name: 'queued',
@@ -152,13 +155,17 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
     frontend: 'From the frontend’s metrics',
     engine: 'From the engines’ own counters',
   };
+  const other = otherRouter(lane?.target.router);
   const source = bySource[kv?.source ?? ''] ?? 'Cached tokens / prompt tokens, as reported with each answer';
   return {
     id: 'router',
-    title: 'Router',
+    title: other ?? 'Router',
     text:
-      'Chooses a worker for every request. KV-aware routing weighs how much of the prompt a ' +
-      'worker has cached against how busy it is; round-robin takes the next worker in order.',
+      other !== undefined
+        ? 'The router, recognized by its answers, its metrics or the setting target.router. It chooses a worker for ' +
+          'every request by its own policy.'
+        : 'Chooses a worker for every request. KV-aware routing weighs how much of the prompt a ' +
+          'worker has cached against how busy it is; round-robin takes the next worker in order.',
     figures: [
       {
         name: 'KV hit rate',
