@@ -177,17 +177,14 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	a, b := r.trialNames()
 	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
 	on := "on " + plural(t.Blocks, "block")
-	d := *t.Primary
-	if t.Final != nil {
-		d.Difference, d.Interval = t.Final.Difference, &t.Final.Interval
-	}
-	changeOfB := strings.Replace(changeOf(&d, true), " is ", " of "+b+" is ", 1)
+	changed := changeOf(t.Primary, true)
+	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
 	failed := r.failureWords(t, a, b)
 	var text string
 	switch proof.Verdict(t.Verdict) {
 	case proof.BBetter:
 		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
-			b, a, at, on, failed, changeOf(&d, true), r.guardrailWords(t, api.TrialArmB))
+			b, a, at, on, failed, changed, r.guardrailWords(t, api.TrialArmB))
 	case proof.ABetter:
 		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
 			a, b, at, on, failed, changeOfB, r.guardrailWords(t, api.TrialArmA))
@@ -331,7 +328,7 @@ func (r *Results) trialSection() []Section {
 	if onPairs(t) {
 		s.Text = []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
 	} else {
-		unbiased := "at the stop, the unbiased estimate and its interval stand beside it"
+		unbiased := "at the stop, the unbiased estimate and its interval stand beside it and decide nothing"
 		if t.Ranking != nil {
 			s.Title = "The best mode and the runner-up"
 			unbiased = "so does that of every pair"

@@ -60,7 +60,7 @@ export function Differences({ trial, request }: DifferencesProps) {
         difference of interest, {number(100 * smallest, 1)} {isShare(primary.metric) ? 'points' : '%'}.
         {final &&
           ` Unbiased at the stop: ${differenceText(primary.metric, final.difference)} ` +
-            `(${rangeText(primary.metric, final.interval)}).`}
+            `(${rangeText(primary.metric, final.interval)}), which decides nothing.`}
       </p>
       {failures && (
         <p className={styles.note}>
