@@ -301,7 +301,7 @@ type Target struct {
 	Problem   string    `json:"problem,omitempty"` // why turns are failing, and what to do
 	// HTTP status of the failure; absent: there is none, as without a connection
 	ProblemStatus int      `json:"problem_status,omitempty"`
-	Notices       []string `json:"notices,omitempty"` // defects of the answers of a target that serves
+	Notices       []string `json:"notices,omitempty"` // defects of a target that serves, and settings that it contradicts
 	// router in front of the workers, a value of target.router: configured, or recognized by its answers or metrics;
 	// absent: not known
 	Router string `json:"router,omitempty"`

@@ -2662,7 +2662,7 @@ export interface components {
             kind: components["schemas"]["TargetKind"];
             /** @description absent until the target reports it */
             model?: string;
-            /** @description defects of the answers of a target that serves */
+            /** @description defects of a target that serves, and settings that it contradicts */
             notices?: string[];
             /**
              * Format: int64

@@ -556,10 +556,13 @@ func TestRouterIsNamed(t *testing.T) {
 			w.status.Config["target.request_id"] = "on"
 		}, []string{
 			"the response header X-Engine, such as engine-2",
-			"warning: vllm-router takes X-Request-Id as a sticky key",
+			"warning: target.request_id is on, and vllm-router takes X-Request-Id as a sticky key",
 		}},
-		"by its name": {func(w *world) { w.status.Config["target.router"] = "ray-serve" }, []string{
+		"by its name": {func(w *world) {
+			w.status.Config["target.router"], w.status.Config["target.worker_header"] = "ray-serve", "X-None"
+		}, []string{
 			"ok: the router is Ray Serve LLM ->",
+			"warning: target.worker_header is X-None, and the server's answer has no such header",
 		}},
 	} {
 		w := newWorld()

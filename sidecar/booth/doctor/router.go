@@ -22,13 +22,14 @@ const (
 	connectionMost  = 4 * time.Second // the probe begins no pair after that
 )
 
-// recognize returns the router in front of a lane's workers, or nil.
-func (e *exam) recognize(ctx context.Context, l lane, p probed) *router.Router {
-	if r := router.ByID(e.setting("target.router")); r != nil {
-		return r
-	}
+// recognize returns the router in front of a lane's workers, or nil, and remarks on the settings.
+func (e *exam) recognize(ctx context.Context, l lane, p probed) (*router.Router, []router.Remark) {
 	key, _ := e.key(l)
-	return router.Recognize(router.Evidence{
+	settings := router.Settings{
+		Router: e.setting("target.router"), WorkerHeader: e.setting("target.worker_header"),
+		Session: e.setting("target.session"), RequestID: e.setting("target.request_id"),
+	}
+	return settings.Identify(router.Evidence{
 		Header: p.header, Instance: p.instance,
 		Get: func(path string) (int, []byte) {
 			a, err := e.get(ctx, l.url+path, key)
@@ -42,7 +43,10 @@ func (e *exam) recognize(ctx context.Context, l lane, p probed) *router.Router {
 
 // router reports the router, what it shows of a turn, and what it does to a request.
 func (e *exam) router(ctx context.Context, all *findings, l lane, p probed) {
-	r := e.recognize(ctx, l, p)
+	r, remarks := e.recognize(ctx, l, p)
+	for _, m := range remarks {
+		all.warn(m.Text, m.Remedy)
+	}
 	name := "the router"
 	if r == nil {
 		all.ok("no known router is recognized in front of the workers; target.router would name it")
@@ -110,12 +114,8 @@ func (e *exam) worker(all *findings, r *router.Router, p probed) {
 const nameWorker = "let the engines or the router send a header that names the worker, and set " +
 	"target.worker_header to it; without it, spread and same worker as the turn before stay unknown"
 
-// requests adds findings on what the router drops from requests, and on the settings that it makes useless.
+// requests adds a finding on what the router drops from requests.
 func (e *exam) requests(all *findings, r *router.Router) {
-	if r.RoutesByRequestID && e.setting("target.request_id") == "on" {
-		all.warn(r.Name+" takes X-Request-Id as a sticky key, and every turn has another one",
-			"leave target.request_id at auto, which omits it")
-	}
 	if len(r.Drops) > 0 {
 		field, isField := strings.CutPrefix(e.setting("target.session"), "body:")
 		text := r.Name + " drops these fields of a request: " + strings.Join(r.Drops, ", ")

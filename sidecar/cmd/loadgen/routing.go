@@ -16,18 +16,21 @@ func setRouting(o *chat.Options, r members.Routing) error {
 	if r.WorkerHeader != "" {
 		o.WorkerHeaders = append([]string{r.WorkerHeader, router.LiteLLMPrefix + r.WorkerHeader}, o.WorkerHeaders...)
 	}
-	o.Recognize = func(e chat.Evidence) chat.Recognized {
-		found := router.ByID(r.Router)
-		if found == nil {
-			found = router.Recognize(router.Evidence(e))
+	settings := router.Settings{
+		Router: r.Router, WorkerHeader: r.WorkerHeader, Session: r.Session.String(), RequestID: r.RequestID,
+	}
+	o.Recognize = func(e chat.Evidence) (all chat.Recognized) {
+		found, remarks := settings.Identify(router.Evidence(e))
+		all.Named = r.Router != ""
+		for _, m := range remarks {
+			all.Remarks = append(all.Remarks, m.String())
 		}
-		if found == nil {
-			return chat.Recognized{NoRequestID: r.RequestID == "off"}
+		all.NoRequestID = r.RequestID == "off"
+		if found != nil {
+			all.Router = found.ID
+			all.NoRequestID = all.NoRequestID || r.RequestID != "on" && found.RoutesByRequestID
 		}
-		return chat.Recognized{
-			Router:      found.ID,
-			NoRequestID: r.RequestID == "off" || r.RequestID != "on" && found.RoutesByRequestID,
-		}
+		return all
 	}
 	if !r.Direct {
 		return nil

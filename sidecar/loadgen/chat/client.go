@@ -68,8 +68,10 @@ type Evidence struct {
 
 // Recognized is what the last successful probe shows of the server.
 type Recognized struct {
-	Router      string // as [Options].Recognize identified it; empty: unknown
-	NoRequestID bool   // requests carry no X-Request-Id, as Recognize decided
+	Router      string   // as [Options].Recognize identified it; empty: unknown
+	Named       bool     // Router is that of the configuration
+	NoRequestID bool     // requests carry no X-Request-Id, as Recognize decided
+	Remarks     []string // sentences on settings that the server contradicts
 	// Worker says by what the answer named its worker: nvext.worker_id, or the name of a response header; empty: it did
 	// not.
 	Worker string

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
@@ -66,4 +67,12 @@ func routerName(r reading) string {
 		return found.ID
 	}
 	return ""
+}
+
+// RouterRemarks returns a sentence if the metrics of a cluster are those of another router than target.router names.
+func RouterRemarks(named string, c api.Cluster) (all []string) {
+	for _, r := range router.Contradiction(named, "the metrics", c.Router) {
+		all = append(all, r.String())
+	}
+	return all
 }

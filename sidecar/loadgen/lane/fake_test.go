@@ -23,6 +23,7 @@ type fake struct {
 	url, model  string
 	extensions  map[string]bool
 	noRequestID bool
+	remarks     []string
 	router      string
 
 	mu          sync.Mutex
@@ -81,7 +82,7 @@ func (f *fake) Probes() int64 {
 func (f *fake) Extensions() map[string]bool { return f.extensions }
 
 func (f *fake) Recognized() chat.Recognized {
-	r := chat.Recognized{Router: f.router, NoRequestID: f.noRequestID, Cached: f.router != ""}
+	r := chat.Recognized{Router: f.router, NoRequestID: f.noRequestID, Cached: f.router != "", Remarks: f.remarks}
 	if f.extensions[chat.ExtNVExt] {
 		r.Worker = "nvext.worker_id"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
@@ -108,10 +109,13 @@ func (r *reading) shownTarget() api.Target {
 		Reachable:     problem == "",
 		Problem:       problem,
 		ProblemStatus: status,
-		Notices:       r.target.notices(),
 		Probes:        r.opts.Client.Probes() + r.remoteProbes.Load(),
 	}
 	found := r.opts.Client.Recognized()
+	t.Notices = append(r.target.notices(), found.Remarks...)
+	if found.Named && len(found.Remarks) == 0 {
+		t.Notices = append(t.Notices, cluster.RouterRemarks(found.Router, r.cluster)...)
+	}
 	t.Router, t.WorkerSource, t.CachedSource = cmp.Or(found.Router, r.cluster.Router), found.Worker, r.cluster.KV.Source
 	if found.Cached {
 		t.CachedSource = "usage"

@@ -381,12 +381,14 @@ func TestStatusHasTheAddressInUse(t *testing.T) {
 		assert.EqualValues(t, 7, l.Seed)
 		assert.Equal(t, []string{"smg", "nvext.worker_id", "usage"},
 			[]string{l.Target.Router, l.Target.WorkerSource, l.Target.CachedSource})
+		assert.EqualValues(t, []string{"target.session is set."}, l.Target.Notices)
 		_, err := b.view.Lane("twin")
 		require.ErrorIs(t, err, api.ErrNotFound)
 	}, func(o *options) {
 		o.config = map[string]string{"target.url": "x"}
 		f := o.Client.(*fake)
 		f.extensions, f.router = map[string]bool{"nvext": true}, "smg"
+		f.remarks = []string{"target.session is set."}
 		o.Client = redirected{f}
 	})
 }

@@ -125,6 +125,11 @@ func (r *Run) routerLines() (lines []string) {
 		known = append(known, "no X-Request-Id")
 	}
 	lines = append(lines, strings.Join(known, ", "))
+	for _, n := range t.Notices {
+		if strings.HasPrefix(n, "target.") { // on a setting; the others are on the answers
+			lines = append(lines, printable(n))
+		}
+	}
 	g := r.Routing
 	if g == nil {
 		return lines

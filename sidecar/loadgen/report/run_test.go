@@ -425,6 +425,7 @@ func TestRouterOfARun(t *testing.T) {
 	r := reported(t, turns, func(run *Ended) {
 		run.Status.Target.Router, run.Status.Target.WorkerSource = "smg", "X-Smg-Routed-Worker-Id"
 		run.Status.Target.CachedSource = "usage"
+		run.Status.Target.Notices = []string{"3 of 4 answers came in bursts.", "target.worker_header is X-Engine."}
 		run.Status.State.Shape.Session, run.Status.State.Shape.NoRequestID = "header:X-Session-Id", true
 		run.Cluster.Add(t0, api.Cluster{Available: true, Workers: []api.Worker{{ID: "a"}, {ID: "idle"}}})
 	})
@@ -434,6 +435,7 @@ func TestRouterOfARun(t *testing.T) {
 	for _, line := range []string{
 		"smg, worker of a turn from X-Smg-Routed-Worker-Id, cached tokens from the answers' usage, " +
 			"session by header:X-Session-Id, no X-Request-Id",
+		"target.worker_header is X-Engine.",
 		"turns by worker: a 4, b 1, idle 0; the busiest has 2.40 times the mean",
 		"1 of 3 later turns (33.3 %) went to the worker of the turn before",
 	} {

@@ -7,6 +7,8 @@ package router
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"iter"
 	"net/http"
 	"slices"
@@ -60,6 +62,9 @@ type Metrics struct {
 
 // Dynamo is the id of Dynamo's router, whose stream names the worker.
 const Dynamo = "dynamo"
+
+// envoy is the id of Envoy, which may stand in front of any other router.
+const envoy = "envoy"
 
 // LiteLLMPrefix is the prefix that LiteLLM adds to the names of an engine's response headers.
 const LiteLLMPrefix = "Llm_provider-"
@@ -209,7 +214,7 @@ var All = []Router{
 		Worker: "not known", Cached: usage, Sessions: []string{"header:x-session-id"},
 	},
 	{
-		ID: "envoy", Name: "Envoy", Measured: true,
+		ID: envoy, Name: "Envoy", Measured: true,
 		Prefixes: []string{"envoy_cluster_"},
 		Header:   "X-Envoy-Upstream-Service-Time",
 		Worker: "not known, unless response_headers_to_add sends %UPSTREAM_REMOTE_ADDRESS% or the engine a header of its " +
@@ -266,6 +271,50 @@ func Recognize(e Evidence) *Router {
 		}
 	}
 	return nil
+}
+
+// Settings are the settings of a target that concern its router, as the configuration writes them.
+type Settings struct{ Router, WorkerHeader, Session, RequestID string }
+
+// Remark is a setting that the server contradicts, and what to do.
+type Remark struct{ Text, Remedy string }
+
+// String returns the remark as a sentence.
+func (r Remark) String() string { return r.Text + "; " + r.Remedy + "." }
+
+// Identify returns the router that the settings name, or else the one that the evidence shows, or nil. The remarks are
+// on settings that the evidence contradicts.
+func (s Settings) Identify(e Evidence) (found *Router, remarks []Remark) {
+	named, shown := ByID(s.Router), Recognize(e)
+	if named != nil && shown != nil {
+		remarks = Contradiction(named.ID, "the answers", shown.ID)
+	}
+	if h := s.WorkerHeader; h != "" && e.Header.Get(h) == "" && e.Header.Get(LiteLLMPrefix+h) == "" {
+		remarks = append(remarks, Remark{"target.worker_header is " + h + ", and the server's answer has no such header",
+			"correct the name, or let the engines or the router send it"})
+	}
+	if h, returned := strings.CutPrefix(s.Session, "returned:"); returned && e.Header.Get(h) == "" {
+		remarks = append(remarks, Remark{"target.session is " + s.Session + ", and the server's answer has no such header",
+			"correct the name, or turn on the router's session affinity"})
+	}
+	found = cmp.Or(named, shown)
+	if found != nil && found.RoutesByRequestID && s.RequestID == "on" {
+		remarks = append(remarks, Remark{"target.request_id is on, and " + found.Name + " takes X-Request-Id as a sticky " +
+			"key, which every turn has another one of", "leave target.request_id at auto, which omits it"})
+	}
+	return found, remarks
+}
+
+// Contradiction returns the remark on target.router where a source shows another router. An Envoy may stand in front of
+// any router.
+func Contradiction(named, source, shown string) []Remark {
+	if shown == "" || shown == named || shown == envoy {
+		return nil
+	}
+	return []Remark{{
+		fmt.Sprintf("target.router is %s, and %s are those of %s", named, source, shown),
+		"correct target.router, or leave it empty",
+	}}
 }
 
 func (r *Router) shows(e Evidence) bool {

@@ -86,6 +86,43 @@ func TestRecognition(t *testing.T) {
 	assert.Nil(t, Recognize(nothing))
 }
 
+// A setting that the server's answer contradicts has a remark that names the setting and what to do.
+func TestRemarksOnSettings(t *testing.T) {
+	const smg, named = "X-Smg-Routed-Worker-Id", "target.router is litellm, and the answers are those of smg; correct"
+	for _, row := range []struct {
+		settings Settings
+		header   string
+		id, want string
+	}{
+		{Settings{}, smg, "smg", ""},
+		{Settings{Router: "litellm"}, smg, "litellm", named},
+		{Settings{Router: "ray-serve"}, "X-Envoy-Upstream-Service-Time", "ray-serve", ""},
+		{Settings{WorkerHeader: "X-Engine"}, smg, "smg", "target.worker_header is X-Engine, and the server's answer has no"},
+		{Settings{WorkerHeader: smg}, smg, "smg", ""},
+		{Settings{WorkerHeader: smg}, LiteLLMPrefix + smg, "", ""},
+		{Settings{Session: "returned:X-Session-Id"}, smg, "smg", "target.session is returned:X-Session-Id, and"},
+		{Settings{Session: "returned:" + smg}, smg, "smg", ""},
+		{Settings{Session: "header:X-Session-Id"}, smg, "smg", ""},
+		{Settings{RequestID: "on"}, smg, "smg", ""},
+		{Settings{Router: "vllm-router", RequestID: "on"}, "X-Other", "vllm-router", "target.request_id is on, and"},
+		{Settings{Router: "vllm-router", RequestID: "auto"}, "X-Other", "vllm-router", ""},
+	} {
+		found, remarks := row.settings.Identify(Evidence{
+			Header: http.Header{row.header: {"1"}}, Get: func(string) (int, []byte) { return 0, nil },
+		})
+		id, text := "", ""
+		if found != nil {
+			id = found.ID
+		}
+		for _, r := range remarks {
+			text += r.String()
+		}
+		assert.Equal(t, row.id, id, row)
+		assert.Equal(t, row.want == "", text == "", "%v: %s", row, text)
+		assert.Contains(t, text, row.want)
+	}
+}
+
 func TestTableIsComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range All {
