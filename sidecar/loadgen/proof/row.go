@@ -154,11 +154,7 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 	}
 	setIntervals(&mean, func(q Quantity) (float64, float64, bool) {
 		h, ok := spread[q]
-		low, high := value(q, &mean)-h, value(q, &mean)+h
-		if q.kind() == share {
-			high = min(high, 1)
-		}
-		return max(0, low), high, ok
+		return value(q, &mean) - h, value(q, &mean) + h, ok
 	})
 	if mean.Errors != nil {
 		for _, q := range baseline.Erring {
@@ -220,13 +216,17 @@ func meanErrors(rows []api.BaselineRow) *api.RowErrors {
 	return &mean
 }
 
-// setIntervals replaces the intervals of a row. interval returns the ends for each quantity that the row has.
+// setIntervals replaces the intervals of a row. interval returns the ends for each quantity that the row has. They are
+// limited to possible values: no quantity is negative, and no share exceeds 1.
 func setIntervals(row *api.BaselineRow, interval func(Quantity) (low, high float64, ok bool)) {
 	row.Intervals = &api.RowIntervals{}
 	known := slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool { return *q.In(row) == nil })
 	for _, q := range known {
 		if low, high, ok := interval(q); ok {
-			*q.IntervalIn(row.Intervals) = &[2]float64{low, high}
+			if q.kind() == share {
+				high = min(high, 1)
+			}
+			*q.IntervalIn(row.Intervals) = &[2]float64{max(0, low), high}
 		}
 	}
 }
