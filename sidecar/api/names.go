@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -90,13 +91,21 @@ func (r BaselineRow) InMode() ModeState { return ModeState{r.Arm, r.Mode, r.Spec
 // InMode returns the way of serving of the column's values.
 func (c Column) InMode() ModeState { return ModeState{c.Arm, c.Mode, c.Speculation} }
 
-// Resolve returns the offer of a driver with the same arm, which has the arm's mode and speculation. Without such an
-// offer it returns m.
+// Resolve returns the offer of a driver with the same arm, which has the arm's mode and speculation. A mode without an
+// arm gives the only arm that has this mode. Without such an offer it returns m.
 func (m ModeState) Resolve(offers []ModeState) ModeState {
+	var found []ModeState
 	for _, o := range offers {
-		if m.Arm != "" && o.Arm == m.Arm {
+		switch {
+		case o.Arm == "":
+		case o.Arm == m.Arm:
 			return o
+		case m.Arm == "" && m.Known() && o == (ModeState{o.Arm, m.Mode, cmp.Or(m.Speculation, o.Speculation)}):
+			found = append(found, o)
 		}
+	}
+	if len(found) == 1 {
+		return found[0]
 	}
 	return m
 }

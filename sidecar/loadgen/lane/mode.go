@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -246,7 +247,7 @@ func (l *Lane) checkOffered(offers []api.ModeState, to api.ModeState) error {
 		}
 		return &api.FieldError{
 			Field: field, Value: offerText(to),
-			Allowed: fmt.Sprintf("what the driver %s offers: %v", l.opts.Driver.Name(), names),
+			Allowed: fmt.Sprintf("what the driver %s offers: %s", l.opts.Driver.Name(), strings.Join(names, ", ")),
 		}
 	}
 	return nil
@@ -325,7 +326,7 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	l.mu.Lock()
 	c := l.change
-	waiting := l.phase == api.PhaseSwitching && c.To.Mode == l.named(req).Mode && c.To.Arm == req.Arm
+	waiting := l.phase == api.PhaseSwitching && c.To.Mode == l.named(req).Mode && c.To.Arm == l.named(req).Arm
 	l.mu.Unlock()
 	err := fmt.Errorf("%w: no change to %s is waiting for confirmation", api.ErrConflict, l.named(req).Short())
 	if !waiting {

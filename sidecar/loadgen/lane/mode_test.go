@@ -272,6 +272,27 @@ func TestOnlyOfferedModesAreAccepted(t *testing.T) {
 	})
 }
 
+// A request for a mode is one for the only arm that has it. If several arms have it, or none, they are named.
+func TestModeNamesItsOnlyArm(t *testing.T) {
+	arm := func(name string, m api.Mode) api.ModeState {
+		return api.ModeState{Arm: name, Mode: m, Speculation: api.SpeculationOff}
+	}
+	a := arm("a", api.ModeKV)
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		for _, m := range []api.Mode{api.ModeRoundRobin, api.ModeLeastLoaded} {
+			_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: m})
+			assert.Equal(t, "what the driver manual offers: a, b, c c", refuses(t, err, "mode"))
+		}
+		b.noError(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV}))
+		pass(time.Second)
+		b.noError(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV, Confirm: true}))
+		b.waitPhase(api.PhaseStopped)
+		assert.Equal(t, a, b.mode())
+	}, withManualDriver, func(o *options) {
+		o.Driver = cluster.NewManual([]api.ModeState{a, arm("b", api.ModeRoundRobin), arm("c c", api.ModeRoundRobin)})
+	})
+}
+
 // The manual driver waits for a confirmation, which is the same request with confirm.
 func TestManualChangeWaitsForConfirmation(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {

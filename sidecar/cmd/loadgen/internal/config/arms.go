@@ -156,20 +156,28 @@ func (c *Config) checkNoArms() error {
 	return nil
 }
 
-// startArm sets the mode in force at the start: of arms that serve at any time, that of mode.arm or the first. Which
-// one serves where they are switched is not known before the first switch.
+// startArm sets the mode in force at the start: the only arm that has mode.mode. Without mode.mode it is mode.arm or
+// the first arm, if the arms serve at any time. If they are switched, the one that serves is not known.
 func (c *Config) startArm() error {
+	named := api.ModeState{Mode: api.Mode(c.Mode.Mode)}.Resolve(c.Mode.States())
+	if c.Mode.Arm == "" && named.Mode != api.ModeUnknown && named.Arm == "" {
+		return api.Refuse("mode.mode", c.Mode.Mode, "a mode that exactly one arm has, or leave it out ("+
+			strings.Join(c.Mode.armNames(), ", ")+")")
+	}
 	if c.Mode.Driver != "endpoints" {
 		if c.Mode.Arm != "" {
 			return api.Refuse("mode.arm", c.Mode.Arm, "leave it out where arms are switched; which one serves is not known at "+
 				"the start")
+		}
+		if named.Arm != "" {
+			c.Mode.take(cluster.Arm{State: named})
 		}
 		if c.Target.URL == "" {
 			c.Target.URL = c.Mode.Served[0].URL
 		}
 		return nil
 	}
-	start, err := c.Mode.servedAs("mode.arm", c.Mode.Arm)
+	start, err := c.Mode.servedAs("mode.arm", cmp.Or(c.Mode.Arm, named.Arm))
 	if err != nil {
 		return err
 	}
@@ -185,13 +193,19 @@ func (m Mode) servedAs(field, name string) (cluster.Arm, error) {
 	if name == "" {
 		return m.Served[0], nil
 	}
-	names := make([]string, len(m.Served))
-	for i, a := range m.Served {
-		if names[i] = a.State.Arm; names[i] == name {
+	for _, a := range m.Served {
+		if a.State.Arm == name {
 			return a, nil
 		}
 	}
-	return cluster.Arm{}, api.Refuse(field, name, "one of the arms ("+strings.Join(names, ", ")+")")
+	return cluster.Arm{}, api.Refuse(field, name, "one of the arms ("+strings.Join(m.armNames(), ", ")+")")
+}
+
+func (m Mode) armNames() (names []string) {
+	for _, a := range m.Served {
+		names = append(names, a.State.Arm)
+	}
+	return names
 }
 
 // take sets the mode in force to that of an arm.

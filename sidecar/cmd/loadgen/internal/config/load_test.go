@@ -296,6 +296,10 @@ func TestArms(t *testing.T) {
 		require.Equal(t, api.ModeUnknown, c.Mode.State().Mode, "no arm is known to serve")
 		require.Len(t, c.Mode.States(), 2)
 	}
+	c = input{file: two + "mode: {mode: kv}\nswitch: {command: \"true\"}"}.must(t)
+	require.Equal(t, c.Mode.Served[0].State, c.Mode.State(), "the only arm of that mode")
+	_, _, err := input{file: two + "mode: {mode: round_robin}"}.load()
+	require.ErrorContains(t, err, "mode that exactly one arm has, or leave it out (cache-aware, round robin)")
 	require.Equal(t, []string{"./switch.sh", "a, b", "{arm}"}, Switch{Command: `["./switch.sh","a, b","{arm}"]`}.Program())
 }
 
