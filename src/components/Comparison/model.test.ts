@@ -52,6 +52,13 @@ describe('columns', () => {
     expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV Off', 'KV EAGLE-3']);
   });
 
+  it('have the names of arms', () => {
+    const columns = [column({ arm: 'cache-aware', mode: 'unknown' }), column({ arm: 'p2c', mode: 'unknown' })];
+    const { rates, sources } = model({ comparison: comparison({ columns }) });
+    expect(rates.heads.map((head) => head.label)).toEqual(['Live', 'cache-aware', 'p2c']);
+    expect(sources[0].text).toMatch(/^cache-aware, speculation/);
+  });
+
   it('of this target omit the mode in force, and state when and from how many turns they were measured', () => {
     const columns = [
       column({ speculation: 'off', measured: '2026-11-20T09:50:00Z', n: 412 }),

@@ -2,7 +2,7 @@ import { figures, type Column, type Comparison, type LaneSnapshot, type Settings
 import { figureFormats } from '../../lib/figures';
 import { milliseconds, MS, number, PERCENT, span, type Format } from '../../lib/format';
 import { changeText, isDecided, verdictText } from '../../lib/outcome';
-import { modeShort, routingName, speculationName } from '../../lib/names';
+import { modeKey, modeShort, routingName, servingName, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
 /** The baseline of the target's own settled steps. */
@@ -249,7 +249,7 @@ function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): H
   return [
     { key: `live ${quantile}`, live: true, label: `Live ${quantile}`.trim(), note: live },
     ...columns.map((column) => ({
-      key: `${column.mode} ${column.speculation} ${quantile}`,
+      key: `${modeKey(column)} ${quantile}`,
       live: false,
       label: `${shortName(column, all)} ${quantile}`.trim(),
       note: comparison.name === THIS_TARGET ? 'measured' : 'recorded',
@@ -257,14 +257,15 @@ function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): H
   ];
 }
 
-/** Returns a column's short name: only the mode where that is enough to distinguish the columns. */
+/** Returns a column's short name: only its arm, or its mode, where that is enough to distinguish the columns. */
 export function shortName(column: Column, all: Column[]): string {
-  const alone = all.filter((other) => other.mode === column.mode).length === 1;
-  return alone ? modeShort(column.mode) : `${modeShort(column.mode)} ${speculationName(column.speculation)}`;
+  const alone = all.filter((other) => servingName(other) === servingName(column)).length === 1;
+  const name = column.arm ?? modeShort(column.mode);
+  return alone ? name : `${name} ${speculationName(column.speculation)}`;
 }
 
 function source(column: Column, { comparison, time }: Input): Source {
-  const routing = `${routingName(column.mode)}, speculation ${speculationName(column.speculation).toLowerCase()}`;
+  const routing = `${column.arm ?? routingName(column.mode)}, speculation ${speculationName(column.speculation).toLowerCase()}`;
   const n = column.n ? `, n ${number(column.n)}` : '';
   const measured = column.measured
     ? `, measured ${span((Date.parse(time) - Date.parse(column.measured)) / 1000)} ago`

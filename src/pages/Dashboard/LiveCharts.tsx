@@ -4,9 +4,9 @@ import { figures, useLive, type HistoryPoint } from '../../client';
 import { TurnChart } from '../../components/ByTurn';
 import { Chart, ChartFigure, ChartGrid, ChartGroup, type ChartLine, type LegendItem } from '../../components/Chart';
 import { lastKnown, type Known } from '../../lib/known';
-import { modeName } from '../../lib/names';
+import { servingName } from '../../lib/names';
 import { LANE } from '../lane';
-import { changesOf, formats, linesOf, spanOf } from '../Stage/history';
+import { changesOf, formats, linesOf, servingsOf, spanOf } from '../Stage/history';
 import { useHistory } from '../Stage/useHistory';
 
 /** The last ten minutes of the workload, and TTFT by turn of the last 60 s. */
@@ -87,9 +87,8 @@ const courses = [
 ];
 
 function legendOf(points: HistoryPoint[]): LegendItem[] {
-  const modes = Array.from(new Set(points.map(({ mode }) => mode)));
   return [
-    ...modes.map((mode) => ({ key: mode, tone: mode, words: modeName(mode) })),
+    ...servingsOf(points).map((one) => ({ key: servingName(one), tone: one.mode, words: servingName(one) })),
     { key: 'p50', words: 'p50' },
     { key: 'p95', look: 'dashed', words: 'p95' },
   ];

@@ -75,6 +75,16 @@ describe('the curve', () => {
     ]);
   });
 
+  it('names arms, also those of one mode', () => {
+    const all = [
+      ...points(0, 1, { arm: 'cache-aware', mode: 'unknown' }),
+      ...points(2, 3, { arm: 'p2c', mode: 'unknown' }),
+    ];
+    expect(linesOf(all, 'ttft_p95', 'solid', 'p95').map(({ name }) => name)).toEqual(['cache-aware p95', 'p2c p95']);
+    expect(changesOf(all).map(({ text }) => text)).toEqual(['→ p2c']);
+    expect(pointOf('2026-11-20T10:00:00Z', laneSnapshot({ state: { arm: 'p2c' } })).arm).toBe('p2c');
+  });
+
   it('spans ten minutes, or what there is of them', () => {
     expect(spanOf(points(0, 900), T0 + 900_000)).toEqual({ from: T0 + 300_000, to: T0 + 900_000 });
     expect(spanOf(points(0, 300), T0 + 300_000)).toEqual({ from: T0, to: T0 + 300_000 });

@@ -1,7 +1,7 @@
 import type { ChartLine, Look, Mark, Point, Span } from '../../components/Chart';
 import type { HistoryPoint, LaneSnapshot } from '../../client';
 import { MS, PERCENT, type Format } from '../../lib/format';
-import { modeName, speculationName } from '../../lib/names';
+import { servingName, speculationName } from '../../lib/names';
 
 /** The length of a curve, in milliseconds. */
 export const SPAN = 600_000;
@@ -14,11 +14,12 @@ const LEAST = 900;
 
 /** Returns the point of a snapshot, in the form of the load generator's history. */
 export function pointOf(time: string, { state, window, kv }: LaneSnapshot): HistoryPoint {
-  const { running, concurrency, mode, speculation } = state;
+  const { running, concurrency, arm, mode, speculation } = state;
   return {
     time,
     running,
     concurrency: concurrency.actual,
+    arm,
     mode,
     speculation,
     ttft_p50: running ? window.metrics.ttft.p50 : undefined,
@@ -70,13 +71,18 @@ export const formats: Record<Value, Format> = {
   kv_hit_ratio: PERCENT,
 };
 
+/** Returns a point of each arm, or of each mode where there are no arms. */
+export function servingsOf(points: HistoryPoint[]): HistoryPoint[] {
+  return Array.from(new Map(points.map((point) => [servingName(point), point])).values());
+}
+
 /**
- * Returns the curve of a value, with a line for each mode, and gaps where it was not measured or no answer arrived. The
+ * Returns the curve of a value, with a line for each arm or mode, and gaps where it was not measured or no answer arrived. The
  * suffix is added to the name of each line.
  */
 export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?: string): ChartLine[] {
-  const modes = Array.from(new Set(points.map(({ mode }) => mode)));
-  return modes.map((mode) => {
+  return servingsOf(points).map((serving) => {
+    const own = servingName(serving);
     const line: Point[] = [];
     let last: number | undefined;
     for (const point of points) {
@@ -84,22 +90,23 @@ export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?
       if (last !== undefined && now - last > GAP) {
         line.push([last + 1, undefined]);
       }
-      line.push([now, point.mode === mode ? point[value] : undefined]);
+      line.push([now, servingName(point) === own ? point[value] : undefined]);
       last = now;
     }
-    const name = word ? `${modeName(mode)} ${word}` : modeName(mode);
-    return { key: `${value} ${mode}`, name, tone: mode, look, points: line };
+    const name = word ? `${own} ${word}` : own;
+    return { key: `${value} ${own}`, name, tone: serving.mode, look, points: line };
   });
 }
 
-/** Returns the times at which the mode changed, with the new mode. */
+/** Returns the times at which the arm or the mode changed, with the new one. */
 export function changesOf(points: HistoryPoint[]): Mark[] {
   return points.flatMap((point, i) => {
     const before = points[i - 1];
-    if (!before || (before.mode === point.mode && before.speculation === point.speculation)) {
+    const isSame = before && servingName(before) === servingName(point);
+    if (!before || (isSame && before.speculation === point.speculation)) {
       return [];
     }
-    const text = before.mode === point.mode ? speculationName(point.speculation) : modeName(point.mode);
+    const text = isSame ? speculationName(point.speculation) : servingName(point);
     return [{ at: at(point), text: `→ ${text}`, tone: point.mode }];
   });
 }
