@@ -77,8 +77,8 @@ export function servingsOf(points: HistoryPoint[]): HistoryPoint[] {
 }
 
 /**
- * Returns the curve of a value, with a line for each arm or mode, and gaps where it was not measured or no answer arrived. The
- * suffix is added to the name of each line.
+ * Returns the curve of a value, with a line for each arm or mode, and gaps where it was not measured or no answer
+ * arrived. The suffix is added to the name of each line.
  */
 export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?: string): ChartLine[] {
   return servingsOf(points).map((serving) => {
