@@ -59,7 +59,7 @@ const routers: Record<string, string> = {
   envoy: 'Envoy',
 };
 
-/** Returns the name of a recognized router other than Dynamo's; undefined for Dynamo's, and where none is recognized. */
+/** Returns the name of a recognized router other than Dynamo’s; undefined for Dynamo’s, and where there is none. */
 export function otherRouter(id: string | undefined): string | undefined {
   return id === undefined || id === 'dynamo' ? undefined : (routers[id] ?? id);
 }
