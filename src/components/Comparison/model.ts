@@ -257,7 +257,7 @@ function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): H
   ];
 }
 
-/** Returns a column's short name: only its arm, or its mode, where that is enough to distinguish the columns. */
+/** Returns a column's short name: its arm or mode, with the speculation where these do not distinguish the columns. */
 export function shortName(column: Column, all: Column[]): string {
   const alone = all.filter((other) => servingName(other) === servingName(column)).length === 1;
   const name = column.arm ?? modeShort(column.mode);
@@ -265,7 +265,8 @@ export function shortName(column: Column, all: Column[]): string {
 }
 
 function source(column: Column, { comparison, time }: Input): Source {
-  const routing = `${column.arm ?? routingName(column.mode)}, speculation ${speculationName(column.speculation).toLowerCase()}`;
+  const serving = column.arm ?? routingName(column.mode);
+  const routing = `${serving}, speculation ${speculationName(column.speculation).toLowerCase()}`;
   const n = column.n ? `, n ${number(column.n)}` : '';
   const measured = column.measured
     ? `, measured ${span((Date.parse(time) - Date.parse(column.measured)) / 1000)} ago`
