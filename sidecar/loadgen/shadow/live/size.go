@@ -29,8 +29,8 @@ func sizeOf(c api.Cluster, front *router.Router) (s size, problem string) {
 	case c.CacheBlocks == nil || *c.CacheBlocks < 1 || c.BlockTokens == nil || *c.BlockTokens < 1:
 		const missing = "no metrics report the size of the workers' caches"
 		if other(front) {
-			return s, missing + ": " + front.Name + " does not, and vLLM does in vllm:cache_config_info; name the page of each " +
-				"engine in cluster.metrics_urls, or let Prometheus scrape it"
+			return s, missing + ": " + front.Name + " does not, and vLLM does in vllm:cache_config_info; name the page of " +
+				"each engine in cluster.metrics_urls, or let Prometheus scrape it"
 		}
 		return s, missing + " (dynamo_frontend_model_total_kv_blocks and dynamo_frontend_model_kv_cache_block_size, or " +
 			"vllm:cache_config_info)"
