@@ -68,7 +68,7 @@ func (p Plan) Validate() error {
 		return api.Refuse("modes", fmt.Sprintf("a list of %d", n), fmt.Sprintf("2 to %d", api.MaxSweepModes))
 	}
 	if p.Together && p.several() {
-		return api.Refuse("together", true, "false with more than two modes, because there are only two lanes")
+		return api.Refuse("together", true, "false with more than two arms, because there are only two lanes")
 	}
 	switch least := p.least(); {
 	case p.Question != "" && !slices.Contains(api.TrialQuestions, p.Question):
@@ -181,7 +181,7 @@ func (t *Trial) BlockSeconds() float64 {
 	return decide.NextBlock(t.Plan.all(), t.Blocks[n-1:])
 }
 
-// Arm is one of the modes of a trial, by its letter: an [api.TrialArm], or the pilot.
+// Arm is one of the arms of a trial, by its letter: an [api.TrialArm], or the pilot.
 type Arm string
 
 // The first two arms. The pilot is of trials on pairs, and counted for no arm.

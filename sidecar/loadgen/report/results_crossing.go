@@ -124,7 +124,7 @@ func (r *Results) aboutFigures(known []clusterColumn) (text []string) {
 	about := "The cluster's own metrics, as they were recorded"
 	if r.Sweep != nil {
 		about = "The cluster's own metrics, sampled once a second while spans counted: means over the spans of a level " +
-			"and mode, but of what is longest or most, the largest"
+			"and " + r.side() + ", but of what is longest or most, the largest"
 	}
 	text = []string{about + ". Skew is the slowest or busiest worker over the workers' mean; spread is the busiest " +
 		"minus the least busy worker, in requests."}
@@ -144,7 +144,7 @@ func (r *Results) aboutFigures(known []clusterColumn) (text []string) {
 func (r *Results) clusterTable(known []clusterColumn) *Table {
 	ttft, tokens := describe(proof.QuantityTTFT95), describe(proof.QuantityThroughput)
 	g := &Table{Words: []int{1}, Head: []string{
-		"Concurrency", "Mode", ttft.title, tokens.title + ", " + tokens.label,
+		"Concurrency", sentenceCase(r.side()), ttft.title, tokens.title + ", " + tokens.label,
 	}}
 	for _, c := range known {
 		g.Head = append(g.Head, c.name)

@@ -193,7 +193,7 @@ func (r *Results) setup() Section {
 	if len(modes) == 2 {
 		modes = []string{modes[1] + " against " + modes[0]}
 	}
-	add("Modes", strings.Join(modes, "; "))
+	add(sentenceCase(r.side())+"s", strings.Join(modes, "; "))
 	return s
 }
 
@@ -295,8 +295,8 @@ func (r *sweepRun) methodology() (items []Item) {
 	}
 	add("Time used", durationText(r.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
 	add("Caches", r.cold())
-	add("Intervals",
-		"95 %, by Student's t over the spans of a level and mode, or over parts of the span if there is only one")
+	add("Intervals", fmt.Sprintf("95 %%, by Student's t over the spans of a level and %s, or over parts of the span if "+
+		"there is only one", sideOf(q.Kind)))
 	add("Spoiled spans", r.spoiled())
 	return items
 }
@@ -309,11 +309,11 @@ func kindWords(q *api.SweepRequest) string {
 	case q.Kind == api.SweepCapacity:
 		return "capacity search: how many conversations does each mode sustain within the SLOs?"
 	case len(q.Modes) <= 2:
-		return "trial: is one mode better than the other at one concurrency?"
+		return "trial: is one arm better than the other at one concurrency?"
 	case q.Question != nil && *q.Question == api.QuestionOrder:
-		return "trial: how do each two of these modes compare at one concurrency?"
+		return "trial: how do each two of these arms compare at one concurrency?"
 	}
-	return "trial: which mode is better than all others at one concurrency?"
+	return "trial: which arm is better than all others at one concurrency?"
 }
 
 // trialOrder describes the order of a trial's spans. pairs selects the method of earlier versions.
@@ -322,11 +322,11 @@ func trialOrder(q *api.SweepRequest, pairs bool) string {
 	case pairs:
 		return "pairs of spans, by the method of earlier versions"
 	case q.Together != nil && *q.Together:
-		return "blocks of spans with the same conversations, both modes at the same time on two targets and then the " +
+		return "blocks of spans with the same conversations, both arms at the same time on two targets and then the " +
 			"other way about if both can switch; a look after each block from the second on"
 	}
 	if len(q.Modes) > 2 {
-		return "blocks of spans with the same conversations, each mode once, in the order of a row of a Williams design, " +
+		return "blocks of spans with the same conversations, each arm once, in the order of a row of a Williams design, " +
 			"drawn by the seed; once two are left, ABBA or BAAB; a look after each block from the second on"
 	}
 	return "blocks of spans with the same conversations, ABBA or BAAB, the first by the seed, the two in the middle " +
@@ -442,8 +442,8 @@ func (r *Results) howToRead() (text []string) {
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
 	case r.OfTrial():
-		return []string{"Modes are compared span by span, under “The verdict”. In brackets are 95 % intervals of " +
-			"each mode by itself. " + overSpans}
+		return []string{"Arms are compared span by span, under “The verdict”. In brackets are 95 % intervals of " +
+			"each arm by itself. " + overSpans}
 	}
 	times, shares := "times", "hit rates"
 	if r.drafts() {
@@ -601,7 +601,7 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 
 // figures returns the table of every side's values, without a comparison.
 func (r *Results) figures() Section {
-	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{"Mode", "Concurrency"}}}
+	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{sentenceCase(r.side()), "Concurrency"}}}
 	var known []*quantity
 	for _, q := range r.described() {
 		if slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
@@ -643,7 +643,7 @@ func (r *Results) sustained() []Section {
 			"%s. Sustained is the highest tested level such that it and every lower one meet both.",
 			milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT))},
 	}
-	s.Table = &Table{Words: []int{1}, Head: []string{"Mode", "Sustained concurrency"}}
+	s.Table = &Table{Words: []int{1}, Head: []string{sentenceCase(r.side()), "Sustained concurrency"}}
 	for i := range r.Sides {
 		side := &r.Sides[i]
 		text := "not known"

@@ -74,7 +74,7 @@ func (r *Results) spans() []Section {
 		return nil
 	}
 	s := Section{Title: "Spans", Table: &Table{Words: []int{1, 3, 8}, Head: []string{
-		"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks",
+		"Span", sentenceCase(r.side()), "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks",
 	}}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]

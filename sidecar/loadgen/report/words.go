@@ -92,7 +92,7 @@ func (r *sweepRun) spoiling() string {
 const oneEvidence = "In a closed loop, throughput and latency are not independent evidence: conversations that are " +
 	"answered sooner send the next turn sooner."
 
-// laneWords describes the assignment of the modes to the two lanes. It returns nothing for modes that did not run at
+// laneWords describes the assignment of the arms to the two lanes. It returns nothing for arms that did not run at
 // the same time.
 func (r *Results) laneWords() []string {
 	_, b := r.trialNames()
@@ -118,23 +118,39 @@ func (r *Results) laneWords() []string {
 	case pairs == 0:
 		return nil
 	case even:
-		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, swapped in %d of %d pairs: "+
-			"other differences between the targets cancel out.", onTwin, pairs)}
+		return []string{fmt.Sprintf("Both %ss ran at the same time on two targets, swapped in %d of %d pairs: "+
+			"other differences between the targets cancel out.", r.side(), onTwin, pairs)}
 	case onTwin == 0 || onTwin == pairs:
 		lane := api.DefaultLane
 		if onTwin > 0 {
 			lane = api.TwinLane
 		}
-		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane "+
-			"%s: other differences between the targets are part of the result.", b, lane)}
+		return []string{fmt.Sprintf("Both %ss ran at the same time on two targets, %s always on the one of lane "+
+			"%s: other differences between the targets are part of the result.", r.side(), b, lane)}
 	}
 	unequal := ""
 	if len(surplus) > 1 {
 		unequal = ", not equally often at every level"
 	}
-	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d of %d "+
+	return []string{fmt.Sprintf("Both %ss ran at the same time on two targets, %s on that of lane %s in %d of %d "+
 		"pairs%s: other differences between the targets do not cancel out completely.",
-		b, api.TwinLane, onTwin, pairs, unequal)}
+		r.side(), b, api.TwinLane, onTwin, pairs, unequal)}
+}
+
+// side returns what the sides of the report are: the arms of a trial, else modes.
+func (r *Results) side() string {
+	if r.Sweep == nil {
+		return "mode"
+	}
+	return sideOf(r.Sweep.Request.Kind)
+}
+
+// sideOf returns what a sweep of a kind compares.
+func sideOf(kind api.SweepKind) string {
+	if kind == api.SweepTrial {
+		return "arm"
+	}
+	return "mode"
 }
 
 // isB reports whether a span belongs to the second mode. It checks the arm first, since a trial may compare a mode with

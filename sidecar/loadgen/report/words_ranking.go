@@ -10,7 +10,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// ranking returns the ranking of a trial of more than two modes. It is nil for any other report.
+// ranking returns the ranking of a trial of more than two arms. It is nil for any other report.
 func (r *Results) ranking() *api.TrialRanking {
 	if r.Sweep == nil || r.Sweep.Trial == nil {
 		return nil
@@ -18,7 +18,7 @@ func (r *Results) ranking() *api.TrialRanking {
 	return r.Sweep.Trial.Ranking
 }
 
-// armName returns the name of the mode of an arm.
+// armName returns the name of an arm.
 func (r *Results) armName(arm api.TrialArm) string {
 	i := slices.Index(api.TrialArms, arm)
 	if names := proof.ModeNames(r.Sweep.Request.Modes); i >= 0 && i < len(names) {
@@ -27,7 +27,7 @@ func (r *Results) armName(arm api.TrialArm) string {
 	return string(arm)
 }
 
-// placeNames returns the names of the modes for which has returns true, the best first.
+// placeNames returns the names of the arms for which has returns true, the best first.
 func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
 	places := r.ranking().Places
 	for i := range places {
@@ -38,7 +38,7 @@ func (r *Results) placeNames(has func(*api.TrialPlace) bool) (names []string) {
 	return names
 }
 
-// rankingWords describes the verdict on more than two modes in a sentence.
+// rankingWords describes the verdict on more than two arms in a sentence.
 func (r *Results) rankingWords() string {
 	t, k := r.Sweep.Trial, r.Sweep.Trial.Ranking
 	at := fmt.Sprintf("at %s conversations, on %s: ", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
@@ -51,7 +51,7 @@ func (r *Results) rankingWords() string {
 		start = fmt.Sprintf("%s is best of %d ", best, len(k.Places))
 		clauses = append(clauses, lead+", the runner-up"+r.guardrailWords(t, api.TrialArmB))
 	case proof.Order:
-		start = fmt.Sprintf("The order of %d modes is decided ", len(k.Places))
+		start = fmt.Sprintf("The order of %d arms is decided ", len(k.Places))
 		clauses = append(clauses, r.orderWords(), lead)
 	case proof.TradeOff:
 		start = "A trade-off "
@@ -76,7 +76,7 @@ func (r *Results) rankingWords() string {
 	return sentenceCase(start+at+strings.Join(clauses, "; ")) + "."
 }
 
-// rankedFailures lists the share of failed turns of each mode.
+// rankedFailures lists the share of failed turns of each arm.
 func (r *Results) rankedFailures() string {
 	var parts []string
 	for _, p := range r.ranking().Places {
@@ -90,7 +90,7 @@ func (r *Results) rankedFailures() string {
 	return "turns failed: " + join(parts)
 }
 
-// orderWords lists the modes with their places.
+// orderWords lists the arms with their places.
 func (r *Results) orderWords() string {
 	var parts []string
 	for _, p := range r.ranking().Places {
@@ -107,7 +107,7 @@ func placeOf(place [2]int) string {
 	return fmt.Sprintf("%d to %d", place[0], place[1])
 }
 
-// tradeWords lists the pairs whose better mode fails more turns.
+// tradeWords lists the pairs whose better arm fails more turns.
 func (r *Results) tradeWords() string {
 	var parts []string
 	for _, p := range r.ranking().Pairs {
@@ -129,7 +129,7 @@ func winnerOf(p *api.TrialPair) (winner, loser api.TrialArm, ok bool) {
 	return "", "", false
 }
 
-// groupWords lists the groups of modes that are not different.
+// groupWords lists the groups of arms that are not different.
 func (r *Results) groupWords() (all []string) {
 	for _, g := range r.ranking().Groups {
 		var names []string
@@ -151,11 +151,11 @@ func (r *Results) rankingSections() []Section {
 	name := sentenceCase(m.Name())
 	places := Section{
 		Title: "The verdict", Level: 3,
-		Text: []string{r.rankingWords(), "By " + m.Name() + ". A mode may have each of the places in its row: another one " +
-			"is ahead of it where that is shown to be better. The mean is over all blocks. Of a mode that left the trial, it " +
+		Text: []string{r.rankingWords(), "By " + m.Name() + ". An arm may have each of the places in its row: another one " +
+			"is ahead of it where that is shown to be better. The mean is over all blocks. Of an arm that left the trial, it " +
 			"is what is estimated for the blocks without it."},
 		Table: &Table{Words: []int{1, 3}, Head: []string{
-			"Place", "Mode", name, "Took part", "May be the best", "Failed turns",
+			"Place", "Arm", name, "Took part", "May be the best", "Failed turns",
 		}},
 	}
 	for _, p := range k.Places {
@@ -180,7 +180,7 @@ func (r *Results) rankingSections() []Section {
 		Text: []string{fmt.Sprintf("The difference in %s, by the last look at which "+
 			"both took part. The intervals hold for all pairs and looks together.", m.Name())},
 		Table: &Table{Words: []int{0, 1, 5}, Head: []string{
-			"Mode", "Compared with", "Blocks", "Difference", "95 % interval", "Conclusion",
+			"Arm", "Compared with", "Blocks", "Difference", "95 % interval", "Conclusion",
 		}},
 	}
 	for i := range k.Pairs {

@@ -15,18 +15,18 @@ import (
 // onPairs reports whether a stored trial was decided on pairs of spans, the method of earlier versions.
 func onPairs(t *api.TrialState) bool { return t != nil && t.Method == api.TrialOnPairs }
 
-// guardrails lists the metrics that the verdict reports as not worse for the better mode.
+// guardrails lists the metrics that the verdict reports as not worse for the better arm.
 var guardrails = []proof.Metric{proof.TTFT95, proof.TPOT95, proof.Throughput}
 
 // trialNames returns the names of arms A and B. For lanes that kept their modes, a name includes the target. For more
-// than two modes it returns the names of the runner-up and the best.
+// than two arms it returns the names of the runner-up and the best.
 func (r *Results) trialNames() (a, b string) {
 	if k := r.ranking(); k != nil {
 		return r.armName(k.Places[1].Arm), r.armName(k.Places[0].Arm)
 	}
 	names := proof.ModeNames(r.Sweep.Request.Modes)
 	if len(names) != 2 {
-		return "the first mode", "the second mode"
+		return "the first arm", "the second arm"
 	}
 	if t := r.Sweep.Trial; t != nil && t.KeepsLanes {
 		for i, arm := range []proof.Arm{proof.ArmA, proof.ArmB} {
@@ -115,8 +115,8 @@ func (r *Results) concurrencyWords() []string {
 	return []string{text + "."}
 }
 
-// otherWords returns sentences on the metrics other than the primary one: in which of them the better mode is better or
-// worse, which show no difference, and which are not decided. If neither mode is better, it describes B. If one is,
+// otherWords returns sentences on the metrics other than the primary one: in which of them the better arm is better or
+// worse, which show no difference, and which are not decided. If neither arm is better, it describes B. If one is,
 // guardrails appear only if they differ, since the verdict names the others.
 func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	a, b := r.trialNames()
@@ -205,7 +205,7 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 // sentenceCase writes the first letter in upper case.
 func sentenceCase(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// failureWords describes the shares of failed turns of both modes.
+// failureWords describes the shares of failed turns of both arms.
 func (r *Results) failureWords(t *api.TrialState, a, b string) string {
 	f := t.Failures
 	if f == nil || f.A.Failed+f.B.Failed == 0 {
@@ -225,7 +225,7 @@ func failedShare(f api.TrialFailed) string {
 	return trimmed(math.Round(10000*float64(f.Failed)/float64(max(1, f.Ended)))/100) + " %"
 }
 
-// guardrailWords names the guardrails, except the primary metric, in which the better mode is certainly not worse, and
+// guardrailWords names the guardrails, except the primary metric, in which the better arm is certainly not worse, and
 // those in which it may be. The text continues a sentence and begins with a comma or a semicolon.
 func (r *Results) guardrailWords(t *api.TrialState, better api.TrialArm) (text string) {
 	var not, open []string
@@ -330,7 +330,7 @@ func (r *Results) trialSection() []Section {
 	} else {
 		unbiased := "at the stop, the unbiased estimate and its interval stand beside it and decide nothing"
 		if t.Ranking != nil {
-			s.Title = "The best mode and the runner-up"
+			s.Title = "The best arm and the runner-up"
 			unbiased = "so does that of every pair"
 		} else {
 			s.Text = []string{r.verdictWords(t)}
@@ -373,7 +373,7 @@ func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
 	}
 }
 
-// outcomeWords describes the outcome of the comparison of modes a and b.
+// outcomeWords describes the outcome of the comparison of arms a and b.
 func (r *Results) outcomeWords(outcome, a, b string) string {
 	switch proof.Verdict(outcome) {
 	case proof.BBetter:
@@ -402,7 +402,7 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 	}
 	pair := b + " compared with " + a
 	if t.Ranking != nil {
-		pair = "the mode that was best then compared with the runner-up"
+		pair = "the arm that was best then compared with the runner-up"
 	}
 	s := Section{
 		Title: sentenceCase(what) + " by " + what, Level: 3,

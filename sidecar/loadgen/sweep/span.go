@@ -152,7 +152,7 @@ func (s *sweep) flush(ctx context.Context, lost int64) (unstored string, err err
 }
 
 // errOneLane pauses a sweep that requires two lanes where there is one.
-var errOneLane = errors.New("both modes run at the same time, each on a lane, but there is only one lane now: set " +
+var errOneLane = errors.New("both arms run at the same time, each on a lane, but there is only one lane now: set " +
 	"twin.target.url again and resume, or cancel it")
 
 // laneOf returns the lane of the span with an index among those that run at the same time. The first

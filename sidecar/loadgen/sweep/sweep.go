@@ -438,7 +438,7 @@ func (s *sweep) pauseReason(all []*outcome) error {
 	spans := s.doc.Sweep.Spans
 	n := len(spans)
 	if trial && n >= 2 && silent(&spans[n-1]) && silent(&spans[n-2]) && spans[n-1].Arm != spans[n-2].Arm {
-		return errTarget{errors.New("the target answered no turn in the latest spans of both modes, which count; " +
+		return errTarget{errors.New("the target answered no turn in the latest spans of both arms, which count; " +
 			"fix it and resume, or cancel it")}
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestTrialRunsTogetherOnTwoLanes(t *testing.T) {
 		}
 		assert.Len(t, onMain, 2, "each mode runs on both lanes")
 		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "no time is counted twice")
-		assert.Contains(t, strings.Join(s.Words, " "), "Both modes ran at the same time on two targets")
+		assert.Contains(t, strings.Join(s.Words, " "), "Both arms ran at the same time on two targets")
 		b.asBefore()
 	})
 }

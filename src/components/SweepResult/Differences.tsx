@@ -20,7 +20,7 @@ interface DifferencesProps {
 
 /**
  * The results of a trial: the deciding metric, and the others, each as a difference with its interval. Of more than two
- * modes, they are those of the best one and the runner-up, below the ranking.
+ * arms, they are those of the best one and the runner-up, below the ranking.
  */
 export function Differences({ trial, request }: DifferencesProps) {
   const styles = useStyles2(getStyles);
@@ -50,7 +50,7 @@ export function Differences({ trial, request }: DifferencesProps) {
       {ranking && (
         <Ranking ranking={ranking} metric={primary.metric} smallest={smallest} isOver={trial.verdict !== 'running'} />
       )}
-      <h3>{ranking ? 'The best mode and the runner-up' : 'Primary metric'}</h3>
+      <h3>{ranking ? 'The best arm and the runner-up' : 'Primary metric'}</h3>
       <ul className={styles.list} aria-label="Primary metric">
         {row(primary)}
       </ul>

@@ -21,7 +21,7 @@ interface RankingProps {
   isOver: boolean;
 }
 
-/** The places of a trial's modes, every pair of them, and the modes that are not different. */
+/** The places of a trial's arms, every pair of them, and the arms that are not different. */
 export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
   const styles = useStyles2(getTableStyles);
   const notes = useStyles2(getStyles);
@@ -36,7 +36,7 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
           <thead>
             <tr>
               <th scope="col">Place</th>
-              <th scope="col">Mode</th>
+              <th scope="col">Arm</th>
               <th scope="col" className={styles.figure}>
                 {metricName(metric)}
               </th>
@@ -67,7 +67,7 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
             <table className={styles.table} aria-label="Every pair">
               <thead>
                 <tr>
-                  <th scope="col">Mode</th>
+                  <th scope="col">Arm</th>
                   <th scope="col">Compared with</th>
                   <th scope="col" className={styles.figure}>
                     Difference
@@ -89,7 +89,7 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
             </table>
           </div>
           <p className={notes.note}>
-            The intervals hold for all pairs and looks together, each by the last look at which both modes took part.
+            The intervals hold for all pairs and looks together, each by the last look at which both arms took part.
           </p>
         </>
       )}

@@ -42,7 +42,7 @@ const kinds: Array<{ kind: SweepKind; question: string }> = [
   {
     kind: 'trial',
     question:
-      'Is mode B better than mode A, or which of several modes is the best, at one concurrency? They alternate until ' +
+      'Is arm B better than arm A, or which of several arms is the best, at one concurrency? They alternate until ' +
       'the result is decided.',
   },
   {
@@ -126,7 +126,7 @@ function unavailable(kind: SweepKind, { modes }: SweepList): string {
     return 'The cluster has not reported its routing modes yet. Is it running?';
   }
   return kind === 'trial' && modes.length === 1
-    ? 'A trial compares two modes, but the mode driver offers only one.'
+    ? 'A trial compares two arms, but the mode driver offers only one.'
     : 'The load generator provides no defaults for it.';
 }
 

@@ -78,7 +78,7 @@ it('of a trial has more modes than two, with a question, and no lanes', () => {
   expect(offered(values)).not.toContain('together');
   expect(offered({ ...values, modes: '' })).not.toContain('question');
   expect(errorsOf('trial', { ...values, a: 'kv off' }, limits)).toEqual({
-    modes: 'Each mode once; only a trial of two modes may compare a mode with itself',
+    modes: 'Each one once; only a trial of two arms may compare an arm with itself',
   });
 });
 

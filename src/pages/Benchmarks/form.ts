@@ -237,13 +237,13 @@ export function optionsOf(
       return [
         {
           value: 'best',
-          label: 'Which mode is the best?',
-          description: 'A mode leaves the trial once another one is better.',
+          label: 'Which arm is the best?',
+          description: 'An arm leaves the trial once another one is better.',
         },
         {
           value: 'order',
           label: 'How does each pair compare?',
-          description: 'A mode leaves the trial once all of its pairs are decided.',
+          description: 'An arm leaves the trial once all of its pairs are decided.',
         },
       ];
     case 'order':
@@ -263,10 +263,10 @@ export function optionsOf(
       return [
         {
           value: 'true',
-          label: 'Both modes at the same time',
+          label: 'Both at the same time',
           description: 'One on each lane, swapped for the next pair if both lanes can switch modes.',
         },
-        { value: 'false', label: 'Alternating modes', description: 'On the main lane only; the twin is idle.' },
+        { value: 'false', label: 'Alternating', description: 'On the main lane only; the twin is idle.' },
       ];
     default:
       return [];
@@ -361,7 +361,7 @@ const MOST_MODES = 9;
 function othersError(values: Values): string | undefined {
   const others = othersOf(values);
   if (others.length > 0 && values.a === values.b) {
-    return 'Each mode once; only a trial of two modes may compare a mode with itself';
+    return 'Each one once; only a trial of two arms may compare an arm with itself';
   }
   return others.length + 2 > MOST_MODES ? `At most ${MOST_MODES} modes` : undefined;
 }

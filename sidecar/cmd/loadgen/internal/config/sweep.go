@@ -38,13 +38,13 @@ type Side struct {
 // are the load generator's. Of the tags, limit names the entry of [api.SweepLimits].
 type (
 	trialFlags struct {
-		Modes    []string      `form:"way" placeholder:"A,B" help:"Two to nine modes, or names of arms: of two, B is compared with A, of more, each with each. Default: all arms, else round_robin,kv."`
-		Question string        `oneof:"best order" help:"What a trial of more than two modes answers: which one is the best, where a mode leaves once another is better, or how each two compare. Default: best."`
+		Modes    []string      `form:"way" placeholder:"A,B" help:"Two to nine arms, each a mode or the name of an arm of the configuration: of two, B is compared with A, of more, each with each. Default: all arms, else round_robin,kv."`
+		Question string        `oneof:"best order" help:"What a trial of more than two arms answers: which one is the best, where an arm leaves once another is better, or how each two compare. Default: best."`
 		Primary  string        `oneof:"ttft_mean ttft_p95 ttft_p50 ttft_p95_turn2+ tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides; ttft_p95 takes several times as long, ttft_p95_turn2+ is of the second and later turns. Default: ttft_mean."`
 		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 percentage points for shares. Default: 0.05. The trial also ends once the difference is certain to be smaller."`
 		Span     time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
 		MaxTime  time.Duration `limit:"max_seconds" help:"Time limit, after which the trial ends undecided; two blocks must fit in. Default: 1h."`
-		Together bool          `negatable:"" help:"Run two modes at the same time, one on each lane; needs a twin. Default: yes if there is a twin."`
+		Together bool          `negatable:"" help:"Run two arms at the same time, one on each lane; needs a twin. Default: yes if there is a twin."`
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	levelsFlags struct {
