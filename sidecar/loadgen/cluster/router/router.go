@@ -290,17 +290,23 @@ func (s Settings) Identify(e Evidence) (found *Router, remarks []Remark) {
 		remarks = Contradiction(named.ID, "the answers", shown.ID)
 	}
 	if h := s.WorkerHeader; h != "" && e.Header.Get(h) == "" && e.Header.Get(LiteLLMPrefix+h) == "" {
-		remarks = append(remarks, Remark{"target.worker_header is " + h + ", and the server's answer has no such header",
-			"correct the name, or let the engines or the router send it"})
+		remarks = append(remarks, Remark{
+			"target.worker_header is " + h + ", and the server's answer has no such header",
+			"correct the name, or let the engines or the router send it",
+		})
 	}
 	if h, returned := strings.CutPrefix(s.Session, "returned:"); returned && e.Header.Get(h) == "" {
-		remarks = append(remarks, Remark{"target.session is " + s.Session + ", and the server's answer has no such header",
-			"correct the name, or turn on the router's session affinity"})
+		remarks = append(remarks, Remark{
+			"target.session is " + s.Session + ", and the server's answer has no such header",
+			"correct the name, or turn on the router's session affinity",
+		})
 	}
 	found = cmp.Or(named, shown)
 	if found != nil && found.RoutesByRequestID && s.RequestID == "on" {
-		remarks = append(remarks, Remark{"target.request_id is on, and " + found.Name + " takes X-Request-Id as a sticky " +
-			"key, which every turn has another one of", "leave target.request_id at auto, which omits it"})
+		remarks = append(remarks, Remark{
+			"target.request_id is on, and " + found.Name + " takes X-Request-Id, which differs for each turn, as a sticky key",
+			"leave target.request_id at auto, which omits it",
+		})
 	}
 	return found, remarks
 }
