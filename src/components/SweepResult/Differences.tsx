@@ -74,9 +74,7 @@ export function Differences({ trial, request }: DifferencesProps) {
           <ul className={styles.list} aria-label="Other metrics">
             {others.map(row)}
           </ul>
-          <p className={styles.note}>
-            These conclusions hold jointly for all {number(others.length)} metrics together.
-          </p>
+          {others.length > 1 && <p className={styles.note}>These conclusions hold for all of these metrics jointly.</p>}
         </>
       )}
     </div>
