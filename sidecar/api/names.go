@@ -101,7 +101,9 @@ func (m ModeState) Resolve(offers []ModeState) ModeState {
 		case o.Arm == m.Arm:
 			return o
 		case m.Arm == "" && m.Known() && o == (ModeState{o.Arm, m.Mode, cmp.Or(m.Speculation, o.Speculation)}):
-			found = append(found, o)
+			if !slices.Contains(found, o) { // a trial may compare an arm with itself
+				found = append(found, o)
+			}
 		}
 	}
 	if len(found) == 1 {

@@ -556,7 +556,7 @@ func TestRouterIsNamed(t *testing.T) {
 			w.status.Config["target.request_id"] = "on"
 		}, []string{
 			"the response header X-Engine, such as engine-2",
-			"warning: target.request_id is on, and vllm-router takes X-Request-Id as a sticky key",
+			"warning: target.request_id is on, and vllm-router takes X-Request-Id, which differs for each turn, as a sticky key",
 		}},
 		"by its name": {func(w *world) {
 			w.status.Config["target.router"], w.status.Config["target.worker_header"] = "ray-serve", "X-None"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
@@ -28,6 +29,9 @@ func (e *exam) recognize(ctx context.Context, l lane, p probed) (*router.Router,
 	settings := router.Settings{
 		Router: e.setting("target.router"), WorkerHeader: e.setting("target.worker_header"),
 		Session: e.setting("target.session"), RequestID: e.setting("target.request_id"),
+	}
+	if l.name == api.TwinLane { // the setting names the router of the main lane
+		settings.Router = ""
 	}
 	return settings.Identify(router.Evidence{
 		Header: p.header, Instance: p.instance,

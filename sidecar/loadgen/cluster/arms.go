@@ -227,7 +227,7 @@ func (d *Arms) await(ctx context.Context, a Arm, phase string, report func(phase
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil { // an error of the end of ctx says nothing about the arm
+		if last == nil || ctx.Err() == nil { // an error caused by the end of ctx does not describe the arm
 			last = err
 		}
 		report(phase, fmt.Sprintf("waiting until %s is ready: %v", a.State.Short(), err))
@@ -298,9 +298,9 @@ func (d *Arms) arm(state api.ModeState) (Arm, bool) {
 	return Arm{State: state}, false
 }
 
-// healthy returns an error if /health of a server lists no worker or answers with a 5xx status. A
+// healthy returns an error if /health of a server answers with a 5xx status, or lists no worker. A
 // server without /health, or with a /health unlike Dynamo's, passes. A named arm may be any server,
-// whose empty list of instances may mean something else, so its answers decide.
+// whose empty list of instances may mean something else, so an empty list does not refuse it.
 func (d *Arms) healthy(ctx context.Context, a Arm) error {
 	instances, err := Probe(ctx, a.URL, d.opts.Client)
 	var status *statusError

@@ -497,6 +497,9 @@ func (s *state) best(d *Decision, m model) {
 	first := func(arms []int) int {
 		return slices.MaxFunc(arms, func(a, b int) int { return cmp.Compare(sign*m.effect[a], sign*m.effect[b]) })
 	}
+	if len(d.MayBeBest) == 0 { // results of different looks can form a circle
+		d.MayBeBest = slices.Clone(candidates)
+	}
 	d.Best = first(d.MayBeBest)
 	d.RunnerUp = first(slices.DeleteFunc(s.all(), func(arm int) bool { return arm == d.Best }))
 }

@@ -50,7 +50,7 @@ func (l *Lane) adoptRouterMode() {
 	before, from := l.mode, l.modeFrom
 	l.mu.Unlock()
 	if offersArms(l.opts.Driver.Offers()) {
-		return // the metrics know Dynamo's modes, and no arm
+		return // the metrics show modes of a Dynamo only
 	}
 	found := before
 	switch {

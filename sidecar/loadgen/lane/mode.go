@@ -298,7 +298,8 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 			return err
 		}
 	}
-	if byKV := l.opts.Cluster().RoutesByKV; byKV != nil && to.Mode != api.ModeUnknown && *byKV != (to.Mode == api.ModeKV) {
+	byKV := l.opts.Cluster().RoutesByKV
+	if byKV != nil && to.Arm == "" && to.Mode != api.ModeUnknown && *byKV != (to.Mode == api.ModeKV) {
 		allowed := "kv; the router's metrics show KV-aware routing in the last 60 s"
 		if !*byKV {
 			allowed = "a mode other than kv; the router's metrics show no KV-aware routing in the last 60 s"
@@ -499,6 +500,9 @@ func (l *Lane) finishChange(c *change) {
 	}
 	if failure != nil {
 		level, further = slog.LevelWarn, []any{"error", failure}
+		if c.stuck != nil {
+			level = slog.LevelError
+		}
 		if c.From.Known() && !mode.Known() {
 			level = slog.LevelError
 			text += "; mode unknown"
@@ -511,7 +515,7 @@ func (l *Lane) finishChange(c *change) {
 		}
 	}
 	l.phase = api.PhaseStopped
-	if c.From != c.To {
+	if c.From != c.To || mode != c.From {
 		l.eventAt(level, api.EventModeChange, c.actor, text, further...)
 	}
 }

@@ -157,7 +157,7 @@ func TestModeFromTheMetricsOfTheRouter(t *testing.T) {
 // declared, nor the unknown one into a mode that is no arm.
 func TestMetricsOfTheRouterChangeNoArm(t *testing.T) {
 	clusterState, withCluster := settableCluster()
-	arm := api.ModeState{Arm: "sticky", Mode: api.ModeUnknown, Speculation: api.SpeculationOff}
+	arm := api.ModeState{Arm: "sticky", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		clusterState.Store(&api.Cluster{Available: true, RoutesByKV: new(true)})
 		pass(2 * time.Second)

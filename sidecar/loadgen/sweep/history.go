@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
@@ -42,9 +43,8 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 	return all
 }
 
-// leastBefore returns for how many seconds a span of a trial does not count at least: what it took in the trials on
-// this target with the same workload and level, whatever their arms, else the openings at the start rate. The lock is
-// held.
+// leastBefore returns the minimum time in seconds before a span of a trial counts: what it took in earlier trials of
+// these arms on this target, with the same workload and level, else the openings at the start rate. The lock is held.
 func (d *Desk) leastBefore(r api.SweepRequest) float64 {
 	shape, target, _ := d.opts.Lane.Describe()
 	least := math.Inf(1)
@@ -58,7 +58,7 @@ func (d *Desk) leastBefore(r api.SweepRequest) float64 {
 			if span.Lane != "" {
 				lanes = 2 // which share the time
 			}
-			if span.Spoiled == "" && span.Concurrency == r.Levels[0] {
+			if span.Spoiled == "" && span.Concurrency == r.Levels[0] && slices.Contains(r.Modes, span.Mode) {
 				least = min(least, lanes*span.Elapsed-span.Until.Sub(span.CountedFrom).Seconds())
 			}
 		}

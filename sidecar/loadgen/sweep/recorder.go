@@ -162,8 +162,9 @@ func (r *recorder) counted(from, until float64) (ok, failed int, latency float64
 	return len(all), failed, stats.Percentile(all, .5)
 }
 
-// serves reports whether a tenth or more of the turns that began and ended between two seconds were served, or failed
-// for load: by a time-out or a limit. It is true without such turns.
+// serves reports whether more than a tenth of the turns that began and ended between two seconds were served, or failed
+// by a time-out of the load generator or by a limit (429, 529). It is true without such turns. Other errors, such as
+// the 503 of a gateway, count as not served, since a gateway gives them for load and for a server that is gone.
 func (r *recorder) serves(from, until float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -375,7 +375,9 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	if n := float64(len(a.seconds)); n > 0 {
 		out.Actual = new(a.actual / n)
 	}
-	r.Spoiled = cmp.Or(spoiled, a.invalidReason(&out, &row))
+	if r.Spoiled = spoiled; spoiled == "" {
+		r.Spoiled = a.invalidReason(&out, &row)
+	}
 	if err == nil {
 		out.Row = &row
 	}

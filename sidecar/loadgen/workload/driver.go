@@ -22,7 +22,7 @@ type Driver interface {
 	// message for the operator. cold reports that the caches were emptied. If they were not, the
 	// caller makes the prefixes cold with a new nonce. The error is an [api.FieldError] for a mode
 	// that is not offered, or that of ctx. After an error the cluster is in the former mode, unless
-	// the error is an [ErrModeUnknown].
+	// the error is an [ErrModeUnknown] or a [ModeReporter] reports another one.
 	Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
 
 	// Instance returns the worker instance (decimal id) that the next turn must be pinned to, "" to

@@ -312,9 +312,9 @@ func (s Settings) Identify(e Evidence) (found *Router, remarks []Remark) {
 }
 
 // Contradiction returns the remark on target.router where a source shows another router. An Envoy may stand in front of
-// any router.
+// any router, so no other router contradicts it.
 func Contradiction(named, source, shown string) []Remark {
-	if shown == "" || shown == named || shown == envoy {
+	if shown == "" || shown == named || shown == envoy || named == envoy {
 		return nil
 	}
 	return []Remark{{

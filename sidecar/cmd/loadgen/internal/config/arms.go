@@ -159,7 +159,11 @@ func (c *Config) checkNoArms() error {
 // startArm sets the mode in force at the start: the only arm that has mode.mode. Without mode.mode it is mode.arm or
 // the first arm, if the arms serve at any time. If they are switched, the one that serves is not known.
 func (c *Config) startArm() error {
-	named := api.ModeState{Mode: api.Mode(c.Mode.Mode)}.Resolve(c.Mode.States())
+	named := api.ModeState{Mode: api.Mode(c.Mode.Mode)}
+	if c.Mode.Speculation != string(api.SpeculationNotRecorded) {
+		named.Speculation = api.Speculation(c.Mode.Speculation)
+	}
+	named = named.Resolve(c.Mode.States())
 	if c.Mode.Arm == "" && named.Mode != api.ModeUnknown && named.Arm == "" {
 		return api.Refuse("mode.mode", c.Mode.Mode, "a mode that exactly one arm has, or leave it out ("+
 			strings.Join(c.Mode.armNames(), ", ")+")")
@@ -169,22 +173,19 @@ func (c *Config) startArm() error {
 			return api.Refuse("mode.arm", c.Mode.Arm, "leave it out where arms are switched; which one serves is not known at "+
 				"the start")
 		}
+		first, err := c.Mode.servedAs("mode.mode", named.Arm)
 		if named.Arm != "" {
-			c.Mode.take(cluster.Arm{State: named})
+			c.Mode.take(first)
 		}
-		if c.Target.URL == "" {
-			c.Target.URL = c.Mode.Served[0].URL
-		}
-		return nil
+		c.Target.URL = cmp.Or(c.Target.URL, first.URL)
+		return err
 	}
 	start, err := c.Mode.servedAs("mode.arm", cmp.Or(c.Mode.Arm, named.Arm))
 	if err != nil {
 		return err
 	}
 	c.Mode.take(start)
-	if c.Target.URL == "" {
-		c.Target.URL = start.URL
-	}
+	c.Target.URL = cmp.Or(c.Target.URL, start.URL)
 	return nil
 }
 
