@@ -140,8 +140,9 @@ type SpanOn struct {
 
 // Begin stops the workload, switches the lanes to their modes with cold caches, and starts a span on
 // each of them, or on none. report receives the progress of the switch. The error is that of a
-// driver, whose lane keeps its former mode unless the error is a [workload.ErrModeUnknown]; an [api.FieldError] for a concurrency or a mode that is
-// not possible; or that of ctx, whose end aborts a switch in progress.
+// driver, whose lane keeps its former mode unless the error is a [workload.ErrModeUnknown]; an
+// [api.FieldError] for a concurrency or a mode that is not possible; or that of ctx, whose end
+// aborts a switch in progress.
 func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report func(message string)) (
 	[]*SpanRun, error,
 ) {
