@@ -419,8 +419,10 @@ type SweepSpan struct {
 	Workers    int              `json:"workers,omitempty"` // number of workers at the end of the span; absent: not known
 	// turns that each worker served, from the start of the span; absent: not known, or more than 64 workers
 	TurnsByWorker map[string]int `json:"turns_by_worker,omitempty"`
-	// contradictions between the arm and the turns, the cluster's metrics or its cold.http, in words; absent: none
+	// contradictions between the arm and the turns or the cluster's metrics, in words; absent: none
 	Doubts []string `json:"doubts,omitempty"`
+	// what went wrong in the switch before the span, such as a failed cold.http; absent: nothing
+	Warnings []string `json:"warnings,omitempty"`
 	// workers that also served the lane of the other mode meanwhile; absent: none is known
 	SharedWorkers []string `json:"shared_workers,omitempty"`
 	// figures of the counted time, with 95 % intervals from parts of the span

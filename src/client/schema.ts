@@ -2577,7 +2577,7 @@ export interface components {
             concurrency: number;
             /** Format: date-time */
             counted_from: string;
-            /** @description contradictions between the arm and the turns, the cluster's metrics or its cold.http, in words; absent: none */
+            /** @description contradictions between the arm and the turns or the cluster's metrics, in words; absent: none */
             doubts?: string[];
             /** @description with the switch before the span; spans that ran together share it */
             elapsed_seconds: number;
@@ -2615,6 +2615,8 @@ export interface components {
             };
             /** Format: date-time */
             until: string;
+            /** @description what went wrong in the switch before the span, such as a failed cold.http; absent: nothing */
+            warnings?: string[];
             /** @description number of workers at the end of the span; absent: not known */
             workers?: number;
         };

@@ -13,7 +13,7 @@ import (
 const FewestDoubted = 20
 
 // OneWorker is the doubt about a span whose turns all went to one of several workers.
-func OneWorker(of int) string { return fmt.Sprintf("all turns went to one worker of %d", of) }
+func OneWorker(workers int) string { return fmt.Sprintf("all turns went to one worker of %d", workers) }
 
 // spanDoubts returns the doubts of a span. all are the turns of its arm by worker, with the workers that other arms
 // show: they count where the cluster's metrics show no worker.
@@ -31,8 +31,26 @@ func spanDoubts(s *api.SweepSpan, all map[string]int) []string {
 	return s.Doubts
 }
 
-// doubtWords reports workers that both lanes have in common, arms whose spans contradict their configuration, and
-// different numbers of workers between arms.
+// remark is a text on spans, and the number of spans that it holds for.
+type remark struct {
+	text  string
+	spans int
+}
+
+// addRemark adds a text on one more span. Texts that are equal up to their first colon are one remark, since what
+// follows may be an error's detail, such as a port.
+func addRemark(all []remark, text string) []remark {
+	kind := func(text string) string { before, _, _ := strings.Cut(text, ": "); return before }
+	i := slices.IndexFunc(all, func(r remark) bool { return kind(r.text) == kind(text) })
+	if i < 0 {
+		return append(all, remark{text, 1})
+	}
+	all[i].spans++
+	return all
+}
+
+// doubtWords reports workers that both lanes have in common, arms whose spans contradict their configuration, what
+// went wrong in switches, and different numbers of workers between arms.
 func (r *Results) doubtWords() (all []string) {
 	all = r.sharedWords()
 	modes := r.Sweep.Request.Modes
@@ -42,8 +60,8 @@ func (r *Results) doubtWords() (all []string) {
 		if slices.Contains(modes[:i], m) { // a mode against itself
 			continue
 		}
-		spans, doubted := 0, map[string]int{}
-		var order []string
+		spans := 0
+		var doubted, warned []remark
 		for k := range r.Sweep.Spans {
 			s := &r.Sweep.Spans[k]
 			if s.Mode != m || s.Spoiled != "" {
@@ -52,14 +70,18 @@ func (r *Results) doubtWords() (all []string) {
 			spans++
 			workers[i] = max(workers[i], s.Workers)
 			for _, d := range spanDoubts(s, served[i]) {
-				if doubted[d]++; doubted[d] == 1 {
-					order = append(order, d)
-				}
+				doubted = addRemark(doubted, d)
+			}
+			for _, w := range s.Warnings {
+				warned = addRemark(warned, w)
 			}
 		}
-		for _, d := range order {
-			all = append(all, fmt.Sprintf("%s is not what it claims: in %d of %s %s.", names[i], doubted[d],
-				plural(spans, "span"), d))
+		for _, d := range doubted {
+			all = append(all, fmt.Sprintf("%s is not what it claims: in %d of %s %s.", names[i], d.spans,
+				plural(spans, "span"), d.text))
+		}
+		for _, w := range warned {
+			all = append(all, fmt.Sprintf("In %d of %s of %s: %s.", w.spans, plural(spans, "span"), names[i], w.text))
 		}
 	}
 	known := slices.DeleteFunc(slices.Clone(workers), func(n int) bool { return n == 0 })

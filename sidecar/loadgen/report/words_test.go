@@ -172,6 +172,9 @@ func TestWords(t *testing.T) {
 		})
 	}
 	doubted.Spans[1].Doubts = []string{"all turns went to one worker of 2"}
+	for i, port := range []string{"41234", "41236"} {
+		doubted.Spans[1+i].Warnings = []string{"the caches could not be emptied, so a nonce makes the prefixes cold: " + port}
+	}
 	shared := tried(proof.BBetter, &lower)
 	shared.Spans = []api.SweepSpan{
 		{Arm: "a", SharedWorkers: []string{"w1", "w2", "w3", "w4"}}, {Arm: "b", SharedWorkers: []string{"w1", "w5", "w6"}},

@@ -328,7 +328,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,
 		Concurrency: a.span.Concurrency, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
 		Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
-		Elapsed: r.Elapsed, Cold: "nonce", SharedWorkers: a.shared,
+		Elapsed: r.Elapsed, Cold: "nonce", Warnings: a.run.Warnings, SharedWorkers: a.shared,
 		FirstTurns: a.record.coldness(cmp.Or(a.sweep.doc.Sweep.Workload.OpeningTokens, leastOpening)),
 	}
 	if a.run.Emptied {
@@ -355,7 +355,6 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
 	addWorkers(&out, a.record.servedBy(), a.lane.Cluster())
-	out.Doubts = append(out.Doubts, a.run.Warnings...)
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",
