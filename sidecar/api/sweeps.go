@@ -423,7 +423,7 @@ type SweepSpan struct {
 	Doubts []string `json:"doubts,omitempty"`
 	// what went wrong in the switch before the span, such as a failed cold.http; absent: nothing
 	Warnings []string `json:"warnings,omitempty"`
-	// workers that also served the lane of the other mode meanwhile; absent: none is known
+	// workers, or else UUIDs of GPUs, that also served the lane of the other mode meanwhile; absent: none is known
 	SharedWorkers []string `json:"shared_workers,omitempty"`
 	// figures of the counted time, with 95 % intervals from parts of the span
 	Row    *BaselineRow `json:"row,omitempty"`

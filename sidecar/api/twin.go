@@ -18,7 +18,7 @@ type Twin struct {
 	Metrics       List[PairedMetric] `json:"metrics"`
 	Evidence      TwinEvidence       `json:"evidence"`
 	Caution       string             `json:"caution,omitempty"` // shown next to every value; absent: none
-	SharedWorkers List[string]       `json:"shared_workers"`    // ids of workers that serve both lanes
+	SharedWorkers List[string]       `json:"shared_workers"`    // ids of workers of both lanes, or else UUIDs of GPUs
 	Showcase      *Showcase          `json:"showcase,omitempty"`
 }
 

@@ -243,7 +243,8 @@ type LaneSnapshot struct {
 	KV         KV                `json:"kv"`
 	Cluster    Cluster           `json:"cluster"`
 	Baseline   Comparison        `json:"baseline"`
-	// workers that also serve another lane, so that the lanes affect each other's figures; absent: none known
+	// workers, or else UUIDs of GPUs, that also serve another lane, so that the lanes affect each other's figures; absent:
+	// none known
 	SharedWorkers []string `json:"shared_workers,omitempty"`
 }
 

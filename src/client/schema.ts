@@ -1366,7 +1366,7 @@ export interface components {
             cluster: components["schemas"]["Cluster"];
             kv: components["schemas"]["KV"];
             name: string;
-            /** @description workers that also serve another lane, so that the lanes affect each other's figures; absent: none known */
+            /** @description workers, or else UUIDs of GPUs, that also serve another lane, so that the lanes affect each other's figures; absent: none known */
             shared_workers?: string[];
             state: components["schemas"]["State"];
             target: components["schemas"]["Target"];
@@ -2594,7 +2594,7 @@ export interface components {
             /** @description figures of the counted time, with 95 % intervals from parts of the span */
             row?: components["schemas"]["BaselineRow"];
             seed: string;
-            /** @description workers that also served the lane of the other mode meanwhile; absent: none is known */
+            /** @description workers, or else UUIDs of GPUs, that also served the lane of the other mode meanwhile; absent: none is known */
             shared_workers?: string[];
             /** @description why the span does not count */
             spoiled?: string;
@@ -3007,7 +3007,7 @@ export interface components {
             metrics: components["schemas"]["PairedMetric"][];
             /** @description turns that ended well on both lanes, of the last hour at most */
             pairs: number;
-            /** @description ids of workers that serve both lanes */
+            /** @description ids of workers of both lanes, or else UUIDs of GPUs */
             shared_workers: string[];
             showcase?: components["schemas"]["Showcase"];
             /**

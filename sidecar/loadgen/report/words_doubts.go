@@ -97,7 +97,7 @@ func (r *Results) doubtWords() (all []string) {
 	return append(all, "The arms did not have the same number of workers: "+strings.Join(each, ", ")+".")
 }
 
-// sharedWords reports the workers that served both lanes at the same time.
+// sharedWords reports the workers or GPUs that served both lanes at the same time.
 func (r *Results) sharedWords() []string {
 	var shared []string
 	for i := range r.Sweep.Spans {
@@ -110,8 +110,8 @@ func (r *Results) sharedWords() []string {
 	}
 	slices.Sort(shared)
 	shared = slices.Compact(shared)
-	return []string{fmt.Sprintf("The two lanes have %s in common (%s), so their arms affect each other and are not "+
-		"independent: the result does not show what either could do alone.", plural(len(shared), "worker"), listed(shared))}
+	return []string{fmt.Sprintf("The two lanes have workers or GPUs in common (%s), so their arms affect each other and are "+
+		"not independent: the result does not show what either could do alone.", listed(shared))}
 }
 
 // listed joins names, at most four of them.

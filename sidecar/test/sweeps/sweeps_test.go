@@ -267,7 +267,7 @@ func TestTrialOnSharedWorkers(t *testing.T) {
 		}
 		s = b.done(s.ID)
 		assert.Equal(t, []string{"7"}, s.Spans[0].SharedWorkers)
-		assert.Contains(t, s.Words[0], "The two lanes have 1 worker in common (7), ")
+		assert.Contains(t, s.Words[0], "The two lanes have workers or GPUs in common (7), ")
 	})
 }
 

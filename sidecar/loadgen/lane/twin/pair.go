@@ -26,7 +26,7 @@ type Pair struct {
 	mu     sync.Mutex
 	apart  [2]api.ModeState // the modes in the arrangement api.TwinApart; zero: not known yet
 	served [2]served
-	shared []string // ids of workers that serve both
+	shared []string // ids of workers that serve both, or else UUIDs of GPUs
 	// unnamed is true if both lanes run, and neither answers nor metrics name a worker of one of
 	// them, so that it is not known whether the same workers serve both.
 	unnamed bool
@@ -83,8 +83,8 @@ func (p *Pair) Run(ctx context.Context) {
 	}
 }
 
-// SharedWorkers returns the ids of workers that served both lanes within the last second. The list
-// must not be modified.
+// SharedWorkers returns the ids of workers that served both lanes within the last second, or the
+// UUIDs of GPUs if there are no such workers. The list must not be modified.
 func (p *Pair) SharedWorkers() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,9 +94,9 @@ func (p *Pair) SharedWorkers() []string {
 // refresh updates the modes of the lanes, and the workers that serve both.
 func (p *Pair) refresh(now time.Time) {
 	states := [2]api.State{p.lanes[0].State(), p.lanes[1].State()}
-	var seen [2]map[string]bool
+	var seen, gpus [2]map[string]bool
 	for i, l := range p.lanes {
-		seen[i] = inMetrics(l, states[i], now)
+		seen[i], gpus[i] = inMetrics(l, states[i], now)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,14 +111,25 @@ func (p *Pair) refresh(now time.Time) {
 	if states[0].Simulation != nil && states[1].Simulation != nil {
 		return // simulated clusters share no worker, but their ids are equal for equal seeds
 	}
-	for id := range seen[0] {
-		if seen[1][id] {
-			p.shared = append(p.shared, id)
+	p.shared = shared(seen, gpus)
+	known := now.Sub(begun(states)) >= freshMetrics && states[0].Running && states[1].Running
+	p.unnamed = known && (len(seen[0])+len(gpus[0]) == 0 || len(seen[1])+len(gpus[1]) == 0)
+}
+
+// shared returns the workers of both lanes, or else the GPUs of both, which a worker with a name for each lane has.
+func shared(workers, gpus [2]map[string]bool) (all []string) {
+	for _, named := range [][2]map[string]bool{workers, gpus} {
+		for id := range named[0] {
+			if named[1][id] {
+				all = append(all, id)
+			}
+		}
+		if len(all) > 0 {
+			break
 		}
 	}
-	slices.Sort(p.shared)
-	known := now.Sub(begun(states)) >= freshMetrics && states[0].Running && states[1].Running
-	p.unnamed = known && (len(seen[0]) == 0 || len(seen[1]) == 0)
+	slices.Sort(all)
+	return all
 }
 
 // begun returns the time at which both lanes had begun their current runs.
@@ -141,10 +152,10 @@ func (s served) forget(since time.Time) {
 }
 
 // inMetrics returns the workers and GPUs in the metrics of a lane's cluster while the lane runs.
-func inMetrics(l *lane.Lane, s api.State, now time.Time) map[string]bool {
-	seen := map[string]bool{}
+func inMetrics(l *lane.Lane, s api.State, now time.Time) (seen, gpus map[string]bool) {
+	seen, gpus = map[string]bool{}, map[string]bool{}
 	if !s.Running || s.Started == nil || now.Sub(*s.Started) < freshMetrics {
-		return seen
+		return seen, gpus
 	}
 	for _, w := range l.Cluster().Workers {
 		switch {
@@ -155,11 +166,11 @@ func inMetrics(l *lane.Lane, s api.State, now time.Time) map[string]bool {
 		}
 		for _, g := range w.GPUs {
 			if g.UUID != "" {
-				seen[g.UUID] = true
+				gpus[g.UUID] = true
 			}
 		}
 	}
-	return seen
+	return seen, gpus
 }
 
 // arranged returns the arrangement of modes. A new combination counts as api.TwinApart, and is

@@ -124,6 +124,15 @@ func TestTurnEndsBeforeLanesAreJoined(t *testing.T) {
 	assert.Empty(t, d.SharedWorkers())
 }
 
+// GPUs show that workers with different names are the same. They are not listed beside workers.
+func TestSharedGPUs(t *testing.T) {
+	workers := [2]map[string]bool{{"7": true, "8": true}, {"7": true, "8": true}}
+	gpus := [2]map[string]bool{{"GPU-1": true, "GPU-2": true}, {"GPU-1": true}}
+	assert.Equal(t, []string{"7", "8"}, shared(workers, gpus))
+	workers[1] = map[string]bool{"host:8000": true}
+	assert.Equal(t, []string{"GPU-1"}, shared(workers, gpus))
+}
+
 // A difference is relative to the value of lane main, as far as there is one.
 func TestDifferenceIsRelativeToMain(t *testing.T) {
 	for want, p := range map[string]proof.Paired{
