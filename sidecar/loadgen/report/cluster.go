@@ -88,7 +88,9 @@ func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
 		if c.listed == nil {
 			c.listed = map[string]bool{}
 		}
-		c.listed[of.Workers[i].ID] = true
+		if id := of.Workers[i].ID; id != "" {
+			c.listed[id] = true
+		}
 	}
 	var now *int
 	if of.Available && of.Unread.Workers == "" {

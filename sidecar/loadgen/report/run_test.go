@@ -427,7 +427,7 @@ func TestRouterOfARun(t *testing.T) {
 		run.Status.Target.CachedSource = "usage"
 		run.Status.Target.Notices = []string{"3 of 4 answers came in bursts.", "target.worker_header is X-Engine."}
 		run.Status.State.Shape.Session, run.Status.State.Shape.NoRequestID = "header:X-Session-Id", true
-		run.Cluster.Add(t0, api.Cluster{Available: true, Workers: []api.Worker{{ID: "a"}, {ID: "idle"}}})
+		run.Cluster.Add(t0, api.Cluster{Available: true, Workers: []api.Worker{{ID: "a"}, {ID: "idle"}, {Name: "pod"}}})
 	})
 	assert.Equal(t, &Routing{
 		Workers: []WorkerTurns{{"a", 4}, {"b", 1}, {"idle", 0}}, Turns: 5, Skew: 2.4, Later: 3, SameWorker: 1,

@@ -47,7 +47,9 @@ const mostWorkers = 64
 func turnsByWorker(served map[string]int, c api.Cluster) map[string]int {
 	if slices.ContainsFunc(c.Workers, func(w api.Worker) bool { return served[w.ID] > 0 }) {
 		for i := range c.Workers {
-			served[c.Workers[i].ID] += 0
+			if id := c.Workers[i].ID; id != "" {
+				served[id] += 0
+			}
 		}
 	}
 	if len(served) == 0 || len(served) > mostWorkers {

@@ -42,3 +42,10 @@ func TestDoubtsOfAnArm(t *testing.T) {
 		assert.Equal(t, row.want, doubts(row.mode, row.served, two(row.change)), name)
 	}
 }
+
+// A worker that the cluster lists without an id cannot be matched with the turns, and does not count.
+func TestTurnsByWorker(t *testing.T) {
+	c := api.Cluster{Workers: []api.Worker{{ID: "a"}, {ID: "b"}, {Name: "pod"}}}
+	assert.Equal(t, map[string]int{"a": 3, "b": 0}, turnsByWorker(map[string]int{"a": 3}, c))
+	assert.Equal(t, map[string]int{"x": 3}, turnsByWorker(map[string]int{"x": 3}, c), "the answers have other names")
+}
