@@ -507,13 +507,8 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 		return
 	}
 	s.doc.Before = nil
-	workload := "stopped"
-	if before.Running {
-		workload = "running"
-	}
-	restored := s.lane.State()
-	note = fmt.Sprintf("the lane is restored: %s, %d conversations, %s", restored.InMode().Name(), before.Concurrency,
-		workload)
+	state := s.lane.State()
+	note = restoredText(before, state.InMode())
 	if restoreErr != nil {
 		note = fmt.Sprintf("the lane could not be restored to %s: %v", before.Mode.Name(), restoreErr)
 		s.doc.Sweep.Reason = joinWords(s.doc.Sweep.Reason, note)
@@ -526,6 +521,18 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 		_ = pause(ctx)
 		s.desk.mu.Lock()
 	}
+}
+
+// restoredText describes the lane after a sweep, in its present mode. A mode that was unknown before is not restored.
+func restoredText(before lane.Before, mode api.ModeState) string {
+	text, workload := "the lane is restored: ", "stopped"
+	if !before.Mode.Known() && mode.Known() {
+		text = "the lane stays in "
+	}
+	if before.Running {
+		workload = "running"
+	}
+	return fmt.Sprintf("%s%s, %d conversations, %s", text, mode.Name(), before.Concurrency, workload)
 }
 
 // conclude sets the state of a sweep that does not run any more, unless it is set already, and
