@@ -551,7 +551,7 @@ type TrialPlace struct {
 	Mean *float64 `json:"mean,omitempty"`
 	// number of blocks after which the mode left the trial; absent: it takes part
 	LeftAfter *int `json:"left_after,omitempty"`
-	// whether the mode may be the best: no pair shows another one to be better
+	// whether the mode may be the best: no pair shows another one that is better and does not fail more turns
 	MayBeBest bool        `json:"may_be_best"`
 	Failures  TrialFailed `json:"failures"`
 }

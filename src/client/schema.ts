@@ -2848,7 +2848,7 @@ export interface components {
             failures: components["schemas"]["TrialFailed"];
             /** @description number of blocks after which the mode left the trial; absent: it takes part */
             left_after?: number;
-            /** @description whether the mode may be the best: no pair shows another one to be better */
+            /** @description whether the mode may be the best: no pair shows another one that is better and does not fail more turns */
             may_be_best: boolean;
             /** @description mean of the deciding metric over all blocks, estimated for the blocks after the mode has left the trial; absent: no look yet */
             mean?: number;
