@@ -135,13 +135,13 @@ func (r *Results) turnsByWorker() []map[string]int {
 	return all
 }
 
-// workers lists the turns of each worker under each mode.
+// workers lists the turns of each worker under each arm or mode.
 func (r *Results) workers() []Section {
 	if r.Sweep == nil {
 		return nil
 	}
 	s := Section{Title: "Turns by worker", Table: &Table{Words: []int{1}, Head: []string{
-		"Mode", "Turns by worker, warm-up included", "Busiest / mean",
+		sentenceCase(r.side()), "Turns by worker, warm-up included", "Busiest / mean",
 	}}}
 	names := proof.ModeNames(r.Sweep.Request.Modes)
 	for i, count := range r.turnsByWorker() {

@@ -326,7 +326,9 @@ func TestTurnsByWorker(t *testing.T) {
 		{Mode: kv, TurnsByWorker: map[string]int{"d": 90}, Spoiled: "stopped"},
 	}
 	text := markdownOf(t, OfSweep(s))
-	for _, row := range []string{"| Round-robin | a 19, b 21, c 5 | 1.40 |", "| KV-aware | a 30, b 0, c 0 | 3.00 |"} {
+	for _, row := range []string{
+		"| Arm | Turns by worker", "| Round-robin | a 19, b 21, c 5 | 1.40 |", "| KV-aware | a 30, b 0, c 0 | 3.00 |",
+	} {
 		assert.Contains(t, text, row)
 	}
 	const doubt = "KV-aware is not what it claims: in 1 of 1 span all turns went to one worker of 3."

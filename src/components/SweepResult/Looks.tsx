@@ -11,7 +11,7 @@ import { differenceText, isShare, metricName } from './metrics';
 
 interface LooksProps {
   trial: TrialState;
-  /** The mode that is compared. */
+  /** The mode of the arm that is compared. */
   mode: ModeState;
 }
 

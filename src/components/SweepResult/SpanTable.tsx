@@ -19,6 +19,7 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
   if (spans.length === 0) {
     return <p role="status">No span has ended yet.</p>;
   }
+  const isTrial = spans[0].arm !== undefined;
   return (
     <div className={styles.container} tabIndex={0} role="group" aria-label={CAPTION}>
       <table className={styles.table}>
@@ -26,7 +27,7 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
         <thead>
           <tr>
             <th scope="col">Span</th>
-            <th scope="col">Mode</th>
+            <th scope="col">{isTrial ? 'Arm' : 'Mode'}</th>
             {['Concurrency', 'TTFT p95', 'Turns', 'Failed', 'Counted time'].map((name) => (
               <th key={name} scope="col" className={styles.figure}>
                 {name}

@@ -306,6 +306,16 @@ describe('the spans', () => {
     expect(rows).toHaveLength(3);
     expect(rows[0]).toMatch(/^2, second attemptKV-aware60400 ms40011 min 30 s.*counts$/);
     expect(rows[1]).toMatch(/does not count: 3 of 20 turns failed, the latest with timeout$/);
+    expect(screen.getByRole('columnheader', { name: 'Mode' })).toBeVisible();
     expect(await violations(container)).toEqual([]);
+  });
+
+  it('of a trial name its arms, as the figures do', async () => {
+    const { unmount } = show(having(trial({ spans: [{ ...sweep().spans[0], arm: 'a' }] })), 'spans');
+    expect(await screen.findByRole('columnheader', { name: 'Arm' })).toBeVisible();
+    unmount();
+    show(having(trial()), 'curves');
+    expect(await screen.findByRole('columnheader', { name: 'Arm' })).toBeVisible();
+    expect(screen.getByRole('table', { name: /^Figures by concurrency and arm/ })).toBeVisible();
   });
 });

@@ -18,20 +18,20 @@ interface SweepTableProps {
   recorded?: Recorded;
 }
 
-const CAPTION = 'Figures by concurrency and mode, with their 95 % intervals';
-
-/** The figures of each level and mode over all spans that count, beside the recorded ones of the same level. */
+/** The figures of each level and mode or arm over all spans that count, beside the recorded ones of the same level. */
 export const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded }: SweepTableProps) {
   const styles = useStyles2(getTableStyles);
   const metrics = metricsOf(rows);
+  const side = request.kind === 'trial' ? 'arm' : 'mode';
+  const caption = `Figures by concurrency and ${side}, with their 95 % intervals`;
   return (
-    <div className={styles.container} tabIndex={0} role="group" aria-label={CAPTION}>
+    <div className={styles.container} tabIndex={0} role="group" aria-label={caption}>
       <table className={styles.table}>
-        <caption className={visuallyHidden}>{CAPTION}</caption>
+        <caption className={visuallyHidden}>{caption}</caption>
         <thead>
           <tr>
             <th scope="col">Concurrency</th>
-            <th scope="col">Mode</th>
+            <th scope="col">{side === 'arm' ? 'Arm' : 'Mode'}</th>
             {metrics.map(({ key, heading }) => (
               <th key={key} scope="col" className={styles.figure}>
                 {heading}

@@ -356,14 +356,14 @@ function errorOf(kind: SweepKind, { entry, name, factor = 1, whole }: Field, val
   }
 }
 
-const MOST_MODES = 9;
+const MOST_ARMS = 9;
 
 function othersError(values: Values): string | undefined {
   const others = othersOf(values);
   if (others.length > 0 && values.a === values.b) {
     return 'Each one once; only a trial of two arms may compare an arm with itself';
   }
-  return others.length + 2 > MOST_MODES ? `At most ${MOST_MODES} modes` : undefined;
+  return others.length + 2 > MOST_ARMS ? `At most ${MOST_ARMS} arms` : undefined;
 }
 
 function modesError(kind: SweepKind, n: number, isTogether: boolean): string | undefined {
