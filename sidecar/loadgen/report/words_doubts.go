@@ -110,8 +110,8 @@ func (r *Results) sharedWords() []string {
 	}
 	slices.Sort(shared)
 	shared = slices.Compact(shared)
-	return []string{fmt.Sprintf("The two lanes have workers or GPUs in common (%s), so their arms affect each other and are "+
-		"not independent: the result does not show what either could do alone.", listed(shared))}
+	return []string{fmt.Sprintf("The two lanes have workers or GPUs in common (%s), so their arms affect each other and "+
+		"are not independent: the result does not show what either could do alone.", listed(shared))}
 }
 
 // listed joins names, at most four of them.
