@@ -39,8 +39,8 @@ type Result struct {
 	// Elapsed is the time of the span with switch and warm-up, in seconds.
 	Elapsed float64
 	// Spoiled is the reason why the span does not count; empty if it counts. A spoiled span is repeated. In a trial,
-	// faults of the load generator or of the switch spoil a span, and a target that does not serve, but never the speed
-	// or the failures of one that serves.
+	// faults of the load generator or of the switch, and a target that does not serve, spoil a span. The speed and the
+	// failures of a target that serves never do.
 	Spoiled string
 	// Errors holds the upper bounds of the load generator's own error by metric, in seconds.
 	Errors map[Metric]float64

@@ -27,7 +27,7 @@ type Plan struct {
 	Smallest float64 `json:"smallest"`
 	Seconds  float64 `json:"seconds"`  // that a span counts at least; two that follow each other in one mode run as one
 	MaxTime  float64 `json:"max_time"` // seconds, of all blocks with their warm-up; a longer block is not begun
-	// Before is for how many seconds a run does not count at least: the switch, the openings and the warm-up.
+	// Before is the minimum time in seconds before a run counts: the switch, the openings and the warm-up.
 	Before float64 `json:"before,omitempty"`
 	SLO    api.SLO `json:"slo"`
 	Seed   uint64  `json:"seed,string"` // of the order and of the draws

@@ -322,8 +322,8 @@ func trialOrder(q *api.SweepRequest, pairs bool) string {
 	case pairs:
 		return "pairs of spans, by the method of earlier versions"
 	case q.Together != nil && *q.Together:
-		return "blocks of spans with the same conversations, both arms at the same time on two targets and then the " +
-			"other way about if both can switch; a look after each block from the second on"
+		return "blocks of spans with the same conversations, both arms at the same time on two targets and then " +
+			"in the opposite order if both can switch; a look after each block from the second on"
 	}
 	if len(q.Modes) > 2 {
 		return "blocks of spans with the same conversations, each arm once, in the order of a row of a Williams design, " +
