@@ -334,7 +334,7 @@ func testNewNamespace(t *testing.T, h *helm) {
 // rendered are the objects of a release, without those of tests.
 func (h *helm) rendered(t *testing.T, o chart.Options) []*unstructured.Unstructured {
 	t.Helper()
-	printed, err := h.helm(t, o, "get", "manifest")
+	printed, err := h.helm(t, o, "get manifest")
 	require.NoError(t, err)
 	objects, err := chart.Parse(printed)
 	require.NoError(t, err)

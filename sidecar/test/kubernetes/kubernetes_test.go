@@ -44,7 +44,7 @@ func reduced(observed bool, s status) string {
 // recorded are the distinct successive states of generations of a timeline, as the real operator wrote them.
 func recorded(t *testing.T, name string, first, last int64) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../loadgen/kubernetes/testdata/timelines/" + name + ".log")
+	text, err := os.ReadFile("../../loadgen/cluster/kubernetes/testdata/timelines/" + name + ".log")
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		_, entry, ok := strings.Cut(strings.TrimSpace(line), " ")

@@ -5,6 +5,7 @@ package sweeps
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,9 +56,11 @@ func TestKilledProcessContinuesSweep(t *testing.T) {
 	assert.JSONEq(t, text(t, before.Spans[0]), text(t, after.Spans[0]))
 	s = follow("the end", ended)
 	require.Equal(t, api.SweepDone, s.State, s.Reason)
-	require.Len(t, s.Spans, 4, text(t, s.Spans))
+	spoiled := func(span api.SweepSpan) bool { return span.Spoiled != "" } // on a busy machine; it is repeated
+	spans := slices.DeleteFunc(slices.Clone(s.Spans), spoiled)
+	require.Len(t, spans, 4, text(t, s.Spans))
 	require.Len(t, s.Rows, 4)
-	for i, span := range s.Spans {
+	for i, span := range spans {
 		assert.Equal(t, i, span.Number)
 		assert.Equal(t, span.Turns, turnsOf(t, client, span))
 	}
