@@ -683,7 +683,7 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 		fmt.Println(err)
 		return suite.Count{}, suite.Skipped("no Python 3.10 or later; run apt-get install python3 python3-venv")
 	}
-	if err := withHelm(ctx); err != nil {
+	if err := errors.Join(buildOnce(ctx), withHelm(ctx)); err != nil { // the doctor asks a Prometheus
 		return suite.Count{}, err
 	}
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=20m", "-tags=dynamo", "./sidecar/test/dynamo")
