@@ -80,7 +80,7 @@ func Find(root string) (program string, err error) {
 		return "", err
 	}
 	if !s.built() {
-		return "", fmt.Errorf("%w to build Kubernetes %s into %s", ErrNotBuilt, s.version, s.folder)
+		return "", fmt.Errorf("%w to build Kubernetes %s", ErrNotBuilt, s.version)
 	}
 	return s.program(), nil
 }
