@@ -97,10 +97,7 @@ func metricsOf(m router.Metrics) string {
 
 // worker adds a finding on the header or field that names the worker of a turn.
 func (e *exam) worker(all *findings, r *router.Router, p probed) {
-	names := router.WorkerHeaders()
-	if h := e.setting("target.worker_header"); h != "" {
-		names = append([]string{h, router.LiteLLMPrefix + h}, names...)
-	}
+	names := router.WorkerHeaders(e.setting("target.worker_header"))
 	i := slices.IndexFunc(names, func(name string) bool { return p.header.Get(name) != "" })
 	switch {
 	case i >= 0:

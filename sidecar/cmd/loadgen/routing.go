@@ -12,10 +12,7 @@ import (
 // setRouting sets the options that concern the router in front of the engines. The error is that of
 // [chat.Access.Client].
 func setRouting(o *chat.Options, r members.Routing) error {
-	o.WorkerHeaders, o.Session = router.WorkerHeaders(), r.Session
-	if r.WorkerHeader != "" {
-		o.WorkerHeaders = append([]string{r.WorkerHeader, router.LiteLLMPrefix + r.WorkerHeader}, o.WorkerHeaders...)
-	}
+	o.WorkerHeaders, o.Session = router.WorkerHeaders(r.WorkerHeader), r.Session
 	settings := router.Settings{
 		Router: r.Router, WorkerHeader: r.WorkerHeader, Session: r.Session.String(), RequestID: r.RequestID,
 	}

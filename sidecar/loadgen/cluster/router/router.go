@@ -66,8 +66,8 @@ const Dynamo = "dynamo"
 // envoy is the id of Envoy, which may stand in front of any other router.
 const envoy = "envoy"
 
-// LiteLLMPrefix is the prefix that LiteLLM adds to the names of an engine's response headers.
-const LiteLLMPrefix = "Llm_provider-"
+// liteLLMPrefix is the prefix that LiteLLM adds to the names of an engine's response headers.
+const liteLLMPrefix = "Llm_provider-"
 
 const usage = "usage.prompt_tokens_details.cached_tokens of the stream"
 
@@ -285,23 +285,24 @@ func (r Remark) String() string { return r.Text + "; " + r.Remedy + "." }
 // Identify returns the router that the settings name, or else the one that the evidence shows, or nil. The remarks are
 // on settings that the evidence contradicts.
 func (s Settings) Identify(e Evidence) (found *Router, remarks []Remark) {
-	named, shown := ByID(s.Router), Recognize(e)
-	if named != nil && shown != nil {
-		remarks = Contradiction(named.ID, "the answers", shown.ID)
+	named, recognized := ByID(s.Router), Recognize(e)
+	if named != nil && recognized != nil {
+		remarks = Contradiction(named.ID, "the answers", recognized.ID)
 	}
-	if h := s.WorkerHeader; h != "" && e.Header.Get(h) == "" && e.Header.Get(LiteLLMPrefix+h) == "" {
+	shown := func(header string) bool { return e.Header.Get(header) != "" }
+	if h := s.WorkerHeader; h != "" && !slices.ContainsFunc(engineHeaders(h), shown) {
 		remarks = append(remarks, Remark{
 			"target.worker_header is " + h + ", and the server's answer has no such header",
 			"correct the name, or let the engines or the router send it",
 		})
 	}
-	if h, returned := strings.CutPrefix(s.Session, "returned:"); returned && e.Header.Get(h) == "" {
+	if h, returned := strings.CutPrefix(s.Session, "returned:"); returned && !shown(h) {
 		remarks = append(remarks, Remark{
 			"target.session is " + s.Session + ", and the server's answer has no such header",
 			"correct the name, or turn on the router's session affinity",
 		})
 	}
-	found = cmp.Or(named, shown)
+	found = cmp.Or(named, recognized)
 	if found != nil && found.RoutesByRequestID && s.RequestID == "on" {
 		remarks = append(remarks, Remark{
 			"target.request_id is on, and " + found.Name + " takes X-Request-Id, which differs for each turn, as a sticky key",
@@ -351,11 +352,17 @@ func ByMetric(names iter.Seq[string]) *Router {
 	return &All[best]
 }
 
-// WorkerHeaders lists the response headers in which the routers name the worker. target.worker_header has precedence
-// over them.
-func WorkerHeaders() (all []string) {
+// WorkerHeaders lists the response headers that name the worker, by precedence: that of target.worker_header, if it is
+// set, and those of the routers.
+func WorkerHeaders(setting string) (all []string) {
+	if setting != "" {
+		all = engineHeaders(setting)
+	}
 	for i := range All {
 		all = append(all, All[i].WorkerHeaders...)
 	}
 	return all
 }
+
+// engineHeaders returns the names that an engine's response header can have behind a router.
+func engineHeaders(header string) []string { return []string{header, liteLLMPrefix + header} }

@@ -99,7 +99,7 @@ func TestRemarksOnSettings(t *testing.T) {
 		{Settings{Router: "ray-serve"}, "X-Envoy-Upstream-Service-Time", "ray-serve", ""},
 		{Settings{WorkerHeader: "X-Engine"}, smg, "smg", "target.worker_header is X-Engine, and the server's answer has no"},
 		{Settings{WorkerHeader: smg}, smg, "smg", ""},
-		{Settings{WorkerHeader: smg}, LiteLLMPrefix + smg, "", ""},
+		{Settings{WorkerHeader: smg}, liteLLMPrefix + smg, "", ""},
 		{Settings{Session: "returned:X-Session-Id"}, smg, "smg", "target.session is returned:X-Session-Id, and"},
 		{Settings{Session: "returned:" + smg}, smg, "smg", ""},
 		{Settings{Session: "header:X-Session-Id"}, smg, "smg", ""},
@@ -139,5 +139,5 @@ func TestTableIsComplete(t *testing.T) {
 			assert.Equal(t, http.CanonicalHeaderKey(h), h, r.ID)
 		}
 	}
-	assert.NotEmpty(t, WorkerHeaders())
+	assert.NotEmpty(t, WorkerHeaders(""))
 }
