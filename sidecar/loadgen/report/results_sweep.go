@@ -122,15 +122,14 @@ func (r *Results) turnsByWorker() []map[string]int {
 	}
 	all := make([]map[string]int, len(modes))
 	for i := range served {
-		all[i] = maps.Clone(served[i])
+		known := map[string]int{}
 		for _, other := range served {
-			shares := func(name string) bool { _, ok := other[name]; return ok }
-			if slices.ContainsFunc(slices.Collect(maps.Keys(served[i])), shares) {
-				for name := range other {
-					all[i][name] += 0
-				}
+			if haveCommon(served[i], other) {
+				maps.Copy(known, other)
 			}
 		}
+		all[i] = maps.Clone(served[i])
+		AddIdle(all[i], known)
 	}
 	return all
 }

@@ -56,18 +56,31 @@ func (g *Routing) finish(listed map[string]bool) *Routing {
 	if g.Turns == 0 {
 		return nil
 	}
-	common := false
-	for name := range g.count {
-		common = common || listed[name]
-	}
-	for name := range listed {
-		if common {
-			g.count[name] += 0
-		}
-	}
+	AddIdle(g.count, listed)
 	g.Workers, g.Skew = spread(g.count)
 	g.count, g.last = nil, nil
 	return g
+}
+
+// AddIdle adds listed workers that served no turn to the turns by worker. It adds none if no listed worker served a
+// turn, because then the two lists name workers in different ways.
+func AddIdle[V any](count map[string]int, listed map[string]V) {
+	if !haveCommon(count, listed) {
+		return
+	}
+	for name := range listed {
+		count[name] += 0
+	}
+}
+
+// haveCommon reports whether two maps have a key in common.
+func haveCommon[A, B any](a map[string]A, b map[string]B) bool {
+	for key := range a {
+		if _, ok := b[key]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // spread returns the busiest workers by name, and the skew over all workers. One of them must have served a turn.

@@ -1,8 +1,6 @@
 package sweep
 
 import (
-	"slices"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/report"
 )
@@ -45,13 +43,13 @@ const mostWorkers = 64
 // turnsByWorker returns the turns of each worker of a span; nil if there are none or too many. The workers that the
 // cluster lists and that served no turn have 0, unless the answers name workers in another way than the cluster.
 func turnsByWorker(served map[string]int, c api.Cluster) map[string]int {
-	if slices.ContainsFunc(c.Workers, func(w api.Worker) bool { return served[w.ID] > 0 }) {
-		for i := range c.Workers {
-			if id := c.Workers[i].ID; id != "" {
-				served[id] += 0
-			}
+	listed := map[string]bool{}
+	for i := range c.Workers {
+		if id := c.Workers[i].ID; id != "" {
+			listed[id] = true
 		}
 	}
+	report.AddIdle(served, listed)
 	if len(served) == 0 || len(served) > mostWorkers {
 		return nil
 	}
