@@ -194,19 +194,16 @@ func (d *Arms) perform(ctx context.Context, from, to Arm, phase string, report f
 	defer cancel()
 	report(phase, "switching to "+to.State.Short())
 	err := d.opts.Action.Switch(ctx, from, to, func(line string) { report(workload.PhaseOutput, line) })
-	var last error
-	if err == nil {
-		if last = d.await(ctx, to, phase, report); last == nil {
-			return nil
-		}
-	}
 	switch {
-	case ctx.Err() != nil && last != nil:
-		return fmt.Errorf("the switch to %s was stopped: %w; until then: %w", to.State.Short(), context.Cause(ctx), last)
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("the switch to %s failed: %w", to.State.Short(), err)
+	case err != nil:
 		return fmt.Errorf("the switch to %s was stopped: %w", to.State.Short(), context.Cause(ctx))
 	}
-	return fmt.Errorf("the switch to %s failed: %w", to.State.Short(), err)
+	if err = d.await(ctx, to, phase, report); err != nil {
+		return fmt.Errorf("the switch to %s was stopped: %w; until then: %w", to.State.Short(), context.Cause(ctx), err)
+	}
+	return nil
 }
 
 // await polls [ArmsOptions.Ready], if there is one, until it answers 2xx, and redirects the requests to the arm.

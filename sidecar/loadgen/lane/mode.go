@@ -327,7 +327,8 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	l.mu.Lock()
 	c := l.change
-	waiting := l.phase == api.PhaseSwitching && c.To.Mode == l.named(req).Mode && c.To.Arm == l.named(req).Arm
+	to := l.named(req)
+	waiting := l.phase == api.PhaseSwitching && c.To.Mode == to.Mode && c.To.Arm == to.Arm
 	l.mu.Unlock()
 	err := fmt.Errorf("%w: no change to %s is waiting for confirmation", api.ErrConflict, l.named(req).Short())
 	if !waiting {
