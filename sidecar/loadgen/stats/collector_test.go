@@ -393,6 +393,18 @@ func TestUnreportedCachedTokensAreAbsent(t *testing.T) {
 	silent := whole(1)
 	silent.CachedTokens = nil
 	r.add(silent)
+	prompts := func() (n uint64) {
+		for _, m := range gather(t, r, Gauges{}, at(2))["loadgen_input_tokens"].GetMetric() {
+			n += m.GetHistogram().GetSampleCount()
+		}
+		return n
+	}
+	assert.EqualValues(t, 1, prompts())
+	uncounted := whole(1)
+	uncounted.PromptTokens = nil
+	uncounted.CachedTokens = nil
+	r.add(uncounted)
+	assert.EqualValues(t, 1, prompts(), "a prompt without a count is not one of 0 tokens")
 	assert.Nil(t, r.Report(at(2)).HitRatio)
 	families = gather(t, r, Gauges{}, at(2))
 	assert.NotContains(t, families, cached)

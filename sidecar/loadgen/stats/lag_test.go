@@ -2,12 +2,14 @@ package stats
 
 import (
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/sidecar/api"
 )
@@ -50,6 +52,7 @@ func TestLagHistory(t *testing.T) {
 		}
 		h.AddTimer(at, late)
 		h.AddStream(at, late/2)
+		h.AddSend(at, late/4)
 	}
 	for _, row := range []struct {
 		from, to int
@@ -65,6 +68,7 @@ func TestLagHistory(t *testing.T) {
 	}
 	since := h.Total().Since(before)
 	assert.Equal(t, 50*200, since.Timer.N())
+	assert.Equal(t, 50*200, since.Send.N())
 	assert.InDelta(t, .0011, since.Quantile(.5), .0001)
 }
 
@@ -96,11 +100,69 @@ func TestErrorBoundCoversLag(t *testing.T) {
 				assert.LessOrEqual(t, p.before-p.want, p.bound)
 				assert.Less(t, p.bound, 4*max(p.before-p.want, .0003))
 			}
+			mean, late := stat.Mean(measured, nil)-stat.Mean(truth, nil), lag.MeanError(len(measured))
+			assert.LessOrEqual(t, mean, late)
+			assert.Less(t, late, 4*mean)
 			assert.InDelta(t, before.P50Interval[0]-*m.TTFT.P50Error, m.TTFT.P50Interval[0], 1e-9)
 			assert.InDelta(t, before.P50Interval[1], m.TTFT.P50Interval[1], 1e-9, "a time stamp is never early")
 			assert.InDelta(t, before.P50Interval[1]+*m.TPOT.P50Error, m.TPOT.P50Interval[1], 1e-9)
 			assert.Less(t, *m.TPOT.P95Error, .003, "ten gaps share the error")
 			assert.Nil(t, m.ITL.P50Error, "an unknown value has no error")
+			single := api.Metrics{TPOT: Summarize(measured)}
+			lag.Allow(&single, 2)
+			assert.InDelta(t, *single.TPOT.P95Error, 10**m.TPOT.P95Error, 1e-9, "one gap has all of it")
 		})
 	}
+}
+
+// The bound of a percentile without a known shape is the lag's percentile, raised by the error of both samples.
+func TestErrorBoundWithoutShape(t *testing.T) {
+	var lags Lags
+	for ms := range 1000 {
+		lags.Add(time.Duration(1+ms) * time.Millisecond)
+	}
+	raised := .5 + errorFactor*math.Sqrt(2/1000.)*.5
+	assert.InDelta(t, lags.Quantile(raised), lags.bound(.5, 1, 1000, nil), 1e-9)
+	assert.Zero(t, lags.bound(.5, 1, 0, nil), "no turns")
+	assert.Zero(t, new(Lags).bound(.5, 1, 1000, nil), "no samples")
+}
+
+// The error of a mean has that of the mean sample, of both probes the larger, and what requests were sent late.
+func TestMeanError(t *testing.T) {
+	var lag Lag
+	assert.InDelta(t, unseenError, lag.MeanError(100), 1e-12)
+	for range 100 {
+		lag.Timer.Add(time.Millisecond)
+		lag.Stream.Add(4 * time.Millisecond)
+		lag.Send.Add(16 * time.Millisecond)
+	}
+	assert.InEpsilon(t, safetyFactor*.004+unseenError+.016, lag.MeanError(100), .125, "alike samples have no spread")
+	assert.InDelta(t, unseenError, lag.MeanError(0), 1e-12)
+	for range 100 {
+		lag.Send.Add(32 * time.Millisecond)
+	}
+	few, many := lag.MeanError(4), lag.MeanError(400)
+	assert.InEpsilon(t, errorFactor*.008*(math.Sqrt(1/4.+1/200.)-math.Sqrt(1/400.+1/200.)), few-many, .15)
+}
+
+// A row and a report get the error of the same turns.
+func TestRowAndReportHaveTheError(t *testing.T) {
+	var lag Lag
+	for range 200 {
+		lag.Timer.Add(2 * time.Millisecond)
+		lag.Stream.Add(time.Millisecond)
+	}
+	summary := Summarize([]float64{.1, .2, .3, .4, .5, .6, .7, .8, .9, 1})
+	report := Report{OK: 10, OutputTokens: 110}
+	report.Window.Metrics.TPOT = summary
+	report.Allow(&lag)
+	row := api.BaselineRow{N: summary.N, TPOT: api.Percentiles{P50: summary.P50, P95: summary.P95}}
+	lag.AllowRow(&row, 11)
+	want := (safetyFactor*lag.Quantile(.95) + unseenError) / 10
+	assert.InDelta(t, want, *report.Window.Metrics.TPOT.P95Error, 1e-9)
+	require.NotNil(t, row.Errors)
+	assert.Equal(t, report.Window.Metrics.TPOT.P95Error, row.Errors.TPOT.P95)
+	assert.Nil(t, row.Errors.TTFT.P95)
+	assert.InDelta(t, lag.Quantile(.95), *row.LagSeconds, 1e-12)
+	assert.Nil(t, row.Intervals.TPOT.P95, "an unknown interval stays unknown")
 }

@@ -35,7 +35,8 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 				m.Add(now, 100)
 				w.Add(&api.Turn{
 					Ended: now, Number: 1, Step: 1, Counted: true, Status: api.TurnOK, PromptTokens: new(100), CachedTokens: new(50),
-					TTFT: new(.2 + .1*math.Mod(at, 7)), TPOT: new(.02), Latency: &test.latency,
+					OutputTokens: new(100),
+					TTFT:         new(.2 + .1*math.Mod(at, 7)), TPOT: new(.02), Latency: &test.latency,
 				}, nil)
 				w.AdvanceLive(m, now)
 			}
@@ -49,6 +50,7 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 			assert.Equal(t, test.rates, r.HitInterval != nil)
 			assert.Equal(t, test.rates, r.Window.Metrics.Latency.P50Interval != nil)
 			assert.InEpsilon(t, 100/test.every, r.Window.OutputTokensPerSecond, .02)
+			assert.EqualValues(t, 100*r.OK, r.OutputTokens)
 			assert.InDelta(t, .5, *r.HitRatio, 1e-9)
 			assert.InDelta(t, *q.P50, math.Sqrt(q.P50Interval[0]*q.P50Interval[1]), 1e-9)
 			assert.GreaterOrEqual(t, math.Log(q.P50Interval[1] / *q.P50), 2.5*liveWander-1e-9,
