@@ -194,10 +194,8 @@ func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err
 		return false, nil
 	}
 	if keep && to.Speculation != now.Speculation {
-		return false, &api.FieldError{
-			Field: "speculation", Value: fmt.Sprintf("%q", to.Speculation),
-			Allowed: fmt.Sprintf("%q; workers=keep cannot change the speculation", now.Speculation),
-		}
+		return false, api.Refuse("speculation", fmt.Sprintf("%q", to.Speculation),
+			fmt.Sprintf("%q; workers=keep cannot change the speculation", now.Speculation))
 	}
 	if err := saveMode(s.options.StateFile, to); err != nil {
 		return false, fmt.Errorf("the mode was not changed: cannot write the state file: %w", err)
@@ -247,10 +245,7 @@ func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
 	}
 	err := decode(w, r, &body)
 	if err == nil && !(0 < body.Seconds && body.Seconds <= maxAway.Seconds()) {
-		err = &api.FieldError{
-			Field: "seconds", Value: fmt.Sprint(body.Seconds),
-			Allowed: fmt.Sprintf("above 0, up to %v", maxAway.Seconds()),
-		}
+		err = api.Refuse("seconds", body.Seconds, fmt.Sprintf("above 0, up to %v", maxAway.Seconds()))
 	}
 	if err == nil {
 		err = s.removeWorker(r.PathValue("id"), time.Duration(body.Seconds*s.options.Speed*float64(time.Second)))
@@ -285,9 +280,7 @@ func (s *Server) getDecisions(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxDecisions {
-			s.explain(&api.FieldError{
-				Field: "limit", Value: fmt.Sprintf("%.40q", text), Allowed: fmt.Sprintf("1 to %d", maxDecisions),
-			}).write(w)
+			s.explain(api.Refuse("limit", fmt.Sprintf("%.40q", text), fmt.Sprintf("1 to %d", maxDecisions))).write(w)
 			return
 		}
 		limit = n

@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -51,12 +50,10 @@ func (f Faults) validate() error {
 	sum := 0.0
 	for _, s := range f.shares() {
 		if !(0 <= s.value && s.value <= 1) { // also refuses NaN
-			return &api.FieldError{Field: s.field, Value: fmt.Sprint(s.value), Allowed: "0 to 1"}
+			return api.Refuse(s.field, s.value, "0 to 1")
 		}
 		if sum += s.value; sum > 1+1e-9 {
-			return &api.FieldError{
-				Field: s.field, Value: fmt.Sprint(s.value), Allowed: "such that all fault shares add up to at most 1",
-			}
+			return api.Refuse(s.field, s.value, "such that all fault shares add up to at most 1")
 		}
 	}
 	return nil

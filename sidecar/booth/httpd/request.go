@@ -144,9 +144,7 @@ type instanceID sim.WorkerID
 func (i *instanceID) UnmarshalJSON(data []byte) error {
 	id, err := strconv.ParseUint(string(data), 10, 64)
 	if err != nil {
-		return &api.FieldError{
-			Field: "backend_instance_id", Value: string(data), Allowed: "the ID of an instance listed by /health",
-		}
+		return api.Refuse("backend_instance_id", string(data), "the ID of an instance listed by /health")
 	}
 	*i = instanceID(id)
 	return nil
@@ -200,7 +198,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 		case slices.Contains(media, part.Type):
 			c.media = part.Type
 		case part.Type != "text":
-			return &api.FieldError{Field: "content.type", Value: fmt.Sprintf("%.40q", part.Type), Allowed: "text"}
+			return api.Refuse("content.type", fmt.Sprintf("%.40q", part.Type), "text")
 		}
 		texts = append(texts, part.Text)
 	}
@@ -296,22 +294,18 @@ func (q *chatRequest) check(model string) error {
 // check refuses a message that cannot be part of a prompt.
 func (m *wireMessage) check(field string) error {
 	const contentAllowed = "a string or a list of text parts"
-	missing := &api.FieldError{Field: field + "content", Allowed: contentAllowed}
+	missing := api.Require(field+"content", contentAllowed)
 	switch {
 	case !slices.Contains(roles, m.Role):
-		return unreadable("%v", &api.FieldError{
-			Field: field + "role", Value: fmt.Sprintf("%.40q", m.Role), Allowed: strings.Join(roles, ", "),
-		})
+		return unreadable("%v", api.Refuse(field+"role", fmt.Sprintf("%.40q", m.Role), strings.Join(roles, ", ")))
 	case !m.Content.given && m.Role == "assistant": // Dynamo reads the content as null, and its template refuses it
 		return unusable(missing)
 	case !m.Content.given:
 		return unreadable("%v", missing)
 	case m.Content.none:
-		return unusable(&api.FieldError{Field: field + "content", Value: "an empty list", Allowed: contentAllowed})
+		return unusable(api.Refuse(field+"content", "an empty list", contentAllowed))
 	case m.Content.media != "":
-		return unusable(&api.FieldError{
-			Field: field + "content.type", Value: strconv.Quote(m.Content.media), Allowed: "text",
-		})
+		return unusable(api.Refuse(field+"content.type", strconv.Quote(m.Content.media), "text"))
 	}
 	return nil
 }
@@ -372,10 +366,7 @@ func (q *chatRequest) checkChoices() error {
 	case *q.N == 0 || *q.N > maxChoices:
 		return invalid("Validation: n must be between 1 and %d, got %d", maxChoices, *q.N)
 	}
-	return &api.FieldError{
-		Field: "n", Value: strconv.Itoa(int(*q.N)),
-		Allowed: "1, since the simulated cluster returns one answer per request",
-	}
+	return api.Refuse("n", *q.N, "1, since the simulated cluster returns one answer per request")
 }
 
 // limit returns the maximum number of tokens of the answer.

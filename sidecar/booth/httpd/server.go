@@ -45,7 +45,7 @@ func CheckSpeed(speed float64) error {
 	if 0 < speed && speed <= maxSpeed { // false for NaN
 		return nil
 	}
-	return &api.FieldError{Field: "speed", Value: fmt.Sprint(speed), Allowed: fmt.Sprintf("above 0, up to %d", maxSpeed)}
+	return api.Refuse("speed", speed, fmt.Sprintf("above 0, up to %d", maxSpeed))
 }
 
 // Server is a simulated cluster that runs on the wall clock. It is safe for concurrent use. Close must be called.

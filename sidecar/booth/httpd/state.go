@@ -39,10 +39,10 @@ func checkMode(m api.ModeState, p sim.Profile) error {
 	}
 	if !slices.ContainsFunc(all, func(o api.ModeState) bool { return o.Mode == m.Mode }) {
 		allowed := distinct(all, func(o api.ModeState) string { return string(o.Mode) })
-		return &api.FieldError{Field: "mode", Value: fmt.Sprintf("%.40q", m.Mode), Allowed: allowed}
+		return api.Refuse("mode", fmt.Sprintf("%.40q", m.Mode), allowed)
 	}
 	allowed := distinct(all, func(o api.ModeState) string { return string(o.Speculation) })
-	return &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%.40q", m.Speculation), Allowed: allowed}
+	return api.Refuse("speculation", fmt.Sprintf("%.40q", m.Speculation), allowed)
 }
 
 // distinct lists the distinct values of a field of the offers.

@@ -57,15 +57,13 @@ func (o Options) Check() error {
 	o.fillIn()
 	switch {
 	case o.Workers < 1 || o.Workers > maxWorkers:
-		return &api.FieldError{
-			Field: "workers", Value: strconv.Itoa(o.Workers), Allowed: fmt.Sprintf("1 to %d", maxWorkers),
-		}
+		return api.Refuse("workers", o.Workers, fmt.Sprintf("1 to %d", maxWorkers))
 	case !slices.Contains(RouterModes, o.Mode):
-		return &api.FieldError{Field: "mode", Value: o.Mode, Allowed: strings.Join(RouterModes, ", ")}
+		return api.Refuse("mode", o.Mode, strings.Join(RouterModes, ", "))
 	case !slices.Contains(Engines, o.Engine):
-		return &api.FieldError{Field: "engine", Value: o.Engine, Allowed: strings.Join(Engines, ", ")}
+		return api.Refuse("engine", o.Engine, strings.Join(Engines, ", "))
 	case o.Speedup < 0:
-		return &api.FieldError{Field: "speedup", Value: fmt.Sprint(o.Speedup), Allowed: "above 0"}
+		return api.Refuse("speedup", o.Speedup, "above 0")
 	}
 	return nil
 }
@@ -85,10 +83,7 @@ func (o *Options) choosePorts() error {
 		return err
 	}
 	if o.FrontendPort != 0 && o.FrontendPort != free[0] {
-		return &api.FieldError{
-			Field: "frontend port", Value: strconv.Itoa(o.FrontendPort),
-			Allowed: fmt.Sprintf("a free port, such as %d", free[0]),
-		}
+		return api.Refuse("frontend port", o.FrontendPort, fmt.Sprintf("a free port, such as %d", free[0]))
 	}
 	o.FrontendPort = free[0]
 	ports, err := process.FreePorts(o.WorkerPort, o.Workers+1)
@@ -100,7 +95,7 @@ func (o *Options) choosePorts() error {
 	if last := o.workerPorts[o.Workers-1]; last > lastWorkerPort {
 		allowed := fmt.Sprintf("low enough that the last port is at most %d; for %d workers it would be %d",
 			lastWorkerPort, o.Workers, last)
-		return &api.FieldError{Field: "worker port", Value: strconv.Itoa(o.WorkerPort), Allowed: allowed}
+		return api.Refuse("worker port", o.WorkerPort, allowed)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +46,7 @@ func (f *flags) check() error {
 	if f.Provisioning != "" {
 		if _, err := os.Stat(f.Provisioning); err != nil {
 			allowed := fmt.Sprintf("a directory (%v)", err)
-			return &api.FieldError{Field: "provisioning", Value: f.Provisioning, Allowed: allowed}
+			return api.Refuse("provisioning", f.Provisioning, allowed)
 		}
 	}
 	return checkPorts(map[string]int{
@@ -72,7 +71,7 @@ func otherMode(m api.Mode) api.Mode {
 func checkPorts(flags map[string]int) error {
 	for flag, port := range flags {
 		if port < 1 || port > lastPort {
-			return &api.FieldError{Field: flag, Value: strconv.Itoa(port), Allowed: fmt.Sprintf("1 to %d", lastPort)}
+			return api.Refuse(flag, port, fmt.Sprintf("1 to %d", lastPort))
 		}
 	}
 	return nil

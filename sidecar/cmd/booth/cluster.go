@@ -98,7 +98,7 @@ type clusterCmd struct {
 
 func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
 	if _, err := netip.ParseAddr(c.Host); err != nil {
-		return &api.FieldError{Field: "host", Value: fmt.Sprintf("%q", c.Host), Allowed: "an IP address"}
+		return api.Refuse("host", fmt.Sprintf("%q", c.Host), "an IP address")
 	}
 	o, err := c.simulation()
 	if err != nil {
@@ -184,7 +184,7 @@ func serveAll(ctx context.Context, host string, endpoints []endpoint, up func(ta
 		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(s.port)))
 		if err != nil {
 			allowed := fmt.Sprintf("a free port of %s (%v)", host, err)
-			return &api.FieldError{Field: s.flag, Value: strconv.Itoa(s.port), Allowed: allowed}
+			return api.Refuse(s.flag, s.port, allowed)
 		}
 		listeners = append(listeners, l)
 		taken = append(taken, net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))

@@ -241,7 +241,7 @@ func flagOf(err error) error {
 			name = field.Field
 		}
 	}
-	return &api.FieldError{Field: name, Value: field.Value, Allowed: field.Allowed}
+	return api.Refuse(name, field.Value, field.Allowed)
 }
 
 // checkFiles returns an error for files that cannot be written.

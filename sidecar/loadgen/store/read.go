@@ -104,10 +104,7 @@ func parseCursor(cursor string) (started int64, id string, err error) {
 		started, err = strconv.ParseInt(number, 10, 64)
 	}
 	if err != nil || id == "" {
-		return 0, "", &api.FieldError{
-			Field: "cursor", Value: strconv.Quote(cursor),
-			Allowed: "the next_cursor of an earlier answer, unchanged",
-		}
+		return 0, "", api.Refuse("cursor", strconv.Quote(cursor), "the next_cursor of an earlier answer, unchanged")
 	}
 	return started, id, nil
 }
@@ -117,10 +114,7 @@ func checkLimit(limit, fallback int) (int, error) {
 		return fallback, nil
 	}
 	if limit < 0 || limit > maxLimit {
-		return 0, &api.FieldError{
-			Field: "limit", Value: strconv.Itoa(limit),
-			Allowed: fmt.Sprintf("a whole number from 1 to %d", maxLimit),
-		}
+		return 0, api.Refuse("limit", limit, fmt.Sprintf("a whole number from 1 to %d", maxLimit))
 	}
 	return limit, nil
 }

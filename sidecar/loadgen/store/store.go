@@ -124,22 +124,16 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 // complete checks the options and sets defaults.
 func (o *Options) complete() error {
 	if o.Dir == "" {
-		return &api.FieldError{Field: "data_dir", Value: `""`, Allowed: "a directory"}
+		return api.Refuse("data_dir", `""`, "a directory")
 	}
 	if o.MaxConversations < 0 {
-		return &api.FieldError{
-			Field: "max_conversations", Value: fmt.Sprint(o.MaxConversations),
-			Allowed: "a whole number from 0 (no limit)",
-		}
+		return api.Refuse("max_conversations", o.MaxConversations, "a whole number from 0 (no limit)")
 	}
 	if o.MaxAge < 0 {
-		return &api.FieldError{Field: "max_age", Value: o.MaxAge.String(), Allowed: "a duration from 0 (no limit)"}
+		return api.Refuse("max_age", o.MaxAge.String(), "a duration from 0 (no limit)")
 	}
 	if o.MaxBytes != 0 && o.MaxBytes < MinBytes {
-		return &api.FieldError{
-			Field: "max_bytes", Value: fmt.Sprint(o.MaxBytes),
-			Allowed: fmt.Sprintf("a whole number from %d, or 0 (no limit)", MinBytes),
-		}
+		return api.Refuse("max_bytes", o.MaxBytes, fmt.Sprintf("a whole number from %d, or 0 (no limit)", MinBytes))
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

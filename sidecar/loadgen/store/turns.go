@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/goccy/go-json"
 
@@ -116,10 +115,7 @@ func scanNumber(rows *sql.Rows) (n int64, err error) {
 // checkStep gives [api.ErrNotFound] for a step that the lane never had.
 func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 	if step < 0 {
-		return &api.FieldError{
-			Field: "step", Value: strconv.FormatInt(step, 10),
-			Allowed: "a whole number from 1, or 0 for all steps",
-		}
+		return api.Refuse("step", step, "a whole number from 1, or 0 for all steps")
 	}
 	found, err := query(ctx, s.read, "looking for a step", func(rows *sql.Rows) (yes bool, err error) {
 		return yes, rows.Scan(&yes)

@@ -50,7 +50,7 @@ func New(p sim.Profile, engine string, pods Pods, snapshot func() Snapshot) (*Me
 		return nil, err
 	}
 	if engines[engine] == nil {
-		return nil, &api.FieldError{Field: "engine", Value: engine, Allowed: "trtllm, vllm or sglang"}
+		return nil, api.Refuse("engine", engine, "trtllm, vllm or sglang")
 	}
 	m := &Metrics{profile: p, engine: engine, pods: pods, snapshot: snapshot}
 	m.restart(Snapshot{})
