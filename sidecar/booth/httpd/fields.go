@@ -1,5 +1,7 @@
 package httpd
 
+import "strings"
+
 // treatment is the effect of a field of a chat request: honored, checked without effect, or ignored.
 type treatment string
 
@@ -17,8 +19,16 @@ type field struct {
 	description string // effect, or what is checked; "" for an ignored field
 }
 
+// ignoredFields returns fields by their names, which are separated by blanks.
+func ignoredFields(names string) (all []field) {
+	for name := range strings.FieldsSeq(names) {
+		all = append(all, field{name: name, treat: ignored})
+	}
+	return all
+}
+
 // fields lists the fields that the frontend of Dynamo 1.6.1 accepts, with their accepted values.
-var fields = []field{
+var fields = append([]field{
 	{"model", honored, "The id that `/v1/models` lists; any other gets a 404."},
 	{"messages", honored, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a " +
 		"list of `text` parts. Images, audio and video are rejected."},
@@ -46,59 +56,23 @@ var fields = []field{
 	{"presence_penalty", checked, "-2 to 2"},
 	{"repetition_penalty", checked, "above 0, up to 2"},
 	{"top_logprobs", checked, "0 to 20; no probabilities are returned"},
-
-	{"add_generation_prompt", ignored, ""},
-	{"allowed_token_ids", ignored, ""},
-	{"audio", ignored, ""},
-	{"cache_salt", ignored, ""},
-	{"chat_template_args", ignored, ""},
-	{"chat_template_kwargs", ignored, ""},
-	{"continue_final_message", ignored, ""},
-	{"detokenize", ignored, ""},
-	{"function_call", ignored, ""},
-	{"functions", ignored, ""},
-	{"guided_choice", ignored, ""},
-	{"guided_decoding_backend", ignored, ""},
-	{"guided_grammar", ignored, ""},
-	{"guided_json", ignored, ""},
-	{"guided_regex", ignored, ""},
-	{"guided_whitespace_pattern", ignored, ""},
-	{"logit_bias", ignored, ""},
-	{"logprobs", ignored, ""},
-	{"media_io_kwargs", ignored, ""},
-	{"metadata", ignored, ""},
-	{"mm_processor_kwargs", ignored, ""},
-	{"modalities", ignored, ""},
-	{"parallel_tool_calls", ignored, ""},
-	{"prediction", ignored, ""},
-	{"prompt_cache_key", ignored, ""},
-	{"prompt_logprobs", ignored, ""},
-	{"reasoning_effort", ignored, ""},
-	{"response_format", ignored, ""},
-	{"return_tokens_as_token_ids", ignored, ""},
-	{"service_tier", ignored, ""},
-	{"skip_special_tokens", ignored, ""},
-	{"stop_token_ids", ignored, ""},
-	{"store", ignored, ""},
-	{"thinking", ignored, ""},
-	{"thinking_token_budget", ignored, ""},
-	{"tool_choice", ignored, ""},
-	{"tools", ignored, ""},
-	{"user", ignored, ""},
-	{"web_search_options", ignored, ""},
-}
+}, ignoredFields(`
+	add_generation_prompt allowed_token_ids audio cache_salt chat_template_args chat_template_kwargs
+	continue_final_message detokenize function_call functions guided_choice guided_decoding_backend
+	guided_grammar guided_json guided_regex guided_whitespace_pattern logit_bias logprobs
+	media_io_kwargs metadata mm_processor_kwargs modalities parallel_tool_calls prediction
+	prompt_cache_key prompt_logprobs reasoning_effort response_format return_tokens_as_token_ids
+	service_tier skip_special_tokens stop_token_ids store thinking thinking_token_budget tool_choice
+	tools user web_search_options
+`)...)
 
 // extensions lists the accepted fields of nvext. Any other field is refused, including those that would change routing
 // or serving in Dynamo and are not simulated.
-var extensions = []field{
+var extensions = append([]field{
 	{"extra_fields", honored, "`worker_id` and `timing` are returned in `nvext`; other names are ignored."},
 	{"annotations", honored, "`token_ids` sends the prompt's token IDs before the first chunk; other names are ignored."},
 	{"backend_instance_id", honored, "The worker to serve the request: an instance ID from `/health`. Unknown IDs are " +
 		"rejected."},
 	{"min_tokens", honored, "Same as the top-level field, which takes precedence. Dynamo 1.6.1 refuses it here."},
 	{"ignore_eos", honored, "Same as above; Dynamo before 1.3 accepted it here."},
-
-	{"agent_hints", ignored, ""},
-	{"greed_sampling", ignored, ""},
-	{"request_timestamp_ms", ignored, ""},
-}
+}, ignoredFields(`agent_hints greed_sampling request_timestamp_ms`)...)
