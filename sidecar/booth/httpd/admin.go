@@ -6,11 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/renameio/v2/maybe"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
@@ -34,29 +39,41 @@ func (s *Server) admin() []endpoint {
 		},
 		{
 			"/sim/v1/mode",
-			methods{http.MethodPut: s.putMode},
+			methods{http.MethodPut: s.answers(s.putMode)},
 			s.guarded,
 			"Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` even if the mode " +
 				"does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their caches.",
 		},
 		{
 			"/sim/v1/faults",
-			methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults},
+			methods{http.MethodGet: s.getFaults, http.MethodPut: s.answers(s.putFaults)},
 			s.guarded,
 			"Fractions of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`.",
 		},
 		{
 			"/sim/v1/workers/{id}/lose",
-			methods{http.MethodPost: s.loseWorker},
+			methods{http.MethodPost: s.answers(s.loseWorker)},
 			s.guarded,
 			"Removes a worker for `seconds`.",
 		},
 		{
 			"/sim/v1/decisions",
-			methods{http.MethodGet: s.getDecisions},
+			methods{http.MethodGet: s.answers(s.getDecisions)},
 			s.guarded,
 			"The router's last decisions, with each worker's cost; `?limit=`, 1 to 1,000.",
 		},
+	}
+}
+
+// answers returns the handler of a call that gives a status with a document, or an error.
+func (s *Server) answers(call func(http.ResponseWriter, *http.Request) (int, any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		status, document, err := call(w, r)
+		if err != nil {
+			s.explain(err).write(w)
+			return
+		}
+		writeJSON(w, status, document)
 	}
 }
 
@@ -159,22 +176,17 @@ func (s *Server) getState(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.state())
 }
 
-func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
+func (s *Server) putMode(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	var to api.ModeState
-	err := decode(w, r, &to)
-	changed := false
-	if err == nil {
-		query := r.URL.Query()
-		changed, err = s.change(to, query.Get("restart") == "true", query.Get("workers") == "keep")
+	if err := decode(w, r, &to); err != nil {
+		return 0, nil, err
 	}
-	switch {
-	case err != nil:
-		s.explain(err).write(w)
-	case changed:
-		writeJSON(w, http.StatusAccepted, s.state())
-	default:
-		writeJSON(w, http.StatusOK, s.state())
+	query := r.URL.Query()
+	changed, err := s.change(to, query.Get("restart") == "true", query.Get("workers") == "keep")
+	if changed {
+		return http.StatusAccepted, s.state(), err
 	}
+	return http.StatusOK, s.state(), err
 }
 
 // change restarts the cluster with another mode or speculation; an empty speculation means no change. If both are in
@@ -223,50 +235,43 @@ func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.faults.get())
 }
 
-func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) {
+func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	var f Faults
-	err := decode(w, r, &f)
-	if err == nil {
-		err = f.validate()
+	if err := decode(w, r, &f); err != nil {
+		return 0, nil, err
 	}
-	if err != nil {
-		s.explain(err).write(w)
-		return
+	if err := f.validate(); err != nil {
+		return 0, nil, err
 	}
 	s.faults.set(f)
 	s.log.Info("injecting faults",
 		"http_500", f.HTTP500, "http_429", f.HTTP429, "stall", f.Stall, "disconnect", f.Disconnect)
-	writeJSON(w, http.StatusOK, f)
+	return http.StatusOK, f, nil
 }
 
-func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
+func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	var body struct {
 		Seconds float64 `json:"seconds"` // wall-clock time
 	}
-	err := decode(w, r, &body)
-	if err == nil && !(0 < body.Seconds && body.Seconds <= maxAway.Seconds()) {
-		err = api.Refuse("seconds", body.Seconds, fmt.Sprintf("above 0, up to %v", maxAway.Seconds()))
+	if err := decode(w, r, &body); err != nil {
+		return 0, nil, err
 	}
-	if err == nil {
-		err = s.removeWorker(r.PathValue("id"), time.Duration(body.Seconds*s.options.Speed*float64(time.Second)))
+	if !(0 < body.Seconds && body.Seconds <= maxAway.Seconds()) {
+		return 0, nil, api.Refuse("seconds", body.Seconds, fmt.Sprintf("above 0, up to %v", maxAway.Seconds()))
 	}
-	if err != nil {
-		s.explain(err).write(w)
-		return
-	}
-	writeJSON(w, http.StatusOK, s.state())
+	err := s.removeWorker(r.PathValue("id"), time.Duration(body.Seconds*s.options.Speed*float64(time.Second)))
+	return http.StatusOK, s.state(), err
 }
 
 // removeWorker removes a worker for a duration of virtual time. An unknown id gives a [problem] with status 404.
 func (s *Server) removeWorker(id string, duration time.Duration) error {
-	index := slices.IndexFunc(s.snapshot().Workers, func(w sim.WorkerStats) bool { return decimal(w.ID) == id })
+	workers := s.snapshot().Workers
+	index := slices.IndexFunc(workers, func(w sim.WorkerStats) bool { return decimal(w.ID) == id })
 	if index < 0 {
 		return newProblem(http.StatusNotFound, kindNotFound, "no worker %.40q; see /sim/v1/state", id)
 	}
-	worker, err := parseID(id)
-	if err == nil {
-		s.clock.do(func(c *sim.Cluster) { err = c.LoseWorker(worker, duration) })
-	}
+	var err error
+	s.clock.do(func(c *sim.Cluster) { err = c.LoseWorker(workers[index].ID, duration) })
 	if err != nil {
 		return err
 	}
@@ -275,17 +280,16 @@ func (s *Server) removeWorker(id string, duration time.Duration) error {
 	return nil
 }
 
-func (s *Server) getDecisions(w http.ResponseWriter, r *http.Request) {
+func (s *Server) getDecisions(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	limit := defaultDecisions
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxDecisions {
-			s.explain(api.Refuse("limit", fmt.Sprintf("%.40q", text), fmt.Sprintf("1 to %d", maxDecisions))).write(w)
-			return
+			return 0, nil, api.Refuse("limit", fmt.Sprintf("%.40q", text), fmt.Sprintf("1 to %d", maxDecisions))
 		}
 		limit = n
 	}
-	writeJSON(w, http.StatusOK, map[string][]api.RoutingDecision{"decisions": s.decisions(limit)})
+	return http.StatusOK, map[string][]api.RoutingDecision{"decisions": s.decisions(limit)}, nil
 }
 
 // decisions returns the router's last decisions, the newest first.
@@ -313,4 +317,81 @@ func (s *Server) decisions(limit int) []api.RoutingDecision {
 		list = append(list, out)
 	}
 	return list
+}
+
+// offers returns all modes and kinds of speculation that the cluster can switch to.
+func offers(p sim.Profile) (all []api.ModeState) {
+	kinds := []api.Speculation{
+		api.SpeculationNotRecorded, api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3,
+	}
+	for _, kind := range kinds {
+		if _, ok := p.Speculation[kind]; !ok {
+			continue
+		}
+		for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded} {
+			all = append(all, api.ModeState{Mode: mode, Speculation: kind})
+		}
+	}
+	return all
+}
+
+// checkMode returns an *[api.FieldError] for a mode or speculation that the cluster does not offer.
+func checkMode(m api.ModeState, p sim.Profile) error {
+	all := offers(p)
+	if slices.Contains(all, m) {
+		return nil
+	}
+	if !slices.ContainsFunc(all, func(o api.ModeState) bool { return o.Mode == m.Mode }) {
+		allowed := distinct(all, func(o api.ModeState) string { return string(o.Mode) })
+		return api.Refuse("mode", fmt.Sprintf("%.40q", m.Mode), allowed)
+	}
+	allowed := distinct(all, func(o api.ModeState) string { return string(o.Speculation) })
+	return api.Refuse("speculation", fmt.Sprintf("%.40q", m.Speculation), allowed)
+}
+
+// distinct lists the distinct values of a field of the offers.
+func distinct(all []api.ModeState, field func(api.ModeState) string) string {
+	var list []string
+	for _, o := range all {
+		if v := field(o); !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// restore reads mode and speculation from the state file, if it exists.
+func (o *Options) restore() error {
+	if o.StateFile == "" {
+		return nil
+	}
+	data, err := os.ReadFile(o.StateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var m api.ModeState
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		if err = d.Decode(&m); err == nil {
+			err = checkMode(m, o.Cluster.Profile)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot use the state file %s (delete it to start as configured): %w", o.StateFile, err)
+	}
+	o.Cluster.Mode, o.Cluster.Speculation = m.Mode, m.Speculation
+	return nil
+}
+
+// saveMode replaces the state file atomically.
+func saveMode(path string, m api.ModeState) error {
+	if path == "" {
+		return nil
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return maybe.WriteFile(path, append(data, '\n'), 0o600)
 }

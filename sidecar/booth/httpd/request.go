@@ -150,15 +150,6 @@ func (i *instanceID) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseID reads a worker's id, which is never 0.
-func parseID(digits string) (sim.WorkerID, error) {
-	id, err := strconv.ParseUint(digits, 10, 64)
-	if err == nil && id == 0 {
-		err = errors.New("0 is not a valid ID")
-	}
-	return sim.WorkerID(id), err
-}
-
 type wireMessage struct {
 	Role    string  `json:"role"`
 	Content content `json:"content"`

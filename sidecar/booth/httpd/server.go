@@ -1,3 +1,14 @@
+// Package httpd serves the simulated cluster of package sim over HTTP, like a real NVIDIA Dynamo deployment: an
+// OpenAI-compatible frontend, and the metrics pages of frontend, workers and GPUs for Prometheus.
+//
+// The cluster runs on the wall clock, or faster by a factor. All times that it reports (nvext.timing, metrics,
+// decisions) are virtual. One goroutine advances the cluster from event to event and sleeps between them. The
+// cluster's observers only record events. Each request's own goroutine writes them to its client, so that a slow
+// client does not delay others.
+//
+// Besides Dynamo's paths, the frontend has /sim/v1, by which the booth and tests control the simulation: its mode,
+// faults, the loss of a worker, and the router's decisions. These calls are restricted to the server's own host
+// names.
 package httpd
 
 import (
@@ -115,7 +126,11 @@ func (s *Server) Close() {
 func (s *Server) Frontend() http.Handler { return s.frontend }
 
 // GPUs returns the handler of the DCGM exporter beside one worker, numbered from 0.
-func (s *Server) GPUs(i int) http.Handler { return only("/metrics", s.metrics.GPUs(i)) }
+func (s *Server) GPUs(i int) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics.GPUs(i))
+	return mux
+}
 
 // Mode returns the router's mode and the workers' speculation.
 func (s *Server) Mode() (api.Mode, api.Speculation) {
@@ -125,12 +140,6 @@ func (s *Server) Mode() (api.Mode, api.Speculation) {
 
 // Workers returns the number of workers.
 func (s *Server) Workers() int { return s.options.Cluster.Profile.Workers }
-
-func only(path string, h http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET "+path, h)
-	return mux
-}
 
 func (s *Server) snapshot() (m metrics.Snapshot) {
 	s.clock.do(func(c *sim.Cluster) {
