@@ -1,3 +1,6 @@
+// Package process starts, supervises and ends processes on this machine ([Start], [Child]). It signals only processes
+// that it started. On Linux, none of them outlives this process, not even after a crash. [Run] is different: what its
+// program leaves running goes on.
 package process
 
 import (
@@ -207,17 +210,6 @@ func (p *Process) signal(s signal) {
 	if !p.reaped {
 		signalGroup(p.cmd.Process.Pid, s)
 	}
-}
-
-// StopAll stops several processes concurrently and skips nil ones.
-func StopAll(ctx context.Context, processes ...*Process) {
-	var wg sync.WaitGroup
-	for _, p := range processes {
-		if p != nil {
-			wg.Go(func() { p.Stop(ctx) })
-		}
-	}
-	wg.Wait()
 }
 
 // Tail returns the last lines of a log, indented by two blanks: at most twelve, from the last 4 KB. It returns "" if

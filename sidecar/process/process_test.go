@@ -52,32 +52,23 @@ func TestStopLetsChildFinish(t *testing.T) {
 	p.Stop(wait.Context(t)) // a second call has no effect
 }
 
-// TestStopAllKillsAtDeadline checks that all processes are stopped concurrently, and that those that continue are
-// killed when the context ends.
-func TestStopAllKillsAtDeadline(t *testing.T) {
+// TestStopKillsAtDeadline checks that a process that continues is killed when the context ends.
+func TestStopKillsAtDeadline(t *testing.T) {
 	log, holder := setUp(t)
-	processes := []*process.Process{nil}
-	var held []*processtest.Held
-	for range 4 {
-		processes = append(processes, start(t, processtest.Hold(log, holder.Address(), "stubborn")))
-		held = append(held, holder.Accept())
-	}
+	p := start(t, processtest.Hold(log, holder.Address(), "stubborn"))
+	held := holder.Accept()
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		process.StopAll(ctx, processes...)
+		p.Stop(ctx)
 	}()
-	for _, h := range held {
-		assert.Equal(t, "stopping", h.Line())
-	}
+	assert.Equal(t, "stopping", held.Line())
 	cancel()
-	wait.Receive(t, "all processes are killed", stopped)
-	for i, p := range processes[1:] {
-		assert.Empty(t, held[i].Rest())
-		assert.ErrorContains(t, p.Wait(), "hold exited: signal: killed")
-		assert.Equal(t, -1, p.ExitCode())
-	}
+	wait.Receive(t, "the process is killed", stopped)
+	assert.Empty(t, held.Rest())
+	assert.ErrorContains(t, p.Wait(), "hold exited: signal: killed")
+	assert.Equal(t, -1, p.ExitCode())
 }
 
 // TestGroupIsStopped checks that children of a child end with it.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,35 +27,11 @@ type Service struct {
 	process *Process
 }
 
-// Start starts the process and returns when it is ready.
+// Start starts the process, kills an earlier one, and returns when it is ready. A process that has exited is not ready,
+// even if another server responds at its address.
 func (s *Service) Start(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, s.Within)
+	ctx, cancel := context.WithTimeout(ctx, s.Within)
 	defer cancel()
-	return s.serve(limited)
-}
-
-// Watch restarts the process whenever it has ended, until ctx ends. The error is the reason for giving up.
-func (s *Service) Watch(ctx context.Context) error {
-	return Child{Name: s.Name, Ended: s.ended, Restart: s.serve, Within: s.Within, Say: s.Say}.Supervise(ctx)
-}
-
-// Up reports whether the service has been started and has not been stopped.
-func (s *Service) Up() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process != nil && !s.stopped
-}
-
-// Process returns the latest process, or nil before Start.
-func (s *Service) Process() *Process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process
-}
-
-// serve starts the process and kills an earlier one. A process that has exited is not ready, even if another server
-// responds at its address.
-func (s *Service) serve(ctx context.Context) error {
 	p, err := s.launch()
 	if err != nil || s.Ready == nil {
 		return err
@@ -72,6 +49,25 @@ func (s *Service) serve(ctx context.Context) error {
 		err = Permanent{err}
 	}
 	return err
+}
+
+// Watch restarts the process whenever it has ended, until ctx ends. The error is the reason for giving up.
+func (s *Service) Watch(ctx context.Context) error {
+	return supervised{s.Name, s.ended, s.Start, s.Say}.run(ctx)
+}
+
+// Up reports whether the service has been started and has not been stopped.
+func (s *Service) Up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process != nil && !s.stopped
+}
+
+// Process returns the latest process, or nil before Start.
+func (s *Service) Process() *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
 }
 
 func (s *Service) launch() (*Process, error) {
@@ -109,4 +105,69 @@ func (s *Service) Stop(ctx context.Context) {
 	if p != nil {
 		p.Stop(ctx)
 	}
+}
+
+// A child is restarted at most maxRestarts times within restartWindow, after pauses that start with firstPause and
+// double.
+const (
+	maxRestarts   = 5
+	restartWindow = 10 * time.Minute
+	firstPause    = time.Second
+)
+
+// Permanent is an error that a retry would give again.
+type Permanent struct{ Err error }
+
+// Error returns the message of the wrapped error.
+func (p Permanent) Error() string { return p.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (p Permanent) Unwrap() error { return p.Err }
+
+// supervised is a process that is restarted whenever it has ended.
+type supervised struct {
+	name    string
+	ended   func(context.Context) error // waits for the end and returns its cause; nil if ctx ends first
+	restart func(context.Context) error // returns when the process is ready
+	say     func(format string, args ...any)
+}
+
+// run restarts the process until ctx ends. It returns an error if the process keeps failing.
+func (s supervised) run(ctx context.Context) error {
+	var tries restarts
+	for ctx.Err() == nil {
+		cause := s.ended(ctx)
+		for cause != nil && ctx.Err() == nil {
+			pause, ok := tries.next(time.Now())
+			if !ok || errors.As(cause, new(Permanent)) {
+				return fmt.Errorf("%s keeps failing: %w", s.name, cause)
+			}
+			s.say("%v\nrestarting %s in %v", cause, s.name, pause)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(pause):
+			}
+			if cause = s.restart(ctx); cause == nil {
+				s.say("%s is running again", s.name)
+			}
+		}
+	}
+	return nil
+}
+
+// restarts records the times of recent restarts.
+type restarts struct{ recent []time.Time }
+
+// next returns the pause before another restart; false if there were too many.
+func (r *restarts) next(now time.Time) (pause time.Duration, ok bool) {
+	for len(r.recent) > 0 && now.Sub(r.recent[0]) > restartWindow {
+		r.recent = r.recent[1:]
+	}
+	if len(r.recent) == maxRestarts {
+		return 0, false
+	}
+	pause = firstPause << len(r.recent)
+	r.recent = append(r.recent, now)
+	return pause, true
 }

@@ -2,32 +2,35 @@ package local
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"kvbooth/sidecar/process"
 )
 
+// dynamoTimeout is the time until a process of a Dynamo must be ready.
+const dynamoTimeout = 2 * time.Minute
+
 // Dynamo is a running Dynamo: a frontend with its router, and mock workers. Each is a process of its own. They
 // discover each other through files in a temporary folder and communicate over loopback. Its methods are safe for
-// concurrent use, except that methods that start or end the same process must not run concurrently.
+// concurrent use.
 type Dynamo struct {
+	Frontend *process.Service
+	Mockers  []*process.Service // the mock workers
+
 	options Options
 	files   string // folder for the discovery
 
-	mu       sync.Mutex
-	stopped  bool
-	frontend *process.Process
-	workers  []worker
-}
-
-type worker struct {
-	name     string
-	port     int
-	process  *process.Process
-	instance string // decimal
+	mu        sync.Mutex
+	instances []string // ids of the workers, decimal; "" while unknown
 }
 
 // Worker describes a mock worker.
@@ -37,9 +40,6 @@ type Worker struct {
 	Instance   string // instance id, decimal as in nvext; "" while it is unknown
 	PID        int
 }
-
-// Frontend is the number of the frontend; workers are numbered from 0.
-const Frontend = -1
 
 // StartDynamo starts a Dynamo and returns when it is ready: the frontend lists every worker and the model. ctx limits
 // only the start; its end does not stop a Dynamo that is ready. The caller must call [Dynamo.Stop]. On failure
@@ -57,11 +57,17 @@ func StartDynamo(ctx context.Context, o Options) (*Dynamo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start Dynamo: %w", err)
 	}
-	d := &Dynamo{options: o, files: files}
-	for i, port := range o.workerPorts {
-		d.workers = append(d.workers, worker{name: fmt.Sprintf("worker-%d", i+1), port: port})
+	d := &Dynamo{options: o, files: files, instances: make([]string, o.Workers)}
+	d.Frontend = d.service("the frontend", d.FrontendCommand("frontend", o.Mode, o.FrontendPort), d.awaitFrontend)
+	for i := range o.Workers {
+		ready := func(ctx context.Context, p *process.Process) error { return d.awaitWorker(ctx, i, p) }
+		d.Mockers = append(d.Mockers, d.service(workerName(i), d.workerCommand(i), ready))
 	}
-	if err := d.startAll(ctx); err != nil {
+	group, starting := errgroup.WithContext(ctx)
+	for _, s := range d.services() { // concurrently, since the ones wait for the others
+		group.Go(func() error { return s.Start(starting) })
+	}
+	if err := group.Wait(); err != nil {
 		canceled, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		cancel() // processes that are not ready are killed at once
 		d.Stop(canceled)
@@ -70,136 +76,153 @@ func StartDynamo(ctx context.Context, o Options) (*Dynamo, error) {
 	return d, nil
 }
 
-// startAll starts all processes and waits until they are ready.
-func (d *Dynamo) startAll(ctx context.Context) error {
-	for i := range d.workers {
-		if err := d.launchWorker(i); err != nil {
-			return err
-		}
+func (d *Dynamo) service(
+	name string, c process.Command, ready func(context.Context, *process.Process) error,
+) *process.Service {
+	return &process.Service{
+		Name: name + d.options.Suffix, Command: c, Ready: ready, Within: dynamoTimeout, Say: d.options.Say,
 	}
-	if err := d.launchFrontend(); err != nil {
-		return err
-	}
-	for i := range d.workers {
-		if err := d.awaitWorker(ctx, i); err != nil {
-			return err
-		}
-	}
-	return d.awaitModel(ctx)
+}
+
+func (d *Dynamo) services() []*process.Service {
+	return append([]*process.Service{d.Frontend}, d.Mockers...)
 }
 
 // URL returns the URL of the frontend.
 func (d *Dynamo) URL() string { return "http://" + process.Loopback(d.options.FrontendPort) }
 
-// Workers describes each worker, in the order of their numbers.
+func (d *Dynamo) metricsURL(worker int) string {
+	return "http://" + process.Loopback(d.options.workerPorts[worker]) + "/metrics"
+}
+
+func workerName(i int) string { return fmt.Sprintf("worker-%d", i+1) }
+
+// Workers describes each worker.
 func (d *Dynamo) Workers() []Worker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	out := make([]Worker, len(d.workers))
-	for i, w := range d.workers {
-		out[i] = Worker{Name: w.name, MetricsURL: w.metricsURL(), Instance: w.instance, PID: w.process.PID()}
+	out := make([]Worker, len(d.Mockers))
+	for i, s := range d.Mockers {
+		out[i] = Worker{workerName(i), d.metricsURL(i), d.instances[i], s.Process().PID()}
 	}
 	return out
 }
 
-// Ended waits until worker i, or the [Frontend], ends: see [process.Process.Ended]. An ended process starts again
-// only by RestartWorker or StartFrontend.
-func (d *Dynamo) Ended(ctx context.Context, i int) error {
-	if i == Frontend {
-		return d.frontendProcess().Ended(ctx)
+// Watch restarts processes that have ended, until ctx ends. It returns an error if one of them keeps failing.
+func (d *Dynamo) Watch(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range d.services() {
+		group.Go(func() error { return s.Watch(ctx) })
 	}
-	return d.worker(i).process.Ended(ctx)
-}
-
-// KillWorker kills worker i, like a crash.
-func (d *Dynamo) KillWorker(i int) { d.worker(i).process.Kill() }
-
-// RestartWorker stops worker i if it runs, starts it again, and returns when the frontend lists its new instance.
-func (d *Dynamo) RestartWorker(ctx context.Context, i int) error {
-	d.worker(i).process.Stop(ctx)
-	if err := d.launchWorker(i); err != nil {
-		return err
-	}
-	return d.awaitWorker(ctx, i)
-}
-
-// KillFrontend kills the frontend, like a crash.
-func (d *Dynamo) KillFrontend() { d.frontendProcess().Kill() }
-
-// StopFrontend stops the frontend. It is killed if ctx ends first.
-func (d *Dynamo) StopFrontend(ctx context.Context) { d.frontendProcess().Stop(ctx) }
-
-// StartFrontend stops the frontend if it runs and starts it again on its port. It returns when the frontend lists
-// every running worker and the model.
-func (d *Dynamo) StartFrontend(ctx context.Context) error {
-	d.StopFrontend(ctx)
-	if err := d.launchFrontend(); err != nil {
-		return err
-	}
-	for i := range d.options.Workers {
-		if d.worker(i).process.Exited() {
-			continue
-		}
-		if err := d.awaitWorker(ctx, i); err != nil {
-			return err
-		}
-	}
-	return d.awaitModel(ctx)
+	return group.Wait()
 }
 
 // Stop stops all processes and waits for them. They are killed if ctx ends first. Nothing can be started afterwards.
 func (d *Dynamo) Stop(ctx context.Context) {
-	d.mu.Lock()
-	d.stopped = true
-	processes := []*process.Process{d.frontend}
-	for _, w := range d.workers {
-		processes = append(processes, w.process)
+	var wg sync.WaitGroup
+	for _, s := range d.services() {
+		wg.Go(func() { s.Stop(ctx) })
 	}
-	d.mu.Unlock()
-	process.StopAll(ctx, processes...)
+	wg.Wait()
 	_ = os.RemoveAll(d.files) // temporary, so an error has no consequence
 }
 
-func (d *Dynamo) worker(i int) worker {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.workers[i]
+// instanceLabel matches a worker's instance id, hexadecimal, in its own metrics.
+var instanceLabel = regexp.MustCompile(`dynamo_endpoint="generate"[^}]*worker_id="([0-9a-f]+)"`)
+
+// awaitWorker waits until a worker reports its instance id and the frontend lists it.
+func (d *Dynamo) awaitWorker(ctx context.Context, i int, p *process.Process) error {
+	d.setInstance(i, "")
+	return poll(ctx, p, func(ctx context.Context) error {
+		metrics, err := get(ctx, d.metricsURL(i))
+		if err != nil {
+			return err
+		}
+		match := instanceLabel.FindSubmatch(metrics)
+		if match == nil {
+			return fmt.Errorf("%s does not report an instance ID yet", d.metricsURL(i))
+		}
+		id, err := strconv.ParseUint(string(match[1]), 16, 64)
+		if err != nil {
+			return err
+		}
+		instance := strconv.FormatUint(id, 10)
+		if err := d.checkListed(ctx, instance); err != nil {
+			return err
+		}
+		d.setInstance(i, instance)
+		return nil
+	})
 }
 
-func (d *Dynamo) frontendProcess() *process.Process {
+func (d *Dynamo) setInstance(i int, instance string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.frontend
+	d.instances[i] = instance
 }
 
-// errStopped is the error of starting a process after Stop.
-var errStopped = errors.New("Dynamo is being stopped")
-
-func (d *Dynamo) launchWorker(i int) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	w := &d.workers[i]
-	p, err := d.launch(d.workerCommand(*w))
-	if err == nil {
-		w.process, w.instance = p, ""
+// checkListed returns an error if the frontend does not list all of the instances.
+func (d *Dynamo) checkListed(ctx context.Context, instances ...string) error {
+	listed, err := d.Instances(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, instance := range instances {
+		if !slices.Contains(listed, instance) {
+			return fmt.Errorf("the frontend does not list instance %s yet", instance)
+		}
+	}
+	return nil
 }
 
-func (d *Dynamo) launchFrontend() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p, err := d.launch(d.frontendCommand())
-	if err == nil {
-		d.frontend = p
+// Instances returns the ids of the instances to which the frontend sends requests. A killed worker stays listed for
+// about ten seconds.
+func (d *Dynamo) Instances(ctx context.Context) ([]string, error) {
+	var health struct {
+		Instances []struct {
+			Endpoint string      `json:"endpoint"`
+			ID       json.Number `json:"instance_id"`
+		} `json:"instances"`
 	}
-	return err
+	if err := getJSON(ctx, d.URL()+"/health", &health); err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, instance := range health.Instances {
+		if instance.Endpoint == "generate" {
+			ids = append(ids, instance.ID.String())
+		}
+	}
+	return ids, nil
 }
 
-// launch starts a process. The caller holds d.mu.
-func (d *Dynamo) launch(c process.Command) (*process.Process, error) {
-	if d.stopped {
-		return nil, errStopped
-	}
-	return process.Start(c)
+// awaitFrontend waits until the frontend serves the model and lists the workers that run. Workers that are not ready
+// yet wait for the frontend.
+func (d *Dynamo) awaitFrontend(ctx context.Context, p *process.Process) error {
+	return poll(ctx, p, func(ctx context.Context) error {
+		d.mu.Lock()
+		instances := slices.Clone(d.instances)
+		d.mu.Unlock()
+		var running []string
+		for i, instance := range instances {
+			if instance != "" && !d.Mockers[i].Process().Exited() {
+				running = append(running, instance)
+			}
+		}
+		if err := d.checkListed(ctx, running...); err != nil {
+			return err
+		}
+		var models struct {
+			Data []struct{ ID string }
+		}
+		if err := getJSON(ctx, d.URL()+"/v1/models", &models); err != nil {
+			return err
+		}
+		for _, model := range models.Data {
+			if model.ID == d.options.ModelName {
+				return nil
+			}
+		}
+		return fmt.Errorf("the frontend does not list the model %s yet", d.options.ModelName)
+	})
 }

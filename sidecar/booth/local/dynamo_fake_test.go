@@ -4,6 +4,7 @@ package local_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -49,38 +50,46 @@ func instances(d *local.Dynamo) (ids []string) {
 
 func TestDynamoLifecycle(t *testing.T) {
 	o := fakeOptions(t)
+	messages := make(chan string, 2)
+	o.Suffix, o.Say = "-twin", func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		messages <- text[strings.LastIndexByte(text, '\n')+1:]
+	}
 	d := startDynamo(t, o)
 	before := instances(d)
 	listed, err := d.Instances(wait.Context(t))
 	require.NoError(t, err)
 	assert.ElementsMatch(t, before, listed, "the frontend lists the three workers by the same ids")
 
-	d.KillWorker(1)
-	assert.ErrorContains(t, d.Ended(wait.Context(t), 1), "worker-2 exited: signal: killed")
-	require.NoError(t, d.RestartWorker(wait.Context(t), 1))
+	d.Mockers[1].Process().Kill()
+	require.NoError(t, d.Mockers[1].Start(wait.Context(t)))
 	after := instances(d)
 	assert.Equal(t, before[0], after[0])
 	assert.NotEqual(t, before[1], after[1], "the restarted worker has a new instance id")
 
 	url := d.URL()
-	d.KillFrontend()
-	assert.ErrorContains(t, d.Ended(wait.Context(t), local.Frontend), "frontend exited: signal: killed")
+	d.Frontend.Process().Kill()
 	_, err = d.Instances(wait.Context(t))
 	require.Error(t, err)
-	require.NoError(t, d.StartFrontend(wait.Context(t)))
+	require.NoError(t, d.Frontend.Start(wait.Context(t)))
 	assert.Equal(t, url, d.URL())
 	assert.Equal(t, after, instances(d))
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, number := range []int{local.Frontend, 0, 1, 2} {
-		assert.NoError(t, d.Ended(over, number), "process %d runs", number)
-	}
+
+	watched, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Watch(watched) }()
+	d.Mockers[2].Process().Kill()
+	assert.Equal(t, "restarting worker-3-twin in 1s", wait.Receive(t, "the message of a restart", messages))
+	assert.Equal(t, "worker-3-twin is running again", wait.Receive(t, "the message after it", messages))
+	assert.NotEqual(t, after[2], instances(d)[2])
+	end()
+	require.NoError(t, wait.Receive(t, "the end of Watch", ended))
 
 	d.Stop(wait.Context(t))
 	for _, w := range d.Workers() {
 		assert.ErrorIs(t, syscall.Kill(w.PID, 0), syscall.ESRCH, "the process has ended")
 	}
-	assert.ErrorContains(t, d.RestartWorker(wait.Context(t), 0), "Dynamo is being stopped")
+	assert.ErrorIs(t, d.Mockers[0].Start(wait.Context(t)), context.Canceled, "nothing can be started")
 	assert.FileExists(t, filepath.Join(o.LogDir, "worker-2.log"))
 	left, err := os.ReadDir(os.TempDir())
 	require.NoError(t, err)
@@ -90,7 +99,8 @@ func TestDynamoLifecycle(t *testing.T) {
 func TestStartDynamoNamesFailedProcess(t *testing.T) {
 	t.Setenv(localtest.Broken, "dynamo.mocker")
 	_, err := local.StartDynamo(t.Context(), fakeOptions(t)) // has no deadline: the failed process ends the wait
-	assert.ErrorContains(t, err, "worker-1 is not ready: worker-1 exited before it was ready")
+	require.Error(t, err)
+	assert.Regexp(t, `worker-\d is not ready: worker-\d exited before it was ready`, err.Error())
 	assert.ErrorContains(t, err, "dynamo.mocker is broken on purpose")
 }
 

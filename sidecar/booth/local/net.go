@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,22 +21,20 @@ const (
 // Ready waits until a URL responds with a status of 2xx. It returns an error with the last failure when ctx ends, or
 // when the server's process exits. p may be nil.
 func Ready(ctx context.Context, url string, p *process.Process) error {
-	return poll(ctx, func(ctx context.Context) error {
+	return poll(ctx, p, func(ctx context.Context) error {
 		_, err := get(ctx, url)
 		return err
-	}, p)
+	})
 }
 
-// poll calls check until it returns nil. It returns an error when ctx ends or a process exits.
-func poll(ctx context.Context, check func(context.Context) error, processes ...*process.Process) error {
+// poll calls check until it returns nil. It returns an error when ctx ends or a process exits. p may be nil.
+func poll(ctx context.Context, p *process.Process, check func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		err := check(ctx)
-		for _, p := range processes {
-			if p != nil && p.Exited() { // even if the check succeeds: another server may have the address
-				return errors.Join(fmt.Errorf("%s exited before it was ready", p.Name()), p.Wait())
-			}
+		if p != nil && p.Exited() { // even if the check succeeds: another server may have the address
+			return errors.Join(fmt.Errorf("%s exited before it was ready", p.Name()), p.Wait())
 		}
 		if err == nil {
 			return nil
@@ -69,6 +68,18 @@ func get(ctx context.Context, url string) ([]byte, error) {
 		return nil, fmt.Errorf("GET %s: %s", url, response.Status)
 	}
 	return body, nil
+}
+
+// getJSON reads the JSON at a URL into v.
+func getJSON(ctx context.Context, url string, v any) error {
+	body, err := get(ctx, url)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("GET %s: %w", url, err)
+	}
+	return nil
 }
 
 // client keeps no idle connections, because they would outlive their processes, and uses no proxy, because all

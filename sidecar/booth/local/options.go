@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,9 @@ type Options struct {
 	Speedup      float64  // factor on the mock workers' speed; 0 means 1
 	FrontendArgs []string // further arguments of each frontend
 	Env          []string // further environment variables as "NAME=value"
+
+	Suffix string                           // of the names of the processes in messages
+	Say    func(format string, args ...any) // receives messages about restarts
 
 	workerPorts []int // chosen ports, one per worker
 }
@@ -69,16 +73,16 @@ func (o Options) Check() error {
 }
 
 func (o *Options) fillIn() {
-	o.Workers = orDefault(o.Workers, defaultWorkers)
-	o.Mode = orDefault(o.Mode, RouterModes[0])
-	o.Engine = orDefault(o.Engine, Engines[0])
-	o.WorkerPort = orDefault(o.WorkerPort, defaultWorkerPort)
-	o.Speedup = orDefault(o.Speedup, 1)
+	o.Workers = cmp.Or(o.Workers, defaultWorkers)
+	o.Mode = cmp.Or(o.Mode, RouterModes[0])
+	o.Engine = cmp.Or(o.Engine, Engines[0])
+	o.WorkerPort = cmp.Or(o.WorkerPort, defaultWorkerPort)
+	o.Speedup = cmp.Or(o.Speedup, 1)
 }
 
 // choosePorts selects the ports of the frontend and of the workers.
 func (o *Options) choosePorts() error {
-	free, err := process.FreePorts(orDefault(o.FrontendPort, defaultFrontendPort), 1)
+	free, err := process.FreePorts(cmp.Or(o.FrontendPort, defaultFrontendPort), 1)
 	if err != nil {
 		return err
 	}
@@ -100,19 +104,11 @@ func (o *Options) choosePorts() error {
 	return nil
 }
 
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
-}
-
 // plane makes the processes discover each other through files and communicate over TCP and ZeroMQ, so that neither
 // etcd nor NATS is needed.
 var plane = []string{"--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"}
 
-func (d *Dynamo) workerCommand(w worker) process.Command {
+func (d *Dynamo) workerCommand(i int) process.Command {
 	o := d.options
 	args := append([]string{
 		"-m", "dynamo.mocker", "--model-path", o.ModelDir, "--model-name", o.ModelName, "--num-workers", "1",
@@ -121,20 +117,11 @@ func (d *Dynamo) workerCommand(w worker) process.Command {
 		"--max-num-batched-tokens", strconv.Itoa(o.MaxBatchedTokens), "--planner-profile-data", o.ProfilePath,
 		"--speedup-ratio", strconv.FormatFloat(o.Speedup, 'f', -1, 64),
 	}, plane...)
-	return d.command(w.name, args, "DYN_SYSTEM_PORT="+strconv.Itoa(w.port))
+	return d.command(workerName(i), args, "DYN_SYSTEM_PORT="+strconv.Itoa(o.workerPorts[i]))
 }
 
-func (d *Dynamo) frontendCommand() process.Command {
-	return d.frontendWith("frontend", d.options.Mode, d.options.FrontendPort)
-}
-
-// FrontendCommand returns the command of a further frontend for the same workers, with its own port and mode, one of
-// [RouterModes]. The caller starts and stops it.
-func (d *Dynamo) FrontendCommand(mode string, port int) process.Command {
-	return d.frontendWith("frontend-"+mode, mode, port)
-}
-
-func (d *Dynamo) frontendWith(name, mode string, port int) process.Command {
+// FrontendCommand returns the command of a frontend for the workers. mode is one of [RouterModes].
+func (d *Dynamo) FrontendCommand(name, mode string, port int) process.Command {
 	return d.command(name, slices.Concat([]string{
 		"-m", "dynamo.frontend", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(port),
 		"--router-mode", mode, "--kv-cache-block-size", strconv.Itoa(d.options.BlockTokens),

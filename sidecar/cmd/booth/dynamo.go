@@ -10,11 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 )
 
@@ -132,7 +129,8 @@ func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, su
 	if suffix != "" && c.twinMode() == api.ModeRoundRobin {
 		heading += " The load generator itself distributes the turns of its lane twin to the workers (round-robin)."
 	}
-	return &realDynamo{options: o, heading: heading, say: b.out.say, suffix: suffix}, nil
+	o.Suffix, o.Say = suffix, b.out.say
+	return &realDynamo{options: o, heading: heading}, nil
 }
 
 func writeProfile(path string, p sim.Profile) error {
@@ -147,13 +145,11 @@ func writeProfile(path string, p sim.Profile) error {
 type realDynamo struct {
 	options local.Options
 	heading string
-	say     func(format string, args ...any)
-	suffix  string        // of the names of a second Dynamo's processes
 	dynamo  *local.Dynamo // nil before start
 }
 
 func (d *realDynamo) title() string {
-	if d.suffix != "" {
+	if d.options.Suffix != "" {
 		return fmt.Sprintf("a second NVIDIA Dynamo with %d mock workers", d.options.Workers)
 	}
 	return fmt.Sprintf("NVIDIA Dynamo %s with %d mock workers", local.DynamoVersion, d.options.Workers)
@@ -195,17 +191,4 @@ func (d *realDynamo) describe() (heading string, rows [][2]string) {
 	return d.heading, rows
 }
 
-// watch restarts the frontend and the workers.
-func (d *realDynamo) watch(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	supervise := func(number int, name string, restart func(context.Context) error) {
-		ended := func(ctx context.Context) error { return d.dynamo.Ended(ctx, number) }
-		c := process.Child{Name: name, Ended: ended, Restart: restart, Within: readyTimeout, Say: d.say}
-		group.Go(func() error { return c.Supervise(ctx) })
-	}
-	supervise(local.Frontend, "the frontend"+d.suffix, d.dynamo.StartFrontend)
-	for i, w := range d.dynamo.Workers() {
-		supervise(i, w.Name+d.suffix, func(ctx context.Context) error { return d.dynamo.RestartWorker(ctx, i) })
-	}
-	return group.Wait()
-}
+func (d *realDynamo) watch(ctx context.Context) error { return d.dynamo.Watch(ctx) }

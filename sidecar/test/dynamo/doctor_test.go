@@ -80,7 +80,7 @@ func TestDoctorFindsBrokenParts(t *testing.T) {
 	b.finds(t, "no events", silent, one,
 		"Target: problem: the router receives no KV events: it predicted a hit rate of 0 for 5 repeats")
 
-	d.KillWorker(0)
+	d.Mockers[0].Process().Kill()
 	b.finds(t, "a worker is killed", o, some,
 		"Target: problem: 2 of 3 workers have registered; not responding: dynamo-worker-1",
 		"Prometheus: problem: it cannot scrape dynamo-worker-1")
@@ -134,7 +134,7 @@ func startFrontend(
 ) (string, *process.Process) {
 	t.Helper()
 	port = FreePort(t, port)
-	command := d.FrontendCommand(mode, port)
+	command := d.FrontendCommand("frontend-"+mode, mode, port)
 	command.Log = filepath.Join(t.TempDir(), name+".log")
 	change(&command)
 	p, err := process.Start(command)

@@ -87,7 +87,7 @@ func (b *booth) dealsEvenly(t *testing.T) {
 func (b *booth) losesWorker(t *testing.T) {
 	b.start(t)
 	b.waitOK(t, 30, time.Minute)
-	b.dynamo.KillWorker(0)
+	b.dynamo.Mockers[0].Process().Kill()
 	ok := b.status(t).Lanes[0].Totals.OK
 	b.waitOK(t, ok+150, time.Minute)
 	b.stop(t)
@@ -99,18 +99,18 @@ func (b *booth) losesWorker(t *testing.T) {
 		}
 	}
 	assert.Zero(t, s.Lanes[0].State.Concurrency.Actual, "no conversation may be active after the stop")
-	require.NoError(t, b.dynamo.RestartWorker(t.Context(), 0))
+	require.NoError(t, b.dynamo.Mockers[0].Start(t.Context()))
 }
 
 // A killed frontend fails turns with an error class. When it is ready again, the workload recovers by itself.
 func (b *booth) losesFrontend(t *testing.T) {
 	b.start(t)
 	b.waitOK(t, 30, time.Minute)
-	b.dynamo.KillFrontend()
+	b.dynamo.Frontend.Process().Kill()
 	b.wait(t, "turns that fail to connect", time.Minute, func(s api.LaneStatus) bool {
 		return s.Totals.ErrorsByClass[api.ErrorConnect] > 0 && !s.Target.Reachable
 	})
-	require.NoError(t, b.dynamo.StartFrontend(t.Context()))
+	require.NoError(t, b.dynamo.Frontend.Start(t.Context()))
 	ready := time.Now()
 	ok := b.status(t).Lanes[0].Totals.OK
 	b.waitOK(t, ok+1, 30*time.Second)

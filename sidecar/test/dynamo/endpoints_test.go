@@ -128,7 +128,7 @@ func (b *booth) settles(t *testing.T, m api.Mode, url string) {
 func (b *booth) refusesDeadEndpoint(t *testing.T) {
 	t.Helper()
 	b.setMode(t, api.ModeRoundRobin)
-	b.dynamo.KillFrontend()
+	b.dynamo.Frontend.Process().Kill()
 	_, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
 	require.NoError(t, err)
 	b.wait(t, "a refusal", time.Minute, func(s api.LaneStatus) bool {

@@ -32,10 +32,10 @@ func TestRestartPausesDouble(t *testing.T) {
 func TestSuperviseRetriesUntilPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time
-		c := Child{
-			Name: "child", Within: time.Second, Say: t.Logf,
-			Ended: func(context.Context) error { return errors.New("crashed") },
-			Restart: func(context.Context) error {
+		s := supervised{
+			name: "child", say: t.Logf,
+			ended: func(context.Context) error { return errors.New("crashed") },
+			restart: func(context.Context) error {
 				if tries = append(tries, time.Now()); len(tries) == 1 {
 					return errors.New("not ready")
 				}
@@ -43,7 +43,7 @@ func TestSuperviseRetriesUntilPermanentError(t *testing.T) {
 			},
 		}
 		began := time.Now()
-		err := c.Supervise(t.Context())
+		err := s.run(t.Context())
 		assert.EqualError(t, err, "child keeps failing: started: bad flag")
 		assert.Equal(t, []time.Time{began.Add(time.Second), began.Add(3 * time.Second)}, tries)
 	})
