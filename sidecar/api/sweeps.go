@@ -118,7 +118,7 @@ func (r SweepRequest) Check() error {
 	if err := OneOf("kind", r.Kind, SweepKinds); err != nil {
 		return err
 	}
-	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r), r.checkSpans())
+	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r), r.CheckSpans())
 }
 
 func (r SweepRequest) checkWords() error {
@@ -249,8 +249,9 @@ const EachModeOnce = "each one once; only a trial of two may compare a mode with
 // MayRepeatMode reports whether the request may name a mode twice.
 func (r SweepRequest) MayRepeatMode() bool { return r.Kind == SweepTrial && len(r.Modes) == 2 }
 
-// checkSpans checks the number of spans against [MaxSweepSpans]. An omitted field counts as 1.
-func (r SweepRequest) checkSpans() error {
+// CheckSpans checks the number of spans against [MaxSweepSpans]. An omitted field counts as 1. The error is a
+// [*FieldError].
+func (r SweepRequest) CheckSpans() error {
 	levels, modes, repeats := max(len(r.Levels), 1), max(len(r.Modes), 1), 1
 	if r.Repeats != nil {
 		repeats = *r.Repeats

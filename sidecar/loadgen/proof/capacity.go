@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"kvbooth/sidecar/api"
 )
@@ -18,42 +17,6 @@ type CapacityPlan struct {
 	MaxTime    float64         `json:"max_time"`   // seconds for all spans with their warm-up
 	SLO        api.SLO         `json:"slo"`
 	Seed       uint64          `json:"seed,string"` // seed of the order and of the draws
-}
-
-// Validate returns an *[api.FieldError] for the first invalid field, or nil.
-func (p CapacityPlan) Validate() error {
-	if n := len(p.Modes); n < 1 || n > 2 {
-		return api.Refuse("modes", fmt.Sprintf("a list of %d", n), "one or two")
-	}
-	for i, m := range p.Modes {
-		if !m.Known() {
-			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded, or the name of an arm")
-		}
-		if slices.Contains(p.Modes[:i], m) {
-			return api.Refuse("modes", m.Mode, "each mode once")
-		}
-	}
-	if n := len(p.Levels); n < 2 || n > api.MaxSweepLevels || p.Levels[0] < 1 {
-		return api.Refuse("levels", p.Levels, fmt.Sprintf("2 to %d, each 1 or more", api.MaxSweepLevels))
-	}
-	for i, level := range p.Levels[1:] {
-		if level <= p.Levels[i] {
-			return api.Refuse("levels", level, fmt.Sprintf("more than %d: ascending, each once", p.Levels[i]))
-		}
-	}
-	switch {
-	case p.Resolution < 1:
-		return api.Refuse("resolution", p.Resolution, "1 or more")
-	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):
-		return api.Refuse("span_seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
-	case !(p.MaxTime >= p.Seconds && p.MaxTime <= maxTrial):
-		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf("span_seconds to %d", maxTrial))
-	case !(p.SLO.TTFT > 0):
-		return api.Refuse("slo.ttft", p.SLO.TTFT, "more than 0")
-	case !(p.SLO.TPOT > 0):
-		return api.Refuse("slo.tpot", p.SLO.TPOT, "more than 0")
-	}
-	return nil
 }
 
 // Capacity finds the highest concurrency of each mode at which the mode meets the SLOs for TTFT p95 and TPOT p95 there
@@ -83,10 +46,11 @@ const capacityPlanned = 16
 // capacityMetrics lists the metrics that have an SLO.
 var capacityMetrics = []Metric{TTFT95, TPOT95}
 
-// NewCapacity returns a capacity search without spans. The error is an *[api.FieldError].
+// NewCapacity returns a capacity search without spans. It returns an *[api.FieldError] for a time limit below the time
+// of a span. The other fields must have passed [api.SweepRequest.Check], and the levels must ascend.
 func NewCapacity(p CapacityPlan) (*Capacity, error) {
-	if err := p.Validate(); err != nil {
-		return nil, err
+	if p.MaxTime < p.Seconds {
+		return nil, api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf("span_seconds to %d", maxTrial))
 	}
 	return &Capacity{Plan: p}, nil
 }

@@ -364,29 +364,10 @@ func TestCapacitySpanWithoutTPOT(t *testing.T) {
 }
 
 func TestCapacityRefusals(t *testing.T) {
-	for _, test := range map[string]struct {
-		field  string
-		change func(*CapacityPlan)
-	}{
-		"no mode":           {"modes", func(p *CapacityPlan) { p.Modes = nil }},
-		"three modes":       {"modes", func(p *CapacityPlan) { p.Modes = append(p.Modes, kv) }},
-		"a mode twice":      {"modes", func(p *CapacityPlan) { p.Modes[0] = kv }},
-		"an unknown mode":   {"modes", func(p *CapacityPlan) { p.Modes[0].Mode = "random" }},
-		"one level":         {"levels", func(p *CapacityPlan) { p.Levels = p.Levels[:1] }},
-		"level 0":           {"levels", func(p *CapacityPlan) { p.Levels[0] = 0 }},
-		"levels that fall":  {"levels", func(p *CapacityPlan) { p.Levels[1] = 60 }},
-		"too many levels":   {"levels", func(p *CapacityPlan) { p.Levels = make([]int, 41) }},
-		"no resolution":     {"resolution", func(p *CapacityPlan) { p.Resolution = 0 }},
-		"spans of nothing":  {"span_seconds", func(p *CapacityPlan) { p.Seconds = math.NaN() }},
-		"time without end":  {"max_seconds", func(p *CapacityPlan) { p.MaxTime = math.Inf(1) }},
-		"no TTFT":           {"slo.ttft", func(p *CapacityPlan) { p.SLO.TTFT = math.NaN() }},
-		"a TPOT below zero": {"slo.tpot", func(p *CapacityPlan) { p.SLO.TPOT = -1 }},
-	} {
-		p := defaultCapacity(roundRobin, kv)
-		test.change(&p)
-		_, err := NewCapacity(p)
-		refused(t, test.field, err)
-	}
+	p := defaultCapacity(roundRobin, kv)
+	p.MaxTime = p.Seconds - 1
+	_, err := NewCapacity(p)
+	assert.Equal(t, "span_seconds to 604800", refused(t, "max_seconds", err))
 	c := newCapacity(t, nil)
 	s, _ := c.Next()
 	r := served(s, always(.3), always(.3))

@@ -3,7 +3,6 @@ package proof
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -31,9 +30,6 @@ const (
 // Metrics lists the metrics of every trial and every run, in the order of tables. [LaterTTFT95] is not included: only a
 // trial that is decided by it reports it.
 var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
-
-// known reports whether a trial may be decided by the metric.
-func (m Metric) known() bool { return slices.Contains(api.SweepMetrics, string(m)) }
 
 // metrics maps each metric to its name in sentences and its kind.
 var metrics = map[Metric]struct {

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,37 +20,6 @@ type SweepPlan struct {
 	// Together runs the two modes of a level at the same time, on two targets. With an even number of repeats, each
 	// mode runs equally often on both targets.
 	Together bool `json:"together,omitempty"`
-}
-
-// Validate returns an *[api.FieldError] for the first invalid field, or nil.
-func (p SweepPlan) Validate() error {
-	if len(p.Levels) == 0 || slices.Min(p.Levels) < 1 {
-		return api.Refuse("levels", p.Levels, "one or more, each 1 or more")
-	}
-	if len(p.Modes) == 0 {
-		return api.Refuse("modes", p.Modes, "one or more")
-	}
-	for _, m := range p.Modes {
-		if !m.Known() {
-			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded, or the name of an arm")
-		}
-	}
-	switch {
-	case p.Together && len(p.Modes) != 2:
-		return api.Refuse("modes", len(p.Modes), "2 where they run together")
-	case p.Together && p.Order != api.OrderInterleaved:
-		return api.Refuse("order", p.Order, string(api.OrderInterleaved)+" when the modes run together")
-	}
-	switch spans := len(p.Levels) * len(p.Modes) * p.Repeats; {
-	case p.Repeats < 1 || spans > api.MaxSweepSpans:
-		return api.Refuse("repeats", p.Repeats, fmt.Sprintf("1 or more, with levels × modes × repeats up to %d",
-			api.MaxSweepSpans))
-	case !(p.WarmUp >= 0 && p.WarmUp <= maxSpan):
-		return api.Refuse("warm_up_seconds", p.WarmUp, fmt.Sprintf("0 to %d", maxSpan))
-	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):
-		return api.Refuse("span_seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
-	}
-	return api.OneOf("order", p.Order, api.SweepOrders)
 }
 
 // Sweep measures every level in every mode several times. It is a state machine like [Trial], and its JSON is its whole
@@ -76,14 +44,6 @@ type SweepDone struct {
 	Attempt int     `json:"attempt"`
 	Elapsed float64 `json:"elapsed"` // seconds, with switch and warm-up
 	Spoiled string  `json:"spoiled,omitempty"`
-}
-
-// NewSweep returns a sweep without spans. The error is an *[api.FieldError].
-func NewSweep(p SweepPlan) (*Sweep, error) {
-	if err := p.Validate(); err != nil {
-		return nil, err
-	}
-	return &Sweep{Plan: p}, nil
 }
 
 // Of returns the planned number of spans that count. Spans that are spoiled twice reduce it.

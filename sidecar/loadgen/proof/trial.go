@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -51,47 +50,6 @@ func (p Plan) all() (arms []int) {
 		arms = append(arms, arm)
 	}
 	return arms
-}
-
-// Validate says what no trial can ask: nil, or an *[api.FieldError] with a field of [api.SweepRequest].
-func (p Plan) Validate() error {
-	modes := p.modes()
-	for i, m := range modes {
-		if !m.Known() {
-			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded, or the name of an arm")
-		}
-		if p.several() && slices.Contains(modes[:i], m) {
-			return api.Refuse("modes", m.Text(), api.EachModeOnce)
-		}
-	}
-	if n := len(modes); n > api.MaxSweepModes {
-		return api.Refuse("modes", fmt.Sprintf("a list of %d", n), fmt.Sprintf("2 to %d", api.MaxSweepModes))
-	}
-	if p.Together && p.several() {
-		return api.Refuse("together", true, "false with more than two arms, because there are only two lanes")
-	}
-	switch least := p.least(); {
-	case p.Question != "" && !slices.Contains(api.TrialQuestions, p.Question):
-		return api.OneOf("question", p.Question, api.TrialQuestions)
-	case p.Concurrency < 1:
-		return api.Refuse("levels", p.Concurrency, "1 or more")
-	case !p.Primary.known():
-		return api.Refuse("primary", p.Primary, strings.Join(api.SweepMetrics, ", "))
-	case !(p.Smallest >= .001 && p.Smallest <= .5):
-		return api.Refuse("smallest", p.Smallest, ".001 to .5")
-	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):
-		return api.Refuse("span_seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
-	case !(p.MaxTime >= least && p.MaxTime <= maxTrial):
-		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
-			"%.0f to %d: a trial decides after %d blocks of all arms; a span counts for %g s at least, after at least %.0f s "+
-				"for the switch, the openings and the warm-up",
-			math.Ceil(least), maxTrial, decide.LeastBlocks, p.Seconds, p.Before))
-	case !(p.SLO.TTFT > 0):
-		return api.Refuse("slo.ttft", p.SLO.TTFT, "more than 0")
-	case !(p.SLO.TPOT > 0):
-		return api.Refuse("slo.tpot", p.SLO.TPOT, "more than 0")
-	}
-	return nil
 }
 
 // least is how long the blocks before the first look take at least.
@@ -246,10 +204,14 @@ type Measured struct {
 	Ended   int                `json:"ended"`
 }
 
-// New begins a trial. The error is an *[api.FieldError].
+// New begins a trial. It returns an *[api.FieldError] for a time limit that is too short for the blocks before the
+// first look. The other fields must have passed [api.SweepRequest.Check].
 func New(p Plan) (*Trial, error) {
-	if err := p.Validate(); err != nil {
-		return nil, err
+	if least := p.least(); p.MaxTime < least {
+		return nil, api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
+			"%.0f to %d: a trial decides after %d blocks of all arms; a span counts for %g s at least, after at least %.0f s "+
+				"for the switch, the openings and the warm-up",
+			math.Ceil(least), maxTrial, decide.LeastBlocks, p.Seconds, p.Before))
 	}
 	t := &Trial{Plan: p, Blocks: []decide.Block{}, Runs: []Measured{}, Attempt: 1}
 	t.Shown = api.TrialState{

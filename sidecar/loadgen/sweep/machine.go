@@ -57,11 +57,10 @@ func (d *Desk) newMachine(r api.SweepRequest) (machine, error) {
 		}
 		return t, err
 	case api.SweepLevels:
-		return proof.NewSweep(proof.SweepPlan{
+		return &proof.Sweep{Plan: proof.SweepPlan{
 			Levels: r.Levels, Modes: r.Modes, Repeats: *r.Repeats, Order: *r.Order, WarmUp: *r.WarmUp,
-			Seconds: *r.Seconds, Seed: *r.Seed,
-			Together: *r.Together,
-		})
+			Seconds: *r.Seconds, Seed: *r.Seed, Together: *r.Together,
+		}}, r.CheckSpans() // the defaults may have too many
 	case api.SweepCapacity:
 		return proof.NewCapacity(proof.CapacityPlan{
 			Modes: r.Modes, Levels: r.Levels, Resolution: *r.Resolution, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds,
