@@ -80,7 +80,7 @@ func TestNoIntervalWithEmptyBatch(t *testing.T) {
 
 // Intervals require a span of four thirds of a turn, so that a batch lasts a third of one.
 func TestBatchedNeedsLongSpan(t *testing.T) {
-	w := NewWindow(t0)
+	w := NewWindow(t0, slo)
 	var early Report
 	for i := range 541 {
 		s := counted(whole(float64(i)*.1), 1)
@@ -88,13 +88,13 @@ func TestBatchedNeedsLongSpan(t *testing.T) {
 		s.ITL = []chat.Gap{{Seconds: .02 + .001*math.Sin(float64(i)), Tokens: 5}}
 		fill(w, s)
 		if i == 530 {
-			early = w.Counted(at(53), 1, slo)
+			early = w.Counted(at(53), 1)
 		}
 	}
 	assert.False(t, early.Batched)
 	assert.Nil(t, early.HitInterval)
 	assert.Nil(t, early.Window.Metrics.TTFT.P50Interval)
-	r := w.Counted(at(54), 1, slo)
+	r := w.Counted(at(54), 1)
 	require.True(t, r.Batched)
 	assert.Equal(t, &[2]float64{.25, .25}, r.HitInterval)
 	assert.InDelta(t, 10, r.RequestsInterval[0], 1)

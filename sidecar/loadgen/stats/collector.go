@@ -132,8 +132,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	e := emitter(ch)
-	counts, sums, slo := c.rec.cumulative()
-	m := c.rec.window.Report(c.now(), slo).Window.Metrics
+	counts, sums := c.rec.cumulative()
+	m, slo := c.rec.Report(c.now()).Window.Metrics, c.rec.objectives()
 	for i := range times {
 		e.summary(descTimes[i], sums[i], times[i].Quantiles(&m))
 		if objective := times[i].Objective; objective != nil {

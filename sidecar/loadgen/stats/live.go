@@ -111,9 +111,9 @@ func (w *Window) suffices(length time.Duration, counts func(*turn) bool) bool {
 
 // Live describes a step like [Window.CountedAsArrived], but over its batches of the last hour, with intervals that hold
 // under continuous observation. It has no intervals before there are enough batches.
-func (w *Window) Live(m *Meter, now time.Time, step int64, slo api.SLO) Report {
+func (w *Window) Live(m *Meter, now time.Time, step int64) Report {
 	w.AdvanceLive(m, now)
-	r := w.CountedAsArrived(m, now, step, slo)
+	r := w.CountedAsArrived(m, now, step)
 	w.mu.Lock()
 	all := w.live.all
 	if !w.counts || step != w.step {

@@ -28,7 +28,7 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-			w, m := NewWindow(began), NewMeter(began)
+			w, m := NewWindow(began, slo), NewMeter(began)
 			now := began
 			for at := 0.; at < 60*test.minutes; at += test.every {
 				now = began.Add(time.Duration(at * float64(time.Second)))
@@ -40,7 +40,7 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 				}, nil)
 				w.AdvanceLive(m, now)
 			}
-			r := w.Live(m, now, 1, api.SLO{})
+			r := w.Live(m, now, 1)
 			assert.InDelta(t, test.seconds, r.Window.Seconds, 1e-9)
 			assert.InDelta(t, test.n, r.OK, 1)
 			q := r.Window.Metrics.TTFT
@@ -57,7 +57,7 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 				"the interval allows for slow changes of speed")
 
 			w.Add(&api.Turn{Ended: now.Add(time.Second), Step: 2, Counted: true, Status: api.TurnOK}, nil)
-			r = w.Live(m, now.Add(2*time.Second), 2, api.SLO{})
+			r = w.Live(m, now.Add(2*time.Second), 2)
 			require.Equal(t, 1, r.OK)
 			assert.Nil(t, r.Window.Metrics.TTFT.P50Interval)
 			assert.Nil(t, r.OutputInterval)

@@ -10,13 +10,13 @@ import (
 )
 
 // Recorder holds all figures of one lane: its window, its totals since the last start, and
-// the Prometheus counters since the process began. It is safe for concurrent use.
+// the Prometheus counters since the process began. The counter of good turns applies the
+// objectives of the window at a turn's end. It is safe for concurrent use.
 type Recorder struct {
-	window *Window
-	hist   *histograms
+	*Window
+	hist *histograms
 
 	mu    sync.Mutex
-	slo   api.SLO
 	ever  counts // since the process began
 	start counts // the value of ever at the last reset
 	sums  sums
@@ -59,7 +59,7 @@ func (s *sum) add(v float64) {
 
 // NewRecorder makes a recorder whose window and totals start now.
 func NewRecorder(now time.Time, slo api.SLO) *Recorder {
-	r := &Recorder{window: NewWindow(now), hist: newHistograms(), slo: slo, gaps: newGapsOfRun(now)}
+	r := &Recorder{Window: NewWindow(now, slo), hist: newHistograms(), gaps: newGapsOfRun(now)}
 	r.ever = counts{
 		turns: map[api.TurnStatus]int64{}, errors: map[api.ErrorClass]int64{},
 		conversations: map[api.ConversationStatus]int64{},
@@ -81,11 +81,11 @@ func NewRecorder(now time.Time, slo api.SLO) *Recorder {
 
 // Add adds an ended turn with its number of content chunks and the gaps between them, and keeps neither t nor gaps.
 func (r *Recorder) Add(t *api.Turn, chunks int, gaps []chat.Gap) {
-	r.window.Add(t, gaps)
-	one := newTurn(t, 0)
+	r.Window.Add(t, gaps)
+	one, slo := newTurn(t, 0), r.objectives()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ever.add(&one, r.slo)
+	r.ever.add(&one, slo)
 	if one.status != api.TurnOK {
 		return
 	}
@@ -107,54 +107,14 @@ func (r *Recorder) ConversationEnded(status api.ConversationStatus) {
 	r.ever.conversations[status]++
 }
 
-// SetSLO changes the objectives. Reports judge the whole window by the new ones; the
-// counter of good turns applies them from now on.
-func (r *Recorder) SetSLO(slo api.SLO) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.slo = slo
-}
-
 // Reset clears the window and the totals, as at a lane's start. Prometheus counters
 // continue.
 func (r *Recorder) Reset(now time.Time) {
-	r.window.Reset(now)
+	r.Window.Reset(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.start = r.ever.clone()
 	r.gaps = newGapsOfRun(now)
-}
-
-// Report is [Window.Report] with the present objectives.
-func (r *Recorder) Report(now time.Time) Report { return r.window.Report(now, r.objectives()) }
-
-// Course is [Window.Course].
-func (r *Recorder) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64) {
-	return r.window.Course(now)
-}
-
-// Counted is [Window.Counted] with the present objectives.
-func (r *Recorder) Counted(now time.Time, step int64) Report {
-	return r.window.Counted(now, step, r.objectives())
-}
-
-// CountedAsArrived is [Window.CountedAsArrived] with the present objectives.
-func (r *Recorder) CountedAsArrived(m *Meter, now time.Time, step int64) Report {
-	return r.window.CountedAsArrived(m, now, step, r.objectives())
-}
-
-// Live is [Window.Live] with the present objectives.
-func (r *Recorder) Live(m *Meter, now time.Time, step int64) Report {
-	return r.window.Live(m, now, step, r.objectives())
-}
-
-// AdvanceLive is [Window.AdvanceLive].
-func (r *Recorder) AdvanceLive(m *Meter, now time.Time) { r.window.AdvanceLive(m, now) }
-
-func (r *Recorder) objectives() api.SLO {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.slo
 }
 
 // Totals returns the counts since the last reset, without LostTurns, which the store
@@ -185,11 +145,11 @@ func (r *Recorder) Totals() api.Totals {
 	return t
 }
 
-// cumulative returns the counters and objectives of one moment.
-func (r *Recorder) cumulative() (counts, sums, api.SLO) {
+// cumulative returns the counters of one moment.
+func (r *Recorder) cumulative() (counts, sums) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ever.clone(), r.sums, r.slo
+	return r.ever.clone(), r.sums
 }
 
 func (c *counts) add(one *turn, slo api.SLO) {

@@ -29,7 +29,7 @@ func TestRecorderTotals(t *testing.T) {
 		OK: 2, Errors: 1, Cancelled: 1, ErrorsByClass: map[api.ErrorClass]int64{api.ErrorConnect: 1},
 		InputTokens: 8000, CachedTokens: 2000, OutputTokens: 1605, Conversations: 2,
 	}, r.Totals())
-	ever, _, _ := r.cumulative()
+	ever, _ := r.cumulative()
 	assert.Equal(t, int64(3), ever.turns[api.TurnOK])
 	assert.Equal(t, int64(3), ever.sloMet)
 }
@@ -42,6 +42,6 @@ func TestRecorderSLO(t *testing.T) {
 	r.add(counted(whole(2), 1))
 	assert.Zero(t, r.Report(at(3)).SLOMet)
 	assert.Zero(t, r.Counted(at(3), 1).SLOMet)
-	ever, _, _ := r.cumulative()
+	ever, _ := r.cumulative()
 	assert.Equal(t, int64(1), ever.sloMet)
 }

@@ -73,11 +73,11 @@ func (r *Recorder) TokensPerChunk() float64 {
 // that arrived: the tokens of a turn are spread evenly from its first token to its end,
 // also those of a turn that was cut short; see [Arrived].
 func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
-	perChunk := r.TokensPerChunk()
+	perChunk, slo := r.TokensPerChunk(), r.objectives()
 	r.mu.Lock()
 	start := r.gaps.start
 	span := ended.Sub(start)
-	t := newTally(span, span+1, 0, r.slo)
+	t := newTally(span, span+1, 0, slo)
 	for i := range r.gaps.slots {
 		t.itl[t.batch(time.Duration(i)*r.gaps.length+r.gaps.length/2)].merge(&r.gaps.slots[i])
 	}

@@ -25,6 +25,7 @@ const maxStepTurns = 20_000
 // [StepSpan]. It is safe for concurrent use.
 type Window struct {
 	mu      sync.Mutex
+	slo     api.SLO
 	start   time.Time
 	turns   []turn        // in the order in which they were added
 	gaps    ring          // of all whole turns
@@ -128,8 +129,24 @@ func intervals(q api.Quantiles) api.PercentileIntervals {
 }
 
 // NewWindow makes an empty window that starts now.
-func NewWindow(now time.Time) *Window {
-	return &Window{start: now, gaps: ring{length: windowSpan / ringSlots}, counted: ring{length: StepSpan / ringSlots}}
+func NewWindow(now time.Time, slo api.SLO) *Window {
+	return &Window{
+		slo: slo, start: now, gaps: ring{length: windowSpan / ringSlots}, counted: ring{length: StepSpan / ringSlots},
+	}
+}
+
+// SetSLO changes the objectives. Reports judge the whole window by the new ones.
+func (w *Window) SetSLO(slo api.SLO) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slo = slo
+}
+
+// objectives returns the present objectives.
+func (w *Window) objectives() api.SLO {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.slo
 }
 
 // Reset clears the window and starts it anew. Turns that ended before are ignored.
@@ -210,9 +227,9 @@ func (s *slot) addGaps(gaps []chat.Gap, estimated bool) {
 
 // Report describes all turns of the last 60 s. Its ITL covers whole seconds: the last 59 and the
 // one in progress.
-func (w *Window) Report(now time.Time, slo api.SLO) Report {
+func (w *Window) Report(now time.Time) Report {
 	w.mu.Lock()
-	t := newTally(now.Sub(w.start), windowSpan, 0, slo)
+	t := newTally(now.Sub(w.start), windowSpan, 0, w.slo)
 	t.gather(w, func(*turn) bool { return true }, &w.gaps)
 	w.mu.Unlock()
 	return t.report()
@@ -223,12 +240,12 @@ func (w *Window) Report(now time.Time, slo api.SLO) Report {
 // turn, which the rates therefore leave out, and covers at most [StepSpan]. ITL covers whole spans
 // of 5 s. The rates include all whole turns that ended in that time: turns that straddle the
 // step's beginning do not count, but are part of its pace.
-func (w *Window) Counted(now time.Time, step int64, slo api.SLO) Report {
+func (w *Window) Counted(now time.Time, step int64) Report {
 	w.mu.Lock()
 	at := now.Sub(w.start)
-	t := newTally(at, StepSpan, at, slo)
+	t := newTally(at, StepSpan, at, w.slo)
 	if w.counts && step == w.step {
-		t = newTally(at, StepSpan, max(w.first, w.kept), slo)
+		t = newTally(at, StepSpan, max(w.first, w.kept), w.slo)
 		counts := func(one *turn) bool { return one.counted && one.step == step && one.ended >= t.from }
 		t.gather(w, counts, &w.counted)
 	}
@@ -261,8 +278,8 @@ func (w *Window) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64) {
 
 // CountedAsArrived is [Window.Counted] with the output tokens as they arrived in that time. That
 // rate is far steadier than the rate by the end of their turn.
-func (w *Window) CountedAsArrived(m *Meter, now time.Time, step int64, slo api.SLO) Report {
-	r := w.Counted(now, step, slo)
+func (w *Window) CountedAsArrived(m *Meter, now time.Time, step int64) Report {
+	r := w.Counted(now, step)
 	span := time.Duration(r.Window.Seconds * float64(time.Second))
 	if rate, interval := m.Over(now.Add(-span), now); rate != nil {
 		r.Window.OutputTokensPerSecond = *rate

@@ -87,7 +87,7 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for round := range 10 {
 		samples := random(r, 200+500*round)
-		w := fill(NewWindow(t0), samples...)
+		w := fill(NewWindow(t0, slo), samples...)
 		check := func(rep Report, wanted func(sample) bool) {
 			t.Helper()
 			var ttft, tpot, latency []float64
@@ -133,25 +133,25 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 			require.Equal(t, []int64{prompt, cached, output}, []int64{rep.PromptTokens, rep.CachedTokens, rep.OutputTokens})
 			require.InEpsilon(t, float64(cached)/float64(asked), *rep.HitRatio, 1e-9)
 		}
-		check(w.Report(at(101), slo), func(sample) bool { return true })
-		rep := w.Report(at(101), slo)
+		check(w.Report(at(101)), func(sample) bool { return true })
+		rep := w.Report(at(101))
 		rep.Window.Metrics.TTFT.P50Interval, rep.Window.Metrics.TTFT.P95Interval = nil, nil
 		ttft, hits := w.Course(at(101))
 		assert.Equal(t, rep.Window.Metrics.TTFT, ttft)
 		assert.Equal(t, rep.HitRatio, hits)
-		check(w.Counted(at(101), 2, slo), func(s sample) bool { return s.Counted && s.Step == 2 })
+		check(w.Counted(at(101), 2), func(s sample) bool { return s.Counted && s.Step == 2 })
 	}
 }
 
 func TestWindowExpires(t *testing.T) {
 	s := whole(10)
 	s.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}, {Seconds: .03, Tokens: 2}}
-	w := fill(NewWindow(t0), s)
-	r := w.Report(at(69.9), slo)
+	w := fill(NewWindow(t0, slo), s)
+	r := w.Report(at(69.9))
 	assert.Equal(t, 1, r.OK)
-	assert.Equal(t, 3, w.Report(at(69), slo).Window.Metrics.ITL.N)
+	assert.Equal(t, 3, w.Report(at(69)).Window.Metrics.ITL.N)
 	assert.Equal(t, 60.0, r.Window.Seconds)
-	r = w.Report(at(70.1), slo)
+	r = w.Report(at(70.1))
 	assert.Zero(t, r.OK)
 	assert.Zero(t, r.Window.Metrics.ITL.N)
 	assert.Nil(t, r.Window.Metrics.TTFT.P50, "unknown, and not zero")
@@ -167,25 +167,25 @@ func TestWindowExpires(t *testing.T) {
 func TestWindowReset(t *testing.T) {
 	s := whole(5)
 	s.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}}
-	w := fill(NewWindow(t0), counted(s, 3))
+	w := fill(NewWindow(t0, slo), counted(s, 3))
 	w.Reset(at(6))
 	fill(w, whole(5.5)) // ended before
-	r := w.Report(at(8), slo)
+	r := w.Report(at(8))
 	assert.Zero(t, r.OK)
 	assert.Zero(t, r.Window.Metrics.ITL.N)
 	assert.Equal(t, 2.0, r.Window.Seconds)
-	assert.Zero(t, w.Counted(at(8), 3, slo).OK)
+	assert.Zero(t, w.Counted(at(8), 3).OK)
 	fill(w, whole(8))
-	assert.Equal(t, .5, w.Report(at(8), slo).Window.RequestsPerSecond)
+	assert.Equal(t, .5, w.Report(at(8)).Window.RequestsPerSecond)
 }
 
 // Failed turns enter the counts only, cancelled ones only their own.
 func TestWindowStatus(t *testing.T) {
 	cancelled := failed(3, "")
 	cancelled.Status = api.TurnCancelled
-	r := fill(NewWindow(t0), whole(1), whole(2), whole(3), cancelled,
+	r := fill(NewWindow(t0, slo), whole(1), whole(2), whole(3), cancelled,
 		failed(3, api.ErrorTimeout), failed(3, api.ErrorStall), failed(3, api.ErrorHTTP5xx),
-		failed(3, api.ErrorHTTP5xx), failed(3, api.ErrorConnect)).Report(at(4), slo)
+		failed(3, api.ErrorHTTP5xx), failed(3, api.ErrorConnect)).Report(at(4))
 	assert.Equal(t, []int{3, 5, 1}, []int{r.OK, r.Errors, r.Cancelled})
 	assert.EqualValues(t, map[api.ErrorClass]int{
 		api.ErrorTimeout: 1, api.ErrorStall: 1, api.ErrorHTTP5xx: 2,
@@ -220,7 +220,7 @@ func TestWindowSLO(t *testing.T) {
 		if c.uncounted {
 			s.TokenSource = "chunks"
 		}
-		assert.Equal(t, c.good, fill(NewWindow(t0), s).Report(at(2), slo).SLOMet, "%+v", c)
+		assert.Equal(t, c.good, fill(NewWindow(t0, slo), s).Report(at(2)).SLOMet, "%+v", c)
 	}
 }
 
@@ -228,8 +228,8 @@ func TestWindowSLO(t *testing.T) {
 func TestWindowOfReasoning(t *testing.T) {
 	first, plain := whole(1), whole(1)
 	first.FirstAnswer, first.PromptTokens, first.CachedTokens = new(2.5), nil, nil
-	assert.Nil(t, fill(NewWindow(t0), plain).Report(at(2), slo).Window.FirstAnswer)
-	got := fill(NewWindow(t0), first, plain).Report(at(2), slo).Window
+	assert.Nil(t, fill(NewWindow(t0, slo), plain).Report(at(2)).Window.FirstAnswer)
+	got := fill(NewWindow(t0, slo), first, plain).Report(at(2)).Window
 	assert.Equal(t, 1, got.FirstAnswer.N)
 	assert.InDelta(t, 2.5, *got.FirstAnswer.P95, 1e-9)
 	r := NewRecorder(t0, slo)
@@ -240,7 +240,7 @@ func TestWindowOfReasoning(t *testing.T) {
 }
 
 func TestWindowByTurn(t *testing.T) {
-	w := NewWindow(t0)
+	w := NewWindow(t0, slo)
 	for turn, ttft := range map[int]float64{1: .5, 5: .1, 6: .2, 9: .4} {
 		s := whole(1)
 		s.Number, s.TTFT, s.Latency = turn, &ttft, new(10*ttft)
@@ -248,7 +248,7 @@ func TestWindowByTurn(t *testing.T) {
 		s.PromptTokens, s.OutputTokens, s.CachedTokens = &prompt, new(100*turn), new(prompt/4)
 		fill(w, s)
 	}
-	got, r := "", w.Report(at(2), slo)
+	got, r := "", w.Report(at(2))
 	for _, r := range r.TTFTByTurn {
 		input := "unknown"
 		if r.InputMean != nil {
@@ -274,9 +274,9 @@ func TestWindowITL(t *testing.T) {
 		{Seconds: .01, Tokens: math.Inf(1)},
 	}
 	b.ITL, b.ITLEstimated = []chat.Gap{{Seconds: .200, Tokens: 5}}, true
-	w := fill(NewWindow(t0), a)
-	assert.False(t, w.Report(at(2), slo).Window.Metrics.ITL.Estimated)
-	q := fill(w, b).Report(at(2), slo).Window.Metrics.ITL
+	w := fill(NewWindow(t0, slo), a)
+	assert.False(t, w.Report(at(2)).Window.Metrics.ITL.Estimated)
+	q := fill(w, b).Report(at(2)).Window.Metrics.ITL
 	assert.Equal(t, 100, q.N, "tokens")
 	assert.True(t, q.Estimated)
 	assert.InEpsilon(t, .010, *q.P50, .004)
@@ -287,20 +287,20 @@ func TestWindowITL(t *testing.T) {
 
 // Gaps expire second by second, also when a slot is reused.
 func TestWindowITLExpires(t *testing.T) {
-	w := NewWindow(t0)
+	w := NewWindow(t0, slo)
 	for second := range 700 {
 		s := counted(whole(float64(second)+.5), 1)
 		s.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}}
 		fill(w, s)
-		assert.Equal(t, min(second+1, 60), w.Report(at(float64(second)+.6), slo).Window.Metrics.ITL.N)
-		assert.Equal(t, min(second+1, 59*5+second%5+1), w.Counted(at(float64(second)+.6), 1, slo).Window.Metrics.ITL.N,
+		assert.Equal(t, min(second+1, 60), w.Report(at(float64(second)+.6)).Window.Metrics.ITL.N)
+		assert.Equal(t, min(second+1, 59*5+second%5+1), w.Counted(at(float64(second)+.6), 1).Window.Metrics.ITL.N,
 			"in slots of 5 s")
 	}
 	late := counted(whole(100), 1)
 	late.ITL = []chat.Gap{{Seconds: .02, Tokens: 1}}
 	fill(w, late)
-	assert.Equal(t, 60, w.Report(at(699.6), slo).Window.Metrics.ITL.N)
-	assert.Equal(t, 300, w.Counted(at(699.6), 1, slo).Window.Metrics.ITL.N)
+	assert.Equal(t, 60, w.Report(at(699.6)).Window.Metrics.ITL.N)
+	assert.Equal(t, 300, w.Counted(at(699.6), 1).Window.Metrics.ITL.N)
 }
 
 func TestCounted(t *testing.T) {
@@ -309,10 +309,10 @@ func TestCounted(t *testing.T) {
 		s.Step, s.Counted, s.ITL = step, counts, []chat.Gap{{Seconds: .02, Tokens: 10}}
 		return s
 	}
-	w := fill(NewWindow(t0), one(1, 1, true), one(2, 1, true))
-	assert.Equal(t, 2, w.Counted(at(3), 1, slo).OK)
+	w := fill(NewWindow(t0, slo), one(1, 1, true), one(2, 1, true))
+	assert.Equal(t, 2, w.Counted(at(3), 1).OK)
 	fill(w, one(12, 2, false), one(20, 2, true), one(20.4, 1, true), one(25, 2, true), one(30, 2, true))
-	r := w.Counted(at(30), 2, slo)
+	r := w.Counted(at(30), 2)
 	assert.Equal(t, 3, r.OK, "neither another step's, though late, nor what straddled the step's begin")
 	assert.Equal(t, 30, r.Window.Metrics.ITL.N)
 	assert.Equal(t, 10.0, r.Window.Seconds, "since the first counted turn ended")
@@ -320,24 +320,24 @@ func TestCounted(t *testing.T) {
 		"without the turn that starts the span, with the one that straddles the step's start")
 	assert.Equal(t, 240.0, r.Window.OutputTokensPerSecond)
 	assert.Equal(t, int64(2400), r.OutputTokens)
-	assert.Zero(t, w.Counted(at(30), 1, slo).OK, "an earlier step has no figures")
-	none := w.Counted(at(30), 3, slo)
+	assert.Zero(t, w.Counted(at(30), 1).OK, "an earlier step has no figures")
+	none := w.Counted(at(30), 3)
 	assert.Zero(t, none.OK)
 	assert.Zero(t, none.Window.Seconds, "a step without a counted turn has not begun to settle")
 	assert.NotNil(t, none.Window.Errors)
-	assert.Equal(t, 7, w.Report(at(30), slo).OK, "the window has all turns")
-	assert.Equal(t, 70.0, fill(w, one(90, 2, true)).Counted(at(90), 2, slo).Window.Seconds, "the span grows with the step")
-	assert.Equal(t, 300.0, fill(w, one(330, 2, true)).Counted(at(330), 2, slo).Window.Seconds,
+	assert.Equal(t, 7, w.Report(at(30)).OK, "the window has all turns")
+	assert.Equal(t, 70.0, fill(w, one(90, 2, true)).Counted(at(90), 2).Window.Seconds, "the span grows with the step")
+	assert.Equal(t, 300.0, fill(w, one(330, 2, true)).Counted(at(330), 2).Window.Seconds,
 		"the span is at most five minutes")
 }
 
 // The figures of a step with many turns a second cover the kept turns, and at least the window.
 func TestCountedOfManyTurns(t *testing.T) {
-	w := NewWindow(t0)
+	w := NewWindow(t0, slo)
 	for i := range 3 * maxStepTurns {
 		fill(w, counted(whole(float64(i)/200), 1)) // 200 a second for 300 s
 	}
-	r := w.Counted(at(300), 1, slo)
+	r := w.Counted(at(300), 1)
 	assert.InDelta(t, maxStepTurns/200, r.Window.Seconds, .1)
 	assert.InDelta(t, 200, r.Window.RequestsPerSecond, .1)
 	assert.InDelta(t, maxStepTurns, r.OK, 1)
@@ -345,7 +345,7 @@ func TestCountedOfManyTurns(t *testing.T) {
 	for i := range 60_000 {
 		fill(w, counted(whole(300+float64(i)/1000), 1)) // 1,000 a second
 	}
-	r = w.Counted(at(360), 1, slo)
+	r = w.Counted(at(360), 1)
 	assert.InDelta(t, 60, r.Window.Seconds, .1)
 	assert.InDelta(t, 1000, r.Window.RequestsPerSecond, 1)
 }

@@ -35,7 +35,7 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func newLiveTarget(w world, trial, minutes int) *liveTarget {
 	r := newSpans(w, 2, trial).record(1, 0, float64(minutes)*60, 1)
-	l := &liveTarget{window: stats.NewWindow(began), meter: stats.NewMeter(began), tokens: r.Tokens[warmUp:]}
+	l := &liveTarget{window: stats.NewWindow(began, slo), meter: stats.NewMeter(began), tokens: r.Tokens[warmUp:]}
 	for _, t := range r.Turns {
 		if t.Ended >= warmUp {
 			l.turns = append(l.turns, api.Turn{
@@ -76,7 +76,7 @@ func row(w world, trial int) api.Baseline {
 	for range 5 {
 		now = l.pass()
 	}
-	r := l.window.CountedAsArrived(l.meter, now, 1, slo)
+	r := l.window.CountedAsArrived(l.meter, now, 1)
 	one := r.Row()
 	one.Concurrency, one.Mode, one.Speculation = 60, api.ModeKV, api.SpeculationOff
 	return api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{one}}
@@ -86,7 +86,7 @@ func row(w world, trial int) api.Baseline {
 func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
 	l, first := newLiveTarget(w, trial, 60), map[string]float64{}
 	for minute := 1.; minute <= 60; minute++ {
-		is := l.window.Live(l.meter, l.pass(), 1, slo)
+		is := l.window.Live(l.meter, l.pass(), 1)
 		c := baseline.Compare(lane.Compared(&is), was, 60).Columns[0]
 		for name, v := range map[string]api.LookedUp{
 			"TTFT p50": c.TTFT.P50, "TTFT p95": c.TTFT.P95, "TPOT p50": c.TPOT.P50, "TPOT p95": c.TPOT.P95,

@@ -40,17 +40,17 @@ type measured struct {
 // measure runs a setting until the second step has lasted for looked.
 func measure(t *testing.T, s setting, looked time.Duration) (m measured) {
 	t.Helper()
-	window, meter := stats.NewWindow(began), stats.NewMeter(began)
+	window, meter := stats.NewWindow(began, slo), stats.NewMeter(began)
 	first, second := warmUp+rowOf, warmUp+rowOf+apart
 	next := first // look
 	look := func(at time.Duration) {
 		for ; next <= at; next += time.Minute {
 			switch {
 			case next == first:
-				r := window.CountedAsArrived(meter, began.Add(next), 1, slo)
+				r := window.CountedAsArrived(meter, began.Add(next), 1)
 				m.row = r.Row()
 			case next > second:
-				m.looks = append(m.looks, window.Live(meter, began.Add(next), 2, slo))
+				m.looks = append(m.looks, window.Live(meter, began.Add(next), 2))
 			}
 		}
 	}

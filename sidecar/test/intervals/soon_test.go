@@ -52,12 +52,12 @@ func startUp(t *testing.T, seed uint64, until time.Duration) startup {
 // decided returns after how many seconds from settling a start is called better in TTFT p95 and p50 than a column of
 // round-robin, compared every second. Infinite means never.
 func (s startup) decided(b api.Baseline, settling time.Duration) (p95, p50 float64) {
-	window, meter := stats.NewWindow(began), stats.NewMeter(began)
+	window, meter := stats.NewWindow(began, slo), stats.NewMeter(began)
 	p95, p50 = math.Inf(1), math.Inf(1)
 	next := s.counts + settling
 	for _, d := range s.deliveries {
 		for ; next <= d.at; next += time.Second {
-			is := window.Live(meter, began.Add(next), 1, slo)
+			is := window.Live(meter, began.Add(next), 1)
 			columns := baseline.Compare(lane.Compared(&is), b, 60).Columns
 			i := slices.IndexFunc(columns, func(c api.Column) bool { return c.Mode == api.ModeRoundRobin })
 			at := (next - s.settled).Seconds()
