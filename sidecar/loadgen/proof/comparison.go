@@ -3,7 +3,6 @@ package proof
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ type Question struct {
 }
 
 // Comparison compares results level by level: two modes of any baselines, or all modes of a sweep. None of its numbers
-// is NaN or infinite.
+// is NaN or infinite, since none of the results has such numbers: they are stored as JSON.
 type Comparison struct {
 	Title  string       `json:"title"`
 	Words  []string     `json:"words"` // the findings, in sentences
@@ -251,10 +250,7 @@ func newSide(b api.Baseline, mode api.ModeState) Side {
 		Workload: b.Workload, Provenance: b.Provenance, Notes: b.Notes, Rows: []api.BaselineRow{},
 		source: b,
 	}
-	b.Rows = slices.Clone(b.Rows)
-	for i, row := range b.Rows {
-		row = known(row)
-		b.Rows[i] = row
+	for _, row := range b.Rows {
 		if row.InMode() == mode {
 			s.Rows = append(s.Rows, row)
 		}
@@ -338,35 +334,6 @@ func orNone(text string) string {
 		return "none"
 	}
 	return text
-}
-
-// known returns a copy of a row without NaN and infinite values.
-func known(row api.BaselineRow) api.BaselineRow {
-	if row.Intervals != nil {
-		intervals := *row.Intervals
-		row.Intervals = &intervals
-		forget(reflect.ValueOf(row.Intervals).Elem())
-	}
-	forget(reflect.ValueOf(&row).Elem())
-	return row
-}
-
-// forget sets the pointers to NaN or infinite numbers in a struct to nil.
-func forget(v reflect.Value) {
-	for i := range v.NumField() {
-		switch f := v.Field(i); p := f.Interface().(type) {
-		case *float64:
-			if p != nil && !finite(*p) {
-				f.SetZero()
-			}
-		case *[2]float64:
-			if p != nil && (!finite(p[0]) || !finite(p[1])) {
-				f.SetZero()
-			}
-		case api.Percentiles, api.PercentileIntervals, api.ClusterFigures:
-			forget(f)
-		}
-	}
 }
 
 // name sets the sides' names: the short names of their modes, or the names of their baselines where sides have the same

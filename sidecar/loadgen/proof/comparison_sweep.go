@@ -2,7 +2,6 @@ package proof
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"time"
 
@@ -31,24 +30,12 @@ type Run struct {
 func CompareSweep(s *api.Sweep, title string) Comparison {
 	r := Comparison{Title: title, Sides: []Side{}, Sweep: &Run{
 		ID: s.ID, State: s.State, Reason: s.Reason, Cause: s.Cause, Asked: s.Asked, Ended: s.Ended, Program: s.Program,
-		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Trial: knownTrial(s.Trial), Capacity: s.Capacity,
+		Request: s.Request, Progress: s.Progress, Spans: append([]api.SweepSpan{}, s.Spans...), Trial: s.Trial,
+		Capacity: s.Capacity,
 	}}
-	forget(reflect.ValueOf(&r.Sweep.Progress).Elem())
 	r.Inputs = []api.Source{SourceOf(s)}
 	if s.Request.SLO != nil {
 		r.SLO = *s.Request.SLO
-	}
-	for _, span := range s.Spans {
-		if span.Row != nil {
-			row := known(*span.Row)
-			span.Row = &row
-		}
-		if span.Causes != nil {
-			c := *span.Causes
-			forget(reflect.ValueOf(&c).Elem())
-			span.Causes = &c
-		}
-		r.Sweep.Spans = append(r.Sweep.Spans, span)
 	}
 	b := api.Baseline{
 		Name: s.ID, Title: r.Title, Kind: baseline.KindMeasured, Target: &s.Target,
@@ -97,40 +84,4 @@ func addNew(to *[]string, text string) {
 	if text != "" && !slices.Contains(*to, text) {
 		*to = append(*to, text)
 	}
-}
-
-// knownTrial returns a copy of a trial without NaN and infinite values.
-func knownTrial(t *api.TrialState) *api.TrialState {
-	if t == nil {
-		return nil
-	}
-	all := *t
-	in := func(v *[2]float64) bool { return v == nil || finite(v[0]) && finite(v[1]) }
-	numbers := func(d *api.TrialDifference) bool {
-		return finite(d.A) && finite(d.B) && finite(d.Difference) && in(d.Interval)
-	}
-	if all.Primary != nil && !numbers(all.Primary) {
-		all.Primary = nil
-	}
-	all.Others = []api.TrialDifference{}
-	for _, d := range t.Others {
-		if numbers(&d) {
-			all.Others = append(all.Others, d)
-		}
-	}
-	if t.Ranking != nil {
-		ranking := *t.Ranking
-		ranking.Pairs = slices.DeleteFunc(slices.Clone(t.Ranking.Pairs), func(p api.TrialPair) bool {
-			return slices.ContainsFunc(append([]api.TrialDifference{p.Primary}, p.Others...),
-				func(d api.TrialDifference) bool { return !numbers(&d) })
-		})
-		all.Ranking = &ranking
-	}
-	all.Looks = slices.DeleteFunc(slices.Clone(t.Looks), func(l api.TrialLook) bool {
-		return !finite(l.Difference) || !in(l.Interval)
-	})
-	if all.Assumed != nil && !finite(*all.Assumed) {
-		all.Assumed = nil
-	}
-	return &all
 }

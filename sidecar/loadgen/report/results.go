@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -164,7 +163,7 @@ func ends(v *[2]float64, n int) []string {
 }
 
 func digits(v *float64, n int) string {
-	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
+	if v == nil {
 		return ""
 	}
 	return strconv.FormatFloat(*v, 'g', n, 64)

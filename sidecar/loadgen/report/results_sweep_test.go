@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -213,19 +212,14 @@ func TestReportOfAnEmptySweep(t *testing.T) {
 	}
 }
 
-// anySweep draws a sweep of some levels, modes and repeats, in which anything may be missing
-// or no number at all.
+// anySweep draws a sweep of some levels, modes and repeats, in which anything may be missing.
 func anySweep(rng *rand.Rand) api.Sweep {
 	s := swept(api.SweepLevels)
-	bad := []float64{math.NaN(), math.Inf(1), math.Inf(-1)}
 	value := func(to **float64, top float64) *[2]float64 {
 		if rng.IntN(8) == 0 {
 			return nil
 		}
 		v := rng.Float64() * top
-		if rng.IntN(20) == 0 {
-			v = bad[rng.IntN(len(bad))]
-		}
 		if rng.IntN(30) == 0 {
 			v = 0
 		}
@@ -233,11 +227,7 @@ func anySweep(rng *rand.Rand) api.Sweep {
 		if rng.IntN(5) == 0 {
 			return nil
 		}
-		in := [2]float64{v * rng.Float64(), v * (1 + rng.Float64())}
-		if rng.IntN(20) == 0 {
-			in[rng.IntN(2)] = bad[rng.IntN(len(bad))]
-		}
-		return &in
+		return &[2]float64{v * rng.Float64(), v * (1 + rng.Float64())}
 	}
 	modes := []api.ModeState{kv, roundRobin, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}[:1+rng.IntN(3)]
 	s.Request.Modes = modes
@@ -291,9 +281,8 @@ func TestReportsNumbersAreTheSweeps(t *testing.T) {
 			require.NotNil(t, row)
 			for _, q := range quantities {
 				require.Equal(t, digits(*q.In(want), -1), row[string(q.Quantity)])
-				if in := q.IntervalOf(want); in != nil && digits(&in[0], 1) != "" && digits(&in[1], 1) != "" {
-					require.Equal(t, ends(in, -1), []string{row[string(q.Quantity)+"_low"], row[string(q.Quantity)+"_high"]})
-				}
+				ends := ends(q.IntervalOf(want), -1)
+				require.Equal(t, ends, []string{row[string(q.Quantity)+"_low"], row[string(q.Quantity)+"_high"]})
 			}
 		}
 		var back Results
