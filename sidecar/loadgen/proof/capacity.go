@@ -192,19 +192,13 @@ func (c *Capacity) fewest(level, below int) (best task, ok bool) {
 	return best, ok
 }
 
-// Add records the result of the span that [Capacity.Next] returned. For any other result it returns an
-// *[api.FieldError] and changes nothing.
-func (c *Capacity) Add(r Result) error {
-	s, ok := c.Next()
-	if err := r.checkFor(s, ok, "search"); err != nil {
-		return err
-	}
-	c.Done = append(c.Done, s.done(&r, c.Plan.SLO, capacityMetrics...))
-	return nil
+// Add records the result of the span that [Capacity.Next] returned. It returns why the span does not count, or "".
+func (c *Capacity) Add(r Result) (spoiled string) {
+	s, _ := c.Next()
+	d := s.done(&r, c.Plan.SLO, capacityMetrics...)
+	c.Done = append(c.Done, d)
+	return d.Spoiled
 }
-
-// Spoiled returns the reason why the latest span does not count. It is empty if the span counts or there is none.
-func (c *Capacity) Spoiled() string { return lastSpoiled(c.Done) }
 
 func (c *Capacity) used() (seconds float64) {
 	for i := range c.Done {

@@ -18,17 +18,10 @@ type Done struct {
 	Metrics map[Metric]Sectioned `json:"metrics,omitempty"`
 }
 
-func lastSpoiled(all []Done) string {
-	if len(all) == 0 {
-		return ""
-	}
-	return all[len(all)-1].Spoiled
-}
-
 // done returns the kept part of a span's result. The span is spoiled if a needed metric is unknown in any section.
 func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
-	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.Spoiled}
-	if r.Spoiled != "" {
+	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.reason()}
+	if d.Spoiled != "" {
 		return d
 	}
 	d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()

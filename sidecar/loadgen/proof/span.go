@@ -52,19 +52,6 @@ func (r *Recording) GiveUp() {
 
 // validate returns an *[api.FieldError] if the recording is invalid or too short for its turns.
 func (r *Recording) validate() error {
-	if err := r.bounds(); err != nil {
-		return err
-	}
-	counted := r.Until - r.CountedFrom
-	if median := r.medianLatency(); !r.Short && !(counted >= Latencies*median*(1-rounding)) { // takes in NaN
-		return api.Refuse("until", r.Until,
-			fmt.Sprintf("at least %d times the median latency (%.1f s) after counted_from", Latencies, median))
-	}
-	return nil
-}
-
-// bounds returns an *[api.FieldError] if the recording is invalid.
-func (r *Recording) bounds() error {
 	counted := r.Until - r.CountedFrom
 	switch {
 	case !(r.CountedFrom >= 0):
@@ -74,6 +61,10 @@ func (r *Recording) bounds() error {
 	case float64(len(r.Tokens)) < math.Floor(r.Until):
 		return api.Refuse("tokens", fmt.Sprintf("%d seconds of them", len(r.Tokens)),
 			fmt.Sprintf("those of all %.0f seconds", math.Floor(r.Until)))
+	}
+	if median := r.medianLatency(); !r.Short && !(counted >= Latencies*median*(1-rounding)) { // takes in NaN
+		return api.Refuse("until", r.Until,
+			fmt.Sprintf("at least %d times the median latency (%.1f s) after counted_from", Latencies, median))
 	}
 	return nil
 }

@@ -1,10 +1,6 @@
 package proof
 
-import (
-	"fmt"
-
-	"kvbooth/sidecar/api"
-)
+import "kvbooth/sidecar/api"
 
 // maxTrial limits the duration of a trial, a sweep or a capacity search, in seconds.
 const maxTrial = 7 * 24 * 3600
@@ -35,7 +31,6 @@ type Span struct {
 
 // Result is the result of a span.
 type Result struct {
-	Number int
 	// Elapsed is the time of the span with switch and warm-up, in seconds.
 	Elapsed float64
 	// Spoiled is the reason why the span does not count; empty if it counts. A spoiled span is repeated. In a trial,
@@ -47,24 +42,10 @@ type Result struct {
 	Recording
 }
 
-// isOf returns an *[api.FieldError] if the result does not belong to the next span. more is false once there is no next
-// span. what names the kind of run in the message.
-func (r *Result) isOf(next Span, more bool, what string) error {
-	switch {
-	case !more:
-		return api.Refuse("number", r.Number, "none: the "+what+" is over")
-	case r.Number != next.Number:
-		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", next.Number))
-	case !(r.Elapsed > 0 && r.Elapsed <= maxTrial):
-		return api.Refuse("elapsed", r.Elapsed, fmt.Sprintf("more than 0, up to %d", maxTrial))
+// reason returns why the span does not count: for the given reason, or because its recording is invalid or too short.
+func (r *Result) reason() string {
+	if err := r.validate(); err != nil && r.Spoiled == "" {
+		return err.Error()
 	}
-	return nil
-}
-
-// checkFor extends isOf: it also returns an error if the recording of an unspoiled span is invalid or too short.
-func (r *Result) checkFor(next Span, more bool, what string) error {
-	if err := r.isOf(next, more, what); err != nil || r.Spoiled != "" {
-		return err
-	}
-	return r.validate()
+	return r.Spoiled
 }

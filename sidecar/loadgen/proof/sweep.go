@@ -132,23 +132,12 @@ func (s *Sweep) span(level int, m api.ModeState, repeat int) Span {
 	}
 }
 
-// Add records the result of the span that [Sweep.Next] returned. For any other result it returns an *[api.FieldError]
-// and changes nothing.
-func (s *Sweep) Add(r Result) error {
-	span, ok := s.Next()
-	if err := r.checkFor(span, ok, "sweep"); err != nil {
-		return err
-	}
-	s.Done = append(s.Done, SweepDone{Number: span.Number, Attempt: span.Attempt, Elapsed: r.Elapsed, Spoiled: r.Spoiled})
-	return nil
-}
-
-// Spoiled returns the reason why the latest span does not count. It is empty if the span counts or there is none.
-func (s *Sweep) Spoiled() string {
-	if len(s.Done) == 0 {
-		return ""
-	}
-	return s.Done[len(s.Done)-1].Spoiled
+// Add records the result of the span that [Sweep.Next] returned. It returns why the span does not count, or "".
+func (s *Sweep) Add(r Result) (spoiled string) {
+	span, _ := s.Next()
+	d := SweepDone{Number: span.Number, Attempt: span.Attempt, Elapsed: r.Elapsed, Spoiled: r.reason()}
+	s.Done = append(s.Done, d)
+	return d.Spoiled
 }
 
 // Left estimates the remaining time from the mean, the shortest and the longest span so far. Before the first span, the

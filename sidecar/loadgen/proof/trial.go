@@ -185,8 +185,7 @@ type Trial struct {
 	Expected int            `json:"expected"`
 	Shown    api.TrialState `json:"state"` // after the latest block
 
-	spoiled string // the run that was added last
-	known   decide.Boundaries
+	known decide.Boundaries
 }
 
 // Measured is a run of the block under way. What it says of times depends on the other runs of the block, whose slowest
@@ -275,34 +274,23 @@ func (t *Trial) left() []int {
 // order returns the runs of the block in progress, in their order.
 func (t *Trial) order() []decide.Run { return t.Plan.order(len(t.Blocks), t.left()) }
 
-// Add takes in the result of the span that [Trial.Next] gave. What cannot be that span's result gives an
-// *[api.FieldError] and changes nothing.
-func (t *Trial) Add(r Result) error {
-	s, ok := t.Next()
-	if err := r.isOf(s, ok, "trial"); err != nil {
-		return err
-	}
-	if r.Spoiled == "" {
-		if err := r.bounds(); err != nil {
-			return err
-		}
-	}
-	m := Measured{Spoiled: r.Spoiled, Elapsed: r.Elapsed}
-	if r.Spoiled == "" {
+// Add takes in the result of the span that [Trial.Next] gave. It returns why the span does not count, or "".
+func (t *Trial) Add(r Result) (spoiled string) {
+	r.Short = true
+	m := Measured{Spoiled: r.reason(), Elapsed: r.Elapsed}
+	spoiled = m.Spoiled
+	if spoiled == "" {
 		m = r.measured(t.Plan)
 		if latency := r.medianLatency(); finite(latency) {
 			t.Latency = max(t.Latency, latency)
 		}
 	}
-	t.Runs, t.spoiled = append(t.Runs, m), r.Spoiled
+	t.Runs = append(t.Runs, m)
 	if len(t.Runs)%t.Plan.step() == 0 {
 		t.complete()
 	}
-	return nil
+	return spoiled
 }
-
-// Spoiled says why the span that was added last does not count; empty: it does, or there is none.
-func (t *Trial) Spoiled() string { return t.spoiled }
 
 // complete takes in the latest runs of the same time: all of them are repeated where one is spoiled.
 func (t *Trial) complete() {

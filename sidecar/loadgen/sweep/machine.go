@@ -12,10 +12,9 @@ import (
 type machine interface {
 	// Next returns the span to run; false once there are no more.
 	Next() (proof.Span, bool)
-	Add(r proof.Result) error
-	// Spoiled returns why the span that was added last does not count: the reason in its result, or
-	// that of the machine.
-	Spoiled() string
+	// Add takes in the result of that span. It returns why the span does not count: the reason in its result, or that of
+	// the machine.
+	Add(r proof.Result) (spoiled string)
 }
 
 // pairing is a machine whose spans may run in pairs at the same time.
@@ -36,8 +35,7 @@ var (
 type legacyTrial struct{ json.RawMessage }
 
 func (legacyTrial) Next() (proof.Span, bool) { return proof.Span{}, false }
-func (legacyTrial) Add(proof.Result) error   { return api.ErrConflict }
-func (legacyTrial) Spoiled() string          { return "" }
+func (legacyTrial) Add(proof.Result) string  { return "" }
 
 // newMachine makes the machine of a complete request. The lock is held.
 func (d *Desk) newMachine(r api.SweepRequest) (machine, error) {

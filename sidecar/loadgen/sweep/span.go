@@ -323,7 +323,7 @@ func (a *attempt) publish(n api.SweepNow) {
 // result computes the results of the span. The reason why it does not count is in the first one only, since the machine
 // has the final decision.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
-	r := proof.Result{Number: a.span.Number, Elapsed: a.record.seconds(time.Now())}
+	r := proof.Result{Elapsed: a.record.seconds(time.Now())}
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,
 		Concurrency: a.span.Concurrency, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,

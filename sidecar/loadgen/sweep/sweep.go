@@ -390,16 +390,7 @@ func (s *sweep) store(ctx context.Context, all []*outcome) error {
 	s.desk.mu.Lock()
 	first := len(s.doc.Sweep.Spans)
 	for _, o := range all {
-		err := s.machine.Add(o.result)
-		if err != nil { // the result is invalid
-			o.result.Spoiled = err.Error()
-			err = s.machine.Add(o.result)
-		}
-		if err != nil {
-			s.desk.mu.Unlock()
-			return fmt.Errorf("a span was rejected: %w", err)
-		}
-		o.span.Spoiled = s.machine.Spoiled()
+		o.span.Spoiled = s.machine.Add(o.result)
 	}
 	invalidateBoth(all)
 	for _, o := range all {

@@ -198,7 +198,7 @@ func spanWith(s proof.Span, ttft float64) proof.Result {
 	for at := 0.; at < s.Seconds; at++ {
 		r.Turns = append(r.Turns, proof.Turn{Sent: at - ttft, FirstToken: at, Ended: at + .5, OutputTokens: 11})
 	}
-	return proof.Result{Number: s.Number, Elapsed: s.Seconds, Recording: r}
+	return proof.Result{Elapsed: s.Seconds, Recording: r}
 }
 
 // Searches over nine levels from 60 to 180 have at most 36 spans. The curves cross the limit at a known level.
@@ -224,7 +224,7 @@ func TestCapacityIntervalCoversTruth(t *testing.T) {
 						break
 					}
 					by := slope*(float64(s.Concurrency)-truth) + .05*rng.NormFloat64()
-					require.NoError(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
+					require.Empty(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
 				}
 				m := c.State().Modes[0]
 				covered += count(float64(m.Interval[0]) <= truth && (m.Above || truth <= float64(m.Interval[1])))
