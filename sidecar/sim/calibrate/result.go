@@ -115,7 +115,7 @@ func ErrorsOf(rows []Row) Errors {
 		s := statistics[i]
 		*field = mean(func(r *Row) float64 {
 			if v := s.recorded(&r.Recorded); v != nil {
-				return math.Abs(s.simulated(&r.Simulated) / *v - 1)
+				return math.Abs(*s.simulated.Of(&r.Simulated) / *v - 1)
 			}
 			return math.NaN()
 		})

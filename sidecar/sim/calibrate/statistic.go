@@ -12,7 +12,7 @@ type statistic struct {
 	name      string
 	recorded  func(*api.BaselineRow) *float64
 	interval  func(*api.RowIntervals) *[2]float64
-	simulated func(*closedloop.Figures) float64
+	simulated closedloop.Field
 }
 
 // statistics are the figures whose logarithms are fitted. The hit rate is not among them: it depends on the router and
@@ -21,12 +21,12 @@ var statistics = []statistic{
 	{
 		"TTFT p50", func(r *api.BaselineRow) *float64 { return r.TTFT.P50 },
 		func(i *api.RowIntervals) *[2]float64 { return i.TTFT.P50 },
-		func(f *closedloop.Figures) float64 { return f.TTFT50 },
+		closedloop.TTFT50,
 	},
 	{
 		"TTFT p95", func(r *api.BaselineRow) *float64 { return r.TTFT.P95 },
 		func(i *api.RowIntervals) *[2]float64 { return i.TTFT.P95 },
-		func(f *closedloop.Figures) float64 { return f.TTFT95 },
+		closedloop.TTFT95,
 	},
 	throughput, tpot,
 }
@@ -35,12 +35,12 @@ var (
 	throughput = statistic{
 		"throughput", func(r *api.BaselineRow) *float64 { return r.OutputTokensPerSecond },
 		func(i *api.RowIntervals) *[2]float64 { return i.OutputTokensPerSecond },
-		func(f *closedloop.Figures) float64 { return f.TokensPerSecond },
+		closedloop.Tokens,
 	}
 	tpot = statistic{
 		"TPOT p50", func(r *api.BaselineRow) *float64 { return r.TPOT.P50 },
 		func(i *api.RowIntervals) *[2]float64 { return i.TPOT.P50 },
-		func(f *closedloop.Figures) float64 { return f.TPOT50 },
+		closedloop.TPOT50,
 	}
 )
 
@@ -108,7 +108,7 @@ func scatter(runs []closedloop.Figures, s statistic) float64 {
 	mean := meanOf(runs, s)
 	sum := 0.0
 	for i := range runs {
-		d := s.simulated(&runs[i])/mean - 1
+		d := *s.simulated.Of(&runs[i])/mean - 1
 		sum += d * d
 	}
 	return sum / float64(len(runs)-1)
@@ -117,7 +117,7 @@ func scatter(runs []closedloop.Figures, s statistic) float64 {
 func meanOf(runs []closedloop.Figures, s statistic) float64 {
 	sum := 0.0
 	for i := range runs {
-		sum += s.simulated(&runs[i])
+		sum += *s.simulated.Of(&runs[i])
 	}
 	return sum / float64(len(runs))
 }
@@ -151,11 +151,11 @@ func slopes(w weights, apart []float64, runs []samples) [][][]float64 {
 	for s := range out {
 		out[s] = make([][]float64, len(w))
 		for i, f := range w {
-			simulated := statistics[f.statistic].simulated
+			simulated := statistics[f.statistic].simulated.Of
 			row := make([]float64, len(apart))
 			for k := range apart {
 				low, high := &runs[2*k][f.cell][s], &runs[2*k+1][f.cell][s]
-				d := math.Log(simulated(high)/simulated(low)) / apart[k] / f.sigma
+				d := math.Log(*simulated(high) / *simulated(low)) / apart[k] / f.sigma
 				if !math.IsNaN(d) && !math.IsInf(d, 0) { // otherwise one of the runs has no figure
 					row[k] = d
 				}

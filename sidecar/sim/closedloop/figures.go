@@ -47,8 +47,6 @@ type Causes struct {
 	// Queued, Prefill and Decode are the parts of a turn: from the request to the first iteration that computes
 	// its prompt, from there to its first token, and from there to its last token. They are means in seconds and
 	// add up to the mean latency.
-	// iteration that computes its prompt, from there to its first token, and from there to
-	// its last. They are means in seconds, and add up to the mean latency.
 	Queued, Prefill, Decode float64
 }
 
@@ -167,11 +165,11 @@ func Mean(all []Figures) (mean Figures) {
 	for _, field := range Fields {
 		sum, n := 0.0, 0.0
 		for i := range all {
-			if v := *field(&all[i]); !math.IsNaN(v) {
+			if v := *field.Of(&all[i]); !math.IsNaN(v) {
 				sum, n = sum+v, n+1
 			}
 		}
-		*field(&mean) = sum / n
+		*field.Of(&mean) = sum / n
 	}
 	for i := range all {
 		if q := all[i].LargestQueue; q > mean.LargestQueue {
@@ -181,20 +179,39 @@ func Mean(all []Figures) (mean Figures) {
 	return mean
 }
 
-// Fields returns pointers to the figures, in a fixed order.
-var Fields = []func(*Figures) *float64{
-	func(f *Figures) *float64 { return &f.TTFT50 }, func(f *Figures) *float64 { return &f.TTFT95 },
-	func(f *Figures) *float64 { return &f.TPOT50 }, func(f *Figures) *float64 { return &f.TPOT95 },
-	func(f *Figures) *float64 { return &f.Latency50 }, func(f *Figures) *float64 { return &f.Latency95 },
-	func(f *Figures) *float64 { return &f.TokensPerSecond },
-	func(f *Figures) *float64 { return &f.RequestsPerSecond },
-	func(f *Figures) *float64 { return &f.Hit },
-	func(f *Figures) *float64 { return &f.LargestQueue }, func(f *Figures) *float64 { return &f.Waiting },
-	func(f *Figures) *float64 { return &f.Spread }, func(f *Figures) *float64 { return &f.Skew },
-	func(f *Figures) *float64 { return &f.Herding }, func(f *Figures) *float64 { return &f.Twice },
-	func(f *Figures) *float64 { return &f.Full },
-	func(f *Figures) *float64 { return &f.Queued }, func(f *Figures) *float64 { return &f.Prefill },
-	func(f *Figures) *float64 { return &f.Decode },
+// Field is one of the [Figures].
+type Field struct {
+	Name string // in files and in the API
+	Of   func(*Figures) *float64
+}
+
+// The fields.
+var (
+	TTFT50       = Field{"ttft_p50", func(f *Figures) *float64 { return &f.TTFT50 }}
+	TTFT95       = Field{"ttft_p95", func(f *Figures) *float64 { return &f.TTFT95 }}
+	TPOT50       = Field{"tpot_p50", func(f *Figures) *float64 { return &f.TPOT50 }}
+	TPOT95       = Field{"tpot_p95", func(f *Figures) *float64 { return &f.TPOT95 }}
+	Latency50    = Field{"latency_p50", func(f *Figures) *float64 { return &f.Latency50 }}
+	Latency95    = Field{"latency_p95", func(f *Figures) *float64 { return &f.Latency95 }}
+	Tokens       = Field{"tokens_per_second", func(f *Figures) *float64 { return &f.TokensPerSecond }}
+	Requests     = Field{"requests_per_second", func(f *Figures) *float64 { return &f.RequestsPerSecond }}
+	Hit          = Field{"hit_ratio", func(f *Figures) *float64 { return &f.Hit }}
+	LargestQueue = Field{"largest_queue_seconds", func(f *Figures) *float64 { return &f.LargestQueue }}
+	Waiting      = Field{"queue", func(f *Figures) *float64 { return &f.Waiting }}
+	Spread       = Field{"inflight_spread", func(f *Figures) *float64 { return &f.Spread }}
+	Skew         = Field{"inflight_skew", func(f *Figures) *float64 { return &f.Skew }}
+	Herding      = Field{"herding_share", func(f *Figures) *float64 { return &f.Herding }}
+	Twice        = Field{"prefilled_twice_share", func(f *Figures) *float64 { return &f.Twice }}
+	Full         = Field{"full_batch_share", func(f *Figures) *float64 { return &f.Full }}
+	Queued       = Field{"queued_seconds", func(f *Figures) *float64 { return &f.Queued }}
+	Prefill      = Field{"prefill_seconds", func(f *Figures) *float64 { return &f.Prefill }}
+	Decode       = Field{"decode_seconds", func(f *Figures) *float64 { return &f.Decode }}
+)
+
+// Fields lists all fields in a fixed order.
+var Fields = []Field{
+	TTFT50, TTFT95, TPOT50, TPOT95, Latency50, Latency95, Tokens, Requests, Hit, LargestQueue, Waiting, Spread, Skew,
+	Herding, Twice, Full, Queued, Prefill, Decode,
 }
 
 // Percentiles returns the median and the 95th percentile by linear interpolation between the two nearest values, as

@@ -45,7 +45,7 @@ func Reasons(points []Point) (sentences []string) {
 	curves := Curves(points)
 	for _, other := range curves[min(1, len(curves)):] {
 		c := compare(curves[0], other)
-		if crossings := c.crossingsOf(ttft95.field); len(crossings) == 1 {
+		if crossings := c.crossingsOf(ttft95.Field); len(crossings) == 1 {
 			sentences = append(sentences, fmt.Sprintf("%s and %s cross in TTFT p95 at about %.0f conversations, "+
 				"interpolated between levels; above that, %s has the higher one.",
 				c.a.Name, c.b.Name, crossings[0].At, c.higher(crossings[0])))
@@ -85,23 +85,19 @@ func Explain(a, b Curve) []string {
 	return sentences
 }
 
-// figure is one of [closedloop.Figures] with its name and format.
+// figure is one of [closedloop.Fields] with its name in sentences.
 type figure struct {
-	name  string
-	field func(*closedloop.Figures) *float64
-	low   bool // lower values are better
-	write func(float64) string
+	closedloop.Field
+	name string
+	low  bool // lower values are better
 }
 
 var (
-	ttft50 = figure{"TTFT p50", func(f *closedloop.Figures) *float64 { return &f.TTFT50 }, true, seconds}
-	ttft95 = figure{"TTFT p95", func(f *closedloop.Figures) *float64 { return &f.TTFT95 }, true, seconds}
-	tpot50 = figure{"TPOT p50", func(f *closedloop.Figures) *float64 { return &f.TPOT50 }, true, milliseconds}
-
-	throughput = figure{
-		"Output tokens per second", func(f *closedloop.Figures) *float64 { return &f.TokensPerSecond }, false, whole,
-	}
-	hit = figure{"The KV hit rate", func(f *closedloop.Figures) *float64 { return &f.Hit }, false, percent}
+	ttft50     = figure{closedloop.TTFT50, "TTFT p50", true}
+	ttft95     = figure{closedloop.TTFT95, "TTFT p95", true}
+	tpot50     = figure{closedloop.TPOT50, "TPOT p50", true}
+	throughput = figure{closedloop.Tokens, "Output tokens per second", false}
+	hit        = figure{closedloop.Hit, "The KV hit rate", false}
 )
 
 // comparison holds two curves at their common levels, ascending.
@@ -152,11 +148,11 @@ func (c *comparison) opening() string {
 
 // sides returns for each level which curve has the lower value of a figure: -1 the first, 1 the second, 0 where the
 // ranges overlap or a value is missing.
-func (c *comparison) sides(f figure) []int {
+func (c *comparison) sides(f closedloop.Field) []int {
 	sides := make([]int, len(c.levels))
 	for i := range sides {
-		lowA, highA := c.a.Points[i].Band(f.field)
-		lowB, highB := c.b.Points[i].Band(f.field)
+		lowA, highA := c.a.Points[i].Band(f)
+		lowB, highB := c.b.Points[i].Band(f)
 		switch {
 		case highA < lowB:
 			sides[i] = -1
@@ -169,7 +165,7 @@ func (c *comparison) sides(f figure) []int {
 
 // verdict describes at which levels a figure differs, and in which direction.
 func (c *comparison) verdict(f figure) string {
-	sides := c.sides(f)
+	sides := c.sides(f.Field)
 	var parts []string
 	word := "higher"
 	if f.low {
@@ -231,7 +227,7 @@ func list(words []string) string {
 
 // crossings describes where a figure's curves cross.
 func (c *comparison) crossings(f figure) (sentences []string) {
-	for _, x := range c.crossingsOf(f.field) {
+	for _, x := range c.crossingsOf(f.Field) {
 		runs := ""
 		if x.Runs > 1 {
 			runs = fmt.Sprintf(", those of single runs between %.0f and %.0f", x.Low, x.High)
@@ -261,13 +257,13 @@ type Crossing struct {
 // Crossings returns the crossings of two curves in one figure, from low levels to high ones. A crossing lies between
 // two levels that show differences in opposite directions, without a level between them that shows one. Curves with
 // overlapping ranges do not cross.
-func Crossings(a, b Curve, field func(*closedloop.Figures) *float64) []Crossing {
+func Crossings(a, b Curve, field closedloop.Field) []Crossing {
 	c := compare(a, b)
 	return c.crossingsOf(field)
 }
 
-func (c *comparison) crossingsOf(field func(*closedloop.Figures) *float64) (crossings []Crossing) {
-	last, sides := -1, c.sides(figure{field: field})
+func (c *comparison) crossingsOf(field closedloop.Field) (crossings []Crossing) {
+	last, sides := -1, c.sides(field)
 	for i, side := range sides {
 		if side == 0 {
 			continue
@@ -282,16 +278,16 @@ func (c *comparison) crossingsOf(field func(*closedloop.Figures) *float64) (cros
 
 // crossing computes the crossing between two levels, for the means and for each pair of runs. from and to are indices
 // of levels. side says which curve is lower at the level to, as in [comparison.sides].
-func (c *comparison) crossing(from, to, side int, field func(*closedloop.Figures) *float64) Crossing {
+func (c *comparison) crossing(from, to, side int, field closedloop.Field) Crossing {
 	x := Crossing{Above: side, Low: math.Inf(1), High: math.Inf(-1)}
-	x.At = c.cross(from, to, func(at int) float64 { return *field(&c.means[0][at]) - *field(&c.means[1][at]) })
+	x.At = c.cross(from, to, func(at int) float64 { return *field.Of(&c.means[0][at]) - *field.Of(&c.means[1][at]) })
 	runs := math.MaxInt
 	for at := from; at <= to; at++ {
 		runs = min(runs, len(c.a.Points[at].Runs), len(c.b.Points[at].Runs))
 	}
 	for run := range runs {
 		at := c.cross(from, to, func(at int) float64 {
-			return *field(&c.a.Points[at].Runs[run]) - *field(&c.b.Points[at].Runs[run])
+			return *field.Of(&c.a.Points[at].Runs[run]) - *field.Of(&c.b.Points[at].Runs[run])
 		})
 		if !math.IsNaN(at) {
 			x.Runs, x.Low, x.High = x.Runs+1, min(x.Low, at), max(x.High, at)
@@ -326,7 +322,7 @@ type extreme struct {
 
 // extremes describes the largest differences in TTFT p95, one for each side.
 func (c *comparison) extremes() (found []extreme) {
-	sides := c.sides(ttft95)
+	sides := c.sides(closedloop.TTFT95)
 	for _, side := range []int{-1, 1} {
 		furthest, most := -1, 1.
 		for i := range sides {
@@ -350,11 +346,8 @@ func (c *comparison) causesAt(level, side int) extreme {
 	if side > 0 {
 		better, worse, low, high = worse, better, high, low
 	}
-	more := func(field func(*closedloop.Figures) *float64) bool {
-		return c.sides(figure{field: field})[level] == side
-	}
-	waits := more(func(f *closedloop.Figures) *float64 { return &f.LargestQueue })
-	computes := more(func(f *closedloop.Figures) *float64 { return &f.Twice })
+	more := func(field closedloop.Field) bool { return c.sides(field)[level] == side }
+	waits, computes := more(closedloop.LargestQueue), more(closedloop.Twice)
 	var reason string
 	switch {
 	case waits && computes:
@@ -373,24 +366,15 @@ func (c *comparison) causesAt(level, side int) extreme {
 		seconds(high.LargestQueue), seconds(low.LargestQueue), percent(high.Twice), percent(low.Twice))
 	var uneven []string
 	for _, cause := range []struct {
-		field func(*closedloop.Figures) *float64
+		field closedloop.Field
 		text  string
 	}{
-		{
-			func(f *closedloop.Figures) *float64 { return &f.Spread },
-			fmt.Sprintf("its busiest worker has %.1f more requests in flight than its least busy (%s: %.1f)",
-				high.Spread, better, low.Spread),
-		},
-		{
-			func(f *closedloop.Figures) *float64 { return &f.Full },
-			fmt.Sprintf("in %s of the seconds some worker has more in flight than its batch holds (%s: %s)",
-				percent(high.Full), better, percent(low.Full)),
-		},
-		{
-			func(f *closedloop.Figures) *float64 { return &f.Herding },
-			fmt.Sprintf("%s of the first turns go to a worker more than %s busier than the average (%s: %s)",
-				percent(high.Herding), percent(closedloop.CrowdedFactor-1), better, percent(low.Herding)),
-		},
+		{closedloop.Spread, fmt.Sprintf("its busiest worker has %.1f more requests in flight than its least busy (%s: %.1f)",
+			high.Spread, better, low.Spread)},
+		{closedloop.Full, fmt.Sprintf("in %s of the seconds some worker has more in flight than its batch holds (%s: %s)",
+			percent(high.Full), better, percent(low.Full))},
+		{closedloop.Herding, fmt.Sprintf("%s of the first turns go to a worker more than %s busier than the average (%s: %s)",
+			percent(high.Herding), percent(closedloop.CrowdedFactor-1), better, percent(low.Herding))},
 	} {
 		if more(cause.field) {
 			uneven = append(uneven, cause.text)
@@ -425,11 +409,6 @@ func seconds(v float64) string {
 	}
 	return fmt.Sprintf("%.0f s", v)
 }
-
-// milliseconds formats a short time with one decimal.
-func milliseconds(v float64) string { return fmt.Sprintf("%.1f ms", 1000*v) }
-
-func whole(v float64) string { return fmt.Sprintf("%.0f", v) }
 
 func percent(v float64) string {
 	if math.IsNaN(v) {

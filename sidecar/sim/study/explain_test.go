@@ -13,16 +13,16 @@ import (
 )
 
 // curve returns a curve with values of one figure: one row per level, one value per run.
-func curve(name string, field func(*closedloop.Figures) *float64, levels []int, values ...[]float64) Curve {
+func curve(name string, field closedloop.Field, levels []int, values ...[]float64) Curve {
 	c := Curve{Name: name}
 	for i, level := range levels {
 		p := Point{Concurrency: level, Mode: api.ModeKV}
 		for _, v := range values[i] {
 			f := closedloop.Figures{}
 			for _, other := range closedloop.Fields {
-				*other(&f) = math.NaN()
+				*other.Of(&f) = math.NaN()
 			}
-			*field(&f) = v
+			*field.Of(&f) = v
 			p.Runs = append(p.Runs, f)
 		}
 		c.Points = append(c.Points, p)
@@ -30,7 +30,7 @@ func curve(name string, field func(*closedloop.Figures) *float64, levels []int, 
 	return c
 }
 
-func p95(f *closedloop.Figures) *float64 { return &f.TTFT95 }
+var p95 = closedloop.TTFT95
 
 func TestCrossingsOfMeansAndRuns(t *testing.T) {
 	levels := []int{60, 100, 140, 180}
@@ -82,8 +82,8 @@ func TestVerdictListsLevelsOfEachSide(t *testing.T) {
 		c := compare(curve("a", p95, levels, rows...), b)
 		assert.Equal(t, want, c.verdict(ttft95))
 	}
-	c := compare(curve("a", hit.field, levels[:1], []float64{.9, .95}),
-		curve("b", hit.field, levels[:1], []float64{.8, .85}))
+	c := compare(curve("a", hit.Field, levels[:1], []float64{.9, .95}),
+		curve("b", hit.Field, levels[:1], []float64{.8, .85}))
 	assert.Equal(t, "The KV hit rate: higher under a at 60.", c.verdict(hit))
 }
 

@@ -32,8 +32,8 @@ type Result struct {
 	points  []Point
 }
 
-// ResultPoint is the result of one level in one mode. Figures are named as in [Names]; missing values are left out.
-// Times are in seconds, shares from 0 to 1.
+// ResultPoint is the result of one level in one mode. Figures are named as in [closedloop.Fields]; missing values are
+// left out. Times are in seconds, shares from 0 to 1.
 type ResultPoint struct {
 	Concurrency int                  `json:"concurrency"`
 	Mode        api.Mode             `json:"mode"`
@@ -50,15 +50,6 @@ type Estimate struct {
 
 // basis is the mark of all results.
 const basis = "simulated"
-
-// Names are the names of [closedloop.Fields], in their order.
-var Names = []string{
-	"ttft_p50", "ttft_p95", "tpot_p50", "tpot_p95", "latency_p50", "latency_p95",
-	"tokens_per_second", "requests_per_second", "hit_ratio",
-	"largest_queue_seconds", "queue", "inflight_spread", "inflight_skew",
-	"herding_share", "prefilled_twice_share", "full_batch_share",
-	"queued_seconds", "prefill_seconds", "decode_seconds",
-}
 
 // NewResult returns the result of a request's points on a profile.
 func NewResult(r Request, p sim.Profile, points []Point) Result {
@@ -79,16 +70,16 @@ func NewResult(r Request, p sim.Profile, points []Point) Result {
 func resultPoint(p *Point) ResultPoint {
 	r := ResultPoint{Concurrency: p.Concurrency, Mode: p.Mode, Figures: map[string]Estimate{}}
 	mean := p.Mean()
-	for i, field := range closedloop.Fields {
+	for _, field := range closedloop.Fields {
 		if low, high := p.Band(field); !math.IsNaN(low) {
-			r.Figures[Names[i]] = Estimate{Mean: *field(&mean), Low: low, High: high}
+			r.Figures[field.Name] = Estimate{Mean: *field.Of(&mean), Low: low, High: high}
 		}
 	}
 	for run := range p.Runs {
 		values := map[string]float64{}
-		for i, field := range closedloop.Fields {
-			if v := *field(&p.Runs[run]); !math.IsNaN(v) {
-				values[Names[i]] = v
+		for _, field := range closedloop.Fields {
+			if v := *field.Of(&p.Runs[run]); !math.IsNaN(v) {
+				values[field.Name] = v
 			}
 		}
 		r.Runs = append(r.Runs, values)
@@ -117,12 +108,12 @@ func ReadResult(r io.Reader) (Result, error) {
 		point := Point{Concurrency: p.Concurrency, Mode: p.Mode}
 		for _, values := range p.Runs {
 			var f closedloop.Figures
-			for i, field := range closedloop.Fields {
-				v, ok := values[Names[i]]
+			for _, field := range closedloop.Fields {
+				v, ok := values[field.Name]
 				if !ok {
 					v = math.NaN()
 				}
-				*field(&f) = v
+				*field.Of(&f) = v
 			}
 			point.Runs = append(point.Runs, f)
 		}
@@ -165,14 +156,14 @@ func (r *Result) WriteCSV(w io.Writer) error {
 	fmt.Fprintf(w, "# %s\n# request: %s\n", r.Heading(), request)
 	out := csv.NewWriter(w)
 	header := []string{"concurrency", "mode", "runs"}
-	for _, name := range Names {
-		header = append(header, name, name+"_low", name+"_high")
+	for _, f := range closedloop.Fields {
+		header = append(header, f.Name, f.Name+"_low", f.Name+"_high")
 	}
 	_ = out.Write(header) // out.Error reports the error below
 	for _, p := range r.Points {
 		row := []string{strconv.Itoa(p.Concurrency), string(p.Mode), strconv.Itoa(len(p.Runs))}
-		for _, name := range Names {
-			e, ok := p.Figures[name]
+		for _, f := range closedloop.Fields {
+			e, ok := p.Figures[f.Name]
 			if !ok {
 				row = append(row, "", "", "")
 				continue

@@ -46,10 +46,10 @@ func (p *Point) Mean() closedloop.Figures { return closedloop.Mean(p.Runs) }
 
 // Band returns the smallest and the largest value of one of [closedloop.Fields] over the seeds; NaN if no run has a
 // value.
-func (p *Point) Band(field func(*closedloop.Figures) *float64) (low, high float64) {
+func (p *Point) Band(field closedloop.Field) (low, high float64) {
 	low, high = math.NaN(), math.NaN()
 	for i := range p.Runs {
-		v := *field(&p.Runs[i])
+		v := *field.Of(&p.Runs[i])
 		if math.IsNaN(low) || v < low {
 			low = v
 		}

@@ -114,7 +114,7 @@ func TestSimulationEqualsStudy(t *testing.T) {
 		want := pointOf(p)
 		assert.Equal(t, want, r.Points[i])
 		assert.Equal(t, want, latest[name(p.Mode, p.Concurrency)], "the last point that a follower received")
-		low, high := p.Band(func(f *closedloop.Figures) *float64 { return &f.TTFT50 })
+		low, high := p.Band(closedloop.TTFT50)
 		assert.Equal(t, api.SimulationFigure{Mean: want.Figures.TTFTP50.Mean, Low: low, High: high}, *want.Figures.TTFTP50)
 		assert.InDelta(t, p.Mean().TTFT50, want.Figures.TTFTP50.Mean, 1e-9)
 	}

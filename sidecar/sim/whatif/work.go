@@ -88,36 +88,34 @@ func watchMemory(ctx context.Context, limit int64, cancel context.CancelCauseFun
 
 // pointOf converts a point to that of the API.
 func pointOf(p study.Point) api.SimulationPoint {
-	mean := func(figure func(f *closedloop.Figures) float64) *api.SimulationFigure {
-		return overSeeds(p.Runs, figure)
-	}
+	mean := func(f closedloop.Field) *api.SimulationFigure { return overSeeds(p.Runs, f) }
 	return api.SimulationPoint{
 		Concurrency: p.Concurrency, Mode: p.Mode, Seeds: len(p.Runs), Basis: api.BasisSimulated,
 		Figures: api.SimulationFigures{
-			TTFTP50:             mean(func(f *closedloop.Figures) float64 { return f.TTFT50 }),
-			TTFTP95:             mean(func(f *closedloop.Figures) float64 { return f.TTFT95 }),
-			TPOTP50:             mean(func(f *closedloop.Figures) float64 { return f.TPOT50 }),
-			TokensPerSecond:     mean(func(f *closedloop.Figures) float64 { return f.TokensPerSecond }),
-			RequestsPerSecond:   mean(func(f *closedloop.Figures) float64 { return f.RequestsPerSecond }),
-			HitRatio:            mean(func(f *closedloop.Figures) float64 { return f.Hit }),
-			Queue:               mean(func(f *closedloop.Figures) float64 { return f.Waiting }),
-			LargestQueueSeconds: mean(func(f *closedloop.Figures) float64 { return f.LargestQueue }),
-			InflightSpread:      mean(func(f *closedloop.Figures) float64 { return f.Spread }),
-			InflightSkew:        mean(func(f *closedloop.Figures) float64 { return f.Skew }),
-			HerdingShare:        mean(func(f *closedloop.Figures) float64 { return f.Herding }),
-			PrefilledTwiceShare: mean(func(f *closedloop.Figures) float64 { return f.Twice }),
-			QueuedSeconds:       mean(func(f *closedloop.Figures) float64 { return f.Queued }),
-			PrefillSeconds:      mean(func(f *closedloop.Figures) float64 { return f.Prefill }),
-			DecodeSeconds:       mean(func(f *closedloop.Figures) float64 { return f.Decode }),
+			TTFTP50:             mean(closedloop.TTFT50),
+			TTFTP95:             mean(closedloop.TTFT95),
+			TPOTP50:             mean(closedloop.TPOT50),
+			TokensPerSecond:     mean(closedloop.Tokens),
+			RequestsPerSecond:   mean(closedloop.Requests),
+			HitRatio:            mean(closedloop.Hit),
+			Queue:               mean(closedloop.Waiting),
+			LargestQueueSeconds: mean(closedloop.LargestQueue),
+			InflightSpread:      mean(closedloop.Spread),
+			InflightSkew:        mean(closedloop.Skew),
+			HerdingShare:        mean(closedloop.Herding),
+			PrefilledTwiceShare: mean(closedloop.Twice),
+			QueuedSeconds:       mean(closedloop.Queued),
+			PrefillSeconds:      mean(closedloop.Prefill),
+			DecodeSeconds:       mean(closedloop.Decode),
 		},
 	}
 }
 
 // overSeeds summarizes a figure over runs; nil where no run has it.
-func overSeeds(runs []closedloop.Figures, figure func(*closedloop.Figures) float64) *api.SimulationFigure {
+func overSeeds(runs []closedloop.Figures, field closedloop.Field) *api.SimulationFigure {
 	out, n := api.SimulationFigure{Low: math.Inf(1), High: math.Inf(-1)}, 0.
 	for i := range runs {
-		v := figure(&runs[i])
+		v := *field.Of(&runs[i])
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}

@@ -112,8 +112,6 @@ func loadsOf(scales []scale) (loads []int) {
 	return loads
 }
 
-func p95(f *closedloop.Figures) *float64 { return &f.TTFT95 }
-
 // sides returns the curves of a scale's modes.
 func sides(s scale) (kv, roundRobin study.Curve) {
 	curves := study.Curves(s.Points)
@@ -124,7 +122,7 @@ func sides(s scale) (kv, roundRobin study.Curve) {
 // ones; nil if there are none.
 func crossings(s scale) (up []study.Crossing) {
 	kv, rr := sides(s)
-	for _, x := range study.Crossings(kv, rr, p95) {
+	for _, x := range study.Crossings(kv, rr, closedloop.TTFT95) {
 		if x.Above > 0 {
 			up = append(up, x)
 		}
