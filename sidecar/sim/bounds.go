@@ -61,52 +61,47 @@ func (p *Profile) Constants() []Constant {
 	perContext := float64(p.KV.BytesPerToken) / (gpus * p.Memory.Bandwidth * 1e9) * 1000
 	verified := float64(1 + p.Speculation[api.SpeculationNotRecorded].DraftTokens)
 
-	step := func(name string, low, high float64, why string, at func(*StepCost) *float64) Constant {
-		return Constant{
-			Name: "step." + name, Low: low, High: high, Why: why,
-			Get: func(p *Profile) float64 { return *at(&p.Step) },
-			Set: func(p *Profile, v float64) { *at(&p.Step) = v },
-		}
-	}
 	all := []Constant{
-		step("host", 0, maxFloor, "nothing, or as long as launching the kernels one by one",
-			func(c *StepCost) *float64 { return &c.Host }),
-		step("host_per_sequence", 0, hostPerSequence,
+		constant("step.host", 0, maxFloor, "nothing, or as long as launching the kernels one by one",
+			func(p *Profile) *float64 { return &p.Step.Host }),
+		constant("step.host_per_sequence", 0, hostPerSequence,
 			"what the host spends on a sequence in an iteration: its inputs, sampling, its answer's text",
-			func(c *StepCost) *float64 { return &c.HostPerSequence }),
-		step("base", reading, 4*reading,
+			func(p *Profile) *float64 { return &p.Step.HostPerSequence }),
+		constant("step.base", reading, 4*reading,
 			"the weights are read once an iteration, at the full bandwidth, or at a quarter of it",
-			func(c *StepCost) *float64 { return &c.Base }),
-		step("per_sequence", 0, 4*verified*perToken,
+			func(p *Profile) *float64 { return &p.Step.Base }),
+		constant("step.per_sequence", 0, 4*verified*perToken,
 			"nothing while reading the weights takes longer; its tokens at a quarter of the peak",
-			func(c *StepCost) *float64 { return &c.PerSequence }),
-		step("per_context_token", perContext, 4*perContext,
+			func(p *Profile) *float64 { return &p.Step.PerSequence }),
+		constant("step.per_context_token", perContext, 4*perContext,
 			"keys and values are read at the full bandwidth, or at a quarter of it",
-			func(c *StepCost) *float64 { return &c.PerContextToken }),
-		step("per_prefill_token", perToken, 4*perToken,
+			func(p *Profile) *float64 { return &p.Step.PerContextToken }),
+		constant("step.per_prefill_token", perToken, 4*perToken,
 			"two operations a parameter at the GPUs' peak, or at a quarter of it",
-			func(c *StepCost) *float64 { return &c.PerPrefillToken }),
-		step("per_chunk_context", perPair, 8*perPair,
+			func(p *Profile) *float64 { return &p.Step.PerPrefillToken }),
+		constant("step.per_chunk_context", perPair, 8*perPair,
 			"attention at the GPUs' peak, or at an eighth of it: a quarter, at twice the precision",
-			func(c *StepCost) *float64 { return &c.PerChunkContext }),
-		step("jitter", 0, maxJitter, "larger values would give iterations of zero duration",
-			func(c *StepCost) *float64 { return &c.Jitter }),
+			func(p *Profile) *float64 { return &p.Step.PerChunkContext }),
+		constant("step.jitter", 0, maxJitter, "larger values would give iterations of zero duration",
+			func(p *Profile) *float64 { return &p.Step.Jitter }),
 	}
-	all = append(all, p.floorConstants()...)
-	share := func(name string, low, high float64, why string, at func(*Profile) *float64) Constant {
-		return Constant{
-			Name: name, Low: low, High: high, Why: why,
-			Get: func(p *Profile) float64 { return *at(p) }, Set: func(p *Profile, v float64) { *at(p) = v },
-		}
+	for i := range p.Step.Floors {
+		name := fmt.Sprintf("step.floors[%d].", i)
+		all = append(all,
+			constant(name+"milliseconds", reading, maxFloor,
+				"no less than without a floor; a host launches a layer of the model in 2 ms at most",
+				func(p *Profile) *float64 { return &p.Step.Floors[i].Milliseconds }),
+			constant(name+"per_sequence", 0, hostPerSequence, "as step.host_per_sequence",
+				func(p *Profile) *float64 { return &p.Step.Floors[i].PerSequence }))
 	}
 	return append(all,
-		share("uneven", 0, .15, "no two machines are equally fast; a worker a third slower would be replaced",
+		constant("uneven", 0, .15, "no two machines are equally fast; a worker a third slower would be replaced",
 			func(p *Profile) *float64 { return &p.Uneven }),
-		share("hand_over", 0, 1, "tokens leave during the iteration after theirs",
+		constant("hand_over", 0, 1, "tokens leave during the iteration after theirs",
 			func(p *Profile) *float64 { return &p.HandOver }),
-		share("frontend.in", 1, 100, "template, tokenizer and router, on a CPU",
+		constant("frontend.in", 1, 100, "template, tokenizer and router, on a CPU",
 			func(p *Profile) *float64 { return &p.Frontend.In }),
-		share("frontend.out", 0, 50, "text of a token, on a CPU, and the network",
+		constant("frontend.out", 0, 50, "text of a token, on a CPU, and the network",
 			func(p *Profile) *float64 { return &p.Frontend.Out }),
 		Constant{
 			Name: "speculation." + string(api.SpeculationNotRecorded) + ".tokens_per_step", Low: 1, High: verified,
@@ -116,26 +111,16 @@ func (p *Profile) Constants() []Constant {
 	)
 }
 
-func (p *Profile) floorConstants() (all []Constant) {
-	for i := range p.Step.Floors {
-		floor := func(name string, low, high float64, why string, at func(*Floor) *float64) Constant {
-			return Constant{
-				Name: fmt.Sprintf("step.floors[%d].%s", i, name), Low: low, High: high, Why: why,
-				Get: func(p *Profile) float64 { return *at(&p.Step.Floors[i]) },
-				Set: func(p *Profile, v float64) {
-					p.Step.Floors = slices.Clone(p.Step.Floors)
-					*at(&p.Step.Floors[i]) = v
-				},
-			}
-		}
-		all = append(all,
-			floor("milliseconds", p.reading(), maxFloor,
-				"no less than without a floor; a host launches a layer of the model in 2 ms at most",
-				func(f *Floor) *float64 { return &f.Milliseconds }),
-			floor("per_sequence", 0, hostPerSequence, "as step.host_per_sequence",
-				func(f *Floor) *float64 { return &f.PerSequence }))
+// constant returns the constant that is a field of the profile.
+func constant(name string, low, high float64, why string, field func(*Profile) *float64) Constant {
+	return Constant{
+		Name: name, Low: low, High: high, Why: why,
+		Get: func(p *Profile) float64 { return *field(p) },
+		Set: func(p *Profile, v float64) {
+			p.Step.Floors = slices.Clone(p.Step.Floors) // copies of the profile share them
+			*field(p) = v
+		},
 	}
-	return all
 }
 
 // hostPerSequence is the most that the host may spend on a sequence in an iteration, in milliseconds.

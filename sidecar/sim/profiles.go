@@ -108,12 +108,10 @@ func (p Profile) YAML() ([]byte, error) {
 const (
 	maxWorkers    = 1024
 	maxDraft      = 16
-	maxStep       = 10_000 // milliseconds for each part of an iteration
-	maxJitter     = .1     // a larger one could give steps of negative length
+	maxJitter     = .1 // a larger one could give steps of negative length
 	maxScale      = 10
 	maxTokens     = 1 << 30
 	maxSequences  = 4096
-	maxCostFactor = 1000   // milliseconds for one more sequence or token
 	maxMemory     = 65_536 // GiB
 	maxBandwidth  = 1e6    // GB/s
 	maxTFLOPS     = 1e6
@@ -169,6 +167,7 @@ func firstOutOfRange(bounds []bound) error {
 	return nil
 }
 
+// numbers returns the ranges of all numbers but those of [Profile.Constants].
 func (p Profile) numbers() []bound {
 	return []bound{
 		{"workers", float64(p.Workers), 1, maxWorkers},
@@ -179,20 +178,9 @@ func (p Profile) numbers() []bound {
 		{"max_sequences", float64(p.MaxSequences), 1, maxSequences},
 		// A full batch must leave room to prefill.
 		{"max_batched_tokens", float64(p.MaxBatchedTokens), float64(p.MaxSequences*(maxDraft+1) + 1), maxTokens},
-		{"step.host", p.Step.Host, 0, maxStep},
-		{"step.host_per_sequence", p.Step.HostPerSequence, 0, maxCostFactor},
-		{"step.base", p.Step.Base, .01, maxStep},
-		{"step.per_sequence", p.Step.PerSequence, 0, maxCostFactor},
-		{"step.per_context_token", p.Step.PerContextToken, 0, maxCostFactor},
-		{"step.per_prefill_token", p.Step.PerPrefillToken, 0, maxCostFactor},
-		{"step.per_chunk_context", p.Step.PerChunkContext, 0, maxCostFactor},
-		{"step.jitter", p.Step.Jitter, 0, maxJitter},
 		{"compute.tflops", p.Compute.TFLOPS, 1, maxTFLOPS},
 		{"compute.parameters", p.Compute.Parameters, .001, maxParameters},
 		{"compute.attention", p.Compute.Attention, 1, maxTokens},
-		{"hand_over", p.HandOver, 0, 1},
-		{"frontend.in", p.Frontend.In, 0, maxStep},
-		{"frontend.out", p.Frontend.Out, 0, maxStep},
 	}
 }
 
@@ -200,8 +188,6 @@ func (p Profile) validateFloors() error {
 	for i, floor := range p.Step.Floors {
 		field := fmt.Sprintf("step.floors[%d].", i)
 		if err := firstOutOfRange([]bound{
-			{field + "milliseconds", floor.Milliseconds, 0, maxStep},
-			{field + "per_sequence", floor.PerSequence, 0, maxCostFactor},
 			{field + "sequences.min", float64(floor.Sequences.Min), 0, maxSequences},
 			{field + "sequences.max", float64(floor.Sequences.Max), float64(floor.Sequences.Min), maxSequences},
 		}); err != nil {
