@@ -43,9 +43,6 @@ type Candidate struct {
 // Worker returns the chosen candidate.
 func (d *Decision) Worker() Candidate { return d.Candidates[d.Chosen] }
 
-// BlockTokens returns the number of tokens per block.
-func (d *Decision) BlockTokens() int { return d.blockTokens }
-
 // PredictedHit returns the share of the prompt that the router expects in the chosen worker's cache.
 func (d *Decision) PredictedHit() float64 {
 	return float64(d.cachedTokens(d.Worker())) / float64(d.PromptTokens)
