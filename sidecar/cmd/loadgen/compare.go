@@ -25,15 +25,16 @@ import (
 // unreadable result, and for results that cannot be compared.
 func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	c := conf.Compare
-	a, err := resultOf(ctx, conf.DataDir, "a", c.A)
+	modeA, modeB := config.ParseMode(c.AMode), config.ParseMode(c.BMode)
+	a, err := resultOf(ctx, conf.DataDir, "a", c.A, modeA)
 	if err != nil {
 		return notStarted{err}
 	}
-	b, err := resultOf(ctx, conf.DataDir, "b", c.B)
+	b, err := resultOf(ctx, conf.DataDir, "b", c.B, modeB)
 	if err != nil {
 		return notStarted{err}
 	}
-	if c.A.Name != c.B.Name && a.Name == b.Name {
+	if c.A != c.B && a.Name == b.Name {
 		b.Name += " B" // another file of the same name
 	}
 	outputs, err := report.OpenOutputs(conf.OutputFormats(), conf.Output)
@@ -42,30 +43,30 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	}
 	defer outputs.Close()
 	r, err := report.Compare(a, b, proof.Question{
-		A: api.ReportSide{Mode: c.A.Mode.Mode, Speculation: c.A.Mode.Speculation},
-		B: api.ReportSide{Mode: c.B.Mode.Mode, Speculation: c.B.Mode.Speculation}, Levels: c.Levels, SLO: conf.Settings().SLO,
+		A: api.ReportSide{Mode: modeA.Mode, Speculation: modeA.Speculation},
+		B: api.ReportSide{Mode: modeB.Mode, Speculation: modeB.Speculation}, Levels: c.Ranges(), SLO: conf.Settings().SLO,
 	})
 	if err != nil {
 		return notStarted{err}
 	}
-	if err := report.Write(stdout, r, c.Format); err != nil {
+	if err := report.Write(stdout, r, api.ReportFormat(c.Format)); err != nil {
 		return err
 	}
 	return outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
 }
 
-// resultOf returns the result of names or paths, separated by commas: of several, the average.
-func resultOf(ctx context.Context, dir, side string, s config.Side) (api.Baseline, error) {
-	names := []string{s.Name}
-	if !isFile(s.Name) {
-		names = strings.Split(s.Name, ",")
+// resultOf returns the result of a text with names or paths, separated by commas: of several, the average.
+func resultOf(ctx context.Context, dir, side, text string, mode api.ModeState) (api.Baseline, error) {
+	names := []string{text}
+	if !isFile(text) {
+		names = strings.Split(text, ",")
 	}
 	var all []api.Baseline
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			return api.Baseline{}, api.Refuse(side, fmt.Sprintf("%.80q twice", name), "each result once")
 		}
-		b, err := findResult(ctx, dir, side, name, s.Mode)
+		b, err := findResult(ctx, dir, side, name, mode)
 		if err != nil {
 			return api.Baseline{}, err
 		}

@@ -41,7 +41,7 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	format := cmp.Or(api.ReportFormat(s.conf.StandardOutput), api.ReportMarkdown)
+	format := api.ReportFormat(s.conf.Format)
 	if format == api.ReportMarkdown { // the finished part, before the slow curves
 		d := r.Document()
 		if err := d.WriteMarkdown(stdout); err != nil {
@@ -89,8 +89,8 @@ type progress struct {
 // engines, are read first where the files can be read twice.
 func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	var err error
-	if s.files, err = trace.Find(s.conf.Files...); err != nil {
-		return nil, notStarted{api.Refuse("file", strings.Join(s.conf.Files, ", "), fmt.Sprintf("readable files (%v)", err))}
+	if s.files, err = trace.Find(s.conf.File...); err != nil {
+		return nil, notStarted{api.Refuse("file", strings.Join(s.conf.File, ", "), fmt.Sprintf("readable files (%v)", err))}
 	}
 	source, err := s.open("reading")
 	if err != nil {
@@ -291,7 +291,7 @@ var curvePolicies = []shadow.Kind{shadow.RoundRobin, shadow.LeastLoaded, shadow.
 
 // curves reads the trace again, for other capacities and numbers of workers.
 func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
-	if s.conf.WithoutCurves || !s.files.Regular {
+	if s.conf.NoCurves || !s.files.Regular {
 		return nil
 	}
 	o := s.options

@@ -50,10 +50,10 @@ type grammar struct {
 	Trial    trialFlags    `cmd:"" help:"Test which of two routing modes or more, or arms, is better at a given concurrency."`
 	Sweep    levelsFlags   `cmd:"" help:"Measure modes at several concurrencies."`
 	Capacity capacityFlags `cmd:"" help:"Find how many conversations each mode sustains within the SLOs."`
-	Compare  compareFlags  `cmd:"" help:"Compare two existing results; measures nothing."`
-	Record   recordFlags   `cmd:"" help:"Record what a running load generator shows, into a file for loadgen replay."`
+	Compare  Compare       `cmd:"" help:"Compare two existing results; measures nothing."`
+	Record   Record        `cmd:"" help:"Record what a running load generator shows, into a file for loadgen replay."`
 	Replay   replayFlags   `cmd:"" help:"Serve a recording on all pages, over and over, in place of a run; needs no target."`
-	Shadow   shadowFlags   `cmd:"" help:"Calculate what other routers would have found in the caches, from a recorded request trace."`
+	Shadow   Shadow        `cmd:"" help:"Calculate what other routers would have found in the caches, from a recorded request trace."`
 
 	hook func(*kong.Context) error
 }

@@ -300,7 +300,7 @@ func table() string {
 	for _, command := range m.kong.Model.Children {
 		for _, flag := range command.Flags {
 			f := m.byFlag[flag.Value]
-			fmt.Fprintf(&text, "| `%s` | `--%s` | %s | %s |\n", command.Name, flag.Name, strings.ReplaceAll(f.allowed(), "|", `\|`), flag.Help)
+			fmt.Fprintf(&text, "| `%s` | `--%s` | %s | %s |\n", command.Name, flag.Name, strings.ReplaceAll(f.allowed(), "|", `\|`), helpOf(flag.Value))
 		}
 	}
 	return text.String() + "\n"

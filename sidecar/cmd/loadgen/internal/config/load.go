@@ -166,10 +166,18 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if _, _, err := l.readPair("tls_cert_file", c.TLSCertFile, "tls_key_file", c.TLSKeyFile); err != nil {
 		return nil, err
 	}
-	c.Sweep, c.Compare, c.Shadow = l.sweep(ctx, &c), l.compare(ctx), l.shadow(ctx)
-	c.Record, c.Replay = l.record(ctx), l.grammar.Replay.File
-	c.Member = commandOf(ctx) == Joined
-	c.CheckCluster = commandOf(ctx) == Check && l.grammar.Check.Cluster
+	c.Sweep = l.sweep(ctx, &c)
+	c.Replay, c.CheckCluster = l.grammar.Replay.File, l.grammar.Check.Cluster
+	switch commandOf(ctx) {
+	case Compared:
+		c.Compare = &l.grammar.Compare
+	case Shadowed:
+		c.Shadow = &l.grammar.Shadow
+	case Recorded:
+		c.Record = &l.grammar.Record
+	case Joined:
+		c.Member = true
+	}
 	if err := c.Check(); err != nil {
 		return nil, err
 	}

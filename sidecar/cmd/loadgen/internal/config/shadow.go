@@ -3,30 +3,11 @@ package config
 import (
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"kvbooth/sidecar/api"
 )
 
-// Shadow is the request of the command shadow. A field that was not given is 0 or empty.
+// Shadow is the request of the command shadow. A field that was not given and has no default is 0 or empty.
 type Shadow struct {
-	Files          []string // names and patterns
-	Workers        int
-	Blocks         int // of one worker's cache; or
-	Tokens         int // the same in tokens
-	BlockTokens    int
-	TimeUnit       string
-	Answers        string
-	FirstToken     time.Duration
-	PerToken       time.Duration
-	HashedTokens   int
-	Disorder       time.Duration
-	WithoutCurves  bool
-	StandardOutput string // the format
-}
-
-// shadowFlags are the flags of the command shadow.
-type shadowFlags struct {
 	File         []string      `arg:"" form:"path" help:"Trace files, or patterns such as 'trace.*.jsonl.gz', in the format of Dynamo, Mooncake, Bailian or AIPerf's sessions; may be gzipped. Several files are one trace."`
 	Workers      int           `min:"1" max:"1024" placeholder:"N" help:"Number of workers. Default: the workers named in the trace, of which those that never overlap in time count as one; then the real router's choices are reported, too."`
 	Blocks       int           `min:"1" max:"268435456" placeholder:"N" help:"KV cache size of one worker in blocks (Dynamo's total_blocks). This or --tokens is required."`
@@ -34,35 +15,12 @@ type shadowFlags struct {
 	BlockTokens  int           `min:"1" max:"65536" placeholder:"N" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace; 512 in Mooncake's format and 16 in Bailian's if that fits."`
 	TimeUnit     string        `oneof:"s ms us ns" help:"Unit of the timestamps in a trace that is not Dynamo's. Default: inferred from the trace; ms in Mooncake's format and s in Bailian's unless that is doubtful."`
 	Answers      string        `oneof:"inferred found forgotten" help:"Whether later turns find the cached blocks of answers. Default: inferred from the hits in the trace, else found."`
-	FirstToken   time.Duration `min:"0s" max:"1h" help:"Assumed time to first token if the trace has no times. Default: 500ms."`
-	PerToken     time.Duration `min:"0s" max:"1m" help:"Assumed time per output token if the trace has no times. Default: 25ms."`
+	FirstToken   time.Duration `default:"500ms" min:"0s" max:"1h" help:"Assumed time to first token if the trace has no times."`
+	PerToken     time.Duration `default:"25ms" min:"0s" max:"1m" help:"Assumed time per output token if the trace has no times."`
 	HashedTokens int           `min:"1" max:"1000000" placeholder:"N" help:"Tokens at the start of a prompt that opening_hash hashes. Default: 1024."`
 	Disorder     time.Duration `min:"0s" max:"24h" help:"How far out of order a line may be and still be sorted into place. Default: 10m for Dynamo traces, which log requests when they end, else 10s."`
 	NoCurves     bool          `help:"Skip the curves over cache capacity and worker count, which need another pass over the trace."`
-	Format       string        `oneof:"md json csv html" help:"Report format on standard output. Default: md."`
-}
-
-// shadow returns the request of the command shadow; nil for other commands.
-func (l *loader) shadow(ctx *kong.Context) *Shadow {
-	if commandOf(ctx) != Shadowed {
-		return nil
-	}
-	t := &l.grammar.Shadow
-	s := &Shadow{
-		Files: t.File, Workers: t.Workers, Blocks: t.Blocks, Tokens: t.Tokens, BlockTokens: t.BlockTokens,
-		TimeUnit: t.TimeUnit, Answers: t.Answers,
-		FirstToken: 500 * time.Millisecond, PerToken: 25 * time.Millisecond,
-		HashedTokens: t.HashedTokens, Disorder: t.Disorder, WithoutCurves: t.NoCurves, StandardOutput: t.Format,
-	}
-	explicit := explicitly(ctx)
-	given := func(name string) bool { return explicit[l.own[Shadowed][name].flag.Value] }
-	if given("first_token") {
-		s.FirstToken = t.FirstToken
-	}
-	if given("per_token") {
-		s.PerToken = t.PerToken
-	}
-	return s
+	Format       string        `default:"md" oneof:"md json csv html" help:"Report format on standard output."`
 }
 
 // check requires the size of the caches, which no trace contains.

@@ -21,19 +21,6 @@ type Sweep struct {
 	Anew    bool // cancel an unfinished sweep of the data directory instead of going on with it
 }
 
-// Compare is the request of the command compare: B compared with A.
-type Compare struct {
-	A, B   Side
-	Levels []api.LevelRange // that count; none: all that both have
-	Format api.ReportFormat // on standard output
-}
-
-// Side is one of two results: a file or the name of a baseline.
-type Side struct {
-	Name string
-	Mode api.ModeState // empty: the only one that it has
-}
-
 // The flags of the commands. They have neither a variable nor a place in the file, which
 // are the load generator's. Of the tags, limit names the entry of [api.SweepLimits].
 type (
@@ -66,15 +53,26 @@ type (
 		MaxTime    time.Duration `limit:"max_seconds" help:"Time limit, after which the search ends with what it has found. Default: 6h."`
 		Anew       bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
-	compareFlags struct {
-		A      string   `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench. Several, separated by commas, are averaged: separate sweeps with the same levels and workload."`
-		B      string   `arg:"" form:"path" help:"Result to compare with A: also names or files."`
-		AMode  string   `name:"a-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode; unknown if it is not known, and then nothing is called better or worse."`
-		BMode  string   `name:"b-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of B to use: as --a-mode."`
-		Levels []string `form:"level_range" placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`
-		Format string   `oneof:"md tsv json html" help:"Report format on standard output. Default: md."`
-	}
 )
+
+// Compare is the request of the command compare: B compared with A.
+type Compare struct {
+	A      string   `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench. Several, separated by commas, are averaged: separate sweeps with the same levels and workload."`
+	B      string   `arg:"" form:"path" help:"Result to compare with A: also names or files."`
+	AMode  string   `name:"a-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode; unknown if it is not known, and then nothing is called better or worse."`
+	BMode  string   `name:"b-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of B to use: as --a-mode."`
+	Levels []string `form:"level_range" placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`
+	Format string   `default:"md" oneof:"md tsv json html" help:"Report format on standard output."`
+}
+
+// Ranges returns the levels that count; none: all that both have.
+func (c *Compare) Ranges() []api.LevelRange {
+	if len(c.Levels) == 0 {
+		return nil
+	}
+	all, _ := api.ParseLevels(strings.Join(c.Levels, ",")) // already checked
+	return all
+}
 
 // kinds are the commands that request a sweep.
 var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLevels, Capacity: api.SweepCapacity}
@@ -169,8 +167,8 @@ func when[T any](given bool, v T) *T {
 	return &v
 }
 
-// offer parses a mode, with its speculation if there is one.
-func offer(text string) api.ModeState {
+// ParseMode parses a mode, with its speculation if there is one.
+func ParseMode(text string) api.ModeState {
 	mode, speculation, _ := strings.Cut(text, "/")
 	return api.ModeState{Mode: api.Mode(mode), Speculation: api.Speculation(speculation)}
 }
@@ -180,23 +178,7 @@ func (c *Config) way(text string) api.ModeState {
 	if c.Mode.Served != nil {
 		return api.ModeState{Arm: text}
 	}
-	return offer(text)
-}
-
-// compare is what the command compare asks for; nil for other commands.
-func (l *loader) compare(ctx *kong.Context) *Compare {
-	if commandOf(ctx) != Compared {
-		return nil
-	}
-	t := &l.grammar.Compare
-	c := &Compare{A: Side{t.A, offer(t.AMode)}, B: Side{t.B, offer(t.BMode)}, Format: api.ReportMarkdown}
-	if t.Format != "" {
-		c.Format = api.ReportFormat(t.Format)
-	}
-	if len(t.Levels) > 0 {
-		c.Levels, _ = api.ParseLevels(strings.Join(t.Levels, ",")) // already checked
-	}
-	return c
+	return ParseMode(text)
 }
 
 // checkSweep requires a valid sweep, and refuses settings that a sweep controls itself.

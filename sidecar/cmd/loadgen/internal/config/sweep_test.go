@@ -140,13 +140,12 @@ func TestCompareRequest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Compared, command)
 	require.Equal(t, &Compare{
-		A:      Side{"old", api.ModeState{Mode: api.ModeRoundRobin}},
-		B:      Side{"new.csv", api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}},
-		Format: api.ReportMarkdown,
+		A: "old", B: "new.csv", AMode: "round_robin", BMode: "kv/eagle3", Format: "md",
 	}, c.Compare)
 	require.Empty(t, c.DataDir)
 	c = input{args: []string{"compare", "a", "b", "--format=html"}}.must(t)
-	require.Equal(t, api.ReportHTML, c.Compare.Format)
+	require.Equal(t, "html", c.Compare.Format)
+	require.Empty(t, c.Compare.Ranges())
 }
 
 // The help of a command lists only its own flags, and the general help all commands.
