@@ -26,7 +26,6 @@ import (
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 	"kvbooth/sidecar/loadgen/corpus"
-	"kvbooth/sidecar/loadgen/corpus/enduser"
 	"kvbooth/sidecar/loadgen/corpus/source"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/lane/twin"
@@ -68,7 +67,7 @@ type side struct {
 	client  client
 	watcher *cluster.Watcher
 	driver  workload.Driver
-	asker   *enduser.Questioner // nil: no model writes the follow-ups
+	closes  func() // closes the questioner; nil: there is nothing to close
 	lane    *lane.Lane
 	end     func()         // the driver's
 	mode    api.ModeState  // in force at the start
@@ -186,22 +185,16 @@ func closeSides(sides []*side) {
 		if s.client != nil {
 			s.client.Close()
 		}
-		if s.asker != nil {
-			s.asker.Close()
+		if s.closes != nil {
+			s.closes()
 		}
 	}
 }
 
 // newClient makes the client of the target, or of each of its addresses.
 func newClient(conf *config.Config) (client, error) {
-	options := chat.Options{
-		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), Access: conf.Target.Opened,
-		Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens, Priority: conf.Request.Priority,
-		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout,
-		StallTimeout: conf.Target.StallTimeout,
-		TurnTimeout:  conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
-	}
-	if err := setRouting(&options, conf.Routing()); err != nil {
+	options, err := chatOptions(targetOptions(conf), conf.Target.APIKey, conf.Target.Opened)
+	if err != nil {
 		return nil, err
 	}
 	served := conf.Mode.Addresses()
@@ -557,10 +550,11 @@ func (g *generator) process(conf *config.Config) lane.Process {
 
 // newLane makes the lane of a side.
 func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog, texts *corpus.Corpus) error {
-	asker, err := s.newQuestioner()
+	asker, closes, err := keys{s.conf, s.log}.questioner(followupOptions(s.conf))
 	if err != nil {
 		return err
 	}
+	s.closes = closes
 	step, err := g.store.MaxStep(ctx, s.name)
 	if err != nil {
 		return err
@@ -633,21 +627,6 @@ func openTexts(ctx context.Context, conf *config.Config, log *slog.Logger) (*sou
 			"leave it out: the corpus is a question set, whose questions have their own length")
 	}
 	return texts, err
-}
-
-func (s *side) newQuestioner() (corpus.Questioner, error) {
-	f := s.conf.Followup
-	switch {
-	case f.Text != "":
-		return corpus.FixedQuestioner{Text: f.Text}, nil
-	case f.URL == "":
-		return corpus.BuiltinQuestioner{}, nil
-	}
-	var err error
-	s.asker, err = enduser.New(enduser.Options{
-		URL: f.URL, Model: f.Model, APIKey: string(f.APIKey), Access: f.Opened, Timeout: f.Timeout, Log: s.log,
-	})
-	return s.asker, err
 }
 
 // run serves until ctx ends, and returns when every part has ended. cancel ends ctx, which was also passed to assemble.

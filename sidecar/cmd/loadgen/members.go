@@ -38,25 +38,15 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	if g.members == nil {
 		return nil
 	}
-	t, f := s.conf.Target, s.conf.Followup
 	var instances func() []string
 	if d, ok := s.driver.(interface{ Instances() []string }); ok {
 		instances = d.Instances
 	}
-	target := members.TargetOptions{
-		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: s.conf.Request.Fields(), MinTokens: s.conf.Request.MinTokens,
-		Priority:       s.conf.Request.Priority,
-		Twin:           s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey,
-		Routing:        s.conf.Routing(),
-		TokenIDs:       s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
-		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout,
-		TurnTimeout:  t.TurnTimeout,
-		AnswerMemory: int64(t.AnswerMemory),
-	}
+	target, asker := targetOptions(s.conf), followupOptions(s.conf)
+	target.Twin = s.name == api.TwinLane && s.conf.Target.APIKey != g.sides[0].conf.Target.APIKey
 	if c, ok := s.client.(lane.Redirected); ok {
 		target.Endpoint = c.Endpoint
 	}
-	asker := members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.Opened.CA, Timeout: f.Timeout}
 	o.Engine = g.members.Engine(target, asker, instances)
 	found, ok := g.members.Found(s.name, target, asker)
 	mode := found.Step.InMode()
@@ -67,6 +57,35 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 		return nil
 	}
 	return g.members.Discard(ctx, s.name)
+}
+
+// targetOptions returns the settings of a target, without its key, headers and client certificate.
+func targetOptions(conf *config.Config) members.TargetOptions {
+	t := conf.Target
+	return members.TargetOptions{
+		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens,
+		Priority: conf.Request.Priority, Routing: conf.Routing(), TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
+		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout,
+		TurnTimeout: t.TurnTimeout, AnswerMemory: int64(t.AnswerMemory),
+	}
+}
+
+// followupOptions returns the settings of the follow-up questions, without key, headers and client certificate.
+func followupOptions(conf *config.Config) members.FollowupOptions {
+	f := conf.Followup
+	return members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.Opened.CA, Timeout: f.Timeout}
+}
+
+// chatOptions returns the options of a client for a target. The CA is that of the target options.
+func chatOptions(o members.TargetOptions, key config.Secret, opened chat.Access) (chat.Options, error) {
+	opened.CA = o.CA
+	options := chat.Options{
+		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields,
+		MinTokens: o.MinTokens, Priority: o.Priority,
+		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout,
+		TurnTimeout: o.TurnTimeout,
+	}
+	return options, setRouting(&options, o.Routing)
 }
 
 // runMembers accepts members until leave is called, which is when every run has ended. Where another load generator
@@ -175,8 +194,8 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	return err
 }
 
-// keys makes the targets and questioners of a member from the coordinator's options, with keys, headers and client
-// certificates of its own.
+// keys makes targets and questioners from options, which may be the coordinator's, with the keys, headers and client
+// certificates of this process.
 type keys struct {
 	conf *config.Config
 	log  *slog.Logger
@@ -188,14 +207,8 @@ func (k keys) target(o members.TargetOptions) (members.Target, error) {
 	if o.Twin {
 		key, opened = k.conf.Twin.Target.APIKey, k.conf.Twin.Target.Opened
 	}
-	opened.CA = o.CA
-	options := chat.Options{
-		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields,
-		MinTokens: o.MinTokens, Priority: o.Priority,
-		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout,
-		TurnTimeout: o.TurnTimeout,
-	}
-	if err := setRouting(&options, o.Routing); err != nil {
+	options, err := chatOptions(o, key, opened)
+	if err != nil {
 		return nil, err
 	}
 	c, err := chat.New(options)
