@@ -15,4 +15,5 @@ export default defineConfig([
     ],
   },
   ...baseConfig,
+  { rules: { 'react/react-in-jsx-scope': 'off' } },
 ]);

@@ -8,7 +8,8 @@ const path = require('path');
 const base = require('./.config/jest.config');
 const { grafanaESModules, nodeModulesToTransform } = require('./.config/jest/utils');
 
-const [swc, options] = Object.values(base.transform)[0];
+const [[scripts, [swc, { jsc, ...rest }]]] = Object.entries(base.transform);
+const options = { ...rest, jsc: { ...jsc, transform: { react: { runtime: 'automatic' } } } };
 
 // The CommonJS builds of these packages are one file each and load two thousand modules. Of the ES modules, a test
 // loads what it uses: the imports of their index are lazy, and those for side effects alone, of which there are none,
@@ -30,7 +31,7 @@ module.exports = {
     '^rxjs(/operators)?$': path.join(__dirname, 'node_modules/rxjs/dist/bundles/rxjs.umd.js'), // one file, not 226
   },
   transform: {
-    ...base.transform,
+    [scripts]: [swc, options],
     '^.+\\.mjs$': [swc, { ...options, module: { lazy } }],
     '^.+\\.md$': path.join(__dirname, 'jest-markdown.js'),
   },

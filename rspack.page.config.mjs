@@ -81,7 +81,7 @@ export const scripts = (target) => ({
     jsc: {
       target,
       parser: { syntax: 'typescript', tsx: true },
-      transform: { react: { runtime: 'classic' } },
+      transform: { react: { runtime: 'automatic' } },
     },
   },
   type: 'javascript/auto',

@@ -1,4 +1,4 @@
-import React from 'react';
+import type { ReactElement } from 'react';
 import { act, render, screen } from '@testing-library/react';
 
 import { admin, FakeClient, viewer } from '../test/fixtures';
@@ -13,7 +13,7 @@ function Where({ lane }: { lane: string }) {
   return <p>{`${live.state.status} ${live.lane?.name ?? 'no lane'}`}</p>;
 }
 
-function show(client: FakeClient, child: React.ReactElement) {
+function show(client: FakeClient, child: ReactElement) {
   return render(<ClientProvider client={client}>{child}</ClientProvider>);
 }
 

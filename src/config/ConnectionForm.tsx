@@ -1,4 +1,4 @@
-import React, { useState } from 'react';
+import { useState } from 'react';
 import { zodResolver } from '@hookform/resolvers/zod';
 import { Controller, useController, useForm, type Control, type UseFormReturn } from 'react-hook-form';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-import React, { useEffect, useState, type PropsWithChildren, type ReactNode } from 'react';
+import { useEffect, useState, type PropsWithChildren, type ReactNode } from 'react';
 import { css } from '@emotion/css';
 import type { FieldValues, Path, UseFormReturn } from 'react-hook-form';
 

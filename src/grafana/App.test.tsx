@@ -1,4 +1,4 @@
-import React from 'react';
+import type { PropsWithChildren, ReactNode } from 'react';
 import { act, render, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { MemoryRouter, Route, Routes } from 'react-router-dom';
@@ -43,11 +43,11 @@ jest.mock('@grafana/runtime', () => ({
   ),
 }));
 
-interface MockPageProps extends React.PropsWithChildren {
-  renderTitle?(title: string): React.ReactNode;
+interface MockPageProps extends PropsWithChildren {
+  renderTitle?(title: string): ReactNode;
   pageNav?: { text: string };
   subTitle?: string;
-  actions?: React.ReactNode;
+  actions?: ReactNode;
 }
 
 /** The client is created after the mocks, which are hoisted. */

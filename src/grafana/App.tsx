@@ -1,4 +1,4 @@
-import React, { useEffect, type PropsWithChildren } from 'react';
+import { useEffect, type PropsWithChildren } from 'react';
 import { css } from '@emotion/css';
 
 import { locationUtil, type GrafanaTheme2 } from '@grafana/data';

@@ -1,4 +1,4 @@
-import React, { type PropsWithChildren } from 'react';
+import type { PropsWithChildren } from 'react';
 
 import { locationUtil } from '@grafana/data';
 import { EmptyState, LinkButton } from '@grafana/ui';

@@ -1,7 +1,6 @@
 /**
- * The runtime of the automatic JSX transform, for libraries that are built with it. Grafana 12.2 offers plugins React
- * without it, and React's own would make elements that a host with another React refuses. It replaces `react/jsx-
- * runtime` in the app's build.
+ * The runtime of the automatic JSX transform. Grafana 12.2 offers plugins React without it, and React's own would make
+ * elements that a host with another React refuses. It replaces `react/jsx-runtime` in the app's build.
  */
 import { createElement, type ElementType, Fragment, type Key } from 'react';
 

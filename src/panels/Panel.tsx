@@ -1,4 +1,4 @@
-import React, { type PropsWithChildren } from 'react';
+import type { PropsWithChildren } from 'react';
 import { css } from '@emotion/css';
 
 import { useStyles2 } from '@grafana/ui';

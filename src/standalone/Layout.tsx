@@ -1,4 +1,4 @@
-import React, { useEffect } from 'react';
+import { useEffect } from 'react';
 import { css } from '@emotion/css';
 import { useLocation } from 'react-router-dom';
 

@@ -1,4 +1,4 @@
-import React, { useMemo, useReducer } from 'react';
+import { useMemo, useReducer } from 'react';
 import { css } from '@emotion/css';
 import { BrowserRouter } from 'react-router-dom';
 

@@ -1,4 +1,4 @@
-import React, { useId, useState, type FormEvent } from 'react';
+import { useId, useState, type FormEvent } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

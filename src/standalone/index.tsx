@@ -1,7 +1,6 @@
 import './publicPath';
 import './reset';
 
-import React from 'react';
 import { createRoot } from 'react-dom/client';
 
 import { Standalone } from './Standalone';

@@ -1,4 +1,4 @@
-import React, { memo, useMemo } from 'react';
+import { memo, useMemo } from 'react';
 
 import { useLive, type Settings } from '../../client';
 import { modeName } from '../../lib/names';

@@ -1,5 +1,3 @@
-import React from 'react';
-
 import type { Baseline, Settings } from '../../client';
 import { milliseconds } from '../../lib/format';
 import { provenanceOf } from '../../lib/provenance';

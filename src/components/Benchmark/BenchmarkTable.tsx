@@ -1,4 +1,4 @@
-import React, { Fragment, memo } from 'react';
+import { Fragment, memo } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

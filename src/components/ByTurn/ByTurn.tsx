@@ -1,5 +1,3 @@
-import React from 'react';
-
 import { useLive, type LaneSnapshot } from '../../client';
 import { digits, MS, number, percent, SECONDS } from '../../lib/format';
 import { DataTable } from '../DataTable';

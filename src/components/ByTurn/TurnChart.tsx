@@ -1,5 +1,3 @@
-import React from 'react';
-
 import type { LaneSnapshot } from '../../client';
 import { MS } from '../../lib/format';
 import { Chart, type Point } from '../Chart';

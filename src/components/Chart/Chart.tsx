@@ -1,4 +1,4 @@
-import React, { lazy, memo, Suspense, useRef, useState, type MutableRefObject } from 'react';
+import { lazy, memo, Suspense, useRef, useState, type MutableRefObject } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

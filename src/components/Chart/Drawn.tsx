@@ -1,4 +1,4 @@
-import React, { memo, useCallback, useEffect, useMemo, type MutableRefObject } from 'react';
+import { memo, useCallback, useEffect, useMemo, type MutableRefObject } from 'react';
 
 import { TooltipPlugin2, UPlotChart, useTheme2 } from '@grafana/ui';
 

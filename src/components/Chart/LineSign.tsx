@@ -1,4 +1,3 @@
-import React from 'react';
 import { css, cx } from '@emotion/css';
 
 import { useStyles2, useTheme2 } from '@grafana/ui';

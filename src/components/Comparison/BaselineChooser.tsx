@@ -1,4 +1,4 @@
-import React, { memo, useCallback, useId } from 'react';
+import { memo, useCallback, useId } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

@@ -1,4 +1,4 @@
-import React, { useMemo, useState, type CSSProperties } from 'react';
+import { useMemo, useState, type CSSProperties } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

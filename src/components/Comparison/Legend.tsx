@@ -1,5 +1,3 @@
-import React from 'react';
-
 import { span } from '../../lib/format';
 import { tagMeanings, type Model } from './model';
 import { Notes, SLONotes } from './Notes';

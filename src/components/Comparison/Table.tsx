@@ -1,4 +1,4 @@
-import React, { memo, type CSSProperties } from 'react';
+import { memo, type CSSProperties } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

@@ -1,4 +1,4 @@
-import React, { useState, type KeyboardEvent, type ReactNode } from 'react';
+import { useState, type KeyboardEvent, type ReactNode } from 'react';
 import { css, cx } from '@emotion/css';
 
 import { Button, Modal, useStyles2 } from '@grafana/ui';

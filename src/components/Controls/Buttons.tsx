@@ -1,4 +1,4 @@
-import React, { memo } from 'react';
+import { memo } from 'react';
 
 import { Button, Stack, type IconName } from '@grafana/ui';
 

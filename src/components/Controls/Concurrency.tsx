@@ -1,4 +1,4 @@
-import React, { memo, useId, useState } from 'react';
+import { memo, useId, useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

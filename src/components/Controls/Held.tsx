@@ -1,5 +1,3 @@
-import React from 'react';
-
 import { Alert } from '@grafana/ui';
 
 import type { LaneSnapshot, Problem, WorkloadPatch } from '../../client';

@@ -1,4 +1,4 @@
-import React, { memo, useId } from 'react';
+import { memo, useId } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

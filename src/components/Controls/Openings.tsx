@@ -1,4 +1,4 @@
-import React, { memo } from 'react';
+import { memo } from 'react';
 
 import { number } from '../../lib/format';
 import { Choices } from './ModeSwitch';

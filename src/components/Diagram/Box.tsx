@@ -1,4 +1,4 @@
-import React, { type KeyboardEvent, type PropsWithChildren } from 'react';
+import type { KeyboardEvent, PropsWithChildren } from 'react';
 import { cx } from '@emotion/css';
 
 import { useStyles2 } from '@grafana/ui';

@@ -1,4 +1,4 @@
-import React, { useId, type PropsWithChildren } from 'react';
+import { useId, type PropsWithChildren } from 'react';
 import { cx } from '@emotion/css';
 
 import { useStyles2 } from '@grafana/ui';

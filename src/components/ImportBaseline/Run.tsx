@@ -1,5 +1,3 @@
-import React from 'react';
-
 import { Field, RadioButtonGroup, Stack } from '@grafana/ui';
 
 import type { Mode, Speculation } from '../../client';

@@ -1,4 +1,4 @@
-import React, { useId, type PropsWithChildren, type ReactNode } from 'react';
+import { useId, type PropsWithChildren, type ReactNode } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

@@ -1,4 +1,3 @@
-import React from 'react';
 import { act, render, screen } from '@testing-library/react';
 
 import { clientError, member, snapshot, type LaneChange } from '../../test/fixtures';

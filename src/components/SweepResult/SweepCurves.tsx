@@ -1,4 +1,4 @@
-import React, { memo, useMemo } from 'react';
+import { memo, useMemo } from 'react';
 
 import type { Sweep } from '../../client';
 import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../Chart';

@@ -1,5 +1,3 @@
-import React from 'react';
-
 import type { Sweep } from '../../client';
 import { SweepCurves } from './SweepCurves';
 import { SweepTable } from './SweepTable';

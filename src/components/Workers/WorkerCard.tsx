@@ -1,4 +1,4 @@
-import React, { memo } from 'react';
+import { memo } from 'react';
 import { css, cx } from '@emotion/css';
 
 import { colorManipulator, type GrafanaTheme2 } from '@grafana/data';

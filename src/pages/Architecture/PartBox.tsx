@@ -1,4 +1,4 @@
-import React, { memo, type ReactNode } from 'react';
+import { memo, type ReactNode } from 'react';
 
 import { ButtonBox, Words, type Rect } from '../../components/Diagram';
 import { shorten } from '../../lib/workers';

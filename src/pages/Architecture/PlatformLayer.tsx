@@ -1,4 +1,4 @@
-import React from 'react';
+import { Fragment } from 'react';
 
 import { ButtonBox, Diagram, Words, type Rect } from '../../components/Diagram';
 import { presenceWord, type Part, type Presence } from './parts';
@@ -17,12 +17,12 @@ export function PlatformLayer({ groups, rest, ...choosing }: PlatformLayerProps)
   return (
     <Diagram label="The platform" width={placed.width} height={placed.height} minWidth={800}>
       {groups.map(({ group, items }, i) => (
-        <React.Fragment key={group.id}>
+        <Fragment key={group.id}>
           <PlatformBox part={group} rect={placed.groups[i].rect} rest={rest} group {...choosing} />
           {items.map((item, j) => (
             <PlatformBox key={item.id} part={item} rect={placed.groups[i].items[j]} rest={rest} {...choosing} />
           ))}
-        </React.Fragment>
+        </Fragment>
       ))}
     </Diagram>
   );

@@ -1,4 +1,4 @@
-import React, { memo, useMemo } from 'react';
+import { memo, useMemo } from 'react';
 
 import { Arrow, Diagram, Words } from '../../components/Diagram';
 import type { Load } from './chaser';

@@ -1,5 +1,3 @@
-import React from 'react';
-
 import { turnsAddress, useClient, type Conversation } from '../../client';
 import { ExportButton, type ExportFile } from '../../components/Export';
 import { conversationsCsv, readAll } from './exported';

@@ -1,4 +1,4 @@
-import React, { useEffect, useRef } from 'react';
+import { useEffect, useRef } from 'react';
 import { css, cx } from '@emotion/css';
 import { useVirtualizer } from '@tanstack/react-virtual';
 

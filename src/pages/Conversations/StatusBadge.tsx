@@ -1,5 +1,3 @@
-import React from 'react';
-
 import { Badge, type BadgeColor } from '@grafana/ui';
 
 import type { ConversationStatus } from '../../client';

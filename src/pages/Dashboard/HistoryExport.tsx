@@ -1,5 +1,3 @@
-import React from 'react';
-
 import { readHistory, useClient, type History } from '../../client';
 import { ExportButton } from '../../components/Export';
 import { toCsv } from '../../lib/csv';

@@ -1,4 +1,4 @@
-import React, { memo } from 'react';
+import { memo } from 'react';
 
 import { figures, useLive, type HistoryPoint } from '../../client';
 import { TurnChart } from '../../components/ByTurn';

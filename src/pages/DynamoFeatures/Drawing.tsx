@@ -1,4 +1,4 @@
-import React from 'react';
+import { Fragment, type ComponentType } from 'react';
 
 import { Arrow, Box, Diagram, Words, type Rect } from '../../components/Diagram';
 import type { FeatureId } from './features';
@@ -18,7 +18,7 @@ export function Drawing({ id, title }: { id: FeatureId; title: string }) {
   );
 }
 
-const pictures: Record<FeatureId, () => React.JSX.Element> = {
+const pictures: Record<FeatureId, ComponentType> = {
   disaggregated: Disaggregated,
   'kv-routing': KvRouting,
   speculation: Speculation,
@@ -50,14 +50,14 @@ function KvRouting() {
     <>
       <Box rect={at(0, 53, 100)} title="Router" tone="accent" />
       {[20, 75, 10].map((held, i) => (
-        <React.Fragment key={held}>
+        <Fragment key={held}>
           <Box
             rect={at(210, i * 53, 190)}
             title={`holds ${['little', 'most', 'little'][i]}`}
             tone={i === 1 ? 'accent' : 'plain'}
           />
           <Arrow kind={i === 1 ? 'solid' : 'faint'} path={`M 100 75 L 210 ${22 + i * 53}`} />
-        </React.Fragment>
+        </Fragment>
       ))}
     </>
   );
@@ -70,13 +70,13 @@ function Speculation() {
       <Box rect={at(0, 100, 400)} title="One pass of the large model" tone="accent" />
       <Arrow path="M 110 22 H 135" />
       {[0, 1, 2].map((i) => (
-        <React.Fragment key={i}>
+        <Fragment key={i}>
           <Box rect={at(140 + i * 89, 0, 82)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
           <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${181 + i * 89} 44 V 100`} />
           <Words x={175 + i * 89} y={76} anchor="end">
             {i < 2 ? 'kept' : 'dropped'}
           </Words>
-        </React.Fragment>
+        </Fragment>
       ))}
     </>
   );

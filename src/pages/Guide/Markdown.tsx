@@ -1,12 +1,4 @@
-import React, {
-  createContext,
-  Fragment,
-  memo,
-  useContext,
-  useMemo,
-  type PropsWithChildren,
-  type ReactNode,
-} from 'react';
+import { createContext, Fragment, memo, useContext, useMemo, type PropsWithChildren, type ReactNode } from 'react';
 import { css, cx } from '@emotion/css';
 import { Lexer, type MarkedToken, type Token } from 'marked';
 

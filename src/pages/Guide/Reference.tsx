@@ -1,4 +1,4 @@
-import React, { memo, useEffect, useMemo, useState } from 'react';
+import { memo, useEffect, useMemo, useState } from 'react';
 import { css } from '@emotion/css';
 import { useLocation } from 'react-router-dom';
 

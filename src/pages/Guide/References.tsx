@@ -1,4 +1,4 @@
-import React, { memo, type ReactNode } from 'react';
+import { Fragment, memo, type ReactNode } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -20,10 +20,10 @@ export function References({ title, of, className }: ReferencesProps) {
     <p className={className}>
       {title}:{' '}
       {of.map((one, i) => (
-        <React.Fragment key={one.title}>
+        <Fragment key={one.title}>
           {i > 0 && ' · '}
           {anchor(one)}
-        </React.Fragment>
+        </Fragment>
       ))}
     </p>
   );

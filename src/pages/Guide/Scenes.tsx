@@ -1,4 +1,4 @@
-import React, { memo } from 'react';
+import { Fragment, memo } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -28,10 +28,10 @@ export const Scenes = memo(function Scenes() {
             <h3>{title}</h3>
             <Markdown of={blocks} />
             {parts.map((part) => (
-              <React.Fragment key={part.title}>
+              <Fragment key={part.title}>
                 <h4>{part.title}</h4>
                 <Markdown of={part.blocks} />
-              </React.Fragment>
+              </Fragment>
             ))}
           </article>
         ))}

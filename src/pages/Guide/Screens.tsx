@@ -1,4 +1,4 @@
-import React, { memo, useState } from 'react';
+import { memo, useState } from 'react';
 import { css } from '@emotion/css';
 import { Link } from 'react-router-dom';
 

@@ -1,4 +1,4 @@
-import React, { type KeyboardEvent } from 'react';
+import type { KeyboardEvent } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

@@ -1,4 +1,4 @@
-import React, { useState } from 'react';
+import { Fragment, useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -56,7 +56,7 @@ function Drawing({ step }: { step: number }) {
     >
       <Arrow path={back} kind={step === STEPS.length - 1 ? 'solid' : 'faint'} />
       {STEPS.map(({ title, summary }, i) => (
-        <React.Fragment key={title}>
+        <Fragment key={title}>
           <Box rect={{ ...BOX, x: i * PITCH, y: 0 }} title={`${i + 1} ${title}`} tone={i === step ? 'accent' : 'plain'}>
             <Words x={12} y={50}>
               {summary}
@@ -68,7 +68,7 @@ function Drawing({ step }: { step: number }) {
               kind={i === step ? 'solid' : 'faint'}
             />
           )}
-        </React.Fragment>
+        </Fragment>
       ))}
     </Diagram>
   );

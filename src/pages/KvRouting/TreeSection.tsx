@@ -1,4 +1,4 @@
-import React, { useMemo } from 'react';
+import { useMemo } from 'react';
 import { css } from '@emotion/css';
 import { Link } from 'react-router-dom';
 

@@ -1,4 +1,4 @@
-import React, { memo, useId, useState, type FocusEvent, type KeyboardEvent } from 'react';
+import { memo, useId, useState, type FocusEvent, type KeyboardEvent } from 'react';
 import { css, cx } from '@emotion/css';
 import { NavLink } from 'react-router-dom';
 

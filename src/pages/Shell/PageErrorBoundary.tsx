@@ -1,4 +1,4 @@
-import React, { Component, useEffect, useRef, type PropsWithChildren } from 'react';
+import { Component, useEffect, useRef, type PropsWithChildren } from 'react';
 
 import { Alert, Button, Stack } from '@grafana/ui';
 

@@ -1,12 +1,4 @@
-import React, {
-  lazy,
-  memo,
-  Suspense,
-  useCallback,
-  useState,
-  type ComponentType,
-  type LazyExoticComponent,
-} from 'react';
+import { lazy, memo, Suspense, useCallback, useState, type ComponentType, type LazyExoticComponent } from 'react';
 import { css } from '@emotion/css';
 import { Link, Route, Routes } from 'react-router-dom';
 

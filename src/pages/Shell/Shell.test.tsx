@@ -1,4 +1,4 @@
-import React, { type ComponentType } from 'react';
+import type { ComponentType } from 'react';
 import { act, render, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { MemoryRouter, useParams } from 'react-router-dom';
@@ -15,7 +15,7 @@ import { PageErrorBoundary } from './PageErrorBoundary';
 jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 
 jest.mock('../registry', () => {
-  const load = (component: React.ComponentType) => () => Promise.resolve({ default: component });
+  const load = (component: ComponentType) => () => Promise.resolve({ default: component });
   return {
     pages: [
       { id: 'first', path: '', title: 'First', icon: 'apps', load: load(() => <h2>The first page</h2>) },

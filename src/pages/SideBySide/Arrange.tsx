@@ -1,5 +1,3 @@
-import React from 'react';
-
 import type { Twin, TwinArrangement } from '../../client';
 import { ModeProgress } from '../../components/Controls/ModeProgress';
 import { Choices } from '../../components/Controls/ModeSwitch';

@@ -1,4 +1,4 @@
-import React, { useLayoutEffect, useRef } from 'react';
+import { useLayoutEffect, useRef } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';

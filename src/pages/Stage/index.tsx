@@ -1,4 +1,4 @@
-import React, { useState } from 'react';
+import { Fragment, useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -150,12 +150,12 @@ function KeyList({ twin, onClose }: { twin: boolean; onClose(): void }) {
     <Modal title="Keys of the stage view" className={styles.dialog} isOpen onDismiss={onClose}>
       <dl className={styles.keys}>
         {keysOf(twin).map(([keys, does]) => (
-          <React.Fragment key={keys}>
+          <Fragment key={keys}>
             <dt>
               <kbd>{keys}</kbd>
             </dt>
             <dd>{does}</dd>
-          </React.Fragment>
+          </Fragment>
         ))}
       </dl>
     </Modal>

@@ -1,4 +1,4 @@
-import React, { memo, useId, useMemo } from 'react';
+import { memo, useId, useMemo } from 'react';
 import { css, cx } from '@emotion/css';
 
 import { useStyles2 } from '@grafana/ui';

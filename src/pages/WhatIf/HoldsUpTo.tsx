@@ -1,4 +1,4 @@
-import React, { memo } from 'react';
+import { Fragment, memo } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -37,10 +37,10 @@ export const HoldsUpTo = memo(function HoldsUpTo({ series, modes, slo }: HoldsUp
       {rows.map(({ source, levels }) => (
         <span key={source}>
           {levels.map(({ mode, text }, i) => (
-            <React.Fragment key={mode}>
+            <Fragment key={mode}>
               {i > 0 && ', '}
               {modeName(mode)} <b>{text}</b>
-            </React.Fragment>
+            </Fragment>
           ))}{' '}
           <i>{source}</i>
         </span>

@@ -1,4 +1,4 @@
-import React, { useId, useMemo, useState } from 'react';
+import { useId, useMemo, useState, type ReactNode } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -123,7 +123,7 @@ function Simulated({ list, asked, question }: SimulatedProps) {
   );
 }
 
-function Folded({ children }: { children: React.ReactNode }) {
+function Folded({ children }: { children: ReactNode }) {
   const id = useId();
   const [open, setOpen] = useState(false);
   return (

@@ -1,5 +1,3 @@
-import React from 'react';
-
 import { locationUtil, type PanelProps } from '@grafana/data';
 import { locationService } from '@grafana/runtime';
 

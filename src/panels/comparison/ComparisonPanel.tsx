@@ -1,5 +1,3 @@
-import React from 'react';
-
 import type { PanelProps } from '@grafana/data';
 
 import { Comparison, type ComparisonOptions } from '../../components/Comparison';

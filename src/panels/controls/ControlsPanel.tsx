@@ -1,5 +1,3 @@
-import React from 'react';
-
 import type { PanelProps } from '@grafana/data';
 
 import { Controls } from '../../components/Controls';

@@ -1,5 +1,3 @@
-import React from 'react';
-
 import type { PanelProps } from '@grafana/data';
 
 import { OtherRouters } from '../../components/OtherRouters';

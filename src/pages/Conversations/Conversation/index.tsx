@@ -1,4 +1,3 @@
-import React from 'react';
 import { useParams, useSearchParams } from 'react-router-dom';
 import { css } from '@emotion/css';
 
