@@ -13,8 +13,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
 // Timeouts of a download.
@@ -232,4 +236,124 @@ func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
 		}
 	}
 	return fmt.Errorf("%s is not a file, a directory or a link within the archive", header.Name)
+}
+
+// release is an archive of a program's official release.
+type release struct {
+	name, version string // for messages
+
+	folder string // URL of the folder with the archive
+	file   string // name of the archive, .tar.gz or .zip; empty: there is none for this system
+	sums   string // name of the file with the SHA-256, alone or in a list of files
+	hint   string // how to avoid the download
+
+	// check reports why an unpacked release does not work. nil means that it does.
+	check func(ctx context.Context, home string) error
+}
+
+// installOnce installs the release in home, unless it is there and works. Of several processes, one installs and the
+// others wait.
+func (r release) installOnce(ctx context.Context, home string, progress io.Writer) error {
+	installed := func() bool { return r.check(ctx, home) == nil }
+	install := func() error { return r.install(ctx, home, progress) }
+	if err := installOnce(ctx, home, r.name, progress, installed, install); err != nil {
+		return fmt.Errorf("download %s %s: %w", r.name, r.version, err)
+	}
+	return nil
+}
+
+// install downloads the release to home and verifies it. A failure leaves nothing behind.
+func (r release) install(ctx context.Context, home string, progress io.Writer) error {
+	if r.file == "" {
+		return fmt.Errorf("no archive is available for %s on %s", runtime.GOOS, runtime.GOARCH)
+	}
+	work := home + ".part"
+	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o755)); err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+
+	d := download{
+		url: r.folder + "/" + r.file, sums: r.folder + "/" + r.sums, file: filepath.Join(work, r.file), progress: progress,
+	}
+	fmt.Fprintf(progress, "downloading %s %s, once; %s\n", r.name, r.version, r.hint)
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "unpacking %s %s into %s\n", r.name, r.version, home)
+	unpacked := filepath.Join(work, "unpacked")
+	if err := unpack(ctx, d.file, unpacked); err != nil {
+		return fmt.Errorf("unpack %s: %w", r.file, err)
+	}
+	entries, err := os.ReadDir(unpacked)
+	if err != nil {
+		return err
+	}
+	if len(entries) != 1 { // an archive contains one folder, whose name varies
+		return fmt.Errorf("%s contains %d directories instead of one", r.file, len(entries))
+	}
+	inner := filepath.Join(unpacked, entries[0].Name())
+	if err := r.check(ctx, inner); err != nil {
+		return fmt.Errorf("%s contains no working %s %s: %w", r.file, r.name, r.version, err)
+	}
+	return errors.Join(os.RemoveAll(home), os.Rename(inner, home))
+}
+
+// report shows the progress of a long operation: as a bar on a terminal, otherwise as a line at intervals.
+type report struct {
+	to       io.Writer
+	total    int64
+	bar      *progressbar.ProgressBar // nil without a terminal
+	interval time.Duration            // minimum time between updates
+	next     time.Time                // time of the next update
+}
+
+const (
+	barInterval  = 200 * time.Millisecond
+	lineInterval = 10 * time.Second
+)
+
+// descriptionWidth keeps the bar within a terminal of 100 columns.
+const descriptionWidth = 40
+
+func newReport(to io.Writer, total int64) *report {
+	r := &report{to: to, total: total, interval: lineInterval}
+	if file, ok := to.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		r.interval = barInterval
+		r.bar = progressbar.NewOptions64(total,
+			progressbar.OptionSetWriter(to), progressbar.OptionSetWidth(24),
+			progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false))
+	}
+	r.next = time.Now().Add(r.interval)
+	return r
+}
+
+func (r *report) line(text string) { fmt.Fprintln(r.to, text) }
+
+// show updates the progress if the interval has passed. text describes the current step.
+func (r *report) show(done int64, text string) {
+	now := time.Now()
+	if now.Before(r.next) {
+		return
+	}
+	r.next = now.Add(r.interval)
+	text, _, _ = strings.Cut(text, " (from ") // cuts pip's list of the packages that require this one
+	if r.total > 0 {
+		done = min(done, r.total-1) // the total may be an estimate
+	}
+	switch {
+	case r.bar != nil:
+		r.bar.Describe(fmt.Sprintf("%-*.*s", descriptionWidth, descriptionWidth, text))
+		_ = r.bar.Set64(done)
+	case r.total > 0:
+		r.line(fmt.Sprintf("  %d of about %d MB: %.100s", done>>20, r.total>>20, text))
+	default:
+		r.line(fmt.Sprintf("  %d MB: %.100s", done>>20, text))
+	}
+}
+
+func (r *report) close() {
+	if r.bar != nil {
+		_ = r.bar.Clear()
+	}
 }

@@ -1,9 +1,11 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -68,10 +70,7 @@ func findGrafana(ctx context.Context, packaged string) (Grafana, error) {
 
 // installedGrafana returns the Grafana in a folder, if it is complete.
 func installedGrafana(ctx context.Context, home string) (Grafana, error) {
-	program := filepath.Join(home, "bin", "grafana")
-	if runtime.GOOS == "windows" {
-		program += ".exe"
-	}
+	program := grafanaProgram(home)
 	if _, err := os.Stat(program); err != nil {
 		return Grafana{}, err
 	}
@@ -79,6 +78,16 @@ func installedGrafana(ctx context.Context, home string) (Grafana, error) {
 		return Grafana{}, err
 	}
 	return askGrafana(ctx, home, program)
+}
+
+func grafanaProgram(home string) string { return filepath.Join(home, "bin", executable("grafana")) }
+
+// executable returns the file name of a program on this system.
+func executable(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
 }
 
 // grafanaOf returns the Grafana of a program: the program is in its folder bin, or beside the folder share/grafana.
@@ -108,21 +117,29 @@ func checkGrafanaHome(home string) error {
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// askGrafana runs a program to get its version.
 func askGrafana(ctx context.Context, home, program string) (Grafana, error) {
-	output, err := exec.CommandContext(ctx, program, "--version").CombinedOutput()
+	version, err := versionOf(ctx, program, "Grafana", home, OldestGrafana)
 	if err != nil {
-		return Grafana{}, fmt.Errorf("%s --version: %w: %s", program, err, strings.TrimSpace(string(output)))
+		return Grafana{}, err
 	}
-	g := Grafana{Home: home, Program: program, Version: versionNumber.FindString(string(output))}
-	if g.Version == "" {
-		return Grafana{}, fmt.Errorf("%s --version reports no version: %s", program, strings.TrimSpace(string(output)))
+	return Grafana{Home: home, Program: program, Version: version}, nil
+}
+
+// versionOf runs a program for its version. One before the oldest supported version is an error. title and home name
+// the program in messages.
+func versionOf(ctx context.Context, program, title, home, oldest string) (string, error) {
+	output, err := exec.CommandContext(ctx, program, "--version").CombinedOutput()
+	text := strings.TrimSpace(string(output))
+	version := versionNumber.FindString(text)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s --version: %w: %s", program, err, text)
+	case version == "":
+		return "", fmt.Errorf("%s --version reports no version: %s", program, text)
+	case slices.Compare(numbers(version), numbers(oldest)) < 0:
+		return "", fmt.Errorf("%s %s in %s is too old: %s or later is required", title, version, home, oldest)
 	}
-	if slices.Compare(numbers(g.Version), numbers(OldestGrafana)) < 0 {
-		return Grafana{}, fmt.Errorf("Grafana %s in %s is too old: %s or later is required",
-			g.Version, home, OldestGrafana)
-	}
-	return g, nil
+	return version, nil
 }
 
 // numbers splits a version into its numbers.
@@ -148,13 +165,7 @@ var AppIDs = []string{
 const DataSourceUID = "kvbooth-prometheus"
 
 // AppBackend returns the file name of the app's backend on this system, as Grafana expects it.
-func AppBackend() string {
-	name := "gpx_kvbooth_" + runtime.GOOS + "_" + runtime.GOARCH
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return name
-}
+func AppBackend() string { return executable("gpx_kvbooth_" + runtime.GOOS + "_" + runtime.GOARCH) }
 
 // GrafanaOptions configure a Grafana process.
 type GrafanaOptions struct {
@@ -224,4 +235,41 @@ func link(dir string, folders map[string]string) error {
 		err = errors.Join(err, os.Symlink(folder, filepath.Join(dir, name)))
 	}
 	return err
+}
+
+// GrafanaMirrorVariable names the environment variable with the URL of a folder that has Grafana's archives and their
+// .sha256 files and replaces Grafana's own.
+const GrafanaMirrorVariable = "KVBOOTH_GRAFANA_MIRROR"
+
+// InstallGrafana returns the Grafana of version [GrafanaRelease] in cacheDir. The first call downloads it and writes
+// its progress. It fails within five seconds if the server cannot be reached. A failed download leaves nothing
+// behind. Of several processes, one downloads and the others wait.
+func InstallGrafana(ctx context.Context, cacheDir string, progress io.Writer) (Grafana, error) {
+	home := filepath.Join(cacheDir, "grafana-"+GrafanaRelease)
+	archive := grafanaArchives[runtime.GOOS+"/"+runtime.GOARCH]
+	err := release{
+		name: "Grafana", version: GrafanaRelease, file: archive, sums: archive + ".sha256",
+		folder: cmp.Or(strings.TrimSuffix(os.Getenv(GrafanaMirrorVariable), "/"), grafanaDownloads),
+		hint:   "--grafana=off starts the booth without it",
+		check: func(ctx context.Context, home string) error {
+			_, err := installedGrafana(ctx, home)
+			return err
+		},
+	}.installOnce(ctx, home, progress)
+	return Grafana{Home: home, Program: grafanaProgram(home), Version: GrafanaRelease}, err
+}
+
+// GrafanaRelease is the version that [InstallGrafana] downloads.
+const GrafanaRelease = "12.2.0"
+
+// grafanaDownloads is the URL of the folder with Grafana's archives.
+const grafanaDownloads = "https://dl.grafana.com/oss/release"
+
+// grafanaArchives are the archives of the release by system. Macs with Apple's processors run the one for Intel's.
+var grafanaArchives = map[string]string{
+	"linux/amd64":   "grafana-" + GrafanaRelease + ".linux-amd64.tar.gz",
+	"linux/arm64":   "grafana-" + GrafanaRelease + ".linux-arm64.tar.gz",
+	"darwin/amd64":  "grafana-" + GrafanaRelease + ".darwin-amd64.tar.gz",
+	"darwin/arm64":  "grafana-" + GrafanaRelease + ".darwin-amd64.tar.gz",
+	"windows/amd64": "grafana-" + GrafanaRelease + ".windows-amd64.zip",
 }

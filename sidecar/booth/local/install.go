@@ -8,8 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,14 +107,10 @@ func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (py
 		return "", fmt.Errorf("Dynamo %s is available for Linux only, and this is %s", DynamoVersion, runtime.GOOS)
 	}
 	steps := [][]string{append([]string{"--no-deps"}, dynamoPackages...), dynamoDependencies}
-	i := installation{
+	return installation{
 		name: "NVIDIA Dynamo " + DynamoVersion, venv: folder(cacheDir, "dynamo-"+DynamoVersion, steps), steps: steps,
 		bytes: installedBytes, check: checkDynamo,
-	}
-	if err := i.once(ctx, progress); err != nil {
-		return "", fmt.Errorf("install Dynamo %s: %w", DynamoVersion, err)
-	}
-	return venvPython(i.venv), nil
+	}.python(ctx, progress)
 }
 
 // PythonPackage is a package of the Python Package Index that tests compare the product with.
@@ -125,14 +123,10 @@ type PythonPackage struct {
 // Dynamo.
 func (p PythonPackage) Install(ctx context.Context, cacheDir string, progress io.Writer) (python string, err error) {
 	steps := [][]string{{p.Name + "==" + p.Version}}
-	i := installation{
+	return installation{
 		name: p.Name + " " + p.Version, venv: folder(cacheDir, p.Name+"-"+p.Version, steps), steps: steps,
 		bytes: int64(p.MB) << 20, check: p.check,
-	}
-	if err := i.once(ctx, progress); err != nil {
-		return "", fmt.Errorf("install %s: %w", i.name, err)
-	}
-	return venvPython(i.venv), nil
+	}.python(ctx, progress)
 }
 
 // check returns an error if a virtual environment does not have the package.
@@ -148,11 +142,14 @@ func (p PythonPackage) check(ctx context.Context, venv string) error {
 	return nil
 }
 
-// once installs the packages if necessary.
-func (i installation) once(ctx context.Context, progress io.Writer) error {
+// python installs the packages if necessary, and returns the interpreter.
+func (i installation) python(ctx context.Context, progress io.Writer) (string, error) {
 	installed := func() bool { return i.installed(ctx) }
 	install := func() error { return i.install(ctx, progress) }
-	return installOnce(ctx, i.venv, i.name, progress, installed, install)
+	if err := installOnce(ctx, i.venv, i.name, progress, installed, install); err != nil {
+		return "", fmt.Errorf("install %s: %w", i.name, err)
+	}
+	return venvPython(i.venv), nil
 }
 
 // installOnce calls install unless installed returns true. Of several processes, one installs and the others wait.
@@ -281,4 +278,106 @@ func DiskUse(dir string) (bytes int64) {
 func lastLine(log string) string {
 	tail := process.Tail(log)
 	return strings.TrimSpace(tail[strings.LastIndexByte(tail, '\n')+1:])
+}
+
+const oldestPython = 10 // minor version; Dynamo's wheels are for 3.10 and later
+
+// pythons are looked up on the PATH in this order: the system's Python first, then the versions with the most wheels.
+var pythons = []string{"python3", "python3.12", "python3.13", "python3.11", "python3.10", "python3.14", "python"}
+
+// probe prints the version first, so that it is known even if a module is missing.
+const probe = `import sys; print("%d.%d.%d" % sys.version_info[:3]); sys.stdout.flush(); import ensurepip, venv`
+
+const probeTimeout = 20 * time.Second
+
+// FindPython returns the path and the version of the first suitable Python on the PATH: 3.10 or later, able to make
+// virtual environments. If there is none, the error lists the interpreters that were tried with their problems, and how
+// to install one. If ctx ends first, the error is that of ctx.
+func FindPython(ctx context.Context) (path, version string, err error) {
+	var tried []string
+	for _, name := range pythons {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		version, err := checkPython(ctx, path)
+		if err == nil {
+			return path, version, nil
+		}
+		if ctx.Err() != nil {
+			return "", "", ctx.Err()
+		}
+		tried = append(tried, fmt.Sprintf("%s (%v)", path, err))
+	}
+	found := "there is no python3 in the PATH"
+	if len(tried) > 0 {
+		found = "none of these is suitable: " + strings.Join(tried, ", ")
+	}
+	return "", "", fmt.Errorf("no suitable Python for NVIDIA Dynamo: "+
+		`it needs Python 3.%d or later with the venv module, and %s.
+Install it, for instance with
+  apt install python3 python3-venv   (Debian, Ubuntu)
+  dnf install python3                (Fedora, RHEL)
+or set %s to a virtual environment that has ai-dynamo %s`, oldestPython, found, VenvVariable, DynamoVersion)
+}
+
+// checkPython returns the version of an interpreter, or an error if it is unsuitable.
+func checkPython(ctx context.Context, path string) (string, error) {
+	out, err := runPython(ctx, path, probe)
+	version, _, _ := strings.Cut(string(out), "\n")
+	version = strings.TrimSpace(version)
+	if version == "" {
+		return "", fmt.Errorf("cannot be run: %w", err)
+	}
+	parts := strings.Split(version, ".")
+	minor := 0
+	if len(parts) > 1 {
+		minor, _ = strconv.Atoi(parts[1])
+	}
+	if parts[0] != "3" || minor < oldestPython {
+		return "", fmt.Errorf("version %s is too old", version)
+	}
+	if err != nil {
+		return "", fmt.Errorf("version %s lacks the venv module", version)
+	}
+	return version, nil
+}
+
+// checkDynamo returns an error if a virtual environment cannot run Dynamo.
+func checkDynamo(ctx context.Context, venv string) error {
+	out, err := runPython(ctx, venvPython(venv),
+		`import importlib.metadata as m; print(m.version("ai-dynamo"), m.version("ai-dynamo-runtime"))`)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is not a virtual environment: %w", venv, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s has no ai-dynamo with its ai-dynamo-runtime: %w", venv, err)
+	}
+	if got, want := strings.TrimSpace(string(out)), DynamoVersion+" "+DynamoVersion; got != want {
+		return fmt.Errorf("%s has ai-dynamo and ai-dynamo-runtime %s, not %s", venv, got, want)
+	}
+	return nil
+}
+
+func venvPython(venv string) string { return filepath.Join(venv, "bin", "python") }
+
+// runPython runs code and returns its output.
+func runPython(ctx context.Context, path, code string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-c", code)
+	cmd.Env = childEnv()
+	return cmd.Output()
+}
+
+// childEnv returns the environment of this process without variables that change the behavior of Python or Dynamo,
+// plus the given ones.
+func childEnv(more ...string) []string {
+	var env []string
+	for _, variable := range process.Environment() {
+		if !strings.HasPrefix(variable, "PYTHON") && !strings.HasPrefix(variable, "DYN_") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, more...)
 }

@@ -104,7 +104,7 @@ func TestInstallDynamoNamesCause(t *testing.T) {
 	onPath(t, "python3")
 	t.Setenv(localtest.Broken, "pip")
 	_, err := local.InstallDynamo(wait.Context(t), t.TempDir(), &bytes.Buffer{})
-	assert.ErrorContains(t, err, "install Dynamo 1.6.1: pip exited: exit status 3")
+	assert.ErrorContains(t, err, "install NVIDIA Dynamo 1.6.1: pip exited: exit status 3")
 	assert.ErrorContains(t, err, "fake Python: pip is broken on purpose")
 	assert.ErrorContains(t, err, "check that this machine is online")
 	assert.ErrorIs(t, err, local.ErrPip)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/google/renameio/v2/maybe"
+	"go.yaml.in/yaml/v3"
 
 	"kvbooth/sidecar/process"
 )
@@ -43,7 +48,7 @@ func FindPrometheus(ctx context.Context, dir string) (string, error) {
 		}
 		return path, nil
 	}
-	for _, name := range []string{filepath.Join(dir, prometheusProgram()), "prometheus"} {
+	for _, name := range []string{filepath.Join(dir, executable("prometheus")), "prometheus"} {
 		path, err := exec.LookPath(name)
 		if err == nil {
 			return path, checkPrometheus(ctx, path)
@@ -52,28 +57,10 @@ func FindPrometheus(ctx context.Context, dir string) (string, error) {
 	return "", ErrNoPrometheus
 }
 
-func prometheusProgram() string {
-	if runtime.GOOS == "windows" {
-		return "prometheus.exe"
-	}
-	return "prometheus"
-}
-
 // checkPrometheus returns an error if a program is not a supported Prometheus.
 func checkPrometheus(ctx context.Context, path string) error {
-	output, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s --version: %w: %s", path, err, strings.TrimSpace(string(output)))
-	}
-	version := versionNumber.FindString(string(output))
-	if version == "" {
-		return fmt.Errorf("%s --version reports no version: %s", path, strings.TrimSpace(string(output)))
-	}
-	if slices.Compare(numbers(version), numbers(OldestPrometheus)) < 0 {
-		return fmt.Errorf("%s is Prometheus %s, which is too old: %s or later is required",
-			path, version, OldestPrometheus)
-	}
-	return nil
+	_, err := versionOf(ctx, path, "Prometheus", filepath.Dir(path), OldestPrometheus)
+	return err
 }
 
 // InstallPrometheus returns the path of the Prometheus of version [PrometheusRelease] in cacheDir.
@@ -81,29 +68,20 @@ func checkPrometheus(ctx context.Context, path string) error {
 // leaves nothing behind. Of several processes, one downloads and the others wait.
 func InstallPrometheus(ctx context.Context, cacheDir string, progress io.Writer) (string, error) {
 	home := filepath.Join(cacheDir, "prometheus-"+PrometheusRelease)
-	check := func(ctx context.Context, home string) error {
-		return checkPrometheus(ctx, filepath.Join(home, prometheusProgram()))
+	extension := ".tar.gz"
+	if runtime.GOOS == "windows" {
+		extension = ".zip"
 	}
-	err := installOnce(ctx, home, "Prometheus", progress, func() bool { return check(ctx, home) == nil }, func() error {
-		folder := prometheusDownloads
-		if mirror := os.Getenv(PrometheusMirrorVariable); mirror != "" {
-			folder = strings.TrimSuffix(mirror, "/")
-		}
-		name := fmt.Sprintf("prometheus-%s.%s-%s", PrometheusRelease, runtime.GOOS, runtime.GOARCH)
-		extension := ".tar.gz"
-		if runtime.GOOS == "windows" {
-			extension = ".zip"
-		}
-		return release{
-			title: "Prometheus " + PrometheusRelease, folder: folder, file: name + extension,
-			sums: folder + "/sha256sums.txt",
-			hint: "an installed one on the PATH is used instead", check: check,
-		}.install(ctx, home, progress)
-	})
-	if err != nil {
-		return "", fmt.Errorf("download Prometheus %s: %w", PrometheusRelease, err)
-	}
-	return filepath.Join(home, prometheusProgram()), nil
+	err := release{
+		name: "Prometheus", version: PrometheusRelease, sums: "sha256sums.txt",
+		file:   fmt.Sprintf("prometheus-%s.%s-%s%s", PrometheusRelease, runtime.GOOS, runtime.GOARCH, extension),
+		folder: cmp.Or(strings.TrimSuffix(os.Getenv(PrometheusMirrorVariable), "/"), prometheusDownloads),
+		hint:   "an installed one on the PATH is used instead",
+		check: func(ctx context.Context, home string) error {
+			return checkPrometheus(ctx, filepath.Join(home, executable("prometheus")))
+		},
+	}.installOnce(ctx, home, progress)
+	return filepath.Join(home, executable("prometheus")), err
 }
 
 // PrometheusOptions are the files and the address of a Prometheus of a booth.
@@ -128,3 +106,61 @@ func PrometheusCommand(program string, o PrometheusOptions) process.Command {
 		},
 	}
 }
+
+// ScrapeTarget is a metrics page at /metrics.
+type ScrapeTarget struct {
+	Job     string // targets of one job are grouped in the configuration
+	Address string // host:port
+	Labels  map[string]string
+}
+
+// longestScrapeTimeout is Prometheus' default timeout.
+const longestScrapeTimeout = 10 * time.Second
+
+// The written fields of prometheus.yml.
+type (
+	prometheusConfig struct {
+		Global  scrapeDefaults `yaml:"global"`
+		Scrapes []*scrapeJob   `yaml:"scrape_configs"`
+	}
+	scrapeDefaults struct {
+		Interval string `yaml:"scrape_interval"`
+		Timeout  string `yaml:"scrape_timeout"`
+		// Native histograms are stored beside the classic ones, which the dashboards query.
+		Native  bool `yaml:"scrape_native_histograms"`
+		Classic bool `yaml:"always_scrape_classic_histograms"`
+	}
+	scrapeJob struct {
+		Name   string        `yaml:"job_name"`
+		Groups []scrapeGroup `yaml:"static_configs"`
+	}
+	scrapeGroup struct {
+		Targets []string          `yaml:"targets"`
+		Labels  map[string]string `yaml:"labels,omitempty"`
+	}
+)
+
+// WriteScrapeConfig writes a prometheus.yml that scrapes the targets at the interval, in whole milliseconds. Labels
+// are added to every series of their target; a label of the same name that the target itself exposes becomes
+// exported_<name>. The file is replaced atomically.
+func WriteScrapeConfig(path string, interval time.Duration, targets []ScrapeTarget) error {
+	config := prometheusConfig{Global: scrapeDefaults{
+		Interval: milliseconds(interval), Timeout: milliseconds(min(interval, longestScrapeTimeout)),
+		Native: true, Classic: true,
+	}}
+	for _, t := range targets {
+		i := slices.IndexFunc(config.Scrapes, func(j *scrapeJob) bool { return j.Name == t.Job })
+		if i < 0 {
+			i = len(config.Scrapes)
+			config.Scrapes = append(config.Scrapes, &scrapeJob{Name: t.Job})
+		}
+		config.Scrapes[i].Groups = append(config.Scrapes[i].Groups, scrapeGroup{[]string{t.Address}, t.Labels})
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	return maybe.WriteFile(path, text, 0o644)
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -55,7 +55,7 @@ func TestFindPrometheusOrder(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(onPath, []byte(prometheusScript("2.53.0")), 0o755))
 	_, err = find()
-	require.EqualError(t, err, onPath+" is Prometheus 2.53.0, which is too old: 3.0.0 or later is required")
+	require.EqualError(t, err, "Prometheus 2.53.0 in "+filepath.Dir(onPath)+" is too old: 3.0.0 or later is required")
 
 	t.Setenv("PATH", t.TempDir())
 	_, err = find()
