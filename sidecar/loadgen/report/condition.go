@@ -59,26 +59,18 @@ type measure struct {
 // measures lists every measure in the order of the help.
 var measures = func() []measure {
 	var all []measure
-	for _, m := range []struct {
-		name     string
-		of       func(*Run) *api.Quantiles
-		bothWays bool
-	}{
-		{"ttft", func(r *Run) *api.Quantiles { return &r.Metrics.TTFT }, false},
-		{"tpot", func(r *Run) *api.Quantiles { return &r.Metrics.TPOT }, true},
-		{"itl", func(r *Run) *api.Quantiles { return &r.Metrics.ITL }, true},
-		{"latency", func(r *Run) *api.Quantiles { return &r.Metrics.Latency }, false},
-	} {
+	for _, f := range api.Times {
+		of := func(r *Run) *api.Quantiles { return f.Quantiles(&r.Metrics) }
 		all = append(all,
 			measure{
-				name: m.name + "_p50", bothWays: m.bothWays,
-				value: func(r *Run) *float64 { return m.of(r).P50 }, error: func(r *Run) *float64 { return m.of(r).P50Error },
+				name: f.Key + "_p50", bothWays: f.BothWays,
+				value: func(r *Run) *float64 { return of(r).P50 }, error: func(r *Run) *float64 { return of(r).P50Error },
 			},
 			measure{
-				name: m.name + "_p95", bothWays: m.bothWays,
-				value: func(r *Run) *float64 { return m.of(r).P95 }, error: func(r *Run) *float64 { return m.of(r).P95Error },
+				name: f.Key + "_p95", bothWays: f.BothWays,
+				value: func(r *Run) *float64 { return of(r).P95 }, error: func(r *Run) *float64 { return of(r).P95Error },
 			},
-			measure{name: m.name + "_p99", value: func(r *Run) *float64 { return m.of(r).P99 }})
+			measure{name: f.Key + "_p99", value: func(r *Run) *float64 { return of(r).P99 }})
 	}
 	return append(all,
 		measure{name: "error_rate", unit: ratio, value: func(r *Run) *float64 { return r.ErrorRatio }},
@@ -87,7 +79,10 @@ var measures = func() []measure {
 		measure{name: "acceptance_rate", unit: ratio, value: func(r *Run) *float64 { return r.Cluster.AcceptanceRate }},
 		measure{name: "tokens_per_step", unit: amount, value: func(r *Run) *float64 { return r.Cluster.TokensPerStep }},
 		measure{name: "errors", unit: amount, value: func(r *Run) *float64 {
-			return finished(r, float64(r.Turns.Failed))
+			if !r.Measured() {
+				return nil
+			}
+			return new(float64(r.Turns.Failed))
 		}},
 		measure{
 			name: "output_tokens_per_second", unit: amount,
@@ -103,14 +98,6 @@ var measures = func() []measure {
 			word: func(r *Run) string { return r.Client.Verdict },
 		})
 }()
-
-// finished returns v, or nil if no turn has succeeded or failed.
-func finished(r *Run, v float64) *float64 {
-	if r.Turns.OK+r.Turns.Failed == 0 {
-		return nil
-	}
-	return &v
-}
 
 // Allowed describes the syntax of a condition for an error message.
 func Allowed() string {

@@ -200,66 +200,59 @@ func (r *Results) setup() Section {
 func (r *Results) methodology() Section {
 	s := Section{Title: "Methodology"}
 	if r.Sweep != nil {
-		s.Items = (*sweepRun)(r.Sweep).methodology()
+		s.Items = r.sweepMethodology()
 		return s
 	}
-	for i := range r.Sides {
-		if r.Sides[0].Baseline == r.Sides[1].Baseline {
-			s.Items = append(s.Items, Item{"Figures", r.Sides[i].Kind})
-			break
-		}
-		s.Items = append(s.Items, Item{"Figures, " + r.Sides[i].Name, r.Sides[i].Kind})
-	}
-	for i := range r.Sides {
-		name, runs := "Averaged", r.Sides[i].Provenance.Runs
-		if r.Sides[0].Baseline != r.Sides[1].Baseline {
-			name += ", " + r.Sides[i].Name
-		} else if i > 0 {
-			break
-		}
-		if len(runs) > 1 {
-			files := make([]string, len(runs))
-			for j := range runs {
-				files[j] = runs[j].File
+	add := func(name string, same bool, text func(*proof.Side) string) {
+		for i := range r.Sides {
+			switch text := text(&r.Sides[i]); {
+			case text == "" || i > 0 && same:
+			case same:
+				s.Items = append(s.Items, Item{name, text})
+			default:
+				s.Items = append(s.Items, Item{name + ", " + r.Sides[i].Name, text})
 			}
-			s.Items = append(s.Items, Item{name, plural(len(runs), "run") + ": " + strings.Join(files, ", ")})
 		}
 	}
-	for i := range r.Sides {
-		name := "Concurrency"
-		same := r.sameForAll(func(s *proof.Side) string { return numbers(s.Levels()) })
-		if !same {
-			name += ", " + r.Sides[i].Name
-		}
-		s.Items = append(s.Items, Item{name, numbers(r.Sides[i].Levels()) + " conversations in progress"})
-		if same {
-			break
-		}
-	}
+	concurrency := func(s *proof.Side) string { return numbers(s.Levels()) + " conversations in progress" }
+	one := r.Sides[0].Baseline == r.Sides[1].Baseline
+	add("Figures", one, func(s *proof.Side) string { return s.Kind })
+	add("Averaged", one, averaged)
+	add("Concurrency", r.sameForAll(concurrency), concurrency)
 	return s
+}
+
+// averaged lists the runs that a side is the mean of. It is empty for a single run.
+func averaged(s *proof.Side) string {
+	if len(s.Provenance.Runs) < 2 {
+		return ""
+	}
+	var files []string
+	for _, run := range s.Provenance.Runs {
+		files = append(files, run.File)
+	}
+	return plural(len(files), "run") + ": " + strings.Join(files, ", ")
 }
 
 // minuteFormat is the layout of times, to the minute.
 const minuteFormat = "2006-01-02 15:04 MST"
 
-// sweepRun adds the texts of a report to a sweep.
-type sweepRun proof.Run
-
-// methodology describes how a sweep measures, from its request and its spans.
-func (r *sweepRun) methodology() (items []Item) {
-	q := &r.Request
+// sweepMethodology describes how a sweep measures, from its request and its spans.
+func (r *Results) sweepMethodology() (items []Item) {
+	run := r.Sweep
+	q := &run.Request
 	add := func(name, text string) { items = append(items, Item{name, text}) }
 	add("Kind", kindWords(q))
-	add("Measured", r.when())
+	add("Measured", when(run))
 	add("Concurrency", numbers(q.Levels)+" conversations in progress")
 	warmUp := "each span warms up until its initial conversations have ended"
 	switch q.Kind {
 	case api.SweepTrial:
 		warmUp += "; these start at different turns, so that they do not all end at once"
-		add("Order", trialOrder(q, onPairs(r.Trial)))
+		add("Order", trialOrder(q, onPairs(run.Trial)))
 		if q.Primary != nil {
 			add("Decided by", proof.Metric(*q.Primary).Name()+
-				", chosen before the start; smallest difference of interest "+smallestOf(q))
+				", chosen before the start; smallest difference of interest "+r.smallest())
 		}
 	case api.SweepLevels:
 		add("Order", levelsOrder(q))
@@ -280,7 +273,7 @@ func (r *sweepRun) methodology() (items []Item) {
 	add("Warm-up", warmUp)
 	if q.Seconds != nil {
 		latencies := proof.Latencies
-		if q.Kind == api.SweepTrial && !onPairs(r.Trial) {
+		if q.Kind == api.SweepTrial && !onPairs(run.Trial) {
 			latencies = proof.TrialLatencies
 		}
 		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies",
@@ -293,11 +286,11 @@ func (r *sweepRun) methodology() (items []Item) {
 	if q.Seed != nil {
 		add("Seed", strconv.FormatUint(*q.Seed, 10))
 	}
-	add("Time used", durationText(r.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
-	add("Caches", r.cold())
+	add("Time used", durationText(run.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
+	add("Caches", coldCaches(run.Spans))
 	add("Intervals", fmt.Sprintf("95 %%, by Student's t over the spans of a level and %s, or over parts of the span if "+
 		"there is only one", sideOf(q.Kind)))
-	add("Spoiled spans", r.spoiled())
+	add("Spoiled spans", spoiledSpans(run.Spans))
 	return items
 }
 
@@ -347,23 +340,18 @@ func levelsOrder(q *api.SweepRequest) string {
 		"second time in reverse"
 }
 
-func smallestOf(q *api.SweepRequest) string {
-	r := Results{proof.Comparison{Sweep: &proof.Run{Request: *q}}}
-	return r.smallest()
-}
-
 // when formats the times of the request and of the end.
-func (r *sweepRun) when() string {
+func when(r *proof.Run) string {
 	if r.Ended == nil {
 		return "from " + r.Asked.UTC().Format(minuteFormat)
 	}
 	return r.Asked.UTC().Format(minuteFormat) + " to " + r.Ended.UTC().Format(minuteFormat)
 }
 
-// cold describes how caches were made cold, and whether they were cold.
-func (r *sweepRun) cold() string {
+// coldCaches describes how caches were made cold, and whether they were cold.
+func coldCaches(spans []api.SweepSpan) string {
 	var ways []string
-	for _, s := range r.Spans {
+	for _, s := range spans {
 		way := map[string]string{
 			"emptied": "emptied before each span",
 			"nonce":   "made cold before each span by a new nonce at the start of every opening text",
@@ -375,13 +363,13 @@ func (r *sweepRun) cold() string {
 	if len(ways) == 0 {
 		return "no span has ended yet"
 	}
-	return strings.Join(ways, "; in other spans ") + "; " + r.coldness()
+	return strings.Join(ways, "; in other spans ") + "; " + coldness(spans)
 }
 
 // coldness counts the spans whose first turns found cold caches.
-func (r *sweepRun) coldness() string {
+func coldness(spans []api.SweepSpan) string {
 	unknown, warm := 0, 0
-	for _, s := range r.Spans {
+	for _, s := range spans {
 		switch f := s.FirstTurns; {
 		case f == nil:
 			unknown++
@@ -389,15 +377,14 @@ func (r *sweepRun) coldness() string {
 			warm++
 		}
 	}
-	if unknown == len(r.Spans) {
+	const found = "the first turn on each opening found no unexplained cached tokens in "
+	switch {
+	case unknown == len(spans):
 		return "not known whether cold: no first turn with its cached tokens is recorded"
+	case unknown+warm == 0:
+		return found + "all " + plural(len(spans), "span")
 	}
-	if unknown+warm == 0 {
-		return fmt.Sprintf("the first turn on each opening found no unexplained cached tokens in all %s",
-			plural(len(r.Spans), "span"))
-	}
-	text := fmt.Sprintf("the first turn on each opening found no unexplained cached tokens in %d of %s",
-		len(r.Spans)-unknown-warm, plural(len(r.Spans), "span"))
+	text := fmt.Sprintf("%s%d of %s", found, len(spans)-unknown-warm, plural(len(spans), "span"))
 	if warm > 0 {
 		text += fmt.Sprintf(", some in %d", warm)
 	}
@@ -407,10 +394,10 @@ func (r *sweepRun) coldness() string {
 	return text
 }
 
-// spoiled lists the spans that do not count, with the reasons.
-func (r *sweepRun) spoiled() string {
+// spoiledSpans lists the spans that do not count, with the reasons.
+func spoiledSpans(spans []api.SweepSpan) string {
 	var all []string
-	for _, s := range r.Spans {
+	for _, s := range spans {
 		if s.Spoiled != "" {
 			all = append(all, fmt.Sprintf("span %d, attempt %d (%s at %d): %s", s.Number+1, s.Attempt, s.Mode.Name(),
 				s.Concurrency, s.Spoiled))
@@ -500,10 +487,7 @@ func (r *Results) intervals() (measured, estimated bool) {
 // pairSections returns the tables of two sides.
 func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
-	head := Section{Level: 3}
-	if len(r.Pairs) > 1 {
-		head.Title = b + " against " + a
-	}
+	head := Section{Level: 3, Title: r.versus(p, "")}
 	if p.Withheld != "" {
 		head.Text = append(head.Text, "No advantage is shown: "+p.Withheld+".")
 	}
@@ -534,23 +518,24 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 		return all
 	}
 	for _, t := range r.tables() {
-		title := t.title
-		if len(r.Pairs) > 1 {
-			title = b + " against " + a + ": " + title
-		}
-		all = append(all, pairTable(p, title, t.of, a, b))
+		all = append(all, pairTable(p, r.versus(p, ": ")+t.title, t.of, a, b))
 	}
 	return append(all, r.errorSection(p)...)
+}
+
+// versus names a pair, with the text that follows, in a report on several pairs.
+func (r *Results) versus(p *proof.Pair, then string) string {
+	if len(r.Pairs) < 2 {
+		return ""
+	}
+	return r.Sides[p.B].Name + " against " + r.Sides[p.A].Name + then
 }
 
 // errorSection returns the table of failed turns. It returns nothing if no level has a share of failed turns.
 func (r *Results) errorSection(p *proof.Pair) []Section {
 	a, b := &r.Sides[p.A], &r.Sides[p.B]
-	s := Section{Title: "Errors", Level: 3}
+	s := Section{Title: r.versus(p, ": ") + "Errors", Level: 3}
 	s.Table = &Table{Head: []string{"Concurrency", a.Name + " failed", b.Name + " failed"}}
-	if len(r.Pairs) > 1 {
-		s.Title = b.Name + " against " + a.Name + ": " + s.Title
-	}
 	known := false
 	for _, l := range p.Levels {
 		x, y := a.Row(l.Concurrency).ErrorRatio, b.Row(l.Concurrency).ErrorRatio
@@ -674,17 +659,13 @@ func (r *Results) summary() []Section {
 	for i := range r.Pairs {
 		p := &r.Pairs[i]
 		b := r.Sides[p.B].Name
-		before := ""
-		if len(r.Pairs) > 1 {
-			before = b + " against " + r.Sides[p.A].Name + ", "
-		}
 		for _, t := range r.tables() {
 			for _, q := range t.of {
 				average, ok := p.Averages[q.Quantity]
 				if !ok {
 					continue
 				}
-				name := before + t.title
+				name := r.versus(p, ", ") + t.title
 				if len(t.of) > 1 {
 					name += ", " + q.label
 				}

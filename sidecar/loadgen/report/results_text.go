@@ -111,11 +111,7 @@ func (q *quantity) advantage(v float64) string {
 	if strings.Trim(text, "+-0.") == "" {
 		text = "0.0"
 	}
-	text = strings.Replace(text, "-", "−", 1)
-	if q.inPoints() {
-		return text + " points"
-	}
-	return text + " %"
+	return strings.Replace(text, "-", "−", 1) + unitOf(q.inPoints())
 }
 
 // numbers lists levels.

@@ -75,7 +75,7 @@ type Run struct {
 	TTFTByTurn            []api.TurnFigures `json:"ttft_by_turn"`
 	Routing               *Routing          `json:"routing,omitempty"` // absent: no worker of a turn is known
 	Errors                []ErrorClass      `json:"errors"`            // most frequent first
-	SLO                   []Objective       `json:"slo"`
+	SLO                   []Objective       `json:"slo"`               // of TTFT, of TPOT
 	Client                Client            `json:"client"`
 	// Baseline compares the counted turns of the last step. Its own seconds and n state how many. Absent: no step was
 	// in progress at the end.

@@ -1,8 +1,6 @@
 package report
 
-import (
-	"kvbooth/sidecar/loadgen/report/chart"
-)
+import "kvbooth/sidecar/loadgen/report/chart"
 
 // cards returns the headline figures of the page.
 func (r *Run) cards() []Card {
@@ -77,14 +75,6 @@ func (r *Run) charts() []chart.Chart {
 		}
 		return all
 	}
-	threshold := func(metric string) float64 {
-		for _, o := range r.SLO {
-			if o.Metric == metric {
-				return 1000 * o.Threshold
-			}
-		}
-		return 0
-	}
 	turns, tokens := make([]chart.Stack, len(r.Series)), false
 	for i, p := range r.Series {
 		turns[i].Parts = []chart.Part{
@@ -111,11 +101,11 @@ func (r *Run) charts() []chart.Chart {
 	if tokens {
 		output.Values = in(func(p *Point) *float64 { return &p.OutputTokensPerSecond }, 1)
 	}
-	charts := []chart.Chart{
-		chart.OverTime("TTFT over the run", "ms", r.Seconds, threshold("ttft"),
+	return []chart.Chart{
+		chart.OverTime("TTFT over the run", "ms", r.Seconds, 1000*r.SLO[0].Threshold,
 			chart.Curve{Class: "first", Name: "p50", Values: in(func(p *Point) *float64 { return p.TTFTP50 }, 1000)},
 			chart.Curve{Class: "second", Name: "p95", Values: in(func(p *Point) *float64 { return p.TTFTP95 }, 1000)}),
-		chart.OverTime("TPOT over the run", "ms", r.Seconds, threshold("tpot"),
+		chart.OverTime("TPOT over the run", "ms", r.Seconds, 1000*r.SLO[1].Threshold,
 			chart.Curve{Class: "first", Name: "p50", Values: in(func(p *Point) *float64 { return p.TPOTP50 }, 1000)},
 			chart.Curve{Class: "second", Name: "p95", Values: in(func(p *Point) *float64 { return p.TPOTP95 }, 1000)}),
 		chart.OverTime("Output tokens per second, as received", "tokens/s", r.Seconds, 0, output),
@@ -123,5 +113,4 @@ func (r *Run) charts() []chart.Chart {
 		chart.Histogram("TTFT distribution", r.ttft),
 		chart.Stacks("TTFT by turn of the conversation", "ms", "", 24, byTurn),
 	}
-	return charts
 }

@@ -67,12 +67,12 @@ func (r *Results) stateWords(some bool) []string {
 	case api.SweepFailed:
 		state = "Failed" + by + ", with " + run.Unfinished + " measured" + because + "."
 	}
-	return slices.DeleteFunc([]string{nothing, state, (*sweepRun)(run).spoiling()}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{nothing, state, spoiling(run)}, func(s string) bool { return s == "" })
 }
 
 // spoiling returns the reason why several spans in a row of a sweep in progress do not count. It is empty if the latest
 // spans count.
-func (r *sweepRun) spoiling() string {
+func spoiling(r *proof.Run) string {
 	n := 0
 	for n < len(r.Spans) && r.Spans[len(r.Spans)-1-n].Spoiled != "" {
 		n++
@@ -343,10 +343,7 @@ func advantageRange(p *proof.Pair, q proof.Quantity, levels []int) string {
 			low, high = min(low, v), max(high, v)
 		}
 	}
-	unit := " %"
-	if describe(q).inPoints() {
-		unit = " points"
-	}
+	unit := unitOf(describe(q).inPoints())
 	if len(levels) == 1 {
 		return fmt.Sprintf("%.1f%s", 100*low, unit)
 	}

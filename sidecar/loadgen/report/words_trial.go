@@ -87,12 +87,9 @@ func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 	if d.Trial != "" {
 		basis = "the last such trial on this target"
 	}
-	unit := " %"
-	if q.Primary != nil && proof.Metric(*q.Primary).Share() {
-		unit = " points"
-	}
+	primary := proof.Metric(*q.Primary)
 	return fmt.Sprintf("finds a difference of %.1f%s or more in %s within %s in %.0f %% of trials, judged by %s.",
-		100*d.Difference, unit, proof.Metric(*q.Primary).Name(), durationText(d.Seconds), 100*d.Power, basis)
+		100*d.Difference, unitOf(primary.Share()), primary.Name(), durationText(d.Seconds), 100*d.Power, basis)
 }
 
 // concurrencyWords returns a warning if the concurrency, as the mean over the spans that count, differs from the
@@ -252,11 +249,16 @@ func (r *Results) guardrailWords(t *api.TrialState, better api.TrialArm) (text s
 
 // smallest formats the smallest difference of interest of a trial.
 func (r *Results) smallest() string {
-	v := value64(r.Sweep.Request.Smallest)
-	if p := r.Sweep.Request.Primary; p != nil && proof.Metric(*p).Share() {
-		return trimmed(100*v) + " points"
+	q := &r.Sweep.Request
+	return trimmed(100*value64(q.Smallest)) + unitOf(q.Primary != nil && proof.Metric(*q.Primary).Share())
+}
+
+// unitOf returns the unit of a difference, after a blank. points selects percentage points.
+func unitOf(points bool) string {
+	if points {
+		return " points"
 	}
-	return trimmed(100*v) + " %"
+	return " %"
 }
 
 func value64(v *float64) float64 {
@@ -288,29 +290,21 @@ func changeOf(d *api.TrialDifference, ofB bool) string {
 
 // directed formats a difference with its direction, such as "19.4 % lower". points selects percentage points.
 func directed(difference float64, points bool) string {
-	unit, direction := " %", "higher"
-	if points {
-		unit = " points"
-	}
+	direction := "higher"
 	if difference < 0 {
 		direction = "lower"
 	}
-	return fmt.Sprintf("%.1f%s %s", 100*math.Abs(difference), unit, direction)
+	return fmt.Sprintf("%.1f%s %s", 100*math.Abs(difference), unitOf(points), direction)
 }
 
 // change formats a difference with its interval. The ends of an interval that contains 0 have directions of their own.
 func change(difference, low, high float64, points bool) string {
-	unit := " %"
-	if points {
-		unit = " points"
-	}
-	amount := func(v float64) string { return fmt.Sprintf("%.1f", 100*math.Abs(v)) }
 	text := directed(difference, points)
-	switch {
-	case low > 0 && high > 0:
-		return fmt.Sprintf("%s (%s to %s%s)", text, amount(low), amount(high), unit)
-	case low < 0 && high < 0:
-		return fmt.Sprintf("%s (%s to %s%s)", text, amount(high), amount(low), unit)
+	if low < 0 && high < 0 {
+		low, high = -high, -low
+	}
+	if low > 0 && high > 0 {
+		return fmt.Sprintf("%s (%.1f to %.1f%s)", text, 100*low, 100*high, unitOf(points))
 	}
 	return fmt.Sprintf("%s (%s to %s)", text, directed(low, points), directed(high, points))
 }
