@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,4 +296,94 @@ func setMeasured(row *api.BaselineRow, text string) bool {
 	t = t.UTC()
 	row.Measured = &t
 	return true
+}
+
+// reportColumns are the columns of a report's table.
+var reportColumns = slices.Concat(
+	[]column{ignored("side"), ignored("baseline")}, keyColumns,
+	[]column{countColumn, {name: "seconds", allowed: "a number", set: setSeconds}}, reportValues(),
+)
+
+func setSeconds(row *api.BaselineRow, text string) bool {
+	v, err := parseShifted(text, 0)
+	row.Seconds = v
+	return err == nil && validateValue("", v, maxCount) == nil
+}
+
+// ignored is a column that is skipped.
+func ignored(name string) column {
+	return column{name: name, set: func(*api.BaselineRow, string) bool { return true }}
+}
+
+// reportValues returns the columns of all quantities. Those that a report compares have columns for the interval and
+// for the result of the comparison.
+func reportValues() (list []column) {
+	for _, q := range quantities {
+		list = append(list, q.columnIn(q.Name, 0)) // a report has the units of a row
+		if q.interval == nil {
+			continue
+		}
+		list = append(list, bound(q.Name+"_low", q, 0), bound(q.Name+"_high", q, 1))
+		for _, name := range []string{"advantage_%s", "advantage_%s_low", "advantage_%s_high", "outcome_%s"} {
+			list = append(list, ignored(fmt.Sprintf(name, q.Name)))
+		}
+	}
+	return list
+}
+
+// bound is a column with one end of an interval.
+func bound(name string, q *Quantity, end int) column {
+	return column{name: name, allowed: "a number", set: func(row *api.BaselineRow, text string) bool {
+		v, err := parseShifted(text, 0)
+		if err != nil {
+			return false
+		}
+		if row.Intervals == nil {
+			row.Intervals = &api.RowIntervals{}
+		}
+		in := q.IntervalIn(row.Intervals)
+		if *in == nil {
+			*in = &[2]float64{}
+		}
+		(*in)[end] = v
+		return true
+	}}
+}
+
+// decimal matches a number in a file: no sign, no hexadecimal, no names of infinities.
+var decimal = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
+
+var errNotDecimal = errors.New("not a decimal number")
+
+// parseShifted reads a decimal number and moves its point by shift places. The
+// text is moved, not the value, so that 446.5 ms is exactly the float64 0.4465.
+func parseShifted(text string, shift int) (float64, error) {
+	if !decimal.MatchString(text) {
+		return 0, errNotDecimal
+	}
+	return parseMoved(text, shift)
+}
+
+func parseMoved(text string, shift int) (float64, error) {
+	return strconv.ParseFloat(moved(text, shift), 64)
+}
+
+// moved returns the decimal text times 10^shift.
+func moved(text string, shift int) string {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	e, _ := strconv.Atoi(exponent) // no exponent counts as 0
+	return fmt.Sprintf("%se%d", mantissa, e+shift)
+}
+
+// formatShifted is the inverse of [parseShifted] with the same shift: reading
+// its text gives v again, bit by bit.
+func formatShifted(v float64, shift int) string {
+	exact := moved(strconv.FormatFloat(v, 'e', -1, 64), -shift)
+	if near, err := strconv.ParseFloat(exact, 64); err == nil {
+		plain := strconv.FormatFloat(near, 'f', -1, 64)
+		if back, err := parseMoved(plain, shift); err == nil && back == v && len(plain) <= 24 {
+			return plain
+		}
+	}
+	return exact
 }

@@ -8,9 +8,17 @@
 package report
 
 import (
+	_ "embed"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
@@ -63,4 +71,152 @@ func (t *Table) Main(column int, cell string) string {
 // Small returns the part of a cell that [Table.Main] leaves out. A page shows it in a line below.
 func (t *Table) Small(column int, cell string) string {
 	return strings.TrimSpace(strings.TrimPrefix(cell, t.Main(column, cell)))
+}
+
+// Readable is a report that [Write] writes. Its JSON is that of encoding/json.
+type Readable interface {
+	Formats() Formats
+	Document() Document
+	Records() [][]string // table for programs; the first row is the head
+}
+
+// Write writes a report in a format. The error is an *[api.FieldError] if the report does not have the format.
+func Write(w io.Writer, r Readable, format api.ReportFormat) error {
+	if err := api.OneOf("format", format, r.Formats()); err != nil {
+		return err
+	}
+	d := r.Document()
+	switch format {
+	case api.ReportJSON:
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	case CSV:
+		return csv.NewWriter(w).WriteAll(r.Records())
+	case api.ReportTSV:
+		return writeTSV(w, r.Records())
+	case api.ReportMarkdown:
+		return d.WriteMarkdown(w)
+	}
+	return d.WriteHTML(w)
+}
+
+func writeTSV(w io.Writer, records [][]string) error {
+	var b strings.Builder
+	for _, fields := range records {
+		for i := range fields {
+			fields[i] = oneLine(fields[i])
+		}
+		fmt.Fprintln(&b, strings.Join(fields, "\t"))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+//go:embed page.html.tmpl
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// WriteHTML writes the document as one HTML page. The page contains its styles and charts, and has no script.
+func (d *Document) WriteHTML(w io.Writer) error {
+	return page.Execute(w, struct {
+		*Document
+		Style template.CSS
+	}{d, chart.CSS})
+}
+
+// WriteMarkdown writes the document as Markdown.
+func (d *Document) WriteMarkdown(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "# %s\n", inline(d.Title)); err != nil {
+		return err
+	}
+	return WriteSections(w, d.Sections)
+}
+
+// WriteSections writes sections as Markdown, without a title of the document.
+func WriteSections(w io.Writer, all []Section) error {
+	var b strings.Builder
+	for _, s := range all {
+		if s.Title != "" {
+			fmt.Fprintf(&b, "\n%s %s\n", strings.Repeat("#", s.level()), inline(s.Title))
+		}
+		for _, text := range s.Text {
+			fmt.Fprintf(&b, "\n%s\n", inline(text))
+		}
+		for i, it := range s.Items {
+			if i == 0 {
+				b.WriteString("\n")
+			}
+			name := ""
+			if it.Name != "" {
+				name = "**" + inline(it.Name) + "**: "
+			}
+			fmt.Fprintf(&b, "- %s%s\n", name, inline(it.Text))
+		}
+		if s.Table != nil {
+			fmt.Fprintf(&b, "\n| %s |\n|%s\n", cells(s.Table.Head), strings.Repeat(":---:|", len(s.Table.Head)))
+			for _, row := range s.Table.Rows {
+				fmt.Fprintf(&b, "| %s |\n", cells(row))
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (s *Section) level() int {
+	if s.Level == 0 {
+		return 2
+	}
+	return s.Level
+}
+
+// markdownEscaper escapes links, HTML and code in text of users and servers.
+var markdownEscaper = strings.NewReplacer("\\", "\\\\", "|", "\\|", "<", "&lt;", "`", "\\`", "[", "\\[", "*", "\\*")
+
+// inline formats a text for a line of Markdown.
+func inline(text string) string { return markdownEscaper.Replace(oneLine(text)) }
+
+// oneLine replaces line breaks, tabs and repeated blanks with single blanks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func cells(row []string) string {
+	all := make([]string, len(row))
+	for i, c := range row {
+		all[i] = inline(c)
+	}
+	return strings.Join(all, " | ")
+}
+
+// WriteText writes the document for a terminal or a log. It leaves out cards, charts, and titles below level 1.
+func (d *Document) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n", d.Title)
+	for _, s := range d.Sections {
+		if s.Level == 1 {
+			fmt.Fprintf(&b, "\n%s\n", s.Title)
+		}
+		for _, text := range s.Text {
+			fmt.Fprintln(&b, text)
+		}
+		if s.Table != nil {
+			b.WriteString("\n")
+			t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+			for _, row := range append([][]string{s.Table.Head}, s.Table.Rows...) {
+				fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
+			}
+			_ = t.Flush()
+		}
+		if len(s.Items) > 0 {
+			b.WriteString("\n")
+			t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+			for _, it := range s.Items {
+				fmt.Fprintf(t, "%s\t%s\n", it.Name, strings.ReplaceAll(it.Text, "\n", "\n\t"))
+			}
+			_ = t.Flush()
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat/plausible"
 )
 
 // Gauges are the state of a lane for its metrics, beside its turns.
@@ -245,4 +246,134 @@ func oneIf(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+var (
+	descClientCPU = desc("loadgen_client_cpu_ratio", "Share of all cores that the load generator uses.")
+	descClientLag = desc("loadgen_client_lag_seconds",
+		"How late the load generator's own time stamps are, p95 of the last 10 s.")
+
+	descClientError = desc("loadgen_client_error_seconds",
+		"The most that the load generator itself may be wrong by in a latency of the last 60 s.", "lane", "metric")
+	descClientLevel = desc("loadgen_client_error_level",
+		"How large that is: 0 negligible, 1 noticeable, 2 too large.", "lane", "metric")
+
+	descImplausible = desc("loadgen_implausible_values_total",
+		"Implausible values from other programs that were ignored, by source.", "source")
+)
+
+type clientCollector func() api.ClientHealth
+
+// NewClientCollector returns the metrics of the load generator's own health, which all
+// lanes share, and of the values that [plausible] rejects. The lag is absent without a
+// verdict. It calls health once a scrape, from any goroutine.
+func NewClientCollector(health func() api.ClientHealth) prometheus.Collector {
+	return clientCollector(health)
+}
+
+// Describe implements [prometheus.Collector].
+func (c clientCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- descClientCPU
+	ch <- descClientLag
+	ch <- descClientError
+	ch <- descClientLevel
+	ch <- descImplausible
+}
+
+// Collect implements [prometheus.Collector].
+func (c clientCollector) Collect(ch chan<- prometheus.Metric) {
+	h := c()
+	e := emitter(ch)
+	e.gauge(descClientCPU, h.CPURatio)
+	if h.Verdict != api.VerdictUnknown {
+		e.gauge(descClientLag, h.LagSeconds)
+	}
+	for _, m := range h.Metrics {
+		e.gauge(descClientError, m.ErrorSeconds, m.Lane, m.Metric)
+		e.gauge(descClientLevel, errorLevel(m.Level), m.Lane, m.Metric)
+	}
+	for source, n := range plausible.Rejected() {
+		e.counter(descImplausible, n, string(source))
+	}
+}
+
+func errorLevel(v api.Verdict) float64 {
+	switch v {
+	case api.VerdictNoticeable:
+		return 1
+	case api.VerdictBottleneck:
+		return 2
+	}
+	return 0
+}
+
+var (
+	descTwinPairs = desc("loadgen_twin_pairs",
+		"Turns that succeeded on both lanes since the current settings took effect, at most the last hour.")
+	descTwinDifference = desc("loadgen_twin_difference_seconds",
+		"Lane twin less lane main over these turns (the mode of twin less that of main, of both halves, where the evidence "+
+			"is swapped): of the mean TTFT, TPOT or latency, or of TTFT's 95th percentile. The bounds are those of the 95 % "+
+			"interval.", "metric", "bound")
+	descTwinHit = desc("loadgen_twin_kv_hit_ratio_difference",
+		"Lane twin less lane main over these turns: cached tokens over prompt tokens. The bounds are those of the 95 % "+
+			"interval.", "bound")
+	descTwinVariance = desc("loadgen_twin_variance_ratio",
+		"Variance of the paired difference divided by the variance without pairing.", "metric")
+	descTwinInfo = desc("loadgen_twin_info",
+		"1, labeled with the current arrangement and the strength of the evidence.", "arranged", "evidence")
+	descTwinShowcase = desc("loadgen_showcase_running",
+		"1 while a showcase is in progress, whose turns are in no other metric.")
+)
+
+type twinCollector func() (api.Twin, error)
+
+// NewTwinCollector returns the metrics of two lanes that run the same conversations. A metric
+// without a value is absent. It calls twin once a scrape, from any goroutine.
+func NewTwinCollector(twin func() (api.Twin, error)) prometheus.Collector {
+	return twinCollector(twin)
+}
+
+// Describe implements [prometheus.Collector].
+func (c twinCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descTwinPairs, descTwinDifference, descTwinHit, descTwinVariance, descTwinInfo,
+		descTwinShowcase,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c twinCollector) Collect(ch chan<- prometheus.Metric) {
+	t, err := c()
+	if err != nil {
+		return
+	}
+	e := emitter(ch)
+	e.gauge(descTwinPairs, float64(t.Pairs))
+	e.gauge(descTwinInfo, 1, string(t.Arranged), string(t.Evidence))
+	showcase := 0.0
+	if t.Showcase != nil && t.Showcase.State == api.ShowcaseRunning {
+		showcase = 1
+	}
+	e.gauge(descTwinShowcase, showcase)
+	for _, m := range t.Metrics {
+		difference, labels := descTwinDifference, []string{m.Metric}
+		if m.Metric == "kv_hit_ratio" {
+			difference, labels = descTwinHit, nil
+		}
+		bounds := map[string]*float64{"estimate": m.Difference}
+		if m.Interval != nil {
+			bounds["lower"] = &m.Interval[0]
+			bounds["upper"] = &m.Interval[1]
+		}
+		for bound, value := range bounds {
+			if value != nil {
+				e.gauge(difference, *value, append(labels, bound)...)
+			}
+		}
+		if m.VarianceRatio != nil {
+			e.gauge(descTwinVariance, *m.VarianceRatio, m.Metric)
+		}
+	}
 }
