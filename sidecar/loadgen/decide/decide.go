@@ -32,8 +32,9 @@ func (m Metric) Shown(difference float64) float64 {
 	return math.Expm1(difference)
 }
 
-// margin converts a displayed difference to the scale.
-func (m Metric) margin(shown float64) float64 {
+// Margin converts a displayed difference to the scale. A relative one is taken upwards, which gives the smaller of the
+// two margins.
+func (m Metric) Margin(shown float64) float64 {
 	if m.Share {
 		return shown
 	}
@@ -351,7 +352,7 @@ func (c *Comparison) interval(t float64) [2]float64 {
 
 // Within reports whether the difference is certainly smaller than a displayed margin.
 func (c *Comparison) Within(margin float64) bool {
-	m := c.Metric.margin(margin)
+	m := c.Metric.Margin(margin)
 	return c.Narrow[0] > -m && c.Narrow[1] < m
 }
 
@@ -369,7 +370,7 @@ func (c *Comparison) Reversed() Comparison {
 
 // NotWorse reports whether B is certainly not worse than A by the displayed margin or more; ofB false asks for A.
 func (c *Comparison) NotWorse(margin float64, ofB bool) bool {
-	m := c.Metric.margin(margin)
+	m := c.Metric.Margin(margin)
 	if ofB == c.Metric.LessIsBetter {
 		return c.Narrow[1] < m
 	}

@@ -36,7 +36,7 @@ func Detectable(p Plan, variance, blockSeconds float64) float64 {
 // limit comes first.
 func Expected(p Plan, c *Comparison, blocks int, blockSeconds float64) int {
 	_, looks, t := p.ahead(blockSeconds)
-	within := p.Metrics[0].margin(p.Margin) - math.Abs(c.Estimate)
+	within := p.Metrics[0].Margin(p.Margin) - math.Abs(c.Estimate)
 	narrow := p.Known.at(equivalence, looks)
 	for i, l := range looks {
 		se := c.SE * math.Sqrt(float64(blocks)/float64(l.Blocks))

@@ -58,24 +58,6 @@ func (m Metric) scaled(value float64) float64 { return metrics[m].kind.scaled(va
 // unscaled is the inverse of scaled.
 func (m Metric) unscaled(value float64) float64 { return metrics[m].kind.unscaled(value) }
 
-// relative converts a difference on the scale to the difference that is shown: relative for times and rates, in points
-// for shares.
-func (m Metric) relative(difference float64) float64 {
-	if m.Share() {
-		return difference
-	}
-	return math.Expm1(difference)
-}
-
-// margin converts a shown difference to the scale. A relative difference is taken upwards, which gives the smaller of
-// the two margins.
-func (m Metric) margin(difference float64) float64 {
-	if m.Share() {
-		return difference
-	}
-	return math.Log1p(difference)
-}
-
 // Turn is one turn of a span. Its times are seconds since the span's beginning.
 type Turn struct {
 	Number       int // in its conversation, from 1

@@ -107,8 +107,9 @@ func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
 // Detectable is what a trial finds in most cases, if its runs scatter by a variance and a block takes so many seconds;
 // nil where that is not known. See [decide.Detectable].
 func (p Plan) Detectable(variance, blockSeconds float64) *api.TrialDetectable {
-	by := decide.Detectable(p.decisions(&decide.Boundaries{}), variance, blockSeconds)
-	shown := -p.Primary.relative(-by) // a fall is the smaller one
+	d := p.decisions(&decide.Boundaries{})
+	by := decide.Detectable(d, variance, blockSeconds)
+	shown := -d.Metrics[0].Shown(-by) // a fall is the smaller one
 	if !finite(shown) || !(variance > 0) {
 		return nil
 	}
@@ -150,22 +151,19 @@ const (
 )
 
 // Verdict is how a trial stands, or what is shown of one of its metrics.
-type Verdict string
+type Verdict = decide.Verdict
 
 // The verdicts. All but the first are final.
 const (
-	Running      Verdict = "running"
+	Running              = decide.Running
 	BBetter      Verdict = "b_better"
 	ABetter      Verdict = "a_better"
-	Best         Verdict = "best"          // of more than two arms, one is better than all others
-	Order        Verdict = "order"         // of more than two arms, each pair is decided
-	TradeOff     Verdict = "trade_off"     // one is better, and fails more turns than the other
-	NoDifference Verdict = "no_difference" // the smallest difference of interest is excluded, both ways
-	TimeOver     Verdict = "time_over"     // undecided
+	Best         Verdict = "best"  // of more than two arms, one is better than all others
+	Order        Verdict = "order" // of more than two arms, each pair is decided
+	TradeOff             = decide.TradeOff
+	NoDifference         = decide.NoDifference // the smallest difference of interest is excluded, both ways
+	TimeOver             = decide.TimeOver
 )
-
-// Over says whether a trial with this verdict has ended.
-func (v Verdict) Over() bool { return v != Running }
 
 // Trial compares two arms or more at one concurrency, by the method of package [decide]: whole blocks of runs, with a
 // look after each from the second on. It is a state machine: run what [Trial.Next] says, hand it to [Trial.Add], see
@@ -220,8 +218,9 @@ func New(p Plan) (*Trial, error) {
 	if p.several() {
 		t.Shown.Ranking = t.ranking(&decide.Decision{LeftAfter: make([]int, len(p.modes()))})
 	}
-	margin := p.Primary.margin(p.Smallest)
-	t.Shown.Boundaries = [2]float64{p.Primary.relative(-margin), p.Primary.relative(margin)}
+	primary := p.decisions(&t.known).Metrics[0]
+	margin := primary.Margin(p.Smallest)
+	t.Shown.Boundaries = [2]float64{primary.Shown(-margin), primary.Shown(margin)}
 	return t, nil
 }
 
@@ -445,7 +444,7 @@ func (t *Trial) verdictOf(d *decide.Decision) Verdict {
 	case d.Verdict == decide.Ordered:
 		return Order
 	case d.Verdict != decide.Better:
-		return Verdict(d.Verdict)
+		return d.Verdict
 	case t.Plan.several():
 		return Best
 	case d.Left[0] == 1:
