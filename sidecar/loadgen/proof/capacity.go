@@ -77,6 +77,9 @@ func (c *Capacity) Next() (Span, bool) {
 	return s, end == CapacityRunning
 }
 
+// Beside returns false: a capacity search runs its spans one after the other.
+func (c *Capacity) Beside() (Span, bool) { return Span{}, false }
+
 func (c *Capacity) next() (Span, CapacityEnd) {
 	s, ok := c.repeated()
 	if !ok {

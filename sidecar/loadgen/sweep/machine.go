@@ -12,30 +12,21 @@ import (
 type machine interface {
 	// Next returns the span to run; false once there are no more.
 	Next() (proof.Span, bool)
+	// Beside returns the span that runs at the same time as that of Next; false where none does.
+	Beside() (proof.Span, bool)
 	// Add takes in the result of that span. It returns why the span does not count: the reason in its result, or that of
 	// the machine.
 	Add(r proof.Result) (spoiled string)
+	Left() proof.Left
 }
-
-// pairing is a machine whose spans may run in pairs at the same time.
-type pairing interface {
-	// Beside returns the span that runs at the same time as that of Next; false where none does.
-	Beside() (proof.Span, bool)
-}
-
-var (
-	_ pairing = (*proof.Trial)(nil)
-	_ pairing = (*proof.Sweep)(nil)
-	_ machine = (*proof.Trial)(nil)
-	_ machine = (*proof.Sweep)(nil)
-	_ machine = (*proof.Capacity)(nil)
-)
 
 // legacyTrial is a trial by the method of earlier versions. It is shown, but not continued.
 type legacyTrial struct{ json.RawMessage }
 
-func (legacyTrial) Next() (proof.Span, bool) { return proof.Span{}, false }
-func (legacyTrial) Add(proof.Result) string  { return "" }
+func (legacyTrial) Next() (proof.Span, bool)   { return proof.Span{}, false }
+func (legacyTrial) Beside() (proof.Span, bool) { return proof.Span{}, false }
+func (legacyTrial) Add(proof.Result) string    { return "" }
+func (legacyTrial) Left() proof.Left           { return proof.Left{} }
 
 // newMachine makes the machine of a complete request. The lock is held.
 func (d *Desk) newMachine(r api.SweepRequest) (machine, error) {
@@ -82,45 +73,35 @@ func planOf(r api.SweepRequest) proof.Plan {
 
 // readMachine reads a stored machine.
 func readMachine(s *api.Sweep, data json.RawMessage) (machine, error) {
-	switch k := s.Request.Kind; k {
-	case api.SweepTrial:
-		if s.Trial == nil || s.Trial.Method != api.TrialOnBlocks {
-			return legacyTrial{data}, nil
-		}
-		m := &proof.Trial{}
-		return m, json.Unmarshal(data, m)
-	case api.SweepLevels:
-		m := &proof.Sweep{}
-		return m, json.Unmarshal(data, m)
-	case api.SweepCapacity:
-		m := &proof.Capacity{}
-		return m, json.Unmarshal(data, m)
+	var m machine
+	switch k := s.Request.Kind; {
+	case k == api.SweepTrial && (s.Trial == nil || s.Trial.Method != api.TrialOnBlocks):
+		return legacyTrial{data}, nil
+	case k == api.SweepTrial:
+		m = &proof.Trial{}
+	case k == api.SweepLevels:
+		m = &proof.Sweep{}
+	case k == api.SweepCapacity:
+		m = &proof.Capacity{}
 	default:
 		return nil, fmt.Errorf("a sweep of an unknown kind, %q", k)
 	}
+	return m, json.Unmarshal(data, m)
 }
 
 // writeState writes the state of a machine to a sweep.
 func writeState(m machine, s *api.Sweep) {
-	p := &s.Progress
+	left, p := m.Left(), &s.Progress
+	p.SecondsLeft = left.Seconds
+	p.SecondsLeast = left.Least
+	p.SecondsMost = left.Most
+	p.Beyond = left.Beyond
 	switch m := m.(type) {
 	case *proof.Trial:
-		left := m.Left()
 		s.Trial = new(m.State())
-		p.SecondsLeft = left.Seconds
-		p.SecondsLeast = left.Least
-		p.SecondsMost = left.Most
-		p.Beyond = left.Beyond
 	case *proof.Sweep:
-		left := m.Left()
 		p.Of = new(m.Of())
-		p.SecondsLeft = left.Seconds
-		p.SecondsLeast = left.Least
-		p.SecondsMost = left.Most
 	case *proof.Capacity:
-		left := m.Left()
 		s.Capacity = new(m.State())
-		p.SecondsLeft = left.Seconds
-		p.SecondsMost = left.Most
 	}
 }

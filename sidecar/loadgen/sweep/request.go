@@ -112,7 +112,7 @@ func setDefaults(r *api.SweepRequest, driver string) {
 // switch to, or the present ones where a switch is costly.
 func offered(main, twin api.State) (modes []api.ModeState) {
 	if lanesFixed(main, twin) {
-		return []api.ModeState{modeIn(main), modeIn(twin)}
+		return []api.ModeState{main.InMode(), twin.InMode()}
 	}
 	for _, m := range main.Modes {
 		if slices.Contains(twin.Modes, m) {
@@ -125,10 +125,6 @@ func offered(main, twin api.State) (modes []api.ModeState) {
 // lanesFixed reports whether each lane keeps its mode.
 func lanesFixed(main, twin api.State) bool {
 	return switchIsCostly(main.Driver) || switchIsCostly(twin.Driver)
-}
-
-func modeIn(s api.State) api.ModeState {
-	return s.InMode()
 }
 
 // switchIsCostly reports whether a change of mode requires an operator, or a restart of the engines.

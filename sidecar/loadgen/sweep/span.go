@@ -164,7 +164,7 @@ func (s *sweep) laneOf(place int, span proof.Span) *lane.Lane {
 	case !s.together():
 		return s.lane
 	case s.desk.lanesFixed() && s.request().Modes[0] != s.request().Modes[1]:
-		if modeIn(s.lane.State()) != span.Mode {
+		if s.lane.State().InMode() != span.Mode {
 			return twin
 		}
 		return s.lane

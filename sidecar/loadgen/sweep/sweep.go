@@ -83,7 +83,6 @@ func (s *sweep) endLegacy() {
 		v.Reason = leftOnPairs
 		v.Cause = ""
 		v.Ended = &ended
-		v.Progress.Beyond = false
 		v.Words = []string{"Unfinished, with no verdict: " + leftOnPairs + "."}
 	case v.State == api.SweepDone && !slices.Contains(v.Words, decidedOnPairs):
 		v.Words = append(v.Words, decidedOnPairs)
@@ -326,10 +325,8 @@ func (s *sweep) next() (spans []proof.Span) {
 	if span, more := s.machine.Next(); more {
 		spans = append(spans, span)
 	}
-	if m, ok := s.machine.(pairing); ok {
-		if span, more := m.Beside(); more {
-			spans = append(spans, span)
-		}
+	if span, more := s.machine.Beside(); more {
+		spans = append(spans, span)
 	}
 	return spans
 }
