@@ -465,7 +465,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	}
 	registry := g.newRegistry()
 	if len(g.sides) > 1 {
-		g.twins = twin.NewDesk(ctx, &twin.Pair{}, g.log)
+		g.twins = twin.NewDesk(ctx, g.log)
 	}
 	for _, s := range g.sides {
 		if err := g.newLane(ctx, s, catalog, texts.Sized(conf.OpeningLength())); err != nil {

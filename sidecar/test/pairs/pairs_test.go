@@ -51,7 +51,7 @@ func virtually(t *testing.T, settings workload.Settings, clusters []virtual.Opti
 	dir := virtual.Folder(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := virtual.NewGenerator(t, dir)
-		b := &booth{t: t, desk: twin.NewDesk(g.Context, &twin.Pair{}, g.Log)}
+		b := &booth{t: t, desk: twin.NewDesk(g.Context, g.Log)}
 		for i, o := range clusters {
 			c := g.Cluster(o)
 			b.clusters = append(b.clusters, c)

@@ -106,7 +106,7 @@ func newBooth(t testing.TB, settings workload.Settings, change ...func(*booth)) 
 func (b *booth) begin() {
 	b.t.Helper()
 	p := &process{Generator: virtual.NewGenerator(b.t, b.dir)}
-	p.twins = twin.NewDesk(p.Context, &twin.Pair{}, p.Log)
+	p.twins = twin.NewDesk(p.Context, p.Log)
 	shared := func(o *lane.Options) { o.SharedWorkers = p.twins.SharedWorkers }
 	p.lane = p.Lane(b.cluster, b.workload, shared)
 	if b.second != nil {

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -17,13 +19,25 @@ import (
 // often if computing them took more than this share of the time.
 const shareOfTime = .02
 
-// Desk compares the lanes of a [Pair] by the turns that they have in common, rates the evidence of
-// the comparison, and runs showcases. It is safe for concurrent use once the lanes are joined.
+// Desk arranges the modes of two joined lanes, compares the lanes by the turns that they have in common, rates the
+// evidence of the comparison, and runs showcases. It is safe for concurrent use once the lanes are joined.
+// SharedWorkers and TurnEnded, which are options of the lanes, may be called before.
 type Desk struct {
-	*Pair
-	ctx  context.Context
-	log  *slog.Logger
-	show show
+	ctx    context.Context
+	log    *slog.Logger
+	show   show
+	lanes  [2]*lane.Lane // main and twin; written before joined is set
+	joined atomic.Bool
+
+	// seen guards the next four fields. No lane is called while it is held, since a lane calls SharedWorkers with its
+	// locks held.
+	seen   sync.Mutex
+	apart  [2]api.ModeState // the modes in the arrangement api.TwinApart; zero: not known yet
+	served [2]served
+	shared []string // ids of workers that serve both, or else UUIDs of GPUs
+	// unnamed is true if both lanes run, and neither answers nor metrics name a worker of one of
+	// them, so that it is not known whether the same workers serve both.
+	unnamed bool
 
 	mu       sync.Mutex
 	matcher  matcher
@@ -57,24 +71,24 @@ type figures struct {
 	bothArrangements bool // they include the pairs of the swapped arrangement
 }
 
-// NewDesk returns the desk of a pair whose lanes are not joined yet. The end of ctx ends everything
-// that it starts.
-func NewDesk(ctx context.Context, p *Pair, log *slog.Logger) *Desk {
-	d := &Desk{Pair: p, ctx: ctx, log: log, verdict: verdict{evidence: api.EvidenceNone}}
+// NewDesk returns the desk of lanes that are joined later. The end of ctx ends everything that it
+// starts.
+func NewDesk(ctx context.Context, log *slog.Logger) *Desk {
+	d := &Desk{ctx: ctx, log: log, verdict: verdict{evidence: api.EvidenceNone}}
 	d.matcher.begin(setting{})
 	return d
 }
 
-// TurnEnded records every ended turn of either lane, and is used in place of [Pair.TurnEnded]. A
-// turn of a resumed run may end before the lanes are joined. It makes no pair.
+// TurnEnded records every ended turn of either lane; see Ended in [lane.Options]. A turn of a resumed run may end
+// before the lanes are joined. It makes no pair.
 func (d *Desk) TurnEnded(t *workload.Turn) {
-	d.Pair.TurnEnded(t)
-	if !t.Counted || t.Status != api.TurnOK || !d.joined.Load() {
-		return
-	}
 	side := 0
 	if t.Lane == api.TwinLane {
 		side = 1
+	}
+	d.serves(side, t)
+	if !t.Counted || t.Status != api.TurnOK || !d.joined.Load() {
+		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,9 +111,10 @@ func (d *Desk) TurnEnded(t *workload.Turn) {
 // renew reads the states of the lanes, and returns them. If steps or modes have changed, pairs are
 // counted anew. The lock is held.
 func (d *Desk) renew() [2]api.State {
-	states := [2]api.State{d.lanes[0].State(), d.lanes[1].State()}
+	states := d.states()
 	s := setting{
-		steps: [2]int64{states[0].Step.ID, states[1].Step.ID}, modes: [2]api.ModeState{modeOf(states[0]), modeOf(states[1])},
+		steps:       [2]int64{states[0].Step.ID, states[1].Step.ID},
+		modes:       [2]api.ModeState{states[0].InMode(), states[1].InMode()},
 		concurrency: states[0].Concurrency.Target, shape: states[0].Shape,
 	}
 	if s.steps != d.matcher.steps || s.modes != d.matcher.modes {
@@ -128,22 +143,21 @@ func (t identity) other(now identity) bool {
 // Twin returns the comparison of the lanes. Its figures are at most a second old, or older if
 // computing them takes long.
 func (d *Desk) Twin() (api.Twin, error) {
-	t, err := d.Pair.Twin()
-	if err != nil {
-		return t, err
-	}
-	t.Showcase = d.show.view()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	states := d.renew()
-	t.Since = since(states)
+	arranged, shared := d.arranged(states)
 	f := d.current(time.Now())
-	t.Pairs, t.Unpaired = d.matcher.pairs.N(), d.matcher.left()
+	t := api.Twin{
+		A: side(d.lanes[0], states[0]), B: side(d.lanes[1], states[1]), Arranged: arranged, Since: since(states),
+		Pairs: d.matcher.pairs.N(), Unpaired: d.matcher.left(), Evidence: api.EvidenceShared, SharedWorkers: shared,
+		Showcase: d.show.view(),
+	}
 	for i := range f.differences {
 		t.Metrics = append(t.Metrics, f.differences[i].API())
 	}
 	notes := d.doubts()
-	if t.Evidence != api.EvidenceShared {
+	if len(shared) == 0 {
 		var note string
 		t.Evidence, note = d.evidence(t.Arranged, f.bothArrangements)
 		if note != "" {
@@ -155,6 +169,11 @@ func (d *Desk) Twin() (api.Twin, error) {
 	}
 	t.Caution = caution(t.Evidence, notes)
 	return t, nil
+}
+
+// side returns a lane's part of the comparison.
+func side(l *lane.Lane, s api.State) api.TwinSide {
+	return api.TwinSide{Lane: l.Name(), Target: l.Address(), Arm: s.Arm, Mode: s.Mode, Speculation: s.Speculation}
 }
 
 // since returns the time from which turns can count on both lanes; nil while one of them settles.

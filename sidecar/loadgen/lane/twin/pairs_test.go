@@ -113,7 +113,7 @@ func TestTargetDiffersByKnownProperties(t *testing.T) {
 
 // A turn of a run that was taken over may end before the lanes are joined. It makes no pair, and its worker is noted.
 func TestTurnEndsBeforeLanesAreJoined(t *testing.T) {
-	d := NewDesk(t.Context(), &Pair{}, slog.New(slog.DiscardHandler))
+	d := NewDesk(t.Context(), slog.New(slog.DiscardHandler))
 	for _, name := range []string{api.DefaultLane, api.TwinLane} {
 		early := turn(1, 1, noon)
 		early.Lane, early.Status, early.Counted, early.Step, early.Worker = name, api.TurnOK, true, 3, "7"

@@ -106,18 +106,10 @@ func (d *Desk) StopShowcase(context.Context, string) (api.Twin, error) {
 	return d.Twin()
 }
 
-// ArrangeTwin is [Pair.ArrangeTwin]. Its result includes the showcase.
-func (d *Desk) ArrangeTwin(ctx context.Context, actor string, req api.TwinRequest) (api.Twin, error) {
-	if _, err := d.Pair.ArrangeTwin(ctx, actor, req); err != nil {
-		return api.Twin{}, err
-	}
-	return d.Twin()
-}
-
 // Run reads the state of the lanes until ctx ends, and returns when no showcase is under way. ctx
 // must not outlive the context of [NewDesk].
 func (d *Desk) Run(ctx context.Context) {
-	d.Pair.Run(ctx)
+	d.watch(ctx)
 	d.show.starting.Lock()
 	defer d.show.starting.Unlock()
 	d.show.end()
