@@ -178,12 +178,12 @@ func (c *Client) Conversations(ctx context.Context, q ConversationQuery) (l Conv
 
 // Conversation returns a conversation with its transcript.
 func (c *Client) Conversation(ctx context.Context, id string) (con Conversation, err error) {
-	return con, c.item(ctx, nil, "conversations", id, &con)
+	return con, c.call(ctx, http.MethodGet, c.at(nil, "conversations", id), nil, &con)
 }
 
 // Starter returns the opening text of a topic, from the corpus that a lane uses.
 func (c *Client) Starter(ctx context.Context, lane, id string) (s Starter, err error) {
-	return s, c.item(ctx, laneQuery(lane), "starters", id, &s)
+	return s, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "starters", id), nil, &s)
 }
 
 // TurnsCSV writes the raw data of a step, or of all steps for step 0. After an error w may contain a part of it.
@@ -213,7 +213,7 @@ func (c *Client) Baselines(ctx context.Context) (l BaselineList, err error) {
 
 // Baseline returns one baseline.
 func (c *Client) Baseline(ctx context.Context, name string) (b Baseline, err error) {
-	return b, c.item(ctx, nil, "baselines", name, &b)
+	return b, c.call(ctx, http.MethodGet, c.at(nil, "baselines", name), nil, &b)
 }
 
 // Comparison compares a lane's live step with the named baseline. An empty name means the lane's default baseline.
@@ -243,10 +243,7 @@ func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, 
 
 // DeleteBaseline deletes an imported baseline and returns the first page of the remaining ones.
 func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineList, err error) {
-	if !isSegment(name) {
-		return l, fmt.Errorf("%w: no baseline %q", ErrNotFound, name)
-	}
-	return l, c.call(ctx, http.MethodDelete, c.at(nil, "baselines", url.PathEscape(name)), nil, &l)
+	return l, c.call(ctx, http.MethodDelete, c.at(nil, "baselines", name), nil, &l)
 }
 
 // Simulations returns the limits of simulations, and the list of the stored ones.
@@ -262,15 +259,12 @@ func (c *Client) StartSimulation(ctx context.Context, req SimulationRequest) (r 
 
 // Simulation returns a simulation with its results so far.
 func (c *Client) Simulation(ctx context.Context, id string) (r SimulationResult, err error) {
-	return r, c.item(ctx, nil, "simulations", id, &r)
+	return r, c.call(ctx, http.MethodGet, c.at(nil, "simulations", id), nil, &r)
 }
 
 // CancelSimulation ends a simulation and returns its results so far.
 func (c *Client) CancelSimulation(ctx context.Context, id string) (r SimulationResult, err error) {
-	if !isSegment(id) {
-		return r, fmt.Errorf("%w: no simulation %q", ErrNotFound, id)
-	}
-	return r, c.call(ctx, http.MethodDelete, c.at(nil, "simulations", url.PathEscape(id)), nil, &r)
+	return r, c.call(ctx, http.MethodDelete, c.at(nil, "simulations", id), nil, &r)
 }
 
 // Sweeps returns the limits of trials, sweeps and capacity searches, and the list of the stored ones. In this and the
@@ -291,53 +285,33 @@ func (c *Client) SweepOutlook(ctx context.Context, lane string, req SweepRequest
 
 // Sweep returns a sweep with its measurements so far.
 func (c *Client) Sweep(ctx context.Context, id string) (s Sweep, err error) {
-	return s, c.item(ctx, nil, "sweeps", id, &s)
+	return s, c.call(ctx, http.MethodGet, c.at(nil, "sweeps", id), nil, &s)
 }
 
 // PatchSweep pauses, resumes or cancels a sweep. The error is an [ErrConflict] after the sweep has ended.
 func (c *Client) PatchSweep(ctx context.Context, id string, p SweepPatch) (s Sweep, err error) {
-	u, err := c.sweep(id)
-	if err != nil {
-		return s, err
-	}
-	return s, c.call(ctx, http.MethodPatch, u, p, &s)
+	return s, c.call(ctx, http.MethodPatch, c.at(nil, "sweeps", id), p, &s)
 }
 
 // DeleteSweep deletes a sweep and returns the remaining ones. The error is an [ErrConflict] until the sweep has ended.
 func (c *Client) DeleteSweep(ctx context.Context, id string) (l SweepList, err error) {
-	u, err := c.sweep(id)
-	if err != nil {
-		return l, err
-	}
-	return l, c.call(ctx, http.MethodDelete, u, nil, &l)
+	return l, c.call(ctx, http.MethodDelete, c.at(nil, "sweeps", id), nil, &l)
 }
 
 // SweepBaseline stores a sweep's measurements as a baseline, and returns the stored baseline.
 func (c *Client) SweepBaseline(ctx context.Context, id string, req SweepBaselineRequest) (b Baseline, err error) {
-	u, err := c.sweep(id, "baseline")
-	if err != nil {
-		return b, err
-	}
-	return b, c.call(ctx, http.MethodPost, u, req, &b)
+	return b, c.call(ctx, http.MethodPost, c.at(nil, "sweeps", id, "baseline"), req, &b)
 }
 
 // SweepSeconds writes the cluster's metrics in each second of each counted span of a sweep, as CSV. After an error w
 // may contain a part of it.
 func (c *Client) SweepSeconds(ctx context.Context, w io.Writer, id string) error {
-	u, err := c.sweep(id, "seconds.csv")
-	if err != nil {
-		return err
-	}
-	return c.download(ctx, w, u, "text/csv")
+	return c.download(ctx, w, c.at(nil, "sweeps", id, "seconds.csv"), "text/csv")
 }
 
 // SweepReport writes the report of a sweep, also while it is in progress. After an error w may contain a part of it.
 func (c *Client) SweepReport(ctx context.Context, w io.Writer, id string, f ReportFormat) error {
-	u, err := c.sweep(id, "report."+string(f))
-	if err != nil {
-		return err
-	}
-	return c.download(ctx, w, u, f.mediaType())
+	return c.download(ctx, w, c.at(nil, "sweeps", id, "report."+string(f)), f.mediaType())
 }
 
 // Report writes the report that compares b with a. After an error w may contain a part of it.
@@ -345,14 +319,6 @@ func (c *Client) Report(ctx context.Context, w io.Writer, a, b ReportSide, f Rep
 	v := query("a", a.Baseline, "a_mode", string(a.Mode), "a_speculation", string(a.Speculation),
 		"b", b.Baseline, "b_mode", string(b.Mode), "b_speculation", string(b.Speculation))
 	return c.download(ctx, w, c.at(v, "report."+string(f)), f.mediaType())
-}
-
-// sweep returns the URL of a sweep, or of a part of it.
-func (c *Client) sweep(id string, part ...string) (*url.URL, error) {
-	if !isSegment(id) {
-		return nil, fmt.Errorf("%w: no sweep %q", ErrNotFound, id)
-	}
-	return c.at(nil, append([]string{"sweeps", url.PathEscape(id)}, part...)...), nil
 }
 
 // Settings returns the settings in force.
@@ -406,20 +372,15 @@ func (c *Client) download(ctx context.Context, w io.Writer, u *url.URL, want str
 	return err
 }
 
-// item reads one item of a collection into out. For an id that is no valid path segment, the error is [ErrNotFound].
-func (c *Client) item(ctx context.Context, query url.Values, collection, id string, out any) error {
-	if !isSegment(id) {
-		return fmt.Errorf("%w: no %q in %s", ErrNotFound, id, collection)
-	}
-	return c.call(ctx, http.MethodGet, c.at(query, collection, url.PathEscape(id)), nil, out)
-}
-
-// isSegment reports whether an id can be a segment of a path.
-func isSegment(id string) bool { return id != "" && id != "." && id != ".." }
-
-// at returns the URL of a call.
+// at returns the URL of a call, or nil if a part of the path is not a segment, so that nothing has this path.
 func (c *Client) at(query url.Values, path ...string) *url.URL {
-	u := c.base.JoinPath(append([]string{Prefix}, path...)...)
+	u := c.base.JoinPath(Prefix)
+	for _, part := range path {
+		if part == "" || part == "." || part == ".." {
+			return nil
+		}
+		u = u.JoinPath(url.PathEscape(part))
+	}
 	u.RawQuery = query.Encode()
 	return u
 }
@@ -501,6 +462,9 @@ func (c *Client) send(ctx context.Context, method string, u *url.URL, contentTyp
 func (c *Client) request(ctx context.Context, method string, u *url.URL, contentType string,
 	body io.Reader,
 ) (*http.Request, error) {
+	if u == nil {
+		return nil, fmt.Errorf("%w: an id cannot be empty, . or ..", ErrNotFound)
+	}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
 		return nil, err
