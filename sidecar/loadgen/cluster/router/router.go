@@ -32,8 +32,6 @@ type Router struct {
 	Worker string
 	// WorkerHeaders name the worker in a response, the most precise first.
 	WorkerHeaders []string
-	// Cached describes where the cached tokens of a turn are found, for messages.
-	Cached string
 	// Sessions are the headers that identify a session for this router, in the notation of target.session.
 	Sessions []string
 	// RoutesByRequestID is true if X-Request-Id selects the worker, so that each turn goes to another one.
@@ -42,8 +40,6 @@ type Router struct {
 	Drops []string
 
 	Metrics Metrics
-	// Notes name what a user must know, such as the load from which a policy has an effect.
-	Notes []string
 }
 
 // Metrics names a router's metrics. An empty field means that the router has no such metric.
@@ -69,13 +65,8 @@ const envoy = "envoy"
 // liteLLMPrefix is the prefix that LiteLLM adds to the names of an engine's response headers.
 const liteLLMPrefix = "Llm_provider-"
 
-const usage = "usage.prompt_tokens_details.cached_tokens of the stream"
-
 // ownPort is the Page of the three routers that share a code base.
 const ownPort = "its own port (--prometheus-port, by default 29000)"
-
-const lateBalance = "cache_aware keeps matching prompts on one worker until the loads differ by more than 64 " +
-	"requests (--balance-abs-threshold) and by a factor of 1.5; below that load it spreads nothing"
 
 // All lists the routers in the order of recognition. The order matters: answers of an earlier router may show the mark
 // of a later one, and an Envoy may stand in front of each.
@@ -86,16 +77,11 @@ var All = []Router{
 		Header:        "X-Smg-Routed-Worker-Id",
 		Worker:        "response header x-smg-routed-worker-id",
 		WorkerHeaders: []string{"X-Smg-Routed-Worker-Id"},
-		Cached:        usage,
 		Sessions:      []string{"header:X-SMG-Routing-Key"},
 		Metrics: Metrics{
 			Page: ownPort, Label: "worker", Requests: "smg_worker_requests_total", Running: "smg_worker_requests_active",
 			Waiting: "smg_engine_waiting_requests", Errors: "smg_router_request_errors_total",
 			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
-		},
-		Notes: []string{
-			"manual, consistent_hashing and prefix_hash take the session's key; the other policies need --sticky-sessions",
-			"a worker with 8 waiting requests or a KV cache used to 0.8 is skipped (documentation)",
 		},
 	},
 	{
@@ -104,16 +90,11 @@ var All = []Router{
 		Header:        "X-Litellm-Model-Id",
 		Worker:        "response header x-litellm-model-id",
 		WorkerHeaders: []string{"X-Litellm-Model-Id"},
-		Cached:        usage,
 		Sessions:      []string{"header:x-litellm-session-id"},
 		Drops:         []string{"user", "metadata", "priority"},
 		Metrics: Metrics{
 			Page: "/metrics/ with the key", Label: "model_id", Requests: "litellm_deployment_total_requests_total",
 			Errors: "litellm_deployment_failure_responses_total", Latency: "litellm_llm_api_time_to_first_token_metric",
-		},
-		Notes: []string{
-			"a session pins its worker only with optional_pre_call_checks: [session_affinity]",
-			"one process adds 22 ms to the first token of a single request and 341 ms at 20 requests at once",
 		},
 	},
 	{
@@ -121,10 +102,8 @@ var All = []Router{
 		Prefixes: []string{"gateway_request_total", "gateway_in_flight_requests"},
 		Header:   "Target-Pod",
 		Worker:   "response header target-pod", WorkerHeaders: []string{"Target-Pod", "Target-Pod-Ip"},
-		Cached:   usage,
 		Sessions: []string{"returned:x-session-id", "header:x-aibrix-session-key"},
 		Metrics:  Metrics{Requests: "gateway_request_total", Running: "gateway_in_flight_requests"},
-		Notes:    []string{"the header routing-strategy of the request chooses the policy"},
 	},
 	{
 		ID: "llm-d", Name: "llm-d inference scheduler",
@@ -134,7 +113,6 @@ var All = []Router{
 		WorkerHeaders: []string{
 			"X-Session-Token",
 		},
-		Cached:   usage,
 		Sessions: []string{"returned:x-session-token"},
 		Metrics: Metrics{
 			Running: "inference_objective_running_requests", Queued: "inference_pool_average_queue_size",
@@ -145,7 +123,6 @@ var All = []Router{
 		Prefixes: []string{"vllm_router_"},
 		Path:     "/list_workers", Body: `"urls"`,
 		Worker: "not known, unless the engine sends a header of its own",
-		Cached: usage,
 		Sessions: []string{
 			"header:X-Session-ID", "header:X-User-ID", "header:X-Tenant-ID", "header:X-Correlation-ID",
 		},
@@ -155,19 +132,12 @@ var All = []Router{
 			Running: "vllm_router_running_requests", Errors: "vllm_router_request_errors_total",
 			Latency: "vllm_router_generate_duration_seconds", UntilHeaders: true,
 		},
-		Notes: []string{
-			lateBalance,
-			"cache_aware needs /v1/chat/completions/render or /tokenize of the engines; without both it has no affinity",
-			"consistent_hash and sticky_least_loaded take X-Request-ID as a key; without any key all requests go to one worker",
-			"a path that it does not have goes to a worker, and so does GET /metrics",
-		},
 	},
 	{
 		ID: "sglang-router", Name: "sglang-router", Measured: true,
 		Prefixes: []string{"smg_"},                      // after SMG, whose metrics begin like this too
 		Path:     "/workers", Body: `"connection_mode"`, // after the other two that have this path
 		Worker: "not known, unless the engine sends a header of its own",
-		Cached: usage,
 		Sessions: []string{
 			"header:X-SMG-Routing-Key",
 		},
@@ -180,38 +150,25 @@ var All = []Router{
 			Errors:  "smg_router_request_errors_total",
 			Latency: "smg_router_request_duration_seconds", UntilHeaders: true,
 		},
-		Notes: []string{
-			lateBalance,
-			"only manual takes the session's key",
-			"a request that follows within 40 ms on a reused connection gets its first token 43 ms later",
-			"its circuit breaker counts 4xx: ten rejected requests in a row close a worker for 60 s",
-		},
 	},
 	{
 		ID: Dynamo, Name: "NVIDIA Dynamo", Measured: true,
 		Prefixes: []string{"dynamo_frontend_"},
 		Worker:   "nvext.worker_id of the stream",
-		Cached:   usage,
 		Sessions: []string{"header:X-Dynamo-Session-ID", "header:X-Session-ID", "header:X-Claude-Code-Session-ID"},
 		Metrics: Metrics{
 			Label: "worker_id", Requests: "dynamo_component_requests_total", Running: "dynamo_component_inflight_requests",
 			Queued: "dynamo_frontend_queued_requests",
 		},
-		Notes: []string{
-			"a session pins its worker only with --router-session-affinity-ttl-secs",
-			"an unknown top-level field of the body is refused with status 400",
-			"above --active-prefill-tokens-threshold it answers 529 (error class busy)",
-		},
 	},
 	{
 		ID: "production-stack", Name: "vLLM production stack",
-		Worker: "not known: it is only in the router's log", Cached: usage,
+		Worker:  "not known: it is only in the router's log",
 		Metrics: Metrics{Label: "server", Running: "vllm:num_requests_running", Latency: "vllm:request_latency_seconds"},
-		Notes:   []string{"--session-key names the header or field of the session, with --routing-logic session"},
 	},
 	{
 		ID: "ray-serve", Name: "Ray Serve LLM",
-		Worker: "not known", Cached: usage, Sessions: []string{"header:x-session-id"},
+		Worker: "not known", Sessions: []string{"header:x-session-id"},
 	},
 	{
 		ID: envoy, Name: "Envoy", Measured: true,
@@ -219,16 +176,11 @@ var All = []Router{
 		Header:   "X-Envoy-Upstream-Service-Time",
 		Worker: "not known, unless response_headers_to_add sends %UPSTREAM_REMOTE_ADDRESS% or the engine a header of its " +
 			"own",
-		Cached: usage,
 		Metrics: Metrics{
 			Page: "the admin port, /stats/prometheus", Label: "envoy_endpoint_address",
 			Requests: "envoy_cluster_endpoint_rq_total", Running: "envoy_cluster_endpoint_rq_active",
 			Queued: "envoy_cluster_upstream_rq_pending_active", Errors: "envoy_cluster_endpoint_rq_error",
 			Latency: "envoy_cluster_upstream_rq_time",
-		},
-		Notes: []string{
-			"RING_HASH and MAGLEV need a hash_policy",
-			"a route needs timeout: 0s, or streams end after 15 s (documentation)",
 		},
 	},
 }
