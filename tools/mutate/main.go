@@ -1,6 +1,6 @@
 // Command mutate measures how many deliberate faults the tests of a package find. It puts a sample of faults
 // (mutants) into the package at once, each behind a number, compiles its tests once, and runs them once for each
-// number. A mutant that makes a test fail is killed.
+// number. A mutant that makes a test fail is killed. Tests of further packages can be tried on what survives.
 //
 // The sample depends on the code outside tests and on the seed alone, so the same mutants can be tried on two
 // versions of the tests.
@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,90 +33,117 @@ func main() {
 	jobs := flag.Int("jobs", runtime.NumCPU(), "test processes at once")
 	only := flag.String("only", "", "comma-separated numbers of mutants to try, to look at them again")
 	list := flag.Bool("v", false, "list every mutant, not only the survivors")
+	also := flag.String("also", "", "comma-separated packages whose tests are tried on what a package's own leave")
 	flag.Parse()
-	if err := run(*n, *seed, *jobs, *only, *list, flag.Args()); err != nil {
+	if err := run(*n, *seed, *jobs, *only, *also, *list, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(n int, seed uint64, jobs int, only string, list bool, patterns []string) error {
-	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax}, patterns...)
+func run(n int, seed uint64, jobs int, only, also string, list bool, patterns []string) error {
+	loaded, err := load(packages.LoadSyntax, patterns)
 	if err != nil {
 		return err
 	}
-	if packages.PrintErrors(loaded) > 0 {
-		return errors.New("the packages do not compile")
+	var others []*packages.Package
+	if also != "" {
+		if others, err = load(packages.NeedName|packages.NeedFiles, strings.Split(also, ",")); err != nil {
+			return err
+		}
 	}
 	for _, p := range loaded {
 		if len(p.GoFiles) == 0 {
 			continue
 		}
 		chosen := sample(sites(p), n, seed)
-		if err := measure(p, chosen, jobs, only, list); err != nil {
+		if err := measure(p, others, chosen, jobs, only, list); err != nil {
 			return fmt.Errorf("%s: %w", p.PkgPath, err)
 		}
 	}
 	return nil
 }
 
-// measure tries the mutants of a package and prints the result.
-func measure(p *packages.Package, mutants []site, jobs int, only string, list bool) error {
+func load(mode packages.LoadMode, patterns []string) ([]*packages.Package, error) {
+	loaded, err := packages.Load(&packages.Config{Mode: mode}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	if packages.PrintErrors(loaded) > 0 {
+		return nil, errors.New("the packages do not compile")
+	}
+	return loaded, nil
+}
+
+// tests are the compiled tests of one package.
+type tests struct {
+	binary, home string
+	limit        time.Duration // of a run with a mutant
+	reached      map[int]bool  // mutants that a run without any passes
+}
+
+// measure tries the mutants of a package on its own tests, then what is left on those of others, and prints the result.
+func measure(p *packages.Package, others []*packages.Package, mutants []site, jobs int, only string, list bool) error {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	binary, err := compile(p, mutants, dir)
+	overlay, err := writeOverlay(p, mutants, dir)
 	if err != nil {
 		return err
 	}
-	home := filepath.Dir(p.GoFiles[0])
-	reachedFile := filepath.Join(dir, "reached")
-	began := time.Now()
-	if out, err := test(binary, home, 10*time.Minute, "MUTANT_REACHED="+reachedFile); err != nil {
-		return fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
-	}
-	took := time.Since(began)
-	limit := max(2*took, took+20*time.Second)
-	reached := numbers(reachedFile)
 	results := make([]string, len(mutants))
-	var wg sync.WaitGroup
-	tickets := make(chan struct{}, jobs)
 	for i := range mutants {
-		if only != "" && !slices.Contains(strings.Split(only, ","), strconv.Itoa(i)) {
-			continue
-		}
-		if !reached[i] {
+		if only == "" || slices.Contains(strings.Split(only, ","), strconv.Itoa(i)) {
 			results[i] = "not reached"
+		}
+	}
+	killed := 0
+	for _, by := range append([]*packages.Package{p}, others...) {
+		began := time.Now()
+		t, err := compile(by, overlay, dir)
+		if err != nil {
+			return err
+		}
+		n := t.try(results, jobs)
+		killed += n
+		fmt.Printf("%s: the tests of %s kill %d of %d mutants, together %.1f %%, in %.0f s\n",
+			p.PkgPath, by.PkgPath, n, len(mutants), 100*float64(killed)/float64(len(mutants)), time.Since(began).Seconds())
+	}
+	for i, m := range mutants {
+		if list && results[i] != "" || results[i] != "killed" && results[i] != "" {
+			fmt.Printf("%4d %-11s %s\n", i, results[i], m)
+		}
+	}
+	return nil
+}
+
+// try runs the tests once for each mutant that is left, and returns how many it killed.
+func (t *tests) try(results []string, jobs int) int {
+	var wg sync.WaitGroup
+	var killed atomic.Int64
+	tickets := make(chan struct{}, jobs)
+	for i := range results {
+		if results[i] == "killed" || results[i] == "" || !t.reached[i] {
 			continue
 		}
 		wg.Go(func() {
 			tickets <- struct{}{}
 			defer func() { <-tickets }()
 			results[i] = "survived"
-			if _, err := test(binary, home, limit, "MUTANT="+strconv.Itoa(i)); err != nil {
+			if _, err := t.run(t.limit, "MUTANT="+strconv.Itoa(i)); err != nil {
 				results[i] = "killed"
+				killed.Add(1)
 			}
 		})
 	}
 	wg.Wait()
-	killed := 0
-	for i, m := range mutants {
-		if results[i] == "killed" {
-			killed++
-		}
-		if list && results[i] != "" || results[i] != "killed" && results[i] != "" {
-			fmt.Printf("%4d %-11s %s\n", i, results[i], m)
-		}
-	}
-	fmt.Printf("%s: %d of %d mutants killed (%.1f %%), tests take %.1f s\n",
-		p.PkgPath, killed, len(mutants), 100*float64(killed)/float64(len(mutants)), took.Seconds())
-	return nil
+	return int(killed.Load())
 }
 
-// compile builds the package's tests with the mutants in place.
-func compile(p *packages.Package, mutants []site, dir string) (binary string, err error) {
+// writeOverlay writes the package with the mutants in place, and returns the file that tells the compiler of it.
+func writeOverlay(p *packages.Package, mutants []site, dir string) (string, error) {
 	overlay := map[string]string{}
 	write := func(original string, text []byte) error {
 		to := filepath.Join(dir, strconv.Itoa(len(overlay))+".go")
@@ -135,28 +163,39 @@ func compile(p *packages.Package, mutants []site, dir string) (binary string, er
 	if err != nil {
 		return "", err
 	}
-	overlayFile := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlayFile, text, 0o600); err != nil {
-		return "", err
-	}
-	binary = filepath.Join(dir, "test")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay="+overlayFile, "-o", binary, p.PkgPath)
+	file := filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// compile builds a package's tests with the overlay, and runs them without a mutant.
+func compile(p *packages.Package, overlay, dir string) (*tests, error) {
+	t := &tests{binary: filepath.Join(dir, "test"), home: filepath.Dir(p.GoFiles[0])}
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay="+overlay, "-o", t.binary, p.PkgPath)
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
+		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	return binary, nil
+	reached := filepath.Join(dir, "reached")
+	os.Remove(reached) // of the package before
+	began := time.Now()
+	if out, err := t.run(10*time.Minute, "MUTANT_REACHED="+reached); err != nil {
+		return nil, fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
+	}
+	took := time.Since(began)
+	t.limit = max(2*took, took+20*time.Second)
+	t.reached = numbers(reached)
+	return t, nil
 }
 
 // memoryKB bounds the address space of a test whose loop does not end.
 const memoryKB = 8 << 20
 
-// test runs the compiled tests in the package's folder. It ends the process and its children after the limit.
-func test(binary, home string, limit time.Duration, env string) ([]byte, error) {
+// run runs the tests in the package's folder. It ends the process and its children after the limit.
+func (t *tests) run(limit time.Duration, env string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	script := fmt.Sprintf("ulimit -v %d; exec %q -test.failfast", memoryKB, binary)
+	script := fmt.Sprintf("ulimit -v %d; exec %q -test.failfast", memoryKB, t.binary)
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
-	cmd.Dir, cmd.Env = home, append(os.Environ(), env)
+	cmd.Dir, cmd.Env = t.home, append(os.Environ(), env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
