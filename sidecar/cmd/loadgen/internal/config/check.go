@@ -27,8 +27,8 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	for _, s := range secrets {
-		if err := s.check(c); err != nil {
+	for _, s := range c.secrets() {
+		if err := s.check(); err != nil {
 			return err
 		}
 	}

@@ -201,14 +201,14 @@ func TestSecretsHaveNoFlag(t *testing.T) {
 	err := kong.Visit(m.kong.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
 			require.NotEqual(t, reflect.TypeFor[Secret](), flag.Target.Type(), flag.Name)
-			for _, s := range secrets {
+			for _, s := range new(Config).secrets() {
 				require.NotEqual(t, strings.NewReplacer(".", "-", "_", "-").Replace(s.name), flag.Name)
 			}
 		}
 		return next(nil)
 	})
 	require.NoError(t, err)
-	for _, s := range secrets {
+	for _, s := range new(Config).secrets() {
 		require.NotContains(t, m.byName, s.name)
 		require.Contains(t, m.byName, s.name+"_file")
 	}
@@ -290,7 +290,7 @@ func table() string {
 	}
 	fmt.Fprint(&text,
 		"\n### Secrets, which have no flag and no field in the file\n\n| field | variable | allowed |\n|---|---|---|\n")
-	for _, s := range secrets {
+	for _, s := range new(Config).secrets() {
 		fmt.Fprintf(&text, "| `%s` | `%s`, or a file set with `%s_file` | %s |\n", s.name, variable(s.name), s.name,
 			s.allowed())
 	}

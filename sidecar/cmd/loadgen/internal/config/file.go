@@ -121,7 +121,7 @@ func (f *file) entry(section string, key, value *yaml.Node) error {
 	if f.isSection(name) {
 		return f.section(name, value)
 	}
-	if isSecret(name) {
+	if slices.ContainsFunc(new(Config).secrets(), func(s secret) bool { return s.name == name }) {
 		return f.reworded(key, name, "a secret", "no secret",
 			fmt.Sprintf("secrets are not allowed in this file; set %s or %s_file", variable(name), name))
 	}

@@ -53,10 +53,10 @@ var forms = map[string]form{
 	"body":           {"a JSON object without the fields that other settings or the load generator itself set", readBody},
 	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", readAddress},
 	"nats":           {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
-	"fleet":          {"1 to 32 lower-case letters, digits and hyphens", readFleet},
+	"fleet":          {"1 to 32 lower-case letters, digits and hyphens", matching(`^[a-z0-9-]{1,32}$`)},
 	"host":           {"a host name or an IP address, without a port", readHost},
 	"origin":         {"an http:// or https:// URL with a host and an optional port only", readOrigin},
-	"bucket":         {"a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
+	"bucket":         {"a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens", matching(bucketName)},
 	"opening_tokens": {"a whole number, " + api.Limits["opening_tokens"].String(), whole("opening_tokens")},
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
 	"arms": {"a list of arms, each with a name and as needed url, headers, mode and speculation; or " +
@@ -72,6 +72,19 @@ var forms = map[string]form{
 	"offer":         {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
 	"way":           {"a mode or mode/speculation, such as kv or kv/eagle3, or the name of an arm", readWay},
 	"recorded_mode": {"a mode or mode/speculation, such as kv or kv/eagle3; or unknown", readRecordedMode},
+}
+
+const bucketName = `^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`
+
+// matching returns a reader of texts that match a pattern.
+func matching(pattern string) func(string) (string, error) {
+	whole := regexp.MustCompile(pattern)
+	return func(s string) (string, error) {
+		if !whole.MatchString(s) {
+			return "", errForm
+		}
+		return s, nil
+	}
 }
 
 func readLine(s string) (string, error) {
@@ -112,15 +125,6 @@ func readNATS(s string) (string, error) {
 		return "", errForm
 	}
 	return u.Scheme + "://" + u.Host, nil
-}
-
-var fleetName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
-
-func readFleet(s string) (string, error) {
-	if !fleetName.MatchString(s) {
-		return "", errForm
-	}
-	return s, nil
 }
 
 // readTarget removes the optional parts of a target's path: that of chat completions, and a /v1 that is all of it.
@@ -337,15 +341,6 @@ func readOrigin(s string) (string, error) {
 		err = errForm
 	}
 	return s, err
-}
-
-var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-
-func readBucket(s string) (string, error) {
-	if !bucketName.MatchString(s) {
-		return "", errForm
-	}
-	return s, nil
 }
 
 func readEndpoint(s string) (string, error) {

@@ -245,11 +245,11 @@ var serviceLink = regexp.MustCompile(`^LOADGEN_(SERVICE_HOST|SERVICE_PORT(_\w+)?
 
 // checkVariables refuses variables without a field. Their values may be secrets and are not shown.
 func (l *loader) checkVariables() error {
-	known := make([]string, 0, len(l.fields)+len(secrets))
+	known := make([]string, 0, len(l.fields))
 	for _, f := range l.fields {
 		known = append(known, f.env())
 	}
-	for _, s := range secrets {
+	for _, s := range l.secrets() {
 		known = append(known, variable(s.name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {

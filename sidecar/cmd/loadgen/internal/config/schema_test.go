@@ -73,7 +73,7 @@ func section() object {
 // The forms that a schema can check at least in part. The program checks all of each.
 var formPatterns = map[string]string{
 	"url": `^https?://[^/?#@\s]+[^?#@\s]*$`, "page": `^(https?://[^/?#@\s]+[^?#@\s]*|no-target)$`, "target": `^https?://[^/?#@\s]+[^?#@\s]*$`, "origin": `^https?://[^/?#@\s]+/?$`,
-	"address": `:[0-9]+$`, "host": `^[^/\s]+$`, "bucket": bucketName.String(),
+	"address": `:[0-9]+$`, "host": `^[^/\s]+$`, "bucket": bucketName,
 	"opening_tokens": `^[0-9]*$`, "openings": `^[0-9]*$`,
 	"offer": offerPattern(), "endpoint": strings.TrimSuffix(offerPattern(), "$") + `=https?://\S+$`,
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -29,72 +28,51 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 type secret struct {
 	name        string
 	least, most int // characters
-	value       func(*Config) *Secret
-	file        func(*Config) string
+	value       *Secret
+	file        string // path of a file with it; empty: none
 }
 
-var secrets = []secret{
-	{"token", 16, 512, func(c *Config) *Secret { return &c.Token }, func(c *Config) string { return c.TokenFile }},
-	{
-		"metrics_token", 16, 512, func(c *Config) *Secret { return &c.MetricsToken },
-		func(c *Config) string { return c.MetricsTokenFile },
-	},
-	{
-		"target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Target.APIKey },
-		func(c *Config) string { return c.Target.APIKeyFile },
-	},
-	{
-		"twin.target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Twin.Target.APIKey },
-		func(c *Config) string { return c.Twin.Target.APIKeyFile },
-	},
-	{
-		"followup.api_key", 1, 4096, func(c *Config) *Secret { return &c.Followup.APIKey },
-		func(c *Config) string { return c.Followup.APIKeyFile },
-	},
-	{
-		"members.nats.token", 16, 512, func(c *Config) *Secret { return &c.Members.NATS.Token },
-		func(c *Config) string { return c.Members.NATS.TokenFile },
-	},
-	{
-		"corpus.s3.access_key", 1, 512, func(c *Config) *Secret { return &c.Corpus.S3.AccessKey },
-		func(c *Config) string { return c.Corpus.S3.AccessKeyFile },
-	},
-	{
-		"corpus.s3.secret_key", 1, 512, func(c *Config) *Secret { return &c.Corpus.S3.SecretKey },
-		func(c *Config) string { return c.Corpus.S3.SecretKeyFile },
-	},
-}
-
-func isSecret(name string) bool {
-	return slices.ContainsFunc(secrets, func(s secret) bool { return s.name == name })
+// secrets lists the secrets of a configuration.
+func (c *Config) secrets() []secret {
+	s3 := &c.Corpus.S3
+	return []secret{
+		{"token", 16, 512, &c.Token, c.TokenFile},
+		{"metrics_token", 16, 512, &c.MetricsToken, c.MetricsTokenFile},
+		{"target.api_key", 1, 4096, &c.Target.APIKey, c.Target.APIKeyFile},
+		{"twin.target.api_key", 1, 4096, &c.Twin.Target.APIKey, c.Twin.Target.APIKeyFile},
+		{"followup.api_key", 1, 4096, &c.Followup.APIKey, c.Followup.APIKeyFile},
+		{"members.nats.token", 16, 512, &c.Members.NATS.Token, c.Members.NATS.TokenFile},
+		{"corpus.s3.access_key", 1, 512, &s3.AccessKey, s3.AccessKeyFile},
+		{"corpus.s3.secret_key", 1, 512, &s3.SecretKey, s3.SecretKeyFile},
+	}
 }
 
 // readSecrets reads the secrets from their variables or files.
 func (l *loader) readSecrets(c *Config) error {
-	for _, s := range secrets {
-		g, err := l.readSecret(s, s.file(c))
+	for _, s := range c.secrets() {
+		g, err := l.readSecret(s)
 		if err != nil {
 			return err
 		}
-		*s.value(c) = Secret(g.value)
-		if err := s.check(c); err != nil {
+		*s.value = Secret(g.value)
+		if err := s.check(); err != nil {
 			return &badValue{err, g.from}
 		}
 	}
 	return nil
 }
 
-func (l *loader) readSecret(s secret, path string) (given, error) {
+func (l *loader) readSecret(s secret) (given, error) {
 	fromEnv := given{l.env[variable(s.name)], variable(s.name)}
-	if path == "" {
+	if s.file == "" {
 		return fromEnv, nil
 	}
-	bad := &api.FieldError{Field: s.name + "_file", Value: path}
+	bad := &api.FieldError{Field: s.name + "_file", Value: s.file}
 	if fromEnv.value != "" {
 		bad.Allowed = "set either this file or the variable " + fromEnv.from + ", not both"
 		return given{}, bad
 	}
-	data, err := l.read(bad.Field, path, "a readable file with the secret on one line")
+	data, err := l.read(bad.Field, s.file, "a readable file with the secret on one line")
 	if err != nil {
 		return given{}, err
 	}
@@ -103,12 +81,12 @@ func (l *loader) readSecret(s secret, path string) (given, error) {
 		bad.Allowed = "a file with the secret on one line; it is empty"
 		return given{}, bad
 	}
-	return given{value, path}, nil
+	return given{value, s.file}, nil
 }
 
 // check requires that an HTTP header can contain a secret, and its least length.
-func (s secret) check(c *Config) error {
-	v := string(*s.value(c))
+func (s secret) check() error {
+	v := string(*s.value)
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f }
 	if v == "" || len(v) >= s.least && len(v) <= s.most && !strings.ContainsFunc(v, odd) {
 		return nil
