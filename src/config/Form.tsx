@@ -1,11 +1,10 @@
 import { useEffect, useState, type PropsWithChildren, type ReactNode } from 'react';
-import { css } from '@emotion/css';
 import type { FieldValues, Path, UseFormReturn } from 'react-hook-form';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, FieldSet, Stack, useStyles2 } from '@grafana/ui';
+import { Alert, Button, FieldSet, Stack } from '@grafana/ui';
 
 import { asProblem, type Problem } from '../client';
+import { stylesOf } from '../lib/styles';
 
 /** The state of a form over stored values. Edited fields keep their edits when the stored values change. */
 export const FOLLOW_STORED = {
@@ -33,7 +32,7 @@ interface FormProps<In extends FieldValues, Out> {
 
 /** A form for settings that are saved together. The entered values survive a save that fails. */
 export function Form<In extends FieldValues, Out>(props: PropsWithChildren<FormProps<In, Out>>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { title, description, form, save, fieldOf, onChanged, actions, result, children } = props;
   const { isDirty, isValid, isSubmitting, errors } = form.formState;
   const [saved, setSaved] = useState(false);
@@ -92,9 +91,9 @@ function saveStatus(changed: boolean, saved: boolean): string {
   return saved ? 'Saved' : '';
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  form: css({ maxWidth: 640 }),
-  description: css({ color: theme.colors.text.secondary }),
-  unsaved: css({ color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium }),
-  result: css({ marginTop: theme.spacing(2) }),
-});
+const useStyles = stylesOf((theme) => ({
+  form: { maxWidth: 640 },
+  description: { color: theme.colors.text.secondary },
+  unsaved: { color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium },
+  result: { marginTop: theme.spacing(2) },
+}));

@@ -1,13 +1,13 @@
-import { useEffect, type PropsWithChildren } from 'react';
-import { css } from '@emotion/css';
+import { useEffect, type CSSProperties, type PropsWithChildren } from 'react';
 
-import { locationUtil, type GrafanaTheme2 } from '@grafana/data';
+import { locationUtil } from '@grafana/data';
 import { PluginPage, useChromeHeaderHeight } from '@grafana/runtime';
-import { LinkButton, Portal, useStyles2 } from '@grafana/ui';
+import { LinkButton, Portal } from '@grafana/ui';
 
 import { ClientProvider, useMe } from '../client';
 import { grafanaClient, PLUGIN_ID } from '../client/grafana';
 import { Troubles } from '../components/Status';
+import { stylesOf } from '../lib/styles';
 import { hasTwin } from '../pages/lane';
 import { PageBase, usePagePath } from '../pages/navigation';
 import { pages } from '../pages/registry';
@@ -26,7 +26,9 @@ export default function App() {
 }
 
 function Layout() {
-  const styles = useStyles2(getStyles, useChromeHeaderHeight());
+  const styles = useStyles();
+  // The parts that stick to the top of a page stay below Grafana's own bar.
+  const bar = { '--kvbooth-sticky-top': `${useChromeHeaderHeight() ?? 0}px` } as CSSProperties;
   const { title, subtitle, live } = useBooth();
   const me = useMe();
   const page = useCurrentPage();
@@ -63,7 +65,7 @@ function Layout() {
         </div>
       }
     >
-      <div className={styles.page}>
+      <div className={styles.page} style={bar}>
         <Troubles live={live} />
         <PageRoutes />
       </div>
@@ -87,7 +89,7 @@ function ToBoth() {
  * same parent, and above the rest, which receives no keys meanwhile.
  */
 function WholeScreen({ children }: PropsWithChildren) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   useEffect(() => {
     const portals = document.getElementById('grafana-portal-container');
     const rest = Array.from(portals?.parentElement?.children ?? []).filter(
@@ -103,14 +105,8 @@ function WholeScreen({ children }: PropsWithChildren) {
   );
 }
 
-/** The parts that stick to the top of a page stay below Grafana's own bar. */
-const getStyles = (theme: GrafanaTheme2, barHeight = 0) => ({
-  actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
-  whole: css({ position: 'fixed', inset: 0, overflow: 'auto', background: theme.colors.background.canvas }),
-  page: css({
-    display: 'grid',
-    gridTemplateColumns: 'minmax(0, 1fr)',
-    gap: theme.spacing(1),
-    '--kvbooth-sticky-top': `${barHeight}px`,
-  }),
-});
+const useStyles = stylesOf((theme) => ({
+  actions: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
+  whole: { position: 'fixed', inset: 0, overflow: 'auto', background: theme.colors.background.canvas },
+  page: { display: 'grid', gridTemplateColumns: 'minmax(0, 1fr)', gap: theme.spacing(1) },
+}));

@@ -5,7 +5,7 @@ import { kindWord } from './sweeps';
 import { targetTrouble } from './target';
 
 /** The severity of a state. */
-export type Tone = 'good' | 'busy' | 'quiet' | 'bad';
+type Tone = 'good' | 'busy' | 'quiet' | 'bad';
 
 /** The state of a workload, in words. */
 interface StatusWords {

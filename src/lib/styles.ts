@@ -1,6 +1,20 @@
 import { css, keyframes } from '@emotion/css';
+import type { CSSInterpolation, CSSObject } from '@emotion/css/create-instance';
 
 import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+/** Returns a hook for the class names of a theme's styles. A string is the name of a class that exists already. */
+export function stylesOf<Name extends string>(styles: (theme: GrafanaTheme2) => Record<Name, CSSInterpolation>) {
+  const getStyles = (theme: GrafanaTheme2) => {
+    const classes = Object.entries<CSSInterpolation>(styles(theme)).map(([name, style]) => [
+      name,
+      typeof style === 'string' ? style : css(style),
+    ]);
+    return Object.fromEntries(classes) as Record<Name, string>;
+  };
+  return () => useStyles2(getStyles);
+}
 
 /** Text for screen readers only. */
 export const visuallyHidden = css({
@@ -20,24 +34,23 @@ export const PROPORTIONAL = { fontVariantNumeric: 'normal' } as const;
 export const PRINTED = { printColorAdjust: 'exact' } as const;
 
 /** A progress bar. It is striped where the progress is not known. */
-export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme2) =>
-  css({
-    appearance: 'none',
-    display: 'block',
-    height: 8,
-    border: 0,
-    borderRadius: shape.radius.pill,
-    overflow: 'hidden',
-    background: border.medium,
-    '&::-webkit-progress-bar': { background: border.medium },
-    '&::-webkit-progress-value': { background: primary.main },
-    '&::-moz-progress-bar': { background: primary.main },
-    '&:indeterminate': {
-      '&, &::-webkit-progress-bar, &::-moz-progress-bar': {
-        background: `repeating-linear-gradient(-45deg, ${primary.main} 0 8px, ${border.medium} 8px 16px)`,
-      },
+export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme2): CSSObject => ({
+  appearance: 'none',
+  display: 'block',
+  height: 8,
+  border: 0,
+  borderRadius: shape.radius.pill,
+  overflow: 'hidden',
+  background: border.medium,
+  '&::-webkit-progress-bar': { background: border.medium },
+  '&::-webkit-progress-value': { background: primary.main },
+  '&::-moz-progress-bar': { background: primary.main },
+  '&:indeterminate': {
+    '&, &::-webkit-progress-bar, &::-moz-progress-bar': {
+      background: `repeating-linear-gradient(-45deg, ${primary.main} 0 8px, ${border.medium} 8px 16px)`,
     },
-  });
+  },
+});
 
 /**
  * The colors of better and worse. Red and green are reserved for the SLO, and these differ from its colors and from the
@@ -74,12 +87,12 @@ export const verdicts = (theme: GrafanaTheme2) => {
  * The container of a table that may be wider than the page. It scrolls by itself, its first column stays, a shadow
  * marks the edge with hidden columns, and on paper all of it is printed.
  */
-export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTheme2) => {
+export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTheme2): CSSObject => {
   const cover = (side: 'left' | 'right') =>
     `linear-gradient(to ${side}, transparent, ${background.primary} 50%) ${side} / ${spacing(6)} 100% no-repeat local`;
   const shadow = (side: 'left' | 'right') =>
     `linear-gradient(to ${side}, transparent, ${border.strong}) ${side} / ${spacing(3)} 100% no-repeat scroll`;
-  return css({
+  return {
     position: 'relative',
     overflowX: 'auto',
     minWidth: 0,
@@ -99,7 +112,7 @@ export const wideTable = ({ colors: { background, border }, spacing }: GrafanaTh
       '& :is(table, th, td, small, span)': { fontSize: 'inherit !important' },
       '& th, & td': { padding: '1px 3px', whiteSpace: 'normal' },
     },
-  });
+  };
 };
 
 const more = keyframes({
@@ -127,15 +140,14 @@ export const markedRow = ({ colors: { action, background } }: GrafanaTheme2) => 
 export const WIDEST = '120rem';
 
 /** Sections below each other and, on wide screens, beside each other. */
-export const sectionGrid = (theme: GrafanaTheme2) =>
-  css({
-    display: 'grid',
-    gridTemplateColumns: 'minmax(0, 1fr)',
-    alignItems: 'start',
-    gap: theme.spacing(2),
-    [WIDE]: { gridTemplateColumns: 'repeat(2, minmax(0, 1fr))' },
-    [WALL]: { gridTemplateColumns: 'repeat(3, minmax(0, 1fr))' },
-  });
+export const sectionGrid = (theme: GrafanaTheme2): CSSObject => ({
+  display: 'grid',
+  gridTemplateColumns: 'minmax(0, 1fr)',
+  alignItems: 'start',
+  gap: theme.spacing(2),
+  [WIDE]: { gridTemplateColumns: 'repeat(2, minmax(0, 1fr))' },
+  [WALL]: { gridTemplateColumns: 'repeat(3, minmax(0, 1fr))' },
+});
 
 /** Screens with room for two columns of sections. */
 export const WIDE = '@media (min-width: 2200px)';
@@ -143,7 +155,7 @@ export const WIDE = '@media (min-width: 2200px)';
 export const WALL = '@media (min-width: 3200px)';
 
 /** The styles of the native range input. `--share` is the filled part of its track: "40%". */
-export function rangeInput(theme: GrafanaTheme2): string {
+export function rangeInput(theme: GrafanaTheme2): CSSObject {
   const track = {
     height: 6,
     borderRadius: theme.shape.radius.pill,
@@ -151,16 +163,16 @@ export function rangeInput(theme: GrafanaTheme2): string {
       `linear-gradient(to right, ${theme.colors.primary.main} var(--share), ` +
       `${theme.colors.border.strong} var(--share))`,
   };
-  const thumb = {
+  const thumb: CSSObject = {
     width: 20,
     height: 20,
-    boxSizing: 'border-box' as const,
+    boxSizing: 'border-box',
     borderRadius: theme.shape.radius.circle,
     border: `3px solid ${theme.colors.background.primary}`,
     background: theme.colors.primary.main,
     boxShadow: `0 0 0 2px ${theme.colors.primary.main}`,
   };
-  return css({
+  return {
     appearance: 'none',
     display: 'block',
     width: '100%',
@@ -179,5 +191,5 @@ export function rangeInput(theme: GrafanaTheme2): string {
       outlineOffset: 2,
       borderRadius: theme.shape.radius.default,
     },
-  });
+  };
 }

@@ -1,11 +1,9 @@
 import type { PropsWithChildren } from 'react';
-import { css } from '@emotion/css';
-
-import { useStyles2 } from '@grafana/ui';
 
 import { ClientProvider } from '../client';
 import { grafanaClient } from '../client/grafana';
 import { Configured } from '../grafana/Configured';
+import { stylesOf } from '../lib/styles';
 
 interface PanelProps {
   /** The accessible name of a panel. */
@@ -14,7 +12,7 @@ interface PanelProps {
 
 /** The frame of each of our panels: it provides the client, and scrolls by keyboard. */
 export function Panel({ label, children }: PropsWithChildren<PanelProps>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <ClientProvider client={grafanaClient}>
       <div className={styles.panel} tabIndex={0} role="group" aria-label={label}>
@@ -24,6 +22,6 @@ export function Panel({ label, children }: PropsWithChildren<PanelProps>) {
   );
 }
 
-const getStyles = () => ({
-  panel: css({ height: '100%', overflow: 'auto' }),
-});
+const useStyles = stylesOf(() => ({
+  panel: { height: '100%', overflow: 'auto' },
+}));

@@ -1,9 +1,7 @@
 import { useEffect } from 'react';
-import { css } from '@emotion/css';
 import { useLocation } from 'react-router-dom';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Icon, useStyles2 } from '@grafana/ui';
+import { Icon } from '@grafana/ui';
 
 import { loadDrawn } from '../components/Chart';
 import { Troubles } from '../components/Status';
@@ -11,12 +9,13 @@ import { hasTwin } from '../pages/lane';
 import { pages } from '../pages/registry';
 import { Header, Navigation, PageRoutes, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
 import { vendors } from '../vendor';
+import { stylesOf } from '../lib/styles';
 import { Tools } from './Tools';
 import type { Access } from './useSession';
 
 /** The whole page: the header above every page of the app, and the open page. */
 export function Layout({ access }: { access: Access }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const booth = useBooth();
   useTitle(booth.title);
   useTop();
@@ -82,24 +81,24 @@ function useAll() {
   }, []);
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  page: css({
+const useStyles = stylesOf((theme) => ({
+  page: {
     display: 'flex',
     flexDirection: 'column',
     gap: theme.spacing(1),
     minHeight: '100vh',
     padding: theme.spacing(0, 2, 2),
     background: theme.colors.background.canvas,
-  }),
-  bare: css({ minHeight: '100dvh', background: theme.colors.background.canvas }),
-  troubles: css({ display: 'grid', gap: theme.spacing(1), '&:empty': { display: 'none' } }),
-  main: css({ minWidth: 0, paddingTop: theme.spacing(1), '&:focus': { outline: 'none' } }),
-  skip: css({
+  },
+  bare: { minHeight: '100dvh', background: theme.colors.background.canvas },
+  troubles: { display: 'grid', gap: theme.spacing(1), '&:empty': { display: 'none' } },
+  main: { minWidth: 0, paddingTop: theme.spacing(1), '&:focus': { outline: 'none' } },
+  skip: {
     position: 'absolute',
     top: theme.spacing(-10),
     zIndex: theme.zIndex.tooltip,
     padding: theme.spacing(1),
     background: theme.colors.background.elevated,
     '&:focus': { top: theme.spacing(1) },
-  }),
-});
+  },
+}));

@@ -1,13 +1,13 @@
 import { useMemo, useReducer } from 'react';
-import { css } from '@emotion/css';
 import { BrowserRouter } from 'react-router-dom';
 
-import { ThemeContext, type GrafanaTheme2 } from '@grafana/data';
-import { GlobalStyles, useStyles2 } from '@grafana/ui';
+import { ThemeContext } from '@grafana/data';
+import { GlobalStyles } from '@grafana/ui';
 
 import { ClientProvider } from '../client';
 import { standaloneClient, type StandaloneClient } from '../client/standalone';
 import { Loading } from '../components/Loading';
+import { stylesOf } from '../lib/styles';
 import { Layout } from './Layout';
 import { SignIn } from './SignIn';
 import { themeOf } from './theme';
@@ -31,7 +31,7 @@ export function Standalone() {
 
 /** Shows the pages to users who may see them, and the sign-in page to others. */
 function Gate({ client, renew }: { client: StandaloneClient; renew(): void }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const access = useSession(client, renew);
   const { session } = access;
   if (session === undefined) {
@@ -51,6 +51,6 @@ function Gate({ client, renew }: { client: StandaloneClient; renew(): void }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  loading: css({ minHeight: '100vh', padding: theme.spacing(2), background: theme.colors.background.canvas }),
-});
+const useStyles = stylesOf((theme) => ({
+  loading: { minHeight: '100vh', padding: theme.spacing(2), background: theme.colors.background.canvas },
+}));

@@ -1,10 +1,9 @@
 import { useId, useState, type FormEvent } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, Field, Input, useStyles2 } from '@grafana/ui';
+import { Button, Field, Input } from '@grafana/ui';
 
 import { asProblem } from '../client';
+import { stylesOf } from '../lib/styles';
 
 interface TokenFormProps {
   signIn(token: string): Promise<void>;
@@ -14,7 +13,7 @@ interface TokenFormProps {
 
 /** A form for the token that the load generator was started with. */
 export function TokenForm({ signIn, onDone }: TokenFormProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const id = useId();
   const [token, setToken] = useState('');
   const [problem, setProblem] = useState<string>();
@@ -63,12 +62,12 @@ function messageOf(error: unknown): string {
   return problem.status === 401 ? 'The token is wrong.' : problem.message;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  form: css({
+const useStyles = stylesOf((theme) => ({
+  form: {
     display: 'flex',
     flexDirection: 'column',
     alignItems: 'flex-start',
     gap: theme.spacing(2),
     maxWidth: 400,
-  }),
-});
+  },
+}));

@@ -1,12 +1,11 @@
 import { memo, useId, useMemo, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Combobox, Switch, useStyles2 } from '@grafana/ui';
+import { Alert, Combobox, Switch } from '@grafana/ui';
 
 import { useBaselines, useLive, type Baseline, type Settings } from '../../client';
 import { number } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
+import { stylesOf } from '../../lib/styles';
 import { Loading } from '../Loading';
 import { BenchmarkCurves } from './BenchmarkCurves';
 import { BenchmarkTable } from './BenchmarkTable';
@@ -77,7 +76,7 @@ interface ChosenProps {
 /** Recorded results rarely change, so a snapshot does not render them again. */
 const Chosen = memo(function Chosen(props: ChosenProps) {
   const { lane, baselines, settings, concurrency, name, onChoose, all, onAll } = props;
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const baseline = baselines.find((b) => b.name === name) ?? defaultBaseline(baselines, settings);
   const model = useMemo(
     () => baseline && toBenchmark({ baseline, settings, concurrency, all }),
@@ -133,7 +132,7 @@ interface ChoiceProps {
 
 /** The title of the baseline, with a choice where there are others. */
 function Choice({ baselines, baseline, onChoose }: ChoiceProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const id = useId();
   const options = useMemo(() => baselines.map((b) => ({ value: b.name, label: b.title })), [baselines]);
   if (options.length === 1) {
@@ -155,7 +154,7 @@ function Choice({ baselines, baseline, onChoose }: ChoiceProps) {
 }
 
 function AllLevels({ all, onChange }: { all: boolean; onChange(all: boolean): void }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const id = useId();
   return (
     <div className={styles.choice}>
@@ -165,17 +164,17 @@ function AllLevels({ all, onChange }: { all: boolean; onChange(all: boolean): vo
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  benchmark: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  choices: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 3) }),
-  choice: css({
+const useStyles = stylesOf((theme) => ({
+  benchmark: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  choices: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 3) },
+  choice: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(0, 1),
     minWidth: 0,
     '& > *': { maxWidth: '100%' },
-  }),
-  name: css({ fontWeight: theme.typography.fontWeightMedium }),
-  note: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
-});
+  },
+  name: { fontWeight: theme.typography.fontWeightMedium },
+  note: { ...theme.typography.bodySmall, color: theme.colors.text.secondary },
+}));

@@ -1,12 +1,9 @@
 import { Fragment, memo } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { digits, number } from '../../lib/format';
 import { speculationName } from '../../lib/names';
-import { PROPORTIONAL, verdicts, visuallyHidden, wideTable } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf, verdicts, visuallyHidden, wideTable } from '../../lib/styles';
 import { SLOMark } from '../Comparison';
 import type { BenchmarkModel, Cell, Gain, Group, Metric } from './model';
 
@@ -17,7 +14,7 @@ interface BenchmarkTableProps {
 
 /** One row per level; three columns per metric. */
 export const BenchmarkTable = memo(function BenchmarkTable({ caption, model }: BenchmarkTableProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { metrics, rows, speculations } = model;
   if (metrics.length === 0) {
     return null;
@@ -51,7 +48,7 @@ export const BenchmarkTable = memo(function BenchmarkTable({ caption, model }: B
 });
 
 function Heads({ metrics }: { metrics: Metric[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <thead>
       <tr>
@@ -81,7 +78,7 @@ function Heads({ metrics }: { metrics: Metric[] }) {
 }
 
 function GroupCells({ group: { roundRobin, kv, gain } }: { group: Group }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <>
       <td className={styles.first}>
@@ -98,7 +95,7 @@ function GroupCells({ group: { roundRobin, kv, gain } }: { group: Group }) {
 }
 
 function Value({ cell }: { cell?: Cell }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   if (!cell) {
     return <small className={styles.none}>not recorded</small>;
   }
@@ -110,7 +107,7 @@ function Value({ cell }: { cell?: Cell }) {
 }
 
 function Improvement({ gain }: { gain?: Gain }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return gain ? (
     <span className={styles[gain.kind]} title={gain.verdict}>
       {gain.text}
@@ -121,13 +118,12 @@ function Improvement({ gain }: { gain?: Gain }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const { text, border, background } = theme.colors;
-  const { met, near, missed, better, worse, same } = verdicts(theme);
   return {
     hidden: visuallyHidden,
     container: wideTable(theme),
-    table: css({
+    table: {
       width: '100%',
       fontVariantNumeric: 'tabular-nums',
       '& th, & td': {
@@ -147,22 +143,17 @@ const getStyles = (theme: GrafanaTheme2) => {
         '& thead tr:last-child th': { whiteSpace: 'normal' },
       },
       '& tbody th small': { display: 'block', fontSize: theme.typography.bodySmall.fontSize, color: text.secondary },
-    }),
-    group: css({ '&&': { textAlign: 'center', color: text.primary, borderLeft: `1px solid ${border.weak}` } }),
-    first: css({ borderLeft: `1px solid ${border.weak}` }),
-    current: css({
+    },
+    group: { '&&': { textAlign: 'center', color: text.primary, borderLeft: `1px solid ${border.weak}` } },
+    first: { borderLeft: `1px solid ${border.weak}` },
+    current: {
       background: background.secondary,
       '&& > :first-child': {
         background: background.secondary,
         boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}`,
       },
-    }),
-    none: css({ color: text.secondary, fontStyle: 'italic', fontSize: theme.typography.bodySmall.fontSize }),
-    met: css(met),
-    near: css(near),
-    missed: css(missed),
-    better: css(better),
-    worse: css(worse),
-    same: css(same),
+    },
+    none: { color: text.secondary, fontStyle: 'italic', fontSize: theme.typography.bodySmall.fontSize },
+    ...verdicts(theme),
   };
-};
+});

@@ -1,16 +1,12 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { Baseline, Sustained } from '../../client';
 import { milliseconds } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 import { sustainedLevel, sustainedNote } from '../../lib/sustained';
 
 /** The levels that each mode of a baseline sustains under the SLOs in force, as computed by the load generator. */
 export function SustainedLine({ baseline }: { baseline: Baseline }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const all = baseline.sustained ?? [];
   if (all.length === 0) {
     return null;
@@ -42,12 +38,12 @@ function remarks(one: Sustained, baseline: Baseline): string {
   return all.length > 0 ? ` (${all.join('; ')})` : '';
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  sustained: css({
+const useStyles = stylesOf((theme) => ({
+  sustained: {
     display: 'flex',
     flexWrap: 'wrap',
     gap: theme.spacing(0, 1.5),
     fontVariantNumeric: 'tabular-nums',
     '& ul': { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2), listStyle: 'none', margin: 0, padding: 0 },
-  }),
-});
+  },
+}));

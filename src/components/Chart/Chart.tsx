@@ -1,9 +1,8 @@
 import { lazy, memo, Suspense, useRef, useState, type MutableRefObject } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
+import { stylesOf } from '../../lib/styles';
 import type { Plot } from './draw';
 import { useGroup } from './group';
 import { loadDrawn } from './loadDrawn';
@@ -25,7 +24,7 @@ interface ChartProps extends Drawing {
  * double click resets the zoom. The font size is that of the surrounding text.
  */
 export const Chart = memo(function Chart({ label, words, height, ...drawing }: ChartProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [room, size] = useSize();
   const isSeen = useSeen(room);
   const group = useGroup(drawing.x);
@@ -84,7 +83,7 @@ interface KeysProps {
 
 /** Moves the crosshair by keys, and announces its values. */
 function Keys({ label, view, plotRef }: KeysProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [chosen, choose] = useState<number>();
   const { stops } = view;
   const last = Math.max(0, stops.length - 1);
@@ -126,17 +125,17 @@ function point(plot: Plot | null, at: number | undefined) {
   over.dispatchEvent(new MouseEvent('mousemove', place));
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  chart: css({ display: 'flex', flexDirection: 'column', width: '100%', minHeight: '6em' }),
+const useStyles = stylesOf((theme) => ({
+  chart: { display: 'flex', flexDirection: 'column', width: '100%', minHeight: '6em' },
   // The plot fills its container, which must not grow with it.
-  room: css({
+  room: {
     position: 'relative',
     flex: '1 1 0',
     minHeight: 0,
     borderRadius: theme.shape.radius.default,
     '&:has(> input:focus-visible)': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
-  }),
-  plot: css({
+  },
+  plot: {
     position: 'absolute',
     inset: 0,
     overflow: 'hidden',
@@ -146,9 +145,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
       '& :is(.uplot, .u-wrap)': { width: '100% !important' },
       '& canvas': { width: '100% !important', height: 'auto !important' },
     },
-  }),
+  },
   // For keys and screen readers; a pointer uses the plot.
-  keys: css({
+  keys: {
     position: 'absolute',
     inset: 0,
     width: '100%',
@@ -156,7 +155,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     margin: 0,
     opacity: 0,
     pointerEvents: 'none',
-  }),
-  reset: css({ position: 'absolute', top: 0, right: 0 }),
-  cut: css({ color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
-});
+  },
+  reset: { position: 'absolute', top: 0, right: 0 },
+  cut: { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
+}));

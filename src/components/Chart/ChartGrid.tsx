@@ -1,10 +1,6 @@
 import type { PropsWithChildren, ReactNode } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
-import { WALL } from '../../lib/styles';
+import { stylesOf, WALL } from '../../lib/styles';
 import { GroupContext, useOwnGroup } from './group';
 import { LineSign } from './LineSign';
 import type { Look, Tone } from './types';
@@ -36,7 +32,7 @@ export function ChartGroup({ children }: PropsWithChildren) {
 
 /** A group of charts in as many columns as fit, below a common legend. */
 export function ChartGrid({ legend, least, most = 4, stretched, children }: ChartGridProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const fill = stretched ? 'auto-fit' : 'auto-fill';
   const width = `min(max(${least}px, ${100 / (most + 1) + 1}%), 100%)`;
   return (
@@ -65,7 +61,7 @@ interface ChartFigureProps {
 
 /** A chart with its caption. */
 export function ChartFigure({ caption, id, children }: ChartFigureProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <figure className={styles.figure} aria-labelledby={id}>
       <figcaption id={id}>{caption}</figcaption>
@@ -74,22 +70,22 @@ export function ChartFigure({ caption, id, children }: ChartFigureProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  legend: css({
+const useStyles = stylesOf((theme) => ({
+  legend: {
     display: 'flex',
     flexWrap: 'wrap',
     gap: theme.spacing(0, 2),
     margin: theme.spacing(0, 0, 1),
     padding: 0,
     listStyle: 'none',
-  }),
-  charts: css({ display: 'grid', gap: theme.spacing(2) }),
-  figure: css({
+  },
+  charts: { display: 'grid', gap: theme.spacing(2) },
+  figure: {
     margin: 0,
     minWidth: 0,
     breakInside: 'avoid',
     '& figcaption': { fontWeight: theme.typography.fontWeightMedium },
     '& figcaption i': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
-  }),
-  plot: css({ height: '15rem', fontSize: theme.typography.bodySmall.fontSize, [WALL]: { height: '20rem' } }),
-});
+  },
+  plot: { height: '15rem', fontSize: theme.typography.bodySmall.fontSize, [WALL]: { height: '20rem' } },
+}));

@@ -1,8 +1,8 @@
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import { useStyles2, useTheme2 } from '@grafana/ui';
+import { useTheme2 } from '@grafana/ui';
 
-import { PRINTED } from '../../lib/styles';
+import { PRINTED, stylesOf } from '../../lib/styles';
 import { lineColor } from './tones';
 import type { Look, Tone } from './types';
 
@@ -16,16 +16,16 @@ interface LineSignProps {
 
 /** A sample of a line for a legend. */
 export function LineSign({ tone, look = 'solid', color }: LineSignProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const theme = useTheme2();
   const own = tone ? lineColor(theme, { tone, color }) : color;
   return <span className={cx(styles.sign, styles[look])} style={{ color: own }} aria-hidden="true" />;
 }
 
-const getStyles = () => ({
-  sign: css({ display: 'inline-block', verticalAlign: 'middle' }),
-  solid: css({ width: '1.5em', height: 3, background: 'currentColor', ...PRINTED }),
-  dashed: css({ width: '1.5em', borderTop: '2px dashed currentColor' }),
-  rings: css({ width: 9, height: 9, border: '2px solid currentColor', borderRadius: '50%' }),
-  bars: css({ width: 9, height: 9, background: 'currentColor', ...PRINTED }),
-});
+const useStyles = stylesOf(() => ({
+  sign: { display: 'inline-block', verticalAlign: 'middle' },
+  solid: { width: '1.5em', height: 3, background: 'currentColor', ...PRINTED },
+  dashed: { width: '1.5em', borderTop: '2px dashed currentColor' },
+  rings: { width: 9, height: 9, border: '2px solid currentColor', borderRadius: '50%' },
+  bars: { width: 9, height: 9, background: 'currentColor', ...PRINTED },
+}));

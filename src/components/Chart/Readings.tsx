@@ -1,14 +1,10 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
+import { stylesOf } from '../../lib/styles';
 import { LineSign } from './LineSign';
 import { placeText, readAt, type View } from './view';
 
 /** The values beside the crosshair: a position, and the value of each line there. */
 export function Readings({ view, index }: { view: View; index: number }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const at = view.data[0][index];
   return (
     <table className={styles.readings}>
@@ -27,8 +23,8 @@ export function Readings({ view, index }: { view: View; index: number }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  readings: css({
+const useStyles = stylesOf((theme) => ({
+  readings: {
     margin: theme.spacing(1),
     fontSize: theme.typography.bodySmall.fontSize,
     fontVariantNumeric: 'tabular-nums',
@@ -36,5 +32,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& caption': { captionSide: 'top', padding: 0, textAlign: 'left', color: theme.colors.text.secondary },
     '& th': { fontWeight: theme.typography.fontWeightRegular, textAlign: 'left', paddingRight: theme.spacing(2) },
     '& td': { fontWeight: theme.typography.fontWeightMedium, textAlign: 'right' },
-  }),
-});
+  },
+}));

@@ -1,10 +1,9 @@
 import { memo, useCallback, useId } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Combobox, useStyles2, type ComboboxOption } from '@grafana/ui';
+import { Combobox, type ComboboxOption } from '@grafana/ui';
 
 import { listBaselines, useClient } from '../../client';
+import { stylesOf } from '../../lib/styles';
 import { THIS_TARGET } from './model';
 
 interface BaselineChooserProps {
@@ -23,7 +22,7 @@ const OWN: ComboboxOption = { value: THIS_TARGET, label: 'This target, as measur
  * requested when it is opened.
  */
 export const BaselineChooser = memo(function BaselineChooser({ chosen, title, onChoose }: BaselineChooserProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const id = useId();
   const options = useCallback(
@@ -51,8 +50,8 @@ export const BaselineChooser = memo(function BaselineChooser({ chosen, title, on
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  chooser: css({
+const useStyles = stylesOf((theme) => ({
+  chooser: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
@@ -62,5 +61,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& > *': { maxWidth: '100%' },
     '& label': { color: theme.colors.text.secondary },
     '@media print': { display: 'none' },
-  }),
-});
+  },
+}));

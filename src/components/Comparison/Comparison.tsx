@@ -1,13 +1,13 @@
 import { useMemo, useState, type CSSProperties } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import { useLive, type Comparison as Compared, type Mode, type Settings } from '../../client';
 import { milliseconds, number, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { servingName } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
 import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
@@ -43,7 +43,7 @@ interface ComparisonProps extends ComparisonOptions {
 /** The live step beside recorded results at the same concurrency. */
 export function Comparison(props: ComparisonProps) {
   const { lane, baseline = '', size = 'normal', hideKV, hideRoundRobin, bare, choice, span: shown } = props;
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(lane);
   const known = lastKnown(live, lane);
   const Box = bare ? 'div' : 'section';
@@ -120,7 +120,7 @@ interface BodyProps extends Hidden {
 }
 
 function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { lane, settings, time } = known;
   const runs = isLive && lane.state.phase === 'running';
   const model = useMemo(
@@ -192,7 +192,7 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
 
 /** Explains why no figure is called better or worse, though the step may have settled. */
 function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.caveat}>
       <b>No verdict</b>: {comparison.withheld}.{mode === 'unknown' && ' Set it to compare.'}
@@ -202,7 +202,7 @@ function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
 
 /** Explains which measurements of this target are not among the columns. */
 function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; time: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const ago = span((Date.parse(time) - Date.parse(row.time)) / 1000);
   return (
     <div className={styles.caveat}>
@@ -212,7 +212,7 @@ function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; tim
 }
 
 function Uncalibrated({ note }: { note?: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return note ? (
     <div className={styles.caveat}>
       <b>Not calibrated:</b> {note}
@@ -220,27 +220,27 @@ function Uncalibrated({ note }: { note?: string }) {
   ) : null;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  comparison: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  body: css({ containerType: 'inline-size', display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  head: css({
+const useStyles = stylesOf((theme) => ({
+  comparison: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  body: { containerType: 'inline-size', display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  head: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     justifyContent: 'space-between',
     gap: theme.spacing(0, 2),
-  }),
-  present: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1) }),
-  title: css({ fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium }),
-  subtitle: css({ color: theme.colors.text.secondary }),
-  largeTitle: css({ fontSize: `clamp(16px, 2cqi, ${theme.typography.h2.fontSize})`, lineHeight: 1.4 }),
-  tables: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) }),
+  },
+  present: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1) },
+  title: { fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium },
+  subtitle: { color: theme.colors.text.secondary },
+  largeTitle: { fontSize: `clamp(16px, 2cqi, ${theme.typography.h2.fontSize})`, lineHeight: 1.4 },
+  tables: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) },
   // The largest font size of a table. With the rates below, they would otherwise outgrow the latencies.
-  largeTables: css({ fontSize: LARGE_TEXT }),
-  latencies: css({ flex: '3 1 520px', minWidth: 'min(100%, 400px)' }),
-  rates: css({ flex: '2 1 320px', minWidth: 'min(100%, 300px)' }),
-  caveat: css({
+  largeTables: { fontSize: LARGE_TEXT },
+  latencies: { flex: '3 1 520px', minWidth: 'min(100%, 400px)' },
+  rates: { flex: '2 1 320px', minWidth: 'min(100%, 300px)' },
+  caveat: {
     color: theme.colors.text.secondary,
     '& b': { color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium },
-  }),
-});
+  },
+}));

@@ -1,16 +1,12 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { Comparison } from '../../client';
 import { number } from '../../lib/format';
 import { settingName, settingText } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 import { DataTable } from '../DataTable';
 
 /** The settings in which the live run differs from the baseline: their number, and opened, their values. */
 export function Differences({ comparison: { differences } }: { comparison: Comparison }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { length } = differences;
   return length === 0 ? null : (
     <details className={styles.details}>
@@ -37,8 +33,8 @@ export function Differences({ comparison: { differences } }: { comparison: Compa
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  details: css({
+const useStyles = stylesOf((theme) => ({
+  details: {
     '& > summary': {
       width: 'fit-content',
       padding: theme.spacing(0.5, 0),
@@ -48,6 +44,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     },
     '& > summary:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
     '@media print': { '&::details-content': { contentVisibility: 'visible', display: 'block' } },
-  }),
-  table: css({ maxWidth: 720, '& td': { overflowWrap: 'anywhere' } }),
-});
+  },
+  table: { maxWidth: 720, '& td': { overflowWrap: 'anywhere' } },
+}));

@@ -1,14 +1,11 @@
 import type { PropsWithChildren } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
+import { stylesOf } from '../../lib/styles';
 import { sloMarks } from './Table';
 
 /** A list of explanations of a table's terms and marks; its children are the items. */
 export function Notes({ label, children }: PropsWithChildren<{ label?: string }>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <ul className={styles.notes} aria-label={label}>
       {children}
@@ -29,8 +26,8 @@ export function SLONotes() {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  notes: css({
+const useStyles = stylesOf((theme) => ({
+  notes: {
     display: 'flex',
     flexWrap: 'wrap',
     gap: theme.spacing(0, 2),
@@ -39,5 +36,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     listStyle: 'none',
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,
-  }),
-});
+  },
+}));

@@ -1,11 +1,8 @@
 import { memo, type CSSProperties } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { digits, withoutBreaks } from '../../lib/format';
-import { PROPORTIONAL, verdicts, visuallyHidden } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf, verdicts, visuallyHidden } from '../../lib/styles';
 import type { SLOLevel } from '../../lib/slo';
 import type { Cell, Head, TableModel } from './model';
 
@@ -24,7 +21,7 @@ interface TableProps {
 
 /** A table of values, live beside recorded. */
 export function Table({ caption, corner, nameWidth, table, size }: TableProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const scale = { '--columns': table.heads.length, '--first': nameWidth } as CSSProperties;
   return (
     <div className={styles.container}>
@@ -56,7 +53,7 @@ export function Table({ caption, corner, nameWidth, table, size }: TableProps) {
 /** A head is rendered again only when its text changes: a table has dozens of cells, once a second. */
 const HeadCell = memo(
   function HeadCell({ head }: { head: Head }) {
-    const styles = useStyles2(getStyles);
+    const styles = useStyles();
     return (
       <th scope="col" className={head.live ? styles.liveHead : undefined}>
         {head.label}
@@ -70,7 +67,7 @@ const HeadCell = memo(
 /** A value, rendered again only when its text changes. */
 const ValueCell = memo(
   function ValueCell({ cell }: { cell: Cell }) {
-    const styles = useStyles2(getStyles);
+    const styles = useStyles();
     const { value, format, interval } = cell;
     return (
       <td className={cell.live ? styles.live : styles.recorded}>
@@ -121,7 +118,7 @@ export const sloMarks: Record<SLOLevel, { sign: string; words: string }> = {
 
 /** The mark of a level, with its name for screen readers. */
 export function SLOMark({ level }: { level: SLOLevel }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { sign, words } = sloMarks[level];
   return (
     <>
@@ -140,15 +137,15 @@ export const LARGE_TEXT = 'clamp(13px, calc(100cqi / (var(--columns) + 1.4) / 5.
 /** The size of remarks beside a value. */
 const SMALL = 'max(0.72em, 0.72rem)';
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const line = { display: 'block', fontSize: SMALL, lineHeight: 1.25 };
   const value = { whiteSpace: 'nowrap' as const };
   const { text, border, background } = theme.colors;
   const { met, near, missed, better, worse, same } = verdicts(theme);
   return {
     hidden: visuallyHidden,
-    container: css({ containerType: 'inline-size', minWidth: 0 }),
-    table: css({
+    container: { containerType: 'inline-size', minWidth: 0 },
+    table: {
       width: '100%',
       tableLayout: 'fixed',
       fontVariantNumeric: 'tabular-nums',
@@ -167,31 +164,31 @@ const getStyles = (theme: GrafanaTheme2) => {
         fontSize: '0.86rem',
         '& th, & td': { padding: theme.spacing(0.5) },
       },
-    }),
-    large: css({ fontSize: `min(1em, ${LARGE_TEXT})` }),
-    liveHead: css({ '&&': { color: text.primary, background: background.secondary } }),
-    note: css({ display: 'block', minHeight: '1.25em', fontWeight: theme.typography.fontWeightRegular }),
-    live: css({
+    },
+    large: { fontSize: `min(1em, ${LARGE_TEXT})` },
+    liveHead: { '&&': { color: text.primary, background: background.secondary } },
+    note: { display: 'block', minHeight: '1.25em', fontWeight: theme.typography.fontWeightRegular },
+    live: {
       color: text.primary,
       background: background.secondary,
       '& > span': { fontWeight: theme.typography.fontWeightBold },
-    }),
-    recorded: css({ color: text.secondary }),
-    value: css(value),
-    settling: css({ ...value, '&&': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular } }),
-    met: css({ ...value, ...met }),
-    near: css({ ...value, ...near }),
-    missed: css({ ...value, ...missed }),
+    },
+    recorded: { color: text.secondary },
+    value,
+    settling: { ...value, '&&': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular } },
+    met: { ...value, ...met },
+    near: { ...value, ...near },
+    missed: { ...value, ...missed },
     // A phone has a table for each percentile, for lack of width.
-    interval: css({
+    interval: {
       ...line,
       color: text.secondary,
       '@container (min-width: 440px) and (max-width: 640px)': { display: 'none' },
-    }),
-    better: css({ ...line, ...better }),
-    worse: css({ ...line, ...worse }),
-    same: css({ ...line, ...same }),
-    change: css({ display: 'block' }),
-    tag: css({ ...line, color: text.secondary, fontStyle: 'italic' }),
+    },
+    better: { ...line, ...better },
+    worse: { ...line, ...worse },
+    same: { ...line, ...same },
+    change: { display: 'block' },
+    tag: { ...line, color: text.secondary, fontStyle: 'italic' },
   };
-};
+});

@@ -1,9 +1,10 @@
 import { useState, type KeyboardEvent, type ReactNode } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import { Button, Modal, useStyles2 } from '@grafana/ui';
+import { Button, Modal } from '@grafana/ui';
 
 import type { Question } from '../../lib/losses';
+import { stylesOf } from '../../lib/styles';
 
 /** Confirms an action that loses something. Pages, panels and the stage all use it. */
 export interface Confirm {
@@ -45,7 +46,7 @@ interface DialogProps {
 
 /** What Grafana's dialog for questions does, without its form, whose code every first visit would load. */
 function Dialog({ question, act, className, onDismiss }: DialogProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const confirm = () => {
     onDismiss();
     act();
@@ -67,7 +68,7 @@ function Dialog({ question, act, className, onDismiss }: DialogProps) {
   );
 }
 
-const getStyles = () => ({
-  modal: css({ width: 500 }),
-  body: css({ fontSize: '1.15em' }),
-});
+const useStyles = stylesOf(() => ({
+  modal: { width: 500 },
+  body: { fontSize: '1.15em' },
+}));

@@ -1,12 +1,11 @@
 import { useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, useStyles2 } from '@grafana/ui';
+import { Alert, Button } from '@grafana/ui';
 
 import type { ModeRequest, State } from '../../client';
 import { groupModes, speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 
 /** Whether the question is still open. Until it is answered the mode switch is hidden, because it looks the same. */
 export function isAsked({ mode, mode_from, driver }: State): boolean {
@@ -24,7 +23,7 @@ interface AskModeProps {
  * answer "unknown" the mode can still be set later.
  */
 export function AskMode({ state, disabled, onSay }: AskModeProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [again, setAgain] = useState(false);
   if (state.mode !== 'unknown' || state.driver !== 'manual') {
     return null;
@@ -75,6 +74,6 @@ export function AskMode({ state, disabled, onSay }: AskModeProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  answers: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1), marginTop: theme.spacing(1) }),
-});
+const useStyles = stylesOf((theme) => ({
+  answers: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1), marginTop: theme.spacing(1) },
+}));

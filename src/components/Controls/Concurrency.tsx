@@ -1,12 +1,10 @@
 import { memo, useId, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Field, Input, useStyles2 } from '@grafana/ui';
+import { Field, Input } from '@grafana/ui';
 
 import { limits, type Slider } from '../../client';
 import { wholeNumber } from '../../lib/input';
-import { rangeInput } from '../../lib/styles';
+import { rangeInput, stylesOf } from '../../lib/styles';
 import { levelAt, rangeAround, type Range } from './range';
 
 interface ConcurrencyProps {
@@ -28,7 +26,7 @@ interface ConcurrencyProps {
  */
 export const Concurrency = memo(function Concurrency(props: ConcurrencyProps) {
   const { value, onChange, onDone, range, limit, disabled } = props;
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const id = useId();
   // An end that moved closer during a drag would move the thumb.
   const [held, hold] = useState<Range>();
@@ -109,8 +107,8 @@ function isTyped(event: Event): boolean {
   return 'inputType' in event && Boolean(event.inputType);
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  concurrency: css({
+const useStyles = stylesOf((theme) => ({
+  concurrency: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'flex-start',
@@ -118,14 +116,14 @@ const getStyles = (theme: GrafanaTheme2) => ({
     flex: '1 1 320px',
     minWidth: 0,
     maxWidth: '70rem', // a drag of moderate length
-  }),
-  label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
-  slider: css({ flex: '1 1 108px', minWidth: 0 }),
+  },
+  label: { lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium },
+  slider: { flex: '1 1 108px', minWidth: 0 },
   input: rangeInput(theme),
-  ends: css({
+  ends: {
     display: 'flex',
     justifyContent: 'space-between',
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,
-  }),
-});
+  },
+}));

@@ -1,10 +1,6 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { useLive, useMe } from '../../client';
 import { lastKnown } from '../../lib/known';
+import { stylesOf } from '../../lib/styles';
 import { ClientVerdict, SnapshotAge, Status, Troubles } from '../Status';
 import { Figures } from './Figures';
 import { Held } from './Held';
@@ -20,7 +16,7 @@ interface ControlsProps {
 
 /** Starts, stops and controls a lane's workload. Users without permission see its figures. */
 export function Controls({ lane, bare }: ControlsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(lane);
   const me = useMe();
   const known = lastKnown(live, lane);
@@ -42,13 +38,13 @@ export function Controls({ lane, bare }: ControlsProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  controls: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
-  head: css({
+const useStyles = stylesOf((theme) => ({
+  controls: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) },
+  head: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'baseline',
     justifyContent: 'space-between',
     gap: theme.spacing(0.5, 3),
-  }),
-});
+  },
+}));

@@ -1,11 +1,7 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { type LaneSnapshot, workloadSettings } from '../../client';
 import { DASH, number, seconds } from '../../lib/format';
 import { servedSpeculation, servingName } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 
 interface FiguresProps {
   /** Undefined while nothing is known; every figure is then a dash. */
@@ -16,7 +12,7 @@ interface FiguresProps {
 
 /** The settings and the figures of the workload. */
 export function Figures({ lane, withWorkload }: FiguresProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const figures = [...stateFigures(lane), ...(withWorkload ? workloadFigures(lane) : [])];
   return (
     <dl className={styles.list}>
@@ -67,12 +63,12 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
   ];
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  list: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0.5, 3), margin: 0 }),
-  figure: css({
+const useStyles = stylesOf((theme) => ({
+  list: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0.5, 3), margin: 0 },
+  figure: {
     display: 'flex',
     gap: theme.spacing(1),
     '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
     '& dd': { margin: 0, fontVariantNumeric: 'tabular-nums', fontWeight: theme.typography.fontWeightMedium },
-  }),
-});
+  },
+}));

@@ -1,11 +1,9 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, Spinner, useStyles2 } from '@grafana/ui';
+import { Alert, Button, Spinner } from '@grafana/ui';
 
 import type { ModeChange } from '../../client';
 import { span } from '../../lib/format';
 import { modeText } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 
 interface ModeProgressProps {
   change: ModeChange;
@@ -29,7 +27,7 @@ const phases: Record<string, string> = {
 
 /** The progress of a mode change, or its failure with the mode in force. */
 export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled }: ModeProgressProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   if (change.failed) {
     return (
       <Alert severity="warning" title={`The change to ${modeText(change.to)} failed`} bottomSpacing={0}>
@@ -76,8 +74,8 @@ function elapsed(change: ModeChange, time: string): string {
   return span((Date.parse(time) - Date.parse(change.started)) / 1000);
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  progress: css({
+const useStyles = stylesOf((theme) => ({
+  progress: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
@@ -86,8 +84,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
     border: `1px solid ${theme.colors.info.border}`,
     borderRadius: theme.shape.radius.default,
     background: theme.colors.info.transparent,
-  }),
-  words: css({ flex: '1 1 240px' }),
-  phase: css({ fontWeight: theme.typography.fontWeightMedium }),
-  elapsed: css({ color: theme.colors.text.secondary }),
-});
+  },
+  words: { flex: '1 1 240px' },
+  phase: { fontWeight: theme.typography.fontWeightMedium },
+  elapsed: { color: theme.colors.text.secondary },
+}));

@@ -1,12 +1,11 @@
 import { memo, useId } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, ButtonGroup, useStyles2 } from '@grafana/ui';
+import { Button, ButtonGroup } from '@grafana/ui';
 
 import type { ModeRequest, Speculation } from '../../client';
 import { groupModes, speculationFor, type Choice, type Offer } from '../../lib/modes';
 import { modeName, servedSpeculation } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 
 interface ModeSwitchProps extends Offer {
   disabled: boolean;
@@ -76,7 +75,7 @@ interface ChoicesProps<T> {
 export function Choices<T extends string>(props: ChoicesProps<T>) {
   const { label, choices, name, disabled, reason, note, onChoose } = props;
   const words = reason ?? note;
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const id = useId();
   return (
     <div className={styles.choices}>
@@ -112,13 +111,13 @@ export function Choices<T extends string>(props: ChoicesProps<T>) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  choices: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2) }),
-  label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
-  group: css({ flexWrap: 'wrap', rowGap: theme.spacing(0.5) }),
-  words: css({
+const useStyles = stylesOf((theme) => ({
+  choices: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2) },
+  label: { lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium },
+  group: { flexWrap: 'wrap', rowGap: theme.spacing(0.5) },
+  words: {
     marginTop: theme.spacing(0.5),
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,
-  }),
-});
+  },
+}));

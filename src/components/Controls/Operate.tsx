@@ -1,8 +1,6 @@
 import { useId, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, useStyles2 } from '@grafana/ui';
+import { Alert, Button } from '@grafana/ui';
 
 import {
   cancelModeChange,
@@ -16,6 +14,7 @@ import {
 } from '../../client';
 import { lastKnown, type Known } from '../../lib/known';
 import { modeQuestion, stopQuestion } from '../../lib/losses';
+import { stylesOf } from '../../lib/styles';
 import { useStable } from '../../lib/useStable';
 import { useConfirm } from '../Confirm';
 import { AskMode, isAsked } from './AskMode';
@@ -40,7 +39,7 @@ interface OperateProps {
 
 /** An operator's controls of a lane. All are disabled during a loss. */
 export function Operate({ live, lane, bare }: OperateProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const known = lastKnown(live, lane);
   const seenAt = live.state.status === 'live' ? live.state.receivedAt : undefined;
@@ -126,7 +125,7 @@ interface PartProps {
 
 /** The modes, or the progress of a mode change. */
 function Modes({ known, lane, disabled, command }: PartProps & { command: Action }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const { state } = known.lane;
   const change = state.mode_change;
@@ -233,6 +232,6 @@ function Failure({ action: { failure, dismiss }, except }: FailureProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  row: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'flex-start', gap: theme.spacing(1, 4) }),
-});
+const useStyles = stylesOf((theme) => ({
+  row: { display: 'flex', flexWrap: 'wrap', alignItems: 'flex-start', gap: theme.spacing(1, 4) },
+}));

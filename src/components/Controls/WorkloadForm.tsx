@@ -1,10 +1,9 @@
 import { useId, useState, type FormEvent } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, Field, Input, useStyles2 } from '@grafana/ui';
+import { Button, Field, Input } from '@grafana/ui';
 
 import { type Problem, type State, type WorkloadPatch, workloadSettings } from '../../client';
+import { stylesOf } from '../../lib/styles';
 import { check, current, fieldOf, fields, labelOf, toPatch, type FieldName, type Values } from './workloadFields';
 
 interface WorkloadFormProps {
@@ -21,7 +20,7 @@ interface WorkloadFormProps {
 
 /** The remaining settings of the workload, or one of them. They are applied together. */
 export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: WorkloadFormProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [edited, setEdited] = useState<Partial<Values>>({});
   const inForce = current(state);
   const values = { ...inForce, ...edited };
@@ -91,14 +90,14 @@ function NumberField({ label, unit, width, value, error, disabled, onChange }: N
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  form: css({
+const useStyles = stylesOf((theme) => ({
+  form: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'flex-start',
     gap: theme.spacing(1, 2),
     paddingTop: theme.spacing(1),
-  }),
+  },
   // Beside the fields, aligned below their labels.
-  apply: css({ marginTop: theme.spacing(2.5) }),
-});
+  apply: { marginTop: theme.spacing(2.5) },
+}));

@@ -1,10 +1,7 @@
 import type { PropsWithChildren, ReactNode } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
-import { PROPORTIONAL, wideTable } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf, wideTable } from '../../lib/styles';
 
 interface DataTableProps {
   /** The accessible name of the scrollable area. */
@@ -22,7 +19,7 @@ interface DataTableProps {
 
 /** A table of figures with its caption above it. A wide one scrolls by itself, by keys, too. */
 export function DataTable({ label, caption, className, stacks, children }: PropsWithChildren<DataTableProps>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={cx(styles.wide, styles.scroll)} tabIndex={0} role="group" aria-label={label}>
       <table className={cx(styles.table, stacks && styles.stacks, className)}>
@@ -39,7 +36,7 @@ const NARROW = '@container (max-width: 560px)';
 /** Wraps styles for the width at which rows are not stacked. */
 export const UNSTACKED = '@container (min-width: 561px)';
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const {
     colors: { border, text },
     spacing,
@@ -47,8 +44,8 @@ const getStyles = (theme: GrafanaTheme2) => {
   } = theme;
   return {
     wide: wideTable(theme),
-    scroll: css({ containerType: 'inline-size' }),
-    table: css({
+    scroll: { containerType: 'inline-size' },
+    table: {
       width: '100%',
       fontVariantNumeric: 'tabular-nums',
       '& caption': { captionSide: 'top', padding: 0, color: text.secondary, textWrap: 'pretty' },
@@ -61,8 +58,8 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& th': { fontWeight: typography.fontWeightRegular, ...PROPORTIONAL },
       '& thead th': { color: text.secondary },
       '& small': { display: 'block', color: text.secondary },
-    }),
-    stacks: css({
+    },
+    stacks: {
       [NARROW]: {
         '&, & caption, & :is(tbody, tfoot)': { display: 'block' },
         '& thead': { display: 'none' },
@@ -82,6 +79,6 @@ const getStyles = (theme: GrafanaTheme2) => {
           color: text.secondary,
         },
       },
-    }),
+    },
   };
-};
+});

@@ -1,11 +1,8 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { Baseline, Deployment } from '../../client';
 import { settingsOf } from '../../lib/deployment';
-import { visuallyHidden } from '../../lib/styles';
+import { stylesOf, visuallyHidden } from '../../lib/styles';
 
 interface DeploymentTableProps {
   /** The current deployment; undefined while it is not known. */
@@ -16,7 +13,7 @@ interface DeploymentTableProps {
 
 /** The current deployment beside the one of the recorded results: hardware, versions, settings of the engine. */
 export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const now = settingsOf(live ?? {});
   const then = settingsOf(recorded?.deployment ?? {});
   const source = recorded?.notes?.split('\n').at(0);
@@ -61,10 +58,10 @@ export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
+const useStyles = stylesOf((theme) => ({
   hidden: visuallyHidden,
-  container: css({ overflowX: 'auto', '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}` } }),
-  table: css({
+  container: { overflowX: 'auto', '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}` } },
+  table: {
     width: '100%',
     maxWidth: 960,
     fontVariantNumeric: 'tabular-nums',
@@ -86,7 +83,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
       '& th, & td': { padding: theme.spacing(0.5) },
       '& th:first-child': { minWidth: 0 },
     },
-  }),
-  source: css({ maxWidth: 960, margin: theme.spacing(1, 0, 0), color: theme.colors.text.secondary }),
-  absent: css({ color: theme.colors.text.secondary, fontStyle: 'italic' }),
-});
+  },
+  source: { maxWidth: 960, margin: theme.spacing(1, 0, 0), color: theme.colors.text.secondary },
+  absent: { color: theme.colors.text.secondary, fontStyle: 'italic' },
+}));

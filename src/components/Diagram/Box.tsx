@@ -1,9 +1,7 @@
 import type { KeyboardEvent, PropsWithChildren } from 'react';
 import { cx } from '@emotion/css';
 
-import { useStyles2 } from '@grafana/ui';
-
-import { getDiagramStyles } from './styles';
+import { useDiagramStyles } from './styles';
 
 /** A position in a drawing, in units of its view box. */
 export interface Rect {
@@ -24,7 +22,7 @@ interface BoxProps {
 
 /** A part of a drawing. Its content is placed from its upper left corner. */
 export function Box({ rect, title, tone = 'plain', children }: PropsWithChildren<BoxProps>) {
-  const styles = useStyles2(getDiagramStyles);
+  const styles = useDiagramStyles();
   return (
     <g transform={`translate(${rect.x} ${rect.y})`} className={cx(tone === 'absent' && styles.muted)}>
       <Content rect={rect} title={title} tone={tone}>
@@ -44,7 +42,7 @@ interface ButtonBoxProps extends BoxProps {
 /** A part that can be chosen by mouse or keyboard. Its text is its name. */
 export function ButtonBox(props: PropsWithChildren<ButtonBoxProps>) {
   const { rect, title, tone, label, selected, onSelect, children } = props;
-  const styles = useStyles2(getDiagramStyles);
+  const styles = useDiagramStyles();
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault(); // the space bar would scroll the page
@@ -70,7 +68,7 @@ export function ButtonBox(props: PropsWithChildren<ButtonBoxProps>) {
 }
 
 function Content({ rect: { width, height }, title, tone = 'plain', children }: PropsWithChildren<BoxProps>) {
-  const styles = useStyles2(getDiagramStyles);
+  const styles = useDiagramStyles();
   return (
     <>
       <rect className={styles[tone]} width={width} height={height} rx={6} />
@@ -94,7 +92,7 @@ interface WordsProps {
 
 /** A line of text in a drawing. */
 export function Words({ x, y, size = 'small', anchor = 'start', children }: WordsProps) {
-  const styles = useStyles2(getDiagramStyles);
+  const styles = useDiagramStyles();
   return (
     <text className={styles[size]} x={x} y={y} textAnchor={anchor}>
       {children}

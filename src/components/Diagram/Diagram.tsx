@@ -1,9 +1,7 @@
 import { useId, type PropsWithChildren } from 'react';
 import { cx } from '@emotion/css';
 
-import { useStyles2 } from '@grafana/ui';
-
-import { getDiagramStyles } from './styles';
+import { useDiagramStyles } from './styles';
 
 interface DiagramProps {
   /** The accessible description. */
@@ -22,7 +20,7 @@ const EDGE = 3;
 
 /** The frame of a drawing. */
 export function Diagram({ label, width, height, minWidth, picture, children }: PropsWithChildren<DiagramProps>) {
-  const styles = useStyles2(getDiagramStyles);
+  const styles = useDiagramStyles();
   const drawing = (
     <svg
       className={styles.svg}
@@ -58,7 +56,7 @@ interface ArrowProps {
 
 /** A line from one part to another, with a head at its end. */
 export function Arrow({ path, kind = 'solid', plain }: ArrowProps) {
-  const styles = useStyles2(getDiagramStyles);
+  const styles = useDiagramStyles();
   const id = useId();
   return (
     <>

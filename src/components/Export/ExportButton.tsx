@@ -1,11 +1,10 @@
 import { memo, useEffect, useRef, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, Dropdown, Menu, useStyles2 } from '@grafana/ui';
+import { Button, Dropdown, Menu } from '@grafana/ui';
 
 import { asProblem } from '../../client';
 import { fileName, save, type Format } from '../../lib/save';
+import { stylesOf } from '../../lib/styles';
 
 /** A file to export. */
 export interface ExportFile {
@@ -29,7 +28,7 @@ interface ExportButtonProps {
 
 /** Gives what is on the screen as a file. What fails is said beside the button, until the next attempt. */
 export const ExportButton = memo(function ExportButton({ label, files, links = {}, disabled }: ExportButtonProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
   const leaving = useRef<AbortController>();
@@ -81,13 +80,13 @@ export const ExportButton = memo(function ExportButton({ label, files, links = {
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  export: css({
+const useStyles = stylesOf((theme) => ({
+  export: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(0.5, 1),
     '@media print': { display: 'none' },
-  }),
-  problem: css({ color: theme.colors.error.text }),
-});
+  },
+  problem: { color: theme.colors.error.text },
+}));

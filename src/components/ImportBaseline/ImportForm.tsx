@@ -1,8 +1,6 @@
 import { useId, useRef, useState, type ChangeEvent } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, Checkbox, Field, Input, Stack, TextArea, useStyles2 } from '@grafana/ui';
+import { Alert, Button, Checkbox, Field, Input, Stack, TextArea } from '@grafana/ui';
 
 import {
   asProblem,
@@ -14,7 +12,7 @@ import {
   type Problem,
   type Settings,
 } from '../../client';
-import { visuallyHidden } from '../../lib/styles';
+import { stylesOf, visuallyHidden } from '../../lib/styles';
 import { useLatest } from '../../lib/useLatest';
 import { formatOf, lineOf, MAX_FILE, nameOf, hasOwnName, placeOf } from './file';
 import { Preview } from './Preview';
@@ -37,7 +35,7 @@ interface Outcome {
 
 /** Imports recorded results: paste text or choose a file, check the preview, then import it. */
 export function ImportForm({ baselines, settings }: ImportFormProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const renew = useRenewBaselines();
   const id = useId();
@@ -268,7 +266,7 @@ function isAboutMode({ field }: Problem): boolean {
 
 /** The invalid line with its neighbors. */
 function Excerpt({ text, line }: { text: string; line: number }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const lines = text.split('\n');
   const first = Math.max(1, line - 1);
   return (
@@ -282,11 +280,11 @@ function Excerpt({ text, line }: { text: string; line: number }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  form: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1), maxWidth: 960 }),
+const useStyles = stylesOf((theme) => ({
+  form: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1), maxWidth: 960 },
   hidden: visuallyHidden,
-  note: css({ color: theme.colors.text.secondary, margin: 0 }),
-  text: css({ fontFamily: theme.typography.fontFamilyMonospace, whiteSpace: 'pre', overflowX: 'auto' }),
-  excerpt: css({ margin: theme.spacing(1, 0), fontSize: theme.typography.bodySmall.fontSize }),
-  wrong: css({ fontWeight: theme.typography.fontWeightBold, color: theme.colors.error.text }),
-});
+  note: { color: theme.colors.text.secondary, margin: 0 },
+  text: { fontFamily: theme.typography.fontFamilyMonospace, whiteSpace: 'pre', overflowX: 'auto' },
+  excerpt: { margin: theme.spacing(1, 0), fontSize: theme.typography.bodySmall.fontSize },
+  wrong: { fontWeight: theme.typography.fontWeightBold, color: theme.colors.error.text },
+}));

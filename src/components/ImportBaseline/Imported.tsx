@@ -1,14 +1,13 @@
 import { useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, useStyles2 } from '@grafana/ui';
+import { Alert, Button } from '@grafana/ui';
 
 import { asProblem, deleteBaseline, useClient, useRenewBaselines, type Baseline } from '../../client';
+import { stylesOf } from '../../lib/styles';
 
 /** The imported baselines, each of which can be deleted. */
 export function Imported({ baselines }: { baselines: Baseline[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const renew = useRenewBaselines();
   const [asked, setAsked] = useState<string>();
@@ -65,9 +64,9 @@ export function Imported({ baselines }: { baselines: Baseline[] }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  none: css({ color: theme.colors.text.secondary }),
-  list: css({
+const useStyles = stylesOf((theme) => ({
+  none: { color: theme.colors.text.secondary },
+  list: {
     listStyle: 'none',
     '& li': {
       display: 'flex',
@@ -77,5 +76,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
       padding: theme.spacing(0.5, 0),
     },
     '& small': { color: theme.colors.text.secondary },
-  }),
-});
+  },
+}));

@@ -1,12 +1,9 @@
 import { useMemo } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { Baseline, Settings } from '../../client';
 import { settingsOf } from '../../lib/deployment';
 import { provenanceOf } from '../../lib/provenance';
+import { stylesOf } from '../../lib/styles';
 import { BenchmarkTable } from '../Benchmark/BenchmarkTable';
 import { toBenchmark } from '../Benchmark/model';
 import { SustainedLine } from '../Benchmark/SustainedLine';
@@ -20,7 +17,7 @@ interface PreviewProps {
 
 /** Preview of a file, before it is imported. */
 export function Preview({ baseline, settings }: PreviewProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const model = useMemo(() => settings && toBenchmark({ baseline, settings, all: true }), [baseline, settings]);
   const known = settingsOf(baseline.deployment).filter(({ value }) => value !== undefined);
   return (
@@ -53,8 +50,8 @@ export function Preview({ baseline, settings }: PreviewProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  preview: css({
+const useStyles = stylesOf((theme) => ({
+  preview: {
     display: 'flex',
     flexDirection: 'column',
     gap: theme.spacing(0.5),
@@ -62,8 +59,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
     border: `1px solid ${theme.colors.border.medium}`,
     borderRadius: theme.shape.radius.default,
     minWidth: 0,
-  }),
-  notes: css({ margin: 0, paddingLeft: theme.spacing(2.5), color: theme.colors.text.secondary }),
-  title: css({ fontWeight: theme.typography.fontWeightMedium }),
-  table: css({ maxHeight: 320, overflow: 'auto' }),
-});
+  },
+  notes: { margin: 0, paddingLeft: theme.spacing(2.5), color: theme.colors.text.secondary },
+  title: { fontWeight: theme.typography.fontWeightMedium },
+  table: { maxHeight: 320, overflow: 'auto' },
+}));

@@ -1,16 +1,13 @@
 import { memo } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { useLive } from '../../client';
-import { visuallyHidden } from '../../lib/styles';
+import { stylesOf, visuallyHidden } from '../../lib/styles';
 import { toKpis, type Kpi } from './model';
 
 /** Six live figures, three of them with the recorded values at this concurrency. */
 export function Kpis({ lane: name }: { lane: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { lane } = useLive(name);
   return (
     <ul className={styles.cards} aria-label="Key figures">
@@ -24,7 +21,7 @@ export function Kpis({ lane: name }: { lane: string }) {
 /** A card is rendered again only when its text changes. */
 const Card = memo(
   function Card({ kpi: { name, meaning, text, bad, silent, notes } }: { kpi: Kpi }) {
-    const styles = useStyles2(getStyles);
+    const styles = useStyles();
     return (
       <li className={styles.card}>
         <div className={styles.name}>{name}</div>
@@ -48,36 +45,36 @@ const Card = memo(
   (a, b) => JSON.stringify(a.kpi) === JSON.stringify(b.kpi)
 );
 
-const getStyles = (theme: GrafanaTheme2) => ({
+const useStyles = stylesOf((theme) => ({
   hidden: visuallyHidden,
-  cards: css({
+  cards: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(140px, 100%), 1fr))',
     gap: theme.spacing(1),
     margin: 0,
     padding: 0,
     listStyle: 'none',
-  }),
-  card: css({
+  },
+  card: {
     minWidth: 0,
     padding: theme.spacing(1, 1.5),
     borderRadius: theme.shape.radius.default,
     background: theme.colors.background.secondary,
     fontVariantNumeric: 'tabular-nums',
-  }),
-  name: css({ fontWeight: theme.typography.fontWeightMedium }),
-  value: css({
+  },
+  name: { fontWeight: theme.typography.fontWeightMedium },
+  value: {
     fontSize: 'clamp(24px, 2.4vw, 40px)',
     lineHeight: 1.2,
     fontWeight: theme.typography.fontWeightMedium,
     whiteSpace: 'nowrap',
-  }),
-  silent: css({ color: theme.colors.text.secondary, fontSize: theme.typography.h4.fontSize }),
-  bad: css({ '&&': { color: theme.colors.error.text } }),
+  },
+  silent: { color: theme.colors.text.secondary, fontSize: theme.typography.h4.fontSize },
+  bad: { '&&': { color: theme.colors.error.text } },
   // Room for two columns of a baseline, so that nothing moves when they appear.
-  notes: css({
+  notes: {
     minHeight: `calc(2 * ${theme.typography.bodySmall.lineHeight} * ${theme.typography.bodySmall.fontSize})`,
-  }),
-  small: css({ color: theme.colors.text.secondary, ...theme.typography.bodySmall }),
-  recorded: css({ color: theme.colors.text.primary }),
-});
+  },
+  small: { color: theme.colors.text.secondary, ...theme.typography.bodySmall },
+  recorded: { color: theme.colors.text.primary },
+}));

@@ -1,7 +1,6 @@
-import { css, keyframes } from '@emotion/css';
+import { keyframes } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { stylesOf } from '../../lib/styles';
 
 interface LoadingProps {
   /** What is loading. */
@@ -12,7 +11,7 @@ interface LoadingProps {
 
 /** Bars in place of content that is still loading, below a line that names it. */
 export function Loading({ text, bars = 3 }: LoadingProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.loading}>
       <span>{text}</span>
@@ -25,19 +24,19 @@ export function Loading({ text, bars = 3 }: LoadingProps) {
 
 const pulse = keyframes({ '50%': { opacity: 0.4 } });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  loading: css({
+const useStyles = stylesOf((theme) => ({
+  loading: {
     display: 'flex',
     flexDirection: 'column',
     gap: theme.spacing(1.5),
     padding: theme.spacing(1, 0),
     color: theme.colors.text.secondary,
-  }),
-  bar: css({
+  },
+  bar: {
     maxWidth: 960,
     height: 18,
     borderRadius: theme.shape.radius.default,
     background: theme.colors.action.selected,
     [theme.transitions.handleMotion('no-preference')]: { animation: `${pulse} 1.6s ease-in-out infinite` },
-  }),
-});
+  },
+}));

@@ -1,12 +1,10 @@
 import { memo } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { useLive, type Member, type MemberState } from '../../client';
 import { lastSnapshot } from '../../lib/known';
 import { memberStates, shownMembers } from '../../lib/members';
+import { stylesOf } from '../../lib/styles';
 import { DataTable, UNSTACKED } from '../DataTable';
 import { Section } from '../Section';
 import { columns, notes, totals } from './model';
@@ -39,7 +37,7 @@ export function Members({ lane }: { lane: string }) {
 }
 
 function MemberTable({ members }: { members: Member[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { members: count, states, conversations } = totals(members);
   return (
     <DataTable label="Members as a table" className={styles.table} stacks>
@@ -72,7 +70,7 @@ function MemberTable({ members }: { members: Member[] }) {
 }
 
 const Row = memo(function Row({ member }: { member: Member }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { name, state } = member;
   const remarks = notes(member);
   return (
@@ -100,9 +98,9 @@ const Row = memo(function Row({ member }: { member: Member }) {
   );
 });
 
-const getStyles = ({ colors, shape, spacing, typography }: GrafanaTheme2) => {
-  const state = (color: string) => css({ background: color });
-  const states: Record<MemberState, string> = {
+const useStyles = stylesOf(({ colors, shape, spacing, typography }) => {
+  const state = (background: string) => ({ background });
+  const states: Record<MemberState, { background: string }> = {
     present: state(colors.primary.text),
     late: state(colors.warning.main),
     leaving: state(colors.text.secondary),
@@ -110,21 +108,21 @@ const getStyles = ({ colors, shape, spacing, typography }: GrafanaTheme2) => {
   };
   return {
     ...states,
-    table: css({
+    table: {
       maxWidth: 960,
       '& tbody th': { overflowWrap: 'anywhere' },
       '& tfoot :is(th, td)': { fontWeight: typography.fontWeightMedium },
       '& tfoot :is(tr, th, td)': { borderBottom: 'none' },
       [UNSTACKED]: { '& :is(th, td):nth-child(n + 3)': { textAlign: 'right' } },
-    }),
-    dot: css({
+    },
+    dot: {
       display: 'inline-block',
       width: 10,
       height: 10,
       marginRight: spacing(1),
       borderRadius: shape.radius.circle,
-    }),
-    noted: css({ '&&, && > *': { borderBottom: 'none', paddingBottom: 0 } }),
-    note: css({ textWrap: 'pretty' }),
+    },
+    noted: { '&&, && > *': { borderBottom: 'none', paddingBottom: 0 } },
+    note: { textWrap: 'pretty' },
   };
-};
+});

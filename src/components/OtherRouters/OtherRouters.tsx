@@ -1,11 +1,10 @@
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import { readShadow, useClient, useLive, usePolled, type Shadow } from '../../client';
 import { number, percent } from '../../lib/format';
-import { markedRow } from '../../lib/styles';
+import { markedRow, stylesOf } from '../../lib/styles';
 import { DataTable } from '../DataTable';
 import { Loading } from '../Loading';
 import {
@@ -50,7 +49,7 @@ export function OtherRouters({ lane }: { lane: string }) {
 
 /** The current account. */
 function ShadowView({ shadow }: { shadow: Shadow }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { source, message, withheld, diagnoses } = shadow;
   if (source === 'none') {
     return <p className={styles.note}>{sentence(message ?? 'no other routers are computed for this lane')}</p>;
@@ -118,7 +117,7 @@ interface RowProps {
 }
 
 function Row({ row: { title, word, figures, accounted }, withheld }: RowProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { hit_ratio, prefill_tokens, inflight_spread } = figures;
   return (
     <tr className={cx(word && styles.marked, withheld && accounted && styles.withheld)}>
@@ -138,23 +137,23 @@ function Row({ row: { title, word, figures, accounted }, withheld }: RowProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  all: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  note: css({ margin: 0, maxWidth: '90ch', textWrap: 'pretty' }),
-  diagnoses: css({ margin: 0, paddingLeft: theme.spacing(3), maxWidth: '90ch', textWrap: 'pretty' }),
-  notes: css({
+const useStyles = stylesOf((theme) => ({
+  all: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  note: { margin: 0, maxWidth: '90ch', textWrap: 'pretty' },
+  diagnoses: { margin: 0, paddingLeft: theme.spacing(3), maxWidth: '90ch', textWrap: 'pretty' },
+  notes: {
     margin: 0,
     paddingLeft: theme.spacing(3),
     maxWidth: '110ch',
     textWrap: 'pretty',
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,
-  }),
-  table: css({ '& th': { minWidth: '16ch' } }),
+  },
+  table: { '& th': { minWidth: '16ch' } },
   // Secondary text has too little contrast on this background.
-  marked: css({ ...markedRow(theme), '&&, && small': { color: theme.colors.text.primary } }),
-  withheld: css({ color: theme.colors.text.secondary, fontStyle: 'italic', filter: 'grayscale(1)' }),
-  track: css({
+  marked: { ...markedRow(theme), '&&, && small': { color: theme.colors.text.primary } },
+  withheld: { color: theme.colors.text.secondary, fontStyle: 'italic', filter: 'grayscale(1)' },
+  track: {
     display: 'block',
     width: '100%',
     minWidth: '8ch',
@@ -162,6 +161,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     margin: theme.spacing(0.5, 0),
     borderRadius: theme.shape.radius.default,
     background: theme.colors.background.secondary,
-  }),
-  bar: css({ display: 'block', height: '100%', borderRadius: 'inherit', background: theme.colors.primary.main }),
-});
+  },
+  bar: { display: 'block', height: '100%', borderRadius: 'inherit', background: theme.colors.primary.main },
+}));

@@ -1,8 +1,8 @@
 import { useId, type PropsWithChildren, type ReactNode } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, Toggletip, useStyles2 } from '@grafana/ui';
+import { Button, Toggletip } from '@grafana/ui';
+
+import { stylesOf } from '../../lib/styles';
 
 interface SectionProps {
   /** The heading; it also names the region. */
@@ -15,7 +15,7 @@ interface SectionProps {
 
 /** A part of a page: a heading, a description, and the content in a frame. */
 export function Section({ title, info, actions, children }: PropsWithChildren<SectionProps>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const id = useId();
   return (
     <section className={styles.section} aria-labelledby={id}>
@@ -33,28 +33,28 @@ export function Section({ title, info, actions, children }: PropsWithChildren<Se
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  section: css({
+const useStyles = stylesOf((theme) => ({
+  section: {
     // Not wider than the page, whatever its content.
     minWidth: 0,
     padding: theme.spacing(2),
     border: `1px solid ${theme.colors.border.weak}`,
     borderRadius: theme.shape.radius.default,
     background: theme.colors.background.primary,
-  }),
-  head: css({
+  },
+  head: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     justifyContent: 'space-between',
     gap: theme.spacing(0.5, 2),
     marginBottom: theme.spacing(1),
-  }),
-  title: css({
+  },
+  title: {
     display: 'flex',
     alignItems: 'center',
     gap: theme.spacing(0.5),
     '& h2': { ...theme.typography.h4, margin: 0 },
-  }),
-  info: css({ maxWidth: '60ch', textWrap: 'pretty' }),
-});
+  },
+  info: { maxWidth: '60ch', textWrap: 'pretty' },
+}));

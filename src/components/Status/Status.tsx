@@ -1,13 +1,13 @@
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Badge, useStyles2 } from '@grafana/ui';
+import { Alert, Badge } from '@grafana/ui';
 
 import type { Live, LiveState, Replay } from '../../client';
 import { verdictText } from '../../lib/clientError';
 import { span } from '../../lib/format';
 import { memberReasons, memberTroubles } from '../../lib/members';
-import { describeLive, type Tone } from '../../lib/status';
+import { describeLive } from '../../lib/status';
+import { stylesOf } from '../../lib/styles';
 import { targetTrouble } from '../../lib/target';
 import { clock, dateTime } from '../../lib/time';
 import { useAge, useNow } from '../../lib/useNow';
@@ -24,12 +24,12 @@ interface StatusProps {
 
 /** The state of the workload, in a line. A screen reader announces changes. */
 export function Status({ live, lane, unnamed, oneLine }: StatusProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { tone, label, detail } = describeLive(live, lane);
   const lanes = live.state.status === 'live' ? live.state.snapshot.lanes.length : 0;
   return (
     <div className={cx(styles.line, oneLine && styles.oneLine)}>
-      <span className={styles.dot[tone]} aria-hidden="true" />
+      <span className={cx(styles.dot, styles[tone])} aria-hidden="true" />
       <span role="status" className={styles.label}>
         {label}
       </span>
@@ -56,13 +56,13 @@ export function SnapshotAge({ state }: { state: LiveState }) {
 }
 
 function Age({ receivedAt }: { receivedAt: number }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return <span className={styles.age}>Last snapshot {span(useAge(receivedAt))} ago</span>;
 }
 
 /** The size of the load generator's own error with its basis, and the late members. */
 export function ClientVerdict({ state }: { state: LiveState }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   if (state.status !== 'live') {
     return null;
   }
@@ -135,33 +135,20 @@ function Loss({ since, problem }: { since: number; problem: string }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
-  const dot = (color: string) =>
-    css({
-      boxSizing: 'border-box',
-      width: 10,
-      height: 10,
-      borderRadius: theme.shape.radius.circle,
-      background: color,
-      flex: 'none',
-    });
-  const dots: Record<Tone, string> = {
-    good: dot(theme.colors.primary.text),
-    busy: cx(dot('none'), css({ border: `3px solid ${theme.colors.primary.text}` })),
-    quiet: dot(theme.colors.text.secondary),
-    bad: dot(theme.colors.error.main),
-  };
-  return {
-    dot: dots,
-    line: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1), minWidth: 0 }),
-    oneLine: css({
-      flexWrap: 'nowrap',
-      whiteSpace: 'nowrap',
-      '& > [title]': { overflow: 'hidden', textOverflow: 'ellipsis' },
-    }),
-    label: css({ fontWeight: theme.typography.fontWeightMedium }),
-    lane: css({ color: theme.colors.text.secondary }),
-    late: css({ color: theme.colors.warning.text, fontSize: theme.typography.bodySmall.fontSize }),
-    age: css({ color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
-  };
-};
+const useStyles = stylesOf(({ colors, shape, spacing, typography }) => ({
+  line: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: spacing(0, 1), minWidth: 0 },
+  oneLine: {
+    flexWrap: 'nowrap',
+    whiteSpace: 'nowrap',
+    '& > [title]': { overflow: 'hidden', textOverflow: 'ellipsis' },
+  },
+  dot: { boxSizing: 'border-box', width: 10, height: 10, borderRadius: shape.radius.circle, flex: 'none' },
+  good: { background: colors.primary.text },
+  busy: { border: `3px solid ${colors.primary.text}` },
+  quiet: { background: colors.text.secondary },
+  bad: { background: colors.error.main },
+  label: { fontWeight: typography.fontWeightMedium },
+  lane: { color: colors.text.secondary },
+  late: { color: colors.warning.text, fontSize: typography.bodySmall.fontSize },
+  age: { color: colors.text.secondary, fontSize: typography.bodySmall.fontSize },
+}));

@@ -1,11 +1,7 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { Capacity, ModeCapacity, SweepRequest } from '../../client';
 import { number } from '../../lib/format';
 import { modeKey, modeText } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 
 interface CapacityViewProps {
   capacity: Capacity;
@@ -14,7 +10,7 @@ interface CapacityViewProps {
 
 /** The levels that each mode sustains within the SLOs, the levels tested, and where the modes cross. */
 export function CapacityView({ capacity: { modes, crossing }, request }: CapacityViewProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <dl className={styles.list} aria-label="Capacity">
       {modes.map((one) => (
@@ -85,8 +81,8 @@ function belowText(below: 'a' | 'b', { modes = [] }: SweepRequest): string {
   return mode ? `below it, ${modeText(mode)} has the lower TTFT p95` : '';
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  list: css({
+const useStyles = stylesOf((theme) => ({
+  list: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(220px, 100%), 1fr))',
     gap: theme.spacing(1, 2),
@@ -96,5 +92,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& dd': { display: 'flex', flexDirection: 'column', margin: 0 },
     '& b': { ...theme.typography.h4, margin: 0 },
     '& small': { color: theme.colors.text.secondary },
-  }),
-});
+  },
+}));

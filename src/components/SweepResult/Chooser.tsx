@@ -1,10 +1,9 @@
 import { useId } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Combobox, useStyles2 } from '@grafana/ui';
+import { Combobox } from '@grafana/ui';
 
 import type { SweepSummary } from '../../client';
+import { stylesOf } from '../../lib/styles';
 import { sweepName } from '../../lib/sweeps';
 import { dateTime } from '../../lib/time';
 
@@ -26,7 +25,7 @@ const states: Record<SweepSummary['state'], string> = {
 
 /** Chooses the sweep in view. */
 export function Chooser({ all, id, onChoose }: ChooserProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const label = useId();
   const options = [
     { value: '', label: 'The newest' },
@@ -51,8 +50,8 @@ export function Chooser({ all, id, onChoose }: ChooserProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  line: css({
+const useStyles = stylesOf((theme) => ({
+  line: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
@@ -60,5 +59,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     // The longest title must not exceed a phone's width.
     '& > *': { maxWidth: '100%' },
     '& label': { color: theme.colors.text.secondary },
-  }),
-});
+  },
+}));

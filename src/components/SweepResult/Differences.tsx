@@ -1,11 +1,8 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { ModeState, SweepRequest, TrialDifference, TrialState } from '../../client';
 import { number } from '../../lib/format';
-import { comparisonColors, PRINTED, verdicts } from '../../lib/styles';
+import { comparisonColors, PRINTED, stylesOf, verdicts } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 
 import { Looks } from './Looks';
@@ -22,7 +19,7 @@ interface DifferencesProps {
  * arms, they are those of the best one and the runner-up, below the ranking.
  */
 export function Differences({ trial, request }: DifferencesProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { primary, others, boundaries, blocks, failures, final, ranking } = trial;
   const [a, b] = ranking ? [ranking.places[1]?.mode, ranking.places[0]?.mode] : (request.modes ?? []);
   if (!primary || !a || !b) {
@@ -107,7 +104,7 @@ interface RowProps {
 
 /** One metric: both values, the difference in words, and its interval around zero. */
 function Row({ difference, a, b, boundaries, reach }: RowProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { metric, difference: estimate, interval } = difference;
   return (
     <li className={styles.row}>
@@ -141,7 +138,7 @@ interface PlotProps extends Pick<TrialDifference, 'metric' | 'interval'>, Pick<R
 
 /** An interval on its scale, with its ends in words. */
 function Plot({ metric, estimate, interval, boundaries, reach, tone }: PlotProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const at = (value: number) => ({ left: place(value, reach) });
   const between = ([low, high]: [number, number]) => ({
     left: place(low, reach),
@@ -198,7 +195,7 @@ function toneOf(outcome: TrialDifference['outcome']): Tone {
 }
 
 function Outcome({ outcome, a, b }: { outcome: TrialDifference['outcome']; a: ModeState; b: ModeState }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const words = {
     running: 'not decided',
     no_difference: 'no difference of interest',
@@ -208,31 +205,31 @@ function Outcome({ outcome, a, b }: { outcome: TrialDifference['outcome']; a: Mo
   return <span className={styles[`${toneOf(outcome)}Words`]}>{words[outcome]}</span>;
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const words = verdicts(theme);
   const { better, worse } = comparisonColors(theme);
   return {
-    better: css({ color: better }),
-    worse: css({ color: worse }),
-    same: css(words.same),
-    betterWords: css(words.better),
-    worseWords: css(words.worse),
-    sameWords: css(words.same),
-    all: css({
+    better: { color: better },
+    worse: { color: worse },
+    same: words.same,
+    betterWords: words.better,
+    worseWords: words.worse,
+    sameWords: words.same,
+    all: {
       display: 'flex',
       flexDirection: 'column',
       gap: theme.spacing(1),
       '& h3': { ...theme.typography.h5, margin: theme.spacing(1, 0, 0) },
-    }),
-    list: css({
+    },
+    list: {
       display: 'flex',
       flexDirection: 'column',
       gap: theme.spacing(1),
       margin: 0,
       padding: 0,
       listStyle: 'none',
-    }),
-    row: css({
+    },
+    row: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(280px, 100%), 1fr))',
       alignItems: 'center',
@@ -241,28 +238,28 @@ const getStyles = (theme: GrafanaTheme2) => {
       fontVariantNumeric: 'tabular-nums',
       '& b': { fontWeight: theme.typography.fontWeightMedium },
       '& small': { color: theme.colors.text.secondary },
-    }),
-    name: css({ display: 'flex', flexDirection: 'column', minWidth: 0 }),
-    words: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0, 1) }),
-    plot: css({ minWidth: 0, padding: theme.spacing(0, 3) }),
-    field: css({
+    },
+    name: { display: 'flex', flexDirection: 'column', minWidth: 0 },
+    words: { display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0, 1) },
+    plot: { minWidth: 0, padding: theme.spacing(0, 3) },
+    field: {
       position: 'relative',
       height: 56,
       '& > *': { position: 'absolute' },
       '& small': { fontSize: theme.typography.bodySmall.fontSize, lineHeight: 1.2, whiteSpace: 'nowrap' },
-    }),
+    },
     // The ends are above their interval, the scale below it.
-    tick: css({
+    tick: {
       top: 16,
       bottom: 16,
       borderLeft: `1px solid ${theme.colors.border.weak}`,
       '& small': { position: 'absolute', top: '100%', transform: 'translateX(-50%)' },
-    }),
-    end: css({ top: 0, '&&': { color: theme.colors.text.primary } }),
-    low: css({ transform: 'translateX(-100%)' }),
-    smallest: css({ top: 16, bottom: 16, background: theme.colors.action.selected, ...PRINTED }),
-    zero: css({ borderLeftColor: theme.colors.text.secondary }),
-    bar: css({
+    },
+    end: { top: 0, '&&': { color: theme.colors.text.primary } },
+    low: { transform: 'translateX(-100%)' },
+    smallest: { top: 16, bottom: 16, background: theme.colors.action.selected, ...PRINTED },
+    zero: { borderLeftColor: theme.colors.text.secondary },
+    bar: {
       top: '50%',
       height: 6,
       marginTop: -3,
@@ -270,8 +267,8 @@ const getStyles = (theme: GrafanaTheme2) => {
       background: 'currentColor',
       opacity: 0.6,
       ...PRINTED,
-    }),
-    dot: css({
+    },
+    dot: {
       top: '50%',
       width: 12,
       height: 12,
@@ -279,13 +276,13 @@ const getStyles = (theme: GrafanaTheme2) => {
       borderRadius: theme.shape.radius.circle,
       background: 'currentColor',
       ...PRINTED,
-    }),
-    note: css({
+    },
+    note: {
       ...theme.typography.bodySmall,
       margin: 0,
       maxWidth: '110ch',
       color: theme.colors.text.secondary,
       textWrap: 'pretty',
-    }),
+    },
   };
-};
+});

@@ -1,10 +1,6 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { ModeState, TrialState } from '../../client';
 import { number, PERCENT } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { Chart } from '../Chart';
 import { differenceText, isShare, metricName } from './metrics';
 
@@ -16,7 +12,7 @@ interface LooksProps {
 
 /** The course of the deciding interval, look by look. It renders nothing before there are two. */
 export function Looks({ trial: { method, looks, boundaries, primary }, mode: { mode } }: LooksProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   if (looks.length < 2 || !primary) {
     return null;
   }
@@ -83,12 +79,12 @@ export function rangeOf(looks: TrialState['looks'], boundaries: [number, number]
   ];
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  looks: css({
+const useStyles = stylesOf((theme) => ({
+  looks: {
     margin: 0,
     maxWidth: 640,
     breakInside: 'avoid',
     '& figcaption': { color: theme.colors.text.secondary },
-  }),
-  curve: css({ height: 190, fontSize: theme.typography.bodySmall.fontSize }),
-});
+  },
+  curve: { height: 190, fontSize: theme.typography.bodySmall.fontSize },
+}));

@@ -1,14 +1,9 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { TrialArm, TrialPair, TrialPlace, TrialRanking } from '../../client';
 import { number } from '../../lib/format';
 import { modeText } from '../../lib/names';
-import { verdicts } from '../../lib/styles';
+import { stylesOf, verdicts } from '../../lib/styles';
 import { differenceText, isShare, metricName, metricValue, rangeText } from './metrics';
-import { getTableStyles } from './table';
+import { useTableStyles } from './table';
 
 interface RankingProps {
   ranking: TrialRanking;
@@ -22,8 +17,8 @@ interface RankingProps {
 
 /** The places of a trial's arms, every pair of them, and the arms that are not different. */
 export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
-  const styles = useStyles2(getTableStyles);
-  const notes = useStyles2(getStyles);
+  const styles = useTableStyles();
+  const notes = useStyles();
   const { places, pairs, groups } = ranking;
   const names = new Map<TrialArm, string>(places.map(({ arm, mode }) => [arm, modeText(mode)]));
   const nameOf = (arm: TrialArm) => names.get(arm) ?? arm;
@@ -97,7 +92,7 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
 }
 
 function Place({ place, metric, isOver }: { place: TrialPlace; metric: string; isOver: boolean }) {
-  const styles = useStyles2(getTableStyles);
+  const styles = useTableStyles();
   const { mode, place: range, mean, may_be_best: may, left_after: left, failures } = place;
   const stays = isOver ? 'to the end' : 'takes part';
   return (
@@ -115,8 +110,8 @@ function Place({ place, metric, isOver }: { place: TrialPlace; metric: string; i
 }
 
 function Pair({ pair, nameOf }: { pair: TrialPair; nameOf(arm: TrialArm): string }) {
-  const styles = useStyles2(getTableStyles);
-  const tones = useStyles2(getStyles);
+  const styles = useTableStyles();
+  const tones = useStyles();
   const { a, b, blocks, more, primary } = pair;
   const { metric, difference, interval, outcome } = primary;
   const words = {
@@ -133,7 +128,7 @@ function Pair({ pair, nameOf }: { pair: TrialPair; nameOf(arm: TrialArm): string
       <td className={styles.figure}>{differenceText(metric, difference)}</td>
       <td className={styles.figure}>{interval ? rangeText(metric, interval) : 'not bounded yet'}</td>
       <td className={styles.figure}>{number(blocks)}</td>
-      <td className={cx(isShown ? tones.shown : tones.open)}>
+      <td className={isShown ? tones.better : tones.same}>
         {words}
         {more && `, ${nameOf(more)} fails more turns`}
       </td>
@@ -146,11 +141,7 @@ function listText(all: string[]): string {
   return all.length < 2 ? all.join() : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
-  const words = verdicts(theme);
-  return {
-    note: css({ ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' }),
-    shown: css(words.better),
-    open: css(words.same),
-  };
-};
+const useStyles = stylesOf((theme) => ({
+  note: { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' },
+  ...verdicts(theme),
+}));

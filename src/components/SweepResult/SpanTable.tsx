@@ -1,21 +1,19 @@
 import { memo } from 'react';
 import { cx } from '@emotion/css';
 
-import { useStyles2 } from '@grafana/ui';
-
 import type { SweepSpan } from '../../client';
 import { milliseconds, number, span as duration } from '../../lib/format';
 import { visuallyHidden } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 import { clock } from '../../lib/time';
 import { countedSeconds, spanOutcome } from './model';
-import { getTableStyles } from './table';
+import { useTableStyles } from './table';
 
 const CAPTION = 'Spans, newest first, and whether they count';
 
 /** Every span that has ended, those that do not count with the reason. */
 export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[] }) {
-  const styles = useStyles2(getTableStyles);
+  const styles = useTableStyles();
   if (spans.length === 0) {
     return <p role="status">No span has ended yet.</p>;
   }
@@ -50,7 +48,7 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
 });
 
 function Row({ span }: { span: SweepSpan }) {
-  const styles = useStyles2(getTableStyles);
+  const styles = useTableStyles();
   const { attempt, lane, mode, concurrency, row, turns, failed, until, spoiled, cold, seed } = span;
   return (
     <tr>

@@ -1,10 +1,5 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { SweepSummary } from '../../client';
-import { progressBar } from '../../lib/styles';
+import { progressBar, stylesOf } from '../../lib/styles';
 import { secondsUsed } from '../../lib/sweeps';
 
 /**
@@ -12,7 +7,7 @@ import { secondsUsed } from '../../lib/sweeps';
  * end.
  */
 export function SweepBar({ progress }: Pick<SweepSummary, 'progress'>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { seconds_left: left, seconds_least: least, seconds_most: most, of, spans } = progress;
   const used = secondsUsed(progress);
   const whole = most ?? left;
@@ -32,12 +27,12 @@ export function SweepBar({ progress }: Pick<SweepSummary, 'progress'>) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const mark = { position: 'absolute', top: -3, bottom: -3, width: 2, background: theme.colors.text.primary } as const;
   return {
-    all: css({ position: 'relative', width: 'min(360px, 100%)' }),
-    bar: cx(progressBar(theme), css({ width: '100%' })),
-    mark: css(mark),
-    expected: css({ ...mark, width: 4, borderRadius: 2 }),
+    all: { position: 'relative', width: 'min(360px, 100%)' },
+    bar: { ...progressBar(theme), width: '100%' },
+    mark,
+    expected: { ...mark, width: 4, borderRadius: 2 },
   };
-};
+});

@@ -1,10 +1,9 @@
 import type { ReactNode } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, EmptyState, LinkButton, Spinner, useStyles2 } from '@grafana/ui';
+import { Alert, EmptyState, LinkButton, Spinner } from '@grafana/ui';
 
 import type { Sweep } from '../../client';
+import { stylesOf } from '../../lib/styles';
 import { clock } from '../../lib/time';
 import { Troubles } from '../Status';
 import { Chooser } from './Chooser';
@@ -30,7 +29,7 @@ interface SweepResultProps {
 
 /** One part of the result of a trial, a sweep of levels or a capacity search. It is read-only. */
 export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const shown = useShown(lane, id);
   return (
     <div className={styles.stack}>
@@ -105,6 +104,6 @@ function Stale({ shown: { problem, sweep, asOf } }: { shown: Shown }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  stack: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5), padding: theme.spacing(0.5) }),
-});
+const useStyles = stylesOf((theme) => ({
+  stack: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5), padding: theme.spacing(0.5) },
+}));

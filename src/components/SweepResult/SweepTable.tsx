@@ -1,7 +1,5 @@
 import { memo } from 'react';
 
-import { useStyles2 } from '@grafana/ui';
-
 import type { BaselineRow, Sweep } from '../../client';
 import { digits, number } from '../../lib/format';
 import { sloLevel } from '../../lib/slo';
@@ -10,7 +8,7 @@ import { modeKey, modeText } from '../../lib/names';
 import { SLOMark } from '../Comparison';
 import { metricsOf, range, type Metric } from './metrics';
 import { recordedFor } from './model';
-import { getTableStyles } from './table';
+import { useTableStyles } from './table';
 import type { Recorded } from './useRecorded';
 
 interface SweepTableProps {
@@ -20,7 +18,7 @@ interface SweepTableProps {
 
 /** The figures of each level and mode or arm over all spans that count, beside the recorded ones of the same level. */
 export const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded }: SweepTableProps) {
-  const styles = useStyles2(getTableStyles);
+  const styles = useTableStyles();
   const metrics = metricsOf(rows);
   const side = request.kind === 'trial' ? 'arm' : 'mode';
   const caption = `Figures by concurrency and ${side}, with their 95 % intervals`;
@@ -73,14 +71,14 @@ interface FigureProps {
 }
 
 function Figure({ metric: { format, value, interval, slo: objective }, row, recorded, slo }: FigureProps) {
-  const styles = useStyles2(getTableStyles);
+  const styles = useTableStyles();
   const measured = value(row);
   const around = interval(row);
   const before = recorded && value(recorded);
   const level = objective && sloLevel(measured, slo?.[objective], row.errors?.[objective].p95, objective === 'tpot');
   return (
     <td className={styles.figure}>
-      <span className={level && styles.level[level]}>
+      <span className={level && styles[level]}>
         {digits(measured, format)} {level && <SLOMark level={level} />}
       </span>
       {around && <span className={styles.beside}>{range(around, format)}</span>}

@@ -1,9 +1,7 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { LinkButton, useStyles2 } from '@grafana/ui';
+import { LinkButton } from '@grafana/ui';
 
 import { sweepReportAddress, useClient, type Sweep } from '../../client';
+import { stylesOf } from '../../lib/styles';
 import { reasonSuffix, kindName, progressText, spanText, sweepName } from '../../lib/sweeps';
 import { dateTime } from '../../lib/time';
 import { useNow } from '../../lib/useNow';
@@ -13,7 +11,7 @@ import { SweepBar } from './SweepBar';
 
 /** The verdict of a sweep so far, its progress, and of a trial each difference with its interval. */
 export function Verdict({ sweep }: { sweep: Sweep }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const { trial, capacity, words, request } = sweep;
   return (
@@ -41,7 +39,7 @@ export function Verdict({ sweep }: { sweep: Sweep }) {
 
 /** The verdict, with its first sentence large. */
 function Words({ words: [first, ...others] }: { words: string[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <>
       {first && <p className={styles.verdict}>{first}</p>}
@@ -58,7 +56,7 @@ function Words({ words: [first, ...others] }: { words: string[] }) {
 
 /** The state of a sweep. One in progress has its activity and its remaining time. */
 function State({ sweep: { state, reason, cause, by, asked, ended, request, progress } }: { sweep: Sweep }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const kind = kindName(request.kind);
   const isGoing = state === 'running';
   const { span: now } = progress;
@@ -89,16 +87,16 @@ function time(at: string | undefined): string {
   return at === undefined ? '' : dateTime(at);
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  head: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2) }),
-  name: css({ ...theme.typography.h4, margin: 0 }),
-  state: css({
+const useStyles = stylesOf((theme) => ({
+  head: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2) },
+  name: { ...theme.typography.h4, margin: 0 },
+  state: {
     display: 'flex',
     flexDirection: 'column',
     gap: theme.spacing(0.5),
     color: theme.colors.text.secondary,
     fontVariantNumeric: 'tabular-nums',
-  }),
-  verdict: css({ ...theme.typography.h5, margin: 0, textWrap: 'pretty' }),
-  words: css({ margin: 0, paddingLeft: theme.spacing(2.5), maxWidth: '90ch', textWrap: 'pretty' }),
-});
+  },
+  verdict: { ...theme.typography.h5, margin: 0, textWrap: 'pretty' },
+  words: { margin: 0, paddingLeft: theme.spacing(2.5), maxWidth: '90ch', textWrap: 'pretty' },
+}));

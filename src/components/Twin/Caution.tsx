@@ -1,10 +1,9 @@
 import type { ReactNode } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import type { Twin } from '../../client';
+import { stylesOf } from '../../lib/styles';
 import { cautionText, evidences } from './model';
 
 interface CautionProps {
@@ -15,7 +14,7 @@ interface CautionProps {
 
 /** Names other causes of the difference than the modes. It renders nothing without a caution. */
 export function Caution({ twin, action }: CautionProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const title = cautionText(twin);
   return title ? (
     <Alert severity="warning" title={title} bottomSpacing={0}>
@@ -27,12 +26,12 @@ export function Caution({ twin, action }: CautionProps) {
   ) : null;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  words: css({
+const useStyles = stylesOf((theme) => ({
+  words: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(1, 2),
     '& > span': { flex: '1 1 40ch', maxWidth: '90ch', textWrap: 'pretty' },
-  }),
-});
+  },
+}));

@@ -1,11 +1,8 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { PairedMetric, Twin } from '../../client';
 import { number } from '../../lib/format';
-import { verdicts } from '../../lib/styles';
+import { stylesOf, verdicts } from '../../lib/styles';
 import { DataTable } from '../DataTable';
 import { Caution } from './Caution';
 import {
@@ -28,7 +25,7 @@ interface PairsProps {
 
 /** Both lanes paired by conversation and turn: each difference with its interval, and the benefit of pairing. */
 export function Pairs({ twin, bare }: PairsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const names = sideNames(twin);
   const { pairs, unpaired, metrics, evidence, caution } = twin;
   return (
@@ -88,7 +85,7 @@ interface RowProps {
 }
 
 function Row({ paired, names }: RowProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { metric, a, b, n } = paired;
   const better = standing(paired);
   return (
@@ -113,12 +110,12 @@ function Row({ paired, names }: RowProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  all: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1), '& p': { margin: 0 } }),
-  table: css({
+const useStyles = stylesOf((theme) => ({
+  all: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1), '& p': { margin: 0 } },
+  table: {
     '& td': { minWidth: '9ch' },
-  }),
-  better: css(verdicts(theme).better),
-  words: css({ minWidth: '22ch', textWrap: 'pretty' }),
-  note: css({ color: theme.colors.text.secondary, maxWidth: '90ch', textWrap: 'pretty' }),
-});
+  },
+  better: verdicts(theme).better,
+  words: { minWidth: '22ch', textWrap: 'pretty' },
+  note: { color: theme.colors.text.secondary, maxWidth: '90ch', textWrap: 'pretty' },
+}));

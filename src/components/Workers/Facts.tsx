@@ -1,10 +1,6 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { LaneSnapshot } from '../../client';
 import { DASH, number } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { NOT_READ, whyUnread } from '../../lib/unread';
 import { facts } from './model';
 
@@ -16,7 +12,7 @@ interface FactsProps {
 
 /** The known facts of the cluster as a whole, with their source. */
 export function Facts({ lane, isLive }: FactsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { cluster } = lane;
   const direct = whyUnread(cluster, 'workers') ? 'the target itself' : 'the workers themselves';
   const source = cluster.source === 'direct' ? direct : 'Prometheus';
@@ -51,8 +47,8 @@ export function Facts({ lane, isLive }: FactsProps) {
 /** The facts that stay true while the load generator is unreachable. */
 const STATIC = new Set(['GPU', 'Model', 'Engine']);
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  facts: css({
+const useStyles = stylesOf((theme) => ({
+  facts: {
     display: 'flex',
     flexWrap: 'wrap',
     gap: theme.spacing(0, 3),
@@ -60,6 +56,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& > div': { display: 'flex', gap: theme.spacing(1) },
     '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
     '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium, fontVariantNumeric: 'tabular-nums' },
-  }),
-  note: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
-});
+  },
+  note: { ...theme.typography.bodySmall, color: theme.colors.text.secondary },
+}));

@@ -1,12 +1,11 @@
 import { memo } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import { colorManipulator, type GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { colorManipulator } from '@grafana/data';
 
 import type { GPU, HostGPUs, Worker } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
-import { workerColors } from '../../lib/styles';
+import { stylesOf, workerColors } from '../../lib/styles';
 import { missingText } from '../../lib/unread';
 import { shortName } from '../../lib/workers';
 import { loadOf, memoryShare } from './model';
@@ -23,7 +22,7 @@ interface WorkerCardProps {
 
 /** One worker: a box for each of its GPUs, and its figures. */
 export const WorkerCard = memo(function WorkerCard({ worker, absent, unread, unreadGPUs }: WorkerCardProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <li className={cx(styles.card, absent && styles.absent)}>
       <h3 title={worker.name}>{shortName(worker.name)}</h3>
@@ -61,7 +60,7 @@ function figures(worker: Worker): Array<[term: string, field: Field, value: stri
 
 /** A card for the GPUs of a host whose worker is not known. */
 export const HostCard = memo(function HostCard({ host, gpus }: HostGPUs) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <li className={styles.card}>
       <h3>{host}</h3>
@@ -72,7 +71,7 @@ export const HostCard = memo(function HostCard({ host, gpus }: HostGPUs) {
 });
 
 function GPUBoxes({ gpus, absent, unread }: { gpus: GPU[]; absent: boolean; unread?: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.gpus}>
       {gpus.map((gpu, i) => (
@@ -88,7 +87,7 @@ function GPUBoxes({ gpus, absent, unread }: { gpus: GPU[]; absent: boolean; unre
 }
 
 function GPUBox({ gpu, absent }: { gpu: GPU; absent: boolean }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const load = loadOf(gpu);
   return (
     <div className={cx(styles.gpu, load && styles[load])}>
@@ -109,7 +108,7 @@ interface GaugeProps {
 }
 
 function Gauge({ value, words, absent }: GaugeProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div>
       <div className={styles.value}>{percent(value, 0)}</div>
@@ -118,11 +117,11 @@ function Gauge({ value, words, absent }: GaugeProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const { warning, text, border, background } = theme.colors;
   const [worker] = workerColors(theme);
   return {
-    card: css({
+    card: {
       display: 'flex',
       flexDirection: 'column',
       gap: theme.spacing(1),
@@ -132,15 +131,15 @@ const getStyles = (theme: GrafanaTheme2) => {
       background: background.secondary,
       fontVariantNumeric: 'tabular-nums',
       '& h3': { ...theme.typography.h5, margin: 0, overflowWrap: 'anywhere' },
-    }),
-    absent: css({ border: `1px dashed ${warning.border}` }),
-    reason: css({ color: warning.text }),
-    gpus: css({
+    },
+    absent: { border: `1px dashed ${warning.border}` },
+    reason: { color: warning.text },
+    gpus: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(16em, 100%), 1fr))',
       gap: theme.spacing(1),
-    }),
-    gpu: css({
+    },
+    gpu: {
       display: 'grid',
       gridTemplateColumns: '1fr 1fr',
       columnGap: theme.spacing(1),
@@ -148,15 +147,15 @@ const getStyles = (theme: GrafanaTheme2) => {
       borderLeft: `4px solid ${border.strong}`,
       borderRadius: theme.shape.radius.default,
       background: background.primary,
-    }),
-    index: css({ gridColumn: '1 / -1', color: text.secondary }),
-    value: css({ fontSize: theme.typography.h3.fontSize, lineHeight: 1.2 }),
+    },
+    index: { gridColumn: '1 / -1', color: text.secondary },
+    value: { fontSize: theme.typography.h3.fontSize, lineHeight: 1.2 },
     // A busy GPU is no alarm: it has more of one color, not another one.
-    low: css({ borderLeftColor: colorManipulator.alpha(worker, 0.3) }),
-    medium: css({ borderLeftColor: colorManipulator.alpha(worker, 0.65) }),
-    high: css({ borderLeftColor: worker }),
-    small: css({ ...theme.typography.bodySmall, color: text.secondary }),
-    figures: css({
+    low: { borderLeftColor: colorManipulator.alpha(worker, 0.3) },
+    medium: { borderLeftColor: colorManipulator.alpha(worker, 0.65) },
+    high: { borderLeftColor: worker },
+    small: { ...theme.typography.bodySmall, color: text.secondary },
+    figures: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fill, minmax(min(13em, 100%), 1fr))',
       gap: theme.spacing(0, 2),
@@ -165,6 +164,6 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& dt': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular },
       '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium, whiteSpace: 'nowrap' },
       '& small': { color: text.secondary },
-    }),
+    },
   };
-};
+});

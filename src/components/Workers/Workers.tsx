@@ -1,11 +1,10 @@
 import { useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import { useLive, type Cluster, type LaneSnapshot } from '../../client';
 import { lastKnown } from '../../lib/known';
+import { stylesOf } from '../../lib/styles';
 import { whyUnread } from '../../lib/unread';
 import { aboutAll, workerCount } from '../../lib/workers';
 import { unavailable } from '../Kpis';
@@ -16,7 +15,7 @@ import { HostCard, WorkerCard } from './WorkerCard';
 
 /** The deployment, and a card for each of its workers. */
 export function Workers({ lane: name }: { lane: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(name);
   const known = lastKnown(live, name);
   const seen = useSeen(known?.lane.cluster, known?.time);
@@ -83,7 +82,7 @@ function reason(isLive: boolean, cluster: Cluster, at: number, now: number): str
 }
 
 function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const problem = unavailable(cluster);
   if (problem) {
     return (
@@ -107,15 +106,15 @@ function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  workers: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  cards: css({
+const useStyles = stylesOf((theme) => ({
+  workers: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  cards: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(20em, 100%), 1fr))',
     gap: theme.spacing(1),
     margin: 0,
     padding: 0,
     listStyle: 'none',
-  }),
-  note: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
-});
+  },
+  note: { ...theme.typography.bodySmall, color: theme.colors.text.secondary },
+}));

@@ -1,10 +1,7 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import { Arrow, Diagram, type LineKind } from '../../components/Diagram';
+import { stylesOf } from '../../lib/styles';
 import { MAX_DOTS } from './chaser';
 
 const lines: Array<{ kind: LineKind; words: string }> = [
@@ -16,7 +13,7 @@ const lines: Array<{ kind: LineKind; words: string }> = [
 
 /** The legend of lines and lights. */
 export const Legend = memo(function Legend({ still }: { still?: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.legend}>
       {lines.map(({ kind, words }) => (
@@ -39,15 +36,15 @@ export const Legend = memo(function Legend({ still }: { still?: string }) {
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  legend: css({
+const useStyles = stylesOf((theme) => ({
+  legend: {
     display: 'flex',
     flexWrap: 'wrap',
     gap: theme.spacing(0.5, 2),
     margin: theme.spacing(1, 0),
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,
-  }),
-  line: css({ display: 'inline-flex', alignItems: 'center', gap: theme.spacing(0.5) }),
-  sample: css({ width: 48, flex: 'none' }),
-});
+  },
+  line: { display: 'inline-flex', alignItems: 'center', gap: theme.spacing(0.5) },
+  sample: { width: 48, flex: 'none' },
+}));

@@ -1,14 +1,13 @@
 import { memo, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
+import { stylesOf } from '../../lib/styles';
 import { sentenceOf, type Part } from './parts';
 
 /** The drawing as a list of sentences, for screen readers and for reading. */
 export function PartList({ parts }: { parts: Part[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [open, setOpen] = useState(false);
   return (
     <div>
@@ -47,10 +46,10 @@ const Switch = memo(function Switch({ open, onToggle }: SwitchProps) {
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  list: css({
+const useStyles = stylesOf((theme) => ({
+  list: {
     margin: theme.spacing(1, 0, 0, 3),
     fontVariantNumeric: 'tabular-nums',
     '& b': { fontWeight: theme.typography.fontWeightMedium },
-  }),
-});
+  },
+}));

@@ -1,13 +1,9 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
+import { stylesOf } from '../../lib/styles';
 import type { Part } from './parts';
 
 /** Explains a part: its purpose, its numbers, and their sources. */
 export function PartPanel({ part }: { part: Part }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <aside className={styles.panel} aria-label="Explanation">
       {/* A screen reader announces the choice of another part, but not each new number. */}
@@ -30,8 +26,8 @@ export function PartPanel({ part }: { part: Part }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  panel: css({
+const useStyles = stylesOf((theme) => ({
+  panel: {
     flex: '1 1 260px',
     padding: theme.spacing(2),
     borderRadius: theme.shape.radius.default,
@@ -39,14 +35,14 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontSize: 'clamp(14px, 1vw, 20px)',
     '& h3': { ...theme.typography.h4, fontSize: '1.3em' },
     '& p': { textWrap: 'pretty' },
-  }),
-  presence: css({ borderLeft: `4px solid ${theme.colors.warning.border}`, paddingLeft: theme.spacing(1) }),
-  figures: css({
+  },
+  presence: { borderLeft: `4px solid ${theme.colors.warning.border}`, paddingLeft: theme.spacing(1) },
+  figures: {
     margin: 0,
     '& > div': { display: 'grid', gridTemplateColumns: '1fr auto', marginBottom: theme.spacing(1) },
     '& dt': { fontWeight: theme.typography.fontWeightRegular },
     '& dd': { margin: 0, fontWeight: theme.typography.fontWeightBold, fontVariantNumeric: 'tabular-nums' },
     '& dd + dd': { gridColumn: '1 / -1', fontWeight: theme.typography.fontWeightRegular },
-  }),
-  source: css({ color: theme.colors.text.secondary, fontSize: 'max(0.8em, 12px)' }),
-});
+  },
+  source: { color: theme.colors.text.secondary, fontSize: 'max(0.8em, 12px)' },
+}));

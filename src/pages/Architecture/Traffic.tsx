@@ -1,9 +1,6 @@
 import { memo, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
+import { stylesOf } from '../../lib/styles';
 import { lights, NO_CHASE, placeMarks, step, STEP, type Light, type Load, type Point } from './chaser';
 import type { Layout } from './layout';
 
@@ -49,7 +46,7 @@ export function Traffic({ layout, requestsPerSecond, shares }: TrafficProps) {
 const LIGHT = 'data-light';
 
 const Marks = memo(function Marks({ points }: { points: Point[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return points.map(({ x, y }, i) => <circle key={i} className={styles.mark} cx={x} cy={y} r={4.5} />);
 });
 
@@ -68,13 +65,13 @@ function whileVisible(take: () => void): () => void {
   };
 }
 
-const getStyles = ({ colors }: GrafanaTheme2) => ({
-  mark: css({
+const useStyles = stylesOf(({ colors }) => ({
+  mark: {
     fill: colors.background.primary,
     stroke: colors.border.strong,
     strokeWidth: 1.5,
     [`&[${LIGHT}]`]: { fill: colors.primary.text, stroke: colors.primary.text },
     [`&[${LIGHT}="head"]`]: { strokeWidth: 5 },
     [`&[${LIGHT}="tail"]`]: { opacity: 0.5 },
-  }),
-});
+  },
+}));

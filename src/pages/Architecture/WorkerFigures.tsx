@@ -1,9 +1,5 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { Words } from '../../components/Diagram';
+import { stylesOf } from '../../lib/styles';
 import type { Layout } from './layout';
 import type { Figure } from './parts';
 
@@ -59,7 +55,7 @@ const VALUE = 62;
 
 /** A ratio as a bar, between its name and its value. */
 function Meter({ x, y, width, figure: { name, value, share = 0 } }: MeterProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const room = width - NAME - VALUE;
   return (
     <>
@@ -75,7 +71,7 @@ function Meter({ x, y, width, figure: { name, value, share = 0 } }: MeterProps) 
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  track: css({ fill: theme.colors.border.medium }),
-  bar: css({ fill: theme.colors.primary.text }),
-});
+const useStyles = stylesOf((theme) => ({
+  track: { fill: theme.colors.border.medium },
+  bar: { fill: theme.colors.primary.text },
+}));

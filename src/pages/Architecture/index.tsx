@@ -1,7 +1,4 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { RadioButtonGroup, useStyles2 } from '@grafana/ui';
+import { RadioButtonGroup } from '@grafana/ui';
 
 import { useBaselines, useLive, type Problem } from '../../client';
 import { DeploymentTable } from '../../components/Deployment';
@@ -10,6 +7,7 @@ import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
+import { stylesOf } from '../../lib/styles';
 import { targetNotes } from '../../lib/target';
 import { aboutAll } from '../../lib/workers';
 import { NEUTRAL, useVendor, type Platform } from '../../vendor';
@@ -40,7 +38,7 @@ export default function Architecture() {
   const layer: Layer = chosen === 'platform' ? chosen : 'request';
   const { value: vendor, problem } = useVendor(LANE);
   const platform = vendor?.platform;
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.page}>
       <Section
@@ -105,7 +103,7 @@ interface DrawingProps {
 
 /** All that changes with a snapshot. The frame around it is not rendered again each second. */
 function Drawing({ platform }: DrawingProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(LANE);
   const known = lastKnown(live, LANE);
   const target = useTarget(live, LANE);
@@ -160,9 +158,9 @@ function chosen(parts: Part[], id: string): Part {
   return parts.find((p) => p.id === id) ?? parts[0];
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
-  note: css({ color: theme.colors.text.secondary, marginBottom: theme.spacing(1) }),
-  row: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'flex-start', gap: theme.spacing(2) }),
-  drawing: css({ flex: '4 1 800px', minWidth: 0 }),
-});
+const useStyles = stylesOf((theme) => ({
+  page: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
+  note: { color: theme.colors.text.secondary, marginBottom: theme.spacing(1) },
+  row: { display: 'flex', flexWrap: 'wrap', alignItems: 'flex-start', gap: theme.spacing(2) },
+  drawing: { flex: '4 1 800px', minWidth: 0 },
+}));

@@ -1,13 +1,12 @@
 import { useId, useMemo } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Combobox, Field, LinkButton, useStyles2 } from '@grafana/ui';
+import { Alert, Combobox, Field, LinkButton } from '@grafana/ui';
 
 import { reportAddress, useBaselines, useClient, type Baseline, type ReportSide, type Settings } from '../../client';
 import { Loading } from '../../components/Loading';
 import { modeKey, modeText } from '../../lib/names';
 
+import { stylesOf } from '../../lib/styles';
 import { useChoice } from '../useChoice';
 
 /** One side of a comparison: a baseline in one of its modes. */
@@ -18,7 +17,7 @@ interface Side extends ReportSide {
 
 /** A form that opens the report of any two results. */
 export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const { value: baselines, problem } = useBaselines(slo);
   const sides = useMemo(() => baselines?.flatMap(sidesOf), [baselines]);
@@ -107,13 +106,13 @@ function Chooser({ label, sides, chosen, onChoose }: ChooserProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  compare: css({
+const useStyles = stylesOf((theme) => ({
+  compare: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(320px, 100%), 1fr))',
     alignItems: 'end',
     gap: theme.spacing(1.5, 2),
-  }),
-  links: css({ gridColumn: '1 / -1', display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
-  note: css({ gridColumn: '1 / -1', margin: 0, color: theme.colors.text.secondary }),
-});
+  },
+  links: { gridColumn: '1 / -1', display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
+  note: { gridColumn: '1 / -1', margin: 0, color: theme.colors.text.secondary },
+}));

@@ -1,10 +1,7 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import type { SweepSummary } from '../../client';
-import { visuallyHidden } from '../../lib/styles';
+import { stylesOf, visuallyHidden } from '../../lib/styles';
 import { sweepName } from '../../lib/sweeps';
 import { dateTime } from '../../lib/time';
 
@@ -26,7 +23,7 @@ const states: Record<SweepSummary['state'], string> = {
 
 /** All trials, sweeps and capacity searches, newest first. */
 export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   if (sweeps.length === 0) {
     return <p className={styles.empty}>No results yet. Start a trial.</p>;
   }
@@ -64,10 +61,10 @@ export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  empty: css({ margin: 0, color: theme.colors.text.secondary }),
-  container: css({ position: 'relative', overflowX: 'auto', maxHeight: 420 }),
-  table: css({
+const useStyles = stylesOf((theme) => ({
+  empty: { margin: 0, color: theme.colors.text.secondary },
+  container: { position: 'relative', overflowX: 'auto', maxHeight: 420 },
+  table: {
     width: '100%',
     '& th, & td': {
       padding: theme.spacing(0.5, 0.75),
@@ -85,7 +82,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
       '& tbody tr': { display: 'grid', borderBottom: `1px solid ${theme.colors.border.weak}` },
       '&& tbody th, && tbody td': { padding: theme.spacing(0.25, 0.75), border: 0 },
     },
-  }),
-  time: css({ whiteSpace: 'nowrap', fontVariantNumeric: 'tabular-nums' }),
-  words: css({ minWidth: '16em', textWrap: 'pretty' }),
-});
+  },
+  time: { whiteSpace: 'nowrap', fontVariantNumeric: 'tabular-nums' },
+  words: { minWidth: '16em', textWrap: 'pretty' },
+}));

@@ -1,8 +1,6 @@
 import { useId, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, ConfirmModal, Field, Input, LinkButton, useStyles2 } from '@grafana/ui';
+import { Alert, Button, ConfirmModal, Field, Input, LinkButton } from '@grafana/ui';
 
 import {
   deleteSweep,
@@ -16,6 +14,7 @@ import {
   type Sweep,
 } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
+import { stylesOf } from '../../lib/styles';
 import { kindWord, sweepName } from '../../lib/sweeps';
 import { hasEnded, useRenewSweeps } from '../../components/SweepResult';
 
@@ -27,7 +26,7 @@ const files: Array<{ format: ReportFormat; label: string }> = [
 
 /** The report of a sweep in every format, and the cluster's metrics second by second. */
 export function Reports({ id }: { id: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   return (
     <div className={styles.row} role="group" aria-label="Report">
@@ -79,7 +78,7 @@ interface MakeBaselineProps {
 
 /** A form that makes a baseline of a sweep's measurements, which the comparison then offers. */
 export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const id = useId();
   const renewSweeps = useRenewSweeps();
@@ -226,14 +225,14 @@ export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  row: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
-  make: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  form: css({
+const useStyles = stylesOf((theme) => ({
+  row: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
+  make: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  form: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'flex-end',
     gap: theme.spacing(1, 2),
     '& > *': { maxWidth: '100%' },
-  }),
-});
+  },
+}));

@@ -1,12 +1,11 @@
 import { useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, ConfirmModal, useStyles2 } from '@grafana/ui';
+import { Alert, Button, ConfirmModal } from '@grafana/ui';
 
 import { changeSweep, useClient, type SweepSummary } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
 import { SweepBar, useRenewSweeps } from '../../components/SweepResult';
+import { stylesOf } from '../../lib/styles';
 import { reasonSuffix, kindWord, progressText, spanText } from '../../lib/sweeps';
 import { useNow } from '../../lib/useNow';
 
@@ -21,7 +20,7 @@ interface ProgressProps {
 
 /** The progress of a sweep that has not ended, its present activity, and its buttons. */
 export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const renew = useRenewSweeps();
   const action = useAction(seenAt);
@@ -129,10 +128,10 @@ function capital(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  progress: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  line: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2), minHeight: 32 }),
-  words: css({ fontVariantNumeric: 'tabular-nums' }),
-  buttons: css({ display: 'flex', gap: theme.spacing(1) }),
-  span: css({ margin: 0, minHeight: '1.5em', color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' }),
-});
+const useStyles = stylesOf((theme) => ({
+  progress: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  line: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2), minHeight: 32 },
+  words: { fontVariantNumeric: 'tabular-nums' },
+  buttons: { display: 'flex', gap: theme.spacing(1) },
+  span: { margin: 0, minHeight: '1.5em', color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' },
+}));

@@ -1,16 +1,12 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { SweepSpan } from '../../client';
 import { SpanTable } from '../../components/SweepResult';
 import { number } from '../../lib/format';
 import { modeText } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 
 /** The spans that do not count with the reasons, and on request all spans. */
 export function Spans({ spans }: { spans: SweepSpan[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const spoiled = spans.filter((span) => span.spoiled);
   if (spans.length === 0) {
     return null;
@@ -51,8 +47,8 @@ function title({ number: k, attempt, arm, mode, concurrency }: SweepSpan): strin
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  title: css({ ...theme.typography.h5, margin: theme.spacing(1, 0, 0.5) }),
-  list: css({ margin: 0, paddingLeft: theme.spacing(2.5), fontVariantNumeric: 'tabular-nums' }),
-  details: css({ '& summary': { cursor: 'pointer', color: theme.colors.text.secondary } }),
-});
+const useStyles = stylesOf((theme) => ({
+  title: { ...theme.typography.h5, margin: theme.spacing(1, 0, 0.5) },
+  list: { margin: 0, paddingLeft: theme.spacing(2.5), fontVariantNumeric: 'tabular-nums' },
+  details: { '& summary': { cursor: 'pointer', color: theme.colors.text.secondary } },
+}));

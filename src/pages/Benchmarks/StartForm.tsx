@@ -1,8 +1,6 @@
 import { useId, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, Checkbox, Combobox, Field as Framed, Input, useStyles2 } from '@grafana/ui';
+import { Alert, Button, Checkbox, Combobox, Field as Framed, Input } from '@grafana/ui';
 
 import {
   readOutlook,
@@ -16,6 +14,7 @@ import {
   type SweepSummary,
 } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
+import { stylesOf } from '../../lib/styles';
 import { kindName, kindWord, sweepInProgress } from '../../lib/sweeps';
 import { LANE } from '../lane';
 import { readOnlyReason } from '../Shell/StartStop';
@@ -70,7 +69,7 @@ interface StartFormProps {
 
 /** The kinds with the question that each answers, and a form for the chosen one. The values of each kind are kept. */
 export function StartForm(props: StartFormProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const name = useId();
   const [chosen, choose] = useChoice('kind');
   const kind = kinds.find((one) => one.kind === chosen)?.kind ?? 'trial';
@@ -140,7 +139,7 @@ interface FormProps extends StartFormProps {
 
 function Form(props: FormProps) {
   const { kind, list, values, me, running, isLost, seenAt, onChange, onReset, onStarted } = props;
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const id = useId();
   const action = useAction(seenAt);
@@ -272,7 +271,7 @@ interface EntryProps {
 }
 
 function Entry({ field, list, values, error, onChange }: EntryProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const id = useId();
   const { name, label, entry, help } = field;
   const value = values[name] ?? '';
@@ -307,7 +306,7 @@ function Entry({ field, list, values, error, onChange }: EntryProps) {
 
 /** The modes to measure, in the driver's order; of a trial those beside A and B. */
 function Modes({ field: { name, label, kinds: of }, list, values, error, onChange }: EntryProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const chosen = split(values[name] ?? '');
   const toggle = (key: string, on: boolean) =>
     onChange(
@@ -339,9 +338,9 @@ function Modes({ field: { name, label, kinds: of }, list, values, error, onChang
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  start: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
-  kinds: css({
+const useStyles = stylesOf((theme) => ({
+  start: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
+  kinds: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(250px, 100%), 1fr))',
     gap: theme.spacing(1),
@@ -349,9 +348,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     margin: 0,
     padding: 0,
     border: 0,
-  }),
-  legend: css({ fontSize: 'inherit', marginBottom: theme.spacing(0.5), color: theme.colors.text.secondary }),
-  kind: css({
+  },
+  legend: { fontSize: 'inherit', marginBottom: theme.spacing(0.5), color: theme.colors.text.secondary },
+  kind: {
     display: 'flex',
     alignItems: 'baseline',
     gap: theme.spacing(1),
@@ -371,18 +370,18 @@ const getStyles = (theme: GrafanaTheme2) => ({
     },
     '&:has(input:focus-visible)': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
     '& input': { accentColor: theme.colors.primary.main, margin: 0 },
-  }),
-  form: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
-  fields: css({
+  },
+  form: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) },
+  fields: {
     display: 'grid',
     // 300 px hold a mode with its speculation.
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(300px, 100%), 1fr))',
     alignItems: 'end', // a field with a description is higher above its input
     gap: theme.spacing(2),
-  }),
-  field: css({ minWidth: 0 }),
-  wide: css({ minWidth: 0, [theme.breakpoints.up('md')]: { gridColumn: 'auto / span 2' } }),
-  modes: css({
+  },
+  field: { minWidth: 0 },
+  wide: { minWidth: 0, [theme.breakpoints.up('md')]: { gridColumn: 'auto / span 2' } },
+  modes: {
     gridColumn: '1 / -1',
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(240px, 100%), 1fr))',
@@ -399,8 +398,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
       border: 0,
       color: theme.colors.text.primary,
     },
-  }),
-  error: css({ color: theme.colors.error.text, fontSize: theme.typography.bodySmall.fontSize }),
-  actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 2) }),
-  note: css({ ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' }),
-});
+  },
+  error: { color: theme.colors.error.text, fontSize: theme.typography.bodySmall.fontSize },
+  actions: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 2) },
+  note: { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' },
+}));

@@ -1,12 +1,10 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import type { Live, Me, Sweep, SweepSummary } from '../../client';
 import { Loading } from '../../components/Loading';
 import { CapacityView, Differences, hasEnded, SweepFigures, useSweep } from '../../components/SweepResult';
 import { span } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { reasonSuffix, kindName, kindWord, measuredText, questionText, sweepName } from '../../lib/sweeps';
 import { clock, dateTime } from '../../lib/time';
 import { Delete, MakeBaseline, Reports } from './Outcome';
@@ -44,7 +42,7 @@ interface KnownProps extends Omit<SweepViewProps, 'id'> {
 }
 
 function Known({ sweep, staleSince, live, me, onDeleted }: KnownProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const canOperate = me?.canOperate ?? false;
   const isLost = live.lane === undefined;
   const summary = newest(sweep, live);
@@ -119,21 +117,21 @@ function End({ summary }: { summary: SweepSummary }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  sweep: css({
+const useStyles = stylesOf((theme) => ({
+  sweep: {
     display: 'flex',
     flexDirection: 'column',
     gap: theme.spacing(1.5),
     minWidth: 0,
     '& p': { margin: 0 },
-  }),
-  title: css({
+  },
+  title: {
     display: 'flex',
     flexDirection: 'column',
     '& h3': { ...theme.typography.h4, margin: 0 },
     '& small': { color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' },
-  }),
-  words: css({
+  },
+  words: {
     display: 'flex',
     flexDirection: 'column',
     gap: theme.spacing(0.5),
@@ -143,6 +141,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     background: theme.colors.background.secondary,
     textWrap: 'pretty',
     '& p:first-child': { ...theme.typography.h5, margin: 0 },
-  }),
-  outcome: css({ display: 'flex', flexDirection: 'column', alignItems: 'flex-start', gap: theme.spacing(1) }),
-});
+  },
+  outcome: { display: 'flex', flexDirection: 'column', alignItems: 'flex-start', gap: theme.spacing(1) },
+}));

@@ -1,14 +1,12 @@
 import { useEffect, useRef, useState } from 'react';
-import { css, cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, useStyles2 } from '@grafana/ui';
+import { Alert, Button } from '@grafana/ui';
 
 import { useLive, useMe, type SweepList } from '../../client';
 import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
-import { sectionGrid } from '../../lib/styles';
+import { sectionGrid, stylesOf } from '../../lib/styles';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { Compare } from './Compare';
@@ -33,7 +31,7 @@ export default function Benchmarks() {
 }
 
 function Known({ list }: { list: SweepList }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(LANE);
   const me = useMe();
   const renew = useRenewSweeps();
@@ -141,8 +139,8 @@ function Known({ list }: { list: SweepList }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  page: cx(sectionGrid(theme), css({ fontSize: 'clamp(14px, 0.9vw, 20px)' })),
-  form: css({ minWidth: 0, '&:focus': { outline: 'none' } }),
-  under: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(3) }),
-});
+const useStyles = stylesOf((theme) => ({
+  page: { ...sectionGrid(theme), fontSize: 'clamp(14px, 0.9vw, 20px)' },
+  form: { minWidth: 0, '&:focus': { outline: 'none' } },
+  under: { display: 'flex', flexDirection: 'column', gap: theme.spacing(3) },
+}));

@@ -1,10 +1,9 @@
 import { useEffect, useId, useRef, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Combobox, Input, useStyles2 } from '@grafana/ui';
+import { Combobox, Input } from '@grafana/ui';
 
 import { limits, type ConversationStatus } from '../../client';
+import { stylesOf } from '../../lib/styles';
 import { looks } from './StatusBadge';
 import type { Filter } from './useConversations';
 
@@ -25,7 +24,7 @@ const options = [
 
 /** The filters of the list: by status, and by a part of the topic. */
 export function Filters({ filter, lanes, onChange }: FiltersProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const lane = useId();
   const status = useId();
   const topic = useId();
@@ -101,7 +100,7 @@ function Topic({ id, value, onChange }: TopicProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  filters: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
-  filter: css({ display: 'flex', alignItems: 'center', gap: theme.spacing(1), minWidth: 0 }),
-});
+const useStyles = stylesOf((theme) => ({
+  filters: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
+  filter: { display: 'flex', alignItems: 'center', gap: theme.spacing(1), minWidth: 0 },
+}));

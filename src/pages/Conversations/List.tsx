@@ -1,12 +1,12 @@
 import { useEffect, useRef } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 import { useVirtualizer } from '@tanstack/react-virtual';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import type { Conversation } from '../../client';
 import { number } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
 import { CARD, Row, ROW } from './Row';
@@ -33,7 +33,7 @@ interface ListProps {
 
 /** A table that renders only its visible rows. While it is scrolled down or has the keyboard focus, new rows wait. */
 export function List({ conversations, lane, linkTo, onSee }: ListProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { rows, waiting, more, problem, hold, release } = conversations;
   const box = useRef<HTMLDivElement>(null);
   const height = useRoom(box);
@@ -140,17 +140,17 @@ function Heads() {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  list: css({ position: 'relative' }),
-  new: css({
+const useStyles = stylesOf((theme) => ({
+  list: { position: 'relative' },
+  new: {
     position: 'absolute',
     zIndex: 2,
     top: ROW + 8,
     left: '50%',
     transform: 'translateX(-50%)',
-  }),
-  box: css({ position: 'relative', overflow: 'auto', overflowAnchor: 'none' }),
-  table: css({
+  },
+  box: { position: 'relative', overflow: 'auto', overflowAnchor: 'none' },
+  table: {
     width: '100%',
     tableLayout: 'fixed',
     fontVariantNumeric: 'tabular-nums',
@@ -173,10 +173,10 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& th:nth-child(7)': { width: 90 },
     '& th:nth-child(8)': { width: 140 },
     '& th:nth-child(9)': { width: 60 },
-  }),
+  },
   // The column heads stay for screen readers. Each card names its figures itself.
-  cards: css({
+  cards: {
     '&, & tbody, & tbody tr[role]': { display: 'block' },
     '& thead': { position: 'absolute', clipPath: 'inset(50%)' },
-  }),
-});
+  },
+}));

@@ -1,7 +1,6 @@
-import { css } from '@emotion/css';
+import { Badge } from '@grafana/ui';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Badge, useStyles2 } from '@grafana/ui';
+import { stylesOf } from '../../lib/styles';
 
 interface QuietBadgeProps {
   text: string;
@@ -10,10 +9,10 @@ interface QuietBadgeProps {
 
 /** A gray badge. The gray of Grafana's own text on it is too weak to be read in the light theme. */
 export function QuietBadge(props: QuietBadgeProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return <Badge color="darkgrey" className={styles.text} {...props} />;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  text: css({ color: theme.colors.text.primary }),
-});
+const useStyles = stylesOf((theme) => ({
+  text: { color: theme.colors.text.primary },
+}));

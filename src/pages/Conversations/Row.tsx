@@ -1,13 +1,11 @@
 import { memo } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 import { Link } from 'react-router-dom';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { Conversation } from '../../client';
 import { errorName } from '../../lib/errorNames';
 import { DASH, percent, span } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { hitRate, ttftsText, workersIn } from './figures';
 import { StatusBadge } from './StatusBadge';
 import { durationOf, timeOfDay, useClock } from './useClock';
@@ -33,7 +31,7 @@ interface RowProps {
 
 /** One conversation of the list. All of it is the link. */
 export const Row = memo(function Row({ conversation, index, to, reachable, workerName, card }: RowProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { id, status, topic, error_class, turns_done, turns_planned, started, lane } = conversation;
   const workers = workersIn(conversation).map(workerName).join(', ') || DASH;
   const ttfts = ttftsText(conversation);
@@ -77,17 +75,17 @@ function durationText(conversation: Conversation, now?: number): string {
   return duration === undefined ? DASH : span(duration);
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  row: css({
+const useStyles = stylesOf((theme) => ({
+  row: {
     position: 'relative', // the link covers it
     borderBottom: `1px solid ${theme.colors.border.weak}`,
     '& td': { overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' },
     '&:hover': { background: theme.colors.action.hover },
     '&:focus-within': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
-  }),
-  line: css({ height: ROW, '& td': { padding: theme.spacing(0, 1) } }),
+  },
+  line: { height: ROW, '& td': { padding: theme.spacing(0, 1) } },
   // Topic and status, then the times of the turns, then the rest. The worker's name has a line of its own.
-  card: css({
+  card: {
     display: 'grid',
     gridTemplateColumns: 'repeat(3, minmax(0, 1fr))',
     alignContent: 'center',
@@ -104,11 +102,11 @@ const getStyles = (theme: GrafanaTheme2) => ({
       content: 'attr(data-name) " "',
       color: theme.colors.text.secondary,
     },
-  }),
-  failure: css({ marginLeft: theme.spacing(1.5), color: theme.colors.error.text }),
-  link: css({
+  },
+  failure: { marginLeft: theme.spacing(1.5), color: theme.colors.error.text },
+  link: {
     color: theme.colors.text.link,
     '&::after': { content: '""', position: 'absolute', inset: 0 },
     '&:focus, &:focus-visible': { outline: 'none', boxShadow: 'none' },
-  }),
-});
+  },
+}));

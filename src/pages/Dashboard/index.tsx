@@ -1,8 +1,3 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { Benchmark } from '../../components/Benchmark';
 import { ByTurn } from '../../components/ByTurn';
 import { Comparison } from '../../components/Comparison';
@@ -12,7 +7,7 @@ import { Kpis } from '../../components/Kpis';
 import { Members } from '../../components/Members';
 import { Section } from '../../components/Section';
 import { Workers } from '../../components/Workers';
-import { WALL, WIDE } from '../../lib/styles';
+import { stylesOf, WALL, WIDE } from '../../lib/styles';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { HistoryExport } from './HistoryExport';
@@ -23,7 +18,7 @@ import { LiveCharts } from './LiveCharts';
  * workers, and the members where there are several.
  */
 export default function Dashboard() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const comparison = useChoice('compare');
   const benchmark = useChoice('benchmark');
   const levels = useChoice('levels');
@@ -113,10 +108,10 @@ export default function Dashboard() {
 }
 
 /** Each part keeps its place on screens with room for two or three columns, whatever the height of the others. */
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const part = { display: 'flex', flexDirection: 'column' as const, gap: theme.spacing(2), minWidth: 0 };
   return {
-    page: css({
+    page: {
       display: 'grid',
       gridTemplateColumns: 'minmax(0, 1fr)',
       gap: theme.spacing(2),
@@ -131,11 +126,11 @@ const getStyles = (theme: GrafanaTheme2) => {
         gridTemplateColumns: 'repeat(3, minmax(0, 1fr))',
         gridTemplateRows: 'auto auto',
       },
-    }),
-    live: css({ ...part, [WIDE]: { gridArea: 'live' } }),
-    now: css({ ...part, [WIDE]: { gridArea: 'now' } }),
-    recorded: css({ ...part, [WIDE]: { gridArea: 'recorded' } }),
-    cluster: css({ ...part, [WIDE]: { gridArea: 'cluster' } }),
-    parts: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
+    },
+    live: { ...part, [WIDE]: { gridArea: 'live' } },
+    now: { ...part, [WIDE]: { gridArea: 'now' } },
+    recorded: { ...part, [WIDE]: { gridArea: 'recorded' } },
+    cluster: { ...part, [WIDE]: { gridArea: 'cluster' } },
+    parts: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
   };
-};
+});

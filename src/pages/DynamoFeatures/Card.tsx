@@ -1,8 +1,6 @@
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
+import { stylesOf } from '../../lib/styles';
 import { Drawing } from './Drawing';
 import type { Feature, Usage } from './features';
 
@@ -14,7 +12,7 @@ const uses: Record<Usage['is'], string> = {
 
 /** One feature of Dynamo. */
 export function Card({ feature: { id, title, text, published }, usage }: { feature: Feature; usage: Usage }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <article className={styles.card} aria-label={title}>
       <div className={styles.head}>
@@ -53,8 +51,8 @@ export function Card({ feature: { id, title, text, published }, usage }: { featu
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  card: css({
+const useStyles = stylesOf((theme) => ({
+  card: {
     minWidth: 0,
     padding: theme.spacing(2),
     border: `1px solid ${theme.colors.border.weak}`,
@@ -63,27 +61,27 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& h3': { ...theme.typography.h4, margin: 0 },
     '& h4': { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary },
     '& p': { margin: theme.spacing(1, 0), textWrap: 'pretty' },
-  }),
-  head: css({
+  },
+  head: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     justifyContent: 'space-between',
     gap: theme.spacing(1),
-  }),
-  use: css({
+  },
+  use: {
     padding: theme.spacing(0.25, 1),
     border: `1px solid ${theme.colors.border.strong}`,
     borderRadius: theme.shape.radius.default,
     fontSize: theme.typography.bodySmall.fontSize,
-  }),
-  inUse: css({ borderColor: theme.colors.info.border, borderWidth: 2, background: theme.colors.info.transparent }),
-  drawing: css({ maxWidth: 520, margin: theme.spacing(2, 'auto') }),
-  why: css({ color: theme.colors.text.secondary }),
-  published: css({
+  },
+  inUse: { borderColor: theme.colors.info.border, borderWidth: 2, background: theme.colors.info.transparent },
+  drawing: { maxWidth: 520, margin: theme.spacing(2, 'auto') },
+  why: { color: theme.colors.text.secondary },
+  published: {
     margin: 0,
     paddingLeft: theme.spacing(2.5),
     '& small': { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
     '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
-  }),
-});
+  },
+}));

@@ -1,7 +1,6 @@
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { LinkButton, useStyles2 } from '@grafana/ui';
+import { LinkButton } from '@grafana/ui';
 
 import {
   figures,
@@ -17,7 +16,7 @@ import {
 import { Section } from '../../components/Section';
 import { DASH, gibibytes, milliseconds, number, percent } from '../../lib/format';
 import { hasDrafts, isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
-import { markedRow, wideTable } from '../../lib/styles';
+import { markedRow, stylesOf, wideTable } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
 import { dateTime } from '../../lib/time';
 import { whyUnread } from '../../lib/unread';
@@ -42,7 +41,7 @@ const models: Record<Phase['id'], string> = {
 
 /** The demonstration's phases, each with this target's measurements. */
 export function Phases({ live }: { live: Live }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const { value: baselines } = usePolled(() => listBaselines(client), EVERY, 'baselines');
   const { lane } = live;
@@ -135,7 +134,7 @@ interface RowProps {
 }
 
 function Row({ phase, lane, row, extra }: RowProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const isNow = lane !== undefined && isPhase(phase, lane.state);
   return (
     <tr className={cx(isNow && styles.now)}>
@@ -209,9 +208,9 @@ function simulated(lane: LaneSnapshot | undefined): string {
   return note ? `Not calibrated: ${note}` : '';
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  scroll: cx(wideTable(theme), css({ marginBottom: theme.spacing(1) })),
-  table: css({
+const useStyles = stylesOf((theme) => ({
+  scroll: { ...wideTable(theme), marginBottom: theme.spacing(1) },
+  table: {
     width: '100%',
     minWidth: 960,
     fontVariantNumeric: 'tabular-nums',
@@ -223,8 +222,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
     },
     '& th': { fontWeight: theme.typography.fontWeightMedium },
     '& small': { color: theme.colors.text.secondary },
-  }),
-  text: css({ minWidth: '36ch', whiteSpace: 'normal !important' as 'normal', textWrap: 'pretty' }),
-  now: css(markedRow(theme), { '&& > :first-child': { boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` } }),
-  note: css({ margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' }),
-});
+  },
+  text: { minWidth: '36ch', whiteSpace: 'normal !important' as 'normal', textWrap: 'pretty' },
+  now: [markedRow(theme), { '&& > :first-child': { boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` } }],
+  note: { margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' },
+}));

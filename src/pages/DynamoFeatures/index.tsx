@@ -1,12 +1,7 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { useLive, type Live } from '../../client';
 import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
-import { sectionGrid, WALL } from '../../lib/styles';
+import { sectionGrid, stylesOf, WALL } from '../../lib/styles';
 import type { TargetKind } from '../../lib/target';
 import { LANE } from '../lane';
 import { Card } from './Card';
@@ -15,7 +10,7 @@ import { Phases } from './Phases';
 
 /** The page on Dynamo's features, and which of them are in use. */
 export default function DynamoFeatures() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(LANE);
   const { kind } = useTarget(live, LANE);
   return (
@@ -27,7 +22,7 @@ export default function DynamoFeatures() {
 }
 
 function Offers({ live, kind }: { live: Live; kind: TargetKind }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <Section
       title="What Dynamo offers"
@@ -45,12 +40,12 @@ function Offers({ live, kind }: { live: Live; kind: TargetKind }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
+const useStyles = stylesOf((theme) => ({
   // The table of phases is too wide for a third of a screen.
-  page: cx(sectionGrid(theme), css({ [WALL]: { gridTemplateColumns: 'repeat(2, minmax(0, 1fr))' } })),
-  cards: css({
+  page: { ...sectionGrid(theme), [WALL]: { gridTemplateColumns: 'repeat(2, minmax(0, 1fr))' } },
+  cards: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, max(360px, 30%)), 1fr))',
     gap: theme.spacing(2),
-  }),
-});
+  },
+}));

@@ -1,16 +1,14 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
-
-import { useStyles2 } from '@grafana/ui';
 
 import type { BoothEvent } from '../../client';
 import { DataTable, UNSTACKED } from '../../components/DataTable';
+import { stylesOf } from '../../lib/styles';
 import { dateTime } from '../../lib/time';
 import { kindNames } from './kinds';
 
 /** Events as a table, in the order given; on a phone, a card for each. */
 export const EventTable = memo(function EventTable({ events }: { events: BoothEvent[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const lanes = new Set(events.map(({ lane }) => lane ?? '').filter(Boolean)).size > 1;
   return (
     <DataTable label="Events, newest first" className={styles.table} stacks>
@@ -40,9 +38,9 @@ export const EventTable = memo(function EventTable({ events }: { events: BoothEv
   );
 });
 
-const getStyles = () => ({
-  table: css({
+const useStyles = stylesOf(() => ({
+  table: {
     '& :is(th, td)': { overflowWrap: 'anywhere' },
     [UNSTACKED]: { '& :is(th, td):not(:last-child)': { whiteSpace: 'nowrap' } },
-  }),
-});
+  },
+}));

@@ -1,14 +1,13 @@
 import { useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, RadioButtonGroup, useStyles2 } from '@grafana/ui';
+import { Alert, Button, RadioButtonGroup } from '@grafana/ui';
 
 import { limits, listEvents, useClient, useLive, usePolled, type BoothEvent, type EventKind } from '../../client';
 import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { number } from '../../lib/format';
 import { lastSnapshot } from '../../lib/known';
+import { stylesOf } from '../../lib/styles';
 import { clock } from '../../lib/time';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
@@ -54,7 +53,7 @@ interface KindsProps {
 
 /** The kinds to choose from. That of members is offered only where there are some, or it is chosen. */
 function Kinds({ value, onChange }: KindsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { state } = useLive(LANE);
   const withMembers = value === 'member' || lastSnapshot(state)?.members !== undefined;
   return (
@@ -70,7 +69,7 @@ function Kinds({ value, onChange }: KindsProps) {
 }
 
 function List({ kind }: { kind: Kind }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const [limit, setLimit] = useState(FIRST);
   const { value, problem, at } = usePolled(() => listEvents(client, limit), EVENTS_EVERY, `events ${limit}`);
@@ -112,14 +111,14 @@ function emptyText(kind: Kind, all: BoothEvent[]): string {
     : `None of the newest ${number(all.length)} events is of the kind “${kindNames[kind]}”.`;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  kinds: css({ flexWrap: 'wrap', maxWidth: '100%' }),
-  list: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  more: css({
+const useStyles = stylesOf((theme) => ({
+  kinds: { flexWrap: 'wrap', maxWidth: '100%' },
+  list: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  more: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(1),
     color: theme.colors.text.secondary,
-  }),
-});
+  },
+}));

@@ -1,12 +1,10 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import type { Live } from '../../client';
 import { Section } from '../../components/Section';
-import { visuallyHidden } from '../../lib/styles';
+import { stylesOf, visuallyHidden } from '../../lib/styles';
 import { checklist, story, type Item } from './flow';
 import type { TrackedProgress } from './useProgress';
 
@@ -17,7 +15,7 @@ interface ChecklistProps {
 
 /** The steps of the demonstration by story. Steps are ticked automatically. */
 export function Checklist({ live, watched: { progress, reset } }: ChecklistProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const groups = checklist(progress, live);
   const items = groups.flatMap((group) => group.items);
   const done = items.filter((item) => item.done).length;
@@ -53,7 +51,7 @@ export function Checklist({ live, watched: { progress, reset } }: ChecklistProps
 
 /** A row is rendered again only when its text changes. */
 const Row = memo(function Row({ title, say, done, why }: Item) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <li className={styles.row} data-done={done}>
       <span className={done ? styles.done : styles.open} aria-hidden="true">
@@ -71,7 +69,7 @@ const Row = memo(function Row({ title, say, done, why }: Item) {
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const box = {
     flex: 'none',
     display: 'grid',
@@ -84,35 +82,35 @@ const getStyles = (theme: GrafanaTheme2) => {
   };
   return {
     hidden: visuallyHidden,
-    actions: css({ display: 'flex', alignItems: 'center', gap: theme.spacing(1), fontVariantNumeric: 'tabular-nums' }),
-    group: css({
+    actions: { display: 'flex', alignItems: 'center', gap: theme.spacing(1), fontVariantNumeric: 'tabular-nums' },
+    group: {
       '& + &': { marginTop: theme.spacing(3) },
       '& > h3': { margin: 0, fontSize: '1.1em', fontWeight: theme.typography.fontWeightMedium },
       '& > p': { margin: theme.spacing(0, 0, 1), color: theme.colors.text.secondary, maxWidth: '68ch' },
-    }),
-    list: css({
+    },
+    list: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 420px), 1fr))',
       gap: theme.spacing(1.5, 3),
       margin: 0,
       padding: 0,
       listStyle: 'none',
-    }),
-    row: css({
+    },
+    row: {
       display: 'flex',
       gap: theme.spacing(1.5),
       breakInside: 'avoid',
       '& h4': { margin: 0, fontSize: 'inherit', fontWeight: theme.typography.fontWeightMedium },
       '& p': { margin: 0, maxWidth: '60ch' },
-    }),
-    open: css({ ...box, border: `2px solid ${theme.colors.border.strong}` }),
-    done: css({ ...box, background: theme.colors.primary.main, color: theme.colors.primary.contrastText }),
-    why: css({
+    },
+    open: { ...box, border: `2px solid ${theme.colors.border.strong}` },
+    done: { ...box, background: theme.colors.primary.main, color: theme.colors.primary.contrastText },
+    why: {
       // Two lines are reserved, so that a change of the text does not move the rows below.
       minHeight: '2.9em',
       color: theme.colors.text.secondary,
       fontSize: '0.875em',
       fontVariantNumeric: 'tabular-nums',
-    }),
+    },
   };
-};
+});

@@ -1,8 +1,8 @@
 import { useId, type PropsWithChildren, type ReactNode } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Icon, useStyles2 } from '@grafana/ui';
+import { Icon } from '@grafana/ui';
+
+import { stylesOf } from '../../lib/styles';
 
 interface DisclosureProps {
   /** For links to it. */
@@ -16,7 +16,7 @@ interface DisclosureProps {
 
 /** A heading that opens and closes its content. Closed content is not rendered. */
 export function Disclosure({ id, title, mark, open, onToggle, children }: PropsWithChildren<DisclosureProps>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const body = useId();
   return (
     <div id={id} className={styles.item}>
@@ -43,15 +43,15 @@ export function Disclosure({ id, title, mark, open, onToggle, children }: PropsW
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  item: css({
+const useStyles = stylesOf((theme) => ({
+  item: {
     borderTop: `1px solid ${theme.colors.border.weak}`,
     scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 150px)',
     '@media (min-width: 1000px)': { scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 8px)' },
     breakInside: 'avoid',
-  }),
-  heading: css({ margin: 0, fontSize: 'inherit' }),
-  button: css({
+  },
+  heading: { margin: 0, fontSize: 'inherit' },
+  button: {
     display: 'flex',
     alignItems: 'center',
     gap: theme.spacing(1),
@@ -67,6 +67,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '&:hover': { background: theme.colors.action.hover },
     '&:focus-visible': { outline: `2px solid ${theme.colors.primary.main}`, outlineOffset: -2 },
     '& svg': { flex: 'none' },
-  }),
-  body: css({ padding: theme.spacing(0, 1, 1, 4) }),
-});
+  },
+  body: { padding: theme.spacing(0, 1, 1, 4) },
+}));

@@ -1,17 +1,14 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
 import { Link, useLocation } from 'react-router-dom';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 import { Text } from './Markdown';
 import type { Part } from './parse';
 
 /** The terms of the field. Each has an address. */
 export const Glossary = memo(function Glossary({ of, terms }: { of: Part; terms: Part[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { search } = useLocation();
   return (
     <Section title={of.title} info={of.blocks[0].text}>
@@ -34,14 +31,14 @@ export const Glossary = memo(function Glossary({ of, terms }: { of: Part; terms:
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  terms: css({
+const useStyles = stylesOf((theme) => ({
+  terms: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, 300px), 1fr))',
     gap: theme.spacing(1.5, 3),
     margin: 0,
-  }),
-  term: css({
+  },
+  term: {
     breakInside: 'avoid',
     scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 150px)',
     '@media (min-width: 1000px)': { scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 8px)' },
@@ -49,5 +46,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& a': { color: theme.colors.text.primary, fontWeight: theme.typography.fontWeightMedium },
     '& a:hover': { textDecoration: 'underline' },
     '& dd': { margin: 0, color: theme.colors.text.secondary },
-  }),
-});
+  },
+}));

@@ -1,10 +1,8 @@
 import { createContext, Fragment, memo, useContext, useMemo, type PropsWithChildren, type ReactNode } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 import { Lexer, type MarkedToken, type Token } from 'marked';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
+import { stylesOf } from '../../lib/styles';
 import type { Condition, Facts } from './facts';
 import { DASH } from '../../lib/format';
 import type { Figure as FigureValue, Figures, Reference } from './figures';
@@ -28,7 +26,7 @@ export function FactsProvider({ facts, children }: PropsWithChildren<{ facts: Fa
 
 /** Paragraphs and lists whose condition holds. */
 export function Markdown({ of }: { of: Block[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const holds = useHolds();
   const isThere = ({ when }: Block) => when === undefined || holds.has(when);
   return (
@@ -109,7 +107,7 @@ function Figure({ name }: { name: string }) {
 const LONG = 32;
 
 const Value = memo(function Value({ value, word }: { value: string; word: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <span className={styles.figure} data-word={word}>
       <span className={cx(value.length <= LONG && styles.value)}>{value}</span>{' '}
@@ -126,22 +124,22 @@ export function useSources(of: Block[]): Reference[] {
   return sources.filter(({ url }, i) => sources.findIndex((source) => source.url === url) === i);
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  paragraph: css({ margin: theme.spacing(0, 0, 1), maxWidth: '68ch', textWrap: 'pretty' }),
-  list: css({
+const useStyles = stylesOf((theme) => ({
+  paragraph: { margin: theme.spacing(0, 0, 1), maxWidth: '68ch', textWrap: 'pretty' },
+  list: {
     margin: 0,
     paddingLeft: theme.spacing(3),
     maxWidth: '68ch',
     '& li': { marginBottom: theme.spacing(0.75), breakInside: 'avoid' },
-  }),
-  figure: css({ fontVariantNumeric: 'tabular-nums' }),
-  value: css({ fontWeight: theme.typography.fontWeightBold, whiteSpace: 'nowrap' }),
-  word: css({
+  },
+  figure: { fontVariantNumeric: 'tabular-nums' },
+  value: { fontWeight: theme.typography.fontWeightBold, whiteSpace: 'nowrap' },
+  word: {
     padding: theme.spacing(0, 0.5),
     borderRadius: theme.shape.radius.default,
     background: theme.colors.background.secondary,
     color: theme.colors.text.secondary,
     fontSize: 'max(0.72em, 11px)',
     whiteSpace: 'nowrap',
-  }),
-});
+  },
+}));

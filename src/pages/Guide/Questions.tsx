@@ -1,10 +1,9 @@
 import { memo, type Dispatch, type SetStateAction } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 import type { Question, QuestionGroup } from './content';
 import { Disclosure } from './Disclosure';
 import { Markdown, useSources } from './Markdown';
@@ -23,7 +22,7 @@ interface QuestionsProps {
 
 /** The visitors' questions, in their groups. */
 export const Questions = memo(function Questions({ groups, likely, open, onOpen, isFiltered }: QuestionsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const all = groups.flatMap((group) => group.questions.map((question) => question.id));
   const isAllOpen = all.length > 0 && all.every((id) => open.has(id));
   return (
@@ -70,7 +69,7 @@ interface AskedProps {
 }
 
 const Asked = memo(function Asked({ question, isLikely, open, onOpen }: AskedProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const toggle = () =>
     onOpen((before) => (open ? closeQuestion(before, question.id) : new Set([...before, question.id])));
   return (
@@ -93,7 +92,7 @@ function closeQuestion(opened: Opened, id: string): Opened {
 
 /** The sources of the answer's published part, and further reading. */
 function Sources({ question }: { question: Question }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const quoted = useSources(question.blocks).filter(
     ({ title }) => !question.sources.some((source) => source.title === title)
   );
@@ -108,23 +107,23 @@ function Sources({ question }: { question: Question }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  group: css({
+const useStyles = stylesOf((theme) => ({
+  group: {
     '& + &': { marginTop: theme.spacing(3) },
     '& > h3': { ...theme.typography.h5, margin: theme.spacing(0, 0, 0.5), color: theme.colors.text.secondary },
-  }),
-  likely: css({
+  },
+  likely: {
     marginLeft: 'auto',
     padding: theme.spacing(0, 1),
     border: `1px solid ${theme.colors.primary.border}`,
     borderRadius: theme.shape.radius.pill,
     color: theme.colors.primary.text,
-  }),
-  sources: css({
+  },
+  sources: {
     margin: theme.spacing(0.5, 0, 0),
     maxWidth: '90ch',
     color: theme.colors.text.secondary,
     fontSize: '0.8em',
     '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
-  }),
-});
+  },
+}));

@@ -1,10 +1,7 @@
 import { memo, useEffect, useMemo, useState } from 'react';
-import { css } from '@emotion/css';
 import { useLocation } from 'react-router-dom';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
+import { stylesOf } from '../../lib/styles';
 import type { Visitor } from './content/visitors';
 import { Glossary } from './Glossary';
 import type { Part } from './parse';
@@ -22,7 +19,7 @@ interface ReferenceProps {
 
 /** Questions and glossary, filtered by the search. */
 export const Reference = memo(function Reference({ glossary, found, visitor, isFiltered }: ReferenceProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
   const likely = visitor?.asks ?? NO_IDS;
   const ordered = useMemo(
@@ -55,6 +52,6 @@ function useTarget(): string | undefined {
   return id.startsWith('question-') ? id.slice('question-'.length) : undefined;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  reference: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 }),
-});
+const useStyles = stylesOf((theme) => ({
+  reference: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 },
+}));

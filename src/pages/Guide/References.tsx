@@ -1,10 +1,7 @@
 import { Fragment, memo, type ReactNode } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 import type { Content } from './content';
 import type { Reference } from './figures';
 
@@ -31,7 +28,7 @@ export function References({ title, of, className }: ReferencesProps) {
 
 /** The public sources, for visitors' own reading. */
 export const ReadOn = memo(function ReadOn({ of: { title, blocks, links } }: { of: Content['readOn'] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <Section title={title} info={blocks[0].text}>
       <ul className={styles.list}>
@@ -51,13 +48,13 @@ function anchor({ title, url }: Reference): ReactNode {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  list: css({
+const useStyles = stylesOf((theme) => ({
+  list: {
     columns: '320px auto',
     columnGap: theme.spacing(3),
     margin: 0,
     paddingLeft: theme.spacing(2.5),
     '& li': { breakInside: 'avoid', marginBottom: theme.spacing(0.5) },
     '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
-  }),
-});
+  },
+}));

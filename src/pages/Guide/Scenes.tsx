@@ -1,10 +1,7 @@
 import { Fragment, memo } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 import file from './content/scenes.md';
 import { Markdown, useVisibleParts } from './Markdown';
 import { parse } from './parse';
@@ -15,7 +12,7 @@ const numbers = ['No', 'One', 'Two', 'Three'];
 
 /** The scenes besides the change of mode, step by step. */
 export const Scenes = memo(function Scenes() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const played = useVisibleParts(scenes);
   return (
     <Section
@@ -40,12 +37,12 @@ export const Scenes = memo(function Scenes() {
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  scenes: css({
+const useStyles = stylesOf((theme) => ({
+  scenes: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 480px), 1fr))',
     gap: theme.spacing(3, 4),
     '& h3': { margin: theme.spacing(0, 0, 1), fontSize: '1.1em', fontWeight: theme.typography.fontWeightMedium },
     '& h4': { margin: theme.spacing(1, 0, 0.5), fontSize: 'inherit', color: theme.colors.text.secondary },
-  }),
-});
+  },
+}));

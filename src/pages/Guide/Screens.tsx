@@ -1,11 +1,8 @@
 import { memo, useState } from 'react';
-import { css } from '@emotion/css';
 import { Link } from 'react-router-dom';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 import { usePagePath } from '../navigation';
 import file from './content/screens.md';
 import { Disclosure } from './Disclosure';
@@ -20,7 +17,7 @@ export const Screens = memo(function Screens() {
     { ...pages, parts: useVisibleParts(pages.parts), page: pageOf },
     { ...dashboards, page: undefined },
   ];
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
   const toggle = (id: string) =>
     setOpened((before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]));
@@ -58,7 +55,7 @@ function pageOf({ id }: Part): string {
 }
 
 function Explained({ of: { title, parts }, page }: { of: Part; page?: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const pagePath = usePagePath();
   return (
     <>
@@ -77,18 +74,18 @@ function Explained({ of: { title, parts }, page }: { of: Part; page?: string }) 
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  group: css({
+const useStyles = stylesOf((theme) => ({
+  group: {
     '& + &': { marginTop: theme.spacing(3) },
     '& > h3': { ...theme.typography.h5, margin: theme.spacing(0, 0, 0.5), color: theme.colors.text.secondary },
-  }),
-  items: css({
+  },
+  items: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 320px), 1fr))',
     gap: theme.spacing(1.5, 3),
     margin: theme.spacing(0, 0, 1),
     '& dt': { fontWeight: theme.typography.fontWeightMedium },
     '& dd': { margin: 0, maxWidth: '60ch', color: theme.colors.text.secondary },
-  }),
-  link: css({ color: theme.colors.text.link, textDecoration: 'underline' }),
-});
+  },
+  link: { color: theme.colors.text.link, textDecoration: 'underline' },
+}));

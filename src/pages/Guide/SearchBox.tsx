@@ -1,9 +1,8 @@
 import type { KeyboardEvent } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Icon, Input, useStyles2 } from '@grafana/ui';
+import { Icon, Input } from '@grafana/ui';
 
+import { stylesOf } from '../../lib/styles';
 import type { Found } from './search';
 
 interface SearchBoxProps {
@@ -17,7 +16,7 @@ interface SearchBoxProps {
 
 /** The search over questions and glossary. */
 export function SearchBox({ query, onChange, found, questions, terms }: SearchBoxProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const clear = (event: KeyboardEvent) => {
     if (event.key === 'Escape' && query !== '') {
       event.stopPropagation();
@@ -43,12 +42,12 @@ export function SearchBox({ query, onChange, found, questions, terms }: SearchBo
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  box: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(0.5) }),
-  input: css({ '& input': { fontSize: 'inherit' } }),
-  count: css({
+const useStyles = stylesOf((theme) => ({
+  box: { display: 'flex', flexDirection: 'column', gap: theme.spacing(0.5) },
+  input: { '& input': { fontSize: 'inherit' } },
+  count: {
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,
     fontVariantNumeric: 'tabular-nums',
-  }),
-});
+  },
+}));

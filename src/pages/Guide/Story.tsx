@@ -1,10 +1,9 @@
 import { memo, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 import type { Content } from './content';
 import resultsFile from './content/results.md';
 import type { Visitor } from './content/visitors';
@@ -19,7 +18,7 @@ interface ForVisitor {
 
 /** The pitch of half a minute. */
 export const Pitch = memo(function Pitch({ content: { pitch, vendorPitch }, visitor }: ForVisitor) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [info, ...own] = pitch.blocks;
   const order = visitor?.story ?? 'after';
   const text = order === 'asked' ? own : order === 'first' ? [vendorPitch, ...own] : [...own, vendorPitch];
@@ -34,7 +33,7 @@ export const Pitch = memo(function Pitch({ content: { pitch, vendorPitch }, visi
 
 /** The vendor's part. It is folded for a visitor who came for the router. */
 export const PlatformStory = memo(function PlatformStory({ content: { story }, visitor }: ForVisitor) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [asked, setAsked] = useState(false);
   const isShown = asked || visitor?.story !== 'asked';
   return (
@@ -63,7 +62,7 @@ export const PlatformStory = memo(function PlatformStory({ content: { story }, v
 
 /** The messages for a visitor at the chosen depth, with their sources. */
 export const Takeaways = memo(function Takeaways({ content, visitor }: ForVisitor) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { takeaways, similar, others } = content;
   const depth = visitor?.depth ?? 3;
   return (
@@ -95,7 +94,7 @@ const [results] = parse(resultsFile);
 
 /** The results of the recorded runs. */
 export const Results = memo(function Results() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <Section title={results.title} info={results.blocks[0].text}>
       <ul className={styles.cards}>
@@ -120,14 +119,14 @@ function Cards({ of, depth }: { of: Part[]; depth?: number }) {
 }
 
 function Sources({ of }: { of: Block[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const sources = useSources(of);
   return sources.length > 0 ? <References title="Published by" of={sources} className={styles.sources} /> : null;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  pitch: css({ fontSize: '1.15em' }),
-  cards: css({
+const useStyles = stylesOf((theme) => ({
+  pitch: { fontSize: '1.15em' },
+  cards: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 280px), 1fr))',
     gap: theme.spacing(2, 3),
@@ -140,14 +139,14 @@ const getStyles = (theme: GrafanaTheme2) => ({
       fontWeight: theme.typography.fontWeightBold,
     },
     '& li': { maxWidth: '60ch', breakInside: 'avoid' },
-  }),
-  subtitle: css({ ...theme.typography.h5, margin: theme.spacing(3, 0, 1), color: theme.colors.text.secondary }),
-  message: css({ margin: theme.spacing(2, 0, 0), fontWeight: theme.typography.fontWeightMedium, maxWidth: '68ch' }),
-  sources: css({
+  },
+  subtitle: { ...theme.typography.h5, margin: theme.spacing(3, 0, 1), color: theme.colors.text.secondary },
+  message: { margin: theme.spacing(2, 0, 0), fontWeight: theme.typography.fontWeightMedium, maxWidth: '68ch' },
+  sources: {
     margin: theme.spacing(1, 0, 0),
     color: theme.colors.text.secondary,
     fontSize: '0.8em',
     maxWidth: '90ch',
     '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
-  }),
-});
+  },
+}));

@@ -1,11 +1,8 @@
 import { memo } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { Section } from '../../components/Section';
-import { visuallyHidden } from '../../lib/styles';
+import { stylesOf, visuallyHidden } from '../../lib/styles';
 import type { Visitor } from './content/visitors';
 import { Text } from './Markdown';
 
@@ -18,7 +15,7 @@ interface VisitorsProps {
 
 /** The choice of the visitor's kind; the page follows it. */
 export const Visitors = memo(function Visitors({ visitors, visitor, onChoose }: VisitorsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const choices = [{ id: '', title: 'Anybody', who: 'Everything is shown.' }, ...visitors];
   return (
     <Section
@@ -49,7 +46,7 @@ export const Visitors = memo(function Visitors({ visitors, visitor, onChoose }: 
 });
 
 function Advice({ visitor: { first, leave, depthText } }: { visitor: Visitor }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <dl className={styles.advice}>
       <div>
@@ -74,17 +71,17 @@ function Advice({ visitor: { first, leave, depthText } }: { visitor: Visitor }) 
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
+const useStyles = stylesOf((theme) => ({
   hidden: visuallyHidden,
-  choices: css({
+  choices: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 200px), 1fr))',
     gap: theme.spacing(1),
     margin: 0,
     padding: 0,
     border: 0,
-  }),
-  choice: css({
+  },
+  choice: {
     display: 'flex',
     gap: theme.spacing(1),
     padding: theme.spacing(1),
@@ -101,10 +98,10 @@ const getStyles = (theme: GrafanaTheme2) => ({
       margin: theme.spacing(0.25, 0, 0),
       accentColor: theme.colors.primary.main,
     },
-  }),
-  chosen: css({ borderColor: theme.colors.primary.main }),
-  who: css({ display: 'block', color: theme.colors.text.secondary, fontSize: '0.875em' }),
-  advice: css({
+  },
+  chosen: { borderColor: theme.colors.primary.main },
+  who: { display: 'block', color: theme.colors.text.secondary, fontSize: '0.875em' },
+  advice: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 240px), 1fr))',
     gap: theme.spacing(2),
@@ -112,5 +109,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& dt': { color: theme.colors.text.secondary, fontSize: '0.875em' },
     '& dd': { margin: 0, maxWidth: '60ch' },
     '& dd + dd': { marginTop: theme.spacing(0.5) },
-  }),
-});
+  },
+}));

@@ -1,9 +1,7 @@
 import { useCallback, useDeferredValue, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
-import { css } from '@emotion/css';
 import { Link, useLocation, useSearchParams } from 'react-router-dom';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import { useBaselines, useLive, type Baseline, type Live } from '../../client';
 import { DeploymentTable } from '../../components/Deployment';
@@ -11,6 +9,7 @@ import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
+import { stylesOf } from '../../lib/styles';
 import { targetKind, targetNotes } from '../../lib/target';
 import { LANE } from '../lane';
 import { Checklist } from './Checklist';
@@ -50,7 +49,7 @@ export default function Guide() {
 
 /** The guide of one vendor: its contents and the search, and the open topic. */
 function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const content = useMemo(() => contentOf(vendor), [vendor]);
   const { value: baselines } = useBaselines(lastKnown(live, LANE)?.settings.slo);
   const facts = useMemo(
@@ -115,7 +114,7 @@ interface FirstMessageProps {
 
 /** The visitor's kind, and the first message for it. */
 function FirstMessage({ content, visitor, onChoose }: FirstMessageProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [First, Second] = visitor?.story === 'first' ? [PlatformStory, Pitch] : [Pitch, PlatformStory];
   return (
     <>
@@ -195,7 +194,7 @@ function topicOf(hash: string): Topic {
 
 /** The navigation between topics, which stays in view. */
 function Contents({ shown, onOpen }: { shown: Topic; onOpen(): void }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [params] = useSearchParams();
   return (
     <nav aria-label="On this page" className={styles.contents} tabIndex={0}>
@@ -229,10 +228,10 @@ function moveByArrows(event: KeyboardEvent<HTMLDivElement>) {
   }
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const wide = '@media (min-width: 1000px)';
   return {
-    guide: css({
+    guide: {
       display: 'grid',
       gridTemplateColumns: 'minmax(0, 1fr)',
       alignItems: 'start',
@@ -241,8 +240,8 @@ const getStyles = (theme: GrafanaTheme2) => {
       lineHeight: 1.5,
       scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)',
       [wide]: { gridTemplateColumns: '15em minmax(0, 1fr)' },
-    }),
-    sidebar: css({
+    },
+    sidebar: {
       position: 'sticky',
       top: 'var(--kvbooth-sticky-top, 0px)',
       zIndex: 1,
@@ -254,19 +253,19 @@ const getStyles = (theme: GrafanaTheme2) => {
       background: theme.colors.background.canvas,
       [wide]: { background: 'none' },
       '@media print': { display: 'none' },
-    }),
-    topic: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 }),
-    group: css({
+    },
+    topic: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 },
+    group: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 640px), 1fr))',
       gap: theme.spacing(2),
-    }),
-    note: css({
+    },
+    note: {
       margin: 0,
       paddingLeft: theme.spacing(1.5),
       borderLeft: `4px solid ${theme.colors.info.main}`,
-    }),
-    contents: css({
+    },
+    contents: {
       display: 'flex',
       overflowX: 'auto',
       '& a': {
@@ -289,6 +288,6 @@ const getStyles = (theme: GrafanaTheme2) => {
         flexDirection: 'column',
         '& a': { minHeight: 36, borderBottom: 0, borderLeft: '3px solid transparent', whiteSpace: 'normal' },
       },
-    }),
+    },
   };
-};
+});

@@ -1,7 +1,6 @@
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { stylesOf } from '../../lib/styles';
 
 interface BarProps {
   /** From 0 to 1. The number is beside it. */
@@ -12,7 +11,7 @@ interface BarProps {
 
 /** A number as a length, comparable with the bars above and below. */
 export function Bar({ share, muted, strong }: BarProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const width = `${Math.min(1, Math.max(0, share)) * 100}%`;
   return (
     <span className={styles.track} aria-hidden="true">
@@ -21,9 +20,9 @@ export function Bar({ share, muted, strong }: BarProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  track: css({ display: 'block', height: 10, background: theme.colors.background.secondary, borderRadius: 2 }),
-  bar: css({ display: 'block', height: 10, background: theme.colors.primary.text, borderRadius: 2, opacity: 0.75 }),
-  muted: css({ background: theme.colors.text.secondary }),
-  strong: css({ opacity: 1 }),
-});
+const useStyles = stylesOf((theme) => ({
+  track: { display: 'block', height: 10, background: theme.colors.background.secondary, borderRadius: 2 },
+  bar: { display: 'block', height: 10, background: theme.colors.primary.text, borderRadius: 2, opacity: 0.75 },
+  muted: { background: theme.colors.text.secondary },
+  strong: { opacity: 1 },
+}));

@@ -1,12 +1,9 @@
 import { memo } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { DataTable } from '../../components/DataTable';
 import { DASH, number } from '../../lib/format';
-import { markedRow } from '../../lib/styles';
+import { markedRow, stylesOf } from '../../lib/styles';
 import {
   chosenOf,
   heldTokens,
@@ -34,7 +31,7 @@ interface DecisionListProps {
 
 /** Latest decisions, newest first. Choosing one pins it. */
 export function DecisionList({ decisions, dealt, instead, selected, onPin }: DecisionListProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <DataTable
       label="The latest decisions as a table"
@@ -76,7 +73,7 @@ interface RowProps {
 }
 
 const Row = memo(function Row({ decision, compare, instead, selected, onPin }: RowProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { conversation, turn } = requestOf(decision);
   const chosen = chosenOf(decision);
   return (
@@ -98,17 +95,20 @@ const Row = memo(function Row({ decision, compare, instead, selected, onPin }: R
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  table: css({
+const useStyles = stylesOf((theme) => ({
+  table: {
     '& th, & td': { whiteSpace: 'nowrap' },
     '& :is(th, td):nth-child(n + 3)': { textAlign: 'right' },
     '& thead th': { whiteSpace: 'normal', verticalAlign: 'bottom' },
     '& small': { color: theme.colors.text.primary },
-  }),
-  selected: css(markedRow(theme), {
-    '&& > :first-child': { boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` },
-  }),
-  button: css({
+  },
+  selected: [
+    markedRow(theme),
+    {
+      '&& > :first-child': { boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` },
+    },
+  ],
+  button: {
     padding: 0,
     font: 'inherit',
     border: 'none',
@@ -117,5 +117,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     textAlign: 'left',
     '&:hover': { textDecoration: 'underline' },
     '&:focus-visible': { outline: `2px solid ${theme.colors.primary.main}`, outlineOffset: 2 },
-  }),
-});
+  },
+}));

@@ -1,9 +1,8 @@
 import { useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, InlineField, InlineSwitch, useStyles2 } from '@grafana/ui';
+import { Button, InlineField, InlineSwitch } from '@grafana/ui';
 
+import { stylesOf } from '../../lib/styles';
 import { keyOf, type Assignments, type Decision } from './routing';
 import { DecisionList } from './DecisionList';
 import { Detail } from './Detail';
@@ -20,7 +19,7 @@ interface DecisionsProps {
 
 /** Latest decisions, one of them in full. */
 export function Decisions({ decisions, dealt, pinned, onPin }: DecisionsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [compare, setCompare] = useState(false);
   const shown = pinned ?? decisions[0];
   const instead = decisions[0].mode === 'kv' ? 'Round-robin' : 'Lowest cost';
@@ -61,10 +60,10 @@ export function Decisions({ decisions, dealt, pinned, onPin }: DecisionsProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  row: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(2, 3) }),
-  list: css({ flex: '1 1 480px', minWidth: 0 }),
-  detail: css({ flex: '1 1 600px', minWidth: 0 }),
-  head: css({ display: 'flex', alignItems: 'center', justifyContent: 'space-between', minHeight: 32 }),
-  compare: css({ marginTop: theme.spacing(1) }),
-});
+const useStyles = stylesOf((theme) => ({
+  row: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(2, 3) },
+  list: { flex: '1 1 480px', minWidth: 0 },
+  detail: { flex: '1 1 600px', minWidth: 0 },
+  head: { display: 'flex', alignItems: 'center', justifyContent: 'space-between', minHeight: 32 },
+  compare: { marginTop: theme.spacing(1) },
+}));

@@ -1,17 +1,14 @@
 import { memo } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { DASH, number } from '../../lib/format';
-import { wideDrawing } from '../../lib/styles';
+import { stylesOf, wideDrawing } from '../../lib/styles';
 import { Bar } from './Bar';
 import { heldTokens, overlapWeight, requestOf, shortId, verdict, type Candidate, type Decision } from './routing';
 
 /** One decision: every worker with the router's figures, and its cost with its numbers filled in. */
 export const Detail = memo(function Detail({ decision }: { decision: Decision }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { conversation, turn } = requestOf(decision);
   const weight = overlapWeight(decision);
   const inferred = decision.ours !== undefined;
@@ -93,12 +90,12 @@ function filledIn(c: Candidate, blockTokens: number, weight: number | undefined)
   return `${weight ?? DASH} × ${number(c.prefill_tokens)} / ${blockTokens} + ${number(c.decode_blocks)}`;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  detail: css({ minWidth: 0, '& h3': { ...theme.typography.h5, fontSize: '1.15em', margin: 0 } }),
-  verdict: css({ fontSize: '1.15em', textWrap: 'pretty', minHeight: '2.8em', margin: 0 }),
+const useStyles = stylesOf((theme) => ({
+  detail: { minWidth: 0, '& h3': { ...theme.typography.h5, fontSize: '1.15em', margin: 0 } },
+  verdict: { fontSize: '1.15em', textWrap: 'pretty', minHeight: '2.8em', margin: 0 },
   scroll: wideDrawing,
-  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
-  table: css({
+  caption: { captionSide: 'top', padding: 0, color: theme.colors.text.secondary },
+  table: {
     width: '100%',
     tableLayout: 'fixed',
     minWidth: 600,
@@ -111,17 +108,17 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& th': { fontWeight: theme.typography.fontWeightMedium, overflowWrap: 'anywhere' },
     '& thead th': { color: theme.colors.text.secondary },
     '& small': { display: 'block', minHeight: '1.4em', color: theme.colors.text.secondary },
-  }),
-  chosen: css({
+  },
+  chosen: {
     '&& small': { color: theme.colors.text.primary },
     background: theme.colors.action.selected,
     boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}`,
-  }),
-  formula: css({ whiteSpace: 'nowrap' }),
-  note: css({
+  },
+  formula: { whiteSpace: 'nowrap' },
+  note: {
     margin: theme.spacing(1, 0, 0),
     color: theme.colors.text.secondary,
     textWrap: 'pretty',
     '& b': { color: theme.colors.text.primary, fontWeight: theme.typography.fontWeightMedium },
-  }),
-});
+  },
+}));

@@ -1,14 +1,10 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { DecisionList } from '../../client';
 import { agreementWords } from '../../components/OtherRouters';
+import { stylesOf } from '../../lib/styles';
 
 /** Explains the source of inferred decisions, and how often our choice is the router's. */
 export function Inferred({ list: { message, choices } }: { list: DecisionList }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.words}>
       {message && <p>{`${message.charAt(0).toUpperCase()}${message.slice(1)}.`}</p>}
@@ -22,13 +18,13 @@ export function Inferred({ list: { message, choices } }: { list: DecisionList })
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  words: css({
+const useStyles = stylesOf((theme) => ({
+  words: {
     maxWidth: '110ch',
     marginBottom: theme.spacing(1),
     textWrap: 'pretty',
     fontVariantNumeric: 'tabular-nums',
     '& p': { margin: 0 },
     '& b': { fontWeight: theme.typography.fontWeightMedium },
-  }),
-});
+  },
+}));

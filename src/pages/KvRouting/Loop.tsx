@@ -1,17 +1,16 @@
 import { Fragment, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Badge, Button, useStyles2 } from '@grafana/ui';
+import { Badge, Button } from '@grafana/ui';
 
 import { Arrow, Box, Diagram, Words } from '../../components/Diagram';
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 import { STEPS } from './example';
 import { LoopTable } from './LoopTable';
 
 /** The loop from event to choice for the specification's worked example, step by step. */
 export function Loop() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [step, setStep] = useState(0);
   return (
     <Section
@@ -74,13 +73,13 @@ function Drawing({ step }: { step: number }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  text: css({
+const useStyles = stylesOf((theme) => ({
+  text: {
     fontSize: '1.15em',
     minHeight: '3em',
     margin: theme.spacing(1, 0),
     textWrap: 'pretty',
     '& b': { fontWeight: theme.typography.fontWeightMedium },
-  }),
-  buttons: css({ display: 'flex', gap: theme.spacing(1), marginTop: theme.spacing(1) }),
-});
+  },
+  buttons: { display: 'flex', gap: theme.spacing(1), marginTop: theme.spacing(1) },
+}));

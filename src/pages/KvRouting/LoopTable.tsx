@@ -1,15 +1,12 @@
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
-import { wideDrawing } from '../../lib/styles';
+import { stylesOf, wideDrawing } from '../../lib/styles';
 import { Bar } from './Bar';
 import { EXAMPLE, workOut, type ExampleRow } from './example';
 
 /** The example's workers, with the figures known at each step. */
 export function LoopTable({ step }: { step: number }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.scroll} tabIndex={0} role="group" aria-label="The example as a table">
       <table className={styles.table}>
@@ -37,7 +34,7 @@ export function LoopTable({ step }: { step: number }) {
 
 /** The figures of a worker by each step. */
 function Row({ row, step }: { row: ExampleRow; step: number }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const chosen = step === 3 && row.chosen;
   return (
     <tr className={cx(chosen && styles.chosen)}>
@@ -56,10 +53,10 @@ function Row({ row, step }: { row: ExampleRow; step: number }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
+const useStyles = stylesOf((theme) => ({
   scroll: wideDrawing,
-  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
-  table: css({
+  caption: { captionSide: 'top', padding: 0, color: theme.colors.text.secondary },
+  table: {
     width: '100%',
     minWidth: 560,
     tableLayout: 'fixed',
@@ -67,9 +64,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& th, & td': { height: 48, padding: theme.spacing(0.5, 1), borderBottom: `1px solid ${theme.colors.border.weak}` },
     '& th': { fontWeight: theme.typography.fontWeightMedium },
     '& tr': { '@media (prefers-reduced-motion: no-preference)': { transition: 'background 400ms' } },
-  }),
-  chosen: css({
+  },
+  chosen: {
     background: theme.colors.action.selected,
     boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}`,
-  }),
-});
+  },
+}));

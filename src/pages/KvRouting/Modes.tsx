@@ -1,9 +1,5 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 
 /** Descriptions of both modes. They contain no measured number. */
 const ROWS = [
@@ -37,7 +33,7 @@ const ROWS = [
 
 /** Both modes, side by side. */
 export function Modes() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <Section
       title="Both modes side by side"
@@ -68,8 +64,8 @@ export function Modes() {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  table: css({
+const useStyles = stylesOf((theme) => ({
+  table: {
     width: '100%',
     tableLayout: 'fixed',
     '& th, & td': {
@@ -80,5 +76,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     },
     '& th': { fontWeight: theme.typography.fontWeightMedium },
     '& th:first-child, & td:first-child': { width: '22%', paddingLeft: 0 },
-  }),
-});
+  },
+}));

@@ -1,11 +1,8 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { Arrow, Diagram, Words } from '../../components/Diagram';
 import { DASH, number } from '../../lib/format';
-import { workerColors } from '../../lib/styles';
+import { stylesOf, workerColors } from '../../lib/styles';
 import type { Branch, Tree } from './tree';
 
 const WIDTH = 1400;
@@ -49,7 +46,7 @@ interface TrunkProps extends PrefixTreeProps {
 
 /** The starter. Its length is what a worker held of the first prompt, if that is known. */
 function Trunk({ tree, topic, siblings, x }: TrunkProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const length = tree.shared ?? tree.branches[0]?.prompt ?? 0;
   const others =
     siblings === 0 ? 'no other active conversation uses it' : `${siblings} more active conversations use it`;
@@ -71,7 +68,7 @@ interface BranchRowProps {
 }
 
 function BranchRow({ branch, x, first }: BranchRowProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { number: n, from, prompt, cached, output, worker, workerName, moved } = branch;
   const held = cached ?? 0;
   const counts =
@@ -90,13 +87,13 @@ function BranchRow({ branch, x, first }: BranchRowProps) {
   );
 }
 
-function color(styles: ReturnType<typeof getStyles>, worker: number): string {
+function color(styles: ReturnType<typeof useStyles>, worker: number): string {
   return worker < 0 ? styles.unknown : [styles.worker0, styles.worker1, styles.worker2, styles.worker3][worker % 4];
 }
 
 /** The legend of the bars' colors. */
 export function TreeLegend() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const sample = (className: string) => (
     <svg width={28} height={12} aria-hidden="true">
       <rect className={className} x={1} y={1} width={26} height={10} />
@@ -112,25 +109,25 @@ export function TreeLegend() {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
-  const [worker0, worker1, worker2, worker3] = workerColors(theme).map((fill) => css({ fill }));
+const useStyles = stylesOf((theme) => {
+  const [worker0, worker1, worker2, worker3] = workerColors(theme).map((fill) => ({ fill }));
   return {
-    trunk: css({ fill: theme.colors.text.secondary }),
-    held: css({ stroke: 'none' }),
+    trunk: { fill: theme.colors.text.secondary },
+    held: { stroke: 'none' },
     worker0,
     worker1,
     worker2,
     worker3,
-    unknown: css({ fill: theme.colors.text.disabled }),
-    computed: css({ fill: theme.colors.text.primary }),
-    answer: css({ fill: 'none', stroke: theme.colors.text.secondary, strokeDasharray: '3 3' }),
-    legend: css({
+    unknown: { fill: theme.colors.text.disabled },
+    computed: { fill: theme.colors.text.primary },
+    answer: { fill: 'none', stroke: theme.colors.text.secondary, strokeDasharray: '3 3' },
+    legend: {
       display: 'flex',
       flexWrap: 'wrap',
       gap: theme.spacing(0.5, 2),
       margin: theme.spacing(1, 0, 0),
       color: theme.colors.text.secondary,
       fontSize: theme.typography.bodySmall.fontSize,
-    }),
+    },
   };
-};
+});

@@ -1,10 +1,6 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 import { ofOneMode, tally, type Assignments, type Decision } from './routing';
 import { Bar } from './Bar';
 
@@ -15,7 +11,7 @@ interface TotalsProps {
 
 /** The tokens that the listed decisions left to be computed, beside those of the other mode. */
 export function Totals({ decisions, dealt }: TotalsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const listed = ofOneMode(decisions);
   const sum = tally(listed, dealt);
   const { mode } = decisions[0];
@@ -51,8 +47,8 @@ export function Totals({ decisions, dealt }: TotalsProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  totals: css({
+const useStyles = stylesOf((theme) => ({
+  totals: {
     margin: theme.spacing(1, 0),
     fontVariantNumeric: 'tabular-nums',
     textWrap: 'pretty',
@@ -67,6 +63,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     },
     '& dt': { fontWeight: theme.typography.fontWeightRegular },
     '& dd': { margin: 0 },
-  }),
-  note: css({ color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
-});
+  },
+  note: { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
+}));

@@ -1,12 +1,12 @@
 import { useMemo } from 'react';
-import { css } from '@emotion/css';
 import { Link } from 'react-router-dom';
 
-import { Alert, Button, Stack, useStyles2 } from '@grafana/ui';
+import { Alert, Button, Stack } from '@grafana/ui';
 
 import type { Conversation, Worker } from '../../client';
 import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
+import { stylesOf } from '../../lib/styles';
 import { usePagePath } from '../navigation';
 import { shortId } from './routing';
 import { PrefixTree, TreeLegend } from './PrefixTree';
@@ -25,7 +25,7 @@ interface TreeSectionProps {
 
 /** The prefix tree of one conversation, growing turn by turn. */
 export function TreeSection({ active, pinned, workers, time }: TreeSectionProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const path = usePagePath();
   const { conversation, siblings, none, problem, next } = useFollowed(active, pinned, time);
   return (
@@ -81,6 +81,6 @@ function Grown({ conversation, workers, siblings }: GrownProps) {
   return <PrefixTree tree={tree} topic={conversation.topic} siblings={siblings} />;
 }
 
-const getStyles = () => ({
-  head: css({ fontVariantNumeric: 'tabular-nums', '& a': { textDecoration: 'underline' } }),
-});
+const useStyles = stylesOf(() => ({
+  head: { fontVariantNumeric: 'tabular-nums', '& a': { textDecoration: 'underline' } },
+}));

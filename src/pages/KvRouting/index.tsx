@@ -1,15 +1,13 @@
 import { useState } from 'react';
-import { css, cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Badge, useStyles2 } from '@grafana/ui';
+import { Alert, Badge } from '@grafana/ui';
 
 import { useLive, type Worker } from '../../client';
 import { Loading } from '../../components/Loading';
 import { OtherRouters } from '../../components/OtherRouters';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
-import { sectionGrid } from '../../lib/styles';
+import { sectionGrid, stylesOf } from '../../lib/styles';
 import { hasTwin, LANE, TWIN } from '../lane';
 import { Decisions } from './Decisions';
 import { Inferred } from './Inferred';
@@ -24,7 +22,7 @@ const NO_WORKERS: Worker[] = [];
 
 /** The KV routing page: why a request goes to its worker, with live decisions. */
 export default function KvRouting() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(LANE);
   const known = lastKnown(live, LANE);
   const active = live.lane !== undefined;
@@ -127,8 +125,8 @@ function sentence(words: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  page: cx(sectionGrid(theme), css({ fontSize: 'clamp(14px, 0.9vw, 20px)' })),
+const useStyles = stylesOf((theme) => ({
+  page: { ...sectionGrid(theme), fontSize: 'clamp(14px, 0.9vw, 20px)' },
   // Two tables beside each other, with the tables of the routers below.
-  first: css({ minWidth: 0, gridColumn: '1 / -1' }),
-});
+  first: { minWidth: 0, gridColumn: '1 / -1' },
+}));

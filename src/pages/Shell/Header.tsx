@@ -1,13 +1,10 @@
 import { memo, type ReactNode } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { Live } from '../../client';
 import { CopyLink, FullScreenButton } from '../../components/Present';
 import { ClientVerdict, Imitation, SnapshotAge, Status } from '../../components/Status';
 import { lastKnown } from '../../lib/known';
+import { stylesOf } from '../../lib/styles';
 import { LANE } from '../lane';
 import { StartStop } from './StartStop';
 import type { Booth } from './useBooth';
@@ -20,7 +17,7 @@ interface HeaderProps {
 
 /** Title, state and buttons, above every page. */
 export function Header({ booth: { title, subtitle, live }, tools }: HeaderProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <header className={styles.header}>
       <div className={styles.titles}>
@@ -49,7 +46,7 @@ export const ViewTools = memo(function ViewTools() {
 
 /** The state of the workload and its age, whether its cluster is real, and whether the load generator keeps up. */
 export function Present({ live }: { live: Live }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.present}>
       <div className={styles.first}>
@@ -66,31 +63,31 @@ export function Present({ live }: { live: Live }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  header: css({
+const useStyles = stylesOf((theme) => ({
+  header: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(1, 3),
     padding: theme.spacing(1.5, 0, 0.5),
     [theme.breakpoints.down('sm')]: { gap: theme.spacing(0.5), padding: theme.spacing(1, 0, 0) },
-  }),
-  titles: css({ flex: '1 1 28ch', minWidth: 0 }),
-  title: css({
+  },
+  titles: { flex: '1 1 28ch', minWidth: 0 },
+  title: {
     fontSize: `clamp(${theme.typography.h4.fontSize}, 1.4vw, ${theme.typography.h3.fontSize})`,
     lineHeight: 1.25,
     margin: 0,
     [theme.breakpoints.down('sm')]: { fontSize: theme.typography.h5.fontSize },
-  }),
-  subtitle: css({
+  },
+  subtitle: {
     margin: 0,
     color: theme.colors.text.secondary,
     [theme.breakpoints.down('sm')]: { display: 'none' },
-  }),
+  },
   // Neither the length of a text nor its lines move what is below.
-  present: css({ width: '52ch', minWidth: 0, maxWidth: '100%', fontVariantNumeric: 'tabular-nums' }),
-  first: css({ display: 'flex', alignItems: 'baseline', gap: theme.spacing(1.5), '& > div': { minWidth: 0 } }),
-  second: css({
+  present: { width: '52ch', minWidth: 0, maxWidth: '100%', fontVariantNumeric: 'tabular-nums' },
+  first: { display: 'flex', alignItems: 'baseline', gap: theme.spacing(1.5), '& > div': { minWidth: 0 } },
+  second: {
     display: 'flex',
     alignItems: 'center',
     gap: theme.spacing(0, 1),
@@ -98,14 +95,14 @@ const getStyles = (theme: GrafanaTheme2) => ({
     whiteSpace: 'nowrap',
     '& > *': { flex: 'none' },
     '& > [title]': { flex: '0 1 auto', overflow: 'hidden', textOverflow: 'ellipsis' },
-  }),
+  },
   // A phone has no room for the details of the state once a warning is shown.
-  age: css({ flex: 'none', [theme.breakpoints.down('sm')]: { display: 'none' } }),
-  actions: css({
+  age: { flex: 'none', [theme.breakpoints.down('sm')]: { display: 'none' } },
+  actions: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(1),
     '@media print': { display: 'none' },
-  }),
-});
+  },
+}));

@@ -1,10 +1,10 @@
 import { memo, useId, useState, type FocusEvent, type KeyboardEvent } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 import { NavLink } from 'react-router-dom';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, Icon, useStyles2 } from '@grafana/ui';
+import { Button, Icon } from '@grafana/ui';
 
+import { stylesOf } from '../../lib/styles';
 import { usePagePath } from '../navigation';
 import { pages } from '../registry';
 import { useCurrentPage } from './useCurrentPage';
@@ -16,7 +16,7 @@ interface NavigationProps {
 
 /** The navigation between pages: tabs, and a menu on small screens. */
 export const Navigation = memo(function Navigation({ twin }: NavigationProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const pagePath = usePagePath();
   const current = useCurrentPage();
   const [open, setOpen] = useState(false);
@@ -51,17 +51,17 @@ export const Navigation = memo(function Navigation({ twin }: NavigationProps) {
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const small = theme.breakpoints.down('md');
   return {
-    nav: css({ position: 'relative', '@media print': { display: 'none' } }),
-    menu: css({
+    nav: { position: 'relative', '@media print': { display: 'none' } },
+    menu: {
       display: 'none',
       width: '100%',
       minHeight: 44,
       [small]: { display: 'flex' },
-    }),
-    list: css({
+    },
+    list: {
       display: 'flex',
       flexWrap: 'wrap',
       gap: theme.spacing(0, 0.25),
@@ -80,9 +80,9 @@ const getStyles = (theme: GrafanaTheme2) => {
         background: theme.colors.background.elevated,
         boxShadow: theme.shadows.z3,
       },
-    }),
-    open: css({ [small]: { display: 'flex' } }),
-    link: css({
+    },
+    open: { [small]: { display: 'flex' } },
+    link: {
       display: 'flex',
       alignItems: 'center',
       gap: theme.spacing(0.75),
@@ -100,6 +100,6 @@ const getStyles = (theme: GrafanaTheme2) => {
         borderBottomColor: theme.colors.primary.border,
       },
       '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
-    }),
+    },
   };
-};
+});

@@ -1,11 +1,10 @@
 import { lazy, memo, Suspense, useCallback, useState, type ComponentType, type LazyExoticComponent } from 'react';
-import { css } from '@emotion/css';
 import { Link, Route, Routes } from 'react-router-dom';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import { Loading } from '../../components/Loading';
+import { stylesOf } from '../../lib/styles';
 import { usePagePath } from '../navigation';
 import { pages, type Page } from '../registry';
 import { PageErrorBoundary } from './PageErrorBoundary';
@@ -53,7 +52,7 @@ function Opened({ page }: { page: Page }) {
 }
 
 function NoSuchPage() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const pagePath = usePagePath();
   return (
     <Alert severity="info" title="Page not found">
@@ -62,6 +61,6 @@ function NoSuchPage() {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  link: css({ color: theme.colors.text.link, textDecoration: 'underline' }),
-});
+const useStyles = stylesOf((theme) => ({
+  link: { color: theme.colors.text.link, textDecoration: 'underline' },
+}));

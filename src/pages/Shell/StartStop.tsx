@@ -1,14 +1,13 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, Icon, useStyles2 } from '@grafana/ui';
+import { Button, Icon } from '@grafana/ui';
 
 import { startWorkload, stopWorkload, useClient, useMe, type Live, type Me } from '../../client';
 import { useConfirm } from '../../components/Confirm';
 import { useAction, type Action } from '../../components/Controls/useAction';
 import { lastKnown } from '../../lib/known';
 import { stopQuestion } from '../../lib/losses';
+import { stylesOf } from '../../lib/styles';
 import { kindWord, sweepInProgress } from '../../lib/sweeps';
 import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
@@ -17,7 +16,7 @@ type Command = 'start' | 'stop';
 
 /** Starts and stops the workload from every page. Without permission, it shows why. */
 export function StartStop({ live }: { live: Live }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const me = useMe();
   const why = readOnlyReason(me);
   if (why) {
@@ -48,7 +47,7 @@ export function readOnlyReason(me: Me | undefined): string | undefined {
  * unreachable.
  */
 function Buttons({ live, known }: { live: Live; known: boolean }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const client = useClient();
   const action = useAction(live.state.status === 'live' ? live.state.receivedAt : undefined);
   const confirm = useConfirm();
@@ -118,7 +117,7 @@ const CommandButton = memo(function CommandButton(props: CommandButtonProps) {
 });
 
 function Failure({ action: { failure, dismiss } }: { action: Action }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   if (!failure) {
     return null;
   }
@@ -132,16 +131,16 @@ function Failure({ action: { failure, dismiss } }: { action: Action }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  place: css({ position: 'relative', display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
-  readOnly: css({
+const useStyles = stylesOf((theme) => ({
+  place: { position: 'relative', display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
+  readOnly: {
     display: 'inline-flex',
     alignItems: 'center',
     gap: theme.spacing(0.5),
     color: theme.colors.text.secondary,
     whiteSpace: 'nowrap',
-  }),
-  failure: css({
+  },
+  failure: {
     display: 'flex',
     alignItems: 'center',
     justifyContent: 'space-between',
@@ -152,5 +151,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     border: `1px solid ${theme.colors.error.border}`,
     borderRadius: theme.shape.radius.default,
     color: theme.colors.error.text,
-  }),
-});
+  },
+}));

@@ -1,13 +1,9 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { figures } from '../../client';
 import { Chart, ChartGroup, LineSign } from '../../components/Chart';
 import { SIDES, type SideKey } from '../../components/Twin';
 import { percentileName } from '../../lib/figures';
 import type { Known } from '../../lib/known';
+import { stylesOf } from '../../lib/styles';
 import { formats, spanOf, type Value } from '../Stage/history';
 import { changesOfBoth, linesOfBoth, LOOKS, type Histories } from './curves';
 
@@ -27,7 +23,7 @@ const courses: Array<[value: Value, name: string, plain: string]> = [
 
 /** The last ten minutes of both sides, each value in one graph. */
 export function Courses(props: CoursesProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { known, names, bare } = props;
   return (
     <div className={styles.all}>
@@ -52,7 +48,7 @@ export function Courses(props: CoursesProps) {
 }
 
 function Course({ value, name, histories, known, names }: CoursesProps & { value: Value; name: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const longest = SIDES.map((key) => histories[key]).reduce((a, b) => (a.length < b.length ? b : a));
   return (
     <figure className={styles.course}>
@@ -73,11 +69,11 @@ function Course({ value, name, histories, known, names }: CoursesProps & { value
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  all: css({ display: 'flex', flexDirection: 'column', flex: '1 1 auto', gap: '0.4em', minWidth: 0 }),
-  legend: css({ display: 'flex', flexWrap: 'wrap', gap: '0.2em 1.6em', fontSize: '1.4em' }),
-  row: css({ display: 'flex', flexWrap: 'wrap', flex: '1 1 auto', gap: '0.8em' }),
-  course: css({
+const useStyles = stylesOf((theme) => ({
+  all: { display: 'flex', flexDirection: 'column', flex: '1 1 auto', gap: '0.4em', minWidth: 0 },
+  legend: { display: 'flex', flexWrap: 'wrap', gap: '0.2em 1.6em', fontSize: '1.4em' },
+  row: { display: 'flex', flexWrap: 'wrap', flex: '1 1 auto', gap: '0.8em' },
+  course: {
     display: 'flex',
     flexDirection: 'column',
     flex: '1 1 34em',
@@ -85,6 +81,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     margin: 0,
     '& figcaption': { fontSize: '1.5em', fontWeight: theme.typography.fontWeightMedium },
     '& small': { fontSize: '0.9em', fontWeight: 'normal', color: theme.colors.text.secondary },
-  }),
-  curve: css({ flex: '1 1 0', minHeight: 'var(--least, 14em)', fontSize: '1.3em' }),
-});
+  },
+  curve: { flex: '1 1 0', minHeight: 'var(--least, 14em)', fontSize: '1.3em' },
+}));

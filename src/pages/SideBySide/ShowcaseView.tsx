@@ -1,15 +1,12 @@
 import { useLayoutEffect, useRef } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { Showcase, ShowcaseSide, Twin } from '../../client';
 import { DataTable } from '../../components/DataTable';
 import { nameOfLane, SIDES, sideNames, type SideKey } from '../../components/Twin';
 import { DASH, milliseconds, number, seconds } from '../../lib/format';
 import type { Known } from '../../lib/known';
-import { PROPORTIONAL } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf } from '../../lib/styles';
 import { nameOf } from '../../lib/workers';
 import { leader, progress, stateOf, tally } from './showcase';
 
@@ -23,7 +20,7 @@ interface ShowcaseViewProps {
 
 /** One conversation on both routers at once: the growing text of both sides, and which was first. */
 export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const names = sideNames(twin);
   return (
     <div className={styles.all}>
@@ -63,7 +60,7 @@ interface AnswerProps {
 }
 
 function Answer({ name, side, worker, running, bare }: AnswerProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { text, ttft, latency, prompt_tokens, cached_tokens } = side;
   const end = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -105,7 +102,7 @@ function Answer({ name, side, worker, running, bare }: AnswerProps) {
 }
 
 function Results({ twin, showcase: { results } }: { twin: Twin; showcase: Showcase }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const names = sideNames(twin);
   return (
     <DataTable
@@ -135,40 +132,40 @@ function Results({ twin, showcase: { results } }: { twin: Twin; showcase: Showca
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  all: css({
+const useStyles = stylesOf((theme) => ({
+  all: {
     display: 'flex',
     flexDirection: 'column',
     flex: '1 1 auto',
     gap: '0.6em',
     minHeight: 0,
     fontVariantNumeric: 'tabular-nums',
-  }),
-  head: css({ display: 'flex', flexWrap: 'wrap', gap: '0.2em 1.4em', fontSize: '1.5em' }),
-  question: css({
+  },
+  head: { display: 'flex', flexWrap: 'wrap', gap: '0.2em 1.4em', fontSize: '1.5em' },
+  question: {
     margin: 0,
     padding: '0.3em 0.8em',
     borderLeft: `4px solid ${theme.colors.border.strong}`,
     fontSize: '1.5em',
     fontStyle: 'normal',
     textWrap: 'pretty',
-  }),
-  leader: css({ fontSize: '2.4em', lineHeight: 1.2, fontWeight: theme.typography.fontWeightBold, ...PROPORTIONAL }),
-  sides: css({
+  },
+  leader: { fontSize: '2.4em', lineHeight: 1.2, fontWeight: theme.typography.fontWeightBold, ...PROPORTIONAL },
+  sides: {
     display: 'grid',
     gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
     gridTemplateRows: 'auto auto 18em',
     flex: '1 1 auto',
     columnGap: '0.8em',
     minHeight: 0,
-  }),
-  fill: css({
+  },
+  fill: {
     gridTemplateRows: 'auto minmax(3em, 1fr)',
     '@media (max-width: 600px)': { gridTemplateRows: 'auto minmax(18em, 1fr)' },
     '& > section': { gridRow: 'span 2' },
-  }),
+  },
   // Both texts begin at the same height, whatever the number of lines above.
-  answer: css({
+  answer: {
     display: 'grid',
     gridRow: 'span 3',
     gridTemplateRows: 'subgrid',
@@ -176,8 +173,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
     minWidth: 0,
     minHeight: 0,
     '& h3': { margin: 0, fontSize: '1.8em', overflowWrap: 'anywhere', ...PROPORTIONAL },
-  }),
-  facts: css({
+  },
+  facts: {
     display: 'flex',
     flexWrap: 'wrap',
     alignContent: 'flex-start',
@@ -185,9 +182,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontSize: '1.4em',
     color: theme.colors.text.secondary,
     '& b': { color: theme.colors.text.primary, fontWeight: theme.typography.fontWeightMedium },
-  }),
-  worker: css({ overflowWrap: 'anywhere' }),
-  text: css({
+  },
+  worker: { overflowWrap: 'anywhere' },
+  text: {
     // The layout sets the row's height, not the text.
     height: 0,
     minHeight: '100%',
@@ -200,7 +197,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     lineHeight: 1.4,
     whiteSpace: 'pre-wrap',
     overflowWrap: 'anywhere',
-  }),
-  empty: css({ color: theme.colors.text.secondary, fontStyle: 'italic' }),
-  table: css({ width: 'auto', fontSize: '1.4em', '& th, & td': { padding: '0.3em 1em 0.3em 0' } }),
-});
+  },
+  empty: { color: theme.colors.text.secondary, fontStyle: 'italic' },
+  table: { width: 'auto', fontSize: '1.4em', '& th, & td': { padding: '0.3em 1em 0.3em 0' } },
+}));

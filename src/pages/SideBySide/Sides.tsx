@@ -1,8 +1,3 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { Live } from '../../client';
 import { LineSign } from '../../components/Chart';
 import { Imitation, Status } from '../../components/Status';
@@ -10,7 +5,7 @@ import { SIDES, type SideKey } from '../../components/Twin';
 import { DASH } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { modeText } from '../../lib/names';
-import { PROPORTIONAL } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf } from '../../lib/styles';
 import { Bars } from '../Stage/Bars';
 import { FIGURES, figureOf } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
@@ -23,7 +18,7 @@ interface SidesProps {
 
 /** The two routers left and right: the mode as the title, four figures of the last 60 s, and the workers. */
 export function Sides({ known, sides }: SidesProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.sides}>
       {SIDES.map((key) => (
@@ -40,7 +35,7 @@ interface SideProps {
 }
 
 function Side({ look, known, live }: SideProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { name, state, target } = known.lane;
   return (
     <section className={styles.side} aria-label={`Lane ${name}`}>
@@ -67,16 +62,16 @@ function Side({ look, known, live }: SideProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
+const useStyles = stylesOf((theme) => {
   const { text, background } = theme.colors;
   return {
-    sides: css({
+    sides: {
       display: 'grid',
       gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
       columnGap: 'clamp(0.8em, 2vw, 2.4em)',
-    }),
+    },
     // The parts of both begin at the same heights, whatever the number of lines of their names.
-    side: css({
+    side: {
       display: 'grid',
       gridRow: 'span 4',
       gridTemplateRows: 'subgrid',
@@ -95,8 +90,8 @@ const getStyles = (theme: GrafanaTheme2) => {
           overflowWrap: 'anywhere',
         },
       },
-    }),
-    title: css({
+    },
+    title: {
       fontSize: '3.6em',
       lineHeight: 1.15,
       margin: 0,
@@ -104,8 +99,8 @@ const getStyles = (theme: GrafanaTheme2) => {
       ...PROPORTIONAL,
       '& span': { fontSize: '0.5em' },
       '@media (max-width: 600px)': { fontSize: '2.1em' },
-    }),
-    where: css({
+    },
+    where: {
       display: 'flex',
       flexWrap: 'wrap',
       alignItems: 'baseline',
@@ -114,9 +109,9 @@ const getStyles = (theme: GrafanaTheme2) => {
       color: text.secondary,
       alignContent: 'flex-start',
       '@media (max-width: 600px)': { fontSize: '1.2em' },
-    }),
-    target: css({ overflowWrap: 'anywhere' }),
-    figures: css({
+    },
+    target: { overflowWrap: 'anywhere' },
+    figures: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(11em, 100%), 1fr))',
       gap: '0.6em 1em',
@@ -131,6 +126,6 @@ const getStyles = (theme: GrafanaTheme2) => {
         fontWeight: theme.typography.fontWeightBold,
       },
       '@media (max-width: 600px)': { '& dd': { fontSize: '2.4em' } },
-    }),
+    },
   };
-};
+});

@@ -1,9 +1,5 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import { Status } from '../../components/Status';
+import { stylesOf } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
 import { LANE } from '../lane';
 import { headlineOfBoth } from '../Stage/headline';
@@ -19,7 +15,7 @@ import { failures, useSteer } from './useSteer';
  * or the last ten minutes without one.
  */
 export default function StageBoth() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const both = useBoth();
   const steer = useSteer(both);
   useKeys({ c: steer.show });
@@ -57,10 +53,10 @@ export default function StageBoth() {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  trouble: css({ fontSize: '1.8em', color: theme.colors.error.text }),
-  status: css({ fontSize: '1.8em' }),
-  rest: css({
+const useStyles = stylesOf((theme) => ({
+  trouble: { fontSize: '1.8em', color: theme.colors.error.text },
+  status: { fontSize: '1.8em' },
+  rest: {
     display: 'flex',
     flexDirection: 'column',
     flex: '1 1 auto',
@@ -69,5 +65,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     borderRadius: '0.5em',
     background: theme.colors.background.primary,
     '--least': '8em', // there is less room than on a page, but all of it is used
-  }),
-});
+  },
+}));

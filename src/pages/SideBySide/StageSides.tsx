@@ -1,7 +1,4 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { Live } from '../../client';
 import { LineSign } from '../../components/Chart';
@@ -9,7 +6,7 @@ import { Status } from '../../components/Status';
 import { SIDES, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
 import { describeLive } from '../../lib/status';
-import { PROPORTIONAL } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf } from '../../lib/styles';
 import { Bars } from '../Stage/Bars';
 import { figureOf, type StageFigure } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
@@ -33,7 +30,7 @@ const shown: Array<[of: StageFigure, words?: string]> = [
 
 /** The two routers on the stage, left and right: the mode, three large figures of the last 60 s, and the workers. */
 export function StageSides({ known, sides, names, withWorkers }: StageSidesProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.sides}>
       {SIDES.map((key) => {
@@ -75,10 +72,10 @@ export function StageSides({ known, sides, names, withWorkers }: StageSidesProps
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  sides: css({ display: 'grid', gridTemplateColumns: 'repeat(2, minmax(0, 1fr))', columnGap: '0.8em' }),
+const useStyles = stylesOf((theme) => ({
+  sides: { display: 'grid', gridTemplateColumns: 'repeat(2, minmax(0, 1fr))', columnGap: '0.8em' },
   // The parts of both begin at the same heights.
-  side: css({
+  side: {
     display: 'grid',
     gridRow: 'span 3',
     gridTemplateRows: 'subgrid',
@@ -96,9 +93,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
       '&& li': { gridTemplateColumns: '1fr auto', gap: '0 0.6em' },
       '&& li > span:first-of-type': { gridColumn: '1 / -1', whiteSpace: 'normal', overflowWrap: 'anywhere' },
     },
-  }),
+  },
   // Above a showcase, the answers need the height.
-  compact: css({
+  compact: {
     '@media (min-width: 601px)': {
       rowGap: 0,
       paddingBlock: '0.3em',
@@ -106,8 +103,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
       '& dl dd': { fontSize: '3em', lineHeight: 1.15 },
       '& dl dd > div > span + span': { fontSize: '0.43em' }, // 24 px at 1080 lines
     },
-  }),
-  head: css({
+  },
+  head: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'baseline',
@@ -117,9 +114,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& h2 span': { fontSize: '0.6em' },
     '& > div': { fontSize: '1.5em', color: theme.colors.text.secondary },
     '@media (max-width: 600px)': { '& h2': { fontSize: '2.1em' } },
-  }),
-  past: css({ color: theme.colors.text.secondary }),
-  figures: css({
+  },
+  past: { color: theme.colors.text.secondary },
+  figures: {
     display: 'grid',
     gridTemplateColumns: '1.3fr 1.1fr 1fr',
     gap: '0.4em 1em',
@@ -130,5 +127,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     // Beside a figure, a remark such as settling would push the next one out of its half.
     '& dd > div': { display: 'flex', flexDirection: 'column' },
     '& dd > div > span + span': { marginLeft: 0 },
-  }),
-});
+  },
+}));

@@ -1,13 +1,11 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, useStyles2 } from '@grafana/ui';
+import { Alert, Button } from '@grafana/ui';
 
 import type { Twin, TwinArrangement, TwinEvidence } from '../../client';
 import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { Caution, Pairs, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
+import { stylesOf } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
 import { Arrange } from './Arrange';
 import { Courses } from './Courses';
@@ -31,7 +29,7 @@ export default function SideBySide() {
 
 /** Explains how to get a second router. */
 function OneLane({ isLost }: { isLost: boolean }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   if (isLost) {
     return <p>No data on the routers: the load generator is unreachable.</p>;
   }
@@ -56,7 +54,7 @@ function OneLane({ isLost }: { isLost: boolean }) {
 }
 
 function Page({ both }: { both: Both }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const steer = useSteer(both);
   useKeys({ c: steer.show });
   const { known, sides, names, histories } = both;
@@ -183,7 +181,7 @@ function ShowcaseButton({ twin, steer }: { twin: Twin | undefined; steer: Steer 
 }
 
 function ShowcasePart({ known, twin }: { known: Record<SideKey, Known>; twin: Twin | undefined }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return twin?.showcase ? (
     <ShowcaseView known={known} twin={twin} showcase={twin.showcase} />
   ) : (
@@ -193,17 +191,17 @@ function ShowcasePart({ known, twin }: { known: Record<SideKey, Known>; twin: Tw
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
-  parts: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
+const useStyles = stylesOf((theme) => ({
+  page: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
+  parts: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) },
   // All sizes below are multiples of this one, as on the stage.
-  scaled: css({
+  scaled: {
     display: 'flex',
     flexDirection: 'column',
     gap: theme.spacing(1.5),
     fontSize: 'clamp(10px, 0.6vw, 16px)',
     '& > *': { minWidth: 0 },
-  }),
-  none: css({ margin: 0, fontSize: theme.typography.body.fontSize, color: theme.colors.text.secondary }),
-  words: css({ maxWidth: '70ch', textWrap: 'pretty', '& pre': { margin: 0, width: 'fit-content', maxWidth: '100%' } }),
-});
+  },
+  none: { margin: 0, fontSize: theme.typography.body.fontSize, color: theme.colors.text.secondary },
+  words: { maxWidth: '70ch', textWrap: 'pretty', '& pre': { margin: 0, width: 'fit-content', maxWidth: '100%' } },
+}));

@@ -1,12 +1,9 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { Cluster, LaneSnapshot } from '../../client';
 import { unavailable } from '../../components/Kpis';
 import { DASH, milliseconds, number } from '../../lib/format';
-import { workerColors } from '../../lib/styles';
+import { stylesOf, workerColors } from '../../lib/styles';
 import { missingText, whyUnread } from '../../lib/unread';
 import { shorten } from '../../lib/workers';
 import { toBars } from './model';
@@ -25,7 +22,7 @@ const LETTERS = 20;
 
 /** The requests in flight at each worker, as bars. */
 export function Bars({ cluster, isLive, label = 'Workers' }: BarsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { bars, more } = cluster ? toBars(cluster) : { bars: [], more: 0 };
   const why = cluster ? (unavailable(cluster) ?? (bars.length === 0 ? 'No worker has reported yet' : undefined)) : DASH;
   return (
@@ -63,7 +60,7 @@ interface TurnBarsProps {
 
 /** TTFT p50 of each turn number as bars. */
 export function TurnBars({ lane, isLive }: TurnBarsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const rows = lane?.state.running ? lane.ttft_by_turn : [];
   const most = Math.max(...rows.map(({ p50 }) => p50 ?? 0));
   return (
@@ -95,7 +92,7 @@ interface BarListProps {
 
 /** Bars beside their names and figures, as many in a row as fit. */
 function BarList({ bars, least, workers }: BarListProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <ul className={styles.bars} style={{ gridTemplateColumns: `repeat(auto-fit, minmax(min(${least}, 100%), 1fr))` }}>
       {bars.map(({ name, share, text }) => (
@@ -115,8 +112,8 @@ function BarList({ bars, least, workers }: BarListProps) {
 
 const bar = { display: 'block', height: '100%', borderRadius: 'inherit' };
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  part: css({
+const useStyles = stylesOf((theme) => ({
+  part: {
     flex: '1 1 40em',
     minWidth: 0,
     padding: '0.6em 1.4em',
@@ -126,9 +123,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& h2': { fontSize: '1.5em', lineHeight: 1.3, margin: 0, color: theme.colors.text.secondary },
     '& h2 small': { fontSize: '1em' },
     '& > div': { fontSize: '1.7em' },
-  }),
-  past: css({ color: theme.colors.text.secondary, '& li > span > span': { background: theme.colors.border.strong } }),
-  bars: css({
+  },
+  past: { color: theme.colors.text.secondary, '& li > span > span': { background: theme.colors.border.strong } },
+  bars: {
     display: 'grid',
     gap: '0 1.6em',
     margin: 0,
@@ -138,9 +135,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     lineHeight: 1.35,
     '& li': { display: 'grid', gridTemplateColumns: 'fit-content(65%) 1fr auto', alignItems: 'center', gap: '0.6em' },
     '& b': { fontWeight: theme.typography.fontWeightMedium, minWidth: '2ch', textAlign: 'right' },
-  }),
-  name: css({ overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' }),
-  track: css({ height: '0.7em', borderRadius: '0.2em', background: theme.colors.background.secondary }),
-  bar: css({ ...bar, background: theme.colors.primary.main }),
-  worker: css({ ...bar, background: workerColors(theme)[0] }),
-});
+  },
+  name: { overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' },
+  track: { height: '0.7em', borderRadius: '0.2em', background: theme.colors.background.secondary },
+  bar: { ...bar, background: theme.colors.primary.main },
+  worker: { ...bar, background: workerColors(theme)[0] },
+}));

@@ -1,11 +1,6 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { HistoryPoint } from '../../client';
 import { Chart } from '../../components/Chart';
-import { PROPORTIONAL, verdicts } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf, verdicts } from '../../lib/styles';
 import type { Figure } from './figures';
 import { changesOf, formats, linesOf, spanOf, type Value } from './history';
 import { LargeValue } from './LargeValue';
@@ -28,7 +23,7 @@ interface FigureViewProps {
 
 /** One large figure over the last 60 s, its recorded values, and its last ten minutes. The curve ends at the figure. */
 export function FigureView(props: FigureViewProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { figure, meaning, value, references, points, now, slo, isLive } = props;
   const { name } = figure;
   return (
@@ -59,7 +54,7 @@ export function FigureView(props: FigureViewProps) {
 }
 
 function ReferenceLine({ reference: { of, text, difference }, isLive }: { reference: Reference; isLive: boolean }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const kind = isLive ? difference?.kind : 'same';
   return (
     <li>
@@ -69,11 +64,10 @@ function ReferenceLine({ reference: { of, text, difference }, isLive }: { refere
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
-  const { better, worse, same } = verdicts(theme);
+const useStyles = stylesOf((theme) => {
   const { text, background } = theme.colors;
   return {
-    part: css({
+    part: {
       display: 'flex',
       flexDirection: 'column',
       flex: '1 1 34em',
@@ -85,9 +79,9 @@ const getStyles = (theme: GrafanaTheme2) => {
       fontVariantNumeric: 'tabular-nums',
       '& h2': { fontSize: '2em', lineHeight: 1.2, margin: 0 },
       '& h2 small': { fontSize: '0.75em', fontWeight: 'normal', color: text.secondary },
-    }),
-    value: css({ fontSize: '7.5em', '@media (max-width: 600px)': { fontSize: '4.5em' } }),
-    references: css({
+    },
+    value: { fontSize: '7.5em', '@media (max-width: 600px)': { fontSize: '4.5em' } },
+    references: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(15em, 100%), 1fr))',
       gap: '0 1.5em',
@@ -98,15 +92,13 @@ const getStyles = (theme: GrafanaTheme2) => {
       lineHeight: 1.3,
       minHeight: '2.6em',
       '& b': { display: 'block', fontWeight: theme.typography.fontWeightMedium },
-    }),
-    of: css({ color: text.secondary, ...PROPORTIONAL }),
-    curve: css({
+    },
+    of: { color: text.secondary, ...PROPORTIONAL },
+    curve: {
       flex: '1 1 0',
       minHeight: '7.5em',
       fontSize: '1.3em',
-    }),
-    better: css(better),
-    worse: css(worse),
-    same: css(same),
+    },
+    ...verdicts(theme),
   };
-};
+});

@@ -1,11 +1,9 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { Live } from '../../client';
 import { Imitation, Status } from '../../components/Status';
 import { number, span } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { useAge } from '../../lib/useNow';
 import { LANE } from '../lane';
 import { errorMark, knownOf } from './model';
@@ -20,7 +18,7 @@ interface HeadProps {
 
 /** The mode, the number of conversations, and the state of the workload; dimmed during a loss. */
 export function Head({ live, title, concurrency }: HeadProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const lane = knownOf(live)?.lane;
   const mark = errorMark(live);
   return (
@@ -49,18 +47,18 @@ function Stale({ receivedAt }: { receivedAt: number }) {
   return age >= OLD ? <span>Last snapshot {span(age)} ago</span> : null;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  head: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: '0 1.6em', lineHeight: 1.1 }),
+const useStyles = stylesOf((theme) => ({
+  head: { display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: '0 1.6em', lineHeight: 1.1 },
   // On a phone, the tools are at its right.
-  title: css({ fontSize: '3em', lineHeight: 1.1, margin: 0, '@media (max-width: 600px)': { paddingRight: 160 } }),
-  concurrency: css({
+  title: { fontSize: '3em', lineHeight: 1.1, margin: 0, '@media (max-width: 600px)': { paddingRight: 160 } },
+  concurrency: {
     fontSize: '1.8em',
     color: theme.colors.text.secondary,
     fontVariantNumeric: 'tabular-nums',
     '& b': { fontSize: '1.67em', fontWeight: theme.typography.fontWeightBold, color: theme.colors.text.primary },
-  }),
-  past: css({ '&& h1, && b': { color: theme.colors.text.secondary } }),
-  status: css({
+  },
+  past: { '&& h1, && b': { color: theme.colors.text.secondary } },
+  status: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
@@ -70,11 +68,11 @@ const getStyles = (theme: GrafanaTheme2) => ({
     lineHeight: 1.3,
     '& [aria-hidden="true"]': { width: '0.6em', height: '0.6em' },
     '@media (max-width: 600px)': { marginLeft: 0 },
-  }),
-  second: css({
+  },
+  second: {
     display: 'flex',
     gap: '0.6em',
     color: theme.colors.text.secondary,
     '& > div': { fontSize: '0.9em', lineHeight: 1.4 },
-  }),
-});
+  },
+}));

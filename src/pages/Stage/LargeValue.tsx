@@ -1,10 +1,7 @@
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import { SLOMark } from '../../components/Comparison';
-import { verdicts } from '../../lib/styles';
+import { stylesOf, verdicts } from '../../lib/styles';
 import { isFaint, type Figure } from './figures';
 
 interface LargeValueProps {
@@ -18,7 +15,7 @@ interface LargeValueProps {
 
 /** A figure with its unit, the mark of its SLO, and why it is missing or not judged. */
 export function LargeValue({ figure, isLive, testId, className }: LargeValueProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { text, unit, tag } = figure;
   const slo = isLive ? figure.slo : undefined;
   return (
@@ -32,26 +29,23 @@ export function LargeValue({ figure, isLive, testId, className }: LargeValueProp
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
-  const { met, near, missed } = verdicts(theme);
+const useStyles = stylesOf((theme) => {
   const { text } = theme.colors;
   return {
-    all: css({
+    all: {
       lineHeight: 1.05,
       fontWeight: theme.typography.fontWeightBold,
       whiteSpace: 'nowrap',
       '& small': { fontSize: '0.5em' },
-    }),
-    faint: css({ color: text.secondary, fontWeight: theme.typography.fontWeightRegular }),
-    tag: css({
+    },
+    faint: { color: text.secondary, fontWeight: theme.typography.fontWeightRegular },
+    tag: {
       marginLeft: '0.6em',
       fontSize: '0.35em',
       fontStyle: 'italic',
       fontWeight: theme.typography.fontWeightRegular,
       color: text.secondary,
-    }),
-    met: css(met),
-    near: css(near),
-    missed: css(missed),
+    },
+    ...verdicts(theme),
   };
-};
+});

@@ -1,17 +1,15 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import type { Live } from '../../client';
 import { ModeSwitch, Taken } from '../../components/Controls';
 import { number } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { knownOf } from './model';
 import type { Operate } from './useOperate';
 
 /** The operator's buttons for small screens, within reach of the thumb. */
 export function PhoneControls({ live, operate }: { live: Live; operate: Operate }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const known = knownOf(live);
   if (!known || !operate.me?.canOperate) {
     return null;
@@ -67,8 +65,8 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
 /** The least size of a touch target, in pixels, with some reserve. */
 const TARGET = 48;
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  controls: css({
+const useStyles = stylesOf((theme) => ({
+  controls: {
     position: 'sticky',
     bottom: 0,
     display: 'grid',
@@ -81,9 +79,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& button': { minHeight: TARGET, minWidth: TARGET, justifyContent: 'center' },
     // A large screen is a display, and is operated by keys.
     '@media (min-width: 601px)': { display: 'none' },
-  }),
-  modes: css({ display: 'grid', gap: theme.spacing(1), '&[hidden]': { display: 'none' } }),
-  row: css({
+  },
+  modes: { display: 'grid', gap: theme.spacing(1), '&[hidden]': { display: 'none' } },
+  row: {
     display: 'grid',
     gridTemplateColumns: 'auto 1fr auto 2fr',
     alignItems: 'center',
@@ -94,6 +92,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
       fontVariantNumeric: 'tabular-nums',
       fontWeight: theme.typography.fontWeightMedium,
     },
-  }),
-  start: css({ width: '100%' }),
-});
+  },
+  start: { width: '100%' },
+}));

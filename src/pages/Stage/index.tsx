@@ -1,12 +1,11 @@
 import { Fragment, useState } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { IconButton, Modal, useStyles2 } from '@grafana/ui';
+import { IconButton, Modal } from '@grafana/ui';
 
 import { useLive, type Live } from '../../client';
 import { FullScreenButton } from '../../components/Present';
 import { span } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
 import { useNow } from '../../lib/useNow';
 import { hasTwin, LANE } from '../lane';
@@ -32,7 +31,7 @@ import { useOperate } from './useOperate';
  * both. It is operated by keys, and on a phone by touch.
  */
 export default function Stage() {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(LANE);
   const operate = useOperate(live, styles.dialog);
   const [help, setHelp] = useState(false);
@@ -88,7 +87,7 @@ const BOTH = 'both';
 
 /** The difference, two large figures with their last ten minutes, TTFT by turn, and the workers. */
 function OneRouter({ live }: { live: Live }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const points = useHistory(live);
   const known = knownOf(live);
   const isLive = live.lane !== undefined;
@@ -125,7 +124,7 @@ const figures = [
 
 /** The age of the figures that are kept during a loss. */
 function Age({ since }: { since: number }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const now = useNow();
   return (
     <div role="timer" className={styles.trouble}>
@@ -136,7 +135,7 @@ function Age({ since }: { since: number }) {
 
 /** Every warning as a large sentence, because it explains a missing figure. */
 function Trouble({ words }: { words: Array<string | undefined> }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div role="alert" className={styles.trouble}>
       {words.map((sentence) => sentence && <div key={sentence}>{sentence}</div>)}
@@ -145,7 +144,7 @@ function Trouble({ words }: { words: Array<string | undefined> }) {
 }
 
 function KeyList({ twin, onClose }: { twin: boolean; onClose(): void }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <Modal title="Keys of the stage view" className={styles.dialog} isOpen onDismiss={onClose}>
       <dl className={styles.keys}>
@@ -162,8 +161,8 @@ function KeyList({ twin, onClose }: { twin: boolean; onClose(): void }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  stage: css({
+const useStyles = stylesOf((theme) => ({
+  stage: {
     // All sizes are multiples of this one: a hundredth of the width at 16:9, never too small to be read.
     fontSize: 'max(10px, min(1vw, 1.7778vh))',
     position: 'relative',
@@ -177,24 +176,24 @@ const getStyles = (theme: GrafanaTheme2) => ({
     overflowX: 'clip', // hidden would make it the scroll container of a phone's sticky controls
     background: theme.colors.background.canvas,
     color: theme.colors.text.primary,
-  }),
-  figures: css({
+  },
+  figures: {
     flex: '1 1 auto',
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'stretch',
     gap: '0.7em',
     minHeight: 0,
-  }),
-  bars: css({ display: 'flex', flexWrap: 'wrap', gap: '0.7em' }),
-  trouble: css({
+  },
+  bars: { display: 'flex', flexWrap: 'wrap', gap: '0.7em' },
+  trouble: {
     fontSize: '1.4em',
     lineHeight: 1.3,
     color: theme.colors.error.text,
     '&:empty': { display: 'none' },
-  }),
+  },
   // Shown on hover, touch or keyboard focus; otherwise only the figures are visible.
-  tools: css({
+  tools: {
     position: 'absolute',
     top: 4,
     right: 4,
@@ -203,20 +202,20 @@ const getStyles = (theme: GrafanaTheme2) => ({
     opacity: 0,
     '*:hover > &, &:focus-within': { opacity: 1 },
     '@media (hover: none)': { opacity: 1 },
-  }),
+  },
   // It is read from a distance, and uses the stage's font size.
-  dialog: css({
+  dialog: {
     width: 'min(94vw, 48em)',
     fontSize: 'max(14px, min(1.4vw, 2.5vh))',
     '& h2': { fontSize: 'inherit' },
     '& button:has(span)': { height: 'auto', padding: '0.4em 0.8em', fontSize: 'inherit' },
-  }),
-  keys: css({
+  },
+  keys: {
     display: 'grid',
     gridTemplateColumns: 'auto 1fr',
     gap: '0.4em 1.2em',
     margin: 0,
     '& dd': { margin: 0 },
     '& kbd': { fontSize: '1em' },
-  }),
-});
+  },
+}));

@@ -1,13 +1,11 @@
 import { memo } from 'react';
-import { css, cx } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { Mode, SimulationResult } from '../../client';
 import { DataTable, UNSTACKED } from '../../components/DataTable';
 import { milliseconds, number, seconds } from '../../lib/format';
 import { modeName } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 import { PARTS, timesOf, type Part, type Times } from './times';
 
 interface BreakdownProps {
@@ -26,7 +24,7 @@ const FIRST: Part[] = ['queued', 'prefill'];
  * token, which would be too short to see in the whole.
  */
 export const Breakdown = memo(function Breakdown({ result, modes, levels }: BreakdownProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const rows = levels.flatMap((level) =>
     modes.flatMap((mode, i) => {
       const times = timesOf(result, mode, level);
@@ -87,7 +85,7 @@ interface StackProps {
 
 /** The parts as one bar, with their figures below. */
 function Stack({ times, parts, scale, write }: StackProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const total = parts.reduce((sum, part) => sum + times[part], 0);
   return (
     <div className={styles.stack}>
@@ -102,23 +100,23 @@ function Stack({ times, parts, scale, write }: StackProps) {
   );
 }
 
-const getStyles = ({ colors, spacing, typography, visualization }: GrafanaTheme2) => ({
-  all: css({ display: 'flex', flexDirection: 'column', gap: spacing(0.5), marginBottom: spacing(1.5) }),
-  legend: css({ display: 'flex', flexWrap: 'wrap', gap: spacing(0, 2) }),
-  sample: css({ display: 'inline-block', width: 14, height: 14, borderRadius: 2, verticalAlign: '-2px' }),
-  begins: css({ '&& > *': { paddingTop: spacing(1.5) } }),
-  mode: css({ whiteSpace: 'nowrap', '& > b': { display: 'block', fontWeight: typography.fontWeightBold } }),
-  half: css({ [UNSTACKED]: { width: '40%' } }),
-  stack: css({
+const useStyles = stylesOf(({ colors, spacing, typography, visualization }) => ({
+  all: { display: 'flex', flexDirection: 'column', gap: spacing(0.5), marginBottom: spacing(1.5) },
+  legend: { display: 'flex', flexWrap: 'wrap', gap: spacing(0, 2) },
+  sample: { display: 'inline-block', width: 14, height: 14, borderRadius: 2, verticalAlign: '-2px' },
+  begins: { '&& > *': { paddingTop: spacing(1.5) } },
+  mode: { whiteSpace: 'nowrap', '& > b': { display: 'block', fontWeight: typography.fontWeightBold } },
+  half: { [UNSTACKED]: { width: '40%' } },
+  stack: {
     display: 'grid',
     gridTemplateColumns: 'minmax(0, 1fr) 5.5em',
     alignItems: 'center',
     gap: spacing(0, 1),
     '& > b': { fontWeight: typography.fontWeightMedium },
     '& > small': { gridColumn: '1 / -1' },
-  }),
-  track: css({ display: 'flex', height: 18, borderRadius: 2, overflow: 'hidden' }),
-  queued: css({ background: visualization.getColorByName('semi-dark-purple') }),
-  prefill: css({ background: visualization.getColorByName('light-purple') }),
-  decode: css({ background: colors.border.strong }),
-});
+  },
+  track: { display: 'flex', height: 18, borderRadius: 2, overflow: 'hidden' },
+  queued: { background: visualization.getColorByName('semi-dark-purple') },
+  prefill: { background: visualization.getColorByName('light-purple') },
+  decode: { background: colors.border.strong },
+}));

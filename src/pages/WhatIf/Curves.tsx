@@ -1,12 +1,11 @@
 import { memo, useId, useMemo } from 'react';
-import { css, cx } from '@emotion/css';
-
-import { useStyles2 } from '@grafana/ui';
+import { cx } from '@emotion/css';
 
 import type { Mode, Settings } from '../../client';
 import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../../components/Chart';
 import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 import { draw, type Beside, type Series } from './series';
 
 interface CurvesProps {
@@ -26,7 +25,7 @@ interface CurvesProps {
 /** Each figure against concurrency. */
 export const Curves = memo(function Curves(props: CurvesProps) {
   const { series, levels, slo, isEarlier } = props;
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={cx(isEarlier && styles.earlier)} aria-busy={isEarlier}>
       <ChartGrid least={380} most={3} legend={legendOf(props)}>
@@ -98,6 +97,6 @@ function legendOf({ modes, series, beside, seeds, measuredOnSimulated }: CurvesP
   ];
 }
 
-const getStyles = () => ({
-  earlier: css({ opacity: 0.45 }),
-});
+const useStyles = stylesOf(() => ({
+  earlier: { opacity: 0.45 },
+}));

@@ -1,12 +1,11 @@
 import { memo, useId, useState } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Checkbox, Combobox, Field as Framed, IconButton, Input, useStyles2 } from '@grafana/ui';
+import { Checkbox, Combobox, Field as Framed, IconButton, Input } from '@grafana/ui';
 
 import type { SimulationProfile, Speculation } from '../../client';
 import { speculationName } from '../../lib/names';
-import { rangeInput } from '../../lib/styles';
+import { rangeInput, stylesOf } from '../../lib/styles';
 import { fields, stopsWith, valueText, type Field, type FieldName, type Group, type NumberField } from './fields';
 import type { Question } from './question';
 
@@ -26,7 +25,7 @@ const groups: Array<{ group: Group; title: string }> = [
 
 /** All fields. A value that differs from the preset is marked with the preset's value, and can be reset. */
 export const Fields = memo(function Fields({ question, refused, onChange }: FieldsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <div className={styles.fields}>
       {groups.map(({ group, title }) => (
@@ -62,7 +61,7 @@ interface RowProps {
 
 function Row(props: RowProps) {
   const { field, value, before, onChange } = props;
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const id = useId();
   const changed = value !== before;
   return (
@@ -96,7 +95,7 @@ function beforeText(field: Field, before: string): string {
 }
 
 function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   switch (field.kind) {
     case 'switch':
       return (
@@ -143,7 +142,7 @@ interface NumberEntryProps {
 
 /** A slider over the usual values, and a number for any other, which is applied when it is complete. */
 function NumberEntry({ id, field, value, error, onChange }: NumberEntryProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [typed, setTyped] = useState<string>();
   const { stops, at } = stopsWith(field, Number(value));
   const last = stops.length - 1;
@@ -183,9 +182,9 @@ function NumberEntry({ id, field, value, error, onChange }: NumberEntryProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  fields: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
-  group: css({
+const useStyles = stylesOf((theme) => ({
+  fields: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) },
+  group: {
     minWidth: 0,
     margin: 0,
     padding: 0,
@@ -200,38 +199,38 @@ const getStyles = (theme: GrafanaTheme2) => ({
       fontWeight: theme.typography.fontWeightMedium,
       color: theme.colors.text.primary,
     },
-  }),
-  row: css({
+  },
+  row: {
     display: 'grid',
     gap: theme.spacing(0, 1),
     padding: theme.spacing(0.75, 0, 0.75, 1),
     borderLeft: '3px solid transparent',
-  }),
-  changed: css({ borderLeftColor: theme.colors.primary.main, background: theme.colors.action.hover }),
-  label: css({
+  },
+  changed: { borderLeftColor: theme.colors.primary.main, background: theme.colors.action.hover },
+  label: {
     lineHeight: 1.25,
     '& small': { color: theme.colors.text.secondary },
     '& code': { display: 'block', width: 'fit-content', margin: 0, overflowWrap: 'anywhere' },
-  }),
-  before: css({
+  },
+  before: {
     display: 'flex',
     alignItems: 'center',
     justifyContent: 'flex-end',
     gap: theme.spacing(0.5),
     color: theme.colors.text.secondary,
-  }),
-  back: css({ minWidth: 24, minHeight: 24, justifyContent: 'center', margin: 0 }),
-  number: css({
+  },
+  back: { minWidth: 24, minHeight: 24, justifyContent: 'center', margin: 0 },
+  number: {
     display: 'grid',
     gridTemplateColumns: 'minmax(120px, 1fr) auto',
     alignItems: 'center',
     gap: theme.spacing(0, 1.5),
-  }),
+  },
   slider: rangeInput(theme),
   // As wide as its text, at the left, in the font of the other labels.
-  check: css({
+  check: {
     justifySelf: 'start',
     '& > span': { fontSize: 'inherit', lineHeight: 1.25, fontWeight: 'inherit' },
-  }),
-  words: css({ gridColumn: '1 / -1', justifySelf: 'end', color: theme.colors.text.secondary }),
-});
+  },
+  words: { gridColumn: '1 / -1', justifySelf: 'end', color: theme.colors.text.secondary },
+}));

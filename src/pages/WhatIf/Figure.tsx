@@ -1,17 +1,12 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
 import type { Mode } from '../../client';
 import { SLOMark } from '../../components/Comparison';
 import { DASH, digits } from '../../lib/format';
-import { verdicts } from '../../lib/styles';
+import { stylesOf, verdicts } from '../../lib/styles';
 import type { FigureInfo, Source, Value } from './series';
 
 /** A value in the unit of its figure, with the mark of its objective and its band; a dash without one. */
 export function Figure({ figure: { format }, value }: { figure: FigureInfo; value: Value | undefined }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   if (!value) {
     return <span className={styles.band}>{DASH}</span>;
   }
@@ -39,12 +34,7 @@ export function find(values: Value[], source: Source, mode: Mode): Value | undef
   return values.find((value) => value.source === source && value.mode === mode);
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
-  const { met, near, missed } = verdicts(theme);
-  return {
-    band: css({ color: theme.colors.text.secondary }),
-    met: css(met),
-    near: css(near),
-    missed: css(missed),
-  };
-};
+const useStyles = stylesOf((theme) => ({
+  band: { color: theme.colors.text.secondary },
+  ...verdicts(theme),
+}));

@@ -1,10 +1,7 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { Mode } from '../../client';
+import { stylesOf } from '../../lib/styles';
 import { LevelTable } from './LevelTable';
 import { Figure, find } from './Figure';
 import type { Series } from './series';
@@ -32,7 +29,7 @@ export const FiguresTable = memo(function FiguresTable({ series, levels, modes }
 });
 
 function Cell({ series: { figure, values }, mode, level }: { series: Series; mode: Mode; level: number }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const atLevel = values.filter(({ concurrency }) => concurrency === level);
   return (
     <div className={styles.cell}>
@@ -51,10 +48,10 @@ function Cell({ series: { figure, values }, mode, level }: { series: Series; mod
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  cell: css({
+const useStyles = stylesOf((theme) => ({
+  cell: {
     whiteSpace: 'nowrap',
     '& > small:last-of-type': { display: 'block' }, // the band; the mark of the SLO precedes it
     '& > div': { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
-  }),
-});
+  },
+}));

@@ -1,12 +1,9 @@
 import { Fragment, memo } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { Mode, Settings } from '../../client';
 import { milliseconds, number } from '../../lib/format';
 import { modeName } from '../../lib/names';
+import { stylesOf } from '../../lib/styles';
 import { holdsUpTo, type Series, type Source } from './series';
 
 interface HoldsUpToProps {
@@ -19,7 +16,7 @@ const sources: Source[] = ['simulated', 'recorded', 'measured'];
 
 /** The highest level up to which each mode keeps TTFT p95 within its objective. */
 export const HoldsUpTo = memo(function HoldsUpTo({ series, modes, slo }: HoldsUpToProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const judged = series.find(({ figure }) => figure.slo === 'ttft');
   if (!judged || !slo) {
     return null;
@@ -49,13 +46,13 @@ export const HoldsUpTo = memo(function HoldsUpTo({ series, modes, slo }: HoldsUp
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  holds: css({
+const useStyles = stylesOf((theme) => ({
+  holds: {
     display: 'flex',
     flexWrap: 'wrap',
     gap: theme.spacing(0, 2),
     marginBottom: theme.spacing(1),
     fontVariantNumeric: 'tabular-nums',
     '& i': { color: theme.colors.text.secondary },
-  }),
-});
+  },
+}));

@@ -1,13 +1,9 @@
 import { Fragment, type ReactNode } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { Mode } from '../../client';
 import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { visuallyHidden, wideTable } from '../../lib/styles';
+import { stylesOf, visuallyHidden, wideTable } from '../../lib/styles';
 
 interface LevelTableProps<Key extends string> {
   caption: string;
@@ -20,7 +16,7 @@ interface LevelTableProps<Key extends string> {
 
 /** Figures by level and mode. */
 export function LevelTable<Key extends string>({ caption, columns, modes, levels, cell }: LevelTableProps<Key>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const each = (of: (key: Key, mode: Mode) => ReactNode) =>
     columns.map(({ key }) => (
       <Fragment key={key}>
@@ -65,9 +61,9 @@ export function LevelTable<Key extends string>({ caption, columns, modes, levels
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
+const useStyles = stylesOf((theme) => ({
   container: wideTable(theme),
-  table: css({
+  table: {
     width: '100%',
     fontVariantNumeric: 'tabular-nums',
     '& th, & td': {
@@ -84,5 +80,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
       color: theme.colors.text.primary,
       borderLeft: `1px solid ${theme.colors.border.weak}`,
     },
-  }),
-});
+  },
+}));

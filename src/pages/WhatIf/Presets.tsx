@@ -1,11 +1,10 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Badge, Button, Combobox, useStyles2 } from '@grafana/ui';
+import { Badge, Button, Combobox } from '@grafana/ui';
 
 import type { SimulationProfile } from '../../client';
 import { percent } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import type { Question } from './question';
 
 interface PresetsProps {
@@ -18,7 +17,7 @@ interface PresetsProps {
 
 /** The presets: common questions on each profile. */
 export const Presets = memo(function Presets({ question, profiles, onPreset, onProfile, onReset }: PresetsProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { profile, preset, changed } = question;
   return (
     <div className={styles.presets}>
@@ -56,7 +55,7 @@ type ProfileProps = Pick<PresetsProps, 'profiles' | 'onProfile'> & { profile: Si
 
 /** The origin of the simulated timing, and its error against the recording. */
 function Profile({ profile, profiles, onProfile }: ProfileProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const broken = profiles.filter(({ error }) => error !== undefined);
   return (
     <>
@@ -109,21 +108,21 @@ export function errorText({ errors }: Pick<SimulationProfile, 'errors'>): string
   return all.length > 0 ? `Mean error against the recorded table: ${all.join(', ')}.` : '';
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  presets: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
-  row: css({
+const useStyles = stylesOf((theme) => ({
+  presets: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  row: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(0.5, 1),
     minWidth: 0,
     '& > *': { maxWidth: '100%' },
-  }),
-  basis: css({
+  },
+  basis: {
     ...theme.typography.bodySmall,
     maxWidth: '110ch',
     margin: 0,
     color: theme.colors.text.secondary,
     textWrap: 'pretty',
-  }),
-});
+  },
+}));

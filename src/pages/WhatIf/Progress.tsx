@@ -1,15 +1,12 @@
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, useStyles2 } from '@grafana/ui';
+import { Alert, Button } from '@grafana/ui';
 
 import { number, span } from '../../lib/format';
-import { visuallyHidden } from '../../lib/styles';
+import { stylesOf, visuallyHidden } from '../../lib/styles';
 import type { Simulating } from './useSimulation';
 
 /** The progress of the answer, its problems, and its buttons. */
 export function Progress({ answer, cancel, retry }: Simulating) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { phase, problem, result } = answer;
   switch (phase) {
     case 'done':
@@ -68,7 +65,7 @@ function partial({ result, isEarlier }: Simulating['answer']): string {
 
 /** The bar has a fixed height, so nothing below it moves. */
 function ComputingBar({ answer: { phase, progress }, cancel }: Pick<Simulating, 'answer' | 'cancel'>) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { ahead = 0, done = 0, of = 0, seconds_left: left } = progress ?? {};
   const words =
     phase === 'queued'
@@ -93,8 +90,8 @@ function ComputingBar({ answer: { phase, progress }, cancel }: Pick<Simulating, 
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  line: css({
+const useStyles = stylesOf((theme) => ({
+  line: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
@@ -103,9 +100,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     margin: 0,
     color: theme.colors.text.secondary,
     fontVariantNumeric: 'tabular-nums',
-  }),
-  words: css({ minWidth: '24ch' }),
-  bar: css({
+  },
+  words: { minWidth: '24ch' },
+  bar: {
     appearance: 'none',
     flex: '1 1 120px',
     maxWidth: 320,
@@ -117,5 +114,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '&::-webkit-progress-bar': { background: theme.colors.border.medium },
     '&::-webkit-progress-value': { background: theme.colors.primary.main },
     '&::-moz-progress-bar': { background: theme.colors.primary.main },
-  }),
-});
+  },
+}));

@@ -1,11 +1,8 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { SimulationResult } from '../../client';
 import { digits, PERCENT, type Format } from '../../lib/format';
+import { stylesOf } from '../../lib/styles';
 import { Breakdown } from './Breakdown';
 import { LevelTable } from './LevelTable';
 import { modesOf } from './series';
@@ -20,7 +17,7 @@ const causes = [
 
 /** Why the modes differ: the parts of a turn's time, in the load generator's sentences, and in figures by level. */
 export const Why = memo(function Why({ result }: { result: SimulationResult }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { explanation, points, request, progress } = result;
   const modes = modesOf(result);
   return (
@@ -53,12 +50,12 @@ export const Why = memo(function Why({ result }: { result: SimulationResult }) {
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  words: css({
+const useStyles = stylesOf((theme) => ({
+  words: {
     maxWidth: '90ch',
     margin: theme.spacing(0, 0, 1.5),
     paddingLeft: theme.spacing(2.5),
     textWrap: 'pretty',
     '& li': { marginBottom: theme.spacing(0.5) },
-  }),
-});
+  },
+}));

@@ -1,8 +1,6 @@
 import { useId, useMemo, useState, type ReactNode } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, RadioButtonGroup, useStyles2 } from '@grafana/ui';
+import { Alert, Button, RadioButtonGroup } from '@grafana/ui';
 
 import {
   listSimulations,
@@ -18,6 +16,7 @@ import { ExportButton, type ExportFile } from '../../components/Export';
 import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
+import { stylesOf } from '../../lib/styles';
 import { useNarrow } from '../../lib/useNarrow';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
@@ -84,7 +83,7 @@ interface SimulatedProps {
 const NARROW = 900;
 
 function Simulated({ list, asked, question }: SimulatedProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const me = useMe();
   const [element, narrow] = useNarrow(NARROW);
   const simulating = useSimulation(question.request, me?.canOperate);
@@ -150,7 +149,7 @@ interface AnsweredProps {
 
 /** The answer as it grows, and its explanation. */
 function Answered({ question, simulating }: AnsweredProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const live = useLive(LANE);
   const known = lastKnown(live, LANE);
   const slo = useSLO(known?.settings);
@@ -266,28 +265,28 @@ function files(
   ];
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' }),
-  wide: css({
+const useStyles = stylesOf((theme) => ({
+  page: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' },
+  wide: {
     display: 'grid',
     gridTemplateColumns: 'minmax(320px, 26em) minmax(0, 1fr)',
     alignItems: 'start',
     gap: theme.spacing(2),
-  }),
-  narrow: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
-  answer: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 }),
-  actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+  },
+  narrow: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
+  answer: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 },
+  actions: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
   // The height of the curves is reserved, so that little moves when they appear.
-  empty: css({
+  empty: {
     display: 'grid',
     placeItems: 'center',
     minHeight: 480,
     color: theme.colors.text.secondary,
-  }),
-  notes: css({
+  },
+  notes: {
     ...theme.typography.bodySmall,
     margin: theme.spacing(1, 0, 0),
     paddingLeft: theme.spacing(2.5),
     color: theme.colors.text.secondary,
-  }),
-});
+  },
+}));

@@ -1,16 +1,15 @@
 import { useRef } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, useStyles2 } from '@grafana/ui';
+import { Alert, Button } from '@grafana/ui';
 
 import { Loading } from '../../../components/Loading';
+import { stylesOf } from '../../../lib/styles';
 import { Bubble } from './Bubble';
 import type { Article } from './useArticle';
 
 /** The article at the beginning of the prompt, shown as one line until its text is requested. */
 export function ArticleView({ article }: { article: Article }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const button = useRef<HTMLButtonElement>(null);
   const { topic, open, text, toggle, ask } = article;
   const again = () => {
@@ -43,7 +42,7 @@ export function ArticleView({ article }: { article: Article }) {
 }
 
 function Body({ article, again }: { article: Article; again(): void }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { topic, asking, text, problem } = article;
   if (problem) {
     return (
@@ -68,17 +67,17 @@ function Body({ article, again }: { article: Article; again(): void }) {
 /** Matches a heading of Markdown. Splitting a text by it yields the headings' texts at odd indices. */
 const HEADING = /^#{1,6} +(.+)$/m;
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  head: css({
+const useStyles = stylesOf((theme) => ({
+  head: {
     display: 'flex',
     alignItems: 'center',
     justifyContent: 'space-between',
     gap: theme.spacing(1),
     '& button': { flex: 'none' },
-  }),
-  topic: css({ overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' }),
-  body: css({ marginTop: theme.spacing(1) }),
-  text: css({
+  },
+  topic: { overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' },
+  body: { marginTop: theme.spacing(1) },
+  text: {
     maxHeight: 'min(60vh, max(14rem, 100vh - 400px))', // less in a low transcript, so that both its ends fit
     paddingRight: theme.spacing(1),
     overflowY: 'auto',
@@ -86,6 +85,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     whiteSpace: 'pre-wrap',
     overflowWrap: 'anywhere',
     lineHeight: 1.5,
-  }),
-  remark: css({ ...theme.typography.bodySmall, alignSelf: 'flex-end', color: theme.colors.text.secondary }),
-});
+  },
+  remark: { ...theme.typography.bodySmall, alignSelf: 'flex-end', color: theme.colors.text.secondary },
+}));

@@ -1,11 +1,8 @@
 import { Link } from 'react-router-dom';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { Conversation } from '../../../client';
 import { DASH, span } from '../../../lib/format';
+import { stylesOf } from '../../../lib/styles';
 import { usePagePath } from '../../navigation';
 import { StatusBadge } from '../StatusBadge';
 import { durationOf, timeOfDay } from '../useClock';
@@ -21,7 +18,7 @@ interface HeaderProps {
 
 /** The figures of a conversation as a whole. */
 export function Header({ conversation, workerName, now }: HeaderProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { lane, topic, status, turns_done, turns_planned, started, number } = conversation;
   const duration = durationOf(conversation, now);
   const workers = workersOf(conversation).map(workerName);
@@ -61,7 +58,7 @@ interface NeighborLinksProps {
 
 /** Links back to the list and to the neighbors of this conversation. */
 export function NeighborLinks({ neighbors: { newer, older }, search }: NeighborLinksProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const path = usePagePath();
   const way = (words: string, to?: Conversation) =>
     to ? (
@@ -82,16 +79,16 @@ export function NeighborLinks({ neighbors: { newer, older }, search }: NeighborL
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  header: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0.5, 4) }),
-  title: css({
+const useStyles = stylesOf((theme) => ({
+  header: { display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0.5, 4) },
+  title: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(1),
     '& h2': { ...theme.typography.h3, margin: 0 },
-  }),
-  facts: css({
+  },
+  facts: {
     display: 'flex',
     flexWrap: 'wrap',
     gap: theme.spacing(0, 3),
@@ -100,14 +97,14 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& > div': { display: 'flex', gap: theme.spacing(0.75) },
     '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
     '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium },
-  }),
-  ways: css({
+  },
+  ways: {
     display: 'flex',
     flexWrap: 'wrap',
     justifyContent: 'space-between',
     gap: theme.spacing(1, 3),
     '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
-  }),
-  beside: css({ display: 'flex', gap: theme.spacing(2) }),
-  none: css({ color: theme.colors.text.secondary }),
-});
+  },
+  beside: { display: 'flex', gap: theme.spacing(2) },
+  none: { color: theme.colors.text.secondary },
+}));

@@ -1,10 +1,10 @@
 import { memo, useState } from 'react';
-import { css, cx } from '@emotion/css';
+import { cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Button, useStyles2 } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import { number } from '../../../lib/format';
+import { stylesOf } from '../../../lib/styles';
 import { Bubble } from './Bubble';
 
 /** The length in letters from which a message of the user is folded. */
@@ -22,7 +22,7 @@ interface MessageProps {
 
 /** One message as a bubble. It is plain text: a model's output is shown, not executed. */
 export const Message = memo(function Message({ from, text, streaming }: MessageProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [open, setOpen] = useState(false);
   const folds = from === 'user' && text.length > LONG;
   const folded = folds && !open;
@@ -42,16 +42,16 @@ export const Message = memo(function Message({ from, text, streaming }: MessageP
   );
 });
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  from: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
-  text: css({ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere', lineHeight: 1.5 }),
-  folded: css({ display: '-webkit-box', WebkitBoxOrient: 'vertical', WebkitLineClamp: 4, overflow: 'hidden' }),
-  caret: css({
+const useStyles = stylesOf((theme) => ({
+  from: { ...theme.typography.bodySmall, color: theme.colors.text.secondary },
+  text: { whiteSpace: 'pre-wrap', overflowWrap: 'anywhere', lineHeight: 1.5 },
+  folded: { display: '-webkit-box', WebkitBoxOrient: 'vertical', WebkitLineClamp: 4, overflow: 'hidden' },
+  caret: {
     display: 'inline-block',
     width: '0.5em',
     height: '1em',
     marginLeft: 2,
     verticalAlign: 'text-bottom',
     background: theme.colors.text.secondary,
-  }),
-});
+  },
+}));

@@ -1,10 +1,7 @@
 import { useLayoutEffect, useRef } from 'react';
-import { css } from '@emotion/css';
-
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
 
 import type { Conversation } from '../../../client';
+import { stylesOf } from '../../../lib/styles';
 import { useRoom } from '../useRoom';
 import { isNew } from './model';
 import { LiveTurnView, TurnView } from './TurnView';
@@ -22,7 +19,7 @@ interface TranscriptProps {
 
 /** All turns. While the last one grows, the transcript follows its end if that is in view. */
 export function Transcript({ conversation, workerName, now }: TranscriptProps) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const { turns = [], live, status } = conversation;
   const article = useArticle(conversation);
   const box = useRef<HTMLDivElement>(null);
@@ -72,11 +69,11 @@ export function Transcript({ conversation, workerName, now }: TranscriptProps) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  box: css({
+const useStyles = stylesOf((theme) => ({
+  box: {
     overflowY: 'auto',
     overflowAnchor: 'none',
     paddingRight: theme.spacing(1),
-  }),
-  turns: css({ margin: 0, padding: 0, listStyle: 'none' }),
-});
+  },
+  turns: { margin: 0, padding: 0, listStyle: 'none' },
+}));

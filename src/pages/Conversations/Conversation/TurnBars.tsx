@@ -1,12 +1,11 @@
 import { memo } from 'react';
-import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2, useTheme2 } from '@grafana/ui';
+import { useTheme2 } from '@grafana/ui';
 
 import { Chart, type ChartLine } from '../../../components/Chart';
 import { milliseconds, MS, percent } from '../../../lib/format';
-import { wideDrawing } from '../../../lib/styles';
+import { stylesOf, wideDrawing } from '../../../lib/styles';
 import { sharedStarter, summary, type Bar } from './model';
 
 /** The least and the greatest width of a bar with its labels, in rem. */
@@ -29,7 +28,7 @@ const stateWords: Record<Bar['state'], string> = {
 /** A bar for each turn of a conversation: the time to its first token. */
 export const TurnBars = memo(
   function TurnBars({ bars }: { bars: Bar[] }) {
-    const styles = useStyles2(getStyles);
+    const styles = useStyles();
     const theme = useTheme2();
     const shared = sharedStarter(bars);
     const many = bars.length > MANY;
@@ -93,11 +92,11 @@ function below({ turn, cached, state }: Bar): string {
   return `Turn ${turn}\n${stateWords[state] || share}`;
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  figure: css({ margin: 0 }),
+const useStyles = stylesOf((theme) => ({
+  figure: { margin: 0 },
   scroll: wideDrawing,
-  chart: css({ height: '18rem', fontSize: theme.typography.bodySmall.fontSize }),
-  caption: css({
+  chart: { height: '18rem', fontSize: theme.typography.bodySmall.fontSize },
+  caption: {
     marginTop: theme.spacing(1),
     fontSize: theme.typography.h5.fontSize,
     '& small': {
@@ -106,5 +105,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
       color: theme.colors.text.secondary,
       ...theme.typography.bodySmall,
     },
-  }),
-});
+  },
+}));

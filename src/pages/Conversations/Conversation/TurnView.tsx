@@ -1,12 +1,11 @@
 import { memo, type ReactNode } from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Badge, useStyles2 } from '@grafana/ui';
+import { Alert, Badge } from '@grafana/ui';
 
 import type { LiveTurn, Turn } from '../../../client';
 import { errorName } from '../../../lib/errorNames';
 import { milliseconds, seconds } from '../../../lib/format';
+import { stylesOf } from '../../../lib/styles';
 import { QuietBadge } from '../QuietBadge';
 import { ArticleView } from './ArticleView';
 import { Message } from './Message';
@@ -73,7 +72,7 @@ export function LiveTurnView({ turn, article, workerName, now }: LiveTurnViewPro
 }
 
 function Frame({ number, badge, children }: { number: number; badge?: ReactNode; children: ReactNode }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <li className={styles.turn}>
       <div className={styles.head}>
@@ -86,7 +85,7 @@ function Frame({ number, badge, children }: { number: number; badge?: ReactNode;
 }
 
 function Figures({ figures: all }: { figures: Figure[] }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   return (
     <dl className={styles.figures}>
       {all.map(({ term, text, remark }) => (
@@ -102,22 +101,22 @@ function Figures({ figures: all }: { figures: Figure[] }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  turn: css({
+const useStyles = stylesOf((theme) => ({
+  turn: {
     display: 'flex',
     flexDirection: 'column',
     gap: theme.spacing(1),
     paddingBottom: theme.spacing(2),
     '& + &': { borderTop: `1px solid ${theme.colors.border.weak}`, paddingTop: theme.spacing(2) },
-  }),
-  head: css({
+  },
+  head: {
     display: 'flex',
     flexWrap: 'wrap',
     alignItems: 'center',
     gap: theme.spacing(1),
     '& h3': { ...theme.typography.h5, margin: 0 },
-  }),
-  figures: css({
+  },
+  figures: {
     display: 'flex',
     flexWrap: 'wrap',
     gap: theme.spacing(0, 2.5),
@@ -127,5 +126,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
     '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium },
     '& small': { color: theme.colors.text.secondary },
-  }),
-});
+  },
+}));

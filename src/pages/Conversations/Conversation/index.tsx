@@ -1,13 +1,12 @@
 import { useParams, useSearchParams } from 'react-router-dom';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import type { Conversation as ConversationData } from '../../../client';
 import { ExportButton } from '../../../components/Export';
 import { Loading } from '../../../components/Loading';
 import { Section } from '../../../components/Section';
+import { stylesOf } from '../../../lib/styles';
 import { turnsCsv } from '../exported';
 import { filterOf, queryOf } from '../query';
 import { useClock } from '../useClock';
@@ -27,7 +26,7 @@ export default function Conversation() {
 }
 
 function One({ id }: { id: string }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const [params] = useSearchParams();
   const filter = filterOf(params);
   const { conversation, problem, missing } = useConversation(id);
@@ -52,7 +51,7 @@ function One({ id }: { id: string }) {
 }
 
 function Body({ conversation }: { conversation: ConversationData }) {
-  const styles = useStyles2(getStyles);
+  const styles = useStyles();
   const now = useClock();
   const workerName = useWorkerNames(conversation.lane);
   const name = `conversation-${conversation.number}`;
@@ -99,13 +98,13 @@ function Body({ conversation }: { conversation: ConversationData }) {
   );
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
-  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
-  parts: css({
+const useStyles = stylesOf((theme) => ({
+  page: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
+  parts: {
     display: 'grid',
     gap: theme.spacing(2),
     alignItems: 'start',
     gridTemplateColumns: 'minmax(0, 1fr)',
     [theme.breakpoints.up('lg')]: { gridTemplateColumns: 'minmax(300px, 2fr) minmax(0, 5fr)' },
-  }),
-});
+  },
+}));
