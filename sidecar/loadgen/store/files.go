@@ -126,18 +126,15 @@ const checkedAtStart = 64 << 20
 
 // quickCheck gives errDamaged with the first fault of a database.
 func quickCheck(ctx context.Context, db *sql.DB) error {
-	found, err := query(ctx, db, "checking the database", func(rows *sql.Rows) (text string, err error) {
-		return text, rows.Scan(&text)
-	}, "PRAGMA quick_check(1)")
+	var found string
+	err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found)
 	switch {
 	case damaged(err):
 		return fmt.Errorf("%w: %w", errDamaged, err)
-	case err != nil:
-		return err
-	case len(found) != 1 || found[0] != "ok":
-		return fmt.Errorf("%w: %.200s", errDamaged, found[0])
+	case err == nil && found != "ok":
+		return fmt.Errorf("%w: %.200s", errDamaged, found)
 	}
-	return nil
+	return unavailable("checking the database", err)
 }
 
 func damaged(err error) bool {
@@ -265,7 +262,7 @@ func (s *Store) keepReserve(d disk) {
 		_, err = file.Write(zeros[:min(int64(len(zeros)), d.reserve-n)])
 	}
 	if file != nil {
-		err = joinErrors(err, file.Close())
+		err = errors.Join(err, file.Close())
 	}
 	if err != nil { // an incomplete reserve is removed
 		_ = os.Remove(s.reservePath())

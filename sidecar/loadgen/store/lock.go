@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,7 +56,7 @@ func takeLock(ctx context.Context, dir, owner string, beat time.Duration) (*floc
 	}
 	c, err := takeClaim(ctx, dir, holder{PID: os.Getpid(), Owner: owner, Machine: machine(), Claim: rand.Text()}, beat)
 	if err != nil {
-		return nil, nil, joinErrors(err, lock.Close())
+		return nil, nil, errors.Join(err, lock.Close())
 	}
 	return lock, c, nil
 }

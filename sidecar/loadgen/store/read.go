@@ -208,14 +208,10 @@ func (s *Store) Steps(ctx context.Context, lane string) ([]api.StepRecord, error
 // MaxStep returns the highest step id that a lane has used, 0 if none. The next
 // step after a restart follows it.
 func (s *Store) MaxStep(ctx context.Context, lane string) (int64, error) {
-	found, err := query(ctx, s.read, "reading the last step", func(rows *sql.Rows) (id int64, err error) {
-		return id, rows.Scan(&id)
-	}, `SELECT max(coalesce((SELECT max(id) FROM steps WHERE lane = ?), 0),
-		coalesce((SELECT max(step) FROM turns WHERE lane = ?), 0))`, lane, lane)
-	if err != nil {
-		return 0, err
-	}
-	return found[0], nil
+	var id int64
+	err := s.read.QueryRowContext(ctx, `SELECT max(coalesce((SELECT max(id) FROM steps WHERE lane = ?), 0),
+		coalesce((SELECT max(step) FROM turns WHERE lane = ?), 0))`, lane, lane).Scan(&id)
+	return id, unavailable("reading the last step", err)
 }
 
 // query reads all rows of a statement. The slice is not nil unless there is an error.

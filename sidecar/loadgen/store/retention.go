@@ -112,15 +112,11 @@ func (n size) missing() int64 {
 	return n.disk.short() - n.free*n.page
 }
 
-func measure(ctx context.Context, db *sql.DB) (size, error) {
-	found, err := query(ctx, db, "measuring the store", func(rows *sql.Rows) (n size, err error) {
-		return n, rows.Scan(&n.conversations, &n.pages, &n.free, &n.page, &n.shrinks)
-	}, `SELECT (SELECT count(*) FROM conversations), page_count, freelist_count, page_size, auto_vacuum = 2
-		FROM pragma_page_count, pragma_freelist_count, pragma_page_size, pragma_auto_vacuum`)
-	if err != nil {
-		return size{}, err
-	}
-	return found[0], nil
+func measure(ctx context.Context, db *sql.DB) (n size, err error) {
+	err = db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM conversations), page_count, freelist_count, page_size,
+		auto_vacuum = 2 FROM pragma_page_count, pragma_freelist_count, pragma_page_size, pragma_auto_vacuum`).
+		Scan(&n.conversations, &n.pages, &n.free, &n.page, &n.shrinks)
+	return n, unavailable("measuring the store", err)
 }
 
 // excess returns the number of conversations beyond the limits. For a limit in bytes

@@ -1,3 +1,19 @@
+// Package store keeps conversations, turns, steps, baselines, events and settings
+// in one SQLite file.
+//
+// Records of the workload are saved without waiting: they enter a bounded queue,
+// and one goroutine commits them in batches, at most 200 ms after their arrival
+// while the disk works. While it fails, the batch is retried with growing pauses,
+// the queue fills, and turns that no longer fit are counted as lost. Changes by
+// an operator (events, settings, baselines) are committed before the call returns.
+//
+// The file is in WAL mode with synchronous=FULL. A commit in WAL mode has been
+// handed to the operating system, so that kill −9 loses nothing committed with
+// either NORMAL or FULL. FULL also syncs the log at each commit, so that results
+// survive a power failure. The price is at most ten syncs a second, in a goroutine
+// that no measurement waits for.
+//
+// Reads have their own connections and see only what is committed.
 package store
 
 import (
@@ -85,15 +101,17 @@ type Store struct {
 // Open locks the directory, opens the store in it, migrates its schema, marks
 // conversations that a killed process left active as cancelled, and starts the
 // writer. ctx bounds the opening only; [Store.Close] ends the writer. If another
-// process uses the directory the error is a [*LockedError], and an [api.FieldError]
-// if an option is invalid.
+// process uses the directory the error is a [*LockedError].
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	return open(ctx, opts, defaultLimits)
 }
 
 func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
-	if err := opts.complete(); err != nil {
-		return nil, err
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
 	dir, err := filepath.Abs(opts.Dir)
 	if err != nil {
@@ -114,34 +132,11 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	if err := s.openFile(ctx); err != nil {
-		return nil, joinErrors(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
+		return nil, errors.Join(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
 	}
 	s.keepReserve(s.disk())
 	go s.run()
 	return s, nil
-}
-
-// complete checks the options and sets defaults.
-func (o *Options) complete() error {
-	if o.Dir == "" {
-		return api.Refuse("data_dir", `""`, "a directory")
-	}
-	if o.MaxConversations < 0 {
-		return api.Refuse("max_conversations", o.MaxConversations, "a whole number from 0 (no limit)")
-	}
-	if o.MaxAge < 0 {
-		return api.Refuse("max_age", o.MaxAge.String(), "a duration from 0 (no limit)")
-	}
-	if o.MaxBytes != 0 && o.MaxBytes < MinBytes {
-		return api.Refuse("max_bytes", o.MaxBytes, fmt.Sprintf("a whole number from %d, or 0 (no limit)", MinBytes))
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return nil
 }
 
 func (s *Store) openFile(ctx context.Context) (err error) {
@@ -202,7 +197,7 @@ func (s *Store) openReaders(ctx context.Context) (err error) {
 	}
 	for _, c := range all {
 		if c != nil {
-			err = joinErrors(err, c.Close()) // returns it to the pool
+			err = errors.Join(err, c.Close()) // returns it to the pool
 		}
 	}
 	return err
@@ -242,7 +237,7 @@ func (s *Store) shutDown() error {
 	if s.intact(context.Background()) != nil {
 		s.pin = nil // the connection stays open
 	}
-	return joinErrors(err, s.closeFile())
+	return errors.Join(err, s.closeFile())
 }
 
 // made records what [Open] created: the outermost missing directory of its path, and whether there was no database
@@ -291,11 +286,11 @@ func (s *Store) closeFile() error {
 	}
 	for _, db := range []*sql.DB{s.read, s.write} {
 		if db != nil {
-			err = joinErrors(err, db.Close())
+			err = errors.Join(err, db.Close())
 		}
 	}
 	s.claim.release()
-	return joinErrors(err, s.lock.Close())
+	return errors.Join(err, s.lock.Close())
 }
 
 // Status reports whether ended turns reach the disk.
@@ -320,15 +315,4 @@ func unavailable(doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return fmt.Errorf("%w: %s: %w", api.ErrUnavailable, doing, err)
-}
-
-// joinErrors is [errors.Join], except that it returns a single error unchanged.
-func joinErrors(a, b error) error {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return errors.Join(a, b)
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/goccy/go-json"
@@ -24,37 +26,29 @@ const page = 500
 const (
 	selectPage = "SELECT seq, CAST(data AS BLOB) FROM turns WHERE lane = ? AND step = ? AND seq > ? " +
 		"ORDER BY seq LIMIT ?"
-	selectNextStep = "SELECT step FROM turns WHERE lane = ? AND step > ? ORDER BY step LIMIT 1"
+	selectNextStep = "SELECT step FROM turns WHERE lane = ? AND step BETWEEN ? AND ? ORDER BY step LIMIT 1"
 )
 
-// eachTurn calls add with every stored turn of a lane's step, without its
-// messages, in the order of storing. Step 0 means all steps, ascending. The turn
-// is valid until add returns. After each page of turns eachTurn calls send,
-// without a lock on the file. It stops at the first error and returns it.
-func (s *Store) eachTurn(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
+// eachTurn calls add with every stored turn of a lane's steps from first to last, ascending, without its
+// messages, in the order of storing. The turn is valid until add returns. After each page of turns eachTurn
+// calls send, without a lock on the file. Steps without a stored turn are skipped, so an unknown lane or step
+// gives no call and no error. It stops at the first error. One of add is returned wrapped in an
+// [api.ErrUnavailable], one of send unchanged.
+func (s *Store) eachTurn(ctx context.Context, lane string, first, last int64, add func(*api.Turn) error,
 	send func() error,
 ) error {
-	if step != 0 {
-		return s.eachTurnOf(ctx, lane, step, add, send)
-	}
-	return s.eachTurnFrom(ctx, lane, 0, add, send)
-}
-
-// eachTurnFrom is eachTurn for all steps with the number step or a higher one, ascending; 0 means all. Steps without a
-// stored turn are skipped, so an unknown lane or step gives no call and no error. An error of add is returned wrapped
-// in an [api.ErrUnavailable], one of send unchanged.
-func (s *Store) eachTurnFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
-	send func() error,
-) error {
-	for last := step - 1; ; {
-		next, err := query(ctx, s.read, "looking for the next step", scanNumber, selectNextStep, lane, last)
-		if err != nil || len(next) == 0 {
+	for {
+		err := s.read.QueryRowContext(ctx, selectNextStep, lane, first, last).Scan(&first)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return unavailable("looking for the next step", err)
+		}
+		if err := s.eachTurnOf(ctx, lane, first, add, send); err != nil {
 			return err
 		}
-		last = next[0]
-		if err := s.eachTurnOf(ctx, lane, last, add, send); err != nil {
-			return err
-		}
+		first++
 	}
 }
 
@@ -108,23 +102,18 @@ func (s *Store) pageOfTurns(ctx context.Context, lane string, step int64, last *
 	return n, unavailable("reading turns", rows.Err())
 }
 
-func scanNumber(rows *sql.Rows) (n int64, err error) {
-	return n, rows.Scan(&n)
-}
-
 // checkStep gives [api.ErrNotFound] for a step that the lane never had.
 func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 	if step < 0 {
 		return api.Refuse("step", step, "a whole number from 1, or 0 for all steps")
 	}
-	found, err := query(ctx, s.read, "looking for a step", func(rows *sql.Rows) (yes bool, err error) {
-		return yes, rows.Scan(&yes)
-	}, `SELECT EXISTS (SELECT 1 FROM steps WHERE lane = ? AND id = ?)
-		OR EXISTS (SELECT 1 FROM turns WHERE lane = ? AND step = ?)`, lane, step, lane, step)
-	if err == nil && !found[0] {
-		err = fmt.Errorf("%w: lane %q has no step %d", api.ErrNotFound, lane, step)
+	var found bool
+	err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM steps WHERE lane = ? AND id = ?)
+		OR EXISTS (SELECT 1 FROM turns WHERE lane = ? AND step = ?)`, lane, step, lane, step).Scan(&found)
+	if err == nil && !found {
+		return fmt.Errorf("%w: lane %q has no step %d", api.ErrNotFound, lane, step)
 	}
-	return err
+	return unavailable("looking for a step", err)
 }
 
 // TurnsFrom calls add with every stored turn of a lane's steps from one on, without its
@@ -132,7 +121,7 @@ func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 // returns. An error of add ends the reading and is returned; other errors are those of the
 // file and of ctx.
 func (s *Store) TurnsFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error) error {
-	return s.eachTurnFrom(ctx, lane, step, add, func() error { return nil })
+	return s.eachTurn(ctx, lane, step, math.MaxInt64, add, func() error { return nil })
 }
 
 // TurnsCSVFrom is [Store.TurnsCSV] for several lanes, in the order of their names. steps has the first step
@@ -140,7 +129,7 @@ func (s *Store) TurnsFrom(ctx context.Context, lane string, step int64, add func
 func (s *Store) TurnsCSVFrom(ctx context.Context, w io.Writer, steps map[string]int64) error {
 	return writeCSV(w, func(add func(*api.Turn) error, send func() error) error {
 		for _, lane := range slices.Sorted(maps.Keys(steps)) {
-			if err := s.eachTurnFrom(ctx, lane, steps[lane], add, send); err != nil {
+			if err := s.eachTurn(ctx, lane, steps[lane], math.MaxInt64, add, send); err != nil {
 				return err
 			}
 		}
@@ -154,13 +143,14 @@ func (s *Store) TurnsCSVFrom(ctx context.Context, w io.Writer, steps map[string]
 // [api.FieldError], both before anything is written. Other errors are those of the
 // file, of w and of ctx, and end the writing.
 func (s *Store) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error {
-	if step != 0 { // before the header
-		if err := s.checkStep(ctx, lane, step); err != nil {
-			return err
-		}
+	last := step
+	if step == 0 {
+		last = math.MaxInt64
+	} else if err := s.checkStep(ctx, lane, step); err != nil { // before the header
+		return err
 	}
 	return writeCSV(w, func(add func(*api.Turn) error, send func() error) error {
-		return s.eachTurn(ctx, lane, step, add, send)
+		return s.eachTurn(ctx, lane, step, last, add, send)
 	})
 }
 
