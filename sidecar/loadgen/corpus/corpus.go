@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -75,12 +76,7 @@ func parse(id, text string) (Starter, error) {
 
 // Scripted reports whether any of the texts is a question set's conversation.
 func (c *Corpus) Scripted() bool {
-	for _, s := range c.Starters {
-		if len(s.Script) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Starters, func(s Starter) bool { return len(s.Script) > 0 })
 }
 
 // Turns returns the range of a conversation's turns. settings is the range for texts without a

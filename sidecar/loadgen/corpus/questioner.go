@@ -257,9 +257,12 @@ func lowerFirst(s string) string {
 	return string(r)
 }
 
-// FixedQuestioner asks the same question at every follow-up, like the generator of the
-// recorded runs.
-type FixedQuestioner struct{ Text string }
+// FixedQuestioner opens like the built-in one, and asks the same question at every follow-up,
+// like the generator of the recorded runs.
+type FixedQuestioner struct {
+	BuiltinQuestioner
+	Text string
+}
 
 const (
 	recorded  = "elaborate further" // the sentence of the recorded runs
@@ -283,11 +286,6 @@ func (q FixedQuestioner) Name() string {
 
 // Kind returns fixed.
 func (FixedQuestioner) Kind() api.QuestionerKind { return api.QuestionerFixed }
-
-// Open returns the opening of the built-in questioner.
-func (FixedQuestioner) Open(r *rand.Rand, topic string) string {
-	return BuiltinQuestioner{}.Open(r, topic)
-}
 
 // Follow returns the fixed question.
 func (q FixedQuestioner) Follow(context.Context, *rand.Rand, string, []string, string) string {

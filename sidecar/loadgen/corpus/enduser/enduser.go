@@ -52,13 +52,14 @@ type Options struct {
 	Log     *slog.Logger  // nil disables the log
 }
 
-// Questioner asks questions that a model writes. It is safe for concurrent use.
+// Questioner asks questions that a model writes. It opens like the built-in one, since the first request is sent with
+// the article, before there is an answer that a model could ask about. It is safe for concurrent use.
 type Questioner struct {
+	corpus.BuiltinQuestioner
 	opts      Options
 	root      string // the server, without /v1
 	client    *openai.Client
 	transport *http.Transport
-	builtin   corpus.BuiltinQuestioner
 	breaker   chat.Breaker
 
 	mu        sync.Mutex
@@ -152,10 +153,6 @@ func (q *Questioner) Report() api.FollowupStatus {
 	}
 }
 
-// Open returns the opening of the built-in questioner: the first request is sent with the
-// article, before there is an answer that a model could ask about.
-func (q *Questioner) Open(r *rand.Rand, topic string) string { return q.builtin.Open(r, topic) }
-
 // Follow returns the model's question about the last answer, within the time limit, or that
 // of the built-in questioner if the model fails. After the end of ctx it returns a question
 // at once, without a count.
@@ -169,7 +166,7 @@ func (q *Questioner) Follow(ctx context.Context, r *rand.Rand, topic string, ask
 		q.fallbacks[cause]++
 		q.mu.Unlock()
 	}
-	return q.builtin.Follow(ctx, r, topic, asked, answer)
+	return q.BuiltinQuestioner.Follow(ctx, r, topic, asked, answer)
 }
 
 // ask returns the model's question, or the cause of its absence.
