@@ -37,22 +37,18 @@ func (s Sample) Mean(largest float64) float64 {
 }
 
 // Quantile returns the p-quantile over all turns, with linear interpolation (definition 7 of Hyndman and Fan), NaN
-// without turns. atLeast reports that it falls on a failed turn, and is therefore a lower bound.
-func (s Sample) Quantile(p, largest float64) (value float64, atLeast bool) {
+// without turns. Where it falls on a failed turn, it is a lower bound.
+func (s Sample) Quantile(p, largest float64) float64 {
 	all := slices.Clone(s.OK)
 	for _, v := range s.Failed {
 		all = append(all, max(v, largest))
 	}
 	if len(all) == 0 {
-		return math.NaN(), false
+		return math.NaN()
 	}
 	slices.Sort(all)
 	h := p * float64(len(all)-1)
 	i := int(h)
 	j := min(i+1, len(all)-1)
-	upper := i
-	if h > float64(i) {
-		upper = j
-	}
-	return all[i] + (h-float64(i))*(all[j]-all[i]), upper >= len(s.OK)
+	return all[i] + (h-float64(i))*(all[j]-all[i])
 }

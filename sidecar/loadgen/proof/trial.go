@@ -334,11 +334,11 @@ func (r *Result) measured(p Plan) Measured {
 
 // values are a run's, in units of their own.
 func (m *Measured) values(slowestTTFT, slowestTPOT float64) map[Metric]float64 {
-	values := map[Metric]float64{MeanTTFT: m.TTFT.Mean(slowestTTFT)}
-	values[TTFT95], _ = m.TTFT.Quantile(.95, slowestTTFT)
-	values[TTFT50], _ = m.TTFT.Quantile(.5, slowestTTFT)
-	values[LaterTTFT95], _ = m.Later.Quantile(.95, slowestTTFT)
-	values[TPOT95], _ = m.TPOT.Quantile(.95, slowestTPOT)
+	values := map[Metric]float64{
+		MeanTTFT: m.TTFT.Mean(slowestTTFT), TTFT95: m.TTFT.Quantile(.95, slowestTTFT),
+		TTFT50: m.TTFT.Quantile(.5, slowestTTFT), LaterTTFT95: m.Later.Quantile(.95, slowestTTFT),
+		TPOT95: m.TPOT.Quantile(.95, slowestTPOT),
+	}
 	maps.Copy(values, m.Known)
 	return values
 }

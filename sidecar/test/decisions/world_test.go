@@ -211,9 +211,9 @@ func counted(r proof.Recording) (s samples) {
 
 // values returns the figures of all metrics.
 func (s *samples) values(slowestTTFT, slowestTPOT float64) map[string]float64 {
-	p95, _ := s.ttft.Quantile(.95, slowestTTFT)
-	p50, _ := s.ttft.Quantile(.5, slowestTTFT)
-	tpot, _ := s.tpot.Quantile(.95, slowestTPOT)
+	p95 := s.ttft.Quantile(.95, slowestTTFT)
+	p50 := s.ttft.Quantile(.5, slowestTTFT)
+	tpot := s.tpot.Quantile(.95, slowestTPOT)
 	return map[string]float64{
 		"TTFT mean": s.ttft.Mean(slowestTTFT), "TTFT p95": p95, "TTFT p50": p50, "TPOT p95": tpot,
 		"throughput": s.tokens / s.time, "goodput": float64(s.good) / float64(s.ended), "hit rate": s.cached / s.prompt,
