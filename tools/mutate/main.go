@@ -142,7 +142,7 @@ func (t *tests) try(results []string, jobs int) int {
 	return int(killed.Load())
 }
 
-// writeOverlay writes the package with the mutants in place, and returns the file that tells the compiler of it.
+// writeOverlay writes the package with the mutants in place, and returns the file for the flag -overlay.
 func writeOverlay(p *packages.Package, mutants []site, dir string) (string, error) {
 	overlay := map[string]string{}
 	write := func(original string, text []byte) error {
