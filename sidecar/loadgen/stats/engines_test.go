@@ -30,6 +30,7 @@ func TestEngineRecord(t *testing.T) {
 	assert.InDelta(t, 5e9, *row.GPUMemoryBytes, 1)
 	half := student * .1291 / 2 // of four parts, with their standard deviation
 	assert.InDeltaSlice(t, []float64{.65 - half, .65 + half}, row.Intervals.AcceptanceRate[:], 1e-4)
+	assert.InDeltaSlice(t, []float64{5e9, 5e9}, row.Intervals.GPUMemoryBytes[:], 1)
 	assert.InDeltaSlice(t, []float64{2.95 - 3*half, 2.95 + 3*half}, row.Intervals.TokensPerStep[:], 1e-3)
 
 	assert.InDelta(t, .75, *fill(2, .5, .6, .7, .8).AcceptanceRate, 1e-9, "the last two seconds")

@@ -157,7 +157,11 @@ func TestRowAndReportHaveTheError(t *testing.T) {
 	report.Window.Metrics.TPOT = summary
 	report.Allow(&lag)
 	row := api.BaselineRow{N: summary.N, TPOT: api.Percentiles{P50: summary.P50, P95: summary.P95}}
+	widened := row
+	widened.Intervals = &api.RowIntervals{TPOT: api.PercentileIntervals{P50: summary.P50Interval}}
 	lag.AllowRow(&row, 11)
+	lag.AllowRow(&widened, 11)
+	assert.Equal(t, report.Window.Metrics.TPOT.P50Interval, widened.Intervals.TPOT.P50)
 	want := (safetyFactor*lag.Quantile(.95) + unseenError) / 10
 	assert.InDelta(t, want, *report.Window.Metrics.TPOT.P95Error, 1e-9)
 	require.NotNil(t, row.Errors)

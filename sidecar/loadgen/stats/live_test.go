@@ -34,7 +34,7 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 				now = began.Add(time.Duration(at * float64(time.Second)))
 				m.Add(now, 100)
 				w.Add(&api.Turn{
-					Ended: now, Number: 1, Step: 1, Counted: true, Status: api.TurnOK, PromptTokens: new(100), CachedTokens: new(50),
+					Ended: now, Number: 1, Step: 1, Counted: true, Status: api.TurnOK, PromptTokens: new(100), CachedTokens: new(50 + int(at/60)%9),
 					OutputTokens: new(100),
 					TTFT:         new(.2 + .1*math.Mod(at, 7)), TPOT: new(.02), Latency: &test.latency,
 				}, nil)
@@ -51,7 +51,10 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 			assert.Equal(t, test.rates, r.Window.Metrics.Latency.P50Interval != nil)
 			assert.InEpsilon(t, 100/test.every, r.Window.OutputTokensPerSecond, .02)
 			assert.EqualValues(t, 100*r.OK, r.OutputTokens)
-			assert.InDelta(t, .5, *r.HitRatio, 1e-9)
+			assert.InDelta(t, float64(r.CachedTokens)/float64(100*r.OK), *r.HitRatio, 1e-9)
+			if in := r.HitInterval; in != nil {
+				assert.InDelta(t, *r.HitRatio, (in[0]+in[1])/2, 1e-9)
+			}
 			assert.InDelta(t, *q.P50, math.Sqrt(q.P50Interval[0]*q.P50Interval[1]), 1e-9)
 			assert.GreaterOrEqual(t, math.Log(q.P50Interval[1] / *q.P50), 2.5*liveWander-1e-9,
 				"the interval allows for slow changes of speed")
@@ -62,5 +65,19 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 			assert.Nil(t, r.Window.Metrics.TTFT.P50Interval)
 			assert.Nil(t, r.OutputInterval)
 		})
+	}
+}
+
+// Log-uniform values have the same density everywhere on the logarithmic scale, here 1.
+func TestPriorOfAPercentile(t *testing.T) {
+	var b buckets
+	for i := range 1000 {
+		b.addAll([]float64{math.Exp(float64(i)/1000 - 1)})
+	}
+	for _, p := range []float64{.5, .95} {
+		prior := quantilePrior(&b, p, 50, timeTTFT)
+		assert.InEpsilon(t, designEffect*p*(1-p)/50, prior.Variance, .15)
+		assert.EqualValues(t, priorDegrees, prior.Degrees)
+		assert.Zero(t, quantilePrior(&b, p, 50, timeTPOT))
 	}
 }
