@@ -131,8 +131,11 @@ const (
 	requestTimeout  = 5 * time.Second  // for an answer of the server
 )
 
-// key reads the NKey. It returns nil without one.
-func (a Access) key() (nats.Option, error) {
+// credential returns the option of the token or the NKey, if there is one.
+func (a Access) credential() ([]nats.Option, error) {
+	if a.Token != "" {
+		return []nats.Option{nats.Token(a.Token)}, nil
+	}
 	if a.NKeyFile == "" {
 		return nil, nil
 	}
@@ -141,12 +144,12 @@ func (a Access) key() (nats.Option, error) {
 		return nil, api.Refuse("members.nats.nkey_file", fmt.Sprintf("%q", a.NKeyFile),
 			"a file with the seed of an NKey for users (SU...), readable: "+err.Error())
 	}
-	return key, nil
+	return []nats.Option{key}, nil
 }
 
 // CheckKey checks the NKey's file. The error is an [api.FieldError].
 func (a Access) CheckKey() error {
-	_, err := a.key()
+	_, err := a.credential()
 	return err
 }
 
@@ -158,17 +161,11 @@ func dial(ctx context.Context, a Access, name string, log *slog.Logger) (*bus, e
 	}
 	b := &bus{log: log, subject: "kvbooth." + a.Fleet}
 	b.connected, b.end = context.WithCancel(context.Background())
-	options := b.options(name)
-	if a.Token != "" {
-		options = append(options, nats.Token(a.Token))
-	}
-	key, err := a.key()
+	options, err := a.credential()
 	if err != nil {
 		return nil, err
 	}
-	if key != nil {
-		options = append(options, key)
-	}
+	options = append(options, b.options(name)...)
 	if strings.HasPrefix(a.URL, "tls://") {
 		conf, err := chat.Access{CA: a.CA}.TLS()
 		if err != nil {
@@ -177,7 +174,6 @@ func dial(ctx context.Context, a Access, name string, log *slog.Logger) (*bus, e
 		options = append(options, nats.Secure(conf))
 	}
 	for logged := false; ; {
-		var err error
 		if b.conn, err = nats.Connect(a.URL, options...); err == nil {
 			break
 		}
@@ -234,47 +230,33 @@ func (b *bus) options(name string) []nats.Option {
 }
 
 // open creates streams and buckets that do not exist yet.
-func (b *bus) open(ctx context.Context, fleet string) error {
+func (b *bus) open(ctx context.Context, fleet string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	var err error
 	if b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(requestTimeout)); err != nil {
 		return err
 	}
-	b.leases, err = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: "kvbooth_" + fleet + "_leases", TTL: leaseSpan, Storage: jetstream.FileStorage,
+	const storage = jetstream.FileStorage
+	prefix := "kvbooth_" + fleet
+	var errs [5]error
+	b.leases, errs[0] = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: prefix + "_leases", Storage: storage, TTL: leaseSpan,
 	})
-	if err != nil {
-		return b.explain(err)
-	}
-	b.orders, err = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: "kvbooth_" + fleet + "_orders", Storage: jetstream.FileStorage,
+	b.orders, errs[1] = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: prefix + "_orders", Storage: storage,
 	})
-	if err != nil {
-		return b.explain(err)
-	}
-	b.texts, err = b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
-		Bucket: "kvbooth_" + fleet + "_texts", Storage: jetstream.FileStorage,
+	b.texts, errs[2] = b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
+		Bucket: prefix + "_texts", Storage: storage,
 	})
-	if err != nil {
-		return b.explain(err)
-	}
-	b.reports, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: "kvbooth_" + fleet + "_reports", Subjects: []string{b.subject + ".report.>"}, MaxAge: reportsKept,
-		Storage: jetstream.FileStorage,
+	b.reports, errs[3] = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: prefix + "_reports", Subjects: []string{b.subject + ".report.>"}, Storage: storage, MaxAge: reportsKept,
 	})
-	if err != nil {
-		return b.explain(err)
-	}
-	b.turns, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: "kvbooth_" + fleet + "_turns", Subjects: []string{b.subject + ".turn.>"}, Retention: jetstream.WorkQueuePolicy,
-		Discard: jetstream.DiscardNew, MaxBytes: turnsMaxBytes, Duplicates: duplicateWindow, Storage: jetstream.FileStorage,
+	b.turns, errs[4] = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: prefix + "_turns", Subjects: []string{b.subject + ".turn.>"}, Storage: storage,
+		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxBytes: turnsMaxBytes,
+		Duplicates: duplicateWindow,
 	})
-	return b.explain(err)
-}
-
-// explain replaces the error of a server without JetStream by one that says what to do.
-func (b *bus) explain(err error) error {
+	err = cmp.Or(errs[:]...)
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders) {
 		return errors.New("it has no JetStream; start it with --jetstream (-js)")
 	}
@@ -373,6 +355,17 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return false
 	case <-t.C:
 		return true
+	}
+}
+
+// retry calls once every 100 ms until it returns nil. It returns the last error after d, or when ctx has ended; 0: there
+// is no limit.
+func retry(ctx context.Context, d time.Duration, once func() error) error {
+	for began := time.Now(); ; {
+		err := once()
+		if err == nil || d > 0 && time.Since(began) > d || !pause(ctx, 100*time.Millisecond) {
+			return err
+		}
 	}
 }
 

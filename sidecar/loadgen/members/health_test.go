@@ -81,12 +81,12 @@ func TestExpiredMemberStaysExpired(t *testing.T) {
 		"silent":  func(*testing.T, *Coordinator) { wait.Advance(leaseSpan) },
 		"holder": func(t *testing.T, c *Coordinator) {
 			delete(c.members, "m")
-			w := &writer{remote: &remote{
+			r := &remote{
 				Coordinator: c, receiver: newRunRecorder(), tally: newTally(nil, false),
 				holders: map[string]*holding{"m": {}},
-			}}
-			w.noteMembers(time.Now(), nil)
-			assert.True(t, w.holders["m"].expired)
+			}
+			r.noteMembers(time.Now(), nil)
+			assert.True(t, r.holders["m"].expired)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,9 +121,8 @@ func TestLateMemberLosesItsShare(t *testing.T) {
 		store := newMemoryStore()
 		c := coordinatorAlone(t, store)
 		r := &remote{Coordinator: c, wanted: orderOf("main", "r")}
-		w := &writer{remote: r, shares: map[string]Share{}}
 		excluded := func() []bool {
-			all := w.candidates([]*member{c.members["quick"], c.members["slow"]})
+			all := r.candidates([]*member{c.members["quick"], c.members["slow"]})
 			return []bool{all[0].Excluded, all[1].Excluded}
 		}
 		late := api.ClientHealth{Verdict: api.VerdictFine, LagSeconds: .007, Reason: "it is 7.0 ms late"}
@@ -200,9 +199,9 @@ func TestOpenFilesLimitConversations(t *testing.T) {
 	require.NoError(t, c.Check("concurrency", 30))
 	c.wg.Wait()
 
-	w := &writer{remote: &remote{Coordinator: c, wanted: orderOf("main", "r")}, shares: map[string]Share{}}
+	r := &remote{Coordinator: c, wanted: orderOf("main", "r")}
 	shares := newAllotment("r").divide(
-		workload.Settings{Concurrency: 30}, w.candidates([]*member{c.members["large"], c.members["small"]}),
+		workload.Settings{Concurrency: 30}, r.candidates([]*member{c.members["large"], c.members["small"]}),
 	)
 	assert.Equal(t, []int{26, 4}, []int{shares["large"].Concurrency, shares["small"].Concurrency})
 }

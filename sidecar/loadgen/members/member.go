@@ -102,8 +102,7 @@ type memberSession struct {
 	leaves  atomic.Bool
 	lost    atomic.Int64 // turns that could not be delivered
 	outbox  chan outgoing
-	unsent  atomic.Int64 // turns in the outbox and with the publishers
-	renews  signal       // requests a renewal at once, which reports a change
+	renews  signal // requests a renewal at once, which reports a change
 
 	mu    sync.Mutex
 	lanes map[string]*memberLane
@@ -137,18 +136,19 @@ func (t *memberSession) serve(ctx context.Context) error {
 	// Publishing continues after the end of ctx, as long as the lease holds.
 	publishCtx, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopPublishing()
-	var publishing sync.WaitGroup
-	publishing.Go(func() { t.renew(publishCtx) })
+	var renewing, publishing sync.WaitGroup
+	renewing.Go(func() { t.renew(publishCtx) })
 	for range publishers {
 		publishing.Go(func() { t.publishTurns(publishCtx) })
 	}
 	if t.admitted(leased) {
 		t.hold(leased, cancel)
 		t.leaves.Store(true)
-		t.flush(publishCtx, &t.unsent)
 	}
-	stopPublishing()
+	close(t.outbox) // no part is left that adds turns
 	publishing.Wait()
+	stopPublishing()
+	renewing.Wait()
 	if t.lease.holds() {
 		t.lease.end()
 		lastCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
@@ -245,7 +245,7 @@ func (t *memberSession) admitted(ctx context.Context) bool {
 	return true
 }
 
-// flush waits until no turn is left to be delivered, ctx ends, or the lease is lost.
+// flush waits until no turn of a part is left to be delivered, ctx ends, or the lease is lost.
 func (t *memberSession) flush(ctx context.Context, unsent *atomic.Int64) {
 	for unsent.Load() > 0 && t.lease.holds() {
 		if !pause(ctx, 5*time.Millisecond) {
@@ -566,32 +566,24 @@ func (t *memberSession) store(h handedTurn, unsent *atomic.Int64) {
 	data, err := json.Marshal(&h)
 	if row := &h.Turn; err == nil {
 		m := t.message(".turn."+row.Lane, fmt.Sprintf("%s/%s/%d", row.Lane, row.Conversation, row.Number), data)
-		t.unsent.Add(1)
 		unsent.Add(1)
 		select {
 		case t.outbox <- outgoing{m, unsent}:
 			return
 		default:
-			t.unsent.Add(-1)
 			unsent.Add(-1)
 		}
 	}
 	t.lost.Add(1)
 }
 
-// publishTurns publishes turns until ctx ends: each until it is acknowledged, or the lease is lost.
+// publishTurns publishes the turns of the outbox until it is closed: each until it is acknowledged, or the lease is lost.
 func (t *memberSession) publishTurns(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case m := <-t.outbox:
-			if !t.publish(ctx, m.message) {
-				t.lost.Add(1)
-			}
-			t.unsent.Add(-1)
-			m.unsent.Add(-1)
+	for m := range t.outbox {
+		if !t.publish(ctx, m.message) {
+			t.lost.Add(1)
 		}
+		m.unsent.Add(-1)
 	}
 }
 

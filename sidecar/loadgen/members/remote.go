@@ -37,6 +37,14 @@ type remote struct {
 	// lastReport is the sequence number in the stream of the last report that was read.
 	lastReport atomic.Uint64
 
+	// The order and the shares as they are written. Only Run uses them.
+	allotment    *allotment
+	written      order
+	texts        *corpus.Corpus // of the order
+	digest       string
+	shares       map[string]Share // by member
+	unknownSince time.Time        // since when it is not known which members are present; zero: it is known
+
 	mu      sync.Mutex
 	wanted  order
 	corpus  *corpus.Corpus
@@ -174,12 +182,9 @@ func (r *remote) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	w := &writer{remote: r, allotment: newAllotment(r.wanted.Run), shares: map[string]Share{}}
-	for r.found != nil && !w.resume(kept) {
-		if !pause(ctx, 100*time.Millisecond) {
-			r.changeOrder(func(o *order) { o.End = endCancel })
-			break
-		}
+	r.allotment, r.shares = newAllotment(r.wanted.Run), map[string]Share{}
+	if r.found != nil && retry(ctx, 0, func() error { return r.resume(kept) }) != nil {
+		r.changeOrder(func(o *order) { o.End = endCancel })
 	}
 	wg.Go(func() {
 		r.bus.repeat(listening, "reports are not read at the moment", func(connected context.Context) error {
@@ -194,7 +199,7 @@ func (r *remote) Run(ctx context.Context) {
 	tick := time.NewTicker(updateInterval)
 	defer tick.Stop()
 	done := ctx.Done()
-	for !w.update(kept) {
+	for !r.update(kept) {
 		select {
 		case <-done:
 			r.changeOrder(func(o *order) { o.End = endCancel })
@@ -211,7 +216,7 @@ func (r *remote) Run(ctx context.Context) {
 	giveUp()
 	r.tally.recounted()
 	r.tally.settle(time.Now(), func(string) bool { return false })
-	r.close(kept, w)
+	r.close(kept)
 }
 
 // awaitTurns waits until the turns that members have delivered are stored, since they are read
@@ -233,7 +238,7 @@ func (r *remote) awaitTurns(ctx context.Context) {
 }
 
 // close ends the run on members that still hold it, and removes it.
-func (r *remote) close(ctx context.Context, w *writer) {
+func (r *remote) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	r.Coordinator.mu.Lock()
@@ -243,7 +248,7 @@ func (r *remote) close(ctx context.Context, w *writer) {
 	}
 	r.Coordinator.mu.Unlock()
 	r.endOne(ctx, r.wanted.Lane)
-	for id := range w.shares {
+	for id := range r.shares {
 		_ = r.bus.orders.Purge(ctx, "share."+r.wanted.Lane+"."+id)
 	}
 }
@@ -259,86 +264,72 @@ func (r *remote) reportActive() {
 	r.receiver.Active(actual, target)
 }
 
-// writer writes order and shares. Only Run uses it.
-type writer struct {
-	*remote
-	allotment *allotment
-	written   order
-	texts     *corpus.Corpus // of the order
-	digest    string
-	shares    map[string]Share // as written, by member
-
-	unknownSince time.Time // since when it is not known which members are present; zero: it is known
-}
-
-// resume takes over the shares that an earlier process wrote. It returns false if they cannot be
-// read.
-func (w *writer) resume(ctx context.Context) bool {
-	ctx, cancel := w.bus.withTimeout(ctx, requestTimeout)
+// resume takes over the shares that an earlier process wrote.
+func (r *remote) resume(ctx context.Context) error {
+	ctx, cancel := r.bus.withTimeout(ctx, requestTimeout)
 	defer cancel()
-	w.allotment.next = max(w.allotment.next, w.found.Next)
-	err := w.bus.forEach(ctx, w.bus.orders, "share."+w.wanted.Lane+".*", func(key string, value []byte) {
+	r.allotment.next = max(r.allotment.next, r.found.Next)
+	return r.bus.forEach(ctx, r.bus.orders, "share."+r.wanted.Lane+".*", func(key string, value []byte) {
 		var s Share
-		if json.Unmarshal(value, &s) != nil || s.Run != w.wanted.Run {
+		if json.Unmarshal(value, &s) != nil || s.Run != r.wanted.Run {
 			return
 		}
 		id := key[strings.LastIndexByte(key, '.')+1:]
-		w.allotment.resume(id, s)
-		w.shares[id] = s
-		w.addHolder(id)
+		r.allotment.resume(id, s)
+		r.shares[id] = s
+		r.addHolder(id)
 	})
-	return err == nil
 }
 
 // update writes order and shares according to the wanted order and the members that are present. It
 // reports whether the run has ended.
-func (w *writer) update(ctx context.Context) (ended bool) {
+func (r *remote) update(ctx context.Context) (ended bool) {
 	now := time.Now()
-	present, known := w.present(now)
+	present, known := r.present(now)
 	if !known {
-		if w.unknownSince.IsZero() {
-			w.unknownSince = now
+		if r.unknownSince.IsZero() {
+			r.unknownSince = now
 		}
 		// Members that are disconnected as well have stopped without a lease by then. The order to the
 		// others is written after the reconnect.
-		w.mu.Lock()
-		ended = w.wanted.End == endCancel && now.Sub(w.unknownSince) > leaseSpan+time.Second
-		w.mu.Unlock()
+		r.mu.Lock()
+		ended = r.wanted.End == endCancel && now.Sub(r.unknownSince) > leaseSpan+time.Second
+		r.mu.Unlock()
 		if ended {
-			w.noteMembers(now, nil)
+			r.noteMembers(now, nil)
 		}
 		return ended
 	}
-	w.unknownSince = time.Time{}
-	if w.missesHolder(present) && !w.catchUp(ctx) { // reports from the time of the lease count
+	r.unknownSince = time.Time{}
+	if r.missesHolder(present) && !r.catchUp(ctx) { // reports from the time of the lease count
 		return false
 	}
-	w.noteMembers(now, present)
-	w.mu.Lock()
-	o, texts := w.wanted, w.corpus
-	w.mu.Unlock()
-	if w.instances != nil {
-		o.Instances = w.instances()
+	r.noteMembers(now, present)
+	r.mu.Lock()
+	o, texts := r.wanted, r.corpus
+	r.mu.Unlock()
+	if r.instances != nil {
+		o.Instances = r.instances()
 	}
-	o.Shadow = w.receiver.Shadow().BlockSpec()
-	if o.End != endNone && !w.missesHolder(nil) { // no conversation is in progress
+	o.Shadow = r.receiver.Shadow().BlockSpec()
+	if o.End != endNone && !r.missesHolder(nil) { // no conversation is in progress
 		return true
 	}
-	shares := w.allotment.divide(o.Settings, w.candidates(present))
-	o.Next = w.allotment.next
-	w.mu.Lock()
-	w.wanted.Next = o.Next
-	w.mu.Unlock()
-	if err := w.write(ctx, &o, texts, shares); err != nil {
-		w.log.Warn("members cannot be instructed at the moment; they continue unchanged", "lane", o.Lane, "problem", err)
+	shares := r.allotment.divide(o.Settings, r.candidates(present))
+	o.Next = r.allotment.next
+	r.mu.Lock()
+	r.wanted.Next = o.Next
+	r.mu.Unlock()
+	if err := r.write(ctx, &o, texts, shares); err != nil {
+		r.log.Warn("members cannot be instructed at the moment; they continue unchanged", "lane", o.Lane, "problem", err)
 	}
 	return false
 }
 
 // candidates returns the members that can hold a share.
-func (w *writer) candidates(present []*member) []candidate {
-	w.Coordinator.mu.Lock()
-	defer w.Coordinator.mu.Unlock()
+func (r *remote) candidates(present []*member) []candidate {
+	r.Coordinator.mu.Lock()
+	defer r.Coordinator.mu.Unlock()
 	onTime := 0
 	for _, m := range present {
 		if !m.lateness.late && m.State != api.MemberLeaving {
@@ -347,14 +338,14 @@ func (w *writer) candidates(present []*member) []candidate {
 	}
 	// If most members are late, the cause is likely shared, and moving conversations does not help.
 	moveFromLate := 2*onTime >= len(present)
-	wait := w.newcomersWait(present)
+	wait := r.newcomersWait(present)
 	var all []candidate
 	for _, m := range present {
 		c := candidate{
-			ID: m.key, Most: m.most(w.opts.FilesEach),
+			ID: m.key, Most: m.most(r.opts.FilesEach),
 			Excluded: m.State == api.MemberLeaving || m.lateness.late && moveFromLate || wait(m),
 		}
-		if s := m.Lanes[w.wanted.Lane]; s.Run == w.wanted.Run {
+		if s := m.Lanes[r.wanted.Lane]; s.Run == r.wanted.Run {
 			c.Reported = s
 		}
 		all = append(all, c)
@@ -372,26 +363,26 @@ const (
 
 // newcomersWait returns a function that reports whether a member must wait for its share. The
 // coordinator's lock is held.
-func (w *writer) newcomersWait(present []*member) func(*member) bool {
+func (r *remote) newcomersWait(present []*member) func(*member) bool {
 	now := time.Now()
 	holds, silent := false, false
 	for _, m := range present {
-		if _, given := w.shares[m.key]; given && m.State != api.MemberLeaving {
+		if _, given := r.shares[m.key]; given && m.State != api.MemberLeaving {
 			holds = true
 			silent = silent || now.Sub(m.lastReport) > silenceLimit
 		}
 	}
 	return func(m *member) bool {
-		_, given := w.shares[m.key]
+		_, given := r.shares[m.key]
 		return holds && !given && (silent || now.Sub(m.joined) < newcomerDelay)
 	}
 }
 
 // missesHolder reports whether a member that holds conversations is not among those present.
-func (w *writer) missesHolder(present []*member) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for id, h := range w.holders {
+func (r *remote) missesHolder(present []*member) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, h := range r.holders {
 		if !h.ended && !slices.ContainsFunc(present, func(m *member) bool { return m.key == id }) {
 			return true
 		}
@@ -401,28 +392,28 @@ func (w *writer) missesHolder(present []*member) bool {
 
 // noteMembers records the state of the members that are present, and ends the conversations of
 // those that are not.
-func (w *writer) noteMembers(now time.Time, present []*member) {
-	w.Coordinator.mu.Lock()
+func (r *remote) noteMembers(now time.Time, present []*member) {
+	r.Coordinator.mu.Lock()
 	standings := map[string]standing{} // of those present
 	for _, m := range present {
-		standings[m.key] = m.Lanes[w.wanted.Lane]
+		standings[m.key] = m.Lanes[r.wanted.Lane]
 	}
-	w.Coordinator.mu.Unlock()
-	w.tally.settle(now, func(id string) bool {
+	r.Coordinator.mu.Unlock()
+	r.tally.settle(now, func(id string) bool {
 		_, isPresent := standings[id]
 		return isPresent
 	})
-	w.listing.Lock()
-	w.mu.Lock()
+	r.listing.Lock()
+	r.mu.Lock()
 	active := 0
 	var cancelled []api.Conversation
 	lost := map[string]int{} // numbers of conversations, by member
-	for id, h := range w.holders {
+	for id, h := range r.holders {
 		switch s, isPresent := standings[id]; {
-		case isPresent && s.Run == w.wanted.Run:
+		case isPresent && s.Run == r.wanted.Run:
 			h.standing = s
 			active += s.Active
-		case isPresent && s.Over == w.wanted.Run:
+		case isPresent && s.Over == r.wanted.Run:
 			h.end()
 		case !isPresent && !h.ended:
 			h.end()
@@ -435,22 +426,22 @@ func (w *writer) noteMembers(now time.Time, present []*member) {
 			h.progress = nil
 		}
 	}
-	changed := active != w.active
-	w.active = active
-	w.mu.Unlock()
+	changed := active != r.active
+	r.active = active
+	r.mu.Unlock()
 	for _, c := range cancelled {
-		delete(w.unlisted, c.ID)
-		w.receiver.Conversation(c)
+		delete(r.unlisted, c.ID)
+		r.receiver.Conversation(c)
 	}
-	w.listing.Unlock()
+	r.listing.Unlock()
 	for id, n := range lost {
-		if name := w.expireHolder(id, now); n > 0 {
-			w.log.Info("a member's conversations are cancelled", "lane", w.wanted.Lane, "member", name, "conversations", n)
+		if name := r.expireHolder(id, now); n > 0 {
+			r.log.Info("a member's conversations are cancelled", "lane", r.wanted.Lane, "member", name, "conversations", n)
 		}
-		w.receiver.Shadow().Disconnect(id)
+		r.receiver.Shadow().Disconnect(id)
 	}
 	if changed {
-		w.reportActive()
+		r.reportActive()
 	}
 }
 
@@ -475,74 +466,74 @@ const writeTimeout = time.Second
 
 // write writes what has changed: the order first, whose Next prevents that a coordinator that takes
 // over gives a number again.
-func (w *writer) write(ctx context.Context, o *order, texts *corpus.Corpus, shares map[string]Share) error {
+func (r *remote) write(ctx context.Context, o *order, texts *corpus.Corpus, shares map[string]Share) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if texts != w.texts {
-		digest, err := w.bus.writeTexts(ctx, texts)
+	if texts != r.texts {
+		digest, err := r.bus.writeTexts(ctx, texts)
 		if err != nil {
 			return fmt.Errorf("the texts: %w", err)
 		}
-		w.texts, w.digest = texts, digest
+		r.texts, r.digest = texts, digest
 	}
-	ctx, end := w.bus.withTimeout(ctx, writeTimeout)
+	ctx, end := r.bus.withTimeout(ctx, writeTimeout)
 	defer end()
-	o.Digest = w.digest
-	if err := w.writeOrder(ctx, o); err != nil {
+	o.Digest = r.digest
+	if err := r.writeOrder(ctx, o); err != nil {
 		return err
 	}
 	for id, s := range shares {
-		before, written := w.shares[id]
+		before, written := r.shares[id]
 		if written && before.Grant == s.Grant {
 			continue
 		}
-		if !written && s.Concurrency == 0 && !w.mayHold(id) {
+		if !written && s.Concurrency == 0 && !r.mayHold(id) {
 			continue
 		}
-		w.addHolder(id)
-		if err := w.put(ctx, "share."+o.Lane+"."+id, s); err != nil {
+		r.addHolder(id)
+		if err := r.put(ctx, "share."+o.Lane+"."+id, s); err != nil {
 			return err
 		}
-		w.shares[id] = s
+		r.shares[id] = s
 	}
-	for id := range w.shares { // remove the shares of members that are no longer present
+	for id := range r.shares { // remove the shares of members that are no longer present
 		if _, ok := shares[id]; ok {
 			continue
 		}
-		if err := w.bus.orders.Purge(ctx, "share."+o.Lane+"."+id); err != nil {
+		if err := r.bus.orders.Purge(ctx, "share."+o.Lane+"."+id); err != nil {
 			return err
 		}
-		delete(w.shares, id)
+		delete(r.shares, id)
 	}
 	return nil
 }
 
 // writeOrder writes the order if it has changed.
-func (w *writer) writeOrder(ctx context.Context, o *order) error {
-	if reflect.DeepEqual(*o, w.written) {
+func (r *remote) writeOrder(ctx context.Context, o *order) error {
+	if reflect.DeepEqual(*o, r.written) {
 		return nil
 	}
-	w.ordering.Lock()
-	defer w.ordering.Unlock()
-	if err := w.put(ctx, "order."+o.Lane, o); err != nil {
+	r.ordering.Lock()
+	defer r.ordering.Unlock()
+	if err := r.put(ctx, "order."+o.Lane, o); err != nil {
 		return err
 	}
-	w.written = *o
+	r.written = *o
 	return nil
 }
 
 // mayHold reports whether a member was given a share, or may have been.
-func (w *writer) mayHold(id string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.holders[id] != nil
+func (r *remote) mayHold(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holders[id] != nil
 }
 
 // addHolder records that a member may hold conversations from now on.
-func (w *writer) addHolder(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.holderOf(id)
+func (r *remote) addHolder(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holderOf(id)
 }
 
 // holderOf returns the part of a member, which is added if it is new. The lock is held.

@@ -50,12 +50,12 @@ func TestShadowRemovesTurnsOfLostMember(t *testing.T) {
 			l.Receive(member, n.Take(), 0, 0)
 		}
 		report("lost")
-		w := &writer{remote: &remote{
+		r := &remote{
 			tally:       newTally(nil, false),
 			Coordinator: coordinatorAlone(t, nil), receiver: &runRecorder{shadow: l},
 			holders: map[string]*holding{"lost": {}},
-		}}
-		w.noteMembers(time.Now(), nil)
+		}
+		r.noteMembers(time.Now(), nil)
 		report("other")
 		wait.Advance(5 * time.Second)
 		list := l.Decisions(1)
