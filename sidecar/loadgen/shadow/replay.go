@@ -92,6 +92,15 @@ type step struct {
 	request *request
 }
 
+// before orders by time, then first tokens before ends, then by the requests' order.
+func (s step) before(other step) bool {
+	return cmp.Or(
+		cmp.Compare(s.at, other.at),
+		cmp.Compare(s.kind, other.kind),
+		cmp.Compare(s.request.Line, other.request.Line),
+	) < 0
+}
+
 // request is a request of a trace. Its place is reused after its end.
 type request struct {
 	*trace.Record
@@ -172,7 +181,7 @@ type producer struct {
 	threads  *Threads
 	progress func(int64)
 
-	ahead    steps // future first tokens and ends
+	ahead    queue[step] // future first tokens and ends
 	batch    []step
 	requests int64
 	end      time.Duration
@@ -300,35 +309,6 @@ func (p *producer) figures(options []Options) []Figures {
 		}
 	}
 	return all
-}
-
-// steps is a heap, the earliest step first.
-type steps []step
-
-// Len, Less, Swap, Push and Pop implement [heap.Interface].
-func (h steps) Len() int { return len(h) }
-
-// Less orders by time, then first tokens before ends, then by the requests' order.
-func (h steps) Less(i, j int) bool {
-	a, b := &h[i], &h[j]
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.request.Line, b.request.Line)) < 0
-}
-
-// Swap exchanges two steps.
-func (h steps) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push appends a step.
-func (h *steps) Push(x any) { *h = append(*h, x.(step)) }
-
-// Pop removes the last step.
-func (h *steps) Pop() any {
-	last := (*h)[len(*h)-1]
-	(*h)[len(*h)-1] = step{}
-	*h = (*h)[:len(*h)-1]
-	return last
 }
 
 // SyntheticWorkers returns ids for workers that a trace does not name.

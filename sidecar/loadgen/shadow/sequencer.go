@@ -19,7 +19,7 @@ type Sequencer struct {
 	shadow  *Shadow
 	timeout time.Duration
 	began   time.Time // time 0 of the shadow; zero before the first event
-	events  events
+	events  queue[event]
 	serial  uint64
 }
 
@@ -123,27 +123,23 @@ type event struct {
 	entry  *Entry
 }
 
-// events is a heap, the earliest event first. Events of one moment keep the order of the calls.
-type events []event
-
-// Len, Less, Swap, Push and Pop implement [heap.Interface].
-func (e events) Len() int { return len(e) }
-
-// Less orders by time, then by the calls.
-func (e events) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(e[i].at, e[j].at), cmp.Compare(e[i].serial, e[j].serial)) < 0
+// before orders by time. Events of one moment keep the order of the calls.
+func (e event) before(other event) bool {
+	return cmp.Or(cmp.Compare(e.at, other.at), cmp.Compare(e.serial, other.serial)) < 0
 }
 
-// Swap exchanges two events.
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+// queue implements [heap.Interface], the earliest first.
+type queue[T interface{ before(T) bool }] []T
 
-// Push appends an event.
-func (e *events) Push(x any) { *e = append(*e, x.(event)) }
+func (q queue[T]) Len() int           { return len(q) }
+func (q queue[T]) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q queue[T]) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue[T]) Push(x any)        { *q = append(*q, x.(T)) }
 
-// Pop removes the last event.
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	(*e)[len(*e)-1] = event{}
-	*e = (*e)[:len(*e)-1]
-	return last
+func (q *queue[T]) Pop() any {
+	last := len(*q) - 1
+	popped := (*q)[last]
+	(*q)[last] = *new(T)
+	*q = (*q)[:last]
+	return popped
 }
