@@ -46,6 +46,8 @@ func TestWholeAgreesWithTheWindow(t *testing.T) {
 	}
 	assert.InEpsilon(t, float64(arrived)/59, whole.Window.OutputTokensPerSecond, 1e-9,
 		"of turns that failed or were cut short, too")
+	require.NotNil(t, whole.OutputInterval)
+	assert.InDelta(t, whole.Window.OutputTokensPerSecond, (whole.OutputInterval[0]+whole.OutputInterval[1])/2, 1e-9)
 }
 
 // A run of hours keeps all its inter-token latencies in a bounded number of slots, in the
