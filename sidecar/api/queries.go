@@ -5,6 +5,9 @@ type LaneQuery struct {
 	Lane string `query:"lane" maxLength:"64" default:"main"` // the lane
 }
 
+// LaneName returns the name of the lane.
+func (q LaneQuery) LaneName() string { return q.Lane }
+
 // DecisionQuery selects decisions of a lane's router.
 type DecisionQuery struct {
 	LaneQuery

@@ -27,18 +27,15 @@ type none struct{}
 
 // answers is a call without a body.
 func answers[Q, A any](status int, do func(*http.Request, Q) (A, error)) action {
-	handle := func(w http.ResponseWriter, r *http.Request) error {
-		q, err := query[Q](r)
-		if err != nil {
-			return err
-		}
+	c := gives("", func(w http.ResponseWriter, r *http.Request, q Q) error {
 		v, err := do(r, q)
 		if err != nil {
 			return err
 		}
 		return reply(w, status, "application/json", v)
-	}
-	return action{handle: handle, query: reflect.TypeFor[Q](), answer: reflect.TypeFor[A](), status: status}
+	})
+	c.answer, c.status = reflect.TypeFor[A](), status
+	return c
 }
 
 // submits is a call with a body.
@@ -52,11 +49,7 @@ func creates[Q, B, A any](at func(A) string, do func(*http.Request, Q, B) (A, er
 }
 
 func submitted[Q, B, A any](status int, at func(A) string, do func(*http.Request, Q, B) (A, error)) action {
-	handle := func(w http.ResponseWriter, r *http.Request) error {
-		q, err := query[Q](r)
-		if err != nil {
-			return err
-		}
+	c := gives("", func(w http.ResponseWriter, r *http.Request, q Q) error {
 		body, err := decode[B](w, r)
 		if err != nil {
 			return err
@@ -69,10 +62,9 @@ func submitted[Q, B, A any](status int, at func(A) string, do func(*http.Request
 			w.Header().Set("Location", api.Prefix+path)
 		}
 		return reply(w, status, "application/json", v)
-	}
-	return action{
-		handle: handle, query: reflect.TypeFor[Q](), body: reflect.TypeFor[B](), answer: reflect.TypeFor[A](), status: status,
-	}
+	})
+	c.body, c.answer, c.status = reflect.TypeFor[B](), reflect.TypeFor[A](), status
+	return c
 }
 
 // gives is a call that writes its answer itself, in a type other than our JSON.
@@ -102,15 +94,22 @@ func encoded[A any](get func() ([]byte, error)) action {
 	return c
 }
 
-// shown answers with a lane's data.
-func shown[A any](s *Server, show func(Lane) A) action {
-	return answers(http.StatusOK, func(_ *http.Request, q api.LaneQuery) (a A, err error) {
-		lane, err := s.opts.Backend.Lane(q.Lane)
+// ofLane answers with the result of a call to a lane.
+func ofLane[Q interface{ LaneName() string }, A any](
+	s *Server, status int, do func(Lane, *http.Request, Q) (A, error),
+) action {
+	return answers(status, func(r *http.Request, q Q) (a A, err error) {
+		lane, err := s.opts.Backend.Lane(q.LaneName())
 		if err != nil {
 			return a, err
 		}
-		return show(lane), nil
+		return do(lane, r, q)
 	})
+}
+
+// shown answers with a lane's data.
+func shown[A any](s *Server, show func(Lane) A) action {
+	return ofLane(s, http.StatusOK, func(l Lane, _ *http.Request, _ api.LaneQuery) (A, error) { return show(l), nil })
 }
 
 // control changes a lane, and answers with its new state.

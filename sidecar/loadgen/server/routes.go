@@ -73,7 +73,7 @@ func (s *Server) stateRoutes() []route {
 			"SLOs, slider, limits, default baseline and titles", "",
 		},
 		{
-			"GET /comparison", read, answers(http.StatusOK, s.comparison), "getComparison", "state",
+			"GET /comparison", read, ofLane(s, http.StatusOK, comparison), "getComparison", "state",
 			"The live step compared with a baseline; the snapshot holds the comparison with the default baseline", "",
 		},
 	}
@@ -92,7 +92,7 @@ func (s *Server) resultRoutes() []route {
 			"One point per second, since the load generator's process started; Prometheus has older data.",
 		},
 		{
-			"GET /decisions", read, answers(http.StatusOK, s.decisions), "listDecisions", "results",
+			"GET /decisions", read, ofLane(s, http.StatusOK, decisions), "listDecisions", "results",
 			"Why the target's router sent the last requests where it did; newest first",
 			"Only the simulated cluster reports its decisions. For other targets the list is empty and `message` says why.",
 		},
@@ -151,7 +151,7 @@ func (s *Server) storedRoutes() []route {
 			"A conversation with its transcript", "",
 		},
 		{
-			"GET /starters/{id}", read, answers(http.StatusOK, s.starter), "getStarter", "results",
+			"GET /starters/{id}", read, ofLane(s, http.StatusOK, starter), "getStarter", "results",
 			"The opening text of conversations, by the `starter` of one of them",
 			"It comes from the corpus in use now. If the corpus has been reloaded since a conversation began, " +
 				"its starter may have a different text, or be gone: 404. A text that was derived from one of the " +
@@ -221,7 +221,7 @@ func (s *Server) laneRoutes() []route {
 			"Another change meanwhile gets 409. With `confirm`, the operator confirms that a pending manual change is done.",
 		},
 		{
-			"DELETE /cluster/mode", write, answers(http.StatusAccepted, s.cancelMode), "cancelMode", "control",
+			"DELETE /cluster/mode", write, ofLane(s, http.StatusAccepted, cancelMode), "cancelMode", "control",
 			"Cancels the mode change in progress; the previous mode stays", "",
 		},
 	}
@@ -360,32 +360,20 @@ func (s *Server) serviceRoutes() []route {
 	}
 }
 
-func (s *Server) cancelMode(r *http.Request, q api.LaneQuery) (api.State, error) {
-	lane, err := s.opts.Backend.Lane(q.Lane)
-	if err != nil {
-		return api.State{}, err
-	}
-	return lane.CancelMode(r.Context(), caller(r))
+func cancelMode(l Lane, r *http.Request, _ api.LaneQuery) (api.State, error) {
+	return l.CancelMode(r.Context(), caller(r))
 }
 
-func (s *Server) decisions(r *http.Request, q api.DecisionQuery) (api.DecisionList, error) {
-	lane, err := s.opts.Backend.Lane(q.Lane)
-	if err != nil {
-		return api.DecisionList{}, err
-	}
-	return lane.Decisions(r.Context(), q.Limit)
+func decisions(l Lane, r *http.Request, q api.DecisionQuery) (api.DecisionList, error) {
+	return l.Decisions(r.Context(), q.Limit)
 }
 
 func (s *Server) conversations(r *http.Request, q api.ConversationQuery) (api.ConversationList, error) {
 	return s.opts.Backend.Conversations(r.Context(), q)
 }
 
-func (s *Server) starter(r *http.Request, q api.LaneQuery) (api.Starter, error) {
-	lane, err := s.opts.Backend.Lane(q.Lane)
-	if err != nil {
-		return api.Starter{}, err
-	}
-	return lane.Starter(r.PathValue("id"))
+func starter(l Lane, r *http.Request, _ api.LaneQuery) (api.Starter, error) {
+	return l.Starter(r.PathValue("id"))
 }
 
 func (s *Server) events(r *http.Request, q api.EventQuery) (api.EventList, error) {
@@ -393,12 +381,8 @@ func (s *Server) events(r *http.Request, q api.EventQuery) (api.EventList, error
 	return api.EventList{Events: list}, err
 }
 
-func (s *Server) comparison(_ *http.Request, q api.ComparisonQuery) (api.Comparison, error) {
-	lane, err := s.opts.Backend.Lane(q.Lane)
-	if err != nil {
-		return api.Comparison{}, err
-	}
-	return lane.Comparison(q.Baseline)
+func comparison(l Lane, _ *http.Request, q api.ComparisonQuery) (api.Comparison, error) {
+	return l.Comparison(q.Baseline)
 }
 
 func (s *Server) baselines(_ *http.Request, q api.BaselineQuery) (api.BaselineList, error) {
