@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
+
+	"kvbooth/sidecar/api"
 )
 
 // incomplete is the last line of a truncated export, which Grafana forwards as if it were complete. A CSV reader fails
@@ -36,15 +38,12 @@ func (a *App) export(w http.ResponseWriter, r *http.Request, login string) error
 	default:
 		return &tooMany{cap(a.exports)}
 	}
-	res, stall, err := a.endless(r, login)
+	res, stall, err := a.endless(r, login, "text/csv")
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	defer stall.Stop()
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/csv") {
-		return errUnexpected
-	}
 	begin(w, res)
 	out := bufio.NewWriterSize(writer(func(b []byte) (int, error) {
 		defer stall.Reset(a.limits.stall)
@@ -59,16 +58,20 @@ func (a *App) export(w http.ResponseWriter, r *http.Request, login string) error
 	return nil
 }
 
-// endless makes a call whose answer may have any length. It ends when stall, which begins with the call, is not reset
-// in time.
-func (a *App) endless(r *http.Request, login string) (res *http.Response, stall *time.Timer, err error) {
+// endless makes a call whose answer of a type may have any length. It ends when stall, which begins with the call, is
+// not reset in time.
+func (a *App) endless(r *http.Request, login, contentType string) (res *http.Response, stall *time.Timer, err error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stall = time.AfterFunc(a.limits.stall, func() { cancel(errStalled) })
 	res, err = a.client.WithoutTimeout().As(login).Forward(r.WithContext(ctx), http.NoBody)
-	if err == nil {
+	if err == nil && strings.HasPrefix(res.Header.Get("Content-Type"), contentType) {
 		return res, stall, nil
 	}
 	stall.Stop()
+	if err == nil {
+		_ = res.Body.Close()
+		err = errUnexpected
+	}
 	if errors.Is(context.Cause(ctx), errStalled) {
 		err = context.DeadlineExceeded
 	}
@@ -81,3 +84,31 @@ var errStalled = errors.New("the download stalled: no data from the load generat
 type writer func([]byte) (int, error)
 
 func (f writer) Write(b []byte) (int, error) { return f(b) }
+
+// follow forwards events as they arrive, to a caller that accepts events. It ends when the load generator or the
+// reader stalls; the load generator reports its progress every other second.
+func (a *App) follow(w http.ResponseWriter, r *http.Request, login string) error {
+	if !api.WantsEvents(r) {
+		return a.forward(w, r, login)
+	}
+	res, stall, err := a.endless(r, login, api.EventStream)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	defer stall.Stop()
+	begin(w, res)
+	some := make([]byte, 32<<10)
+	for {
+		n, err := res.Body.Read(some)
+		if n > 0 {
+			stall.Reset(a.limits.stall)
+			if _, failed := w.Write(some[:n]); failed != nil || http.NewResponseController(w).Flush() != nil {
+				return nil // the reader has disconnected
+			}
+		}
+		if err != nil {
+			return nil // a reader that misses the end of the events requests them again
+		}
+	}
+}

@@ -90,6 +90,11 @@ func (a *App) explain(err error) fault {
 	return f
 }
 
+// refused returns the fault of a call that is refused.
+func refused(status int, detail string) fault {
+	return fault{reasonCall, api.Problem{Status: status, Detail: detail}}
+}
+
 func (a *App) classify(err error) fault {
 	var (
 		setting  *settingsError
@@ -108,30 +113,26 @@ func (a *App) classify(err error) fault {
 			Field: setting.Field, Value: setting.Value, Allowed: setting.Allowed,
 		}}
 	case errors.As(err, &own):
-		return fault{reasonCall, api.Problem{Status: http.StatusForbidden, Detail: own.Error()}}
+		return refused(http.StatusForbidden, own.Error())
 	case errors.As(err, &many):
-		return fault{reasonCall, api.Problem{Status: http.StatusTooManyRequests, Detail: many.Error()}}
+		return refused(http.StatusTooManyRequests, many.Error())
 	case errors.As(err, &field):
 		return fault{reasonCall, api.Problem{
 			Status: http.StatusUnprocessableEntity, Detail: field.Error(), Field: field.Field, Value: field.Value,
 			Allowed: field.Allowed,
 		}}
 	case errors.As(err, &tooLarge):
-		return fault{reasonCall, api.Problem{
-			Status: http.StatusRequestEntityTooLarge,
-			Detail: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
-		}}
+		return refused(http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit))
 	case errors.As(err, &theirs):
 		p := theirs.Problem
 		p.Detail = theirs.Error() // never empty
 		return a.refusal(p)
 	case errors.Is(err, api.ErrNotFound):
-		return fault{reasonCall, api.Problem{Status: http.StatusNotFound, Detail: err.Error()}}
+		return refused(http.StatusNotFound, err.Error())
 	case errors.Is(err, httpclient.ErrResponseBodyTooLarge):
-		return fault{reasonCall, api.Problem{
-			Status: http.StatusBadGateway,
-			Detail: fmt.Sprintf("the response is larger than %d bytes; request a smaller part", a.limits.answer),
-		}}
+		return refused(http.StatusBadGateway,
+			fmt.Sprintf("the response is larger than %d bytes; request a smaller part", a.limits.answer))
 	}
 	return a.trouble(err)
 }

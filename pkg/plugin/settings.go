@@ -17,8 +17,6 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-const maxToken = 512 // the load generator's own bound
-
 // settings are an administrator's entries on the configuration page, or in a provisioning file. TLS is part of the
 // SDK's HTTP options.
 type settings struct {
@@ -105,9 +103,9 @@ func (s *settings) checkToken() error {
 			"a token saved for "+s.SidecarURL+": enter it again (in a provisioning file: the URL, a space, the token)")
 	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
-	if len(s.token) > maxToken || strings.ContainsFunc(s.token, odd) {
+	if len(s.token) > api.MaxToken || strings.ContainsFunc(s.token, odd) {
 		return wrong("token", "the given value",
-			fmt.Sprintf("the load generator's token: at most %d printable ASCII characters, no spaces", maxToken))
+			fmt.Sprintf("the load generator's token: at most %d printable ASCII characters, no spaces", api.MaxToken))
 	}
 	return nil
 }
