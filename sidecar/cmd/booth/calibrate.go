@@ -40,7 +40,7 @@ func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) err
 		Fit: c.Fit, HoldOut: c.HoldOut, Seeds: c.Seeds, Suggest: c.Suggest, Name: c.Name, Now: time.Now(),
 	}
 	if len(c.From) == 0 {
-		return api.Require("from", "a file, or one of "+strings.Join(baselineNames(), ", "))
+		return api.Require("from", "a file, or one of "+strings.Join(builtinBaselines(), ", "))
 	}
 	if c.Out != "" && filepath.Ext(c.Out) != ".yaml" {
 		return api.Refuse("out", c.Out,
@@ -82,13 +82,6 @@ func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) err
 	return nil
 }
 
-func baselineNames() (names []string) {
-	for _, b := range baseline.Builtin() {
-		names = append(names, b.Name)
-	}
-	return names
-}
-
 // readBaseline reads a baseline from a file, or returns a built-in one with the intervals that the comparison
 // estimates. An error in a file names the file in front of the field.
 func readBaseline(from string) (api.Baseline, error) {
@@ -98,7 +91,7 @@ func readBaseline(from string) (api.Baseline, error) {
 	}
 	text, err := os.ReadFile(from)
 	if err != nil {
-		allowed := fmt.Sprintf("a readable file (%v), or one of %s", err, strings.Join(baselineNames(), ", "))
+		allowed := fmt.Sprintf("a readable file (%v), or one of %s", err, strings.Join(builtinBaselines(), ", "))
 		return api.Baseline{}, api.Refuse("from", from, allowed)
 	}
 	var b api.Baseline

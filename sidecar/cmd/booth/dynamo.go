@@ -106,23 +106,16 @@ func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, su
 	if err := errors.Join(sim.WriteModel(model), writeProfile(npz, p)); err != nil {
 		return nil, err
 	}
-	port := c.FrontendPort
+	port, logs, ordinal := c.FrontendPort, b.folder("logs"), ""
 	if suffix != "" {
-		port += twinPorts
+		port, logs, ordinal = port+twinPorts, b.folder("logs", "twin"), "A second "
 	}
 	if o.FrontendPort, err = b.ports.take("the frontend", port, 1); err != nil {
 		return nil, err
 	}
-	o.Python, o.ModelDir, o.ModelName, o.ProfilePath, o.LogDir = python, model, p.Model, npz, b.folder("logs")
-	if suffix != "" {
-		o.LogDir = b.folder("logs", "twin")
-	}
+	o.Python, o.ModelDir, o.ModelName, o.ProfilePath, o.LogDir = python, model, p.Model, npz, logs
 	o.BlockTokens, o.Blocks = p.KV.BlockTokens, p.KV.Blocks
 	o.MaxSequences, o.MaxBatchedTokens = p.MaxSequences, p.MaxBatchedTokens
-	ordinal := ""
-	if suffix != "" {
-		ordinal = "A second "
-	}
 	heading := fmt.Sprintf("%sNVIDIA Dynamo %s is up, router mode %s, with mock workers simulating %s on %s: "+
 		"real routing, no model, timing fitted to %s.",
 		ordinal, local.DynamoVersion, strings.ReplaceAll(o.Mode, "-", "_"), c.Engine, p.GPU, p.Baseline)
