@@ -358,8 +358,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// retry calls once every 100 ms until it returns nil. It returns the last error after d, or when ctx has ended; 0: there
-// is no limit.
+// retry calls once every 100 ms until it returns nil. It returns the last error after d, or when ctx
+// has ended; 0: there is no limit.
 func retry(ctx context.Context, d time.Duration, once func() error) error {
 	for began := time.Now(); ; {
 		err := once()

@@ -577,7 +577,8 @@ func (t *memberSession) store(h handedTurn, unsent *atomic.Int64) {
 	t.lost.Add(1)
 }
 
-// publishTurns publishes the turns of the outbox until it is closed: each until it is acknowledged, or the lease is lost.
+// publishTurns publishes the turns of the outbox until it is closed: each until it is acknowledged, or
+// the lease is lost.
 func (t *memberSession) publishTurns(ctx context.Context) {
 	for m := range t.outbox {
 		if !t.publish(ctx, m.message) {
