@@ -151,6 +151,9 @@ var byName = func() map[string]*Quantity {
 // QuantityOf returns the quantity with a name; nil: there is none.
 func QuantityOf(name string) *Quantity { return byName[name] }
 
+// MarshalText returns the name, which is the key of maps of quantities in JSON.
+func (q *Quantity) MarshalText() ([]byte, error) { return []byte(q.Name), nil }
+
 // In returns a pointer to the quantity's value in a row.
 func (q *Quantity) In(r *api.BaselineRow) **float64 { return fieldAt[*float64](r, q.row) }
 
@@ -176,6 +179,11 @@ func (q *Quantity) IntervalOf(r *api.BaselineRow) *[2]float64 {
 		return nil
 	}
 	return *q.IntervalIn(r.Intervals)
+}
+
+// UnlikeIn reports whether the row lacks the quantity because its file defines the quantity in another way.
+func (q *Quantity) UnlikeIn(r *api.BaselineRow) bool {
+	return *q.In(r) == nil && slices.Contains(r.Unlike, q.Name)
 }
 
 // errorOf returns the load generator's own error in a row's value; nil where none is known.

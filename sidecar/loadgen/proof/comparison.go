@@ -111,24 +111,24 @@ type Average struct {
 }
 
 // Quantity is a column of a report's tables.
-type Quantity string
+type Quantity = *baseline.Quantity
 
 // The quantities.
-const (
-	QuantityTTFT50     Quantity = "ttft_p50"
-	QuantityTTFT95     Quantity = "ttft_p95"
-	QuantityTPOT50     Quantity = "tpot_p50"
-	QuantityTPOT95     Quantity = "tpot_p95"
-	QuantityLatency50  Quantity = "latency_p50"
-	QuantityLatency95  Quantity = "latency_p95"
-	QuantityThroughput Quantity = "output_tokens_per_second"
-	QuantityRequests   Quantity = "requests_per_second"
-	QuantityHitRate    Quantity = "kv_hit_ratio"
+var (
+	QuantityTTFT50     = baseline.QuantityOf("ttft_p50")
+	QuantityTTFT95     = baseline.QuantityOf("ttft_p95")
+	QuantityTPOT50     = baseline.QuantityOf("tpot_p50")
+	QuantityTPOT95     = baseline.QuantityOf("tpot_p95")
+	QuantityLatency50  = baseline.QuantityOf("latency_p50")
+	QuantityLatency95  = baseline.QuantityOf("latency_p95")
+	QuantityThroughput = baseline.QuantityOf("output_tokens_per_second")
+	QuantityRequests   = baseline.QuantityOf("requests_per_second")
+	QuantityHitRate    = baseline.QuantityOf("kv_hit_ratio")
 
 	// The following quantities are optional; see [Comparison.Quantities].
-	QuantityAcceptance Quantity = "acceptance_rate"
-	QuantityPerStep    Quantity = "tokens_per_step"
-	QuantityGPUMemory  Quantity = "gpu_memory_bytes"
+	QuantityAcceptance = baseline.QuantityOf("acceptance_rate")
+	QuantityPerStep    = baseline.QuantityOf("tokens_per_step")
+	QuantityGPUMemory  = baseline.QuantityOf("gpu_memory_bytes")
 )
 
 // quantities lists all quantities, in the order of a report's tables.
@@ -137,42 +137,6 @@ var quantities = []Quantity{
 	QuantityThroughput, QuantityRequests, QuantityHitRate,
 	QuantityAcceptance, QuantityPerStep, QuantityGPUMemory,
 }
-
-// In returns a pointer to the quantity's field in a row.
-func (q Quantity) In(r *api.BaselineRow) **float64 { return baseline.QuantityOf(string(q)).In(r) }
-
-// IntervalIn returns a pointer to the field of the quantity's interval among the intervals of a row.
-func (q Quantity) IntervalIn(in *api.RowIntervals) **[2]float64 {
-	return baseline.QuantityOf(string(q)).IntervalIn(in)
-}
-
-// IntervalOf returns the measured interval of the quantity in a row, or nil.
-func (q Quantity) IntervalOf(row *api.BaselineRow) *[2]float64 {
-	return baseline.QuantityOf(string(q)).IntervalOf(row)
-}
-
-// UnlikeIn reports whether the row lacks the quantity because its file defines the quantity in another way.
-func (q Quantity) UnlikeIn(row *api.BaselineRow) bool {
-	return *q.In(row) == nil && slices.Contains(row.Unlike, string(q))
-}
-
-func (q Quantity) lookedUpIn(c *api.Column) *api.LookedUp {
-	return baseline.QuantityOf(string(q)).LookedUpIn(c)
-}
-
-func (q Quantity) kind() kind { return kind(baseline.QuantityOf(string(q)).Kind) }
-
-// kind is the kind of a quantity. It determines the scale of differences and the formula of the advantage.
-type kind baseline.Kind
-
-const (
-	duration = kind(baseline.Time)
-	rate     = kind(baseline.Rate)
-	share    = kind(baseline.Share)
-	amount   = kind(baseline.Amount)
-)
-
-func (k kind) lessIsBetter() bool { return baseline.Kind(k).LessIsBetter() }
 
 // Quantities returns the quantities of the report. A quantity that only some servers report is included if any row has
 // it. Tokens per step are left out where all rows have 1, since no tokens were drafted.
@@ -460,7 +424,7 @@ func compareAt(level int, a, b *Side, judged bool, wanted []Quantity) Level {
 			B: *q.In(otherRow), IntervalB: q.IntervalOf(otherRow), UnlikeB: q.UnlikeIn(otherRow),
 		}
 		if f.A != nil && f.B != nil && judged {
-			f.judge(q, q.lookedUpIn(&column), q.lookedUpIn(&other))
+			f.judge(q, q.LookedUpIn(&column), q.LookedUpIn(&other))
 		}
 		l.Figures[q] = f
 	}
@@ -469,7 +433,7 @@ func compareAt(level int, a, b *Side, judged bool, wanted []Quantity) Level {
 
 // judge sets the advantage of B over A. The column a holds the interval, in per cent of A.
 func (f *Figure) judge(q Quantity, a, b *api.LookedUp) {
-	v := q.kind().advantage(*f.A, *f.B)
+	v := advantage(q.Kind, *f.A, *f.B)
 	if !finite(v) {
 		return
 	}
@@ -480,7 +444,7 @@ func (f *Figure) judge(q Quantity, a, b *api.LookedUp) {
 	f.Outcome = a.Improvement.Outcome
 	if in := a.Improvement.Interval; in != nil {
 		scale := .01
-		if q.kind() == share {
+		if q.Kind == baseline.Share {
 			scale *= *f.A
 		}
 		f.Interval = &[2]float64{in[0] * scale, in[1] * scale}
@@ -489,11 +453,11 @@ func (f *Figure) judge(q Quantity, a, b *api.LookedUp) {
 }
 
 // advantage returns the advantage of b over a; see [Figure].
-func (k kind) advantage(a, b float64) float64 {
+func advantage(k baseline.Kind, a, b float64) float64 {
 	switch k {
-	case duration, amount:
+	case baseline.Time, baseline.Amount:
 		return (a - b) / a
-	case rate:
+	case baseline.Rate:
 		return (b - a) / a
 	}
 	return b - a

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/decide"
 )
 
@@ -75,11 +76,11 @@ func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
 		t := levelTest{figure: p.Levels[i].Figures, quantity: q, better: *f.Advantage > 0}
 		switch {
 		case !math.IsNaN(d.P):
-			lateA, lateB := q.late(a, p.Levels[i].Concurrency), q.late(b, p.Levels[i].Concurrency)
-			t.better = d.Estimate > 0 != q.kind().lessIsBetter()
+			lateA, lateB := late(q, a, p.Levels[i].Concurrency), late(q, b, p.Levels[i].Concurrency)
+			t.better = d.Estimate > 0 != q.Kind.LessIsBetter()
 			t.p, t.allowed = d.P, pValue((math.Abs(d.Estimate)-max(lateA[0]+lateB[1], lateA[1]+lateB[0]))/d.SE, d.DF)
 			half := student(alpha, d.DF) * d.SE
-			f.Interval = q.kind().advantages(d.Estimate-half-lateA[1]-lateB[0], d.Estimate+half+lateA[0]+lateB[1])
+			f.Interval = advantages(q.Kind, d.Estimate-half-lateA[1]-lateB[0], d.Estimate+half+lateA[0]+lateB[1])
 			t.figure[q] = f
 		case f.Interval != nil && f.Outcome != api.OutcomeTooVariable:
 			half := *f.Advantage - f.Interval[0]
@@ -105,7 +106,7 @@ func (c *Comparison) repeats(q Quantity, s *Side, level int) (all []float64) {
 		if span.Spoiled != "" || span.Row == nil || span.Mode != s.Mode || span.Concurrency != level {
 			continue
 		}
-		if v := q.kind().scaled(value(q, span.Row)); finite(v) {
+		if v := scaled(q.Kind, value(q, span.Row)); finite(v) {
 			all = append(all, v)
 		}
 	}
@@ -114,14 +115,14 @@ func (c *Comparison) repeats(q Quantity, s *Side, level int) (all []float64) {
 
 // late returns the amounts by which the load generator's own error may make a side's value too large and too small, on
 // the scale of differences.
-func (q Quantity) late(s *Side, level int) (bounds [2]float64) {
+func late(q Quantity, s *Side, level int) (bounds [2]float64) {
 	column, _ := s.table.At(s.Mode, level)
-	figure := q.lookedUpIn(&column)
-	if figure.Error == nil || figure.Value == nil || q.kind() != duration {
+	figure := q.LookedUpIn(&column)
+	if figure.Error == nil || figure.Value == nil || q.Kind != baseline.Time {
 		return bounds
 	}
 	bounds[0] = *figure.Error / *figure.Value
-	if q == QuantityTPOT50 || q == QuantityTPOT95 {
+	if q.BothWays {
 		bounds[1] = bounds[0]
 	}
 	return bounds
@@ -133,11 +134,11 @@ func pValue(t, df float64) float64 {
 }
 
 // advantages converts an interval of B − A on the scale of differences to an interval of the advantage.
-func (k kind) advantages(low, high float64) *[2]float64 {
+func advantages(k baseline.Kind, low, high float64) *[2]float64 {
 	switch k {
-	case duration, amount:
+	case baseline.Time, baseline.Amount:
 		return &[2]float64{-math.Expm1(high), -math.Expm1(low)}
-	case rate:
+	case baseline.Rate:
 		return &[2]float64{math.Expm1(low), math.Expm1(high)}
 	}
 	return &[2]float64{low, high}

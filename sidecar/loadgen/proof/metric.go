@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 )
 
 // Metric is a quantity that a trial compares. In the times of a trial, a failed turn counts as slower than every
@@ -34,11 +35,12 @@ var Metrics = []Metric{MeanTTFT, TTFT95, TTFT50, TPOT95, Throughput, HitRate, Go
 // metrics maps each metric to its name in sentences and its kind.
 var metrics = map[Metric]struct {
 	name string
-	kind kind
+	kind baseline.Kind
 }{
-	MeanTTFT: {"mean TTFT", duration}, TTFT95: {"TTFT p95", duration}, TTFT50: {"TTFT p50", duration},
-	LaterTTFT95: {"TTFT p95 from turn 2 on", duration}, TPOT95: {"TPOT p95", duration},
-	Throughput: {"throughput", rate}, HitRate: {"KV cache hit rate", share}, Goodput: {"goodput", share},
+	MeanTTFT: {"mean TTFT", baseline.Time}, TTFT95: {"TTFT p95", baseline.Time}, TTFT50: {"TTFT p50", baseline.Time},
+	LaterTTFT95: {"TTFT p95 from turn 2 on", baseline.Time}, TPOT95: {"TPOT p95", baseline.Time},
+	Throughput: {"throughput", baseline.Rate}, HitRate: {"KV cache hit rate", baseline.Share},
+	Goodput: {"goodput", baseline.Share},
 }
 
 // Name returns the metric's name in sentences.
@@ -46,17 +48,17 @@ func (m Metric) Name() string { return cmp.Or(metrics[m].name, string(m)) }
 
 // Share reports whether the metric is a share from 0 to 1. A difference of .01 is one percentage point for shares, and
 // one per cent for times and rates.
-func (m Metric) Share() bool { return metrics[m].kind == share }
+func (m Metric) Share() bool { return metrics[m].kind == baseline.Share }
 
 // LessIsBetter reports whether a smaller value is better, as for times.
-func (m Metric) LessIsBetter() bool { return metrics[m].kind.lessIsBetter() }
+func (m Metric) LessIsBetter() bool { return metrics[m].kind.LessIsBetter() }
 
 // scaled converts a value to the scale of differences. Times and rates become natural logarithms, since the effect of a
 // router on them is relative. Shares are unchanged.
-func (m Metric) scaled(value float64) float64 { return metrics[m].kind.scaled(value) }
+func (m Metric) scaled(value float64) float64 { return scaled(metrics[m].kind, value) }
 
 // unscaled is the inverse of scaled.
-func (m Metric) unscaled(value float64) float64 { return metrics[m].kind.unscaled(value) }
+func (m Metric) unscaled(value float64) float64 { return unscaled(metrics[m].kind, value) }
 
 // Turn is one turn of a span. Its times are seconds since the span's beginning.
 type Turn struct {

@@ -32,13 +32,13 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 	whole, sections := r.cut(runSections, slo)
 	row := whole.row()
 	setIntervals(&row, func(q Quantity) (float64, float64, bool) {
-		s := Sectioned{Whole: q.kind().scaled(value(q, &row))}
+		s := Sectioned{Whole: scaled(q.Kind, value(q, &row))}
 		for i := range sections {
 			part := sections[i].row()
-			s.Sections = append(s.Sections, q.kind().scaled(value(q, &part)))
+			s.Sections = append(s.Sections, scaled(q.Kind, value(q, &part)))
 		}
 		h := student(alpha, s.df()) * math.Sqrt(s.variance()*inflation([]Sectioned{s}))
-		return q.kind().unscaled(s.Whole - h), q.kind().unscaled(s.Whole + h), finite(s.Whole) && finite(h)
+		return unscaled(q.Kind, s.Whole-h), unscaled(q.Kind, s.Whole+h), finite(s.Whole) && finite(h)
 	})
 	if snapshots > 0 {
 		r.shot(&row, snapshots)
@@ -223,7 +223,7 @@ func setIntervals(row *api.BaselineRow, interval func(Quantity) (low, high float
 	known := slices.DeleteFunc(slices.Clone(quantities), func(q Quantity) bool { return *q.In(row) == nil })
 	for _, q := range known {
 		if low, high, ok := interval(q); ok {
-			if q.kind() == share {
+			if q.Kind == baseline.Share {
 				high = min(high, 1)
 			}
 			*q.IntervalIn(row.Intervals) = &[2]float64{max(0, low), high}
@@ -240,16 +240,16 @@ func value(q Quantity, row *api.BaselineRow) float64 {
 }
 
 // scaled converts a value to the scale of differences; see [Metric.scaled].
-func (k kind) scaled(v float64) float64 {
-	if k == share {
+func scaled(k baseline.Kind, v float64) float64 {
+	if k == baseline.Share {
 		return v
 	}
 	return math.Log(v)
 }
 
 // unscaled is the inverse of scaled.
-func (k kind) unscaled(v float64) float64 {
-	if k == share {
+func unscaled(k baseline.Kind, v float64) float64 {
+	if k == baseline.Share {
 		return min(max(v, 0), 1)
 	}
 	return math.Exp(v)

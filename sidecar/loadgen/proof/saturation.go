@@ -71,7 +71,7 @@ func saturatesAt(points []rateAt) int {
 func (s *Side) rates(q Quantity) (all []rateAt) {
 	for i := range s.Rows {
 		column, _ := s.table.At(s.Mode, s.Rows[i].Concurrency)
-		l := q.lookedUpIn(&column)
+		l := q.LookedUpIn(&column)
 		if l.Value != nil && l.Interval != nil && l.Lookup == api.LookupExact {
 			v, in := *l.Value, *l.Interval
 			all = append(all, rateAt{level: s.Rows[i].Concurrency, rate: v, down: v - in[0], up: in[1] - v})

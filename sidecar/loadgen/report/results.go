@@ -90,7 +90,7 @@ func (r *Results) Records() [][]string {
 		for _, name := range []string{
 			"%s", "%s_low", "%s_high", "advantage_%s", "advantage_%s_low", "advantage_%s_high", "outcome_%s",
 		} {
-			head = append(head, fmt.Sprintf(name, q))
+			head = append(head, fmt.Sprintf(name, q.Name))
 		}
 	}
 	head = append(head, "error_ratio")

@@ -25,7 +25,7 @@ const speculation = "Speculation and GPU memory"
 
 // quantity describes how reports show a [proof.Quantity].
 type quantity struct {
-	proof.Quantity
+	*baseline.Quantity
 	table string // title of its table
 	title string // name outside its table
 	label string // name within its table
@@ -48,13 +48,8 @@ var quantities = []*quantity{
 	{proof.QuantityGPUMemory, speculation, "Memory of a GPU", "memory of a GPU", gigabytes},
 }
 
-// describe returns the description of a quantity. It is nil if no table has the quantity.
 func describe(q proof.Quantity) *quantity {
-	at := slices.IndexFunc(quantities, func(s *quantity) bool { return s.Quantity == q })
-	if at < 0 {
-		return nil
-	}
-	return quantities[at]
+	return quantities[slices.IndexFunc(quantities, func(s *quantity) bool { return s.Quantity == q })]
 }
 
 // described returns the quantities of the report in the order of [Results.Records].
@@ -102,7 +97,7 @@ func gigabytes(v float64) string    { return fmt.Sprintf("%.1f GiB", v/(1<<30)) 
 
 // inPoints reports whether differences of the quantity are in percentage points.
 func (q *quantity) inPoints() bool {
-	return baseline.QuantityOf(string(q.Quantity)).Kind == baseline.Share
+	return q.Kind == baseline.Share
 }
 
 // advantage formats an advantage with its sign, in per cent or points. v is a fraction.
@@ -158,7 +153,7 @@ func (q *quantity) advantageCell(f *proof.Figure) string {
 		text = fmt.Sprintf("%s (%s to %s)", text, withoutUnit(q.advantage(f.Interval[0])),
 			withoutUnit(q.advantage(f.Interval[1])))
 	}
-	if strings.HasPrefix(string(q.Quantity), "ttft") && f.A != nil && f.B != nil {
+	if strings.HasPrefix(q.Name, "ttft") && f.A != nil && f.B != nil {
 		text += ", " + signedMilliseconds(*f.B-*f.A)
 	}
 	switch f.Outcome {

@@ -170,7 +170,7 @@ func (r *Results) rankingSections() []Section {
 			may = "yes"
 		}
 		if p.Mean != nil {
-			mean = trialValue(proof.Quantity(m), *p.Mean)
+			mean = trialValue(m, *p.Mean)
 		}
 		places.Table.Rows = append(places.Table.Rows,
 			[]string{placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures)})

@@ -360,9 +360,8 @@ func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
 	if decides {
 		name += " (decides)"
 	}
-	q := proof.Quantity(d.Metric)
 	return []string{
-		name, trialValue(q, d.A), trialValue(q, d.B), signed(d.Difference, m.Share()),
+		name, trialValue(m, d.A), trialValue(m, d.B), signed(d.Difference, m.Share()),
 		intervalText(d.Interval, m.Share()), r.outcomeWords(d.Outcome, a, b),
 	}
 }
@@ -437,17 +436,14 @@ func intervalText(in *[2]float64, points bool) string {
 }
 
 // trialValue formats the mean of a metric.
-func trialValue(q proof.Quantity, v float64) string {
-	if q == proof.QuantityThroughput {
+func trialValue(m proof.Metric, v float64) string {
+	switch m {
+	case proof.Throughput:
 		return tenths(v) + " tokens/s"
+	case proof.HitRate, proof.Goodput:
+		return share100(v)
 	}
-	if d := describe(q); d != nil {
-		return d.value(v)
-	}
-	if m := proof.Metric(q); m == proof.MeanTTFT || m == proof.LaterTTFT95 {
-		return milliseconds(v)
-	}
-	return share100(v) // goodput, which no table has
+	return milliseconds(v)
 }
 
 // signed formats a difference with its sign, in per cent or percentage points. v is a fraction.

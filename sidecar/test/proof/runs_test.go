@@ -13,6 +13,7 @@ import (
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
 )
 
@@ -70,7 +71,7 @@ func coverage(t *testing.T, concurrency int, mode api.Mode, windows int) map[pro
 			row, err := part.Row(0, api.SLO{TTFT: .6, TPOT: .06})
 			require.NoError(t, err)
 			for _, m := range judged {
-				in := proof.Quantity(m).IntervalOf(&row)
+				in := baseline.QuantityOf(string(m)).IntervalOf(&row)
 				if in != nil && in[0] <= truth[m] && truth[m] <= in[1] {
 					held[m]++
 				}
