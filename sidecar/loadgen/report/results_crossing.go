@@ -15,7 +15,7 @@ import (
 // clusterColumn describes one of the cluster's figures.
 type clusterColumn struct {
 	field string // name in a row's JSON
-	name  string // name in a table; empty: another column shows the figure
+	name  string // name in a table
 	text  string // name in a sentence
 	value func(float64) string
 }
@@ -25,7 +25,8 @@ func (c clusterColumn) of(f *api.ClusterFigures) **float64 {
 	return baseline.QuantityOf(c.field).InCluster(f)
 }
 
-// clusterColumns lists the cluster's figures in the order of the table.
+// clusterColumns lists the cluster's figures in the order of the table. The cell of inflight_spread_min shows
+// inflight_spread_max, too.
 var clusterColumns = []clusterColumn{
 	{"queue_seconds", "Queue time", "queue time", precise},
 	{"queue_largest", "Longest queue time", "longest queue time", precise},
@@ -38,7 +39,6 @@ var clusterColumns = []clusterColumn{
 	{"inflight_largest", "Most in flight", "most in flight on a worker", whole},
 	{"inflight_spread", "In-flight spread", "in-flight spread", tenths},
 	{"inflight_spread_min", "In-flight spread, range", "in-flight spread", whole},
-	{"inflight_spread_max", "", "", whole},
 	{"inflight_skew", "In-flight skew", "in-flight skew", times},
 }
 
@@ -80,7 +80,7 @@ func (r *Results) crossing() []Section {
 		}
 	}
 	known := slices.DeleteFunc(slices.Clone(clusterColumns), func(c clusterColumn) bool {
-		return c.name == "" || !r.hasFigure(c)
+		return !r.anyRow(func(row *api.BaselineRow) bool { return *c.of(&row.ClusterFigures) != nil })
 	})
 	crossed := len(s.Text) > 0
 	switch {
@@ -102,13 +102,6 @@ func (r *Results) crossing() []Section {
 	s.Text = append(s.Text, r.aboutFigures(known)...)
 	s.Table = r.clusterTable(known)
 	return []Section{s}
-}
-
-// hasFigure reports whether any row of the report has the figure.
-func (r *Results) hasFigure(c clusterColumn) bool {
-	return slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
-		return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool { return *c.of(&row.ClusterFigures) != nil })
-	})
 }
 
 // sourceVerb returns "reported" for a sweep, whose figures come from the cluster, and "recorded" for baselines.
@@ -229,7 +222,7 @@ func (r *Results) figuresAt(p *proof.Pair, level int) string {
 	a, b := &r.Sides[p.A].Row(level).ClusterFigures, &r.Sides[p.B].Row(level).ClusterFigures
 	var parts []string
 	for _, c := range clusterColumns {
-		if x, y := c.cell(a), c.cell(b); c.name != "" && x != "" && y != "" {
+		if x, y := c.cell(a), c.cell(b); x != "" && y != "" {
 			parts = append(parts, fmt.Sprintf("%s %s against %s", c.text, y, x))
 		}
 	}

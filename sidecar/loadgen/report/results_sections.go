@@ -112,45 +112,31 @@ func workload(w *api.WorkloadShape) string {
 		turns += " to " + strconv.Itoa(w.Turns.Max)
 	}
 	parts := []string{turns + " turns a conversation"}
-	if w.Openings != nil && *w.Openings == 0 {
-		parts = append(parts, "an opening text for each conversation")
-	} else if w.Openings != nil {
-		parts = append(parts, plural(*w.Openings, "opening text"))
+	add := func(known bool, format string, args ...any) {
+		if known {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
-	if w.OpeningTokens > 0 {
-		parts = append(parts, fmt.Sprintf("openings of %d tokens", w.OpeningTokens))
+	if n := w.Openings; n != nil {
+		add(*n == 0, "an opening text for each conversation")
+		add(*n != 0, "%s", plural(*n, "opening text"))
 	}
-	if w.OutputTokens != nil {
-		parts = append(parts, fmt.Sprintf("answers of %s tokens on average (coefficient of variation %s)",
-			trimmed(w.OutputTokens.Mean), trimmed(w.OutputTokens.CV)))
+	add(w.OpeningTokens > 0, "openings of %d tokens", w.OpeningTokens)
+	if d := w.OutputTokens; d != nil {
+		add(true, "answers of %s tokens on average (coefficient of variation %s)", trimmed(d.Mean), trimmed(d.CV))
 	}
-	if w.MaxTokens > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d tokens an answer", w.MaxTokens))
-	}
-	if w.Corpus != "" {
-		parts = append(parts, "corpus "+w.Corpus)
-	}
-	if w.Followup != "" {
-		parts = append(parts, "follow-up questions: "+w.Followup)
-	}
-	if w.ThinkSeconds != nil && *w.ThinkSeconds > 0 {
-		parts = append(parts, fmt.Sprintf("users think for %s s", trimmed(*w.ThinkSeconds)))
-	}
-	if w.TargetRPS != nil && *w.TargetRPS > 0 {
-		parts = append(parts, fmt.Sprintf("at most %s requests/s", trimmed(*w.TargetRPS)))
-	}
-	if w.Request != "" {
-		parts = append(parts, "each request with "+w.Request)
-	}
-	if w.Session != "" {
-		parts = append(parts, "session by "+w.Session)
-	}
-	if w.NoRequestID {
-		parts = append(parts, "no X-Request-Id")
-	}
+	add(w.MaxTokens > 0, "at most %d tokens an answer", w.MaxTokens)
+	add(w.Corpus != "", "corpus %s", w.Corpus)
+	add(w.Followup != "", "follow-up questions: %s", w.Followup)
+	think, rps := value64(w.ThinkSeconds), value64(w.TargetRPS)
+	add(think > 0, "users think for %s s", trimmed(think))
+	add(rps > 0, "at most %s requests/s", trimmed(rps))
+	add(w.Request != "", "each request with %s", w.Request)
+	add(w.Session != "", "session by %s", w.Session)
+	add(w.NoRequestID, "no X-Request-Id")
 	if t := w.Timeouts; t != nil {
-		parts = append(parts, fmt.Sprintf("timeouts of %s s (first token), %s s (between tokens) and %s s (turn)",
-			trimmed(t.FirstToken), trimmed(t.Stall), trimmed(t.Turn)))
+		add(true, "timeouts of %s s (first token), %s s (between tokens) and %s s (turn)",
+			trimmed(t.FirstToken), trimmed(t.Stall), trimmed(t.Turn))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -588,17 +574,13 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 func (r *Results) figures() Section {
 	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{sentenceCase(r.side()), "Concurrency"}}}
 	var known []*quantity
-	for _, q := range r.described() {
-		if slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
-			return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return *q.In(&r) != nil })
-		}) {
-			known = append(known, q)
-			s.Table.Head = append(s.Table.Head, q.title)
+	for _, q := range r.Quantities() {
+		if r.anyRow(func(row *api.BaselineRow) bool { return *q.In(row) != nil }) {
+			known = append(known, describe(q))
+			s.Table.Head = append(s.Table.Head, describe(q).title)
 		}
 	}
-	failed := slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
-		return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return r.ErrorRatio != nil })
-	})
+	failed := r.anyRow(func(row *api.BaselineRow) bool { return row.ErrorRatio != nil })
 	if failed {
 		s.Table.Head = append(s.Table.Head, "Failed")
 	}
@@ -616,6 +598,12 @@ func (r *Results) figures() Section {
 		}
 	}
 	return s
+}
+
+func (r *Results) anyRow(has func(*api.BaselineRow) bool) bool {
+	return slices.ContainsFunc(r.Sides, func(s proof.Side) bool {
+		return slices.ContainsFunc(s.Rows, func(row api.BaselineRow) bool { return has(&row) })
+	})
 }
 
 func (r *Results) sustained() []Section {

@@ -163,17 +163,16 @@ func armLetter(arm string) string {
 	return strings.ToUpper(arm)
 }
 
-// chartedQuantities lists the quantities with a chart. limit returns the threshold to draw in seconds; 0: none.
+// chartedQuantities lists the quantities with a chart.
 var chartedQuantities = []struct {
 	of    proof.Quantity
 	unit  string
 	scale float64 // from the quantity's unit to unit
-	limit func(api.SLO) float64
 }{
-	{proof.QuantityTTFT95, "ms", 1000, func(s api.SLO) float64 { return s.TTFT }},
-	{proof.QuantityTTFT50, "ms", 1000, func(api.SLO) float64 { return 0 }},
-	{proof.QuantityThroughput, "tokens/s", 1, func(api.SLO) float64 { return 0 }},
-	{proof.QuantityHitRate, "%", 100, func(api.SLO) float64 { return 0 }},
+	{proof.QuantityTTFT95, "ms", 1000},
+	{proof.QuantityTTFT50, "ms", 1000},
+	{proof.QuantityThroughput, "tokens/s", 1},
+	{proof.QuantityHitRate, "%", 100},
 }
 
 // charts draws the sides over their levels. It draws nothing if no side has two levels.
@@ -206,7 +205,11 @@ func (r *Results) charts() (all []chart.Chart) {
 			}
 			series = append(series, one)
 		}
-		drawn := chart.Levels(q.title, c.unit, c.scale*c.limit(r.SLO), series...)
+		slo := 0.
+		if c.of == proof.QuantityTTFT95 {
+			slo = r.SLO.TTFT
+		}
+		drawn := chart.Levels(q.title, c.unit, c.scale*slo, series...)
 		drawn.Words = strings.Join(words, "; ")
 		all = append(all, drawn)
 	}

@@ -52,14 +52,6 @@ func describe(q proof.Quantity) *quantity {
 	return quantities[slices.IndexFunc(quantities, func(s *quantity) bool { return s.Quantity == q })]
 }
 
-// described returns the quantities of the report in the order of [Results.Records].
-func (r *Results) described() (all []*quantity) {
-	for _, q := range r.Quantities() {
-		all = append(all, describe(q))
-	}
-	return all
-}
-
 // table groups the quantities of a table.
 type table struct {
 	title string
