@@ -34,8 +34,8 @@ var errForm = errors.New("not of the form")
 const allowedTarget = "an http:// or https:// URL with a host, without user or fragment, such as http://127.0.0.1:8000"
 
 var forms = map[string]form{
-	"line": {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
-	"path": {"a path", readPath},
+	"line": {fmt.Sprintf("one line of at most %d characters", api.MaxLine), checked(isLine)},
+	"path": {"a path", checked(isPath)},
 	"url":  {"an http:// or https:// URL with a host, without user, query or fragment", readURL},
 	"page": {"an http:// or https:// URL with a host, without user, query or fragment, " +
 		"or " + cluster.NoTarget, readPage},
@@ -51,7 +51,7 @@ var forms = map[string]form{
 	// Dynamo's range
 	"priority":       {fmt.Sprintf("a whole number, %d to %d", math.MinInt32, math.MaxInt32), ofBits(32)},
 	"body":           {"a JSON object without the fields that other settings or the load generator itself set", readBody},
-	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", readAddress},
+	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", checked(isAddress)},
 	"nats":           {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
 	"fleet":          {"1 to 32 lower-case letters, digits and hyphens", matching(`^[a-z0-9-]{1,32}$`)},
 	"host":           {"a host name or an IP address, without a port", readHost},
@@ -66,46 +66,51 @@ var forms = map[string]form{
 	"requests":      {"a list of requests, each METHOD URL, or method, url, headers and body", readRequests},
 	"endpoint":      {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
 	"condition":     {report.Allowed(), readCondition},
-	"output":        {allowedOutput, readOutput},
+	"output":        {allowedOutput, checked(isOutput)},
 	"level":         {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
-	"level_range":   {api.AllowedLevels, readLevels},
-	"offer":         {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
-	"way":           {"a mode or mode/speculation, such as kv or kv/eagle3, or the name of an arm", readWay},
-	"recorded_mode": {"a mode or mode/speculation, such as kv or kv/eagle3; or unknown", readRecordedMode},
+	"level_range":   {api.AllowedLevels, checked(isLevels)},
+	"offer":         {"a mode or mode/speculation, such as kv or kv/eagle3", checked(isOffer)},
+	"way":           {"a mode or mode/speculation, such as kv or kv/eagle3, or the name of an arm", checked(isWay)},
+	"recorded_mode": {"a mode or mode/speculation, such as kv or kv/eagle3; or unknown", checked(isRecordedMode)},
 }
 
 const bucketName = `^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`
 
-// matching returns a reader of texts that match a pattern.
-func matching(pattern string) func(string) (string, error) {
-	whole := regexp.MustCompile(pattern)
+// checked returns a reader of texts that are canonical as they are.
+func checked(allowed func(string) bool) func(string) (string, error) {
 	return func(s string) (string, error) {
-		if !whole.MatchString(s) {
+		if !allowed(s) {
 			return "", errForm
 		}
 		return s, nil
 	}
 }
 
-func readLine(s string) (string, error) {
-	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > api.MaxLine || strings.ContainsFunc(s, unicode.IsControl) {
-		return "", errForm
-	}
-	return s, nil
+// matching returns a reader of texts that match a pattern.
+func matching(pattern string) func(string) (string, error) {
+	return checked(regexp.MustCompile(pattern).MatchString)
 }
 
-func readPath(s string) (string, error) {
-	if len(s) > 4096 || strings.ContainsFunc(s, unicode.IsControl) {
-		return "", errForm
+func isLine(s string) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= api.MaxLine && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+func isPath(s string) bool { return len(s) <= 4096 && !strings.ContainsFunc(s, unicode.IsControl) }
+
+// parseURL parses a URL of one of the schemes with a host, without user, query or fragment.
+func parseURL(s string, schemes ...string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || !slices.Contains(schemes, u.Scheme) || u.Opaque != "" || !isHost(u.Hostname()) ||
+		!isPort(u.Port()) || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#") {
+		return nil, errForm
 	}
-	return s, nil
+	return u, nil
 }
 
 func readURL(s string) (string, error) {
-	u, err := url.Parse(s)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Opaque != "" || !isHost(u.Hostname()) ||
-		!isPort(u.Port()) || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#") {
-		return "", errForm
+	u, err := parseURL(s, "http", "https")
+	if err != nil {
+		return "", err
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
@@ -118,10 +123,8 @@ func readPage(s string) (string, error) {
 }
 
 func readNATS(s string) (string, error) {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Opaque != "" || !isHost(u.Hostname()) ||
-		u.Port() == "" || !isPort(u.Port()) ||
-		u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#") {
+	u, err := parseURL(s, "nats", "tls")
+	if err != nil || u.Port() == "" || strings.Trim(u.Path, "/") != "" {
 		return "", errForm
 	}
 	return u.Scheme + "://" + u.Host, nil
@@ -248,15 +251,13 @@ func readBody(s string) (string, error) {
 	return string(canonical), err
 }
 
-func readAddress(s string) (string, error) {
+func isAddress(s string) bool {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || port == "" || !isPort(port) {
-		return "", errForm
+		return false
 	}
-	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && host != "" {
-		return "", errForm
-	}
-	return s, nil
+	_, err = netip.ParseAddr(host)
+	return err == nil || host == "localhost" || host == ""
 }
 
 // whole returns a reader of whole numbers within the limits of a name. The empty text means that there is none.
@@ -277,41 +278,23 @@ func readHost(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// readWay reads a mode or the name of an arm. Which arms there are is checked later.
-func readWay(s string) (string, error) {
-	if api.IsArmName(s) && s != string(api.ModeUnknown) {
-		return s, nil
-	}
-	return readOffer(s)
+// isWay accepts a mode or the name of an arm. Which arms there are is checked later.
+func isWay(s string) bool {
+	return api.IsArmName(s) && s != string(api.ModeUnknown) || isOffer(s)
 }
 
-func readOffer(s string) (string, error) {
+func isOffer(s string) bool { return isRecordedMode(s) && ParseMode(s).Mode != api.ModeUnknown }
+
+func isLevels(s string) bool {
+	_, err := api.ParseLevels(s)
+	return err == nil
+}
+
+// isRecordedMode accepts the mode in which a result was measured, which may be unknown.
+func isRecordedMode(s string) bool {
 	mode, speculation, found := strings.Cut(s, "/")
-	if !slices.Contains(api.Modes, api.Mode(mode)) || api.Mode(mode) == api.ModeUnknown || found &&
-		!slices.Contains(api.Speculations, api.Speculation(speculation)) {
-		return "", errForm
-	}
-	return s, nil
-}
-
-// readLevels reads a level or a range of them.
-func readLevels(s string) (string, error) {
-	if _, err := api.ParseLevels(s); err != nil {
-		return "", errForm
-	}
-	return s, nil
-}
-
-// readRecordedMode parses the mode in which a result was measured, which may be unknown.
-func readRecordedMode(s string) (string, error) {
-	mode, speculation, found := strings.Cut(s, "/")
-	if mode != string(api.ModeUnknown) {
-		return readOffer(s)
-	}
-	if found && !slices.Contains(api.Speculations, api.Speculation(speculation)) {
-		return "", errForm
-	}
-	return s, nil
+	return slices.Contains(api.Modes, api.Mode(mode)) &&
+		(!found || slices.Contains(api.Speculations, api.Speculation(speculation)))
 }
 
 func readCondition(s string) (string, error) {
@@ -327,12 +310,10 @@ func readCondition(s string) (string, error) {
 var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " +
 	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed()
 
-func readOutput(s string) (string, error) {
+func isOutput(s string) bool {
 	formats := slices.Concat(report.RunFormats, report.ResultFormats, report.ShadowFormats)
-	if _, ok := formats.Of(s); !ok {
-		return "", errForm
-	}
-	return readPath(s)
+	_, ok := formats.Of(s)
+	return ok && isPath(s)
 }
 
 func readOrigin(s string) (string, error) {
@@ -345,11 +326,10 @@ func readOrigin(s string) (string, error) {
 
 func readEndpoint(s string) (string, error) {
 	offer, address, _ := strings.Cut(s, "=")
-	offer, err := readOffer(offer)
-	if err != nil {
-		return "", err
+	if !isOffer(offer) {
+		return "", errForm
 	}
-	address, err = readTarget(address)
+	address, err := readTarget(address)
 	return offer + "=" + address, err
 }
 
