@@ -46,10 +46,7 @@ func NewClient(hc *http.Client, base, token string) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return nil, &FieldError{
-			Field: "url", Value: redacted(u),
-			Allowed: "http:// or https://, a host, and optionally a port and a path",
-		}
+		return nil, Refuse("url", redacted(u), "http:// or https://, a host, and optionally a port and a path")
 	}
 	own := http.Client{}
 	if hc != nil {

@@ -15,10 +15,8 @@ func ParseTarget(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
 		u.User != nil || u.Fragment != "" || !isPort(u.Port()) {
-		return nil, &FieldError{
-			Field: "target.url", Value: strconv.Quote(s),
-			Allowed: "http:// or https:// with a host and an optional port, path and query, such as http://127.0.0.1:8000",
-		}
+		return nil, Refuse("target.url", strconv.Quote(s),
+			"http:// or https:// with a host and an optional port, path and query, such as http://127.0.0.1:8000")
 	}
 	u.ForceQuery = false
 	trimPath(u, ChatPath)

@@ -47,7 +47,7 @@ func NewSwitch(opts Options, endpoints ...Endpoint) (*Switch, error) {
 		s.byName[e.Name] = c
 	}
 	if len(s.clients) == 0 {
-		return nil, &api.FieldError{Field: "mode.endpoints", Value: "no addresses", Allowed: "one for each mode"}
+		return nil, api.Refuse("mode.endpoints", "no addresses", "one for each mode")
 	}
 	s.current.Store(s.clients[0])
 	return s, nil
@@ -69,7 +69,7 @@ func (s *Switch) client(earlier []Endpoint, e Endpoint) (*Client, error) {
 	maps.Copy(opts.Access.Headers, e.Headers)
 	c, err := New(opts)
 	if bad := new(api.FieldError); errors.As(err, &bad) && bad.Field == "target.url" {
-		return nil, &api.FieldError{Field: cmp.Or(e.Field, "mode.endpoints"), Value: bad.Value, Allowed: bad.Allowed}
+		return nil, api.Refuse(cmp.Or(e.Field, "mode.endpoints"), bad.Value, bad.Allowed)
 	}
 	if err == nil {
 		s.clients = append(s.clients, c)
@@ -97,8 +97,7 @@ func (s *Switch) Check(ctx context.Context, name string) error {
 func (s *Switch) check(ctx context.Context, name string, answers int) (*Client, error) {
 	next := s.byName[name]
 	if next == nil {
-		return nil, &api.FieldError{Field: "mode.endpoints", Value: quote(name), Allowed: "an endpoint of the " +
-			"configuration"}
+		return nil, api.Refuse("mode.endpoints", quote(name), "an endpoint of the configuration")
 	}
 	if s.opts.Model == "" {
 		if err := next.takeModel(ctx, s.Model()); err != nil {

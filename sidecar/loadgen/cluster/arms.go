@@ -92,10 +92,7 @@ func NewArms(ctx context.Context, opts ArmsOptions) (*Arms, error) {
 			return nil, err
 		}
 		if seen[a.State] {
-			return nil, &api.FieldError{
-				Field: "mode.endpoints", Value: "a second address for " + describe(a.State),
-				Allowed: "one for each mode",
-			}
+			return nil, api.Refuse("mode.endpoints", "a second address for "+describe(a.State), "one for each mode")
 		}
 		seen[a.State] = true
 	}

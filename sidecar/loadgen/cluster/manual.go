@@ -137,5 +137,5 @@ func offered(offers []api.ModeState, to api.ModeState) error {
 	for _, o := range offers {
 		allowed = append(allowed, describe(o))
 	}
-	return &api.FieldError{Field: "mode", Value: describe(to), Allowed: strings.Join(allowed, ", ")}
+	return api.Refuse("mode", describe(to), strings.Join(allowed, ", "))
 }

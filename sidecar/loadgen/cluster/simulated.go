@@ -349,16 +349,13 @@ func (s *Simulated) refused(res *http.Response, text []byte, in any) error {
 	case !known:
 		return &refusal{res.StatusCode, res.Status}
 	case asked && (res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusUnprocessableEntity):
-		return &api.FieldError{Field: "mode", Value: describe(mode), Allowed: problem.Message}
+		return api.Refuse("mode", describe(mode), problem.Message)
 	}
 	return &refusal{res.StatusCode, problem.Message}
 }
 
 // notSimulated returns the error for a target that is no simulated cluster. Retries do not help.
 func (s *Simulated) notSimulated(why string) error {
-	return &api.FieldError{
-		Field: "mode.driver", Value: s.Name(),
-		Allowed: fmt.Sprintf("manual or pinned, since the target is no simulated cluster; %s: %s",
-			s.base.JoinPath("state").Redacted(), why),
-	}
+	return api.Refuse("mode.driver", s.Name(), fmt.Sprintf("manual or pinned, since the target is no simulated cluster; %s: %s",
+		s.base.JoinPath("state").Redacted(), why))
 }

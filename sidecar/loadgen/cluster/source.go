@@ -60,7 +60,7 @@ type Source interface {
 func httpURL(field, raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, &api.FieldError{Field: field, Value: strconv.Quote(raw), Allowed: "an http or https URL with a host"}
+		return nil, api.Refuse(field, strconv.Quote(raw), "an http or https URL with a host")
 	}
 	return u, nil
 }

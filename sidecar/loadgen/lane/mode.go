@@ -51,10 +51,7 @@ type change struct {
 // does not know its modes.
 func (l *Lane) SetMode(_ context.Context, actor string, req api.ModeRequest) (api.State, error) {
 	if req.Confirm && req.InForce {
-		return l.State(), &api.FieldError{
-			Field: "in_force", Value: "true",
-			Allowed: "leave it out with confirm, which completes a pending change",
-		}
+		return l.State(), api.Refuse("in_force", true, "leave it out with confirm, which completes a pending change")
 	}
 	if req.Confirm {
 		return l.confirm(req)
@@ -245,10 +242,8 @@ func (l *Lane) checkOffered(offers []api.ModeState, to api.ModeState) error {
 		if to.Arm != "" {
 			field = "arm"
 		}
-		return &api.FieldError{
-			Field: field, Value: offerText(to),
-			Allowed: fmt.Sprintf("what the driver %s offers: %s", l.opts.Driver.Name(), strings.Join(names, ", ")),
-		}
+		return api.Refuse(field, offerText(to),
+			fmt.Sprintf("what the driver %s offers: %s", l.opts.Driver.Name(), strings.Join(names, ", ")))
 	}
 	return nil
 }
@@ -285,10 +280,8 @@ func (l *Lane) acceptsDeclaredMode() bool {
 func (l *Lane) declare(actor string, to api.ModeState) error {
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if !l.acceptsDeclaredMode() {
-		return &api.FieldError{
-			Field: "in_force", Value: "true",
-			Allowed: fmt.Sprintf("leave it out: the driver %s detects the mode", l.opts.Driver.Name()),
-		}
+		return api.Refuse("in_force", true,
+			fmt.Sprintf("leave it out: the driver %s detects the mode", l.opts.Driver.Name()))
 	}
 	if err := l.checkFree(); err != nil {
 		return err
@@ -304,7 +297,7 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 		if !*byKV {
 			allowed = "a mode other than kv; the router's metrics show no KV-aware routing in the last 60 s"
 		}
-		return &api.FieldError{Field: "mode", Value: string(to.Mode), Allowed: allowed}
+		return api.Refuse("mode", to.Mode, allowed)
 	}
 	text := transition(l.mode, to) + ": reported by the operator"
 	if !to.Known() {

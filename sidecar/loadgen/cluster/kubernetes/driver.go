@@ -179,7 +179,7 @@ func (d *Driver) Switch(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
 	if !slices.Contains(d.Offers(), to) {
-		return false, &api.FieldError{Field: "mode", Value: to.Name(), Allowed: "one of " + names(d.Offers())}
+		return false, api.Refuse("mode", to.Name(), "one of "+names(d.Offers()))
 	}
 	w, err := d.begin(ctx, from, to, report)
 	if err != nil {
@@ -248,11 +248,8 @@ func (d *Driver) apply(ctx context.Context, w *wanted) error {
 			return err
 		}
 		if argument := g.fixed(); argument != "" && g.mode() != w.mode.Mode {
-			return &api.FieldError{
-				Field: "mode.driver", Value: d.Name(),
-				Allowed: fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, which overrides %s", g.id(),
-					routerFlag, argument, routerMode),
-			}
+			return api.Refuse("mode.driver", d.Name(), fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, "+
+				"which overrides %s", g.id(), routerFlag, argument, routerMode))
 		}
 		w.restart = d.restartID(g, *w)
 		if w.note.Restart = w.restart; w.restart != "" {
@@ -275,10 +272,8 @@ func (d *Driver) checkRouter(g *graph) error {
 	if g.picker() == "" {
 		return nil
 	}
-	return &api.FieldError{
-		Field: "mode.driver", Value: d.Name(),
-		Allowed: fmt.Sprintf("manual, since the router of %s is %s, not the frontend", g.id(), g.picker()),
-	}
+	return api.Refuse("mode.driver", d.Name(),
+		fmt.Sprintf("manual, since the router of %s is %s, not the frontend", g.id(), g.picker()))
 }
 
 // restartID returns a new id for the restart that the workers need beside a patch. It is ""
