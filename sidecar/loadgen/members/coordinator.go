@@ -246,26 +246,16 @@ func (c *Coordinator) writeRefusal(id, why string) {
 	}
 }
 
-// receivePresence processes a member's presence, or the end of its lease (nil).
+// receivePresence processes a member's presence. The server reports no end of a lease.
 func (c *Coordinator) receivePresence(key string, value []byte) {
-	if key == coordinatorKey {
+	var p presence
+	if key == coordinatorKey || json.Unmarshal(value, &p) != nil {
 		return
 	}
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.members[key]
-	if value == nil { // its lease ran out
-		if m != nil {
-			m.lastReport = time.Time{}
-		}
-		c.wake()
-		return
-	}
-	var p presence
-	if json.Unmarshal(value, &p) != nil {
-		return
-	}
 	if m == nil {
 		m = c.addMember(key, &p)
 	}
