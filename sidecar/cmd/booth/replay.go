@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -344,8 +343,4 @@ func (r *replayed) writeCSV(to io.Writer) error {
 	return w.Error()
 }
 
-func (r *replayed) writeJSON(to io.Writer) error {
-	e := json.NewEncoder(to)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
+func (r *replayed) writeJSON(to io.Writer) error { return writeJSON(to, r) }

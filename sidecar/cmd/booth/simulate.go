@@ -292,11 +292,7 @@ func (c *simulateCmd) write(r *study.Result) error {
 		b := r.Baseline(baselineName(path))
 		write := func(w io.Writer) error { return baseline.WriteCSV(w, b) }
 		if filepath.Ext(path) == ".json" {
-			write = func(w io.Writer) error {
-				e := json.NewEncoder(w)
-				e.SetIndent("", "  ")
-				return e.Encode(b)
-			}
+			write = func(w io.Writer) error { return writeJSON(w, b) }
 		}
 		if err := writeFile(path, write); err != nil {
 			return err
@@ -311,6 +307,12 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return maybe.WriteFile(path, text.Bytes(), 0o644)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // compareWith sets the recorded results with a name, "" for none.
