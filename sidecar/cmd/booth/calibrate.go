@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+	"github.com/schollz/progressbar/v3"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
@@ -60,7 +61,7 @@ func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) err
 	if o.Start, err = c.start(o.Baselines[0].Deployment); err != nil {
 		return err
 	}
-	p := &phases{screen: newScreen(stdout, stderr), now: time.Now}
+	p := &phases{screen: newScreen(stdout, stderr)}
 	o.OnProgress = p.show
 	r, err := calibrate.Run(ctx, o)
 	p.done()
@@ -130,38 +131,33 @@ func (c *calibrateCmd) start(d api.Deployment) (sim.Profile, error) {
 		d.GPU, max(d.TensorParallel, 1), strings.Join(sim.ProfileNames(), ", ")))
 }
 
-// phases shows the progress of a fit: on a terminal in a line that is rewritten, otherwise in one line per second.
+// phases shows the progress of a fit: on a terminal in a bar, otherwise in one line per second.
 type phases struct {
 	screen *screen
-	now    func() time.Time
 	phase  string
-	shown  time.Time // time of the last output
+	bar    *progressbar.ProgressBar // of the phase
+	shown  time.Time                // time of the last line
 }
 
-const barWidth = 24
-
 func (p *phases) show(at calibrate.Progress) {
-	now := p.now()
-	soon := at.Done < at.Runs && now.Sub(p.shown) < time.Second
-	if soon && (at.Phase == p.phase || p.screen.terminal == nil) {
-		return
-	}
-	p.phase, p.shown = at.Phase, now
 	if p.screen.terminal == nil {
-		p.screen.say("%s: %d of %d runs", at.Phase, at.Done, at.Runs)
+		if at.Done == at.Runs || time.Since(p.shown) >= time.Second {
+			p.shown = time.Now()
+			p.screen.say("%s: %d of %d runs", at.Phase, at.Done, at.Runs)
+		}
 		return
 	}
-	p.screen.mu.Lock()
-	defer p.screen.mu.Unlock()
-	full := barWidth * at.Done / at.Runs
-	bar := strings.Repeat("=", full) + strings.Repeat(" ", barWidth-full)
-	fmt.Fprintf(p.screen.stderr, "%sbooth: %s [%s] %d of %d runs", clearLine, at.Phase, bar, at.Done, at.Runs)
+	if at.Phase != p.phase {
+		p.done()
+		p.phase, p.bar = at.Phase, p.screen.bar(at.Runs, at.Phase)
+	}
+	_ = p.bar.Set(at.Done)
 }
 
 func (p *phases) done() {
-	p.screen.mu.Lock()
-	defer p.screen.mu.Unlock()
-	p.screen.clear()
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
 }
 
 // report writes the result of a fit.
