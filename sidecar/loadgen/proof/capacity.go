@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"kvbooth/sidecar/api"
 )
@@ -122,37 +123,29 @@ func (c *Capacity) span(t task) Span {
 			s.Seconds = max(s.Seconds, capacityPlanned*d.Latency)
 		}
 	}
-	s.Seed = rand.New(rand.NewPCG(c.Plan.Seed, uint64(t.level)<<32|uint64(c.at(t).begun))).Uint64()
+	s.Seed = rand.New(rand.NewPCG(c.Plan.Seed, uint64(t.level)<<32|uint64(len(c.at(t))))).Uint64()
 	return s
 }
 
-// held holds the measured spans of a task.
-type held struct {
-	begun int     // number of spans; a spoiled span and its repeat count as one
-	lost  bool    // a span and its repeat were spoiled, so the task gets no further span
-	good  []*Done // in the order of their draws; nil for a lost span
-	count int     // number of non-nil spans in good
-}
+// held holds the measured spans of a task in the order of their draws. A nil span was spoiled twice. The task then gets
+// no further span.
+type held []*Done
 
 func (c *Capacity) at(t task) (h held) {
 	for i := range c.Done {
-		d := &c.Done[i]
-		if d.Concurrency != t.level || d.Mode != c.Plan.Modes[t.mode] {
-			continue
-		}
-		switch {
+		switch d := &c.Done[i]; {
+		case d.Concurrency != t.level || d.Mode != c.Plan.Modes[t.mode]:
 		case d.Spoiled == "":
-			h.begun++
-			h.good = append(h.good, d)
-			h.count++
+			h = append(h, d)
 		case d.Attempt == 2:
-			h.begun++
-			h.lost = true
-			h.good = append(h.good, nil)
+			h = append(h, nil)
 		}
 	}
 	return h
 }
+
+// lost reports whether a span was spoiled twice.
+func (h held) lost() bool { return slices.Contains(h, nil) }
 
 // task chooses the next measurement. It returns false if no further one would add information.
 func (c *Capacity) task() (task, bool) {
@@ -182,13 +175,13 @@ func (c *Capacity) task() (task, bool) {
 func (c *Capacity) fewest(level, below int) (best task, ok bool) {
 	first := 0
 	for mode := range c.Plan.Modes {
-		first += c.at(task{level, mode}).begun
+		first += len(c.at(task{level, mode}))
 	}
 	coin := rand.New(rand.NewPCG(c.Plan.Seed, 1<<63|uint64(level)<<32|uint64(first/2))).IntN(2)
 	least := below
 	for i := range c.Plan.Modes {
 		t := task{level, (i + coin) % len(c.Plan.Modes)}
-		if n := c.at(t).begun; n < least {
+		if n := len(c.at(t)); n < least {
 			best, least, ok = t, n, true
 		}
 	}
@@ -198,7 +191,7 @@ func (c *Capacity) fewest(level, below int) (best task, ok bool) {
 // Add records the result of the span that [Capacity.Next] returned. It returns why the span does not count, or "".
 func (c *Capacity) Add(r Result) (spoiled string) {
 	s, _ := c.Next()
-	d := s.done(&r, c.Plan.SLO, capacityMetrics...)
+	d := s.done(&r, c.Plan.SLO)
 	c.Done = append(c.Done, d)
 	return d.Spoiled
 }
@@ -231,33 +224,27 @@ func (c *Capacity) expected(level int) (seconds float64, known bool) {
 type Done struct {
 	Span
 	Elapsed float64              `json:"elapsed"` // seconds, with switch and warm-up
-	Counted float64              `json:"counted"` // seconds
 	Latency float64              `json:"latency"` // median in seconds
-	Turns   int                  `json:"turns"`   // turns whose first token arrived in the counted time
 	Spoiled string               `json:"spoiled,omitempty"`
-	Metrics map[Metric]Sectioned `json:"metrics,omitempty"`
+	Metrics map[Metric]Sectioned `json:"metrics,omitempty"` // those with an SLO
 }
 
-// done returns the kept part of a span's result. The span is spoiled if a needed metric is unknown in any section.
-func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
+// done returns the kept part of a span's result. The span is spoiled if a metric is unknown in any section.
+func (s Span) done(r *Result, slo api.SLO) Done {
 	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.reason()}
 	if d.Spoiled != "" {
 		return d
 	}
-	d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
-	d.Metrics = r.section(r.sections(), slo, Metrics...)
-	for m, e := range r.Errors {
-		if s, ok := d.Metrics[m]; ok {
-			s.Error = -math.Log1p(-min(e/m.unscaled(s.Whole), tooLarge))
-			d.Metrics[m] = s
-		}
-	}
-	whole, _ := r.cut(1, slo)
-	d.Turns = len(whole.ttft)
-	for _, m := range needed {
-		if _, ok := d.Metrics[m]; !ok && d.Spoiled == "" {
+	d.Latency = r.medianLatency()
+	d.Metrics = r.section(r.sections(), slo, capacityMetrics...)
+	for _, m := range capacityMetrics {
+		s, ok := d.Metrics[m]
+		if !ok {
 			d.Spoiled = fmt.Sprintf("%s is not known in every section of it", m)
+			return d
 		}
+		s.Error = -math.Log1p(-min(r.Errors[m]/m.unscaled(s.Whole), tooLarge))
+		d.Metrics[m] = s
 	}
 	return d
 }

@@ -179,7 +179,7 @@ func (c *Capacity) rows() (all []row, below string) {
 		for mode := range c.Plan.Modes {
 			h := c.at(task{concurrency, mode})
 			measured = append(measured, h)
-			if h.begun > 0 {
+			if len(h) > 0 {
 				all[mode] = append(all[mode], c.judge(concurrency, h))
 			}
 		}
@@ -197,7 +197,7 @@ func (c *Capacity) rows() (all []row, below string) {
 
 // judge compares the spans of a level in one mode with the SLOs.
 func (c *Capacity) judge(concurrency int, h held) level {
-	l := level{concurrency: concurrency, spans: h.count, lost: h.lost}
+	l := level{concurrency: concurrency, lost: h.lost()}
 	for _, m := range capacityMetrics {
 		threshold := c.Plan.SLO.TTFT
 		if m == TPOT95 {
@@ -205,7 +205,7 @@ func (c *Capacity) judge(concurrency int, h held) level {
 		}
 		var excess []float64
 		late := 0.
-		for _, d := range h.good {
+		for _, d := range h {
 			if d != nil {
 				v := d.Metrics[m].Whole - m.scaled(threshold)
 				if math.Abs(v) <= rounding {
@@ -219,16 +219,17 @@ func (c *Capacity) judge(concurrency int, h held) level {
 			l.late[len(l.late)-1][1] = late
 		}
 	}
+	l.spans = len(l.excess[0])
 	return l
 }
 
 // order compares TTFT p95 of the second mode with the first at one level, by pairs of spans with the same draws. The
 // excess is negative where the second mode is better.
 func order(concurrency int, a, b held) level {
-	l := level{concurrency: concurrency, lost: a.lost || b.lost, excess: [][]float64{nil}, late: [][2]float64{{}}}
-	for i := range min(len(a.good), len(b.good)) {
-		if a.good[i] != nil && b.good[i] != nil {
-			first, second := a.good[i].Metrics[TTFT95], b.good[i].Metrics[TTFT95]
+	l := level{concurrency: concurrency, lost: a.lost() || b.lost(), excess: [][]float64{nil}, late: [][2]float64{{}}}
+	for i := range min(len(a), len(b)) {
+		if a[i] != nil && b[i] != nil {
+			first, second := a[i].Metrics[TTFT95], b[i].Metrics[TTFT95]
 			l.excess[0] = append(l.excess[0], second.Whole-first.Whole)
 			l.late[0] = [2]float64{max(l.late[0][0], second.Error), max(l.late[0][1], first.Error)}
 		}
@@ -353,7 +354,7 @@ func (c *Capacity) Left() Left {
 	rows, _ := c.rows()
 	for mode, r := range rows[:len(c.Plan.Modes)] {
 		for _, concurrency := range c.Plan.Levels {
-			if c.at(task{concurrency, mode}).begun == 0 {
+			if len(c.at(task{concurrency, mode})) == 0 {
 				each, _ := c.expected(concurrency)
 				seconds += each
 			}
