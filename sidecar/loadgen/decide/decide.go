@@ -135,8 +135,7 @@ type Decision struct {
 	// MayBeBest are the arms that no other is shown to be better than, by the pairs' intervals.
 	MayBeBest []int `json:"may_be_best"`
 	// Primary are the comparisons of the first metric, of every pair of arms.
-	Primary  []Comparison   `json:"primary"`
-	Failures []FailureShare `json:"failures"` // of each arm
+	Primary []Comparison `json:"primary"`
 	// FailsMore are pairs of arms, the first of which fails more often than the second.
 	FailsMore [][2]int `json:"fails_more"`
 	// Others are the comparisons of the other metrics, of every pair. Their intervals hold for all of them together.
@@ -244,7 +243,7 @@ func (s *state) look(d *Decision, blocks []Block) {
 		d.Effects = model.effect
 		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
-	d.Failures, d.FailsMore = s.failures()
+	d.FailsMore = s.failsMore()
 	s.others(d)
 	if ok {
 		s.verdict(d, model)

@@ -1,26 +1,21 @@
 package decide
 
-import (
-	"math"
-)
+import "math"
 
-// FailureShare counts the failed turns of an arm.
-type FailureShare struct {
-	Failed int `json:"failed"`
-	Ended  int `json:"ended"`
-}
+// failureShare counts the failed turns of an arm.
+type failureShare struct{ failed, ended int }
 
 // share is NaN without turns.
-func (f FailureShare) share() float64 { return float64(f.Failed) / float64(f.Ended) }
+func (f failureShare) share() float64 { return float64(f.failed) / float64(f.ended) }
 
-// failures returns the arms' shares, and the pairs whose first arm fails more often than the second. More failures
-// prevent a verdict and favor no arm, so they are tested at 5 % on one side at each look.
-func (s *state) failures() (all []FailureShare, more [][2]int) {
-	all = make([]FailureShare, s.Arms)
+// failsMore returns the pairs whose first arm fails more often than the second. More failures prevent a verdict and
+// favor no arm, so they are tested at 5 % on one side at each look.
+func (s *state) failsMore() (more [][2]int) {
+	all := make([]failureShare, s.Arms)
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
-			all[run.Arm].Failed += run.Failed
-			all[run.Arm].Ended += run.Ended
+			all[run.Arm].failed += run.Failed
+			all[run.Arm].ended += run.Ended
 		}
 	}
 	for a := range s.Arms {
@@ -30,17 +25,17 @@ func (s *state) failures() (all []FailureShare, more [][2]int) {
 			}
 		}
 	}
-	return all, more
+	return more
 }
 
 // failureScore returns the normal deviate of the score test that arm a fails more often than b. Failures come in
 // clusters, one for each run. Therefore the binomial variance is multiplied by the excess scatter of the runs
 // (Pearson's X² over its degrees of freedom, if that exceeds 1), and Student's t has these degrees of freedom
 // (overdispersion: McCullagh and Nelder, second edition, 1989, section 4.5).
-func (s *state) failureScore(all []FailureShare, a, b int) float64 {
-	both := FailureShare{all[a].Failed + all[b].Failed, all[a].Ended + all[b].Ended}
+func (s *state) failureScore(all []failureShare, a, b int) float64 {
+	both := failureShare{all[a].failed + all[b].failed, all[a].ended + all[b].ended}
 	p := both.share()
-	if !(p > 0 && p < 1) || all[a].Ended == 0 || all[b].Ended == 0 {
+	if !(p > 0 && p < 1) || all[a].ended == 0 || all[b].ended == 0 {
 		return 0
 	}
 	scatter, runs := 0.0, 0
@@ -57,6 +52,6 @@ func (s *state) failureScore(all []FailureShare, a, b int) float64 {
 	if df < 1 {
 		return 0
 	}
-	variance := max(1, scatter/df) * p * (1 - p) * (1/float64(all[a].Ended) + 1/float64(all[b].Ended))
+	variance := max(1, scatter/df) * p * (1 - p) * (1/float64(all[a].ended) + 1/float64(all[b].ended))
 	return toNormal((all[a].share()-all[b].share())/math.Sqrt(variance), df)
 }

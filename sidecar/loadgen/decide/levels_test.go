@@ -66,7 +66,7 @@ func TestCapacity(t *testing.T) {
 // The ends of the interval are where the mixture of likelihood ratios reaches 1/α.
 func TestSequence(t *testing.T) {
 	batches := []float64{1, 1.2, .9, 1.1, 1, 1.2, .9, 1.1}
-	mean, in := Sequence(batches, .05, 0, Prior{})
+	mean, in := Sequence(batches, .05, 0, Variance{})
 	assert.InDelta(t, 1.05, mean, 1e-9)
 	squares := 0.
 	for _, v := range batches {
@@ -75,16 +75,16 @@ func TestSequence(t *testing.T) {
 	n, r := 8., .1/8.1
 	t2 := (in[1] - mean) * (in[1] - mean) * n / (squares / 7)
 	assert.InDelta(t, 20, math.Sqrt(r)*math.Pow((1+t2/7)/(1+r*t2/7), n/2), 1e-6)
-	_, wide := Sequence(batches, .05, .01, Prior{})
+	_, wide := Sequence(batches, .05, .01, Variance{})
 	assert.InDelta(t, in[1]+.025, wide[1], 1e-9)
-	_, prior := Sequence(batches, .05, 0, Prior{Variance: squares / 7, Degrees: 5})
+	_, prior := Sequence(batches, .05, 0, Variance{Value: squares / 7, DF: 5})
 	t2 = (prior[1] - mean) * (prior[1] - mean) * n / (squares / 7)
 	assert.InDelta(t, 20, math.Sqrt(r)*math.Pow((1+t2/12)/(1+r*t2/12), (n+5)/2), 1e-6)
-	_, first := Sequence(batches[:1], .05, 0, Prior{Variance: squares / 7, Degrees: 5})
+	_, first := Sequence(batches[:1], .05, 0, Variance{Value: squares / 7, DF: 5})
 	assert.False(t, math.IsInf(first[1], 1), "the prior suffices for a first interval")
-	_, none := Sequence(batches[:1], .05, 0, Prior{})
+	_, none := Sequence(batches[:1], .05, 0, Variance{})
 	assert.True(t, math.IsInf(none[1], 1))
-	_, following := Sequence([]float64{1, 1, 1, 1, 1.2, 1.2, 1.2, 1.2}, .05, 0, Prior{})
-	_, mixed := Sequence([]float64{1, 1.2, 1, 1.2, 1, 1.2, 1, 1.2}, .05, 0, Prior{})
+	_, following := Sequence([]float64{1, 1, 1, 1, 1.2, 1.2, 1.2, 1.2}, .05, 0, Variance{})
+	_, mixed := Sequence([]float64{1, 1.2, 1, 1.2, 1, 1.2, 1, 1.2}, .05, 0, Variance{})
 	assert.Greater(t, following[1]-following[0], 1.5*(mixed[1]-mixed[0]))
 }

@@ -312,7 +312,7 @@ func HalfAndHalf(first, second []Paired) []Paired {
 func (d *Paired) interval(alpha float64) (in [2]float64, ok bool) {
 	n := float64(len(d.arranged))
 	for i, a := range d.arranged {
-		_, one := decide.Sequence(a.batches, alpha/n, 0, decide.Prior{})
+		_, one := decide.Sequence(a.batches, alpha/n, 0, decide.Variance{})
 		low, high := a.difference+one[0], a.difference+one[1]
 		if i == 1 { // the modes are swapped
 			low, high = -high, -low

@@ -160,14 +160,14 @@ func liveQuantiles(q *api.Quantiles, all []stepBatch, time int) {
 // quantilePrior is the variance of the logarithm of one batch's p-quantile that independent turns would have:
 // p(1 − p)/(n f²), with the density f from the distance between two quantiles around it (Siddiqui, Journal of Research
 // of the National Bureau of Standards 64B, 1960). Turns depend on each other; [designEffect] accounts for it.
-func quantilePrior(whole *buckets, p, turns float64, time int) decide.Prior {
+func quantilePrior(whole *buckets, p, turns float64, time int) decide.Variance {
 	if time != timeTTFT {
-		return decide.Prior{}
+		return decide.Variance{}
 	}
 	h := 1.5 * math.Sqrt(p*(1-p)/whole.total)
 	low, high := p-h, min(p+h, 1)
 	slope := math.Log(whole.quantile(high)/whole.quantile(low)) / (high - low)
-	return decide.Prior{Variance: designEffect * slope * slope * p * (1 - p) / turns, Degrees: priorDegrees}
+	return decide.Variance{Value: designEffect * slope * slope * p * (1 - p) / turns, DF: priorDegrees}
 }
 
 // liveRates sets the rates and the hit ratio over all batches.
@@ -197,27 +197,27 @@ func (r *Report) liveRates(all []stepBatch) {
 	}
 	r.Window.OutputTokensPerSecond = tokens / r.Window.Seconds
 	r.Window.RequestsPerSecond = requests / r.Window.Seconds
-	r.OutputInterval = relative(r.Window.OutputTokensPerSecond, outputs, decide.Prior{})
-	r.RequestsInterval = relative(r.Window.RequestsPerSecond, rates, decide.Prior{})
+	r.OutputInterval = relative(r.Window.OutputTokensPerSecond, outputs, decide.Variance{})
+	r.RequestsInterval = relative(r.Window.RequestsPerSecond, rates, decide.Variance{})
 	r.HitRatio = ratio(r.CachedTokens, int64(prompt))
 	if r.HitRatio == nil {
 		return
 	}
-	if half := liveHalf(hits, 0, decide.Prior{}); defined(half) {
+	if half := liveHalf(hits, 0, decide.Variance{}); defined(half) {
 		r.HitInterval = &[2]float64{max(0, *r.HitRatio-half), min(1, *r.HitRatio+half)}
 	}
 }
 
 // liveHalf returns half the width of the interval of a mean over batches. It is not finite where a batch has no value,
 // or there are too few.
-func liveHalf(batches []float64, wander float64, prior decide.Prior) float64 {
+func liveHalf(batches []float64, wander float64, prior decide.Variance) float64 {
 	mean, in := decide.Sequence(batches, liveError, wander, prior)
 	return in[1] - mean
 }
 
 // relative returns the interval of a value, from that of its batches on the logarithmic scale, on which a slow change
 // of speed is the same for all values. It is nil where a batch has no value, or there are too few.
-func relative(value float64, batches []float64, prior decide.Prior) *[2]float64 {
+func relative(value float64, batches []float64, prior decide.Variance) *[2]float64 {
 	logs := make([]float64, len(batches))
 	for i, v := range batches {
 		logs[i] = math.Log(v)

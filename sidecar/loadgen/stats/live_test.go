@@ -76,8 +76,8 @@ func TestPriorOfAPercentile(t *testing.T) {
 	}
 	for _, p := range []float64{.5, .95} {
 		prior := quantilePrior(&b, p, 50, timeTTFT)
-		assert.InEpsilon(t, designEffect*p*(1-p)/50, prior.Variance, .15)
-		assert.EqualValues(t, priorDegrees, prior.Degrees)
+		assert.InEpsilon(t, designEffect*p*(1-p)/50, prior.Value, .15)
+		assert.EqualValues(t, priorDegrees, prior.DF)
 		assert.Zero(t, quantilePrior(&b, p, 50, timeTPOT))
 	}
 }
