@@ -302,7 +302,6 @@ func (r *Reader) disorder() float64 {
 	return float64(d) / float64(time.Millisecond)
 }
 
-// read reads one line.
 func (r *Reader) read() {
 	line, err := r.nextLine()
 	ended := err != nil

@@ -298,7 +298,6 @@ func setMeasured(row *api.BaselineRow, text string) bool {
 	return true
 }
 
-// reportColumns are the columns of a report's table.
 var reportColumns = slices.Concat(
 	[]column{ignored("side"), ignored("baseline")}, keyColumns,
 	[]column{countColumn, {name: "seconds", allowed: "a number", set: setSeconds}}, reportValues(),

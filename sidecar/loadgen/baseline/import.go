@@ -62,7 +62,6 @@ func formatOf(text []byte) *format {
 	return &formats[at]
 }
 
-// formatNames lists the names of all formats.
 func formatNames() string {
 	names := make([]string, len(formats))
 	for i, p := range formats {
@@ -120,7 +119,6 @@ func readResults(p *format, text []byte, name string, run api.ModeState) (api.Ba
 	return b, nil
 }
 
-// read reads the levels of a file.
 func (f *file) read(p *format) []*level {
 	all := p.levels(f)
 	for _, l := range all {
@@ -140,7 +138,6 @@ func (f *file) read(p *format) []*level {
 	return all
 }
 
-// field reads one value of a level.
 func (f *file) field(p *format, c field, l *level) {
 	if c.unlike {
 		l.unlike = append(l.unlike, c.to)

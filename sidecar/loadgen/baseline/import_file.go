@@ -55,7 +55,6 @@ func (n *node) parse() {
 	}
 }
 
-// note adds a sentence.
 func (f *file) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }

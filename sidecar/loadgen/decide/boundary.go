@@ -39,7 +39,6 @@ func moderated(looks []Look, prior Variance) []Look {
 // kept is the share of the error that boundaries spend.
 const kept = .95
 
-// normal is the standard normal distribution.
 var normal = distuv.UnitNormal
 
 // Boundaries computes critical values and caches them, since Decide needs the same ones after every block. The zero

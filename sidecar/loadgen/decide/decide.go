@@ -437,7 +437,6 @@ func (s *state) within(c *Comparison) bool { return c.Within(s.Margin) }
 // decided reports whether a difference is shown, or is of no interest.
 func (s *state) decided(c *Comparison) bool { return c.Shown != 0 || s.within(c) }
 
-// all returns all arms.
 func (s *state) all() (arms []int) {
 	for arm := range s.Arms {
 		arms = append(arms, arm)

@@ -69,7 +69,6 @@ func (p Plan) ahead(blockSeconds float64) (s state, looks []Look, t []float64) {
 	return s, looks, t
 }
 
-// runs returns the number of runs in a block.
 func (s *state) runs() int {
 	switch {
 	case s.Arms != 2:

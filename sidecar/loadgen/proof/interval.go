@@ -30,7 +30,6 @@ func (s Sectioned) variance() float64 {
 	return squares / (n - 1) / n
 }
 
-// df returns the degrees of freedom of the variance.
 func (s Sectioned) df() float64 { return float64(len(s.Sections) - 1) }
 
 // correlation returns the lag-1 autocorrelation of sections, pooled over several spans. It adds 1/n to correct the bias

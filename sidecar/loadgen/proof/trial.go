@@ -38,13 +38,11 @@ type Plan struct {
 	Prior decide.Variance `json:"prior,omitzero"`
 }
 
-// modes returns the modes of all arms.
 func (p Plan) modes() []api.ModeState { return append([]api.ModeState{p.A, p.B}, p.More...) }
 
 // several reports whether there are more than two arms.
 func (p Plan) several() bool { return len(p.More) > 0 }
 
-// all returns the numbers of all arms.
 func (p Plan) all() (arms []int) {
 	for arm := range p.modes() {
 		arms = append(arms, arm)

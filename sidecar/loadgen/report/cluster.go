@@ -177,7 +177,6 @@ func (c *Cluster) speculation() (parts []string) {
 	return parts
 }
 
-// clock formats a local time of day.
 func clock(at time.Time) string { return at.Local().Format("15:04:05") }
 
 // mostEvents limits the events of a summary. The JSON holds all events.

@@ -176,7 +176,6 @@ func ParseCondition(text string) (Condition, error) {
 	return c, nil
 }
 
-// read parses the value of a condition into c.
 func (q *measure) read(c *Condition, value string) (err error) {
 	switch q.unit {
 	case duration:
@@ -201,7 +200,6 @@ func (q *measure) read(c *Condition, value string) (err error) {
 	return err
 }
 
-// judge evaluates the condition on a run.
 func (c Condition) judge(r *Run) Result {
 	q := measures[slices.IndexFunc(measures, func(q measure) bool { return q.name == c.Name })]
 	out := Result{Condition: c.Text}

@@ -155,7 +155,6 @@ func (r *Results) workers() []Section {
 	return []Section{s}
 }
 
-// armLetter formats the arm of a span.
 func armLetter(arm string) string {
 	if proof.Arm(arm) == proof.ArmPilot {
 		return arm

@@ -52,7 +52,6 @@ func describe(q proof.Quantity) *quantity {
 	return quantities[slices.IndexFunc(quantities, func(s *quantity) bool { return s.Quantity == q })]
 }
 
-// table groups the quantities of a table.
 type table struct {
 	title string
 	of    []*quantity
@@ -101,7 +100,6 @@ func (q *quantity) advantage(v float64) string {
 	return strings.Replace(text, "-", "−", 1) + unitOf(q.inPoints())
 }
 
-// numbers lists levels.
 func numbers(all []int) string {
 	text := make([]string, len(all))
 	for i, n := range all {
@@ -164,7 +162,6 @@ var notCertain = map[api.Outcome]bool{
 	api.OutcomeNoDifference: true, api.OutcomeTooVariable: true, api.OutcomeWithheld: true,
 }
 
-// signedMilliseconds formats a difference of times.
 func signedMilliseconds(seconds float64) string {
 	ms := math.Round(1000 * seconds)
 	switch {

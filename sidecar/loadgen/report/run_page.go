@@ -2,7 +2,6 @@ package report
 
 import "kvbooth/sidecar/loadgen/report/chart"
 
-// cards returns the headline figures of the page.
 func (r *Run) cards() []Card {
 	cards := []Card{r.outcomeCard()}
 	for _, o := range r.SLO {

@@ -29,7 +29,6 @@ type WorkerTurns struct {
 	Turns  int    `json:"turns"`
 }
 
-// maxWorkers limits the listed workers.
 const maxWorkers = 64
 
 // add adds a turn that has ended. The turns of a conversation must be added in their order.
@@ -73,7 +72,6 @@ func AddIdle[V any](count map[string]int, listed map[string]V) {
 	}
 }
 
-// haveCommon reports whether two maps have a key in common.
 func haveCommon[A, B any](a map[string]A, b map[string]B) bool {
 	for key := range a {
 		if _, ok := b[key]; ok {

@@ -72,7 +72,6 @@ func (r *Run) summary() string {
 	return text
 }
 
-// latencies returns the table of latencies in milliseconds.
 func (r *Run) latencies() *Table {
 	t := &Table{Head: []string{"ms", "p50", "95 % interval", "p95", "95 % interval", "p99", "n"}}
 	add := func(name string, q *api.Quantiles) {
@@ -320,7 +319,6 @@ func columnOutcomes(c api.Column) (all []string) {
 	return all
 }
 
-// improved formats an improvement in per cent.
 func improved(percent float64) string {
 	if percent < 0 {
 		return fmt.Sprintf("%.1f %% worse", -percent)
@@ -362,7 +360,6 @@ func (v Value) text(number func(float64) string) string {
 	return fmt.Sprintf("%s (%s to %s)", number(*v.Value), number(v.Interval[0]), number(v.Interval[1]))
 }
 
-// inMilliseconds formats seconds in milliseconds.
 func inMilliseconds(s float64) string { return inMS(s) + " ms" }
 
 func inMS(s float64) string { return chart.Number(1000 * s) }

@@ -271,7 +271,6 @@ func (r *Shadow) findings() []Section {
 	return []Section{{Items: unnamed(r.facts())}, {Table: t}, {Items: unnamed(r.doubts())}}
 }
 
-// unnamed makes a list of sentences.
 func unnamed(sentences []string) (all []Item) {
 	for _, text := range sentences {
 		all = append(all, Item{Text: text})

@@ -18,7 +18,6 @@ func (r *Results) ranking() *api.TrialRanking {
 	return r.Sweep.Trial.Ranking
 }
 
-// armName returns the name of an arm.
 func (r *Results) armName(arm api.TrialArm) string {
 	i := slices.Index(api.TrialArms, arm)
 	if names := proof.ModeNames(r.Sweep.Request.Modes); i >= 0 && i < len(names) {
@@ -99,7 +98,6 @@ func (r *Results) orderWords() string {
 	return "places: " + strings.Join(parts, ", ")
 }
 
-// placeOf formats a place, or a range of places.
 func placeOf(place [2]int) string {
 	if place[0] == place[1] {
 		return strconv.Itoa(place[0])
@@ -198,7 +196,6 @@ func (r *Results) rankingSections() []Section {
 	return []Section{places, pairs}
 }
 
-// pairConclusion describes the outcome of a pair.
 func (r *Results) pairConclusion(p *api.TrialPair) string {
 	text := r.outcomeWords(p.Primary.Outcome, r.armName(p.A), r.armName(p.B))
 	if p.More != "" {

@@ -199,7 +199,6 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	return sentenceCase(text) + "."
 }
 
-// sentenceCase writes the first letter in upper case.
 func sentenceCase(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // failureWords describes the shares of failed turns of both arms.
@@ -435,7 +434,6 @@ func intervalText(in *[2]float64, points bool) string {
 	return withoutUnit(signed(in[0], points)) + " to " + signed(in[1], points)
 }
 
-// trialValue formats the mean of a metric.
 func trialValue(m proof.Metric, v float64) string {
 	switch m {
 	case proof.Throughput:

@@ -80,7 +80,6 @@ func (b *buckets) parts(octave int) *[perOctave]float64 {
 	return b.octave[octave]
 }
 
-// merge adds the contents of from.
 func (b *buckets) merge(from *buckets) {
 	if from.total == 0 {
 		return

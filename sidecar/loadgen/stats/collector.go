@@ -150,7 +150,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// emitter sends metrics to a scrape.
 type emitter chan<- prometheus.Metric
 
 func (e emitter) gauge(d *prometheus.Desc, v float64, labels ...string) {

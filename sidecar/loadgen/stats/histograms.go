@@ -68,7 +68,6 @@ func newByTurn(name, help string, buckets []float64) byTurn {
 	return h
 }
 
-// all returns the histograms as collectors.
 func (h *histograms) all() []prometheus.Collector {
 	all := []prometheus.Collector{h.input.vec, h.output.vec}
 	for i := range h.times {

@@ -41,7 +41,6 @@ type counts struct {
 // turns reported their prompt tokens, and none its cached tokens.
 func (c *counts) reportsCached() bool { return c.cacheReported > 0 || c.input == 0 }
 
-// sum is the count and sum of a summary.
 type sum struct {
 	n     uint64
 	total float64

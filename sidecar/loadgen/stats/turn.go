@@ -58,13 +58,11 @@ func (t *turn) tpotUnknown() bool {
 // turnLabels number the turns of a conversation in metrics and on screens.
 var turnLabels = [...]string{"1", "2", "3", "4", "5", "6+"}
 
-// turnIndex returns the index of a turn in turnLabels.
 func turnIndex(turn int) int { return min(max(turn, 1), len(turnLabels)) - 1 }
 
 // defined reports whether a duration is valid: not NaN, infinite or negative.
 func defined(seconds float64) bool { return seconds >= 0 && !math.IsInf(seconds, 1) }
 
-// possible reports whether a gap is possible.
 func possible(g chat.Gap) bool { return defined(g.Seconds) && defined(g.Tokens) && g.Tokens > 0 }
 
 // Compact converts gaps to the number of tokens by inter-token latency, ascending. Each latency

@@ -8,7 +8,6 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// windowSeconds is the length of the window.
 const windowSeconds = 60
 
 const windowSpan = windowSeconds * time.Second
@@ -37,7 +36,6 @@ type Window struct {
 	live    liveBatches   // of that step
 }
 
-// ringSlots is the number of slots of a ring.
 const ringSlots = 60
 
 // ring holds the inter-token latencies of turns by their end, in slots of one length. It has only
@@ -142,7 +140,6 @@ func (w *Window) SetSLO(slo api.SLO) {
 	w.slo = slo
 }
 
-// objectives returns the present objectives.
 func (w *Window) objectives() api.SLO {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,7 +27,6 @@ type second struct {
 	InflightSkew    *float64           `json:"skew,omitempty"`
 }
 
-// readCluster reads the figures of a cluster.
 func readCluster(now time.Time, c api.Cluster) second {
 	s := second{
 		Time: now, InflightLargest: c.InflightMax, InflightSpread: c.Spread, InflightSkew: c.Skew,
@@ -66,7 +65,6 @@ func add(sum *float64, v float64) *float64 {
 	return &v
 }
 
-// sum summarizes the seconds of a span.
 func sum(all []second) *api.SweepCauses {
 	c := &api.SweepCauses{Seconds: len(all)}
 	c.QueueSeconds = mean(all, func(s *second) *float64 { return s.QueueSeconds })

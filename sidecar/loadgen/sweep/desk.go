@@ -394,7 +394,6 @@ func (d *Desk) SweepBaseline(ctx context.Context, by, id string, req api.SweepBa
 	return saved, err
 }
 
-// toBaseline converts a sweep to a baseline.
 func toBaseline(v api.Sweep, req api.SweepBaselineRequest) api.Baseline {
 	deployment := v.Deployment
 	deployment.Speculation = "" // rows have their own
@@ -422,7 +421,6 @@ func name(v api.Sweep) string {
 	return describe(v.Request) + ", " + v.Asked.UTC().Format("2006-01-02 15:04")
 }
 
-// describe describes a request.
 func describe(r api.SweepRequest) string {
 	var modes []string
 	for _, m := range r.Modes {

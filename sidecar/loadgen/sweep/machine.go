@@ -59,7 +59,6 @@ func (d *Desk) newMachine(r api.SweepRequest) (machine, error) {
 	return nil, api.Refuse("kind", r.Kind, fmt.Sprint(api.SweepKinds))
 }
 
-// planOf returns the plan of a trial.
 func planOf(r api.SweepRequest) proof.Plan {
 	p := proof.Plan{
 		A: r.Modes[0], B: r.Modes[1], More: r.Modes[2:], Concurrency: r.Levels[0], Primary: proof.Metric(*r.Primary),
@@ -71,7 +70,6 @@ func planOf(r api.SweepRequest) proof.Plan {
 	return p
 }
 
-// readMachine reads a stored machine.
 func readMachine(s *api.Sweep, data json.RawMessage) (machine, error) {
 	var m machine
 	switch k := s.Request.Kind; {
@@ -89,7 +87,6 @@ func readMachine(s *api.Sweep, data json.RawMessage) (machine, error) {
 	return m, json.Unmarshal(data, m)
 }
 
-// writeState writes the state of a machine to a sweep.
 func writeState(m machine, s *api.Sweep) {
 	left, p := m.Left(), &s.Progress
 	p.SecondsLeft = left.Seconds

@@ -445,7 +445,6 @@ func (w *Workload) notifyIf(changed bool) {
 	}
 }
 
-// request returns the request of a turn.
 func (w *Workload) request(c *Conversation, t *LiveTurn) chat.Request {
 	first := true // OnChunk is called from one goroutine
 	req := chat.Request{

@@ -203,7 +203,6 @@ func printTurns(ctx context.Context, control *api.Client, since time.Time) error
 	return nil
 }
 
-// appendKnown appends a value that is not nil.
 func appendKnown(values []float64, value *float64) []float64 {
 	if value == nil {
 		return values

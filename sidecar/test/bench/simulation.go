@@ -17,7 +17,6 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-// simulations are the rows of the table of simulations.
 var simulations = []struct {
 	name    string
 	request study.Request
@@ -66,7 +65,6 @@ func simulationTable(ctx context.Context) error {
 	return nil
 }
 
-// simulate computes one of the simulations.
 func simulate(ctx context.Context, name string) error {
 	for _, s := range simulations {
 		if s.name == name {

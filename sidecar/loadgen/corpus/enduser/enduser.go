@@ -222,7 +222,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// once makes one request.
 func (q *Questioner) once(ctx context.Context, messages []openai.ChatCompletionMessage) (string, error) {
 	model, err := q.findModel(ctx)
 	if err != nil {

@@ -27,7 +27,6 @@ const (
 	request      = "Ask your one follow-up question about this explanation. Reply with the question only."
 )
 
-// prompt returns the messages to the model.
 func prompt(topic string, asked []string, answer string) []openai.ChatCompletionMessage {
 	system := fmt.Sprintf(role, topic)
 	if len(asked) > 0 {
@@ -89,7 +88,6 @@ func clean(output string) (string, bool) {
 	return "", false
 }
 
-// pairs are pairs of quotation marks.
 var pairs = []struct{ open, shut string }{
 	{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"'", "'"}, {"‘", "’"}, {"`", "`"},
 }

@@ -118,7 +118,6 @@ func (f *folder) walk(ctx context.Context) (all []document, err error) {
 	return all, bare(err)
 }
 
-// read reads one file.
 func (f *folder) read(path, name string, b *budget) document {
 	d := document{name: name}
 	info, err := os.Stat(path)

@@ -155,7 +155,6 @@ func (r *Reader) read(ctx context.Context) (changed bool, err error) {
 	return r.replace(f), nil
 }
 
-// fitAll makes starters of documents.
 func fitAll(documents []document) *fitted {
 	var items []item
 	var skipped []api.SkippedItem
@@ -180,7 +179,6 @@ func (f *fitted) nothing() error {
 
 func first(items []api.SkippedItem, n int) []api.SkippedItem { return items[:min(n, len(items))] }
 
-// succeeded records a successful reading.
 func (r *Reader) succeeded() {
 	now := time.Now()
 	r.mu.Lock()

@@ -249,7 +249,6 @@ func Stacks(title, unit, xName string, gap float64, stacks []Stack) Chart {
 	return c
 }
 
-// histogramBars is the number of bars of a distribution.
 const histogramBars = 48
 
 // Histogram draws the distribution of values in seconds over a logarithmic axis in milliseconds. The values must be in
