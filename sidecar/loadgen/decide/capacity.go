@@ -23,17 +23,14 @@ type Sustained struct {
 // monotone function crosses a value.
 const crossingRatio = 2.28
 
-// Capacity estimates the level at which a limit begins to be missed, from levels in ascending order and the variance of
-// a span. More load does not make a target faster, so the excess rises with the level. The estimate uses isotonic
+// Capacity estimates the level at which a limit begins to be missed, from one level or more in ascending order and the
+// variance of a span. More load does not make a target faster, so the excess rises with the level. The estimate uses isotonic
 // regression (Barlow, Bartholomew, Bremner and Brunk, "Statistical Inference under Order Restrictions", 1972),
 // interpolated between levels. The interval holds the points that the likelihood ratio test does not reject: Banerjee
 // and Wellner, "Likelihood ratio tests for monotone functions", Annals of Statistics 29 (2001), with their quantile
 // increased by the ratio of Student's t to the normal quantile.
 func Capacity(levels []Excess, variance Variance) Sustained {
 	n := len(levels)
-	if n == 0 {
-		return Sustained{math.NaN(), [2]float64{0, math.Inf(1)}}
-	}
 	fitted := isotonic(levels)
 	t := distuv.StudentsT{Sigma: 1, Nu: variance.DF}.Quantile(.975) / normal.Quantile(.975)
 	enough := crossingRatio * t * t * variance.Value

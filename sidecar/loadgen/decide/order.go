@@ -23,12 +23,7 @@ type Run struct {
 // often: "Experimental designs balanced for the estimation of residual effects of treatments", Australian Journal of
 // Scientific Research 2 (1949). The seed draws the arms' names and the order of the rows.
 func Order(seed uint64, arms []int, block int) []Run {
-	switch len(arms) {
-	case 0:
-		return nil
-	case 1:
-		return []Run{{Arm: arms[0], Length: 1}}
-	case 2:
+	if len(arms) == 2 {
 		outer, inner := outerInner(seed, arms, block)
 		runs := []Run{{Arm: outer, Length: 1, At: -1.5}, {Arm: inner, Length: 2}, {Arm: outer, Length: 1, At: 1.5}}
 		if block == 0 {
