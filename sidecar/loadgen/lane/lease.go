@@ -146,15 +146,12 @@ type SpanOn struct {
 func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report func(message string)) (
 	[]*SpanRun, error,
 ) {
-	changes, ended, err := s.beginSwitch(ctx, actor, spans, report)
+	limit := s.lane.catalog.Settings().MaxConcurrency
+	changes, err := s.change(ctx, actor, report, func() ([]*Lane, []api.ModeState, error) {
+		return s.plan(spans, limit)
+	})
 	if err != nil {
 		return nil, err
-	}
-	<-ended
-	for _, c := range changes {
-		if c.err != nil {
-			return nil, c.err
-		}
 	}
 	defer s.lane.notify()
 	defer s.lane.lockAll()()
@@ -186,18 +183,9 @@ func (s *Lease) checkActive(ctx context.Context) error {
 	return nil
 }
 
-// beginSwitch checks all spans and begins to switch their lanes. The channel is closed at the end
-// of the switch.
-func (s *Lease) beginSwitch(ctx context.Context, actor string, spans []SpanOn, report func(string)) ([]*change,
-	<-chan struct{}, error,
-) {
-	limit := s.lane.catalog.Settings().MaxConcurrency
-	defer s.lane.lockAll()()
-	if err := s.checkActive(ctx); err != nil {
-		return nil, nil, err
-	}
-	lanes, modes := make([]*Lane, len(spans)), make([]api.ModeState, len(spans))
-	for i, n := range spans {
+// plan checks all spans, and returns their lanes and modes. All locks are held.
+func (s *Lease) plan(spans []SpanOn, limit int) (lanes []*Lane, modes []api.ModeState, err error) {
+	for _, n := range spans {
 		l := n.Lane
 		if _, err := l.next(api.WorkloadPatch{Concurrency: &n.Set.Concurrency}, limit); err != nil {
 			return nil, nil, s.lane.nameLane(l, err)
@@ -205,24 +193,41 @@ func (s *Lease) beginSwitch(ctx context.Context, actor string, spans []SpanOn, r
 		if err := l.checkOffered(l.opts.Driver.Offers(), n.Set.Mode); err != nil {
 			return nil, nil, s.lane.nameLane(l, err)
 		}
-		lanes[i], modes[i] = l, n.Set.Mode
+		lanes, modes = append(lanes, l), append(modes, n.Set.Mode)
 	}
-	changes, ended := s.change(ctx, actor, lanes, modes, report)
-	return changes, ended, nil
+	return lanes, modes, nil
 }
 
-// change switches lanes. A switch to the mode in force empties the caches. The channel is closed at
-// the end of the switch. All locks are held.
-func (s *Lease) change(ctx context.Context, actor string, lanes []*Lane, to []api.ModeState,
-	report func(string),
-) ([]*change, <-chan struct{}) {
-	s.begun = true
-	changes := make([]*change, len(lanes))
-	for i, l := range lanes {
-		changes[i] = newChange(l, actor, to[i])
-		changes[i].progress = report
+// change switches the lanes that plan returns to its modes, and returns at the end of the switch. A switch to the mode
+// in force empties the caches. Plan is called with all locks held.
+func (s *Lease) change(ctx context.Context, actor string, report func(string),
+	plan func() ([]*Lane, []api.ModeState, error),
+) ([]*change, error) {
+	changes, ended, err := func() ([]*change, <-chan struct{}, error) {
+		defer s.lane.lockAll()()
+		if err := s.checkActive(ctx); err != nil {
+			return nil, nil, err
+		}
+		lanes, to, err := plan()
+		if err != nil || len(lanes) == 0 {
+			return nil, nil, err
+		}
+		s.begun = true
+		changes := make([]*change, len(lanes))
+		for i, l := range lanes {
+			changes[i] = newChange(l, actor, to[i])
+			changes[i].progress = report
+		}
+		return changes, s.lane.startChange(ctx, lanes, changes), nil
+	}()
+	if changes == nil {
+		return nil, err
 	}
-	return changes, s.lane.startChange(ctx, lanes, changes)
+	<-ended
+	for _, c := range changes {
+		err = cmp.Or(err, c.err)
+	}
+	return changes, err
 }
 
 // Ended returns a channel that is closed when the span has ended for any reason.
@@ -282,34 +287,16 @@ func (s *Lease) Release(ctx context.Context, actor string, before Before) error 
 
 // restore switches back the lanes whose mode has changed.
 func (s *Lease) restore(ctx context.Context, actor string, before Before) error {
-	changes, ended, err := func() ([]*change, <-chan struct{}, error) {
-		defer s.lane.lockAll()()
-		if err := s.checkActive(ctx); err != nil {
-			return nil, nil, err
-		}
-		var lanes []*Lane
-		var modes []api.ModeState
+	_, err := s.change(ctx, actor, nil, func() (lanes []*Lane, modes []api.ModeState, err error) {
 		former := append([]api.ModeState{before.Mode}, before.Others...)
 		all := append([]*Lane{s.lane}, s.lane.others()...)
 		for i, l := range all[:min(len(all), len(former))] { // an earlier process may have had fewer lanes
 			if l.mode != former[i] && former[i].Known() {
-				lanes = append(lanes, l)
-				modes = append(modes, former[i])
+				lanes, modes = append(lanes, l), append(modes, former[i])
 			}
 		}
-		if len(lanes) == 0 {
-			return nil, nil, nil
-		}
-		changes, ended := s.change(ctx, actor, lanes, modes, nil)
-		return changes, ended, nil
-	}()
-	if err != nil || changes == nil {
-		return err
-	}
-	<-ended
-	for _, c := range changes {
-		err = cmp.Or(err, c.err)
-	}
+		return lanes, modes, nil
+	})
 	return err
 }
 
