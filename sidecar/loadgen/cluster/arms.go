@@ -125,21 +125,12 @@ func (d *Arms) Check(ctx context.Context, arms []api.ModeState) error {
 		if !ok {
 			continue
 		}
-		if err := d.check(ctx, a); err != nil {
+		err := d.ask(ctx, a, func(ctx context.Context) error { return d.opts.Redirector.Check(ctx, a.Key()) })
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (d *Arms) check(ctx context.Context, a Arm) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
-	defer cancel()
-	err := d.healthy(ctx, a)
-	if err == nil {
-		err = d.opts.Redirector.Check(ctx, a.Key())
-	}
-	return cannotServe(ctx, a, err)
 }
 
 // Switch makes an arm serve. It performs the action, waits until the arm is ready, and checks
@@ -235,22 +226,24 @@ func (d *Arms) await(ctx context.Context, a Arm, phase string, report func(phase
 
 // redirect checks an arm and sends the requests to it.
 func (d *Arms) redirect(ctx context.Context, a Arm, report func(phase, message string)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
-	defer cancel()
 	report("switching", "asking "+a.URL+" whether it serves")
-	err := d.healthy(ctx, a)
+	err := d.ask(ctx, a, func(ctx context.Context) error {
+		return d.opts.Redirector.Redirect(ctx, a.Key(), d.opts.Answers)
+	})
 	if err == nil {
-		err = d.opts.Redirector.Redirect(ctx, a.Key(), d.opts.Answers)
+		report("switching", "turns go to "+a.URL)
 	}
-	if err := cannotServe(ctx, a, err); err != nil {
-		return err
-	}
-	report("switching", "turns go to "+a.URL)
-	return nil
+	return err
 }
 
-// cannotServe adds the arm and its address to an error; nil stays nil.
-func cannotServe(ctx context.Context, a Arm, err error) error {
+// ask checks the health of an arm and whether it answers. An error names the arm and its address.
+func (d *Arms) ask(ctx context.Context, a Arm, answers func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
+	defer cancel()
+	err := d.healthy(ctx, a)
+	if err == nil {
+		err = answers(ctx)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%s, the address of %s: %w", a.URL, a.State.Name(), context.Cause(ctx))
