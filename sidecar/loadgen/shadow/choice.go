@@ -12,7 +12,6 @@ import (
 type Decision struct {
 	At           time.Duration
 	ID           string // id of the request
-	Conversation uint64
 	PromptTokens int
 	Candidates   []sim.Candidate // one for each worker, in the order of the workers at that time
 	Chosen       int             // index of the first candidate with the lowest cost
@@ -78,7 +77,7 @@ type move struct {
 // decide records the candidates of a request before it enters the actual world.
 func (c *choices) decide(w *world, f *Flight) {
 	d := &Decision{
-		At: f.at, ID: f.ID, Conversation: f.Conversation, PromptTokens: f.PromptTokens,
+		At: f.at, ID: f.ID, PromptTokens: f.PromptTokens,
 		Candidates: slices.Clone(w.candidateCosts(&f.query)), Actual: w.shadow.indexOf(f.Worker, true), serial: f.serial,
 	}
 	second := -1

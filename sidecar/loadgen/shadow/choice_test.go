@@ -64,7 +64,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	s.End(2*time.Minute, f, 20, 0)
 	r.Worker = 33
 	turn(s, 3*time.Minute, r)
-	assert.Equal(t, []sim.WorkerID{11, 33}, s.Workers())
+	assert.Equal(t, []sim.WorkerID{11, 33}, s.workers)
 	r.Worker = 22
 	turn(s, 4*time.Minute, r)
 	turn(s, 5*time.Minute, r)
@@ -78,15 +78,13 @@ func TestWorkersComeAndGo(t *testing.T) {
 // A capacity that becomes known later evicts the excess blocks.
 func TestCapacityBecomesKnown(t *testing.T) {
 	s := start(t, func(o *Options) { o.Capacity = 0 })
-	blocks, known := s.Capacity()
-	assert.Equal(t, UnknownCapacity, blocks)
-	assert.False(t, known)
+	assert.Equal(t, UnknownCapacity, s.Figures(0).Capacity)
 	r := Request{Blocks: path(1, 0, 10), PromptTokens: 105, Worker: 11}
 	turn(s, 0, r)
 	s.SetCapacity(4)
 	turn(s, time.Minute, r)
 	f := s.Figures(2 * time.Minute)
-	assert.True(t, f.CapacityKnown)
+	assert.Equal(t, 4, f.Capacity)
 	assert.EqualValues(t, 40, f.Policies[0].Total.HitTokens)
 	assert.EqualValues(t, 1, f.Policies[0].Total.Crowded, "eleven blocks do not fit into four")
 }

@@ -135,11 +135,10 @@ type Figures struct {
 	Recent   Account // account of the last [Window]
 	Choices  Choices
 
-	Workers       int
-	Capacity      int // blocks of one worker's cache
-	CapacityKnown bool
-	AnswersFound  bool // blocks of answers are assumed to be found again
-	AnswersSure   bool // AnswersFound was inferred from enough requests, or set by the options
+	Workers      int
+	Capacity     int  // blocks of one worker's cache
+	AnswersFound bool // blocks of answers are assumed to be found again
+	AnswersSure  bool // AnswersFound was inferred from enough requests, or set by the options
 
 	// Late is the moment at which HitTokens count a request's hits: false when the request reaches
 	// the router, true at its first token. The hits at the first token include blocks that other
@@ -154,9 +153,8 @@ func (s *Shadow) Figures(at time.Duration) Figures {
 	s.advance(at)
 	f := Figures{
 		At: s.now, Since: s.since, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers),
-		Late: s.late,
+		Capacity: s.capacity, Late: s.late,
 	}
-	f.Capacity, f.CapacityKnown = s.Capacity()
 	f.AnswersFound, f.AnswersSure = s.AnswersFound()
 	before := s.history.before(s.now)
 	f.Counted = s.account.minus(s.baseAccount).atMoment(s.late)

@@ -137,7 +137,6 @@ type Shadow struct {
 	options  Options
 	workers  []sim.WorkerID
 	capacity int
-	known    bool // the capacity is known
 	answers  bool
 	late     bool // see [Figures].Late
 
@@ -216,12 +215,8 @@ func (s *Shadow) SetWorkers(ids []sim.WorkerID) {
 // SetSkew sets [Options].Skew for later requests.
 func (s *Shadow) SetSkew(d time.Duration) { s.choices.skew = d }
 
-// Workers returns the present workers, in the order of the decisions' candidates.
-func (s *Shadow) Workers() []sim.WorkerID { return s.workers }
-
 // SetCapacity sets the number of blocks of each worker's cache, at least 1.
 func (s *Shadow) SetCapacity(blocks int) {
-	s.known = true
 	if blocks == s.capacity {
 		return
 	}
@@ -230,9 +225,6 @@ func (s *Shadow) SetCapacity(blocks int) {
 		w.resize()
 	}
 }
-
-// Capacity returns the assumed number of blocks of each worker's cache, and whether it is known.
-func (s *Shadow) Capacity() (blocks int, known bool) { return s.capacity, s.known }
 
 // indexOf returns the index of a worker, −1 if ok is false or the worker is unknown.
 func (s *Shadow) indexOf(id sim.WorkerID, ok bool) int {

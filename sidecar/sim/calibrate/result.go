@@ -57,7 +57,6 @@ type Constant struct {
 
 // Result is the result of a fit.
 type Result struct {
-	Start     sim.Profile // with the sizes of the deployment
 	Profile   sim.Profile // fitted, complete and valid
 	Constants []Constant
 	Rows      []Row // all rows, the fitted ones first
@@ -69,7 +68,7 @@ type Result struct {
 
 // result describes the point where the search has ended.
 func (f *fit) result(ctx context.Context) (*Result, error) {
-	r := &Result{Start: f.sources[0].start, Constants: f.describe(), Rounds: f.rounds}
+	r := &Result{Constants: f.describe(), Rounds: f.rounds}
 	for _, s := range f.sources {
 		r.Assumed = append(r.Assumed, s.assumed...)
 	}
