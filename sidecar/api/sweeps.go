@@ -200,16 +200,12 @@ func (r SweepRequest) checkLists() error {
 	if n := len(r.Modes); n > 0 && (n < modesLeast || n > modesMost) {
 		return Refuse("modes", fmt.Sprintf("a list of %d", n), count(modesLeast, modesMost)+" for a "+r.Kind.Noun())
 	}
-	return cmp.Or(r.checkLevels(), r.checkModes())
-}
-
-func (r SweepRequest) checkLevels() error {
 	for i, level := range r.Levels {
 		if slices.Contains(r.Levels[:i], level) {
 			return Refuse("levels", level, "each level once")
 		}
 	}
-	return nil
+	return r.checkModes()
 }
 
 // checkModes checks the modes. A trial of two may compare a mode with itself, which measures the scatter of the
