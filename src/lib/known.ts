@@ -5,6 +5,11 @@ export function lastSnapshot(state: LiveState): Snapshot | undefined {
   return state.status === 'live' ? state.snapshot : state.status === 'lost' ? state.last : undefined;
 }
 
+/** The time at which the present snapshot arrived, in milliseconds since 1970. */
+export function arrivalOf({ state }: Live): number | undefined {
+  return state.status === 'live' ? state.receivedAt : undefined;
+}
+
 /** A lane's current or last known state. */
 export interface Known {
   lane: LaneSnapshot;

@@ -1,4 +1,5 @@
 import { type Mode, type ModeState, type Speculation, type State, workloadSettings } from '../client';
+import { capital } from './text';
 
 const modes: Record<Mode, { name: string; short: string }> = {
   kv: { name: 'KV-aware', short: 'KV' },
@@ -114,8 +115,7 @@ const settings: Record<string, string> = {
 
 /** Returns the name of a setting of which the API reports a difference. */
 export function settingName(field: string): string {
-  const words = field.replaceAll('_', ' ');
-  return settings[field] ?? `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+  return settings[field] ?? capital(field.replaceAll('_', ' '));
 }
 
 /** Formats a value of such a setting. */

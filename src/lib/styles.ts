@@ -16,6 +16,18 @@ export function stylesOf<Name extends string>(styles: (theme: GrafanaTheme2) => 
   return () => useStyles2(getStyles);
 }
 
+/** A column of flexible boxes. */
+export const COLUMN: CSSObject = { display: 'flex', flexDirection: 'column' };
+
+/** Flexible boxes in as many lines as needed. */
+export const WRAP: CSSObject = { display: 'flex', flexWrap: 'wrap' };
+
+/** The same, centered in their lines. */
+export const LINE: CSSObject = { ...WRAP, alignItems: 'center' };
+
+/** A list without marks and indentation. */
+export const PLAIN_LIST: CSSObject = { margin: 0, padding: 0, listStyle: 'none' };
+
 /** Text for screen readers only. */
 export const visuallyHidden = css({
   position: 'absolute',

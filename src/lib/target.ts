@@ -1,5 +1,6 @@
 import type { LaneSnapshot, State } from '../client';
 import { mostFrequent } from './errorNames';
+import { capital } from './text';
 
 /**
  * The kind of the target: the simulated cluster, a Dynamo with mock workers, a Dynamo, or an OpenAI-compatible server
@@ -65,7 +66,7 @@ interface TargetTrouble {
  */
 export function targetTrouble({ target, state, window }: LaneSnapshot): TargetTrouble | undefined {
   const { problem, problem_status: status, reachable, url } = target;
-  const detail = problem ? `${problem.charAt(0).toUpperCase()}${problem.slice(1)}` : `${url} does not respond.`;
+  const detail = problem ? capital(problem) : `${url} does not respond.`;
   if (state.running && window.error_ratio === 1 && !window.errors.connect) {
     return { title: `Every request fails (${status ?? mostFrequent(window.errors)})`, detail };
   }

@@ -1,9 +1,8 @@
 import { keyframes } from '@emotion/css';
 
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 
 interface LoadingProps {
-  /** What is loading. */
   text: string;
   /** The number of bars in place of the content. */
   bars?: number;
@@ -26,8 +25,7 @@ const pulse = keyframes({ '50%': { opacity: 0.4 } });
 
 const useStyles = stylesOf((theme) => ({
   loading: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: theme.spacing(1.5),
     padding: theme.spacing(1, 0),
     color: theme.colors.text.secondary,

@@ -1,1 +1,2 @@
 export { Loading } from './Loading';
+export { LoadProblem, NotLoaded } from './NotLoaded';

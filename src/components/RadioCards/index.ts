@@ -1,0 +1,1 @@
+export { RadioCards } from './RadioCards';
