@@ -22,48 +22,25 @@ export function ByTurn({ lane: name }: { lane: string }) {
 function Table({ lane: { ttft_by_turn: rows, window, kv } }: { lane: LaneSnapshot }) {
   const { ttft, latency } = window.metrics;
   return (
-    <DataTable label="Figures by turn">
-      <thead>
-        <tr>
-          <th scope="col">Turn</th>
-          <th scope="col">TTFT p50, ms</th>
-          <th scope="col">TTFT p95, ms</th>
-          <th scope="col">Input tokens, mean</th>
-          <th scope="col">Input tokens, p95</th>
-          <th scope="col">From cache</th>
-          <th scope="col">Output tokens, mean</th>
-          <th scope="col">End-to-end latency p50, s</th>
-          <th scope="col">Turns</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={row.turn}>
-            <th scope="row">{row.turn}</th>
-            <td>{digits(row.p50, MS)}</td>
-            <td>{digits(row.p95, MS)}</td>
-            <td>{number(row.input_mean)}</td>
-            <td>{number(row.input_p95)}</td>
-            <td>{percent(row.cached_ratio)}</td>
-            <td>{number(row.output_mean)}</td>
-            <td>{digits(row.latency_p50, SECONDS)}</td>
-            <td>{number(row.n)}</td>
-          </tr>
-        ))}
-      </tbody>
-      <tfoot>
-        <tr>
-          <th scope="row">All</th>
-          <td>{digits(ttft.p50, MS)}</td>
-          <td>{digits(ttft.p95, MS)}</td>
-          <td />
-          <td>{number(window.input_p95)}</td>
-          <td>{percent(kv.hit_ratio)}</td>
-          <td />
-          <td>{digits(latency.p50, SECONDS)}</td>
-          <td>{number(ttft.n)}</td>
-        </tr>
-      </tfoot>
-    </DataTable>
+    <DataTable
+      label="Figures by turn"
+      rows={rows}
+      keyOf={({ turn }) => turn}
+      columns={[
+        { name: 'Turn', cell: ({ turn }) => turn, foot: 'All' },
+        { name: 'TTFT p50, ms', cell: ({ p50 }) => digits(p50, MS), foot: digits(ttft.p50, MS) },
+        { name: 'TTFT p95, ms', cell: ({ p95 }) => digits(p95, MS), foot: digits(ttft.p95, MS) },
+        { name: 'Input tokens, mean', cell: ({ input_mean }) => number(input_mean) },
+        { name: 'Input tokens, p95', cell: ({ input_p95 }) => number(input_p95), foot: number(window.input_p95) },
+        { name: 'From cache', cell: ({ cached_ratio }) => percent(cached_ratio), foot: percent(kv.hit_ratio) },
+        { name: 'Output tokens, mean', cell: ({ output_mean }) => number(output_mean) },
+        {
+          name: 'End-to-end latency p50, s',
+          cell: ({ latency_p50 }) => digits(latency_p50, SECONDS),
+          foot: digits(latency.p50, SECONDS),
+        },
+        { name: 'Turns', cell: ({ n }) => number(n), foot: number(ttft.n) },
+      ]}
+    />
   );
 }

@@ -11,24 +11,17 @@ export function Differences({ comparison: { differences } }: { comparison: Compa
   return length === 0 ? null : (
     <details className={styles.details}>
       <summary>{length === 1 ? '1 setting differs' : `${number(length)} settings differ`} from the baseline</summary>
-      <DataTable label="Settings that differ, as a table" className={styles.table}>
-        <thead>
-          <tr>
-            <th scope="col">Setting</th>
-            <th scope="col">Here</th>
-            <th scope="col">Recorded</th>
-          </tr>
-        </thead>
-        <tbody>
-          {differences.map(({ field, live, baseline }) => (
-            <tr key={field}>
-              <th scope="row">{settingName(field)}</th>
-              <td>{settingText(field, live)}</td>
-              <td>{settingText(field, baseline)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </DataTable>
+      <DataTable
+        label="Settings that differ, as a table"
+        className={styles.table}
+        rows={differences}
+        keyOf={({ field }) => field}
+        columns={[
+          { name: 'Setting', cell: ({ field }) => settingName(field) },
+          { name: 'Here', cell: ({ field, live }) => settingText(field, live) },
+          { name: 'Recorded', cell: ({ field, baseline }) => settingText(field, baseline) },
+        ]}
+      />
     </details>
   );
 }

@@ -1,34 +1,138 @@
-import type { PropsWithChildren, ReactNode } from 'react';
+import { memo, type Key, type ReactNode } from 'react';
 import { cx } from '@emotion/css';
 
 import { PROPORTIONAL, stylesOf, wideTable } from '../../lib/styles';
 
-interface DataTableProps {
-  /** The accessible name of the scrollable area. */
+/** A column of a table. */
+export interface Column<Row> {
+  /** Its heading, and its key; '' for a column without a heading. */
+  name: string;
+  /** A remark in the heading. */
+  note?: string;
+  cell(row: Row): ReactNode;
+  /** The cell below all rows. */
+  foot?: ReactNode;
+  /** The styles of its cells and its heading. */
+  className?: string;
+  /** Whether its cells are the headings of the rows. By default, those of the first column are. */
+  isHead?: boolean;
+  /** Where rows are stacked: whether a cell has the whole width. */
+  isWide?: boolean;
+  /** Where rows are stacked: whether a cell is without the name of its column. */
+  isUnnamed?: boolean;
+}
+
+interface DataTableProps<Row> {
+  /** The accessible name of the scrollable area, and of a table without a caption. */
   label: string;
-  /** The caption above it. */
   caption?: ReactNode;
+  columns: Array<Column<Row>>;
+  rows: Row[];
+  keyOf(row: Row): Key;
+  rowClass?(row: Row): string | undefined;
+  isCurrent?(row: Row): boolean;
+  /** Returns what a row has below its cells. */
+  below?(row: Row): ReactNode;
   /** Additional styles of this table. */
   className?: string;
-  /**
-   * Whether each row becomes a card of two columns where there is no room for all columns; a cell with `data-column`
-   * then says the name of its column, and one with `data-wide` has the whole width.
-   */
+  /** Whether each row becomes a card of two columns where there is no room for all columns. */
   stacks?: boolean;
 }
 
 /** A table of figures with its caption above it. A wide one scrolls by itself, by keys, too. */
-export function DataTable({ label, caption, className, stacks, children }: PropsWithChildren<DataTableProps>) {
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { label, caption, columns, rows, keyOf, rowClass, isCurrent, below, className, stacks } = props;
   const styles = useStyles();
+  const feet = columns.slice(0, columns.map(({ foot }) => foot !== undefined).lastIndexOf(true) + 1).map(toFoot);
   return (
     <div className={cx(styles.wide, styles.scroll)} tabIndex={0} role="group" aria-label={label}>
-      <table className={cx(styles.table, stacks && styles.stacks, className)}>
-        {caption && <caption>{caption}</caption>}
-        {children}
+      <table
+        className={cx(styles.table, stacks && styles.stacks, className)}
+        aria-label={caption === undefined ? label : undefined}
+      >
+        {caption !== undefined && <caption>{caption}</caption>}
+        <thead>
+          <tr>
+            {columns.map(({ name, note, className: of }) =>
+              name === '' ? (
+                <td key={name} />
+              ) : (
+                <th key={name} scope="col" className={of}>
+                  {name}
+                  {note && <small> {note}</small>}
+                </th>
+              )
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <Cells
+              key={keyOf(row)}
+              row={row}
+              columns={columns}
+              className={rowClass?.(row)}
+              current={isCurrent?.(row) || undefined}
+              below={below?.(row)}
+            />
+          ))}
+        </tbody>
+        {feet.length > 0 && (
+          <tfoot>
+            <Cells row={undefined} columns={feet} />
+          </tfoot>
+        )}
       </table>
     </div>
   );
 }
+
+function toFoot<Row>({ foot, ...column }: Column<Row>): Column<undefined> {
+  return { ...column, cell: () => foot, isUnnamed: column.isUnnamed || foot === undefined };
+}
+
+interface CellsProps<Row> {
+  row: Row;
+  columns: Array<Column<Row>>;
+  className?: string;
+  current?: boolean;
+  below?: ReactNode;
+}
+
+/** Rendered again only where its row, the columns or what is below it change. */
+const Cells = memo(function Cells({ row, columns, className, current, below }: CellsProps<unknown>) {
+  const head = columns.find(({ isHead }) => isHead) ?? columns[0];
+  return (
+    <>
+      <tr className={className} aria-current={current}>
+        {columns.map((column) => {
+          const { name, note, cell, isWide, isUnnamed } = column;
+          return column === head ? (
+            <th key={name} scope="row" className={column.className}>
+              {cell(row)}
+            </th>
+          ) : (
+            <td
+              key={name}
+              className={column.className}
+              data-column={isUnnamed ? undefined : [name, note].filter(Boolean).join(', ')}
+              data-wide={isWide}
+            >
+              {cell(row)}
+            </td>
+          );
+        })}
+      </tr>
+      {below && (
+        <tr>
+          <td colSpan={columns.length} data-wide>
+            {below}
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}) as <Row>(props: CellsProps<Row>) => ReactNode;
 
 /** The width below which rows are stacked. */
 const NARROW = '@container (max-width: 560px)';

@@ -1,1 +1,1 @@
-export { DataTable, UNSTACKED } from './DataTable';
+export { DataTable, UNSTACKED, type Column } from './DataTable';

@@ -1,8 +1,7 @@
-import { cx } from '@emotion/css';
-
 import type { Baseline, Deployment } from '../../client';
 import { settingsOf } from '../../lib/deployment';
-import { stylesOf, visuallyHidden } from '../../lib/styles';
+import { stylesOf } from '../../lib/styles';
+import { DataTable } from '../DataTable';
 
 interface DeploymentTableProps {
   /** The current deployment; undefined while it is not known. */
@@ -17,65 +16,44 @@ export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
   const now = settingsOf(live ?? {});
   const then = settingsOf(recorded?.deployment ?? {});
   const source = recorded?.notes?.split('\n').at(0);
-  const caption = `The live deployment next to that of ${recorded?.title ?? 'the recorded results'}`;
+  const value = (known: string | undefined, otherwise: string) =>
+    known ?? <span className={styles.absent}>{otherwise}</span>;
   return (
-    <div className={styles.container} tabIndex={0} role="group" aria-label={caption}>
-      <table className={styles.table}>
-        <caption className={styles.hidden}>{caption}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Setting</th>
-            <th scope="col">
-              Live<small>as configured or reported by the cluster</small>
-            </th>
-            <th scope="col">
-              {recorded?.title ?? 'Recorded'}
-              <small>
-                {recorded ? (recorded.kind === 'measured' ? 'measured here' : 'as documented') : 'none yet'}
-              </small>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {now.map(({ name, value }, i) => {
-            const was = then[i].value;
-            return (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                <td className={cx(value === undefined && styles.absent)}>{value ?? 'not reported'}</td>
-                <td className={cx(was === undefined && styles.absent)}>{was ?? 'not recorded'}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+    <>
+      <DataTable
+        label={`The live deployment next to that of ${recorded?.title ?? 'the recorded results'}`}
+        className={styles.table}
+        rows={now.map((setting, i) => ({ ...setting, was: then[i].value }))}
+        keyOf={({ name }) => name}
+        columns={[
+          { name: 'Setting', cell: ({ name }) => name },
+          {
+            name: 'Live',
+            note: 'as configured or reported by the cluster',
+            cell: ({ value: is }) => value(is, 'not reported'),
+          },
+          {
+            name: recorded?.title ?? 'Recorded',
+            note: recorded ? (recorded.kind === 'measured' ? 'measured here' : 'as documented') : 'none yet',
+            cell: ({ was }) => value(was, 'not recorded'),
+          },
+        ]}
+      />
       {recorded && source && (
         <p className={styles.source}>
           {recorded.title}: {source}
         </p>
       )}
-    </div>
+    </>
   );
 }
 
 const useStyles = stylesOf((theme) => ({
-  hidden: visuallyHidden,
-  container: { overflowX: 'auto', '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}` } },
   table: {
-    width: '100%',
     maxWidth: 960,
-    fontVariantNumeric: 'tabular-nums',
-    '& th, & td': {
-      padding: theme.spacing(0.5, 1),
-      textAlign: 'left',
-      verticalAlign: 'baseline',
-      overflowWrap: 'anywhere',
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-    },
-    '& thead th': { color: theme.colors.text.secondary, verticalAlign: 'bottom' },
-    '& thead small': { display: 'block', fontWeight: theme.typography.fontWeightRegular },
-    '& tbody th': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
-    '& th:first-child': { paddingLeft: 0, minWidth: '14ch' },
+    '& th, & td': { overflowWrap: 'anywhere' },
+    '& tbody th': { color: theme.colors.text.secondary },
+    '& th:first-child': { minWidth: '14ch' },
     // On a phone, words are not broken where they are shorter than a third of its width.
     [theme.breakpoints.down('sm')]: {
       tableLayout: 'fixed',

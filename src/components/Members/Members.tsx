@@ -1,13 +1,13 @@
-import { memo } from 'react';
 import { cx } from '@emotion/css';
 
 import { useLive, type Member, type MemberState } from '../../client';
+import { number, percent } from '../../lib/format';
 import { lastSnapshot } from '../../lib/known';
 import { memberStates, shownMembers } from '../../lib/members';
 import { stylesOf } from '../../lib/styles';
-import { DataTable, UNSTACKED } from '../DataTable';
+import { DataTable, UNSTACKED, type Column } from '../DataTable';
 import { Section } from '../Section';
-import { columns, notes, totals } from './model';
+import { clock, lag, notes, totals } from './model';
 
 /** The load generators that hold the conversations. It renders nothing unless there are several. */
 export function Members({ lane }: { lane: string }) {
@@ -39,64 +39,38 @@ export function Members({ lane }: { lane: string }) {
 function MemberTable({ members }: { members: Member[] }) {
   const styles = useStyles();
   const { members: count, states, conversations } = totals(members);
-  return (
-    <DataTable label="Members as a table" className={styles.table} stacks>
-      <thead>
-        <tr>
-          <th scope="col">Member</th>
-          <th scope="col">State</th>
-          {columns.map(({ name, note }) => (
-            <th key={name} scope="col">
-              {name}
-              {note && <small> {note}</small>}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {members.map((member) => (
-          <Row key={member.id} member={member} />
-        ))}
-      </tbody>
-      <tfoot>
-        <tr>
-          <th scope="row">{count}</th>
-          <td data-wide>{states}</td>
-          <td data-column="Conversations">{conversations}</td>
-        </tr>
-      </tfoot>
-    </DataTable>
-  );
-}
-
-const Row = memo(function Row({ member }: { member: Member }) {
-  const styles = useStyles();
-  const { name, state } = member;
-  const remarks = notes(member);
-  return (
-    <>
-      <tr className={cx(remarks.length > 0 && styles.noted)}>
-        <th scope="row">{name}</th>
-        <td data-wide>
+  const columns: Array<Column<Member>> = [
+    { name: 'Member', cell: ({ name }) => name, foot: count },
+    {
+      name: 'State',
+      isWide: true,
+      isUnnamed: true,
+      cell: ({ state }) => (
+        <>
           <span className={cx(styles.dot, styles[state])} aria-hidden="true" />
           {memberStates[state]}
-        </td>
-        {columns.map((column) => (
-          <td key={column.name} data-column={[column.name, column.note].filter(Boolean).join(', ')}>
-            {column.value(member)}
-          </td>
-        ))}
-      </tr>
-      {remarks.length > 0 && (
-        <tr>
-          <td colSpan={2 + columns.length} className={styles.note} data-wide>
-            {remarks.join(' ')}
-          </td>
-        </tr>
-      )}
-    </>
+        </>
+      ),
+      foot: states,
+    },
+    { name: 'Conversations', cell: (member) => number(member.conversations), foot: conversations },
+    { name: 'Lag', note: 'p95 of 10 s', cell: lag },
+    { name: 'Clock offset', cell: clock },
+    { name: 'CPU', note: 'of all cores', cell: ({ client }) => percent(client.cpu_ratio, 0) },
+  ];
+  return (
+    <DataTable
+      label="Members as a table"
+      className={styles.table}
+      stacks
+      columns={columns}
+      rows={members}
+      keyOf={({ id }) => id}
+      rowClass={(member) => (notes(member).length > 0 ? styles.noted : undefined)}
+      below={(member) => notes(member).join(' ')}
+    />
   );
-});
+}
 
 const useStyles = stylesOf(({ colors, shape, spacing, typography }) => {
   const state = (background: string) => ({ background });
@@ -110,6 +84,7 @@ const useStyles = stylesOf(({ colors, shape, spacing, typography }) => {
     ...states,
     table: {
       maxWidth: 960,
+      textWrap: 'pretty',
       '& tbody th': { overflowWrap: 'anywhere' },
       '& tfoot :is(th, td)': { fontWeight: typography.fontWeightMedium },
       '& tfoot :is(tr, th, td)': { borderBottom: 'none' },
@@ -123,6 +98,5 @@ const useStyles = stylesOf(({ colors, shape, spacing, typography }) => {
       borderRadius: shape.radius.circle,
     },
     noted: { '&&, && > *': { borderBottom: 'none', paddingBottom: 0 } },
-    note: { textWrap: 'pretty' },
   };
 });

@@ -1,5 +1,5 @@
 import type { Member, MemberState } from '../../client';
-import { digits, milliseconds, MS, number, percent } from '../../lib/format';
+import { digits, milliseconds, MS, number } from '../../lib/format';
 import { memberStates } from '../../lib/members';
 
 /** The text where a member does not report a figure. */
@@ -19,22 +19,6 @@ export function clock({ clock_ahead_seconds: ahead, clock_within_seconds: within
   const sign = Number(size) === 0 ? '' : ahead > 0 ? '+' : '−';
   return `${sign}${size}${within === undefined ? '' : ` ± ${digits(within, MS)}`} ms`;
 }
-
-/** A column of figures of members. */
-interface Column {
-  name: string;
-  /** The metric. */
-  note?: string;
-  value(member: Member): string;
-}
-
-/** The columns of the table of members. */
-export const columns: Column[] = [
-  { name: 'Conversations', value: ({ conversations }) => number(conversations) },
-  { name: 'Lag', note: 'p95 of 10 s', value: lag },
-  { name: 'Clock offset', value: clock },
-  { name: 'CPU', note: 'of all cores', value: ({ client }) => percent(client.cpu_ratio, 0) },
-];
 
 /** Remarks on a member, in sentences. */
 export function notes({ state, reason, lost_turns: lost = 0 }: Member): string[] {

@@ -4,19 +4,12 @@ import { Alert } from '@grafana/ui';
 
 import { readShadow, useClient, useLive, usePolled, type Shadow } from '../../client';
 import { number, percent } from '../../lib/format';
-import { markedRow, stylesOf } from '../../lib/styles';
-import { DataTable } from '../DataTable';
-import { Loading } from '../Loading';
-import {
-  errorSentences,
-  factsOf,
-  sentence,
-  settlingWords,
-  sourceWords,
-  tokens,
-  toRows,
-  type Row as RowModel,
-} from './model';
+import { COLUMN, markedRow, stylesOf } from '../../lib/styles';
+import { sentence } from '../../lib/text';
+import { Bar } from '../Bar';
+import { DataTable, type Column } from '../DataTable';
+import { Loading, LoadProblem } from '../Loading';
+import { errorSentences, factsOf, settlingWords, sourceWords, tokens, toRows, type Row as RowModel } from './model';
 
 /** The interval between requests for the account, in milliseconds. */
 const SHADOW_EVERY = 2000;
@@ -36,18 +29,13 @@ export function OtherRouters({ lane }: { lane: string }) {
   }
   return (
     <>
-      {problem && (
-        <Alert severity="warning" title="The figures of other routers could not be loaded" bottomSpacing={1}>
-          {problem.message}
-        </Alert>
-      )}
+      <LoadProblem what="figures of other routers" problem={problem} />
       {!value && !problem && <Loading text="Loading other routers…" />}
       {value && <ShadowView shadow={value} />}
     </>
   );
 }
 
-/** The current account. */
 function ShadowView({ shadow }: { shadow: Shadow }) {
   const styles = useStyles();
   const { source, message, withheld, diagnoses } = shadow;
@@ -55,6 +43,30 @@ function ShadowView({ shadow }: { shadow: Shadow }) {
     return <p className={styles.note}>{sentence(message ?? 'no other routers are computed for this lane')}</p>;
   }
   const settling = settlingWords(shadow);
+  const isUnreliable = ({ accounted }: RowModel) => withheld !== undefined && accounted;
+  const columns: Array<Column<RowModel>> = [
+    {
+      name: 'Routing policy',
+      cell: (row) => (
+        <>
+          {row.title} {row.word && <small>{row.word}</small>}
+          {isUnreliable(row) && <small>unreliable</small>}
+        </>
+      ),
+    },
+    {
+      name: 'KV hit rate',
+      isWide: true,
+      cell: ({ figures: { hit_ratio: ratio } }) => (
+        <>
+          {percent(ratio)}
+          <Bar share={ratio ?? 0} />
+        </>
+      ),
+    },
+    { name: 'Tokens to prefill', cell: ({ figures }) => tokens(figures.prefill_tokens) },
+    { name: 'Spread of requests in flight', cell: ({ figures }) => number(figures.inflight_spread, 1) },
+  ];
   if (settling) {
     return (
       <p className={styles.note} role="status">
@@ -81,21 +93,11 @@ function ShadowView({ shadow }: { shadow: Shadow }) {
         caption={`${factsOf(shadow).join('; ')}.`}
         className={styles.table}
         stacks
-      >
-        <thead>
-          <tr>
-            <th scope="col">Routing policy</th>
-            <th scope="col">{columns.hits}</th>
-            <th scope="col">{columns.prefill}</th>
-            <th scope="col">{columns.spread}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {toRows(shadow).map((row) => (
-            <Row key={row.key} row={row} withheld={Boolean(withheld)} />
-          ))}
-        </tbody>
-      </DataTable>
+        columns={columns}
+        rows={toRows(shadow)}
+        keyOf={({ key }) => key}
+        rowClass={(row) => cx(row.word && styles.marked, isUnreliable(row) && styles.withheld)}
+      />
       <ul className={styles.notes} aria-label={`Reliability of the figures of lane ${shadow.lane}`}>
         {[sourceWords(shadow), ...errorSentences(shadow)].map((words) => (
           <li key={words}>{words}</li>
@@ -108,37 +110,8 @@ function ShadowView({ shadow }: { shadow: Shadow }) {
   );
 }
 
-/** The headings of the columns of figures. */
-const columns = { hits: 'KV hit rate', prefill: 'Tokens to prefill', spread: 'Spread of requests in flight' };
-
-interface RowProps {
-  row: RowModel;
-  withheld: boolean;
-}
-
-function Row({ row: { title, word, figures, accounted }, withheld }: RowProps) {
-  const styles = useStyles();
-  const { hit_ratio, prefill_tokens, inflight_spread } = figures;
-  return (
-    <tr className={cx(word && styles.marked, withheld && accounted && styles.withheld)}>
-      <th scope="row">
-        {title} {word && <small>{word}</small>}
-        {withheld && accounted && <small>unreliable</small>}
-      </th>
-      <td data-column={columns.hits} data-wide>
-        {percent(hit_ratio)}
-        <span className={styles.track} aria-hidden="true">
-          <span className={styles.bar} style={{ width: `${100 * Math.min(1, Math.max(0, hit_ratio ?? 0))}%` }} />
-        </span>
-      </td>
-      <td data-column={columns.prefill}>{tokens(prefill_tokens)}</td>
-      <td data-column={columns.spread}>{number(inflight_spread, 1)}</td>
-    </tr>
-  );
-}
-
 const useStyles = stylesOf((theme) => ({
-  all: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  all: { ...COLUMN, gap: theme.spacing(1) },
   note: { margin: 0, maxWidth: '90ch', textWrap: 'pretty' },
   diagnoses: { margin: 0, paddingLeft: theme.spacing(3), maxWidth: '90ch', textWrap: 'pretty' },
   notes: {
@@ -153,14 +126,4 @@ const useStyles = stylesOf((theme) => ({
   // Secondary text has too little contrast on this background.
   marked: { ...markedRow(theme), '&&, && small': { color: theme.colors.text.primary } },
   withheld: { color: theme.colors.text.secondary, fontStyle: 'italic', filter: 'grayscale(1)' },
-  track: {
-    display: 'block',
-    width: '100%',
-    minWidth: '8ch',
-    height: 6,
-    margin: theme.spacing(0.5, 0),
-    borderRadius: theme.shape.radius.default,
-    background: theme.colors.background.secondary,
-  },
-  bar: { display: 'block', height: '100%', borderRadius: 'inherit', background: theme.colors.primary.main },
 }));

@@ -1,5 +1,6 @@
 import type { Shadow, ShadowChoices, ShadowFigures } from '../../client';
 import { DASH, number, percent, span } from '../../lib/format';
+import { sentence } from '../../lib/text';
 
 /** One row of the table: a routing policy. */
 export interface Row {
@@ -88,12 +89,6 @@ export function sourceWords({ source, message }: Shadow): string {
     none: '',
   }[source];
   return [from, message && sentence(message)].filter(Boolean).join(' ');
-}
-
-/** Turns the API's text, which begins in lower case without a full stop, into a sentence. */
-export function sentence(words: string): string {
-  const begun = `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
-  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
 /** Explains why there is nothing to show so far; undefined where there is. */

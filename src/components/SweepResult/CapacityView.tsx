@@ -1,7 +1,7 @@
 import type { Capacity, ModeCapacity, SweepRequest } from '../../client';
 import { number } from '../../lib/format';
 import { modeKey, modeText } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 
 interface CapacityViewProps {
   capacity: Capacity;
@@ -89,7 +89,7 @@ const useStyles = stylesOf((theme) => ({
     margin: 0,
     fontVariantNumeric: 'tabular-nums',
     '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
-    '& dd': { display: 'flex', flexDirection: 'column', margin: 0 },
+    '& dd': { ...COLUMN, margin: 0 },
     '& b': { ...theme.typography.h4, margin: 0 },
     '& small': { color: theme.colors.text.secondary },
   },

@@ -2,12 +2,21 @@ import { cx } from '@emotion/css';
 
 import type { ModeState, SweepRequest, TrialDifference, TrialState } from '../../client';
 import { number } from '../../lib/format';
-import { comparisonColors, PRINTED, stylesOf, verdicts } from '../../lib/styles';
+import { COLUMN, comparisonColors, PLAIN_LIST, PRINTED, stylesOf, verdicts, WRAP } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 
 import { Looks } from './Looks';
 import { Ranking } from './Ranking';
-import { differenceText, endText, isShare, metricName, metricValue, rangeText, tickText } from './metrics';
+import {
+  differenceText,
+  endText,
+  isShare,
+  metricName,
+  metricValue,
+  outcomeWords,
+  rangeText,
+  tickText,
+} from './metrics';
 
 interface DifferencesProps {
   trial: TrialState;
@@ -117,7 +126,9 @@ function Row({ difference, a, b, boundaries, reach }: RowProps) {
       <div className={styles.words}>
         <b>{differenceText(metric, estimate)}</b>
         {interval && <small>({rangeText(metric, interval)})</small>}
-        <Outcome outcome={difference.outcome} a={a} b={b} />
+        <span className={styles[`${toneOf(difference.outcome)}Words`]}>
+          {outcomeWords(difference.outcome, modeText(a), modeText(b))}
+        </span>
       </div>
       <Plot
         metric={metric}
@@ -194,17 +205,6 @@ function toneOf(outcome: TrialDifference['outcome']): Tone {
   return outcome === 'b_better' ? 'better' : outcome === 'a_better' ? 'worse' : 'same';
 }
 
-function Outcome({ outcome, a, b }: { outcome: TrialDifference['outcome']; a: ModeState; b: ModeState }) {
-  const styles = useStyles();
-  const words = {
-    running: 'not decided',
-    no_difference: 'no difference of interest',
-    a_better: `${modeText(a)} better`,
-    b_better: `${modeText(b)} better`,
-  };
-  return <span className={styles[`${toneOf(outcome)}Words`]}>{words[outcome]}</span>;
-}
-
 const useStyles = stylesOf((theme) => {
   const words = verdicts(theme);
   const { better, worse } = comparisonColors(theme);
@@ -216,19 +216,11 @@ const useStyles = stylesOf((theme) => {
     worseWords: words.worse,
     sameWords: words.same,
     all: {
-      display: 'flex',
-      flexDirection: 'column',
+      ...COLUMN,
       gap: theme.spacing(1),
       '& h3': { ...theme.typography.h5, margin: theme.spacing(1, 0, 0) },
     },
-    list: {
-      display: 'flex',
-      flexDirection: 'column',
-      gap: theme.spacing(1),
-      margin: 0,
-      padding: 0,
-      listStyle: 'none',
-    },
+    list: { ...COLUMN, gap: theme.spacing(1), ...PLAIN_LIST },
     row: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(280px, 100%), 1fr))',
@@ -239,8 +231,8 @@ const useStyles = stylesOf((theme) => {
       '& b': { fontWeight: theme.typography.fontWeightMedium },
       '& small': { color: theme.colors.text.secondary },
     },
-    name: { display: 'flex', flexDirection: 'column', minWidth: 0 },
-    words: { display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0, 1) },
+    name: { ...COLUMN, minWidth: 0 },
+    words: { ...WRAP, alignItems: 'baseline', gap: theme.spacing(0, 1) },
     plot: { minWidth: 0, padding: theme.spacing(0, 3) },
     field: {
       position: 'relative',

@@ -1,8 +1,9 @@
-import type { TrialArm, TrialPair, TrialPlace, TrialRanking } from '../../client';
+import type { TrialArm, TrialPair, TrialRanking } from '../../client';
 import { number } from '../../lib/format';
 import { modeText } from '../../lib/names';
-import { stylesOf, verdicts } from '../../lib/styles';
-import { differenceText, isShare, metricName, metricValue, rangeText } from './metrics';
+import { stylesOf } from '../../lib/styles';
+import { DataTable } from '../DataTable';
+import { differenceText, isShare, metricName, metricValue, outcomeWords, rangeText } from './metrics';
 import { useTableStyles } from './table';
 
 interface RankingProps {
@@ -11,7 +12,6 @@ interface RankingProps {
   metric: string;
   /** The smallest difference of interest. */
   smallest: number;
-  /** Whether the trial has ended. */
   isOver: boolean;
 }
 
@@ -25,29 +25,36 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
   return (
     <>
       <h3>Ranking by {metricName(metric)}</h3>
-      <div className={styles.container} tabIndex={0} role="group" aria-label="Ranking">
-        <table className={styles.table} aria-label="Ranking">
-          <thead>
-            <tr>
-              <th scope="col">Place</th>
-              <th scope="col">Arm</th>
-              <th scope="col" className={styles.figure}>
-                {metricName(metric)}
-              </th>
-              <th scope="col">May be the best</th>
-              <th scope="col">Took part</th>
-              <th scope="col" className={styles.figure}>
-                Failed turns
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {places.map((place) => (
-              <Place key={place.arm} place={place} metric={metric} isOver={isOver} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <DataTable
+        label="Ranking"
+        className={styles.table}
+        rows={places}
+        keyOf={({ arm }) => arm}
+        columns={[
+          {
+            name: 'Place',
+            cell: ({ place: [from, to] }) => (from === to ? number(from) : `${number(from)} to ${number(to)}`),
+          },
+          { name: 'Arm', cell: ({ mode }) => modeText(mode), isHead: true },
+          {
+            name: metricName(metric),
+            className: styles.figure,
+            cell: ({ mean }) => mean !== undefined && metricValue(metric, mean),
+          },
+          { name: 'May be the best', cell: ({ may_be_best }) => (may_be_best ? 'yes' : 'no') },
+          {
+            name: 'Took part',
+            className: styles.word,
+            cell: ({ left_after: left }) =>
+              left === undefined ? (isOver ? 'to the end' : 'takes part') : `${number(left)} blocks`,
+          },
+          {
+            name: 'Failed turns',
+            className: styles.figure,
+            cell: ({ failures: { failed, ended } }) => `${number(failed)} of ${number(ended)}`,
+          },
+        ]}
+      />
       {groups.map(({ arms }) => (
         <p key={arms.join()} className={notes.note}>
           {listText(arms.map(nameOf))} are not different: less than {number(100 * smallest, 1)}{' '}
@@ -57,31 +64,29 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
       {pairs.length > 0 && (
         <>
           <h3>Every pair</h3>
-          <div className={styles.container} tabIndex={0} role="group" aria-label="Every pair">
-            <table className={styles.table} aria-label="Every pair">
-              <thead>
-                <tr>
-                  <th scope="col">Arm</th>
-                  <th scope="col">Compared with</th>
-                  <th scope="col" className={styles.figure}>
-                    Difference
-                  </th>
-                  <th scope="col" className={styles.figure}>
-                    95 % interval
-                  </th>
-                  <th scope="col" className={styles.figure}>
-                    Blocks
-                  </th>
-                  <th scope="col">Conclusion</th>
-                </tr>
-              </thead>
-              <tbody>
-                {pairs.map((pair) => (
-                  <Pair key={pair.a + pair.b} pair={pair} nameOf={nameOf} />
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <DataTable
+            label="Every pair"
+            className={styles.table}
+            rows={pairs}
+            keyOf={({ a, b }) => a + b}
+            columns={[
+              { name: 'Arm', cell: ({ b }) => nameOf(b) },
+              { name: 'Compared with', cell: ({ a }) => nameOf(a) },
+              {
+                name: 'Difference',
+                className: styles.figure,
+                cell: ({ primary }) => differenceText(primary.metric, primary.difference),
+              },
+              {
+                name: '95 % interval',
+                className: styles.figure,
+                cell: ({ primary }) =>
+                  primary.interval ? rangeText(primary.metric, primary.interval) : 'not bounded yet',
+              },
+              { name: 'Blocks', className: styles.figure, cell: ({ blocks }) => number(blocks) },
+              { name: 'Conclusion', cell: (pair) => <Conclusion pair={pair} nameOf={nameOf} /> },
+            ]}
+          />
           <p className={notes.note}>
             The intervals hold for all pairs and looks together, each by the last look at which both arms took part.
           </p>
@@ -91,48 +96,15 @@ export function Ranking({ ranking, metric, smallest, isOver }: RankingProps) {
   );
 }
 
-function Place({ place, metric, isOver }: { place: TrialPlace; metric: string; isOver: boolean }) {
+function Conclusion({ pair: { a, b, more, primary }, nameOf }: { pair: TrialPair; nameOf(arm: TrialArm): string }) {
   const styles = useTableStyles();
-  const { mode, place: range, mean, may_be_best: may, left_after: left, failures } = place;
-  const stays = isOver ? 'to the end' : 'takes part';
+  const words = outcomeWords(primary.outcome, nameOf(a), nameOf(b));
+  const isDecided = primary.outcome === 'a_better' || primary.outcome === 'b_better';
   return (
-    <tr>
-      <td>{range[0] === range[1] ? number(range[0]) : `${number(range[0])} to ${number(range[1])}`}</td>
-      <th scope="row">{modeText(mode)}</th>
-      <td className={styles.figure}>{mean === undefined ? '' : metricValue(metric, mean)}</td>
-      <td>{may ? 'yes' : 'no'}</td>
-      <td className={styles.word}>{left === undefined ? stays : `${number(left)} blocks`}</td>
-      <td className={styles.figure}>
-        {number(failures.failed)} of {number(failures.ended)}
-      </td>
-    </tr>
-  );
-}
-
-function Pair({ pair, nameOf }: { pair: TrialPair; nameOf(arm: TrialArm): string }) {
-  const styles = useTableStyles();
-  const tones = useStyles();
-  const { a, b, blocks, more, primary } = pair;
-  const { metric, difference, interval, outcome } = primary;
-  const words = {
-    running: 'not decided',
-    no_difference: 'no difference of interest',
-    a_better: `${nameOf(a)} better`,
-    b_better: `${nameOf(b)} better`,
-  }[outcome];
-  const isShown = outcome === 'a_better' || outcome === 'b_better';
-  return (
-    <tr>
-      <th scope="row">{nameOf(b)}</th>
-      <td>{nameOf(a)}</td>
-      <td className={styles.figure}>{differenceText(metric, difference)}</td>
-      <td className={styles.figure}>{interval ? rangeText(metric, interval) : 'not bounded yet'}</td>
-      <td className={styles.figure}>{number(blocks)}</td>
-      <td className={isShown ? tones.better : tones.same}>
-        {words}
-        {more && `, ${nameOf(more)} fails more turns`}
-      </td>
-    </tr>
+    <span className={isDecided ? styles.better : styles.same}>
+      {words}
+      {more && `, ${nameOf(more)} fails more turns`}
+    </span>
   );
 }
 
@@ -143,5 +115,4 @@ function listText(all: string[]): string {
 
 const useStyles = stylesOf((theme) => ({
   note: { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' },
-  ...verdicts(theme),
 }));

@@ -3,13 +3,11 @@ import { cx } from '@emotion/css';
 
 import type { SweepSpan } from '../../client';
 import { milliseconds, number, span as duration } from '../../lib/format';
-import { visuallyHidden } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 import { clock } from '../../lib/time';
+import { DataTable, type Column } from '../DataTable';
 import { countedSeconds, spanOutcome } from './model';
 import { useTableStyles } from './table';
-
-const CAPTION = 'Spans, newest first, and whether they count';
 
 /** Every span that has ended, those that do not count with the reason. */
 export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[] }) {
@@ -17,58 +15,39 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
   if (spans.length === 0) {
     return <p role="status">No span has ended yet.</p>;
   }
-  const isTrial = spans[0].arm !== undefined;
+  const figure = (name: string, cell: Column<SweepSpan>['cell']) => ({ name, cell, className: styles.figure });
+  const columns: Array<Column<SweepSpan>> = [
+    { name: 'Span', cell: ({ number: k, attempt }) => `${number(k + 1)}${attempt > 1 ? ', second attempt' : ''}` },
+    {
+      name: spans[0].arm === undefined ? 'Mode' : 'Arm',
+      className: styles.word,
+      cell: ({ mode, lane }) => `${modeText(mode)}${lane ? `, lane ${lane}` : ''}`,
+    },
+    figure('Concurrency', ({ concurrency }) => number(concurrency)),
+    figure('TTFT p95', ({ row }) => milliseconds(row?.ttft.p95)),
+    figure('Turns', ({ turns }) => number(turns)),
+    figure('Failed', ({ failed }) => number(failed)),
+    figure('Counted time', (span) => duration(countedSeconds(span))),
+    {
+      name: 'Caches made cold by',
+      className: styles.word,
+      cell: ({ cold }) => (cold === 'nonce' ? 'own texts' : 'cleared caches'),
+    },
+    { name: 'Seed', cell: ({ seed }) => seed },
+    { name: 'Ended', cell: ({ until }) => clock(until) },
+    {
+      name: 'Outcome',
+      className: styles.reason,
+      cell: (span) => <span className={cx(span.spoiled && styles.spoiled)}>{spanOutcome(span)}</span>,
+    },
+  ];
   return (
-    <div className={styles.container} tabIndex={0} role="group" aria-label={CAPTION}>
-      <table className={styles.table}>
-        <caption className={visuallyHidden}>{CAPTION}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Span</th>
-            <th scope="col">{isTrial ? 'Arm' : 'Mode'}</th>
-            {['Concurrency', 'TTFT p95', 'Turns', 'Failed', 'Counted time'].map((name) => (
-              <th key={name} scope="col" className={styles.figure}>
-                {name}
-              </th>
-            ))}
-            <th scope="col">Caches made cold by</th>
-            <th scope="col">Seed</th>
-            <th scope="col">Ended</th>
-            <th scope="col">Outcome</th>
-          </tr>
-        </thead>
-        <tbody>
-          {[...spans].reverse().map((one) => (
-            <Row key={`${one.number} ${one.attempt}`} span={one} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <DataTable
+      label="Spans, newest first, and whether they count"
+      className={styles.table}
+      columns={columns}
+      rows={[...spans].reverse()}
+      keyOf={({ number: k, attempt }) => `${k} ${attempt}`}
+    />
   );
 });
-
-function Row({ span }: { span: SweepSpan }) {
-  const styles = useTableStyles();
-  const { attempt, lane, mode, concurrency, row, turns, failed, until, spoiled, cold, seed } = span;
-  return (
-    <tr>
-      <th scope="row">
-        {number(span.number + 1)}
-        {attempt > 1 && ', second attempt'}
-      </th>
-      <td className={styles.word}>
-        {modeText(mode)}
-        {lane && `, lane ${lane}`}
-      </td>
-      <td className={styles.figure}>{number(concurrency)}</td>
-      <td className={styles.figure}>{milliseconds(row?.ttft.p95)}</td>
-      <td className={styles.figure}>{number(turns)}</td>
-      <td className={styles.figure}>{number(failed)}</td>
-      <td className={styles.figure}>{duration(countedSeconds(span))}</td>
-      <td className={styles.word}>{cold === 'nonce' ? 'own texts' : 'cleared caches'}</td>
-      <td>{seed}</td>
-      <td>{clock(until)}</td>
-      <td className={cx(styles.reason, spoiled && styles.spoiled)}>{spanOutcome(span)}</td>
-    </tr>
-  );
-}

@@ -1,7 +1,16 @@
-import type { Sweep } from '../../client';
-import { SweepCurves } from './SweepCurves';
-import { SweepTable } from './SweepTable';
-import { useRecorded } from './useRecorded';
+import { memo, useMemo } from 'react';
+
+import { useBaselines, useLive, type BaselineRow, type Sweep } from '../../client';
+import { digits, number } from '../../lib/format';
+import { modeKey, modeText } from '../../lib/names';
+import { recordedTable } from '../../lib/recorded';
+import { sloLevel } from '../../lib/slo';
+import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../Chart';
+import { SLOMark } from '../Comparison';
+import { DataTable, type Column } from '../DataTable';
+import { metricsOf, range, type Metric } from './metrics';
+import { comparableRows, curvesOf, linesOf, recordedFor } from './model';
+import { useTableStyles } from './table';
 
 /** The measurements of a sweep beside recorded ones: curves where it has several levels, and all figures as a table. */
 export function SweepFigures({ sweep }: { sweep: Sweep }) {
@@ -14,6 +23,120 @@ export function SweepFigures({ sweep }: { sweep: Sweep }) {
     <>
       {(request.levels ?? []).length > 1 && <SweepCurves sweep={sweep} recorded={recorded} />}
       <SweepTable sweep={sweep} recorded={recorded} />
+    </>
+  );
+}
+
+/** The recorded results that are comparable with a sweep's figures. */
+export interface Recorded {
+  title: string;
+  rows: BaselineRow[];
+}
+
+/** Returns the recorded table's rows of a sweep's modes and range of levels; undefined without any. */
+function useRecorded({ lane, rows, request: { slo } }: Sweep): Recorded | undefined {
+  const live = useLive(lane);
+  const { value } = useBaselines(slo);
+  const table = recordedTable(value, live.lane);
+  return useMemo(() => {
+    const beside = table ? comparableRows(rows, table.rows) : [];
+    return table && beside.length > 0 ? { title: table.title, rows: beside } : undefined;
+  }, [table, rows]);
+}
+
+interface SweepCurvesProps {
+  sweep: Sweep;
+  recorded?: Recorded;
+}
+
+/** Each metric against concurrency, by mode, with the 95 % intervals as bands. */
+const SweepCurves = memo(function SweepCurves({ sweep: { rows, request }, recorded }: SweepCurvesProps) {
+  const curves = useMemo(() => curvesOf(rows, recorded?.rows ?? [], request.slo), [rows, recorded, request.slo]);
+  const levels = [...new Set([...(request.levels ?? []), ...rows.map(({ concurrency }) => concurrency)])];
+  const x = { levels: levels.sort((a, b) => a - b), unit: 'conversations' };
+  const legend: LegendItem[] = [
+    ...linesOf(rows).map(({ name, ...line }) => ({ ...line, words: name })),
+    {
+      key: 'measured',
+      words: (
+        <>
+          <b>measured</b>, with its 95 % interval
+        </>
+      ),
+    },
+  ];
+  if (recorded) {
+    const words = (
+      <>
+        <b>recorded</b>: {recorded.title}
+      </>
+    );
+    legend.push({ key: 'recorded', look: 'dashed', words });
+  }
+  return (
+    <ChartGrid least={320} stretched legend={legend}>
+      {curves.map(({ metric: { key, name, heading }, ...drawing }) => (
+        <ChartFigure key={key} caption={heading}>
+          <Chart label={`${name} by concurrency and mode; figures in the table`} x={x} {...drawing} />
+        </ChartFigure>
+      ))}
+    </ChartGrid>
+  );
+});
+
+interface SweepTableProps {
+  sweep: Sweep;
+  recorded?: Recorded;
+}
+
+/** The figures of each level and mode or arm over all spans that count, beside the recorded ones of the same level. */
+const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded }: SweepTableProps) {
+  const styles = useTableStyles();
+  const metrics = metricsOf(rows);
+  const side = request.kind === 'trial' ? 'arm' : 'mode';
+  const columns: Array<Column<BaselineRow>> = [
+    { name: 'Concurrency', cell: ({ concurrency }) => number(concurrency) },
+    { name: side === 'arm' ? 'Arm' : 'Mode', className: styles.word, cell: modeText },
+    ...metrics.map((metric) => ({
+      name: metric.heading,
+      className: styles.figure,
+      cell: (row: BaselineRow) => (
+        <Figure metric={metric} row={row} recorded={recorded && recordedFor(row, recorded.rows)} slo={request.slo} />
+      ),
+    })),
+    { name: 'Turns', className: styles.figure, cell: ({ n }) => number(n) },
+  ];
+  return (
+    <DataTable
+      label={`Figures by concurrency and ${side}, with their 95 % intervals`}
+      className={styles.table}
+      columns={columns}
+      rows={rows}
+      keyOf={(row) => `${row.concurrency} ${modeKey(row)}`}
+    />
+  );
+});
+
+interface FigureProps {
+  metric: Metric;
+  row: BaselineRow;
+  recorded?: BaselineRow;
+  slo: Sweep['request']['slo'];
+}
+
+function Figure({ metric: { format, value, interval, slo: objective }, row, recorded, slo }: FigureProps) {
+  const styles = useTableStyles();
+  const measured = value(row);
+  const around = interval(row);
+  const before = recorded && value(recorded);
+  const level = objective && sloLevel(measured, slo?.[objective], row.errors?.[objective].p95, objective === 'tpot');
+  return (
+    <>
+      <span className={level && styles[level]}>
+        {digits(measured, format)} {level && <SLOMark level={level} />}
+      </span>
+      {around && <span className={styles.beside}>{range(around, format)}</span>}
+      {before !== undefined && <span className={styles.beside}>recorded {digits(before, format)}</span>}
     </>
   );
 }

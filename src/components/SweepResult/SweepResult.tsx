@@ -3,14 +3,13 @@ import type { ReactNode } from 'react';
 import { Alert, EmptyState, LinkButton, Spinner } from '@grafana/ui';
 
 import type { Sweep } from '../../client';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import { clock } from '../../lib/time';
 import { Troubles } from '../Status';
 import { Chooser } from './Chooser';
 import { SpanTable } from './SpanTable';
 import { SweepFigures } from './SweepFigures';
-import { useShown, type Shown } from './useShown';
-import { hasEnded } from './useSweeps';
+import { hasEnded, useShown, type Shown } from './useSweeps';
 import { Verdict } from './Verdict';
 
 /** The part of a sweep in view: its verdict, its curves with their table, or its spans. */
@@ -21,7 +20,6 @@ interface SweepResultProps {
   /** The sweep's id; empty: the newest. */
   id: string;
   part: SweepPart;
-  /** The page on which sweeps are started. */
   pageHref: string;
   /** Called when a viewer chooses another sweep; '' for the newest. */
   onChoose(id: string): void;
@@ -105,5 +103,5 @@ function Stale({ shown: { problem, sweep, asOf } }: { shown: Shown }) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  stack: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5), padding: theme.spacing(0.5) },
+  stack: { ...COLUMN, gap: theme.spacing(1.5), padding: theme.spacing(0.5) },
 }));

@@ -1,7 +1,7 @@
 import { LinkButton } from '@grafana/ui';
 
 import { sweepReportAddress, useClient, type Sweep } from '../../client';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { reasonSuffix, kindName, progressText, spanText, sweepName } from '../../lib/sweeps';
 import { dateTime } from '../../lib/time';
 import { useNow } from '../../lib/useNow';
@@ -88,11 +88,10 @@ function time(at: string | undefined): string {
 }
 
 const useStyles = stylesOf((theme) => ({
-  head: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2) },
+  head: { ...LINE, gap: theme.spacing(0.5, 2) },
   name: { ...theme.typography.h4, margin: 0 },
   state: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: theme.spacing(0.5),
     color: theme.colors.text.secondary,
     fontVariantNumeric: 'tabular-nums',

@@ -1,4 +1,4 @@
-import { figures, type BaselineRow, type FigureKey } from '../../client';
+import { figures, type BaselineRow, type FigureKey, type TrialDifference } from '../../client';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { digits, MS, number, PERCENT, valueWithUnit, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
@@ -92,4 +92,15 @@ function signed(value: number): string {
 /** Formats an interval of a row's metric, without its unit. */
 export function range([low, high]: [number, number], format: Format): string {
   return `${digits(low, format)}–${digits(high, format)}`;
+}
+
+/** Describes the outcome of a comparison of two arms, by their names. */
+export function outcomeWords(outcome: TrialDifference['outcome'], a: string, b: string): string {
+  const words = {
+    running: 'not decided',
+    no_difference: 'no difference of interest',
+    a_better: `${a} better`,
+    b_better: `${b} better`,
+  };
+  return words[outcome];
 }

@@ -1,19 +1,10 @@
-import { PROPORTIONAL, stylesOf, verdicts, wideTable } from '../../lib/styles';
+import { stylesOf, verdicts } from '../../lib/styles';
 
 /** The styles of a sweep's tables. */
 export const useTableStyles = stylesOf((theme) => ({
-  container: wideTable(theme),
   table: {
-    width: '100%',
-    fontVariantNumeric: 'tabular-nums',
-    '& th, & td': {
-      padding: theme.spacing(0.5, 0.75),
-      textAlign: 'left',
-      verticalAlign: 'baseline',
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-    },
-    '& th': { fontWeight: theme.typography.fontWeightMedium, ...PROPORTIONAL },
-    '& thead th': { color: theme.colors.text.secondary, verticalAlign: 'bottom' },
+    '& th': { fontWeight: theme.typography.fontWeightMedium },
+    '& thead th': { verticalAlign: 'bottom' },
   },
   word: { whiteSpace: 'nowrap' },
   figure: { '&&': { textAlign: 'right' }, whiteSpace: 'nowrap' },

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { Alert } from '@grafana/ui';
 
 import type { Twin } from '../../client';
-import { stylesOf } from '../../lib/styles';
+import { LINE, stylesOf } from '../../lib/styles';
 import { cautionText, evidences } from './model';
 
 interface CautionProps {
@@ -28,9 +28,7 @@ export function Caution({ twin, action }: CautionProps) {
 
 const useStyles = stylesOf((theme) => ({
   words: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(1, 2),
     '& > span': { flex: '1 1 40ch', maxWidth: '90ch', textWrap: 'pretty' },
   },

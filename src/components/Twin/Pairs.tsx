@@ -1,9 +1,11 @@
 import { cx } from '@emotion/css';
 
-import type { PairedMetric, Twin } from '../../client';
+import { useTwin, type PairedMetric, type Twin } from '../../client';
 import { number } from '../../lib/format';
-import { stylesOf, verdicts } from '../../lib/styles';
-import { DataTable } from '../DataTable';
+import { COLUMN, stylesOf, verdicts } from '../../lib/styles';
+import { sentence } from '../../lib/text';
+import { DataTable, type Column } from '../DataTable';
+import { Loading, LoadProblem } from '../Loading';
 import { Caution } from './Caution';
 import {
   differenceWords,
@@ -28,6 +30,12 @@ export function Pairs({ twin, bare }: PairsProps) {
   const styles = useStyles();
   const names = sideNames(twin);
   const { pairs, unpaired, metrics, evidence, caution } = twin;
+  const side = (key: SideKey): Column<PairedMetric> => ({
+    name: names[key],
+    cell: (paired) => (
+      <span className={cx(standing(paired) === key && styles.better)}>{pairedValue(paired.metric, paired[key])}</span>
+    ),
+  });
   return (
     <div className={styles.all}>
       {!bare && <Caution twin={twin} />}
@@ -39,23 +47,30 @@ export function Pairs({ twin, bare }: PairsProps) {
           caption={`${pairsText(pairs)} of turns that succeeded on both; ${number(unpaired)} unpaired`}
           className={styles.table}
           stacks
-        >
-          <thead>
-            <tr>
-              <th scope="col">Metric</th>
-              <th scope="col">{names.a}</th>
-              <th scope="col">{names.b}</th>
-              <th scope="col">Difference</th>
-              <th scope="col">95 % interval</th>
-              <th scope="col">Pairing</th>
-            </tr>
-          </thead>
-          <tbody>
-            {metrics.map((paired) => (
-              <Row key={paired.metric} paired={paired} names={names} />
-            ))}
-          </tbody>
-        </DataTable>
+          rows={metrics}
+          keyOf={({ metric }) => metric}
+          columns={[
+            {
+              name: 'Metric',
+              cell: ({ metric, n }) => (
+                <>
+                  {pairedName(metric)} <small>{pairsText(n)}</small>
+                </>
+              ),
+            },
+            side('a'),
+            side('b'),
+            {
+              name: 'Difference',
+              className: styles.words,
+              isWide: true,
+              isUnnamed: true,
+              cell: (paired) => differenceWords(paired, names),
+            },
+            { name: '95 % interval', cell: intervalWords },
+            { name: 'Pairing', className: styles.words, cell: pairingWords },
+          ]}
+        />
       )}
       {pairs > 0 && (
         <p className={styles.note}>
@@ -79,39 +94,23 @@ function waiting({ since }: Twin): string {
     : 'No turn has succeeded on both lanes yet.';
 }
 
-interface RowProps {
-  paired: PairedMetric;
-  names: Record<SideKey, string>;
-}
-
-function Row({ paired, names }: RowProps) {
-  const styles = useStyles();
-  const { metric, a, b, n } = paired;
-  const better = standing(paired);
+/** The comparison of two lanes turn by turn. With one lane, it explains how to get a second one. */
+export function PairsOfLanes() {
+  const { value, problem } = useTwin(true);
+  if (problem?.status === 404) {
+    return <p>{sentence(problem.message.replace(/^not found: /, ''))}</p>;
+  }
   return (
-    <tr>
-      <th scope="row">
-        {pairedName(metric)} <small>{pairsText(n)}</small>
-      </th>
-      <td className={cx(better === 'a' && styles.better)} data-column={names.a}>
-        {pairedValue(metric, a)}
-      </td>
-      <td className={cx(better === 'b' && styles.better)} data-column={names.b}>
-        {pairedValue(metric, b)}
-      </td>
-      <td className={styles.words} data-wide>
-        {differenceWords(paired, names)}
-      </td>
-      <td data-column="95 % interval">{intervalWords(paired)}</td>
-      <td className={styles.words} data-column="Pairing">
-        {pairingWords(paired)}
-      </td>
-    </tr>
+    <>
+      <LoadProblem what="comparison" problem={problem} />
+      {!value && !problem && <Loading text="Loading both lanes…" />}
+      {value && !problem && <Pairs twin={value} />}
+    </>
   );
 }
 
 const useStyles = stylesOf((theme) => ({
-  all: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1), '& p': { margin: 0 } },
+  all: { ...COLUMN, gap: theme.spacing(1), '& p': { margin: 0 } },
   table: {
     '& td': { minWidth: '9ch' },
   },

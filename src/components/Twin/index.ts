@@ -1,4 +1,3 @@
 export { Caution } from './Caution';
 export { cautionText, nameOfLane, SIDES, sideNames, standing, type SideKey } from './model';
-export { Pairs } from './Pairs';
-export { PairsOfLanes } from './PairsOfLanes';
+export { Pairs, PairsOfLanes } from './Pairs';

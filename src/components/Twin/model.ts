@@ -10,6 +10,7 @@ import {
 import { percentileName } from '../../lib/figures';
 import { DASH, MS, number, percent, SECONDS, valueWithUnit } from '../../lib/format';
 import { modeText } from '../../lib/names';
+import { capital } from '../../lib/text';
 
 /** The two sides of a screen, in this order. */
 export const SIDES = ['a', 'b'] as const;
@@ -32,7 +33,7 @@ export function nameOfLane(twin: Pick<Twin, SideKey>, lane: string): string {
 
 /** Returns the caution as sentences; undefined where there is none. */
 export function cautionText({ caution }: Pick<Twin, 'caution'>): string | undefined {
-  return caution ? caution.charAt(0).toUpperCase() + caution.slice(1) : undefined;
+  return caution && capital(caution);
 }
 
 /** Describes the known facts of the clusters, and thus the cause of a difference. */

@@ -1,7 +1,8 @@
 import { Button } from '@grafana/ui';
 
 import type { SweepSummary } from '../../client';
-import { stylesOf, visuallyHidden } from '../../lib/styles';
+import { DataTable } from '../../components/DataTable';
+import { stylesOf } from '../../lib/styles';
 import { sweepName } from '../../lib/sweeps';
 import { dateTime } from '../../lib/time';
 
@@ -28,53 +29,47 @@ export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
     return <p className={styles.empty}>No results yet. Start a trial.</p>;
   }
   return (
-    <div className={styles.container} tabIndex={0} role="group" aria-label="All results">
-      <table className={styles.table}>
-        <caption className={visuallyHidden}>Trials, sweeps and capacity searches, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Started</th>
-            <th scope="col">What</th>
-            <th scope="col">State</th>
-            <th scope="col">Findings</th>
-          </tr>
-        </thead>
-        <tbody>
-          {sweeps.map(({ id, asked, request, state, words, baseline }) => (
-            <tr key={id} aria-current={id === shown ? true : undefined}>
-              <td className={styles.time}>{dateTime(asked)}</td>
-              <th scope="row">
-                <Button fill="text" size="sm" aria-pressed={id === shown} onClick={() => onShow(id)}>
-                  {sweepName({ request })}
-                </Button>
-              </th>
-              <td className={styles.time}>
+    <div className={styles.container}>
+      <DataTable
+        label="Trials, sweeps and capacity searches, newest first"
+        className={styles.table}
+        rows={sweeps}
+        keyOf={({ id }) => id}
+        isCurrent={({ id }) => id === shown}
+        columns={[
+          { name: 'Started', className: styles.time, cell: ({ asked }) => dateTime(asked) },
+          {
+            name: 'What',
+            isHead: true,
+            cell: ({ id, request }) => (
+              <Button fill="text" size="sm" aria-pressed={id === shown} onClick={() => onShow(id)}>
+                {sweepName({ request })}
+              </Button>
+            ),
+          },
+          {
+            name: 'State',
+            className: styles.time,
+            cell: ({ state, baseline }) => (
+              <>
                 {states[state]}
                 {baseline && <small>baseline “{baseline}”</small>}
-              </td>
-              <td className={styles.words}>{words[0]}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+              </>
+            ),
+          },
+          { name: 'Findings', className: styles.words, cell: ({ words }) => words[0] },
+        ]}
+      />
     </div>
   );
 }
 
 const useStyles = stylesOf((theme) => ({
   empty: { margin: 0, color: theme.colors.text.secondary },
-  container: { position: 'relative', overflowX: 'auto', maxHeight: 420 },
+  container: { overflowY: 'auto', maxHeight: 420 },
   table: {
-    width: '100%',
-    '& th, & td': {
-      padding: theme.spacing(0.5, 0.75),
-      textAlign: 'left',
-      verticalAlign: 'baseline',
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-    },
-    '& thead th': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightMedium },
+    '& thead th': { fontWeight: theme.typography.fontWeightMedium },
     '& tr[aria-current]': { background: theme.colors.background.secondary },
-    '& small': { display: 'block', color: theme.colors.text.secondary },
     '& th button': { height: 'auto', padding: 0, fontSize: 'inherit', textAlign: 'left', whiteSpace: 'normal' },
     // A phone has no room for four columns: the details are below the name there.
     [theme.breakpoints.down('sm')]: {

@@ -1,6 +1,6 @@
 import { cx } from '@emotion/css';
 
-import { stylesOf } from '../../lib/styles';
+import { LINE, stylesOf } from '../../lib/styles';
 import { Drawing } from './Drawing';
 import type { Feature, Usage } from './features';
 
@@ -62,13 +62,7 @@ const useStyles = stylesOf((theme) => ({
     '& h4': { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary },
     '& p': { margin: theme.spacing(1, 0), textWrap: 'pretty' },
   },
-  head: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
-    justifyContent: 'space-between',
-    gap: theme.spacing(1),
-  },
+  head: { ...LINE, justifyContent: 'space-between', gap: theme.spacing(1) },
   use: {
     padding: theme.spacing(0.25, 1),
     border: `1px solid ${theme.colors.border.strong}`,

@@ -13,10 +13,11 @@ import {
   type Live,
   type ReportSide,
 } from '../../client';
+import { DataTable } from '../../components/DataTable';
 import { Section } from '../../components/Section';
 import { DASH, gibibytes, milliseconds, number, percent } from '../../lib/format';
 import { hasDrafts, isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
-import { markedRow, stylesOf, wideTable } from '../../lib/styles';
+import { markedRow, stylesOf } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
 import { dateTime } from '../../lib/time';
 import { whyUnread } from '../../lib/unread';
@@ -60,31 +61,38 @@ export function Phases({ live }: { live: Live }) {
         'this target at the current concurrency; a phase without a settled step has none.'
       }
     >
-      <div className={styles.scroll} role="region" aria-label="Phases as a table" tabIndex={0}>
-        <table className={styles.table}>
-          <thead>
-            <tr>
-              <th scope="col">Phase</th>
-              <th scope="col">What changes</th>
-              <th scope="col">Model, as proposed</th>
-              <th scope="col">TTFT p95</th>
-              <th scope="col">ITL p50</th>
-              <th scope="col">Output tokens/s</th>
-              {extra.map(({ name }) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-              <th scope="col">Measured</th>
-            </tr>
-          </thead>
-          <tbody>
-            {PHASES.map((phase, i) => (
-              <Row key={phase.id} phase={phase} lane={lane} row={rows[i]} extra={extra} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <DataTable
+        label="Phases as a table"
+        className={styles.table}
+        rows={PHASES.map((phase, i) => ({
+          phase,
+          row: rows[i],
+          isNow: lane !== undefined && isPhase(phase, lane.state),
+        }))}
+        keyOf={({ phase }) => phase.id}
+        rowClass={({ isNow }) => cx(isNow && styles.now)}
+        columns={[
+          {
+            name: 'Phase',
+            cell: ({ phase, isNow }) => (
+              <>
+                {phase.id} · {phase.title}
+                {isNow && <small> current</small>}
+              </>
+            ),
+          },
+          { name: 'What changes', className: styles.text, cell: ({ phase }) => changes[phase.id] },
+          { name: 'Model, as proposed', cell: ({ phase }) => models[phase.id] },
+          { name: 'TTFT p95', cell: ({ row }) => milliseconds(row?.ttft.p95) },
+          { name: 'ITL p50', cell: ({ row }) => milliseconds(row?.itl.p50) },
+          { name: 'Output tokens/s', cell: ({ row }) => number(row?.output_tokens_per_second) },
+          ...extra.map(({ name, value, write }) => ({
+            name,
+            cell: ({ row }: { row?: MeasuredRow }) => write(row && value(row)),
+          })),
+          { name: 'Measured', cell: ({ phase, row }) => sourceNote(phase, lane, row) },
+        ]}
+      />
       {both && (
         <LinkButton
           icon="file-alt"
@@ -125,35 +133,6 @@ const speculative: Figure[] = [
   { name: figures.tokens_per_step.name, value: (row) => row.tokens_per_step, write: (value) => number(value, 2) },
   { name: figures.gpu_memory_bytes.name, value: (row) => row.gpu_memory_bytes, write: gibibytes },
 ];
-
-interface RowProps {
-  phase: Phase;
-  lane: LaneSnapshot | undefined;
-  row: MeasuredRow | undefined;
-  extra: Figure[];
-}
-
-function Row({ phase, lane, row, extra }: RowProps) {
-  const styles = useStyles();
-  const isNow = lane !== undefined && isPhase(phase, lane.state);
-  return (
-    <tr className={cx(isNow && styles.now)}>
-      <th scope="row">
-        {phase.id} · {phase.title}
-        {isNow && <small> current</small>}
-      </th>
-      <td className={styles.text}>{changes[phase.id]}</td>
-      <td>{models[phase.id]}</td>
-      <td>{milliseconds(row?.ttft.p95)}</td>
-      <td>{milliseconds(row?.itl.p50)}</td>
-      <td>{number(row?.output_tokens_per_second)}</td>
-      {extra.map(({ name, value, write }) => (
-        <td key={name}>{write(row && value(row))}</td>
-      ))}
-      <td>{sourceNote(phase, lane, row)}</td>
-    </tr>
-  );
-}
 
 function sourceNote(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredRow | undefined): string {
   if (!lane) {
@@ -209,19 +188,12 @@ function simulated(lane: LaneSnapshot | undefined): string {
 }
 
 const useStyles = stylesOf((theme) => ({
-  scroll: { ...wideTable(theme), marginBottom: theme.spacing(1) },
   table: {
-    width: '100%',
     minWidth: 960,
-    fontVariantNumeric: 'tabular-nums',
-    '& th, & td': {
-      padding: theme.spacing(0.75, 1),
-      verticalAlign: 'top',
-      whiteSpace: 'nowrap',
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-    },
+    marginBottom: theme.spacing(1),
+    '& th, & td': { whiteSpace: 'nowrap' },
     '& th': { fontWeight: theme.typography.fontWeightMedium },
-    '& small': { color: theme.colors.text.secondary },
+    '& small': { display: 'inline' },
   },
   text: { minWidth: '36ch', whiteSpace: 'normal !important' as 'normal', textWrap: 'pretty' },
   now: [markedRow(theme), { '&& > :first-child': { boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` } }],

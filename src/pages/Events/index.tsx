@@ -3,16 +3,15 @@ import { useState } from 'react';
 import { Alert, Button, RadioButtonGroup } from '@grafana/ui';
 
 import { limits, listEvents, useClient, useLive, usePolled, type BoothEvent, type EventKind } from '../../client';
-import { Loading } from '../../components/Loading';
+import { NotLoaded } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { number } from '../../lib/format';
 import { lastSnapshot } from '../../lib/known';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { clock } from '../../lib/time';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
-import { EventTable } from './EventTable';
-import { kindNames } from './kinds';
+import { EventTable, kindNames } from './EventTable';
 
 /** The interval between requests for events, in milliseconds. */
 export const EVENTS_EVERY = 2000;
@@ -74,13 +73,7 @@ function List({ kind }: { kind: Kind }) {
   const [limit, setLimit] = useState(FIRST);
   const { value, problem, at } = usePolled(() => listEvents(client, limit), EVENTS_EVERY, `events ${limit}`);
   if (!value) {
-    return problem ? (
-      <Alert severity="warning" title="The events could not be loaded" bottomSpacing={0}>
-        {problem.message}
-      </Alert>
-    ) : (
-      <Loading text="Loading the events…" />
-    );
+    return <NotLoaded what="events" problem={problem} />;
   }
   const shown = kind === '' ? value : value.filter((event) => event.kind === kind);
   return (
@@ -113,12 +106,6 @@ function emptyText(kind: Kind, all: BoothEvent[]): string {
 
 const useStyles = stylesOf((theme) => ({
   kinds: { flexWrap: 'wrap', maxWidth: '100%' },
-  list: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
-  more: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
-    gap: theme.spacing(1),
-    color: theme.colors.text.secondary,
-  },
+  list: { ...COLUMN, gap: theme.spacing(1) },
+  more: { ...LINE, gap: theme.spacing(1), color: theme.colors.text.secondary },
 }));

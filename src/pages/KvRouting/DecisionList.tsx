@@ -1,7 +1,6 @@
-import { memo } from 'react';
 import { cx } from '@emotion/css';
 
-import { DataTable } from '../../components/DataTable';
+import { DataTable, type Column } from '../../components/DataTable';
 import { DASH, number } from '../../lib/format';
 import { markedRow, stylesOf } from '../../lib/styles';
 import {
@@ -32,68 +31,59 @@ interface DecisionListProps {
 /** Latest decisions, newest first. Choosing one pins it. */
 export function DecisionList({ decisions, dealt, instead, selected, onPin }: DecisionListProps) {
   const styles = useStyles();
+  const ofChosen = (words: (decision: Decision, chosen: Candidate) => string) => (decision: Decision) => {
+    const chosen = chosenOf(decision);
+    return chosen ? words(decision, chosen) : DASH;
+  };
+  const columns: Array<Column<Decision>> = [
+    {
+      name: 'Conversation',
+      cell: (decision) => {
+        const { conversation, turn } = requestOf(decision);
+        return (
+          <button
+            type="button"
+            className={styles.button}
+            aria-pressed={selected === keyOf(decision)}
+            onClick={() => onPin(decision)}
+          >
+            {shortId(conversation)}, turn {turn}
+          </button>
+        );
+      },
+    },
+    { name: 'Went to', cell: ofChosen((_, { name }) => name) },
+    {
+      name: 'Cached',
+      cell: ofChosen(
+        (decision, chosen) => `${number(heldTokens(decision, chosen))} of ${number(decision.prompt_tokens)}`
+      ),
+    },
+    { name: 'To compute', cell: ofChosen((decision, chosen) => number(toCompute(decision, chosen))) },
+  ];
+  const alternative: Column<Decision> = {
+    name: `${instead} (est.)`,
+    cell: (decision) => {
+      const other = alternativeWorker(decision, dealt);
+      return (
+        <>
+          {other ? number(toCompute(decision, other)) : DASH} <small>{other?.name}</small>
+        </>
+      );
+    },
+  };
   return (
     <DataTable
       label="The latest decisions as a table"
       caption={`The last ${Math.min(SHOWN, decisions.length)} decisions, newest first`}
       className={styles.table}
-    >
-      <thead>
-        <tr>
-          <th scope="col">Conversation</th>
-          <th scope="col">Went to</th>
-          <th scope="col">Cached</th>
-          <th scope="col">To compute</th>
-          {instead && <th scope="col">{instead} (est.)</th>}
-        </tr>
-      </thead>
-      <tbody>
-        {decisions.slice(0, SHOWN).map((decision) => (
-          <Row
-            key={keyOf(decision)}
-            decision={decision}
-            instead={instead ? alternativeWorker(decision, dealt) : undefined}
-            compare={instead !== undefined}
-            selected={selected === keyOf(decision)}
-            onPin={onPin}
-          />
-        ))}
-      </tbody>
-    </DataTable>
+      columns={instead ? [...columns, alternative] : columns}
+      rows={decisions.slice(0, SHOWN)}
+      keyOf={keyOf}
+      rowClass={(decision) => cx(selected === keyOf(decision) && styles.selected)}
+    />
   );
 }
-
-interface RowProps {
-  decision: Decision;
-  /** Whether it shows the worker that the other mode would have chosen, which is `instead`. */
-  compare: boolean;
-  instead?: Candidate;
-  selected: boolean;
-  onPin(decision: Decision): void;
-}
-
-const Row = memo(function Row({ decision, compare, instead, selected, onPin }: RowProps) {
-  const styles = useStyles();
-  const { conversation, turn } = requestOf(decision);
-  const chosen = chosenOf(decision);
-  return (
-    <tr className={cx(selected && styles.selected)}>
-      <th scope="row">
-        <button type="button" className={styles.button} aria-pressed={selected} onClick={() => onPin(decision)}>
-          {shortId(conversation)}, turn {turn}
-        </button>
-      </th>
-      <td>{chosen?.name ?? DASH}</td>
-      <td>{chosen ? `${number(heldTokens(decision, chosen))} of ${number(decision.prompt_tokens)}` : DASH}</td>
-      <td>{chosen ? number(toCompute(decision, chosen)) : DASH}</td>
-      {compare && (
-        <td>
-          {instead ? number(toCompute(decision, instead)) : DASH} <small>{instead?.name}</small>
-        </td>
-      )}
-    </tr>
-  );
-});
 
 const useStyles = stylesOf((theme) => ({
   table: {

@@ -2,7 +2,7 @@ import { useState } from 'react';
 
 import { Button, InlineField, InlineSwitch } from '@grafana/ui';
 
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
 import { keyOf, type Assignments, type Decision } from './routing';
 import { DecisionList } from './DecisionList';
 import { Detail } from './Detail';
@@ -61,7 +61,7 @@ export function Decisions({ decisions, dealt, pinned, onPin }: DecisionsProps) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  row: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(2, 3) },
+  row: { ...WRAP, gap: theme.spacing(2, 3) },
   list: { flex: '1 1 480px', minWidth: 0 },
   detail: { flex: '1 1 600px', minWidth: 0 },
   head: { display: 'flex', alignItems: 'center', justifyContent: 'space-between', minHeight: 32 },

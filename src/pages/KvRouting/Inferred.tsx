@@ -1,13 +1,14 @@
 import type { DecisionList } from '../../client';
 import { agreementWords } from '../../components/OtherRouters';
 import { stylesOf } from '../../lib/styles';
+import { sentence } from '../../lib/text';
 
 /** Explains the source of inferred decisions, and how often our choice is the router's. */
 export function Inferred({ list: { message, choices } }: { list: DecisionList }) {
   const styles = useStyles();
   return (
     <div className={styles.words}>
-      {message && <p>{`${message.charAt(0).toUpperCase()}${message.slice(1)}.`}</p>}
+      {message && <p>{sentence(message)}</p>}
       <p>
         <b>Agreement:</b>{' '}
         {choices

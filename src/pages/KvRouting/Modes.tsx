@@ -1,3 +1,4 @@
+import { DataTable } from '../../components/DataTable';
 import { Section } from '../../components/Section';
 import { stylesOf } from '../../lib/styles';
 
@@ -42,24 +43,17 @@ export function Modes() {
         'shows measured next to recorded results.'
       }
     >
-      <table className={styles.table}>
-        <thead>
-          <tr>
-            <td />
-            <th scope="col">Round-robin</th>
-            <th scope="col">KV-aware</th>
-          </tr>
-        </thead>
-        <tbody>
-          {ROWS.map(({ what, roundRobin, kv }) => (
-            <tr key={what}>
-              <th scope="row">{what}</th>
-              <td>{roundRobin}</td>
-              <td>{kv}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        label="Both modes as a table"
+        className={styles.table}
+        rows={ROWS}
+        keyOf={({ what }) => what}
+        columns={[
+          { name: '', cell: ({ what }) => what },
+          { name: 'Round-robin', cell: ({ roundRobin }) => roundRobin },
+          { name: 'KV-aware', cell: ({ kv }) => kv },
+        ]}
+      />
     </Section>
   );
 }

@@ -2,7 +2,7 @@ import { cx } from '@emotion/css';
 
 import { Arrow, Diagram, Words } from '../../components/Diagram';
 import { DASH, number } from '../../lib/format';
-import { stylesOf, workerColors } from '../../lib/styles';
+import { stylesOf, workerColors, WRAP } from '../../lib/styles';
 import type { Branch, Tree } from './tree';
 
 const WIDTH = 1400;
@@ -122,8 +122,7 @@ const useStyles = stylesOf((theme) => {
     computed: { fill: theme.colors.text.primary },
     answer: { fill: 'none', stroke: theme.colors.text.secondary, strokeDasharray: '3 3' },
     legend: {
-      display: 'flex',
-      flexWrap: 'wrap',
+      ...WRAP,
       gap: theme.spacing(0.5, 2),
       margin: theme.spacing(1, 0, 0),
       color: theme.colors.text.secondary,

@@ -1,5 +1,3 @@
-import { Alert } from '@grafana/ui';
-
 import {
   listConversations,
   readConversation,
@@ -7,13 +5,15 @@ import {
   usePolled,
   type Client,
   type Conversation,
+  type Turn,
   type Worker,
 } from '../../client';
 import { DataTable } from '../../components/DataTable';
+import { LoadProblem } from '../../components/Loading';
 import { DASH, NOT_REPORTED, number, percent } from '../../lib/format';
+import { nameOf } from '../../lib/workers';
 import { LANE } from '../lane';
 import { shortId } from './routing';
-import { recentTurns } from './recent';
 
 const EVERY = 5000;
 /** The number of conversations from which turns are collected, and of turns shown. */
@@ -27,38 +27,23 @@ export function RecentTurns({ active, workers }: { active: boolean; workers: Wor
   const turns = recentTurns(value ?? [], workers, SHOWN);
   return (
     <>
-      {problem && (
-        <Alert severity="warning" title="The latest turns could not be loaded" bottomSpacing={1}>
-          {problem.message}
-        </Alert>
-      )}
+      <LoadProblem what="latest turns" problem={problem} />
       {turns.length === 0 ? (
         <p>No turn has ended yet. Once one has, its worker and predicted hit rate appear here.</p>
       ) : (
-        <DataTable label="Latest answers" caption="What the target reported with the latest answers">
-          <thead>
-            <tr>
-              <th scope="col">Turn</th>
-              <th scope="col">Worker</th>
-              <th scope="col">Prompt tokens</th>
-              <th scope="col">Predicted hit</th>
-              <th scope="col">Reported hit</th>
-            </tr>
-          </thead>
-          <tbody>
-            {turns.map((t) => (
-              <tr key={t.id}>
-                <th scope="row">
-                  Conversation {shortId(t.conversation)}, turn {t.number}
-                </th>
-                <td>{t.worker ?? DASH}</td>
-                <td>{number(t.prompt)}</td>
-                <td>{percent(t.predicted)}</td>
-                <td>{t.cached === undefined ? NOT_REPORTED : percent(t.cached)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </DataTable>
+        <DataTable
+          label="Latest answers"
+          caption="What the target reported with the latest answers"
+          rows={turns}
+          keyOf={({ id }) => id}
+          columns={[
+            { name: 'Turn', cell: (turn) => `Conversation ${shortId(turn.conversation)}, turn ${turn.number}` },
+            { name: 'Worker', cell: ({ worker = DASH }) => worker },
+            { name: 'Prompt tokens', cell: ({ prompt }) => number(prompt) },
+            { name: 'Predicted hit', cell: ({ predicted }) => percent(predicted) },
+            { name: 'Reported hit', cell: ({ cached }) => (cached === undefined ? NOT_REPORTED : percent(cached)) },
+          ]}
+        />
       )}
     </>
   );
@@ -67,4 +52,39 @@ export function RecentTurns({ active, workers }: { active: boolean; workers: Wor
 async function load(client: Client): Promise<Conversation[]> {
   const list = await listConversations(client, LANE, { status: 'active', limit: CONVERSATIONS });
   return Promise.all(list.conversations.map(({ id }) => readConversation(client, id)));
+}
+
+/** The reported routing of a turn. */
+interface RoutedTurn {
+  id: string;
+  conversation: string;
+  number: number;
+  worker?: string;
+  prompt?: number;
+  /** Ratios of the prompt, 0 to 1: as the router predicted it, and as the engine reported it. */
+  predicted?: number;
+  cached?: number;
+}
+
+/** Returns the last turns of these conversations that ended well, newest first. */
+export function recentTurns(conversations: Conversation[], workers: Worker[], limit: number): RoutedTurn[] {
+  return conversations
+    .flatMap((c) => c.turns ?? [])
+    .filter((t) => t.status === 'ok')
+    .sort((a, b) => Date.parse(b.ended) - Date.parse(a.ended))
+    .slice(0, limit)
+    .map((t) => toRouted(t, workers));
+}
+
+function toRouted(turn: Turn, workers: Worker[]): RoutedTurn {
+  const { prompt_tokens, cached_tokens } = turn;
+  return {
+    id: turn.request_id,
+    conversation: turn.conversation,
+    number: turn.number,
+    worker: nameOf(turn.worker, workers),
+    prompt: prompt_tokens,
+    predicted: turn.predicted_ratio,
+    cached: prompt_tokens && cached_tokens !== undefined ? cached_tokens / prompt_tokens : undefined,
+  };
 }

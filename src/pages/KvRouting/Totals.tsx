@@ -1,8 +1,8 @@
+import { Bar } from '../../components/Bar';
 import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
 import { stylesOf } from '../../lib/styles';
 import { ofOneMode, tally, type Assignments, type Decision } from './routing';
-import { Bar } from './Bar';
 
 interface TotalsProps {
   decisions: Decision[];

@@ -1,10 +1,10 @@
 import { useMemo } from 'react';
 import { Link } from 'react-router-dom';
 
-import { Alert, Button, Stack } from '@grafana/ui';
+import { Button, Stack } from '@grafana/ui';
 
 import type { Conversation, Worker } from '../../client';
-import { Loading } from '../../components/Loading';
+import { Loading, LoadProblem } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { stylesOf } from '../../lib/styles';
 import { usePagePath } from '../navigation';
@@ -44,11 +44,7 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
         )
       }
     >
-      {problem && (
-        <Alert severity="warning" title="The conversation could not be loaded" bottomSpacing={1}>
-          {problem.message}
-        </Alert>
-      )}
+      <LoadProblem what="conversation" problem={problem} />
       {conversation ? (
         <Stack direction="column" gap={1}>
           <div className={styles.head}>

@@ -1,13 +1,14 @@
 import { useState } from 'react';
 
-import { Alert, Badge } from '@grafana/ui';
+import { Badge } from '@grafana/ui';
 
 import { useLive, type Worker } from '../../client';
-import { Loading } from '../../components/Loading';
+import { Loading, LoadProblem } from '../../components/Loading';
 import { OtherRouters } from '../../components/OtherRouters';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { sectionGrid, stylesOf } from '../../lib/styles';
+import { sentence } from '../../lib/text';
 import { hasTwin, LANE, TWIN } from '../lane';
 import { Decisions } from './Decisions';
 import { Inferred } from './Inferred';
@@ -100,11 +101,7 @@ function State({ decisions, running, active }: StateProps) {
   const { value, problem } = decisions;
   return (
     <>
-      {problem && (
-        <Alert severity="warning" title="The decisions could not be loaded" bottomSpacing={1}>
-          {problem.message}
-        </Alert>
-      )}
+      <LoadProblem what="decisions" problem={problem} />
       {!value && !problem && active && <Loading text="Loading the latest decisions…" />}
       {!value && !active && <p>No current data on the router.</p>}
       {value && value.decisions.length === 0 && (
@@ -118,11 +115,6 @@ function State({ decisions, running, active }: StateProps) {
       )}
     </>
   );
-}
-
-/** Turns the API's text, which begins in lower case without a full stop, into a sentence. */
-function sentence(words: string): string {
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
 const useStyles = stylesOf((theme) => ({

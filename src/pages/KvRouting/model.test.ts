@@ -18,7 +18,7 @@ import {
 } from './routing';
 import { workOut } from './example';
 import { candidate, conversation, decision, turn } from './fixtures';
-import { recentTurns } from './recent';
+import { recentTurns } from './RecentTurns';
 import { nextConversation, buildTree, follow, SHOWN_AFTER_END, siblings } from './tree';
 
 const NONE = new Map<string, number>();

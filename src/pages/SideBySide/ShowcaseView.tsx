@@ -6,7 +6,7 @@ import { DataTable } from '../../components/DataTable';
 import { nameOfLane, SIDES, sideNames, type SideKey } from '../../components/Twin';
 import { DASH, milliseconds, number, seconds } from '../../lib/format';
 import type { Known } from '../../lib/known';
-import { PROPORTIONAL, stylesOf } from '../../lib/styles';
+import { COLUMN, PROPORTIONAL, stylesOf, WRAP } from '../../lib/styles';
 import { nameOf } from '../../lib/workers';
 import { leader, progress, stateOf, tally } from './showcase';
 
@@ -109,39 +109,25 @@ function Results({ twin, showcase: { results } }: { twin: Twin; showcase: Showca
       label="Who was first, as a table"
       caption="Time to first token of the turns that have ended"
       className={styles.table}
-    >
-      <thead>
-        <tr>
-          <th scope="col">Turn</th>
-          <th scope="col">{names.a}</th>
-          <th scope="col">{names.b}</th>
-          <th scope="col">First</th>
-        </tr>
-      </thead>
-      <tbody>
-        {results.map(({ turn, a, b, first, lead }) => (
-          <tr key={turn}>
-            <th scope="row">{turn}</th>
-            <td>{milliseconds(a)}</td>
-            <td>{milliseconds(b)}</td>
-            <td>{first ? `${nameOfLane(twin, first)}, by ${milliseconds(lead)}` : 'None: one failed'}</td>
-          </tr>
-        ))}
-      </tbody>
-    </DataTable>
+      rows={results}
+      keyOf={({ turn }) => turn}
+      columns={[
+        { name: 'Turn', cell: ({ turn }) => turn },
+        { name: names.a, cell: ({ a }) => milliseconds(a) },
+        { name: names.b, cell: ({ b }) => milliseconds(b) },
+        {
+          name: 'First',
+          cell: ({ first, lead }) =>
+            first ? `${nameOfLane(twin, first)}, by ${milliseconds(lead)}` : 'None: one failed',
+        },
+      ]}
+    />
   );
 }
 
 const useStyles = stylesOf((theme) => ({
-  all: {
-    display: 'flex',
-    flexDirection: 'column',
-    flex: '1 1 auto',
-    gap: '0.6em',
-    minHeight: 0,
-    fontVariantNumeric: 'tabular-nums',
-  },
-  head: { display: 'flex', flexWrap: 'wrap', gap: '0.2em 1.4em', fontSize: '1.5em' },
+  all: { ...COLUMN, flex: '1 1 auto', gap: '0.6em', minHeight: 0, fontVariantNumeric: 'tabular-nums' },
+  head: { ...WRAP, gap: '0.2em 1.4em', fontSize: '1.5em' },
   question: {
     margin: 0,
     padding: '0.3em 0.8em',
@@ -175,8 +161,7 @@ const useStyles = stylesOf((theme) => ({
     '& h3': { margin: 0, fontSize: '1.8em', overflowWrap: 'anywhere', ...PROPORTIONAL },
   },
   facts: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     alignContent: 'flex-start',
     gap: '0 1.2em',
     fontSize: '1.4em',

@@ -1,12 +1,11 @@
 import { memo } from 'react';
 import { cx } from '@emotion/css';
 
-import type { Mode, SimulationResult } from '../../client';
+import type { Mode, SimulationPoint, SimulationResult } from '../../client';
 import { DataTable, UNSTACKED } from '../../components/DataTable';
 import { milliseconds, number, seconds } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
-import { PARTS, timesOf, type Part, type Times } from './times';
+import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 
 interface BreakdownProps {
   result: SimulationResult;
@@ -46,31 +45,38 @@ export const Breakdown = memo(function Breakdown({ result, modes, levels }: Brea
           </span>
         ))}
       </div>
-      <DataTable label="Where a turn’s time goes, as a table" caption="Mean times of a turn, simulated" stacks>
-        <thead>
-          <tr>
-            <th scope="col">Conversations</th>
-            <th scope="col">Up to the first token</th>
-            <th scope="col">The whole turn</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ key, level, mode, times }) => (
-            <tr key={key} className={cx(level !== undefined && styles.begins)}>
-              <th scope="row" className={styles.mode}>
+      <DataTable
+        label="Where a turn’s time goes, as a table"
+        caption="Mean times of a turn, simulated"
+        stacks
+        rows={rows}
+        keyOf={({ key }) => key}
+        rowClass={({ level }) => cx(level !== undefined && styles.begins)}
+        columns={[
+          {
+            name: 'Conversations',
+            className: styles.mode,
+            cell: ({ level, mode }) => (
+              <>
                 {level !== undefined && <b>{number(level)}</b>}
                 <span>{modeName(mode)}</span>
-              </th>
-              <td data-column="Up to the first token" data-wide className={styles.half}>
-                <Stack times={times} parts={FIRST} scale={scales.first} write={milliseconds} />
-              </td>
-              <td data-column="The whole turn" data-wide className={styles.half}>
-                <Stack times={times} parts={PARTS} scale={scales.whole} write={seconds} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </DataTable>
+              </>
+            ),
+          },
+          {
+            name: 'Up to the first token',
+            className: styles.half,
+            isWide: true,
+            cell: ({ times }) => <Stack times={times} parts={FIRST} scale={scales.first} write={milliseconds} />,
+          },
+          {
+            name: 'The whole turn',
+            className: styles.half,
+            isWide: true,
+            cell: ({ times }) => <Stack times={times} parts={PARTS} scale={scales.whole} write={seconds} />,
+          },
+        ]}
+      />
     </div>
   );
 });
@@ -100,9 +106,43 @@ function Stack({ times, parts, scale, write }: StackProps) {
   );
 }
 
+/** The parts of a turn, in order. */
+const PARTS = ['queued', 'prefill', 'decode'] as const;
+/** A part of a turn. */
+type Part = (typeof PARTS)[number];
+/** The mean time of each part, in seconds. */
+type Times = Record<Part, number>;
+
+/** Returns the parts of a turn's time at a level under a mode; undefined where they are not computed. */
+function timesOf({ points }: SimulationResult, mode: Mode, level: number): Times | undefined {
+  const figures = points.find((point) => point.mode === mode && point.concurrency === level)?.figures;
+  const { queued_seconds: queued, prefill_seconds: prefill, decode_seconds: decode } = figures ?? {};
+  return queued && prefill && decode ? { queued: queued.mean, prefill: prefill.mean, decode: decode.mean } : undefined;
+}
+
+/**
+ * Returns the levels on both sides of a crossing: the one at which the first mode leads most in TTFT p95, and the one
+ * at which the second does. Where one mode leads at every level, it returns the lowest and the highest one.
+ */
+export function sidesOf({ points, request: { levels = [] } }: SimulationResult, [a, b]: Mode[]): number[] {
+  const ttft = (mode: Mode, level: number) =>
+    points.find((point: SimulationPoint) => point.mode === mode && point.concurrency === level)?.figures.ttft_p95?.mean;
+  const ratios = levels.flatMap((level) => {
+    const [first, second] = [ttft(a, level), ttft(b, level)];
+    return first && second ? [{ level, ratio: first / second }] : [];
+  });
+  if (ratios.length === 0) {
+    return [];
+  }
+  const sorted = [...ratios].sort((x, y) => x.ratio - y.ratio);
+  const [least, most] = [sorted[0], sorted[sorted.length - 1]];
+  const ends = least.ratio < 1 && most.ratio > 1 ? [least, most] : [ratios[0], ratios[ratios.length - 1]];
+  return [...new Set(ends.map(({ level }) => level))].sort((x, y) => x - y);
+}
+
 const useStyles = stylesOf(({ colors, spacing, typography, visualization }) => ({
-  all: { display: 'flex', flexDirection: 'column', gap: spacing(0.5), marginBottom: spacing(1.5) },
-  legend: { display: 'flex', flexWrap: 'wrap', gap: spacing(0, 2) },
+  all: { ...COLUMN, gap: spacing(0.5), marginBottom: spacing(1.5) },
+  legend: { ...WRAP, gap: spacing(0, 2) },
   sample: { display: 'inline-block', width: 14, height: 14, borderRadius: 2, verticalAlign: '-2px' },
   begins: { '&& > *': { paddingTop: spacing(1.5) } },
   mode: { whiteSpace: 'nowrap', '& > b': { display: 'block', fontWeight: typography.fontWeightBold } },

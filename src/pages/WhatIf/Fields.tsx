@@ -5,9 +5,9 @@ import { Checkbox, Combobox, Field as Framed, IconButton, Input } from '@grafana
 
 import type { SimulationProfile, Speculation } from '../../client';
 import { speculationName } from '../../lib/names';
-import { rangeInput, stylesOf } from '../../lib/styles';
+import { COLUMN, rangeInput, stylesOf } from '../../lib/styles';
 import { fields, stopsWith, valueText, type Field, type FieldName, type Group, type NumberField } from './fields';
-import type { Question } from './question';
+import type { Question } from './useQuestion';
 
 interface FieldsProps {
   question: Question;
@@ -183,7 +183,7 @@ function NumberEntry({ id, field, value, error, onChange }: NumberEntryProps) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  fields: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) },
+  fields: { ...COLUMN, gap: theme.spacing(1.5) },
   group: {
     minWidth: 0,
     margin: 0,

@@ -3,7 +3,7 @@ import { Fragment, memo } from 'react';
 import type { Mode, Settings } from '../../client';
 import { milliseconds, number } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
 import { holdsUpTo, type Series, type Source } from './series';
 
 interface HoldsUpToProps {
@@ -48,8 +48,7 @@ export const HoldsUpTo = memo(function HoldsUpTo({ series, modes, slo }: HoldsUp
 
 const useStyles = stylesOf((theme) => ({
   holds: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     gap: theme.spacing(0, 2),
     marginBottom: theme.spacing(1),
     fontVariantNumeric: 'tabular-nums',

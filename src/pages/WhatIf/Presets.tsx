@@ -1,11 +1,12 @@
 import { memo } from 'react';
 
-import { Badge, Button, Combobox } from '@grafana/ui';
+import { Badge, Button } from '@grafana/ui';
 
 import type { SimulationProfile } from '../../client';
+import { Choice } from '../../components/Choice';
 import { percent } from '../../lib/format';
-import { stylesOf } from '../../lib/styles';
-import type { Question } from './question';
+import { COLUMN, LINE, stylesOf } from '../../lib/styles';
+import type { Question } from './useQuestion';
 
 interface PresetsProps {
   question: Question;
@@ -60,11 +61,8 @@ function Profile({ profile, profiles, onProfile }: ProfileProps) {
   return (
     <>
       <div className={styles.row}>
-        <label htmlFor="profile">GPU profile</label>
-        <Combobox
-          id="profile"
-          width="auto"
-          minWidth={30}
+        <Choice
+          label="GPU profile"
           options={profiles
             .filter(({ error }) => error === undefined)
             .map(({ name, title, calibrated, source }) => ({
@@ -73,7 +71,7 @@ function Profile({ profile, profiles, onProfile }: ProfileProps) {
               description: `${source}, ${calibrated ? 'calibrated' : 'not calibrated'}`,
             }))}
           value={profile.name}
-          onChange={({ value }) => onProfile(value)}
+          onChange={onProfile}
         />
         {profile.calibrated ? (
           <Badge color="blue" text="Calibrated" tooltip={profile.basis} />
@@ -109,11 +107,9 @@ export function errorText({ errors }: Pick<SimulationProfile, 'errors'>): string
 }
 
 const useStyles = stylesOf((theme) => ({
-  presets: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  presets: { ...COLUMN, gap: theme.spacing(1) },
   row: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(0.5, 1),
     minWidth: 0,
     '& > *': { maxWidth: '100%' },

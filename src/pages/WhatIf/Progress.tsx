@@ -1,7 +1,7 @@
 import { Alert, Button } from '@grafana/ui';
 
 import { number, span } from '../../lib/format';
-import { stylesOf, visuallyHidden } from '../../lib/styles';
+import { LINE, progressBar, stylesOf, visuallyHidden } from '../../lib/styles';
 import type { Simulating } from './useSimulation';
 
 /** The progress of the answer, its problems, and its buttons. */
@@ -92,9 +92,7 @@ function ComputingBar({ answer: { phase, progress }, cancel }: Pick<Simulating, 
 
 const useStyles = stylesOf((theme) => ({
   line: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(0.5, 1.5),
     minHeight: theme.spacing(4),
     margin: 0,
@@ -102,17 +100,5 @@ const useStyles = stylesOf((theme) => ({
     fontVariantNumeric: 'tabular-nums',
   },
   words: { minWidth: '24ch' },
-  bar: {
-    appearance: 'none',
-    flex: '1 1 120px',
-    maxWidth: 320,
-    height: 8,
-    border: 0,
-    borderRadius: theme.shape.radius.pill,
-    overflow: 'hidden',
-    background: theme.colors.border.medium,
-    '&::-webkit-progress-bar': { background: theme.colors.border.medium },
-    '&::-webkit-progress-value': { background: theme.colors.primary.main },
-    '&::-moz-progress-bar': { background: theme.colors.primary.main },
-  },
+  bar: { ...progressBar(theme), flex: '1 1 120px', maxWidth: 320 },
 }));

@@ -3,10 +3,9 @@ import { memo } from 'react';
 import type { SimulationResult } from '../../client';
 import { digits, PERCENT, type Format } from '../../lib/format';
 import { stylesOf } from '../../lib/styles';
-import { Breakdown } from './Breakdown';
+import { Breakdown, sidesOf } from './Breakdown';
 import { LevelTable } from './LevelTable';
 import { modesOf } from './series';
-import { sidesOf } from './times';
 
 const causes = [
   { key: 'largest_queue_seconds', name: 'Longest wait at a worker, s', format: { decimals: 2 } },

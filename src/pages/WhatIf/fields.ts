@@ -6,9 +6,9 @@ import { valueAt, withValue } from '../../lib/path';
 /** The group of a field. */
 export type Group = 'workload' | 'cluster' | 'router' | 'computed';
 
-interface Common<Name extends string> {
+interface Common {
   /** As the page's address calls it. Dynamo's own switches have their own names. */
-  name: Name;
+  name: FieldName;
   label: string;
   /** Dynamo's name of it, where it is a switch of its command line. */
   flag?: string;
@@ -18,7 +18,7 @@ interface Common<Name extends string> {
 }
 
 /** A number, as a slider over usual values and as an input for any other. */
-export interface NumberField<Name extends string = FieldName> extends Common<Name> {
+export interface NumberField extends Common {
   kind: 'number';
   /** Whether only whole numbers are valid. */
   whole: boolean;
@@ -30,149 +30,80 @@ export interface NumberField<Name extends string = FieldName> extends Common<Nam
 }
 
 /** Something that is on or off. */
-interface SwitchField<Name extends string> extends Common<Name> {
+interface SwitchField extends Common {
   kind: 'switch';
   /** What the API has where it is on. */
   on: boolean;
 }
 
 /** The kind of speculation, of those that a profile offers. */
-interface ChoiceField<Name extends string> extends Common<Name> {
+interface ChoiceField extends Common {
   kind: 'choice';
 }
 
 /** A field of the form. */
-export type Field<Name extends string = FieldName> = NumberField<Name> | SwitchField<Name> | ChoiceField<Name>;
+export type Field = NumberField | SwitchField | ChoiceField;
 
-/** The fields, with their names as a type. */
-const fieldsNamed = <Name extends string>(all: Array<Field<Name>>) => all;
+type More = Partial<Pick<NumberField, 'path' | 'unit' | 'words' | 'flag'>>;
 
-function count<Name extends string>(values: Omit<NumberField<Name>, 'kind' | 'whole'>): NumberField<Name> {
-  return { kind: 'number', whole: true, ...values };
+/** A number. Its path in the API is its name, unless there is another one. */
+function amount<Name extends string>(group: Group, name: Name, label: string, stops: number[], more: More = {}) {
+  return { kind: 'number', whole: false, group, name, label, path: name as string, stops, ...more } as const;
 }
 
-function amount<Name extends string>(values: Omit<NumberField<Name>, 'kind' | 'whole'>): NumberField<Name> {
-  return { kind: 'number', whole: false, ...values };
+/** A whole number. */
+function count<Name extends string>(group: Group, name: Name, label: string, stops: number[], more: More = {}) {
+  return { ...amount(group, name, label, stops, more), whole: true };
 }
 
-/** What a field has of a setting of the workload. */
-function ofWorkload(path: WorkloadSettingName) {
-  const { label, unit, zero } = workloadSettings[path];
-  return {
-    group: 'workload' as const,
-    path: path as string,
-    label,
-    unit,
-    words: zero === undefined ? undefined : { 0: zero },
-  };
+/** The arguments of a number that is a setting of the workload. */
+function workload<Name extends string>(name: Name, setting: WorkloadSettingName, stops: number[], more: More = {}) {
+  const { label, unit, zero } = workloadSettings[setting];
+  const words = zero === undefined ? undefined : { 0: zero };
+  return ['workload' as const, name, label, stops, { path: setting as string, unit, words, ...more }] as const;
 }
 
 const LEVELS = [10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 240, 280, 320, 360, 480, 600];
+const TURNS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20];
 
-/** The fields in their order. */
-export const fields = fieldsNamed([
-  count({
-    name: 'workers',
-    label: 'Workers',
-    group: 'cluster',
-    path: 'workers',
-    stops: [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 50],
-  }),
-  count({
-    name: 'max_batch_size',
-    label: 'Batch size',
-    group: 'cluster',
-    path: 'max_batch_size',
-    unit: 'sequences',
-    stops: [8, 16, 32, 48, 64, 96, 128, 192, 256, 512],
-  }),
-  count({
-    name: 'block_size',
-    label: 'Block size',
-    group: 'cluster',
-    path: 'block_size',
-    unit: 'tokens',
-    stops: [16, 32, 64, 128, 256, 512],
-  }),
-  count({
-    name: 'kv_tokens',
-    label: 'KV cache per worker',
-    group: 'cluster',
-    path: 'kv_tokens',
-    unit: 'tokens',
-    stops: [50_000, 100_000, 150_000, 200_000, 300_000, 400_000, 600_000, 800_000, 1_200_000],
-  }),
+const table = [
+  count('cluster', 'workers', 'Workers', [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 50]),
+  count('cluster', 'max_batch_size', 'Batch size', [8, 16, 32, 48, 64, 96, 128, 192, 256, 512], { unit: 'sequences' }),
+  count('cluster', 'block_size', 'Block size', [16, 32, 64, 128, 256, 512], { unit: 'tokens' }),
+  count(
+    'cluster',
+    'kv_tokens',
+    'KV cache per worker',
+    [50_000, 100_000, 150_000, 200_000, 300_000, 400_000, 600_000, 800_000, 1_200_000],
+    { unit: 'tokens' }
+  ),
   { kind: 'choice', name: 'speculation', label: 'Speculation', group: 'cluster', path: 'speculation' },
-  count({
-    name: 'openings',
-    ...ofWorkload('openings'),
-    stops: [1, 3, 10, 30, 100, 300, 1000, 0],
-  }),
-  count({
-    name: 'opening_tokens',
-    ...ofWorkload('opening_tokens'),
-    stops: [0, 500, 1000, 2000, 4000, 8000, 16_000, 32_000],
-    words: { 0: 'as recorded' },
-  }),
-  count({
-    name: 'turns_min',
-    ...ofWorkload('turns.min'),
-    stops: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20],
-  }),
-  count({
-    name: 'turns_max',
-    ...ofWorkload('turns.max'),
-    stops: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20],
-  }),
-  amount({
-    name: 'answer_tokens',
-    ...ofWorkload('output_tokens.mean'),
-    stops: [50, 100, 200, 400, 600, 800, 1000, 2000],
-  }),
-  count({
-    name: 'max_tokens',
-    ...ofWorkload('max_tokens'),
-    stops: [128, 256, 512, 1024, 2048, 4096],
-  }),
-  amount({
-    name: 'question_tokens',
-    ...ofWorkload('question_tokens.mean'),
-    stops: [5, 12, 25, 50, 100, 250, 500, 1000],
-  }),
-  amount({
-    name: 'think_time',
-    ...ofWorkload('think_time'),
-    path: 'think_time_seconds',
-    stops: [0, 1, 2, 5, 10, 20, 30, 60],
-  }),
-  amount({
-    name: 'start_rate',
-    ...ofWorkload('start_rate'),
-    stops: [1, 2, 5, 10, 20, 50, 100],
-  }),
-  amount({
-    name: 'overlap_weight',
-    label: 'Overlap weight',
-    group: 'router',
-    path: 'overlap_weight',
-    stops: [0, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10],
-  }),
-  amount({
-    name: 'temperature',
-    label: 'Temperature',
-    group: 'router',
-    path: 'temperature',
-    stops: [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 2],
-  }),
-  amount({
-    name: 'router-decode-active-request-weight',
-    label: 'Cost of a request in progress',
-    flag: '--router-decode-active-request-weight',
-    group: 'router',
-    path: 'router_decode_active_request_weight',
-    unit: 'blocks',
-    stops: [0, 1, 2, 5, 10, 20, 50, 100],
-  }),
+  count(...workload('openings', 'openings', [1, 3, 10, 30, 100, 300, 1000, 0])),
+  count(
+    ...workload('opening_tokens', 'opening_tokens', [0, 500, 1000, 2000, 4000, 8000, 16_000, 32_000], {
+      words: { 0: 'as recorded' },
+    })
+  ),
+  count(...workload('turns_min', 'turns.min', TURNS)),
+  count(...workload('turns_max', 'turns.max', TURNS)),
+  amount(...workload('answer_tokens', 'output_tokens.mean', [50, 100, 200, 400, 600, 800, 1000, 2000])),
+  count(...workload('max_tokens', 'max_tokens', [128, 256, 512, 1024, 2048, 4096])),
+  amount(...workload('question_tokens', 'question_tokens.mean', [5, 12, 25, 50, 100, 250, 500, 1000])),
+  amount(...workload('think_time', 'think_time', [0, 1, 2, 5, 10, 20, 30, 60], { path: 'think_time_seconds' })),
+  amount(...workload('start_rate', 'start_rate', [1, 2, 5, 10, 20, 50, 100])),
+  amount('router', 'overlap_weight', 'Overlap weight', [0, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10]),
+  amount('router', 'temperature', 'Temperature', [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 2]),
+  amount(
+    'router',
+    'router-decode-active-request-weight',
+    'Cost of a request in progress',
+    [0, 1, 2, 5, 10, 20, 50, 100],
+    {
+      flag: '--router-decode-active-request-weight',
+      path: 'router_decode_active_request_weight',
+      unit: 'blocks',
+    }
+  ),
   {
     kind: 'switch',
     name: 'router-track-output-blocks',
@@ -191,20 +122,17 @@ export const fields = fieldsNamed([
     path: 'router_assume_kv_reuse',
     on: false,
   },
-  count({ name: 'from', label: 'Concurrency from', group: 'computed', path: 'levels', stops: LEVELS }),
-  count({ name: 'to', label: 'Concurrency to', group: 'computed', path: 'levels', stops: LEVELS }),
-  count({ name: 'every', label: 'Step', group: 'computed', path: 'levels', stops: [5, 10, 20, 40, 60, 100] }),
-  count({
-    name: 'seeds',
-    label: 'Runs per point',
-    group: 'computed',
-    path: 'seeds',
-    stops: [1, 2, 3, 4, 6, 8, 12],
-  }),
-]);
+  count('computed', 'from', 'Concurrency from', LEVELS, { path: 'levels' }),
+  count('computed', 'to', 'Concurrency to', LEVELS, { path: 'levels' }),
+  count('computed', 'every', 'Step', [5, 10, 20, 40, 60, 100], { path: 'levels' }),
+  count('computed', 'seeds', 'Runs per point', [1, 2, 3, 4, 6, 8, 12]),
+] as const;
 
 /** What of a question a person can change. */
-export type FieldName = (typeof fields)[number]['name'];
+export type FieldName = (typeof table)[number]['name'];
+
+/** The fields in their order. */
+export const fields: readonly Field[] = table;
 
 /** What stands in the fields: numbers as text, switches as true or false. */
 export type Values = Record<FieldName, string>;

@@ -1,6 +1,6 @@
-import { useId, useMemo, useState, type ReactNode } from 'react';
+import { useMemo } from 'react';
 
-import { Alert, Button, RadioButtonGroup } from '@grafana/ui';
+import { Alert, RadioButtonGroup } from '@grafana/ui';
 
 import {
   listSimulations,
@@ -13,10 +13,11 @@ import {
   type SimulationList,
 } from '../../client';
 import { ExportButton, type ExportFile } from '../../components/Export';
-import { Loading } from '../../components/Loading';
+import { Fold } from '../../components/Fold';
+import { NotLoaded } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { useNarrow } from '../../lib/useNarrow';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
@@ -49,13 +50,7 @@ export default function WhatIf() {
   );
   const asked = useQuestion(list);
   if (!list) {
-    return problem ? (
-      <Alert severity="warning" title="The simulation options could not be loaded" bottomSpacing={0}>
-        {problem.message}
-      </Alert>
-    ) : (
-      <Loading text="Loading the simulation options…" />
-    );
+    return <NotLoaded what="simulation options" problem={problem} />;
   }
   if (!list.available) {
     return (
@@ -114,31 +109,17 @@ function Simulated({ list, asked, question }: SimulatedProps) {
           title="Settings"
           info="Settings start from the preset. Changes are marked and stored in the URL of this page."
         >
-          {narrow ? <Folded>{fields}</Folded> : fields}
+          {narrow ? (
+            <Fold label="Change the settings" openLabel="Hide the settings" isSolid>
+              {fields}
+            </Fold>
+          ) : (
+            fields
+          )}
         </Section>
         <Answered question={question} simulating={simulating} />
       </div>
     </div>
-  );
-}
-
-function Folded({ children }: { children: ReactNode }) {
-  const id = useId();
-  const [open, setOpen] = useState(false);
-  return (
-    <>
-      <Button
-        variant="secondary"
-        size="sm"
-        icon={open ? 'angle-down' : 'angle-right'}
-        aria-expanded={open}
-        aria-controls={open ? id : undefined}
-        onClick={() => setOpen(!open)}
-      >
-        {open ? 'Hide the settings' : 'Change the settings'}
-      </Button>
-      {open && <div id={id}>{children}</div>}
-    </>
   );
 }
 
@@ -266,23 +247,18 @@ function files(
 }
 
 const useStyles = stylesOf((theme) => ({
-  page: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' },
+  page: { ...COLUMN, gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' },
   wide: {
     display: 'grid',
     gridTemplateColumns: 'minmax(320px, 26em) minmax(0, 1fr)',
     alignItems: 'start',
     gap: theme.spacing(2),
   },
-  narrow: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
-  answer: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 },
-  actions: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
+  narrow: { ...COLUMN, gap: theme.spacing(2) },
+  answer: { ...COLUMN, gap: theme.spacing(2), minWidth: 0 },
+  actions: { ...LINE, gap: theme.spacing(1) },
   // The height of the curves is reserved, so that little moves when they appear.
-  empty: {
-    display: 'grid',
-    placeItems: 'center',
-    minHeight: 480,
-    color: theme.colors.text.secondary,
-  },
+  empty: { display: 'grid', placeItems: 'center', minHeight: 480, color: theme.colors.text.secondary },
   notes: {
     ...theme.typography.bodySmall,
     margin: theme.spacing(1, 0, 0),

@@ -4,7 +4,7 @@ import { curvesCsv, simulationJson } from './exported';
 import { check, fields, requestOf, stopsWith, valuesOf, valueText, type Field, type NumberField } from './fields';
 import { defaults, done, list, profile } from './fixtures';
 import { errorText } from './Presets';
-import { keyOf, questionOf } from './question';
+import { keyOf, questionOf } from './useQuestion';
 import { baselinesToCompare, draw, holdsUpTo, seriesOf } from './series';
 
 const slo = { ttft: 0.6, tpot: 0.06 };

@@ -14,7 +14,7 @@ import {
   type SimulationResult,
 } from '../../client';
 import { useStable } from '../../lib/useStable';
-import { keyOf } from './question';
+import { keyOf } from './useQuestion';
 
 /** The pause after a change before it is requested, in milliseconds, so that a moving slider requests nothing. */
 export const DEBOUNCE = 400;
