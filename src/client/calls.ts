@@ -33,34 +33,28 @@ import type {
 } from './types';
 
 /** Starts a lane's workload. Without a concurrency it keeps the last one. */
-export function startWorkload(client: Client, lane: string, request: StartRequest): Promise<State> {
-  return client.write('POST', lanePath('/workload/start', lane), request);
-}
+export const startWorkload = (client: Client, lane: string, request: StartRequest): Promise<State> =>
+  client.write('POST', lanePath('/workload/start', lane), request);
 
 /** Stops a lane's workload: at once, or after the turns in flight have ended. */
-export function stopWorkload(client: Client, lane: string, drain: boolean): Promise<State> {
-  return client.write('POST', lanePath('/workload/stop', lane), { drain });
-}
+export const stopWorkload = (client: Client, lane: string, drain: boolean): Promise<State> =>
+  client.write('POST', lanePath('/workload/stop', lane), { drain });
 
 /** Changes a lane's workload, running or not. */
-export function patchWorkload(client: Client, lane: string, patch: WorkloadPatch): Promise<State> {
-  return client.write('PATCH', lanePath('/workload', lane), patch);
-}
+export const patchWorkload = (client: Client, lane: string, patch: WorkloadPatch): Promise<State> =>
+  client.write('PATCH', lanePath('/workload', lane), patch);
 
 /** Begins a mode change. The live state reports its progress. */
-export function changeMode(client: Client, lane: string, request: ModeRequest): Promise<State> {
-  return client.write('PUT', lanePath('/cluster/mode', lane), request);
-}
+export const changeMode = (client: Client, lane: string, request: ModeRequest): Promise<State> =>
+  client.write('PUT', lanePath('/cluster/mode', lane), request);
 
 /** Cancels the mode change in progress. */
-export function cancelModeChange(client: Client, lane: string): Promise<State> {
-  return client.write('DELETE', lanePath('/cluster/mode', lane), undefined);
-}
+export const cancelModeChange = (client: Client, lane: string): Promise<State> =>
+  client.write('DELETE', lanePath('/cluster/mode', lane), undefined);
 
 /** Returns the live step of a lane beside the given baseline. */
-export function compareWith(client: Client, lane: string, baseline: string): Promise<Comparison> {
-  return client.get(lanePath(`/comparison?baseline=${encodeURIComponent(baseline)}`, lane));
-}
+export const compareWith = (client: Client, lane: string, baseline: string): Promise<Comparison> =>
+  client.get(lanePath(`/comparison?baseline=${encodeURIComponent(baseline)}`, lane));
 
 /** Returns all baselines, requested page by page. */
 export async function listBaselines(client: Client): Promise<Baseline[]> {
@@ -96,16 +90,10 @@ export interface BaselineFile {
  * result is the baseline as read.
  */
 export function importBaseline(client: Client, file: BaselineFile, trial: boolean): Promise<Baseline> {
-  const params = new URLSearchParams({
-    ...(file.name && { name: file.name }),
-    ...(file.title && { title: file.title }),
-    ...(file.mode && { mode: file.mode }),
-    ...(file.speculation && { speculation: file.speculation }),
-    ...(file.merge && { merge: 'true' }),
-    ...(trial && { dry_run: 'true' }),
-  }).toString();
+  const { name, title, mode, speculation, merge } = file;
+  const query = queryOf({ name, title, mode, speculation, merge, dry_run: trial || undefined });
   const contentType = file.format === 'csv' ? 'text/csv' : 'application/json';
-  return client.upload(`/baselines${params && '?'}${params}`, file.text, contentType);
+  return client.upload(`/baselines${query}`, file.text, contentType);
 }
 
 /** Deletes an imported baseline. */
@@ -119,29 +107,21 @@ export async function listEvents(client: Client, limit: number): Promise<BoothEv
 }
 
 /** Returns the load generator's version, configuration and state. */
-export function readStatus(client: Client): Promise<Status> {
-  return client.get('/status');
-}
+export const readStatus = (client: Client): Promise<Status> => client.get('/status');
 
 /** Returns the series of a lane's last ten minutes, oldest first. */
-export function readHistory(client: Client, lane: string): Promise<History> {
-  return client.get(lanePath('/history', lane));
-}
+export const readHistory = (client: Client, lane: string): Promise<History> => client.get(lanePath('/history', lane));
 
 /** Returns the newest decisions of a lane's router, newest first, at most as many as requested. */
-export function listDecisions(client: Client, lane: string, limit: number): Promise<DecisionList> {
-  return client.get(lanePath(`/decisions?limit=${limit}`, lane));
-}
+export const listDecisions = (client: Client, lane: string, limit: number): Promise<DecisionList> =>
+  client.get(lanePath(`/decisions?limit=${limit}`, lane));
 
 /** Returns the settings in force. */
-export function readSettings(client: Client): Promise<Settings> {
-  return client.get('/settings');
-}
+export const readSettings = (client: Client): Promise<Settings> => client.get('/settings');
 
 /** Changes settings and returns those in force afterwards. */
-export function patchSettings(client: Client, patch: SettingsPatch): Promise<Settings> {
-  return client.write('PATCH', '/settings', patch);
-}
+export const patchSettings = (client: Client, patch: SettingsPatch): Promise<Settings> =>
+  client.write('PATCH', '/settings', patch);
 
 /** Selects conversations of the list. */
 interface ConversationQuery {
@@ -156,9 +136,7 @@ interface ConversationQuery {
 
 /** Returns a page of a lane's conversations, newest first. */
 export function listConversations(client: Client, lane: string, query: ConversationQuery): Promise<ConversationList> {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
-  const params = given.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&');
-  return client.get(lanePath(`/conversations?${params}`, lane));
+  return client.get(lanePath(`/conversations${queryOf({ ...query })}`, lane));
 }
 
 /** Returns the address of a CSV file with all turns of a lane. */
@@ -167,29 +145,23 @@ export function turnsAddress(client: Client, lane: string): string {
 }
 
 /** Returns a conversation with its transcript. */
-export function readConversation(client: Client, id: string): Promise<Conversation> {
-  return client.get(`/conversations/${encodeURIComponent(id)}`);
-}
+export const readConversation = (client: Client, id: string): Promise<Conversation> =>
+  client.get(`/conversations/${encodeURIComponent(id)}`);
 
 /** Returns the opening text of a topic, from the corpus that a lane uses. */
-export function readStarter(client: Client, lane: string, id: string): Promise<Starter> {
-  return client.get(lanePath(`/starters/${encodeURIComponent(id)}`, lane));
-}
+export const readStarter = (client: Client, lane: string, id: string): Promise<Starter> =>
+  client.get(lanePath(`/starters/${encodeURIComponent(id)}`, lane));
 
 /** Returns what can be simulated, and the simulations so far. */
-export function listSimulations(client: Client): Promise<SimulationList> {
-  return client.get('/simulations');
-}
+export const listSimulations = (client: Client): Promise<SimulationList> => client.get('/simulations');
 
 /** Requests a simulation. The server computes it after the answer. */
-export function askSimulation(client: Client, request: SimulationRequest): Promise<SimulationResult> {
-  return client.write('POST', '/simulations', request);
-}
+export const askSimulation = (client: Client, request: SimulationRequest): Promise<SimulationResult> =>
+  client.write('POST', '/simulations', request);
 
 /** Returns a simulation with its results so far. */
-export function readSimulation(client: Client, id: string): Promise<SimulationResult> {
-  return client.get(`/simulations/${encodeURIComponent(id)}`);
-}
+export const readSimulation = (client: Client, id: string): Promise<SimulationResult> =>
+  client.get(`/simulations/${encodeURIComponent(id)}`);
 
 /** Cancels a simulation. */
 export async function cancelSimulation(client: Client, id: string): Promise<void> {
@@ -197,74 +169,55 @@ export async function cancelSimulation(client: Client, id: string): Promise<void
 }
 
 /** Returns the cache hits that other routers would have had on a lane's traffic. */
-export function readShadow(client: Client, lane: string): Promise<Shadow> {
-  return client.get(lanePath('/shadow', lane));
-}
+export const readShadow = (client: Client, lane: string): Promise<Shadow> => client.get(lanePath('/shadow', lane));
 
 /**
  * Returns the two lanes that run the same conversations. It rejects with a problem of status 404 where there is one
  * lane.
  */
-export function readTwin(client: Client): Promise<Twin> {
-  return client.get('/twin');
-}
+export const readTwin = (client: Client): Promise<Twin> => client.get('/twin');
 
 /** Assigns the modes to the two lanes in another way. Both are switched where needed, and pairs are counted anew. */
-export function arrangeTwin(client: Client, arranged: TwinArrangement): Promise<Twin> {
-  return client.write('PATCH', '/twin', { arranged });
-}
+export const arrangeTwin = (client: Client, arranged: TwinArrangement): Promise<Twin> =>
+  client.write('PATCH', '/twin', { arranged });
 
 /** Sends one conversation to both lanes, turn by turn and outside all statistics. */
-export function startShowcase(client: Client): Promise<Twin> {
-  return client.write('POST', '/twin/showcase', {});
-}
+export const startShowcase = (client: Client): Promise<Twin> => client.write('POST', '/twin/showcase', {});
 
 /** Ends the showcase in progress. */
-export function stopShowcase(client: Client): Promise<Twin> {
-  return client.write('DELETE', '/twin/showcase', undefined);
-}
+export const stopShowcase = (client: Client): Promise<Twin> => client.write('DELETE', '/twin/showcase', undefined);
 
 /** Returns the limits of trials, sweeps and capacity searches, and the list of those so far. */
-export function listSweeps(client: Client): Promise<SweepList> {
-  return client.get('/sweeps');
-}
+export const listSweeps = (client: Client): Promise<SweepList> => client.get('/sweeps');
 
 /**
  * Begins a trial, a sweep or a capacity search on a lane. It rejects with a problem of status 409 while another one is
  * in progress.
  */
-export function startSweep(client: Client, lane: string, request: SweepRequest): Promise<Sweep> {
-  return client.write('POST', lanePath('/sweeps', lane), request);
-}
+export const startSweep = (client: Client, lane: string, request: SweepRequest): Promise<Sweep> =>
+  client.write('POST', lanePath('/sweeps', lane), request);
 
 /** Returns the difference that a trial would be able to find. It starts nothing. */
-export function readOutlook(client: Client, lane: string, request: SweepRequest): Promise<SweepOutlook> {
-  return client.write('POST', lanePath('/sweeps/outlook', lane), request);
-}
+export const readOutlook = (client: Client, lane: string, request: SweepRequest): Promise<SweepOutlook> =>
+  client.write('POST', lanePath('/sweeps/outlook', lane), request);
 
 /** Returns a sweep with its measurements so far. */
-export function readSweep(client: Client, id: string): Promise<Sweep> {
-  return client.get(sweepPath(id));
-}
+export const readSweep = (client: Client, id: string): Promise<Sweep> => client.get(sweepPath(id));
 
 /** Pauses, resumes or cancels a sweep. */
-export function changeSweep(
+export const changeSweep = (
   client: Client,
   id: string,
   state: Extract<SweepState, 'paused' | 'running' | 'cancelled'>
-): Promise<Sweep> {
-  return client.write('PATCH', sweepPath(id), { state });
-}
+): Promise<Sweep> => client.write('PATCH', sweepPath(id), { state });
 
 /** Deletes a sweep that has ended, and returns the remaining ones. */
-export function deleteSweep(client: Client, id: string): Promise<SweepList> {
-  return client.write('DELETE', sweepPath(id), undefined);
-}
+export const deleteSweep = (client: Client, id: string): Promise<SweepList> =>
+  client.write('DELETE', sweepPath(id), undefined);
 
 /** Makes a baseline of a sweep's measurements. */
-export function makeBaseline(client: Client, id: string, request: SweepBaselineRequest): Promise<Baseline> {
-  return client.write('POST', sweepPath(id, '/baseline'), request);
-}
+export const makeBaseline = (client: Client, id: string, request: SweepBaselineRequest): Promise<Baseline> =>
+  client.write('POST', sweepPath(id, '/baseline'), request);
 
 /** Returns the address of a CSV file with the cluster's metrics in each second of a sweep's spans. */
 export function secondsAddress(client: Client, id: string): string {
@@ -291,17 +244,19 @@ export interface ReportSide {
 
 /** Returns the address of the report that compares b with a. */
 export function reportAddress(client: Client, a: ReportSide, b: ReportSide, format: ReportFormat): string {
-  const params = new URLSearchParams();
-  for (const [name, side] of Object.entries({ a, b })) {
-    params.set(name, side.baseline);
-    if (side.mode) {
-      params.set(`${name}_mode`, side.mode);
-    }
-    if (side.speculation) {
-      params.set(`${name}_speculation`, side.speculation);
-    }
-  }
-  return client.address(`/report.${format}?${params.toString()}`);
+  const ofSide = (name: string, { baseline, mode, speculation }: ReportSide) => ({
+    [name]: baseline,
+    [`${name}_mode`]: mode,
+    [`${name}_speculation`]: speculation,
+  });
+  return client.address(`/report.${format}${queryOf({ ...ofSide('a', a), ...ofSide('b', b) })}`);
+}
+
+/** Returns the query of parameters with its question mark, without those that are empty. */
+function queryOf(params: Record<string, string | number | boolean | undefined>): string {
+  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== '');
+  const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return query && `?${query}`;
 }
 
 function sweepPath(id: string, part = ''): string {

@@ -12,7 +12,6 @@ export type WriteMethod = 'POST' | 'PATCH' | 'PUT' | 'DELETE';
 export interface Client {
   /** Calls back with a lane's state once a second. It never fails: a lost connection is a state of its own. */
   live(lane: string): Observable<LiveState>;
-  /** Reads a path. */
   get<T>(path: string): Promise<T>;
   /** Changes something, and returns the new state. */
   write<T>(method: WriteMethod, path: string, body: unknown): Promise<T>;

@@ -13,7 +13,6 @@ export interface StandaloneClient extends Client {
   session(): Promise<Session>;
   /** Exchanges the token for a cookie. It rejects with a Problem where the token is wrong. */
   signIn(token: string): Promise<void>;
-  /** Ends the session. */
   signOut(): Promise<void>;
 }
 

@@ -6,13 +6,12 @@ import { Alert, FieldSet, Stack } from '@grafana/ui';
 import { ClientProvider, usePolled } from '../client';
 import { grafanaClient } from '../client/grafana';
 import { Baselines } from '../components/ImportBaseline/Baselines';
-import { Loading } from '../components/Loading';
+import { NotLoaded } from '../components/Loading';
 import { LANE } from '../pages/lane';
 import { ConnectionForm } from './ConnectionForm';
 import { LeaveGuard } from './LeaveGuard';
-import { MissingPanels } from './MissingPanels';
-import { readPluginSettings } from './pluginSettings';
 import { SidecarForm } from './SidecarForm';
+import { missingPanels, PLUGIN_IDS, readPluginSettings } from './pluginSettings';
 
 /** The app's configuration page: the connection to the load generator, and the load generator's own settings. */
 export default function ConfigPage() {
@@ -29,13 +28,7 @@ function Forms() {
   const [connectionChanged, setConnectionChanged] = useState(false);
   const [sidecarChanged, setSidecarChanged] = useState(false);
   if (!stored) {
-    return problem ? (
-      <Alert severity="error" title="The settings could not be loaded">
-        {problem.message}
-      </Alert>
-    ) : (
-      <Loading text="Loading the settings…" />
-    );
+    return <NotLoaded what="settings" problem={problem} />;
   }
   return (
     <>
@@ -67,5 +60,20 @@ function Forms() {
         )}
       </Stack>
     </>
+  );
+}
+
+/** Names the app's panels that Grafana has not loaded, and what to do. It renders nothing where all are loaded. */
+function MissingPanels() {
+  const { value: missing = [] } = usePolled(missingPanels, false, 'missing panels');
+  if (missing.length === 0) {
+    return null;
+  }
+  return (
+    <Alert severity="warning" title={`Grafana has not loaded ${missing.join(' and ')}`} bottomSpacing={0}>
+      Dashboards show {missing.length === 1 ? 'this panel' : 'these panels'} blank. The app and each of its panels are
+      plugins: if Grafana’s setting <code>allow_loading_unsigned_plugins</code> lists the unsigned plugins to load, it
+      must include <code>{PLUGIN_IDS.join(',')}</code>. Then restart Grafana.
+    </Alert>
   );
 }

@@ -5,7 +5,7 @@ import { z } from 'zod';
 
 import { Alert, Button, Checkbox, Field, Input, RadioButtonGroup, SecretInput, SecretTextArea } from '@grafana/ui';
 
-import { useLatest } from '../lib/useLatest';
+import { useLatest } from '../lib/useStable';
 import { Form, FOLLOW_STORED } from './Form';
 import { savePluginSettings, testConnection, type Health, type StoredSettings } from './pluginSettings';
 
@@ -30,7 +30,6 @@ const schema = z.object({
   tlsCACert: z.string().nullable(),
 });
 
-/** The values of the fields. */
 type Values = z.infer<typeof schema>;
 
 /** The form of the app's own settings: the load generator's address, and who may operate it. */

@@ -2,7 +2,7 @@ import { zodResolver } from '@hookform/resolvers/zod';
 import { useQueryClient } from '@tanstack/react-query';
 import { Controller, useForm, type Control } from 'react-hook-form';
 
-import { Alert, Button, Combobox, Field, Input, Stack, type ComboboxOption } from '@grafana/ui';
+import { Button, Combobox, Field, Input, Stack, type ComboboxOption } from '@grafana/ui';
 
 import {
   asProblem,
@@ -15,7 +15,7 @@ import {
   type Polled,
   type Settings,
 } from '../client';
-import { Loading } from '../components/Loading';
+import { LoadProblem, NotLoaded } from '../components/Loading';
 import type { VendorName } from '../vendor';
 import { FOLLOW_STORED, Form } from './Form';
 import { fieldOf, withFieldLabel, labels, schema, toValues, type FieldName, type Values } from './sidecarFields';
@@ -41,15 +41,12 @@ export function SidecarForm({ onChanged }: SidecarFormProps) {
     }));
   return (
     <>
-      {problem && (
-        <Alert severity="warning" title="The load generator’s settings could not be loaded">
-          <p>{problem.message}</p>
-          <Button variant="secondary" onClick={() => queries.invalidateQueries({ queryKey: [KEY] })}>
-            Try again
-          </Button>
-        </Alert>
-      )}
-      {!problem && !value && <Loading text="Loading the load generator’s settings…" />}
+      <LoadProblem what="load generator’s settings" problem={problem}>
+        <Button variant="secondary" size="sm" onClick={() => queries.invalidateQueries({ queryKey: [KEY] })}>
+          Try again
+        </Button>
+      </LoadProblem>
+      {!problem && !value && <NotLoaded what="load generator’s settings" />}
       {value && <Fields {...value} onChanged={onChanged} onSaved={accept} />}
     </>
   );
@@ -104,10 +101,19 @@ function Fields({ settings, baselines, onChanged, onSaved }: FieldsProps) {
         {text('slider.increment', { width: 14 })}
         {text('max_concurrency', { width: 18 })}
       </Stack>
-      <BaselineField control={form.control} baselines={baselines} />
+      <ChoiceField
+        control={form.control}
+        name="default_baseline"
+        options={[automatic, ...baselines.map(({ name, title }) => ({ value: name, label: title, description: name }))]}
+      />
       {text('title')}
       {text('subtitle')}
-      <VendorField control={form.control} />
+      <ChoiceField
+        control={form.control}
+        name="vendor"
+        description="The platform described in the guide and on the architecture page."
+        options={vendorOptions}
+      />
     </Form>
   );
 }
@@ -127,39 +133,6 @@ const automatic: ComboboxOption = {
 
 type FieldControl = Control<Values, unknown, Settings>;
 
-interface BaselineFieldProps {
-  control: FieldControl;
-  baselines: Baseline[];
-}
-
-function BaselineField({ control, baselines }: BaselineFieldProps) {
-  const options = [
-    automatic,
-    ...baselines.map(({ name, title }) => ({ value: name, label: title, description: name })),
-  ];
-  return (
-    <Controller
-      control={control}
-      name="default_baseline"
-      render={({ field: { value, onChange }, fieldState: { error } }) => (
-        <Field
-          label={labels.default_baseline}
-          htmlFor="sidecar-baseline"
-          invalid={Boolean(error)}
-          error={error?.message}
-        >
-          <Combobox
-            id="sidecar-baseline"
-            options={options.some((option) => option.value === value) ? options : [...options, { value, label: value }]}
-            value={value}
-            onChange={(option) => onChange(option.value)}
-          />
-        </Field>
-      )}
-    />
-  );
-}
-
 /** Every vendor with its name for administrators. */
 const vendorTexts: Record<VendorName, Omit<ComboboxOption<VendorName>, 'value'>> = {
   neutral: { label: 'Neutral', description: 'For any cluster' },
@@ -167,22 +140,30 @@ const vendorTexts: Record<VendorName, Omit<ComboboxOption<VendorName>, 'value'>>
 };
 const vendorOptions = (Object.keys(vendorTexts) as VendorName[]).map((value) => ({ value, ...vendorTexts[value] }));
 
-function VendorField({ control }: { control: FieldControl }) {
+interface ChoiceFieldProps {
+  control: FieldControl;
+  name: 'default_baseline' | 'vendor';
+  description?: string;
+  options: ComboboxOption[];
+}
+
+function ChoiceField({ control, name, description, options }: ChoiceFieldProps) {
+  const id = `sidecar-${name}`;
   return (
     <Controller
       control={control}
-      name="vendor"
+      name={name}
       render={({ field: { value, onChange }, fieldState: { error } }) => (
         <Field
-          label={labels.vendor}
-          description="The platform described in the guide and on the architecture page."
-          htmlFor="sidecar-vendor"
+          label={labels[name]}
+          description={description}
+          htmlFor={id}
           invalid={Boolean(error)}
           error={error?.message}
         >
           <Combobox
-            id="sidecar-vendor"
-            options={vendorOptions}
+            id={id}
+            options={options.some((option) => option.value === value) ? options : [...options, { value, label: value }]}
             value={value}
             onChange={(option) => onChange(option.value)}
           />

@@ -12,7 +12,6 @@ import { toProblem } from '../client/problem';
 
 /** The app's settings that Grafana stores in clear. The TLS options have the names of Grafana's HTTP options. */
 export interface PluginSettings {
-  /** The load generator's URL. */
   sidecarUrl?: string;
   /** The lowest role that may start, stop and steer. */
   operatorRole?: OperatorRole;
@@ -37,7 +36,6 @@ export interface StoredSettings {
   enabled: boolean;
   pinned: boolean;
   jsonData: PluginSettings;
-  /** Which secrets are stored. */
   secureJsonFields: Partial<Record<keyof PluginSecrets, boolean>>;
 }
 

@@ -7,7 +7,7 @@ import { LinkButton, Portal } from '@grafana/ui';
 import { ClientProvider, useMe } from '../client';
 import { grafanaClient, PLUGIN_ID } from '../client/grafana';
 import { Troubles } from '../components/Status';
-import { stylesOf } from '../lib/styles';
+import { LINE, stylesOf } from '../lib/styles';
 import { hasTwin } from '../pages/lane';
 import { PageBase, usePagePath } from '../pages/navigation';
 import { pages } from '../pages/registry';
@@ -106,7 +106,7 @@ function WholeScreen({ children }: PropsWithChildren) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  actions: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
+  actions: { ...LINE, gap: theme.spacing(1) },
   whole: { position: 'fixed', inset: 0, overflow: 'auto', background: theme.colors.background.canvas },
   page: { display: 'grid', gridTemplateColumns: 'minmax(0, 1fr)', gap: theme.spacing(1) },
 }));

@@ -7,7 +7,6 @@ import { kindWord, questionText } from './sweeps';
 export interface Question {
   title: string;
   body: string;
-  /** The label of the button that confirms. */
   confirm: string;
 }
 

@@ -10,15 +10,11 @@ import { sweep } from '../components/SweepResult/fixtures';
 import { admin, comparison, snapshot, viewer } from '../test/fixtures';
 import { answered } from '../test/settled';
 import { stubSizes } from '../test/sizes';
-import { BenchmarksPanel, type BenchmarksOptions } from './benchmarks/BenchmarksPanel';
-import { plugin as benchmarksPlugin } from './benchmarks/module';
-import { ComparisonPanel, type ComparisonPanelOptions } from './comparison/ComparisonPanel';
-import { plugin as comparisonPlugin } from './comparison/module';
-import { ControlsPanel, type ControlsOptions } from './controls/ControlsPanel';
-import { plugin as controlsPlugin } from './controls/module';
+import { BenchmarksPanel, plugin as benchmarksPlugin, type BenchmarksOptions } from './benchmarks/module';
+import { ComparisonPanel, plugin as comparisonPlugin, type ComparisonPanelOptions } from './comparison/module';
+import { ControlsPanel, plugin as controlsPlugin, type ControlsOptions } from './controls/module';
 import { laneOf } from './lane';
-import { plugin as routersPlugin } from './routers/module';
-import { RoutersPanel, type RoutersOptions } from './routers/RoutersPanel';
+import { plugin as routersPlugin, RoutersPanel, type RoutersOptions } from './routers/module';
 
 jest.mock('@grafana/runtime', () =>
   Object.create(jest.requireActual('@grafana/runtime'), {

@@ -9,7 +9,7 @@ import { hasTwin } from '../pages/lane';
 import { pages } from '../pages/registry';
 import { Header, Navigation, PageRoutes, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
 import { vendors } from '../vendor';
-import { stylesOf } from '../lib/styles';
+import { COLUMN, stylesOf } from '../lib/styles';
 import { Tools } from './Tools';
 import type { Access } from './useSession';
 
@@ -83,8 +83,7 @@ function useAll() {
 
 const useStyles = stylesOf((theme) => ({
   page: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: theme.spacing(1),
     minHeight: '100vh',
     padding: theme.spacing(0, 2, 2),

@@ -1,9 +1,10 @@
-import { useId, useState, type FormEvent } from 'react';
+import { useState, type FormEvent } from 'react';
 
-import { Button, Field, Input } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import { asProblem } from '../client';
-import { stylesOf } from '../lib/styles';
+import { TextField } from '../components/TextField';
+import { COLUMN, stylesOf } from '../lib/styles';
 
 interface TokenFormProps {
   signIn(token: string): Promise<void>;
@@ -14,7 +15,6 @@ interface TokenFormProps {
 /** A form for the token that the load generator was started with. */
 export function TokenForm({ signIn, onDone }: TokenFormProps) {
   const styles = useStyles();
-  const id = useId();
   const [token, setToken] = useState('');
   const [problem, setProblem] = useState<string>();
   const [busy, setBusy] = useState(false);
@@ -32,24 +32,17 @@ export function TokenForm({ signIn, onDone }: TokenFormProps) {
   };
   return (
     <form className={styles.form} onSubmit={submit} aria-label="Token">
-      <Field
+      <TextField
         label="Token"
-        htmlFor={id}
         description="The token the load generator was started with (LOADGEN_TOKEN)."
-        invalid={problem !== undefined}
         error={problem}
-        noMargin
-      >
-        <Input
-          id={id}
-          type="password"
-          autoComplete="current-password"
-          autoFocus
-          required
-          value={token}
-          onChange={({ currentTarget }) => setToken(currentTarget.value)}
-        />
-      </Field>
+        type="password"
+        autoComplete="current-password"
+        autoFocus
+        required
+        value={token}
+        onChange={setToken}
+      />
       <Button type="submit" disabled={busy || token.trim() === ''} icon={busy ? 'spinner' : undefined}>
         Enter
       </Button>
@@ -63,11 +56,5 @@ function messageOf(error: unknown): string {
 }
 
 const useStyles = stylesOf((theme) => ({
-  form: {
-    display: 'flex',
-    flexDirection: 'column',
-    alignItems: 'flex-start',
-    gap: theme.spacing(2),
-    maxWidth: 400,
-  },
+  form: { ...COLUMN, alignItems: 'flex-start', gap: theme.spacing(2), maxWidth: 400 },
 }));

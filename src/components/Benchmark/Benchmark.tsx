@@ -1,17 +1,29 @@
 import { memo, useId, useMemo, useState } from 'react';
 
-import { Alert, Combobox, Switch } from '@grafana/ui';
+import { Switch } from '@grafana/ui';
 
 import { useBaselines, useLive, type Baseline, type Settings } from '../../client';
-import { number } from '../../lib/format';
+import { milliseconds, number } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
-import { stylesOf } from '../../lib/styles';
-import { Loading } from '../Loading';
-import { BenchmarkCurves } from './BenchmarkCurves';
+import { modeName } from '../../lib/names';
+import { provenanceOf } from '../../lib/provenance';
+import { COLUMN, LINE, stylesOf } from '../../lib/styles';
+import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../Chart';
+import { Choice } from '../Choice';
+import { Notes, SLONotes } from '../Comparison';
+import { NotLoaded } from '../Loading';
 import { BenchmarkTable } from './BenchmarkTable';
-import { defaultBaseline, metricsOfKind, toBenchmark, type Kind } from './model';
-import { BenchmarkNotes } from './BenchmarkNotes';
 import { SustainedLine } from './SustainedLine';
+import {
+  defaultBaseline,
+  liveValues,
+  metricsOfKind,
+  toBenchmark,
+  toCurves,
+  type BenchmarkModel,
+  type Kind,
+  type LiveValues,
+} from './model';
 
 type Choose = [chosen: string | undefined, choose: (value: string | undefined) => void];
 
@@ -33,14 +45,10 @@ export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
   const state = live.lane?.state;
   const running = state?.running ? (state.step.held?.at ?? state.concurrency.target) : undefined;
   if (!baselines || !settings) {
-    return problem ? (
-      <Alert severity="warning" title="The recorded results could not be loaded" bottomSpacing={0}>
-        {problem.message}
-      </Alert>
-    ) : live.state.status === 'lost' ? (
+    return live.state.status === 'lost' && !problem ? (
       <p>Recorded results appear once the load generator responds.</p>
     ) : (
-      <Loading text="Loading the recorded results…" />
+      <NotLoaded what="recorded results" problem={problem} />
     );
   }
   const [name, choose] = choice ?? ownChoice;
@@ -88,7 +96,7 @@ const Chosen = memo(function Chosen(props: ChosenProps) {
   return (
     <div className={styles.benchmark}>
       <div className={styles.choices}>
-        <Choice baselines={baselines} baseline={baseline} onChoose={onChoose} />
+        <BaselineChoice baselines={baselines} baseline={baseline} onChoose={onChoose} />
         <AllLevels all={all} onChange={(on) => onAll(on ? ALL : undefined)} />
       </div>
       {model.rows.length > 0 ? (
@@ -124,32 +132,20 @@ const tables: Array<{ kind: Kind; name: string }> = [
   { kind: 'rate', name: 'rates' },
 ];
 
-interface ChoiceProps {
+interface BaselineProps {
   baselines: Baseline[];
   baseline: Baseline;
   onChoose(name: string): void;
 }
 
 /** The title of the baseline, with a choice where there are others. */
-function Choice({ baselines, baseline, onChoose }: ChoiceProps) {
+function BaselineChoice({ baselines, baseline, onChoose }: BaselineProps) {
   const styles = useStyles();
-  const id = useId();
   const options = useMemo(() => baselines.map((b) => ({ value: b.name, label: b.title })), [baselines]);
-  if (options.length === 1) {
-    return <span className={styles.name}>{baseline.title}</span>;
-  }
-  return (
-    <div className={styles.choice}>
-      <label htmlFor={id}>Baseline</label>
-      <Combobox
-        id={id}
-        width="auto"
-        minWidth={30}
-        options={options}
-        value={baseline.name}
-        onChange={({ value }) => onChoose(value)}
-      />
-    </div>
+  return options.length === 1 ? (
+    <span className={styles.name}>{baseline.title}</span>
+  ) : (
+    <Choice label="Baseline" options={options} value={baseline.name} onChange={onChoose} />
   );
 }
 
@@ -157,24 +153,77 @@ function AllLevels({ all, onChange }: { all: boolean; onChange(all: boolean): vo
   const styles = useStyles();
   const id = useId();
   return (
-    <div className={styles.choice}>
+    <div className={styles.switch}>
       <label htmlFor={id}>All levels</label>
       <Switch id={id} value={all} onChange={(event) => onChange(event.currentTarget.checked)} />
     </div>
   );
 }
 
+/** The legend of the table, with the source of its figures. */
+function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Baseline; settings: Settings }) {
+  const derived = baseline.rows.some((row) => row.tpot_derived.p95 !== undefined);
+  return (
+    <Notes>
+      <li>
+        SLO: TTFT p95 ≤ {milliseconds(slo.ttft, 0)}, TPOT p95 ≤ {milliseconds(slo.tpot, 0)}
+      </li>
+      <SLONotes />
+      <li>Improvement: KV-aware vs. round-robin; + is better</li>
+      {derived && (
+        <li>
+          <i>derived</i>: computed from other percentiles when recorded; not compared with live figures
+        </li>
+      )}
+      {provenanceOf(baseline).map(({ name, value }) => (
+        <li key={name}>
+          {name}: {value}
+        </li>
+      ))}
+    </Notes>
+  );
+}
+
+interface BenchmarkCurvesProps {
+  model: BenchmarkModel;
+  settings: Settings;
+  lane: string;
+}
+
+/** Each metric against concurrency, with the figures of the tables, and the live ones as points. */
+const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, lane: name }: BenchmarkCurvesProps) {
+  const { lane } = useLive(name);
+  const live = JSON.stringify(liveValues(lane) ?? null); // rendered again only where a figure has changed
+  const curves = useMemo(
+    () => toCurves(model, settings, (JSON.parse(live) as LiveValues | null) ?? undefined),
+    [model, settings, live]
+  );
+  const legend: LegendItem[] = (['round_robin', 'kv'] as const).map((mode) => ({
+    key: mode,
+    tone: mode,
+    words: modeName(mode),
+  }));
+  if (curves.some(({ lines }) => lines.some(({ key }) => key === 'live'))) {
+    legend.push({ key: 'live', tone: lane?.state.mode, look: 'rings', words: 'live now, this step' });
+  }
+  return (
+    <ChartGrid least={300} legend={legend}>
+      {curves.map(({ key, name, ...drawing }) => (
+        <ChartFigure key={key} caption={name}>
+          <Chart
+            label={`${name} by concurrency under round-robin and KV-aware routing; figures in the tables`}
+            {...drawing}
+          />
+        </ChartFigure>
+      ))}
+    </ChartGrid>
+  );
+});
+
 const useStyles = stylesOf((theme) => ({
-  benchmark: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
-  choices: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 3) },
-  choice: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
-    gap: theme.spacing(0, 1),
-    minWidth: 0,
-    '& > *': { maxWidth: '100%' },
-  },
+  benchmark: { ...COLUMN, gap: theme.spacing(1) },
+  choices: { ...LINE, gap: theme.spacing(1, 3) },
+  switch: { display: 'flex', alignItems: 'center', gap: theme.spacing(1) },
   name: { fontWeight: theme.typography.fontWeightMedium },
   note: { ...theme.typography.bodySmall, color: theme.colors.text.secondary },
 }));

@@ -1,7 +1,7 @@
 import type { Baseline, Sustained } from '../../client';
 import { milliseconds } from '../../lib/format';
 import { modeName, speculationName } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
 import { sustainedLevel, sustainedNote } from '../../lib/sustained';
 
 /** The levels that each mode of a baseline sustains under the SLOs in force, as computed by the load generator. */
@@ -40,10 +40,9 @@ function remarks(one: Sustained, baseline: Baseline): string {
 
 const useStyles = stylesOf((theme) => ({
   sustained: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     gap: theme.spacing(0, 1.5),
     fontVariantNumeric: 'tabular-nums',
-    '& ul': { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2), listStyle: 'none', margin: 0, padding: 0 },
+    '& ul': { ...WRAP, gap: theme.spacing(0, 2), listStyle: 'none', margin: 0, padding: 0 },
   },
 }));

@@ -38,7 +38,6 @@ export interface Gain {
   verdict: string;
 }
 
-/** One level. */
 interface Row {
   concurrency: number;
   speculation: Speculation;
@@ -55,7 +54,6 @@ export interface Metric {
   key: string;
   name: string;
   kind: Kind;
-  /** A remark on it. */
   note?: string;
 }
 

@@ -2,16 +2,14 @@ import { lazy, memo, Suspense, useRef, useState, type MutableRefObject } from 'r
 
 import { Button } from '@grafana/ui';
 
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import type { Plot } from './draw';
 import { useGroup } from './group';
 import { loadDrawn } from './loadDrawn';
-import { useSeen } from './useSeen';
-import { useSize, type Size } from './useSize';
+import { useSeen, useSize, type Size } from './useSize';
 import { readingText, summary, viewOf, type Drawing, type View } from './view';
 
 interface ChartProps extends Drawing {
-  /** The accessible name. */
   label: string;
   /** The values in words. By default, the highest and the last ones. */
   words?: string;
@@ -126,7 +124,7 @@ function point(plot: Plot | null, at: number | undefined) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  chart: { display: 'flex', flexDirection: 'column', width: '100%', minHeight: '6em' },
+  chart: { ...COLUMN, width: '100%', minHeight: '6em' },
   // The plot fills its container, which must not grow with it.
   room: {
     position: 'relative',

@@ -1,6 +1,6 @@
 import type { PropsWithChildren, ReactNode } from 'react';
 
-import { stylesOf, WALL } from '../../lib/styles';
+import { stylesOf, WALL, WRAP } from '../../lib/styles';
 import { GroupContext, useOwnGroup } from './group';
 import { LineSign } from './LineSign';
 import type { Look, Tone } from './types';
@@ -55,7 +55,6 @@ interface ChartFigureProps {
   caption: ReactNode;
   /** The id of the caption, which names the figure. */
   id?: string;
-  /** The chart. */
   children: ReactNode;
 }
 
@@ -72,8 +71,7 @@ export function ChartFigure({ caption, id, children }: ChartFigureProps) {
 
 const useStyles = stylesOf((theme) => ({
   legend: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     gap: theme.spacing(0, 2),
     margin: theme.spacing(0, 0, 1),
     padding: 0,

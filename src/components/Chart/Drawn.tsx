@@ -11,7 +11,6 @@ import type { Size } from './useSize';
 import type { View } from './view';
 
 interface DrawnProps {
-  /** Whether it is on the screen. */
   isSeen: boolean;
   view: View;
   size: Size;

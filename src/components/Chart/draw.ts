@@ -18,7 +18,6 @@ interface Pen {
   theme: GrafanaTheme2;
   /** The size of a CSS pixel. */
   px: number;
-  /** The font size. */
   font: number;
 }
 

@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef, useState, type RefObject } from 'react';
+import { useEffect, useLayoutEffect, useRef, useState, type RefObject } from 'react';
 
 /** The size of an element, and its font size, in pixels. */
 export interface Size {
@@ -29,4 +29,22 @@ export function useSize(): [element: RefObject<HTMLDivElement>, size: Size | und
     return () => sizes.disconnect();
   }, []);
   return [element, size];
+}
+
+/** Reports whether an element is on the screen; on paper, all elements are. */
+export function useSeen(element: RefObject<Element>): boolean {
+  const [isSeen, setSeen] = useState(true);
+  useEffect(() => {
+    const observer = new IntersectionObserver((entries) => setSeen(entries[entries.length - 1].isIntersecting));
+    if (element.current) {
+      observer.observe(element.current);
+    }
+    const onPrint = () => setSeen(true);
+    window.addEventListener('beforeprint', onPrint);
+    return () => {
+      observer.disconnect();
+      window.removeEventListener('beforeprint', onPrint);
+    };
+  }, [element]);
+  return isSeen;
 }

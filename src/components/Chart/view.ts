@@ -11,7 +11,6 @@ export interface Drawing {
   bands?: ChartBand[];
   /** Vertical lines with a label each. */
   marks?: Mark[];
-  /** The format of values. */
   format: Format;
   /** A horizontal line that values must not exceed: the objective. */
   slo?: number;

@@ -1,9 +1,9 @@
-import { memo, useCallback, useId } from 'react';
+import { memo, useCallback } from 'react';
 
-import { Combobox, type ComboboxOption } from '@grafana/ui';
+import type { ComboboxOption } from '@grafana/ui';
 
 import { listBaselines, useClient } from '../../client';
-import { stylesOf } from '../../lib/styles';
+import { Choice } from '../Choice';
 import { THIS_TARGET } from './model';
 
 interface BaselineChooserProps {
@@ -22,9 +22,7 @@ const OWN: ComboboxOption = { value: THIS_TARGET, label: 'This target, as measur
  * requested when it is opened.
  */
 export const BaselineChooser = memo(function BaselineChooser({ chosen, title, onChoose }: BaselineChooserProps) {
-  const styles = useStyles();
   const client = useClient();
-  const id = useId();
   const options = useCallback(
     async (typed: string) => {
       const all = await listBaselines(client);
@@ -36,30 +34,11 @@ export const BaselineChooser = memo(function BaselineChooser({ chosen, title, on
   );
   const value = chosen === undefined ? DEFAULT : { value: chosen, label: title ?? chosen };
   return (
-    <div className={styles.chooser}>
-      <label htmlFor={id}>Compare with</label>
-      <Combobox
-        id={id}
-        width="auto"
-        minWidth={28}
-        options={options}
-        value={value}
-        onChange={(option) => onChoose(option.value === DEFAULT.value ? undefined : option.value)}
-      />
-    </div>
+    <Choice
+      label="Compare with"
+      options={options}
+      value={value}
+      onChange={(name) => onChoose(name === DEFAULT.value ? undefined : name)}
+    />
   );
 });
-
-const useStyles = stylesOf((theme) => ({
-  chooser: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
-    gap: theme.spacing(0.5, 1),
-    minWidth: 0,
-    // The longest title must not exceed a phone's width.
-    '& > *': { maxWidth: '100%' },
-    '& label': { color: theme.colors.text.secondary },
-    '@media print': { display: 'none' },
-  },
-}));

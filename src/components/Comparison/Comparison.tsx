@@ -7,7 +7,7 @@ import { useLive, type Comparison as Compared, type Mode, type Settings } from '
 import { milliseconds, number, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { servingName } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, LINE, stylesOf, WRAP } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
 import { useNarrow } from '../../lib/useNarrow';
 import { useStable } from '../../lib/useStable';
@@ -18,7 +18,7 @@ import { CopyLink, type TimeSpan } from '../Present';
 import { BaselineChooser } from './BaselineChooser';
 import { Differences } from './Differences';
 import { comparisonCsv, comparisonJson } from './exported';
-import { Legend } from './Legend';
+import { Legend } from './Notes';
 import { byPercentile, THIS_TARGET, toModel, type Hidden, type Model } from './model';
 import { LARGE_TEXT, Table, type TextSize } from './Table';
 import { useComparison } from './useComparison';
@@ -221,20 +221,14 @@ function Uncalibrated({ note }: { note?: string }) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  comparison: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  comparison: { ...COLUMN, gap: theme.spacing(1) },
   body: { containerType: 'inline-size', display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
-  head: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
-    justifyContent: 'space-between',
-    gap: theme.spacing(0, 2),
-  },
-  present: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1) },
+  head: { ...LINE, justifyContent: 'space-between', gap: theme.spacing(0, 2) },
+  present: { ...LINE, gap: theme.spacing(0, 1) },
   title: { fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium },
   subtitle: { color: theme.colors.text.secondary },
   largeTitle: { fontSize: `clamp(16px, 2cqi, ${theme.typography.h2.fontSize})`, lineHeight: 1.4 },
-  tables: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) },
+  tables: { ...WRAP, gap: theme.spacing(1, 3) },
   // The largest font size of a table. With the rates below, they would otherwise outgrow the latencies.
   largeTables: { fontSize: LARGE_TEXT },
   latencies: { flex: '3 1 520px', minWidth: 'min(100%, 400px)' },

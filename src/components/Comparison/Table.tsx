@@ -11,9 +11,7 @@ export type TextSize = 'normal' | 'large';
 
 interface TableProps {
   caption: string;
-  /** The heading of the row names. */
   corner: string;
-  /** The width of the row names. */
   nameWidth: string;
   table: TableModel;
   size: TextSize;

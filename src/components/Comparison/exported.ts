@@ -1,6 +1,7 @@
 import type { ClientHealth, Column, Comparison, LaneSnapshot } from '../../client';
 import { toCsv, type CsvValue } from '../../lib/csv';
 import type { Known } from '../../lib/known';
+import { latency, metrics, quantiles, rate, type Figure } from './model';
 
 /** The input of an export of a comparison. */
 export interface Exported {
@@ -35,15 +36,17 @@ const names = [
   'note',
 ];
 
-const latencies = ['ttft', 'tpot', 'itl', 'latency'] as const;
-const quantiles = ['p50', 'p95'] as const;
-const rates = [
-  ['output_tokens_per_second', 'tokens/s'],
-  ['requests_per_second', 'requests/s'],
-  ['kv_hit_ratio', 'ratio'],
-] as const;
+type Cells = [figure: string, quantile: string, unit: string];
 
-type Found = Column['kv_hit_ratio'];
+/** All figures, with their cells. */
+const figures: Array<[Cells, Figure]> = [
+  ...metrics.flatMap((key) =>
+    quantiles.map((quantile): [Cells, Figure] => [[key, quantile, 'seconds'], latency(key, quantile)])
+  ),
+  [['output_tokens_per_second', '', 'tokens/s'], rate('output_tokens_per_second')],
+  [['requests_per_second', '', 'requests/s'], rate('requests_per_second')],
+  [['kv_hit_ratio', '', 'ratio'], rate('kv_hit_ratio')],
+];
 
 /**
  * Returns a comparison as a table with a line for each figure: live ones with their intervals, recorded ones with their
@@ -54,49 +57,30 @@ export function comparisonCsv(exported: Exported): string {
   const { state } = known.lane;
   const runs = isLive && state.phase === 'running';
   const note = comparison.settling ? 'settling' : '';
-  const live = (
-    figure: string,
-    quantile: string,
-    unit: string,
-    value?: number,
-    interval?: number[],
-    error?: number,
-    estimated = false
-  ) => [
-    ...[figure, quantile, unit, 'live', state.mode, state.speculation, comparison.concurrency],
-    ...(runs
-      ? [value, interval?.[0], interval?.[1], comparison.n, comparison.seconds]
-      : Array<undefined>(5).fill(undefined)),
-    ...[exported.client?.lag_seconds, runs ? error : undefined, ...Array<undefined>(5).fill(undefined)],
-    runs ? [note, estimated && 'estimated'].filter(Boolean).join('; ') : isLive ? state.phase : 'lost',
-  ];
-  const recorded = (figure: string, quantile: string, unit: string, column: Column, found: Found) => {
-    const gain = runs ? found.improvement : undefined;
+  const live = (cells: Cells, figure: Figure) => {
+    const { value, interval, error, tag } = figure.live({ comparison, lane: known.lane });
     return [
-      ...[figure, quantile, unit, comparison.name, column.mode, column.speculation, comparison.concurrency],
-      ...[found.value, undefined, undefined, column.n, undefined, column.lag_seconds, found.error, found.lookup],
+      ...[...cells, 'live', state.mode, state.speculation, comparison.concurrency],
+      ...(runs
+        ? [value, interval?.[0], interval?.[1], comparison.n, comparison.seconds]
+        : Array<undefined>(5).fill(undefined)),
+      ...[exported.client?.lag_seconds, runs ? error : undefined, ...Array<undefined>(5).fill(undefined)],
+      runs ? [note, tag].filter(Boolean).join('; ') : isLive ? state.phase : 'lost',
+    ];
+  };
+  const recorded = (cells: Cells, figure: Figure, column: Column) => {
+    const found = figure.recorded?.(column);
+    const gain = runs ? found?.improvement : undefined;
+    return [
+      ...[...cells, comparison.name, column.mode, column.speculation, comparison.concurrency],
+      ...[found?.value, undefined, undefined, column.n, undefined, column.lag_seconds, found?.error, found?.lookup],
       ...[gain?.percent, gain?.interval?.[0], gain?.interval?.[1], gain?.outcome, undefined],
     ];
   };
-  const rows: CsvValue[][] = [
-    ...latencies.flatMap((figure) =>
-      quantiles.flatMap((quantile) => {
-        const all = comparison.live[figure];
-        const [interval, error] =
-          quantile === 'p50' ? [all.p50_interval, all.p50_error] : [all.p95_interval, all.p95_error];
-        return [
-          live(figure, quantile, 'seconds', all[quantile], interval, error, all.estimated),
-          ...comparison.columns.map((column) =>
-            recorded(figure, quantile, 'seconds', column, column[figure][quantile])
-          ),
-        ];
-      })
-    ),
-    ...rates.flatMap(([figure, unit]) => [
-      live(figure, '', unit, comparison[`live_${figure}`], comparison[`live_${figure}_interval`]),
-      ...comparison.columns.map((column) => recorded(figure, '', unit, column, column[figure])),
-    ]),
-  ];
+  const rows: CsvValue[][] = figures.flatMap(([cells, figure]) => [
+    live(cells, figure),
+    ...comparison.columns.map((column) => recorded(cells, figure, column)),
+  ]);
   return toCsv(names, rows);
 }
 

@@ -107,68 +107,93 @@ interface Input extends Hidden {
   /** Undefined while the load generator is unreachable; nothing live is shown then. */
   lane?: LaneSnapshot;
   settings: Settings;
-  /** The load generator's clock. */
   time: string;
 }
 
 type Metric = 'ttft' | 'tpot' | 'itl' | 'latency';
 type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
 type Quantile = 'p50' | 'p95';
+type Found = Column[Rate];
 
-interface MetricInfo {
-  key: Metric;
-  name: string;
-  live: Format;
-  recorded: Format;
-}
-
+/** The latencies, in the order of the tables. */
+export const metrics: Metric[] = ['ttft', 'tpot', 'itl', 'latency'];
+/** The percentiles of each. */
+export const quantiles: Quantile[] = ['p50', 'p95'];
 const RECORDED_MS: Format = { ...MS, decimals: 1 };
 
-const metrics: MetricInfo[] = (['ttft', 'tpot', 'itl', 'latency'] as const).map((key) => ({
-  key,
-  name: figures[key].name.replace(' latency', ''), // the corner of the table says latency
-  live: figureFormats[key],
-  recorded: figureFormats[key] === MS ? RECORDED_MS : figureFormats[key],
-}));
+/** A live value, and what is known of it. */
+interface LiveValue {
+  value?: number;
+  interval?: number[];
+  /** The load generator's own error. */
+  error?: number;
+  tag?: Tag;
+}
 
-interface RateInfo {
-  key?: Rate;
+/** A figure, live and recorded. */
+export interface Figure {
   name: string;
-  live(input: Input): number | undefined;
-  interval?(comparison: Comparison): number[] | undefined;
-  failing?(value: number): boolean;
+  /** The format of live values and of differences. */
   format: Format;
+  recordedFormat: Format;
+  live(input: Pick<Input, 'comparison' | 'lane'>): LiveValue;
+  /** Absent where no baseline has it. */
+  recorded?(column: Column): Found;
+  slo?: 'ttft' | 'tpot';
+  bothWays?: boolean;
+  isLessBetter?: boolean;
+  failing?(value: number): boolean;
+}
+
+/** Returns a percentile of a latency. */
+export function latency(key: Metric, quantile: Quantile): Figure {
+  const { name, slo, bothWays } = figures[key];
+  const format = figureFormats[key];
+  return {
+    name: name.replace(' latency', ''), // the corner of the table says latency
+    format,
+    recordedFormat: format === MS ? RECORDED_MS : format,
+    live: ({ comparison }) => {
+      const all = comparison.live[key];
+      return {
+        value: all[quantile],
+        interval: quantile === 'p50' ? all.p50_interval : all.p95_interval,
+        error: quantile === 'p50' ? all.p50_error : all.p95_error,
+        tag: all.estimated ? 'estimated' : undefined,
+      };
+    },
+    recorded: (column) => column[key][quantile],
+    slo: quantile === 'p95' ? slo : undefined,
+    bothWays,
+    isLessBetter: true,
+  };
+}
+
+/** Returns a rate, or the share of cached tokens. */
+export function rate(key: Rate): Figure {
+  return {
+    name: figures[key].name,
+    format: figureFormats[key],
+    recordedFormat: figureFormats[key],
+    live: ({ comparison }) => ({ value: comparison[`live_${key}`], interval: comparison[`live_${key}_interval`] }),
+    recorded: (column) => column[key],
+  };
 }
 
 /** The share of failing requests that counts as a fault, the same as in the alert "High error rate". */
 const FAILING = 0.01;
 
-const rates: RateInfo[] = [
-  {
-    key: 'output_tokens_per_second',
-    name: figures.output_tokens_per_second.name,
-    live: ({ comparison }) => comparison.live_output_tokens_per_second,
-    interval: (comparison) => comparison.live_output_tokens_per_second_interval,
-    format: figureFormats.output_tokens_per_second,
-  },
-  {
-    key: 'requests_per_second',
-    name: figures.requests_per_second.name,
-    live: ({ comparison }) => comparison.live_requests_per_second,
-    interval: (comparison) => comparison.live_requests_per_second_interval,
-    format: figureFormats.requests_per_second,
-  },
-  {
-    key: 'kv_hit_ratio',
-    name: figures.kv_hit_ratio.name,
-    live: ({ comparison }) => comparison.live_kv_hit_ratio,
-    interval: (comparison) => comparison.live_kv_hit_ratio_interval,
-    format: figureFormats.kv_hit_ratio,
-  },
+const hitRate = rate('kv_hit_ratio');
+
+const rates: Figure[] = [
+  rate('output_tokens_per_second'),
+  rate('requests_per_second'),
+  hitRate,
   {
     name: `${figures.error_ratio.name}, 60 s`,
-    live: ({ lane }) => lane?.window.error_ratio,
+    live: ({ lane }) => ({ value: lane?.window.error_ratio }),
     format: PERCENT,
+    recordedFormat: PERCENT,
     failing: (value) => value > FAILING,
   },
 ];
@@ -176,9 +201,17 @@ const rates: RateInfo[] = [
 /** Turns a comparison into the tables' content. */
 export function toModel(input: Input): Model {
   const columns = visibleColumns(input);
-  const absent = absentTag(input.lane);
-  const latencies = latencyTable(input, columns, absent);
-  const rateModel = rateTable(input, columns, absent);
+  const latencies = tableOf(
+    input,
+    columns,
+    metrics.map((metric) => quantiles.map((quantile) => latency(metric, quantile))),
+    quantiles
+  );
+  const rateModel = tableOf(
+    input,
+    columns,
+    rates.map((figure) => [figure])
+  );
   const used = [...latencies.rows, ...rateModel.rows].flatMap((row) => row.cells.map((cell) => cell.tag));
   return {
     latencies,
@@ -202,23 +235,15 @@ export function visibleColumns({ comparison, lane, hideKV, hideRoundRobin }: Vis
   });
 }
 
-/** Returns the tag of a missing live value. */
-function absentTag(lane: LaneSnapshot | undefined): Tag {
-  if (!lane) {
-    return 'lost';
-  }
-  return lane.state.phase === 'running' ? 'no data yet' : lane.state.phase;
-}
-
-function latencyTable(input: Input, columns: Column[], absent: Tag): TableModel {
-  const quantiles: Quantile[] = ['p50', 'p95'];
+/** Makes a table with a row for each list of figures, with a column of live values for each figure of a list. */
+function tableOf(input: Input, columns: Column[], rows: Figure[][], of: string[] = ['']): TableModel {
   return {
-    heads: quantiles.flatMap((quantile) => heads(input, columns, quantile)),
-    rows: metrics.map((metric) => ({
-      name: metric.name,
-      cells: quantiles.flatMap((quantile) => [
-        liveLatency(input, metric, quantile, absent),
-        ...columns.map((column) => recordedLatency(input, metric, quantile, column)),
+    heads: of.flatMap((word) => heads(input, columns, word)),
+    rows: rows.map((row) => ({
+      name: row[0].name,
+      cells: row.flatMap((figure) => [
+        liveCell(input, figure),
+        ...columns.map((column) => recordedCell(input, figure, column)),
       ]),
     })),
   };
@@ -233,17 +258,7 @@ export function byPercentile({ heads, rows }: TableModel): TableModel[] {
   }));
 }
 
-function rateTable(input: Input, columns: Column[], absent: Tag): TableModel {
-  return {
-    heads: heads(input, columns),
-    rows: rates.map((rate) => ({
-      name: rate.name,
-      cells: [liveRate(input, rate, absent), ...columns.map((column) => recordedRate(input, rate, column))],
-    })),
-  };
-}
-
-function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): Head[] {
+function heads({ comparison, lane }: Input, columns: Column[], quantile: string): Head[] {
   const all = comparison.columns;
   const live = lane && comparison.n > 0 ? `this step, n ${number(comparison.n)}` : '';
   return [
@@ -275,76 +290,62 @@ function source(column: Column, { comparison, time }: Input): Source {
   return { short: shortName(column, comparison.columns), text: `${routing}${measured}${n}${late}` };
 }
 
-function liveLatency(input: Input, metric: MetricInfo, quantile: Quantile, absent: Tag): Cell {
-  const all = input.comparison.live[metric.key];
-  const value = isRunning(input) ? all[quantile] : undefined;
+function liveCell(input: Input, figure: Figure): Cell {
+  const { format, failing, recorded } = figure;
+  const { value, interval, error, tag } = isRunning(input) ? figure.live(input) : {};
   if (value === undefined) {
-    return { live: true, format: metric.live, tag: absent };
+    return { live: true, format, tag: absentTag(input, figure) };
   }
+  const isSettling = input.comparison.settling && recorded !== undefined;
   return {
     live: true,
     value,
-    format: metric.live,
-    interval: quantile === 'p50' ? all.p50_interval : all.p95_interval,
-    ...(input.comparison.settling
-      ? { tag: 'settling' }
-      : {
-          slo: slo(input.settings, metric, quantile, value, all.p95_error),
-          tag: all.estimated ? 'estimated' : undefined,
-        }),
+    format,
+    interval,
+    failing: failing?.(value),
+    slo: isSettling ? undefined : levelOf(input, figure, value, error),
+    tag: isSettling ? 'settling' : tag,
   };
 }
 
-function slo(
-  settings: Settings,
-  metric: MetricInfo,
-  quantile: Quantile,
-  value?: number,
-  error?: number
-): SLOLevel | undefined {
-  const { slo: objective, bothWays } = figures[metric.key];
-  return objective && quantile === 'p95' ? sloLevel(value, settings.slo[objective], error, bothWays) : undefined;
+/** Returns the tag of a missing live value. After a turn has ended, an engine may still not report its cached tokens. */
+function absentTag({ comparison, lane }: Input, figure: Figure): Tag {
+  if (!lane) {
+    return 'lost';
+  }
+  if (lane.state.phase !== 'running') {
+    return lane.state.phase;
+  }
+  return figure === hitRate && comparison.n > 0 ? 'not reported' : 'no data yet';
 }
 
-function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, column: Column): Cell {
-  const found = column[metric.key][quantile];
-  const live = isRunning(input) ? input.comparison.live[metric.key][quantile] : undefined;
+function levelOf({ settings }: Input, { slo, bothWays }: Figure, value?: number, error?: number): SLOLevel | undefined {
+  return slo && sloLevel(value, settings.slo[slo], error, bothWays);
+}
+
+/** Formats a recorded value, with its difference where live has a value, too. */
+function recordedCell(input: Input, figure: Figure, column: Column): Cell {
+  const { format, recordedFormat, recorded, isLessBetter = false } = figure;
+  const found: Found = recorded ? recorded(column) : { lookup: 'not_recorded' };
+  const { value, improvement, error } = found;
+  const live = isRunning(input) ? figure.live(input).value : undefined;
   return {
-    ...recordedCell(found, metric.recorded, live, metric.live),
-    slo: slo(input.settings, metric, quantile, found.value, found.error),
+    live: false,
+    value,
+    format: recordedFormat,
+    slo: levelOf(input, figure, value, error),
+    difference:
+      live !== undefined && value !== undefined && improvement
+        ? difference(improvement, live - value, format, isLessBetter)
+        : undefined,
+    tag: lookupTags[found.lookup],
   };
-}
-
-function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
-  const value = isRunning(input) ? rate.live(input) : undefined;
-  return value === undefined
-    ? { live: true, format: rate.format, tag: silentTag(input, rate) ?? absent }
-    : {
-        live: true,
-        value,
-        format: rate.format,
-        interval: rate.interval?.(input.comparison),
-        failing: rate.failing?.(value),
-        tag: rate.key && input.comparison.settling ? 'settling' : undefined,
-      };
-}
-
-/** After a turn has ended, only the hit rate may be missing, because an engine may not report its cached tokens. */
-function silentTag(input: Input, { key }: RateInfo): Tag | undefined {
-  return key === 'kv_hit_ratio' && isRunning(input) && input.comparison.n > 0 ? 'not reported' : undefined;
-}
-
-function recordedRate(input: Input, rate: RateInfo, column: Column): Cell {
-  const found: Found = rate.key ? column[rate.key] : { lookup: 'not_recorded' };
-  return recordedCell(found, rate.format, isRunning(input) ? rate.live(input) : undefined);
 }
 
 /** Whether there are live figures. */
 function isRunning({ lane }: Input): boolean {
   return lane?.state.phase === 'running';
 }
-
-type Found = Column[Rate];
 
 /** Returns the tag of a recorded value that is missing or qualified. */
 export const lookupTags: Record<Found['lookup'], Tag | undefined> = {
@@ -353,21 +354,6 @@ export const lookupTags: Record<Found['lookup'], Tag | undefined> = {
   outside_range: 'outside range',
   not_recorded: 'not recorded',
 };
-
-/** Formats a difference, which needs a visible live value. Those of latencies have a format of their own. */
-function recordedCell(found: Found, format: Format, live: number | undefined, latency?: Format): Cell {
-  const { value, improvement } = found;
-  return {
-    live: false,
-    value,
-    format,
-    difference:
-      live !== undefined && value !== undefined && improvement
-        ? difference(improvement, live - value, latency ?? format, latency !== undefined)
-        : undefined,
-    tag: lookupTags[found.lookup],
-  };
-}
 
 function difference(
   improvement: NonNullable<Found['improvement']>,

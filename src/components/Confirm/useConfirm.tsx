@@ -10,9 +10,7 @@ import { stylesOf } from '../../lib/styles';
 export interface Confirm {
   /** Runs an action at once where there is no question, else after the operator has confirmed it. */
   before(question: Question | undefined, act: () => void): void;
-  /** Whether a confirmation is open. */
   isOpen: boolean;
-  /** Cancels the confirmation. */
   dismiss(): void;
   /** The open confirmation, to be rendered anywhere on the page. */
   dialog: ReactNode;

@@ -5,7 +5,7 @@ import { Alert, Button } from '@grafana/ui';
 import type { ModeRequest, State } from '../../client';
 import { groupModes, speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
 
 /** Whether the question is still open. Until it is answered the mode switch is hidden, because it looks the same. */
 export function isAsked({ mode, mode_from, driver }: State): boolean {
@@ -75,5 +75,5 @@ export function AskMode({ state, disabled, onSay }: AskModeProps) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  answers: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1), marginTop: theme.spacing(1) },
+  answers: { ...WRAP, gap: theme.spacing(1), marginTop: theme.spacing(1) },
 }));

@@ -1,6 +1,6 @@
 import { memo } from 'react';
 
-import { Button, Stack, type IconName } from '@grafana/ui';
+import { Button, Stack } from '@grafana/ui';
 
 import type { State } from '../../client';
 
@@ -13,44 +13,56 @@ interface ButtonsProps {
   disabled: boolean;
   /** The name of the action in progress. */
   busy?: string;
+  /** The buttons, from the left; by default, all. */
+  commands?: Command[];
+  /** The titles of Start and Stop, in place of the usual ones. */
+  startTitle?: string;
+  stopTitle?: string;
   onCommand(command: Command): void;
 }
 
+const ALL: Command[] = ['start', 'stop', 'drain'];
+
+const looks = {
+  start: { words: 'Start', variant: 'primary', icon: 'play', title: undefined },
+  stop: {
+    words: 'Stop',
+    variant: 'secondary',
+    icon: 'square-shape',
+    title: 'Stops the workload immediately; requests in flight are cancelled',
+  },
+  drain: {
+    words: 'Drain',
+    variant: 'secondary',
+    icon: 'hourglass',
+    title: 'Stops the workload after the turns in flight have ended',
+  },
+} as const;
+
 /** Start, Stop and Drain, each where it has an effect. */
-export const Buttons = memo(function Buttons({ phase, disabled, busy, onCommand }: ButtonsProps) {
+export const Buttons = memo(function Buttons(props: ButtonsProps) {
+  const { phase, disabled, busy, commands = ALL, startTitle, stopTitle, onCommand } = props;
   const off = disabled || busy !== undefined || phase === undefined;
-  const icon = (command: Command, usual?: IconName) => (busy === command ? 'spinner' : usual);
+  const isUseful = { start: phase === 'stopped', stop: phase !== 'stopped', drain: phase === 'running' };
+  const titles = { start: startTitle, stop: stopTitle, drain: undefined };
   return (
     <Stack direction="row" gap={1} wrap="wrap">
-      <Button
-        variant="primary"
-        icon={icon('start', 'play')}
-        aria-busy={busy === 'start'}
-        disabled={off || phase !== 'stopped'}
-        onClick={() => onCommand('start')}
-      >
-        Start
-      </Button>
-      <Button
-        variant="secondary"
-        icon={icon('stop', 'square-shape')}
-        aria-busy={busy === 'stop'}
-        title="Stops the workload immediately; requests in flight are cancelled"
-        disabled={off || phase === 'stopped'}
-        onClick={() => onCommand('stop')}
-      >
-        Stop
-      </Button>
-      <Button
-        variant="secondary"
-        icon={icon('drain', 'hourglass')}
-        aria-busy={busy === 'drain'}
-        title="Stops the workload after the turns in flight have ended"
-        disabled={off || phase !== 'running'}
-        onClick={() => onCommand('drain')}
-      >
-        Drain
-      </Button>
+      {commands.map((command) => {
+        const { words, variant, icon, title } = looks[command];
+        return (
+          <Button
+            key={command}
+            variant={variant}
+            icon={busy === command ? 'spinner' : icon}
+            aria-busy={busy === command}
+            title={titles[command] ?? title}
+            disabled={off || !isUseful[command]}
+            onClick={() => onCommand(command)}
+          >
+            {words}
+          </Button>
+        );
+      })}
     </Stack>
   );
 });

@@ -4,7 +4,7 @@ import { Field, Input } from '@grafana/ui';
 
 import { limits, type Slider } from '../../client';
 import { wholeNumber } from '../../lib/input';
-import { rangeInput, stylesOf } from '../../lib/styles';
+import { rangeInput, stylesOf, WRAP } from '../../lib/styles';
 import { levelAt, rangeAround, type Range } from './range';
 
 interface ConcurrencyProps {
@@ -109,8 +109,7 @@ function isTyped(event: Event): boolean {
 
 const useStyles = stylesOf((theme) => ({
   concurrency: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     alignItems: 'flex-start',
     gap: theme.spacing(0.5, 2),
     flex: '1 1 320px',

@@ -1,12 +1,11 @@
 import { useLive, useMe } from '../../client';
 import { lastKnown } from '../../lib/known';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { ClientVerdict, SnapshotAge, Status, Troubles } from '../Status';
 import { Figures } from './Figures';
-import { Held } from './Held';
+import { Held, SweepNotice } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { Operate } from './Operate';
-import { SweepNotice } from './SweepNotice';
 
 interface ControlsProps {
   lane: string;
@@ -39,12 +38,6 @@ export function Controls({ lane, bare }: ControlsProps) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  controls: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) },
-  head: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'baseline',
-    justifyContent: 'space-between',
-    gap: theme.spacing(0.5, 3),
-  },
+  controls: { ...COLUMN, gap: theme.spacing(1.5) },
+  head: { ...WRAP, alignItems: 'baseline', justifyContent: 'space-between', gap: theme.spacing(0.5, 3) },
 }));

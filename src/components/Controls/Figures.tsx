@@ -1,7 +1,7 @@
 import { type LaneSnapshot, workloadSettings } from '../../client';
 import { DASH, number, seconds } from '../../lib/format';
 import { servedSpeculation, servingName } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
+import { Facts } from '../Facts';
 
 interface FiguresProps {
   /** Undefined while nothing is known; every figure is then a dash. */
@@ -12,18 +12,8 @@ interface FiguresProps {
 
 /** The settings and the figures of the workload. */
 export function Figures({ lane, withWorkload }: FiguresProps) {
-  const styles = useStyles();
   const figures = [...stateFigures(lane), ...(withWorkload ? workloadFigures(lane) : [])];
-  return (
-    <dl className={styles.list}>
-      {figures.map(([term, value]) => (
-        <div key={term} className={styles.figure}>
-          <dt>{term}</dt>
-          <dd>{value ?? DASH}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts of={figures.map(([term, value]) => [term, value ?? DASH])} />;
 }
 
 type Figure = [term: string, value: string | undefined];
@@ -62,13 +52,3 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
     [cap.label, target_rps === 0 ? cap.zero : `${target_rps} ${cap.unit}`],
   ];
 }
-
-const useStyles = stylesOf((theme) => ({
-  list: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0.5, 3), margin: 0 },
-  figure: {
-    display: 'flex',
-    gap: theme.spacing(1),
-    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
-    '& dd': { margin: 0, fontVariantNumeric: 'tabular-nums', fontWeight: theme.typography.fontWeightMedium },
-  },
-}));

@@ -1,8 +1,10 @@
 import { Alert } from '@grafana/ui';
 
-import type { LaneSnapshot, Problem, WorkloadPatch } from '../../client';
+import type { LaneSnapshot, Problem, SweepSummary, WorkloadPatch } from '../../client';
 import { number } from '../../lib/format';
 import { describeHold, limiterOf, limitName } from '../../lib/hold';
+import { sweepHint, sweepInProgress } from '../../lib/sweeps';
+import { capital } from '../../lib/text';
 import { WorkloadForm } from './WorkloadForm';
 
 interface HeldProps {
@@ -30,12 +32,21 @@ export function Held({ lane, form }: HeldProps) {
   }
   const { actual, target } = state.concurrency;
   const title = holdText
-    ? `${holdText.charAt(0).toUpperCase()}${holdText.slice(1)}`
+    ? capital(holdText)
     : `Slowed by ${limitName(limiter, state)}: ${number(actual)} of ${number(target)} conversations in progress`;
   return (
     <Alert severity="info" title={title} bottomSpacing={0}>
       {holdText && <div>Results are compared and stored at concurrency {number(state.step.held?.at)}.</div>}
       {form && <WorkloadForm state={state} only={limiter} {...form} />}
+    </Alert>
+  );
+}
+
+/** Reports that a trial, a sweep or a capacity search has the workload, in place of the disabled controls. */
+export function SweepNotice({ sweep }: { sweep: SweepSummary }) {
+  return (
+    <Alert severity="info" title={sweepInProgress(sweep)} bottomSpacing={0}>
+      {sweepHint(sweep)}
     </Alert>
   );
 }

@@ -3,7 +3,8 @@ import { Alert, Button, Spinner } from '@grafana/ui';
 import type { ModeChange } from '../../client';
 import { span } from '../../lib/format';
 import { modeText } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
+import { LINE, stylesOf } from '../../lib/styles';
+import { capital } from '../../lib/text';
 
 interface ModeProgressProps {
   change: ModeChange;
@@ -31,7 +32,7 @@ export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled
   if (change.failed) {
     return (
       <Alert severity="warning" title={`The change to ${modeText(change.to)} failed`} bottomSpacing={0}>
-        {change.message.charAt(0).toUpperCase() + change.message.slice(1)}
+        {capital(change.message)}
       </Alert>
     );
   }
@@ -76,9 +77,7 @@ function elapsed(change: ModeChange, time: string): string {
 
 const useStyles = stylesOf((theme) => ({
   progress: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(1, 2),
     padding: theme.spacing(1, 2),
     border: `1px solid ${theme.colors.info.border}`,

@@ -5,7 +5,7 @@ import { Button, ButtonGroup } from '@grafana/ui';
 import type { ModeRequest, Speculation } from '../../client';
 import { groupModes, speculationFor, type Choice, type Offer } from '../../lib/modes';
 import { modeName, servedSpeculation } from '../../lib/names';
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
 
 interface ModeSwitchProps extends Offer {
   disabled: boolean;
@@ -112,7 +112,7 @@ export function Choices<T extends string>(props: ChoicesProps<T>) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  choices: { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2) },
+  choices: { ...WRAP, gap: theme.spacing(0, 2) },
   label: { lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium },
   group: { flexWrap: 'wrap', rowGap: theme.spacing(0.5) },
   words: {

@@ -7,7 +7,6 @@ import { Choices } from './ModeSwitch';
 const offered = [10, 100, 1000];
 
 interface OpeningsProps {
-  /** The number of opening texts in use. */
   value: number;
   disabled: boolean;
   onChange(openings: number): void;

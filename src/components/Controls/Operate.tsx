@@ -1,7 +1,3 @@
-import { useId, useState } from 'react';
-
-import { Alert, Button } from '@grafana/ui';
-
 import {
   cancelModeChange,
   changeMode,
@@ -12,19 +8,20 @@ import {
   type Live,
   type ModeRequest,
 } from '../../client';
-import { lastKnown, type Known } from '../../lib/known';
+import { arrivalOf, lastKnown, type Known } from '../../lib/known';
 import { modeQuestion, stopQuestion } from '../../lib/losses';
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
 import { useStable } from '../../lib/useStable';
 import { useConfirm } from '../Confirm';
+import { Fold } from '../Fold';
+import { ActionFailure } from './ActionFailure';
 import { AskMode, isAsked } from './AskMode';
 import { Buttons, type Command } from './Buttons';
 import { Concurrency } from './Concurrency';
-import { Held } from './Held';
+import { Held, SweepNotice } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { ModeSwitch } from './ModeSwitch';
 import { Openings } from './Openings';
-import { SweepNotice } from './SweepNotice';
 import { useAction, type Action } from './useAction';
 import { useConcurrency } from './useConcurrency';
 import { fieldOf } from './workloadFields';
@@ -42,7 +39,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
   const styles = useStyles();
   const client = useClient();
   const known = lastKnown(live, lane);
-  const seenAt = live.state.status === 'live' ? live.state.receivedAt : undefined;
+  const seenAt = arrivalOf(live);
   const command = useAction(seenAt);
   const adjustment = useAction(seenAt);
   const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>
@@ -69,8 +66,9 @@ export function Operate({ live, lane, bare }: OperateProps) {
   return (
     <>
       {confirm.dialog}
-      <Failure action={command} />
-      <Failure action={adjustment} except={(field) => fieldOf(field) !== undefined} />
+      <ActionFailure action={command} titles={failures} />
+      {/* A problem with a field is shown at the field. */}
+      {!fieldOf(adjustment.failure?.problem.field) && <ActionFailure action={adjustment} titles={failures} />}
       <div className={styles.row}>
         {!bare && (
           <Buttons
@@ -172,33 +170,16 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
 
 function More({ known, lane, disabled, adjustment }: PartProps & { adjustment: Action }) {
   const client = useClient();
-  const id = useId();
-  const [open, setOpen] = useState(false);
   return (
-    <div>
-      <Button
-        variant="secondary"
-        fill="text"
-        size="sm"
-        icon={open ? 'angle-down' : 'angle-right'}
-        aria-expanded={open}
-        aria-controls={id}
-        onClick={() => setOpen(!open)}
-      >
-        More
-      </Button>
-      <div id={id} hidden={!open}>
-        {open && (
-          <WorkloadForm
-            state={known.lane.state}
-            disabled={disabled}
-            busy={adjustment.busy === 'workload'}
-            problem={adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined}
-            onApply={(patch) => adjustment.run('workload', () => patchWorkload(client, lane, patch))}
-          />
-        )}
-      </div>
-    </div>
+    <Fold label="More">
+      <WorkloadForm
+        state={known.lane.state}
+        disabled={disabled}
+        busy={adjustment.busy === 'workload'}
+        problem={adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined}
+        onApply={(patch) => adjustment.run('workload', () => patchWorkload(client, lane, patch))}
+      />
+    </Fold>
   );
 }
 
@@ -215,23 +196,6 @@ export const failures: Record<string, string> = {
   cancel: 'The mode change was not cancelled',
 };
 
-interface FailureProps {
-  action: Action;
-  /** Whether a problem with a field is already shown at the field. */
-  except?(field: string | undefined): boolean;
-}
-
-function Failure({ action: { failure, dismiss }, except }: FailureProps) {
-  if (!failure || except?.(failure.problem.field)) {
-    return null;
-  }
-  return (
-    <Alert severity="error" title={failures[failure.name] ?? 'The action failed'} onRemove={dismiss} bottomSpacing={0}>
-      {failure.problem.message}
-    </Alert>
-  );
-}
-
 const useStyles = stylesOf((theme) => ({
-  row: { display: 'flex', flexWrap: 'wrap', alignItems: 'flex-start', gap: theme.spacing(1, 4) },
+  row: { ...WRAP, alignItems: 'flex-start', gap: theme.spacing(1, 4) },
 }));

@@ -1,9 +1,10 @@
-import { useId, useState, type FormEvent } from 'react';
+import { useState, type FormEvent } from 'react';
 
-import { Button, Field, Input } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import { type Problem, type State, type WorkloadPatch, workloadSettings } from '../../client';
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
+import { TextField } from '../TextField';
 import { check, current, fieldOf, fields, labelOf, toPatch, type FieldName, type Values } from './workloadFields';
 
 interface WorkloadFormProps {
@@ -39,10 +40,11 @@ export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: 
       {fields
         .filter(({ path }) => only === undefined || path === only)
         .map(({ path, width }) => (
-          <NumberField
+          <TextField
             key={path}
             label={labelOf(path)}
-            unit={workloadSettings[path].unit}
+            inputMode="decimal"
+            suffix={workloadSettings[path].unit}
             width={width}
             value={values[path]}
             disabled={disabled}
@@ -63,41 +65,8 @@ function applyEdit(edited: Partial<Values>, name: FieldName, value: string, inFo
   return value === inForce ? rest : { ...rest, [name]: value };
 }
 
-interface NumberFieldProps {
-  label: string;
-  unit?: string;
-  width: number;
-  value: string;
-  error?: string;
-  disabled: boolean;
-  onChange(value: string): void;
-}
-
-function NumberField({ label, unit, width, value, error, disabled, onChange }: NumberFieldProps) {
-  const id = useId();
-  return (
-    <Field noMargin label={label} htmlFor={id} invalid={Boolean(error)} error={error}>
-      <Input
-        id={id}
-        inputMode="decimal"
-        width={width}
-        suffix={unit}
-        value={value}
-        disabled={disabled}
-        onChange={(event) => onChange(event.currentTarget.value)}
-      />
-    </Field>
-  );
-}
-
 const useStyles = stylesOf((theme) => ({
-  form: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'flex-start',
-    gap: theme.spacing(1, 2),
-    paddingTop: theme.spacing(1),
-  },
+  form: { ...WRAP, alignItems: 'flex-start', gap: theme.spacing(1, 2), paddingTop: theme.spacing(1) },
   // Beside the fields, aligned below their labels.
   apply: { marginTop: theme.spacing(2.5) },
 }));

@@ -1,4 +1,4 @@
 export { Controls } from './Controls';
 export { ModeSwitch } from './ModeSwitch';
 export { failures } from './Operate';
-export { SweepNotice as Taken } from './SweepNotice';
+export { SweepNotice as Taken } from './Held';

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 
 import { asProblem, type Problem } from '../../client';
-import { useLatest } from '../../lib/useLatest';
+import { useLatest } from '../../lib/useStable';
 
 /** How long to wait for the state that follows an answer, in milliseconds. */
 export const FOLLOW_UP = 3000;
@@ -14,7 +14,6 @@ export interface Action {
   failure?: { name: string; problem: Problem };
   /** Runs a request. The promise is true if it succeeded; it never rejects. */
   run(name: string, call: () => Promise<unknown>): Promise<boolean>;
-  /** Drops the failure. */
   dismiss(): void;
 }
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 
-import { useLatest } from '../../lib/useLatest';
+import { useLatest } from '../../lib/useStable';
 
 /** The pause after the last move of the slider before its value is sent, in milliseconds. */
 export const DEBOUNCE = 300;

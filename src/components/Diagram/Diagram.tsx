@@ -4,7 +4,6 @@ import { cx } from '@emotion/css';
 import { useDiagramStyles } from './styles';
 
 interface DiagramProps {
-  /** The accessible description. */
   label: string;
   /** The size of the view box, which scales to the available width. */
   width: number;

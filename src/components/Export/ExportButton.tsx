@@ -4,7 +4,7 @@ import { Button, Dropdown, Menu } from '@grafana/ui';
 
 import { asProblem } from '../../client';
 import { fileName, save, type Format } from '../../lib/save';
-import { stylesOf } from '../../lib/styles';
+import { LINE, stylesOf } from '../../lib/styles';
 
 /** A file to export. */
 export interface ExportFile {
@@ -82,9 +82,7 @@ export const ExportButton = memo(function ExportButton({ label, files, links = {
 
 const useStyles = stylesOf((theme) => ({
   export: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(0.5, 1),
     '@media print': { display: 'none' },
   },

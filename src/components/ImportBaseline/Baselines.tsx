@@ -1,8 +1,6 @@
-import { Alert } from '@grafana/ui';
-
 import { useBaselines, useLive } from '../../client';
 import { lastKnown } from '../../lib/known';
-import { Loading } from '../Loading';
+import { NotLoaded } from '../Loading';
 import { Imported } from './Imported';
 import { ImportForm } from './ImportForm';
 
@@ -11,13 +9,7 @@ export function Baselines({ lane }: { lane: string }) {
   const settings = lastKnown(useLive(lane), lane)?.settings;
   const { value: baselines, problem } = useBaselines(settings?.slo);
   if (!baselines) {
-    return problem ? (
-      <Alert severity="warning" title="The baselines could not be loaded">
-        {problem.message}
-      </Alert>
-    ) : (
-      <Loading text="Loading the baselines…" />
-    );
+    return <NotLoaded what="baselines" problem={problem} />;
   }
   return (
     <>

@@ -1,6 +1,6 @@
 import { useId, useRef, useState, type ChangeEvent } from 'react';
 
-import { Alert, Button, Checkbox, Field, Input, Stack, TextArea } from '@grafana/ui';
+import { Alert, Button, Checkbox, Field, RadioButtonGroup, Stack, TextArea } from '@grafana/ui';
 
 import {
   asProblem,
@@ -9,14 +9,17 @@ import {
   useRenewBaselines,
   type Baseline,
   type BaselineFile,
+  type Mode,
   type Problem,
   type Settings,
+  type Speculation,
 } from '../../client';
-import { stylesOf, visuallyHidden } from '../../lib/styles';
-import { useLatest } from '../../lib/useLatest';
-import { formatOf, lineOf, MAX_FILE, nameOf, hasOwnName, placeOf } from './file';
+import { modeName, speculationName } from '../../lib/names';
+import { COLUMN, stylesOf, visuallyHidden } from '../../lib/styles';
+import { useLatest } from '../../lib/useStable';
+import { TextField } from '../TextField';
 import { Preview } from './Preview';
-import { RunFields, type Run } from './Run';
+import { formatOf, hasOwnName, lineOf, MAX_FILE, nameOf, placeOf } from './file';
 
 interface ImportFormProps {
   /** The existing baselines, to name the one that would be replaced. */
@@ -165,28 +168,22 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
         />
       </Field>
       <Stack direction="row" gap={2} wrap="wrap">
-        <Field
+        <TextField
           label="Name"
           description={file.format === 'csv' ? 'Unique identifier.' : 'Empty: the one in the file, if any.'}
-          htmlFor={`${id}-name`}
-        >
-          <Input
-            id={`${id}-name`}
-            width={34}
-            maxLength={100}
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-          />
-        </Field>
-        <Field label="Title" description="Display name. Empty: the one in the file." htmlFor={`${id}-title`}>
-          <Input
-            id={`${id}-title`}
-            width={44}
-            maxLength={200}
-            value={title}
-            onChange={(event) => setTitle(event.currentTarget.value)}
-          />
-        </Field>
+          width={34}
+          maxLength={100}
+          value={name}
+          onChange={setName}
+        />
+        <TextField
+          label="Title"
+          description="Display name. Empty: the one in the file."
+          width={44}
+          maxLength={200}
+          value={title}
+          onChange={setTitle}
+        />
       </Stack>
       {earlier && (
         <Checkbox
@@ -249,14 +246,7 @@ function word(isBusy: boolean, current: Outcome | undefined): string {
 }
 
 function isSame(a: BaselineFile, b: BaselineFile): boolean {
-  return (
-    a.text === b.text &&
-    a.name === b.name &&
-    a.title === b.title &&
-    a.mode === b.mode &&
-    a.speculation === b.speculation &&
-    a.merge === b.merge
-  );
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** Whether the load generator requires the mode in which another program's results were measured. */
@@ -280,8 +270,47 @@ function Excerpt({ text, line }: { text: string; line: number }) {
   );
 }
 
+/** The routing of an import's requests, where its file does not contain it. */
+interface Run {
+  /** Undefined until it is chosen. */
+  mode?: Mode;
+  speculation: Speculation;
+}
+
+interface RunFieldsProps {
+  run: Run;
+  onChange(run: Run): void;
+}
+
+const modes: Mode[] = ['kv', 'round_robin', 'least_loaded', 'unknown'];
+const speculations: Speculation[] = ['not_recorded', 'off', 'draft', 'eagle3'];
+
+/** The fields that no other load generator records: the routing mode, and speculation. */
+function RunFields({ run, onChange }: RunFieldsProps) {
+  return (
+    <Stack direction="row" gap={2} wrap="wrap">
+      <Field label="Routing mode" description="The mode in use when these results were measured.">
+        <RadioButtonGroup
+          aria-label="Routing mode"
+          options={modes.map((value) => ({ value, label: modeName(value) }))}
+          value={run.mode}
+          onChange={(mode) => onChange({ ...run, mode })}
+        />
+      </Field>
+      <Field label="Speculation" description="“Not recorded” if unknown.">
+        <RadioButtonGroup
+          aria-label="Speculation"
+          options={speculations.map((value) => ({ value, label: speculationName(value) }))}
+          value={run.speculation}
+          onChange={(speculation) => onChange({ ...run, speculation })}
+        />
+      </Field>
+    </Stack>
+  );
+}
+
 const useStyles = stylesOf((theme) => ({
-  form: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1), maxWidth: 960 },
+  form: { ...COLUMN, gap: theme.spacing(1), maxWidth: 960 },
   hidden: visuallyHidden,
   note: { color: theme.colors.text.secondary, margin: 0 },
   text: { fontFamily: theme.typography.fontFamilyMonospace, whiteSpace: 'pre', overflowX: 'auto' },

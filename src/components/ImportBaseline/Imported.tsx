@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { Alert, Button } from '@grafana/ui';
 
 import { asProblem, deleteBaseline, useClient, useRenewBaselines, type Baseline } from '../../client';
-import { stylesOf } from '../../lib/styles';
+import { LINE, stylesOf } from '../../lib/styles';
 
 /** The imported baselines, each of which can be deleted. */
 export function Imported({ baselines }: { baselines: Baseline[] }) {
@@ -68,13 +68,7 @@ const useStyles = stylesOf((theme) => ({
   none: { color: theme.colors.text.secondary },
   list: {
     listStyle: 'none',
-    '& li': {
-      display: 'flex',
-      flexWrap: 'wrap',
-      alignItems: 'center',
-      gap: theme.spacing(1),
-      padding: theme.spacing(0.5, 0),
-    },
+    '& li': { ...LINE, gap: theme.spacing(1), padding: theme.spacing(0.5, 0) },
     '& small': { color: theme.colors.text.secondary },
   },
 }));

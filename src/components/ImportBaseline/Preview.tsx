@@ -3,7 +3,7 @@ import { useMemo } from 'react';
 import type { Baseline, Settings } from '../../client';
 import { settingsOf } from '../../lib/deployment';
 import { provenanceOf } from '../../lib/provenance';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import { BenchmarkTable } from '../Benchmark/BenchmarkTable';
 import { toBenchmark } from '../Benchmark/model';
 import { SustainedLine } from '../Benchmark/SustainedLine';
@@ -52,8 +52,7 @@ export function Preview({ baseline, settings }: PreviewProps) {
 
 const useStyles = stylesOf((theme) => ({
   preview: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: theme.spacing(0.5),
     padding: theme.spacing(1.5),
     border: `1px solid ${theme.colors.border.medium}`,

@@ -2,7 +2,7 @@ import { memo } from 'react';
 import { cx } from '@emotion/css';
 
 import { useLive } from '../../client';
-import { stylesOf, visuallyHidden } from '../../lib/styles';
+import { PLAIN_LIST, stylesOf, visuallyHidden } from '../../lib/styles';
 import { toKpis, type Kpi } from './model';
 
 /** Six live figures, three of them with the recorded values at this concurrency. */
@@ -51,9 +51,7 @@ const useStyles = stylesOf((theme) => ({
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(140px, 100%), 1fr))',
     gap: theme.spacing(1),
-    margin: 0,
-    padding: 0,
-    listStyle: 'none',
+    ...PLAIN_LIST,
   },
   card: {
     minWidth: 0,

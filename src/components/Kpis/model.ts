@@ -1,6 +1,7 @@
 import { figures, type Column, type LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
 import { NOT_REPORTED, number, percent } from '../../lib/format';
+import { capital } from '../../lib/text';
 import { missingText, whyUnread } from '../../lib/unread';
 import { lookupTags, shortName, THIS_TARGET } from '../Comparison/model';
 
@@ -77,7 +78,7 @@ const CACHED = 'Prompt tokens from cache, last 60 s';
 /** The source of the share of prompt tokens that came from a cache. */
 function kvSource(lane: LaneSnapshot | undefined): string {
   if (lane?.kv.not_reported) {
-    return sentence(lane.kv.not_reported);
+    return capital(lane.kv.not_reported);
   }
   switch (lane && (lane.kv.hit_ratio === undefined ? 'none' : lane.kv.source)) {
     case 'none':
@@ -91,10 +92,6 @@ function kvSource(lane: LaneSnapshot | undefined): string {
   }
 }
 
-function sentence(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
 /**
  * Formats the number of requests that wait at the frontend: a dash while the cluster cannot be read, words where it is
  * not reported.
@@ -105,7 +102,7 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
   const why = lane && whyUnread(lane.cluster, 'frontend');
   return {
     name: figures.queued.name,
-    meaning: silent ? sentence(why ?? 'no Dynamo frontend reports its queue') : 'Waiting at the frontend',
+    meaning: silent ? capital(why ?? 'no Dynamo frontend reports its queue') : 'Waiting at the frontend',
     text: silent ? missingText(why) : number(lane?.cluster.queued),
     silent,
     notes: problem ? [{ text: problem }] : [],

@@ -2,8 +2,6 @@ import { useState } from 'react';
 
 import { ClipboardButton } from '@grafana/ui';
 
-import { shareLink, type TimeSpan } from './link';
-
 interface CopyLinkProps {
   /** The time range in view, where it can be chosen. */
   span?(): TimeSpan;
@@ -31,4 +29,20 @@ export function CopyLink({ span, size = 'md' }: CopyLinkProps) {
       {refused && <span role="alert">The browser blocked copying the link: {refused}</span>}
     </>
   );
+}
+
+/** A time range, in milliseconds since 1970. */
+export interface TimeSpan {
+  from: number;
+  to: number;
+}
+
+/** Returns an address with a fixed time range in place of a relative one such as "the last 15 minutes". */
+export function shareLink(address: string, span?: TimeSpan): string {
+  const url = new URL(address);
+  if (span) {
+    url.searchParams.set('from', String(span.from));
+    url.searchParams.set('to', String(span.to));
+  }
+  return url.href;
 }

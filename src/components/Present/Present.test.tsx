@@ -3,7 +3,7 @@ import userEvent from '@testing-library/user-event';
 
 import { stubSizes } from '../../test/sizes';
 import { CopyLink, FullScreenButton } from '.';
-import { shareLink } from './link';
+import { shareLink } from './CopyLink';
 
 beforeEach(() => stubSizes());
 afterEach(() => {

@@ -1,3 +1,2 @@
-export { CopyLink } from './CopyLink';
+export { CopyLink, type TimeSpan } from './CopyLink';
 export { FullScreenButton } from './FullScreenButton';
-export { type TimeSpan } from './link';

@@ -2,7 +2,7 @@ import { useId, type PropsWithChildren, type ReactNode } from 'react';
 
 import { Button, Toggletip } from '@grafana/ui';
 
-import { stylesOf } from '../../lib/styles';
+import { LINE, stylesOf } from '../../lib/styles';
 
 interface SectionProps {
   /** The heading; it also names the region. */
@@ -43,9 +43,7 @@ const useStyles = stylesOf((theme) => ({
     background: theme.colors.background.primary,
   },
   head: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     justifyContent: 'space-between',
     gap: theme.spacing(0.5, 2),
     marginBottom: theme.spacing(1),

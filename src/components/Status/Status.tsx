@@ -1,14 +1,16 @@
+import { memo } from 'react';
 import { cx } from '@emotion/css';
 
 import { Alert, Badge } from '@grafana/ui';
 
-import type { Live, LiveState, Replay } from '../../client';
+import type { LaneSnapshot, Live, LiveState, Replay } from '../../client';
 import { verdictText } from '../../lib/clientError';
 import { span } from '../../lib/format';
 import { memberReasons, memberTroubles } from '../../lib/members';
 import { describeLive } from '../../lib/status';
-import { stylesOf } from '../../lib/styles';
-import { targetTrouble } from '../../lib/target';
+import { LINE, stylesOf } from '../../lib/styles';
+import { simulationNote, targetKind, targetNotes, targetTrouble, type TargetKind } from '../../lib/target';
+import { sentence } from '../../lib/text';
 import { clock, dateTime } from '../../lib/time';
 import { useAge, useNow } from '../../lib/useNow';
 
@@ -118,11 +120,6 @@ export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
   );
 }
 
-/** Turns a clause into a sentence. */
-function sentence(clause: string): string {
-  return clause && `${clause[0].toUpperCase()}${clause.slice(1)}.`;
-}
-
 function Loss({ since, problem }: { since: number; problem: string }) {
   const now = useNow();
   return (
@@ -135,8 +132,29 @@ function Loss({ since, problem }: { since: number; problem: string }) {
   );
 }
 
+const names: Partial<Record<TargetKind, string>> = { simulated: 'Simulated cluster', mock: 'Mock workers' };
+
+/** Reports that the cluster is simulated, and whether its timing was fitted. It renders nothing for a real one. */
+export function Imitation({ lane }: { lane?: LaneSnapshot }) {
+  const kind = targetKind(lane, undefined);
+  return <Mark kind={kind} note={lane && simulationNote(lane.state)} />;
+}
+
+/** Rendered again only when its text changes: a badge with a tooltip is expensive. */
+const Mark = memo(function Mark({ kind, note }: { kind: TargetKind; note?: string }) {
+  const name = names[kind];
+  if (!name) {
+    return null;
+  }
+  return note ? (
+    <Badge color="orange" text={`${name}, not calibrated`} tooltip={`${targetNotes[kind]} Not calibrated: ${note}`} />
+  ) : (
+    <Badge color="blue" text={name} tooltip={targetNotes[kind]} />
+  );
+});
+
 const useStyles = stylesOf(({ colors, shape, spacing, typography }) => ({
-  line: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: spacing(0, 1), minWidth: 0 },
+  line: { ...LINE, gap: spacing(0, 1), minWidth: 0 },
   oneLine: {
     flexWrap: 'nowrap',
     whiteSpace: 'nowrap',

@@ -1,2 +1,1 @@
-export { Imitation } from './Imitation';
-export { ClientVerdict, SnapshotAge, Status, Troubles } from './Status';
+export { Imitation, ClientVerdict, SnapshotAge, Status, Troubles } from './Status';

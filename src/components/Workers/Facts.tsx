@@ -2,6 +2,7 @@ import type { LaneSnapshot } from '../../client';
 import { DASH, number } from '../../lib/format';
 import { stylesOf } from '../../lib/styles';
 import { NOT_READ, whyUnread } from '../../lib/unread';
+import { Facts as FactList } from '../Facts';
 import { facts } from './model';
 
 interface FactsProps {
@@ -27,14 +28,12 @@ export function Facts({ lane, isLive }: FactsProps) {
     );
   return (
     <>
-      <dl className={styles.facts}>
-        {facts(lane).map(([term, value]) => (
-          <div key={term}>
-            <dt>{term}</dt>
-            <dd>{(isLive || STATIC.has(term)) && value !== undefined ? value : absent(term)}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactList
+        of={facts(lane).map(([term, value]) => [
+          term,
+          (isLive || STATIC.has(term)) && value !== undefined ? value : absent(term),
+        ])}
+      />
       {isLive && cluster.available && (
         <div className={styles.note}>
           From {source}, {number(cluster.age_seconds)} s ago
@@ -48,14 +47,5 @@ export function Facts({ lane, isLive }: FactsProps) {
 const STATIC = new Set(['GPU', 'Model', 'Engine']);
 
 const useStyles = stylesOf((theme) => ({
-  facts: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    gap: theme.spacing(0, 3),
-    margin: 0,
-    '& > div': { display: 'flex', gap: theme.spacing(1) },
-    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
-    '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium, fontVariantNumeric: 'tabular-nums' },
-  },
   note: { ...theme.typography.bodySmall, color: theme.colors.text.secondary },
 }));

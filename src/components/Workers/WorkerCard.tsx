@@ -5,7 +5,7 @@ import { colorManipulator } from '@grafana/data';
 
 import type { GPU, HostGPUs, Worker } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
-import { stylesOf, workerColors } from '../../lib/styles';
+import { COLUMN, stylesOf, workerColors } from '../../lib/styles';
 import { missingText } from '../../lib/unread';
 import { shortName } from '../../lib/workers';
 import { loadOf, memoryShare } from './model';
@@ -122,8 +122,7 @@ const useStyles = stylesOf((theme) => {
   const [worker] = workerColors(theme);
   return {
     card: {
-      display: 'flex',
-      flexDirection: 'column',
+      ...COLUMN,
       gap: theme.spacing(1),
       minWidth: 0,
       padding: theme.spacing(1.5),

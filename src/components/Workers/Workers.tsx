@@ -4,7 +4,7 @@ import { Alert } from '@grafana/ui';
 
 import { useLive, type Cluster, type LaneSnapshot } from '../../client';
 import { lastKnown } from '../../lib/known';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, PLAIN_LIST, stylesOf } from '../../lib/styles';
 import { whyUnread } from '../../lib/unread';
 import { aboutAll, workerCount } from '../../lib/workers';
 import { unavailable } from '../Kpis';
@@ -107,14 +107,12 @@ function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  workers: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  workers: { ...COLUMN, gap: theme.spacing(1) },
   cards: {
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(20em, 100%), 1fr))',
     gap: theme.spacing(1),
-    margin: 0,
-    padding: 0,
-    listStyle: 'none',
+    ...PLAIN_LIST,
   },
   note: { ...theme.typography.bodySmall, color: theme.colors.text.secondary },
 }));

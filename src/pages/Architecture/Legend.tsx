@@ -1,7 +1,7 @@
 import { memo } from 'react';
 
 import { Arrow, Diagram, type LineKind } from '../../components/Diagram';
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
 import { MAX_DOTS } from './chaser';
 
 const lines: Array<{ kind: LineKind; words: string }> = [
@@ -38,8 +38,7 @@ export const Legend = memo(function Legend({ still }: { still?: string }) {
 
 const useStyles = stylesOf((theme) => ({
   legend: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     gap: theme.spacing(0.5, 2),
     margin: theme.spacing(1, 0),
     color: theme.colors.text.secondary,

@@ -1,8 +1,8 @@
 import { memo, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
 
 import { stylesOf } from '../../lib/styles';
-import { lights, NO_CHASE, placeMarks, step, STEP, type Light, type Load, type Point } from './chaser';
-import type { Layout } from './layout';
+import { lights, NO_CHASE, placeMarks, step, STEP, type Light, type Load } from './chaser';
+import type { Layout, Point } from './layout';
 
 interface TrafficProps extends Load {
   layout: Layout;

@@ -1,5 +1,5 @@
 import type { Rect } from '../../components/Diagram';
-import type { Layout, Waypoint } from './layout';
+import type { Layout, Point } from './layout';
 
 /**
  * The most requests that are drawn per second. More could not be distinguished. It is below the number of steps per
@@ -9,12 +9,6 @@ export const MAX_DOTS = 4;
 
 /** The interval of steps, in milliseconds. Each step costs the browser a frame, whatever the frame contains. */
 export const STEP = 200;
-
-/** The position of a mark. */
-export interface Point {
-  x: number;
-  y: number;
-}
 
 /** The marks along the paths. Paths share the marks of their common part. */
 interface Marks {
@@ -66,7 +60,7 @@ function between(a: Rect, b: Rect): Point[] {
 }
 
 /** The first mark is the same for all branches, which separate behind it. */
-function leg(from: number, way: Waypoint[], to: number): Point[] {
+function leg(from: number, way: Point[], to: number): Point[] {
   const bend = way.filter(({ x }) => x >= from && x <= to);
   const lengths = bend.map((p, i) => (i === 0 ? 0 : Math.hypot(p.x - bend[i - 1].x, p.y - bend[i - 1].y)));
   const total = lengths.reduce((a, b) => a + b, 0);

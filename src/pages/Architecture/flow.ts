@@ -1,3 +1,5 @@
+import { useState } from 'react';
+
 import type { Worker } from '../../client';
 
 /** The window over which the requests sent to each worker are counted, in milliseconds. */
@@ -41,4 +43,14 @@ export function shares(flow: Flow, workers: Worker[]): number[] {
   const weights = candidates.find((c) => c.some((v) => v > 0)) ?? [];
   const sum = weights.reduce((a, b) => a + b, 0);
   return weights.map((v) => v / sum);
+}
+
+/** Returns the share of requests of each worker, updated with each snapshot; time is the snapshot's. */
+export function useFlow(workers: Worker[], time: string | undefined): number[] {
+  const [flow, setFlow] = useState(NO_FLOW);
+  const next = time === undefined ? flow : advance(flow, workers, Date.parse(time));
+  if (next !== flow) {
+    setFlow(next);
+  }
+  return shares(next, workers);
 }

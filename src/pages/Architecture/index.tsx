@@ -1,13 +1,13 @@
 import { RadioButtonGroup } from '@grafana/ui';
 
-import { useBaselines, useLive, type Problem } from '../../client';
+import { useBaselines, useLive, type Live, type Problem } from '../../client';
 import { DeploymentTable } from '../../components/Deployment';
-import { useTarget } from '../../components/Diagram';
+import { useReducedMotion, useTarget } from '../../components/Diagram';
 import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { targetNotes } from '../../lib/target';
 import { aboutAll } from '../../lib/workers';
 import { NEUTRAL, useVendor, type Platform } from '../../vendor';
@@ -16,12 +16,11 @@ import { useChoice } from '../useChoice';
 import { Legend } from './Legend';
 import { PartList } from './PartList';
 import { PartPanel } from './PartPanel';
-import { inOrder, presenceWord, requestPath, type Part } from './parts';
 import { PlatformLayer } from './PlatformLayer';
-import { platformParts, platformPresence } from './platform';
 import { RequestLayer } from './RequestLayer';
-import { useFlow } from './useFlow';
-import { useStillness } from './useStillness';
+import { useFlow } from './flow';
+import { inOrder, presenceWord, requestPath, type Part } from './parts';
+import { platformParts, platformPresence } from './platform';
 
 type Layer = 'request' | 'platform';
 
@@ -158,9 +157,21 @@ function chosen(parts: Part[], id: string): Part {
   return parts.find((p) => p.id === id) ?? parts[0];
 }
 
+/** Returns why nothing moves in the drawing; undefined while requests are drawn. */
+function useStillness({ state, lane }: Live): string | undefined {
+  const reduced = useReducedMotion();
+  if (state.status !== 'live' || !lane) {
+    return 'Animation paused: no live data.';
+  }
+  if (!lane.state.running) {
+    return 'Animation paused: the workload is stopped.';
+  }
+  return reduced ? 'Animation disabled: your system is set to reduce motion.' : undefined;
+}
+
 const useStyles = stylesOf((theme) => ({
-  page: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
+  page: { ...COLUMN, gap: theme.spacing(2) },
   note: { color: theme.colors.text.secondary, marginBottom: theme.spacing(1) },
-  row: { display: 'flex', flexWrap: 'wrap', alignItems: 'flex-start', gap: theme.spacing(2) },
+  row: { ...WRAP, alignItems: 'flex-start', gap: theme.spacing(2) },
   drawing: { flex: '4 1 800px', minWidth: 0 },
 }));

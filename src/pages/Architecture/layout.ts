@@ -1,10 +1,9 @@
 import type { Rect } from '../../components/Diagram';
 
-/** A point of a path, with its position along the path from 0 to 1. */
-export interface Waypoint {
+/** A point of a path. */
+export interface Point {
   x: number;
   y: number;
-  at: number;
 }
 
 /** The positions of the request path's parts, in units of the view box. */
@@ -23,7 +22,7 @@ export interface Layout {
   /** The level of detail of a worker's box. */
   detail: 'full' | 'line' | 'name';
   /** The path to each worker, from the load generator on. */
-  ways: Waypoint[][];
+  ways: Point[][];
   /** The line from the router to each worker, as path data. */
   legs: string[];
 }
@@ -90,8 +89,8 @@ function leg(center: number, { x, y, height }: Rect): string {
 /** The number of straight segments of the bend into a worker. */
 const PIECES = 6;
 
-/** Returns the path from the load generator through frontend and router into a worker, at constant speed. */
-function pathTo(center: number, { x, y, height }: Rect): Waypoint[] {
+/** Returns the path from the load generator through frontend and router into a worker. */
+function pathTo(center: number, { x, y, height }: Rect): Point[] {
   const end = y + height / 2;
   const [from, to] = [670, COLUMN.x];
   const bend = Array.from({ length: PIECES }, (_, i) => {
@@ -100,9 +99,5 @@ function pathTo(center: number, { x, y, height }: Rect): Waypoint[] {
       (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t ** 2 * c + t ** 3 * d;
     return { x: along(from, from + 35, to - 35, to), y: along(center, center, end, end) };
   });
-  const points = [{ x: 190, y: center }, { x: from, y: center }, ...bend, { x: x + 1, y: end }];
-  const lengths = points.map((p, i) => (i === 0 ? 0 : Math.hypot(p.x - points[i - 1].x, p.y - points[i - 1].y)));
-  const total = lengths.reduce((a, b) => a + b, 0);
-  let traveled = 0;
-  return points.map((p, i) => ({ ...p, at: (traveled += lengths[i]) / total }));
+  return [{ x: 190, y: center }, { x: from, y: center }, ...bend, { x: x + 1, y: end }];
 }

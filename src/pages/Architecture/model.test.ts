@@ -33,9 +33,8 @@ describe('the layout', () => {
   it('leads each way from the load generator into its worker', () => {
     const { ways, workers, client } = layOut(3);
     ways.forEach((way, i) => {
-      expect(way[0]).toMatchObject({ x: client.width, at: 0 });
-      expect(way.at(-1)).toMatchObject({ y: workers[i].y + workers[i].height / 2, at: 1 });
-      expect(way.every((p, j) => j === 0 || p.at >= way[j - 1].at)).toBe(true);
+      expect(way[0]).toMatchObject({ x: client.width });
+      expect(way.at(-1)).toMatchObject({ y: workers[i].y + workers[i].height / 2 });
     });
   });
 });

@@ -11,7 +11,6 @@ export interface Figure {
   value: string;
   /** The same number from 0 to 1, where it is a ratio. */
   share?: number;
-  /** The source of the number. */
   source: string;
 }
 
@@ -26,7 +25,6 @@ export interface Presence {
 export interface Part {
   id: string;
   title: string;
-  /** The purpose of the part. */
   text: string;
   /** The most important number first. */
   figures: Figure[];

@@ -1,9 +1,9 @@
 import { useId, useMemo } from 'react';
 
-import { Alert, Combobox, Field, LinkButton } from '@grafana/ui';
+import { Combobox, Field, LinkButton } from '@grafana/ui';
 
 import { reportAddress, useBaselines, useClient, type Baseline, type ReportSide, type Settings } from '../../client';
-import { Loading } from '../../components/Loading';
+import { NotLoaded } from '../../components/Loading';
 import { modeKey, modeText } from '../../lib/names';
 
 import { stylesOf } from '../../lib/styles';
@@ -24,13 +24,7 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
   const [chosenA, chooseA] = useChoice('a');
   const [chosenB, chooseB] = useChoice('b');
   if (!sides) {
-    return problem ? (
-      <Alert severity="warning" title="The results could not be loaded" bottomSpacing={0}>
-        {problem.message}
-      </Alert>
-    ) : (
-      <Loading text="Loading the results…" />
-    );
+    return <NotLoaded what="results" problem={problem} />;
   }
   const find = (key: string | undefined) => sides.find((side) => side.key === key);
   const [a, b] = [find(chosenA), find(chosenB)];

@@ -1,6 +1,6 @@
 import { useId, useState } from 'react';
 
-import { Alert, Button, ConfirmModal, Field, Input, LinkButton } from '@grafana/ui';
+import { Button, ConfirmModal, LinkButton } from '@grafana/ui';
 
 import {
   deleteSweep,
@@ -13,8 +13,10 @@ import {
   type ReportFormat,
   type Sweep,
 } from '../../client';
+import { ActionFailure } from '../../components/Controls/ActionFailure';
 import { useAction } from '../../components/Controls/useAction';
-import { stylesOf } from '../../lib/styles';
+import { TextField } from '../../components/TextField';
+import { COLUMN, LINE, stylesOf, WRAP } from '../../lib/styles';
 import { kindWord, sweepName } from '../../lib/sweeps';
 import { hasEnded, useRenewSweeps } from '../../components/SweepResult';
 
@@ -127,47 +129,31 @@ export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
             void make();
           }}
         >
-          <Field
-            noMargin
+          <TextField
             label="Name"
             description="Unique identifier."
-            htmlFor={`${id}-name`}
-            invalid={errorAt('name') !== undefined}
+            width={34}
+            maxLength={limits['comparison.baseline'].max}
             error={errorAt('name')}
-          >
-            <Input
-              id={`${id}-name`}
-              width={34}
-              maxLength={limits['comparison.baseline'].max}
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-            />
-          </Field>
-          <Field
-            noMargin
+            value={name}
+            onChange={setName}
+          />
+          <TextField
             label="Title"
             description="Display name."
-            htmlFor={`${id}-title`}
-            invalid={errorAt('title') !== undefined}
+            width={44}
+            maxLength={limits.title.max}
             error={errorAt('title')}
-          >
-            <Input
-              id={`${id}-title`}
-              width={44}
-              maxLength={limits.title.max}
-              value={title}
-              onChange={(event) => setTitle(event.currentTarget.value)}
-            />
-          </Field>
+            value={title}
+            onChange={setTitle}
+          />
           <Button type="submit" size="sm" disabled={isLost || action.busy !== undefined || name.trim() === ''}>
             Save baseline
           </Button>
         </form>
       )}
-      {problem && problem.field !== 'name' && problem.field !== 'title' && (
-        <Alert severity="error" title="The baseline was not saved" onRemove={action.dismiss} bottomSpacing={0}>
-          {problem.message}
-        </Alert>
+      {problem?.field !== 'name' && problem?.field !== 'title' && (
+        <ActionFailure action={action} titles={{ baseline: 'The baseline was not saved' }} />
       )}
     </div>
   );
@@ -201,11 +187,7 @@ export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
       >
         Delete
       </Button>
-      {action.failure && (
-        <Alert severity="error" title="Deletion failed" onRemove={action.dismiss} bottomSpacing={0}>
-          {action.failure.problem.message}
-        </Alert>
-      )}
+      <ActionFailure action={action} titles={{ delete: 'Deletion failed' }} />
       <ConfirmModal
         isOpen={asks}
         title={`Delete the ${word}?`}
@@ -226,11 +208,10 @@ export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  row: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
-  make: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
+  row: { ...LINE, gap: theme.spacing(1) },
+  make: { ...COLUMN, gap: theme.spacing(1) },
   form: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     alignItems: 'flex-end',
     gap: theme.spacing(1, 2),
     '& > *': { maxWidth: '100%' },

@@ -3,10 +3,12 @@ import { useState } from 'react';
 import { Alert, Button, ConfirmModal } from '@grafana/ui';
 
 import { changeSweep, useClient, type SweepSummary } from '../../client';
+import { ActionFailure } from '../../components/Controls/ActionFailure';
 import { useAction } from '../../components/Controls/useAction';
 import { SweepBar, useRenewSweeps } from '../../components/SweepResult';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { reasonSuffix, kindWord, progressText, spanText } from '../../lib/sweeps';
+import { capital } from '../../lib/text';
 import { useNow } from '../../lib/useNow';
 
 interface ProgressProps {
@@ -97,11 +99,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
           Measurements are kept. On resume it continues with the next unfinished span.
         </Alert>
       )}
-      {action.failure && (
-        <Alert severity="error" title={failures[action.failure.name]} onRemove={action.dismiss} bottomSpacing={0}>
-          {action.failure.problem.message}
-        </Alert>
-      )}
+      <ActionFailure action={action} titles={failures} />
       <ConfirmModal
         isOpen={asks}
         title={`Cancel the ${word}?`}
@@ -124,13 +122,9 @@ const failures: Record<string, string> = {
   cancelled: 'Canceling failed',
 };
 
-function capital(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
 const useStyles = stylesOf((theme) => ({
-  progress: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1) },
-  line: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2), minHeight: 32 },
+  progress: { ...COLUMN, gap: theme.spacing(1) },
+  line: { ...LINE, gap: theme.spacing(0.5, 2), minHeight: 32 },
   words: { fontVariantNumeric: 'tabular-nums' },
   buttons: { display: 'flex', gap: theme.spacing(1) },
   span: { margin: 0, minHeight: '1.5em', color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' },

@@ -8,13 +8,14 @@ import {
   useClient,
   usePolled,
   type Me,
-  type Problem,
   type SweepKind,
   type SweepList,
   type SweepSummary,
 } from '../../client';
+import { ActionFailure } from '../../components/Controls/ActionFailure';
 import { useAction } from '../../components/Controls/useAction';
-import { stylesOf } from '../../lib/styles';
+import { RadioCards } from '../../components/RadioCards';
+import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { kindName, kindWord, sweepInProgress } from '../../lib/sweeps';
 import { LANE } from '../lane';
 import { readOnlyReason } from '../Shell/StartStop';
@@ -63,41 +64,28 @@ interface StartFormProps {
   isLost: boolean;
   /** The time of the newest snapshot. */
   seenAt: number | undefined;
-  /** Called when a sweep has begun. */
   onStarted(id: string): void;
 }
 
 /** The kinds with the question that each answers, and a form for the chosen one. The values of each kind are kept. */
 export function StartForm(props: StartFormProps) {
   const styles = useStyles();
-  const name = useId();
   const [chosen, choose] = useChoice('kind');
   const kind = kinds.find((one) => one.kind === chosen)?.kind ?? 'trial';
   const [edits, setEdits] = useState<Partial<Record<SweepKind, Values>>>({});
   const defaults = props.list.defaults.find((request) => request.kind === kind);
   return (
     <div className={styles.start}>
-      <fieldset className={styles.kinds}>
-        <legend className={styles.legend}>What do you want to know?</legend>
-        {kinds.map((one) => {
+      <RadioCards
+        legend="What do you want to know?"
+        cards={kinds.map((one) => {
           const usual = props.list.defaults.find((request) => request.kind === one.kind);
-          return (
-            <label key={one.kind} className={styles.kind}>
-              <input
-                type="radio"
-                name={name}
-                checked={one.kind === kind}
-                onChange={() => choose(one.kind === 'trial' ? undefined : one.kind)}
-              />
-              <span>
-                <b>{kindName(one.kind)}</b>
-                <span>{one.question}</span>
-                {usual && <small>Defaults: {lower(durationText(usual))}</small>}
-              </span>
-            </label>
-          );
+          const note = usual && `Defaults: ${lower(durationText(usual))}`;
+          return { value: one.kind, title: kindName(one.kind), text: one.question, note };
         })}
-      </fieldset>
+        value={kind}
+        onChange={(next) => choose(next === 'trial' ? undefined : next)}
+      />
       {defaults ? (
         <Form
           key={kind}
@@ -213,7 +201,7 @@ function Form(props: FormProps) {
             .map(entry)}
         </div>
       )}
-      {problem && !at && <Refused kind={kind} problem={problem} onRemove={action.dismiss} />}
+      {!at && <ActionFailure action={action} titles={{ start: `The ${kindWord(kind)} was not started` }} />}
       <div className={styles.actions}>
         <Button
           type="submit"
@@ -252,14 +240,6 @@ function whyNot(me: Me | undefined, running: SweepSummary | undefined, isLost: b
     return 'Nothing can be started while the load generator is unreachable.';
   }
   return running && `${sweepInProgress(running)}. Only one runs at a time.`;
-}
-
-function Refused({ kind, problem, onRemove }: { kind: SweepKind; problem: Problem; onRemove(): void }) {
-  return (
-    <Alert severity="error" title={`The ${kindWord(kind)} was not started`} onRemove={onRemove} bottomSpacing={0}>
-      {problem.message}
-    </Alert>
-  );
 }
 
 interface EntryProps {
@@ -339,39 +319,8 @@ function Modes({ field: { name, label, kinds: of }, list, values, error, onChang
 }
 
 const useStyles = stylesOf((theme) => ({
-  start: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
-  kinds: {
-    display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(250px, 100%), 1fr))',
-    gap: theme.spacing(1),
-    minWidth: 0,
-    margin: 0,
-    padding: 0,
-    border: 0,
-  },
-  legend: { fontSize: 'inherit', marginBottom: theme.spacing(0.5), color: theme.colors.text.secondary },
-  kind: {
-    display: 'flex',
-    alignItems: 'baseline',
-    gap: theme.spacing(1),
-    padding: theme.spacing(1.5),
-    border: `1px solid ${theme.colors.border.medium}`,
-    borderRadius: theme.shape.radius.default,
-    cursor: 'pointer',
-    fontWeight: theme.typography.fontWeightRegular,
-    textWrap: 'pretty',
-    '& > span': { display: 'flex', flexDirection: 'column', gap: theme.spacing(0.5) },
-    '& b': { fontWeight: theme.typography.fontWeightMedium },
-    '& small': { color: theme.colors.text.secondary },
-    '&:hover': { background: theme.colors.action.hover },
-    '&:has(input:checked)': {
-      borderColor: theme.colors.primary.border,
-      background: theme.colors.background.secondary,
-    },
-    '&:has(input:focus-visible)': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
-    '& input': { accentColor: theme.colors.primary.main, margin: 0 },
-  },
-  form: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) },
+  start: { ...COLUMN, gap: theme.spacing(2) },
+  form: { ...COLUMN, gap: theme.spacing(1.5) },
   fields: {
     display: 'grid',
     // 300 px hold a mode with its speculation.
@@ -400,6 +349,6 @@ const useStyles = stylesOf((theme) => ({
     },
   },
   error: { color: theme.colors.error.text, fontSize: theme.typography.bodySmall.fontSize },
-  actions: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 2) },
+  actions: { ...LINE, gap: theme.spacing(1, 2) },
   note: { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' },
 }));

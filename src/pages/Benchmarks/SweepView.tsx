@@ -1,10 +1,11 @@
 import { Alert } from '@grafana/ui';
 
 import type { Live, Me, Sweep, SweepSummary } from '../../client';
-import { Loading } from '../../components/Loading';
+import { NotLoaded } from '../../components/Loading';
 import { CapacityView, Differences, hasEnded, SweepFigures, useSweep } from '../../components/SweepResult';
 import { span } from '../../lib/format';
-import { stylesOf } from '../../lib/styles';
+import { arrivalOf } from '../../lib/known';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import { reasonSuffix, kindName, kindWord, measuredText, questionText, sweepName } from '../../lib/sweeps';
 import { clock, dateTime } from '../../lib/time';
 import { Delete, MakeBaseline, Reports } from './Outcome';
@@ -15,7 +16,6 @@ interface SweepViewProps {
   id: string;
   live: Live;
   me: Me | undefined;
-  /** Called after it was deleted. */
   onDeleted(): void;
 }
 
@@ -23,13 +23,7 @@ interface SweepViewProps {
 export function SweepView({ id, live, me, onDeleted }: SweepViewProps) {
   const { value: sweep, problem, at } = useSweep(id);
   if (!sweep) {
-    return problem ? (
-      <Alert severity="warning" title="The result could not be loaded" bottomSpacing={0}>
-        {problem.message}
-      </Alert>
-    ) : (
-      <Loading text="Loading the result…" />
-    );
+    return <NotLoaded what="result" problem={problem} />;
   }
   const isStale = problem !== undefined && !hasEnded(sweep.state);
   return <Known sweep={sweep} staleSince={isStale ? at : undefined} live={live} me={me} onDeleted={onDeleted} />;
@@ -47,7 +41,7 @@ function Known({ sweep, staleSince, live, me, onDeleted }: KnownProps) {
   const isLost = live.lane === undefined;
   const summary = newest(sweep, live);
   const { request, trial, capacity, rows } = sweep;
-  const seenAt = live.state.status === 'live' ? live.state.receivedAt : undefined;
+  const seenAt = arrivalOf(live);
   const title = `${kindName(request.kind)}: ${questionText(request)}`;
   return (
     <div className={styles.sweep}>
@@ -119,21 +113,18 @@ function End({ summary }: { summary: SweepSummary }) {
 
 const useStyles = stylesOf((theme) => ({
   sweep: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: theme.spacing(1.5),
     minWidth: 0,
     '& p': { margin: 0 },
   },
   title: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     '& h3': { ...theme.typography.h4, margin: 0 },
     '& small': { color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' },
   },
   words: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: theme.spacing(0.5),
     maxWidth: '100ch',
     padding: theme.spacing(1, 1.5),
@@ -142,5 +133,5 @@ const useStyles = stylesOf((theme) => ({
     textWrap: 'pretty',
     '& p:first-child': { ...theme.typography.h5, margin: 0 },
   },
-  outcome: { display: 'flex', flexDirection: 'column', alignItems: 'flex-start', gap: theme.spacing(1) },
+  outcome: { ...COLUMN, alignItems: 'flex-start', gap: theme.spacing(1) },
 }));

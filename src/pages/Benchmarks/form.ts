@@ -4,7 +4,6 @@ import type {
   SimulationLimit,
   SweepKind,
   SweepList,
-  SweepOrder,
   SweepRequest,
   TrialQuestion,
 } from '../../client';
@@ -43,7 +42,6 @@ export type Values = Partial<Record<FieldName, string>>;
 export interface Field {
   name: FieldName;
   label: string;
-  /** The kind of input. */
   entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'question' | 'order' | 'lanes';
   kinds: SweepKind[];
   /** Whether it is under "More settings". */
@@ -58,135 +56,75 @@ export interface Field {
 const all: SweepKind[] = ['trial', 'sweep', 'capacity'];
 const MINUTE = 60;
 
+function field(
+  name: FieldName,
+  label: string,
+  entry: Field['entry'],
+  kinds: SweepKind[],
+  more: Pick<Field, 'more' | 'factor' | 'unit' | 'whole' | 'help'> = {}
+): Field {
+  return { name, label, entry, kinds, ...more };
+}
+
 /** All fields, in the order of the form. */
 const fields: Field[] = [
-  {
-    name: 'a',
-    label: 'A (reference)',
-    entry: 'mode',
-    kinds: ['trial'],
-  },
-  { name: 'b', label: 'B (compared with A)', entry: 'mode', kinds: ['trial'] },
-  { name: 'modes', label: 'Also compare', entry: 'modes', kinds: ['trial'] },
-  { name: 'modes', label: 'Modes', entry: 'modes', kinds: ['sweep', 'capacity'] },
-  { name: 'question', label: 'Question', entry: 'question', kinds: ['trial'] },
-  { name: 'levels', label: 'Concurrency', entry: 'levels', kinds: ['trial'] },
-  {
-    name: 'levels',
-    label: 'Levels',
-    entry: 'levels',
-    kinds: ['sweep'],
-    help: 'Concurrency values, separated by commas.',
-  },
-  {
-    name: 'levels',
-    label: 'Initial levels',
-    entry: 'levels',
-    kinds: ['capacity'],
+  field('a', 'A (reference)', 'mode', ['trial']),
+  field('b', 'B (compared with A)', 'mode', ['trial']),
+  field('modes', 'Also compare', 'modes', ['trial']),
+  field('modes', 'Modes', 'modes', ['sweep', 'capacity']),
+  field('question', 'Question', 'question', ['trial']),
+  field('levels', 'Concurrency', 'levels', ['trial']),
+  field('levels', 'Levels', 'levels', ['sweep'], { help: 'Concurrency values, separated by commas.' }),
+  field('levels', 'Initial levels', 'levels', ['capacity'], {
     help: 'The search stays between the lowest and the highest level.',
-  },
-  { name: 'primary', label: 'Primary metric (decides)', entry: 'metric', kinds: ['trial'] },
-  {
-    name: 'smallest',
-    label: 'Smallest difference of interest',
-    entry: 'number',
-    kinds: ['trial'],
+  }),
+  field('primary', 'Primary metric (decides)', 'metric', ['trial']),
+  field('smallest', 'Smallest difference of interest', 'number', ['trial'], {
     factor: 100,
     unit: '%',
     help: 'If the true difference is smaller than this, the trial ends with “no difference”.',
-  },
-  {
-    name: 'repeats',
-    label: 'Repeats',
-    entry: 'number',
-    kinds: ['sweep'],
-    whole: true,
-    help: 'Spans of each level and mode.',
-  },
-  { name: 'slo.ttft', label: 'SLO: TTFT p95', entry: 'number', kinds: ['capacity'], factor: 1000, unit: 'ms' },
-  { name: 'slo.tpot', label: 'SLO: TPOT p95', entry: 'number', kinds: ['capacity'], factor: 1000, unit: 'ms' },
-  {
-    name: 'resolution',
-    label: 'Resolution',
-    entry: 'number',
-    kinds: ['capacity'],
+  }),
+  field('repeats', 'Repeats', 'number', ['sweep'], { whole: true, help: 'Spans of each level and mode.' }),
+  field('slo.ttft', 'SLO: TTFT p95', 'number', ['capacity'], { factor: 1000, unit: 'ms' }),
+  field('slo.tpot', 'SLO: TPOT p95', 'number', ['capacity'], { factor: 1000, unit: 'ms' }),
+  field('resolution', 'Resolution', 'number', ['capacity'], {
     unit: 'conversations',
     whole: true,
     help: 'Precision of the answer.',
-  },
-  { name: 'title', label: 'Title', entry: 'text', kinds: all, more: true, help: 'Empty: generated from the question.' },
-  { name: 'order', label: 'Order', entry: 'order', kinds: ['sweep'], more: true },
-  { name: 'together', label: 'Two lanes', entry: 'lanes', kinds: ['trial'] },
-  {
-    name: 'together',
-    label: 'Two lanes',
-    entry: 'lanes',
-    kinds: ['sweep'],
+  }),
+  field('title', 'Title', 'text', all, { more: true, help: 'Empty: generated from the question.' }),
+  field('order', 'Order', 'order', ['sweep'], { more: true }),
+  field('together', 'Two lanes', 'lanes', ['trial']),
+  field('together', 'Two lanes', 'lanes', ['sweep'], {
     help: 'With an even number of repeats, each mode runs equally often on both lanes.',
-  },
-  {
-    name: 'warm_up_seconds',
-    label: 'Warm-up',
-    entry: 'number',
-    kinds: ['sweep'],
+  }),
+  field('warm_up_seconds', 'Warm-up', 'number', ['sweep'], {
     more: true,
     unit: 's',
     help: 'From full concurrency until a span starts counting.',
-  },
-  {
-    name: 'span_seconds',
-    label: 'Span length',
-    entry: 'number',
-    kinds: all,
+  }),
+  field('span_seconds', 'Span length', 'number', all, {
     more: true,
     unit: 's',
     help: 'A span counts for at least this long and at least five times the median latency.',
-  },
-  {
-    name: 'snapshots',
-    label: 'Snapshots',
-    entry: 'number',
-    kinds: ['sweep'],
+  }),
+  field('snapshots', 'Snapshots', 'number', ['sweep'], {
     more: true,
     whole: true,
     help: 'Number of 60 s windows whose percentiles are averaged.',
-  },
-  {
-    name: 'max_seconds',
-    label: 'At most',
-    entry: 'number',
-    kinds: ['trial', 'capacity'],
+  }),
+  field('max_seconds', 'At most', 'number', ['trial', 'capacity'], {
     more: true,
     factor: 1 / MINUTE,
     unit: 'min',
     help: 'If there is no decision by then, it ends undecided.',
-  },
-  {
-    name: 'slo.ttft',
-    label: 'SLO: TTFT p95',
-    entry: 'number',
-    kinds: ['trial', 'sweep'],
-    more: true,
-    factor: 1000,
-    unit: 'ms',
-  },
-  {
-    name: 'slo.tpot',
-    label: 'SLO: TPOT p95',
-    entry: 'number',
-    kinds: ['trial', 'sweep'],
-    more: true,
-    factor: 1000,
-    unit: 'ms',
-  },
-  {
-    name: 'seed',
-    label: 'Seed',
-    entry: 'text',
-    kinds: all,
+  }),
+  field('slo.ttft', 'SLO: TTFT p95', 'number', ['trial', 'sweep'], { more: true, factor: 1000, unit: 'ms' }),
+  field('slo.tpot', 'SLO: TPOT p95', 'number', ['trial', 'sweep'], { more: true, factor: 1000, unit: 'ms' }),
+  field('seed', 'Seed', 'text', all, {
     more: true,
     help: 'A whole number; the same seed gives the same order and the same texts. A trial draws one where it is empty.',
-  },
+  }),
 ];
 
 /** Returns the fields of a kind. */
@@ -217,59 +155,44 @@ function othersOf({ a, b, modes = '' }: Values): string[] {
   return split(modes).filter((mode) => mode !== a && mode !== b);
 }
 
-const orders: Record<SweepOrder, string> = {
-  interleaved: 'Alternating modes',
-  mode_after_mode: 'One mode after the other',
+/** A choice of a field. */
+interface Option {
+  value: string;
+  label: string;
+  description?: string;
+}
+
+const option = (value: string, label: string, description: string): Option => ({ value, label, description });
+
+const options: Partial<Record<Field['entry'], Option[]>> = {
+  question: [
+    option('best', 'Which arm is the best?', 'An arm leaves the trial once another one is better.'),
+    option('order', 'How does each pair compare?', 'An arm leaves the trial once all of its pairs are decided.'),
+  ],
+  order: [
+    option('interleaved', 'Alternating modes', 'Drift of the machines affects all modes equally.'),
+    option('mode_after_mode', 'One mode after the other', 'Fewer mode changes, but drift affects the result.'),
+  ],
+  lanes: [
+    option(
+      'true',
+      'Both at the same time',
+      'One on each lane, swapped for the next pair if both lanes can switch modes.'
+    ),
+    option('false', 'Alternating', 'On the main lane only; the twin is idle.'),
+  ],
 };
 
-/** Returns the choices of a field, as value and label. */
-export function optionsOf(
-  entry: Field['entry'],
-  list: SweepList
-): Array<{ value: string; label: string; description?: string }> {
+/** Returns the choices of a field. */
+export function optionsOf(entry: Field['entry'], list: SweepList): Option[] {
   switch (entry) {
     case 'mode':
     case 'modes':
       return list.modes.map((mode) => ({ value: modeKey(mode), label: offerText(mode, list.modes) }));
     case 'metric':
       return list.metrics.map((value) => ({ value, label: metricName(value) }));
-    case 'question':
-      return [
-        {
-          value: 'best',
-          label: 'Which arm is the best?',
-          description: 'An arm leaves the trial once another one is better.',
-        },
-        {
-          value: 'order',
-          label: 'How does each pair compare?',
-          description: 'An arm leaves the trial once all of its pairs are decided.',
-        },
-      ];
-    case 'order':
-      return [
-        {
-          value: 'interleaved',
-          label: orders.interleaved,
-          description: 'Drift of the machines affects all modes equally.',
-        },
-        {
-          value: 'mode_after_mode',
-          label: orders.mode_after_mode,
-          description: 'Fewer mode changes, but drift affects the result.',
-        },
-      ];
-    case 'lanes':
-      return [
-        {
-          value: 'true',
-          label: 'Both at the same time',
-          description: 'One on each lane, swapped for the next pair if both lanes can switch modes.',
-        },
-        { value: 'false', label: 'Alternating', description: 'On the main lane only; the twin is idle.' },
-      ];
     default:
-      return [];
+      return options[entry] ?? [];
   }
 }
 

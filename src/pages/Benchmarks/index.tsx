@@ -3,10 +3,10 @@ import { useEffect, useRef, useState } from 'react';
 import { Alert, Button } from '@grafana/ui';
 
 import { useLive, useMe, type SweepList } from '../../client';
-import { Loading } from '../../components/Loading';
+import { NotLoaded } from '../../components/Loading';
 import { Section } from '../../components/Section';
-import { lastKnown } from '../../lib/known';
-import { sectionGrid, stylesOf } from '../../lib/styles';
+import { arrivalOf, lastKnown } from '../../lib/known';
+import { COLUMN, sectionGrid, stylesOf } from '../../lib/styles';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { Compare } from './Compare';
@@ -19,13 +19,7 @@ import { hasEnded, useRenewSweeps, useSweepList } from '../../components/SweepRe
 export default function Benchmarks() {
   const { value: list, problem } = useSweepList();
   if (!list) {
-    return problem ? (
-      <Alert severity="warning" title="The results could not be loaded" bottomSpacing={0}>
-        {problem.message}
-      </Alert>
-    ) : (
-      <Loading text="Loading the results…" />
-    );
+    return <NotLoaded what="results" problem={problem} />;
   }
   return <Known list={list} />;
 }
@@ -111,7 +105,7 @@ function Known({ list }: { list: SweepList }) {
               me={me}
               running={running}
               isLost={isLost}
-              seenAt={live.state.status === 'live' ? live.state.receivedAt : undefined}
+              seenAt={arrivalOf(live)}
               onStarted={(id) => {
                 open(false);
                 renew(id);
@@ -142,5 +136,5 @@ function Known({ list }: { list: SweepList }) {
 const useStyles = stylesOf((theme) => ({
   page: { ...sectionGrid(theme), fontSize: 'clamp(14px, 0.9vw, 20px)' },
   form: { minWidth: 0, '&:focus': { outline: 'none' } },
-  under: { display: 'flex', flexDirection: 'column', gap: theme.spacing(3) },
+  under: { ...COLUMN, gap: theme.spacing(3) },
 }));

@@ -1,9 +1,11 @@
 import { useEffect, useId, useRef, useState } from 'react';
 
-import { Combobox, Input } from '@grafana/ui';
+import { Input } from '@grafana/ui';
 
 import { limits, type ConversationStatus } from '../../client';
-import { stylesOf } from '../../lib/styles';
+import { Choice } from '../../components/Choice';
+import { LINE, stylesOf } from '../../lib/styles';
+import { LANE } from '../lane';
 import { looks } from './StatusBadge';
 import type { Filter } from './useConversations';
 
@@ -25,33 +27,25 @@ const options = [
 /** The filters of the list: by status, and by a part of the topic. */
 export function Filters({ filter, lanes, onChange }: FiltersProps) {
   const styles = useStyles();
-  const lane = useId();
-  const status = useId();
   const topic = useId();
   return (
     <div className={styles.filters}>
       {lanes.length > 1 && (
-        <div className={styles.filter}>
-          <label htmlFor={lane}>Lane</label>
-          <Combobox
-            id={lane}
-            width={14}
-            options={lanes.map((value) => ({ value, label: value }))}
-            value={filter.lane}
-            onChange={({ value }) => onChange({ ...filter, lane: value })}
-          />
-        </div>
-      )}
-      <div className={styles.filter}>
-        <label htmlFor={status}>Status</label>
-        <Combobox
-          id={status}
-          width={20}
-          options={options}
-          value={filter.status ?? ''}
-          onChange={({ value }) => onChange({ ...filter, status: asStatus(value) })}
+        <Choice
+          label="Lane"
+          width={14}
+          options={lanes.map((value) => ({ value, label: value }))}
+          value={filter.lane}
+          onChange={(lane) => onChange({ ...filter, lane })}
         />
-      </div>
+      )}
+      <Choice
+        label="Status"
+        width={20}
+        options={options}
+        value={filter.status ?? ''}
+        onChange={(status) => onChange({ ...filter, status: asStatus(status) })}
+      />
       <div className={styles.filter}>
         <label htmlFor={topic}>Topic</label>
         <Topic
@@ -100,7 +94,26 @@ function Topic({ id, value, onChange }: TopicProps) {
   );
 }
 
+/** Parses the filter of an address's query. */
+export function filterOf(params: URLSearchParams): Filter {
+  return {
+    lane: params.get('lane') || LANE,
+    status: asStatus(params.get('status')),
+    topic: params.get('topic') || undefined,
+  };
+}
+
+/** Returns the query of a filter, with its question mark; empty without a filter. */
+export function queryOf({ lane, status, topic }: Filter): string {
+  const params = new URLSearchParams({
+    ...(lane !== LANE && { lane }),
+    ...(status && { status }),
+    ...(topic && { topic }),
+  }).toString();
+  return params && `?${params}`;
+}
+
 const useStyles = stylesOf((theme) => ({
-  filters: { display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) },
+  filters: { ...LINE, gap: theme.spacing(1) },
   filter: { display: 'flex', alignItems: 'center', gap: theme.spacing(1), minWidth: 0 },
 }));

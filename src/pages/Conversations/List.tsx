@@ -25,7 +25,6 @@ interface ListProps {
   conversations: Conversations;
   /** The accessible name of the table. */
   lane: string;
-  /** Returns the address of a conversation. */
   linkTo(conversation: Conversation): string;
   /** Called with the conversation at the top of the visible part. */
   onSee(id: string | undefined): void;

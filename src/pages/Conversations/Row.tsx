@@ -20,7 +20,6 @@ interface RowProps {
   conversation: Conversation;
   /** Its index in the table, from 1 on, including the row of heads. */
   index: number;
-  /** The address of its link. */
   to: string;
   /** Whether Tab reaches it. One row of the table is enough, because the arrow keys reach the others. */
   reachable: boolean;

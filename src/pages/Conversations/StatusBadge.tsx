@@ -1,7 +1,7 @@
 import { Badge, type BadgeColor } from '@grafana/ui';
 
 import type { ConversationStatus } from '../../client';
-import { QuietBadge } from './QuietBadge';
+import { stylesOf } from '../../lib/styles';
 
 interface Look {
   word: string;
@@ -24,3 +24,18 @@ export function StatusBadge({ status }: { status: ConversationStatus }) {
   const { word, color, meaning } = looks[status];
   return color ? <Badge text={word} color={color} title={meaning} /> : <QuietBadge text={word} title={meaning} />;
 }
+
+interface QuietBadgeProps {
+  text: string;
+  title?: string;
+}
+
+/** A gray badge. The gray of Grafana's own text on it is too weak to be read in the light theme. */
+export function QuietBadge(props: QuietBadgeProps) {
+  const styles = useStyles();
+  return <Badge color="darkgrey" className={styles.text} {...props} />;
+}
+
+const useStyles = stylesOf((theme) => ({
+  text: { color: theme.colors.text.primary },
+}));

@@ -1,19 +1,17 @@
 import { useCallback, useRef } from 'react';
 import { useSearchParams } from 'react-router-dom';
 
-import { Alert } from '@grafana/ui';
-
-import { useLiveValue, type Conversation } from '../../client';
-import { Loading } from '../../components/Loading';
+import { turnsAddress, useClient, useLiveValue, type Conversation } from '../../client';
+import { ExportButton, type ExportFile } from '../../components/Export';
+import { Loading, LoadProblem } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { useStable } from '../../lib/useStable';
 import { hasTwin, LANE, TWIN } from '../lane';
 import { usePagePath } from '../navigation';
-import { ConversationsExport } from './ConversationsExport';
-import { Filters } from './Filters';
+import { filterOf, Filters, queryOf } from './Filters';
 import { List } from './List';
+import { conversationsCsv, readAll } from './exported';
 import { useConversations, type Filter } from './useConversations';
-import { filterOf, queryOf } from './query';
 
 /** The conversations of the load generator, newest first. */
 export default function ConversationsPage() {
@@ -52,11 +50,7 @@ export default function ConversationsPage() {
         </>
       }
     >
-      {problem && (
-        <Alert severity="warning" title="The conversations could not be loaded" bottomSpacing={1}>
-          {problem.message}
-        </Alert>
-      )}
+      <LoadProblem what="conversations" problem={problem} />
       {loading && <Loading text="Loading the conversations…" />}
       {rows.length > 0 && (
         <List key={search} conversations={conversations} lane={filter.lane} linkTo={linkTo} onSee={see} />
@@ -70,4 +64,25 @@ function emptyText({ status, topic }: Filter): string {
   return status || topic
     ? 'No matching conversations. Choose another status or topic.'
     : 'No conversations yet. Start the workload; the first ones appear within a second.';
+}
+
+/** Exports the conversations of a filter, or every turn of all of them, as a file. */
+function ConversationsExport({ filter }: { filter: Filter }) {
+  const client = useClient();
+  const file = (label: string, format: 'csv' | 'json', written: (all: Conversation[]) => string): ExportFile => ({
+    label,
+    of: 'conversations',
+    format,
+    text: async (signal) => written(await readAll(client, filter, signal)),
+  });
+  return (
+    <ExportButton
+      label="Export the conversations"
+      files={[
+        file('These conversations as CSV', 'csv', conversationsCsv),
+        file('These conversations as JSON', 'json', (all) => JSON.stringify(all, undefined, 2)),
+      ]}
+      links={{ 'Every turn as CSV': turnsAddress(client, filter.lane) }}
+    />
+  );
 }

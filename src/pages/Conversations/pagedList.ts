@@ -9,11 +9,9 @@ export const PAGE = limits['conversations.limit'].max;
 /** Reads a page of the list: the one behind a cursor, or the newest. */
 type Load = (cursor?: string) => Promise<ConversationList>;
 
-/** The loaded rows of the list. */
 interface Rows {
   /** Newest first. */
   rows: Conversation[];
-  /** Whether there are older ones. */
   more: boolean;
 }
 

@@ -31,7 +31,6 @@ export interface Conversations {
   rows: Conversation[];
   /** How many new rows wait above while the position is kept. */
   waiting: number;
-  /** Whether there are older ones. */
   more: boolean;
   /** Whether the first answer is pending. */
   loading: boolean;
@@ -40,7 +39,6 @@ export interface Conversations {
   hold(): void;
   /** Inserts the waiting rows. */
   release(): void;
-  /** Reads older rows. */
   older(): void;
 }
 

@@ -4,7 +4,7 @@ import { Button } from '@grafana/ui';
 
 import type { Live } from '../../client';
 import { Section } from '../../components/Section';
-import { stylesOf, visuallyHidden } from '../../lib/styles';
+import { PLAIN_LIST, stylesOf, visuallyHidden } from '../../lib/styles';
 import { checklist, story, type Item } from './flow';
 import type { TrackedProgress } from './useProgress';
 
@@ -92,9 +92,7 @@ const useStyles = stylesOf((theme) => {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 420px), 1fr))',
       gap: theme.spacing(1.5, 3),
-      margin: 0,
-      padding: 0,
-      listStyle: 'none',
+      ...PLAIN_LIST,
     },
     row: {
       display: 'flex',

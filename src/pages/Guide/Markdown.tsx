@@ -56,7 +56,6 @@ export function useVisibleParts(parts: Part[]): Part[] {
   return parts.filter(({ needs }) => needs === undefined || holds.has(needs));
 }
 
-/** Returns the conditions that hold now. */
 function useHolds(): ReadonlySet<Condition> {
   const holds = useContext(HoldsContext);
   return useMemo(() => new Set(holds.split(SEPARATOR) as Condition[]), [holds]);

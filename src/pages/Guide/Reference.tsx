@@ -1,7 +1,7 @@
 import { memo, useEffect, useMemo, useState } from 'react';
 import { useLocation } from 'react-router-dom';
 
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import type { Visitor } from './content/visitors';
 import { Glossary } from './Glossary';
 import type { Part } from './parse';
@@ -53,5 +53,5 @@ function useTarget(): string | undefined {
 }
 
 const useStyles = stylesOf((theme) => ({
-  reference: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 },
+  reference: { ...COLUMN, gap: theme.spacing(2), minWidth: 0 },
 }));

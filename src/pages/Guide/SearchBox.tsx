@@ -2,7 +2,7 @@ import type { KeyboardEvent } from 'react';
 
 import { Icon, Input } from '@grafana/ui';
 
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import type { Found } from './search';
 
 interface SearchBoxProps {
@@ -43,7 +43,7 @@ export function SearchBox({ query, onChange, found, questions, terms }: SearchBo
 }
 
 const useStyles = stylesOf((theme) => ({
-  box: { display: 'flex', flexDirection: 'column', gap: theme.spacing(0.5) },
+  box: { ...COLUMN, gap: theme.spacing(0.5) },
   input: { '& input': { fontSize: 'inherit' } },
   count: {
     color: theme.colors.text.secondary,

@@ -3,7 +3,7 @@ import { memo, useState } from 'react';
 import { Button } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
-import { stylesOf } from '../../lib/styles';
+import { PLAIN_LIST, stylesOf } from '../../lib/styles';
 import type { Content } from './content';
 import resultsFile from './content/results.md';
 import type { Visitor } from './content/visitors';
@@ -130,9 +130,7 @@ const useStyles = stylesOf((theme) => ({
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 280px), 1fr))',
     gap: theme.spacing(2, 3),
-    margin: 0,
-    padding: 0,
-    listStyle: 'none',
+    ...PLAIN_LIST,
     '& h3, & h4': {
       margin: theme.spacing(0, 0, 0.5),
       fontSize: 'inherit',

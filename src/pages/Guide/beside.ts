@@ -1,4 +1,4 @@
-import type { LaneSnapshot, State } from '../../client';
+import type { LaneSnapshot, LookedUp, State } from '../../client';
 import { isDecided } from '../../lib/outcome';
 import { columnOf, lookupWords } from './figures';
 import { settledKey, type Beside, type Progress } from './seen';
@@ -19,8 +19,17 @@ export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnaps
     const shown = baseline.withheld === undefined && areApart(interval, seen.interval);
     return { at, concurrency, live, other: own, word: 'measured here', shown };
   }
-  const found = columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95;
-  return found?.value === undefined
+  return besideFound(live, columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95, concurrency, at);
+}
+
+/** Compares with a value of the baseline. Only the load generator decides whether the difference exceeds chance. */
+function besideFound(
+  live: number | undefined,
+  found: LookedUp | undefined,
+  concurrency: number,
+  at: string
+): Compared | undefined {
+  return live === undefined || found?.value === undefined
     ? undefined
     : {
         at,
@@ -54,19 +63,10 @@ export function besideHit({ settled }: Progress, { baseline, state }: LaneSnapsh
  * difference exceeds chance, because earlier measurements come without an interval.
  */
 export function besideTokens({ baseline, state }: LaneSnapshot, at: string): Compared | undefined {
-  const live = baseline.live_output_tokens_per_second;
   const column = columnOf(baseline.columns, 'round_robin', state.speculation);
-  const found = column?.output_tokens_per_second;
-  return live === undefined || found?.value === undefined
-    ? undefined
-    : {
-        at,
-        concurrency: state.concurrency.target,
-        live,
-        other: found.value,
-        word: column?.measured === undefined ? lookupWords[found.lookup] : 'measured here',
-        shown: isDecided(found.improvement?.outcome),
-      };
+  const { live_output_tokens_per_second: live } = baseline;
+  const found = besideFound(live, column?.output_tokens_per_second, state.concurrency.target, at);
+  return found && { ...found, word: column?.measured === undefined ? found.word : 'measured here' };
 }
 
 /** The key of round-robin's step at the same concurrency and speculation. */

@@ -11,7 +11,6 @@ export interface Figure {
   value: string;
   /** The kind of figure, such as live, recorded or published, or why there is none. */
   word: string;
-  /** The publication. */
   source?: Reference;
 }
 

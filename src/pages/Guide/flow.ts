@@ -1,17 +1,18 @@
 import type { LaneSnapshot, Live } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
-import { modeName } from '../../lib/names';
+import { modeName, speculationName } from '../../lib/names';
+import { isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
+import { capital } from '../../lib/text';
 import { clock } from '../../lib/time';
 import { hasTwin } from '../lane';
 import { besideHit, besideTokens, besideTTFT } from './beside';
 import file from './content/checklist.md';
-import { documentRules } from './documents';
+import { elsewhere } from './figures';
 import { laneRules } from './lanes';
 import { parse, type Part } from './parse';
-import { phaseRules } from './phaseRules';
-import { CLEARLY } from './progress';
+import { CLEARLY, hasOwnDocuments, medians } from './progress';
 import { newestFirst, settledText, settlingTime, type Rules } from './rules';
-import { meanSpread, type Beside, type Progress } from './seen';
+import { meanSpread, type Beside, type Progress, type Settled } from './seen';
 
 /** One step of the demonstration, and whether it was observed. */
 export interface Item {
@@ -104,15 +105,12 @@ const routingRules: Rules = {
   },
 };
 
-const rules: Rules = { ...routingRules, ...laneRules, ...documentRules, ...phaseRules };
-
 /** The demonstration: its stories, each with its steps. */
 export const [story] = parse(file);
 
 /** The steps of one part of the demonstration. */
 interface Group {
   title: string;
-  /** The prerequisites. */
   text: string;
   items: Item[];
 }
@@ -190,10 +188,6 @@ function spreads(settled: Progress['settled']): Spreads | undefined {
   return pairs.at(0);
 }
 
-function capital(sentence: string): string {
-  return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
-}
-
 function spreadText({ concurrency, kv, roundRobin }: Spreads): string {
   return (
     `at ${number(concurrency)} conversations the busiest and the least busy worker differ by ` +
@@ -211,3 +205,108 @@ function improvementMissing(progress: Progress, lane: LaneSnapshot): string {
   }
   return `Worse now; say so: ${ttftText(found)}`;
 }
+
+/** The scene in which every conversation has its own opening, so that only routing decides what is cached. */
+const documentRules: Rules = {
+  own: {
+    seen: ({ own }) =>
+      own && `Since ${clock(own.at)}, ${number(own.concurrency)} conversations, each with its own opening text.`,
+    missing: (_, { state }) =>
+      `${number(state.shape.openings)} opening texts are in circulation. Set “Opening texts” to “One each”.`,
+  },
+  turns: {
+    seen: ({ turns }) =>
+      turns &&
+      `At ${clock(turns.at)}: median TTFT ${milliseconds(turns.first)} in the first turn, ` +
+        `${milliseconds(turns.later)} in the third.`,
+    missing: turnsMissing,
+  },
+  blind: {
+    seen: ({ blind }) =>
+      blind &&
+      `At ${clock(blind.at)}, under round-robin: median TTFT ${milliseconds(blind.first)} in ` +
+        `the first turn, ${milliseconds(blind.later)} in the second.`,
+    missing: blindMissing,
+  },
+};
+
+/** Few shared texts are soon cached everywhere, which makes the first turn fast, too. */
+function turnsMissing(_: unknown, lane: LaneSnapshot): string {
+  const { first, later } = medians(lane);
+  if (lane.state.mode !== 'kv' || lane.state.settling || first === undefined || later === undefined) {
+    return 'Needs KV-aware routing, settled, and answers to first and third turns.';
+  }
+  const why = hasOwnDocuments(lane) ? '' : ' With shared texts, first turns are fast as well.';
+  return (
+    `Not clearly now: median TTFT ${milliseconds(first)} in the first turn, ` +
+    `${milliseconds(later)} in the third.${why}`
+  );
+}
+
+function blindMissing(_: unknown, lane: LaneSnapshot): string {
+  const { first, second } = medians(lane);
+  if (!hasOwnDocuments(lane) || lane.state.mode !== 'round_robin') {
+    const odds = elsewhere(lane);
+    return (
+      'Needs round-robin and one document per ' +
+      `visitor.${odds ? ` A second turn then lands on another worker ${odds}.` : ''}`
+    );
+  }
+  if (lane.state.settling) {
+    return settlingTime(lane.baseline.settling_for_seconds);
+  }
+  return first === undefined || second === undefined
+    ? 'Needs answers to first and second turns.'
+    : `Not the case now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(second)} in the second.`;
+}
+
+/** The rules of the speculation story: a phase is ticked once a settled step was measured in it. */
+const phaseRules: Rules = Object.fromEntries(
+  PHASES.map((phase) => [
+    `phase-${phase.id}`,
+    { seen: (progress) => phaseResult(phase, progress), missing: (_, lane) => missingPhase(phase, lane) },
+  ])
+);
+
+const prefixOf = ({ mode, speculation }: Phase) => `${mode}/${speculation}/`;
+
+function phaseResult(phase: Phase, { settled }: Progress): string | undefined {
+  const last = newestFirst(settled, prefixOf(phase)).at(0);
+  return (
+    last && [phaseFigures(last), speculationText(last), precedingPhase(phase, settled, last)].filter(Boolean).join(' ')
+  );
+}
+
+function phaseFigures({ at, concurrency, ttft, itl, tokens }: Settled): string {
+  return (
+    `At ${clock(at)}, ${number(concurrency)} conversations: TTFT p95 ${milliseconds(ttft)}, ` +
+    `median ITL ${milliseconds(itl)}, ${number(tokens)} tokens/s.`
+  );
+}
+
+function speculationText({ acceptance, tokensPerStep }: Settled): string | undefined {
+  return acceptance === undefined
+    ? undefined
+    : `Accepted: ${percent(acceptance, 0)} of guesses, ${number(tokensPerStep, 2)} tokens per step.`;
+}
+
+/** Returns the preceding phase at the same concurrency. */
+function precedingPhase(phase: Phase, settled: Progress['settled'], { concurrency }: Settled): string | undefined {
+  const before = PHASES[PHASES.indexOf(phase) - 1];
+  const other = before && newestFirst(settled, prefixOf(before)).find((one) => one.concurrency === concurrency);
+  return other && `Phase ${before.id}: TTFT p95 ${milliseconds(other.ttft)}, median ITL ${milliseconds(other.itl)}.`;
+}
+
+function missingPhase(phase: Phase, { state, baseline, target }: LaneSnapshot): string {
+  if (isPhase(phase, state)) {
+    return settlingTime(baseline.settling_for_seconds);
+  }
+  const wanted = `${modeName(phase.mode)} with speculation “${speculationName(phase.speculation)}”`;
+  if (!isOffered(phase, state)) {
+    return `The mode driver “${state.driver}” does not offer ${wanted}.`;
+  }
+  const note = target.kind === 'simulated' ? ' The simulated cluster’s timing is then assumed: not calibrated.' : '';
+  return `Change to ${wanted}.${note}`;
+}
+
+const rules: Rules = { ...routingRules, ...laneRules, ...documentRules, ...phaseRules };

@@ -1,4 +1,4 @@
-import { useCallback, useDeferredValue, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
+import { useDeferredValue, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
 import { Link, useLocation, useSearchParams } from 'react-router-dom';
 
 import { Alert } from '@grafana/ui';
@@ -9,9 +9,10 @@ import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import { targetKind, targetNotes } from '../../lib/target';
 import { LANE } from '../lane';
+import { useChoice } from '../useChoice';
 import { Checklist } from './Checklist';
 import { useVendor, type Vendor } from '../../vendor';
 import { contentOf, type Content } from './content';
@@ -56,7 +57,8 @@ function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
     () => buildFacts({ live, baselines, published: content.published }),
     [live, baselines, content]
   );
-  const [visitor, choose] = useVisitor(content.visitors);
+  const [kind, choose] = useChoice(VISITOR);
+  const visitor = content.visitors.find(({ id }) => id === kind);
   const [query, setQuery] = useState('');
   const settledQuery = useDeferredValue(query.trim());
   const found = useMemo(() => search(settledQuery, content.groups, content.glossary.parts), [settledQuery, content]);
@@ -72,7 +74,7 @@ function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
   const shown = settledQuery === '' ? topic : QUESTIONS;
   const note = targetNotes[targetKind(live.lane, undefined)];
   const parts: Record<Topic, () => ReactNode> = {
-    visitors: () => <FirstMessage content={content} visitor={visitor} onChoose={choose} />,
+    visitors: () => <FirstMessage content={content} visitor={visitor} onChoose={(id) => choose(id || undefined)} />,
     takeaways: () => <Takeaways content={content} visitor={visitor} />,
     results: () => <Results />,
     screens: () => <Screens />,
@@ -142,28 +144,6 @@ function Deployment({ live, baselines }: { live: Live; baselines: Baseline[] | u
       />
     </Section>
   );
-}
-
-/** Returns the visitor's kind from the address, and a function that sets it. */
-function useVisitor(visitors: Visitor[]): [Visitor | undefined, (id: string) => void] {
-  const [params, setParams] = useSearchParams();
-  const choose = useCallback(
-    (id: string) =>
-      setParams(
-        (before) => {
-          const next = new URLSearchParams(before);
-          if (id) {
-            next.set(VISITOR, id);
-          } else {
-            next.delete(VISITOR);
-          }
-          return next;
-        },
-        { replace: true }
-      ),
-    [setParams]
-  );
-  return [visitors.find(({ id }) => id === params.get(VISITOR)), choose];
 }
 
 const topics = {
@@ -245,8 +225,7 @@ const useStyles = stylesOf((theme) => {
       position: 'sticky',
       top: 'var(--kvbooth-sticky-top, 0px)',
       zIndex: 1,
-      display: 'flex',
-      flexDirection: 'column',
+      ...COLUMN,
       gap: theme.spacing(1),
       minWidth: 0,
       padding: theme.spacing(1, 0),
@@ -254,7 +233,7 @@ const useStyles = stylesOf((theme) => {
       [wide]: { background: 'none' },
       '@media print': { display: 'none' },
     },
-    topic: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 },
+    topic: { ...COLUMN, gap: theme.spacing(2), minWidth: 0 },
     group: {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 640px), 1fr))',

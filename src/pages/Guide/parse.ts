@@ -17,7 +17,6 @@ export interface Part {
   /** Its address, where it has one. */
   id: string;
   title: string;
-  /** Further search words. */
   also?: string;
   /** Labels of the sources for further reading. */
   readOn?: string[];

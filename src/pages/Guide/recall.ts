@@ -1,15 +1,10 @@
-import type { Baseline } from '../../client';
+import type { Baseline, BoothEvent } from '../../client';
 import { modeNamed } from '../../lib/names';
 import { change, raisedConcurrency } from './progress';
 import { isSame, settledKey, type Progress } from './seen';
 
-/** One of the load generator's events, as the API lists them. */
-export interface LaneEvent {
-  id: string;
-  time: string;
-  kind: string;
-  text: string;
-}
+/** One of the load generator's events. */
+export type LaneEvent = Pick<BoothEvent, 'id' | 'time' | 'text'> & { kind: string };
 
 const RUN = /^(?:step \d+: )?(\d+) conversations, (.+)$/;
 const CHANGE = /^(.+?) to (.+?)(?:: the cluster is in that mode)?$/;

@@ -20,6 +20,9 @@ interface Span {
 }
 
 const tokens: Value = (row) => row.output_tokens_per_second;
+const requests: Value = (row) => row.requests_per_second;
+const latencyMedian: Value = (row) => row.latency.p50;
+const latency95: Value = (row) => row.latency.p95;
 
 /** Returns the figures over all recorded levels. Gains include their unfavorable end. */
 export function recordedFigures(table: Baseline | undefined): Figures {
@@ -37,8 +40,8 @@ export function recordedFigures(table: Baseline | undefined): Figures {
   const tpotGain = gain((row) => row.tpot.p50, -1);
   const ttftGain = gain((row) => row.ttft.p95, -1);
   const ttftMedianGain = gain((row) => row.ttft.p50, -1);
-  const latencyGain = gain((row) => row.latency.p95, -1);
-  const output = inBoth((row) => quotient(tokens(row), row.requests_per_second));
+  const latencyGain = gain(latency95, -1);
+  const output = inBoth((row) => quotient(tokens(row), requests(row)));
   return {
     notes: recorded(table?.notes?.replaceAll('\n', ' ')),
     gpu: recorded(gpu),
@@ -58,14 +61,9 @@ export function recordedFigures(table: Baseline | undefined): Figures {
     'ttft-median-mean': derived(mean(ttftMedianGain)),
     'latency-gain': derived(percents(latencyGain)),
     'latency-mean': derived(mean(latencyGain)),
-    'latency-median-gain': derived(percents(gain((row) => row.latency.p50, -1))),
+    'latency-median-gain': derived(percents(gain(latencyMedian, -1))),
     output: derived(between(output, 'tokens')),
-    latency: recorded(
-      between(
-        inBoth((row) => row.latency.p50),
-        's'
-      )
-    ),
+    latency: recorded(between(inBoth(latencyMedian), 's')),
     'spread-level': recorded(number(pairs.filter(hasSpread).at(-1)?.level)),
     'top-level': recorded(number(levels.at(-1))),
     ...prefixed('kv', modeFigures(table, pairs, 'kv', why)),
@@ -88,24 +86,12 @@ function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, 
     hit: recorded(percents(hit)),
     peak: recorded(rate(over(tokens)?.max, 'tokens/s')),
     tokens: recorded(between(over(tokens), 'tokens/s')),
-    rps: recorded(
-      between(
-        over((row) => row.requests_per_second),
-        'requests/s',
-        2
-      )
-    ),
+    rps: recorded(between(over(requests), 'requests/s', 2)),
     ttft: recorded(millis(over((row) => row.ttft.p95))),
     'ttft-median': recorded(millis(over((row) => row.ttft.p50))),
     tpot: recorded(millis(over((row) => row.tpot.p95))),
     'tpot-median': recorded(millis(over((row) => row.tpot.p50))),
-    'latency-p95': recorded(
-      between(
-        over((row) => row.latency.p95),
-        's',
-        1
-      )
-    ),
+    'latency-p95': recorded(between(over(latency95), 's', 1)),
     sustained: judged(found && sustainedLevel(found)),
     isolated: judged(found?.level === undefined ? undefined : listed(found.isolated)),
     spread: recorded(spread && `${number(spread.inflight_spread_min)}–${number(spread.inflight_spread_max)}`),

@@ -13,7 +13,6 @@ export interface Settled {
   hit?: number;
   /** Median ITL in seconds. */
   itl?: number;
-  /** Output tokens per second. */
   tokens?: number;
   /** Share of drafted tokens that were accepted. */
   acceptance?: number;
@@ -64,7 +63,6 @@ export interface Progress {
   changed?: { at: string; from: Mode; to: Mode };
   improved?: Beside;
   hit?: Beside;
-  /** Output tokens per second. */
   tokens?: Beside;
   /** Median TTFT of the first and the third turn under KV-aware routing, in seconds. */
   turns?: Turns;

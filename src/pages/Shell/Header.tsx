@@ -4,7 +4,7 @@ import type { Live } from '../../client';
 import { CopyLink, FullScreenButton } from '../../components/Present';
 import { ClientVerdict, Imitation, SnapshotAge, Status } from '../../components/Status';
 import { lastKnown } from '../../lib/known';
-import { stylesOf } from '../../lib/styles';
+import { LINE, stylesOf } from '../../lib/styles';
 import { LANE } from '../lane';
 import { StartStop } from './StartStop';
 import type { Booth } from './useBooth';
@@ -65,9 +65,7 @@ export function Present({ live }: { live: Live }) {
 
 const useStyles = stylesOf((theme) => ({
   header: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(1, 3),
     padding: theme.spacing(1.5, 0, 0.5),
     [theme.breakpoints.down('sm')]: { gap: theme.spacing(0.5), padding: theme.spacing(1, 0, 0) },
@@ -99,9 +97,7 @@ const useStyles = stylesOf((theme) => ({
   // A phone has no room for the details of the state once a warning is shown.
   age: { flex: 'none', [theme.breakpoints.down('sm')]: { display: 'none' } },
   actions: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(1),
     '@media print': { display: 'none' },
   },

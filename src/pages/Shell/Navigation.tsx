@@ -4,7 +4,7 @@ import { NavLink } from 'react-router-dom';
 
 import { Button, Icon } from '@grafana/ui';
 
-import { stylesOf } from '../../lib/styles';
+import { stylesOf, WRAP } from '../../lib/styles';
 import { usePagePath } from '../navigation';
 import { pages } from '../registry';
 import { useCurrentPage } from './useCurrentPage';
@@ -62,8 +62,7 @@ const useStyles = stylesOf((theme) => {
       [small]: { display: 'flex' },
     },
     list: {
-      display: 'flex',
-      flexWrap: 'wrap',
+      ...WRAP,
       gap: theme.spacing(0, 0.25),
       listStyle: 'none',
       [small]: {

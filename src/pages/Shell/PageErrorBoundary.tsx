@@ -6,11 +6,9 @@ import { useLive } from '../../client';
 import { LANE } from '../lane';
 
 interface Props {
-  /** The page's title. */
   title: string;
   /** Retries the page, including the loading of its code. */
   retry(): void;
-  /** Reloads everything. */
   reload?(): void;
 }
 

@@ -1,18 +1,17 @@
-import { memo } from 'react';
-
 import { Button, Icon } from '@grafana/ui';
 
 import { startWorkload, stopWorkload, useClient, useMe, type Live, type Me } from '../../client';
 import { useConfirm } from '../../components/Confirm';
+import { Buttons, type Command } from '../../components/Controls/Buttons';
 import { useAction, type Action } from '../../components/Controls/useAction';
-import { lastKnown } from '../../lib/known';
+import { arrivalOf, lastKnown } from '../../lib/known';
 import { stopQuestion } from '../../lib/losses';
 import { stylesOf } from '../../lib/styles';
 import { kindWord, sweepInProgress } from '../../lib/sweeps';
 import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
 
-type Command = 'start' | 'stop';
+const COMMANDS: Command[] = ['start', 'stop'];
 
 /** Starts and stops the workload from every page. Without permission, it shows why. */
 export function StartStop({ live }: { live: Live }) {
@@ -26,7 +25,7 @@ export function StartStop({ live }: { live: Live }) {
       </span>
     );
   }
-  return <Buttons live={live} known={me !== undefined} />;
+  return <Workload live={live} known={me !== undefined} />;
 }
 
 /** Returns why the user may not operate; undefined with permission, and while that is not known. */
@@ -46,15 +45,14 @@ export function readOnlyReason(me: Me | undefined): string | undefined {
  * Returns the available actions. Start keeps the slider's concurrency. There are none while the load generator is
  * unreachable.
  */
-function Buttons({ live, known }: { live: Live; known: boolean }) {
+function Workload({ live, known }: { live: Live; known: boolean }) {
   const styles = useStyles();
   const client = useClient();
-  const action = useAction(live.state.status === 'live' ? live.state.receivedAt : undefined);
+  const action = useAction(arrivalOf(live));
   const confirm = useConfirm();
   const state = lastKnown(live, LANE)?.lane.state;
   const sweep = state?.sweep;
   const phase = sweep ? 'running' : state?.phase; // a sweep between its spans, too, is paused by Stop and refuses Start
-  const off = !known || live.lane === undefined || action.busy !== undefined;
   const act = useStable((command: Command) => {
     const question = command === 'stop' && state ? stopQuestion(state, false) : undefined;
     confirm.before(question, () =>
@@ -65,18 +63,13 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
   });
   return (
     <div className={styles.place} role="group" aria-label="Workload">
-      <CommandButton
-        command="start"
-        busy={action.busy === 'start'}
-        title={sweep && sweepInProgress(sweep)}
-        disabled={off || phase !== 'stopped'}
-        onCommand={act}
-      />
-      <CommandButton
-        command="stop"
-        busy={action.busy === 'stop'}
-        title={sweep && `Also pauses the ${kindWord(sweep.request.kind)}`}
-        disabled={off || phase === 'stopped'}
+      <Buttons
+        commands={COMMANDS}
+        phase={phase}
+        disabled={!known || live.lane === undefined}
+        busy={action.busy}
+        startTitle={sweep && sweepInProgress(sweep)}
+        stopTitle={sweep && `Also pauses the ${kindWord(sweep.request.kind)}`}
         onCommand={act}
       />
       <Failure action={action} />
@@ -84,37 +77,6 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
     </div>
   );
 }
-
-const looks = {
-  start: { words: 'Start', variant: 'primary', icon: 'play' },
-  stop: { words: 'Stop', variant: 'secondary', icon: 'square-shape' },
-} as const;
-
-interface CommandButtonProps {
-  command: Command;
-  busy: boolean;
-  title?: string;
-  disabled: boolean;
-  onCommand(command: Command): void;
-}
-
-/** A button is costly to draw, and says the same from one snapshot to the next. */
-const CommandButton = memo(function CommandButton(props: CommandButtonProps) {
-  const { command, busy, title, disabled, onCommand } = props;
-  const { words, variant, icon } = looks[command];
-  return (
-    <Button
-      variant={variant}
-      icon={busy ? 'spinner' : icon}
-      aria-busy={busy}
-      title={title}
-      disabled={disabled}
-      onClick={() => onCommand(command)}
-    >
-      {words}
-    </Button>
-  );
-});
 
 function Failure({ action: { failure, dismiss } }: { action: Action }) {
   const styles = useStyles();

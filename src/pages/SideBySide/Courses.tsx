@@ -3,7 +3,7 @@ import { Chart, ChartGroup, LineSign } from '../../components/Chart';
 import { SIDES, type SideKey } from '../../components/Twin';
 import { percentileName } from '../../lib/figures';
 import type { Known } from '../../lib/known';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { formats, spanOf, type Value } from '../Stage/history';
 import { changesOfBoth, linesOfBoth, LOOKS, type Histories } from './curves';
 
@@ -70,12 +70,11 @@ function Course({ value, name, histories, known, names }: CoursesProps & { value
 }
 
 const useStyles = stylesOf((theme) => ({
-  all: { display: 'flex', flexDirection: 'column', flex: '1 1 auto', gap: '0.4em', minWidth: 0 },
-  legend: { display: 'flex', flexWrap: 'wrap', gap: '0.2em 1.6em', fontSize: '1.4em' },
-  row: { display: 'flex', flexWrap: 'wrap', flex: '1 1 auto', gap: '0.8em' },
+  all: { ...COLUMN, flex: '1 1 auto', gap: '0.4em', minWidth: 0 },
+  legend: { ...WRAP, gap: '0.2em 1.6em', fontSize: '1.4em' },
+  row: { ...WRAP, flex: '1 1 auto', gap: '0.8em' },
   course: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     flex: '1 1 34em',
     minWidth: 0,
     margin: 0,

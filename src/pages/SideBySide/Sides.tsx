@@ -5,7 +5,7 @@ import { SIDES, type SideKey } from '../../components/Twin';
 import { DASH } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { modeText } from '../../lib/names';
-import { PROPORTIONAL, stylesOf } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf, WRAP } from '../../lib/styles';
 import { Bars } from '../Stage/Bars';
 import { FIGURES, figureOf } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
@@ -101,8 +101,7 @@ const useStyles = stylesOf((theme) => {
       '@media (max-width: 600px)': { fontSize: '2.1em' },
     },
     where: {
-      display: 'flex',
-      flexWrap: 'wrap',
+      ...WRAP,
       alignItems: 'baseline',
       gap: '0.2em 1em',
       fontSize: '1.4em',

@@ -1,5 +1,5 @@
 import { Status } from '../../components/Status';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
 import { LANE } from '../lane';
 import { headlineOfBoth } from '../Stage/headline';
@@ -57,8 +57,7 @@ const useStyles = stylesOf((theme) => ({
   trouble: { fontSize: '1.8em', color: theme.colors.error.text },
   status: { fontSize: '1.8em' },
   rest: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     flex: '1 1 auto',
     minHeight: 0,
     padding: '0.6em 1.4em',

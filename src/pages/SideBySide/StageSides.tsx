@@ -6,7 +6,7 @@ import { Status } from '../../components/Status';
 import { SIDES, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
 import { describeLive } from '../../lib/status';
-import { PROPORTIONAL, stylesOf } from '../../lib/styles';
+import { PROPORTIONAL, stylesOf, WRAP } from '../../lib/styles';
 import { Bars } from '../Stage/Bars';
 import { figureOf, type StageFigure } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
@@ -15,7 +15,6 @@ import { LOOKS } from './curves';
 interface StageSidesProps {
   known: Record<SideKey, Known>;
   sides: Record<SideKey, Live>;
-  /** The names of the sides. */
   names: Record<SideKey, string>;
   /** Whether the requests in flight at each worker are shown, where there is room. */
   withWorkers: boolean;
@@ -105,8 +104,7 @@ const useStyles = stylesOf((theme) => ({
     },
   },
   head: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     alignItems: 'baseline',
     justifyContent: 'space-between',
     gap: '0 1em',

@@ -1,11 +1,12 @@
-import { Alert, Button } from '@grafana/ui';
+import { Button } from '@grafana/ui';
 
 import type { Twin, TwinArrangement, TwinEvidence } from '../../client';
-import { Loading } from '../../components/Loading';
+import { ActionFailure } from '../../components/Controls/ActionFailure';
+import { Loading, LoadProblem } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { Caution, Pairs, type SideKey } from '../../components/Twin';
 import type { Known } from '../../lib/known';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
 import { Arrange } from './Arrange';
 import { Courses } from './Courses';
@@ -65,12 +66,8 @@ function Page({ both }: { both: Both }) {
   const shown = sides.a.lane && sides.b.lane ? twin : undefined;
   return (
     <div className={styles.page}>
-      {problem && (
-        <Alert severity="warning" title="The comparison could not be loaded" bottomSpacing={0}>
-          {problem.message}
-        </Alert>
-      )}
-      <Failure steer={steer} />
+      <LoadProblem what="comparison" problem={problem} />
+      <ActionFailure action={steer.action} titles={failures} />
       <Section
         title="Both routers now"
         info={
@@ -124,16 +121,6 @@ function Page({ both }: { both: Both }) {
       {steer.confirm.dialog}
     </div>
   );
-}
-
-/** What an operator asked for and did not get. */
-function Failure({ steer: { action } }: { steer: Steer }) {
-  const { failure, dismiss } = action;
-  return failure ? (
-    <Alert severity="error" title={failures[failure.name] ?? 'The action failed'} onRemove={dismiss} bottomSpacing={0}>
-      {failure.problem.message}
-    </Alert>
-  ) : null;
 }
 
 /** The arrangement that resolves a caution, given the known facts of the clusters. */
@@ -192,12 +179,11 @@ function ShowcasePart({ known, twin }: { known: Record<SideKey, Known>; twin: Tw
 }
 
 const useStyles = stylesOf((theme) => ({
-  page: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
-  parts: { display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) },
+  page: { ...COLUMN, gap: theme.spacing(2) },
+  parts: { ...COLUMN, gap: theme.spacing(1.5) },
   // All sizes below are multiples of this one, as on the stage.
   scaled: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: theme.spacing(1.5),
     fontSize: 'clamp(10px, 0.6vw, 16px)',
     '& > *': { minWidth: 0 },

@@ -10,6 +10,7 @@ import {
 } from '../../client';
 import { useConfirm, type Confirm } from '../../components/Confirm';
 import { useAction, type Action } from '../../components/Controls/useAction';
+import { arrivalOf } from '../../lib/known';
 import { readOnlyReason } from '../Shell/StartStop';
 import { arrangeQuestion } from './Arrange';
 import type { Both } from './useBoth';
@@ -36,7 +37,7 @@ export function useSteer({ live, sides }: Both): Steer {
   const client = useClient();
   const me = useMe();
   const setTwin = useSetTwin();
-  const action = useAction(live.state.status === 'live' ? live.state.receivedAt : undefined);
+  const action = useAction(arrivalOf(live));
   const confirm = useConfirm();
   const may = me?.canOperate === true && sides.a.lane !== undefined && sides.b.lane !== undefined;
   const run = (name: string, call: () => Promise<Twin>) => {

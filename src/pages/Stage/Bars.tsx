@@ -3,7 +3,7 @@ import { cx } from '@emotion/css';
 import type { Cluster, LaneSnapshot } from '../../client';
 import { unavailable } from '../../components/Kpis';
 import { DASH, milliseconds, number } from '../../lib/format';
-import { stylesOf, workerColors } from '../../lib/styles';
+import { PLAIN_LIST, stylesOf, workerColors } from '../../lib/styles';
 import { missingText, whyUnread } from '../../lib/unread';
 import { shorten } from '../../lib/workers';
 import { toBars } from './model';
@@ -128,9 +128,7 @@ const useStyles = stylesOf((theme) => ({
   bars: {
     display: 'grid',
     gap: '0 1.6em',
-    margin: 0,
-    padding: 0,
-    listStyle: 'none',
+    ...PLAIN_LIST,
     fontSize: '1.6em',
     lineHeight: 1.35,
     '& li': { display: 'grid', gridTemplateColumns: 'fit-content(65%) 1fr auto', alignItems: 'center', gap: '0.6em' },

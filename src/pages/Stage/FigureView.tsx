@@ -1,6 +1,6 @@
 import type { HistoryPoint } from '../../client';
 import { Chart } from '../../components/Chart';
-import { PROPORTIONAL, stylesOf, verdicts } from '../../lib/styles';
+import { COLUMN, PLAIN_LIST, PROPORTIONAL, stylesOf, verdicts } from '../../lib/styles';
 import type { Figure } from './figures';
 import { changesOf, formats, linesOf, spanOf, type Value } from './history';
 import { LargeValue } from './LargeValue';
@@ -68,8 +68,7 @@ const useStyles = stylesOf((theme) => {
   const { text, background } = theme.colors;
   return {
     part: {
-      display: 'flex',
-      flexDirection: 'column',
+      ...COLUMN,
       flex: '1 1 34em',
       minWidth: 0,
       minHeight: 0,
@@ -85,20 +84,14 @@ const useStyles = stylesOf((theme) => {
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(15em, 100%), 1fr))',
       gap: '0 1.5em',
-      listStyle: 'none',
-      margin: 0,
-      padding: 0,
+      ...PLAIN_LIST,
       fontSize: '1.35em',
       lineHeight: 1.3,
       minHeight: '2.6em',
       '& b': { display: 'block', fontWeight: theme.typography.fontWeightMedium },
     },
     of: { color: text.secondary, ...PROPORTIONAL },
-    curve: {
-      flex: '1 1 0',
-      minHeight: '7.5em',
-      fontSize: '1.3em',
-    },
+    curve: { flex: '1 1 0', minHeight: '7.5em', fontSize: '1.3em' },
     ...verdicts(theme),
   };
 });

@@ -3,7 +3,7 @@ import { cx } from '@emotion/css';
 import type { Live } from '../../client';
 import { Imitation, Status } from '../../components/Status';
 import { number, span } from '../../lib/format';
-import { stylesOf } from '../../lib/styles';
+import { LINE, stylesOf, WRAP } from '../../lib/styles';
 import { useAge } from '../../lib/useNow';
 import { LANE } from '../lane';
 import { errorMark, knownOf } from './model';
@@ -48,7 +48,7 @@ function Stale({ receivedAt }: { receivedAt: number }) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  head: { display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: '0 1.6em', lineHeight: 1.1 },
+  head: { ...WRAP, alignItems: 'baseline', gap: '0 1.6em', lineHeight: 1.1 },
   // On a phone, the tools are at its right.
   title: { fontSize: '3em', lineHeight: 1.1, margin: 0, '@media (max-width: 600px)': { paddingRight: 160 } },
   concurrency: {
@@ -59,9 +59,7 @@ const useStyles = stylesOf((theme) => ({
   },
   past: { '&& h1, && b': { color: theme.colors.text.secondary } },
   status: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: '0 0.8em',
     marginLeft: 'auto',
     fontSize: '1.6em',

@@ -4,6 +4,7 @@ import { number, span } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { modeName, modeText } from '../../lib/names';
 import { targetTrouble } from '../../lib/target';
+import { capital } from '../../lib/text';
 import { clock } from '../../lib/time';
 import { sourceWord } from './model';
 
@@ -38,7 +39,7 @@ export function headlineOf(known: Known | undefined): Headline {
     return noDifferenceYet(trouble.title);
   }
   if (baseline.withheld) {
-    return noDifferenceYet('No verdict', sentence(baseline.withheld));
+    return noDifferenceYet('No verdict', capital(baseline.withheld));
   }
   const column = otherMode(known.lane);
   if (column?.ttft.p95.value === undefined) {
@@ -220,9 +221,5 @@ type Words = string | undefined;
 
 /** Joins clauses to one line. */
 function listed(clauses: Words[]): string {
-  return sentence(clauses.filter((clause) => clause !== undefined).join(' · '));
-}
-
-function sentence(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return capital(clauses.filter((clause) => clause !== undefined).join(' · '));
 }

@@ -5,21 +5,20 @@ import { IconButton, Modal } from '@grafana/ui';
 import { useLive, type Live } from '../../client';
 import { FullScreenButton } from '../../components/Present';
 import { span } from '../../lib/format';
-import { stylesOf } from '../../lib/styles';
+import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
 import { useNow } from '../../lib/useNow';
-import { hasTwin, LANE } from '../lane';
 import StageBoth from '../SideBySide/StageBoth';
+import { hasTwin, LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { Bars, TurnBars } from './Bars';
-import { figureOf } from './figures';
 import { FigureView } from './FigureView';
 import { Head } from './Head';
-import { headlineOf } from './headline';
 import { HeadlineView } from './HeadlineView';
-import { keysOf } from './keys';
-import { knownOf, titleOf, troubles } from './model';
 import { PhoneControls } from './PhoneControls';
+import { figureOf } from './figures';
+import { headlineOf } from './headline';
+import { knownOf, titleOf, troubles } from './model';
 import { referencesOf } from './references';
 import { useHistory } from './useHistory';
 import { useLeave } from './useLeave';
@@ -161,13 +160,32 @@ function KeyList({ twin, onClose }: { twin: boolean; onClose(): void }) {
   );
 }
 
+/** A key, or several, with its description. */
+type Key = [keys: string, does: string];
+
+/** The keys of the stage view with their descriptions, in the order of the list. Some exist only with a second lane. */
+function keysOf(twin: boolean): Key[] {
+  const both: Key[] = [
+    ['T', 'Shows both routers side by side, or one of them'],
+    ['C', 'Side by side: starts a showcase'],
+  ];
+  return [
+    ['Space', 'Starts the workload; stops it after a confirmation'],
+    ['K', 'Changes to KV-aware routing, after a confirmation while it runs'],
+    ['R', 'Changes to round-robin routing, after a confirmation while it runs'],
+    ['↑ ↓', 'More or fewer conversations, by one increment'],
+    ...(twin ? both : []),
+    ['?', 'Shows these keys'],
+    ['Esc', 'Leaves the stage view'],
+  ];
+}
+
 const useStyles = stylesOf((theme) => ({
   stage: {
     // All sizes are multiples of this one: a hundredth of the width at 16:9, never too small to be read.
     fontSize: 'max(10px, min(1vw, 1.7778vh))',
     position: 'relative',
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: '0.7em',
     minHeight: '100dvh',
     boxSizing: 'border-box',
@@ -177,15 +195,8 @@ const useStyles = stylesOf((theme) => ({
     background: theme.colors.background.canvas,
     color: theme.colors.text.primary,
   },
-  figures: {
-    flex: '1 1 auto',
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'stretch',
-    gap: '0.7em',
-    minHeight: 0,
-  },
-  bars: { display: 'flex', flexWrap: 'wrap', gap: '0.7em' },
+  figures: { flex: '1 1 auto', ...WRAP, alignItems: 'stretch', gap: '0.7em', minHeight: 0 },
+  bars: { ...WRAP, gap: '0.7em' },
   trouble: {
     fontSize: '1.4em',
     lineHeight: 1.3,

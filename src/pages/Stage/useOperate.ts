@@ -16,6 +16,7 @@ import { useConfirm, type Confirm } from '../../components/Confirm';
 import { failures } from '../../components/Controls';
 import { useAction } from '../../components/Controls/useAction';
 import { useConcurrency } from '../../components/Controls/useConcurrency';
+import { arrivalOf } from '../../lib/known';
 import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
@@ -55,7 +56,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
   const client = useClient();
   const me = useMe();
   const known = knownOf(live);
-  const seenAt = live.state.status === 'live' ? live.state.receivedAt : undefined;
+  const seenAt = arrivalOf(live);
   const command = useAction(seenAt);
   const adjustment = useAction(seenAt);
   const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>

@@ -1,10 +1,30 @@
-import { PanelPlugin, type SelectableValue } from '@grafana/data';
+import { PanelPlugin, type PanelProps, type SelectableValue } from '@grafana/data';
 
 import { listBaselines } from '../../client';
 import { grafanaClient } from '../../client/grafana';
-import type { TextSize } from '../../components/Comparison';
-import { addLaneOption } from '../lane';
-import { ComparisonPanel, type ComparisonPanelOptions } from './ComparisonPanel';
+import { Comparison, type ComparisonOptions, type TextSize } from '../../components/Comparison';
+import { Panel } from '../Panel';
+import { addLaneOption, laneOf, type LaneOptions } from '../lane';
+
+/** The options of the panel. */
+export interface ComparisonPanelOptions extends LaneOptions, ComparisonOptions {}
+
+/** Live against baseline, as a dashboard panel. */
+export function ComparisonPanel({ options, replaceVariables, timeRange }: PanelProps<ComparisonPanelOptions>) {
+  const { baseline, size, hideKV, hideRoundRobin } = options;
+  return (
+    <Panel label="Live against baseline">
+      <Comparison
+        lane={laneOf(options, replaceVariables)}
+        baseline={baseline}
+        size={size}
+        hideKV={hideKV}
+        hideRoundRobin={hideRoundRobin}
+        span={() => ({ from: timeRange.from.valueOf(), to: timeRange.to.valueOf() })}
+      />
+    </Panel>
+  );
+}
 
 const byDefault: SelectableValue<string> = { value: '', label: 'The load generator’s default' };
 

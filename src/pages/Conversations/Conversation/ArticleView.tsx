@@ -1,11 +1,13 @@
-import { useRef } from 'react';
+import { useMemo, useRef, useState } from 'react';
+import { useQuery } from '@tanstack/react-query';
 
 import { Alert, Button } from '@grafana/ui';
 
+import { asProblem, readStarter, useClient, type Conversation, type Problem } from '../../../client';
 import { Loading } from '../../../components/Loading';
 import { stylesOf } from '../../../lib/styles';
+import { useStable } from '../../../lib/useStable';
 import { Bubble } from './Bubble';
-import type { Article } from './useArticle';
 
 /** The article at the beginning of the prompt, shown as one line until its text is requested. */
 export function ArticleView({ article }: { article: Article }) {
@@ -66,6 +68,41 @@ function Body({ article, again }: { article: Article; again(): void }) {
 
 /** Matches a heading of Markdown. Splitting a text by it yields the headings' texts at odd indices. */
 const HEADING = /^#{1,6} +(.+)$/m;
+
+/** The article at the beginning of a conversation, and whether it is unfolded. */
+export interface Article {
+  topic: string;
+  open: boolean;
+  asking: boolean;
+  /** Its whole text in Markdown, as sent. */
+  text?: string;
+  problem?: Problem;
+  /** Folds it, or unfolds it and requests its text unless it is loaded. */
+  toggle(): void;
+  ask(): void;
+}
+
+/**
+ * Returns the article of one conversation, requested when it is first unfolded. The object's identity changes only with
+ * its content.
+ */
+export function useArticle({ lane, starter, topic }: Conversation): Article {
+  const client = useClient();
+  const [open, setOpen] = useState(false);
+  const { data, error, isFetching, refetch } = useQuery({
+    queryKey: ['starter', lane, starter],
+    queryFn: () => readStarter(client, lane, starter),
+    enabled: open,
+    staleTime: Infinity,
+  });
+  const text = data?.text;
+  const toggle = useStable(() => setOpen(!open));
+  const ask = useStable(() => void refetch());
+  return useMemo(
+    () => ({ topic, open, asking: isFetching, text, problem: error ? asProblem(error) : undefined, toggle, ask }),
+    [topic, open, isFetching, text, error, toggle, ask]
+  );
+}
 
 const useStyles = stylesOf((theme) => ({
   head: {

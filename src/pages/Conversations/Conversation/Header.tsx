@@ -1,8 +1,9 @@
 import { Link } from 'react-router-dom';
 
 import type { Conversation } from '../../../client';
+import { Facts, type Fact } from '../../../components/Facts';
 import { DASH, span } from '../../../lib/format';
-import { stylesOf } from '../../../lib/styles';
+import { LINE, stylesOf, WRAP } from '../../../lib/styles';
 import { usePagePath } from '../../navigation';
 import { StatusBadge } from '../StatusBadge';
 import { durationOf, timeOfDay } from '../useClock';
@@ -22,7 +23,7 @@ export function Header({ conversation, workerName, now }: HeaderProps) {
   const { lane, topic, status, turns_done, turns_planned, started, number } = conversation;
   const duration = durationOf(conversation, now);
   const workers = workersOf(conversation).map(workerName);
-  const facts: Array<[string, string]> = [
+  const facts: Fact[] = [
     ['Turns', `${turns_done} of ${turns_planned}`],
     ['Duration', duration === undefined ? DASH : span(duration)],
     [workers.length > 1 ? 'Workers' : 'Worker', workers.join(', ') || DASH],
@@ -38,14 +39,7 @@ export function Header({ conversation, workerName, now }: HeaderProps) {
           <StatusBadge status={status} />
         </span>
       </div>
-      <dl className={styles.facts}>
-        {facts.map(([term, value]) => (
-          <div key={term}>
-            <dt>{term}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts of={facts} />
     </div>
   );
 }
@@ -80,27 +74,14 @@ export function NeighborLinks({ neighbors: { newer, older }, search }: NeighborL
 }
 
 const useStyles = stylesOf((theme) => ({
-  header: { display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0.5, 4) },
+  header: { ...WRAP, alignItems: 'baseline', gap: theme.spacing(0.5, 4) },
   title: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(1),
     '& h2': { ...theme.typography.h3, margin: 0 },
   },
-  facts: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    gap: theme.spacing(0, 3),
-    margin: 0,
-    fontVariantNumeric: 'tabular-nums',
-    '& > div': { display: 'flex', gap: theme.spacing(0.75) },
-    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
-    '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium },
-  },
   ways: {
-    display: 'flex',
-    flexWrap: 'wrap',
+    ...WRAP,
     justifyContent: 'space-between',
     gap: theme.spacing(1, 3),
     '& a': { color: theme.colors.text.link, textDecoration: 'underline' },

@@ -5,7 +5,7 @@ import { stylesOf } from '../../../lib/styles';
 import { useRoom } from '../useRoom';
 import { isNew } from './model';
 import { LiveTurnView, TurnView } from './TurnView';
-import { useArticle } from './useArticle';
+import { useArticle } from './ArticleView';
 
 /** The distance from the end, in pixels, within which the transcript follows its end. */
 const NEAR = 32;

@@ -3,14 +3,14 @@ import { memo, type ReactNode } from 'react';
 import { Alert, Badge } from '@grafana/ui';
 
 import type { LiveTurn, Turn } from '../../../client';
+import { Facts, type Fact } from '../../../components/Facts';
 import { errorName } from '../../../lib/errorNames';
-import { milliseconds, seconds } from '../../../lib/format';
-import { stylesOf } from '../../../lib/styles';
-import { QuietBadge } from '../QuietBadge';
-import { ArticleView } from './ArticleView';
+import { DASH, milliseconds, seconds } from '../../../lib/format';
+import { COLUMN, LINE, stylesOf } from '../../../lib/styles';
+import { QuietBadge } from '../StatusBadge';
+import { ArticleView, type Article } from './ArticleView';
 import { Message } from './Message';
 import { figures, uncountedReason, type Figure } from './model';
-import type { Article } from './useArticle';
 
 interface TurnViewProps {
   turn: Turn;
@@ -25,7 +25,7 @@ export const TurnView = memo(function TurnView({ turn, article, workerName }: Tu
   const why = uncountedReason(turn);
   return (
     <Frame number={turn.number} badge={why && <QuietBadge text={`Not counted: ${why}`} />}>
-      <Figures figures={figures(turn, workerName)} />
+      <Facts of={figures(turn, workerName).map(toFact)} />
       {article && <ArticleView article={article} />}
       <Message from="user" text={user_message} />
       {assistant_message !== '' && <Message from="assistant" text={assistant_message} />}
@@ -56,19 +56,29 @@ export function LiveTurnView({ turn, article, workerName, now }: LiveTurnViewPro
   const { number, started, ttft, worker, user_message, assistant_message } = turn;
   const age = now === undefined ? undefined : Math.max(0, (now - Date.parse(started)) / 1000);
   const waits = ttft === undefined;
-  const known: Figure[] = [
-    { term: 'TTFT', text: milliseconds(ttft) },
-    { term: 'So far', text: seconds(age) },
-    { term: 'Worker', text: worker === undefined ? '—' : workerName(worker) },
+  const known: Fact[] = [
+    ['TTFT', milliseconds(ttft)],
+    ['So far', seconds(age)],
+    ['Worker', worker === undefined ? DASH : workerName(worker)],
   ];
   return (
     <Frame number={number} badge={<Badge color="blue" text={waits ? 'Waiting for the first token' : 'Answering'} />}>
-      <Figures figures={known} />
+      <Facts of={known} />
       {article && <ArticleView article={article} />}
       <Message from="user" text={user_message} />
       {!waits && <Message from="assistant" text={assistant_message} streaming />}
     </Frame>
   );
+}
+
+function toFact({ term, text, remark }: Figure): Fact {
+  const value = (
+    <>
+      {text}
+      {remark && <small> {remark}</small>}
+    </>
+  );
+  return [term, value];
 }
 
 function Frame({ number, badge, children }: { number: number; badge?: ReactNode; children: ReactNode }) {
@@ -84,47 +94,16 @@ function Frame({ number, badge, children }: { number: number; badge?: ReactNode;
   );
 }
 
-function Figures({ figures: all }: { figures: Figure[] }) {
-  const styles = useStyles();
-  return (
-    <dl className={styles.figures}>
-      {all.map(({ term, text, remark }) => (
-        <div key={term}>
-          <dt>{term}</dt>
-          <dd>
-            {text}
-            {remark && <small> {remark}</small>}
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
-
 const useStyles = stylesOf((theme) => ({
   turn: {
-    display: 'flex',
-    flexDirection: 'column',
+    ...COLUMN,
     gap: theme.spacing(1),
     paddingBottom: theme.spacing(2),
     '& + &': { borderTop: `1px solid ${theme.colors.border.weak}`, paddingTop: theme.spacing(2) },
   },
   head: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    alignItems: 'center',
+    ...LINE,
     gap: theme.spacing(1),
     '& h3': { ...theme.typography.h5, margin: 0 },
-  },
-  figures: {
-    display: 'flex',
-    flexWrap: 'wrap',
-    gap: theme.spacing(0, 2.5),
-    margin: 0,
-    fontVariantNumeric: 'tabular-nums',
-    '& > div': { display: 'flex', gap: theme.spacing(0.75) },
-    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
-    '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium },
-    '& small': { color: theme.colors.text.secondary },
   },
 }));

@@ -4,11 +4,11 @@ import { Alert } from '@grafana/ui';
 
 import type { Conversation as ConversationData } from '../../../client';
 import { ExportButton } from '../../../components/Export';
-import { Loading } from '../../../components/Loading';
+import { LoadProblem, NotLoaded } from '../../../components/Loading';
 import { Section } from '../../../components/Section';
-import { stylesOf } from '../../../lib/styles';
+import { COLUMN, stylesOf } from '../../../lib/styles';
 import { turnsCsv } from '../exported';
-import { filterOf, queryOf } from '../query';
+import { filterOf, queryOf } from '../Filters';
 import { useClock } from '../useClock';
 import { useWorkerNames } from '../useWorkerNames';
 import { Header, NeighborLinks } from './Header';
@@ -39,12 +39,10 @@ function One({ id }: { id: string }) {
           There is no conversation “{id}”. It may have been removed: only the newest are kept.
         </Alert>
       )}
-      {problem && !missing && (
-        <Alert severity="warning" title="The conversation could not be loaded" bottomSpacing={0}>
-          {problem.message} {conversation && 'The last known state is shown.'}
-        </Alert>
-      )}
-      {!conversation && !problem && <Loading text="Loading the conversation…" />}
+      <LoadProblem what="conversation" problem={missing ? undefined : problem}>
+        {conversation && 'The last known state is shown.'}
+      </LoadProblem>
+      {!conversation && !problem && <NotLoaded what="conversation" />}
       {conversation && <Body conversation={conversation} />}
     </div>
   );
@@ -99,7 +97,7 @@ function Body({ conversation }: { conversation: ConversationData }) {
 }
 
 const useStyles = stylesOf((theme) => ({
-  page: { display: 'flex', flexDirection: 'column', gap: theme.spacing(2) },
+  page: { ...COLUMN, gap: theme.spacing(2) },
   parts: {
     display: 'grid',
     gap: theme.spacing(2),

@@ -23,7 +23,6 @@ function quotable(prefix: string, figures: Claim[], sources: Array<Reference & {
 interface Claim {
   id: string;
   value: string;
-  /** The date of the publication. */
   date?: string;
   source?: string;
 }

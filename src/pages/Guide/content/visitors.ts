@@ -9,15 +9,11 @@ export interface Visitor {
   title: string;
   who: string;
   depth: Depth;
-  /** A description of the depth. */
   depthText: string;
-  /** The first message. */
   first: string[];
-  /** The topics to omit. */
   leave: string[];
   /** When the platform is presented: first, after the pitch, or only on request. */
   story: 'first' | 'after' | 'asked';
-  /** The ids of the likely questions. */
   asks: string[];
 }
 
