@@ -24,8 +24,8 @@ type Sustained struct {
 const crossingRatio = 2.28
 
 // Capacity estimates the level at which a limit begins to be missed, from one level or more in ascending order and the
-// variance of a span. More load does not make a target faster, so the excess rises with the level. The estimate uses isotonic
-// regression (Barlow, Bartholomew, Bremner and Brunk, "Statistical Inference under Order Restrictions", 1972),
+// variance of a span. More load does not make a target faster, so the excess rises with the level. The estimate uses
+// isotonic regression (Barlow, Bartholomew, Bremner and Brunk, "Statistical Inference under Order Restrictions", 1972),
 // interpolated between levels. The interval holds the points that the likelihood ratio test does not reject: Banerjee
 // and Wellner, "Likelihood ratio tests for monotone functions", Annals of Statistics 29 (2001), with their quantile
 // increased by the ratio of Student's t to the normal quantile.
