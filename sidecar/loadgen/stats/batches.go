@@ -106,7 +106,7 @@ func (v *measured) summarize(trusted bool) api.Quantiles {
 	for i := range v {
 		all = append(all, v[i]...)
 	}
-	q := quantiles(all)
+	q := Summarize(all)
 	if trusted && q.N > 0 {
 		q.P50Interval, q.P95Interval = v.interval(all, .5), v.interval(all, .95)
 	}

@@ -92,6 +92,7 @@ func TestErrorBoundCoversLag(t *testing.T) {
 				truth, measured = append(truth, v), append(measured, v+stop())
 			}
 			m := api.Metrics{TTFT: Summarize(measured), TPOT: Summarize(measured)}
+			m.TTFT.P50Interval, m.TPOT.P50Interval = &[2]float64{.2, .3}, &[2]float64{.2, .3}
 			before, want := m.TTFT, Summarize(truth)
 			lag.Allow(&m, 11)
 			for _, p := range []struct{ before, want, bound float64 }{
@@ -153,6 +154,7 @@ func TestRowAndReportHaveTheError(t *testing.T) {
 		lag.Stream.Add(time.Millisecond)
 	}
 	summary := Summarize([]float64{.1, .2, .3, .4, .5, .6, .7, .8, .9, 1})
+	summary.P50Interval = &[2]float64{.2, .9}
 	report := Report{OK: 10, OutputTokens: 110}
 	report.Window.Metrics.TPOT = summary
 	report.Allow(&lag)

@@ -26,17 +26,8 @@ func Percentile(sorted []float64, p float64) float64 {
 	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// Summarize returns the percentiles of values with the intervals of p50 and p95. It sorts
-// the values, which must not be NaN. It assumes that they are independent.
+// Summarize returns the percentiles of values, without their intervals. It sorts the values, which must not be NaN.
 func Summarize(values []float64) api.Quantiles {
-	q := quantiles(values)
-	q.P50Interval = interval(values, .5)
-	q.P95Interval = interval(values, .95)
-	return q
-}
-
-// quantiles is [Summarize] without the intervals.
-func quantiles(values []float64) api.Quantiles {
 	slices.Sort(values)
 	q := api.Quantiles{N: len(values)}
 	if q.N > 0 {
@@ -51,21 +42,9 @@ func quantiles(values []float64) api.Quantiles {
 // outside is the probability with which a 95 % interval may miss on either side.
 const outside = .025
 
-// interval returns the distribution-free 95 % confidence interval of the p-quantile, 0 < p < 1, of ascending,
-// independent values: the order statistics X(l) and X(u) with P(B < l) and P(B ≥ u) at most 2.5 % each, where B is
-// binomial (n, p); see David and Nagaraja, "Order Statistics", 3rd edition (2003), chapter 7. It returns nil if n is
-// too small for X(l) or for X(u).
-func interval(sorted []float64, p float64) *[2]float64 {
-	n := len(sorted)
-	// P(B ≥ u) is P(n−B < n+1−u), and n−B is binomial (n, 1−p).
-	lower, upper := lowerRank(n, p), lowerRank(n, 1-p)
-	if lower == 0 || upper == 0 {
-		return nil
-	}
-	return &[2]float64{sorted[lower-1], sorted[n-upper]}
-}
-
-// lowerRank returns the largest l with P(B < l) ≤ 2.5 % for a binomial (n, p) B.
+// lowerRank returns the largest l with P(B < l) ≤ 2.5 % for a binomial (n, p) B. X(l) is the lower end of the
+// distribution-free 95 % interval of the p-quantile of n independent values; see David and Nagaraja, "Order
+// Statistics", 3rd edition (2003), chapter 7. It is 0 if n is too small.
 func lowerRank(n int, p float64) int {
 	size := float64(n)
 	// The probability more than ten standard deviations below the mean is negligible.

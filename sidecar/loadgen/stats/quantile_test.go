@@ -36,15 +36,12 @@ func ascending(n int) []float64 {
 	return v
 }
 
-// The rows have the smallest n with an interval, and a table value for the ranks.
-func TestIntervalRanks(t *testing.T) {
-	assert.Nil(t, interval(nil, .5))
-	assert.Nil(t, interval(ascending(5), .5), "0.5^5 > 2.5 %%")
-	assert.Equal(t, &[2]float64{1, 6}, interval(ascending(6), .5), "0.5^6 ≤ 2.5 %%")
-	assert.Nil(t, interval(ascending(71), .95), "0.95^71 > 2.5 %%")
-	require.NotNil(t, interval(ascending(72), .95), "0.95^72 ≤ 2.5 %%")
-	assert.Equal(t, 72.0, interval(ascending(72), .95)[1])
-	assert.Equal(t, &[2]float64{40, 61}, interval(ascending(100), .5), "binomial tables")
+func TestLowerRankOfFewValues(t *testing.T) {
+	assert.Zero(t, lowerRank(5, .5), "0.5^5 > 2.5 %%")
+	assert.Equal(t, 1, lowerRank(6, .5), "0.5^6 ≤ 2.5 %%")
+	assert.Zero(t, lowerRank(71, .05), "0.95^71 > 2.5 %%")
+	assert.Equal(t, 1, lowerRank(72, .05), "0.95^72 ≤ 2.5 %%")
+	assert.Equal(t, 40, lowerRank(100, .5), "binomial tables")
 }
 
 // The ranks equal those of the binomial distribution summed term by term.
@@ -70,13 +67,10 @@ func TestSummarize(t *testing.T) {
 	q := Summarize([]float64{3, 1, 2})
 	assert.Equal(t, 3, q.N)
 	assert.Equal(t, 2.0, *q.P50)
-	assert.Nil(t, q.P50Interval, "three values have no interval")
 	empty := Summarize(nil)
 	assert.Nil(t, empty.P50, "unknown, and not zero")
 
 	many := Summarize(ascending(100))
 	assert.Equal(t, 50.5, *many.P50)
-	assert.Equal(t, &[2]float64{40, 61}, many.P50Interval)
 	assert.InDelta(t, 95.05, *many.P95, 1e-9)
-	assert.Equal(t, 90.0, many.P95Interval[0])
 }

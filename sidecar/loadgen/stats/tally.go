@@ -194,7 +194,7 @@ func (t *tally) rows() ([]api.TurnFigures, *float64) {
 		if v.turns == 0 {
 			continue
 		}
-		ttft, latency, input := quantiles(v.ttft), quantiles(v.latency), quantiles(v.input)
+		ttft, latency, input := Summarize(v.ttft), Summarize(v.latency), Summarize(v.input)
 		row := api.TurnFigures{
 			Turn: turnLabels[i], P50: ttft.P50, P95: ttft.P95, N: ttft.N, LatencyP50: latency.P50, LatencyP95: latency.P95,
 			InputP95: input.P95, CachedRatio: ratio(v.cached, v.prompt), OutputMean: new(float64(v.output) / float64(v.turns)),
@@ -205,7 +205,7 @@ func (t *tally) rows() ([]api.TurnFigures, *float64) {
 		rows = append(rows, row)
 		inputs = append(inputs, v.input...)
 	}
-	return rows, quantiles(inputs).P95
+	return rows, Summarize(inputs).P95
 }
 
 func addUp(parts [batches]float64) float64 {

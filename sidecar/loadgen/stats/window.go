@@ -270,7 +270,7 @@ func (w *Window) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64) {
 		}
 	}
 	w.mu.Unlock()
-	return quantiles(values), ratio(cached, prompt)
+	return Summarize(values), ratio(cached, prompt)
 }
 
 // CountedAsArrived is [Window.Counted] with the output tokens as they arrived in that time. That
