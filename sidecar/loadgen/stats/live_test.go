@@ -34,9 +34,9 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 				now = began.Add(time.Duration(at * float64(time.Second)))
 				m.Add(now, 110) // with tokens of turns in progress
 				w.Add(&api.Turn{
-					Ended: now, Number: 1, Step: 1, Counted: true, Status: api.TurnOK, PromptTokens: new(100), CachedTokens: new(50 + int(at/60)%9),
-					OutputTokens: new(100),
-					TTFT:         new(.2 + .1*math.Mod(at, 7)), TPOT: new(.02), Latency: &test.latency,
+					Ended: now, Number: 1, Step: 1, Counted: true, Status: api.TurnOK,
+					PromptTokens: new(100), CachedTokens: new(50 + int(at/60)%9), OutputTokens: new(100),
+					TTFT: new(.2 + .1*math.Mod(at, 7)), TPOT: new(.02), Latency: &test.latency,
 				}, nil)
 				w.AdvanceLive(m, now)
 			}
