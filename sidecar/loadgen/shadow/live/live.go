@@ -133,12 +133,13 @@ const (
 
 // Sent describes a turn that is about to be sent.
 type Sent struct {
-	ID           string // id of the request
-	Conversation string
-	Last         bool                      // the last turn of the conversation
-	Instance     uint64                    // the instance that the turn is pinned to; 0 leaves it to the router
-	Messages     iter.Seq2[string, string] // role and text; may be called later, from another goroutine
-	Concurrency  int
+	ID           string `json:"id"` // id of the request
+	Conversation string `json:"conversation"`
+	Last         bool   `json:"last,omitempty"`     // the last turn of the conversation
+	Instance     uint64 `json:"instance,omitempty"` // the instance that the turn is pinned to; 0 leaves it to the router
+	Concurrency  int    `json:"concurrency"`
+	// Messages are the roles and texts. It may be called later, from another goroutine.
+	Messages iter.Seq2[string, string] `json:"-"`
 }
 
 // Turn is a turn that is followed. A nil Turn is not followed. Its methods must be called in

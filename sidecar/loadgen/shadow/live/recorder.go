@@ -42,14 +42,10 @@ type Event struct {
 
 // Begin describes a turn that was routed.
 type Begin struct {
-	ID           string        `json:"id"`
-	Conversation string        `json:"conversation"`
-	Last         bool          `json:"last,omitempty"`
-	Instance     uint64        `json:"instance,omitempty"`
-	Concurrency  int           `json:"concurrency"`
-	Delay        time.Duration `json:"delay,omitempty"` // time since it was sent
-	Tokens       int           `json:"tokens"`
-	Bytes        int           `json:"bytes,omitempty"`
+	Sent                 // without its messages
+	Delay  time.Duration `json:"delay,omitempty"` // time since it was sent
+	Tokens int           `json:"tokens"`
+	Bytes  int           `json:"bytes,omitempty"`
 	// Kept is the number of leading blocks that equal those of the conversation's previous turn.
 	// Blocks has the others, in eight bytes each.
 	Kept   int    `json:"kept,omitempty"`
@@ -149,8 +145,8 @@ func (n *Recorder) appendEvent(spec BlockSpec, e *event, report *Report) {
 		}
 		n.past[t.Conversation] = t.blocks
 		out.Begin = &Begin{
-			ID: t.ID, Conversation: t.Conversation, Last: t.Last, Instance: t.Instance, Concurrency: t.Concurrency,
-			Delay: e.at.Sub(t.sent), Tokens: t.tokens, Bytes: t.text, Kept: kept, Blocks: packed(t.blocks[kept:]),
+			Sent: t.Sent, Delay: e.at.Sub(t.sent), Tokens: t.tokens, Bytes: t.text,
+			Kept: kept, Blocks: packed(t.blocks[kept:]),
 		}
 		t.begun = true
 	case eventFirstToken:

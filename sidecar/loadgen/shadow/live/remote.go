@@ -112,10 +112,7 @@ func (a *account) receive(p *peer, e *Event, ahead, within time.Duration) bool {
 		}
 		t := &Turn{
 			serial: a.serial, ids: a.ids, sent: at.Add(-b.Delay), within: within, text: b.Bytes, tokens: b.Tokens,
-			blocks: unpacked(slices.Clip(before[:b.Kept]), b.Blocks),
-			Sent: Sent{
-				ID: b.ID, Conversation: b.Conversation, Last: b.Last, Instance: b.Instance, Concurrency: b.Concurrency,
-			},
+			blocks: unpacked(slices.Clip(before[:b.Kept]), b.Blocks), Sent: b.Sent,
 		}
 		p.past[b.Conversation] = t.blocks
 		if a.remote.inFlight >= maxFollowed {
