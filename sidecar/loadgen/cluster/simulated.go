@@ -356,6 +356,7 @@ func (s *Simulated) refused(res *http.Response, text []byte, in any) error {
 
 // notSimulated returns the error for a target that is no simulated cluster. Retries do not help.
 func (s *Simulated) notSimulated(why string) error {
-	return api.Refuse("mode.driver", s.Name(), fmt.Sprintf("manual or pinned, since the target is no simulated cluster; %s: %s",
-		s.base.JoinPath("state").Redacted(), why))
+	return api.Refuse("mode.driver", s.Name(),
+		fmt.Sprintf("manual or pinned, since the target is no simulated cluster; %s: %s",
+			s.base.JoinPath("state").Redacted(), why))
 }

@@ -92,8 +92,8 @@ type step struct {
 	request *request
 }
 
-// before orders by time, then first tokens before ends, then by the requests' order.
-func (s step) before(other step) bool {
+// Before orders by time, then first tokens before ends, then by the requests' order.
+func (s step) Before(other step) bool {
 	return cmp.Or(
 		cmp.Compare(s.at, other.at),
 		cmp.Compare(s.kind, other.kind),

@@ -123,16 +123,16 @@ type event struct {
 	entry  *Entry
 }
 
-// before orders by time. Events of one moment keep the order of the calls.
-func (e event) before(other event) bool {
+// Before orders by time. Events of one moment keep the order of the calls.
+func (e event) Before(other event) bool {
 	return cmp.Or(cmp.Compare(e.at, other.at), cmp.Compare(e.serial, other.serial)) < 0
 }
 
 // queue implements [heap.Interface], the earliest first.
-type queue[T interface{ before(T) bool }] []T
+type queue[T interface{ Before(T) bool }] []T
 
 func (q queue[T]) Len() int           { return len(q) }
-func (q queue[T]) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q queue[T]) Less(i, j int) bool { return q[i].Before(q[j]) }
 func (q queue[T]) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 func (q *queue[T]) Push(x any)        { *q = append(*q, x.(T)) }
 
