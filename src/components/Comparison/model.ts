@@ -308,7 +308,7 @@ function liveCell(input: Input, figure: Figure): Cell {
   };
 }
 
-/** Returns the tag of a missing live value. After a turn has ended, an engine may still not report its cached tokens. */
+/** Returns the tag of a missing live value. An engine may not report the cached tokens of a turn that has ended. */
 function absentTag({ comparison, lane }: Input, figure: Figure): Tag {
   if (!lane) {
     return 'lost';
