@@ -460,7 +460,7 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, content
 	body io.Reader,
 ) (*http.Request, error) {
 	if u == nil {
-		return nil, fmt.Errorf("%w: no id is empty, a dot or two dots", ErrNotFound)
+		return nil, fmt.Errorf("%w: an id must not be empty, a dot or two dots", ErrNotFound)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
