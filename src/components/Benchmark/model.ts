@@ -38,7 +38,8 @@ export interface Gain {
   verdict: string;
 }
 
-interface Row {
+/** One level. */
+export interface Row {
   concurrency: number;
   speculation: Speculation;
   /** Whether it is the level of the running workload. */

@@ -9,6 +9,8 @@ export interface Column<Row> {
   name: string;
   /** A remark in the heading. */
   note?: string;
+  /** What heads it and its neighbors of the same group. */
+  group?: { key: string; heading: ReactNode };
   cell(row: Row): ReactNode;
   /** The cell below all rows. */
   foot?: ReactNode;
@@ -41,7 +43,7 @@ interface DataTableProps<Row> {
 
 /** A table of figures with its caption above it. A wide one scrolls by itself, by keys, too. */
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const { label, caption, columns, rows, keyOf, rowClass, isCurrent, below, className, stacks } = props;
+  const { label, caption, columns, rows, keyOf: keyOfRow, rowClass, isCurrent, below, className, stacks } = props;
   const styles = useStyles();
   const feet = columns.slice(0, columns.map(({ foot }) => foot !== undefined).lastIndexOf(true) + 1).map(toFoot);
   return (
@@ -52,23 +54,12 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       >
         {caption !== undefined && <caption>{caption}</caption>}
         <thead>
-          <tr>
-            {columns.map(({ name, note, className: of }) =>
-              name === '' ? (
-                <td key={name} />
-              ) : (
-                <th key={name} scope="col" className={of}>
-                  {name}
-                  {note && <small> {note}</small>}
-                </th>
-              )
-            )}
-          </tr>
+          <Heads columns={columns} />
         </thead>
         <tbody>
           {rows.map((row) => (
             <Cells
-              key={keyOf(row)}
+              key={keyOfRow(row)}
               row={row}
               columns={columns}
               className={rowClass?.(row)}
@@ -85,6 +76,46 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       </table>
     </div>
   );
+}
+
+/** The headings, below those of their groups where there are any. */
+function Heads<Row>({ columns }: { columns: Array<Column<Row>> }) {
+  const grouped = columns.filter(({ group }) => group !== undefined);
+  const head = ({ name, note, group, className }: Column<Row>, rowSpan?: number) =>
+    name === '' ? (
+      <td key={name} />
+    ) : (
+      <th key={keyOf(group, name)} scope="col" className={className} rowSpan={rowSpan}>
+        {name}
+        {note && <small> {note}</small>}
+      </th>
+    );
+  if (grouped.length === 0) {
+    return <tr>{columns.map((column) => head(column))}</tr>;
+  }
+  const begins = ({ group }: Column<Row>, i: number) => group?.key !== columns[i - 1]?.group?.key;
+  return (
+    <>
+      <tr>
+        {columns.map((column, i) => {
+          const { group } = column;
+          if (!group) {
+            return head(column, 2);
+          }
+          return begins(column, i) ? (
+            <th key={group.key} scope="colgroup" colSpan={grouped.filter((one) => one.group?.key === group.key).length}>
+              {group.heading}
+            </th>
+          ) : null;
+        })}
+      </tr>
+      <tr>{grouped.map((column) => head(column))}</tr>
+    </>
+  );
+}
+
+function keyOf(group: Column<unknown>['group'], name: string): string {
+  return group ? `${group.key} ${name}` : name;
 }
 
 function toFoot<Row>({ foot, ...column }: Column<Row>): Column<undefined> {
@@ -106,14 +137,14 @@ const Cells = memo(function Cells({ row, columns, className, current, below }: C
     <>
       <tr className={className} aria-current={current}>
         {columns.map((column) => {
-          const { name, note, cell, isWide, isUnnamed } = column;
+          const { name, note, group, cell, isWide, isUnnamed } = column;
           return column === head ? (
-            <th key={name} scope="row" className={column.className}>
+            <th key={keyOf(group, name)} scope="row" className={column.className}>
               {cell(row)}
             </th>
           ) : (
             <td
-              key={name}
+              key={keyOf(group, name)}
               className={column.className}
               data-column={isUnnamed ? undefined : [name, note].filter(Boolean).join(', ')}
               data-wide={isWide}
@@ -161,7 +192,12 @@ const useStyles = stylesOf((theme) => {
       },
       '& th': { fontWeight: typography.fontWeightRegular, ...PROPORTIONAL },
       '& thead th': { color: text.secondary },
-      '& small': { display: 'block', color: text.secondary },
+      '& th[scope="colgroup"]': {
+        textAlign: 'center',
+        color: text.primary,
+        borderLeft: `1px solid ${border.weak}`,
+      },
+      '& small:where(:not([aria-hidden]))': { display: 'block', color: text.secondary },
     },
     stacks: {
       [NARROW]: {
