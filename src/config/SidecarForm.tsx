@@ -22,12 +22,8 @@ import { fieldOf, withFieldLabel, labels, schema, toValues, type FieldName, type
 
 const KEY = 'settings';
 
-interface SidecarFormProps {
-  onChanged(changed: boolean): void;
-}
-
 /** The form of the load generator's own settings, which the load generator stores. */
-export function SidecarForm({ onChanged }: SidecarFormProps) {
+export function SidecarForm({ onChanged }: { onChanged(changed: boolean): void }) {
   const client = useClient();
   const queries = useQueryClient();
   const read = async () => {

@@ -71,10 +71,15 @@ export function gibibytes(bytes: number | undefined): string {
   return valueWithUnit(bytes, GIB);
 }
 
+/** Formats a number with its sign; without one where it rounds to 0. By default, it has one decimal. */
+export function signed(value: number, write = (size: number) => number(size, 1)): string {
+  const text = write(Math.abs(value));
+  return /[1-9]/.test(text) ? `${value < 0 ? '−' : '+'}${text}` : text;
+}
+
 /** Formats an improvement in per cent with its sign, negative where worse. A value that rounds to 0 has no sign. */
 export function improvement(value: number): string {
-  const text = `${number(Math.abs(value), 1)} %`;
-  return /[1-9]/.test(text) ? `${value < 0 ? '−' : '+'}${text}` : text;
+  return `${signed(value)} %`;
 }
 
 /** Formats a duration in seconds: 42 s, 3 min 5 s, 2 h 10 min. */

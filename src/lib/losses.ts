@@ -46,7 +46,7 @@ function lostText(conversations: number): string {
 }
 
 /** What a request changes to, as a person says it. */
-export function requestText({ arm, mode = 'unknown', speculation }: ModeRequest): string {
+function requestText({ arm, mode = 'unknown', speculation }: ModeRequest): string {
   return speculation ? modeText({ arm, mode, speculation }) : servingName({ arm, mode });
 }
 

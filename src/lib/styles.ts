@@ -149,7 +149,7 @@ export const markedRow = ({ colors: { action, background } }: GrafanaTheme2) => 
 });
 
 /** The greatest width of a table. In a wider one, rows are hard to follow. */
-export const WIDEST = '120rem';
+const WIDEST = '120rem';
 
 /** Sections below each other and, on wide screens, beside each other. */
 export const sectionGrid = (theme: GrafanaTheme2): CSSObject => ({

@@ -73,14 +73,8 @@ function stepsOf(size: Size | undefined): number {
   return size ? Math.max(2, Math.min(5, Math.floor(size.height / (3 * size.font)))) : 4;
 }
 
-interface KeysProps {
-  label: string;
-  view: View;
-  plotRef: MutableRefObject<Plot | null>;
-}
-
 /** Moves the crosshair by keys, and announces its values. */
-function Keys({ label, view, plotRef }: KeysProps) {
+function Keys({ label, view, plotRef }: { label: string; view: View; plotRef: MutableRefObject<Plot | null> }) {
   const styles = useStyles();
   const [chosen, choose] = useState<number>();
   const { stops } = view;

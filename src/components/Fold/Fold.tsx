@@ -1,4 +1,4 @@
-import { useId, useState, type PropsWithChildren } from 'react';
+import { useId, useState, type PropsWithChildren, type ReactNode } from 'react';
 
 import { Button } from '@grafana/ui';
 
@@ -8,12 +8,18 @@ interface FoldProps {
   openLabel?: string;
   /** Whether the button looks like one. */
   isSolid?: boolean;
+  /** Whether it is open, whatever the reader has chosen. */
+  isForced?: boolean;
+  /** What is beside the button. */
+  beside?: ReactNode;
 }
 
 /** A button that opens and closes its content. Closed content is not rendered. */
-export function Fold({ label, openLabel = label, isSolid, children }: PropsWithChildren<FoldProps>) {
+export function Fold(props: PropsWithChildren<FoldProps>) {
+  const { label, openLabel = label, isSolid, isForced = false, beside, children } = props;
   const id = useId();
-  const [isOpen, open] = useState(false);
+  const [isAsked, setAsked] = useState(false);
+  const isOpen = isAsked || isForced;
   return (
     <div>
       <Button
@@ -24,10 +30,11 @@ export function Fold({ label, openLabel = label, isSolid, children }: PropsWithC
         icon={isOpen ? 'angle-down' : 'angle-right'}
         aria-expanded={isOpen}
         aria-controls={isOpen ? id : undefined}
-        onClick={() => open(!isOpen)}
+        onClick={() => setAsked(!isOpen)}
       >
         {isOpen ? openLabel : label}
       </Button>
+      {beside}
       {isOpen && <div id={id}>{children}</div>}
     </div>
   );

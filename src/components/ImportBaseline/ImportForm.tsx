@@ -277,16 +277,11 @@ interface Run {
   speculation: Speculation;
 }
 
-interface RunFieldsProps {
-  run: Run;
-  onChange(run: Run): void;
-}
-
 const modes: Mode[] = ['kv', 'round_robin', 'least_loaded', 'unknown'];
 const speculations: Speculation[] = ['not_recorded', 'off', 'draft', 'eagle3'];
 
 /** The fields that no other load generator records: the routing mode, and speculation. */
-function RunFields({ run, onChange }: RunFieldsProps) {
+function RunFields({ run, onChange }: { run: Run; onChange(run: Run): void }) {
   return (
     <Stack direction="row" gap={2} wrap="wrap">
       <Field label="Routing mode" description="The mode in use when these results were measured.">

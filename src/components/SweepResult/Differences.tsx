@@ -18,16 +18,11 @@ import {
   tickText,
 } from './metrics';
 
-interface DifferencesProps {
-  trial: TrialState;
-  request: SweepRequest;
-}
-
 /**
  * The results of a trial: the deciding metric, and the others, each as a difference with its interval. Of more than two
  * arms, they are those of the best one and the runner-up, below the ranking.
  */
-export function Differences({ trial, request }: DifferencesProps) {
+export function Differences({ trial, request }: { trial: TrialState; request: SweepRequest }) {
   const styles = useStyles();
   const { primary, others, boundaries, blocks, failures, final, ranking } = trial;
   const [a, b] = ranking ? [ranking.places[1]?.mode, ranking.places[0]?.mode] : (request.modes ?? []);

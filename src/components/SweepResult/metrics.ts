@@ -1,6 +1,6 @@
 import { figures, type BaselineRow, type FigureKey, type TrialDifference } from '../../client';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
-import { digits, MS, number, PERCENT, valueWithUnit, type Format } from '../../lib/format';
+import { digits, MS, number, PERCENT, signed, valueWithUnit, type Format } from '../../lib/format';
 import { hasDrafts } from '../../lib/phases';
 
 /** A metric of a row: its name and value, with its 95 % interval where it has one. */
@@ -65,28 +65,22 @@ export function metricValue(key: string, value: number): string {
 
 /** Formats a difference with its sign: "−12.3 %", "+4.0 points". */
 export function differenceText(key: string, value: number): string {
-  return `${signed(value)} ${isShare(key) ? 'points' : '%'}`;
+  return `${endText(value)} ${isShare(key) ? 'points' : '%'}`;
 }
 
 /** Formats the end of an interval on a scale that has the unit: "−15.0". */
 export function endText(value: number): string {
-  return signed(value);
+  return signed(100 * value);
 }
 
 /** Formats a round position on that scale: "−50 %"; points are named in the text beside it. */
 export function tickText(key: string, value: number): string {
-  return `${signed(value).replace(/\.0$/, '')}${isShare(key) ? '' : ' %'}`;
+  return `${endText(value).replace(/\.0$/, '')}${isShare(key) ? '' : ' %'}`;
 }
 
 /** Formats the interval of a difference: "−15.0 to −9.6 %". */
 export function rangeText(key: string, [low, high]: [number, number]): string {
-  return `${signed(low)} to ${signed(high)} ${isShare(key) ? 'points' : '%'}`;
-}
-
-function signed(value: number): string {
-  const text = number(Math.abs(100 * value), 1);
-  const sign = text === '0.0' ? '' : value > 0 ? '+' : '−';
-  return sign + text;
+  return `${endText(low)} to ${endText(high)} ${isShare(key) ? 'points' : '%'}`;
 }
 
 /** Formats an interval of a row's metric, without its unit. */

@@ -101,13 +101,7 @@ function GPUBox({ gpu, absent }: { gpu: GPU; absent: boolean }) {
   );
 }
 
-interface GaugeProps {
-  value?: number;
-  words: string;
-  absent: boolean;
-}
-
-function Gauge({ value, words, absent }: GaugeProps) {
+function Gauge({ value, words, absent }: { value?: number; words: string; absent: boolean }) {
   const styles = useStyles();
   return (
     <div>

@@ -73,13 +73,8 @@ export function Reports({ id }: { id: string }) {
   );
 }
 
-interface MakeBaselineProps {
-  sweep: Sweep;
-  isLost: boolean;
-}
-
 /** A form that makes a baseline of a sweep's measurements, which the comparison then offers. */
-export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
+export function MakeBaseline({ sweep, isLost }: { sweep: Sweep; isLost: boolean }) {
   const styles = useStyles();
   const client = useClient();
   const id = useId();

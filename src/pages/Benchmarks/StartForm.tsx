@@ -1,4 +1,5 @@
 import { useId, useState } from 'react';
+import { cx } from '@emotion/css';
 
 import { Alert, Button, Checkbox, Combobox, Field as Framed, Input } from '@grafana/ui';
 
@@ -14,6 +15,7 @@ import {
 } from '../../client';
 import { ActionFailure } from '../../components/Controls/ActionFailure';
 import { useAction } from '../../components/Controls/useAction';
+import { Fold } from '../../components/Fold';
 import { RadioCards } from '../../components/RadioCards';
 import { COLUMN, LINE, stylesOf } from '../../lib/styles';
 import { kindName, kindWord, sweepInProgress } from '../../lib/sweeps';
@@ -129,9 +131,7 @@ function Form(props: FormProps) {
   const { kind, list, values, me, running, isLost, seenAt, onChange, onReset, onStarted } = props;
   const styles = useStyles();
   const client = useClient();
-  const id = useId();
   const action = useAction(seenAt);
-  const [more, setMore] = useState(false);
   const errors = errorsOf(kind, values, list.limits);
   const isRight = Object.keys(errors).length === 0;
   const problem = action.failure?.problem;
@@ -145,8 +145,6 @@ function Form(props: FormProps) {
     `outlook ${JSON.stringify(request)}`
   );
   const shown: Errors = at && problem ? { [at]: problem.message, ...errors } : errors;
-  // An error in a folded field would be invisible.
-  const isOpen = more || fieldsOf(kind).some((field) => field.more && shown[field.name]);
   const start = () =>
     action.run('start', async () => {
       onStarted((await startSweep(client, LANE, request)).id);
@@ -175,32 +173,23 @@ function Form(props: FormProps) {
           .filter((field) => !field.more && isOffered(field, list, values))
           .map(entry)}
       </div>
-      <div>
-        <Button
-          type="button"
-          variant="secondary"
-          fill="text"
-          size="sm"
-          icon={isOpen ? 'angle-down' : 'angle-right'}
-          aria-expanded={isOpen}
-          aria-controls={isOpen ? id : undefined}
-          onClick={() => setMore(!isOpen)}
-        >
-          More settings
-        </Button>
-        {onReset && (
-          <Button type="button" variant="secondary" fill="text" size="sm" icon="history" onClick={onReset}>
-            Reset to the defaults
-          </Button>
-        )}
-      </div>
-      {isOpen && (
-        <div id={id} className={styles.fields}>
+      <Fold
+        label="More settings"
+        isForced={fieldsOf(kind).some((field) => field.more && shown[field.name])} // an error would be invisible
+        beside={
+          onReset && (
+            <Button type="button" variant="secondary" fill="text" size="sm" icon="history" onClick={onReset}>
+              Reset to the defaults
+            </Button>
+          )
+        }
+      >
+        <div className={cx(styles.fields, styles.more)}>
           {fieldsOf(kind)
             .filter((field) => field.more)
             .map(entry)}
         </div>
-      )}
+      </Fold>
       {!at && <ActionFailure action={action} titles={{ start: `The ${kindWord(kind)} was not started` }} />}
       <div className={styles.actions}>
         <Button
@@ -328,6 +317,7 @@ const useStyles = stylesOf((theme) => ({
     alignItems: 'end', // a field with a description is higher above its input
     gap: theme.spacing(2),
   },
+  more: { marginTop: theme.spacing(1) },
   field: { minWidth: 0 },
   wide: { minWidth: 0, [theme.breakpoints.up('md')]: { gridColumn: 'auto / span 2' } },
   modes: {

@@ -59,17 +59,11 @@ export function Filters({ filter, lanes, onChange }: FiltersProps) {
 }
 
 /** Returns a status, where the text is one. */
-export function asStatus(text: string | null): ConversationStatus | undefined {
+function asStatus(text: string | null): ConversationStatus | undefined {
   return text !== null && Object.hasOwn(looks, text) ? (text as ConversationStatus) : undefined;
 }
 
-interface TopicProps {
-  id: string;
-  value: string;
-  onChange(value: string): void;
-}
-
-function Topic({ id, value, onChange }: TopicProps) {
+function Topic({ id, value, onChange }: { id: string; value: string; onChange(value: string): void }) {
   const [typed, setTyped] = useState<string>();
   const timer = useRef<ReturnType<typeof setTimeout>>();
   useEffect(() => () => clearTimeout(timer.current), []);

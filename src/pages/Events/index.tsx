@@ -45,13 +45,8 @@ export default function Events() {
   );
 }
 
-interface KindsProps {
-  value: Kind;
-  onChange(kind: Kind): void;
-}
-
 /** The kinds to choose from. That of members is offered only where there are some, or it is chosen. */
-function Kinds({ value, onChange }: KindsProps) {
+function Kinds({ value, onChange }: { value: Kind; onChange(kind: Kind): void }) {
   const styles = useStyles();
   const { state } = useLive(LANE);
   const withMembers = value === 'member' || lastSnapshot(state)?.members !== undefined;

@@ -92,17 +92,14 @@ function closeQuestion(opened: Opened, id: string): Opened {
 
 /** The sources of the answer's published part, and further reading. */
 function Sources({ question }: { question: Question }) {
-  const styles = useStyles();
   const quoted = useSources(question.blocks).filter(
     ({ title }) => !question.sources.some((source) => source.title === title)
   );
   const sources = [...question.sources, ...quoted];
   return (
     <>
-      {sources.length > 0 && (
-        <References title="Published, not measured here" of={sources} className={styles.sources} />
-      )}
-      {question.links.length > 0 && <References title="Read on" of={question.links} className={styles.sources} />}
+      {sources.length > 0 && <References title="Published, not measured here" of={sources} />}
+      {question.links.length > 0 && <References title="Read on" of={question.links} />}
     </>
   );
 }
@@ -118,12 +115,5 @@ const useStyles = stylesOf((theme) => ({
     border: `1px solid ${theme.colors.primary.border}`,
     borderRadius: theme.shape.radius.pill,
     color: theme.colors.primary.text,
-  },
-  sources: {
-    margin: theme.spacing(0.5, 0, 0),
-    maxWidth: '90ch',
-    color: theme.colors.text.secondary,
-    fontSize: '0.8em',
-    '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
   },
 }));

@@ -5,16 +5,11 @@ import { stylesOf } from '../../lib/styles';
 import type { Content } from './content';
 import type { Reference } from './figures';
 
-interface ReferencesProps {
-  title: string;
-  of: Reference[];
-  className: string;
-}
-
 /** A source of a figure, or further reading. */
-export function References({ title, of, className }: ReferencesProps) {
+export function References({ title, of }: { title: string; of: Reference[] }) {
+  const styles = useStyles();
   return (
-    <p className={className}>
+    <p className={styles.sources}>
       {title}:{' '}
       {of.map((one, i) => (
         <Fragment key={one.title}>
@@ -49,6 +44,13 @@ function anchor({ title, url }: Reference): ReactNode {
 }
 
 const useStyles = stylesOf((theme) => ({
+  sources: {
+    margin: theme.spacing(0.5, 0, 0),
+    maxWidth: '90ch',
+    color: theme.colors.text.secondary,
+    fontSize: '0.8em',
+    '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
+  },
   list: {
     columns: '320px auto',
     columnGap: theme.spacing(3),

@@ -119,9 +119,8 @@ function Cards({ of, depth }: { of: Part[]; depth?: number }) {
 }
 
 function Sources({ of }: { of: Block[] }) {
-  const styles = useStyles();
   const sources = useSources(of);
-  return sources.length > 0 ? <References title="Published by" of={sources} className={styles.sources} /> : null;
+  return sources.length > 0 ? <References title="Published by" of={sources} /> : null;
 }
 
 const useStyles = stylesOf((theme) => ({
@@ -140,11 +139,4 @@ const useStyles = stylesOf((theme) => ({
   },
   subtitle: { ...theme.typography.h5, margin: theme.spacing(3, 0, 1), color: theme.colors.text.secondary },
   message: { margin: theme.spacing(2, 0, 0), fontWeight: theme.typography.fontWeightMedium, maxWidth: '68ch' },
-  sources: {
-    margin: theme.spacing(1, 0, 0),
-    color: theme.colors.text.secondary,
-    fontSize: '0.8em',
-    maxWidth: '90ch',
-    '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
-  },
 }));

@@ -61,13 +61,7 @@ function Trunk({ tree, topic, siblings, x }: TrunkProps) {
   );
 }
 
-interface BranchRowProps {
-  branch: Branch;
-  x(tokens: number): number;
-  first: boolean;
-}
-
-function BranchRow({ branch, x, first }: BranchRowProps) {
+function BranchRow({ branch, x, first }: { branch: Branch; x(tokens: number): number; first: boolean }) {
   const styles = useStyles();
   const { number: n, from, prompt, cached, output, worker, workerName, moved } = branch;
   const held = cached ?? 0;

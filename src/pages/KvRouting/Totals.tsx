@@ -4,13 +4,8 @@ import { modeName } from '../../lib/names';
 import { stylesOf } from '../../lib/styles';
 import { ofOneMode, tally, type Assignments, type Decision } from './routing';
 
-interface TotalsProps {
-  decisions: Decision[];
-  dealt: Assignments;
-}
-
 /** The tokens that the listed decisions left to be computed, beside those of the other mode. */
-export function Totals({ decisions, dealt }: TotalsProps) {
+export function Totals({ decisions, dealt }: { decisions: Decision[]; dealt: Assignments }) {
   const styles = useStyles();
   const listed = ofOneMode(decisions);
   const sum = tally(listed, dealt);

@@ -1,4 +1,5 @@
 import type { Conversation, Turn } from '../../client';
+import { conversation as anyConversation, turn as anyTurn } from '../../test/conversations';
 import type { Candidate, Decision } from './routing';
 
 /** A worker with the figures of a router with an overlap weight of 1, for a prompt of 3,200 tokens in blocks of 32. */
@@ -32,18 +33,9 @@ export function decision(change: Partial<Decision> = {}): Decision {
 
 /** A turn that ended well. */
 export function turn(number: number, change: Partial<Turn> = {}): Turn {
-  return {
-    lane: 'main',
+  return anyTurn(number, {
     conversation: 'main-abc-7',
-    number,
     request_id: `main-abc-7-${number}`,
-    step: 1,
-    concurrency: 60,
-    mode: 'kv',
-    speculation: 'off',
-    counted: true,
-    status: 'ok',
-    started: '2026-11-20T09:59:00Z',
     ended: `2026-11-20T09:59:${10 + number}Z`,
     prompt_tokens: 3000 + number * 1000,
     cached_tokens: number === 1 ? 3500 : 2900 + number * 1000,
@@ -51,22 +43,20 @@ export function turn(number: number, change: Partial<Turn> = {}): Turn {
     worker: '1001',
     predicted_ratio: 0.9,
     ...change,
-  };
+  });
 }
 
 /** A conversation in progress with these turns. */
 export function conversation(turns: Turn[], change: Partial<Conversation> = {}): Conversation {
-  return {
+  return anyConversation(7, {
     id: 'main-abc-7',
-    lane: 'main',
-    number: 7,
     topic: 'Observability',
     starter: 'observability',
     status: 'active',
-    turns_planned: 4,
     turns_done: turns.length,
     started: '2026-11-20T09:58:00Z',
+    ended: undefined,
     turns,
     ...change,
-  };
+  });
 }

@@ -90,14 +90,8 @@ function simulatedOnly({ value }: Known): boolean {
   return value !== undefined && value.source !== '';
 }
 
-interface StateProps {
-  decisions: Known;
-  running: boolean;
-  active: boolean;
-}
-
 /** Explains why there are no decisions, or no new ones. */
-function State({ decisions, running, active }: StateProps) {
+function State({ decisions, running, active }: { decisions: Known; running: boolean; active: boolean }) {
   const { value, problem } = decisions;
   return (
     <>

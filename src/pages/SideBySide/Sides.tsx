@@ -11,13 +11,8 @@ import { FIGURES, figureOf } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
 import { LOOKS } from './curves';
 
-interface SidesProps {
-  known: Record<SideKey, Known>;
-  sides: Record<SideKey, Live>;
-}
-
 /** The two routers left and right: the mode as the title, four figures of the last 60 s, and the workers. */
-export function Sides({ known, sides }: SidesProps) {
+export function Sides({ known, sides }: { known: Record<SideKey, Known>; sides: Record<SideKey, Live> }) {
   const styles = useStyles();
   return (
     <div className={styles.sides}>

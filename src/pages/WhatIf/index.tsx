@@ -123,13 +123,8 @@ function Simulated({ list, asked, question }: SimulatedProps) {
   );
 }
 
-interface AnsweredProps {
-  question: SimulatedProps['question'];
-  simulating: Simulating;
-}
-
 /** The answer as it grows, and its explanation. */
-function Answered({ question, simulating }: AnsweredProps) {
+function Answered({ question, simulating }: { question: SimulatedProps['question']; simulating: Simulating }) {
   const styles = useStyles();
   const live = useLive(LANE);
   const known = lastKnown(live, LANE);

@@ -3,13 +3,8 @@ import { cx } from '@emotion/css';
 
 import { stylesOf } from '../../../lib/styles';
 
-interface BubbleProps {
-  from: 'user' | 'assistant';
-  children: ReactNode;
-}
-
 /** The frame of a message, at its sender's edge of the transcript. */
-export function Bubble({ from, children }: BubbleProps) {
+export function Bubble({ from, children }: { from: 'user' | 'assistant'; children: ReactNode }) {
   const styles = useStyles();
   return <div className={cx(styles.bubble, styles[from])}>{children}</div>;
 }
