@@ -48,7 +48,7 @@ export function RadioCards<T extends string>({ legend, isLegendHidden, cards, va
 const useStyles = stylesOf((theme) => ({
   cards: {
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(220px, 100%), 1fr))',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(200px, 100%), 1fr))',
     gap: theme.spacing(1),
     minWidth: 0,
     margin: 0,
