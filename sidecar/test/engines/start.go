@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/cpu"
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -101,6 +102,15 @@ func answers(ctx context.Context, url string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
+// dtype returns the type of the model's numbers that is fast on this CPU. One without instructions for bfloat16
+// emulates them, and takes several times as long for a prompt.
+func dtype() string {
+	if cpu.X86.HasAVX512BF16 {
+		return "bfloat16"
+	}
+	return "float32"
+}
+
 // engine starts a vLLM engine on the CPU.
 func engine(t *testing.T, dir, name string) (url string) {
 	return server(t, name, "/health", func(port int) process.Command {
@@ -109,7 +119,7 @@ func engine(t *testing.T, dir, name string) (url string) {
 			Args: []string{
 				"-m", "vllm.entrypoints.openai.api_server", "--model", filepath.Join(dir, "model"),
 				"--served-model-name", model, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--enforce-eager",
-				"--enable-prefix-caching", "--enable-prompt-tokens-details", "--dtype", "bfloat16",
+				"--enable-prefix-caching", "--enable-prompt-tokens-details", "--dtype", dtype(),
 				"--max-model-len", "16384", "--max-num-seqs", "32", "--generation-config", "vllm",
 			},
 			Env: append(process.Environment(), "VLLM_TARGET_DEVICE=cpu", "VLLM_CPU_KVCACHE_SPACE=1",
