@@ -101,12 +101,15 @@ type Store struct {
 // Open locks the directory, opens the store in it, migrates its schema, marks
 // conversations that a killed process left active as cancelled, and starts the
 // writer. ctx bounds the opening only; [Store.Close] ends the writer. If another
-// process uses the directory the error is a [*LockedError].
+// process uses the directory the error is a [*LockedError], and an [api.FieldError] if no directory is named.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	return open(ctx, opts, defaultLimits)
 }
 
 func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
+	if opts.Dir == "" {
+		return nil, api.Refuse("data_dir", `""`, "a directory")
+	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}

@@ -179,6 +179,13 @@ func TestCommitsAreDurable(t *testing.T) {
 	assert.Equal(t, 2, synchronous, "FULL")
 }
 
+func TestOpenRefusesNoDirectory(t *testing.T) {
+	_, err := Open(t.Context(), Options{})
+	var refused *api.FieldError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "data_dir", refused.Field)
+}
+
 func TestOpenNamesFileInPlaceOfDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
