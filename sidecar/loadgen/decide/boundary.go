@@ -183,20 +183,36 @@ func grid(a, b float64, r int) (z, weights []float64) {
 	return z, weights
 }
 
-// solve returns the root of a decreasing function between two values, or the nearer end where there is none.
+// solve returns the root of a decreasing function between two values, or the nearer end where there is none. Ridders,
+// "A new algorithm for computing a single root of a real continuous function", IEEE Transactions on Circuits and
+// Systems 26 (1979).
 func solve(low, high float64, f func(float64) float64) float64 {
+	above, below := f(low), f(high)
+	switch {
+	case !(above > 0):
+		return low
+	case !(below < 0):
+		return high
+	}
+	root := low
 	for range 60 {
 		middle := (low + high) / 2
-		if f(middle) > 0 {
-			low = middle
-		} else {
-			high = middle
-		}
-		if high-low < 1e-9*max(1, math.Abs(low)) {
+		at := f(middle)
+		before := root
+		root = middle + (middle-low)*at/math.Sqrt(at*at-above*below)
+		if math.Abs(root-before) < 1e-9*max(1, math.Abs(root)) {
 			break
 		}
+		for _, point := range [][2]float64{{middle, at}, {root, f(root)}} {
+			switch x, y := point[0], point[1]; {
+			case y > 0 && x > low:
+				low, above = x, y
+			case y <= 0 && x < high:
+				high, below = x, y
+			}
+		}
 	}
-	return (low + high) / 2
+	return root
 }
 
 // toNormal converts a value of Student's t to the normal deviate with the same p-value.
@@ -219,14 +235,20 @@ func toStudent(z, df float64) float64 {
 // confidence intervals following a group sequential test", Biometrics 40 (1984). It equals Student's interval where the
 // first look ends the trial.
 func (s *state) final(c *Comparison) *Final {
+	if c.SE == 0 {
+		return &Final{c.Estimate, c.interval(0)}
+	}
 	last := len(s.looks) - 1
 	looks := moderated(s.looks, s.prior(c.key[0]))
 	information := func(look int) float64 { return looks[look].information() }
+	var stopped []float64 // estimates at which the trial would have stopped at the earlier looks
+	for i, z := range s.bounds(s.pairAlpha(), c.key[0])[:last] {
+		stopped = append(stopped, toStudent(z, c.DF)*c.deviation[i])
+	}
 	more := func(truth float64) (p float64) {
 		w := walk{}
-		for i := range last {
+		for i, bound := range stopped {
 			deviation := c.SE * math.Sqrt(float64(looks[last].Blocks)/float64(looks[i].Blocks))
-			bound := c.t[i] * c.deviation[i]
 			upper := toNormal((bound-truth)/deviation, c.DF)
 			lower := toNormal((-bound-truth)/deviation, c.DF)
 			p += w.beyond(information(i), upper, 1)

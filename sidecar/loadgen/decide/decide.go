@@ -112,7 +112,6 @@ type Comparison struct {
 
 	key          [3]int // metric and arms
 	lateA, lateB float64
-	t            []float64 // critical values of Student's t at the looks
 	deviation    []float64 // standard errors at the looks
 }
 
@@ -262,6 +261,7 @@ func (s *state) pairAlpha() float64 { return 2 * s.Alpha / float64(s.Arms*(s.Arm
 // pairs returns the comparisons of every pair by a metric. A pair of which an arm has left keeps its earlier one, and
 // so does one that is decided where the whole order is asked for: a decision of an earlier look stands.
 func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alpha float64) (all []Comparison) {
+	repeated, narrow := s.bound(alpha, metric, m.df), s.bound(equivalence, metric, m.df)
 	for a := range s.Arms {
 		for b := a + 1; b < s.Arms; b++ {
 			key := [3]int{metric, a, b}
@@ -270,7 +270,7 @@ func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alp
 			case i >= 0 && metric == 0 && s.WholeOrder && s.decided(&earlier[i]):
 				all = append(all, earlier[i])
 			case slices.Contains(left, a) && slices.Contains(left, b):
-				all = append(all, s.compare(m, metric, a, b, alpha))
+				all = append(all, s.compare(m, key, repeated, narrow))
 			case i >= 0:
 				all = append(all, earlier[i])
 			}
@@ -314,11 +314,10 @@ func (s *state) bound(alpha float64, metric int, df float64) float64 {
 	return toStudent(all[len(all)-1], df)
 }
 
-// compare compares two arms by a metric with a two-sided error over all looks.
-func (s *state) compare(m model, metric, a, b int, alpha float64) Comparison {
-	c := Comparison{
-		Metric: s.Metrics[metric], A: a, B: b, DF: m.df, Blocks: len(s.blocks), key: [3]int{metric, a, b},
-	}
+// compare compares two arms by a metric, with the critical values of Student's t for both intervals.
+func (s *state) compare(m model, key [3]int, repeated, narrow float64) Comparison {
+	metric, a, b := key[0], key[1], key[2]
+	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.df, Blocks: len(s.blocks), key: key}
 	c.Estimate, c.SE = m.difference(a, b)
 	c.lateA = s.late(metric, a)
 	c.lateB = s.late(metric, b)
@@ -330,11 +329,7 @@ func (s *state) compare(m model, metric, a, b int, alpha float64) Comparison {
 		s.deviation[c.key] = append(s.deviation[c.key], c.SE)
 	}
 	c.deviation = s.deviation[c.key]
-	for _, z := range s.bounds(alpha, metric) {
-		c.t = append(c.t, toStudent(z, m.df))
-	}
-	c.Repeated = c.interval(c.t[len(c.t)-1])
-	c.Narrow = c.interval(s.bound(equivalence, metric, m.df))
+	c.Repeated, c.Narrow = c.interval(repeated), c.interval(narrow)
 	switch {
 	case c.Repeated[0] > 0:
 		c.Shown = 1

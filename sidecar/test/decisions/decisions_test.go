@@ -76,14 +76,14 @@ func (c *cell) median() float64 {
 
 // simulate runs trials of two arms on one world, once with each of the first metrics as the primary one.
 func simulate(w world, primaries int, truth float64) []*cell {
-	cells, known := make([]*cell, primaries), make([]decide.Boundaries, primaries)
+	cells, known := make([]*cell, primaries), &decide.Boundaries{}
 	for i := range trials() {
 		all := blocks(w, i)
 		for primary := range primaries {
 			if cells[primary] == nil {
 				cells[primary] = &cell{}
 			}
-			d := decide.Decide(plan(2, primary, &known[primary]), all)
+			d := decide.Decide(plan(2, primary, known), all)
 			cells[primary].add(d, taken(all, d.Looks[len(d.Looks)-1].Blocks), truth)
 		}
 	}
