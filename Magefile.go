@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 
 	"kvbooth/internal/browser"
 	"kvbooth/internal/chart/installed"
+	"kvbooth/internal/figure"
 	"kvbooth/internal/frontend"
 	"kvbooth/internal/kube"
 	"kvbooth/internal/pack"
@@ -667,16 +669,24 @@ func mutation(ctx context.Context) (suite.Count, error) {
 	if err != nil {
 		return suite.Count{}, err
 	}
+	var printed bytes.Buffer
+	out := io.MultiWriter(os.Stdout, &printed)
 	err = errors.Join(
 		suite.Command(ctx, "go", "build", "-C=tools/mutate", "-o="+tool, "."),
-		suite.Command(ctx, tool, append([]string{"-n=120"}, packages...)...),
+		suite.CommandTo(ctx, out, tool, append([]string{"-n=120"}, packages...)...),
 		// Comparisons are tested by the reports of them.
-		suite.Command(ctx, tool, "-n=120", "-also=./sidecar/loadgen/report", "./sidecar/loadgen/proof"),
+		suite.CommandTo(ctx, out, tool, "-n=120", "-also=./sidecar/loadgen/report", "./sidecar/loadgen/proof"),
 	)
 	if err != nil {
 		return suite.Count{}, err
 	}
-	return suite.Count{Passed: len(packages) + 1}, nil
+	count := suite.Count{Passed: len(packages) + 1}
+	for line := range strings.Lines(printed.String()) {
+		if share, _, ok := strings.Cut(line, " %, in "); ok {
+			count.Figures = append(count.Figures, figure.Figure{Test: "mutation", Text: share + " %"})
+		}
+	}
+	return count, nil
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.
