@@ -157,6 +157,14 @@ func (k SweepKind) Noun() string {
 	return string(k)
 }
 
+// MostModes returns the largest number of modes in a request of the kind.
+func (k SweepKind) MostModes() int {
+	if k == SweepCapacity {
+		return 2
+	}
+	return MaxSweepModes
+}
+
 // checkFields returns a [*FieldError] for a field that the kind does not have.
 func (r SweepRequest) checkFields() error {
 	v := reflect.ValueOf(r)
@@ -184,12 +192,12 @@ func quoted(v reflect.Value) string {
 
 func (r SweepRequest) checkLists() error {
 	least, most := 1, MaxSweepLevels
-	modesLeast, modesMost := 1, MaxSweepModes
+	modesLeast, modesMost := 1, r.Kind.MostModes()
 	switch r.Kind {
 	case SweepTrial:
 		most, modesLeast = 1, 2
 	case SweepCapacity:
-		least, modesMost = 2, 2
+		least = 2
 	}
 	if n := len(r.Levels); n > 0 && (n < least || n > most) {
 		return Refuse("levels", fmt.Sprintf("a list of %d", n), count(least, most)+" for a "+r.Kind.Noun())

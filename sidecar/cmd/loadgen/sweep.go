@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/report"
 )
 
@@ -40,7 +42,8 @@ type sweeps interface {
 // question is a sweep that the command line requests, from its beginning to its answer.
 type question struct {
 	asked   *config.Sweep
-	dir     string // of the data
+	arms    []cluster.Arm // of the configuration
+	dir     string        // of the data
 	outputs report.Outputs
 	desk    sweeps
 	ready   func() error // why the target cannot serve; nil: it can
@@ -56,7 +59,7 @@ type question struct {
 // one of another question is unfinished.
 func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*question, error) {
 	q := &question{
-		asked: conf.Sweep, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready, state: g.lane.State,
+		asked: conf.Sweep, arms: conf.Mode.Served, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready, state: g.lane.State,
 		say: func(text string) { g.log.Info(fit(text, 0)) },
 	}
 	if err := g.files.check(q.asked.Flag("levels"), slices.Max(append([]int{1}, q.asked.Request.Levels...))); err != nil {
@@ -70,7 +73,11 @@ func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*ques
 func (q *question) lookBack(ctx context.Context) error {
 	for _, s := range q.desk.Sweeps(ctx).Sweeps {
 		field, was, is := disagreement(s.Request, q.asked.Request)
-		same := field == ""
+		flag := q.asked.Flag(field)
+		if field == "" {
+			flag, was, is = q.otherArms(ctx, s)
+		}
+		same := flag == ""
 		switch {
 		case s.State.Ended(), s.State == api.SweepPaused && (!same || q.kept != ""):
 		case q.asked.Anew:
@@ -83,7 +90,7 @@ func (q *question) lookBack(ctx context.Context) error {
 			return fmt.Errorf("data_dir: %s has an unfinished %s with different settings (%s is %s there, not %s): "+
 				"finish it with those settings (loadgen %s), cancel it with --anew, or choose another directory with "+
 				"--data-dir",
-				q.dir, s.Request.Kind.Noun(), q.asked.Flag(field), was, is, s.Request.Kind)
+				q.dir, s.Request.Kind.Noun(), flag, was, is, s.Request.Kind)
 		}
 		if s.State == api.SweepRunning {
 			return nil
@@ -111,6 +118,37 @@ func disagreement(was, is api.SweepRequest) (field, before, now string) {
 		}
 		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
 		return name, shown(a.Field(i)), shown(b.Field(i))
+	}
+	return "", "", ""
+}
+
+// otherArms returns the setting in which the arms of a sweep differ from those of the configuration, with both values;
+// empty: there is none.
+func (q *question) otherArms(ctx context.Context, s api.SweepSummary) (setting, before, now string) {
+	var names []string
+	addresses := map[string]string{}
+	for _, a := range q.arms {
+		if a.State.Arm == "" {
+			continue
+		}
+		names = append(names, a.State.Arm)
+		if u, err := url.Parse(a.URL); err == nil {
+			addresses[a.State.Arm] = api.TargetRoot(u).String()
+		}
+	}
+	for _, m := range s.Request.Modes {
+		if (m.Arm != "" || len(names) > 0) && !slices.Contains(names, m.Arm) {
+			return "arms", shown(reflect.ValueOf(s.Request.Modes)), cmp.Or(strings.Join(names, ","), "none")
+		}
+	}
+	v, err := q.desk.Sweep(ctx, s.ID)
+	if err != nil {
+		return "", "", "" // deleted meanwhile
+	}
+	for _, span := range v.Spans {
+		if is := addresses[span.Mode.Arm]; is != "" && span.Target != "" && is != span.Target {
+			return "arms: url of " + span.Mode.Arm, span.Target, is
+		}
 	}
 	return "", "", ""
 }

@@ -21,6 +21,7 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/report"
 )
 
@@ -418,6 +419,35 @@ func TestQuestionGoesOn(t *testing.T) {
 				assert.Len(t, q.desk.began, row.began)
 			})
 		})
+	}
+}
+
+// A sweep of other arms, or of the same ones at other addresses, is not resumed.
+func TestArmsOfUnfinishedSweep(t *testing.T) {
+	arm := func(name, url string) cluster.Arm { return cluster.Arm{State: api.ModeState{Arm: name}, URL: url} }
+	for name, row := range map[string]struct {
+		arms []cluster.Arm
+		want [3]string
+	}{
+		"the same": {arms: []cluster.Arm{arm("a", "http://127.0.0.1:1/v1"), arm("b", "http://127.0.0.1:2")}},
+		"others": {[]cluster.Arm{arm("a", "http://127.0.0.1:1"), arm("c", "http://127.0.0.1:2")}, [3]string{
+			"arms", "a,b", "a,c",
+		}},
+		"none": {nil, [3]string{"arms", "a,b", "none"}},
+		"another address": {[]cluster.Arm{arm("a", "http://127.0.0.1:1"), arm("b", "http://127.0.0.1:3")}, [3]string{
+			"arms: url of b", "http://127.0.0.1:2", "http://127.0.0.1:3",
+		}},
+	} {
+		a, b := api.ModeState{Arm: "a"}, api.ModeState{Arm: "b"}
+		v := api.Sweep{
+			SweepSummary: api.SweepSummary{ID: "old", Request: api.SweepRequest{Modes: []api.ModeState{a, b}}},
+			Spans: []api.SweepSpan{
+				{Mode: a, Target: "http://127.0.0.1:1"}, {Mode: b, Target: "http://127.0.0.1:2"}, {Mode: b},
+			},
+		}
+		q := &question{arms: row.arms, desk: &desk{all: []api.Sweep{v}}}
+		setting, before, now := q.otherArms(t.Context(), v.SweepSummary)
+		assert.Equal(t, row.want, [3]string{setting, before, now}, name)
 	}
 }
 

@@ -177,7 +177,9 @@ func (d *Desk) Sweeps(context.Context) api.SweepList {
 		list.Limits[name] = api.SimulationLimit{Min: l.Min, Max: l.Max, Above: l.Above}
 	}
 	for _, k := range api.SweepKinds {
-		if r, err := complete(api.SweepRequest{Kind: k}, state, d.twin(), settings); err == nil {
+		r := api.SweepRequest{Kind: k, Modes: arms(state.Modes)}
+		r.Modes = r.Modes[:min(len(r.Modes), k.MostModes())]
+		if r, err := complete(r, state, d.twin(), settings); err == nil {
 			list.Defaults = append(list.Defaults, r)
 		}
 	}

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,8 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	r.Modes = slices.Clone(r.Modes)
 	r.Levels = slices.Clone(r.Levels)
 	if r.Kind != api.SweepCapacity {
-		r.Together = orDefault(r.Together, r.Kind == api.SweepTrial && twin != nil && len(r.Modes) <= 2)
+		compared := cmp.Or(len(r.Modes), len(arms(state.Modes)))
+		r.Together = orDefault(r.Together, r.Kind == api.SweepTrial && twin != nil && compared <= 2)
 		if *r.Together && twin == nil {
 			return r, api.Refuse("together", true,
 				"false, because there is only one lane; set twin.target.url to add a second one")
@@ -52,7 +54,7 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	if len(r.Modes) == 0 {
 		r.Modes = defaultModes(r, state)
 	}
-	if err := checkModes(r, state); err != nil {
+	if err := cmp.Or(checkModes(r, state), r.Check()); err != nil {
 		return r, err
 	}
 	if len(r.Levels) == 0 {
@@ -140,15 +142,10 @@ func orDefault[T any](v *T, fallback T) *T {
 }
 
 // defaultModes returns what a request compares by default: the arms of the configuration, else, under the
-// present speculation, round-robin and kv where the driver offers both. A trial in turns compares all arms.
+// present speculation, round-robin and kv where the driver offers both.
 func defaultModes(r api.SweepRequest, state api.State) (modes []api.ModeState) {
-	for _, o := range state.Modes {
-		if o.Arm != "" {
-			modes = append(modes, o)
-		}
-	}
-	if len(modes) > 0 && r.Kind == api.SweepTrial && !*r.Together {
-		return modes[:min(api.MaxSweepModes, len(modes))]
+	if all := arms(state.Modes); len(all) > 0 {
+		return all
 	}
 	for _, m := range []api.Mode{api.ModeRoundRobin, api.ModeKV, api.ModeLeastLoaded} {
 		if o := (api.ModeState{Mode: m, Speculation: state.Speculation}); slices.Contains(state.Modes, o) {
@@ -159,6 +156,16 @@ func defaultModes(r api.SweepRequest, state api.State) (modes []api.ModeState) {
 		modes = modes[:min(2, len(modes))]
 	}
 	return modes
+}
+
+// arms returns the arms of the configuration among modes.
+func arms(modes []api.ModeState) (all []api.ModeState) {
+	for _, m := range modes {
+		if m.Arm != "" {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // checkModes checks the modes against those that the driver offers. An empty speculation becomes the
