@@ -247,9 +247,16 @@ func TestUnreachableTargetOfOneLane(t *testing.T) {
 			"--twin-target-url=" + server.URL,
 		}: "loadgen: no turn succeeded: .*404 at /wrong/models",
 	} {
-		code, _, stderr := brief(t, args[0], args[1], "--duration=1s")
-		assert.Equal(t, broken, code, stderr)
-		assert.Regexp(t, says, stderr)
+		p := start(t, args[0], args[1], "--duration=1h", "--concurrency=4", "--start-rate=1000", "--target-rps=0")
+		p.eventually("a turn of each lane has ended", func() bool {
+			return !slices.ContainsFunc(p.status().Lanes, func(l api.LaneStatus) bool {
+				return l.Totals.OK+l.Totals.Errors == 0
+			})
+		})
+		_, err := p.client.Stop(t.Context(), "", api.StopRequest{})
+		require.NoError(t, err)
+		assert.Equal(t, broken, p.code(), "%s", &p.log)
+		assert.Regexp(t, says, p.log.String())
 	}
 }
 
