@@ -32,9 +32,11 @@ type Arm struct {
 // Switch says how the cluster is changed from one arm to another.
 type Switch struct {
 	Command string        `basic:"" form:"command" placeholder:"PROGRAM" help:"Program that makes an arm serve, with its arguments: a list in the file, or words between spaces. {arm}, {url} and {mode} stand for the arm; KVBOOTH_ARM, KVBOOTH_URL, KVBOOTH_MODE and KVBOOTH_FORMER_ARM are set. Each line that it prints becomes an event. If it fails or is cancelled, it runs again for the former arm."`
-	HTTP    string        `name:"http" form:"request" placeholder:"REQUEST" help:"HTTP request in place of a program: method, url, headers and body in the file, or METHOD URL. The same words in braces stand for the arm."`
+	HTTP    string        `name:"http" form:"request" placeholder:"REQUEST" help:"HTTP request in place of a program: method, url, headers (values as in target.headers) and body in the file, or METHOD URL. The same words in braces stand for the arm."`
 	Timeout time.Duration `default:"10m" min:"1s" max:"6h" help:"Timeout for a switch until the arm is ready. It is then rolled back; the rollback has the same timeout."`
 	Ready   Ready         `embed:"" prefix:"ready."`
+
+	Opened map[string]string `kong:"-"` // headers of HTTP, with what files and variables contain
 }
 
 // Ready says when an arm that was switched to is ready.
@@ -46,6 +48,8 @@ type Ready struct {
 // Cold says how the caches of the workers are emptied.
 type Cold struct {
 	HTTP string `name:"http" form:"requests" placeholder:"REQUEST" help:"HTTP requests that empty the caches before a measured span: a list of requests as in switch.http. One whose URL has {worker} goes to the host and port of each URL in cluster.metrics_urls. Default: none; a nonce in the prompts makes the prefixes cold."`
+
+	Opened []map[string]string `kong:"-"` // headers of each request, as of [Switch.Opened]
 }
 
 // armsDriver returns the driver that the arms need, and why they cannot have one.
@@ -121,11 +125,7 @@ func (l *loader) takeArms(c *Config) error {
 		if a.URL == "" {
 			return api.Require(field+"url", allowedTarget+"; or set target.url, which arms without a url share")
 		}
-		var headers []string
-		for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
-			headers = append(headers, name+"="+e.Headers[name])
-		}
-		if a.Headers, err = l.readHeaders(field+"headers", headers); err != nil {
+		if a.Headers, err = l.openHeaders(field+"headers", e.Headers); err != nil {
 			return err
 		}
 		c.Mode.Served = append(c.Mode.Served, a)
@@ -133,7 +133,36 @@ func (l *loader) takeArms(c *Config) error {
 	if err := c.startArm(); err != nil {
 		return err
 	}
+	if err := l.openRequests(c); err != nil {
+		return err
+	}
 	return c.checkSwitch()
+}
+
+// openRequests reads the headers of the requests in switch.http and cold.http.
+func (l *loader) openRequests(c *Config) (err error) {
+	if r, ok := c.Switch.Request(); ok {
+		if c.Switch.Opened, err = l.openHeaders("switch.http.headers", r.Headers); err != nil {
+			return err
+		}
+	}
+	for i, r := range c.Cold.Requests() {
+		opened, err := l.openHeaders(fmt.Sprintf("cold.http[%d].headers", i), r.Headers)
+		if err != nil {
+			return err
+		}
+		c.Cold.Opened = append(c.Cold.Opened, opened)
+	}
+	return nil
+}
+
+// openHeaders returns the values of headers by their names, as [loader.readHeaders] does.
+func (l *loader) openHeaders(field string, headers map[string]string) (map[string]string, error) {
+	var entries []string
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		entries = append(entries, name+"="+headers[name])
+	}
+	return l.readHeaders(field, entries)
 }
 
 // checkNoArms refuses what only arms have.
@@ -247,6 +276,9 @@ func (s Switch) Request() (r cluster.Request, ok bool) {
 	if s.HTTP != "" {
 		_ = json.Unmarshal([]byte(s.HTTP), &r) // as readRequest made it
 	}
+	if s.Opened != nil {
+		r.Headers = s.Opened
+	}
 	return r, s.HTTP != ""
 }
 
@@ -255,11 +287,39 @@ func (c Cold) Requests() (all []cluster.Request) {
 	if c.HTTP != "" {
 		_ = json.Unmarshal([]byte(c.HTTP), &all) // as readRequests made it
 	}
+	for i, headers := range c.Opened {
+		all[i].Headers = headers
+	}
 	return all
 }
 
 // forbiddenHeaders are those that an arm cannot set: its url has the host, and the load generator writes the others.
-var forbiddenHeaders = append([]string{"Host"}, ownHeaders...)
+// Those of a request in switch.http and cold.http are fewer.
+var (
+	forbiddenHeaders   = append([]string{"Host"}, ownHeaders...)
+	forbiddenInRequest = append([]string{"Host"}, wireHeaders...)
+)
+
+// onceEach says what is allowed in place of a header that is set twice.
+const onceEach = "each header once, in upper or lower case"
+
+// checkHeaders returns headers by their canonical names. The error is an [api.FieldError] of field for a name that is
+// forbidden, invalid or set twice, and for an empty value.
+func checkHeaders(field string, headers map[string]string, forbidden []string) (map[string]string, error) {
+	checked := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		key, value := http.CanonicalHeaderKey(name), strings.TrimSpace(headers[name])
+		if !headerName.MatchString(name) || value == "" || slices.Contains(forbidden, key) {
+			return nil, api.Refuse(field, name, "the name of an HTTP header other than "+strings.Join(forbidden, ", ")+
+				", and a value")
+		}
+		if _, twice := checked[key]; twice {
+			return nil, api.Refuse(field, name, onceEach)
+		}
+		checked[key] = value
+	}
+	return checked, nil
+}
 
 // readArms checks a list of arms, which is YAML or JSON in brackets, or NAME=URL,NAME=URL, and returns it as JSON with
 // the URLs in their usual form. "=URL" may be missing: such an arm has the URL of target.url. Files and variables that
@@ -309,14 +369,9 @@ func (a *Arm) check(at string, earlier []Arm) error {
 		}
 		a.URL = address
 	}
-	for name, value := range a.Headers {
-		if _, err := readHeader(name + "=" + value); err != nil || slices.Contains(forbiddenHeaders,
-			http.CanonicalHeaderKey(name)) {
-			return api.Refuse(at+"headers", name, "the name of an HTTP header other than "+
-				strings.Join(forbiddenHeaders, ", ")+", and a value")
-		}
-	}
-	return nil
+	headers, err := checkHeaders(at+"headers", a.Headers, forbiddenHeaders)
+	a.Headers = headers
+	return err
 }
 
 // readCommand reads a list of words, or words between spaces.
@@ -393,7 +448,8 @@ func request(at, s string) (r cluster.Request, err error) {
 		return r, api.Refuse(at+".url", r.URL, "an http:// or https:// URL with a host, in which {worker}, {arm}, {url} "+
 			"and {mode} may stand")
 	}
-	return r, nil
+	r.Headers, err = checkHeaders(at+".headers", r.Headers, forbiddenInRequest)
+	return r, err
 }
 
 // decodeStrictly decodes YAML, of which JSON is a part, into what has JSON's names.

@@ -154,11 +154,14 @@ func readTarget(s string) (string, error) {
 // headerName is a token of RFC 9110, section 5.6.2.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-// ownHeaders are the headers that a request has already.
-var ownHeaders = []string{
-	"Accept", "Content-Length", "Content-Type", "Connection", "Transfer-Encoding",
+// wireHeaders are the headers that follow from a request's body and its connection.
+var wireHeaders = []string{
+	"Content-Length", "Connection", "Transfer-Encoding",
 	"Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade", // of one hop
 }
+
+// ownHeaders are the headers that a turn's request has already.
+var ownHeaders = append([]string{"Accept", "Content-Type"}, wireHeaders...)
 
 func readHeaderName(s string) (string, error) {
 	if !headerName.MatchString(s) {

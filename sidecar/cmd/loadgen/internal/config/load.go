@@ -347,6 +347,10 @@ func (l *loader) readHeaders(field string, entries []string) (map[string]string,
 	headers := map[string]string{}
 	for _, entry := range entries {
 		name, value, _ := strings.Cut(entry, "=")
+		key := http.CanonicalHeaderKey(name)
+		if _, twice := headers[key]; twice {
+			return nil, api.Refuse(field, name, onceEach)
+		}
 		if path, ok := strings.CutPrefix(value, "file:"); ok {
 			data, err := l.read(field, path, "a readable file with the value of "+name+" on one line")
 			if err != nil {
@@ -363,7 +367,7 @@ func (l *loader) readHeaders(field string, entries []string) (map[string]string,
 		if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 			return nil, api.Refuse(field, name+" (value hidden)", "one line of visible ASCII characters and spaces as the value")
 		}
-		headers[http.CanonicalHeaderKey(name)] = value
+		headers[key] = value
 	}
 	return headers, nil
 }

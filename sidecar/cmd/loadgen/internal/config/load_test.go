@@ -298,6 +298,16 @@ func TestArms(t *testing.T) {
 	}
 	c = input{file: two + "mode: {mode: kv}\nswitch: {command: \"true\"}"}.must(t)
 	require.Equal(t, c.Mode.Served[0].State, c.Mode.State(), "the only arm of that mode")
+
+	c = input{
+		env: []string{"KEY=k1"}, files: map[string]string{"key": "k2\n"},
+		file: two + "switch: {http: {url: http://x:1, headers: {authorization: env:KEY}}}\n" +
+			"cold: {http: [{url: http://y:1, headers: {content-type: text/plain, x-key: file:key}}]}",
+	}.must(t)
+	request, _ := c.Switch.Request()
+	require.Equal(t, map[string]string{"Authorization": "k1"}, request.Headers)
+	require.Equal(t, map[string]string{"Content-Type": "text/plain", "X-Key": "k2"}, c.Cold.Requests()[0].Headers)
+	require.NotContains(t, fmt.Sprint(c.Map()), "k2")
 	_, _, err := input{file: two + "mode: {mode: round_robin}"}.load()
 	require.ErrorContains(t, err, "mode that exactly one arm has, or leave it out (cache-aware, round robin)")
 	require.Equal(t, []string{"./switch.sh", "a, b", "{arm}"}, Switch{Command: `["./switch.sh","a, b","{arm}"]`}.Program())
@@ -431,6 +441,7 @@ func TestBadInput(t *testing.T) {
 		{args("--target-headers=api-key s3cret"), "target.headers: an entry (hidden) is not allowed: a list, each " +
 			"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, " +
 			"with the name of an HTTP header; a value with a comma comes from a file or a variable (from --target-headers)"},
+		{args("--target-headers=a=1,A=2"), "target.headers: A is not allowed: each header once, in upper or lower case"},
 		{args("--target-headers=a=env:NOT_SET"), "target.headers: a=env:NOT_SET is not allowed: a variable that is set"},
 		{args("--target-headers=a=file:none"), "target.headers: cannot read none: file does not exist"},
 		{
@@ -629,8 +640,21 @@ func TestBadInput(t *testing.T) {
 		},
 		{
 			args("--arms=[{name: a, headers: {Host: x}}, {name: b}]"), "arms[0].headers: Host is not allowed: the name of an " +
-				"HTTP header other than Host, Accept, Content-Length, Content-Type, Connection, Transfer-Encoding, Keep-Alive, " +
+				"HTTP header other than Host, Accept, Content-Type, Content-Length, Connection, Transfer-Encoding, Keep-Alive, " +
 				"Proxy-Connection, Te, Trailer, Upgrade, and a value (from --arms)",
+		},
+		{
+			args("--arms=[{name: a, headers: {x-dup: '1', X-Dup: '2'}}, {name: b}]"), "arms[0].headers: x-dup is not " +
+				"allowed: each header once, in upper or lower case (from --arms)",
+		},
+		{
+			args("--arms=a=http://a,b=http://b", "--cold-http=[{url: 'http://a', headers: {'x y': z}}]"), "cold.http[0]" +
+				".headers: x y is not allowed: the name of an HTTP header other than Host, Content-Length, Connection, " +
+				"Transfer-Encoding, Keep-Alive, Proxy-Connection, Te, Trailer, Upgrade, and a value (from --cold-http)",
+		},
+		{
+			args("--arms=a,b", `--switch-http={url: "http://a", headers: {X: "1\n2"}}`), "switch.http.headers: X (value " +
+				"hidden) is not allowed: one line of visible ASCII characters and spaces as the value",
 		},
 		{
 			args("--arms=[{name: a, weight: x}, {name: b}]"), "arms: unknown field \"weight\" is not allowed: only the " +
