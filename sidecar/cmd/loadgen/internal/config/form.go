@@ -43,8 +43,8 @@ var forms = map[string]form{
 	"header": {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value " +
 		"with a comma comes from a file or a variable", readHeader},
 	"header_name": {"the name of an HTTP header", readHeaderName},
-	"session": {"header:NAME, body:FIELD or returned:NAME, with the name of a header that the load generator does not " +
-		"set itself, or of a field that is not in request.body", readSession},
+	"session": {"header:NAME, body:FIELD or returned:NAME, with the name of a header other than Set-Cookie that the load " +
+		"generator does not set itself, or of a field that is not in request.body", readSession},
 	"temperature": {"a number, 0 to 2", within(0, 2)},
 	"ratio":       {"a number, 0 to 1", within(0, 1)},
 	"seed":        {"a whole number", ofBits(64)},
@@ -178,7 +178,7 @@ func readSession(s string) (string, error) {
 	switch session.Kind {
 	case chat.SessionHeader, chat.SessionReturned:
 		if !headerName.MatchString(session.Name) || slices.Contains(forbiddenHeaders, session.Name) ||
-			session.Name == "X-Request-Id" || session.Name == "Authorization" {
+			slices.Contains([]string{requestID, "Authorization", "User-Agent", "Set-Cookie"}, session.Name) {
 			return "", errForm
 		}
 	case chat.SessionBody:

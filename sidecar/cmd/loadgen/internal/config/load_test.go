@@ -467,6 +467,18 @@ func TestBadInput(t *testing.T) {
 			" (from --target-session)"},
 		{args("--target-session=header:Host"), "target.session: header:Host is not allowed: " + forms["session"].allowed +
 			" (from --target-session)"},
+		{args("--target-session=header:User-Agent"), "target.session: header:User-Agent is not allowed: " +
+			forms["session"].allowed + " (from --target-session)"},
+		{args("--target-session=returned:Set-Cookie"), "target.session: returned:Set-Cookie is not allowed: " +
+			forms["session"].allowed + " (from --target-session)"},
+		{
+			args("--target-session=header:X-Foo", "--arms=[{name: a, headers: {x-foo: '1'}}, {name: b}]"),
+			"target.session: header:X-Foo is not allowed: a header that is not in arms[0].headers",
+		},
+		{
+			args("--target-headers=X-Request-Id=1"), "target.headers: X-Request-Id is not allowed: leave it out, or set " +
+				"target.request_id to off; otherwise the id of the request replaces it",
+		},
 		{args("--target-session=body:model"), "target.session: body:model is not allowed: " + forms["session"].allowed +
 			" (from --target-session)"},
 		{

@@ -10,6 +10,9 @@ import (
 	"kvbooth/sidecar/loadgen/members"
 )
 
+// requestID is the header that target.request_id is about.
+const requestID = "X-Request-Id"
+
 // Routing returns the settings that concern the router of the target.
 func (c *Config) Routing() members.Routing {
 	t := c.Target
@@ -22,17 +25,45 @@ func (c *Config) Routing() members.Routing {
 	return r
 }
 
-// checkRouting refuses a session in a field that is in each request already, and headers of arms that would not be
-// sent: a member gets the address of an arm, and reads headers from its own configuration.
+// checkRouting refuses a session in a field or header that is in each request already, and headers of arms that would
+// not be sent: a member gets the address of an arm, and reads headers from its own configuration.
 func (c *Config) checkRouting() error {
 	s := c.Routing().Session
 	if _, taken := c.Request.Fields()[s.Name]; s.Kind == chat.SessionBody && taken {
 		return api.Refuse("target.session", c.Target.Session, "a field that is not in request.body")
 	}
+	if err := c.checkReplaced(s); err != nil {
+		return err
+	}
 	i := slices.IndexFunc(c.Mode.Served, func(a cluster.Arm) bool { return len(a.Headers) > 0 })
 	if c.Members.Coordinates() && i >= 0 {
 		return api.Refuse(fmt.Sprintf("arms[%d].headers", i), c.Mode.Served[i].State.Arm,
 			"no headers of an arm with members, which would not send them; give each arm a url of its own")
+	}
+	return nil
+}
+
+// checkReplaced refuses headers that a session or the request id replaces in each request.
+func (c *Config) checkReplaced(s chat.Session) error {
+	type section struct {
+		field   string
+		headers map[string]string
+	}
+	sections := []section{
+		{"target.headers", c.Target.Opened.Headers},
+		{"twin.target.headers", c.Twin.Target.Opened.Headers},
+	}
+	for i, a := range c.Mode.Served {
+		sections = append(sections, section{fmt.Sprintf("arms[%d].headers", i), a.Headers})
+	}
+	for _, of := range sections {
+		if _, taken := of.headers[s.Name]; taken && s.Kind != chat.SessionBody {
+			return api.Refuse("target.session", c.Target.Session, "a header that is not in "+of.field)
+		}
+		if _, taken := of.headers[requestID]; taken && c.Target.RequestID != "off" {
+			return api.Refuse(of.field, requestID, "leave it out, or set target.request_id to off; otherwise "+
+				"the id of the request replaces it")
+		}
 	}
 	return nil
 }
