@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -386,12 +388,42 @@ func readCommand(s string) (string, error) {
 	if len(words) == 0 || words[0] == "" {
 		return "", errForm
 	}
+	for i, word := range words {
+		at := fmt.Sprintf("[%d]", i)
+		if strings.Contains(word, "\x00") {
+			return "", api.Refuse(at, strconv.Quote(word), `a word without the character \x00`)
+		}
+		if err := checkPlaceholders(at, word, armPlaceholders); err != nil {
+			return "", err
+		}
+	}
 	return canonical(words)
 }
 
+// The placeholders that stand for an arm in switch.command and switch.http, and those of cold.http.
+var (
+	armPlaceholders  = []string{"{arm}", "{url}", "{mode}"}
+	coldPlaceholders = append([]string{"{worker}"}, armPlaceholders...)
+)
+
+// placeholder is a word in braces. A variable of a shell, ${NAME}, is none.
+var placeholder = regexp.MustCompile(`\$?\{[A-Za-z_]+\}`)
+
+// checkPlaceholders refuses a placeholder that is not among the filled ones.
+func checkPlaceholders(field, text string, filled []string) error {
+	for _, word := range placeholder.FindAllString(text, -1) {
+		if !strings.HasPrefix(word, "$") && !slices.Contains(filled, word) {
+			return api.Refuse(field, word, inBraces(filled))
+		}
+	}
+	return nil
+}
+
+func inBraces(filled []string) string { return "in braces only " + enumerate(filled) }
+
 // readRequest reads one request.
 func readRequest(s string) (string, error) {
-	r, err := request("", s)
+	r, err := request("", s, armPlaceholders)
 	if err != nil {
 		return "", err
 	}
@@ -416,7 +448,7 @@ func readRequests(s string) (string, error) {
 			}
 			text = string(encoded)
 		}
-		r, err := request(fmt.Sprintf("[%d]", i), text)
+		r, err := request(fmt.Sprintf("[%d]", i), text, coldPlaceholders)
 		if err != nil {
 			return "", err
 		}
@@ -425,8 +457,9 @@ func readRequests(s string) (string, error) {
 	return canonical(all)
 }
 
-// request reads METHOD URL or an object. at is what its place adds to the field's name.
-func request(at, s string) (r cluster.Request, err error) {
+// request reads METHOD URL or an object. at is what its place adds to the field's name. filled are the placeholders that
+// it may contain.
+func request(at, s string, filled []string) (r cluster.Request, err error) {
 	if strings.HasPrefix(strings.TrimSpace(s), "{") {
 		if err := decodeStrictly([]byte(s), &r); err != nil {
 			return r, structureError(err, "method, url, headers and body")
@@ -439,17 +472,29 @@ func request(at, s string) (r cluster.Request, err error) {
 	if r.Method != "" && !headerName.MatchString(r.Method) {
 		return r, api.Refuse(at+".method", r.Method, "a method of HTTP, such as POST")
 	}
-	filled := strings.NewReplacer("{worker}", "worker:1", "{url}", "http://arm:1", "{arm}", "arm", "{mode}", "kv")
-	address := filled.Replace(r.URL)
+	if err := checkPlaceholders(at+".url", r.URL, filled); err != nil {
+		return r, err
+	}
+	if err := checkPlaceholders(at+".body", r.Body, filled); err != nil {
+		return r, err
+	}
+	examples := strings.NewReplacer("{worker}", "worker:1", "{url}", "http://arm:1", "{arm}", "arm", "{mode}", "kv")
+	address := examples.Replace(r.URL)
 	if i := strings.IndexAny(address, "?"); i >= 0 {
 		address = address[:i]
 	}
 	if _, err := readURL(address); err != nil {
-		return r, api.Refuse(at+".url", r.URL, "an http:// or https:// URL with a host, in which {worker}, {arm}, {url} "+
-			"and {mode} may stand")
+		return r, api.Refuse(at+".url", r.URL, "an http:// or https:// URL with a host; "+inBraces(filled))
 	}
-	r.Headers, err = checkHeaders(at+".headers", r.Headers, forbiddenInRequest)
-	return r, err
+	if r.Headers, err = checkHeaders(at+".headers", r.Headers, forbiddenInRequest); err != nil {
+		return r, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		if err := checkPlaceholders(at+".headers", r.Headers[name], filled); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
 }
 
 // decodeStrictly decodes YAML, of which JSON is a part, into what has JSON's names.

@@ -681,7 +681,19 @@ func TestBadInput(t *testing.T) {
 		{args("--arms=a,b", "--switch-command=./no-such-program"), "switch.command: ./no-such-program is not allowed: a " +
 			"program that can be run (stat ./no-such-program: no such file or directory)"},
 		{args("--arms=a,b", "--switch-http=ftp://x"), "switch.http.url: ftp://x is not allowed: an http:// or https:// URL " +
-			"with a host, in which {worker}, {arm}, {url} and {mode} may stand (from --switch-http)"},
+			"with a host; in braces only {arm}, {url} or {mode} (from --switch-http)"},
+		{args("--arms=a,b", "--switch-http=http://{worker}/x"), "switch.http.url: {worker} is not allowed: in braces " +
+			"only {arm}, {url} or {mode} (from --switch-http)"},
+		{args("--arms=a,b", `--cold-http=[{url: "http://x", headers: {X: "{arms}"}}]`), "cold.http[0].headers: {arms} is " +
+			"not allowed: in braces only {worker}, {arm}, {url} or {mode} (from --cold-http)"},
+		{args("--arms=a,b", `--cold-http=[{url: "http://x", body: "{policy}"}]`), "cold.http[0].body: {policy} is not " +
+			"allowed: in braces only {worker}, {arm}, {url} or {mode} (from --cold-http)"},
+		{args("--arms=a,b", "--switch-command=sh -c ${HOME}/{policy}"), "switch.command[2]: {policy} is not allowed: in " +
+			"braces only {arm}, {url} or {mode} (from --switch-command)"},
+		{
+			file(`switch: {command: ["true", "a\0b"]}`), `switch.command[1]: "a\x00b" is not allowed: a word without the ` +
+				`character \x00 (from booth.yaml, line 1)`,
+		},
 		{args("--arms=a,b", "--cold-http=http://{worker}/reset"), "cold.http: http://{worker}/reset is not allowed: a URL " +
 			"without {worker}; or set cluster.metrics_urls, whose hosts are the workers"},
 		{args("--switch-command=true"), "switch.command: [\"true\"] is not allowed: leave it out without arms, or name the " +
