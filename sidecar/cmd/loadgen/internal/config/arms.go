@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -95,7 +96,7 @@ func (c *Config) entries() (arms []Arm) {
 func (l *loader) takeArms(c *Config) error {
 	entries := c.entries()
 	if len(entries) == 0 {
-		return c.checkNoArms()
+		return l.checkNoArms(c)
 	}
 	if !slices.Contains([]string{"manual", "endpoints", "command", "http"}, c.Mode.Driver) {
 		return api.Refuse("mode.driver", c.Mode.Driver, "leave it out with arms; the arms of this driver are its modes")
@@ -112,6 +113,9 @@ func (l *loader) takeArms(c *Config) error {
 		return api.Refuse("mode.driver", c.Mode.Driver, driver+", as the arms and switch.* say; or leave it out")
 	}
 	c.Mode.Driver, c.Mode.Served = driver, nil
+	if err := l.checkUnused(c); err != nil {
+		return err
+	}
 	for i, e := range entries {
 		field := fmt.Sprintf("arms[%d].", i)
 		a := cluster.Arm{
@@ -167,21 +171,51 @@ func (l *loader) openHeaders(field string, headers map[string]string) (map[strin
 	return l.readHeaders(field, entries)
 }
 
-// checkNoArms refuses what only arms have.
-func (c *Config) checkNoArms() error {
+// checkNoArms refuses what only arms have. The driver endpoints checks an address without arms, too.
+func (l *loader) checkNoArms(c *Config) error {
 	if c.Mode.Driver == "command" || c.Mode.Driver == "http" {
 		return api.Require("arms", forms["arms"].allowed+"; mode.driver "+c.Mode.Driver+" switches them")
 	}
-	for _, f := range [][2]string{
-		{"switch.command", c.Switch.Command},
-		{"switch.http", c.Switch.HTTP},
-		{"switch.ready.url", c.Switch.Ready.URL},
-		{"cold.http", c.Cold.HTTP},
-		{"mode.arm", c.Mode.Arm},
-		{"twin.mode.arm", c.Twin.Mode.Arm},
-	} {
-		if f[1] != "" {
-			return api.Refuse(f[0], f[1], "leave it out without arms, or name the arms (arms)")
+	only := []string{
+		"switch.command", "switch.http", "switch.timeout", "switch.ready.url", "cold.http", "mode.arm", "twin.mode.arm",
+	}
+	if c.Mode.Driver != "endpoints" && c.Twin.driver(c) != "endpoints" {
+		only = append(only, "switch.ready.turns")
+	}
+	return l.refuseSet("leave it out without arms, or name the arms (arms)", only...)
+}
+
+// checkUnused refuses what has no effect with the driver of the arms. A twin with a driver of its own may use it.
+func (l *loader) checkUnused(c *Config) error {
+	if c.Twin.Mode.Driver != "" {
+		return nil
+	}
+	if err := l.refuseSet("leave it out with arms, which are what is on offer", "mode.offers"); err != nil {
+		return err
+	}
+	switch c.Mode.Driver {
+	case "manual":
+		return l.refuseSet("leave it out where arms are switched by hand, or set switch.command or switch.http",
+			"switch.timeout", "switch.ready.url", "switch.ready.turns", "cold.http")
+	case "endpoints":
+		return l.refuseSet("leave it out with arms that have a url or headers of their own; they are not switched",
+			"switch.timeout", "switch.ready.url")
+	}
+	return nil
+}
+
+// refuseSet refuses the first of the fields that has another value than its default.
+func (l *loader) refuseSet(allowed string, names ...string) error {
+	for _, name := range names {
+		f := l.byName[name]
+		unset := reflect.New(f.flag.Target.Type()).Elem()
+		if f.flag.HasDefault {
+			if err := f.set(unset, f.flag.Default); err != nil {
+				return err
+			}
+		}
+		if value := format(f.flag.Target); value != format(unset) {
+			return api.Refuse(name, value, allowed)
 		}
 	}
 	return nil

@@ -115,10 +115,12 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 			with = nil
 		case "twin.prometheus.namespace":
 			with = append(with, "--prometheus-url=http://p", "--prometheus-namespace=main")
-		case "mode.arm", "switch.ready.url", "cold.http":
+		case "mode.arm", "cold.http":
 			with = append(with, "--arms=a=http://a:1,b=http://b:1")
 		case "twin.mode.arm":
 			with = []string{"--arms=a=http://a:1,b=http://b:1"}
+		case "switch.timeout", "switch.ready.url", "switch.ready.turns":
+			with = append(with, "--arms=a=http://a:1,b=http://a:1", "--switch-command=true")
 		case "switch.command", "switch.http":
 			with = append(with, "--arms=a=http://a:1,b=http://a:1")
 		case "slider.max":

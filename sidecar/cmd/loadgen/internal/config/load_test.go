@@ -684,9 +684,9 @@ func TestBadInput(t *testing.T) {
 			"with a host; in braces only {arm}, {url} or {mode} (from --switch-http)"},
 		{args("--arms=a,b", "--switch-http=http://{worker}/x"), "switch.http.url: {worker} is not allowed: in braces " +
 			"only {arm}, {url} or {mode} (from --switch-http)"},
-		{args("--arms=a,b", `--cold-http=[{url: "http://x", headers: {X: "{arms}"}}]`), "cold.http[0].headers: {arms} is " +
+		{args("--arms=a,b", "--switch-command=true", `--cold-http=[{url: "http://x", headers: {X: "{arms}"}}]`), "cold.http[0].headers: {arms} is " +
 			"not allowed: in braces only {worker}, {arm}, {url} or {mode} (from --cold-http)"},
-		{args("--arms=a,b", `--cold-http=[{url: "http://x", body: "{policy}"}]`), "cold.http[0].body: {policy} is not " +
+		{args("--arms=a,b", "--switch-command=true", `--cold-http=[{url: "http://x", body: "{policy}"}]`), "cold.http[0].body: {policy} is not " +
 			"allowed: in braces only {worker}, {arm}, {url} or {mode} (from --cold-http)"},
 		{args("--arms=a,b", "--switch-command=sh -c ${HOME}/{policy}"), "switch.command[2]: {policy} is not allowed: in " +
 			"braces only {arm}, {url} or {mode} (from --switch-command)"},
@@ -694,8 +694,18 @@ func TestBadInput(t *testing.T) {
 			file(`switch: {command: ["true", "a\0b"]}`), `switch.command[1]: "a\x00b" is not allowed: a word without the ` +
 				`character \x00 (from booth.yaml, line 1)`,
 		},
-		{args("--arms=a,b", "--cold-http=http://{worker}/reset"), "cold.http: http://{worker}/reset is not allowed: a URL " +
+		{args("--arms=a,b", "--switch-command=true", "--cold-http=http://{worker}/reset"), "cold.http: http://{worker}/reset is not allowed: a URL " +
 			"without {worker}; or set cluster.metrics_urls, whose hosts are the workers"},
+		{args("--arms=a,b", "--cold-http=http://x:1"), `cold.http: [{"url":"http://x:1"}] is not allowed: leave it out ` +
+			"where arms are switched by hand, or set switch.command or switch.http"},
+		{args("--arms=a=http://a,b=http://b", "--switch-ready-url=http://x:1"), "switch.ready.url: http://x:1 is not " +
+			"allowed: leave it out with arms that have a url or headers of their own; they are not switched"},
+		{args("--arms=a,b", "--mode-offers=kv"), "mode.offers: kv is not allowed: leave it out with arms, which are what " +
+			"is on offer"},
+		{args("--switch-ready-turns=2"), "switch.ready.turns: 2 is not allowed: leave it out without arms, or name the " +
+			"arms (arms)"},
+		{args("--arms=a=http://a,b=http://b", "--twin-mode-arm=z"), "twin.mode.arm: z is not allowed: one of the arms " +
+			"(a, b)"},
 		{args("--switch-command=true"), "switch.command: [\"true\"] is not allowed: leave it out without arms, or name the " +
 			"arms (arms)"},
 		{

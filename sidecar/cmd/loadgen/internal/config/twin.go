@@ -211,6 +211,9 @@ func (c *Config) checkTwin() error {
 	switch {
 	case c.Compare != nil, c.Member: // a member's twin is named by the coordinator
 		return nil
+	case own == nil && c.Twin.Mode.Arm != "": // which has no address only if it is unknown
+		_, err := c.Mode.servedAs("twin.mode.arm", c.Twin.Mode.Arm)
+		return err
 	case own == nil && c.Twin.isSet():
 		return api.Require("twin.target.url", forms["target"].allowed+", since other twin fields are set; with the "+
 			"driver endpoints, twin.mode.mode can select one of mode.endpoints instead")
