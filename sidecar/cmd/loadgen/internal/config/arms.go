@@ -363,13 +363,24 @@ func checkHeaders(field string, headers map[string]string, forbidden []string) (
 // "[0].name".
 func readArms(s string) (string, error) {
 	var arms []Arm
-	if s = strings.TrimSpace(s); !strings.HasPrefix(s, "[") {
+	if s = strings.TrimSpace(s); strings.HasPrefix(s, "{") {
+		return "", errForm
+	} else if !strings.HasPrefix(s, "[") {
 		for entry := range strings.SplitSeq(s, ",") {
 			name, address, _ := strings.Cut(entry, "=")
 			arms = append(arms, Arm{Name: strings.TrimSpace(name), URL: strings.TrimSpace(address)})
 		}
-	} else if err := decodeStrictly([]byte(s), &arms); err != nil {
-		return "", structureError(err, "name, url, headers, mode and speculation")
+	} else {
+		var entries []any
+		if err := decodeStrictly([]byte(s), &entries); err != nil {
+			return "", err
+		}
+		arms = make([]Arm, len(entries))
+		for i, e := range entries {
+			if err := decodeTexts(fmt.Sprintf("[%d]", i), e, armFields, &arms[i]); err != nil {
+				return "", err
+			}
+		}
 	}
 	if len(arms) == 0 {
 		return "", api.Refuse("", "an empty list", "at least one arm")
@@ -416,10 +427,10 @@ func readCommand(s string) (string, error) {
 	if strings.HasPrefix(strings.TrimSpace(s), "[") {
 		words = nil
 		if err := decodeStrictly([]byte(s), &words); err != nil {
-			return "", errForm
+			return "", err
 		}
 	}
-	if len(words) == 0 || words[0] == "" {
+	if len(words) == 0 || words[0] == "" || strings.HasPrefix(words[0], "{") {
 		return "", errForm
 	}
 	for i, word := range words {
@@ -457,7 +468,16 @@ func inBraces(filled []string) string { return "in braces only " + enumerate(fil
 
 // readRequest reads one request.
 func readRequest(s string) (string, error) {
-	r, err := request("", s, armPlaceholders)
+	var entry any = s
+	if strings.HasPrefix(strings.TrimSpace(s), "[") {
+		return "", errForm
+	}
+	if strings.HasPrefix(strings.TrimSpace(s), "{") {
+		if err := decodeStrictly([]byte(s), &entry); err != nil {
+			return "", err
+		}
+	}
+	r, err := request("", entry, armPlaceholders)
 	if err != nil {
 		return "", err
 	}
@@ -466,23 +486,21 @@ func readRequest(s string) (string, error) {
 
 // readRequests reads a list of requests, or one.
 func readRequests(s string) (string, error) {
-	var entries []any
-	if !strings.HasPrefix(strings.TrimSpace(s), "[") {
-		entries = []any{s}
-	} else if err := decodeStrictly([]byte(s), &entries); err != nil {
-		return "", errForm
+	entries := []any{s}
+	if trimmed := strings.TrimSpace(s); strings.HasPrefix(trimmed, "{") {
+		s = "[" + trimmed + "]"
+	}
+	if strings.HasPrefix(strings.TrimSpace(s), "[") {
+		if err := decodeStrictly([]byte(s), &entries); err != nil {
+			return "", err
+		}
+	}
+	if len(entries) == 0 {
+		return "", api.Refuse("", "an empty list", "at least one request")
 	}
 	var all []cluster.Request
 	for i, e := range entries {
-		text, plain := e.(string)
-		if !plain {
-			encoded, err := json.Marshal(e)
-			if err != nil {
-				return "", errForm
-			}
-			text = string(encoded)
-		}
-		r, err := request(fmt.Sprintf("[%d]", i), text, coldPlaceholders)
+		r, err := request(fmt.Sprintf("[%d]", i), e, coldPlaceholders)
 		if err != nil {
 			return "", err
 		}
@@ -493,15 +511,18 @@ func readRequests(s string) (string, error) {
 
 // request reads METHOD URL or an object. at is what its place adds to the field's name. filled are the placeholders that
 // it may contain.
-func request(at, s string, filled []string) (r cluster.Request, err error) {
-	if strings.HasPrefix(strings.TrimSpace(s), "{") {
-		if err := decodeStrictly([]byte(s), &r); err != nil {
-			return r, structureError(err, "method, url, headers and body")
+func request(at string, entry any, filled []string) (r cluster.Request, err error) {
+	text, plain := entry.(string)
+	method, address, found := strings.Cut(strings.TrimSpace(text), " ")
+	switch {
+	case !plain:
+		if err := decodeTexts(at, entry, requestFields, &r); err != nil {
+			return r, err
 		}
-	} else if method, address, found := strings.Cut(strings.TrimSpace(s), " "); found {
+	case found:
 		r = cluster.Request{Method: method, URL: strings.TrimSpace(address)}
-	} else {
-		r.URL = strings.TrimSpace(s)
+	default:
+		r.URL = method
 	}
 	if r.Method != "" && !headerName.MatchString(r.Method) {
 		return r, api.Refuse(at+".method", r.Method, "a method of HTTP, such as POST")
@@ -513,7 +534,7 @@ func request(at, s string, filled []string) (r cluster.Request, err error) {
 		return r, err
 	}
 	examples := strings.NewReplacer("{worker}", "worker:1", "{url}", "http://arm:1", "{arm}", "arm", "{mode}", "kv")
-	address := examples.Replace(r.URL)
+	address = examples.Replace(r.URL)
 	if i := strings.IndexAny(address, "?"); i >= 0 {
 		address = address[:i]
 	}
@@ -531,10 +552,18 @@ func request(at, s string, filled []string) (r cluster.Request, err error) {
 	return r, nil
 }
 
-// decodeStrictly decodes YAML, of which JSON is a part, into what has JSON's names.
+// decodeStrictly decodes YAML, of which JSON is a part, into what has JSON's names. For a key that stands twice in an
+// object, the error is an [api.FieldError].
 func decodeStrictly(data []byte, to any) error {
+	var node yaml.Node
+	if err := yaml.Unmarshal(data, &node); err != nil {
+		return err
+	}
+	if path, key := repeatedKey("", &node); key != nil {
+		return api.Refuse(path, secondValue, oneValue)
+	}
 	var plain any
-	if err := yaml.Unmarshal(data, &plain); err != nil {
+	if err := node.Decode(&plain); err != nil {
 		return err
 	}
 	text, err := json.Marshal(plain)
@@ -546,13 +575,78 @@ func decodeStrictly(data []byte, to any) error {
 	return strict.Decode(to)
 }
 
-// structureError names what does not fit a structured value.
-func structureError(err error, fields string) error {
-	found := strings.TrimPrefix(err.Error(), "json: ")
-	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		found = fmt.Sprintf("a %s as %s", wrong.Value, cmp.Or(wrong.Field, "the whole value"))
+const (
+	secondValue = "a second value"
+	oneValue    = "one value"
+)
+
+// repeatedKey returns the first key that an object in a node has twice, with its path below at, such as [0].url. The key
+// is nil if there is none.
+func repeatedKey(at string, node *yaml.Node) (path string, key *yaml.Node) {
+	var keys []string
+	for i, child := range node.Content {
+		below := at
+		switch {
+		case node.Kind == yaml.SequenceNode:
+			below = fmt.Sprintf("%s[%d]", at, i)
+		case node.Kind == yaml.MappingNode && i%2 == 0:
+			if slices.Contains(keys, child.Value) {
+				return at + "." + child.Value, child
+			}
+			keys = append(keys, child.Value)
+		case node.Kind == yaml.MappingNode:
+			below = at + "." + node.Content[i-1].Value
+		}
+		if path, key := repeatedKey(below, child); key != nil {
+			return path, key
+		}
 	}
-	return api.Refuse("", found, "only the fields "+fields)
+	return "", nil
+}
+
+// The fields of an arm and of a request, which are texts, and headers, an object of texts.
+var (
+	armFields     = []string{"name", "url", "headers", "mode", "speculation"}
+	requestFields = []string{"method", "url", "headers", "body"}
+)
+
+// decodeTexts decodes an object with some of the fields. at is its place. The error is an [api.FieldError].
+func decodeTexts(at string, plain any, fields []string, to any) error {
+	const text = "a text in quotes"
+	object, ok := plain.(map[string]any)
+	if !ok {
+		return api.Refuse(at, jsonOf(plain), "an object with the fields "+enumerate(fields))
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(fields, name) {
+			return api.Refuse(at, fmt.Sprintf("unknown field %q", name), "one of the fields "+enumerate(fields))
+		}
+		switch value := object[name].(type) {
+		case nil:
+		case string:
+			if name == "headers" {
+				return api.Refuse(at+".headers", "a text", "an object with a text for each name")
+			}
+		case map[string]any:
+			if name != "headers" {
+				return api.Refuse(at+"."+name, jsonOf(value), text)
+			}
+			for _, header := range slices.Sorted(maps.Keys(value)) {
+				if _, ok := value[header].(string); !ok {
+					return api.Refuse(at+".headers", header+" (value hidden)", text+" as the value")
+				}
+			}
+		default:
+			return api.Refuse(at+"."+name, jsonOf(value), text)
+		}
+	}
+	return json.Unmarshal([]byte(jsonOf(object)), to)
+}
+
+// jsonOf returns a decoded value as JSON.
+func jsonOf(v any) string {
+	text, _ := canonical(v)
+	return text
 }
 
 // canonical writes a structured value as the field's text.

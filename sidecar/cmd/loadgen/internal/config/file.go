@@ -139,6 +139,9 @@ func (f *file) isSection(name string) bool {
 
 func (f *file) value(field field, node *yaml.Node) error {
 	if field.structured() && node.Kind != yaml.ScalarNode {
+		if path, key := repeatedKey(field.name, node); key != nil {
+			return f.bad(key, path, secondValue, oneValue)
+		}
 		var plain any
 		if err := node.Decode(&plain); err != nil {
 			return f.bad(node, field.name, shape(node), field.allowed())

@@ -669,8 +669,36 @@ func TestBadInput(t *testing.T) {
 				"hidden) is not allowed: one line of visible ASCII characters and spaces as the value",
 		},
 		{
-			args("--arms=[{name: a, weight: x}, {name: b}]"), "arms: unknown field \"weight\" is not allowed: only the " +
-				"fields name, url, headers, mode and speculation (from --arms)",
+			args("--arms=[{name: a, weight: x}, {name: b}]"), "arms[0]: unknown field \"weight\" is not allowed: one of " +
+				"the fields name, url, headers, mode or speculation (from --arms)",
+		},
+		{args("--arms=[{name: 5}]"), "arms[0].name: 5 is not allowed: a text in quotes (from --arms)"},
+		{args("--arms=[b]"), "arms[0]: \"b\" is not allowed: an object with the fields name, url, headers, mode or " +
+			"speculation (from --arms)"},
+		{args("--arms=[{name: a, headers: {X: 5}}]"), "arms[0].headers: X (value hidden) is not allowed: a text in " +
+			"quotes as the value (from --arms)"},
+		{args("--arms=[{name: a, headers: X}]"), "arms[0].headers: a text is not allowed: an object with a text for each " +
+			"name (from --arms)"},
+		{
+			args("--switch-http={url: 'http://x', body: {a: 1}}"),
+			`switch.http.body: {"a":1} is not allowed: a text in quotes (from --switch-http)`,
+		},
+		{
+			file("arms:\n- name: a\n  url: http://a\n  url: http://b\n"),
+			"arms[0].url: a second value is not allowed: one value (from booth.yaml, line 4)",
+		},
+		{
+			args("--arms=[{name: a, headers: {X: a, X: b}}]"),
+			"arms[0].headers.X: a second value is not allowed: one value (from --arms)",
+		},
+		{
+			file("arms: {a: http://a}"),
+			`arms: "{\"a\":\"http://a\"}" is not allowed: ` + forms["arms"].allowed + " (from booth.yaml, line 1)",
+		},
+		{file("cold: {http: []}"), "cold.http: an empty list is not allowed: at least one request (from booth.yaml, line 1)"},
+		{
+			file("switch.command: {a: x}"), `switch.command: "{\"a\":\"x\"}" is not allowed: a program with its ` +
+				"arguments (from booth.yaml, line 1)",
 		},
 		{
 			args("--arms=a=http://a,b=http://a,c=http://c"), "arms: a and b with the same url and headers is not allowed: set " +
