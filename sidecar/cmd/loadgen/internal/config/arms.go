@@ -412,7 +412,7 @@ func (a *Arm) check(at string, earlier []Arm) error {
 	if a.URL != "" {
 		address, err := readTarget(a.URL)
 		if err != nil {
-			return api.Refuse(at+"url", a.URL, allowedTarget)
+			return api.Refuse(at+"url", shownURL(a.URL), allowedURL(allowedTarget, err))
 		}
 		a.URL = address
 	}
@@ -539,7 +539,8 @@ func request(at string, entry any, filled []string) (r cluster.Request, err erro
 		address = address[:i]
 	}
 	if _, err := readURL(address); err != nil {
-		return r, api.Refuse(at+".url", r.URL, "an http:// or https:// URL with a host; "+inBraces(filled))
+		return r, api.Refuse(at+".url", shownURL(r.URL),
+			allowedURL("an http:// or https:// URL with a host, without user or fragment; "+inBraces(filled), err))
 	}
 	if r.Headers, err = checkHeaders(at+".headers", r.Headers, forbiddenInRequest); err != nil {
 		return r, err

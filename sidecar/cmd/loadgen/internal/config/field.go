@@ -212,7 +212,7 @@ func (f field) allowedFor(value string, err error) string {
 		}
 		return "a duration with its unit (ms, s, m or h), such as " + example + ", " + f.bounds()
 	}
-	return f.allowed()
+	return allowedURL(f.allowed(), err)
 }
 
 func (f field) bool(value string) (bool, error) {
@@ -366,8 +366,8 @@ func enumerate(words []string) string {
 // shown formats a value for an error: short, on one line, and without a possible password.
 func (f field) shown(value string) string {
 	const most = 100
-	if strings.Contains(value, "@") && strings.Contains(f.form().allowed, "://") {
-		return "a URL with a user or password"
+	if strings.Contains(value, "@") && (f.structured() || strings.Contains(f.form().allowed, "://")) {
+		return hiddenURL
 	}
 	if f.flag.Tag.Get("form") == "header" {
 		return "an entry (hidden)"

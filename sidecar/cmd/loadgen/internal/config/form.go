@@ -97,14 +97,39 @@ func isLine(s string) bool {
 
 func isPath(s string) bool { return len(s) <= 4096 && !strings.ContainsFunc(s, unicode.IsControl) }
 
-// parseURL parses a URL of one of the schemes with a host, without user, query or fragment.
+// parseURL parses a URL of one of the schemes with a host, without user, query or fragment. The error is [errPort] or
+// [errForm].
 func parseURL(s string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || !slices.Contains(schemes, u.Scheme) || u.Opaque != "" || !isHost(u.Hostname()) ||
-		!isPort(u.Port()) || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#") {
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#") {
 		return nil, errForm
 	}
+	if !isPort(u.Port()) {
+		return nil, errPort
+	}
 	return u, nil
+}
+
+// errPort is the error of a URL with too large a port.
+var errPort = errors.New("a port above 65535")
+
+// allowedURL adds the range of ports to what is allowed, if the port is at fault.
+func allowedURL(allowed string, err error) string {
+	if errors.Is(err, errPort) {
+		return allowed + "; a port is at most 65535"
+	}
+	return allowed
+}
+
+const hiddenURL = "a URL with a user or password"
+
+// shownURL hides a URL with a user or password.
+func shownURL(s string) string {
+	if strings.Contains(s, "@") {
+		return hiddenURL
+	}
+	return s
 }
 
 func readURL(s string) (string, error) {
@@ -134,7 +159,10 @@ func readNATS(s string) (string, error) {
 func readTarget(s string) (string, error) {
 	address, query, _ := strings.Cut(s, "?")
 	address, err := readURL(address)
-	if err != nil || strings.Contains(query, "#") {
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(query, "#") {
 		return "", errForm
 	}
 	if _, err := url.ParseQuery(query); err != nil {

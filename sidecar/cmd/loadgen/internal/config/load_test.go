@@ -541,7 +541,8 @@ func TestBadInput(t *testing.T) {
 		{url("localhost:8000"), "target.url: localhost:8000 is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("ftp://x"), "target.url: ftp://x is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://:8000"), "target.url: http://:8000 is not allowed: " + urlAllowed + " (from --target-url)"},
-		{url("http://x:99999"), "target.url: http://x:99999 is not allowed: " + urlAllowed + " (from --target-url)"},
+		{url("http://x:99999"), "target.url: http://x:99999 is not allowed: " + urlAllowed +
+			"; a port is at most 65535 (from --target-url)"},
 		{url("http://x#"), "target.url: http://x# is not allowed: " + urlAllowed + " (from --target-url)"},
 		{
 			url("http://someone:secret@x"),
@@ -709,7 +710,17 @@ func TestBadInput(t *testing.T) {
 		{args("--arms=a,b", "--switch-command=./no-such-program"), "switch.command: ./no-such-program is not allowed: a " +
 			"program that can be run (stat ./no-such-program: no such file or directory)"},
 		{args("--arms=a,b", "--switch-http=ftp://x"), "switch.http.url: ftp://x is not allowed: an http:// or https:// URL " +
-			"with a host; in braces only {arm}, {url} or {mode} (from --switch-http)"},
+			"with a host, without user or fragment; in braces only {arm}, {url} or {mode} (from --switch-http)"},
+		{args("--arms=a,b", "--switch-http=http://u:p@x:99999"), "switch.http.url: a URL with a user or password is not " +
+			"allowed: an http:// or https:// URL with a host, without user or fragment; in braces only {arm}, {url} or " +
+			"{mode} (from --switch-http)"},
+		{args("--arms=a,b", "--switch-http=http://x:99999"), "switch.http.url: http://x:99999 is not allowed: an http:// " +
+			"or https:// URL with a host, without user or fragment; in braces only {arm}, {url} or {mode}; a port is at " +
+			"most 65535 (from --switch-http)"},
+		{args("--arms=a=http://u:p@x"), "arms[0].url: a URL with a user or password is not allowed: " + urlAllowed +
+			" (from --arms)"},
+		{args("--arms=a=http://x:99999"), "arms[0].url: http://x:99999 is not allowed: " + urlAllowed +
+			"; a port is at most 65535 (from --arms)"},
 		{args("--arms=a,b", "--switch-http=http://{worker}/x"), "switch.http.url: {worker} is not allowed: in braces " +
 			"only {arm}, {url} or {mode} (from --switch-http)"},
 		{args("--arms=a,b", "--switch-command=true", `--cold-http=[{url: "http://x", headers: {X: "{arms}"}}]`), "cold.http[0].headers: {arms} is " +
