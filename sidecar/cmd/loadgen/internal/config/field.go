@@ -166,7 +166,8 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// set parses a value, checks it by the field's rules and stores it in target. A list is extended.
+// set parses a value, checks it by the field's rules and stores it in target. A list is extended, also one of
+// arms or requests.
 func (f field) set(target reflect.Value, value string) error {
 	var err error
 	switch p := target.Addr().Interface().(type) {
@@ -184,7 +185,7 @@ func (f field) set(target reflect.Value, value string) error {
 		*p, err = time.ParseDuration(value)
 		err = f.within(p.Seconds(), err)
 	case *string:
-		*p, err = f.text(value)
+		*p, err = f.added(*p, value)
 	case *[]string:
 		*p, err = f.list(*p, value)
 	default:
@@ -260,6 +261,15 @@ func seconds(tag string) float64 {
 		return math.NaN()
 	}
 	return d.Seconds()
+}
+
+// added returns a text, or the entries of a structured list after those of earlier flags.
+func (f field) added(earlier, value string) (string, error) {
+	text, err := f.text(value)
+	if err != nil || earlier == "" || text == "" || !slices.Contains([]string{"arms", "requests"}, f.flag.Tag.Get("form")) {
+		return text, err
+	}
+	return f.text(strings.TrimSuffix(earlier, "]") + "," + strings.TrimPrefix(text, "["))
 }
 
 // text checks a text against its form or its list of words. Where there is no default, the empty text means that the

@@ -190,6 +190,11 @@ func TestLists(t *testing.T) {
 	} {
 		require.Equal(t, want, in.must(t).Cluster.MetricsURLs, "%+v", in)
 	}
+	c := input{args: []string{
+		"--arms=a=http://a", "--arms", "b=http://b", "--cold-http=http://x", "--cold-http=http://y",
+	}}.must(t)
+	require.Equal(t, `[{"name":"a","url":"http://a"},{"name":"b","url":"http://b"}]`, c.Arms)
+	require.Equal(t, `[{"url":"http://x"},{"url":"http://y"}]`, c.Cold.HTTP)
 }
 
 // A section whose lines are all commented out is still a section.
@@ -646,6 +651,7 @@ func TestBadInput(t *testing.T) {
 		{args("--arms=[]"), "arms: an empty list is not allowed: at least one arm (from --arms)"},
 		{args("--arms=a=http://a,=http://b"), "arms[1].name is required: " + api.AllowedArm + " (from --arms)"},
 		{args("--arms=a=http://a,a=http://b"), "arms[1].name: a is not allowed: a name that no other arm has (from --arms)"},
+		{args("--arms=a", "--arms=a"), "arms[1].name: a is not allowed: a name that no other arm has (from --arms)"},
 		{args("--arms=a=http://a,b=ftp://b"), "arms[1].url: ftp://b is not allowed: " + urlAllowed + " (from --arms)"},
 		{
 			args("--arms=[{name: a, mode: random}, {name: b}]"),
