@@ -74,12 +74,16 @@ type model struct {
 	byName map[string]field
 	byFlag map[*kong.Value]field
 	own    map[Command]map[string]field // the flags of single commands
+	from   map[string]string            // the source of each value that is set, by the field's name
 	topic  string                       // the requested topic of help; "": the most common settings
 }
 
 // newModel makes a model that fills c, and prints help to stdout.
 func newModel(c Config, stdout io.Writer, options ...kong.Option) *model {
-	m := &model{byName: map[string]field{}, byFlag: map[*kong.Value]field{}, own: map[Command]map[string]field{}}
+	m := &model{
+		byName: map[string]field{}, byFlag: map[*kong.Value]field{}, own: map[Command]map[string]field{},
+		from: map[string]string{},
+	}
 	m.Config = c
 	k, err := kong.New(&m.grammar, append(options,
 		kong.Name("loadgen"), kong.Description(description),
@@ -141,12 +145,29 @@ type badValue struct {
 func (e *badValue) Error() string { return fmt.Sprintf("%v (from %s)", e.err, e.from) }
 func (e *badValue) Unwrap() error { return e.err }
 
+// sourced adds the source of the value to a field's error, unless the error has it or none is known.
+func (m *model) sourced(err error) error {
+	bad := new(api.FieldError)
+	if errors.As(err, new(*badValue)) || !errors.As(err, &bad) {
+		return err
+	}
+	name, _, _ := strings.Cut(bad.Field, "[")
+	for name != "" {
+		if from, ok := m.from[name]; ok {
+			return &badValue{err, from}
+		}
+		name = name[:max(strings.LastIndex(name, "."), 0)] // switch.http.headers is part of switch.http
+	}
+	return err
+}
+
 // Decode makes the model kong's mapper of all values, so that each of them, whatever its source, is checked by the
 // field's own rules.
 func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	f := m.byFlag[ctx.Value]
 	if target.Kind() == reflect.Bool && ctx.Scan.Peek().Type != kong.FlagValueToken {
 		target.SetBool(true)
+		m.from[f.name] = "--" + f.flag.Name
 		return nil
 	}
 	token := ctx.Scan.Pop()
@@ -160,6 +181,7 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := f.set(target, g.value); err != nil {
 		return &badValue{err, g.from}
 	}
+	m.from[f.name] = g.from
 	if next := ctx.Scan.Peek(); ctx.Value.Flag == nil && target.Kind() == reflect.Slice && next.IsValue() {
 		return m.Decode(ctx, target) // the last argument takes all remaining ones
 	}

@@ -46,7 +46,7 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	}
 	c, err := l.finish(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, "", l.sourced(err)
 	}
 	return c, commandOf(ctx), nil
 }

@@ -446,12 +446,16 @@ func TestBadInput(t *testing.T) {
 		{args("--target-headers=api-key s3cret"), "target.headers: an entry (hidden) is not allowed: a list, each " +
 			"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, " +
 			"with the name of an HTTP header; a value with a comma comes from a file or a variable (from --target-headers)"},
-		{args("--target-headers=a=1,A=2"), "target.headers: A is not allowed: each header once, in upper or lower case"},
-		{args("--target-headers=a=env:NOT_SET"), "target.headers: a=env:NOT_SET is not allowed: a variable that is set"},
-		{args("--target-headers=a=file:none"), "target.headers: cannot read none: file does not exist"},
+		{args("--target-headers=a=1,A=2"), "target.headers: A is not allowed: each header once, in upper or lower case" +
+			" (from --target-headers)"},
+		{args("--target-headers=a=env:NOT_SET"), "target.headers: a=env:NOT_SET is not allowed: a variable that is set" +
+			" (from --target-headers)"},
+		{args("--target-headers=a=file:none"), "target.headers: cannot read none: file does not exist" +
+			" (from --target-headers)"},
 		{
 			input{args: []string{target, "--target-headers=a=file:two"}, files: map[string]string{"two": "x\ny"}},
-			"target.headers: a (value hidden) is not allowed: one line of visible ASCII characters and spaces as the value",
+			"target.headers: a (value hidden) is not allowed: one line of visible ASCII characters and spaces as the value" +
+				" (from --target-headers)",
 		},
 		{
 			args("--target-cert-file=c"),
@@ -478,26 +482,27 @@ func TestBadInput(t *testing.T) {
 			forms["session"].allowed + " (from --target-session)"},
 		{
 			args("--target-session=header:X-Foo", "--arms=[{name: a, headers: {x-foo: '1'}}, {name: b}]"),
-			"target.session: header:X-Foo is not allowed: a header that is not in arms[0].headers",
+			"target.session: header:X-Foo is not allowed: a header that is not in arms[0].headers (from --target-session)",
 		},
 		{
 			args("--target-headers=X-Request-Id=1"), "target.headers: X-Request-Id is not allowed: leave it out, or set " +
-				"target.request_id to off; otherwise the id of the request replaces it",
+				"target.request_id to off; otherwise the id of the request replaces it (from --target-headers)",
 		},
 		{args("--target-session=body:model"), "target.session: body:model is not allowed: " + forms["session"].allowed +
 			" (from --target-session)"},
 		{
 			args("--target-session=body:user", `--request-body={"user":"x"}`),
-			"target.session: body:user is not allowed: a field that is not in request.body",
+			"target.session: body:user is not allowed: a field that is not in request.body (from --target-session)",
 		},
 		{
 			args("--arms=[{name: a, headers: {X-A: x}}, {name: b}]", "--members=1"),
 			"arms[0].headers: a is not allowed: no headers of an arm with members, which would not send them; give each arm a " +
-				"url of its own",
+				"url of its own (from --arms)",
 		},
 		{args("--target-rps=NaN"), "target_rps: NaN is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--target-rps=Inf"), "target_rps: Inf is not allowed: a number, 0 to 10000 (from --target-rps)"},
-		{args("--twin-target-url=http://y/v1/completions"), `twin.target.url: "http://y/v1/completions" is not allowed: the path of the API, http://y/v1, or of its chat completions`},
+		{args("--twin-target-url=http://y/v1/completions"), `twin.target.url: "http://y/v1/completions" is not allowed: the path of the API, http://y/v1, or of its chat completions` +
+			" (from --twin-target-url)"},
 		{
 			env("LOADGEN_TARGET=http://x"),
 			"LOADGEN_TARGET: unknown variable; did you mean one that begins with LOADGEN_TARGET_?",
@@ -562,28 +567,31 @@ func TestBadInput(t *testing.T) {
 		// contradicting fields
 		{
 			args("--concurrency=60", "--max-concurrency=50", "--slider-max=50"),
-			"concurrency: 60 is not allowed: 1 to 50 (max_concurrency)",
+			"concurrency: 60 is not allowed: 1 to 50 (max_concurrency) (from --concurrency)",
 		},
-		{args("--turns-min=6"), "turns.min: 6 is not allowed: 1 to 5"},
-		{args("--output-tokens-mean=2000"), "output_tokens.mean: 2000 is not allowed: 0 to 1024 (max_tokens)"},
-		{args("--max-concurrency=100"), "slider.max: 180 is not allowed: at most 100 (max_concurrency)"},
-		{args("--slider-min=180"), "slider.min: 180 is not allowed: less than 180 (slider.max)"},
-		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max - slider.min)"},
+		{args("--turns-min=6"), "turns.min: 6 is not allowed: 1 to 5 (from --turns-min)"},
+		{args("--output-tokens-mean=2000"), "output_tokens.mean: 2000 is not allowed: 0 to 1024 (max_tokens)" +
+			" (from --output-tokens-mean)"},
+		{args("--max-concurrency=100"), "slider.max: 180 is not allowed: at most 100 (max_concurrency)" +
+			" (from --slider-max)"},
+		{args("--slider-min=180"), "slider.min: 180 is not allowed: less than 180 (slider.max) (from --slider-min)"},
+		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max - slider.min)" +
+			" (from --slider-increment)"},
 		{
 			args("--mode-mode=least_loaded"),
-			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)",
+			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin) (from --mode-mode)",
 		},
 		{
 			args("--mode-mode=least_loaded", "--mode-driver=pinned"),
-			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)",
+			"mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin) (from --mode-mode)",
 		},
 		{
 			args("--mode-mode=kv", "--mode-driver=pinned", "--mode-offers=round_robin"),
-			"mode.mode: kv is not allowed: one of the available modes (round_robin)",
+			"mode.mode: kv is not allowed: one of the available modes (round_robin) (from --mode-mode)",
 		},
 		{
 			args("--twin-target-url=http://x:8000/v1"),
-			"twin.target.url: http://x:8000 is not allowed: a different server than target.url",
+			"twin.target.url: http://x:8000 is not allowed: a different server than target.url (from --twin-target-url)",
 		},
 		{args("--twin-mode-mode=kv"), "twin.target.url is required: " + urlAllowed + ", since other twin fields are " +
 			"set; with the driver endpoints, twin.mode.mode can select one of mode.endpoints instead"},
@@ -591,7 +599,8 @@ func TestBadInput(t *testing.T) {
 			"fields are set; with the driver endpoints, twin.mode.mode can select one of mode.endpoints instead"},
 		{
 			args("--twin-target-url=http://b", "--twin-mode-mode=least_loaded"),
-			"twin.mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)",
+			"twin.mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)" +
+				" (from --twin-mode-mode)",
 		},
 		{
 			args("--twin-target-url=http://b", "--twin-mode-driver=endpoints"),
@@ -599,16 +608,18 @@ func TestBadInput(t *testing.T) {
 		},
 		{
 			args("--twin-target-url=http://b", "--twin-mode-driver=endpoints", "--twin-mode-endpoints=kv=http://c"),
-			"twin.target.url: http://b is not allowed: one of twin.mode.endpoints (kv=http://c)",
+			"twin.target.url: http://b is not allowed: one of twin.mode.endpoints (kv=http://c) (from --twin-target-url)",
 		},
 		{
 			args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b",
 				"--twin-mode-mode=kv"),
-			"twin.mode.mode: kv is not allowed: a mode with a different URL than lane main, http://x:8000",
+			"twin.mode.mode: kv is not allowed: a mode with a different URL than lane main, http://x:8000" +
+				" (from --twin-mode-mode)",
 		},
 		{
 			args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"),
-			"twin.prometheus.namespace: b is not allowed: set prometheus.url, too, or leave it empty",
+			"twin.prometheus.namespace: b is not allowed: set prometheus.url, too, or leave it empty" +
+				" (from --twin-prometheus-namespace)",
 		},
 		{
 			args("--twin-target-url=http://b", "--prometheus-url=http://p"),
@@ -620,15 +631,17 @@ func TestBadInput(t *testing.T) {
 				"--twin-prometheus-namespace=b"),
 			"twin.prometheus.namespace: b is not allowed: a different namespace than prometheus.namespace; " +
 				"or set mode.kubernetes.name and twin.mode.kubernetes.name, whose pods' names separate them; " +
-				"or leave it empty to scrape its target and twin.cluster.metrics_urls",
+				"or leave it empty to scrape its target and twin.cluster.metrics_urls (from --twin-prometheus-namespace)",
 		},
 		{
 			args("--cluster-metrics-urls=no-target"),
-			"cluster.metrics_urls: no-target is not allowed: also the URL of at least one page",
+			"cluster.metrics_urls: no-target is not allowed: also the URL of at least one page" +
+				" (from --cluster-metrics-urls)",
 		},
 		{
 			args("--twin-target-url=http://b", "--twin-cluster-metrics-urls=no-target"),
-			"twin.cluster.metrics_urls: no-target is not allowed: also the URL of at least one page",
+			"twin.cluster.metrics_urls: no-target is not allowed: also the URL of at least one page" +
+				" (from --twin-cluster-metrics-urls)",
 		},
 		{
 			args("--cluster-metrics-urls=no-targets,http://b"),
@@ -640,13 +653,14 @@ func TestBadInput(t *testing.T) {
 		{args("--mode-driver=endpoints"), "mode.endpoints is required: one URL per mode with mode.driver endpoints"},
 		{
 			args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"),
-			"target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a)",
+			"target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a) (from --target-url)",
 		},
 		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=round_robin="+strings.TrimPrefix(target,
-			"--target-url=")), "mode.mode: kv is not allowed: one of the available modes (round_robin=http://x:8000)"},
+			"--target-url=")), "mode.mode: kv is not allowed: one of the available modes (round_robin=http://x:8000)" +
+			" (from --mode-mode)"},
 		{
 			args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"),
-			"mode.endpoints: a second address for kv is not allowed: one for each mode",
+			"mode.endpoints: a second address for kv is not allowed: one for each mode (from --mode-endpoints)",
 		},
 		{args("--arms=[]"), "arms: an empty list is not allowed: at least one arm (from --arms)"},
 		{args("--arms=a=http://a,=http://b"), "arms[1].name is required: " + api.AllowedArm + " (from --arms)"},
@@ -673,7 +687,7 @@ func TestBadInput(t *testing.T) {
 		},
 		{
 			args("--arms=a,b", `--switch-http={url: "http://a", headers: {X: "1\n2"}}`), "switch.http.headers: X (value " +
-				"hidden) is not allowed: one line of visible ASCII characters and spaces as the value",
+				"hidden) is not allowed: one line of visible ASCII characters and spaces as the value (from --switch-http)",
 		},
 		{
 			args("--arms=[{name: a, weight: x}, {name: b}]"), "arms[0]: unknown field \"weight\" is not allowed: one of " +
@@ -709,12 +723,13 @@ func TestBadInput(t *testing.T) {
 		},
 		{
 			args("--arms=a=http://a,b=http://a,c=http://c"), "arms: a and b with the same url and headers is not allowed: set " +
-				"switch.command or switch.http, which makes an arm serve; or give each arm a url or headers of its own",
+				"switch.command or switch.http, which makes an arm serve; or give each arm a url or headers of its own" +
+				" (from --arms)",
 		},
 		{args("--arms=a,b", "--mode-driver=pinned"), "mode.driver: pinned is not allowed: leave it out with arms; the arms " +
-			"of this driver are its modes"},
+			"of this driver are its modes (from --mode-driver)"},
 		{args("--arms=a,b", "--switch-command=./no-such-program"), "switch.command: ./no-such-program is not allowed: a " +
-			"program that can be run (stat ./no-such-program: no such file or directory)"},
+			"program that can be run (stat ./no-such-program: no such file or directory) (from --switch-command)"},
 		{args("--arms=a,b", "--switch-http=ftp://x"), "switch.http.url: ftp://x is not allowed: an http:// or https:// URL " +
 			"with a host, without user or fragment; in braces only {arm}, {url} or {mode} (from --switch-http)"},
 		{args("--arms=a,b", "--switch-http=http://u:p@x:99999"), "switch.http.url: a URL with a user or password is not " +
@@ -740,19 +755,20 @@ func TestBadInput(t *testing.T) {
 				`character \x00 (from booth.yaml, line 1)`,
 		},
 		{args("--arms=a,b", "--switch-command=true", "--cold-http=http://{worker}/reset"), "cold.http: http://{worker}/reset is not allowed: a URL " +
-			"without {worker}; or set cluster.metrics_urls, whose hosts are the workers"},
+			"without {worker}; or set cluster.metrics_urls, whose hosts are the workers (from --cold-http)"},
 		{args("--arms=a,b", "--cold-http=http://x:1"), `cold.http: [{"url":"http://x:1"}] is not allowed: leave it out ` +
-			"where arms are switched by hand, or set switch.command or switch.http"},
+			"where arms are switched by hand, or set switch.command or switch.http (from --cold-http)"},
 		{args("--arms=a=http://a,b=http://b", "--switch-ready-url=http://x:1"), "switch.ready.url: http://x:1 is not " +
-			"allowed: leave it out with arms that have a url or headers of their own; they are not switched"},
+			"allowed: leave it out with arms that have a url or headers of their own; they are not switched" +
+			" (from --switch-ready-url)"},
 		{args("--arms=a,b", "--mode-offers=kv"), "mode.offers: kv is not allowed: leave it out with arms, which are what " +
-			"is on offer"},
+			"is on offer (from --mode-offers)"},
 		{args("--switch-ready-turns=2"), "switch.ready.turns: 2 is not allowed: leave it out without arms, or name the " +
-			"arms (arms)"},
+			"arms (arms) (from --switch-ready-turns)"},
 		{args("--arms=a=http://a,b=http://b", "--twin-mode-arm=z"), "twin.mode.arm: z is not allowed: one of the arms " +
-			"(a, b)"},
+			"(a, b) (from --twin-mode-arm)"},
 		{args("--switch-command=true"), "switch.command: [\"true\"] is not allowed: leave it out without arms, or name the " +
-			"arms (arms)"},
+			"arms (arms) (from --switch-command)"},
 		{
 			args("--mode-driver=command"),
 			"arms is required: a list of arms, each with a name and as needed url, headers, mode " +
@@ -762,11 +778,13 @@ func TestBadInput(t *testing.T) {
 			"kv=http://kv:8000 or kv/eagle3=http://kv:8000 (from --mode-endpoints)"},
 		{
 			args("--followup-url=http://e", "--preset=recorded"),
-			"followup.url: http://e is not allowed: leave it empty if followup.text is set (the preset recorded sets it, too)",
+			"followup.url: http://e is not allowed: leave it empty if followup.text is set (the preset recorded sets it, too)" +
+				" (from --followup-url)",
 		},
 		{
 			args("--corpus-dir=a", "--corpus-file=b"),
-			"corpus.file: a second source is not allowed: set only one of corpus.dir, corpus.file and corpus.s3.bucket",
+			"corpus.file: a second source is not allowed: set only one of corpus.dir, corpus.file and corpus.s3.bucket" +
+				" (from --corpus-file)",
 		},
 		{
 			args("--corpus-s3-bucket=texts"),
@@ -778,10 +796,11 @@ func TestBadInput(t *testing.T) {
 			"https:// URL with a host and an optional port only (from --corpus-s3-endpoint)"},
 		{env("LOADGEN_CORPUS_S3_ACCESS_KEY=a"), "corpus.s3.secret_key: one key without the other is not allowed: set " +
 			"both the access key and the secret key, or neither"},
-		{args("--corpus-refresh=10ms"), "corpus.refresh: 10ms is not allowed: 0s, or at least 1s"},
-		{args("--store-max-bytes=2"), "store.max_bytes: 2 is not allowed: 0 (no limit), or at least 16777216"},
-		{args("--listen=0.0.0.0:8088"), "listen: \"0.0.0.0:8088\" is not allowed: " + loopback},
-		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback},
+		{args("--corpus-refresh=10ms"), "corpus.refresh: 10ms is not allowed: 0s, or at least 1s (from --corpus-refresh)"},
+		{args("--store-max-bytes=2"), "store.max_bytes: 2 is not allowed: 0 (no limit), or at least 16777216" +
+			" (from --store-max-bytes)"},
+		{args("--listen=0.0.0.0:8088"), "listen: \"0.0.0.0:8088\" is not allowed: " + loopback + " (from --listen)"},
+		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback + " (from --listen)"},
 
 		// unknown and repeated fields
 		{args("--concurency=60"), `unknown flag --concurency, did you mean "--concurrency"?` + helps},
@@ -828,26 +847,26 @@ func TestBadInput(t *testing.T) {
 
 		// files and secrets
 		{args("--config=none.yaml"), "config: cannot read none.yaml: file does not exist"},
-		{args("--token-file=none"), "token_file: cannot read none: file does not exist"},
-		{args("--target-ca-file=none"), "target.ca_file: cannot read none: file does not exist"},
+		{args("--token-file=none"), "token_file: cannot read none: file does not exist (from --token-file)"},
+		{args("--target-ca-file=none"), "target.ca_file: cannot read none: file does not exist (from --target-ca-file)"},
 		{
 			input{args: []string{target, "--target-ca-file=ca"}, files: map[string]string{"ca": "no PEM"}},
-			"target.ca_file: ca contains no PEM certificates",
+			"target.ca_file: ca contains no PEM certificates (from --target-ca-file)",
 		},
 		{args("--tls-cert-file=c"), "tls_key_file is required: a PEM file, since tls_cert_file is set (set both or neither)"},
 		{args("--tls-key-file=k"), "tls_cert_file is required: a PEM file, since tls_key_file is set (set both or neither)"},
 		{input{
 			args:  []string{target, "--tls-cert-file=c", "--tls-key-file=k"},
 			files: map[string]string{"c": "no PEM"},
-		}, "tls_key_file: cannot read k: file does not exist"},
+		}, "tls_key_file: cannot read k: file does not exist (from --tls-key-file)"},
 		{input{args: []string{target, "--tls-cert-file=c", "--tls-key-file=k"}, files: map[string]string{
 			"c": "no PEM",
 			"k": "no PEM",
 		}}, "tls_cert_file: c is not allowed: a PEM certificate that matches the private key in " +
-			"tls_key_file (failed to find any PEM data in certificate input)"},
+			"tls_key_file (failed to find any PEM data in certificate input) (from --tls-cert-file)"},
 		{
 			input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "\n"}},
-			"token_file: t is not allowed: a file with the secret on one line; it is empty",
+			"token_file: t is not allowed: a file with the secret on one line; it is empty (from --token-file)",
 		},
 		{
 			input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "one\ntwo\nand three lines"}},
@@ -856,7 +875,8 @@ func TestBadInput(t *testing.T) {
 		{env("LOADGEN_TOKEN=short"), "token: its value (hidden) is not allowed: " + tokenAllowed + " (from LOADGEN_TOKEN)"},
 		{
 			input{args: []string{target, "--token-file=t"}, env: []string{"LOADGEN_TOKEN=0123456789abcdef"}},
-			"token_file: t is not allowed: set either this file or the variable LOADGEN_TOKEN, not both",
+			"token_file: t is not allowed: set either this file or the variable LOADGEN_TOKEN, not both" +
+				" (from --token-file)",
 		},
 	} {
 		c, command, err := row.in.load()

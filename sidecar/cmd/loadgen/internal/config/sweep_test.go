@@ -87,38 +87,43 @@ func TestBadSweeps(t *testing.T) {
 		{"trial --question=worst", "question: worst is not allowed: best or order (from --question)"},
 		{
 			"trial --modes=kv,round_robin,kv",
-			"modes: kv with speculation not_recorded is not allowed: " + api.EachModeOnce,
+			"modes: kv with speculation not_recorded is not allowed: " + api.EachModeOnce + " (from --modes)",
 		},
 		{
 			"trial --modes=kv,round_robin,least_loaded --together",
-			"modes: a list of 3 is not allowed: 2 when they run together, one on each lane",
+			"modes: a list of 3 is not allowed: 2 when they run together, one on each lane (from --modes)",
 		},
 		{"trial --smallest=2", "smallest: 2 is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
 		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
 		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_mean, ttft_p95, ttft_p50, ttft_p95_turn2+, " +
 			"tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
-		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 to 9 for a trial"},
+		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 to 9 for a trial (from --modes)"},
 		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, " +
 			"such as kv or kv/eagle3, or the name of an arm (from --modes)"},
 		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h (from --span)"},
 		{"trial --max-time=8000h", "max_time: 8000h is not allowed: a duration, 1s to 168h (from --max-time)"},
-		{"trial --concurrency=1001", "concurrency: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
+		{"trial --concurrency=1001", "concurrency: 1001 is not allowed: 1 to 1000 (max_concurrency) (from --concurrency)"},
 		{"trial --levels=60", "unknown flag --levels (see loadgen help trial)"},
 		{"trial --start", "start: true is not allowed: false (--no-start) with loadgen trial, which starts and stops " +
-			"the workload itself"},
-		{"trial --duration=5m", "duration: 5m0s is not allowed: leave it out with loadgen trial, which ends on its own"},
-		{"sweep --requests=5", "requests: 5 is not allowed: leave it out with loadgen sweep, which ends on its own"},
+			"the workload itself (from --start)"},
+		{"trial --duration=5m", "duration: 5m0s is not allowed: leave it out with loadgen trial, which ends on its own" +
+			" (from --duration)"},
+		{"sweep --requests=5", "requests: 5 is not allowed: leave it out with loadgen sweep, which ends on its own" +
+			" (from --requests)"},
 		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: leave it out with loadgen sweep, which " +
-			"exits with 4 if nothing was decided"},
-		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html"},
-		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html"},
+			"exits with 4 if nothing was decided (from --fail-if)"},
+		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html" +
+			" (from --output)"},
+		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html" +
+			" (from --output)"},
 		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list, each a whole number, 1 to 100000 (from --levels)"},
-		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once"},
-		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
-		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: " + api.EachModeOnce},
+		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once (from --levels)"},
+		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency) (from --levels)"},
+		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: " + api.EachModeOnce +
+			" (from --modes)"},
 		{"sweep --order=random", "order: random is not allowed: interleaved or mode_after_mode (from --order)"},
 		{"sweep --repeats", "repeats: an empty value is not allowed: a whole number, 1 to 100 (from --repeats)"},
-		{"capacity --levels=60", "levels: a list of 1 is not allowed: 2 to 40 for a capacity search"},
+		{"capacity --levels=60", "levels: a list of 1 is not allowed: 2 to 40 for a capacity search (from --levels)"},
 		{"capacity --resolution=0", "resolution: 0 is not allowed: a whole number, 1 to 1000 (from --resolution)"},
 		{"compare h200", `expected "<b>" (see loadgen help compare)`},
 		{"compare a b --format=pdf", "format: pdf is not allowed: md, tsv, json or html (from --format)"},
