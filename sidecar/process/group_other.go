@@ -17,8 +17,6 @@ var (
 
 func ownGroup(bool) *syscall.SysProcAttr { return nil }
 
-func detachedGroup() *syscall.SysProcAttr { return nil }
-
 func awaitEnd(int) bool { return false }
 
 func signalGroup(pid int, s signal) {

@@ -31,7 +31,7 @@ func TestGroupEndsWithItsLeader(t *testing.T) {
 // TestChildrenEndWithKilledParent kills the process that started a child. The child must be killed, or stopped if it
 // has children of its own.
 func TestChildrenEndWithKilledParent(t *testing.T) {
-	for option, output := range map[string]string{"": "", "parents": "stopping\n"} {
+	for option, output := range map[string]string{"": "", "parents": "stopping\n", "runs": ""} {
 		log, holder := setUp(t)
 		parent := start(t, processtest.Parent(log, holder.Address(), option))
 		held := holder.Accept()

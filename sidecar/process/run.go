@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -22,10 +23,11 @@ const (
 // Run runs a program to its end and passes each line of its output and its errors to output, one call at a time. It
 // uses the name, path, arguments and environment of c. What the program leaves running goes on, and its later output is
 // dropped. If ctx ends first, the program and its group are stopped, and killed five seconds later; the error is then
-// the cause of ctx's end. Otherwise the error names the program and its exit code.
+// the cause of ctx's end. Otherwise the error names the program and its exit code. On Linux, the program is killed when
+// this process is killed.
 func Run(ctx context.Context, c Command, output func(line string)) error {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
-	cmd.SysProcAttr = detachedGroup()
+	cmd.SysProcAttr = ownGroup(false)
 	if cmd.Env = c.Env; c.Env == nil {
 		cmd.Env = Environment()
 	}
@@ -36,7 +38,9 @@ func Run(ctx context.Context, c Command, output func(line string)) error {
 	cmd.WaitDelay = runGrace
 	lines := &lineWriter{output: output}
 	cmd.Stdout, cmd.Stderr = lines, lines
+	runtime.LockOSThread() // Linux kills the program when the thread that started it ends
 	err := cmd.Run()
+	runtime.UnlockOSThread()
 	lines.flush()
 	if ctx.Err() != nil {
 		if cmd.Process != nil {

@@ -63,9 +63,12 @@ func hold(address string, options []string) error {
 }
 
 // parent starts a child that holds a connection, with the option "parents" one that is a parent itself, and waits for
-// it.
+// it. With the option "runs" it runs the child by [process.Run].
 func parent(address string, options []string) error {
 	c := Hold(filepath.Join(os.TempDir(), "hold.log"), address)
+	if slices.Contains(options, "runs") {
+		return process.Run(context.Background(), c, func(string) {})
+	}
 	c.Parent = slices.Contains(options, "parents")
 	p, err := process.Start(c)
 	if err != nil {
@@ -81,7 +84,7 @@ func Hold(log, address string, options ...string) process.Command {
 }
 
 // Parent returns the command of a process that starts a child which holds a connection, and waits for it. With the
-// option "parents", the child is a parent itself.
+// option "parents", the child is a parent itself; with "runs", [process.Run] runs the child.
 func Parent(log, address string, options ...string) process.Command {
 	return testProgram("parent", log, address, options...)
 }
