@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 
 	"kvbooth/sidecar/process"
@@ -18,9 +21,30 @@ var (
 // maxAnswer is the number of bytes of a refusal's body that an error quotes.
 const maxAnswer = 200
 
-// placeholders replaces the names that stand for an arm in arguments, URLs and bodies.
-func placeholders(a Arm) *strings.Replacer {
-	return strings.NewReplacer("{arm}", a.State.Arm, "{url}", a.URL, "{mode}", string(a.State.Mode))
+// placeholders are pairs of a name that stands for a value in arguments, URLs, headers and bodies, and its value.
+type placeholders []string
+
+// placeholdersOf returns those of an arm.
+func placeholdersOf(a Arm) placeholders {
+	return placeholders{"{arm}", a.State.Arm, "{url}", a.URL, "{mode}", string(a.State.Mode)}
+}
+
+// fill returns a text with its placeholders replaced. A nil escape leaves the values as they are.
+func (p placeholders) fill(text string, escape func(string) string) string {
+	pairs := slices.Clone(p)
+	for i := 1; i < len(pairs) && escape != nil; i += 2 {
+		pairs[i] = escape(pairs[i])
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// urlParts matches a URL up to its host, which may be {url}, its path and the rest.
+var urlParts = regexp.MustCompile(`(?s)^([^:/?]*(?:://[^/?]*)?)([^?]*)(.*)$`)
+
+// fillURL returns a URL with its placeholders replaced. Values in the path and behind it are escaped.
+func (p placeholders) fillURL(address string) string {
+	parts := urlParts.FindStringSubmatch(address)
+	return p.fill(parts[1], nil) + p.fill(parts[2], url.PathEscape) + p.fill(parts[3], url.QueryEscape)
 }
 
 // Program is an [Action] that runs a program. It holds the path and the arguments, in which {arm}, {url}
@@ -30,10 +54,10 @@ type Program []string
 
 // Switch runs the program to its end. If ctx ends first, the program's process group is stopped.
 func (p Program) Switch(ctx context.Context, from, to Arm, output func(line string)) error {
-	fill := placeholders(to)
+	values := placeholdersOf(to)
 	args := make([]string, len(p))
 	for i, text := range p {
-		args[i] = fill.Replace(text)
+		args[i] = values.fill(text, nil)
 	}
 	env := append(process.Environment(), "KVBOOTH_ARM="+to.State.Arm, "KVBOOTH_URL="+to.URL,
 		"KVBOOTH_MODE="+string(to.State.Mode), "KVBOOTH_FORMER_ARM="+from.State.Arm)
@@ -49,7 +73,7 @@ type Request struct {
 }
 
 // Call is an [Action] that makes one HTTP request with the client's credentials. {arm}, {url} and {mode}
-// in it are replaced by those of the arm to switch to.
+// in it are replaced by those of the arm to switch to, escaped in the path and the query of the URL.
 type Call struct {
 	Request Request
 	Client  *http.Client // nil uses a client without credentials
@@ -57,7 +81,7 @@ type Call struct {
 
 // Switch sends the request and requires an answer with a status of 200 to 299.
 func (c Call) Switch(ctx context.Context, _, to Arm, _ func(line string)) error {
-	return c.Request.fill(placeholders(to)).send(ctx, c.Client)
+	return c.Request.fill(placeholdersOf(to)).send(ctx, c.Client)
 }
 
 // Uses reports whether the request contains a placeholder.
@@ -71,13 +95,13 @@ func (r Request) Uses(placeholder string) bool {
 }
 
 // fill returns the request with its placeholders replaced.
-func (r Request) fill(with *strings.Replacer) Request {
-	filled := Request{Method: r.Method, URL: with.Replace(r.URL), Body: with.Replace(r.Body)}
+func (r Request) fill(values placeholders) Request {
+	filled := Request{Method: r.Method, URL: values.fillURL(r.URL), Body: values.fill(r.Body, nil)}
 	for name, value := range r.Headers {
 		if filled.Headers == nil {
 			filled.Headers = map[string]string{}
 		}
-		filled.Headers[name] = with.Replace(value)
+		filled.Headers[name] = values.fill(value, nil)
 	}
 	return filled
 }

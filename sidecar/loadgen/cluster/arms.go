@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -197,7 +196,7 @@ func (d *Arms) perform(ctx context.Context, from, to Arm, phase string, report f
 // await polls [ArmsOptions.Ready], if there is one, until it answers 2xx, and redirects the requests to the arm.
 // It repeats both until they succeed, since the arm may be restarting. At the end of ctx it returns the last error.
 func (d *Arms) await(ctx context.Context, a Arm, phase string, report func(phase, message string)) error {
-	ready := Request{Method: http.MethodGet, URL: d.opts.Ready}.fill(placeholders(a))
+	ready := Request{Method: http.MethodGet, URL: d.opts.Ready}.fill(placeholdersOf(a))
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	var last error
@@ -266,7 +265,7 @@ func (d *Arms) emptyCaches(ctx context.Context, report func(phase, message strin
 			workers = d.opts.Workers
 		}
 		for _, w := range workers {
-			if err := r.fill(strings.NewReplacer("{worker}", w)).send(ctx, d.opts.Client); err != nil {
+			if err := r.fill(placeholders{"{worker}", w}).send(ctx, d.opts.Client); err != nil {
 				report(workload.PhaseWarning,
 					fmt.Sprintf("the caches could not be emptied, so a nonce makes the prefixes cold: %v", err))
 				return false

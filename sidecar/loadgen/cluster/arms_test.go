@@ -248,7 +248,7 @@ func TestArmsSwitchByAction(t *testing.T) {
 // An arm that is not ready is asked again, and the caches of all workers are emptied once it is.
 func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := api.ModeState{Arm: "a"}, api.ModeState{Arm: "b"}
+		a, b := api.ModeState{Arm: "a"}, api.ModeState{Arm: "c+d e"}
 		var asked []string
 		refusals := 2
 		transport := &fakeTransport{do: func(r *http.Request) (*http.Response, error) {
@@ -265,7 +265,7 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		client := &http.Client{Transport: transport}
 		arms, err := NewArms(t.Context(), ArmsOptions{
 			Name: "http", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Timeout: time.Minute, Answers: 1,
-			Action: Call{Request: Request{URL: kvURL + "/policy/{arm}"}, Client: client}, Ready: kvURL + "/ready",
+			Action: Call{Request: Request{URL: "{url}/policy/{arm}?name={arm}"}, Client: client}, Ready: kvURL + "/ready",
 			Cold: []Request{{URL: "http://{worker}/reset"}}, Workers: []string{"w1", "w2"}, Redirector: new(redirector),
 			Client: client, Log: slog.New(slog.DiscardHandler),
 		})
@@ -275,11 +275,12 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, cold)
 		require.Equal(t, []string{
-			"POST " + kvURL + "/policy/b", "GET " + kvURL + "/ready", "GET " + kvURL + "/ready", "GET " + kvURL + "/ready",
+			"POST " + kvURL + "/policy/c+d%20e?name=c%2Bd+e",
+			"GET " + kvURL + "/ready", "GET " + kvURL + "/ready", "GET " + kvURL + "/ready",
 			"POST http://w1/reset", "POST http://w2/reset",
 		}, asked)
 		require.Contains(t, h.text(),
-			"waiting until b is ready: GET "+kvURL+"/ready answered 503 Service Unavailable: starting")
+			"waiting until c+d e is ready: GET "+kvURL+"/ready answered 503 Service Unavailable: starting")
 
 		asked = nil
 		cold, err = arms.Switch(t.Context(), b, b, h.report)

@@ -35,7 +35,7 @@ type Arm struct {
 // Switch says how the cluster is changed from one arm to another.
 type Switch struct {
 	Command string        `basic:"" form:"command" placeholder:"PROGRAM" help:"Program that makes an arm serve, with its arguments: a list in the file, or words between spaces. {arm}, {url} and {mode} stand for the arm; KVBOOTH_ARM, KVBOOTH_URL, KVBOOTH_MODE and KVBOOTH_FORMER_ARM are set. Each line that it prints becomes an event. If it fails or is cancelled, it runs again for the former arm."`
-	HTTP    string        `name:"http" form:"request" placeholder:"REQUEST" help:"HTTP request in place of a program: method, url, headers (values as in target.headers) and body in the file, or METHOD URL. The same words in braces stand for the arm."`
+	HTTP    string        `name:"http" form:"request" placeholder:"REQUEST" help:"HTTP request in place of a program: method, url, headers (values as in target.headers) and body in the file, or METHOD URL. The same words in braces stand for the arm; they are escaped in the path and the query of the URL."`
 	Timeout time.Duration `default:"10m" min:"1s" max:"6h" help:"Timeout for a switch until the arm is ready. It is then rolled back; the rollback has the same timeout."`
 	Ready   Ready         `embed:"" prefix:"ready."`
 
