@@ -65,7 +65,8 @@ type ArmsOptions struct {
 	Timeout time.Duration // bounds Action with the wait until the arm is ready, and the roll-back
 	Ready   string        // URL that answers 2xx once an arm is ready; "" omits the check
 	Answers int           // number of answers in a row that an arm must give before turns go to it
-	// Cold empties the caches of all workers. nil keeps their contents.
+	// Cold empties the caches of all workers. Its placeholders are {worker}, and those of the arm in force. nil keeps
+	// the contents of the caches.
 	Cold       []Request
 	Workers    []string // addresses that replace {worker} in Cold
 	Redirector Redirector
@@ -150,7 +151,7 @@ func (d *Arms) Switch(
 			return false, err
 		}
 	}
-	return d.emptyCaches(ctx, report), nil
+	return d.emptyCaches(ctx, next, report), nil
 }
 
 // change performs the action, if there is one, and redirects the requests.
@@ -252,9 +253,9 @@ func (d *Arms) ask(ctx context.Context, a Arm, answers func(context.Context) err
 	return nil
 }
 
-// emptyCaches empties the caches of all workers. It returns false if one of them fails or Cold is nil;
+// emptyCaches empties the caches of all workers of an arm. It returns false if one of them fails or Cold is nil;
 // the caller then makes the prefixes cold by a nonce.
-func (d *Arms) emptyCaches(ctx context.Context, report func(phase, message string)) bool {
+func (d *Arms) emptyCaches(ctx context.Context, a Arm, report func(phase, message string)) bool {
 	if d.opts.Cold == nil {
 		return false
 	}
@@ -265,7 +266,8 @@ func (d *Arms) emptyCaches(ctx context.Context, report func(phase, message strin
 			workers = d.opts.Workers
 		}
 		for _, w := range workers {
-			if err := r.fill(placeholders{"{worker}", w}).send(ctx, d.opts.Client); err != nil {
+			values := append(placeholdersOf(a), "{worker}", w)
+			if err := r.fill(values).send(ctx, d.opts.Client); err != nil {
 				report(workload.PhaseWarning,
 					fmt.Sprintf("the caches could not be emptied, so a nonce makes the prefixes cold: %v", err))
 				return false

@@ -266,7 +266,7 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		arms, err := NewArms(t.Context(), ArmsOptions{
 			Name: "http", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Timeout: time.Minute, Answers: 1,
 			Action: Call{Request: Request{URL: "{url}/policy/{arm}?name={arm}"}, Client: client}, Ready: kvURL + "/ready",
-			Cold: []Request{{URL: "http://{worker}/reset"}}, Workers: []string{"w1", "w2"}, Redirector: new(redirector),
+			Cold: []Request{{URL: "http://{worker}/reset?{arm}"}}, Workers: []string{"w1", "w2"}, Redirector: new(redirector),
 			Client: client, Log: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		require.Equal(t, []string{
 			"POST " + kvURL + "/policy/c+d%20e?name=c%2Bd+e",
 			"GET " + kvURL + "/ready", "GET " + kvURL + "/ready", "GET " + kvURL + "/ready",
-			"POST http://w1/reset", "POST http://w2/reset",
+			"POST http://w1/reset?c%2Bd+e", "POST http://w2/reset?c%2Bd+e",
 		}, asked)
 		require.Contains(t, h.text(),
 			"waiting until c+d e is ready: GET "+kvURL+"/ready answered 503 Service Unavailable: starting")
@@ -286,14 +286,14 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		cold, err = arms.Switch(t.Context(), b, b, h.report)
 		require.NoError(t, err)
 		require.True(t, cold)
-		require.Equal(t, []string{"POST http://w1/reset", "POST http://w2/reset"}, asked)
+		require.Equal(t, []string{"POST http://w1/reset?c%2Bd+e", "POST http://w2/reset?c%2Bd+e"}, asked)
 
 		transport.do = answers(http.StatusNotFound, "no such path")
 		cold, err = arms.Switch(t.Context(), b, b, h.report)
 		require.NoError(t, err)
 		require.False(t, cold)
 		require.Contains(t, h.text(), workload.PhaseWarning+": the caches could not be emptied, so a nonce makes the "+
-			"prefixes cold: POST http://w1/reset answered 404 Not Found: no such path")
+			"prefixes cold: POST http://w1/reset?c%2Bd+e answered 404 Not Found: no such path")
 	})
 }
 
