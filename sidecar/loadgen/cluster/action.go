@@ -18,7 +18,7 @@ var (
 	_ Action = Call{}
 )
 
-// maxAnswer is the number of bytes of a refusal's body that an error quotes.
+// maxAnswer is the number of bytes of a refusal's body or Location that an error quotes.
 const maxAnswer = 200
 
 // placeholders are pairs of a name that stands for a value in arguments, URLs, headers and bodies, and its value.
@@ -106,7 +106,8 @@ func (r Request) fill(values placeholders) Request {
 	return filled
 }
 
-// send makes the request. A status outside 200 to 299 is an error with the beginning of the body.
+// send makes the request. It does not follow a redirect. A status outside 200 to 299 is an error with the redirect's
+// address or the beginning of the body.
 func (r Request) send(ctx context.Context, client *http.Client) error {
 	method := r.Method
 	if method == "" {
@@ -122,18 +123,25 @@ func (r Request) send(ctx context.Context, client *http.Client) error {
 	for name, value := range r.Headers {
 		req.Header.Set(name, value)
 	}
-	if client == nil {
-		client = http.DefaultClient
+	once := http.Client{}
+	if client != nil {
+		once = *client
 	}
-	res, err := client.Do(req)
+	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	res, err := once.Do(req)
 	if err != nil {
 		return readable(err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("%s %s answered %s: %s", method, req.URL.Redacted(), res.Status,
-			strings.ToValidUTF8(strings.TrimSpace(string(text)), "�"))
+	if res.StatusCode >= http.StatusOK && res.StatusCode < http.StatusMultipleChoices {
+		return err
 	}
-	return err
+	answered := fmt.Sprintf("%s %s answered %s", method, req.URL.Redacted(), res.Status)
+	if to, err := res.Location(); err == nil && res.StatusCode < http.StatusBadRequest {
+		address := to.Redacted()
+		address = address[:min(len(address), maxAnswer)]
+		return fmt.Errorf("%s with the Location %s; redirects are not followed", answered, address)
+	}
+	return fmt.Errorf("%s: %s", answered, strings.ToValidUTF8(strings.TrimSpace(string(text)), "�"))
 }

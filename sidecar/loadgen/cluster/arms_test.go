@@ -294,6 +294,17 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		require.False(t, cold)
 		require.Contains(t, h.text(), workload.PhaseWarning+": the caches could not be emptied, so a nonce makes the "+
 			"prefixes cold: POST http://w1/reset?c%2Bd+e answered 404 Not Found: no such path")
+
+		transport.do = func(r *http.Request) (*http.Response, error) {
+			rec := httptest.NewRecorder()
+			http.Redirect(rec, r, "/login", http.StatusFound)
+			res := rec.Result()
+			res.Request = r
+			return res, nil
+		}
+		_, err = arms.Switch(t.Context(), a, b, h.report)
+		require.ErrorContains(t, err, "POST "+kvURL+"/policy/c+d%20e?name=c%2Bd+e answered 302 Found with the Location "+
+			"http://kv:8000/login; redirects are not followed")
 	})
 }
 
