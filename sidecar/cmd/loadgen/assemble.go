@@ -302,17 +302,34 @@ func (s *side) newDriver(ctx context.Context, address string) (workload.Driver, 
 // newArms returns the driver for arms, and for modes with an endpoint each.
 func (s *side) newArms(ctx context.Context, client *http.Client) (workload.Driver, error) {
 	conf := s.conf
+	sender, err := newSender(conf)
+	if err != nil {
+		return nil, err
+	}
 	opts := cluster.ArmsOptions{
 		Name: conf.Mode.Driver, Arms: conf.Mode.Addresses(), Timeout: conf.Switch.Timeout, Ready: conf.Switch.Ready.URL,
 		Answers: conf.Switch.Ready.Turns, Cold: conf.Cold.Requests(), Workers: conf.Workers(),
-		Redirector: s.client.(*chat.Switch), Client: client, Log: s.log,
+		Redirector: s.client.(*chat.Switch), Client: client, Sender: sender, Log: s.log,
 	}
 	if words := conf.Switch.Program(); words != nil {
 		opts.Action = cluster.Program(words)
 	} else if request, ok := conf.Switch.Request(); ok {
-		opts.Action = cluster.Call{Request: request, Client: client}
+		opts.Action = cluster.Call{Request: request, Sender: sender}
 	}
 	return cluster.NewArms(ctx, opts)
+}
+
+// newSender returns the sender of switch.http, switch.ready.url and cold.http. Hosts that serve no turns do not get the
+// headers of the target.
+func newSender(conf *config.Config) (cluster.Sender, error) {
+	access := conf.Target.Opened
+	access.Headers = nil
+	client, err := access.Client()
+	targets := []string{conf.Target.URL}
+	for _, a := range conf.Mode.Addresses() {
+		targets = append(targets, a.URL)
+	}
+	return cluster.Sender{Client: client, Headers: conf.Target.Opened.Headers, Targets: targets}, err
 }
 
 // newPinned returns a driver in the configured mode. The driver starts under kv, where turns name no worker. While the

@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -72,16 +75,23 @@ type Request struct {
 	Body    string            `json:"body,omitempty"`
 }
 
-// Call is an [Action] that makes one HTTP request with the client's credentials. {arm}, {url} and {mode}
+// Sender sends requests, which may go to other hosts than turns do.
+type Sender struct {
+	Client  *http.Client      // adds no headers; nil uses a client without credentials
+	Headers map[string]string // for requests to Targets, by canonical name
+	Targets []string          // URLs with the scheme, host and port of the requests that get Headers
+}
+
+// Call is an [Action] that makes one HTTP request. {arm}, {url} and {mode}
 // in it are replaced by those of the arm to switch to, escaped in the path and the query of the URL.
 type Call struct {
 	Request Request
-	Client  *http.Client // nil uses a client without credentials
+	Sender  Sender
 }
 
 // Switch sends the request and requires an answer with a status of 200 to 299.
 func (c Call) Switch(ctx context.Context, _, to Arm, _ func(line string)) error {
-	return c.Request.fill(placeholdersOf(to)).send(ctx, c.Client)
+	return c.Sender.send(ctx, c.Request.fill(placeholdersOf(to)))
 }
 
 // Uses reports whether the request contains a placeholder.
@@ -106,9 +116,9 @@ func (r Request) fill(values placeholders) Request {
 	return filled
 }
 
-// send makes the request. It does not follow a redirect. A status outside 200 to 299 is an error with the redirect's
+// send makes a request. It does not follow a redirect. A status outside 200 to 299 is an error with the redirect's
 // address or the beginning of the body.
-func (r Request) send(ctx context.Context, client *http.Client) error {
+func (s Sender) send(ctx context.Context, r Request) error {
 	method := r.Method
 	if method == "" {
 		method = http.MethodPost
@@ -120,12 +130,10 @@ func (r Request) send(ctx context.Context, client *http.Client) error {
 	if r.Body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for name, value := range r.Headers {
-		req.Header.Set(name, value)
-	}
+	s.addHeaders(req, r.Headers)
 	once := http.Client{}
-	if client != nil {
-		once = *client
+	if s.Client != nil {
+		once = *s.Client
 	}
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, err := once.Do(req)
@@ -144,4 +152,31 @@ func (r Request) send(ctx context.Context, client *http.Client) error {
 		return fmt.Errorf("%s with the Location %s; redirects are not followed", answered, address)
 	}
 	return fmt.Errorf("%s: %s", answered, strings.ToValidUTF8(strings.TrimSpace(string(text)), "�"))
+}
+
+// addHeaders sets the headers of the targets, if the request goes to one of them, and those of the request itself.
+func (s Sender) addHeaders(req *http.Request, own map[string]string) {
+	toTarget := func(target string) bool {
+		u, err := url.Parse(target)
+		return err == nil && origin(u) == origin(req.URL)
+	}
+	headers := map[string]string{}
+	if slices.ContainsFunc(s.Targets, toTarget) {
+		maps.Copy(headers, s.Headers)
+	}
+	for name, value := range own {
+		headers[http.CanonicalHeaderKey(name)] = value
+	}
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	req.Host = req.Header.Get("Host") // "" stands for that of the URL
+}
+
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
+// origin returns the scheme, host and port of a URL.
+func origin(u *url.URL) string {
+	host := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPorts[u.Scheme]))
+	return u.Scheme + "://" + strings.ToLower(host)
 }

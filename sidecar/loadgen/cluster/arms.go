@@ -70,7 +70,8 @@ type ArmsOptions struct {
 	Cold       []Request
 	Workers    []string // addresses that replace {worker} in Cold
 	Redirector Redirector
-	Client     *http.Client // nil uses a client without credentials
+	Client     *http.Client // for the pages of the arms; nil uses a client without credentials
+	Sender     Sender       // of Ready and Cold
 	Log        *slog.Logger
 }
 
@@ -204,7 +205,7 @@ func (d *Arms) await(ctx context.Context, a Arm, phase string, report func(phase
 	for {
 		var err error
 		if d.opts.Ready != "" {
-			err = ready.send(ctx, d.opts.Client)
+			err = d.opts.Sender.send(ctx, ready)
 		}
 		if err == nil {
 			err = d.redirect(ctx, a, func(_, message string) { report(phase, message) })
@@ -267,7 +268,7 @@ func (d *Arms) emptyCaches(ctx context.Context, a Arm, report func(phase, messag
 		}
 		for _, w := range workers {
 			values := append(placeholdersOf(a), "{worker}", w)
-			if err := r.fill(values).send(ctx, d.opts.Client); err != nil {
+			if err := d.opts.Sender.send(ctx, r.fill(values)); err != nil {
 				report(workload.PhaseWarning,
 					fmt.Sprintf("the caches could not be emptied, so a nonce makes the prefixes cold: %v", err))
 				return false

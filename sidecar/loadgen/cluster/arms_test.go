@@ -263,11 +263,12 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 			return answers(http.StatusOK, "")(r)
 		}}
 		client := &http.Client{Transport: transport}
+		sender := Sender{Client: client}
 		arms, err := NewArms(t.Context(), ArmsOptions{
 			Name: "http", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Timeout: time.Minute, Answers: 1,
-			Action: Call{Request: Request{URL: "{url}/policy/{arm}?name={arm}"}, Client: client}, Ready: kvURL + "/ready",
+			Action: Call{Request: Request{URL: "{url}/policy/{arm}?name={arm}"}, Sender: sender}, Ready: kvURL + "/ready",
 			Cold: []Request{{URL: "http://{worker}/reset?{arm}"}}, Workers: []string{"w1", "w2"}, Redirector: new(redirector),
-			Client: client, Log: slog.New(slog.DiscardHandler),
+			Client: client, Sender: sender, Log: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)
 		h := new(reportRecorder)
