@@ -301,6 +301,7 @@ func setMeasured(row *api.BaselineRow, text string) bool {
 var reportColumns = slices.Concat(
 	[]column{ignored("side"), ignored("baseline")}, keyColumns,
 	[]column{countColumn, {name: "seconds", allowed: "a number", set: setSeconds}}, reportValues(),
+	[]column{ignored("place_from"), ignored("place_to"), ignored("may_be_best")},
 )
 
 func setSeconds(row *api.BaselineRow, text string) bool {

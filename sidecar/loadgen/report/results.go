@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,9 +83,14 @@ func (r *Results) Document() Document { return Document{Title: r.Title, Sections
 
 // Records returns a row for each level of each side. Times are in seconds, shares from 0 to 1, and an unknown value is
 // empty. Measured values have all digits, computed ones six. The columns _low and _high bound an interval. Advantages
-// compare with the first side at the same level.
+// compare with the first side at the same level. The column arm is there if any side is an arm.
 func (r *Results) Records() [][]string {
-	head := []string{"side", "baseline", "concurrency", "mode", "speculation", "n", "seconds"}
+	named := slices.ContainsFunc(r.Sides, func(s proof.Side) bool { return s.Mode.Arm != "" })
+	head := []string{"side", "baseline", "concurrency", "mode", "speculation"}
+	if named {
+		head = append(head, "arm")
+	}
+	head = append(head, "n", "seconds")
 	all := r.Quantities()
 	for _, q := range all {
 		for _, name := range []string{
@@ -108,8 +114,12 @@ func (r *Results) Records() [][]string {
 			row := &s.Rows[j]
 			fields := []string{
 				api.CSVText(oneLine(s.Name)), api.CSVText(oneLine(s.Baseline)), strconv.Itoa(row.Concurrency),
-				string(row.Mode), string(row.Speculation), strconv.Itoa(row.N), digits(&row.Seconds, -1),
+				string(row.Mode), string(row.Speculation),
 			}
+			if named {
+				fields = append(fields, row.Arm)
+			}
+			fields = append(fields, strconv.Itoa(row.N), digits(&row.Seconds, -1))
 			for _, q := range all {
 				f := r.overFirst(i, row.Concurrency)[q]
 				fields = append(fields, digits(*q.In(row), -1))

@@ -179,6 +179,40 @@ func tsv(t *testing.T, r *Results) (rows []map[string]string) {
 	return rows
 }
 
+// arms is a trial of three arms, of which two have no mode.
+func arms() api.Sweep {
+	s := ranked(proof.Best)
+	named := map[api.Mode]api.ModeState{
+		api.ModeKV:          {Arm: "alpha", Mode: api.ModeKV, Speculation: api.SpeculationOff},
+		api.ModeRoundRobin:  {Arm: "beta 2", Mode: api.ModeUnknown, Speculation: api.SpeculationNotRecorded},
+		api.ModeLeastLoaded: {Arm: "gamma", Mode: api.ModeUnknown, Speculation: api.SpeculationNotRecorded},
+	}
+	for i, m := range s.Request.Modes {
+		s.Request.Modes[i] = named[m.Mode]
+	}
+	for i := range s.Rows {
+		m := named[s.Rows[i].Mode]
+		s.Rows[i].Arm, s.Rows[i].Mode, s.Rows[i].Speculation = m.Arm, m.Mode, m.Speculation
+	}
+	for i := range s.Spans {
+		s.Spans[i].Mode = named[s.Spans[i].Mode.Mode]
+	}
+	for i := range s.Trial.Ranking.Places {
+		p := &s.Trial.Ranking.Places[i]
+		p.Mode = named[p.Mode.Mode]
+	}
+	return s
+}
+
+// The table of a trial of arms is read back with their names.
+func TestReportOfArmsIsReadBack(t *testing.T) {
+	table := written(t, OfSweep(arms()), api.ReportTSV)
+	b, err := baseline.ReadCSV(strings.NewReader(table), "arms")
+	require.NoError(t, err)
+	require.Len(t, b.Rows, 3)
+	assert.Equal(t, []string{"alpha", "beta 2", "gamma"}, []string{b.Rows[0].Arm, b.Rows[1].Arm, b.Rows[2].Arm})
+}
+
 func TestReportRefusals(t *testing.T) {
 	b := baseline.Builtin()[0]
 	two := b
