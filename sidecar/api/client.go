@@ -313,8 +313,8 @@ func (c *Client) SweepReport(ctx context.Context, w io.Writer, id string, f Repo
 
 // Report writes the report that compares b with a. After an error w may contain a part of it.
 func (c *Client) Report(ctx context.Context, w io.Writer, a, b ReportSide, f ReportFormat) error {
-	v := query("a", a.Baseline, "a_mode", string(a.Mode), "a_speculation", string(a.Speculation),
-		"b", b.Baseline, "b_mode", string(b.Mode), "b_speculation", string(b.Speculation))
+	v := query("a", a.Baseline, "a_arm", a.Arm, "a_mode", string(a.Mode), "a_speculation", string(a.Speculation),
+		"b", b.Baseline, "b_arm", b.Arm, "b_mode", string(b.Mode), "b_speculation", string(b.Speculation))
 	return c.download(ctx, w, c.at(v, "report."+string(f)), f.mediaType())
 }
 

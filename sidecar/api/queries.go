@@ -68,12 +68,14 @@ type ComparisonQuery struct {
 type ReportQuery struct {
 	// name of the baseline that is compared with
 	A            string      `query:"a" required:"true" maxLength:"100"`
-	AMode        Mode        `query:"a_mode"`        // mode of a; default: the only mode of the baseline
-	ASpeculation Speculation `query:"a_speculation"` // speculation of a; default: the only one in its mode
+	AArm         string      `query:"a_arm" maxLength:"60"` // arm of a, for rows with names of arms
+	AMode        Mode        `query:"a_mode"`               // mode of a; default: the only mode of the baseline
+	ASpeculation Speculation `query:"a_speculation"`        // speculation of a; default: the only one in its mode
 	// name of the baseline that is compared
 	B            string      `query:"b" required:"true" maxLength:"100"`
-	BMode        Mode        `query:"b_mode"`        // mode of b; default: the only mode of the baseline
-	BSpeculation Speculation `query:"b_speculation"` // speculation of b; default: the only one in its mode
+	BArm         string      `query:"b_arm" maxLength:"60"` // arm of b, for rows with names of arms
+	BMode        Mode        `query:"b_mode"`               // mode of b; default: the only mode of the baseline
+	BSpeculation Speculation `query:"b_speculation"`        // speculation of b; default: the only one in its mode
 	// levels that count, of those that both have, such as 60-160, 60-160/20 (every 20th) or 60,80,100; without it, all
 	Levels string `query:"levels" maxLength:"200"`
 }

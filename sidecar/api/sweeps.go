@@ -718,6 +718,7 @@ func reportFormat(path string) (ReportFormat, bool) {
 // ReportSide is one of the two results that a report compares: a baseline in one mode.
 type ReportSide struct {
 	Baseline    string
-	Mode        Mode        // empty: the only mode of the baseline
+	Arm         string      // empty: Mode and Speculation name the rows
+	Mode        Mode        // empty: the only mode of the baseline, or any mode of Arm
 	Speculation Speculation // empty: the only speculation of the baseline in that mode
 }

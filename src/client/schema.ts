@@ -3735,12 +3735,16 @@ export interface operations {
             query: {
                 /** @description name of the baseline that is compared with */
                 a: string;
+                /** @description arm of a, for rows with names of arms */
+                a_arm?: string;
                 /** @description mode of a; default: the only mode of the baseline */
                 a_mode?: components["schemas"]["Mode"];
                 /** @description speculation of a; default: the only one in its mode */
                 a_speculation?: components["schemas"]["Speculation"];
                 /** @description name of the baseline that is compared */
                 b: string;
+                /** @description arm of b, for rows with names of arms */
+                b_arm?: string;
                 /** @description mode of b; default: the only mode of the baseline */
                 b_mode?: components["schemas"]["Mode"];
                 /** @description speculation of b; default: the only one in its mode */
@@ -3771,12 +3775,16 @@ export interface operations {
             query: {
                 /** @description name of the baseline that is compared with */
                 a: string;
+                /** @description arm of a, for rows with names of arms */
+                a_arm?: string;
                 /** @description mode of a; default: the only mode of the baseline */
                 a_mode?: components["schemas"]["Mode"];
                 /** @description speculation of a; default: the only one in its mode */
                 a_speculation?: components["schemas"]["Speculation"];
                 /** @description name of the baseline that is compared */
                 b: string;
+                /** @description arm of b, for rows with names of arms */
+                b_arm?: string;
                 /** @description mode of b; default: the only mode of the baseline */
                 b_mode?: components["schemas"]["Mode"];
                 /** @description speculation of b; default: the only one in its mode */
@@ -3807,12 +3815,16 @@ export interface operations {
             query: {
                 /** @description name of the baseline that is compared with */
                 a: string;
+                /** @description arm of a, for rows with names of arms */
+                a_arm?: string;
                 /** @description mode of a; default: the only mode of the baseline */
                 a_mode?: components["schemas"]["Mode"];
                 /** @description speculation of a; default: the only one in its mode */
                 a_speculation?: components["schemas"]["Speculation"];
                 /** @description name of the baseline that is compared */
                 b: string;
+                /** @description arm of b, for rows with names of arms */
+                b_arm?: string;
                 /** @description mode of b; default: the only mode of the baseline */
                 b_mode?: components["schemas"]["Mode"];
                 /** @description speculation of b; default: the only one in its mode */
@@ -3843,12 +3855,16 @@ export interface operations {
             query: {
                 /** @description name of the baseline that is compared with */
                 a: string;
+                /** @description arm of a, for rows with names of arms */
+                a_arm?: string;
                 /** @description mode of a; default: the only mode of the baseline */
                 a_mode?: components["schemas"]["Mode"];
                 /** @description speculation of a; default: the only one in its mode */
                 a_speculation?: components["schemas"]["Speculation"];
                 /** @description name of the baseline that is compared */
                 b: string;
+                /** @description arm of b, for rows with names of arms */
+                b_arm?: string;
                 /** @description mode of b; default: the only mode of the baseline */
                 b_mode?: components["schemas"]["Mode"];
                 /** @description speculation of b; default: the only one in its mode */

@@ -43,16 +43,24 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	}
 	defer outputs.Close()
 	r, err := report.Compare(a, b, proof.Question{
-		A: api.ReportSide{Mode: modeA.Mode, Speculation: modeA.Speculation},
-		B: api.ReportSide{Mode: modeB.Mode, Speculation: modeB.Speculation}, Levels: c.Ranges(), SLO: conf.Settings().SLO,
+		A: sideOf(a, c.AMode), B: sideOf(b, c.BMode), Levels: c.Ranges(), SLO: conf.Settings().SLO,
 	})
 	if err != nil {
-		return notStarted{err}
+		return notStarted{c.Named(err)}
 	}
 	if err := report.Write(stdout, r, api.ReportFormat(c.Format)); err != nil {
 		return err
 	}
 	return outputs.Write(func(w io.Writer, f api.ReportFormat) error { return report.Write(w, r, f) })
+}
+
+// sideOf returns the rows of a result that a flag selects: those of an arm of that name, or else of a mode.
+func sideOf(b api.Baseline, text string) api.ReportSide {
+	if slices.ContainsFunc(b.Rows, func(r api.BaselineRow) bool { return r.Arm == text }) {
+		return api.ReportSide{Arm: text}
+	}
+	mode := config.ParseMode(text)
+	return api.ReportSide{Mode: mode.Mode, Speculation: mode.Speculation}
 }
 
 // resultOf returns the result of a text with names or paths, separated by commas: of several, the average.

@@ -129,6 +129,10 @@ func TestCompare(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, baseline.WriteCSV(f, b))
 	require.NoError(t, f.Close())
+	arms := filepath.Join(t.TempDir(), "arms.tsv")
+	require.NoError(t, os.WriteFile(arms, []byte("side\tconcurrency\tmode\tspeculation\tarm\tttft_p95\n"+
+		"alpha\t60\tkv\toff\talpha\t0.4\nround robin\t60\tunknown\toff\tround robin\t0.6\n"+
+		"gamma\t60\tunknown\toff\tgamma\t0.5\n"), 0o600))
 	const guidellm = "../../loadgen/baseline/testdata/import/guidellm.json"
 	aiperf := filepath.Join(filepath.Dir(guidellm), "aiperf-8.json")
 	vllmChat := filepath.Join(filepath.Dir(guidellm), "vllm-bench-chat-4.json")
@@ -176,9 +180,16 @@ func TestCompare(t *testing.T) {
 			[]string{"the routing mode of one of them is unknown", "defined differently"},
 		},
 		{
-			[]string{recorded, aiperf, "--a-mode=sideways"},
+			[]string{recorded, recorded, "--a-mode=sideways", "--b-mode=kv"},
 			badInput,
-			[]string{"a_mode: sideways is not allowed: a mode or mode/speculation, such as kv or kv/eagle3; or unknown"},
+			[]string{"a_mode: sideways is not allowed: what " + recorded + " has: round_robin with speculation not_recorded; "},
+		},
+		{[]string{recorded, aiperf, "--a-mode=kv", "--b-mode=gamma"}, badInput, []string{"b: " + aiperf + ": mode: "}},
+		{[]string{arms, arms, "--a-mode=gamma", "--b-mode=round robin"}, success, []string{"# round robin against gamma"}},
+		{
+			[]string{arms, arms, "--a-mode=kv", "--b-mode=unknown/off"},
+			badInput,
+			[]string{`b_mode: unknown/off is not allowed: what arms has: arm "alpha"; arm "gamma"; arm "round robin"`},
 		},
 		{[]string{recorded, page, "--a-mode=kv"}, badInput, []string{"b: " + page + ": "}},
 	} {

@@ -153,8 +153,8 @@ func (c *Comparison) Quantities() []Quantity {
 }
 
 // Compare compares a mode of baseline b with a mode of baseline a. Both may be the same baseline. The error is an
-// *[api.FieldError] for a mode, speculation or level that a baseline does not have. Its field is a parameter of the
-// API: a_mode, a_speculation, b_mode, b_speculation or levels.
+// *[api.FieldError] for an arm, mode, speculation or level that a baseline does not have. Its field is a parameter of
+// the API: a_arm, a_mode, a_speculation, b_arm, b_mode, b_speculation or levels.
 func Compare(a, b api.Baseline, q Question) (Comparison, error) {
 	c := Comparison{SLO: q.SLO, Inputs: append([]api.Source{}, q.Inputs...)}
 	for i, input := range []struct {
@@ -271,7 +271,8 @@ func modeOf(b api.Baseline, field string, side api.ReportSide) (api.ModeState, e
 			continue
 		}
 		all = append(all, m)
-		if (side.Mode == "" || side.Mode == m.Mode) && (side.Speculation == "" || side.Speculation == m.Speculation) {
+		if (side.Arm == "" || side.Arm == m.Arm) && (side.Mode == "" || side.Mode == m.Mode) &&
+			(side.Speculation == "" || side.Speculation == m.Speculation) {
 			found = append(found, m)
 		}
 	}
@@ -280,11 +281,16 @@ func modeOf(b api.Baseline, field string, side api.ReportSide) (api.ModeState, e
 	}
 	has := make([]string, len(all))
 	for i, m := range all {
-		has[i] = string(m.Mode) + " with speculation " + string(m.Speculation)
+		if has[i] = fmt.Sprintf("arm %q", m.Arm); m.Arm == "" {
+			has[i] = string(m.Mode) + " with speculation " + string(m.Speculation)
+		}
 	}
 	allowed := "what " + b.Name + " has: " + strings.Join(has, "; ")
 	if len(all) == 0 {
 		allowed = "none: " + b.Name + " has no rows"
+	}
+	if side.Arm != "" || slices.ContainsFunc(found, func(m api.ModeState) bool { return m.Arm != "" }) {
+		return api.ModeState{}, api.Refuse(field+"_arm", orNone(side.Arm), allowed)
 	}
 	inMode := slices.ContainsFunc(all, func(m api.ModeState) bool { return m.Mode == side.Mode })
 	if inMode || side.Mode == "" && side.Speculation != "" {
@@ -392,7 +398,7 @@ func (c *Comparison) pair(i, j int) Pair {
 			p.Withheld = otherOpenings
 		}
 	}
-	if a.Mode.Mode == api.ModeUnknown || b.Mode.Mode == api.ModeUnknown {
+	if !a.Mode.Known() || !b.Mode.Known() {
 		p.Withheld = modeUnknown
 	}
 	all := c.Quantities()

@@ -204,13 +204,16 @@ func arms() api.Sweep {
 	return s
 }
 
-// The table of a trial of arms is read back with their names.
+// The table of a trial of arms is read back, and its arms are compared by their names, also those without a mode.
 func TestReportOfArmsIsReadBack(t *testing.T) {
 	table := written(t, OfSweep(arms()), api.ReportTSV)
 	b, err := baseline.ReadCSV(strings.NewReader(table), "arms")
 	require.NoError(t, err)
-	require.Len(t, b.Rows, 3)
-	assert.Equal(t, []string{"alpha", "beta 2", "gamma"}, []string{b.Rows[0].Arm, b.Rows[1].Arm, b.Rows[2].Arm})
+	r, err := Compare(b, b, proof.Question{A: api.ReportSide{Arm: "gamma"}, B: api.ReportSide{Arm: "alpha"}})
+	require.NoError(t, err)
+	assert.Equal(t, "alpha against gamma: arms", r.Title)
+	require.Empty(t, r.Pairs[0].Withheld)
+	assert.NotNil(t, r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95].Advantage)
 }
 
 func TestReportRefusals(t *testing.T) {
@@ -220,6 +223,7 @@ func TestReportRefusals(t *testing.T) {
 		Concurrency: 60, Mode: api.ModeKV,
 		Speculation: api.SpeculationDraft,
 	})
+	arms := api.Baseline{Name: "arms", Rows: arms().Rows}
 	a, kv := api.ReportSide{Mode: api.ModeRoundRobin}, api.ReportSide{Mode: api.ModeKV}
 	for _, c := range []struct {
 		field string
@@ -230,13 +234,19 @@ func TestReportRefusals(t *testing.T) {
 		{"a_mode", b, b, proof.Question{B: kv}}, // it has two
 		{"b_speculation", b, b, proof.Question{A: a, B: api.ReportSide{Mode: api.ModeKV, Speculation: api.SpeculationDraft}}},
 		{"b_speculation", b, two, proof.Question{A: a, B: kv}},
+		{"a_arm", arms, b, proof.Question{B: kv}},
+		{"b_arm", b, arms, proof.Question{A: a, B: api.ReportSide{Mode: api.ModeUnknown}}},
+		{"b_arm", b, arms, proof.Question{A: a, B: api.ReportSide{Arm: "delta"}}},
 		{"a_mode", api.Baseline{Name: "empty"}, b, proof.Question{B: kv}},
 		{"levels", b, b, proof.Question{A: a, B: kv, Levels: []api.LevelRange{{From: 61, To: 61}}}},
 		{"levels", b, b, proof.Question{A: a, B: kv, Levels: []api.LevelRange{{From: 61, To: 69}}}},
 	} {
 		_, err := Compare(c.a, c.b, c.q)
 		allowed := refused(t, c.field, err)
-		if c.field != "levels" && len(c.a.Rows) > 0 {
+		switch {
+		case strings.HasSuffix(c.field, "_arm"):
+			assert.Equal(t, `what arms has: arm "alpha"; arm "beta 2"; arm "gamma"`, allowed)
+		case c.field != "levels" && len(c.a.Rows) > 0:
 			assert.Contains(t, allowed, "round_robin with speculation not_recorded; kv with speculation not_recorded")
 		}
 	}

@@ -195,7 +195,7 @@ func everyCall(c *api.Client) []clientCall {
 	pause, made := api.SweepPatch{State: api.SweepPaused}, sample[api.SweepBaselineRequest]()
 	two := sides{
 		api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff},
-		api.ReportSide{Baseline: "this target"},
+		api.ReportSide{Baseline: "this target", Arm: "round robin"},
 	}
 	question := sample[api.SimulationRequest]()
 	question.QuestionTokens.Mean = 12

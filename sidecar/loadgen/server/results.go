@@ -136,8 +136,8 @@ func (s *Server) report(f api.ReportFormat) func(http.ResponseWriter, *http.Requ
 				return err
 			}
 		}
-		a := api.ReportSide{Baseline: q.A, Mode: q.AMode, Speculation: q.ASpeculation}
-		b := api.ReportSide{Baseline: q.B, Mode: q.BMode, Speculation: q.BSpeculation}
+		a := api.ReportSide{Baseline: q.A, Arm: q.AArm, Mode: q.AMode, Speculation: q.ASpeculation}
+		b := api.ReportSide{Baseline: q.B, Arm: q.BArm, Mode: q.BMode, Speculation: q.BSpeculation}
 		return giveReport(w, "report", f, func(out io.Writer) error {
 			return s.opts.Backend.WriteReport(r.Context(), out, a, b, levels, f)
 		})

@@ -61,18 +61,20 @@ var forms = map[string]form{
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
 	"arms": {"a list of arms, each with a name and as needed url, headers, mode and speculation; or " +
 		"NAME=URL,NAME=URL", readArms},
-	"command":       {"a program with its arguments", readCommand},
-	"request":       {"METHOD URL, or method, url, headers and body", readRequest},
-	"requests":      {"a list of requests, each METHOD URL, or method, url, headers and body", readRequests},
-	"endpoint":      {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
-	"condition":     {report.Allowed(), readCondition},
-	"output":        {allowedOutput, checked(isOutput)},
-	"level":         {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
-	"level_range":   {api.AllowedLevels, checked(isLevels)},
-	"offer":         {"a mode or mode/speculation, such as kv or kv/eagle3", checked(isOffer)},
-	"way":           {"a mode or mode/speculation, such as kv or kv/eagle3, or the name of an arm", checked(isWay)},
-	"recorded_mode": {"a mode or mode/speculation, such as kv or kv/eagle3; or unknown", checked(isRecordedMode)},
+	"command":      {"a program with its arguments", readCommand},
+	"request":      {"METHOD URL, or method, url, headers and body", readRequest},
+	"requests":     {"a list of requests, each METHOD URL, or method, url, headers and body", readRequests},
+	"endpoint":     {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
+	"condition":    {report.Allowed(), readCondition},
+	"output":       {allowedOutput, checked(isOutput)},
+	"level":        {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
+	"level_range":  {api.AllowedLevels, checked(isLevels)},
+	"offer":        {allowedMode, checked(isOffer)},
+	"way":          {allowedMode + ", or the name of an arm", checked(isWay)},
+	"recorded_way": {allowedMode + "; unknown; or the name of an arm", checked(isRecordedWay)},
 }
+
+const allowedMode = "a mode or mode/speculation, such as kv or kv/eagle3"
 
 const bucketName = `^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`
 
@@ -313,6 +315,8 @@ func readHost(s string) (string, error) {
 func isWay(s string) bool {
 	return api.IsArmName(s) && s != string(api.ModeUnknown) || isOffer(s)
 }
+
+func isRecordedWay(s string) bool { return api.IsArmName(s) || isRecordedMode(s) }
 
 func isOffer(s string) bool { return isRecordedMode(s) && ParseMode(s).Mode != api.ModeUnknown }
 

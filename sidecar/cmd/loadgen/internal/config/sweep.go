@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -59,10 +60,28 @@ type (
 type Compare struct {
 	A      string   `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench. Several, separated by commas, are averaged: separate sweeps with the same levels and workload."`
 	B      string   `arg:"" form:"path" help:"Result to compare with A: also names or files."`
-	AMode  string   `name:"a-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode; unknown if it is not known, and then nothing is called better or worse."`
-	BMode  string   `name:"b-mode" form:"recorded_mode" placeholder:"MODE" help:"Mode of B to use: as --a-mode."`
+	AMode  string   `name:"a-mode" form:"recorded_way" placeholder:"MODE" help:"Mode of A to use, or the name of an arm. Default: its only one. Required for results of other tools, which do not record the mode; unknown if it is not known, and then nothing is called better or worse."`
+	BMode  string   `name:"b-mode" form:"recorded_way" placeholder:"MODE" help:"Mode or arm of B to use: as --a-mode."`
 	Levels []string `form:"level_range" placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`
 	Format string   `default:"md" oneof:"md tsv json html" help:"Report format on standard output."`
+}
+
+// Named returns an error about an arm, a mode or a speculation of the API's request with the name of the flag that
+// names all three.
+func (c *Compare) Named(err error) error {
+	bad, ok := err.(*api.FieldError) //nolint:errorlint // the type that the comparison returns
+	if !ok {
+		return err
+	}
+	side, what, _ := strings.Cut(bad.Field, "_")
+	if what != "arm" && what != "mode" && what != "speculation" {
+		return err
+	}
+	text := c.AMode
+	if side == "b" {
+		text = c.BMode
+	}
+	return api.Refuse(side+"_mode", cmp.Or(text, "none"), bad.Allowed)
 }
 
 // Ranges returns the levels that count; none: all that both have.

@@ -127,6 +127,8 @@ func TestBadSweeps(t *testing.T) {
 		{"capacity --resolution=0", "resolution: 0 is not allowed: a whole number, 1 to 1000 (from --resolution)"},
 		{"compare h200", `expected "<b>" (see loadgen help compare)`},
 		{"compare a b --format=pdf", "format: pdf is not allowed: md, tsv, json or html (from --format)"},
+		{"compare a b --b-mode=kv/fast", "b_mode: kv/fast is not allowed: a mode or mode/speculation, such as kv or " +
+			"kv/eagle3; unknown; or the name of an arm (from --b-mode)"},
 		{"help nothing", "unexpected argument nothing (see loadgen --help)"},
 	} {
 		_, _, err := input{args: append(strings.Fields(row.args), target)}.load()
