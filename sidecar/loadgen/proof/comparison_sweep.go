@@ -51,6 +51,9 @@ func CompareSweep(s *api.Sweep, title string) Comparison {
 				addNew(&side.Routers, span.Router)
 			}
 		}
+		if len(side.Addresses) == 1 {
+			side.Target = &api.TargetID{URL: side.Addresses[0], Model: s.Target.Model}
+		}
 		r.Sides = append(r.Sides, side)
 	}
 	r.name()

@@ -157,6 +157,9 @@ func TestReportForPrograms(t *testing.T) {
 	assert.InDelta(t, .0801688, *back.Pairs[0].Levels[0].Figures["ttft_p50"].Advantage, 1e-7)
 	again, err := baseline.ReadCSV(strings.NewReader(written(t, OfSweep(drafted()), api.ReportTSV)), "again")
 	require.NoError(t, err)
+	for _, s := range OfSweep(crossed()).Sides {
+		assert.Equal(t, &api.TargetID{URL: s.Addresses[0], Model: "llama"}, s.Target, "the address of its spans")
+	}
 	assert.InDelta(t, .62, *again.Rows[0].AcceptanceRate, 1e-9)
 	assert.NotNil(t, again.Rows[0].Intervals.TokensPerStep)
 	refused(t, "format", Write(io.Discard, r, "pdf"))
