@@ -193,11 +193,12 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	if json.Unmarshal(data, &r) != nil || r.Format == 0 || r.Cause == "" {
 		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader reports the error
 	}
+	mode := api.ModeState{Arm: r.Arm, Mode: r.Mode, Speculation: r.Speculation}
 	for _, s := range r.Steps {
-		if s.Concurrency != r.Concurrency || s.Mode != r.Mode || s.Speculation != r.Speculation {
-			return b, true, api.Refuse("steps", fmt.Sprintf("%d conversations, %s", s.Concurrency, s.Mode),
+		if s.Concurrency != r.Concurrency || s.InMode() != mode {
+			return b, true, api.Refuse("steps", fmt.Sprintf("%d conversations, %s", s.Concurrency, s.InMode().Text()),
 				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %d, %s; its figures are of "+
-					"all together", r.Concurrency, r.Mode))
+					"all together", r.Concurrency, mode.Text()))
 		}
 	}
 	whole := stats.Report{
@@ -207,8 +208,8 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 		HitInterval: r.KVHitRatio.Interval,
 	}
 	row := whole.Row()
-	row.Concurrency, row.Mode, row.Speculation, row.LagSeconds = r.Concurrency, r.Mode, r.Speculation,
-		&r.Client.WorstLagSeconds
+	row.Concurrency, row.LagSeconds = r.Concurrency, &r.Client.WorstLagSeconds
+	row.Arm, row.Mode, row.Speculation = r.Arm, r.Mode, r.Speculation
 	row.OutputTokensPerSecond = r.OutputTokensPerSecond.Value // nil: not known
 	row.RequestsPerSecond = r.RequestsPerSecond.Value         // nil: not known
 	use := r.Cluster.EngineUse

@@ -56,6 +56,7 @@ type Run struct {
 
 	Target      api.Target        `json:"target"`
 	Concurrency int               `json:"concurrency"`
+	Arm         string            `json:"arm,omitempty"`
 	Mode        api.Mode          `json:"mode"`
 	Speculation api.Speculation   `json:"speculation"`
 	Workload    api.WorkloadShape `json:"workload"`
@@ -215,7 +216,8 @@ func NewBuilder(run Ended) *Builder {
 		Format: 1, Program: run.Program, Cause: run.Cause, Restarted: run.Restart,
 		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339),
 		Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
-		Target:  run.Status.Target, Concurrency: state.Concurrency.Target, Mode: state.Mode, Speculation: state.Speculation,
+		Target:  run.Status.Target, Concurrency: state.Concurrency.Target,
+		Arm: state.Arm, Mode: state.Mode, Speculation: state.Speculation,
 		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Baseline: run.Before, Data: run.Data,
 		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},

@@ -83,6 +83,14 @@ func text(t *testing.T, r *Run) string {
 	return b.String()
 }
 
+// The first line of a run names the arm, or else the mode.
+func TestSummaryNamesTheArm(t *testing.T) {
+	r := reported(t, some(), func(run *Ended) {
+		run.Status.State.Arm, run.Status.State.Mode = "power-of-two", api.ModeUnknown
+	})
+	assert.Contains(t, text(t, r), "20 conversations · power-of-two · ended by --duration\n")
+}
+
 func TestSummary(t *testing.T) {
 	r := reported(t, some(), nil, "ttft_p95>600ms", "error_rate>1%", "errors>2", "kv_hit<70%", "verdict=bottleneck",
 		"slo=missed")

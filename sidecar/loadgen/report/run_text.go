@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -64,8 +65,8 @@ func (r *Run) summary() string {
 		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
 		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
 	}[r.Cause]
-	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"), r.Mode,
-		cause)
+	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"),
+		cmp.Or(r.Arm, string(r.Mode)), cause)
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
 	}
