@@ -509,8 +509,8 @@ func readRequests(s string) (string, error) {
 	return canonical(all)
 }
 
-// request reads METHOD URL or an object. at is what its place adds to the field's name. filled are the placeholders that
-// it may contain.
+// request reads METHOD URL or an object. at is what its place adds to the field's name. filled are the placeholders
+// that it may contain.
 func request(at string, entry any, filled []string) (r cluster.Request, err error) {
 	text, plain := entry.(string)
 	method, address, found := strings.Cut(strings.TrimSpace(text), " ")
@@ -581,8 +581,8 @@ const (
 	oneValue    = "one value"
 )
 
-// repeatedKey returns the first key that an object in a node has twice, with its path below at, such as [0].url. The key
-// is nil if there is none.
+// repeatedKey returns the first key that an object in a node has twice, with its path below at, such as [0].url. The
+// key is nil if there is none.
 func repeatedKey(at string, node *yaml.Node) (path string, key *yaml.Node) {
 	var keys []string
 	for i, child := range node.Content {

@@ -288,7 +288,8 @@ func seconds(tag string) float64 {
 // added returns a text, or the entries of a structured list after those of earlier flags.
 func (f field) added(earlier, value string) (string, error) {
 	text, err := f.text(value)
-	if err != nil || earlier == "" || text == "" || !slices.Contains([]string{"arms", "requests"}, f.flag.Tag.Get("form")) {
+	extended := slices.Contains([]string{"arms", "requests"}, f.flag.Tag.Get("form"))
+	if err != nil || earlier == "" || text == "" || !extended {
 		return text, err
 	}
 	return f.text(strings.TrimSuffix(earlier, "]") + "," + strings.TrimPrefix(text, "["))

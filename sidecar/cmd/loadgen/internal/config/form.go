@@ -43,8 +43,8 @@ var forms = map[string]form{
 	"header": {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value " +
 		"with a comma comes from a file or a variable", readHeader},
 	"header_name": {"the name of an HTTP header", readHeaderName},
-	"session": {"header:NAME, body:FIELD or returned:NAME, with the name of a header other than Set-Cookie that the load " +
-		"generator does not set itself, or of a field that is not in request.body", readSession},
+	"session": {"header:NAME, body:FIELD or returned:NAME, with the name of a header other than Set-Cookie that the " +
+		"load generator does not set itself, or of a field that is not in request.body", readSession},
 	"temperature": {"a number, 0 to 2", within(0, 2)},
 	"ratio":       {"a number, 0 to 1", within(0, 1)},
 	"seed":        {"a whole number", ofBits(64)},

@@ -754,8 +754,11 @@ func TestBadInput(t *testing.T) {
 			file(`switch: {command: ["true", "a\0b"]}`), `switch.command[1]: "a\x00b" is not allowed: a word without the ` +
 				`character \x00 (from booth.yaml, line 1)`,
 		},
-		{args("--arms=a,b", "--switch-command=true", "--cold-http=http://{worker}/reset"), "cold.http: http://{worker}/reset is not allowed: a URL " +
-			"without {worker}; or set cluster.metrics_urls, whose hosts are the workers (from --cold-http)"},
+		{
+			args("--arms=a,b", "--switch-command=true", "--cold-http=http://{worker}/reset"),
+			"cold.http: http://{worker}/reset is not allowed: a URL without {worker}; or set cluster.metrics_urls, whose " +
+				"hosts are the workers (from --cold-http)",
+		},
 		{args("--arms=a,b", "--cold-http=http://x:1"), `cold.http: [{"url":"http://x:1"}] is not allowed: leave it out ` +
 			"where arms are switched by hand, or set switch.command or switch.http (from --cold-http)"},
 		{args("--arms=a=http://a,b=http://b", "--switch-ready-url=http://x:1"), "switch.ready.url: http://x:1 is not " +
