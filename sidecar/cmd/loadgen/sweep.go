@@ -59,8 +59,9 @@ type question struct {
 // one of another question is unfinished.
 func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*question, error) {
 	q := &question{
-		asked: conf.Sweep, arms: conf.Mode.Served, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready, state: g.lane.State,
-		say: func(text string) { g.log.Info(fit(text, 0)) },
+		asked: conf.Sweep, arms: conf.Mode.Served, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready,
+		state: g.lane.State,
+		say:   func(text string) { g.log.Info(fit(text, 0)) },
 	}
 	if err := g.files.check(q.asked.Flag("levels"), slices.Max(append([]int{1}, q.asked.Request.Levels...))); err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (q *question) lookBack(ctx context.Context) error {
 			return fmt.Errorf("data_dir: %s has an unfinished %s with different settings (%s is %s there, not %s): "+
 				"finish it with those settings (loadgen %s), cancel it with --anew, or choose another directory with "+
 				"--data-dir",
-				q.dir, s.Request.Kind.Noun(), flag, was, is, s.Request.Kind)
+				q.dir, s.Request.Kind.Noun(), flag, q.asked.Text(field, was), q.asked.Text(field, is), s.Request.Kind)
 		}
 		if s.State == api.SweepRunning {
 			return nil

@@ -401,6 +401,11 @@ func TestQuestionGoesOn(t *testing.T) {
 				"120): finish it with those settings (loadgen trial), cancel it with --anew, or choose another " +
 				"directory with --data-dir",
 		},
+		"one of another length is running": {
+			state: api.SweepRunning, asked: api.SweepRequest{MaxSeconds: new(7200.)},
+			want: "data_dir: /data has an unfinished trial with different settings (max_time is 1h there, not 2h): finish " +
+				"it with those settings (loadgen trial), cancel it with --anew, or choose another directory with --data-dir",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

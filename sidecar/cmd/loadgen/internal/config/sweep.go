@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -280,7 +281,25 @@ func (s *Sweep) Flag(field string) string {
 // Named returns an error about a request's field with the name of the flag.
 func (s *Sweep) Named(err error) error {
 	if bad, ok := err.(*api.FieldError); ok { //nolint:errorlint // the type that the request's own check returns
-		return &api.FieldError{Field: s.Flag(bad.Field), Value: bad.Value, Allowed: bad.Allowed}
+		return &api.FieldError{
+			Field: s.Flag(bad.Field), Value: s.Text(bad.Field, bad.Value), Allowed: s.Text(bad.Field, bad.Allowed),
+		}
 	}
 	return err
+}
+
+var inSeconds = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+
+// Text returns a text on the values of a request's field as the command line has them: seconds are durations there.
+func (s *Sweep) Text(field, text string) string {
+	if !strings.HasSuffix(field, "_seconds") {
+		return text
+	}
+	values, _, _ := strings.Cut(text, ":")
+	reason := text[len(values):] // it names units
+	values = inSeconds.ReplaceAllStringFunc(values, func(text string) string {
+		seconds, _ := strconv.ParseFloat(text, 64) // the pattern matches numbers only
+		return duration(seconds)
+	})
+	return strings.ReplaceAll(values, "span_seconds", s.Flag("span_seconds")) + reason
 }

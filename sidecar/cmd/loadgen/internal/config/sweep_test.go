@@ -140,6 +140,17 @@ func TestBadSweeps(t *testing.T) {
 	require.ErrorContains(t, err, "LOADGEN_SPAN: unknown variable")
 }
 
+// The API counts seconds, of which an error on the command line makes durations.
+func TestErrorsHaveDurations(t *testing.T) {
+	for allowed, want := range map[string]string{
+		"542 to 604800: a span counts for 60 s at least": "9m2s to 168h: a span counts for 60 s at least",
+		"span_seconds to 604800":                         "span to 168h",
+	} {
+		s := Sweep{Command: Trial}
+		require.EqualError(t, s.Named(api.Refuse("max_seconds", 10., allowed)), "max_time: 10s is not allowed: "+want)
+	}
+}
+
 // Two results are compared without a target, and without a data directory.
 func TestCompareRequest(t *testing.T) {
 	c, command, err := load([]string{"compare", "old", "new.csv", "--a-mode=round_robin", "--b-mode=kv/eagle3"}, nil,
