@@ -44,7 +44,7 @@ type Switch struct {
 
 // Ready says when an arm that was switched to is ready.
 type Ready struct {
-	URL   string `form:"url" placeholder:"URL" help:"URL that answers with a status of 200 to 299 once the arm is ready. Default: the arm's own answers decide."`
+	URL   string `form:"arm_url" placeholder:"URL" help:"URL that answers with a status of 200 to 299 once the arm is ready, with the words in braces of switch.http. Default: the arm's own answers decide."`
 	Turns int    `default:"1" min:"1" max:"1000" help:"Answers that the arm must give in a row before turns go to it."`
 }
 
@@ -527,20 +527,11 @@ func request(at string, entry any, filled []string) (r cluster.Request, err erro
 	if r.Method != "" && !headerName.MatchString(r.Method) {
 		return r, api.Refuse(at+".method", r.Method, "a method of HTTP, such as POST")
 	}
-	if err := checkPlaceholders(at+".url", r.URL, filled); err != nil {
+	if err := checkTemplate(at+".url", r.URL, filled); err != nil {
 		return r, err
 	}
 	if err := checkPlaceholders(at+".body", r.Body, filled); err != nil {
 		return r, err
-	}
-	examples := strings.NewReplacer("{worker}", "worker:1", "{url}", "http://arm:1", "{arm}", "arm", "{mode}", "kv")
-	address = examples.Replace(r.URL)
-	if i := strings.IndexAny(address, "?"); i >= 0 {
-		address = address[:i]
-	}
-	if _, err := readURL(address); err != nil {
-		return r, api.Refuse(at+".url", shownURL(r.URL),
-			allowedURL("an http:// or https:// URL with a host, without user or fragment; "+inBraces(filled), err))
 	}
 	if r.Headers, err = checkHeaders(at+".headers", r.Headers, forbiddenInRequest); err != nil {
 		return r, err
@@ -551,6 +542,21 @@ func request(at string, entry any, filled []string) (r cluster.Request, err erro
 		}
 	}
 	return r, nil
+}
+
+// checkTemplate refuses what is not a URL, possibly with a query, once the filled placeholders are replaced, and all other
+// placeholders.
+func checkTemplate(field, s string, filled []string) error {
+	if err := checkPlaceholders(field, s, filled); err != nil {
+		return err
+	}
+	examples := strings.NewReplacer("{worker}", "worker:1", "{url}", "http://arm:1", "{arm}", "arm", "{mode}", "kv")
+	address, _, _ := strings.Cut(examples.Replace(s), "?")
+	if _, err := readURL(address); err != nil {
+		return api.Refuse(field, shownURL(s),
+			allowedURL("an http:// or https:// URL with a host, without user or fragment; "+inBraces(filled), err))
+	}
+	return nil
 }
 
 // decodeStrictly decodes YAML, of which JSON is a part, into what has JSON's names. For a key that stands twice in an

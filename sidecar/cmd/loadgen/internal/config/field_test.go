@@ -50,7 +50,7 @@ var samples = map[string]string{
 	"mode.driver":    "pinned", "mode.mode": "round_robin", "mode.speculation": "off",
 	"mode.offers": "kv,round_robin,kv/eagle3",
 	"arms":        `[{"name":"a","url":"http://a:1"},{"name":"b","url":"http://b:1","mode":"kv"}]`,
-	"mode.arm":    "b", "switch.command": `["true","{arm}"]`, "switch.ready.url": "http://a:1/health",
+	"mode.arm":    "b", "switch.command": `["true","{arm}"]`, "switch.ready.url": "{url}/health/{arm}?mode={mode}",
 	"switch.http":          `{"method":"PUT","url":"http://a:1/policy","body":"{arm}"}`,
 	"cold.http":            `[{"method":"POST","url":"http://x:1/reset_prefix_cache"}]`,
 	"mode.kubernetes.name": "booth", "mode.kubernetes.namespace": "dynamo", "mode.kubernetes.selector": "app=booth",

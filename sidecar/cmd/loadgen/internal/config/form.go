@@ -61,6 +61,10 @@ var forms = map[string]form{
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
 	"arms": {"a list of arms, each with a name and as needed url, headers, mode and speculation; or " +
 		"NAME=URL,NAME=URL", readArms},
+	"arm_url": {
+		"an http:// or https:// URL with a host, in which {arm}, {url} and {mode} may stand",
+		func(s string) (string, error) { return s, checkTemplate("", s, armPlaceholders) },
+	},
 	"command":      {"a program with its arguments", readCommand},
 	"request":      {"METHOD URL, or method, url, headers and body", readRequest},
 	"requests":     {"a list of requests, each METHOD URL, or method, url, headers and body", readRequests},
