@@ -240,7 +240,7 @@ func TestManualSwitchToArm(t *testing.T) {
 	cold, err = m.Switch(t.Context(), b, b, h.report)
 	require.NoError(t, err)
 	require.False(t, cold)
-	require.Equal(t, "waiting_for_operator: Switch to b. Confirm here when it serves.", h.text())
+	require.Equal(t, "waiting_for_operator: Switch to b. Confirm when it serves.", h.text())
 }
 
 func TestManualConfirmAfterCancel(t *testing.T) {

@@ -58,7 +58,7 @@ func (m *Manual) Switch(
 		return false, err
 	}
 	defer m.release(confirmed)
-	report("waiting_for_operator", instructions(from, to))
+	report(workload.PhaseWaiting, instructions(from, to))
 	select {
 	case <-confirmed:
 		return to.Arm == "", nil
@@ -103,7 +103,7 @@ func (m *Manual) release(own <-chan struct{}) {
 // own.
 func instructions(from, to api.ModeState) string {
 	if to.Arm != "" {
-		return "Switch to " + to.Arm + ". Confirm here when it serves."
+		return "Switch to " + to.Arm + ". Confirm when it serves."
 	}
 	var steps []string
 	if to.Mode != from.Mode {
@@ -114,7 +114,7 @@ func instructions(from, to api.ModeState) string {
 	}
 	steps = append(steps, "restart the frontend and the workers, so that the caches start empty")
 	return "To switch to " + to.Name() + ": " + strings.Join(steps, "; ") +
-		". Confirm here when all workers are ready."
+		". Confirm when all workers are ready."
 }
 
 // routerMode spells a mode as Dynamo does.

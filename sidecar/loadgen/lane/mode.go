@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -432,6 +433,8 @@ func (l *Lane) report(c *change, phase, message string) {
 		l.eventAt(slog.LevelWarn, api.EventModeChange, l.opts.Driver.Name(), message)
 		c.warnings = append(c.warnings, message)
 		phase = c.Phase
+	case workload.PhaseWaiting:
+		l.event(api.EventModeChange, l.opts.Driver.Name(), message+" "+l.confirmation(c))
 	}
 	c.Phase, c.Message = phase, message
 	for _, other := range c.group {
@@ -444,6 +447,16 @@ func (l *Lane) report(c *change, phase, message string) {
 		c.progress(message)
 	}
 	l.notify()
+}
+
+// confirmation names what confirms a change that waits for the operator.
+func (l *Lane) confirmation(c *change) string {
+	req := api.ModeRequest{Arm: c.To.Arm, Confirm: true}
+	if req.Arm == "" {
+		req.Mode = c.To.Mode
+	}
+	body, _ := json.Marshal(req) // a request has no value that JSON lacks
+	return fmt.Sprintf("The page or PUT /api/v1/cluster/mode?lane=%s with %s confirms it.", l.opts.Name, body)
 }
 
 // finish ends the change of lanes, and resumes their workloads.

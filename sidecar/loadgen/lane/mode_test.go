@@ -288,6 +288,9 @@ func TestModeNamesItsOnlyArm(t *testing.T) {
 		b.noError(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV, Confirm: true}))
 		b.waitPhase(api.PhaseStopped)
 		assert.Equal(t, a, b.mode())
+		b.expectEvents("mode_change manual: Switch to a. Confirm when it serves. The page or PUT "+
+			`/api/v1/cluster/mode?lane=main with {"arm":"a","confirm":true} confirms it.`,
+			"mode_change ann: Mode unknown to a")
 	}, withManualDriver, func(o *options) {
 		o.Driver = cluster.NewManual([]api.ModeState{a, arm("b", api.ModeRoundRobin), arm("c c", api.ModeRoundRobin)})
 	})

@@ -46,6 +46,9 @@ const PhaseOutput = "output"
 // event, is logged as a warning, and is stored with the span that the switch is for.
 const PhaseWarning = "warning"
 
+// PhaseWaiting is the phase of a Driver that waits for the operator. The message says what to do, and becomes an event.
+const PhaseWaiting = "waiting_for_operator"
+
 // Checker is a Driver that can say before any load whether it can switch to modes.
 type Checker interface {
 	// Check returns why one of the modes cannot be switched to, nil if nothing is known against it.
