@@ -281,8 +281,11 @@ func (l *Lane) acceptsDeclaredMode() bool {
 func (l *Lane) declare(actor string, to api.ModeState) error {
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if !l.acceptsDeclaredMode() {
-		return api.Refuse("in_force", true,
-			fmt.Sprintf("leave it out: the driver %s detects the mode", l.opts.Driver.Name()))
+		knows := "knows only what it switched to; the request then switches"
+		if _, ok := l.opts.Driver.(workload.ModeReporter); ok {
+			knows = "detects the mode"
+		}
+		return api.Refuse("in_force", true, fmt.Sprintf("leave it out: the driver %s %s", l.opts.Driver.Name(), knows))
 	}
 	if err := l.checkFree(); err != nil {
 		return err

@@ -101,7 +101,8 @@ func TestDeclarationIsRefused(t *testing.T) {
 	t.Run("driver", func(t *testing.T) {
 		virtual(t, func(t *testing.T, b *booth, _ *fake) {
 			assert.Equal(t, api.ModeFromDriver, b.lane.State().ModeFrom)
-			assert.Contains(t, refuses(t, b.declare(api.ModeRoundRobin), "in_force"), "the driver script detects the mode")
+			allowed := refuses(t, b.declare(api.ModeRoundRobin), "in_force")
+			assert.Equal(t, "leave it out: the driver script knows only what it switched to; the request then switches", allowed)
 			list, err := b.lane.Decisions(t.Context(), 50)
 			require.NoError(t, err)
 			assert.EqualValues(t, []api.RoutingDecision{}, list.Decisions)
