@@ -240,6 +240,8 @@ func TestManualSwitchToArm(t *testing.T) {
 	cold, err = m.Switch(t.Context(), b, b, h.report)
 	require.NoError(t, err)
 	require.False(t, cold)
+	_, err = m.Switch(t.Context(), a, api.ModeState{Arm: "c"}, h.report)
+	require.EqualError(t, err, "arm: c is not allowed: a, b")
 	require.Equal(t, "waiting_for_operator: Switch to b. Confirm when it serves.", h.text())
 }
 

@@ -120,8 +120,11 @@ func instructions(from, to api.ModeState) string {
 // routerMode spells a mode as Dynamo does.
 func routerMode(m api.Mode) string { return strings.ReplaceAll(string(m), "_", "-") }
 
-// describe writes a mode as in a request, for errors.
+// describe writes a mode or an arm as in a request, for errors.
 func describe(m api.ModeState) string {
+	if m.Arm != "" {
+		return m.Arm
+	}
 	if m.Speculation == "" || m.Speculation == api.SpeculationNotRecorded {
 		return string(m.Mode)
 	}
@@ -137,5 +140,9 @@ func offered(offers []api.ModeState, to api.ModeState) error {
 	for _, o := range offers {
 		allowed = append(allowed, describe(o))
 	}
-	return api.Refuse("mode", describe(to), strings.Join(allowed, ", "))
+	field := "mode"
+	if to.Arm != "" {
+		field = "arm"
+	}
+	return api.Refuse(field, describe(to), strings.Join(allowed, ", "))
 }
