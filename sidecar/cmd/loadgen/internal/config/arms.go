@@ -544,8 +544,8 @@ func request(at string, entry any, filled []string) (r cluster.Request, err erro
 	return r, nil
 }
 
-// checkTemplate refuses what is not a URL, possibly with a query, once the filled placeholders are replaced, and all other
-// placeholders.
+// checkTemplate refuses what is not a URL, possibly with a query, once the filled placeholders are replaced, and all
+// other placeholders.
 func checkTemplate(field, s string, filled []string) error {
 	if err := checkPlaceholders(field, s, filled); err != nil {
 		return err

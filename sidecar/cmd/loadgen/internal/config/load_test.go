@@ -770,8 +770,8 @@ func TestBadInput(t *testing.T) {
 			"arms (arms) (from --switch-ready-turns)"},
 		{args("--arms=a=http://a,b=http://b", "--twin-mode-arm=z"), "twin.mode.arm: z is not allowed: one of the arms " +
 			"(a, b) (from --twin-mode-arm)"},
-		{args("--arms=a,b", "--switch-ready-url=http://{worker}/x"), "switch.ready.url: {worker} is not allowed: in braces " +
-			"only {arm}, {url} or {mode} (from --switch-ready-url)"},
+		{args("--arms=a,b", "--switch-ready-url=http://{worker}/x"), "switch.ready.url: http://{worker}/x is not allowed: " +
+			"an http:// or https:// URL with a host, in which {arm}, {url} and {mode} may stand (from --switch-ready-url)"},
 		{args("--switch-command=true"), "switch.command: [\"true\"] is not allowed: leave it out without arms, or name the " +
 			"arms (arms) (from --switch-command)"},
 		{
