@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,16 +161,15 @@ func (v *View) Lane(name string) (*Lane, error) {
 // Conversation returns a conversation with its ended turns and the one under way. The error is an
 // [api.ErrNotFound] or the store's.
 func (v *View) Conversation(ctx context.Context, id string) (api.Conversation, error) {
-	c, err := v.process.Store.Conversation(ctx, id)
-	if err != nil {
-		return c, err
-	}
+	var live *api.LiveTurn // read before the store, which then has the turns before it
 	for _, l := range v.lanes {
 		if r := l.running(); r != nil {
-			if live := r.workload.LiveTurn(ctx, id); live != nil && live.Number > len(c.Turns) {
-				c.Live = live
-			}
+			live = cmp.Or(r.workload.LiveTurn(ctx, id), live)
 		}
 	}
-	return c, nil
+	c, err := v.process.Store.Conversation(ctx, id)
+	if err == nil && live != nil && live.Number > len(c.Turns) {
+		c.Live = live
+	}
+	return c, err
 }
