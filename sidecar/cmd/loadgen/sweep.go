@@ -73,6 +73,9 @@ func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*ques
 // question. With --anew it cancels that one.
 func (q *question) lookBack(ctx context.Context) error {
 	for _, s := range q.desk.Sweeps(ctx).Sweeps {
+		if s.State.Ended() {
+			continue
+		}
 		field, was, is := disagreement(s.Request, q.asked.Request)
 		flag := q.asked.Flag(field)
 		if field == "" {
@@ -80,7 +83,7 @@ func (q *question) lookBack(ctx context.Context) error {
 		}
 		same := flag == ""
 		switch {
-		case s.State.Ended(), s.State == api.SweepPaused && (!same || q.kept != ""):
+		case s.State == api.SweepPaused && (!same || q.kept != ""):
 		case q.asked.Anew:
 			if _, err := q.desk.PatchSweep(ctx, byCommand, s.ID, api.SweepPatch{State: api.SweepCancelled}); err != nil {
 				return err
