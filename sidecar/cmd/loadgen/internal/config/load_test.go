@@ -744,10 +744,14 @@ func TestBadInput(t *testing.T) {
 			"; a port is at most 65535 (from --arms)"},
 		{args("--arms=a,b", "--switch-http=http://{worker}/x"), "switch.http.url: {worker} is not allowed: in braces " +
 			"only {arm}, {url} or {mode} (from --switch-http)"},
-		{args("--arms=a,b", "--switch-command=true", `--cold-http=[{url: "http://x", headers: {X: "{arms}"}}]`), "cold.http[0].headers: {arms} is " +
-			"not allowed: in braces only {worker}, {arm}, {url} or {mode} (from --cold-http)"},
-		{args("--arms=a,b", "--switch-command=true", `--cold-http=[{url: "http://x", body: "{policy}"}]`), "cold.http[0].body: {policy} is not " +
-			"allowed: in braces only {worker}, {arm}, {url} or {mode} (from --cold-http)"},
+		{
+			args("--arms=a,b", "--switch-command=true", `--cold-http=[{url: "http://x", headers: {X: "{arms}"}}]`),
+			"cold.http[0].headers: {arms} is not allowed: in braces only {worker}, {arm}, {url} or {mode} (from --cold-http)",
+		},
+		{
+			args("--arms=a,b", "--switch-command=true", `--cold-http=[{url: "http://x", body: "{policy}"}]`),
+			"cold.http[0].body: {policy} is not allowed: in braces only {worker}, {arm}, {url} or {mode} (from --cold-http)",
+		},
 		{args("--arms=a,b", "--switch-command=sh -c ${HOME}/{policy}"), "switch.command[2]: {policy} is not allowed: in " +
 			"braces only {arm}, {url} or {mode} (from --switch-command)"},
 		{
