@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 )
 
 const chartFiles = "../deploy/chart/kvbooth/files"
@@ -19,9 +18,7 @@ const chartFiles = "../deploy/chart/kvbooth/files"
 // Helm delivers nothing from outside of a chart's folder, but follows links out of it: dashboards and
 // provisioning are there by links, so that there is one of each.
 func TestChartDeliversTheOriginals(t *testing.T) {
-	originals := map[string]string{
-		"provisioning/alerting.yaml": rulesFile, "provisioning/datasource.yaml": sourceFile,
-	}
+	originals := map[string]string{"provisioning/alerting.yaml": rulesFile, "provisioning/datasource.yaml": sourceFile}
 	for _, file := range files {
 		originals["dashboards/"+file] = file
 	}
@@ -46,45 +43,15 @@ type promRule struct {
 }
 
 func promRules(t *testing.T) (records, alerts []promRule) {
-	type groups struct {
-		Groups []struct {
-			Name  string
-			Rules []promRule
-		}
-	}
-	file := read[groups](t, chartFiles+"/rules.yaml", yaml.Unmarshal)
-	require.Len(t, file.Groups, 2)
-	return file.Groups[0].Rules, file.Groups[1].Rules
-}
-
-// grafanaRule is what Prometheus has to say, too.
-type grafanaRule struct {
-	Title, For  string
-	Labels      map[string]string
-	Annotations map[string]string
-	Data        []struct {
-		Model struct {
-			Expr       string
-			Conditions []struct {
-				Evaluator struct {
-					Type   string
-					Params []float64
-				}
-			}
-		}
-	}
+	groups := read[struct{ Groups []struct{ Rules []promRule } }](t, chartFiles+"/rules.yaml").Groups
+	require.Len(t, groups, 2)
+	return groups[0].Rules, groups[1].Rules
 }
 
 // The alert rules of the chart are Grafana's, in the form of Prometheus: the same
 // expression held against the same threshold, for as long, in the same words.
 func TestChartAlertRules(t *testing.T) {
-	type file struct {
-		Groups []struct {
-			Interval string
-			Rules    []grafanaRule
-		}
-	}
-	grafana := read[file](t, rulesFile, yaml.Unmarshal).Groups[0].Rules
+	grafana := rules(t)
 	_, alerts := promRules(t)
 	require.Len(t, alerts, len(grafana))
 	operator := map[string]string{"gt": ">", "lt": "<"}

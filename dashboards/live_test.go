@@ -74,8 +74,7 @@ func TestQueriesReturnData(t *testing.T) {
 	}
 	waiting = slices.DeleteFunc(waiting, func(q question) bool {
 		event := slices.ContainsFunc(onEvents, func(name string) bool {
-			return strings.HasSuffix(q.where,
-				"annotation: "+name)
+			return strings.HasSuffix(q.where, "annotation: "+name)
 		})
 		return without[q.where] != "" || event && !ours
 	})
@@ -126,8 +125,7 @@ func apiOf(t *testing.T, url string) v1.API {
 func hasData(t *testing.T, prometheus v1.API, q query) bool {
 	now := time.Now()
 	value, _, _, err := prometheus.QueryRange(t.Context(), q.expr, v1.Range{
-		Start: now.Add(-lookBack), End: now,
-		Step: time.Second,
+		Start: now.Add(-lookBack), End: now, Step: time.Second,
 	})
 	require.NoError(t, err, q.where)
 	return slices.ContainsFunc(value.(model.Matrix), func(s *model.SampleStream) bool {
