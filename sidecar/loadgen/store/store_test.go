@@ -18,14 +18,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
-var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func ptr[T any](v T) *T { return &v }
+var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // quick returns the default limits with shorter pauses.
 func quick() limits {
@@ -66,10 +67,9 @@ func conversation(i int) api.Conversation {
 
 func turn(conversation string, number int) api.Turn {
 	return api.Turn{
-		Lane: api.DefaultLane, Conversation: conversation, Number: number, RequestID: fmt.Sprintf("%s-%d", conversation,
-			number),
+		Lane: api.DefaultLane, Conversation: conversation, Number: number, RequestID: fmt.Sprint(conversation, "-", number),
 		Step: 1, Concurrency: 4, Mode: api.ModeKV, Speculation: api.SpeculationOff, Counted: true, Status: api.TurnOK,
-		Started: t0, Ended: t0.Add(30 * time.Second), TTFT: ptr(0.25), TPOT: ptr(0.025), PromptTokens: ptr(3600),
+		Started: t0, Ended: t0.Add(30 * time.Second), TTFT: new(0.25), TPOT: new(0.025), PromptTokens: new(3600),
 		UserMessage: "Why?", AssistantMessage: "Because.",
 	}
 }
@@ -97,24 +97,21 @@ func TestReopenReturnsEverything(t *testing.T) {
 	s.SaveConversation(c)
 	s.SaveTurn(turn(c.ID, 2))
 	s.SaveTurn(turn(c.ID, 1))
-	c.Status, c.TurnsDone, c.Ended = api.ConversationCompleted, 2, ptr(t0.Add(time.Minute))
+	c.Status, c.TurnsDone, c.Ended = api.ConversationCompleted, 2, new(t0.Add(time.Minute))
 	s.SaveConversation(c)
 	s.SaveNewConversation(conversation(1)) // its id is known
 	step := api.StepRecord{Lane: api.DefaultLane, ID: 7, Concurrency: 4, Mode: api.ModeKV, Started: t0}
 	s.SaveStep(step)
-	step.Settled, step.Ended = ptr(t0.Add(time.Second)), ptr(t0.Add(time.Minute))
+	step.Settled, step.Ended = new(t0.Add(time.Second)), new(t0.Add(time.Minute))
 	s.SaveStep(step)
-	event, err := s.SaveEvent(ctx, api.Event{
-		Time: t0, Lane: api.DefaultLane, Kind: api.EventStart, By: "ada",
-		Text: "started",
-	})
+	event, err := s.SaveEvent(ctx, api.Event{Time: t0, Lane: api.DefaultLane, Kind: api.EventStart, Text: "started"})
 	require.NoError(t, err)
 	settings := api.Settings{SLO: api.SLO{TTFT: 0.6, TPOT: 0.06}, Title: "Booth"}
 	require.NoError(t, s.SaveSettings(ctx, api.Settings{Title: "earlier"}))
 	require.NoError(t, s.SaveSettings(ctx, settings))
 	table := api.Baseline{
 		Name: api.ThisTarget,
-		Rows: []api.BaselineRow{{Concurrency: 4, TTFT: api.Percentiles{P50: ptr(0.1 + 0.2)}}},
+		Rows: []api.BaselineRow{{Concurrency: 4, TTFT: api.Percentiles{P50: new(0.1 + 0.2)}}},
 	}
 	require.NoError(t, s.SaveBaseline(ctx, table))
 	require.NoError(t, s.Close())
@@ -127,7 +124,7 @@ func TestReopenReturnsEverything(t *testing.T) {
 	assert.Equal(t, c, got)
 	found, err := s.Conversations(ctx, api.ConversationQuery{Topic: "gpu ARCH"})
 	require.NoError(t, err)
-	figures := api.ConversationTurn{TTFT: ptr(0.25), PromptTokens: ptr(3600)}
+	figures := api.ConversationTurn{TTFT: new(0.25), PromptTokens: new(3600)}
 	c.Turns, c.Figures = nil, []api.ConversationTurn{figures, figures}
 	assert.EqualValues(t, []api.Conversation{c}, found.Conversations)
 	steps, err := s.Steps(ctx, api.DefaultLane)
@@ -179,17 +176,14 @@ func TestCommitsAreDurable(t *testing.T) {
 	assert.Equal(t, 2, synchronous, "FULL")
 }
 
-func TestOpenRefusesNoDirectory(t *testing.T) {
+func TestOpenRequiresDirectory(t *testing.T) {
 	_, err := Open(t.Context(), Options{})
 	var refused *api.FieldError
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "data_dir", refused.Field)
-}
-
-func TestOpenNamesFileInPlaceOfDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := Open(t.Context(), Options{Dir: filepath.Join(file, "sub")})
+	_, err = Open(t.Context(), Options{Dir: filepath.Join(file, "sub")})
 	assert.ErrorContains(t, err, file)
 }
 
@@ -275,7 +269,7 @@ func TestCloseOnFailingDiskCountsLostTurns(t *testing.T) {
 func TestInvalidRecordDoesNotBlockOthers(t *testing.T) {
 	s := openTest(t, Options{}, quick())
 	broken := turn("c", 1)
-	broken.TTFT = ptr(math.NaN()) // has no JSON form
+	broken.TTFT = new(math.NaN()) // has no JSON form
 	s.SaveTurn(broken)
 	s.SaveTurn(turn("c", 2))
 	flush(t, s)
@@ -661,20 +655,32 @@ func TestFileOfEarlierVersionBecomesShrinkable(t *testing.T) {
 	}
 }
 
-// Recovery ends a step with its turn that was stored last, without comparing all turns.
-func TestRecoveryEndsStepWithLastStoredTurn(t *testing.T) {
+// The store of a killed process has all that was committed. Recovery cancels its conversations, and ends a step with its
+// turn that was stored last, without comparing all turns. Tests of cmd/booth kill a real process.
+func TestRecoveryAfterKill(t *testing.T) {
 	dir := t.TempDir()
-	s := openTest(t, Options{Dir: dir}, defaultLimits)
-	s.SaveStep(api.StepRecord{Lane: api.DefaultLane, ID: 1, Started: t0})
-	last := turn("c", 2)
+	s := openTest(t, Options{}, still())
+	c, last := conversation(1), turn("c00001", 2)
 	last.Ended = t0.Add(20 * time.Second)
-	s.SaveTurn(turn("c", 1)) // took 30 s
+	s.SaveConversation(c)
+	s.SaveStep(api.StepRecord{Lane: c.Lane, ID: 1, Started: t0})
+	s.SaveTurn(turn(c.ID, 1)) // took 30 s
 	s.SaveTurn(last)
-	require.NoError(t, s.Close())
-	steps, err := openTest(t, Options{Dir: dir}, defaultLimits).Steps(t.Context(), api.DefaultLane)
+	flush(t, s)
+	for _, name := range []string{"kvbooth.db", "kvbooth.db-wal"} { // as a killed process leaves them
+		data, err := os.ReadFile(filepath.Join(filepath.Dir(s.path), name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+	s = openTest(t, Options{Dir: dir}, defaultLimits)
+	c.Status, c.TurnsDone, c.Ended = api.ConversationCancelled, 2, new(t0.Add(30*time.Second))
+	c.Turns = []api.Turn{turn(c.ID, 1), last}
+	got, err := s.Conversation(t.Context(), c.ID)
 	require.NoError(t, err)
-	require.Len(t, steps, 1)
-	assert.Equal(t, last.Ended, *steps[0].Ended)
+	assert.Equal(t, c, got)
+	steps, err := s.Steps(t.Context(), c.Lane)
+	require.NoError(t, err)
+	assert.Equal(t, []api.StepRecord{{Lane: c.Lane, ID: 1, Started: t0, Ended: &last.Ended}}, steps)
 }
 
 func TestOldEventsAndStepsAreRemoved(t *testing.T) {
