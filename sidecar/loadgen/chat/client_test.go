@@ -2,33 +2,35 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	await "kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
 func TestNew(t *testing.T) {
-	var field *api.FieldError
-	if _, err := New(Options{URL: "nowhere"}); !errors.As(err, &field) {
-		t.Errorf("a bad URL: got %v", err)
-	}
-	if _, err := New(Options{URL: "https://host", Access: Access{CA: []byte("no PEM")}}); !errors.As(err,
-		&field) || field.Field != "target.ca_file" {
-		t.Errorf("a bad CA: got %v", err)
+	for field, o := range map[string]Options{
+		"target.url":     {URL: "nowhere"},
+		"target.ca_file": {URL: "https://host", Access: Access{CA: []byte("no PEM")}},
+	} {
+		var bad *api.FieldError
+		_, err := New(o)
+		require.ErrorAs(t, err, &bad)
+		assert.Equal(t, field, bad.Field)
 	}
 	c := clientOf(t, "http://host:8000/v1")
-	if c.Root() != "http://host:8000" || c.Model() != "m" || len(c.Extensions()) != 0 {
-		t.Errorf("root %s, model %s, extensions %v", c.Root(), c.Model(), c.Extensions())
-	}
+	assert.Equal(t, []string{"http://host:8000", "m"}, []string{c.Root(), c.Model()})
+	assert.Empty(t, c.Extensions())
 }
 
-// What stands on the wire.
+// What stands on the wire. What is not asked for is not sent: a server may refuse what it does not know.
 func TestRequest(t *testing.T) {
 	s, got := recorded(t)
 	c := clientOf(t, s.url+"/models/x?api-version=2024", func(o *Options) {
@@ -39,45 +41,28 @@ func TestRequest(t *testing.T) {
 	c.ext.set(map[string]bool{ExtStreamOptions: true, ExtNVExt: true}, 1)
 	history := append(hello(), openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant})
 	r := c.Do(t.Context(), Request{ID: "42-3", Messages: history, MaxTokens: 830, Instance: "16549284283275536882"})
-	if !r.OK() {
-		t.Fatal(outcome(r))
-	}
+	require.True(t, r.OK(), outcome(r))
 	in := <-got
 	want := `{"model":"llama","max_tokens":830,"stream":true,"stream_options":{"include_usage":true},` +
 		`"messages":[{"role":"user","content":"Hello."},{"role":"assistant","content":""}],"min_tokens":830,` +
 		`"nvext":{"extra_fields":["worker_id","timing"],"backend_instance_id":16549284283275536882,` +
 		`"agent_hints":{"priority":-5}},"extra":{"a":[1]},"temperature":0}`
-	if strings.TrimSpace(string(in.body)) != want {
-		t.Errorf("body\n%s\nwant\n%s", in.body, want)
-	}
-	if in.req.Method != "POST" || in.req.URL.String() != "/models/x/chat/completions?api-version=2024" ||
-		"http://"+in.req.Host != s.url {
-		t.Errorf("%s %s at %s", in.req.Method, in.req.URL, in.req.Host)
-	}
+	assert.Equal(t, want, strings.TrimSpace(string(in.body)))
+	assert.Equal(t, "POST /models/x/chat/completions?api-version=2024", in.req.Method+" "+in.req.URL.String())
+	assert.Equal(t, s.url, "http://"+in.req.Host)
 	for header, want := range map[string]string{
 		"X-Request-Id": "42-3", "Authorization": "Bearer secret", "Content-Type": "application/json", "X-Tenant": "a",
 		"Api-Key": "b", "Accept": "text/event-stream", "Accept-Encoding": "",
 	} {
-		if v := in.req.Header.Get(header); v != want {
-			t.Errorf("%s: %q, want %q", header, v, want)
-		}
+		assert.Equal(t, want, in.req.Header.Get(header), header)
 	}
-}
 
-// What is not asked for is not sent: a server may refuse what it does not know.
-func TestPlainRequest(t *testing.T) {
-	s, got := recorded(t)
-	c := clientOf(t, s.url)
-	c.Do(t.Context(), Request{Messages: hello(), Instance: "7"})
-	in := <-got
-	if want := `{"model":"m","stream":true,"messages":[{"role":"user","content":"Hello."}]}`; strings.TrimSpace(string(in.body)) != want {
-		t.Errorf("body\n%s\nwant\n%s", in.body, want)
-	}
-	for _, header := range []string{"X-Request-Id", "Authorization"} {
-		if _, ok := in.req.Header[header]; ok {
-			t.Errorf("%s was sent", header)
-		}
-	}
+	clientOf(t, s.url).Do(t.Context(), Request{Messages: hello(), Instance: "7"})
+	in = <-got
+	want = `{"model":"m","stream":true,"messages":[{"role":"user","content":"Hello."}]}`
+	assert.Equal(t, want, strings.TrimSpace(string(in.body)))
+	assert.NotContains(t, in.req.Header, "X-Request-Id")
+	assert.NotContains(t, in.req.Header, "Authorization")
 }
 
 // Nothing that comes from outside can end a header's line.
@@ -100,27 +85,6 @@ func TestBadInstance(t *testing.T) {
 	c.ext.set(map[string]bool{ExtNVExt: true}, 1)
 	r := c.Do(t.Context(), Request{Instance: `1,"x":2`})
 	wantError(t, r.Err, api.ErrorMalformed, "cannot write the request")
-}
-
-// Requests share a connection. The response's end may come behind [DONE], in a read of its own.
-func TestReusedAfterALateEnd(t *testing.T) {
-	seen := make(chan struct{}, 1)
-	s := serve(t, func(c call) bool {
-		c.write(streamHead + framed(event("a")))
-		<-seen
-		c.write(framed(doneEvent))
-		c.write(lastChunk)
-		return true
-	})
-	c := clientOf(t, s.url)
-	for range 3 {
-		if r := c.Do(t.Context(), Request{Messages: hello(), OnChunk: func(int) { seen <- struct{}{} }}); !r.OK() {
-			t.Fatal(outcome(r))
-		}
-	}
-	if n := s.accepts.Load(); n != 1 {
-		t.Errorf("%d connections", n)
-	}
 }
 
 // Kept connections are closed in time, or by Close, after which the client is still usable.
@@ -188,40 +152,28 @@ func TestKeptConnectionsThatTheServerClosed(t *testing.T) {
 	}
 }
 
+// Without an answer it is sent again, once. What has been answered, if only by a byte, is not: the server works on it.
 func TestSentAgainOnce(t *testing.T) {
-	first := true
-	s := serve(t, func(c call) bool {
-		if first {
-			first = false
-			c.write(oneToken)
-			return true
-		}
-		return false
-	})
-	c := clientOf(t, s.url)
-	do(t, c)
-	r := c.Do(t.Context(), Request{Messages: hello()})
-	wantError(t, r.Err, api.ErrorConnect)
-	if !r.Resent || s.requests.Load() != 3 {
-		t.Errorf("%d requests: %s", s.requests.Load(), outcome(r))
-	}
-}
-
-// What has been answered, if only by a byte, is not sent again: the server works on it.
-func TestNotSentAgain(t *testing.T) {
-	for _, said := range []string{"H", "HTTP/1.1 100 Continue\r\n\r\n", streamHead, streamHead + framed(event("a"))} {
+	for _, said := range []string{
+		"", "H", "HTTP/1.1 100 Continue\r\n\r\n", streamHead, streamHead + framed(event("a")),
+	} {
+		var n atomic.Int32
 		s := serve(t, func(c call) bool {
-			if c.nth == 1 {
-				c.write(oneToken)
-				return true
+			if n.Add(1) == 1 {
+				return always(oneToken)(c)
 			}
 			c.write(said)
 			return false
 		})
 		c := clientOf(t, s.url)
 		do(t, c)
-		if r := c.Do(t.Context(), Request{Messages: hello()}); r.Err == nil || r.Resent || s.requests.Load() != 2 {
-			t.Errorf("after %q: %d requests: %s", said, s.requests.Load(), outcome(r))
+		r, requests := c.Do(t.Context(), Request{Messages: hello()}), int32(2)
+		if said == "" {
+			wantError(t, r.Err, api.ErrorConnect)
+			requests = 3
+		}
+		if r.Err == nil || r.Resent != (said == "") || n.Load() != requests {
+			t.Errorf("after %q: %d requests: %s", said, n.Load(), outcome(r))
 		}
 	}
 }

@@ -43,45 +43,35 @@ func records(t *testing.T, wire *corked, secure *tls.Conn, texts ...string) stri
 // events, HTTP chunks and TLS records have to do with each other. Each piece here
 // comes in a read of its own, 10 ms after the one before.
 func TestStamps(t *testing.T) {
+	a, b, c := framed(event("a")), framed(event("b")), framed(event("c"))
 	whole := func(pieces ...string) []string { return slices.Concat([]string{streamHead}, pieces) }
-	framedTogether := framed(event("a") + event("b") + event("c"))
-	first := strings.Index(framedTogether, event("b"))
+	together := framed(event("a") + event("b") + event("c"))
+	inB := strings.Index(together, event("b")) + 9
 	for _, row := range []struct {
 		name   string
 		secure bool
 		pieces []string // over TLS: "|" parts the records of a read
 		want   []int    // the read that brought each chunk, from 1
 	}{
-		{"one event a read", false, whole(framed(event("a")), framed(event("b"))), []int{2, 3}},
+		{"one event a read", false, whole(a, b), []int{2, 3}},
+		{"the first event comes with the head", false, []string{streamHead + a, b}, []int{1, 2}},
+		{"one event over several reads", false, whole(a[:20], a[20:40], a[40:]), []int{4}},
 		{
-			"the first event comes with the head", false,
-			[]string{streamHead + framed(event("a")), framed(event("b"))},
-			[]int{1, 2},
+			"one event over several reads and HTTP chunks", false,
+			whole(framed(event("a")[:9]), framed(event("a")[9:30]), framed(event("a")[30:])),
+			[]int{4},
 		},
-		{"one event over several reads", false, whole(framed(event("a"))[:20], framed(event("a"))[20:40],
-			framed(event("a"))[40:]), []int{4}},
-		{"one event over several reads and HTTP chunks", false, whole(framed(event("a")[:9]), framed(event("a")[9:30]),
-			framed(event("a")[30:])), []int{4}},
-		{"several events in one read", false, whole(framed(event("a"), event("b"), event("c"))), []int{2, 2, 2}},
-		{"an event and half of the next in one read", false, whole(framed(event("a"))+framed(event("b"))[:30],
-			framed(event("b"))[30:]), []int{2, 3}},
-		{"several events of one HTTP chunk over several reads", false, whole(framedTogether[:first+9],
-			framedTogether[first+9:]), []int{2, 3, 3}},
+		{"several events in one read", false, whole(a + b + c), []int{2, 2, 2}},
+		{"an event and half of the next in one read", false, whole(a+b[:30], b[30:]), []int{2, 3}},
+		{
+			"several events of one HTTP chunk over several reads", false, whole(together[:inB], together[inB:]),
+			[]int{2, 3, 3},
+		},
 		{"the end of the response comes late", false, append(whole(framed(event("a"), doneEvent)+"0\r\n"), "\r\n"), []int{2}},
 		{"until the connection ends", false, []string{closingHead, event("a") + event("b"), event("c")}, []int{2, 2, 3}},
-		{"several TLS records in one read", true, []string{
-			streamHead,
-			framed(event("a")) + "|" + framed(event("b")) + "|" + framed(event("c")),
-		}, []int{2, 2, 2}},
-		{
-			"one event over several TLS records in one read", true,
-			whole(framed(event("a"))[:20] + "|" + framed(event("a"))[20:] + "|" + framed(event("b"))),
-			[]int{2, 2},
-		},
-		{
-			"one event over several TLS records and reads", true, whole(framed(event("a"))[:20], framed(event("a"))[20:]),
-			[]int{3},
-		},
+		{"several TLS records in one read", true, whole(a + "|" + b + "|" + c), []int{2, 2, 2}},
+		{"one event over several TLS records in one read", true, whole(a[:20] + "|" + a[20:] + "|" + b), []int{2, 2}},
+		{"one event over several TLS records and reads", true, whole(a[:20], a[20:]), []int{3}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			end := framed(doneEvent) + lastChunk

@@ -21,10 +21,7 @@ func TestDecodeChunk(t *testing.T) {
 		name, in string
 		want     chunk
 	}{
-		{"a token of Dynamo's", dynamoChunk, chunk{
-			text: "sweep", content: true, worker: worker, choices: true,
-			answer: true,
-		}},
+		{"a token of Dynamo", dynamoChunk, chunk{text: "sweep", content: true, worker: worker, choices: true, answer: true}},
 		{"role only", `{"choices":[{"delta":{"role":"assistant","content":""}}]}`, chunk{choices: true}},
 		{"null content", `{"choices":[{"delta":{"content":null,"tool_calls":null}}]}`, chunk{choices: true}},
 		{"null delta", `{"choices":[{"delta":null},null]}`, chunk{choices: true}},
@@ -47,14 +44,8 @@ func TestDecodeChunk(t *testing.T) {
 		{"a tool call", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}`, chunk{content: true, choices: true, answer: true}},
 		{"no tool call", `{"choices":[{"delta":{"tool_calls":[]}}]}`, chunk{choices: true}},
 		{"finish only", `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, chunk{finishReason: "stop", choices: true}},
-		{
-			"usage on its own", `{"choices":[],"usage":{"prompt_tokens":13,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}}`,
-			chunk{usage: &Usage{13, 3, 0, true}},
-		},
-		{
-			"usage on a token", `{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":13,"completion_tokens":3}}`,
-			chunk{text: "a", content: true, usage: &Usage{13, 3, 0, false}, choices: true, answer: true},
-		},
+		{"usage on its own", `{"choices":[],"usage":{"prompt_tokens":13,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}}`, chunk{usage: &Usage{13, 3, 0, true}}},
+		{"usage on a token", `{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":13,"completion_tokens":3}}`, chunk{text: "a", content: true, usage: &Usage{13, 3, 0, false}, choices: true, answer: true}},
 		{"usage null", `{"choices":[{"delta":{"content":"a"}}],"usage":null}`, chunk{text: "a", content: true, choices: true, answer: true}},
 		{"usage that counts nothing", `{"choices":[{"delta":{"content":"a"}}],"usage":{}}`, chunk{text: "a", content: true, choices: true, answer: true}},
 		{"usage details null", `{"usage":{"prompt_tokens":1,"completion_tokens":null,"prompt_tokens_details":null}}`, chunk{usage: &Usage{Prompt: 1}}},

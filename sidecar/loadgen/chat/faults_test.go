@@ -16,6 +16,7 @@ import (
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/assert"
 
 	await "kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -77,17 +78,11 @@ func TestFaults(t *testing.T) {
 		{"404", notFound, api.ErrorHTTP4xx, 404, `no model "m" (404)|Model not found|set target.model`},
 		{"404 of a model's name", responds(404, "", "m: try pulling it first"), api.ErrorHTTP4xx, 404, `no model "m" (404)`},
 		{"404 of a path", responds(404, "", `{"detail":"Not Found"}`), api.ErrorHTTP4xx, 404, `404 at /v1/chat/completions: Not Found; check the path of target.url, and that it serves the model "m"`},
-		{
-			"404 of a path with models", responds(404, "", "Cannot POST /models"), api.ErrorHTTP4xx, 404,
-			"404 at /v1/chat/completions",
-		},
+		{"404 of models", responds(404, "", "Cannot POST /models"), api.ErrorHTTP4xx, 404, "404 at /v1/chat/completions"},
 		{"405", responds(405, "", ""), api.ErrorHTTP4xx, 405, "405 at /v1/chat/completions; check the path of target.url"},
 		{"400", tooLong, api.ErrorHTTP4xx, 400, "rejected the request (400)|max_tokens is too large"},
 		{"429", limited, api.ErrorRateLimited, 429, "retry after 7s|slow down|target_rps"},
-		{
-			"529", responds(529, "", `{"message":"all workers are busy","type":"Overloaded","code":529}`), api.ErrorBusy, 529,
-			"all workers are busy|lower concurrency|--active-prefill-tokens-threshold",
-		},
+		{"529", responds(529, "", `{"message":"all workers are busy","type":"Overloaded","code":529}`), api.ErrorBusy, 529, "all workers are busy|lower concurrency|--active-prefill-tokens-threshold"},
 		{"429 without a word", responds(429, "", ""), api.ErrorRateLimited, 429, "(429);|lower concurrency"},
 		{"a redirect", responds(302, "Location: /elsewhere\r\n", ""), api.ErrorMalformed, 302, "answered 302|target.url"},
 		{"a page", page, api.ErrorMalformed, 200, "did not stream|text/html|nginx"},
@@ -100,10 +95,7 @@ func TestFaults(t *testing.T) {
 		{"an event without end", flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, "longer than 1 MiB|target.url"},
 		{"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200, tooMany},
 		{"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200, tooMany},
-		{
-			"text without end", flooding(closingHead, event(longText)), api.ErrorOverrun, 200,
-			"more than 64 KiB of text|max_tokens",
-		},
+		{"text without end", flooding(closingHead, event(longText)), api.ErrorOverrun, 200, "64 KiB of text|max_tokens"},
 		{"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200, tooMany},
 		{"closes within the head", closes, api.ErrorConnect, 0, "did not answer|server's log"},
 	} {
@@ -199,30 +191,24 @@ func TestNoConnection(t *testing.T) {
 
 // A failed connection has a message of its own for each cause.
 func TestConnectErrors(t *testing.T) {
+	const name, late = "; check the host name in target.url", "no answer in time; check the network, or raise " +
+		"target.connect_timeout"
 	for _, row := range []struct {
 		err  error
 		says string
 	}{
-		{
-			&net.DNSError{Err: "no such host", Name: "x", IsNotFound: true},
-			"its name cannot be resolved (no such host); check the host name in target.url",
-		},
-		{
-			&net.DNSError{Err: "i/o timeout", Name: "x", IsTimeout: true},
-			"its name cannot be resolved (i/o timeout); check the host name in target.url",
-		},
-		{context.DeadlineExceeded, "no answer in time; check the network, or raise target.connect_timeout"},
-		{os.ErrDeadlineExceeded, "no answer in time; check the network, or raise target.connect_timeout"},
+		{&net.DNSError{Err: "no such host", IsNotFound: true}, "its name cannot be resolved (no such host)" + name},
+		{&net.DNSError{Err: "i/o timeout", IsTimeout: true}, "its name cannot be resolved (i/o timeout)" + name},
+		{context.DeadlineExceeded, late},
+		{os.ErrDeadlineExceeded, late},
 		{
 			&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EMFILE)},
 			"too many open files; raise the limit with ulimit -n",
 		},
 		{errCut, "connection reset by peer; check target.url"},
 	} {
-		if e := connectError("host:1",
-			row.err); e.Class != api.ErrorConnect || e.Message != "cannot connect to host:1: "+row.says {
-			t.Errorf("got %q, want %q", e, row.says)
-		}
+		e := connectError("host:1", row.err)
+		assert.Equal(t, &Error{Class: api.ErrorConnect, Unreached: true, Message: "cannot connect to host:1: " + row.says}, e)
 	}
 }
 

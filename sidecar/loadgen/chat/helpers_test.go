@@ -188,10 +188,7 @@ type server struct {
 	url      string
 	accepts  atomic.Int32
 	requests atomic.Int32
-
-	mu    sync.Mutex
-	conns []net.Conn
-	gone  chan struct{} // closed when the test ends
+	gone     <-chan struct{} // closed when the test ends
 }
 
 // call is one request as it came.
@@ -210,14 +207,15 @@ func (c call) hold() bool {
 	return false
 }
 
-// serveRaw hands every connection to handle and closes it afterwards.
+// serveRaw hands every connection to handle and closes it afterwards, and when the test ends.
 func serveRaw(t testing.TB, handle func(s *server, conn net.Conn)) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{url: "http://" + l.Addr().String(), gone: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &server{url: "http://" + l.Addr().String(), gone: ctx.Done()}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -226,10 +224,8 @@ func serveRaw(t testing.TB, handle func(s *server, conn net.Conn)) *server {
 				return
 			}
 			s.accepts.Add(1)
-			if !s.track(conn) {
-				return
-			}
 			wg.Go(func() {
+				defer context.AfterFunc(ctx, func() { conn.Close() })()
 				defer conn.Close()
 				handle(s, conn)
 			})
@@ -237,32 +233,10 @@ func serveRaw(t testing.TB, handle func(s *server, conn net.Conn)) *server {
 	})
 	t.Cleanup(func() {
 		l.Close()
-		s.hangUp()
+		cancel()
 		wg.Wait()
 	})
 	return s
-}
-
-func (s *server) track(conn net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.gone:
-		conn.Close()
-		return false
-	default:
-	}
-	s.conns = append(s.conns, conn)
-	return true
-}
-
-func (s *server) hangUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.gone)
-	for _, conn := range s.conns {
-		conn.Close()
-	}
 }
 
 // serve answers requests with answer, which says whether the connection stays open.

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/sidecar/api"
 )
 
@@ -17,6 +20,7 @@ const (
 	usageEvent  = `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}` + "\n\n"
 	workerEvent = `data: {"choices":[{"delta":{"content":"a"}}],"nvext":{"worker_id":{"decode_worker_id":9}}}` + "\n\n"
 	idsEvent    = "event: token_ids\n: \"[1,2,3]\"\n\n"
+	jsonType    = "Content-Type: application/json\r\n"
 )
 
 // As OpenAI's API writes it (400, invalid_request_error, unsupported_parameter).
@@ -26,27 +30,40 @@ const (
 	refusesNVExt = `Unrecognized request argument supplied: nvext`
 )
 
-// asked lists the extensions that a request carries, and the fields that limit its answer, in order.
-func asked(body []byte) (all []string) {
-	var fields map[string]json.RawMessage
+// fieldsOf are the fields of a request's body.
+func fieldsOf(body []byte) (fields map[string]any) {
 	_ = json.Unmarshal(body, &fields)
-	if strings.Contains(string(fields[ExtNVExt]), `"annotations":["token_ids"]`) {
+	return fields
+}
+
+// asked lists the extensions that a request carries, and the fields that limit its answer.
+func asked(body []byte) (all []string) {
+	if strings.Contains(string(body), `"annotations":["token_ids"]`) {
 		all = append(all, ExtTokenIDs)
 	}
-	for name := range fields {
+	for name := range fieldsOf(body) {
 		if name == ExtNVExt || name == ExtStreamOptions || strings.HasPrefix(name, "max_") {
 			all = append(all, name)
 		}
 	}
-	slices.Sort(all)
 	return all
 }
 
-// refusal is the answer to a request that asks for something.
-type refusal struct{ to, words string }
+// refusal is the response to a request that asks for something; a number only below a limit, unless that is 0.
+type refusal struct {
+	to       string
+	below    float64
+	response string
+}
 
-// probed is a server that answers 400 to the first of these that a request asks for. Of what else is asked for, its
-// answer shows what it knows.
+// refuses is a refusal with 400 in these words.
+func refuses(to, words string) refusal {
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": words, "code": nil}})
+	return refusal{to, 0, withLength(400, "", string(body))}
+}
+
+// probed is a server that refuses the first of these that a request asks for. Of what else is asked for, its answer
+// shows what it knows.
 type probed struct {
 	refuses []refusal
 	knows   []string
@@ -55,9 +72,8 @@ type probed struct {
 func (p probed) answer(c call) bool {
 	fields := asked(c.body)
 	for _, r := range p.refuses {
-		if slices.Contains(fields, r.to) {
-			message, _ := json.Marshal(map[string]any{"error": map[string]any{"message": r.words, "code": nil}})
-			return always(withLength(400, "", string(message)))(c)
+		if n, _ := fieldsOf(c.body)[r.to].(float64); slices.Contains(fields, r.to) && (r.below == 0 || n < r.below) {
+			return always(r.response)(c)
 		}
 	}
 	events := []string{event("a")}
@@ -70,12 +86,44 @@ func (p probed) answer(c call) bool {
 	return always(answerOf(append(events, doneEvent)...))(c)
 }
 
+// wantProbe probes a server. It checks the number of requests and that the extensions in use are those of later
+// requests, which succeed.
+func wantProbe(t *testing.T, p probed, tokenIDs bool, requests int32, used []string) {
+	t.Helper()
+	s := serve(t, p.answer)
+	c := clientOf(t, s.url, func(o *Options) { o.TokenIDs = tokenIDs })
+	require.Nil(t, c.Probe(t.Context()))
+	assert.Equal(t, requests, s.requests.Load())
+	assert.EqualValues(t, requests, c.Probes())
+	found := c.Extensions()
+	maps.DeleteFunc(found, func(_ string, is bool) bool { return !is })
+	assert.ElementsMatch(t, used, slices.Collect(maps.Keys(found)), "in use")
+	asks := func(to func([]uint32)) []string {
+		p, err := c.newPayload(Request{Messages: hello(), MaxTokens: 7, OnPrompt: to}, c.Extensions())
+		require.NoError(t, err)
+		return asked(p.buf.Bytes())
+	}
+	want := slices.Clone(used)
+	if !found[ExtMaxCompletionTokens] {
+		want = append(want, "max_tokens")
+	}
+	assert.ElementsMatch(t, want, asks(func([]uint32) {}), "of later requests")
+	want = slices.DeleteFunc(want, func(name string) bool { return name == ExtTokenIDs })
+	assert.ElementsMatch(t, want, asks(nil), "of later requests without a callback for ids")
+	assert.Nil(t, c.Probe(t.Context()), "once more")
+	r := c.Do(t.Context(), Request{Messages: hello(), MaxTokens: 100})
+	assert.True(t, r.OK(), outcome(r))
+}
+
 // A probe finds out which extensions a server knows, drops what it refuses, one at a time, and asks a server that
 // refuses max_tokens with max_completion_tokens. What it finds holds for later requests.
 func TestProbe(t *testing.T) {
 	const ids, nvext, options, limit = ExtTokenIDs, ExtNVExt, ExtStreamOptions, ExtMaxCompletionTokens
 	all := []string{ids, nvext, options}
-	tokensByName, nvextByName := refusal{"max_tokens", refusesMaxTokens}, refusal{nvext, refusesNVExt}
+	tokensByName, nvextByName := refuses("max_tokens", refusesMaxTokens), refuses(nvext, refusesNVExt)
+	reasoning := refuses(limit, "Could not finish the message because max_tokens or model output limit was reached.")
+	few := refuses(limit, "too low")
+	reasoning.below, few.below = 16, 16
 	for name, row := range map[string]struct {
 		refuses  []refusal
 		knows    []string
@@ -83,206 +131,88 @@ func TestProbe(t *testing.T) {
 		used     []string
 		requests int32
 	}{
-		"it knows all":                       {nil, all, false, []string{nvext, options}, 1},
-		"it ignores what it does not know":   {nil, []string{options}, false, []string{options}, 1},
-		"it ignores everything":              {nil, nil, false, nil, 1},
-		"it refuses nvext by name":           {[]refusal{nvextByName}, all, false, []string{options}, 2},
-		"it refuses nvext without naming it": {[]refusal{{nvext, "bad request"}}, all, false, []string{options}, 3},
-		"it refuses stream_options by name":  {[]refusal{{options, "no stream_options"}}, all, false, []string{nvext}, 2},
-		"it refuses both":                    {[]refusal{{nvext, "no"}, {options, "no"}}, all, false, nil, 4},
-		"it refuses max_tokens":              {[]refusal{tokensByName}, all, false, []string{limit, nvext, options}, 2},
-		"it refuses max_tokens, then nvext":  {[]refusal{tokensByName, nvextByName}, all, false, []string{limit, options}, 3},
-		"it refuses nvext, then max_tokens":  {[]refusal{nvextByName, tokensByName}, all, false, []string{limit, options}, 3},
-		"it knows ids":                       {nil, all, true, []string{nvext, options, ids}, 1},
-		"it knows ids, and shows no worker":  {nil, []string{ids, options}, true, []string{nvext, options, ids}, 1},
-		"it ignores ids":                     {nil, []string{nvext, options}, true, []string{nvext, options}, 1},
-		"it refuses ids by name":             {[]refusal{{ids, "annotations"}}, all, true, []string{nvext, options}, 2},
-		"it refuses ids without naming them": {[]refusal{{ids, "bad request"}}, all, true, []string{nvext, options}, 3},
-		"it refuses nvext, ids are wanted":   {[]refusal{nvextByName}, all, true, []string{options}, 2},
+		"knows all":                   {nil, all, false, []string{nvext, options}, 1},
+		"ignores what is unknown":     {nil, []string{options}, false, []string{options}, 1},
+		"ignores everything":          {nil, nil, false, nil, 1},
+		"refuses nvext by name":       {[]refusal{nvextByName}, all, false, []string{options}, 2},
+		"refuses nvext, unnamed":      {[]refusal{refuses(nvext, "bad request")}, all, false, []string{options}, 3},
+		"refuses stream_options":      {[]refusal{refuses(options, "no stream_options")}, all, false, []string{nvext}, 2},
+		"refuses both":                {[]refusal{refuses(nvext, "no"), refuses(options, "no")}, all, false, nil, 4},
+		"refuses max_tokens":          {[]refusal{tokensByName}, all, false, []string{limit, nvext, options}, 2},
+		"max_tokens, then nvext":      {[]refusal{tokensByName, nvextByName}, all, false, []string{limit, options}, 3},
+		"nvext, then max_tokens":      {[]refusal{nvextByName, tokensByName}, all, false, []string{limit, options}, 3},
+		"reasoning before the answer": {[]refusal{tokensByName, reasoning}, all, false, []string{limit, nvext, options}, 3},
+		"reasoning, and no extension": {[]refusal{tokensByName, few, nvextByName}, all, false, []string{limit, options}, 4},
+		"knows ids":                   {nil, all, true, []string{nvext, options, ids}, 1},
+		"knows ids, shows no worker":  {nil, []string{ids, options}, true, []string{nvext, options, ids}, 1},
+		"ignores ids":                 {nil, []string{nvext, options}, true, []string{nvext, options}, 1},
+		"refuses ids by name":         {[]refusal{refuses(ids, "annotations")}, all, true, []string{nvext, options}, 2},
+		"refuses ids, unnamed":        {[]refusal{refuses(ids, "bad request")}, all, true, []string{nvext, options}, 3},
+		"refuses nvext with ids":      {[]refusal{nvextByName}, all, true, []string{options}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, probed{row.refuses, row.knows}.answer)
-			c := clientOf(t, s.url, func(o *Options) { o.TokenIDs = row.tokenIDs })
-			if err := c.Probe(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			used := c.Extensions()
-			maps.DeleteFunc(used, func(_ string, is bool) bool { return !is })
-			if got := slices.Sorted(maps.Keys(used)); !slices.Equal(got, row.used) {
-				t.Errorf("in use %v, want %v", got, row.used)
-			}
-			if n := s.requests.Load(); n != row.requests {
-				t.Errorf("%d requests, want %d", n, row.requests)
-			}
-			p, err := c.newPayload(Request{Messages: hello(), MaxTokens: 7, OnPrompt: func([]uint32) {}}, c.Extensions())
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := slices.Clone(row.used)
-			if !used[limit] {
-				want = append(want, "max_tokens")
-			}
-			slices.Sort(want)
-			if got := asked(p.buf.Bytes()); !slices.Equal(got, want) {
-				t.Errorf("later requests ask for %v, want %v", got, want)
-			}
-		})
-	}
-}
-
-// fieldsOf are the fields of a request's body.
-func fieldsOf(body []byte) (fields map[string]any) {
-	_ = json.Unmarshal(body, &fields)
-	return fields
-}
-
-// Servers as they were met: each serves requests of one kind and refuses all others in its own way. A probe finds the
-// kind with a bounded number of requests, and keeps it.
-func TestProbeOfServersAsTheyAre(t *testing.T) {
-	refuse := func(status int, headers, words string) func(call) bool {
-		return always(withLength(status, headers, `{"error":{"message":"`+words+`"}}`))
-	}
-	coded := func(status int, words string) func(call) bool {
-		return always(withLength(status, "Content-Type: application/json\r\n", `{"error":{"message":"`+words+`","code":400}}`))
-	}
-	extended := func(f map[string]any) bool { return f[ExtNVExt] != nil }
-	below := func(field string, least float64) func(map[string]any) bool {
-		return func(f map[string]any) bool { n, ok := f[field].(float64); return ok && n < least }
-	}
-	names := func(field string) func(map[string]any) bool {
-		return func(f map[string]any) bool { return f[field] != nil }
-	}
-	type rule struct {
-		refuses func(map[string]any) bool
-		answer  func(call) bool
-	}
-	reasoning := rule{names("max_tokens"), refuse(400, "", refusesMaxTokens)}
-	for name, row := range map[string]struct {
-		rules    []rule
-		requests int32
-	}{
-		"a refusal with 200":             {[]rule{{extended, coded(200, "Unknown parameter: nvext")}}, 2},
-		"a refusal with 200 in a stream": {[]rule{{extended, always(answerOf(`data: {"error":{"message":"Invalid request","code":400}}` + "\n\n"))}}, 3},
-		"a refusal with 200 without a code": {[]rule{{extended, refuse(200,
-			"Content-Type: application/json\r\n", "no")}}, 2},
-		"a refusal with 500":                    {[]rule{{extended, refuse(500, "", "Unknown field: nvext")}}, 2},
-		"a refusal with 500 that names nothing": {[]rule{{extended, refuse(500, "", "internal error")}}, 2},
-		"a refusal with 502 by a gateway":       {[]rule{{extended, refuse(502, "", "upstream: extra field nvext")}}, 2},
-		"at least 16 tokens": {[]rule{{below("max_tokens", 16), refuse(400, "",
-			"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.")}}, 2},
-		"at least 64 tokens": {[]rule{{below("max_tokens", 64), refuse(400, "",
-			"max_tokens must be at least 64")}}, 2},
-		"at least 10 tokens, in no words": {[]rule{{below("max_tokens", 10), refuse(400, "", "bad request")}}, 2},
-		"reasoning before the answer": {[]rule{reasoning, {below("max_completion_tokens", 16), refuse(400,
-			"", "Could not finish the message because max_tokens or model output limit was reached.")}}, 3},
-		"reasoning, and no extension, in few words": {[]rule{reasoning, {below("max_completion_tokens", 16), refuse(400,
-			"", "too low")}, {extended, refuse(422, "", "nvext: extra inputs are not permitted")}}, 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := serve(t, func(c call) bool {
-				for _, r := range row.rules {
-					if r.refuses(fieldsOf(c.body)) {
-						return r.answer(c)
-					}
-				}
-				return always(oneToken)(c)
-			})
-			c := clientOf(t, s.url)
-			if err := c.Probe(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if n := s.requests.Load(); n != row.requests || c.Probes() != int64(n) {
-				t.Errorf("%d requests, %d counted; want %d", n, c.Probes(), row.requests)
-			}
-			if err := c.Probe(t.Context()); err != nil {
-				t.Errorf("once more: %v", err)
-			}
-			if r := c.Do(t.Context(), Request{Messages: hello(), MaxTokens: 100}); !r.OK() {
-				t.Errorf("a turn after it: %s", outcome(r))
-			}
+			wantProbe(t, probed{row.refuses, row.knows}, row.tokenIDs, row.requests, row.used)
 		})
 	}
 }
 
 // What a refusal says of the request's fields, in members of its own or in words, changes these fields and no others.
 func TestProbeChangesWhatIsRefused(t *testing.T) {
-	const nvext, options, limit, other = ExtNVExt, ExtStreamOptions, "max_tokens", ExtMaxCompletionTokens
-	without := func(fields ...string) []string {
-		return slices.DeleteFunc([]string{limit, nvext, options}, func(f string) bool { return slices.Contains(fields, f) })
-	}
+	const nvext, options, limit = ExtNVExt, ExtStreamOptions, "max_tokens"
+	both, noNVExt, noOptions := []string{nvext, options}, []string{options}, []string{nvext}
 	fastAPI := func(loc, msg string) string { return `{"detail":[{"loc":["body",` + loc + `],"msg":"` + msg + `"}]}` }
+	says := func(message string) string { return `{"error":{"message":"` + message + `"}}` }
 	for name, row := range map[string]struct {
 		to       string // the field that is refused: an extension, or the limit below a length
 		below    float64
-		status   int
+		status   int // 0: 200 in a stream
 		body     string
 		requests int32
-		asks     []string // by later requests
+		used     []string // by later requests
 	}{
-		"FastAPI":                     {nvext, 0, 422, fastAPI(`"nvext"`, "Extra inputs are not permitted"), 2, without(nvext)},
-		"FastAPI, the other one":      {options, 0, 422, fastAPI(`"stream_options","include_usage"`, "not a bool"), 2, without(options)},
-		"FastAPI, with what was sent": {options, 0, 422, `{"detail":[{"input":{"nvext":{}},"loc":["body","stream_options"],"msg":"no"}]}`, 2, without(options)},
-		"FastAPI, two faults":         {nvext, 0, 422, `{"detail":[{"loc":["body","nvext"],"msg":"no"},{"loc":["body","stream_options"],"msg":"no"}]}`, 2, without(nvext, options)},
-		"FastAPI, within a message":   {nvext, 0, 422, `{"object":"error","message":` + fastAPI(`"nvext"`, "no") + `}`, 2, without(nvext)},
-		"FastAPI, as text":            {options, 0, 400, `{"message":"[{'loc': ('body', 'stream_options'), 'msg': 'no', 'input': {'nvext': 1}}]"}`, 2, without(options)},
-		"pydantic": {
-			nvext, 0, 400,
-			"1 validation error\nnvext\n Extra inputs [type=extra_forbidden, input_value={'stream_options': 1}]", 2,
-			without(nvext),
-		},
-		"OpenAI":               {options, 0, 400, `{"error":{"message":"Unknown parameter.","param":"stream_options","code":"unknown_parameter"}}`, 2, without(options)},
-		"OpenAI, a part of it": {nvext, 0, 400, `{"error":{"message":"Bad.","param":"nvext.extra_fields[0]"}}`, 2, without(nvext)},
-		"OpenAI, the limit":    {limit, 0, 400, `{"error":{"message":"Not supported with this model.","param":"max_tokens"}}`, 2, append(without(limit), other)},
-		"Google":               {nvext, 0, 400, `{"error":{"details":[{"fieldViolations":[{"field":"nvext","description":"?"}]}],"message":"Bad."}}`, 2, without(nvext)},
-		"a problem's pointer":  {options, 0, 400, `{"title":"Invalid","errors":[{"pointer":"#/stream_options","detail":"?"}]}`, 2, without(options)},
-		"a problem's members":  {options, 0, 400, `{"title":"Invalid","errors":{"StreamOptions":["?"]}}`, 2, without(options)},
-		"a list of known fields": {
-			nvext, 0, 422,
-			"unknown field `nvext`, expected one of `max_tokens`, `stream_options`", 2, without(nvext),
-		},
-		"the same of another": {
-			options, 0, 422,
-			"unknown field `stream_options`, expected one of `nvext`, `max_tokens`", 2, without(options),
-		},
-		"in a stream":              {options, 0, 200, `{"error":{"message":"Bad.","param":"stream_options","code":"unknown_parameter"}}`, 2, without(options)},
-		"200 and a number":         {nvext, 0, 200, `{"error":{"message":"API error","code":"1210"}}`, 2, without(nvext)},
-		"200 and a word":           {options, 0, 200, `{"code":"InvalidParameter","message":"?"}`, 3, without(nvext, options)},
-		"200 and no error by name": {nvext, 0, 200, `{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}`, 2, without(nvext)},
-		"415":                      {nvext, 0, 415, "", 3, without(nvext)},
-		"413, the other one":       {options, 0, 413, "no", 4, without(nvext, options)},
-		"500 in no words":          {options, 0, 500, "", 3, without(nvext, options)},
-		"FastAPI, a length":        {limit, 20, 422, fastAPI(`"max_tokens"`, "Input should be greater than 19"), 2, without()},
-		"a length in a member":     {limit, 40, 400, `{"error":{"message":"Bad.","param":"max_tokens","minimum":40}}`, 2, without()},
-		"a range":                  {limit, 2, 400, "max_tokens must be in [2, 8192]", 2, without()},
-		"a length in no words":     {limit, 10, 400, "Invalid value for max_tokens", 2, without()},
-		"a length that grows":      {limit, 100, 400, "max_tokens is too small", 3, without()},
+		"FastAPI":                           {nvext, 0, 422, fastAPI(`"nvext"`, "Extra inputs are not permitted"), 2, noNVExt},
+		"FastAPI, the other one":            {options, 0, 422, fastAPI(`"stream_options","include_usage"`, "not a bool"), 2, noOptions},
+		"FastAPI, with what was sent":       {options, 0, 422, `{"detail":[{"input":{"nvext":{}},"loc":["body","stream_options"],"msg":"no"}]}`, 2, noOptions},
+		"FastAPI, two faults":               {nvext, 0, 422, `{"detail":[{"loc":["body","nvext"],"msg":"no"},{"loc":["body","stream_options"],"msg":"no"}]}`, 2, nil},
+		"FastAPI, within a message":         {nvext, 0, 422, `{"object":"error","message":` + fastAPI(`"nvext"`, "no") + `}`, 2, noNVExt},
+		"FastAPI, as text":                  {options, 0, 400, `{"message":"[{'loc': ('body', 'stream_options'), 'msg': 'no', 'input': {'nvext': 1}}]"}`, 2, noOptions},
+		"pydantic":                          {nvext, 0, 400, "1 validation error\nnvext\n" + ` Extra inputs [type=extra_forbidden, input_value={'stream_options': 1}]`, 2, noNVExt},
+		"OpenAI":                            {options, 0, 400, `{"error":{"message":"Unknown parameter.","param":"stream_options","code":"unknown_parameter"}}`, 2, noOptions},
+		"OpenAI, a part of it":              {nvext, 0, 400, `{"error":{"message":"Bad.","param":"nvext.extra_fields[0]"}}`, 2, noNVExt},
+		"OpenAI, the limit":                 {limit, 0, 400, `{"error":{"message":"Not supported with this model.","param":"max_tokens"}}`, 2, append(both, ExtMaxCompletionTokens)},
+		"Google":                            {nvext, 0, 400, `{"error":{"details":[{"fieldViolations":[{"field":"nvext","description":"?"}]}],"message":"Bad."}}`, 2, noNVExt},
+		"a problem's pointer":               {options, 0, 400, `{"title":"Invalid","errors":[{"pointer":"#/stream_options","detail":"?"}]}`, 2, noOptions},
+		"a problem's members":               {options, 0, 400, `{"title":"Invalid","errors":{"StreamOptions":["?"]}}`, 2, noOptions},
+		"a list of known fields":            {nvext, 0, 422, "unknown field `nvext`, expected one of `max_tokens`, `stream_options`", 2, noNVExt},
+		"the same of another":               {options, 0, 422, "unknown field `stream_options`, expected one of `nvext`, `max_tokens`", 2, noOptions},
+		"in a stream":                       {options, 0, 0, `{"error":{"message":"Bad.","param":"stream_options","code":"unknown_parameter"}}`, 2, noOptions},
+		"in a stream, in no words":          {nvext, 0, 0, `{"error":{"message":"Invalid request","code":400}}`, 3, noNVExt},
+		"200 and a number":                  {nvext, 0, 200, `{"error":{"message":"API error","code":"1210"}}`, 2, noNVExt},
+		"200 and a word":                    {options, 0, 200, `{"code":"InvalidParameter","message":"?"}`, 3, nil},
+		"200 and no error by name":          {nvext, 0, 200, `{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}`, 2, noNVExt},
+		"200 and a status":                  {nvext, 0, 200, `{"error":{"message":"Unknown parameter: nvext","code":400}}`, 2, noNVExt},
+		"200 without a code":                {nvext, 0, 200, says("no"), 2, noNVExt},
+		"415":                               {nvext, 0, 415, "", 3, noNVExt},
+		"413, the other one":                {options, 0, 413, "no", 4, nil},
+		"500":                               {nvext, 0, 500, says("Unknown field: nvext"), 2, noNVExt},
+		"500 that names nothing":            {nvext, 0, 500, says("internal error"), 2, noNVExt},
+		"500 in no words":                   {options, 0, 500, "", 3, nil},
+		"502 by a gateway":                  {nvext, 0, 502, says("upstream: extra field nvext"), 2, noNVExt},
+		"FastAPI, a length":                 {limit, 20, 422, fastAPI(`"max_tokens"`, "Input should be greater than 19"), 2, both},
+		"OpenAI, a length":                  {limit, 16, 400, `Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.`, 2, both},
+		"a length in a member":              {limit, 40, 400, `{"error":{"message":"Bad.","param":"max_tokens","minimum":40}}`, 2, both},
+		"a range":                           {limit, 2, 400, "max_tokens must be in [2, 8192]", 2, both},
+		"a least length":                    {limit, 64, 400, says("max_tokens must be at least 64"), 2, both},
+		"a length in no words":              {limit, 10, 400, "Invalid value for max_tokens", 2, both},
+		"a length in words for any request": {limit, 10, 400, says("bad request"), 2, both},
+		"a length that grows":               {limit, 100, 400, "max_tokens is too small", 3, both},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, func(c call) bool {
-				n, given := fieldsOf(c.body)[row.to].(float64)
-				switch {
-				case fieldsOf(c.body)[row.to] == nil || given && row.below > 0 && n >= row.below:
-					return always(answerOf(workerEvent, usageEvent, doneEvent))(c)
-				case row.status == 200 && name == "in a stream":
-					return always(answerOf("data: " + row.body + "\n\n"))(c)
-				}
-				return always(withLength(row.status, "Content-Type: application/json\r\n", row.body))(c)
-			})
-			c := clientOf(t, s.url)
-			if err := c.Probe(t.Context()); err != nil {
-				t.Fatal(err)
+			response := withLength(row.status, jsonType, row.body)
+			if row.status == 0 {
+				response = answerOf("data: " + row.body + "\n\n")
 			}
-			if n := s.requests.Load(); n != row.requests {
-				t.Errorf("%d requests, want %d", n, row.requests)
-			}
-			p, err := c.newPayload(Request{Messages: hello(), MaxTokens: 7}, c.Extensions())
-			if err != nil {
-				t.Fatal(err)
-			}
-			slices.Sort(row.asks)
-			if got := asked(p.buf.Bytes()); !slices.Equal(got, row.asks) {
-				t.Errorf("later requests ask for %v, want %v", got, row.asks)
-			}
+			wantProbe(t, probed{[]refusal{{row.to, row.below, response}}, both}, false, row.requests, row.used)
 		})
 	}
 }
@@ -343,8 +273,10 @@ func TestProbeAsksForNoPlaceholder(t *testing.T) {
 // A probe that fails says why, sends a bounded number of requests, and changes nothing.
 func TestProbeFails(t *testing.T) {
 	neither := probed{refuses: []refusal{
-		{"max_tokens", refusesMaxTokens}, {"max_completion_tokens", "unknown field max_completion_tokens"},
+		refuses("max_tokens", refusesMaxTokens),
+		refuses("max_completion_tokens", "unknown field max_completion_tokens"),
 	}}
+	page := withLength(200, "Content-Type: text/html\r\n", "<p>Hello")
 	for name, row := range map[string]struct {
 		answer   func(call) bool
 		class    api.ErrorClass
@@ -356,17 +288,11 @@ func TestProbeFails(t *testing.T) {
 		"400 whatever is asked": {always(withLength(400, "", "no")), api.ErrorHTTP4xx, 400, 4, "no"},
 		"422 whatever is asked": {always(withLength(422, "", "no")), api.ErrorHTTP4xx, 422, 4, "no"},
 		"500 whatever is asked": {always(withLength(500, "", "out of memory")), api.ErrorHTTP5xx, 500, 3, "out of memory"},
-		"402": {
-			always(withLength(402, "", "nothing is paid")), api.ErrorHTTP4xx, 402, 1,
-			"nothing is paid",
-		},
-		"a shop window": {
-			always(withLength(200, "Content-Type: text/html\r\n", "<p>Hello")),
-			api.ErrorMalformed, 200, 1, "did not stream",
-		},
-		"401": {always(withLength(401, "", "")), api.ErrorHTTP4xx, 401, 1, ""},
-		"429": {always(withLength(429, "", "")), api.ErrorRateLimited, 429, 1, ""},
-		"503": {always(withLength(503, "", "")), api.ErrorHTTP5xx, 503, 1, ""},
+		"402":                   {always(withLength(402, "", "not paid")), api.ErrorHTTP4xx, 402, 1, "not paid"},
+		"a shop window":         {always(page), api.ErrorMalformed, 200, 1, "did not stream"},
+		"401":                   {always(withLength(401, "", "")), api.ErrorHTTP4xx, 401, 1, ""},
+		"429":                   {always(withLength(429, "", "")), api.ErrorRateLimited, 429, 1, ""},
+		"503":                   {always(withLength(503, "", "")), api.ErrorHTTP5xx, 503, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, row.answer)
@@ -375,15 +301,9 @@ func TestProbeFails(t *testing.T) {
 			c.ext.set(before, 1)
 			err := c.Probe(t.Context())
 			wantError(t, err, row.class, row.says)
-			if err != nil && err.Status != row.status {
-				t.Errorf("status %d", err.Status)
-			}
-			if n := s.requests.Load(); n != row.requests {
-				t.Errorf("%d requests, want %d", n, row.requests)
-			}
-			if !maps.Equal(c.Extensions(), before) {
-				t.Errorf("in use %v", c.Extensions())
-			}
+			assert.True(t, err == nil || err.Status == row.status, "got %+v, want status %d", err, row.status)
+			assert.Equal(t, row.requests, s.requests.Load())
+			assert.Equal(t, before, c.Extensions())
 		})
 	}
 }

@@ -35,8 +35,8 @@ func TestDefinitions(t *testing.T) {
 		{
 			"usage counts before chunks",
 			[]int{200, 230, 260, 290, 320, 350, 380, 410},
-			&Usage{Completion: 15}, 200 * ms,
-			410 * ms, 15 * ms, 15,
+			&Usage{Completion: 15},
+			200 * ms, 410 * ms, 15 * ms, 15,
 		},
 		{"one token by usage", []int{200}, &Usage{Completion: 1}, 200 * ms, 200 * ms, -1, 1},
 		{"many tokens in few chunks", []int{200, 600}, &Usage{Completion: 80}, 200 * ms, 600 * ms, -1, 80},
@@ -77,48 +77,43 @@ func TestGaps(t *testing.T) {
 		name      string
 		chunks    []Chunk
 		usage     *Usage
-		want      []Gap
 		estimated bool
+		want      []Gap
 	}{
-		{"a lone chunk has no gap", chunksAt([]int{100}), nil, nil, false},
+		{"a lone chunk has no gap", chunksAt([]int{100}), nil, false, nil},
 		{
-			"chunks with counts share their own gap", chunksAt([]int{100, 130, 150}, 1, 3, 1), &Usage{Completion: 5},
+			"chunks with counts share their own gap", chunksAt([]int{100, 130, 150}, 1, 3, 1), &Usage{Completion: 5}, false,
 			[]Gap{{.010, 3}, {.020, 1}},
-			false,
 		},
-		{"the first chunk's tokens belong to no gap", chunksAt([]int{100, 130}, 1, 1), nil, []Gap{{.030, 1}}, false},
-		{"usage says one token each", chunksAt([]int{100, 130, 150}), &Usage{Completion: 3}, []Gap{{.030, 1}, {
-			.020,
-			1,
-		}}, false},
+		{"the first chunk's tokens belong to no gap", chunksAt([]int{100, 130}, 1, 1), nil, false, []Gap{{.030, 1}}},
 		{
-			"usage says two each on average", chunksAt([]int{100, 130, 160, 190, 220, 250}), &Usage{Completion: 12},
-			[]Gap{{.015, 2}, {.015, 2}, {.015, 2}, {.015, 2}, {.015, 2}},
-			true,
-		},
-		{"no counts", chunksAt([]int{100, 130}), nil, []Gap{{.030, 1}}, true},
-		{"bursts from the start", chunksAt([]int{0, 0, 30, 30, 30, 60, 60, 60, 90, 90, 90, 90}), nil, []Gap{
-			{.010, 3},
-			{.010, 3},
-			{.0075, 4},
-		}, true},
-		{
-			"usage counts fewer tokens than chunks came", chunksAt([]int{100, 130, 150}), &Usage{Completion: 2},
+			"usage says one token each", chunksAt([]int{100, 130, 150}), &Usage{Completion: 3}, false,
 			[]Gap{{.030, 1}, {.020, 1}},
-			true,
 		},
-		{"some chunks have counts", chunksAt([]int{100, 140, 150}, 2, 2, 0), &Usage{Completion: 6}, []Gap{
-			{.020, 2},
-			{.005, 2},
-		}, true},
-		{"two of three chunks in one read", chunksAt([]int{100, 120, 120}, 1, 1, 1), nil, []Gap{{.020, 1}, {0, 1}}, false},
-		{"two of three chunks at the start", chunksAt([]int{100, 100, 120}, 1, 1, 1), nil, nil, false},
 		{
-			"bursts count as one chunk", chunksAt([]int{100, 130, 130, 130, 160, 160, 160}, 1, 1, 1, 1, 1, 1, 1), nil,
-			[]Gap{{.010, 3}, {.010, 3}},
-			false,
+			"usage says two each on average", chunksAt([]int{100, 130, 160, 190, 220, 250}), &Usage{Completion: 12}, true,
+			slices.Repeat([]Gap{{.015, 2}}, 5),
 		},
-		{"all chunks in one read", chunksAt([]int{100, 100}, 1, 1), nil, nil, false},
+		{"no counts", chunksAt([]int{100, 130}), nil, true, []Gap{{.030, 1}}},
+		{
+			"bursts from the start", chunksAt([]int{0, 0, 30, 30, 30, 60, 60, 60, 90, 90, 90, 90}), nil, true,
+			[]Gap{{.010, 3}, {.010, 3}, {.0075, 4}},
+		},
+		{
+			"usage counts fewer tokens than chunks came", chunksAt([]int{100, 130, 150}), &Usage{Completion: 2}, true,
+			[]Gap{{.030, 1}, {.020, 1}},
+		},
+		{
+			"some chunks have counts", chunksAt([]int{100, 140, 150}, 2, 2, 0), &Usage{Completion: 6}, true,
+			[]Gap{{.020, 2}, {.005, 2}},
+		},
+		{"two of three chunks in one read", chunksAt([]int{100, 120, 120}, 1, 1, 1), nil, false, []Gap{{.020, 1}, {0, 1}}},
+		{"two of three chunks at the start", chunksAt([]int{100, 100, 120}, 1, 1, 1), nil, false, nil},
+		{
+			"bursts count as one chunk", chunksAt([]int{100, 130, 130, 130, 160, 160, 160}, 1, 1, 1, 1, 1, 1, 1), nil, false,
+			[]Gap{{.010, 3}, {.010, 3}},
+		},
+		{"all chunks in one read", chunksAt([]int{100, 100}, 1, 1), nil, false, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := Result{Chunks: row.chunks, Usage: row.usage}

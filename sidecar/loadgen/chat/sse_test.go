@@ -24,6 +24,7 @@ func events(pieces ...[]byte) (got []string, err error) {
 func singles(b []byte) [][]byte { return slices.Collect(slices.Chunk(b, 1)) }
 
 func TestSSE(t *testing.T) {
+	long, lines := strings.Repeat("7,", 500), strings.Repeat("data: 1234567\n", 10)
 	for _, row := range []struct {
 		name, in string
 		want     []string
@@ -46,14 +47,9 @@ func TestSSE(t *testing.T) {
 		{"no blank line at the end", "data: a\n", []string{"|a"}},
 		{"no line end at the end", "data: a\n\ndata: b", []string{"|a", "|b"}},
 		{"nothing", "", nil},
-		{"a long event for others", "event: token_ids\ndata: [" + strings.Repeat("7,",
-			500) + "]\ndata: more\n\ndata: a\n\n", []string{"|a"}},
-		{"a long list of ids in short lines", "event: token_ids\n" + strings.Repeat("data: 1234567\n",
-			10) + "\ndata: a\n\n", []string{"|a"}},
-		{
-			"an event of any other name", "event: x\ndata: " + strings.Repeat("7", 100) + "\n\n",
-			[]string{"x|" + strings.Repeat("7", 100)},
-		},
+		{"a long event for others", "event: token_ids\ndata: [" + long + "]\ndata: more\n\ndata: a\n\n", []string{"|a"}},
+		{"a long list of ids in short lines", "event: token_ids\n" + lines + "\ndata: a\n\n", []string{"|a"}},
+		{"an event of any other name", "event: x\ndata: " + long + "\n\n", []string{"x|" + long}},
 		{"an error whose message is a comment", "event: error\n: worker lost\n\n", []string{"error|worker lost"}},
 		{"an error whose comment comes first", ": worker\n: lost\nevent: error\n\n", []string{"error|worker\n lost"}},
 		{"a comment of the event before", ": ping\n\nevent: error\n\n", []string{"error|"}},

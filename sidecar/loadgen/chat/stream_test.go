@@ -18,11 +18,6 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// ended makes the outcome of a failed answer out of what matters of it.
-func ended(content string, tokens []int32, e *Error) string {
-	return outcome(Result{Content: content, Chunks: chunksAt(make([]int, len(tokens)), tokens...), Err: e})
-}
-
 // everyCut is a stream in one read, in two with the cut at every byte, and byte by byte.
 func everyCut(in string) [][]string {
 	cuts := [][]string{strings.Split(in, "")}
@@ -35,253 +30,202 @@ func everyCut(in string) [][]string {
 // Each stream comes to the same, wherever it is cut into reads.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	usageOnly := func(completion int) string {
-		return strings.Replace(counted("", completion), `[{"delta":{"content":""}}]`, "[]", 1)
-	}
+	const (
+		finish    = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+		zeros     = `"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\n"
+		noDone    = "the answer ended without [DONE]; the server or a proxy cut it off"
+		noChunk   = "an event of the stream is not a chat completion chunk (lorem ipsum)"
+		noEvents  = "the server's answer is not a stream of events (lorem ipsum dolor)"
+		otherAPI  = "; is target.url the address of an OpenAI-compatible API?"
+		nothing   = "the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"
+		closedOff = "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection"
+	)
+	a, b := event("a"), event("b")
 	delta := func(d string) string { return `data: {"choices":[{"delta":{` + d + "}}]}\n\n" }
-	const finish = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
-	streamFailed := func(message string) *Error {
-		return &Error{
-			Class: api.ErrorStream, Status: 200,
-			Message: "the server reported an error inside its answer: " + message,
-		}
-	}
-	malformed := func(message string) *Error { return &Error{Class: api.ErrorMalformed, Status: 200, Message: message} }
-	noDone := &Error{
-		Class: api.ErrorTruncated, Status: 200,
-		Message: "the answer ended without [DONE]; the server or a proxy cut it off",
-	}
-	brokeOff := &Error{
-		Class: api.ErrorTruncated, Status: 200,
-		Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection",
-	}
-	empty := func(reason string) *Error {
-		return &Error{
-			Class: api.ErrorEmpty, Status: 200,
-			Message: "the answer ended without any content (finish_reason " + reason + "); check the server's log " +
-				"and its chat template",
-		}
-	}
-	finished := func(reason string) string { return strings.Replace(finish, "stop", reason, 1) }
-	failedBy := func(reason string) string {
-		return outcome(Result{
-			Content: "ab", Chunks: make([]Chunk, 2), FinishReason: reason,
-			Err: streamFailed("finish_reason " + reason),
-		})
-	}
-	coded := func(code, message string) *Error { e := streamFailed(message); e.Code = code; return e }
 	part := func(kind, text string) string {
 		return delta(`"content":[{"type":"` + kind + `","` + kind + `":"` + text + `"}]`)
 	}
-	const zeros = `"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\n"
-	uncounted := func(text string) string { return strings.Replace(event(text), "}]}\n\n", "}],"+zeros, 1) }
 	message := func(text string) string { return strings.Replace(event(text), "delta", "message", 1) }
-	one, two := []int32{0}, []int32{0, 0}
+	finished := func(reason string) string { return strings.Replace(finish, "stop", reason, 1) }
+	uncounted := func(text string) string { return strings.Replace(event(text), "}]}\n\n", "}],"+zeros, 1) }
+	usageOnly := func(completion int) string {
+		return strings.Replace(counted("", completion), `[{"delta":{"content":""}}]`, "[]", 1)
+	}
+	nullUsage := strings.Replace(usageOnly(2), `"completion_tokens":2`, `"completion_tokens":null`, 1)
+	done := func(events ...string) string { return answerOf(append(events, doneEvent)...) }
+	cut := func(events ...string) string { return streamHead + framed(events...) }
+
+	var none Result
+	gotA, gotAB := Result{Content: "a", Chunks: make([]Chunk, 1)}, Result{Content: "ab", Chunks: make([]Chunk, 2)}
+	ends := func(r Result, reason string) Result { r.FinishReason = reason; return r }
+	uses := func(r Result, completion int) Result { r.Usage = &Usage{9, completion, 4, true}; return r }
+	counts := func(content string, completion int, tokens ...int32) Result {
+		return uses(Result{Content: content, Chunks: chunksAt(make([]int, len(tokens)), tokens...)}, completion)
+	}
+	fails := func(r Result, class api.ErrorClass, message string) Result {
+		r.Err = &Error{Class: class, Status: 200, Message: message}
+		return r
+	}
+	reports := func(r Result, message string) Result {
+		return fails(r, api.ErrorStream, "the server reported an error inside its answer: "+message)
+	}
+	coded := func(r Result, message string) Result { r = reports(r, message); r.Err.Code = "400"; return r }
+	empty := func(r Result, reason string) Result {
+		return fails(r, api.ErrorEmpty, "the answer ended without any content (finish_reason "+reason+
+			"); check the server's log and its chat template")
+	}
+	cutOff := func(r Result) Result { return fails(r, api.ErrorTruncated, noDone) }
+	failedBy := func(reason string) Result { return reports(ends(gotAB, reason), "finish_reason "+reason) }
+
 	for _, row := range []struct {
 		name, in string
-		want     string
+		want     Result
 	}{
+		{"role first, then tokens, finish, usage", done(roleOnly, a, b, finish, usageOnly(2)), uses(ends(gotAB, "stop"), 2)},
 		{
-			"role first, then tokens, finish, usage", answerOf(roleOnly, event("a"), event("b"), finish, usageOnly(2),
-				doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}}),
+			"usage on every chunk gives the tokens of each",
+			done(delta(`"role":"assistant"`), counted("a", 1), counted("bcd", 4), counted("e", 5), usageOnly(5)),
+			counts("abcde", 5, 1, 3, 1),
 		},
 		{
-			"usage on every chunk gives the tokens of each", answerOf(delta(`"role":"assistant"`), counted("a", 1), counted("bcd", 4), counted("e", 5), usageOnly(5), doneEvent),
-			outcome(Result{Content: "abcde", Chunks: chunksAt([]int{0, 0, 0}, 1, 3, 1), Usage: &Usage{9, 5, 4, true}}),
+			"tokens without text go to the next chunk that has some", done(counted("a", 1), counted("", 2), counted("b", 3)),
+			counts("ab", 3, 1, 2),
+		},
+		{"usage on the last token counts the whole answer", done(a, b, counted("c", 3)), counts("abc", 3, 0, 0, 0)},
+		{"usage that goes backwards", done(counted("a", 5), counted("b", 2)), counts("ab", 2, 5, 0)},
+		{
+			"what is empty does not count", done(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``)),
+			empty(none, "missing"),
 		},
 		{
-			"tokens without text go to the next chunk that has some", answerOf(counted("a", 1), counted("", 2),
-				counted("b", 3), doneEvent),
-			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 2), Usage: &Usage{9, 3, 4, true}}),
+			"events of other names and comments",
+			done(": hi\n\n", "event: token_ids\ndata: [1]\n\n", "event: message\n"+a, ": bye\n\n"), gotA,
+		},
+		{"[DONE] under a name", answerOf(a, "event: done\n"+doneEvent), gotA},
+		{"[DONE] in another form", answerOf(a, "data:  \"[done]\" \n\n"), gotA},
+		{"more after [DONE]", answerOf(a, doneEvent, b, `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), gotA},
+		{"broken framing after [DONE]", cut(a, doneEvent) + "zzz\r\n", gotA},
+		{"the connection ends after [DONE]", cut(a, doneEvent), gotA},
+		{"[DONE] alone", done(": hi\n\n", "event: ping\ndata: 1\n\n"), fails(none, api.ErrorMalformed, nothing)},
+		{
+			"no text, but its end and one token, the end of sequence", done(finish, usageOnly(1)),
+			empty(uses(ends(none, "stop"), 1), "stop"),
+		},
+		{"tokens that are not shown", done(finish, usageOnly(7)), uses(ends(none, "stop"), 7)},
+		{
+			"usage that cannot be true on the last chunk", done(counted("a", 1), counted("b", 1e9)),
+			counts("ab", 0, 1, 0),
 		},
 		{
-			"usage on the last token counts the whole answer", answerOf(event("a"), event("b"), counted("c", 3), doneEvent),
-			outcome(Result{Content: "abc", Chunks: make([]Chunk, 3), Usage: &Usage{9, 3, 4, true}}),
+			"usage before the end is not that of the answer", done(counted("a", 1), b, event("c")),
+			counts("abc", 0, 1, 0, 0),
 		},
 		{
-			"usage that goes backwards", answerOf(counted("a", 5), counted("b", 2), doneEvent),
-			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 5, 0), Usage: &Usage{9, 2, 4, true}}),
+			"usage of each chunk, not of the answer", done(counted("a", 1), counted("b", 1), usageOnly(1)),
+			counts("ab", 0, 1, 0),
 		},
-		{"what is empty does not count", answerOf(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``), doneEvent), ended("", nil, empty("missing"))},
+		{"usage without a choice", done(usageOnly(7)), empty(uses(none, 7), "missing")},
+		{"a message in place of each delta", done(message("a"), message("b"), finish), ends(gotAB, "stop")},
+		{"the message after its deltas", done(a, b, message("ab")), gotAB},
+		{"a byte order mark", done("\uFEFF"+a, b), gotAB},
+		{"one event over several HTTP chunks", answerOf(a[:20], a[20:], "data: [DO", "NE]\n\n"), gotA},
+		{"no blank line, by length", withLength(200, "", a+"data: [DONE]\n"), gotA},
+		{"no blank line, until the connection ends", closingHead + a + "data: [DONE]\n", gotA},
 		{
-			"events of other names and comments", answerOf(": hi\n\n", "event: token_ids\ndata: [1]\n\n",
-				"event: message\n"+event("a"), ": bye\n\n", doneEvent),
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
-		},
-		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{
-			Content: "a",
-			Chunks:  make([]Chunk, 1),
-		})},
-		{"[DONE] in another form", answerOf(event("a"), "data:  \"[done]\" \n\n"), outcome(Result{
-			Content: "a",
-			Chunks:  make([]Chunk, 1),
-		})},
-		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{
-			"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n",
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
-		},
-		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{
-			Content: "a",
-			Chunks:  make([]Chunk, 1),
-		})},
-		{"[DONE] alone", answerOf(": hi\n\n", "event: ping\ndata: 1\n\n", doneEvent), ended("", nil,
-			malformed("the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"))},
-		{
-			"no text, but its end and one token, the end of sequence", answerOf(finish, usageOnly(1), doneEvent),
-			outcome(Result{FinishReason: "stop", Usage: &Usage{9, 1, 4, true}, Err: empty("stop")}),
-		},
-		{"tokens that are not shown", answerOf(finish, usageOnly(7), doneEvent), outcome(Result{
-			FinishReason: "stop",
-			Usage:        &Usage{9, 7, 4, true},
-		})},
-		{
-			"usage that cannot be true on the last chunk", answerOf(counted("a", 1), counted("b", 1e9), doneEvent),
-			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
+			"an error object in the stream", done(a, `data: {"error":{"message":"out of memory","type":"server_error"}}`+"\n\n"),
+			reports(gotA, "out of memory (server_error)"),
 		},
 		{
-			"usage before the end is not that of the answer", answerOf(counted("a", 1), event("b"), event("c"), doneEvent),
-			outcome(Result{Content: "abc", Chunks: chunksAt([]int{0, 0, 0}, 1, 0, 0), Usage: &Usage{9, 0, 4, true}}),
+			"an error by the event's name", answerOf("event: error\n: \"worker lost\"\ndata: worker lost\n\n"),
+			reports(none, "worker lost"),
+		},
+		{"an error in a comment", done(a, b, "event: error\n: worker lost\n\n"), reports(gotAB, "worker lost")},
+		{"an error in a comment, and the end", answerOf(a, "event: error\n: no workers\n\n"), reports(gotA, "no workers")},
+		{"an error without words", done(a, "event: error\n\n"), reports(gotA, "it gave no reason")},
+		{"a field named error", done(roleOnly, a, `error: {"code":400,"message":"too long"}`+"\n\n"), coded(gotA, "too long")},
+		{"a field named error that is no JSON", done(a, "error: out of memory\n\n"), reports(gotA, "out of memory")},
+		{
+			"an error under another name", done(a, "event: response.Failed\ndata: {\"why\":7}\n\n"),
+			reports(gotA, `{"why":7}`),
 		},
 		{
-			"usage of each chunk, not of the answer", answerOf(counted("a", 1), counted("b", 1), usageOnly(1), doneEvent),
-			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 0, 4, true}}),
-		},
-		{"usage without a choice", answerOf(usageOnly(7), doneEvent), outcome(Result{
-			Usage: &Usage{9, 7, 4, true},
-			Err:   empty("missing"),
-		})},
-		{
-			"a message in place of each delta", answerOf(message("a"), message("b"), finish, doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop"}),
+			"an event that is no chunk, in place of an end", done(a, "data: {\"status\":\"failed\"}\n\n"),
+			reports(gotA, `{"status":"failed"}`),
 		},
 		{
-			"the message after its deltas", answerOf(event("a"), event("b"), message("ab"), doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)}),
-		},
-		{"a byte order mark", answerOf("\uFEFF"+event("a"), event("b"), doneEvent), outcome(Result{
-			Content: "ab",
-			Chunks:  make([]Chunk, 2),
-		})},
-		{
-			"one event over several HTTP chunks", answerOf(event("a")[:20], event("a")[20:], "data: [DO", "NE]\n\n"),
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
-		},
-		{"no blank line, by length", withLength(200, "", event("a")+"data: [DONE]\n"), outcome(Result{
-			Content: "a",
-			Chunks:  make([]Chunk, 1),
-		})},
-		{
-			"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n",
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
-		},
-		{"an error object in the stream", answerOf(event("a"), `data: {"error":{"message":"out of memory","type":"server_error"}}`+"\n\n", doneEvent), ended("a", one, streamFailed("out of memory (server_error)"))},
-		{"an error by the event's name", answerOf("event: error\n: \"worker lost\"\ndata: worker lost\n\n"), ended("",
-			nil, streamFailed("worker lost"))},
-		{
-			"an error in a comment", answerOf(event("a"), event("b"), "event: error\n: worker lost\n\n", doneEvent),
-			ended("ab", two, streamFailed("worker lost")),
-		},
-		{"an error in a comment, and the end", answerOf(event("a"), "event: error\n: no workers\n\n"), ended("a", one,
-			streamFailed("no workers"))},
-		{"an error without words", answerOf(event("a"), "event: error\n\n", doneEvent), ended("a", one,
-			streamFailed("it gave no reason"))},
-		{"a field named error", answerOf(roleOnly, event("a"), `error: {"code":400,"message":"too long"}`+"\n\n", doneEvent), ended("a", one, coded("400", "too long"))},
-		{"a field named error that is no JSON", answerOf(event("a"), "error: out of memory\n\n", doneEvent), ended("a",
-			one, streamFailed("out of memory"))},
-		{"an error under another name", answerOf(event("a"), "event: response.Failed\ndata: {\"why\":7}\n\n", doneEvent), ended("a", one, streamFailed(`{"why":7}`))},
-		{"an event that is no chunk, in place of an end", answerOf(event("a"), "data: {\"status\":\"failed\"}\n\n", doneEvent), ended("a", one, streamFailed(`{"status":"failed"}`))},
-		{
-			"an event that is no chunk, and an end", answerOf(event("a"), "data: {\"type\":\"keepalive\"}\n\n", finish,
-				doneEvent),
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop"}),
-		},
-		{"lines that are no event, in place of an end", answerOf(event("a"), "<html>\n<h1>502 Bad Gateway</h1>\n",
-			"\n</html>\n\n", doneEvent), ended("a", one, streamFailed("<html> <h1>502 Bad Gateway</h1> </html>"))},
-		{"an error with a blank line in it", answerOf(event("a"),
-			"{\n \"error\": {\n\n  \"message\": \"too long\"\n }\n}\n\n", doneEvent), ended("a", one, streamFailed("too long"))},
-		{"lines that are no event, and the end", closingHead + event("a") + "worker lost\n\n", ended("a", one,
-			&Error{Class: api.ErrorTruncated, Status: 200, Message: noDone.Message + " (worker lost)"})},
-		{
-			"a failure that the connection cuts off", streamHead + framed(event("a"), event("b"), finished("error")),
-			failedBy("error"),
-		},
-		{"an error of no form", answerOf(`{"error":{"code":400,"message":"too long"}}`), ended("", nil, coded("400", "too long"))},
-		{"an error of no form over several lines after tokens", answerOf(event("a"),
-			"{\n \"error\": {\n  \"message\": \"too long\"\n }\n}\n", "\n", doneEvent), ended("a", one,
-			streamFailed("too long"))},
-		{"an aborted answer", answerOf(event("a"), event("b"), finished("abort"), doneEvent), failedBy("abort")},
-		{"an answer that ends by another failure, without [DONE]", answerOf(event("a"), event("b"),
-			finished("insufficient_system_resource")), failedBy("insufficient_system_resource")},
-		{
-			"a failure, then a normal end", answerOf(event("a"), event("b"), finished("error"), finish, doneEvent),
-			failedBy("error"),
-		},
-		{"an end as TGI names it", answerOf(event("a"), finished("eos_token"), doneEvent), outcome(Result{
-			Content: "a",
-			Chunks:  make([]Chunk, 1), FinishReason: "eos_token",
-		})},
-		{"an end in capitals", answerOf(event("a"), finished("STOP"), doneEvent), outcome(Result{
-			Content: "a",
-			Chunks:  make([]Chunk, 1), FinishReason: "STOP",
-		})},
-		{"an end without [DONE]", answerOf(event("a"), finish, usageOnly(1)), outcome(Result{
-			Content: "a",
-			Chunks:  make([]Chunk, 1), FinishReason: "stop", Usage: &Usage{9, 1, 4, true},
-		})},
-		{
-			"an end without [DONE] that the connection cuts off", streamHead + framed(event("a"), finish),
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1), FinishReason: "stop", Err: brokeOff}),
-		},
-		{"a name on every event", answerOf("event: chat.completion.chunk\n"+event("a"), "event: x\n"+finish,
-			"event: y\n"+usageOnly(1), doneEvent), outcome(Result{
-			Content: "a", Chunks: make([]Chunk, 1),
-			FinishReason: "stop", Usage: &Usage{9, 1, 4, true},
-		})},
-		{"a message under another name is no error", answerOf(event("a"),
-			"event: warning\ndata: {\"message\":\"slow\"}\n\n", doneEvent), outcome(Result{
-			Content: "a",
-			Chunks:  make([]Chunk, 1),
-		})},
-		{"zeros as usage", answerOf(uncounted("a"), uncounted("b"), finish, doneEvent), outcome(Result{
-			Content: "ab",
-			Chunks:  make([]Chunk, 2), FinishReason: "stop",
-		})},
-		{
-			"zeros as usage, then counts", answerOf(uncounted("a"), uncounted("b"), finish, usageOnly(2), doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}}),
+			"an event that is no chunk, and an end", done(a, "data: {\"type\":\"keepalive\"}\n\n", finish),
+			ends(gotA, "stop"),
 		},
 		{
-			"null in usage", answerOf(event("a"), event("b"), finish, strings.Replace(usageOnly(2), `"completion_tokens":2`, `"completion_tokens":null`, 1), doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 0, 4, true}}),
+			"lines that are no event, in place of an end", done(a, "<html>\n<h1>502 Bad Gateway</h1>\n", "\n</html>\n\n"),
+			reports(gotA, "<html> <h1>502 Bad Gateway</h1> </html>"),
 		},
 		{
-			"a content of parts", answerOf(part("thinking", "T"), part("text", "a"), event("b"), doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 3)}),
+			"an error with a blank line in it", done(a, "{\n \"error\": {\n\n  \"message\": \"too long\"\n }\n}\n\n"),
+			reports(gotA, "too long"),
 		},
-		{"reasoning is no part of the answer", answerOf(delta(`"reasoning_content":"T"`), event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 2)})},
-		{"reasoning alone", answerOf(delta(`"reasoning":"T","reasoning_content":"T"`), finish, doneEvent), outcome(Result{Chunks: make([]Chunk, 1), FinishReason: "stop"})},
-		{"the stream ends without [DONE]", answerOf(event("a"), event("b")), ended("ab", two, noDone)},
-		{"the connection ends without [DONE]", closingHead + event("a"), ended("a", one, noDone)},
-		{"the connection is cut between chunks", streamHead + framed(event("a")), ended("a", one, brokeOff)},
-		{"the connection is cut in a chunk", streamHead + framed(event("a")) + "ff\r\n" + event("b")[:20], ended("a",
-			one, brokeOff)},
-		{"an unmeasured body is cut in an event", closingHead + event("a") + event("b")[:20], ended("a", one, noDone)},
-		{"an event that is no JSON", answerOf(event("a"), "data: lorem ipsum\n\n", doneEvent), ended("a", one,
-			malformed("an event of the stream is not a chat completion chunk (lorem ipsum); is target.url the "+
-				"address of an OpenAI-compatible API?"))},
-		{"no events at all", answerOf("lorem ipsum\n", "dolor\n\n"), ended("", nil,
-			malformed("the server's answer is not a stream of events (lorem ipsum dolor); is target.url the address "+
-				"of an OpenAI-compatible API?"))},
-		{"comments alone are a stream", answerOf(": ping\n\n"), ended("", nil, noDone)},
-		{"an empty stream", answerOf(), ended("", nil, noDone)},
+		{
+			"lines that are no event, and the end", closingHead + a + "worker lost\n\n",
+			fails(gotA, api.ErrorTruncated, noDone+" (worker lost)"),
+		},
+		{"a failure that the connection cuts off", cut(a, b, finished("error")), failedBy("error")},
+		{"an error of no form", answerOf(`{"error":{"code":400,"message":"too long"}}`), coded(none, "too long")},
+		{
+			"an error of no form over several lines after tokens",
+			done(a, "{\n \"error\": {\n  \"message\": \"too long\"\n }\n}\n", "\n"), reports(gotA, "too long"),
+		},
+		{"an aborted answer", done(a, b, finished("abort")), failedBy("abort")},
+		{
+			"an answer that ends by another failure, without [DONE]", answerOf(a, b, finished("insufficient_system_resource")),
+			failedBy("insufficient_system_resource"),
+		},
+		{"a failure, then a normal end", done(a, b, finished("error"), finish), failedBy("error")},
+		{"an end as TGI names it", done(a, finished("eos_token")), ends(gotA, "eos_token")},
+		{"an end in capitals", done(a, finished("STOP")), ends(gotA, "STOP")},
+		{"an end without [DONE]", answerOf(a, finish, usageOnly(1)), uses(ends(gotA, "stop"), 1)},
+		{
+			"an end without [DONE] that the connection cuts off", cut(a, finish),
+			fails(ends(gotA, "stop"), api.ErrorTruncated, closedOff),
+		},
+		{
+			"a name on every event",
+			done("event: chat.completion.chunk\n"+a, "event: x\n"+finish, "event: y\n"+usageOnly(1)),
+			uses(ends(gotA, "stop"), 1),
+		},
+		{"a message under another name is no error", done(a, "event: warning\ndata: {\"message\":\"slow\"}\n\n"), gotA},
+		{"zeros as usage", done(uncounted("a"), uncounted("b"), finish), ends(gotAB, "stop")},
+		{
+			"zeros as usage, then counts", done(uncounted("a"), uncounted("b"), finish, usageOnly(2)),
+			uses(ends(gotAB, "stop"), 2),
+		},
+		{"null in usage", done(a, b, finish, nullUsage), uses(ends(gotAB, "stop"), 0)},
+		{
+			"a content of parts", done(part("thinking", "T"), part("text", "a"), b),
+			Result{Content: "ab", Chunks: make([]Chunk, 3)},
+		},
+		{
+			"reasoning is no part of the answer", done(delta(`"reasoning_content":"T"`), a),
+			Result{Content: "a", Chunks: make([]Chunk, 2)},
+		},
+		{
+			"reasoning alone", done(delta(`"reasoning":"T","reasoning_content":"T"`), finish),
+			Result{Chunks: make([]Chunk, 1), FinishReason: "stop"},
+		},
+		{"the stream ends without [DONE]", answerOf(a, b), cutOff(gotAB)},
+		{"the connection ends without [DONE]", closingHead + a, cutOff(gotA)},
+		{"the connection is cut between chunks", cut(a), fails(gotA, api.ErrorTruncated, closedOff)},
+		{"the connection is cut in a chunk", cut(a) + "ff\r\n" + b[:20], fails(gotA, api.ErrorTruncated, closedOff)},
+		{"an unmeasured body is cut in an event", closingHead + a + b[:20], cutOff(gotA)},
+		{"an event that is no JSON", done(a, "data: lorem ipsum\n\n"), fails(gotA, api.ErrorMalformed, noChunk+otherAPI)},
+		{"no events at all", answerOf("lorem ipsum\n", "dolor\n\n"), fails(none, api.ErrorMalformed, noEvents+otherAPI)},
+		{"comments alone are a stream", answerOf(": ping\n\n"), cutOff(none)},
+		{"an empty stream", answerOf(), cutOff(none)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for i, pieces := range everyCut(row.in) {
 				r, _ := replay(t, Request{}, io.EOF, pieces...)
-				if got := outcome(r); got != row.want {
-					t.Fatalf("cut %d: got  %s\nwant %s", i, got, row.want)
+				if got, want := outcome(r), outcome(row.want); got != want {
+					t.Fatalf("cut %d: got  %s\nwant %s", i, got, want)
 				}
 			}
 		})
@@ -451,7 +395,7 @@ func TestErrorBodies(t *testing.T) {
 			Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second,
 			Message: "the server failed (503, retry after 2s): no capacity!; check the server's log",
 		}
-		if got := outcome(r); got != ended("", nil, want) {
+		if got := outcome(r); got != outcome(Result{Err: want}) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
@@ -528,86 +472,62 @@ func after(c net.Conn, d time.Duration, s string) error {
 // The limits hold to the moment: 120 s to the first token, 30 s between
 // events that carry something, 10 minutes in all.
 func TestLimits(t *testing.T) {
-	comments := func(c net.Conn) {
-		for after(c, time.Second, framed(": ping\n\n")) == nil {
-		}
+	const first, stall, whole = 120 * time.Second, 30 * time.Second, 10 * time.Minute
+	silence := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	sends := func(at time.Duration, what string) func(net.Conn) {
+		return func(c net.Conn) { _ = after(c, at, what); silence(c) }
 	}
-	repeatedly := func(what string) func(net.Conn) {
+	repeats := func(begin, what string) func(net.Conn) { // each second, for ever
 		return func(c net.Conn) {
-			for err := after(c, 0, streamHead+framed(event("a"))); err == nil; err = after(c, time.Second, framed(what)) {
+			for err := after(c, 0, begin); err == nil; err = after(c, time.Second, framed(what)) {
 			}
 		}
 	}
-	silence := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	const ping, finish = ": ping\n\n", `data: {"choices":[{"finish_reason":"stop"}]}` + "\n\n"
+	const usage = `data: {"choices":[],"usage":{"completion_tokens":1}}` + "\n\n"
+	token := streamHead + framed(event("a"))
 	for _, row := range []struct {
 		name  string
 		serve func(net.Conn)
 		class api.ErrorClass // "": none
 		at    time.Duration
 	}{
-		{"nothing comes", silence, api.ErrorTimeout, 120 * time.Second},
-		{
-			"half a head comes", func(c net.Conn) { _ = after(c, 0, "HTTP/1.1 20"); silence(c) }, api.ErrorTimeout,
-			120 * time.Second,
-		},
-		{
-			"a role comes", func(c net.Conn) { _ = after(c, 0, streamHead+framed(roleOnly)); silence(c) },
-			api.ErrorTimeout, 120 * time.Second,
-		},
-		{"roles come for ever", func(c net.Conn) {
-			for err := after(c, 0, streamHead); err == nil; err = after(c, time.Second, framed(roleOnly)) {
-			}
-		}, api.ErrorTimeout, 120 * time.Second},
-		{
-			"comments come for ever", func(c net.Conn) { _ = after(c, 0, streamHead); comments(c) }, api.ErrorTimeout,
-			120 * time.Second,
-		},
-		{"a token comes at the last moment", func(c net.Conn) {
-			_ = after(c, 120*time.Second-1, answerOf(event("a"), doneEvent))
-		}, "", 120*time.Second - 1},
+		{"nothing comes", silence, api.ErrorTimeout, first},
+		{"half a head comes", sends(0, "HTTP/1.1 20"), api.ErrorTimeout, first},
+		{"a role comes", sends(0, streamHead+framed(roleOnly)), api.ErrorTimeout, first},
+		{"roles come for ever", repeats(streamHead, roleOnly), api.ErrorTimeout, first},
+		{"comments come for ever", repeats(streamHead, ping), api.ErrorTimeout, first},
+		{"a token comes at the last moment", sends(first-1, answerOf(event("a"), doneEvent)), "", first - 1},
 		{"silence after a token", func(c net.Conn) {
-			_ = after(c, 200*time.Millisecond, streamHead+framed(event("a")))
-			_ = after(c, 25*time.Millisecond, framed(event("b")))
-			silence(c)
+			_ = after(c, 200*time.Millisecond, token)
+			sends(25*time.Millisecond, framed(event("b")))(c)
 		}, api.ErrorStall, 30225 * time.Millisecond},
-		{"silence after the finish reason", func(c net.Conn) {
-			_ = after(c, time.Second, streamHead+framed(event("a"), `data: {"choices":[{"finish_reason":"stop"}]}`+"\n\n"))
-			silence(c)
-		}, "", time.Second + endFor},
-		{"silence after a late token", func(c net.Conn) {
-			_ = after(c, 119*time.Second,
-				streamHead+framed(event("a")))
-			silence(c)
-		}, api.ErrorStall, 149 * time.Second},
 		{
-			"comments after a token", func(c net.Conn) { _ = after(c, 0, streamHead+framed(event("a"))); comments(c) },
-			api.ErrorStall, 30 * time.Second,
+			"silence after the finish reason", sends(time.Second, streamHead+framed(event("a"), finish)), "",
+			time.Second + endFor,
 		},
-		{"half an event after a token", func(c net.Conn) {
-			_ = after(c, 0, streamHead+framed(event("a")))
-			for after(c, time.Second, framed("x")) == nil {
-			}
-		}, api.ErrorStall, 30 * time.Second},
-		{"empty deltas after a token", repeatedly(roleOnly), api.ErrorStall, 30 * time.Second},
-		{"events of other kinds after a token", repeatedly("event: ping\ndata: {}\n\n"), api.ErrorStall, 30 * time.Second},
-		{"tokens for ever", repeatedly(event("a")), api.ErrorOverrun, 10 * time.Minute},
-		{"usage for ever", repeatedly(`data: {"choices":[],"usage":{"completion_tokens":1}}` + "\n\n"), api.ErrorOverrun, 10 * time.Minute},
+		{"silence after a late token", sends(first-time.Second, token), api.ErrorStall, first - time.Second + stall},
+		{"comments after a token", repeats(token, ping), api.ErrorStall, stall},
+		{"half an event after a token", repeats(token, "x"), api.ErrorStall, stall},
+		{"empty deltas after a token", repeats(token, roleOnly), api.ErrorStall, stall},
+		{"events of other kinds after a token", repeats(token, "event: ping\ndata: {}\n\n"), api.ErrorStall, stall},
+		{"tokens for ever", repeats(token, event("a")), api.ErrorOverrun, whole},
+		{"usage for ever", repeats(token, usage), api.ErrorOverrun, whole},
 		{"slow and steady for ten minutes", func(c net.Conn) {
 			_ = after(c, 0, streamHead)
 			for range 20 {
-				_ = after(c, 30*time.Second-1, framed(event("a")))
+				_ = after(c, stall-1, framed(event("a")))
 			}
 			_ = after(c, 0, framed(doneEvent)+lastChunk)
-		}, "", 20 * (30*time.Second - 1)},
-		{"the response never ends after [DONE]", func(c net.Conn) {
-			_ = after(c, time.Second,
-				streamHead+framed(event("a"), doneEvent))
-			silence(c)
-		}, "", time.Second + drainFor},
-		{"a status comes, and half its reason", func(c net.Conn) {
-			_ = after(c, 0, "HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nwhy")
-			silence(c)
-		}, api.ErrorHTTP5xx, 120 * time.Second},
+		}, "", 20 * (stall - 1)},
+		{
+			"the response never ends after [DONE]", sends(time.Second, streamHead+framed(event("a"), doneEvent)), "",
+			time.Second + drainFor,
+		},
+		{
+			"a status comes, and half its reason", sends(0, "HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nwhy"),
+			api.ErrorHTTP5xx, first,
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := inBubble(t, row.serve)

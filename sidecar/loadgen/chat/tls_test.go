@@ -80,43 +80,36 @@ func TestTLSKeepsItsConnection(t *testing.T) {
 
 // A certificate that proves nothing is refused, and the message names what it lacks.
 func TestCertificates(t *testing.T) {
-	now := time.Now()
+	now, other := time.Now(), net.IPv4(192, 0, 2, 1)
 	_, stranger := selfSigned(t)
 	trustNone, trustStranger := func(*Options) {}, func(o *Options) { o.CA = stranger }
+	issuedTo := func(names []string, addresses ...net.IP) func(*x509.Certificate) {
+		return func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = names, addresses }
+	}
+	const outdated = "expired or not valid yet; renew it"
+	const unknown = "unknown authority; give the authority's certificate as target.ca_file"
 	for _, row := range []struct {
 		name, says string
 		trust      func(*Options) // nil: its authority
 		change     func(*x509.Certificate)
 	}{
+		{"expired", outdated, nil, func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Hour) }},
+		{"early", outdated, nil, func(c *x509.Certificate) { c.NotBefore = now.Add(time.Hour) }},
 		{
-			"expired", "expired or not valid yet; renew it", nil,
-			func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Hour) },
+			"another name", "different host name (gpu.example); use that name in target.url", nil,
+			issuedTo([]string{"gpu.example"}),
 		},
-		{"early", "expired or not valid yet; renew it", nil, func(c *x509.Certificate) { c.NotBefore = now.Add(time.Hour) }},
-		{"another name", "different host name (gpu.example); use that name in target.url", nil, func(c *x509.Certificate) {
-			c.DNSNames, c.IPAddresses = []string{"gpu.example"}, nil
-		}},
 		{
 			"two other names", "other hosts (gpu.example, 192.0.2.1); use one of these in target.url", nil,
-			func(c *x509.Certificate) {
-				c.DNSNames, c.IPAddresses = []string{"gpu.example"}, []net.IP{net.IPv4(192, 0, 2, 1)}
-			},
+			issuedTo([]string{"gpu.example"}, other),
 		},
-		{"another address", "different host name (192.0.2.1)", nil, func(c *x509.Certificate) {
-			c.DNSNames, c.IPAddresses = nil, []net.IP{net.IPv4(192, 0, 2, 1)}
-		}},
-		{"no name", "names no host; issue one with 127.0.0.1 as a subject alternative name", nil, func(c *x509.Certificate) {
-			c.DNSNames, c.IPAddresses = nil, nil
-		}},
-		{"unknown", "unknown authority; give the authority's certificate as target.ca_file", trustNone, nil},
-		{"a stranger's", "unknown authority; give the authority's certificate as target.ca_file", trustStranger, nil},
+		{"another address", "different host name (192.0.2.1)", nil, issuedTo(nil, other)},
+		{"no name", "names no host; issue one with 127.0.0.1 as a subject alternative name", nil, issuedTo(nil)},
+		{"unknown", unknown, trustNone, func(*x509.Certificate) {}},
+		{"a stranger's", unknown, trustStranger, func(*x509.Certificate) {}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s, trust := tlsServer(t, http.NotFound, func(c *x509.Certificate) {
-				if row.change != nil {
-					row.change(c)
-				}
-			})
+			s, trust := tlsServer(t, http.NotFound, row.change)
 			if row.trust != nil {
 				trust = row.trust
 			}
