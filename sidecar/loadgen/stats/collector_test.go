@@ -27,23 +27,19 @@ func pair(p50, p95 float64) api.Percentiles { return api.Percentiles{P50: &p50, 
 func row(mode api.Mode, concurrency int) api.BaselineRow {
 	return api.BaselineRow{
 		Mode: mode, Speculation: api.SpeculationOff, Concurrency: concurrency,
-		TTFT: pair(.2, .5), TPOT: pair(.02, .03), ITL: pair(.01, .04), Latency: pair(20,
-			25), TPOTDerived: api.Percentiles{P95: new(.05)},
-		OutputTokensPerSecond: new(5000.0), RequestsPerSecond: new(6.0), KVHitRatio: new(.7),
-		AcceptanceRate: new(.6), TokensPerStep: new(2.5), GPUMemoryBytes: new(70e9),
+		TTFT: pair(.2, .5), TPOT: pair(.02, .03), ITL: pair(.01, .04), Latency: pair(20, 25),
+		TPOTDerived: api.Percentiles{P95: new(.05)}, KVHitRatio: new(.7), AcceptanceRate: new(.6), TokensPerStep: new(2.5),
+		OutputTokensPerSecond: new(5000.0), RequestsPerSecond: new(6.0), GPUMemoryBytes: new(70e9),
 	}
 }
 
 func fullGauges() Gauges {
 	return Gauges{
 		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, AwaitingFirstToken: 12, Running: true,
-		Settling: true, Step: 7,
-		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m\xff",
-		Mode:      api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff},
-		LostTurns: 2,
+		Settling: true, Step: 7, Version: "v1.2.3", Target: "http://localhost:8000", Model: "m\xff", LostTurns: 2,
+		Mode: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff},
 		Followup: &api.FollowupStatus{
-			ByModel:   40,
-			Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9},
+			ByModel: 40, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9},
 		},
 		InForce:  []api.BaselineRow{row(api.ModeKV, 180), row(api.ModeRoundRobin, 180)},
 		Baseline: &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
@@ -63,11 +59,15 @@ func trial(state api.SweepState, phase api.SweepPhase) *api.SweepSummary {
 	}
 }
 
-// gather scrapes one lane with a pedantic registry, which finds every inconsistency.
+// gather scrapes one lane with a pedantic registry, which finds every inconsistency, and requires that the linter finds
+// nothing.
 func gather(t *testing.T, r *Recorder, g Gauges, now time.Time) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(newCollector("main", r, func() Gauges { return g }, func() time.Time { return now }))
+	problems, err := testutil.GatherAndLint(reg)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
 	families, err := reg.Gather()
 	require.NoError(t, err)
 	byName := map[string]*dto.MetricFamily{}
@@ -120,50 +120,34 @@ func busy() *Recorder {
 	return r
 }
 
-func TestMetricsPassLint(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	for _, lane := range []string{"main", "twin"} {
-		reg.MustRegister(NewCollector(lane, busy(), fullGauges))
-	}
-	reg.MustRegister(NewClientCollector(func() api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} }))
-	problems, err := testutil.GatherAndLint(reg)
-	require.NoError(t, err)
-	assert.Empty(t, problems)
-}
-
 // The metrics have exactly these names, types and labels beside lane.
 func TestMetricNames(t *testing.T) {
+	const baseline, level = "GAUGE arm baseline mode", "GAUGE arm baseline concurrency mode"
 	want := map[string]string{
-		"loadgen_ttft_all_seconds": "SUMMARY", "loadgen_tpot_all_seconds": "SUMMARY",
-		"loadgen_itl_all_seconds": "SUMMARY", "loadgen_latency_all_seconds": "SUMMARY",
-		"loadgen_ttft_seconds": "HISTOGRAM turn", "loadgen_tpot_seconds": "HISTOGRAM turn",
-		"loadgen_itl_seconds": "HISTOGRAM turn", "loadgen_latency_seconds": "HISTOGRAM turn",
 		"loadgen_input_tokens": "HISTOGRAM turn", "loadgen_output_tokens": "HISTOGRAM turn",
 		"loadgen_requests_total": "COUNTER status", "loadgen_requests_slo_met_total": "COUNTER",
 		"loadgen_errors_total": "COUNTER class", "loadgen_conversations_total": "COUNTER status",
 		"loadgen_input_tokens_total": "COUNTER", "loadgen_cached_tokens_total": "COUNTER",
 		"loadgen_cache_reported_input_tokens_total": "COUNTER", "loadgen_output_tokens_total": "COUNTER",
-		"loadgen_store_lost_turns_total": "COUNTER",
-		"loadgen_followup_total":         "COUNTER cause source",
-		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE",
+		"loadgen_store_lost_turns_total": "COUNTER", "loadgen_followup_total": "COUNTER cause source",
+		"loadgen_target_concurrency": "GAUGE", "loadgen_active_conversations": "GAUGE",
 		"loadgen_inflight_requests": "GAUGE", "loadgen_awaiting_first_token_requests": "GAUGE",
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
 		"loadgen_info": "GAUGE arm mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
-		"loadgen_sweep_running":      "GAUGE id kind",
-		"loadgen_sweep_span_running": "GAUGE arm concurrency id mode span speculation",
+		"loadgen_sweep_running": "GAUGE id kind", "loadgen_acceptance_ratio": "GAUGE", "loadgen_tokens_per_step": "GAUGE",
+		"loadgen_sweep_span_running":                  "GAUGE arm concurrency id mode span speculation",
+		"loadgen_baseline_level_tpot_derived_seconds": level + " percentile speculation",
 	}
-	for _, m := range []string{"ttft_seconds", "tpot_seconds", "itl_seconds", "latency_seconds"} {
-		want["loadgen_baseline_"+m] = "GAUGE arm baseline mode percentile speculation"
-		want["loadgen_baseline_level_"+m] = "GAUGE arm baseline concurrency mode percentile speculation"
+	for _, m := range []string{"ttft", "tpot", "itl", "latency"} {
+		want["loadgen_"+m+"_all_seconds"], want["loadgen_"+m+"_seconds"] = "SUMMARY", "HISTOGRAM turn"
+		want["loadgen_baseline_"+m+"_seconds"] = baseline + " percentile speculation"
+		want["loadgen_baseline_level_"+m+"_seconds"] = level + " percentile speculation"
 	}
-	want["loadgen_baseline_level_tpot_derived_seconds"] = "GAUGE arm baseline concurrency mode percentile speculation"
-	want["loadgen_acceptance_ratio"], want["loadgen_tokens_per_step"] = "GAUGE", "GAUGE"
 	for _, m := range []string{
 		"output_tokens_per_second", "requests_per_second", "kv_hit_ratio", "acceptance_ratio", "tokens_per_step",
 		"gpu_memory_bytes",
 	} {
-		want["loadgen_baseline_"+m] = "GAUGE arm baseline mode speculation"
-		want["loadgen_baseline_level_"+m] = "GAUGE arm baseline concurrency mode speculation"
+		want["loadgen_baseline_"+m], want["loadgen_baseline_level_"+m] = baseline+" speculation", level+" speculation"
 	}
 	got := map[string]string{}
 	for name, f := range gather(t, busy(), fullGauges(), at(100)) {
@@ -240,8 +224,8 @@ func TestScrapeAgreesWithReport(t *testing.T) {
 	assert.Equal(t, 2.0, values(f["loadgen_store_lost_turns_total"])[""])
 	assert.Equal(t, map[string]float64{
 		"source=model": 40, "cause=timeout,source=built_in": 3, "cause=paused,source=built_in": 9,
-		"cause=connect,source=built_in":      0,
-		"cause=rate_limited,source=built_in": 0, "cause=http_4xx,source=built_in": 0, "cause=http_5xx,source=built_in": 0,
+		"cause=connect,source=built_in": 0, "cause=rate_limited,source=built_in": 0,
+		"cause=http_4xx,source=built_in": 0, "cause=http_5xx,source=built_in": 0,
 		"cause=empty,source=built_in": 0, "cause=malformed,source=built_in": 0, "cause=repeated,source=built_in": 0,
 	}, values(f["loadgen_followup_total"]))
 	assert.NotContains(t, gather(t, NewRecorder(t0, slo), Gauges{}, t0), "loadgen_followup_total", "no model asks")

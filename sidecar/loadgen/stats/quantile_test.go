@@ -27,23 +27,6 @@ func TestPercentile(t *testing.T) {
 	assert.True(t, math.IsNaN(Percentile(nil, .5)), "no values give NaN")
 }
 
-// ascending returns the numbers from 1 to n.
-func ascending(n int) []float64 {
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = float64(i + 1)
-	}
-	return v
-}
-
-func TestLowerRankOfFewValues(t *testing.T) {
-	assert.Zero(t, lowerRank(5, .5), "0.5^5 > 2.5 %%")
-	assert.Equal(t, 1, lowerRank(6, .5), "0.5^6 ≤ 2.5 %%")
-	assert.Zero(t, lowerRank(71, .05), "0.95^71 > 2.5 %%")
-	assert.Equal(t, 1, lowerRank(72, .05), "0.95^72 ≤ 2.5 %%")
-	assert.Equal(t, 40, lowerRank(100, .5), "binomial tables")
-}
-
 // The ranks equal those of the binomial distribution summed term by term.
 func TestLowerRankIsExact(t *testing.T) {
 	for _, p := range []float64{.05, .5, .95} {
@@ -61,16 +44,4 @@ func TestLowerRankIsExact(t *testing.T) {
 		normal := n*p - 1.96*math.Sqrt(n*p*(1-p))
 		assert.InDelta(t, normal, lowerRank(n, p), 2, "large ranks agree with the normal approximation")
 	}
-}
-
-func TestSummarize(t *testing.T) {
-	q := Summarize([]float64{3, 1, 2})
-	assert.Equal(t, 3, q.N)
-	assert.Equal(t, 2.0, *q.P50)
-	empty := Summarize(nil)
-	assert.Nil(t, empty.P50, "unknown, and not zero")
-
-	many := Summarize(ascending(100))
-	assert.Equal(t, 50.5, *many.P50)
-	assert.InDelta(t, 95.05, *many.P95, 1e-9)
 }
