@@ -655,8 +655,8 @@ func TestFileOfEarlierVersionBecomesShrinkable(t *testing.T) {
 	}
 }
 
-// The store of a killed process has all that was committed. Recovery cancels its conversations, and ends a step with its
-// turn that was stored last, without comparing all turns. Tests of cmd/booth kill a real process.
+// The store of a killed process has all that was committed. Recovery cancels its conversations, and ends a step with
+// the turn that was stored last, without comparing all turns. Tests of cmd/booth kill a real process.
 func TestRecoveryAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, Options{}, still())
