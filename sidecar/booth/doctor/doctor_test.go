@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,6 +37,7 @@ type page struct {
 
 // world simulates a load generator, a Dynamo, a Prometheus and a Grafana. All are healthy unless a test changes them.
 type world struct {
+	options  doctor.Options // URLs that are empty are those of the world
 	status   api.Status
 	snapshot api.Snapshot
 	open     bool // the load generator requires no token
@@ -56,6 +58,7 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{
+		options: doctor.Options{Token: token, Version: version},
 		pages: map[string]page{
 			"/grafana/api/health": {body: `{"database":"ok","version":"12.2.0"}`},
 			"/grafana/login":      {body: `<html><base href="/grafana/" /></html>`, kind: "text/html"},
@@ -195,16 +198,14 @@ func (w *world) complete(rw http.ResponseWriter, r *http.Request) {
 }
 
 // examine examines a world.
-func examine(t *testing.T, w *world, change func(*doctor.Options)) doctor.Report {
+func examine(t *testing.T, w *world) doctor.Report {
 	t.Helper()
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
-	w.status.Lanes[0].Target.URL = server.URL
-	w.status.Config["prometheus.url"] = server.URL
-	o := doctor.Options{LoadgenURL: server.URL, Token: token, GrafanaURL: server.URL + "/grafana", Version: version}
-	if change != nil {
-		change(&o)
-	}
+	lane := &w.status.Lanes[0]
+	lane.Target.URL, w.status.Config["prometheus.url"] = cmp.Or(lane.Target.URL, server.URL), server.URL
+	o := w.options
+	o.LoadgenURL, o.GrafanaURL = cmp.Or(o.LoadgenURL, server.URL), cmp.Or(o.GrafanaURL, server.URL+"/grafana")
 	r, err := doctor.Examine(t.Context(), o)
 	require.NoError(t, err)
 	return r
@@ -223,7 +224,7 @@ func text(r doctor.Report) string {
 
 func TestHealthyBoothHasNoProblems(t *testing.T) {
 	w := newWorld()
-	r := examine(t, w, nil)
+	r := examine(t, w)
 	assert.Zero(t, r.Problems+r.Warnings, text(r))
 	assert.Equal(t, 1, r.NotChecked, "only Kubernetes is not checked: %s", text(r))
 	for _, line := range []string{
@@ -253,239 +254,187 @@ func TestHealthyBoothHasNoProblems(t *testing.T) {
 // no other problem.
 func TestOneProblemAtATime(t *testing.T) {
 	const (
-		good = "ok"
-		warn = "warning"
-		bad  = "problem"
-		skip = "not checked"
+		good    = "ok"
+		warn    = "warning"
+		bad     = "problem"
+		skip    = "not checked"
+		nowhere = "http://127.0.0.1:1"
+		gone    = nowhere + " is unreachable"
+		health  = "/grafana/api/health"
+		app     = "/grafana/api/plugins/kvbooth-inference-app/health"
+		source  = "/grafana/api/datasources/uid/kvbooth-prometheus/health"
 	)
-	tests := []struct {
-		name, section, severity, found, do string
-		change                             func(*world)
-		options                            func(*doctor.Options)
-	}{
-		{
-			"no load generator", doctor.LoadGenerator, bad, "http://127.0.0.1:1 is unreachable: connection refused",
-			"--loadgen-url", nil, func(o *doctor.Options) { o.LoadgenURL = "http://127.0.0.1:1" },
-		},
-		{
-			"another server", doctor.LoadGenerator, bad, "is not the load generator, or is unhealthy: it returned 404",
-			"without /api/v1", func(w *world) { w.pages["/healthz"] = page{code: 404} }, nil,
-		},
-		{
-			"wrong token", doctor.LoadGenerator, bad, "it rejects our token: the token is wrong", "LOADGEN_TOKEN", nil,
-			func(o *doctor.Options) { o.Token = "another-token-of-some-length" },
-		},
-		{
-			"no token", doctor.LoadGenerator, bad, "it requires a token, and none was given", "KVBOOTH_TOKEN", nil,
-			func(o *doctor.Options) { o.Token = "" },
-		},
-		{"no token set", doctor.LoadGenerator, good, "no token is set", "", func(w *world) { w.open = true }, nil},
-		{
-			"another version", doctor.LoadGenerator, warn, "version 1.2.2; this program is version 1.2.3",
-			"use the booth program", func(w *world) { w.status.Version = "1.2.2" }, nil,
-		},
-		{
-			"not ready", doctor.LoadGenerator, bad, "it is not ready", "fix its target",
-			func(w *world) { w.pages["/readyz"] = page{code: 503} }, nil,
-		},
-		{
-			"store", doctor.LoadGenerator, bad, "its database /data/kvbooth.db fails: disk full", "free space",
-			func(w *world) { w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"} }, nil,
-		},
-		{"bottleneck", doctor.LoadGenerator, warn, "its own error is too large: lag 40 ms", "more CPU", func(w *world) {
-			w.status.Client = api.ClientHealth{Verdict: api.VerdictBottleneck, Reason: "lag 40 ms"}
-		}, nil},
-		{
-			"no verdict", doctor.LoadGenerator, skip, "its own error: not known yet", "try again",
-			func(w *world) { w.status.Client.Verdict = api.VerdictUnknown }, nil,
-		},
-		{
-			"a clock ahead", doctor.LoadGenerator, warn, "ahead of this machine's", "NTP",
-			func(w *world) { w.clock = 20 * time.Second }, nil,
-		},
-		{
-			"a clock far behind", doctor.Prometheus, bad, "its clock is at least 59 s behind", "NTP",
-			func(w *world) { w.clock = -time.Minute + 500*time.Millisecond }, nil,
-		},
-
-		{
-			"target unreachable", doctor.Target, bad, "http://127.0.0.1:1 is unreachable", "start the server",
-			func(w *world) { w.status.Lanes[0].Target.Reachable = false },
-			func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1/v1" },
-		},
-		{
-			"target unreachable from here", doctor.Target, skip, "is unreachable from here", "--target-url", nil,
-			func(o *doctor.Options) { o.TargetURL = "http://frontend.invalid:1" },
-		},
-		{
-			"target unreachable, not noticed yet", doctor.Target, bad, "http://127.0.0.1:1 is unreachable",
-			"start the server", nil, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1" },
-		},
-		{
-			"no model", doctor.Target, bad, "no worker has registered", "workers' logs",
-			func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[]}`} }, nil,
-		},
-		{
-			"another model", doctor.Target, bad, "does not serve " + model + "; it serves other", "set target.model",
-			func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[{"id":"other"}]}`} }, nil,
-		},
-		{
-			"a key is required", doctor.Target, skip, "requires an API key", "set LOADGEN_TARGET_API_KEY",
-			func(w *world) { w.pages["/v1/models"] = page{code: 401} }, nil,
-		},
-		{
-			"missing worker", doctor.Target, bad, "1 of 2 workers have registered; not responding: worker-1 10.0.0.3:9090",
-			"start it again", func(w *world) {
-				w.pages["/health"] = page{body: `{"instances":[{"endpoint":"generate","instance_id":1}]}`}
-				w.pages["/api/v1/targets"] = page{body: targets("down", "connection refused")}
-			}, nil,
-		},
-		{
-			"too many workers", doctor.Target, warn, "2 workers have registered, deployment.workers is 1",
-			"correct deployment.workers", func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 }, nil,
-		},
-		{
-			"requests fail", doctor.Target, bad, "a short request fails: it returned 500", "logs of frontend",
-			func(w *world) { w.pages["/v1/chat/completions"] = page{code: 500, body: "out of memory"} }, nil,
-		},
-		{
-			"no stream", doctor.Target, bad, "it does not stream", "logs of frontend",
-			func(w *world) { w.pages["/v1/chat/completions"] = page{body: "{}", kind: "application/json"} }, nil,
-		},
-		{
-			"no events", doctor.Target, bad, "the router receives no KV events: it predicted a hit rate of 0 for 5 repeats",
-			"publish KV events", func(w *world) { w.hits = []float64{0} }, nil,
-		},
-		{
-			"round-robin", doctor.Target, skip, "mode round-robin does not use them", "switch to kv",
-			func(w *world) { w.hits, w.status.Lanes[0].State.Mode = nil, api.ModeRoundRobin }, nil,
-		},
-		{
-			"a plain server", doctor.Target, skip, "it reports no predicted hit rate", "switch to kv",
-			func(w *world) { w.refuse, w.metrics = true, false }, nil,
-		},
-		{
-			"running, events", doctor.Target, good, "predicted hit rate 91.0 % over the last 60 s; a workload is running", "",
-			func(w *world) { w.running(new(.91)) }, nil,
-		},
-		{
-			"running, no events", doctor.Target, bad, "predicted hit rate 0 over the last 60 s", "publish KV events",
-			func(w *world) { w.running(new(0.)) }, nil,
-		},
-		{
-			"running, no prediction", doctor.Target, skip, "reported no predicted hit rate", "try again",
-			func(w *world) { w.running(nil) }, nil,
-		},
-
-		{
-			"no Prometheus", doctor.Prometheus, bad, "no Prometheus responds at http://127.0.0.1:1", "prometheus.url", nil,
-			func(o *doctor.Options) { o.PrometheusURL = "http://127.0.0.1:1" },
-		},
-		{
-			"a worker is not reachable", doctor.Prometheus, bad,
-			"it cannot scrape worker-1 10.0.0.3:9090 of job workers: dial: connection refused", "DYN_SYSTEM_PORT",
-			func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "dial: connection refused")} }, nil,
-		},
-		{
-			"blocked by the network", doctor.Prometheus, bad, "context deadline exceeded", "NetworkPolicy",
-			func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "context deadline exceeded")} }, nil,
-		},
-		{
-			"a worker is not scraped", doctor.Prometheus, bad,
-			"the workers' series in namespace dynamo: 1 of 2 endpoints have them", "PodMonitor",
-			func(w *world) { w.age["10.0.0.3:9090"] = -1 }, nil,
-		},
-		{
-			"old series", doctor.Prometheus, bad, "are stale: 10.0.0.3:9090 is 20 s old", "keeps up",
-			func(w *world) { w.age["10.0.0.3:9090"] = 20 }, nil,
-		},
-		{
-			"no series of the load generator", doctor.Prometheus, bad, "the load generator's series (loadgen_info) are missing",
-			"ServiceMonitor", func(w *world) { w.missing = "loadgen_info" }, nil,
-		},
-		{
-			"no GPUs", doctor.Prometheus, warn, "the DCGM GPU series in namespace dynamo are missing", "without honorLabels",
-			func(w *world) { w.missing = "DCGM" }, nil,
-		},
-
-		{
-			"no Grafana", doctor.Grafana, bad, "http://127.0.0.1:1 is unreachable", "start Grafana", nil,
-			func(o *doctor.Options) { o.GrafanaURL = "http://127.0.0.1:1" },
-		},
-		{"Grafana's database", doctor.Grafana, bad, "its database is failing", "volume", func(w *world) {
-			w.pages["/grafana/api/health"] = page{body: `{"database":"failing","version":"12.2.0"}`}
-		}, nil},
-		{
-			"an old Grafana", doctor.Grafana, bad, "its version is 11.6.1", "12.2 or later",
-			func(w *world) { w.pages["/grafana/api/health"] = page{body: `{"database":"ok","version":"11.6.1"}`} }, nil,
-		},
-		{
-			"sub-path", doctor.Grafana, bad, "its pages expect the path / but are served under /grafana/",
-			"GF_SERVER_ROOT_URL",
-			func(w *world) { w.pages["/grafana/login"] = page{body: `<base href="/" />`, kind: "text/html"} }, nil,
-		},
-		{
-			"redirected", doctor.Grafana, bad, "redirects to /g/", "GF_SERVER_SERVE_FROM_SUB_PATH",
-			func(w *world) { w.pages["/grafana/api/health"] = page{code: 302, to: "/g/"} }, nil,
-		},
-		{
-			"no app", doctor.Grafana, bad, "the app kvbooth-inference-app is not installed", "plugins directory",
-			func(w *world) { w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 404} }, nil,
-		},
-		{"the app is unhealthy", doctor.Grafana, bad, "the app: The token is wrong.", "Test connection", func(w *world) {
-			w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{
-				code: 400, body: `{"status":"ERROR","message":"The token is wrong."}`,
-			}
-		}, nil},
-		{
-			"Grafana requires a login", doctor.Grafana, skip, "the data source: Grafana requires a login (401)", "GRAFANA_TOKEN",
-			func(w *world) {
-				w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 401}
-			}, nil,
-		},
-		{
-			"no data source", doctor.Grafana, warn, "no data source has the UID kvbooth-prometheus", "provision it",
-			func(w *world) {
-				w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 404}
-			}, nil,
-		},
-
-		{
-			"no credentials", doctor.Kubernetes, bad, "no credentials for Kubernetes here", "--kubeconfig", nil,
-			func(o *doctor.Options) { o.Context = "no-such-context" },
-		},
-		{
-			"no credentials, not asked for", doctor.Kubernetes, skip, "no credentials for Kubernetes here", "--kubeconfig",
-			func(w *world) {
-				w.status.Config["mode.driver"], w.status.Config["mode.kubernetes.context"] = "kubernetes", "no-such-context"
-			}, nil,
-		},
+	serves := func(path string, p page) func(*world) { return func(w *world) { w.pages[path] = p } }
+	type row struct {
+		name, severity, found, do string
+		change                    func(*world)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld()
-			if tt.change != nil {
-				tt.change(w)
-			}
-			r := examine(t, w, tt.options)
-			var found *kubernetes.Finding
-			for _, s := range r.Sections {
-				for _, f := range s.Findings {
-					if s.Name == tt.section && strings.Contains(f.Found, tt.found) {
-						found = &f
+	for section, rows := range map[string][]row{
+		doctor.LoadGenerator: {
+			{"absent", bad, gone + ": connection refused", "--loadgen-url", func(w *world) { w.options.LoadgenURL = nowhere }},
+			{
+				"another server", bad, "is not the load generator, or is unhealthy: it returned 404", "without /api/v1",
+				serves("/healthz", page{code: 404}),
+			},
+			{"wrong token", bad, "it rejects our token: the token is wrong", "LOADGEN_TOKEN", func(w *world) {
+				w.options.Token = "another-token-of-some-length"
+			}},
+			{"none", bad, "it requires a token, and none was given", "KVBOOTH_TOKEN", func(w *world) { w.options.Token = "" }},
+			{"no token set", good, "no token is set", "", func(w *world) { w.open = true }},
+			{"another version", warn, "version 1.2.2; this program is version 1.2.3", "use the booth program", func(w *world) {
+				w.status.Version = "1.2.2"
+			}},
+			{"not ready", bad, "it is not ready", "fix its target", serves("/readyz", page{code: 503})},
+			{"store", bad, "its database /data/kvbooth.db fails: disk full", "free space", func(w *world) {
+				w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"}
+			}},
+			{"bottleneck", warn, "its own error is too large: lag 40 ms", "more CPU", func(w *world) {
+				w.status.Client = api.ClientHealth{Verdict: api.VerdictBottleneck, Reason: "lag 40 ms"}
+			}},
+			{"no verdict", skip, "its own error: not known yet", "try again", func(w *world) {
+				w.status.Client.Verdict = api.VerdictUnknown
+			}},
+			{"a clock ahead", warn, "ahead of this machine's", "NTP", func(w *world) { w.clock = 20 * time.Second }},
+		},
+		doctor.Target: {
+			{"unreachable", bad, gone, "start the server", func(w *world) {
+				w.status.Lanes[0].Target.Reachable, w.options.TargetURL = false, nowhere+"/v1"
+			}},
+			{"unreachable from here", skip, "is unreachable from here", "--target-url", func(w *world) {
+				w.options.TargetURL = "http://frontend.invalid:1"
+			}},
+			{"unreachable, unnoticed", bad, gone, "start the server", func(w *world) { w.options.TargetURL = nowhere }},
+			{"no model", bad, "no worker has registered", "workers' logs", serves("/v1/models", page{body: `{"data":[]}`})},
+			{
+				"another model", bad, "does not serve " + model + "; it serves other", "set target.model",
+				serves("/v1/models", page{body: `{"data":[{"id":"other"}]}`}),
+			},
+			{"a key", skip, "requires an API key", "set LOADGEN_TARGET_API_KEY", serves("/v1/models", page{code: 401})},
+			{
+				"missing worker", bad, "1 of 2 workers have registered; not responding: worker-1 10.0.0.3:9090",
+				"start it again", func(w *world) {
+					w.pages["/health"] = page{body: `{"instances":[{"endpoint":"generate","instance_id":1}]}`}
+					w.pages["/api/v1/targets"] = page{body: targets("down", "connection refused")}
+				},
+			},
+			{
+				"too many workers", warn, "2 workers have registered, deployment.workers is 1", "correct deployment.workers",
+				func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 },
+			},
+			{
+				"requests fail", bad, "a short request fails: it returned 500", "logs of frontend",
+				serves("/v1/chat/completions", page{code: 500, body: "out of memory"}),
+			},
+			{
+				"no stream", bad, "it does not stream", "logs of frontend",
+				serves("/v1/chat/completions", page{body: "{}", kind: "application/json"}),
+			},
+			{
+				"no events", bad, "the router receives no KV events: it predicted a hit rate of 0 for 5 repeats",
+				"publish KV events", func(w *world) { w.hits = []float64{0} },
+			},
+			{"round-robin", skip, "mode round-robin does not use them", "switch to kv", func(w *world) {
+				w.hits, w.status.Lanes[0].State.Mode = nil, api.ModeRoundRobin
+			}},
+			{"a plain server", skip, "it reports no predicted hit rate", "switch to kv", func(w *world) {
+				w.refuse, w.metrics = true, false
+			}},
+			{
+				"running, events", good, "predicted hit rate 91.0 % over the last 60 s; a workload is running", "",
+				func(w *world) { w.running(new(.91)) },
+			},
+			{"running, no events", bad, "predicted hit rate 0 over the last 60 s", "publish KV events", func(w *world) {
+				w.running(new(0.))
+			}},
+			{"running, nothing", skip, "reported no predicted hit rate", "try again", func(w *world) { w.running(nil) }},
+		},
+		doctor.Prometheus: {
+			{"absent", bad, "no Prometheus responds at " + nowhere, "prometheus.url", func(w *world) {
+				w.options.PrometheusURL = nowhere
+			}},
+			{"a clock far behind", bad, "its clock is at least 59 s behind", "NTP", func(w *world) {
+				w.clock = -time.Minute + 500*time.Millisecond
+			}},
+			{
+				"a worker is not reachable", bad,
+				"it cannot scrape worker-1 10.0.0.3:9090 of job workers: dial: connection refused", "DYN_SYSTEM_PORT",
+				serves("/api/v1/targets", page{body: targets("down", "dial: connection refused")}),
+			},
+			{
+				"blocked by the network", bad, "context deadline exceeded", "NetworkPolicy",
+				serves("/api/v1/targets", page{body: targets("down", "context deadline exceeded")}),
+			},
+			{
+				"a worker is not scraped", bad, "the workers' series in namespace dynamo: 1 of 2 endpoints have them",
+				"PodMonitor", func(w *world) { w.age["10.0.0.3:9090"] = -1 },
+			},
+			{"old series", bad, "are stale: 10.0.0.3:9090 is 20 s old", "keeps up", func(w *world) {
+				w.age["10.0.0.3:9090"] = 20
+			}},
+			{
+				"no series of the load generator", bad, "the load generator's series (loadgen_info) are missing",
+				"ServiceMonitor", func(w *world) { w.missing = "loadgen_info" },
+			},
+			{
+				"no GPUs", warn, "the DCGM GPU series in namespace dynamo are missing", "without honorLabels",
+				func(w *world) { w.missing = "DCGM" },
+			},
+		},
+		doctor.Grafana: {
+			{"absent", bad, gone, "start Grafana", func(w *world) { w.options.GrafanaURL = nowhere }},
+			{
+				"its database", bad, "its database is failing", "volume",
+				serves(health, page{body: `{"database":"failing","version":"12.2.0"}`}),
+			},
+			{
+				"too old", bad, "its version is 11.6.1", "12.2 or later",
+				serves(health, page{body: `{"database":"ok","version":"11.6.1"}`}),
+			},
+			{
+				"sub-path", bad, "its pages expect the path / but are served under /grafana/", "GF_SERVER_ROOT_URL",
+				serves("/grafana/login", page{body: `<base href="/" />`, kind: "text/html"}),
+			},
+			{"redirected", bad, "redirects to /g/", "GF_SERVER_SERVE_FROM_SUB_PATH", serves(health, page{code: 302, to: "/g/"})},
+			{"app", bad, "the app kvbooth-inference-app is not installed", "plugins directory", serves(app, page{code: 404})},
+			{
+				"an unhealthy app", bad, "the app: The token is wrong.", "Test connection",
+				serves(app, page{code: 400, body: `{"status":"ERROR","message":"The token is wrong."}`}),
+			},
+			{"login", skip, "the data source: Grafana requires a login (401)", "GRAFANA_TOKEN", serves(source, page{code: 401})},
+			{"source", warn, "no data source has the UID kvbooth-prometheus", "provision it", serves(source, page{code: 404})},
+		},
+		doctor.Kubernetes: {
+			{"no credentials", bad, "no credentials for Kubernetes here", "--kubeconfig", func(w *world) {
+				w.options.Context = "no-such-context"
+			}},
+			{"not asked for", skip, "no credentials for Kubernetes here", "--kubeconfig", func(w *world) {
+				w.status.Config["mode.driver"], w.status.Config["mode.kubernetes.context"] = "kubernetes", "no-such-context"
+			}},
+		},
+	} {
+		for _, row := range rows {
+			t.Run(section+"/"+row.name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld()
+				row.change(w)
+				r := examine(t, w)
+				var found kubernetes.Finding
+				for _, s := range r.Sections {
+					for _, f := range s.Findings {
+						if s.Name == section && strings.Contains(f.Found, row.found) {
+							found = f
+						}
 					}
 				}
-			}
-			require.NotNil(t, found, text(r))
-			assert.EqualValues(t, tt.severity, found.Severity)
-			assert.Contains(t, found.Do, tt.do)
-			if tt.severity != bad {
-				assert.Zero(t, r.Problems, text(r))
-			} else {
-				assert.NotEmpty(t, found.Do)
-			}
-		})
+				assert.EqualValues(t, row.severity, found.Severity, text(r))
+				assert.Contains(t, found.Do, row.do)
+				if row.severity == bad {
+					assert.NotEmpty(t, found.Do)
+				} else {
+					assert.Zero(t, r.Problems, text(r))
+				}
+			})
+		}
 	}
 }
 
@@ -516,12 +465,13 @@ func TestTargetWithPathAndQuery(t *testing.T) {
 	t.Cleanup(front.Close)
 	at := front.URL + "/deployments/x"
 	w.status.Config["target.url"] = at + "/chat/completions?version=1"
-	for name, change := range map[string]func(*doctor.Options){
-		"from the status": func(*doctor.Options) { w.status.Lanes[0].Target.URL = at },
-		"from a flag":     func(o *doctor.Options) { o.TargetURL = w.status.Config["target.url"] },
+	for name, urls := range map[string]struct{ lane, flag string }{
+		"from the status": {lane: at},
+		"from a flag":     {flag: w.status.Config["target.url"]},
 	} {
 		completed = false
-		report := text(examine(t, w, change))
+		w.status.Lanes[0].Target.URL, w.options.TargetURL = urls.lane, urls.flag
+		report := text(examine(t, w))
 		assert.Contains(t, report, at+" serves "+model, name)
 		assert.True(t, completed, report)
 	}
@@ -569,7 +519,7 @@ func TestRouterIsNamed(t *testing.T) {
 		w.plain = true
 		w.pages["/health"] = page{body: "ok"}
 		row.change(w)
-		report := text(examine(t, w, nil))
+		report := text(examine(t, w))
 		for _, line := range row.lines {
 			assert.Contains(t, report, line, name)
 		}
@@ -586,7 +536,7 @@ func TestLanesAreExaminedSeparately(t *testing.T) {
 	twin.Name, twin.Target.URL = api.TwinLane, second.URL
 	w.status.Lanes = append(w.status.Lanes, twin)
 	w.status.Config["twin.prometheus.namespace"] = "dynamo-twin"
-	report := text(examine(t, w, nil))
+	report := text(examine(t, w))
 	assert.Contains(t, report, "Target: ok: lane main: the router knows the caches")
 	assert.Contains(t, report, "Target: problem: lane twin: the router receives no KV events")
 	assert.Contains(t, report, "Prometheus: ok: lane twin: the workers' series in namespace dynamo-twin")
@@ -594,7 +544,7 @@ func TestLanesAreExaminedSeparately(t *testing.T) {
 	w.status.Config["twin.prometheus.namespace"] = "dynamo"
 	w.status.Config["mode.kubernetes.name"] = "booth"
 	w.status.Config["twin.mode.kubernetes.name"] = "booth-twin"
-	examine(t, w, nil)
+	examine(t, w)
 	queries := ""
 	w.queries.Range(func(query, _ any) bool {
 		queries += query.(string)

@@ -15,18 +15,12 @@ import (
 	"kvbooth/sidecar/booth/doctor"
 )
 
-// found are the findings of a report on objects, a line each.
+// found returns the report on objects, with one line per finding.
 func found(t *testing.T, objects string, o doctor.Options) string {
 	t.Helper()
 	r, err := doctor.Manifest(t.Context(), strings.NewReader(objects), o)
 	require.NoError(t, err)
-	var all strings.Builder
-	for _, s := range r.Sections {
-		for _, f := range s.Findings {
-			fmt.Fprintf(&all, "%s: %s -> %s\n", f.Severity, f.Found, f.Do)
-		}
-	}
-	return all.String()
+	return text(r)
 }
 
 // graph has workers with GPUs, each on some nodes.
@@ -82,6 +76,7 @@ func apiServer(t *testing.T, graph string, code int, dryRun string) doctor.Optio
 	}
 	const graphs = "/apis/nvidia.com/v1beta1/namespaces/dynamo/dynamographdeployments/booth"
 	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusNotFound, notFound) })
 	for path, body := range map[string]string{
 		"/version":                 `{"gitVersion": "v1.36.0"}`,
 		"/apis/nvidia.com":         `{"versions": [{"version": "v1beta1"}]}`,
@@ -90,15 +85,8 @@ func apiServer(t *testing.T, graph string, code int, dryRun string) doctor.Optio
 			{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}}]}`,
 		"/api/v1/pods":                   `{"kind": "PodList", "apiVersion": "v1", "items": []}`,
 		"/api/v1/namespaces/dynamo/pods": `{"kind": "PodList", "apiVersion": "v1", "items": []}`,
-		"/":                              "",
 	} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if body == "" {
-				answer(w, http.StatusNotFound, notFound)
-				return
-			}
-			answer(w, http.StatusOK, body)
-		})
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, body) })
 	}
 	mux.HandleFunc(graphs, func(w http.ResponseWriter, r *http.Request) {
 		switch {
