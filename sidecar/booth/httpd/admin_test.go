@@ -46,25 +46,19 @@ func metric(text, name string) (sum float64) {
 func TestStateDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Engine, o.Faults.Stall = "vllm", .25 })
-		_, text := b.call(http.MethodGet, "/sim/v1/state", "")
-		var s state
-		require.NoError(t, json.Unmarshal([]byte(text), &s))
-		assert.Equal(t, api.ModeKV, s.Mode)
-		assert.Equal(t, api.SpeculationNotRecorded, s.Speculation)
-		assert.True(t, s.Calibrated && s.Ready)
-		assert.Len(t, s.Offers, 12)
-		assert.Equal(t, "h200-tp1", s.Profile)
-		assert.Equal(t, "vllm", s.Engine)
-		assert.InDelta(t, quick, s.Speed, 0)
-		assert.Equal(t, Faults{Stall: .25}, s.Faults)
-		require.Len(t, s.WorkerStates, 3)
-		assert.Equal(t, "dynamo-worker-3", s.WorkerStates[2].Name)
-		for _, key := range []string{
-			"mode", "speculation", "calibrated", "ready", "ready_in_seconds", "offers", "profile", "engine",
-			"speed", "inflight", "faults", "workers",
-		} {
-			assert.Contains(t, text, `"`+key+`":`)
-		}
+		var s map[string]any
+		b.get("/sim/v1/state", &s)
+		workers := s["workers"].([]any)
+		require.Len(t, workers, 3)
+		assert.Equal(t, "dynamo-worker-3", workers[2].(map[string]any)["name"])
+		assert.Len(t, s["offers"], 12)
+		delete(s, "workers")
+		delete(s, "offers")
+		assert.Equal(t, map[string]any{
+			"mode": "kv", "speculation": "not_recorded", "calibrated": true, "ready": true, "ready_in_seconds": 0.,
+			"profile": "h200-tp1", "engine": "vllm", "speed": float64(quick), "inflight": 0.,
+			"faults": map[string]any{"http_500": 0., "http_429": 0., "stall": .25, "disconnect": 0.},
+		}, s)
 	})
 }
 
@@ -74,8 +68,8 @@ func TestModeChangeRestartsCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "state.json")
 		b := open(t, func(o *Options) { o.Speed, o.StateFile, o.Cluster.Restart = 10, file, 10*time.Second })
-		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("before", 3, "")).Body)
-		running := b.do(http.MethodPost, "/v1/chat/completions", ask("running", 900, ""))
+		b.complete(ask("before", 3, ""))
+		running := b.chat(ask("running", 900, ""))
 
 		status, _ := b.call(http.MethodPut, "/sim/v1/mode", `{"mode":"kv","speculation":"not_recorded"}`)
 		assert.Equal(t, http.StatusOK, status, "no change")
@@ -88,7 +82,7 @@ func TestModeChangeRestartsCluster(t *testing.T) {
 		assert.InDelta(t, 1, s.ReadyIn, .5, "in wall-clock seconds")
 		kept, err := os.ReadFile(file)
 		require.NoError(t, err)
-		assert.Equal(t, `{"mode":"round_robin","speculation":"draft"}`, compact(t, kept))
+		assert.JSONEq(t, `{"mode":"round_robin","speculation":"draft"}`, string(kept))
 
 		all, err := events(running.Body)
 		require.NoError(t, err)
@@ -108,7 +102,7 @@ func TestModeChangeRestartsCluster(t *testing.T) {
 			}
 		}
 		b.ready("the cluster has restarted")
-		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
+		a := b.complete(ask("after", 3, ""))
 		assert.Nil(t, a.finish.NVExt.Timing.KVHitRate, "round_robin predicts no hit rate")
 		b.counts(1) // since the restart
 
@@ -123,7 +117,7 @@ func TestModeChangeRestartsCluster(t *testing.T) {
 		status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv"}`)
 		assert.Equal(t, http.StatusAccepted, status)
 		assert.True(t, b.state().Ready, "only the frontend restarts, at once")
-		warm := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
+		warm := b.complete(ask("after", 3, ""))
 		assert.NotNil(t, warm.finish.NVExt.Timing.KVHitRate)
 		b.counts(1) // since the restart of the frontend
 		status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"round_robin"}`)
@@ -239,10 +233,10 @@ func TestLostWorkerFailsItsStreams(t *testing.T) {
 		b := open(t, func(o *Options) { o.Speed = 10 })
 		ids := b.ids()
 		pin := fmt.Sprintf(`,"backend_instance_id":%d`, ids[0])
-		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("x", 3, pin)).Body)
-		running := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, pin))
+		b.complete(ask("x", 3, pin))
+		running := b.chat(ask("x", 900, pin))
 		pinOther := fmt.Sprintf(`,"backend_instance_id":%d`, ids[1])
-		other := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 30, pinOther))
+		other := b.chat(ask("x", 30, pinOther))
 		status, text := b.call(http.MethodPost, fmt.Sprintf("/sim/v1/workers/%d/lose", ids[0]), `{"seconds":0.5}`)
 		require.Equal(t, http.StatusOK, status, text)
 		var s state
@@ -272,13 +266,13 @@ func TestInjectedFaults(t *testing.T) {
 		assert.Equal(t, http.StatusInternalServerError, status)
 
 		put(`{"http_429":1}`)
-		res := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 5, ""))
+		res := b.chat(ask("x", 5, ""))
 		assert.Equal(t, http.StatusTooManyRequests, res.StatusCode)
 		assert.Equal(t, "1", res.Header.Get("Retry-After"))
 
 		put(`{"disconnect":1}`)
 		for _, tokens := range []int{900, 2} {
-			all, err := events(b.do(http.MethodPost, "/v1/chat/completions", ask("x", tokens, "")).Body)
+			all, err := events(b.chat(ask("x", tokens, "")).Body)
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			assert.NotEmpty(t, all)
 			assert.LessOrEqual(t, len(all), maxWhole)
@@ -286,13 +280,13 @@ func TestInjectedFaults(t *testing.T) {
 		b.idle("aborted requests have ended")
 
 		put(`{"stall":1}`)
-		stalled := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, ""))
+		stalled := b.chat(ask("x", 900, ""))
 		first := make([]byte, 1)
 		_, err := io.ReadFull(stalled.Body, first)
 		require.NoError(t, err)
 		b.idle("the answer is complete, and is not sent")
 		put(`{}`)
-		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("x", 5, "")).Body)
+		b.complete(ask("x", 5, ""))
 		go b.Close() // ends the stalled stream
 		all, err := events(io.MultiReader(bytes.NewReader(first), stalled.Body))
 		require.NoError(t, err)
@@ -322,7 +316,7 @@ func TestFaultsAreDrawnByShare(t *testing.T) {
 func TestCloseEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Speed = 1 })
-		res := b.do(http.MethodPost, "/v1/chat/completions", ask("x", 900, ""))
+		res := b.chat(ask("x", 900, ""))
 		go b.Close()
 		all, err := events(res.Body)
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -27,7 +28,7 @@ func TestChunksHaveDynamosShape(t *testing.T) {
 		dynamos, err := events(file)
 		require.NoError(t, err)
 		b := open(t, nil)
-		res := b.do(http.MethodPost, "/v1/chat/completions", ask("word", 40, `,"annotations":["token_ids"]`))
+		res := b.chat(ask("word", 40, `,"annotations":["token_ids"]`))
 		assert.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
 		ours, err := events(res.Body)
 		require.NoError(t, err)
@@ -61,7 +62,7 @@ func TestNextTurnReusesCachedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, nil)
 		prompt := "Explain – «naïve» 世界 😀."
-		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask(prompt, 200, "")).Body)
+		a := b.complete(ask(prompt, 200, ""))
 		promptTokens := sim.Count(sim.RenderChat([]sim.Message{{Role: "user", Content: prompt}}))
 		output := a.last.Usage.Completion
 		assert.Contains(t, []string{"stop", "length"}, a.reason)
@@ -79,38 +80,13 @@ func TestNextTurnReusesCachedAnswer(t *testing.T) {
 		assert.NotNil(t, timing.KVHitRate, "under kv")
 
 		// The next turn reuses the cache blocks of the first one.
-		body := struct {
-			Model    string              `json:"model"`
-			Messages []map[string]string `json:"messages"`
-			Max      int                 `json:"max_completion_tokens"`
-			NVExt    map[string]any      `json:"nvext"`
-		}{
-			sim.H200().Model,
-			[]map[string]string{
-				{"role": "user", "content": prompt},
-				{"role": "assistant", "content": a.text},
-				{"role": "user", "content": "Go on."},
-			},
-			5,
-			map[string]any{"extra_fields": []string{"worker_id", "timing"}},
-		}
-		data, err := json.Marshal(body)
-		require.NoError(t, err)
-		status, text := b.call(http.MethodPost, "/v1/chat/completions", string(data))
-		require.Equal(t, http.StatusOK, status)
-		var u struct {
-			chunk
-			Object  string
-			Choices []struct {
-				Message      struct{ Content, Role string }
-				FinishReason string `json:"finish_reason"`
-			}
-		}
-		require.NoError(t, json.Unmarshal([]byte(text), &u), text)
+		u := b.document(fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":%q},{"role":"assistant","content":%q},`+
+			`{"role":"user","content":"Go on."}],"max_completion_tokens":5,"nvext":{"extra_fields":["worker_id","timing"]}}`,
+			sim.H200().Model, prompt, a.text))
 		assert.Equal(t, "chat.completion", u.Object)
 		assert.NotEmpty(t, u.Choices[0].Message.Content)
 		assert.Equal(t, "assistant", u.Choices[0].Message.Role)
-		assert.Equal(t, "length", u.Choices[0].FinishReason)
+		assert.Equal(t, "length", *u.Choices[0].FinishReason)
 		assert.Equal(t, 5, u.Usage.Completion)
 		assert.Greater(t, u.Usage.Details.Cached, output/2)
 		assert.Equal(t, a.worker, u.NVExt.Worker.Decode, "the KV router chooses the same worker again")
@@ -173,33 +149,27 @@ func TestRequirementsOnAnswer(t *testing.T) {
 		both := func(limit int, more, inNVExt string) (text, reason string, tokens int) {
 			t.Helper()
 			body := strings.Replace(ask(question, limit, inNVExt), `"temperature":0.5`, `"temperature":0.5,"seed":7`+more, 1)
-			a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", body).Body)
-			status, document := b.call(http.MethodPost, "/v1/chat/completions", inOne(body))
-			require.Equal(t, http.StatusOK, status, document)
-			var u struct {
-				chunk
-				Choices []struct {
-					Message      struct{ Content string }
-					FinishReason string `json:"finish_reason"`
-				}
-			}
-			require.NoError(t, json.Unmarshal([]byte(document), &u))
+			a, u := b.complete(body), b.document(inOne(body))
 			require.Equal(t, a.text, u.Choices[0].Message.Content)
-			require.Equal(t, a.reason, u.Choices[0].FinishReason)
+			require.Equal(t, a.reason, *u.Choices[0].FinishReason)
 			require.Equal(t, a.last.Usage.Completion, u.Usage.Completion)
 			return a.text, a.reason, u.Usage.Completion
 		}
-		for _, row := range []struct{ more, inNVExt string }{{`,"ignore_eos":true`, ""}, {"", `,"ignore_eos":true`}} {
-			_, reason, tokens := both(123, row.more, row.inNVExt)
-			assert.Equal(t, "length", reason, row)
-			assert.Equal(t, 123, tokens, row)
-		}
-		_, reason, tokens := both(123, `,"ignore_eos":false`, `,"ignore_eos":true`)
-		assert.Equal(t, "stop", reason, "a field beside nvext takes precedence")
-		assert.LessOrEqual(t, tokens, 123)
-		for _, row := range []struct{ more, inNVExt string }{{`,"min_tokens":1500`, ""}, {"", `,"min_tokens":1500`}} {
-			_, _, tokens := both(2000, row.more, row.inNVExt)
-			assert.GreaterOrEqual(t, tokens, 1500, row)
+		for _, row := range []struct {
+			limit         int
+			more, inNVExt string
+			reason        string
+			least, most   int // tokens
+		}{
+			{123, `,"ignore_eos":true`, "", "length", 123, 123},
+			{123, "", `,"ignore_eos":true`, "length", 123, 123},
+			{123, `,"ignore_eos":false`, `,"ignore_eos":true`, "stop", 1, 123}, // the field beside nvext takes precedence
+			{2000, `,"min_tokens":1500`, "", "stop", 1500, 2000},
+			{2000, "", `,"min_tokens":1500`, "stop", 1500, 2000},
+		} {
+			_, reason, tokens := both(row.limit, row.more, row.inNVExt)
+			assert.Equal(t, row.reason, reason, row)
+			assert.True(t, row.least <= tokens && tokens <= row.most, "%+v: %d tokens", row, tokens)
 		}
 		whole, _, _ := both(200, "", "")
 		for _, stop := range []string{`" a"`, `["not in the answer", " a"]`} {
@@ -220,21 +190,12 @@ func TestHealthHasMembersOfDynamo(t *testing.T) {
 		dynamos, err := os.ReadFile("testdata/health.json")
 		require.NoError(t, err)
 		_, ours := b.call(http.MethodGet, "/health", "")
-		type document struct {
-			Status    string
-			Instances []map[string]any
-		}
-		var realHealth, ourHealth document
-		require.NoError(t, json.Unmarshal(dynamos, &realHealth))
-		require.NoError(t, json.Unmarshal([]byte(ours), &ourHealth))
-		assert.Equal(t, realHealth.Status, ourHealth.Status)
-		require.Len(t, ourHealth.Instances, 3)
-		for key, value := range realHealth.Instances[0] {
-			got, ok := ourHealth.Instances[0][key]
-			assert.True(t, ok, key)
-			assert.IsType(t, value, got, key)
-		}
-		assert.Equal(t, "generate", ourHealth.Instances[0]["endpoint"])
+		assert.Equal(t, httpdtest.Shape(dynamos), httpdtest.Shape([]byte(ours)))
+		var h health
+		require.NoError(t, json.Unmarshal([]byte(ours), &h))
+		assert.Equal(t, "healthy", h.Status)
+		require.Len(t, h.Instances, 3)
+		assert.Equal(t, "generate", h.Instances[0].Endpoint)
 	})
 }
 
@@ -242,16 +203,15 @@ func TestDisconnectedClientCancelsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Speed = 1 })
 		for _, body := range []string{ask("x", 900, ""), inOne(ask("x", 900, ""))} {
-			gone := make(chan struct{})
-			url := b.url + "/v1/chat/completions"
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url+"/v1/chat/completions", strings.NewReader(body))
 			require.NoError(t, err)
 			req.Header.Set("Content-Type", "application/json")
-			transport := &http.Transport{DisableKeepAlives: true, DialContext: b.dial}
-			client := &http.Client{Transport: transport, Timeout: 300 * time.Millisecond}
+			gone := make(chan struct{})
 			go func() {
 				defer close(gone)
-				if res, err := client.Do(req); err == nil {
+				if res, err := b.client.Do(req); err == nil {
 					_, _ = events(res.Body)
 					res.Body.Close()
 				}
@@ -276,7 +236,7 @@ func TestSlowClientDelaysNoOther(t *testing.T) {
 		_, err = fmt.Fprintf(slow, head+"Content-Length: %d\r\n\r\n%s", len(body), body)
 		require.NoError(t, err)
 		for range 3 {
-			complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("quick", 300, "")).Body)
+			b.complete(ask("quick", 300, ""))
 		}
 		b.idle("the slow client's answer is complete")
 		_, text := b.call(http.MethodGet, "/metrics", "")
@@ -295,8 +255,7 @@ func TestMetricsMatchConcurrentStreams(t *testing.T) {
 		for i := range clients {
 			group.Go(func() {
 				prompt := strings.Repeat(fmt.Sprintf("starter %d ", i%10), 100)
-				res := b.do(http.MethodPost, "/v1/chat/completions", ask(prompt, 100+i, ""))
-				answers[i] = complete(t, res.Body)
+				answers[i] = b.complete(ask(prompt, 100+i, ""))
 			})
 		}
 		group.Wait()
@@ -330,11 +289,8 @@ func TestMetricsMatchConcurrentStreams(t *testing.T) {
 func TestSGLangUsageHasNoCachedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, func(o *Options) { o.Engine = "sglang" })
-		for _, stream := range []bool{true, false} {
-			question := ask(strings.Repeat("text ", 100), 3, "")
-			if !stream {
-				question = inOne(question)
-			}
+		question := ask(strings.Repeat("text ", 100), 3, "")
+		for _, question := range []string{question, inOne(question)} {
 			_, text := b.call(http.MethodPost, "/v1/chat/completions", question)
 			assert.Contains(t, text, `"completion_tokens":`)
 			assert.NotContains(t, text, "cached_tokens")
@@ -349,7 +305,7 @@ func TestDecisionsListNewestFirst(t *testing.T) {
 		b := open(t, nil)
 		for i := range 3 {
 			body, id := ask(strings.Repeat("text ", 100), 1, ""), fmt.Sprintf("c-%d", i)
-			res := b.do(http.MethodPost, "/v1/chat/completions", body, "X-Request-Id", id)
+			res := b.chat(body, "X-Request-Id", id)
 			complete(t, res.Body)
 			assert.Equal(t, id, res.Header.Get("X-Request-Id"))
 		}

@@ -2,9 +2,9 @@ package httpd
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -87,6 +87,27 @@ func (b *booth) do(method, path, body string, header ...string) *http.Response {
 	return res
 }
 
+// chat sends a chat request.
+func (b *booth) chat(body string, header ...string) *http.Response {
+	b.t.Helper()
+	return b.do(http.MethodPost, "/v1/chat/completions", body, header...)
+}
+
+// document returns the answer to a chat request without a stream.
+func (b *booth) document(body string) (c chunk) {
+	b.t.Helper()
+	status, text := b.call(http.MethodPost, "/v1/chat/completions", body)
+	require.Equal(b.t, http.StatusOK, status, text)
+	require.NoError(b.t, json.Unmarshal([]byte(text), &c), text)
+	return c
+}
+
+// complete returns the answer to a chat request with a stream, which must be complete.
+func (b *booth) complete(body string) answered {
+	b.t.Helper()
+	return complete(b.t, b.chat(body).Body)
+}
+
 // call returns status and body of a response.
 func (b *booth) call(method, path, body string, header ...string) (int, string) {
 	b.t.Helper()
@@ -144,17 +165,9 @@ func (b *booth) counts(requests int) (text string) {
 
 // ask returns a streaming request with everything that the load generator requests.
 func ask(text string, maxTokens int, more string) string {
-	content, err := json.Marshal(text)
-	if err != nil {
-		panic(err)
-	}
-	limit, err := json.Marshal(maxTokens)
-	if err != nil {
-		panic(err)
-	}
-	return `{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[{"role":"user","content":` + string(content) + `}],` +
-		`"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"max_tokens":` + string(limit) +
-		`,"nvext":{"extra_fields":["worker_id","timing"]` + more + `}}`
+	return fmt.Sprintf(`{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[{"role":"user","content":%q}],`+
+		`"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"max_tokens":%d,`+
+		`"nvext":{"extra_fields":["worker_id","timing"]%s}}`, text, maxTokens, more)
 }
 
 // inOne converts a request by ask to one for a single document.
@@ -193,9 +206,11 @@ func events(r io.Reader) (all []event, err error) {
 // chunk has the members of a chunk that tests read.
 type chunk struct {
 	ID      string
+	Object  string
 	Choices []struct {
 		Delta        struct{ Content, Role string }
-		FinishReason *string `json:"finish_reason"`
+		Message      struct{ Content, Role string } // of a single document
+		FinishReason *string                        `json:"finish_reason"`
 	}
 	Usage *struct {
 		Prompt     int `json:"prompt_tokens"`
@@ -252,11 +267,4 @@ func complete(t testing.TB, r io.Reader) (a answered) {
 		}
 	}
 	return a
-}
-
-func compact(t testing.TB, data []byte) string {
-	t.Helper()
-	var b bytes.Buffer
-	require.NoError(t, json.Compact(&b, data))
-	return b.String()
 }
