@@ -93,7 +93,7 @@ func fakeServer(args []string) int {
 			address = "127.0.0.1:" + value
 		}
 	}
-	fmt.Println("pid", os.Getpid(), strings.Join(args, " "))
+	fmt.Printf("pid %d\n%s\n", os.Getpid(), strings.Join(args, "\n"))
 	if os.Getenv(ignoresTerm) != "" && filepath.Base(os.Args[0]) == "loadgen" {
 		context.AfterFunc(ctx, func() { fmt.Println("stopping") })
 		ctx = context.WithoutCancel(ctx)
@@ -161,11 +161,15 @@ func (r *running) code() int {
 	return wait.Receive(r.t, "the booth ends", r.ended)
 }
 
-// ends stops the booth, as Ctrl-C does, and requires success.
-func (r *running) ends() {
+// ends stops the booth, as Ctrl-C does, and requires success, and that nothing listens at these URLs any more.
+func (r *running) ends(urls ...string) {
 	r.t.Helper()
 	r.stop()
 	assert.Equal(r.t, success, r.code())
+	for _, url := range urls {
+		_, err := http.Get(url)
+		assert.ErrorIs(r.t, err, syscall.ECONNREFUSED, url)
+	}
 }
 
 // log returns the output of a child process.
@@ -173,6 +177,9 @@ func (r *running) log(name string) string {
 	content, _ := os.ReadFile(filepath.Join(r.dir, r.command, "logs", name+".log"))
 	return string(content)
 }
+
+// lines returns the lines of a child's output, which include its arguments or its environment.
+func (r *running) lines(name string) []string { return strings.Split(r.log(name), "\n") }
 
 func linkLoadgen(t *testing.T) {
 	t.Helper()
@@ -194,15 +201,12 @@ func TestDynamoBoothRestartsKilledParts(t *testing.T) {
 	r.prints(&r.out, `logs +`+filepath.Join(r.dir, "dynamo", "logs"))
 	r.prints(&r.out, `Press Ctrl-C to stop`)
 
-	args := r.log("loadgen")
-	for _, arg := range []string{
+	assert.Subset(t, r.lines("loadgen"), []string{
 		"--target-url=" + frontend, "--concurrency=120", "--start=true", "--mode-driver=pinned", "--mode-mode=kv",
 		"--prometheus-url=" + prometheus, "--prometheus-namespace=dynamo-workload",
 		"--deployment-kind=mocked", "--deployment-engine=mock of vllm", "--deployment-gpu=mock of H200",
 		"--deployment-workers=3", "--baseline-default=h200x3-tp1-llama70b-fp8",
-	} {
-		assert.Contains(t, args, arg)
-	}
+	})
 	assert.ElementsMatch(t,
 		[]string{"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dynamo-worker-3", "loadgen", "prometheus"},
 		r.pods())
@@ -220,11 +224,7 @@ func TestDynamoBoothRestartsKilledParts(t *testing.T) {
 		r.prints(&r.err, name+` is running again`)
 	}
 
-	r.ends()
-	for _, url := range []string{frontend + "/health", generator, prometheus} {
-		_, err := http.Get(url)
-		assert.ErrorIs(t, err, syscall.ECONNREFUSED, url)
-	}
+	r.ends(frontend, generator, prometheus)
 }
 
 // pods returns the pods that the configuration of Prometheus names.
@@ -238,11 +238,15 @@ func (r *running) pods() (pods []string) {
 	return pods
 }
 
+func notInstalled(context.Context) (local.Grafana, error) { return local.Grafana{}, local.ErrNoGrafana }
+
 func TestDemoPassesAddressesToAllParts(t *testing.T) {
 	linkLoadgen(t)
-	t.Setenv(local.GrafanaVariable, localtest.Grafana(t))
+	installedGrafana = notInstalled
+	t.Cleanup(func() { installedGrafana = local.FindGrafana })
+	localtest.Mirror(t, localtest.GrafanaArchive(t))
 	r := runBooth(t, "demo", "--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--seed=7",
-		"--provisioning="+t.TempDir())
+		"--grafana=auto", "--provisioning="+t.TempDir())
 	r.prints(&r.out, `2 workers simulating vllm on H200, router mode Round-robin. Simulated: not calibrated`)
 	generator := r.prints(&r.out,
 		`load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*runs 60 concurrent conversations`)[1]
@@ -251,35 +255,29 @@ func TestDemoPassesAddressesToAllParts(t *testing.T) {
 	grafana := r.prints(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here; .*admin/admin`)[1]
 	r.prints(&r.err, `starting Prometheus and Grafana\n`)
 
-	cluster, args, env := r.log("cluster"), r.log("loadgen"), r.log("grafana")
-	for _, arg := range []string{
+	assert.Contains(t, r.err.String(), "downloading Grafana "+local.GrafanaRelease)
+	assert.DirExists(t, filepath.Join(r.dir, "grafana-"+local.GrafanaRelease))
+	assert.Subset(t, r.lines("cluster"), []string{
 		"--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--profile=h200-tp1", "--seed=7",
 		"--speed=1",
-	} {
-		assert.Contains(t, cluster, arg)
-	}
-	for _, arg := range []string{
+	})
+	assert.Subset(t, r.lines("loadgen"), []string{
 		"--target-url=" + frontend, "--prometheus-url=" + prometheus, "--mode-driver=simulated", "--mode-mode=round_robin",
 		"--mode-speculation=eagle3", "--deployment-kind=simulated", "--deployment-engine=simulated vllm",
 		"--deployment-gpu=simulated H200", "--deployment-workers=2", "--seed=7",
 		"--deployment-block-size=32", "--deployment-max-batch-size=64", "--deployment-max-num-tokens=16384",
 		"--deployment-kv-cache-dtype=fp8",
-	} {
-		assert.Contains(t, args, arg)
-	}
-	assert.Contains(t, env, "KVBOOTH_PROMETHEUS_URL="+prometheus+"\n")
-	assert.Contains(t, env, "KVBOOTH_PROMETHEUS_UID=kvbooth-prometheus\n")
-	assert.Contains(t, env, "KVBOOTH_SIDECAR_URL="+generator+"\n")
+	})
+	assert.Subset(t, r.lines("grafana"), []string{
+		"KVBOOTH_PROMETHEUS_URL=" + prometheus, "KVBOOTH_PROMETHEUS_UID=kvbooth-prometheus",
+		"KVBOOTH_SIDECAR_URL=" + generator,
+	})
 	assert.ElementsMatch(t, []string{
 		"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dcgm-exporter-1", "dcgm-exporter-2", "loadgen",
 		"prometheus",
 	}, r.pods())
 
-	r.ends()
-	for _, url := range []string{frontend, generator, prometheus, grafana} {
-		_, err := http.Get(url)
-		assert.ErrorIs(t, err, syscall.ECONNREFUSED, url)
-	}
+	r.ends(frontend, generator, prometheus, grafana)
 }
 
 func TestTwinHasOwnNamespace(t *testing.T) {
@@ -362,7 +360,6 @@ func TestDemoResetsStateAndKeepsOldLogs(t *testing.T) {
 
 func TestBoothContinuesWithoutGrafana(t *testing.T) {
 	linkLoadgen(t)
-	notInstalled := func(context.Context) (local.Grafana, error) { return local.Grafana{}, local.ErrNoGrafana }
 	for _, test := range []struct {
 		intent, choice, output string
 		prepare                func(t *testing.T)
@@ -395,34 +392,20 @@ func TestBoothContinuesWithoutGrafana(t *testing.T) {
 	}
 }
 
-func TestDemoDownloadsGrafana(t *testing.T) {
-	linkLoadgen(t)
-	installedGrafana = func(context.Context) (local.Grafana, error) { return local.Grafana{}, local.ErrNoGrafana }
-	t.Cleanup(func() { installedGrafana = local.FindGrafana })
-	localtest.Mirror(t, localtest.GrafanaArchive(t))
-	r := runBooth(t, "demo", "--grafana=auto", "--provisioning="+t.TempDir())
-	r.prints(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here`)
-	assert.Contains(t, r.err.String(), "downloading Grafana "+local.GrafanaRelease)
-	assert.DirExists(t, filepath.Join(r.dir, "grafana-"+local.GrafanaRelease))
-	r.ends()
-}
-
 func TestBoothStopsAfterFailedStart(t *testing.T) {
 	linkLoadgen(t)
-	t.Run("a worker that does not start", func(t *testing.T) {
-		t.Setenv(localtest.Broken, "dynamo.mocker")
-		r := runBooth(t, "dynamo")
-		assert.Equal(t, failure, r.code())
-		assert.Contains(t, r.err.String(), "dynamo.mocker is broken on purpose")
-		assert.NotContains(t, r.err.String(), "is restarted", "a part that cannot start is not restarted")
-	})
-	t.Run("a load generator whose folder is in use", func(t *testing.T) {
-		t.Setenv(locked, "yes")
-		r := runBooth(t, "demo")
-		assert.Equal(t, failure, r.code())
-		assert.Contains(t, r.err.String(), "the data directory is in use")
-		assert.NotContains(t, r.err.String(), "is restarted")
-	})
+	for _, row := range []struct{ command, variable, value, message string }{
+		{"dynamo", localtest.Broken, "dynamo.mocker", `worker-\d exited before it was ready(.|\n)*is broken on purpose`},
+		{"demo", locked, "yes", "the data directory is in use"},
+	} {
+		t.Run(row.command, func(t *testing.T) {
+			t.Setenv(row.variable, row.value)
+			r := runBooth(t, row.command)
+			assert.Equal(t, failure, r.code())
+			assert.Regexp(t, row.message, r.err.String())
+			assert.NotContains(t, r.err.String(), "restarting", "a part that cannot start is not restarted")
+		})
+	}
 }
 
 func TestBoothRejectsBadInputBeforeStart(t *testing.T) {
@@ -528,11 +511,7 @@ func TestBoothStartsRestAfterItsBuild(t *testing.T) {
 			r.prints(&r.err, output)
 			assert.Contains(t, r.log("grafana"), "KVBOOTH_PROMETHEUS_URL="+prometheus+"\n")
 			assert.Empty(t, body(t, prometheus), "Prometheus has taken its address")
-			r.ends()
-			for _, url := range []string{prometheus, grafana} {
-				_, err := http.Get(url)
-				assert.ErrorIs(t, err, syscall.ECONNREFUSED, url)
-			}
+			r.ends(prometheus, grafana)
 		})
 	}
 	t.Run("interrupted", func(t *testing.T) {

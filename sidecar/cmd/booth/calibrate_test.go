@@ -13,10 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/closedloop"
-	"kvbooth/sidecar/sim/study"
 )
 
 // runCalibrate runs `booth calibrate`.
@@ -27,60 +24,35 @@ func runCalibrate(t *testing.T, args ...string) (code int, out, errOut string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// slowProfile returns the profile of a deployment with one slow worker, and a file with it.
-func slowProfile(t *testing.T) (sim.Profile, string) {
+// slowProfile writes a profile of a deployment with one slow worker, whose base time is multiplied, into a file.
+func slowProfile(t *testing.T, factor float64) (sim.Profile, string) {
 	t.Helper()
 	p := sim.H200()
 	p.Name, p.Workers, p.Memory.Bandwidth, p.Step.Floors = "one-slow", 1, 1200, nil
-	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150, 1.1, 2e-4
+	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150*factor, 1.1, 2e-4
 	maps.DeleteFunc(p.Sources, func(name string, _ sim.Source) bool { return strings.HasPrefix(name, "step.floors") })
 	text, err := p.YAML()
 	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "start.yaml")
+	file := filepath.Join(t.TempDir(), "profile.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	return p, file
 }
 
-// exportBaseline writes what the load generator exports of a simulated cluster into a file.
-func exportBaseline(t *testing.T, p sim.Profile, levels ...int) string {
+// exportBaseline simulates a profile and writes the results into a file that the load generator can import.
+func exportBaseline(t *testing.T, profile, levels string) (file string) {
 	t.Helper()
-	w := closedloop.Recorded()
-	w.Output = &api.Distribution{Mean: 150, CV: .4}
-	grid := study.Grid{
-		Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: []api.Mode{api.ModeRoundRobin},
-		Seeds: []uint64{101, 102}, Sweep: true,
-	}
-	points, err := grid.Run(t.Context(), 2, nil)
-	require.NoError(t, err)
-	b := api.Baseline{
-		Name: "mine", Title: "mine", Kind: baseline.KindImported, Deployment: api.Deployment{
-			GPU: "H200", Workers: 1, TensorParallel: 1,
-		},
-		Workload: &api.WorkloadShape{
-			Turns: w.Turns, MaxTokens: w.MaxTokens, Openings: &w.Openings, OutputTokens: w.Output,
-			Followup: api.RecordedFollowup,
-		},
-	}
-	for _, point := range points {
-		f := point.Mean()
-		b.Rows = append(b.Rows, api.BaselineRow{
-			Concurrency: point.Concurrency, Mode: point.Mode, Speculation: api.SpeculationNotRecorded,
-			TTFT: api.Percentiles{P50: &f.TTFT50, P95: &f.TTFT95}, TPOT: api.Percentiles{P50: &f.TPOT50},
-			OutputTokensPerSecond: &f.TokensPerSecond,
-		})
-	}
-	var text bytes.Buffer
-	require.NoError(t, baseline.WriteCSV(&text, b))
-	file := filepath.Join(t.TempDir(), "mine.csv")
-	require.NoError(t, os.WriteFile(file, text.Bytes(), 0o600))
+	file = filepath.Join(t.TempDir(), "mine.csv")
+	code, _, errOut := simulate(t, "--profile="+profile, "--concurrency="+levels, "--baseline="+file,
+		"--modes=round_robin --first-seed=101 --seeds=2 --output-tokens-mean=150 --output-tokens-cv=.4")
+	require.Equal(t, success, code, errOut)
 	return file
 }
 
 // The fitted profile can be opened by the other commands.
 func TestCalibrateWritesUsableProfile(t *testing.T) {
-	p, start := slowProfile(t)
-	p.Step.Base *= 1.2
-	from := exportBaseline(t, p, 8, 16, 24)
+	_, start := slowProfile(t, 1)
+	p, measured := slowProfile(t, 1.2)
+	from := exportBaseline(t, measured, "8,16,24")
 	out := filepath.Join(t.TempDir(), "fitted.yaml")
 	code, text, progress := runCalibrate(t, "--from="+from, "--profile="+start, "--fit=step.base", "--seeds=2",
 		"--no-suggest", "--out="+out)
@@ -104,8 +76,8 @@ func TestCalibrateWritesUsableProfile(t *testing.T) {
 }
 
 func TestCalibrateRejectsBadInput(t *testing.T) {
-	p, start := slowProfile(t)
-	one := exportBaseline(t, p, 8)
+	_, start := slowProfile(t, 1)
+	one := exportBaseline(t, start, "8")
 	broken := filepath.Join(t.TempDir(), "broken.json")
 	require.NoError(t, os.WriteFile(broken, []byte(`{"name": 1}`), 0o600))
 	for _, row := range []struct {

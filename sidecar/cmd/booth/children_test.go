@@ -19,35 +19,27 @@ import (
 	"kvbooth/sidecar/process/processtest"
 )
 
-// start runs a command until the returned function ends it and returns its exit code.
-func start(t *testing.T, args ...string) (end func() int, out *output.Buffer) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	out = new(output.Buffer)
-	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, context.WithoutCancel(ctx), args, out, out) }()
-	return func() int {
-		cancel()
-		return wait.Receive(t, "the command ends", ended)
-	}, out
-}
-
-// answers waits until a URL answers with 200.
-func answers(t *testing.T, url string, out *output.Buffer) {
-	t.Helper()
-	require.NoError(t, local.Ready(wait.Context(t), url, nil), out)
-}
-
 // Each worker and its GPUs have consecutive ports of their own.
 func TestClusterServesAllPorts(t *testing.T) {
 	port := processtest.Ports(t, 5)
-	end, out := start(t, "cluster", "--workers=2", fmt.Sprintf("--port=%d", port), fmt.Sprintf("--worker-port=%d", port+1),
-		fmt.Sprintf("--gpu-port=%d", port+3))
-	answers(t, fmt.Sprintf("http://127.0.0.1:%d/v1/models", port), out)
-	for page := port; page < port+5; page++ {
-		answers(t, fmt.Sprintf("http://127.0.0.1:%d/metrics", page), out)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out output.Buffer
+	ended := make(chan int, 1)
+	args := []string{
+		"cluster", "--workers=2", fmt.Sprintf("--port=%d", port), fmt.Sprintf("--worker-port=%d", port+1),
+		fmt.Sprintf("--gpu-port=%d", port+3),
 	}
-	assert.Equal(t, success, end())
+	go func() { ended <- run(ctx, context.WithoutCancel(ctx), args, &out, &out) }()
+	urls := []string{fmt.Sprintf("http://127.0.0.1:%d/v1/models", port)}
+	for page := port; page < port+5; page++ {
+		urls = append(urls, fmt.Sprintf("http://127.0.0.1:%d/metrics", page))
+	}
+	for _, url := range urls {
+		require.NoError(t, local.Ready(wait.Context(t), url, nil), &out)
+	}
+	cancel()
+	assert.Equal(t, success, wait.Receive(t, "the command ends", ended))
 	for _, want := range []string{
 		"2 workers simulating trtllm on H200, router mode KV-aware", "meta-llama/Llama-3.1-70B-Instruct",
 		"NVIDIA Dynamo " + local.DynamoVersion,
