@@ -31,10 +31,8 @@ var (
 // driver makes a driver on a replay. Its frontend lists the ready workers.
 func (r *replay) driver(ctx context.Context, change func(*Options)) *Driver {
 	opts := Options{
-		Namespace: "default", Name: "booth", Timeout: 2 * time.Minute, Modes: []api.ModeState{
-			kv,
-			rr,
-		}, By: "booth-0:8088", Log: slog.New(slog.DiscardHandler),
+		Namespace: "default", Name: "booth", Timeout: 2 * time.Minute, Modes: []api.ModeState{kv, rr}, By: "booth-0:8088",
+		Log: slog.New(slog.DiscardHandler),
 		Instances: func(context.Context) ([]string, error) {
 			r.mu.Lock()
 			f, _ := r.now()
@@ -49,6 +47,8 @@ func (r *replay) driver(ctx context.Context, change func(*Options)) *Driver {
 	return New(ctx, r.client(), opts)
 }
 
+func ignoreReport(string, string) {}
+
 // reportRecorder collects the reports of a switch.
 type reportRecorder []string
 
@@ -57,9 +57,7 @@ func (h *reportRecorder) report(phase, message string) { *h = append(*h, phase+"
 func (h reportRecorder) has(t *testing.T, words ...string) {
 	t.Helper()
 	for _, w := range words {
-		if !slices.ContainsFunc(h, func(m string) bool { return strings.Contains(m, w) }) {
-			t.Errorf("no message has %q; they are:\n%s", w, strings.Join(h, "\n"))
-		}
+		assert.Contains(t, strings.Join(h, "\n"), w)
 	}
 }
 
@@ -105,24 +103,16 @@ func TestSwitchFollowsTheOperator(t *testing.T) {
 				d := r.driver(t.Context(), func(o *Options) { o.FrontendAlone = tt.frontendAlone })
 				var reports reportRecorder
 				cold, err := d.Switch(t.Context(), tt.from, kv, reports.report)
-				if err != nil || cold == tt.frontendAlone {
-					t.Fatalf("switch failed or its cold is wrong: cold %v, error %v\n%s", cold, err, strings.Join(reports, "\n"))
-				}
-				if !r.settled() {
-					f, _ := r.now()
-					t.Errorf("switch done %.2f s after the patch, before the operator's last change: %+v",
-						time.Since(r.patched).Seconds(), f)
-				}
+				require.NoError(t, err, reports)
+				assert.NotEqual(t, tt.frontendAlone, cold)
+				assert.True(t, r.settled(), "done %v after the patch, before the operator's last change", time.Since(r.patched))
 				reports.has(t, tt.says...)
-				if guard := r.patches[0][0]; guard.Op != "test" || guard.Path != "/metadata/generation" {
-					t.Errorf("the patch does not begin with a test of the generation: %+v", guard)
-				}
-				if _, noted := r.object.GetAnnotations()[switching]; noted {
-					t.Error("the note of the switch was not removed")
-				}
-				if m, err := d.Current(t.Context()); m != kv || err != nil {
-					t.Errorf("Current: %v, %v, want %v", m, err, kv)
-				}
+				guard := r.patches[0][0]
+				assert.Equal(t, "test /metadata/generation", guard.Op+" "+guard.Path)
+				assert.NotContains(t, r.object.GetAnnotations(), switching)
+				m, err := d.Current(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, kv, m)
 			})
 		})
 	}
@@ -132,10 +122,9 @@ func TestSwitchFollowsTheOperator(t *testing.T) {
 func TestSpelling(t *testing.T) {
 	r := newReplay(t, booth("graph", "round_robin"))
 	g, err := readGraph(r.object)
-	if err != nil || g.mode() != api.ModeRoundRobin || g.spell(api.ModeLeastLoaded) != "least_loaded" {
-		t.Errorf("mode %v, spelling %q, error %v; want round_robin, least_loaded", g.mode(), g.spell(api.ModeLeastLoaded),
-			err)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, api.ModeRoundRobin, g.mode())
+	assert.Equal(t, "least_loaded", g.spell(api.ModeLeastLoaded))
 }
 
 // setLeastLoaded sets a mode as another client.
@@ -235,30 +224,26 @@ func (f failing) test(t *testing.T) {
 	began := time.Now()
 	_, err := d.Switch(ctx, f.from, f.to, reports.report)
 	for _, words := range f.fails {
-		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("error %v, want %q\n%s", err, words, strings.Join(reports, "\n"))
-		}
+		assert.ErrorContains(t, err, words)
 	}
 	reports.has(t, f.says...)
-	if took := time.Since(began); took < f.least || took > f.most {
-		t.Errorf("the switch took %v, want %v to %v", took, f.least, f.most)
-	}
-	if g, err := readGraph(r.object); err != nil || g.mode() != f.leaves {
-		t.Errorf("the object is in %v, error %v, want %v", g.mode(), err, f.leaves)
-	}
+	took := time.Since(began)
+	assert.True(t, f.least <= took && took <= f.most, "the switch took %v, want %v to %v", took, f.least, f.most)
+	g, err := readGraph(r.object)
+	require.NoError(t, err)
+	assert.Equal(t, f.leaves, g.mode())
 	if f.change != nil {
-		if !r.settled() {
-			t.Error("the roll-back ended before the operator's last change")
-		}
-		if m, err := d.Current(t.Context()); m != f.from || err != nil {
-			t.Errorf("Current: %v, %v, want %v", m, err, f.from)
-		}
+		assert.True(t, r.settled(), "the roll-back ended before the operator's last change")
+		m, err := d.Current(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, f.from, m)
 	}
-	if author := d.Author(t.Context()); f.leaves == api.ModeLeastLoaded && author != "argocd-controller" {
-		t.Errorf("Author: %q, want argocd-controller", author)
+	if f.leaves == api.ModeLeastLoaded {
+		assert.Equal(t, "argocd-controller", d.Author(t.Context()))
 	}
-	if ids := r.restarts(); f.least > 0 && (len(ids) != 2 || ids[0] == ids[1]) {
-		t.Errorf("pitfall 7, an old id undoes a restart: %v", ids)
+	if ids := r.restarts(); f.least > 0 {
+		require.Len(t, ids, 2)
+		assert.NotEqual(t, ids[0], ids[1], "pitfall 7, an old id undoes a restart")
 	}
 }
 
@@ -302,13 +287,10 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 				r.later(tt.after, func() { r.deny[tt.call] = tt.err })
 				synctest.Wait()
 				began := time.Now()
-				_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, (&reportRecorder{}).report)
-				if err == nil || !strings.Contains(err.Error(), tt.says) || len(r.patches) != tt.patches {
-					t.Errorf("%d patches, error %v; want %d and %q", len(r.patches), err, tt.patches, tt.says)
-				}
-				if took := time.Since(began); took > tt.after+2*time.Second {
-					t.Errorf("the switch took %v, want at most 2 s after the error", took)
-				}
+				_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, ignoreReport)
+				assert.ErrorContains(t, err, tt.says)
+				assert.Len(t, r.patches, tt.patches)
+				assert.LessOrEqual(t, time.Since(began), tt.after+2*time.Second)
 			})
 		})
 	}
@@ -321,23 +303,21 @@ func TestResumeAfterKill(t *testing.T) {
 			r := newReplay(t, booth(where, "round-robin"), timeline)
 			process, kill := context.WithCancel(t.Context())
 			time.AfterFunc(3*time.Second, kill)
-			_, err := r.driver(process, nil).Switch(process, rr, kv, (&reportRecorder{}).report)
-			if err == nil || len(r.patches) != 1 {
-				t.Fatalf("killed switch: error %v, %d patches; want an error and 1", err, len(r.patches))
-			}
+			_, err := r.driver(process, nil).Switch(process, rr, kv, ignoreReport)
+			require.Error(t, err)
+			require.Len(t, r.patches, 1)
 			next := r.driver(t.Context(), nil)
 			from, to, ok := next.Unfinished(t.Context())
-			if !ok || from != rr || to != kv {
-				t.Fatalf("Unfinished: %v to %v, %v; want %v to %v", from, to, ok, rr, kv)
-			}
-			if _, err := next.Current(t.Context()); err == nil {
-				t.Error("Current returned a mode during a switch")
-			}
+			require.True(t, ok)
+			require.Equal(t, []api.ModeState{rr, kv}, []api.ModeState{from, to})
+			_, err = next.Current(t.Context())
+			assert.Error(t, err, "during a switch")
 			var reports reportRecorder
 			cold, err := next.Switch(t.Context(), from, to, reports.report)
-			if err != nil || !cold || !r.settled() || len(r.patches) != 2 {
-				t.Errorf("resumed switch: cold %v, error %v, %d patches; want cold and 2", cold, err, len(r.patches))
-			}
+			require.NoError(t, err)
+			assert.True(t, cold)
+			assert.True(t, r.settled())
+			assert.Len(t, r.patches, 2)
 			reports.has(t, "resuming the switch")
 		})
 	}
@@ -351,11 +331,9 @@ func TestSecondLoadGeneratorConflicts(t *testing.T) {
 		w := wanted{mode: kv, note: first.note(rr, kv)}
 		require.NoError(t, first.apply(t.Context(), &w))
 		second := r.driver(t.Context(), func(o *Options) { o.By = "booth-1:8088" })
-		_, err := second.Switch(t.Context(), kv, rr, (&reportRecorder{}).report)
-		if !errors.Is(err, api.ErrConflict) ||
-			!strings.Contains(err.Error(), "booth-0:8088 switches default/booth to KV-aware") {
-			t.Errorf("error %v, want a conflict that names the first", err)
-		}
+		_, err := second.Switch(t.Context(), kv, rr, ignoreReport)
+		require.ErrorIs(t, err, api.ErrConflict)
+		require.ErrorContains(t, err, "booth-0:8088 switches default/booth to KV-aware")
 		wait.Advance(2*time.Minute + time.Second)
 		assert.NoError(t, second.apply(t.Context(), &wanted{mode: rr, note: second.note(kv, rr)}))
 	})
@@ -364,92 +342,67 @@ func TestSecondLoadGeneratorConflicts(t *testing.T) {
 // TestArgumentFixesTheMode requires an error where an argument overrides the variable.
 func TestArgumentFixesTheMode(t *testing.T) {
 	o := booth("graph", "round-robin")
-	components, _, _ := unstructured.NestedSlice(o.Object, "spec", "components")
-	template := components[0].(map[string]any)["podTemplate"].(map[string]any)
+	template := componentsOf(o)[0].(map[string]any)["podTemplate"].(map[string]any)
 	containers := template["spec"].(map[string]any)["containers"].([]any)
 	containers[0].(map[string]any)["args"] = []any{"-m", "dynamo.frontend", "--router-mode=round-robin"}
-	_ = unstructured.SetNestedSlice(o.Object, components, "spec", "components")
 	r := newReplay(t, o, "w7")
 	var field *api.FieldError
-	_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, (&reportRecorder{}).report)
-	if !errors.As(err, &field) || field.Field != "mode.driver" || !strings.Contains(field.Allowed, "--router-mode") {
-		t.Errorf("error %v, want one of mode.driver with the argument", err)
-	}
-	if f := r.driver(t.Context(), nil).Check(t.Context()); !slices.ContainsFunc(f,
-		func(f Finding) bool { return f.Severity == Problem && f.Do == "remove the argument" }) {
-		t.Errorf("Check has no finding about the argument: %+v", f)
-	}
+	_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, ignoreReport)
+	require.ErrorAs(t, err, &field)
+	assert.Equal(t, "mode.driver", field.Field)
+	assert.Contains(t, field.Allowed, "--router-mode")
+	all := r.driver(t.Context(), nil).Check(t.Context())
+	assert.True(t, slices.ContainsFunc(all,
+		func(f Finding) bool { return f.Severity == Problem && f.Do == "remove the argument" }), all)
 }
 
 // TestFindGraph covers its name, its labels, and the address of its frontend.
 func TestFindGraph(t *testing.T) {
 	r := newReplay(t, booth("graph", "kv"))
-	tests := []struct {
-		opts Options
-		want string // or the error
+	for _, tt := range []struct {
+		opts  Options
+		found bool
 	}{
-		{Options{Name: "booth"}, "booth"},
-		{Options{Selector: "app=booth"}, "booth"},
-		{Options{Target: "http://booth-frontend.default.svc.cluster.local:8000/v1"}, "booth"},
-		{Options{Target: "http://127.0.0.1:8000"}, "mode.kubernetes.name is required"},
-		{Options{Target: "http://dynamo.example.org"}, "mode.kubernetes.name is required"},
-	}
-	for _, tt := range tests {
-		d := r.driver(t.Context(), func(o *Options) {
-			o.Name, o.Selector, o.Target = tt.opts.Name, tt.opts.Selector,
-				tt.opts.Target
-		})
-		name, err := d.find(t.Context())
-		if got := name + strings.Split(errorText(err), ":")[0]; got != tt.want {
-			t.Errorf("%+v: %q, %v, want %q", tt.opts, name, err, tt.want)
+		{Options{Name: "booth"}, true},
+		{Options{Selector: "app=booth"}, true},
+		{Options{Target: "http://booth-frontend.default.svc.cluster.local:8000/v1"}, true},
+		{Options{Target: "http://127.0.0.1:8000"}, false},
+		{Options{Target: "http://dynamo.example.org"}, false},
+	} {
+		name, err := r.driver(t.Context(), func(o *Options) {
+			o.Name, o.Selector, o.Target = tt.opts.Name, tt.opts.Selector, tt.opts.Target
+		}).find(t.Context())
+		if !tt.found {
+			assert.ErrorContains(t, err, "mode.kubernetes.name is required:")
+			continue
 		}
+		require.NoError(t, err)
+		assert.Equal(t, "booth", name)
 	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // TestServingMode reads the mode from the frontend's pods. It is unknown where they have two.
 func TestServingMode(t *testing.T) {
 	before, after := booth("graph", "round-robin"), booth("graph", "kv")
-	frontend := func(object *unstructured.Unstructured, id string, isReady, isEnding bool) unstructured.Unstructured {
-		p := pod(t, object, "Frontend", id, isReady)
-		if isEnding {
-			p.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
-		}
-		return p
-	}
-	tests := []struct {
-		name string
+	old, next := pod(t, before, "Frontend", "a", true), pod(t, after, "Frontend", "b", true)
+	starting, ending := pod(t, after, "Frontend", "b", false), *old.DeepCopy()
+	ending.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+	g, err := readGraph(after)
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
 		pods []unstructured.Unstructured
 		want api.Mode
 	}{
-		{"one", []unstructured.Unstructured{frontend(before, "a", true, false)}, api.ModeRoundRobin},
-		{"the new one starts", []unstructured.Unstructured{
-			frontend(before, "a", true, false),
-			frontend(after, "b", false, false),
-		}, api.ModeRoundRobin},
-		{"pitfall 6, both serve", []unstructured.Unstructured{
-			frontend(before, "a", true, false),
-			frontend(after, "b", true, false),
-		}, api.ModeUnknown},
-		{"the old one ends", []unstructured.Unstructured{
-			frontend(before, "a", true, true),
-			frontend(after, "b", true, false),
-		}, api.ModeKV},
-		{"none", nil, ""},
-	}
-	for _, tt := range tests {
-		g, err := readGraph(after)
-		require.NoError(t, err)
+		"one":                   {[]unstructured.Unstructured{old}, api.ModeRoundRobin},
+		"the new one starts":    {[]unstructured.Unstructured{old, starting}, api.ModeRoundRobin},
+		"pitfall 6, both serve": {[]unstructured.Unstructured{old, next}, api.ModeUnknown},
+		"the old one ends":      {[]unstructured.Unstructured{ending, next}, api.ModeKV},
+		"none":                  {nil, ""},
+	} {
 		all, err := ReadAll[corev1.Pod](&unstructured.UnstructuredList{Items: tt.pods})
 		require.NoError(t, err)
-		if got, ok := g.servingMode(all); got != tt.want || ok != (tt.want != "") {
-			t.Errorf("%s: %v, %v, want %v", tt.name, got, ok, tt.want)
-		}
+		got, ok := g.servingMode(all)
+		assert.Equal(t, tt.want, got, name)
+		assert.Equal(t, tt.want != "", ok, name)
 	}
 }

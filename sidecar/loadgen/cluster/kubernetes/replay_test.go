@@ -69,9 +69,7 @@ func read(t *testing.T, names ...string) timeline {
 		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 			at, object, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
 			var f frame
-			if json.Unmarshal([]byte(object), &f) != nil {
-				t.Fatalf("%s has an invalid line: %s", name, lines.Text())
-			}
+			require.NoError(t, json.Unmarshal([]byte(object), &f), "%s: %s", name, lines.Text())
 			f.at, _ = strconv.ParseFloat(at, 64)
 			switch last := len(all) - 1; {
 			case last < 0 || all[last][0].Gen < f.Gen:
@@ -119,12 +117,9 @@ func (r *replay) client(objects ...runtime.Object) *fake.FakeDynamicClient {
 		reviews: "SelfSubjectAccessReviewList",
 	}
 	for _, version := range allocationVersions {
-		for resource, kind := range map[string]string{
-			"resourceslices": "ResourceSliceList",
-			"resourceclaims": "ResourceClaimList",
-		} {
-			kinds[schema.GroupVersionResource{Group: "resource.k8s.io", Version: version, Resource: resource}] = kind
-		}
+		group := schema.GroupVersion{Group: "resource.k8s.io", Version: version}
+		kinds[group.WithResource("resourceslices")] = "ResourceSliceList"
+		kinds[group.WithResource("resourceclaims")] = "ResourceClaimList"
 	}
 	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
 	on := func(verb, resource string, react func(clienttesting.Action) (runtime.Object, error)) {
@@ -231,8 +226,7 @@ func (r *replay) graph() *unstructured.Unstructured {
 	var conditions []any
 	for _, c := range f.Conditions {
 		conditions = append(conditions, map[string]any{
-			"type": c[0], "status": c[1], "reason": c[2], "message": c[3],
-			"observedGeneration": at(c[4]),
+			"type": c[0], "status": c[1], "reason": c[2], "message": c[3], "observedGeneration": at(c[4]),
 		})
 	}
 	status["conditions"] = conditions
@@ -311,19 +305,10 @@ func pod(t *testing.T, object *unstructured.Unstructured, name, id string, isRea
 // booth returns the graph of the timelines. where selects the environment with the mode: the
 // graph's, or the frontend's.
 func booth(where, mode string) *unstructured.Unstructured {
-	own, shared := []any{}, []any{}
-	entry := map[string]any{"name": routerMode, "value": mode}
-	switch where {
-	case "graph":
-		shared = append(shared, entry)
-	case "frontend":
-		own = append(own, entry)
-	}
 	template := func(env []any, args ...any) map[string]any {
-		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
-			"name":  "main",
-			"image": "runtime:1.6.1", "env": env, "args": args,
-		}}}}
+		return map[string]any{"spec": map[string]any{"containers": []any{
+			map[string]any{"name": "main", "image": "runtime:1.6.1", "env": env, "args": args},
+		}}}
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
@@ -332,9 +317,12 @@ func booth(where, mode string) *unstructured.Unstructured {
 			"generation": int64(1), "resourceVersion": "1",
 		},
 		"spec": map[string]any{
-			"env": shared,
+			"env": envOf(where, "graph", mode),
 			"components": []any{
-				map[string]any{"name": "Frontend", "type": "frontend", "replicas": int64(1), "podTemplate": template(own)},
+				map[string]any{
+					"name": "Frontend", "type": "frontend", "replicas": int64(1),
+					"podTemplate": template(envOf(where, "frontend", mode)),
+				},
 				map[string]any{
 					"name": "TRTLLMWorker", "type": "worker", "replicas": int64(3),
 					"podTemplate": template([]any{}, "--model-path", "llama"),
@@ -344,26 +332,33 @@ func booth(where, mode string) *unstructured.Unstructured {
 	}}
 }
 
+// envOf returns the environment of a place, with the mode if where selects the place.
+func envOf(where, place, mode string) []any {
+	if where != place {
+		return []any{}
+	}
+	return []any{map[string]any{"name": routerMode, "value": mode}}
+}
+
+// componentsOf returns the components of a graph.
+func componentsOf(o *unstructured.Unstructured) []any {
+	return o.Object["spec"].(map[string]any)["components"].([]any)
+}
+
 // boothV1alpha1 returns the same graph in v1alpha1, with the mode in the environment of the graph, of the frontend or
 // of the frontend's container.
 func boothV1alpha1(where, mode string) *unstructured.Unstructured {
-	envOf := func(place string) []any {
-		if where != place {
-			return []any{}
-		}
-		return []any{map[string]any{"name": routerMode, "value": mode}}
-	}
 	container := func(env []any, args ...any) map[string]any {
 		return map[string]any{"mainContainer": map[string]any{"image": "runtime:0.9.0", "env": env, "args": args}}
 	}
 	o := booth(where, mode)
 	o.SetAPIVersion(v1alpha1.GroupVersion().String())
 	o.Object["spec"] = map[string]any{
-		"envs": envOf("graph"),
+		"envs": envOf(where, "graph", mode),
 		"services": map[string]any{
 			"Frontend": map[string]any{
-				"componentType": "frontend", "replicas": int64(1), "envs": envOf("frontend"),
-				"extraPodSpec": container(envOf("container")),
+				"componentType": "frontend", "replicas": int64(1), "envs": envOf(where, "frontend", mode),
+				"extraPodSpec": container(envOf(where, "container", mode)),
 			},
 			"TRTLLMWorker": map[string]any{
 				"componentType": "worker", "replicas": int64(3), "resources": map[string]any{"limits": map[string]any{"gpu": "1"}},
