@@ -55,12 +55,10 @@ func (b *bubble) send(t *testing.T, q request) (*http.Response, error) {
 	return client.Do(r)
 }
 
-// stream opens a stream from an IP address, which the test's end closes.
-func (b *bubble) stream(t *testing.T, from string, header map[string]string) (*websocket.Conn, *http.Response, error) {
+// stream opens a stream from this machine, which the test's end closes.
+func (b *bubble) stream(t *testing.T, header map[string]string) (*websocket.Conn, *http.Response, error) {
 	t.Helper()
-	d := websocket.Dialer{NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return b.DialFrom(ctx, from)
-	}}
+	d := websocket.Dialer{NetDialContext: b.Dial}
 	h := http.Header{}
 	for name, value := range header {
 		h.Set(name, value)

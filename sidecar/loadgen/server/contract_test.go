@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -151,17 +152,12 @@ func TestEveryOperation(t *testing.T) {
 	client, err := api.NewClient(&http.Client{Transport: c}, base, token)
 	require.NoError(t, err)
 	client = client.As("gräfin")
-	ctx := t.Context()
-
 	for _, call := range everyCall(client) {
-		t.Run(call.name, func(t *testing.T) {
-			got, err := call.do(ctx)
-			require.NoError(t, err)
-			require.Equal(t, call.answer, got)
-			if call.received.name != "" {
-				require.Equal(t, call.received, b.last())
-			}
-		})
+		b.calls = nil
+		got, err := call.do(t.Context())
+		require.NoError(t, err, call.received.name)
+		require.Equal(t, call.answer, got, call.received.name)
+		require.Equal(t, call.received, b.last())
 	}
 	t.Run("stream", func(t *testing.T) { streamOnce(t, c, client) })
 	t.Run("others", func(t *testing.T) { otherCalls(t, c, base) })
@@ -173,252 +169,153 @@ func TestEveryOperation(t *testing.T) {
 	require.ElementsMatch(t, c.operations(), seen, "operations exercised")
 }
 
+// clientCall is a call of the client, its result, and what the backend receives.
 type clientCall struct {
-	name     string
 	do       func(context.Context) (any, error)
 	answer   any
 	received call
 }
 
+// call0 is a call without arguments whose answer is a sample.
+func call0[T any](do func(context.Context) (T, error), received call) clientCall {
+	return clientCall{func(ctx context.Context) (any, error) { return do(ctx) }, sample[T](), received}
+}
+
+// call1 is a call with an argument.
+func call1[A, T any](do func(context.Context, A) (T, error), a A, received call) clientCall {
+	return call0(func(ctx context.Context) (T, error) { return do(ctx, a) }, received)
+}
+
+// call2 is a call with two arguments.
+func call2[A, B, T any](do func(context.Context, A, B) (T, error), a A, b B, received call) clientCall {
+	return call0(func(ctx context.Context) (T, error) { return do(ctx, a, b) }, received)
+}
+
+// file is a call that writes its answer.
+func file(do func(context.Context, io.Writer) error, text string, received call) clientCall {
+	return call0(func(ctx context.Context) (string, error) {
+		var out bytes.Buffer
+		err := do(ctx, &out)
+		return out.String(), err
+	}, received).answers(text)
+}
+
+// answers replaces the sample.
+func (c clientCall) answers(v any) clientCall {
+	c.answer = v
+	return c
+}
+
 func everyCall(c *api.Client) []clientCall {
-	state, by := sample[api.State](), "gräfin"
+	return slices.Concat(laneCalls(c), baselineCalls(c), resultCalls(c), fileCalls(c))
+}
+
+// laneCalls are the calls that read or change the present state.
+func laneCalls(c *api.Client) []clientCall {
+	const by = "gräfin"
 	startReq, stopReq := api.StartRequest{Concurrency: new(180)}, api.StopRequest{Drain: true}
 	patch, mode, settings := sample[api.WorkloadPatch](), sample[api.ModeRequest](), sample[api.SettingsPatch]()
 	settings.Slider = &api.Slider{Min: 1, Max: 200, Increment: 10}
-	query := api.ConversationQuery{Lane: "twin", Status: api.ConversationRetired, Topic: "a b&c", Cursor: "x=", Limit: 200}
+	swap, show := api.TwinRequest{Arranged: api.TwinSwapped}, api.ShowcaseRequest{Starter: new("gpu"), Turns: new(3)}
+	return []clientCall{
+		call0(func(ctx context.Context) (any, error) { return nil, c.Ready(ctx) }, call{}),
+		call0(c.Status, call{}),
+		call0(c.Snapshot, call{}),
+		call0(c.Settings, call{}),
+		call1(c.PatchSettings, settings, call{"patch settings", "", by, settings}),
+		call2(c.Start, "", startReq, call{"start", "main", by, startReq}),
+		call2(c.Stop, "twin", stopReq, call{"stop", "twin", by, stopReq}),
+		call2(c.Patch, "twin", patch, call{"patch", "twin", by, patch}),
+		call2(c.SetMode, "", mode, call{"set mode", "main", by, mode}),
+		call1(c.CancelMode, "twin", call{"cancel mode", "twin", by, nil}),
+		call1(c.Cluster, "twin", call{"cluster", "twin", "", nil}),
+		call1(c.History, "twin", call{"history", "twin", "", nil}),
+		call2(c.Decisions, "twin", 1000, call{"decisions", "twin", "", 1000}),
+		call2(c.Decisions, "", 0, call{"decisions", "main", "", 50}),
+		call1(c.Shadow, "twin", call{"shadow", "twin", "", nil}),
+		call0(c.Twin, call{name: "twin"}),
+		call1(c.ArrangeTwin, swap, call{"arrange twin", "", by, swap}),
+		call1(c.StartShowcase, show, call{"start showcase", "", by, show}),
+		call0(c.StopShowcase, call{"stop showcase", "", by, nil}),
+		call2(c.Starter, "twin", "gpu/1 ü", call{"starter", "twin", "", "gpu/1 ü"}),
+		call2(c.Starter, "", "gpu", call{"starter", "main", "", "gpu"}),
+		call2(c.Comparison, "twin", "a table", call{"comparison", "twin", "", "a table"}),
+		call2(c.Comparison, "", "", call{"comparison", "main", "", ""}),
+	}
+}
+
+// baselineCalls are the calls on baselines.
+func baselineCalls(c *api.Client) []clientCall {
+	const by = "gräfin"
 	imported, lastPage := sample[api.Baseline](), sample[api.BaselineList]()
 	lastPage.NextCursor = ""
-	trial := api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{{
-		Mode:        "round_robin",
-		Speculation: "off",
-	}, {Mode: "kv", Speculation: "off"}}, Seed: new(uint64(1<<64 - 1))}
-	pause, made := api.SweepPatch{State: api.SweepPaused}, sample[api.SweepBaselineRequest]()
-	two := sides{
-		api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff},
-		api.ReportSide{Baseline: "this target", Arm: "round robin"},
+	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
+	kv := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	measured := api.Baseline{Name: "a table", Kind: "imported", Rows: []api.BaselineRow{{
+		Concurrency: 1, Mode: kv.Mode, Speculation: kv.Speculation,
+	}}}
+	return []clientCall{
+		call0(c.Baselines, call{name: "baselines"}).answers(lastPage),
+		call1(c.Baseline, "this target", call{"baseline", "", "", "this target"}),
+		call1(c.SaveBaseline, imported, call{"save baseline", "", by, imported}),
+		call0(func(ctx context.Context) (any, error) {
+			return c.ImportCSV(ctx, "a table", strings.NewReader("concurrency,mode\n"))
+		}, call{"save baseline", "", by, table}).answers(table),
+		call0(func(ctx context.Context) (any, error) {
+			return c.ImportResults(ctx, "a table", kv, true, strings.NewReader("{}"))
+		}, call{"merge baseline", "", by, measured}).answers(measured),
+		call1(c.DeleteBaseline, "a table/2", call{"delete baseline", "", by, "a table/2"}).answers(lastPage),
 	}
+}
+
+// resultCalls are the calls on conversations, events, simulations and sweeps.
+func resultCalls(c *api.Client) []clientCall {
+	const by = "gräfin"
+	query := api.ConversationQuery{Lane: "twin", Status: api.ConversationRetired, Topic: "a b&c", Cursor: "x=", Limit: 200}
 	question := sample[api.SimulationRequest]()
 	question.QuestionTokens.Mean = 12
-	swap, show := api.TwinRequest{Arranged: api.TwinSwapped}, api.ShowcaseRequest{Starter: new("gpu"), Turns: new(3)}
-	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
-	measured := api.Baseline{Name: "a table", Kind: "imported", Rows: []api.BaselineRow{{
-		Concurrency: 1,
-		Mode:        api.ModeKV, Speculation: api.SpeculationOff,
-	}}}
+	rr, kv := api.ModeState{Mode: "round_robin", Speculation: "off"}, api.ModeState{Mode: "kv", Speculation: "off"}
+	trial := api.SweepRequest{
+		Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{rr, kv}, Seed: new(uint64(1<<64 - 1)),
+	}
+	pause, made := api.SweepPatch{State: api.SweepPaused}, sample[api.SweepBaselineRequest]()
+	return []clientCall{
+		call1(c.Conversations, query, call{"conversations", "twin", "", query}),
+		call1(c.Conversations, api.ConversationQuery{},
+			call{"conversations", "main", "", api.ConversationQuery{Lane: "main", Limit: 50}}),
+		call1(c.Conversation, "main-1/../2", call{"conversation", "", "", "main-1/../2"}),
+		call2(c.Events, "", 0, call{"events", "", "", 100}),
+		call2(c.Events, "main", 5, call{"events", "main", "", 5}),
+		call0(c.Simulations, call{name: "simulations"}),
+		call1(c.StartSimulation, question, call{"start simulation", "", by, question}),
+		call1(c.Simulation, "a/b", call{"simulation", "", "", "a/b"}),
+		call1(c.CancelSimulation, "a1", call{"cancel simulation", "", "", "a1"}),
+		call0(c.Sweeps, call{name: "sweeps"}),
+		call2(c.StartSweep, "twin", trial, call{"start sweep", "twin", by, trial}),
+		call2(c.StartSweep, "", trial, call{"start sweep", "main", by, trial}),
+		call2(c.SweepOutlook, "twin", trial, call{"sweep outlook", "twin", "", trial}),
+		call1(c.Sweep, "a/b", call{"sweep", "", "", "a/b"}),
+		call2(c.PatchSweep, "a1", pause, call{"patch sweep a1", "", by, pause}),
+		call1(c.DeleteSweep, "a1", call{"delete sweep", "", by, "a1"}),
+		call2(c.SweepBaseline, "a1", made, call{"baseline of sweep a1", "", by, made}),
+	}
+}
+
+// fileCalls are the downloads.
+func fileCalls(c *api.Client) []clientCall {
+	a := api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
+	b := api.ReportSide{Baseline: "this target", Arm: "round robin"}
+	turns := func(ctx context.Context, w io.Writer) error { return c.TurnsCSV(ctx, w, "twin", 12) }
+	seconds := func(ctx context.Context, w io.Writer) error { return c.SweepSeconds(ctx, w, "a1") }
 	all := []clientCall{
-		{"ready", func(ctx context.Context) (any, error) { return nil, c.Ready(ctx) }, nil, call{}},
-		{"status", func(ctx context.Context) (any, error) { return c.Status(ctx) }, sample[api.Status](), call{}},
-		{"snapshot", func(ctx context.Context) (any, error) { return c.Snapshot(ctx) }, sample[api.Snapshot](), call{}},
-		{"start", func(ctx context.Context) (any, error) { return c.Start(ctx, "", startReq) }, state, call{
-			"start",
-			"main", by, startReq,
-		}},
-		{"stop", func(ctx context.Context) (any, error) { return c.Stop(ctx, "twin", stopReq) }, state, call{
-			"stop",
-			"twin", by, stopReq,
-		}},
-		{"patch", func(ctx context.Context) (any, error) { return c.Patch(ctx, "twin", patch) }, state, call{
-			"patch",
-			"twin", by, patch,
-		}},
-		{"set mode", func(ctx context.Context) (any, error) { return c.SetMode(ctx, "", mode) }, state, call{
-			"set mode",
-			"main", by, mode,
-		}},
-		{
-			"cancel mode", func(ctx context.Context) (any, error) { return c.CancelMode(ctx, "twin") }, state,
-			call{"cancel mode", "twin", by, nil},
-		},
-		{
-			"cluster", func(ctx context.Context) (any, error) { return c.Cluster(ctx, "twin") }, sample[api.Cluster](),
-			call{"cluster", "twin", "", nil},
-		},
-		{
-			"history", func(ctx context.Context) (any, error) { return c.History(ctx, "twin") }, sample[api.History](),
-			call{"history", "twin", "", nil},
-		},
-		{
-			"decisions", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "twin", 1000) },
-			sample[api.DecisionList](),
-			call{"decisions", "twin", "", 1000},
-		},
-		{
-			"decisions of the main lane", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "", 0) },
-			sample[api.DecisionList](),
-			call{"decisions", "main", "", 50},
-		},
-		{
-			"shadow", func(ctx context.Context) (any, error) { return c.Shadow(ctx, "twin") }, sample[api.Shadow](),
-			call{"shadow", "twin", "", nil},
-		},
-		{"twin", func(ctx context.Context) (any, error) { return c.Twin(ctx) }, sample[api.Twin](), call{name: "twin"}},
-		{
-			"arrange twin", func(ctx context.Context) (any, error) { return c.ArrangeTwin(ctx, swap) }, sample[api.Twin](),
-			call{"arrange twin", "", by, swap},
-		},
-		{
-			"start showcase", func(ctx context.Context) (any, error) { return c.StartShowcase(ctx, show) },
-			sample[api.Twin](),
-			call{"start showcase", "", by, show},
-		},
-		{
-			"stop showcase", func(ctx context.Context) (any, error) { return c.StopShowcase(ctx) }, sample[api.Twin](),
-			call{"stop showcase", "", by, nil},
-		},
-		{
-			"conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, query) },
-			sample[api.ConversationList](),
-			call{"conversations", "twin", "", query},
-		},
-		{
-			"all conversations", func(ctx context.Context) (any, error) {
-				return c.Conversations(ctx,
-					api.ConversationQuery{})
-			}, sample[api.ConversationList](),
-			call{"conversations", "main", "", api.ConversationQuery{Lane: "main", Limit: 50}},
-		},
-		{
-			"conversation", func(ctx context.Context) (any, error) { return c.Conversation(ctx, "main-1/../2") },
-			sample[api.Conversation](),
-			call{"conversation", "", "", "main-1/../2"},
-		},
-		{
-			"starter", func(ctx context.Context) (any, error) { return c.Starter(ctx, "twin", "gpu/1 ü") },
-			sample[api.Starter](),
-			call{"starter", "twin", "", "gpu/1 ü"},
-		},
-		{
-			"starter of the main lane", func(ctx context.Context) (any, error) { return c.Starter(ctx, "", "gpu") },
-			sample[api.Starter](),
-			call{"starter", "main", "", "gpu"},
-		},
-		{"turns", func(ctx context.Context) (any, error) {
-			var table bytes.Buffer
-			err := c.TurnsCSV(ctx, &table, "twin", 12)
-			return table.String(), err
-		}, "id,ttft\n1,0.2\n", call{"turns", "twin", "", int64(12)}},
-		{
-			"events", func(ctx context.Context) (any, error) { return c.Events(ctx, "", 0) }, sample[api.EventList](),
-			call{"events", "", "", 100},
-		},
-		{
-			"events of a lane", func(ctx context.Context) (any, error) { return c.Events(ctx, "main", 5) },
-			sample[api.EventList](),
-			call{"events", "main", "", 5},
-		},
-		{"baselines", func(ctx context.Context) (any, error) { return c.Baselines(ctx) }, lastPage, call{name: "baselines"}},
-		{
-			"baseline", func(ctx context.Context) (any, error) { return c.Baseline(ctx, "this target") }, imported,
-			call{"baseline", "", "", "this target"},
-		},
-		{
-			"comparison", func(ctx context.Context) (any, error) { return c.Comparison(ctx, "twin", "a table") },
-			sample[api.Comparison](),
-			call{"comparison", "twin", "", "a table"},
-		},
-		{
-			"comparison with the default", func(ctx context.Context) (any, error) { return c.Comparison(ctx, "", "") },
-			sample[api.Comparison](),
-			call{"comparison", "main", "", ""},
-		},
-		{
-			"save baseline", func(ctx context.Context) (any, error) { return c.SaveBaseline(ctx, imported) }, imported,
-			call{"save baseline", "", by, imported},
-		},
-		{"import CSV", func(ctx context.Context) (any, error) {
-			return c.ImportCSV(ctx, "a table", strings.NewReader("concurrency,mode\n"))
-		}, table, call{"save baseline", "", by, table}},
-		{"import results", func(ctx context.Context) (any, error) {
-			return c.ImportResults(ctx, "a table", api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff},
-				true, strings.NewReader("{}"))
-		}, measured, call{"merge baseline", "", by, measured}},
-		{
-			"delete baseline", func(ctx context.Context) (any, error) { return c.DeleteBaseline(ctx, "a table/2") },
-			lastPage,
-			call{"delete baseline", "", by, "a table/2"},
-		},
-		{
-			"simulations", func(ctx context.Context) (any, error) { return c.Simulations(ctx) },
-			sample[api.SimulationList](),
-			call{name: "simulations"},
-		},
-		{
-			"start simulation", func(ctx context.Context) (any, error) { return c.StartSimulation(ctx, question) },
-			sample[api.SimulationResult](),
-			call{"start simulation", "", by, question},
-		},
-		{
-			"simulation", func(ctx context.Context) (any, error) { return c.Simulation(ctx, "a/b") },
-			sample[api.SimulationResult](),
-			call{"simulation", "", "", "a/b"},
-		},
-		{
-			"cancel simulation", func(ctx context.Context) (any, error) { return c.CancelSimulation(ctx, "a1") },
-			sample[api.SimulationResult](),
-			call{"cancel simulation", "", "", "a1"},
-		},
-		{"settings", func(ctx context.Context) (any, error) { return c.Settings(ctx) }, sample[api.Settings](), call{}},
-		{
-			"patch settings", func(ctx context.Context) (any, error) { return c.PatchSettings(ctx, settings) },
-			sample[api.Settings](),
-			call{"patch settings", "", by, settings},
-		},
-		{
-			"sweeps", func(ctx context.Context) (any, error) { return c.Sweeps(ctx) }, sample[api.SweepList](),
-			call{name: "sweeps"},
-		},
-		{
-			"start sweep", func(ctx context.Context) (any, error) { return c.StartSweep(ctx, "twin", trial) },
-			sample[api.Sweep](),
-			call{"start sweep", "twin", by, trial},
-		},
-		{
-			"sweep outlook", func(ctx context.Context) (any, error) { return c.SweepOutlook(ctx, "twin", trial) },
-			sample[api.SweepOutlook](),
-			call{"sweep outlook", "twin", "", trial},
-		},
-		{
-			"start sweep on the main lane", func(ctx context.Context) (any, error) { return c.StartSweep(ctx, "", trial) },
-			sample[api.Sweep](),
-			call{"start sweep", "main", by, trial},
-		},
-		{
-			"sweep", func(ctx context.Context) (any, error) { return c.Sweep(ctx, "a/b") }, sample[api.Sweep](),
-			call{"sweep", "", "", "a/b"},
-		},
-		{
-			"patch sweep", func(ctx context.Context) (any, error) { return c.PatchSweep(ctx, "a1", pause) },
-			sample[api.Sweep](),
-			call{"patch sweep a1", "", by, pause},
-		},
-		{
-			"delete sweep", func(ctx context.Context) (any, error) { return c.DeleteSweep(ctx, "a1") },
-			sample[api.SweepList](),
-			call{"delete sweep", "", by, "a1"},
-		},
-		{
-			"baseline of sweep", func(ctx context.Context) (any, error) { return c.SweepBaseline(ctx, "a1", made) },
-			imported,
-			call{"baseline of sweep a1", "", by, made},
-		},
-		{"seconds", func(ctx context.Context) (any, error) {
-			var table bytes.Buffer
-			err := c.SweepSeconds(ctx, &table, "a1")
-			return table.String(), err
-		}, "id,ttft\n1,0.2\n", call{"seconds", "", "", "a1"}},
+		file(turns, "id,ttft\n1,0.2\n", call{"turns", "twin", "", int64(12)}),
+		file(seconds, "id,ttft\n1,0.2\n", call{"seconds", "", "", "a1"}),
 	}
 	for _, f := range api.ReportFormats {
-		all = append(all,
-			clientCall{"report of a sweep as " + string(f), func(ctx context.Context) (any, error) {
-				var text bytes.Buffer
-				err := c.SweepReport(ctx, &text, "a1", f)
-				return text.String(), err
-			}, reports[f], call{"report of a sweep as " + string(f), "", "", "a1"}},
-			clientCall{"report as " + string(f), func(ctx context.Context) (any, error) {
-				var text bytes.Buffer
-				err := c.Report(ctx, &text, two.a, two.b, f)
-				return text.String(), err
-			}, reports[f], call{"report as " + string(f), "", "", two}})
+		sweep := func(ctx context.Context, w io.Writer) error { return c.SweepReport(ctx, w, "a1", f) }
+		two := func(ctx context.Context, w io.Writer) error { return c.Report(ctx, w, a, b, f) }
+		all = append(all, file(sweep, reports[f], call{"report of a sweep as " + string(f), "", "", "a1"}),
+			file(two, reports[f], call{"report as " + string(f), "", "", sides{a, b}}))
 	}
 	return all
 }
@@ -473,23 +370,21 @@ func TestBackendErrors(t *testing.T) {
 		case "", "cluster", "history", "shadow", "baselines", "simulations", "sweeps":
 			continue // it cannot fail
 		}
-		t.Run(call.name, func(t *testing.T) {
-			for _, want := range []error{api.ErrNotFound, api.ErrConflict, api.ErrUnavailable} {
-				b.err = errors.Join(errors.New("the reason"), want)
-				_, err := call.do(t.Context())
-				require.ErrorIs(t, err, want)
-				require.ErrorContains(t, err, "the reason")
-			}
-			b.err = field
+		for _, want := range []error{api.ErrNotFound, api.ErrConflict, api.ErrUnavailable} {
+			b.err = errors.Join(errors.New("the reason"), want)
 			_, err := call.do(t.Context())
-			require.Equal(t, field, err)
-			b.err = errors.New("/secret/path: disk on fire")
-			_, err = call.do(t.Context())
-			var p *api.ProblemError
-			require.ErrorAs(t, err, &p)
-			require.Equal(t, http.StatusInternalServerError, p.Status)
-			require.NotContains(t, err.Error(), "secret")
-		})
+			require.ErrorIs(t, err, want, call.received.name)
+			require.ErrorContains(t, err, "the reason", call.received.name)
+		}
+		b.err = field
+		_, err := call.do(t.Context())
+		require.Equal(t, field, err, call.received.name)
+		b.err = errors.New("/secret/path: disk on fire")
+		_, err = call.do(t.Context())
+		var p *api.ProblemError
+		require.ErrorAs(t, err, &p, call.received.name)
+		require.Equal(t, http.StatusInternalServerError, p.Status)
+		require.NotContains(t, err.Error(), "secret")
 	}
 }
 
@@ -504,8 +399,8 @@ func TestUnknownLane(t *testing.T) {
 			continue
 		}
 		_, err := call.do(t.Context())
-		require.ErrorIs(t, err, api.ErrNotFound, call.name)
-		require.ErrorContains(t, err, "no lane of this name", call.name)
+		require.ErrorIs(t, err, api.ErrNotFound, call.received.name)
+		require.ErrorContains(t, err, "no lane of this name", call.received.name)
 	}
 	require.Empty(t, b.last())
 }

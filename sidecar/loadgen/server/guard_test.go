@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -91,19 +90,10 @@ func TestForeignOriginIsRefused(t *testing.T) {
 		{"localhost:8088", "null", "", 403}, // a sandboxed frame or a file
 		{"localhost:8088", "", "", 403},
 	} {
-		header := map[string]string{"Origin": tt.origin, "X-Forwarded-Proto": tt.proto}
-		res, text := do(t, s, request{method: "POST", path: v1 + "/workload/stop", body: stop, host: tt.host, header: header})
-		require.Equal(t, tt.status, res.StatusCode, "%+v: %s", tt, text)
+		q := post("/workload/stop", stop, map[string]string{"Origin": tt.origin, "X-Forwarded-Proto": tt.proto})
+		q.host = tt.host
+		answer(t, s, tt.status, q)
 	}
-}
-
-// TLS of the server's own makes the origin https.
-func TestOriginOverTLS(t *testing.T) {
-	r := httptest.NewRequest("GET", "https://localhost:8088/", nil)
-	r.Header.Set("Origin", "https://localhost:8088")
-	require.True(t, api.OwnOrigin(r))
-	r.Header.Set("Origin", "http://localhost:8088")
-	require.False(t, api.OwnOrigin(r))
 }
 
 // Without the token every route refuses, except health, metrics without a token of their own, and the exchange of the
@@ -133,8 +123,7 @@ func TestEveryRouteRequiresTheToken(t *testing.T) {
 		{path: v1 + "/status", header: map[string]string{"Authorization": "bearer  " + token}},
 		{path: "/"},
 	} {
-		res, _ := do(t, s, q)
-		require.Equal(t, http.StatusOK, res.StatusCode, q)
+		answer(t, s, http.StatusOK, q)
 	}
 }
 
@@ -169,8 +158,7 @@ func TestMetricsToken(t *testing.T) {
 			require.Empty(t, b.calls)
 		}
 		for _, header := range right {
-			res, text := do(t, s, request{path: "/metrics", header: header})
-			require.Equal(t, http.StatusOK, res.StatusCode, "%s %v", name, header)
+			_, text := answer(t, s, http.StatusOK, request{path: "/metrics", header: header})
 			require.Equal(t, "up 1\n", text)
 		}
 	}
@@ -211,11 +199,15 @@ func TestPublicPageReadsAlone(t *testing.T) {
 	}
 }
 
+// exchange is the request that exchanges the token for a cookie.
+func exchange(header map[string]string) request {
+	return post("/session", `{"token":"`+token+`"}`, header)
+}
+
 // signIn exchanges the token for a cookie.
 func signIn(t *testing.T, s *Server, header map[string]string) *http.Cookie {
 	t.Helper()
-	res, text := do(t, s, request{method: "POST", path: v1 + "/session", body: `{"token":"` + token + `"}`, header: header})
-	require.Equal(t, http.StatusNoContent, res.StatusCode, text)
+	res, _ := answer(t, s, http.StatusNoContent, exchange(header))
 	require.Len(t, res.Cookies(), 1)
 	return res.Cookies()[0]
 }
@@ -226,19 +218,15 @@ func TestSession(t *testing.T) {
 		b := &recorder{}
 		s := newServer(t, b, withToken)
 		c := signIn(t, s, nil)
-		require.True(t, c.HttpOnly)
-		require.Equal(t, http.SameSiteStrictMode, c.SameSite)
-		require.Equal(t, "/", c.Path)
-		require.False(t, c.Secure)
+		require.Equal(t, cookieName+"="+c.Value+"; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict", c.String())
 		require.NotContains(t, c.Value, token)
 		require.True(t, signIn(t, s, map[string]string{"X-Forwarded-Proto": "https"}).Secure)
 
 		header := cookie(c.Value)
 		header[api.UserHeader] = "admin"
-		q := request{method: "POST", path: v1 + "/workload/stop", body: stop, header: header}
+		q := post("/workload/stop", stop, header)
 		wait.Advance(sessionLife - time.Second)
-		res, text := do(t, s, q)
-		require.Equal(t, http.StatusOK, res.StatusCode, text)
+		answer(t, s, http.StatusOK, q)
 		require.Equal(t, "page", b.last().by, "a page cannot speak for a login")
 		wait.Advance(time.Second)
 		synctest.Wait()
@@ -250,15 +238,13 @@ func TestSession(t *testing.T) {
 // until the token is exchanged, and again after the session is ended.
 func TestReadSession(t *testing.T) {
 	read := func(s *Server, header map[string]string) (v api.Session) {
-		res, text := do(t, s, request{path: v1 + "/session", header: header})
-		require.Equal(t, http.StatusOK, res.StatusCode, text)
+		_, text := answer(t, s, http.StatusOK, request{path: v1 + "/session", header: header})
 		require.NoError(t, json.Unmarshal([]byte(text), &v))
 		return v
 	}
 	open := newServer(t, &recorder{}, nil)
 	require.Equal(t, api.Session{CanRead: true, CanWrite: true}, read(open, nil))
-	p := refusal(t, open, request{method: "POST", path: v1 + "/session", body: `{"token":"x"}`})
-	require.Equal(t, http.StatusConflict, p.Status, "there is nothing to exchange")
+	require.Equal(t, http.StatusConflict, refusal(t, open, exchange(nil)).Status, "there is nothing to exchange")
 
 	for _, public := range []bool{false, true} {
 		s := newServer(t, &recorder{}, func(o *Options) { o.Token, o.PublicPage = token, public })
@@ -269,15 +255,13 @@ func TestReadSession(t *testing.T) {
 		require.Equal(t, api.Session{TokenRequired: true, Authenticated: true, CanRead: true, CanWrite: true}, read(s, with))
 
 		for range 2 { // a session that has ended may be ended again
-			res, text := do(t, s, request{method: "DELETE", path: v1 + "/session", header: with})
-			require.Equal(t, http.StatusNoContent, res.StatusCode, text)
+			res, _ := answer(t, s, http.StatusNoContent, request{method: "DELETE", path: v1 + "/session", header: with})
 			require.Len(t, res.Cookies(), 1)
 			require.Negative(t, res.Cookies()[0].MaxAge)
 			require.Empty(t, res.Cookies()[0].Value)
 		}
 		require.Equal(t, none, read(s, with))
-		q := request{method: "POST", path: v1 + "/workload/stop", body: stop, header: with}
-		require.Equal(t, http.StatusUnauthorized, refusal(t, s, q).Status)
+		require.Equal(t, http.StatusUnauthorized, refusal(t, s, post("/workload/stop", stop, with)).Status)
 	}
 }
 
@@ -314,7 +298,8 @@ func TestGuessesAreLimited(t *testing.T) {
 	guess := func(i int) *http.Response {
 		q := request{path: v1 + "/status", header: bearer("wrong"), from: "192.0.2.1:1"}
 		if i%2 != 0 {
-			q = request{method: "POST", path: v1 + "/session", body: `{"token":"wrong"}`, from: fmt.Sprintf("[2001:db8:%x::1]:1", i)}
+			q = post("/session", `{"token":"wrong"}`, nil)
+			q.from = fmt.Sprintf("[2001:db8:%x::1]:1", i)
 		}
 		res, _ := do(t, s, q)
 		return res
@@ -340,42 +325,40 @@ func TestGuessesDoNotLockOutToken(t *testing.T) {
 	with := cookie(signIn(t, s, nil).Value)
 	for i := range 100 {
 		do(t, s, request{path: v1 + "/status", header: bearer("wrong"), from: "192.0.2.1:1"})
-		do(t, s, request{method: "POST", path: v1 + "/session", body: `{"token":"wrong"}`, from: fmt.Sprintf("[2001:db8:0:%x::1]:1", i)})
+		wrong := post("/session", `{"token":"wrong"}`, nil)
+		wrong.from = fmt.Sprintf("[2001:db8:0:%x::1]:1", i)
+		do(t, s, wrong)
 	}
 	for _, from := range []string{"192.0.2.1:2", "[2001:db8:0:1::1]:2", "[2001:db8:1::1]:1", "198.51.100.7:1"} {
 		for _, header := range []map[string]string{bearer(token), with} {
-			res, text := do(t, s, request{path: v1 + "/status", header: header, from: from})
-			require.Equal(t, http.StatusOK, res.StatusCode, text)
+			answer(t, s, http.StatusOK, request{path: v1 + "/status", header: header, from: from})
 		}
-		res, text := do(t, s, request{method: "POST", path: v1 + "/session", body: `{"token":"` + token + `"}`, from: from})
-		require.Equal(t, http.StatusNoContent, res.StatusCode, text)
+		right := exchange(nil)
+		right.from = from
+		answer(t, s, http.StatusNoContent, right)
 	}
 }
 
 // The events name the login for which a trusted caller acts.
 func TestBy(t *testing.T) {
-	for _, tt := range []struct {
-		name, token, login, origin, from string
-		by                               string
-	}{
-		{name: "the plugin", token: token, login: "admin", by: "admin"},
-		{name: "a login beyond ASCII", token: token, login: "gräfin@example.com", by: "gräfin@example.com"},
-		{name: "a script", token: token, by: "api"},
-		{name: "this machine", login: "admin", by: "admin"},
-		{name: "a script on this machine", by: "api"},
-		{name: "the page on this machine", origin: "http://localhost", by: "page"},
-		{name: "another machine, without a token", login: "admin", from: "192.0.2.1:1234", by: "api"},
+	for _, tt := range []struct{ name, token, login, origin, from, by string }{
+		{"the plugin", token, "gräfin@example.com", "", "", "gräfin@example.com"},
+		{"a script", token, "", "", "", "api"},
+		{"this machine", "", "admin", "", "", "admin"},
+		{"a script on this machine", "", "", "", "", "api"},
+		{"the page on this machine", "", "", "http://localhost", "", "page"},
+		{"another machine, without a token", "", "admin", "", "192.0.2.1:1234", "api"},
 	} {
 		b := &recorder{}
 		s := newServer(t, b, func(o *Options) { o.Token = tt.token })
-		q := request{method: "POST", path: v1 + "/workload/stop", body: stop, from: tt.from, header: bearer(tt.token)}
+		q := post("/workload/stop", stop, bearer(tt.token))
+		q.from = tt.from
 		for name, value := range map[string]string{api.UserHeader: tt.login, "Origin": tt.origin} {
 			if value != "" {
 				q.header[name] = value
 			}
 		}
-		res, text := do(t, s, q)
-		require.Equal(t, http.StatusOK, res.StatusCode, text)
+		answer(t, s, http.StatusOK, q)
 		require.Equal(t, tt.by, b.last().by, tt.name)
 	}
 }
@@ -384,11 +367,7 @@ func TestBy(t *testing.T) {
 func TestOddLogin(t *testing.T) {
 	for _, login := range []string{strings.Repeat("x", api.MaxLogin+1), "a\tb", "\xff\xfe", "a\u202eb"} {
 		b := &recorder{}
-		q := request{
-			method: "POST", path: v1 + "/workload/stop", body: stop,
-			header: map[string]string{api.UserHeader: login},
-		}
-		p := refusal(t, newServer(t, b, nil), q)
+		p := refusal(t, newServer(t, b, nil), post("/workload/stop", stop, map[string]string{api.UserHeader: login}))
 		require.Equal(t, http.StatusUnprocessableEntity, p.Status)
 		require.Equal(t, api.UserHeader, p.Field)
 		require.Empty(t, b.calls)

@@ -51,8 +51,14 @@ func (b *recorder) note(c call) error {
 	return b.err
 }
 
-// recordCall records a call and returns a sample.
-func recordCall[T any](b *recorder, c call) (T, error) { return sample[T](), b.note(c) }
+// record records a call and returns a sample.
+func record[T any](b *recorder, c call) (T, error) { return sample[T](), b.note(c) }
+
+// show records a call that cannot fail.
+func show[T any](b *recorder, c call) T {
+	v, _ := record[T](b, c)
+	return v
+}
 
 // last returns the newest call, and the zero value if there was none.
 func (b *recorder) last() call {
@@ -77,7 +83,7 @@ type laneRecorder struct {
 }
 
 func (l *laneRecorder) state(name, by string, req any) (api.State, error) {
-	return recordCall[api.State](l.recorder, call{name, l.lane, by, req})
+	return record[api.State](l.recorder, call{name, l.lane, by, req})
 }
 
 func (l *laneRecorder) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
@@ -101,33 +107,31 @@ func (l *laneRecorder) CancelMode(_ context.Context, by string) (api.State, erro
 }
 
 func (l *laneRecorder) Cluster() api.Cluster {
-	v, _ := recordCall[api.Cluster](l.recorder, call{"cluster", l.lane, "", nil}) // it cannot fail
-	return v
+	return show[api.Cluster](l.recorder, call{"cluster", l.lane, "", nil})
 }
 
 func (l *laneRecorder) History() api.History {
-	v, _ := recordCall[api.History](l.recorder, call{"history", l.lane, "", nil}) // it cannot fail
-	return v
+	return show[api.History](l.recorder, call{"history", l.lane, "", nil})
 }
 
 func (l *laneRecorder) Decisions(_ context.Context, limit int) (api.DecisionList, error) {
-	return recordCall[api.DecisionList](l.recorder, call{"decisions", l.lane, "", limit})
+	return record[api.DecisionList](l.recorder, call{"decisions", l.lane, "", limit})
 }
 
 func (l *laneRecorder) Starter(id string) (api.Starter, error) {
-	return recordCall[api.Starter](l.recorder, call{"starter", l.lane, "", id})
+	return record[api.Starter](l.recorder, call{"starter", l.lane, "", id})
 }
 
 func (l *laneRecorder) Comparison(name string) (api.Comparison, error) {
-	return recordCall[api.Comparison](l.recorder, call{"comparison", l.lane, "", name})
+	return record[api.Comparison](l.recorder, call{"comparison", l.lane, "", name})
 }
 
 func (b *recorder) Conversations(_ context.Context, q api.ConversationQuery) (api.ConversationList, error) {
-	return recordCall[api.ConversationList](b, call{"conversations", q.Lane, "", q})
+	return record[api.ConversationList](b, call{"conversations", q.Lane, "", q})
 }
 
 func (b *recorder) Conversation(_ context.Context, id string) (api.Conversation, error) {
-	return recordCall[api.Conversation](b, call{"conversation", "", "", id})
+	return record[api.Conversation](b, call{"conversation", "", "", id})
 }
 
 func (b *recorder) TurnsCSV(_ context.Context, w io.Writer, lane string, step int64) error {
@@ -142,12 +146,11 @@ func (b *recorder) Events(_ context.Context, lane string, limit int) ([]api.Even
 }
 
 func (b *recorder) Baselines() []api.Baseline {
-	v, _ := recordCall[api.BaselineList](b, call{name: "baselines"}) // it cannot fail
-	return v.Baselines
+	return show[api.BaselineList](b, call{name: "baselines"}).Baselines
 }
 
 func (b *recorder) Baseline(name string) (api.Baseline, error) {
-	return recordCall[api.Baseline](b, call{"baseline", "", "", name})
+	return record[api.Baseline](b, call{"baseline", "", "", name})
 }
 
 func (b *recorder) SaveBaseline(_ context.Context, by string, req api.Baseline) (api.Baseline, error) {
@@ -170,27 +173,26 @@ func (b *recorder) DeleteBaseline(_ context.Context, by, name string) ([]api.Bas
 }
 
 func (b *recorder) PatchSettings(_ context.Context, by string, p api.SettingsPatch) (api.Settings, error) {
-	return recordCall[api.Settings](b, call{"patch settings", "", by, p})
+	return record[api.Settings](b, call{"patch settings", "", by, p})
 }
 
 func (b *recorder) Simulations() api.SimulationList {
-	v, _ := recordCall[api.SimulationList](b, call{name: "simulations"}) // it cannot fail
-	return v
+	return show[api.SimulationList](b, call{name: "simulations"})
 }
 
 func (b *recorder) StartSimulation(by, who string, req api.SimulationRequest) (api.SimulationResult, error) {
 	b.mu.Lock()
 	b.who = who
 	b.mu.Unlock()
-	return recordCall[api.SimulationResult](b, call{"start simulation", "", by, req})
+	return record[api.SimulationResult](b, call{"start simulation", "", by, req})
 }
 
 func (b *recorder) Simulation(id string) (api.SimulationResult, error) {
-	return recordCall[api.SimulationResult](b, call{"simulation", "", "", id})
+	return record[api.SimulationResult](b, call{"simulation", "", "", id})
 }
 
 func (b *recorder) CancelSimulation(id string) (api.SimulationResult, error) {
-	return recordCall[api.SimulationResult](b, call{"cancel simulation", "", "", id})
+	return record[api.SimulationResult](b, call{"cancel simulation", "", "", id})
 }
 
 // FollowSimulation publishes one point, then the progress until follow ends.
@@ -211,51 +213,49 @@ func (b *recorder) FollowSimulation(ctx context.Context, id string, on func(stri
 }
 
 func (l *laneRecorder) Shadow() api.Shadow {
-	v, _ := recordCall[api.Shadow](l.recorder, call{"shadow", l.lane, "", nil}) // it cannot fail
-	return v
+	return show[api.Shadow](l.recorder, call{"shadow", l.lane, "", nil})
 }
 
-func (b *recorder) Twin() (api.Twin, error) { return recordCall[api.Twin](b, call{name: "twin"}) }
+func (b *recorder) Twin() (api.Twin, error) { return record[api.Twin](b, call{name: "twin"}) }
 
 func (b *recorder) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (api.Twin, error) {
-	return recordCall[api.Twin](b, call{"arrange twin", "", by, req})
+	return record[api.Twin](b, call{"arrange twin", "", by, req})
 }
 
 func (b *recorder) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
-	return recordCall[api.Twin](b, call{"start showcase", "", by, req})
+	return record[api.Twin](b, call{"start showcase", "", by, req})
 }
 
 func (b *recorder) StopShowcase(_ context.Context, by string) (api.Twin, error) {
-	return recordCall[api.Twin](b, call{"stop showcase", "", by, nil})
+	return record[api.Twin](b, call{"stop showcase", "", by, nil})
 }
 
 func (b *recorder) Sweeps(context.Context) api.SweepList {
-	v, _ := recordCall[api.SweepList](b, call{name: "sweeps"}) // it cannot fail
-	return v
+	return show[api.SweepList](b, call{name: "sweeps"})
 }
 
 func (b *recorder) SweepOutlook(_ context.Context, lane string, req api.SweepRequest) (api.SweepOutlook, error) {
-	return recordCall[api.SweepOutlook](b, call{"sweep outlook", lane, "", req})
+	return record[api.SweepOutlook](b, call{"sweep outlook", lane, "", req})
 }
 
 func (b *recorder) StartSweep(_ context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error) {
-	return recordCall[api.Sweep](b, call{"start sweep", lane, by, req})
+	return record[api.Sweep](b, call{"start sweep", lane, by, req})
 }
 
 func (b *recorder) Sweep(_ context.Context, id string) (api.Sweep, error) {
-	return recordCall[api.Sweep](b, call{"sweep", "", "", id})
+	return record[api.Sweep](b, call{"sweep", "", "", id})
 }
 
 func (b *recorder) PatchSweep(_ context.Context, by, id string, p api.SweepPatch) (api.Sweep, error) {
-	return recordCall[api.Sweep](b, call{"patch sweep " + id, "", by, p})
+	return record[api.Sweep](b, call{"patch sweep " + id, "", by, p})
 }
 
 func (b *recorder) DeleteSweep(_ context.Context, by, id string) (api.SweepList, error) {
-	return recordCall[api.SweepList](b, call{"delete sweep", "", by, id})
+	return record[api.SweepList](b, call{"delete sweep", "", by, id})
 }
 
 func (b *recorder) SweepBaseline(_ context.Context, by, id string, req api.SweepBaselineRequest) (api.Baseline, error) {
-	return recordCall[api.Baseline](b, call{"baseline of sweep " + id, "", by, req})
+	return record[api.Baseline](b, call{"baseline of sweep " + id, "", by, req})
 }
 
 func (b *recorder) WriteSeconds(_ context.Context, w io.Writer, id string) error {
@@ -496,6 +496,19 @@ func do(t testing.TB, s *Server, q request) (*http.Response, string) {
 		res.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	return res, w.Body.String()
+}
+
+// post is a request with a body. The path is relative to the API's prefix.
+func post(path, body string, header map[string]string) request {
+	return request{method: http.MethodPost, path: v1 + path, body: body, header: header}
+}
+
+// answer sends a request that must be answered with a status.
+func answer(t testing.TB, s *Server, status int, q request) (*http.Response, string) {
+	t.Helper()
+	res, text := do(t, s, q)
+	require.Equal(t, status, res.StatusCode, "%s %s %v: %s", q.method, q.path, q.header, text)
+	return res, text
 }
 
 // refusal sends a request that must be refused, and returns its problem document.

@@ -24,105 +24,67 @@ const v1 = api.Prefix
 // document does not allow the input either.
 func TestBadInput(t *testing.T) {
 	for _, tt := range []struct {
-		name, method, path, body string
-		status                   int
-		field, allowed           string
-		silent                   bool // whether the document cannot express it
+		call, body, field, allowed string
+		silent                     bool // whether the document cannot express it
 	}{
 		// unreadable input
-		{name: "half a body", method: "POST", path: "/workload/start", body: `{"concurrency":`, status: 400},
-		{name: "a list", method: "POST", path: "/workload/start", body: `[]`, status: 400},
-		{name: "null", method: "POST", path: "/workload/start", body: `null`, status: 400},
-		{name: "trailing data", method: "POST", path: "/workload/start", body: `{"concurrency":1} {"concurrency":2}`, status: 400, silent: true},
-		{name: "trailing bracket", method: "POST", path: "/workload/stop", body: `{"drain":true}}`, status: 400, silent: true},
+		{"POST /workload/start", `{"concurrency":`, "", "", false},
+		{"POST /workload/start", `[]`, "", "", false},
+		{"POST /workload/start", `null`, "", "", false},
+		{"POST /workload/start", `{"concurrency":1} {"concurrency":2}`, "", "", true},
+		{"POST /workload/stop", `{"drain":true}}`, "", "", true},
 		// fields
-		{name: "unknown deeper field", method: "PATCH", path: "/workload", body: `{"turns":{"min":1,"max":2,"mean":1}}`, status: 422, field: "mean", allowed: "only concurrency, turns, turns.min, turns.max, max_tokens, openings, start_rate, target_rps"},
-		{name: "text for a number", method: "POST", path: "/workload/start", body: `{"concurrency":"5"}`, status: 422, field: "concurrency", allowed: "a whole number"},
-		{name: "a fraction", method: "POST", path: "/workload/start", body: `{"concurrency":1.5}`, status: 422, field: "concurrency", allowed: "a whole number"},
-		{name: "beyond 64 bits", method: "POST", path: "/workload/start", body: `{"concurrency":1e30}`, status: 422, field: "concurrency", allowed: "a whole number"},
-		{name: "a number for a choice", method: "POST", path: "/workload/stop", body: `{"drain":1}`, status: 422, field: "drain", allowed: "true or false"},
-		{name: "a number for text", method: "PATCH", path: "/settings", body: `{"title":1}`, status: 422, field: "title", allowed: "a string"},
-		{name: "a number for an object", method: "PATCH", path: "/settings", body: `{"slo":1}`, status: 422, field: "slo", allowed: "an object"},
-		{name: "text deeper", method: "PATCH", path: "/settings", body: `{"slo":{"ttft":"1","tpot":1}}`, status: 422, field: "slo.ttft", allowed: "a number of seconds, such as 0.6"},
-		{name: "a time with a unit", method: "POST", path: "/sweeps", body: `{"kind":"levels","levels":[4],"warm_up_seconds":"10s"}`, status: 422, field: "warm_up_seconds", allowed: "a number of seconds, such as 0.6"},
+		{"PATCH /workload", `{"turns":{"min":1,"max":2,"mean":1}}`, "mean", "only concurrency, turns, turns.min, turns.max, max_tokens, openings, start_rate, target_rps", false},
+		{"POST /workload/start", `{"concurrency":"5"}`, "concurrency", "a whole number", false},
+		{"POST /workload/start", `{"concurrency":1.5}`, "concurrency", "a whole number", false},
+		{"POST /workload/start", `{"concurrency":1e30}`, "concurrency", "a whole number", false},
+		{"POST /workload/stop", `{"drain":1}`, "drain", "true or false", false},
+		{"PATCH /settings", `{"title":1}`, "title", "a string", false},
+		{"PATCH /settings", `{"slo":1}`, "slo", "an object", false},
+		{"PATCH /settings", `{"slo":{"ttft":"1","tpot":1}}`, "slo.ttft", "a number of seconds, such as 0.6", false},
+		{"POST /sweeps", `{"kind":"levels","levels":[4],"warm_up_seconds":"10s"}`, "warm_up_seconds", "a number of seconds, such as 0.6", false},
 		// ranges
-		{name: "too many", method: "POST", path: "/workload/start", body: `{"concurrency":100001}`, status: 422, field: "concurrency", allowed: "1 to 100000"},
-		{name: "turns upside down", method: "PATCH", path: "/workload", body: `{"turns":{"min":5,"max":3}}`, status: 422, field: "turns.min", allowed: "1 to 3", silent: true},
-		{name: "no mode", method: "PUT", path: "/cluster/mode", body: `{}`, status: 422, field: "mode", allowed: "one of kv, round_robin, least_loaded, unknown", silent: true},
-		{name: "slider upside down", method: "PATCH", path: "/settings", body: `{"slider":{"min":9,"max":3,"increment":1}}`, status: 422, field: "slider.min", allowed: "less than 3 (slider.max)", silent: true},
-		{name: "long title", method: "PATCH", path: "/settings", body: `{"title":"` + strings.Repeat("ü", 201) + `"}`, status: 422, field: "title", allowed: "at most 200 characters"},
+		{"POST /workload/start", `{"concurrency":100001}`, "concurrency", "1 to 100000", false},
+		{"PATCH /workload", `{"turns":{"min":5,"max":3}}`, "turns.min", "1 to 3", true},
+		{"PUT /cluster/mode", `{}`, "mode", "one of kv, round_robin, least_loaded, unknown", true},
+		{"PATCH /settings", `{"slider":{"min":9,"max":3,"increment":1}}`, "slider.min", "less than 3 (slider.max)", true},
+		{"PATCH /settings", `{"title":"` + strings.Repeat("ü", 201) + `"}`, "title", "at most 200 characters", false},
 		// sweeps
-		{name: "unknown field of a sweep", method: "POST", path: "/sweeps", body: `{"kind":"trial","level":60}`, status: 422, field: "level", allowed: "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, together, slo, slo.ttft, slo.tpot, seed"},
-		{name: "level for levels", method: "POST", path: "/sweeps", body: `{"kind":"sweep","levels":60}`, status: 422, field: "levels", allowed: "a list"},
-		{name: "seed as a number", method: "POST", path: "/sweeps", body: `{"kind":"trial","seed":5}`, status: 422, field: "seed", allowed: "a whole number in quotes"},
-		{name: "seed in words", method: "POST", path: "/sweeps", body: `{"kind":"trial","seed":"five"}`, status: 422, field: "seed", allowed: "a whole number in quotes"},
-		{name: "a sweep cannot be made done", method: "PATCH", path: "/sweeps/a1", body: `{"state":"done"}`, status: 422, field: "state", allowed: "one of paused, running, cancelled"},
-		{name: "long title of a baseline", method: "POST", path: "/sweeps/a1/baseline", body: `{"name":"x","title":"` + strings.Repeat("x", 201) + `"}`, status: 422, field: "title", allowed: "at most 200 characters"},
-		{
-			name: "a report on nothing", path: "/report.md", status: 422, field: "a",
-			allowed: "the name of a baseline, at most 100 characters",
-		},
-		{
-			name: "a report on one side", path: "/report.html?a=ours", status: 422, field: "b",
-			allowed: "the name of a baseline, at most 100 characters",
-		},
-		{
-			name: "long name in a report", path: "/report.tsv?a=ours&b=" + strings.Repeat("x", 101), status: 422,
-			field: "b", allowed: "at most 100 characters",
-		},
-		{
-			name: "unknown mode in a report", path: "/report.json?a=ours&b=ours&b_mode=random", status: 422,
-			field: "b_mode", allowed: "one of kv, round_robin, least_loaded, unknown",
-		},
-		{
-			name: "unknown speculation in a report", path: "/report.json?a=ours&b=ours&a_speculation=ngram", status: 422,
-			field: "a_speculation", allowed: "one of off, draft, eagle3, not_recorded",
-		},
+		{"POST /sweeps", `{"kind":"trial","level":60}`, "level", "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, together, slo, slo.ttft, slo.tpot, seed", false},
+		{"POST /sweeps", `{"kind":"sweep","levels":60}`, "levels", "a list", false},
+		{"POST /sweeps", `{"kind":"trial","seed":5}`, "seed", "a whole number in quotes", false},
+		{"POST /sweeps", `{"kind":"trial","seed":"five"}`, "seed", "a whole number in quotes", false},
+		{"PATCH /sweeps/a1", `{"state":"done"}`, "state", "one of paused, running, cancelled", false},
+		{"POST /sweeps/a1/baseline", `{"name":"x","title":"` + strings.Repeat("x", 201) + `"}`, "title", "at most 200 characters", false},
+		{"GET /report.md", "", "a", "the name of a baseline, at most 100 characters", false},
+		{"GET /report.html?a=ours", "", "b", "the name of a baseline, at most 100 characters", false},
+		{"GET /report.tsv?a=ours&b=" + strings.Repeat("x", 101), "", "b", "at most 100 characters", false},
+		{"GET /report.json?a=x&b=y&b_mode=random", "", "b_mode", "one of kv, round_robin, least_loaded, unknown", false},
+		{"GET /report.md?a=x&b=y&a_speculation=ngram", "", "a_speculation", "one of off, draft, eagle3, not_recorded", false},
 		// queries
-		{
-			name: "limit zero", path: "/conversations?limit=0", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 200",
-		},
-		{
-			name: "limit too high", path: "/conversations?limit=201", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 200",
-		},
-		{
-			name: "limit of events", path: "/events?limit=1001", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 1000",
-		},
-		{
-			name: "limit of baselines", path: "/baselines?limit=201", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 200",
-		},
-		{
-			name: "limit in words", path: "/events?limit=ten", status: 422, field: "limit",
-			allowed: "a whole number, 1 to 1000",
-		},
-		{name: "negative step", path: "/turns.csv?step=-1", status: 422, field: "step", allowed: "a whole number, 0 or more"},
-		{
-			name: "unknown status", path: "/conversations?status=done", status: 422, field: "status",
-			allowed: "one of active, completed, retired, cancelled, error",
-		},
-		{
-			name: "long lane", path: "/cluster?lane=" + strings.Repeat("x", 65), status: 422, field: "lane",
-			allowed: "at most 64 characters",
-		},
-		{
-			name: "unknown parameter", path: "/cluster?lanes=main", status: 422, field: "query", allowed: "only lane",
-			silent: true,
-		},
-		{name: "two lanes", path: "/cluster?lane=main&lane=twin", status: 422, field: "lane", allowed: "one", silent: true},
-		{name: "a query that is none", path: "/cluster?lane=%zz", status: 400, silent: true},
+		{"GET /conversations?limit=0", "", "limit", "a whole number, 1 to 200", false},
+		{"GET /conversations?limit=201", "", "limit", "a whole number, 1 to 200", false},
+		{"GET /events?limit=1001", "", "limit", "a whole number, 1 to 1000", false},
+		{"GET /baselines?limit=201", "", "limit", "a whole number, 1 to 200", false},
+		{"GET /events?limit=ten", "", "limit", "a whole number, 1 to 1000", false},
+		{"GET /turns.csv?step=-1", "", "step", "a whole number, 0 or more", false},
+		{"GET /conversations?status=done", "", "status", "one of active, completed, retired, cancelled, error", false},
+		{"GET /cluster?lane=" + strings.Repeat("x", 65), "", "lane", "at most 64 characters", false},
+		{"GET /cluster?lanes=main", "", "query", "only lane", true},
+		{"GET /cluster?lane=main&lane=twin", "", "lane", "one", true},
+		{"GET /cluster?lane=%zz", "", "", "", true},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%.60s %.60s", tt.call, tt.body), func(t *testing.T) {
 			b := &recorder{}
 			c := newContract(t)
 			c.bad = !tt.silent
-			p := readProblem(t, c.send(start(t, b, nil), request{method: tt.method, path: tt.path, body: tt.body}))
-			require.Equal(t, tt.status, p.Status, p.Detail)
-			require.Equal(t, tt.field, p.Field, p.Detail)
-			require.Equal(t, tt.allowed, p.Allowed)
+			method, path, _ := strings.Cut(tt.call, " ")
+			p := readProblem(t, c.send(start(t, b, nil), request{method: method, path: path, body: tt.body}))
+			status := http.StatusUnprocessableEntity
+			if tt.field == "" {
+				status = http.StatusBadRequest
+			}
+			require.Equal(t, []any{status, tt.field, tt.allowed}, []any{p.Status, p.Field, p.Allowed}, p.Detail)
 			require.Empty(t, b.calls)
 		})
 	}
@@ -227,11 +189,8 @@ func TestEveryBodyIsChecked(t *testing.T) {
 		refused(http.StatusRequestEntityTooLarge, "{}"+strings.Repeat(" ", most-1), "application/json")
 	}
 	require.Empty(t, b.calls)
-	res, text := do(t, s, request{
-		method: "POST", path: v1 + "/workload/stop", body: stop,
-		header: map[string]string{"Content-Type": "application/json; charset=utf-8"},
-	})
-	require.Equal(t, http.StatusOK, res.StatusCode, text)
+	charset := map[string]string{"Content-Type": "application/json; charset=utf-8"}
+	answer(t, s, http.StatusOK, post("/workload/stop", stop, charset))
 }
 
 // Bodies are bounded, whether or not their length is announced.
@@ -271,46 +230,31 @@ func TestLocations(t *testing.T) {
 		"/sweeps/a1/baseline":     {"application/json", `{"name":"ours"}`, "/baselines/of%202026+1"},
 		"/simulations":            {"application/json", `{}`, "/simulations/text"},
 	} {
-		res, text := do(t, s, request{
-			method: "POST", path: v1 + path, body: tt.body,
-			header: map[string]string{"Content-Type": tt.contentType},
-		})
-		require.Equal(t, http.StatusCreated, res.StatusCode, text)
+		q := post(path, tt.body, map[string]string{"Content-Type": tt.contentType})
+		res, _ := answer(t, s, http.StatusCreated, q)
 		require.Equal(t, v1+tt.location, res.Header.Get("Location"))
-		res, _ = do(t, s, request{path: res.Header.Get("Location")})
-		require.Equal(t, http.StatusOK, res.StatusCode)
+		answer(t, s, http.StatusOK, request{path: v1 + tt.location})
 	}
 }
 
 // The query controls an import: dry_run stores nothing, and merge adds rows instead of replacing the baseline. The
 // caller's mode of another program's results reaches the reader. A table has its own modes.
 func TestImport(t *testing.T) {
+	const kv = `"mode":"kv","speculation":"draft"`
 	for _, tt := range []struct{ contentType, query, call, contains, field string }{
-		{contentType: "text/csv", query: "title=Our+run&dry_run=true", call: "check baseline", contains: `"title":"Our run"`},
-		{contentType: "text/csv", query: "title=Our+run", call: "save baseline", contains: `"title":"Our run"`},
-		{
-			query: "mode=kv&speculation=draft&merge=true", call: "merge baseline",
-			contains: `"mode":"kv","speculation":"draft"`,
-		},
-		{
-			query: "mode=kv&speculation=draft&merge=true&dry_run=true", call: "check merged baseline",
-			contains: `"mode":"kv","speculation":"draft"`,
-		},
-		{
-			query: "mode=kv&speculation=draft&merge=false", call: "save baseline",
-			contains: `"mode":"kv","speculation":"draft"`,
-		},
-		{query: "dry_run=yes", field: "dry_run"},
-		{query: "merge=1", field: "merge"},
-		{contentType: "text/csv", query: "mode=kv", field: "mode, speculation"},
-		{contentType: "text/csv", query: "speculation=off", field: "mode, speculation"},
+		{"text/csv", "title=Our+run&dry_run=true", "check baseline", `"title":"Our run"`, ""},
+		{"text/csv", "title=Our+run", "save baseline", `"title":"Our run"`, ""},
+		{"application/json", "mode=kv&speculation=draft&merge=true", "merge baseline", kv, ""},
+		{"application/json", "mode=kv&speculation=draft&merge=true&dry_run=true", "check merged baseline", kv, ""},
+		{"application/json", "mode=kv&speculation=draft&merge=false", "save baseline", kv, ""},
+		{"application/json", "dry_run=yes", "", "", "dry_run"},
+		{"application/json", "merge=1", "", "", "merge"},
+		{"text/csv", "mode=kv", "", "", "mode, speculation"},
+		{"text/csv", "speculation=off", "", "", "mode, speculation"},
 	} {
 		b := &recorder{}
 		s := newServer(t, b, nil)
-		q := request{method: "POST", path: v1 + "/baselines?name=ours&" + tt.query, body: "{}"}
-		if tt.contentType != "" {
-			q.header = map[string]string{"Content-Type": tt.contentType}
-		}
+		q := post("/baselines?name=ours&"+tt.query, "{}", map[string]string{"Content-Type": tt.contentType})
 		if tt.field != "" {
 			require.Equal(t, tt.field, refusal(t, s, q).Field, tt.query)
 			require.Empty(t, b.calls)
@@ -339,8 +283,7 @@ func TestDownloads(t *testing.T) {
 		require.PanicsWithError(t, http.ErrAbortHandler.Error(), func() { do(t, s, request{path: v1 + path}) })
 
 		b.csv, b.err = "", nil
-		res, text := do(t, s, request{path: v1 + path})
-		require.Equal(t, http.StatusOK, res.StatusCode)
+		res, text := answer(t, s, http.StatusOK, request{path: v1 + path})
 		require.Equal(t, "text/csv; charset=utf-8", res.Header.Get("Content-Type"))
 		require.Equal(t, "attachment; filename="+file, res.Header.Get("Content-Disposition"))
 		require.Empty(t, text)
@@ -357,8 +300,7 @@ func TestReports(t *testing.T) {
 		} {
 			b := &recorder{}
 			s := newServer(t, b, nil)
-			res, text := do(t, s, request{path: v1 + path})
-			require.Equal(t, http.StatusOK, res.StatusCode, text)
+			res, text := answer(t, s, http.StatusOK, request{path: v1 + path})
 			require.Equal(t, reports[f], text)
 			require.Equal(t, f.MediaType(), res.Header.Get("Content-Type"))
 			policy, how := res.Header.Get("Content-Security-Policy"), "attachment"
@@ -401,12 +343,10 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{v1, "/metrics", "go tool mage build"} {
 		require.Contains(t, text, want)
 	}
-	res, _ := do(t, s, request{path: "/index.html"})
-	require.Equal(t, http.StatusNotFound, res.StatusCode)
+	answer(t, s, http.StatusNotFound, request{path: "/index.html"})
 
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w,
-			"page of "+r.URL.Path)
+		_, _ = io.WriteString(w, "page of "+r.URL.Path)
 	})
 	s = newServer(t, &recorder{}, func(o *Options) { o.Page, o.Token = page, token })
 	for _, path := range []string{"/", "/guide", "/assets/page.js"} {

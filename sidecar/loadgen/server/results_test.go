@@ -97,8 +97,7 @@ func TestStartSimulation(t *testing.T) {
 	for _, login := range []string{"ada", "bob"} {
 		header := bearer(token)
 		header[api.UserHeader] = login
-		res, text := do(t, s, request{method: "POST", path: v1 + "/simulations", body: `{"opening_tokens":20000}`, header: header})
-		require.Equal(t, http.StatusCreated, res.StatusCode, text)
+		answer(t, s, http.StatusCreated, post("/simulations", `{"opening_tokens":20000}`, header))
 		// The limits of the configuration are narrower.
 		require.Equal(t, call{"start simulation", "", login, api.SimulationRequest{OpeningTokens: new(20000)}}, b.last())
 		asked[b.who] = true

@@ -45,7 +45,7 @@ func TestStreamGuard(t *testing.T) {
 			if tt.origin != "" {
 				header["Origin"] = tt.origin
 			}
-			_, res, err := b.stream(t, "127.0.0.1", header)
+			_, res, err := b.stream(t, header)
 			require.Equal(t, tt.status, res.StatusCode, tt.name)
 			require.Equal(t, tt.status != 101, err != nil, tt.name)
 			if err != nil {
@@ -56,6 +56,14 @@ func TestStreamGuard(t *testing.T) {
 	p := refusal(t, newServer(t, &recorder{}, nil), request{path: v1 + "/stream"})
 	require.Equal(t, http.StatusBadRequest, p.Status)
 	require.Contains(t, p.Detail, "websocket", "what is no handshake")
+}
+
+// open opens a stream from this machine.
+func (b *bubble) open(t *testing.T, header map[string]string) *websocket.Conn {
+	t.Helper()
+	conn, _, err := b.stream(t, header)
+	require.NoError(t, err)
+	return conn
 }
 
 // readFrame returns the next frame of a stream.
@@ -71,10 +79,8 @@ func readFrame(t *testing.T, c *websocket.Conn) string {
 func TestSlowReaderGetsTheNewest(t *testing.T) {
 	r := &recorder{}
 	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
-		fast, _, err := b.stream(t, "127.0.0.1", nil)
-		require.NoError(t, err)
-		slow, _, err := b.stream(t, "127.0.0.1", nil)
-		require.NoError(t, err)
+		fast := b.open(t, nil)
+		slow := b.open(t, nil)
 		readFrame(t, fast) // the frame that is sent at once
 		synctest.Wait()
 		for i := range 24 {
@@ -96,8 +102,7 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	} {
 		r := &recorder{}
 		inBubble(t, r, nil, func(t *testing.T, b *bubble) {
-			conn, _, err := b.stream(t, "127.0.0.1", nil)
-			require.NoError(t, err)
+			conn := b.open(t, nil)
 			require.NoError(t, conn.WriteMessage(websocket.TextMessage, []byte(`{"concurrency":1000}`)))
 			readFrame(t, conn)
 			r.publish([]byte(`{}`))
@@ -114,12 +119,7 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 func TestUnresponsiveReadersLoseTheirStreams(t *testing.T) {
 	r := &recorder{}
 	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
-		open := func() *websocket.Conn {
-			conn, _, err := b.stream(t, "127.0.0.1", nil)
-			require.NoError(t, err)
-			return conn
-		}
-		healthy, unread, mute := open(), open(), open()
+		healthy, unread, mute := b.open(t, nil), b.open(t, nil), b.open(t, nil)
 		ended := make(chan error, 1)
 		go func() {
 			var err error
@@ -157,14 +157,13 @@ func TestStreamEndsWithAFarewell(t *testing.T) {
 		"Serve": func(t *testing.T, r *recorder, b *bubble) {
 			require.NoError(t, b.end())
 			require.Zero(t, r.subscribers())
-			_, _, err := b.stream(t, "127.0.0.1", nil)
+			_, _, err := b.stream(t, nil)
 			require.Error(t, err)
 		},
 	} {
 		r := &recorder{}
 		inBubble(t, r, nil, func(t *testing.T, b *bubble) {
-			conn, _, err := b.stream(t, "127.0.0.1", nil)
-			require.NoError(t, err)
+			conn := b.open(t, nil)
 			readFrame(t, conn)
 			closed := make(chan error, 1)
 			go func() {
@@ -173,7 +172,7 @@ func TestStreamEndsWithAFarewell(t *testing.T) {
 			}()
 			synctest.Wait()
 			end(t, r, b)
-			err = <-closed
+			err := <-closed
 			require.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "%s: %v", name, err)
 		})
 	}
@@ -268,19 +267,18 @@ func TestReadersThatReadAreKept(t *testing.T) {
 	inBubble(t, r, manyConnections, func(t *testing.T, b *bubble) {
 		hostile := func() {
 			for range 40 {
-				go func() { _, _, _ = b.stream(t, "127.0.0.1", nil) }()
+				go func() { _, _, _ = b.stream(t, nil) }()
 			}
 			synctest.Wait()
 		}
 		hostile()
-		_, res, err := b.stream(t, "127.0.0.1", nil)
+		_, res, err := b.stream(t, nil)
 		require.Error(t, err, "the others may still answer the first ping")
 		require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
 		wait.Advance(answerTimeout + time.Millisecond)
 		var readers []*websocket.Conn
 		for range 10 {
-			conn, _, err := b.stream(t, "127.0.0.1", nil)
-			require.NoError(t, err)
+			conn := b.open(t, nil)
 			readFrame(t, conn)
 			synctest.Wait()
 			readers = append(readers, conn)
@@ -316,10 +314,8 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 		inBubble(t, r, withToken, func(t *testing.T, b *bubble) {
 			r.follow = make(chan struct{})
 			header := cookie(signIn(t, b.Server, nil).Value)
-			conn, _, err := b.stream(t, "127.0.0.1", header)
-			require.NoError(t, err)
-			token, _, err := b.stream(t, "127.0.0.1", bearer(token))
-			require.NoError(t, err)
+			conn := b.open(t, header)
+			token := b.open(t, bearer(token))
 			readFrame(t, token)
 			closed := make(chan error, 2)
 			for _, each := range []*websocket.Conn{conn, token} {
@@ -331,15 +327,14 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 					closed <- err
 				}()
 			}
-			unread, _, err := b.stream(t, "127.0.0.1", header)
-			require.NoError(t, err)
+			unread := b.open(t, header)
 			synctest.Wait()
 			end(t, b, header)
 			synctest.Wait()
 			require.True(t, websocket.IsCloseError(<-closed, websocket.ClosePolicyViolation), name)
 			wait.Advance(time.Second)
 			synctest.Wait()
-			_, err = unread.NetConn().Read(make([]byte, 1))
+			_, err := unread.NetConn().Read(make([]byte, 1))
 			require.ErrorIs(t, err, io.EOF, name)
 			require.Equal(t, 1, r.subscribers(), "%s: that of the token goes on", name)
 		})
