@@ -25,11 +25,6 @@ func check(t *testing.T, a *App) (*backend.CheckHealthResult, healthDetails) {
 
 // Every state has a message and a reason of its own.
 func TestHealth(t *testing.T) {
-	page := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-	}
-	missing := func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
-
 	for _, tt := range []struct {
 		name   string
 		change func(*sidecar)
@@ -73,14 +68,14 @@ func TestHealth(t *testing.T) {
 			"The load generator at URL rejects the host name in its URL: because.",
 		},
 		{
-			"another server", func(s *sidecar) { s.answer = missing }, false, reasonForeign,
+			"another server", func(s *sidecar) { s.answer = http.NotFound }, false, reasonForeign,
 			"The server at URL is not a KV Booth load generator: URL/api/v1/status answered 404 Not Found, which is " +
 				"not a load generator's response: check the URL and any proxy in between.",
 		},
 		{
 			"a page for everything", func(s *sidecar) { s.answer = page }, false, reasonForeign,
-			"The load generator at URL sent an invalid response: URL/api/v1/status answered with \"text/html\", " +
-				"which is not a load generator's response: check the URL.",
+			"The load generator at URL sent an invalid response: URL/api/v1/status answered with " +
+				"\"text/html; charset=utf-8\", which is not a load generator's response: check the URL.",
 		},
 		{"a refusal without words", func(s *sidecar) {
 			s.answer = func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 418}) }

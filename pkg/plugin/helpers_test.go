@@ -7,6 +7,7 @@ import (
 	stdlog "log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,12 +183,10 @@ func (s *sidecar) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // sample returns a snapshot of a running lane with two workers.
 func sample() api.Snapshot {
 	gpu := func(use float64) api.GPU {
-		return api.GPU{Index: "0", Utilisation: &use, MemoryUsed: ptr(60e9), MemoryTotal: ptr(80e9)}
+		return api.GPU{Index: "0", Utilisation: &use, MemoryUsed: new(60e9), MemoryTotal: new(80e9)}
 	}
 	return api.Snapshot{
 		Time:     time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
@@ -201,15 +200,15 @@ func sample() api.Snapshot {
 				Mode: api.ModeKV, Speculation: api.SpeculationOff, Settling: true, Step: api.Step{ID: 7},
 			},
 			Window: api.Window{
-				RequestsPerSecond: 4.5, OutputTokensPerSecond: 3168, ErrorRatio: ptr(.01),
+				RequestsPerSecond: 4.5, OutputTokensPerSecond: 3168, ErrorRatio: new(.01),
 				Awaiting: api.Awaiting{N: 3, OldestSeconds: .4},
 			},
 			Totals:     api.Totals{OK: 900, Errors: 9},
-			TTFTByTurn: []api.TurnFigures{{Turn: "1", P50: ptr(.5), P95: ptr(.7), N: 20}, {Turn: "6+", P50: ptr(.2), N: 2}},
-			KV:         api.KV{HitRatio: ptr(.72), PredictedRatio: ptr(.75)},
-			Cluster: api.Cluster{Available: true, Queued: ptr(0.), Inflight: ptr(117.), Workers: []api.Worker{
-				{Name: "dynamo-worker-2", Inflight: ptr(60.), GPUs: []api.GPU{gpu(.5), gpu(.7)}},
-				{Name: "dynamo-worker-1", Inflight: ptr(57.), CacheUse: ptr(.8), GPUs: []api.GPU{gpu(.9)}},
+			TTFTByTurn: []api.TurnFigures{{Turn: "1", P50: new(.5), P95: new(.7), N: 20}, {Turn: "6+", P50: new(.2), N: 2}},
+			KV:         api.KV{HitRatio: new(.72), PredictedRatio: new(.75)},
+			Cluster: api.Cluster{Available: true, Queued: new(0.), Inflight: new(117.), Workers: []api.Worker{
+				{Name: "dynamo-worker-2", Inflight: new(60.), GPUs: []api.GPU{gpu(.5), gpu(.7)}},
+				{Name: "dynamo-worker-1", Inflight: new(57.), CacheUse: new(.8), GPUs: []api.GPU{gpu(.9)}},
 			}},
 		}},
 	}
@@ -297,35 +296,31 @@ func problem(t testing.TB, res *backend.CallResourceResponse) (p api.Problem) {
 // stream records the packets of a channel.
 type stream struct {
 	mu      sync.Mutex
-	packets []json.RawMessage
+	packets []string
 	ended   chan error
 }
 
 func (s *stream) Send(p *backend.StreamPacket) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.packets = append(s.packets, p.Data)
+	s.packets = append(s.packets, string(p.Data))
 	return nil
+}
+
+// all returns the packets so far.
+func (s *stream) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.packets)
 }
 
 // last returns the newest packet, empty if there is none.
 func (s *stream) last() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.packets) == 0 {
+	all := s.all()
+	if len(all) == 0 {
 		return ""
 	}
-	return string(s.packets[len(s.packets)-1])
-}
-
-// all returns the packets so far.
-func (s *stream) all() (texts []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.packets {
-		texts = append(texts, string(p))
-	}
-	return texts
+	return all[len(all)-1]
 }
 
 // contains waits for a packet that contains a text.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,7 +59,7 @@ func (s *source) open(ctx context.Context) iter.Seq2[[]byte, error] {
 func (s *source) attempts() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]time.Time(nil), s.times...)
+	return slices.Clone(s.times)
 }
 
 // sampleText is a snapshot of a later version of the load generator.
@@ -76,9 +77,18 @@ func withRelay(t *testing.T, test func(*testing.T, *relay, *source)) {
 		s := &source{err: errDown}
 		a := &App{settings: settings{SidecarURL: "http://sidecar"}}
 		f := newRelay(s.open, a.explain, normal)
-		defer f.close()
+		t.Cleanup(f.close)
 		test(t, f, s)
 	})
+}
+
+// listen subscribes to a relay until the test ends.
+func listen(t *testing.T, f *relay) (c <-chan message, leave func()) {
+	t.Helper()
+	c, leave, err := f.subscribe()
+	require.NoError(t, err)
+	t.Cleanup(leave)
+	return c, leave
 }
 
 // newest waits for d, and returns the newest message then.
@@ -108,9 +118,7 @@ func TestLostAndBack(t *testing.T) {
 		"down":                func(s *source) *atomic.Bool { return &s.down },
 	} {
 		withRelay(t, func(t *testing.T, f *relay, s *source) {
-			c, leave, err := f.subscribe()
-			require.NoError(t, err)
-			defer leave()
+			c, _ := listen(t, f)
 			m := newest(t, c, 10*time.Second+time.Millisecond)
 			require.NotNil(t, m.snapshot)
 			require.Equal(t, sampleText, m.text, "as it came, whatever a newer load generator adds to it")
@@ -160,9 +168,7 @@ func TestNeverThere(t *testing.T) {
 		withRelay(t, func(t *testing.T, f *relay, s *source) {
 			tt.lose(s).Store(true)
 			began := time.Now()
-			c, leave, err := f.subscribe()
-			require.NoError(t, err)
-			defer leave()
+			c, _ := listen(t, f)
 			m := <-c
 			require.Equal(t, tt.after, m.at.Sub(began))
 			require.Equal(t, began, m.since)
@@ -177,9 +183,7 @@ func TestNeverThere(t *testing.T) {
 				require.Equal(t, normal.repeat, next.at.Sub(m.at), "once a second, however often it is tried")
 				m = next
 			}
-			late, leaveToo, err := f.subscribe()
-			require.NoError(t, err)
-			defer leaveToo()
+			late, _ := listen(t, f)
 			require.Equal(t, m.at, (<-late).at)
 		})
 	}
@@ -188,32 +192,21 @@ func TestNeverThere(t *testing.T) {
 // The pauses between attempts grow to 2 s and are randomized. After a refusal, which more attempts would only prolong,
 // they are long at once.
 func TestPauses(t *testing.T) {
+	type pauses = []time.Duration
+	refused := func(status int) error { return &api.ProblemError{Problem: api.Problem{Status: status}} }
 	for _, tt := range []struct {
 		err       error
-		low, high []time.Duration // of the first pauses; the last ones hold for the rest
+		low, high pauses // of the first pauses; the last ones hold for the rest
 	}{
-		{errDown, []time.Duration{125 * ms, 250 * ms, 500 * ms, time.Second}, []time.Duration{
-			251 * ms, 501 * ms,
-			1001 * ms, 2001 * ms,
-		}},
-		{
-			&api.ProblemError{Problem: api.Problem{Status: 401}},
-			[]time.Duration{10 * time.Second},
-			[]time.Duration{10 * time.Second},
-		},
-		{
-			&api.ProblemError{Problem: api.Problem{Status: 421}},
-			[]time.Duration{10 * time.Second},
-			[]time.Duration{10 * time.Second},
-		},
-		{&api.ProblemError{Problem: api.Problem{Status: 503}}, []time.Duration{125 * ms}, []time.Duration{2001 * ms}},
+		{errDown, pauses{125 * ms, 250 * ms, 500 * ms, time.Second}, pauses{251 * ms, 501 * ms, 1001 * ms, 2001 * ms}},
+		{refused(401), pauses{10 * time.Second}, pauses{10 * time.Second}},
+		{refused(421), pauses{10 * time.Second}, pauses{10 * time.Second}},
+		{refused(503), pauses{125 * ms}, pauses{2001 * ms}},
 	} {
 		withRelay(t, func(t *testing.T, f *relay, s *source) {
 			s.down.Store(true)
 			s.err = tt.err
-			_, leave, err := f.subscribe()
-			require.NoError(t, err)
-			defer leave()
+			listen(t, f)
 			wait.Advance(time.Minute)
 			synctest.Wait()
 			times := s.attempts()
@@ -231,10 +224,8 @@ func TestPauses(t *testing.T) {
 func TestOneStream(t *testing.T) {
 	withRelay(t, func(t *testing.T, f *relay, s *source) {
 		require.Zero(t, s.opened.Load(), "there are no listeners")
-		a, leaveA, err := f.subscribe()
-		require.NoError(t, err)
-		b, leaveB, err := f.subscribe()
-		require.NoError(t, err)
+		a, leaveA := listen(t, f)
+		b, leaveB := listen(t, f)
 		require.NotNil(t, newest(t, a, 2*time.Second).snapshot)
 		require.NotNil(t, (<-b).snapshot)
 		require.EqualValues(t, 1, s.opened.Load())
@@ -244,8 +235,7 @@ func TestOneStream(t *testing.T) {
 		wait.Advance(normal.linger - time.Second)
 		synctest.Wait()
 		require.EqualValues(t, 1, s.opened.Load(), "a listener may return")
-		c, leaveC, err := f.subscribe()
-		require.NoError(t, err)
+		c, leaveC := listen(t, f)
 		require.NotNil(t, (<-c).snapshot, "at once")
 		wait.Advance(2 * normal.linger)
 		synctest.Wait()
@@ -259,9 +249,7 @@ func TestOneStream(t *testing.T) {
 		require.Zero(t, s.opened.Load())
 
 		s.silent.Store(true)
-		d, leaveD, err := f.subscribe()
-		require.NoError(t, err)
-		defer leaveD()
+		d, _ := listen(t, f)
 		synctest.Wait()
 		require.Empty(t, d, "messages from before the pause are dropped")
 		require.EqualValues(t, 1, s.opened.Load())
@@ -271,9 +259,7 @@ func TestOneStream(t *testing.T) {
 // A listener that does not read loses messages, but never the newest, and does not block other listeners.
 func TestSlowListener(t *testing.T) {
 	withRelay(t, func(t *testing.T, f *relay, s *source) {
-		slow, leave, err := f.subscribe()
-		require.NoError(t, err)
-		defer leave()
+		slow, _ := listen(t, f)
 		wait.Advance(time.Minute)
 		synctest.Wait()
 		require.Len(t, slow, 1)

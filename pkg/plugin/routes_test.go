@@ -36,28 +36,25 @@ var calls = map[string]struct {
 	roles     string
 	upstream  string // URL that the load generator receives; empty: the URL below the API's prefix
 }{
-	"GET /status":             {"status", "", anyRole, ""},
-	"GET /snapshot":           {"snapshot", "", anyRole, ""},
-	"GET /cluster":            {"cluster?lane=main", "", anyRole, ""},
-	"GET /shadow":             {"shadow?lane=twin", "", anyRole, ""},
-	"GET /twin":               {"twin", "", anyRole, ""},
-	"PATCH /twin":             {"twin", `{"arranged":"swapped"}`, operators, ""},
-	"POST /twin/showcase":     {"twin/showcase", `{}`, operators, ""},
-	"DELETE /twin/showcase":   {"twin/showcase", "", operators, ""},
-	"POST /workload/start":    {"workload/start?lane=twin", `{"concurrency":120}`, operators, ""},
-	"POST /workload/stop":     {"workload/stop", `{"drain":true}`, operators, ""},
-	"PATCH /workload":         {"workload", `{"turns":{"min":3,"max":5}}`, operators, ""},
-	"PUT /cluster/mode":       {"cluster/mode", `{"mode":"kv"}`, operators, ""},
-	"DELETE /cluster/mode":    {"cluster/mode?lane=main", "", operators, ""},
-	"GET /history":            {"history?lane=main", "", anyRole, ""},
-	"GET /settings":           {"settings", "", anyRole, ""},
-	"PATCH /settings":         {"settings", `{"title":"Booth"}`, admins, ""},
-	"GET /conversations":      {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", anyRole, ""},
-	"GET /conversations/{id}": {"conversations/main-7", "", anyRole, ""},
-	"GET /starters/{id}": {
-		"starters/gpu architecture?lane=twin", "", anyRole,
-		"/api/v1/starters/gpu%20architecture?lane=twin",
-	},
+	"GET /status":              {"status", "", anyRole, ""},
+	"GET /snapshot":            {"snapshot", "", anyRole, ""},
+	"GET /cluster":             {"cluster?lane=main", "", anyRole, ""},
+	"GET /shadow":              {"shadow?lane=twin", "", anyRole, ""},
+	"GET /twin":                {"twin", "", anyRole, ""},
+	"PATCH /twin":              {"twin", `{"arranged":"swapped"}`, operators, ""},
+	"POST /twin/showcase":      {"twin/showcase", `{}`, operators, ""},
+	"DELETE /twin/showcase":    {"twin/showcase", "", operators, ""},
+	"POST /workload/start":     {"workload/start?lane=twin", `{"concurrency":120}`, operators, ""},
+	"POST /workload/stop":      {"workload/stop", `{"drain":true}`, operators, ""},
+	"PATCH /workload":          {"workload", `{"turns":{"min":3,"max":5}}`, operators, ""},
+	"PUT /cluster/mode":        {"cluster/mode", `{"mode":"kv"}`, operators, ""},
+	"DELETE /cluster/mode":     {"cluster/mode?lane=main", "", operators, ""},
+	"GET /history":             {"history?lane=main", "", anyRole, ""},
+	"GET /settings":            {"settings", "", anyRole, ""},
+	"PATCH /settings":          {"settings", `{"title":"Booth"}`, admins, ""},
+	"GET /conversations":       {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", anyRole, ""},
+	"GET /conversations/{id}":  {"conversations/main-7", "", anyRole, ""},
+	"GET /starters/{id}":       {"starters/a gpu?lane=twin", "", anyRole, "/api/v1/starters/a%20gpu?lane=twin"},
 	"GET /turns.csv":           {"turns.csv?step=9007199254740993", "", anyRole, ""},
 	"GET /events":              {"events?limit=5", "", anyRole, ""},
 	"GET /decisions":           {"decisions?lane=main&limit=5", "", anyRole, ""},
@@ -310,9 +307,9 @@ func TestRefusals(t *testing.T) {
 // Invalid and late answers report what to do. No redirect is followed, since it would receive the token, and no answer
 // beyond the limit is buffered.
 func TestTrouble(t *testing.T) {
-	page := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	}
+	wordless := func(w http.ResponseWriter, _ *http.Request) { refuse(w, api.Problem{Status: 409}) }
+	otherJSON := func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }
+	aborted := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	for _, tt := range []struct {
 		name, call string
 		answer     http.HandlerFunc
@@ -323,24 +320,12 @@ func TestTrouble(t *testing.T) {
 		{"a page for a report", "GET sweeps/a1/report.md", page, 502, ""},
 		{"a page for a report on two results", "GET report.json", page, 502, ""},
 		{"a page for a file", "GET sweeps/a1/seconds.csv", page, 502, ""},
-		{"a refusal without words", "POST workload/stop", func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, api.Problem{Status: 409})
-		}, 409, "Conflict (409)"},
-		{"a refusal of another kind", "GET baselines", func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, api.Problem{Status: 418})
-		}, 502, "I'm a teapot (418)"},
+		{"a refusal without words", "POST workload/stop", wordless, 409, "Conflict (409)"},
 		{"an answer that drips", "GET baselines", dripping, 504, "timed out"},
 		{"a report without an end", "GET report.json?a=x&b=y", endless, 502, "larger than 65536 bytes"},
-		{
-			"other JSON", "GET baselines", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502,
-			"not what this version",
-		},
-		{"a broken connection", "POST workload/stop", func(http.ResponseWriter,
-			*http.Request,
-		) {
-			panic(http.ErrAbortHandler)
-		}, 502, "is unreachable"},
-		{"silence", "GET baselines", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 504, "timed out"},
+		{"other JSON", "GET baselines", otherJSON, 502, "not what this version"},
+		{"a broken connection", "POST workload/stop", aborted, 502, "is unreachable"},
+		{"silence", "GET baselines", silence, 504, "timed out"},
 		{"a redirected read", "GET status", redirect, 502, "redirects"},
 		{"a redirected write", "POST workload/stop", redirect, 502, "redirects"},
 		{"a redirected file", "GET turns.csv", redirect, 502, "redirects"},
@@ -356,6 +341,12 @@ func TestTrouble(t *testing.T) {
 		require.Len(t, s.take(), 1, tt.name)
 	}
 }
+
+func page(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+}
+
+func silence(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 func redirect(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
@@ -501,10 +492,9 @@ func TestExportThatBreaksOffSaysSo(t *testing.T) {
 // A load generator that accepts a call and sends nothing holds no download and no events for longer than the stall
 // time, whatever the caller does.
 func TestDownloadThatNeverBeginsIsGivenUp(t *testing.T) {
-	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	stalls := impatient
 	stalls.stall = 100 * time.Millisecond
-	a := startWith(t, configured(answering(t, silent).URL, ""), stalls)
+	a := startWith(t, configured(answering(t, silence).URL, ""), stalls)
 	for _, path := range []string{"turns.csv", "sweeps/a1/seconds.csv", "simulations/a1", "turns.csv"} {
 		p := problem(t, resource(t, a, user("Editor"), "GET", path, "", "Accept", api.EventStream))
 		require.Equal(t, http.StatusGatewayTimeout, p.Status, path)
