@@ -6,12 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -44,62 +44,35 @@ func TestNewClientRefuses(t *testing.T) {
 	}
 }
 
-// The base URL may have a path, as behind a proxy, with or without a slash.
-func TestBasePath(t *testing.T) {
+// The base URL may have a path, as behind a proxy, with or without a slash. Token and login are sent in headers, and
+// only where they are set.
+func TestBasePathAndHeaders(t *testing.T) {
+	var url string
+	var seen http.Header
+	c, base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		url, seen = r.URL.String(), r.Header
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{}")
+	})
 	for _, suffix := range []string{"", "/", "/booth", "/booth/"} {
-		var path string
-		_, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			path = r.URL.Path
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, "{}")
-		})
-		c, err := api.NewClient(nil, url+suffix, "")
+		bare, err := api.NewClient(nil, base+suffix, "")
 		require.NoError(t, err)
-		_, err = c.Settings(t.Context())
+		_, err = bare.Settings(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, strings.TrimSuffix(suffix, "/")+"/api/v1/settings", path)
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		require.Equal(t, strings.TrimSuffix(suffix, "/")+"/api/v1/settings", url)
+		require.Empty(t, seen.Values("Authorization"))
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	for login, client := range map[string]*api.Client{"admin": c.As("admin"), "": c} { // As changes a copy
+		require.NoError(t, client.Ready(t.Context()))
+		require.Equal(t, "/readyz", url)
+		require.Equal(t, "Bearer a-token", seen.Get("Authorization"))
+		require.Equal(t, login, seen.Get(api.UserHeader))
 	}
 }
 
-// Token and login are sent in headers, and only where they are set.
-func TestHeaders(t *testing.T) {
-	var seen http.Header
-	c, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		seen = r.Header.Clone()
-		seen.Set("Query", r.URL.RawQuery)
-		w.WriteHeader(http.StatusOK)
-	})
-	require.NoError(t, c.As("admin").Ready(t.Context()))
-	require.Equal(t, "Bearer a-token", seen.Get("Authorization"))
-	require.Equal(t, "admin", seen.Get(api.UserHeader))
-	require.Empty(t, seen.Get("Query"))
-
-	require.NoError(t, c.Ready(t.Context()))
-	require.Empty(t, seen.Get(api.UserHeader), "As changes a copy")
-	bare, err := api.NewClient(nil, url, "")
-	require.NoError(t, err)
-	require.NoError(t, bare.Ready(t.Context()))
-	require.Empty(t, seen.Get("Authorization"))
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-}
-
-// A redirect would receive the token. It is an error that names its location.
-func TestNoRedirects(t *testing.T) {
-	calls := 0
-	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		calls++
-		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-	})
-	_, err := c.Status(t.Context())
-	var p *api.ProblemError
-	require.ErrorAs(t, err, &p)
-	require.Equal(t, http.StatusTemporaryRedirect, p.Status)
-	require.ErrorContains(t, err, `redirects to "/elsewhere"`)
-	require.Equal(t, 1, calls)
-}
-
-// The error of an answer that is not a load generator's names that, and keeps the status.
+// The error of an answer that is not a load generator's names that, and keeps the status. A redirect is one: its target
+// would receive the token.
 func TestForeignAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name, contentType, body string
@@ -107,6 +80,7 @@ func TestForeignAnswers(t *testing.T) {
 		is                      error
 		text                    string
 	}{
+		{"a redirect", "text/html", "", 307, nil, `redirects to "/elsewhere"; redirects are not followed`},
 		{"a proxy without its server", "text/html", "<h1>Bad Gateway</h1>", 502, nil, "check the URL"},
 		{"a proxy that is full", "text/html", "<h1>", 503, api.ErrUnavailable, "503 Service Unavailable"},
 		{"another server", "text/plain", "404", 404, api.ErrNotFound, "check the URL"},
@@ -117,8 +91,10 @@ func TestForeignAnswers(t *testing.T) {
 		{"a problem without words", "application/problem+json", `{"title":"Teapot"}`, 418, nil, "Teapot (418)"},
 		{"a problem that contradicts its status", "application/problem+json", `{"status":200,"detail":"gone"}`, 404, api.ErrNotFound, "gone"},
 	} {
-		c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			assert.Equal(t, api.Prefix+"/status", r.URL.Path, "a redirect was followed")
 			w.Header().Set("Content-Type", tt.contentType)
+			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(tt.status)
 			_, _ = io.WriteString(w, tt.body)
 		})
@@ -139,17 +115,11 @@ func TestOddIDs(t *testing.T) {
 		"baseline":     func(id string) error { return second(c.Baseline(ctx, id)) },
 		"starter":      func(id string) error { return second(c.Starter(ctx, "main", id)) },
 		"sweep":        func(id string) error { return second(c.Sweep(ctx, id)) },
-		"patch": func(id string) error {
-			return second(c.PatchSweep(ctx, id,
-				api.SweepPatch{State: api.SweepPaused}))
-		},
-		"delete": func(id string) error { return second(c.DeleteSweep(ctx, id)) },
-		"make": func(id string) error {
-			return second(c.SweepBaseline(ctx, id,
-				api.SweepBaselineRequest{Name: "x"}))
-		},
-		"seconds": func(id string) error { return c.SweepSeconds(ctx, io.Discard, id) },
-		"report":  func(id string) error { return c.SweepReport(ctx, io.Discard, id, api.ReportTSV) },
+		"patch":        func(id string) error { return second(c.PatchSweep(ctx, id, api.SweepPatch{})) },
+		"delete":       func(id string) error { return second(c.DeleteSweep(ctx, id)) },
+		"make":         func(id string) error { return second(c.SweepBaseline(ctx, id, api.SweepBaselineRequest{})) },
+		"seconds":      func(id string) error { return c.SweepSeconds(ctx, io.Discard, id) },
+		"report":       func(id string) error { return c.SweepReport(ctx, io.Discard, id, api.ReportTSV) },
 	} {
 		for _, id := range []string{"", ".", ".."} {
 			require.ErrorIs(t, call(id), api.ErrNotFound, "%s %q", name, id)
@@ -185,8 +155,8 @@ func TestForwardReports(t *testing.T) {
 		w.Header().Set("Content-Type", api.ReportHTML.MediaType())
 	})
 	for path, fine := range map[string]bool{
-		"/sweeps/7/report.html": true, "/report.html": true, "/sweeps/7/report.md": false, "/sweeps": false,
-		"/report.htm": false,
+		"/sweeps/7/report.html": true, "/report.html": true,
+		"/sweeps/7/report.md": false, "/sweeps": false, "/report.htm": false,
 	} {
 		call, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
 		require.NoError(t, err)
@@ -227,24 +197,22 @@ func upgrade(t *testing.T, do func(*websocket.Conn)) *api.Client {
 
 // A lost stream ends with one error, whatever the cause.
 func TestStreamLost(t *testing.T) {
-	for name, do := range map[string]func(*websocket.Conn){
-		"closed": func(c *websocket.Conn) { _ = c.WriteJSON(api.Snapshot{}) },
-		"garbage": func(c *websocket.Conn) {
-			_ = c.WriteJSON(api.Snapshot{})
-			_ = c.WriteMessage(websocket.TextMessage, []byte("{"))
-		},
-		"farewell": func(c *websocket.Conn) {
-			_ = c.WriteJSON(api.Snapshot{})
-			_ = c.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1001, ""))
-		},
-		"flood": func(c *websocket.Conn) {
-			_ = c.WriteJSON(api.Snapshot{})
-			_ = c.WriteMessage(websocket.TextMessage, make([]byte, 9<<20))
-		},
+	for name, end := range map[string]struct {
+		kind int
+		text []byte
+	}{
+		"closed":   {}, // the connection, without a message
+		"garbage":  {websocket.TextMessage, []byte("{")},
+		"farewell": {websocket.CloseMessage, websocket.FormatCloseMessage(1001, "")},
+		"flood":    {websocket.TextMessage, make([]byte, 9<<20)},
 	} {
+		client := upgrade(t, func(c *websocket.Conn) {
+			_ = c.WriteJSON(api.Snapshot{})
+			_ = c.WriteMessage(end.kind, end.text) // fails where the kind is none
+		})
 		var good int
 		var errs []error
-		for _, err := range upgrade(t, do).Stream(t.Context()) {
+		for _, err := range client.Stream(t.Context()) {
 			if err == nil {
 				good++
 				continue
@@ -279,16 +247,4 @@ func TestStreamHeedsContext(t *testing.T) {
 	for _, err := range silent.Stream(ctx) {
 		require.ErrorIs(t, err, context.Canceled)
 	}
-}
-
-// A given dialer is used, for transports that do not define how to dial.
-func TestStreamDialer(t *testing.T) {
-	c := upgrade(t, func(c *websocket.Conn) { _ = c.WriteJSON(api.Snapshot{}) })
-	used := false
-	c.Dialer = &websocket.Dialer{Proxy: func(*http.Request) (*url.URL, error) { used = true; return nil, nil }}
-	for _, err := range c.Stream(t.Context()) {
-		require.NoError(t, err)
-		break
-	}
-	require.True(t, used)
 }

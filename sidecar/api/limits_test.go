@@ -29,31 +29,31 @@ func TestCheckLimits(t *testing.T) {
 		Mode      api.Mode      `json:"mode,omitempty"`
 		Own       int           `json:"own"` // which the API does not know
 	}
+	const rate = "more than 0, up to 1000 conversations per second"
+	long := strings.Repeat("x", 201)
 	fine := body{
 		Turns: api.Range{Min: 1, Max: 50}, StartRate: 1000, Pause: time.Hour, Title: strings.Repeat("ü", 200),
 		Tokens: new(131072), Mode: "kv", Own: -1,
 	}
 	require.NoError(t, api.CheckLimits(fine))
 	require.NoError(t, api.CheckLimits(body{Turns: api.Range{Min: 50, Max: 50}, StartRate: .001}))
-	for want, change := range map[string]func(*body){
-		"turns.min: 0 is not allowed: 1 to 50": func(b *body) { b.Turns.Min = 0 },
-		"turns.min: 6 is not allowed: 1 to " +
-			"5": func(b *body) { b.Turns = api.Range{Min: 6, Max: 5} },
-		"turns.max: 51 is not allowed: 1 to " +
-			"50": func(b *body) { b.Turns.Max = 51 },
-		"start_rate: 0 is not allowed: more than 0, up to 1000 conversations per second": func(b *body) { b.StartRate = 0 },
-		"start_rate: NaN is not allowed: more than 0, up to 1000 conversations per " +
-			"second": func(b *body) { b.StartRate = math.NaN() },
-		"think_time: -1s is not allowed: 0 to 3600 " +
-			"seconds": func(b *body) { b.Pause = -time.Second },
-		"max_tokens: 131073 is not allowed: 1 to " +
-			"131072 tokens": func(b *body) { b.Tokens = new(131073) },
-		`mode: "random" is not allowed: one of kv, round_robin, least_loaded, unknown`:     func(b *body) { b.Mode = "random" },
-		`title: "` + strings.Repeat("x", 40) + `"… is not allowed: at most 200 characters`: func(b *body) { b.Title = strings.Repeat("x", 201) },
+	for _, tt := range []struct {
+		change func(*body)
+		want   string
+	}{
+		{func(b *body) { b.Turns.Min = 0 }, "turns.min: 0 is not allowed: 1 to 50"},
+		{func(b *body) { b.Turns = api.Range{Min: 6, Max: 5} }, "turns.min: 6 is not allowed: 1 to 5"},
+		{func(b *body) { b.Turns.Max = 51 }, "turns.max: 51 is not allowed: 1 to 50"},
+		{func(b *body) { b.StartRate = 0 }, "start_rate: 0 is not allowed: " + rate},
+		{func(b *body) { b.StartRate = math.NaN() }, "start_rate: NaN is not allowed: " + rate},
+		{func(b *body) { b.Pause = -time.Second }, "think_time: -1s is not allowed: 0 to 3600 seconds"},
+		{func(b *body) { b.Tokens = new(131073) }, "max_tokens: 131073 is not allowed: 1 to 131072 tokens"},
+		{func(b *body) { b.Mode = "random" }, `mode: "random" is not allowed: one of kv, round_robin, least_loaded, unknown`},
+		{func(b *body) { b.Title = long }, `title: "` + long[:40] + `"… is not allowed: at most 200 characters`},
 	} {
 		b := fine
-		change(&b)
-		require.EqualError(t, api.CheckLimits(b), want)
+		tt.change(&b)
+		require.EqualError(t, api.CheckLimits(b), tt.want)
 	}
 }
 
@@ -61,8 +61,7 @@ func TestCheckLimits(t *testing.T) {
 func TestBoundsAreThoseOfFields(t *testing.T) {
 	for name, most := range map[string]float64{
 		"concurrency": api.MaxConcurrency, "turns.max": api.MaxTurns, "max_tokens": api.MaxTokens,
-		"openings": api.MaxOpenings,
-		"title":    api.MaxLine,
+		"openings": api.MaxOpenings, "title": api.MaxLine,
 	} {
 		require.Equal(t, most, api.Limits[name].Max, name)
 	}

@@ -65,7 +65,6 @@ func TestReadTurnsRefuses(t *testing.T) {
 	} {
 		t.Run(row.intent, func(t *testing.T) {
 			_, err := ReadTurns(strings.NewReader(row.text))
-			require.Error(t, err)
 			assert.ErrorContains(t, err, row.want)
 		})
 	}
