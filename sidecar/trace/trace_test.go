@@ -3,7 +3,6 @@ package trace
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,36 +16,64 @@ import (
 	"kvbooth/sidecar/api"
 )
 
+// collect reads records until an error.
+func collect(next func() (*Record, error)) (all []*Record, err error) {
+	for {
+		record, err := next()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, record)
+	}
+}
+
 func readAll(t *testing.T, text string, o Options) ([]*Record, Summary) {
 	t.Helper()
 	r, err := NewReader(strings.NewReader(text), o)
 	require.NoError(t, err)
-	var all []*Record
-	for {
-		record, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return all, r.Summary()
-		}
-		require.NoError(t, err)
-		all = append(all, record)
-	}
+	all, err := collect(r.Next)
+	require.ErrorIs(t, err, io.EOF)
+	return all, r.Summary()
+}
+
+// readFiles reads the trace in files.
+func readFiles(t *testing.T, names ...string) ([]*Record, Summary) {
+	t.Helper()
+	files, err := Find(names...)
+	require.NoError(t, err)
+	r, err := files.Open(Options{})
+	require.NoError(t, err)
+	defer r.Close()
+	all, err := collect(r.Next)
+	require.ErrorIs(t, err, io.EOF)
+	return all, r.Summary()
+}
+
+func compressed(t *testing.T, text string) string {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := io.WriteString(z, text)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return packed.String()
+}
+
+// entry returns the line of a request at some milliseconds.
+func entry(ms int) string {
+	return fmt.Sprintf(`{"timestamp": %d, "input_length": 10, "output_length": 5, "hash_ids": [1]}`+"\n", ms)
 }
 
 // TestDynamoTrace reads six requests of a real Dynamo with mock workers. The lines are in the order of the requests'
 // ends; the records must be in the order of their beginnings.
 func TestDynamoTrace(t *testing.T) {
-	text, err := os.ReadFile("testdata/dynamo.jsonl")
-	require.NoError(t, err)
-	all, s := readAll(t, string(text), Options{})
+	all, s := readFiles(t, "testdata/dynamo.jsonl")
 	assert.Equal(t, Summary{Form: Dynamo, BlockTokens: 32, Lines: 6, Requests: 6, Arrivals: all[5].At}, s)
 	require.Len(t, all, 6)
 	first := all[0]
+	numbers := []int{int(first.Line), int(first.At), first.PromptTokens, first.OutputTokens, len(first.Blocks)}
+	assert.Equal(t, []int{2, 0, 4273, 71, 134}, numbers)
 	assert.Equal(t, "fa65c591-1912-492f-8320-47db8512109f", first.ID)
-	assert.EqualValues(t, 2, first.Line)
-	assert.Zero(t, first.At)
-	assert.Equal(t, 4273, first.PromptTokens)
-	assert.Equal(t, 71, first.OutputTokens)
-	assert.Len(t, first.Blocks, 134)
 	assert.Equal(t, uint64(7399410525784098815), first.Blocks[0])
 	assert.Equal(t, uint64(17227454189940085661), first.Worker)
 	assert.InDelta(t, .555757616, first.FirstToken.Seconds(), 1e-9)
@@ -68,60 +95,37 @@ func TestMooncakeTracePlainAndCompressed(t *testing.T) {
 	assert.Equal(t, -1, all[1].Cached)
 	assert.Negative(t, all[1].Ended)
 
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, err := z.Write([]byte(good))
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	_, zipped := readAll(t, packed.String(), Options{})
+	packed := compressed(t, good)
+	_, zipped := readAll(t, packed, Options{})
 	assert.Equal(t, s, zipped)
-	half, s := readAll(t, packed.String()[:packed.Len()-12], Options{})
+	half, s := readAll(t, packed[:len(packed)-12], Options{})
 	assert.True(t, s.Cut)
 	assert.NotEmpty(t, half)
 }
 
 func TestBadLinesAreReportedAndSkipped(t *testing.T) {
-	for _, c := range []struct{ line, note string }{
-		{
-			`{"timestamp": 1, "input_length": 600, "output_length": 1}`,
-			"line 2: hash_ids: 0 of them is not allowed: 1 or 2, for 600 tokens in blocks of 512",
-		},
-		{`{"timestamp": 1, "output_length": 1, "hash_ids": [1]}`, "line 2: input_length is required: a whole number"},
-		{
-			`{"input_length": 600, "output_length": 1, "hash_ids": [1]}`,
-			"line 2: timestamp is required: a number, the time of the request",
-		},
-		{`{"timestamp": 1, "input_length": 600, "hash_ids": [1]}`, "line 2: output_length is required: a whole number"},
-		{
-			`{"timestamp": 1, "input_length": 0, "output_length": 1, "hash_ids": []}`,
-			"line 2: input_length: 0 is not allowed: 1 to 100000000",
-		},
-		{
-			`{"timestamp": 1, "input_length": "x", "output_length": 1, "hash_ids": []}`,
-			`line 2: input_length: "x" is not allowed: a whole number`,
-		},
-		{
-			`{"timestamp": -1, "input_length": 600, "output_length": 1, "hash_ids": [1]}`,
-			"line 2: timestamp: -1 is not allowed: 0 to 9e+12",
-		},
-		{
-			`{"timestamp": 1, "input_length": 600, "output_length": 1, "hash_ids": [-1]}`,
-			"line 2: hash_ids: [-1] is not allowed: a list of whole numbers from 0",
-		},
-		{`[1]`, `line 2: line: "[1]" is not allowed: a JSON object`},
-		{`{"event": {"event_type": "request_end"}}`, "line 2: event.request is required: an object"},
-		{
-			`{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, ` +
-				`"output_tokens": 1, "total_time_ms": 3}}}`,
-			"line 2: event.request.replay is required: an object with the prompt's block hashes",
-		},
+	const whole = `{"timestamp": 1, "input_length": 600, "output_length": 1, "hash_ids": [1]}`
+	const bare = `{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, ` +
+		`"output_tokens": 1, "total_time_ms": 3}}}`
+	for _, c := range []struct{ old, changed, note string }{
+		{`, "hash_ids": [1]`, "", "hash_ids: 0 of them is not allowed: 1 or 2, for 600 tokens in blocks of 512"},
+		{`"input_length": 600, `, "", "input_length is required: a whole number"},
+		{`"timestamp": 1, `, "", "timestamp is required: a number, the time of the request"},
+		{`"output_length": 1, `, "", "output_length is required: a whole number"},
+		{"600", "0", "input_length: 0 is not allowed: 1 to 100000000"},
+		{"600", `"x"`, `input_length: "x" is not allowed: a whole number`},
+		{`"timestamp": 1`, `"timestamp": -1`, "timestamp: -1 is not allowed: 0 to 9e+12"},
+		{"[1]", "[-1]", "hash_ids: [-1] is not allowed: a list of whole numbers from 0"},
+		{whole, "[1]", `line: "[1]" is not allowed: a JSON object`},
+		{whole, `{"event": {"event_type": "request_end"}}`, "event.request is required: an object"},
+		{whole, bare, "event.request.replay is required: an object with the prompt's block hashes"},
 	} {
 		lines := strings.SplitAfter(good, "\n")
-		all, s := readAll(t, lines[0]+c.line+"\n"+lines[1], Options{})
-		assert.Len(t, all, 2, c.line)
-		assert.EqualValues(t, 1, s.Unused, c.line)
-		require.Len(t, s.Notes, 1, c.line)
-		assert.Equal(t, c.note, s.Notes[0].Error())
+		all, s := readAll(t, lines[0]+strings.Replace(whole, c.old, c.changed, 1)+"\n"+lines[1], Options{})
+		assert.Len(t, all, 2, c.note)
+		assert.EqualValues(t, 1, s.Unused, c.note)
+		require.Len(t, s.Notes, 1, c.note)
+		assert.Equal(t, "line 2: "+c.note, s.Notes[0].Error())
 		assert.False(t, s.Cut)
 	}
 	_, s := readAll(t, `{"event": {"event_type": "request_start"}}`, Options{})
@@ -139,10 +143,7 @@ func TestTruncatedTraceIsReported(t *testing.T) {
 
 // TestDisorderedLinesAreSorted checks that late lines are sorted within the allowed disorder, and reported beyond it.
 func TestDisorderedLinesAreSorted(t *testing.T) {
-	line := func(ms int) string {
-		return fmt.Sprintf(`{"timestamp": %d, "input_length": 10, "output_length": 5, "hash_ids": [1]}`+"\n", ms)
-	}
-	text := line(1000) + line(3000) + line(2000) + line(60_000) + line(2500) + line(50_000)
+	text := entry(1000) + entry(3000) + entry(2000) + entry(60_000) + entry(2500) + entry(50_000)
 	all, s := readAll(t, text, Options{BlockTokens: 512, Unit: Milliseconds})
 	var at []time.Duration
 	for _, r := range all {
@@ -153,24 +154,6 @@ func TestDisorderedLinesAreSorted(t *testing.T) {
 	require.Len(t, s.Notes, 1)
 	assert.Equal(t, "line 5: timestamp: 2500 is not allowed: 3000 or more: "+
 		"58 s earlier than a previous line is too old", s.Notes[0].Error())
-}
-
-// fileRequests returns the requests of files in testdata.
-func fileRequests(t *testing.T, o Options, names ...string) ([]*Record, Summary, error) {
-	t.Helper()
-	files, err := Find(names...)
-	require.NoError(t, err)
-	r, err := files.Open(o)
-	require.NoError(t, err)
-	defer r.Close()
-	var all []*Record
-	for {
-		record, err := r.Next()
-		if err != nil {
-			return all, r.Summary(), err
-		}
-		all = append(all, record)
-	}
 }
 
 // TestScaleIsInferredOrRequired checks that units and block sizes come from a trace's lines, or from the options that
@@ -186,10 +169,7 @@ func TestScaleIsInferredOrRequired(t *testing.T) {
 	}
 	bailian, err := os.ReadFile("testdata/bailian_seconds.jsonl")
 	require.NoError(t, err)
-	wholeSeconds := `{"chat_id": 0, "parent_chat_id": -1, "timestamp": 1, ` +
-		`"input_length": 16, "output_length": 1, "hash_ids": [1]}` + "\n" +
-		`{"chat_id": 1, "parent_chat_id": 0, "timestamp": 3, ` +
-		`"input_length": 16, "output_length": 1, "hash_ids": [1]}` + "\n"
+	wholeSeconds := chat("0", "-1", "1") + chat("1", "0", "3")
 	for _, c := range []struct {
 		name, text string
 		options    Options
@@ -217,13 +197,7 @@ func TestScaleIsInferredOrRequired(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := NewReader(strings.NewReader(c.text), c.options)
 			require.NoError(t, err)
-			var last *Record
-			for err == nil {
-				var next *Record
-				if next, err = r.Next(); next != nil {
-					last = next
-				}
-			}
+			all, err := collect(r.Next)
 			if c.bad != "" {
 				var bad *api.FieldError
 				require.ErrorAs(t, err, &bad)
@@ -233,15 +207,21 @@ func TestScaleIsInferredOrRequired(t *testing.T) {
 			require.ErrorIs(t, err, io.EOF)
 			assert.Empty(t, r.Summary().Notes)
 			assert.Equal(t, c.blocks, r.Summary().BlockTokens)
-			assert.InDelta(t, c.last.Seconds(), last.At.Seconds(), 1e-6)
+			assert.InDelta(t, c.last.Seconds(), all[len(all)-1].At.Seconds(), 1e-6)
 		})
 	}
 }
 
+// chat returns a line in Bailian's form.
+func chat(id, parent, at string) string {
+	const format = `{"chat_id": %s, "parent_chat_id": %s, "timestamp": %s, ` +
+		`"input_length": 16, "output_length": 1, "hash_ids": [1]}` + "\n"
+	return fmt.Sprintf(format, id, parent, at)
+}
+
 // TestChatsJoinSessionOfParent checks that chats of Bailian's form belong to the session of their parent.
 func TestChatsJoinSessionOfParent(t *testing.T) {
-	all, s, err := fileRequests(t, Options{}, "testdata/bailian_seconds.jsonl")
-	require.ErrorIs(t, err, io.EOF)
+	all, s := readFiles(t, "testdata/bailian_seconds.jsonl")
 	require.Len(t, all, 40)
 	assert.EqualValues(t, 40, s.Requests)
 	assert.Equal(t, 376, all[0].PromptTokens)
@@ -251,13 +231,8 @@ func TestChatsJoinSessionOfParent(t *testing.T) {
 		sessions[r.Session] = true
 	}
 	assert.Len(t, sessions, int(s.Sessions))
-	chat := func(id, parent string, at int) string {
-		const format = `{"chat_id": %s, "parent_chat_id": %s, "timestamp": %d.5, ` +
-			`"input_length": 16, "output_length": 1, "hash_ids": [1]}` + "\n"
-		return fmt.Sprintf(format, id, parent, at)
-	}
-	text := chat("7", "-1", 1) + chat("8", "7", 2) + chat("9", "null", 3) + chat("10", "8", 4) +
-		chat("11", "7", 5) + chat("13", "12", 6) + chat("14", "12", 7)
+	text := chat("7", "-1", "1.5") + chat("8", "7", "2.5") + chat("9", "null", "3.5") + chat("10", "8", "4.5") +
+		chat("11", "7", "5.5") + chat("13", "12", "6.5") + chat("14", "12", "7.5")
 	all, s = readAll(t, text, Options{})
 	require.Len(t, all, 7)
 	for i, first := range []int{0, 0, 2, 0, 0, 5, 5} {
@@ -269,8 +244,7 @@ func TestChatsJoinSessionOfParent(t *testing.T) {
 // TestTurnsContinueTheirSession checks that prompts in AIPerf's form contain the earlier turns with their answers,
 // and that turns with a delay follow the previous turn.
 func TestTurnsContinueTheirSession(t *testing.T) {
-	all, s, err := fileRequests(t, Options{}, "testdata/multiturn.jsonl")
-	require.ErrorIs(t, err, io.EOF)
+	all, s := readFiles(t, "testdata/multiturn.jsonl")
 	require.Len(t, all, 2, "the other turns follow these")
 	want := Summary{
 		Form: Mooncake, BlockTokens: 512, Lines: 5, Requests: 5, Sessions: 2, Arrivals: 100 * time.Millisecond,
@@ -310,8 +284,7 @@ func TestTurnsContinueTheirSession(t *testing.T) {
 // TestDynamoTraceWithoutTracker reads a trace of Dynamo without the values of its tracker. The missing fields are
 // listed once.
 func TestDynamoTraceWithoutTracker(t *testing.T) {
-	all, s, err := fileRequests(t, Options{}, "testdata/dynamo_min.jsonl")
-	require.ErrorIs(t, err, io.EOF)
+	all, s := readFiles(t, "testdata/dynamo_min.jsonl")
 	require.Len(t, all, 2)
 	assert.Equal(t, 128, all[0].PromptTokens)
 	values := []any{all[0].Cached, all[0].FirstToken, all[0].Ended, all[0].Worker}
@@ -333,21 +306,13 @@ func TestDynamoTraceWithoutTracker(t *testing.T) {
 // TestFilesFormOneTrace checks that files are sorted by time, and that notes name the file.
 func TestFilesFormOneTrace(t *testing.T) {
 	dir := t.TempDir()
-	line := func(ms int) string {
-		return fmt.Sprintf(`{"timestamp": %d, "input_length": 10, "output_length": 5, "hash_ids": [1]}`+"\n", ms)
-	}
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, err := z.Write([]byte(line(60_000) + "{}\n" + line(90_000)))
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
 	for name, data := range map[string]string{
-		"t.0.jsonl": packed.String(), "t.1.jsonl": line(120_000)[:30], "t.2.jsonl": line(0) + line(30_000),
+		"t.0.jsonl": compressed(t, entry(60_000)+"{}\n"+entry(90_000)), "t.1.jsonl": entry(120_000)[:30],
+		"t.2.jsonl": entry(0) + entry(30_000),
 	} {
 		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(data), 0o600))
 	}
-	all, s, err := fileRequests(t, Options{}, dir+"/t.*.jsonl", dir+"/t.2.jsonl")
-	require.ErrorIs(t, err, io.EOF)
+	all, s := readFiles(t, dir+"/t.*.jsonl", dir+"/t.2.jsonl")
 	require.Len(t, all, 4)
 	assert.Equal(t, 90*time.Second, all[3].At)
 	assert.EqualValues(t, 4, s.Requests)
