@@ -26,8 +26,10 @@ type testMember struct {
 	present  bool
 }
 
-func newTestMembers(t *testing.T) *testMembers {
-	return &testMembers{t: t, a: newAllotment("run"), begun: map[int64]string{}, members: map[string]*testMember{}}
+func newTestMembers(t *testing.T, ids ...string) *testMembers {
+	c := &testMembers{t: t, a: newAllotment("run"), begun: map[int64]string{}, members: map[string]*testMember{}}
+	c.join(ids...)
+	return c
 }
 
 func (c *testMembers) join(ids ...string) {
@@ -119,8 +121,7 @@ func TestFirstNumbersAreLowest(t *testing.T) {
 func TestAllotmentReachesTheTotal(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := newTestMembers(t)
-		c.join("0")
+		c := newTestMembers(t, "0")
 		wanted := 1 + r.IntN(400)
 		for round := range 200 {
 			switch r.IntN(6) {
@@ -155,8 +156,7 @@ func TestAllotmentReachesTheTotal(t *testing.T) {
 
 // A member that begins its numbers gets more before none are left.
 func TestNumbersDoNotRunOut(t *testing.T) {
-	c := newTestMembers(t)
-	c.join("a", "b")
+	c := newTestMembers(t, "a", "b")
 	for range 100 {
 		c.divide(workload.Settings{Concurrency: 100})
 		c.work(func(_ string, active int) int { return active })
@@ -166,8 +166,7 @@ func TestNumbersDoNotRunOut(t *testing.T) {
 
 // Without changes, no share changes.
 func TestSharesSettle(t *testing.T) {
-	c := newTestMembers(t)
-	c.join("a", "b")
+	c := newTestMembers(t, "a", "b")
 	c.divide(workload.Settings{Concurrency: 10})
 	c.work(none)
 	for range 3 {
@@ -183,8 +182,7 @@ func TestSharesSettle(t *testing.T) {
 
 // A coordinator that takes over gives none of the numbers that the former one gave.
 func TestResumedAllotmentGivesNewNumbers(t *testing.T) {
-	c := newTestMembers(t)
-	c.join("a", "b", "c")
+	c := newTestMembers(t, "a", "b", "c")
 	c.divide(workload.Settings{Concurrency: 30})
 	c.work(none)
 	next := newAllotment("run")
@@ -218,8 +216,7 @@ func TestStartsGoWhereTheyAreMissing(t *testing.T) {
 
 // Shares move to new members only as fast as conversations can begin, so that few are missing meanwhile.
 func TestSharesMoveAsFastAsConversationsBegin(t *testing.T) {
-	c := newTestMembers(t)
-	c.join("a", "b")
+	c := newTestMembers(t, "a", "b")
 	at := workload.Settings{Concurrency: 400, StartRate: 20}
 	settle := func() {
 		for range 4 {

@@ -1,15 +1,17 @@
 package members
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -21,16 +23,15 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// Members together hold as many conversations as the slider says, also after one has left. Every turn is measured and
-// stored once, and the next run has higher numbers.
+// Members together hold as many conversations as the slider says, also after one has left. They continue while the
+// server is down. Every turn is measured and stored once, and the next run has higher numbers.
 func TestFleetHoldsTheConcurrency(t *testing.T) {
 	f := newFleet(t, 2)
 	_, leave := f.member("leaves", func(*MemberOptions) {})
 	receiver, r, stop := f.run(30)
-	wait.Eventually(t, "the probes of each member are counted once", func() (any, bool) {
-		receiver.mu.Lock()
-		defer receiver.mu.Unlock()
-		return receiver.probes, receiver.probes == 3*3
+	wait.Eventually(t, "the probes of each member are counted once", func() (probes any, ok bool) {
+		receiver.locked(func() { probes, ok = receiver.probes, receiver.probes == 3*3 })
+		return probes, ok
 	})
 	leave()
 	wait.Eventually(t, "two members hold 30 conversations", func() (any, bool) {
@@ -41,6 +42,12 @@ func TestFleetHoldsTheConcurrency(t *testing.T) {
 		}
 		return all, len(all) == 2 && n == 30
 	})
+	f.nats.Kill()
+	sent, _ := f.out.requests()
+	wait.Eventually(t, "members send turns", func() (any, bool) { n, _ := f.out.requests(); return n, n > sent+10 })
+	f.nats.Restart()
+	f.waitBegun(r, 30)
+	receiver.waitActive(t, 30)
 	r.Set(settingsFor(12))
 	receiver.waitActive(t, 12)
 	stop()
@@ -55,22 +62,6 @@ func TestFleetHoldsTheConcurrency(t *testing.T) {
 		assert.Greater(t, r.Pace().Next, number)
 	}
 	assert.Zero(t, r.Underway(time.Now()).Turns)
-}
-
-// Members continue while the server is down. No turn is lost or counted twice.
-func TestMembersContinueWithoutServer(t *testing.T) {
-	f := newFleet(t, 3)
-	receiver, r, stop := f.run(30)
-	f.nats.Kill()
-	sent, _ := f.out.requests()
-	wait.Eventually(t, "members send turns", func() (any, bool) { n, _ := f.out.requests(); return n, n > sent+10 })
-	f.nats.Restart()
-	f.waitBegun(r, 30)
-	receiver.waitActive(t, 30)
-	r.Set(settingsFor(12))
-	receiver.waitActive(t, 12)
-	stop()
-	f.checkEachOnce(receiver)
 }
 
 // A member that leaves while the server is down keeps its turns until the server is back, also those that are being
@@ -118,12 +109,7 @@ func TestTotalsCountEveryMember(t *testing.T) {
 			Run:          "r1",
 			Conversation: api.Conversation{ID: id, Lane: "main", Number: number},
 			Turn: workload.Turn{Draw: workload.Draw{Number: number}, Turn: api.Turn{
-				Lane:         "main",
-				Conversation: id,
-				Number:       1,
-				RequestID:    id + "-1",
-				Status:       api.TurnOK,
-				UserMessage:  "text",
+				Lane: "main", Conversation: id, Number: 1, RequestID: id + "-1", Status: api.TurnOK, UserMessage: "text",
 			}},
 		})
 	}
@@ -152,24 +138,10 @@ func TestTotalsCountEveryMember(t *testing.T) {
 	again.waitActive(t, 30)
 	unreported(10_001)
 	stop()
-	f.store.mu.Lock()
-	delete(f.store.turns, "of another run")
-	f.store.mu.Unlock()
+	f.store.locked(func() { delete(f.store.turns, "of another run") })
 	counts(again)
 	assert.Equal(t, int64(10_001), again.turns["main-r1-10001-1"].Draw.Number)
 	assert.Empty(t, again.turns["main-r1-10001-1"].UserMessage)
-}
-
-// newFleetBehindLink returns a fleet whose coordinator connects through a link of its own.
-func newFleetBehindLink(t *testing.T, members int) (*fleet, *natstest.Link) {
-	t.Helper()
-	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t), out: newFakeTarget(200 * time.Millisecond), store: newMemoryStore()}
-	k := natstest.NewLink(t)
-	k.Lead(f.nats.Address)
-	f.runCoordinator(accessOf(k))
-	f.join(members, func(*MemberOptions) {})
-	return f, k
 }
 
 // A coordinator that was disconnected for longer than a lease lasts finds its members again and reports none as lost.
@@ -206,11 +178,9 @@ func TestRunEndsWhileDisconnected(t *testing.T) {
 		_, inside := f.out.requests()
 		return inside, inside == 0 && f.coord.idle(t.Context(), "main", "r1")
 	})
-	receiver.mu.Lock()
-	defer receiver.mu.Unlock()
-	for number, status := range receiver.conversations {
-		assert.NotEqual(t, api.ConversationActive, status, number)
-	}
+	receiver.locked(func() {
+		assert.NotContains(t, slices.Collect(maps.Values(receiver.conversations)), api.ConversationActive)
+	})
 }
 
 // A run is only resumed for the same target and follow-ups. Any other run is ended, and no member holds it when Discard
@@ -305,27 +275,22 @@ func TestMemberWithoutCoordinatorEndsItsConversations(t *testing.T) {
 	f := newFleet(t, 0)
 	registry := prometheus.NewRegistry()
 	f.member("m", func(o *MemberOptions) { o.Alone, o.Registry = time.Second, registry })
-	active := func() float64 {
-		all, err := registry.Gather()
-		require.NoError(t, err)
-		for _, family := range all {
-			if family.GetName() == "loadgen_member_active_conversations" {
-				return family.GetMetric()[0].GetGauge().GetValue()
-			}
-		}
-		return -1
+	active := func(n string) (any, bool) {
+		const name = "loadgen_member_active_conversations"
+		err := testutil.GatherAndCompare(registry, strings.NewReader("# HELP "+name+" Conversations in progress that this "+
+			"member holds.\n# TYPE "+name+" gauge\n"+name+"{lane=\"main\"} "+n+"\n"), name)
+		return err, err == nil
 	}
 	_, _, stop := f.run(3)
-	wait.Eventually(t, "the metric shows three conversations", func() (any, bool) { n := active(); return n, n == 3 })
+	wait.Eventually(t, "the metric shows three conversations", func() (any, bool) { return active("3") })
 	f.coord.bus.conn.Close()
 	go stop()
-	wait.Eventually(t, "the member holds nothing", func() (any, bool) { n := active(); return n, n == 0 })
+	wait.Eventually(t, "the member holds nothing", func() (any, bool) { return active("0") })
 }
 
 // A member of another version and one without the credential are refused with a message that says what to do.
 func TestMemberIsRefused(t *testing.T) {
-	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t, "--auth", "a-token-of-the-run"), store: newMemoryStore()}
+	f := emptyFleet(t, "--auth", "a-token-of-the-run")
 	access := accessOf(f.nats.Link)
 	access.Token = "a-token-of-the-run"
 	f.runCoordinator(access)
@@ -364,32 +329,29 @@ func (s storingReceiver) Conversation(c api.Conversation) { s.store.SaveConversa
 // conversation has the properties of a conversation that depend on the seed, with its questions.
 type conversation struct {
 	Topic, Starter string
-	Planned, Done  int
-	Asked          map[int]string
+	Planned        int
+	Asked          []string
 }
 
 // first returns the first n conversations once they have ended.
-func (k *memoryStore) first(t *testing.T, n int) []conversation {
+func (k *memoryStore) first(t *testing.T, n int) (all []conversation) {
 	t.Helper()
-	var all []conversation
 	wait.Eventually(t, "the first conversations end", func() (any, bool) {
-		turns, _ := k.contents()
-		asked := map[string]map[int]string{}
-		for _, turn := range turns {
-			if asked[turn.Conversation] == nil {
-				asked[turn.Conversation] = map[int]string{}
-			}
-			asked[turn.Conversation][turn.Number] = turn.UserMessage
-		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		all = nil
 		for number := range int64(n) {
-			c, ok := k.latest[number]
-			if !ok || c.Ended == nil || len(asked[c.ID]) < c.TurnsDone {
+			c := k.latest[number]
+			one := conversation{c.Topic, c.Starter, c.TurnsPlanned, nil}
+			for i := range c.TurnsDone {
+				if turn, ok := k.turns[fmt.Sprintf("%s-%d", c.ID, i+1)]; ok {
+					one.Asked = append(one.Asked, turn.UserMessage)
+				}
+			}
+			if c.Ended == nil || len(one.Asked) < c.TurnsDone {
 				return number, false
 			}
-			all = append(all, conversation{c.Topic, c.Starter, c.TurnsPlanned, c.TurnsDone, asked[c.ID]})
+			all = append(all, one)
 		}
 		return n, true
 	})
@@ -399,6 +361,7 @@ func (k *memoryStore) first(t *testing.T, n int) []conversation {
 // The same seed gives the same conversations in one process and on eight members.
 func TestMembersHoldTheSameConversations(t *testing.T) {
 	const n, together = 120, 40
+	f := newFleet(t, 8)
 	begun := task(t, "r1", together)
 	begun.Seed, begun.Opened, begun.RampedStart, begun.Nonce = 11, 5, together, "again"
 	alone := newMemoryStore()
@@ -408,24 +371,16 @@ func TestMembersHoldTheSameConversations(t *testing.T) {
 		Sender: newFakeTarget(200 * time.Millisecond), Corpus: begun.Corpus, Questioner: corpus.BuiltinQuestioner{},
 		Observer: storingObserver{alone},
 	}, begun.Settings)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.Run(ctx)
-	}()
+	stop := f.spawn(w.Run)
 	want := alone.first(t, n)
-	cancel()
-	<-done
+	stop()
 	topics := map[string]bool{}
 	for _, c := range want {
 		topics[c.Topic] = true
-		assert.Equal(t, c.Planned, c.Done)
 		assert.Len(t, c.Asked, c.Planned)
 	}
 	require.Greater(t, len(topics), 3, "conversations differ")
 
-	f := newFleet(t, 8)
 	begun.Receiver = storingReceiver{newRunRecorder(), f.store}
 	f.spawn(f.coord.Engine(loopback, FollowupOptions{}, nil).Begin(begun).Run)
 	assert.Equal(t, want, f.store.first(t, n))

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/internal/natstest"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
@@ -155,9 +154,7 @@ func TestLateMemberLosesItsShare(t *testing.T) {
 		slow := c.Members(time.Now())[1]
 		assert.Equal(t, api.MemberLate, slow.State)
 		assert.Equal(t, "it is 7.0 ms late", slow.Reason)
-		assert.Equal(
-			t, api.VerdictFine, c.Health(api.ClientHealth{}).Verdict, "a member without conversations measures nothing",
-		)
+		assert.Equal(t, api.VerdictFine, c.Health(api.ClientHealth{}).Verdict, "one without conversations measures nothing")
 		lag, known := c.Lag(before, time.Now())
 		assert.True(t, known)
 		assert.InDelta(t, .007, lag.Quantile(.95), .0008, "the spans of that time have its error all the same")
@@ -207,32 +204,26 @@ func TestOpenFilesLimitConversations(t *testing.T) {
 
 // Only one coordinator has the members at a time. The next one of the same owner takes a claim at once.
 func TestOneCoordinatorHoldsTheClaim(t *testing.T) {
-	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t), store: newMemoryStore()}
-	options := func(owner string) Options {
-		o := f.options(accessOf(f.nats.Link))
-		o.Owner, o.Name = owner, "at "+owner
-		return o
-	}
+	f := emptyFleet(t)
 	run := func(c *Coordinator) (ended chan error, end func()) {
 		ended = make(chan error, 1)
 		return ended, f.spawn(func(ctx context.Context) { ended <- c.Run(ctx) })
 	}
-	first, err := Open(t.Context(), options("a"))
+	first, err := f.open("a")
 	require.NoError(t, err)
 	ended, end := run(first)
-	_, err = Open(t.Context(), options("b"))
+	_, err = f.open("b")
 	require.ErrorIs(t, err, ErrCoordinated)
 	require.ErrorContains(t, err, "at a; stop it, or give this one its own members.fleet")
 	end()
 	require.NoError(t, wait.Receive(t, "the end of the first", ended))
 
-	killed, err := Open(t.Context(), options("c")) // does not renew its claim
+	killed, err := f.open("c") // does not renew its claim
 	require.NoError(t, err)
 	t.Cleanup(killed.bus.close)
-	err = newClaim(killed.bus, options("c")).renew(t.Context())
+	err = newClaim(killed.bus, Options{Owner: "c", Name: "at c"}).renew(t.Context())
 	require.NoError(t, err, "a coordinator of the same owner does not wait")
-	next, err := Open(t.Context(), options("c"))
+	next, err := f.open("c")
 	require.NoError(t, err)
 	ended, _ = run(next)
 	_, err = next.bus.leases.PutString(t.Context(), coordinatorKey, "d another one")
@@ -242,12 +233,9 @@ func TestOneCoordinatorHoldsTheClaim(t *testing.T) {
 
 // A coordinator loses its claim if another one held it meanwhile.
 func TestClaimIsLostToAnotherEpoch(t *testing.T) {
-	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t), store: newMemoryStore()}
+	f := emptyFleet(t)
 	open := func(owner string) *Coordinator {
-		o := f.options(accessOf(f.nats.Link))
-		o.Owner, o.Name = owner, "at "+owner
-		c, err := Open(t.Context(), o)
+		c, err := f.open(owner)
 		require.NoError(t, err)
 		t.Cleanup(c.bus.close)
 		return c
@@ -273,10 +261,7 @@ func TestAccessNeedsACredentialBeyondLoopback(t *testing.T) {
 		{Access{URL: "tls://nats.example:4222", Token: "t"}, ""},
 		{Access{URL: "nats://nats.example:4222", NKeyFile: "seed"}, ""},
 		{Access{URL: "nats://nats.example:4222", Token: "t"}, "tls:// with a token"},
-		{
-			Access{URL: "nats://nats.example:4222"},
-			"a loopback address, or set members.nats.nkey_file or members.nats.token",
-		},
+		{Access{URL: "nats://nats.example:4222"}, "or set members.nats.nkey_file or members.nats.token"},
 		{Access{URL: "tls://nats.example:4222"}, "a loopback address, or"},
 		{Access{URL: "nats://127.0.0.1:4222", Token: "t", NKeyFile: "seed"}, "not both"},
 		{Access{URL: "http://127.0.0.1:4222"}, "nats:// or tls://"},

@@ -24,10 +24,19 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
+// guarded is a lock for the fields of a test double.
+type guarded struct{ mu sync.Mutex }
+
+func (g *guarded) locked(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+}
+
 // fakeTarget is a server under load in memory.
 type fakeTarget struct {
+	guarded
 	latency    time.Duration
-	mu         sync.Mutex
 	sent       map[string]int // number of requests by id
 	ended      int
 	byInstance map[string]int // turns by instance, since the last call of takeByInstance
@@ -38,15 +47,11 @@ func newFakeTarget(latency time.Duration) *fakeTarget {
 }
 
 func (a *fakeTarget) Do(ctx context.Context, r chat.Request) chat.Result {
-	a.mu.Lock()
-	a.sent[r.ID]++
-	a.byInstance[r.Instance]++
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		a.ended++
-		a.mu.Unlock()
-	}()
+	a.locked(func() {
+		a.sent[r.ID]++
+		a.byInstance[r.Instance]++
+	})
+	defer a.locked(func() { a.ended++ })
 	res := chat.Result{Sent: time.Now()}
 	if !pause(ctx, a.latency) {
 		res.Ended, res.Cancelled = time.Now(), true
@@ -71,23 +76,19 @@ func (a *fakeTarget) Probes() int64 {
 
 // requests returns how many requests were sent, and how many are in progress.
 func (a *fakeTarget) requests() (sent, inside int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.sent), len(a.sent) - a.ended
+	a.locked(func() { sent, inside = len(a.sent), len(a.sent)-a.ended })
+	return sent, inside
 }
 
 // takeByInstance returns the number of turns by instance since its last call.
-func (a *fakeTarget) takeByInstance() map[string]int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	taken := a.byInstance
-	a.byInstance = map[string]int{}
+func (a *fakeTarget) takeByInstance() (taken map[string]int) {
+	a.locked(func() { taken, a.byInstance = a.byInstance, map[string]int{} })
 	return taken
 }
 
 // runRecorder is a receiver that records the reports of a run.
 type runRecorder struct {
-	mu     sync.Mutex
+	guarded
 	active int
 	turns  map[string]workload.Turn
 	twice  []string // ids of turns that were reported again
@@ -102,28 +103,13 @@ func newRunRecorder() *runRecorder {
 	return &runRecorder{turns: map[string]workload.Turn{}, conversations: map[int64]api.ConversationStatus{}}
 }
 
-func (e *runRecorder) Active(actual, _ int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.active = actual
-}
-
-func (e *runRecorder) Tokens(_ time.Time, n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.tokens += n
-}
-
-func (e *runRecorder) Probes(n int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.probes += n
-}
+func (e *runRecorder) Active(actual, _ int)      { e.locked(func() { e.active = actual }) }
+func (e *runRecorder) Tokens(_ time.Time, n int) { e.locked(func() { e.tokens += n }) }
+func (e *runRecorder) Probes(n int64)            { e.locked(func() { e.probes += n }) }
+func (e *runRecorder) Shadow() *live.Live        { return e.shadow }
 
 func (e *runRecorder) Conversation(c api.Conversation) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.conversations[c.Number] = c.Status
+	e.locked(func() { e.conversations[c.Number] = c.Status })
 }
 
 func (e *runRecorder) Turn(t *workload.Turn) {
@@ -135,12 +121,9 @@ func (e *runRecorder) Turn(t *workload.Turn) {
 	e.turns[t.RequestID] = *t
 }
 
-func (e *runRecorder) Shadow() *live.Live { return e.shadow }
-
-func (e *runRecorder) now() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.active
+func (e *runRecorder) now() (active int) {
+	e.locked(func() { active = e.active })
+	return active
 }
 
 // waitActive waits until n conversations are reported in progress. With conversations this short, the reported number
@@ -155,7 +138,7 @@ func (e *runRecorder) waitActive(t *testing.T, n int) {
 
 // memoryStore is a store in memory.
 type memoryStore struct {
-	mu     sync.Mutex
+	guarded
 	turns  map[string]api.Turn
 	events []string
 	fresh  []api.Conversation         // stored with a turn
@@ -167,28 +150,18 @@ func newMemoryStore() *memoryStore {
 }
 
 func (k *memoryStore) SaveConversation(c api.Conversation) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.latest[c.Number] = c
+	k.locked(func() { k.latest[c.Number] = c })
 }
 
 func (k *memoryStore) SaveNewConversation(c api.Conversation) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.fresh = append(k.fresh, c)
+	k.locked(func() { k.fresh = append(k.fresh, c) })
 }
+
+func (k *memoryStore) SaveTurn(t api.Turn) { k.locked(func() { k.turns[t.RequestID] = t }) }
 
 func (k *memoryStore) SaveEvent(_ context.Context, e api.Event) (api.Event, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.events = append(k.events, e.Text)
+	k.locked(func() { k.events = append(k.events, e.Text) })
 	return e, nil
-}
-
-func (k *memoryStore) SaveTurn(t api.Turn) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.turns[t.RequestID] = t
 }
 
 // Steps returns one step that began before every run, and one that begins now.
@@ -213,9 +186,8 @@ func (k *memoryStore) LostTurns() int64            { return 0 }
 func (k *memoryStore) Flush(context.Context) error { return nil }
 
 func (k *memoryStore) contents() (turns map[string]api.Turn, events []string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return maps.Clone(k.turns), slices.Clone(k.events)
+	k.locked(func() { turns, events = maps.Clone(k.turns), slices.Clone(k.events) })
+	return turns, events
 }
 
 func accessOf(l *natstest.Link) Access { return Access{URL: l.URL(), Fleet: "test"} }
@@ -233,14 +205,31 @@ func log(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
+// emptyFleet returns a fleet without a coordinator. The arguments are those of its NATS server.
+func emptyFleet(t *testing.T, args ...string) *fleet {
+	t.Helper()
+	t.Parallel()
+	out := newFakeTarget(200 * time.Millisecond)
+	return &fleet{t: t, nats: natstest.Start(t, args...), out: out, store: newMemoryStore()}
+}
+
 // newFleet returns a fleet with a number of members.
 func newFleet(t *testing.T, members int) *fleet {
 	t.Helper()
-	t.Parallel()
-	f := &fleet{t: t, nats: natstest.Start(t), out: newFakeTarget(200 * time.Millisecond), store: newMemoryStore()}
+	f := emptyFleet(t)
 	f.runCoordinator(accessOf(f.nats.Link))
 	f.join(members, func(*MemberOptions) {})
 	return f
+}
+
+// newFleetBehindLink returns a fleet whose coordinator connects through a link of its own.
+func newFleetBehindLink(t *testing.T, members int) (*fleet, *natstest.Link) {
+	t.Helper()
+	f, k := emptyFleet(t), natstest.NewLink(t)
+	k.Lead(f.nats.Address)
+	f.runCoordinator(accessOf(k))
+	f.join(members, func(*MemberOptions) {})
+	return f, k
 }
 
 // join runs n members, m0 and so on, and waits until the coordinator has them.
@@ -257,6 +246,13 @@ func (f *fleet) join(n int, change func(*MemberOptions)) {
 
 func (f *fleet) options(access Access) Options {
 	return Options{Access: access, Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(f.t)}
+}
+
+// open opens a coordinator of an owner, which does not run.
+func (f *fleet) open(owner string) (*Coordinator, error) {
+	o := f.options(accessOf(f.nats.Link))
+	o.Owner, o.Name = owner, "at "+owner
+	return Open(f.t.Context(), o)
 }
 
 // runCoordinator opens a coordinator and runs it.

@@ -21,18 +21,13 @@ import (
 func TestShadowRemovesTurnsOfLostMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := api.Cluster{
-			Available:   true,
-			CacheBlocks: new(100.),
-			BlockTokens: new(32.),
-			Workers:     []api.Worker{{ID: "11"}, {ID: "22"}},
+			Available: true, CacheBlocks: new(100.), BlockTokens: new(32.), Workers: []api.Worker{{ID: "11"}, {ID: "22"}},
 		}
 		l := live.New(live.Options{
-			Lane:         "main",
-			Log:          log(t),
+			Lane: "main", Log: log(t), Router: func() string { return "" },
 			Cluster:      func() api.Cluster { return cluster },
 			State:        func() api.State { return api.State{Mode: api.ModeKV} },
 			Capabilities: func() (ids, workers bool) { return true, true },
-			Router:       func() string { return "" },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

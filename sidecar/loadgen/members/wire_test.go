@@ -121,19 +121,17 @@ func same(t *testing.T, seed uint64, one, merged stats.Report) {
 func TestTurnBeforeItsReportHasItsConversation(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
 	bring := func(c *Coordinator, member, run string, number int64, done int) {
-		conversation := api.Conversation{
-			ID: fmt.Sprint(run, "-", number), Lane: "main", Number: number, Status: api.ConversationActive,
-			TurnsDone: done, Started: began,
-		}
-		turn := workload.Turn{Turn: api.Turn{Ended: began.Add(time.Second)}}
-		c.storeTurn(member, &handedTurn{Run: run, Turn: turn, Conversation: conversation})
+		c.storeTurn(member, &handedTurn{
+			Run: run, Turn: workload.Turn{Turn: api.Turn{Ended: began.Add(time.Second)}}, Conversation: api.Conversation{
+				ID: fmt.Sprint(run, "-", number), Lane: "main", Number: number, Status: api.ConversationActive,
+				TurnsDone: done, Started: began,
+			},
+		})
 	}
 	store := newMemoryStore()
 	c := &Coordinator{opts: Options{Store: store}, members: map[string]*member{}}
 	r := &remote{
-		Coordinator: c,
-		tally:       newTally(nil, true),
-		wanted:      orderOf("main", "now"),
+		Coordinator: c, tally: newTally(nil, true), wanted: orderOf("main", "now"),
 		holders: map[string]*holding{
 			"here": {begun: 7, progress: map[int64]api.Conversation{6: {Number: 6, TurnsDone: 2}}},
 			"gone": {expired: true},
@@ -187,11 +185,9 @@ func TestLongReportIsDivided(t *testing.T) {
 	require.Greater(t, seq, int64(1))
 	receiver := newRunRecorder()
 	one := &remote{
-		Coordinator: f.coord,
-		receiver:    receiver,
-		tally:       newTally(receiver.Turn, false),
-		holders:     map[string]*holding{"long": {progress: map[int64]api.Conversation{}}},
-		unlisted:    map[string]api.Conversation{},
+		Coordinator: f.coord, receiver: receiver, tally: newTally(receiver.Turn, false),
+		holders:  map[string]*holding{"long": {progress: map[int64]api.Conversation{}}},
+		unlisted: map[string]api.Conversation{},
 	}
 	for s := range seq {
 		got, err := b.reports.GetMsg(t.Context(), uint64(s+1))
