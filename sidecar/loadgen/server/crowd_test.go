@@ -36,40 +36,23 @@ func requireStatus(t *testing.T, c net.Conn, why string) {
 	require.Zero(t, time.Since(began), why)
 }
 
-// Many clients that stop halfway through a request block no caller, from another address or from their own, and end no
-// connection of a caller with the token.
-func TestHalfOpenCrowdKeepsNoCallerOut(t *testing.T) {
-	for name, half := range map[string]string{
-		"heads": halfHead, "bodies": halfBody, "nothing": "", "exchanges": strings.Replace(halfBody, "workload/stop",
-			"session", 1),
-	} {
-		inBubble(t, &recorder{}, func(o *Options) { o.Token, o.MaxConnections = token, 8 }, func(t *testing.T, b *bubble) {
-			before := b.connect(t, "127.0.0.1", "")
-			requireStatus(t, before, name)
-			for range 20 {
-				b.connect(t, "127.0.0.1", half)
-			}
-			synctest.Wait()
-			requireStatus(t, b.connect(t, "127.0.0.2", ""), name)
-			requireStatus(t, b.connect(t, "127.0.0.1", ""), name)
-			requireStatus(t, before, name+": the operator's connection stays")
-		})
-	}
-}
-
 // Health, readiness and calls are answered at once, whatever the number of connections and their traffic, with the
-// token or without.
-func TestCrowdKeepsNoProbeOut(t *testing.T) {
+// token or without, and from the address of the others, too. Clients without the token end no connection of a caller
+// with it.
+func TestCrowdKeepsNoCallerOut(t *testing.T) {
 	authorized := "Authorization: Bearer " + token + "\r\n"
 	idle := "GET " + v1 + "/status HTTP/1.1\r\nHost: localhost\r\n" + authorized + "\r\n"
 	for name, text := range map[string]string{
 		"nothing": "", "idle": strings.Replace(idle, authorized, "", 1), "idle with the token": idle,
 		"half heads": halfHead, "half heads with the token": idle + halfHead,
 		"half bodies": halfBody, "half bodies with the token": strings.Replace(halfBody, "\r\n", "\r\n"+authorized, 1),
-		"streams": strings.Replace(streaming, authorized, "", 1), "streams with the token": streaming,
+		"half exchanges": strings.Replace(halfBody, "workload/stop", "session", 1),
+		"streams":        strings.Replace(streaming, authorized, "", 1), "streams with the token": streaming,
 	} {
 		for _, change := range []func(*Options){withToken, publicPage, func(*Options) {}} {
 			inBubble(t, &recorder{}, func(o *Options) { change(o); o.MaxConnections = 16 }, func(t *testing.T, b *bubble) {
+				before := b.connect(t, "127.0.0.1", "")
+				requireStatus(t, before, name)
 				for range 40 {
 					c := b.connect(t, "127.0.0.1", "")
 					go func() { _, _ = io.Copy(io.Discard, c) }()
@@ -83,6 +66,10 @@ func TestCrowdKeepsNoProbeOut(t *testing.T) {
 					require.NoError(t, res.Body.Close())
 					require.Equal(t, http.StatusOK, res.StatusCode, "%s: %s", name, path)
 					require.Zero(t, time.Since(began))
+				}
+				requireStatus(t, b.connect(t, "127.0.0.2", ""), name)
+				if b.opts.Token != "" && !strings.HasSuffix(name, "with the token") {
+					requireStatus(t, before, name+": the operator's connection stays")
 				}
 			})
 		}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -52,9 +53,9 @@ func get(h http.Handler, target string, header ...string) *http.Response {
 	return w.Result()
 }
 
-func text(t *testing.T, res *http.Response) string {
+func text(t *testing.T, body io.Reader) string {
 	t.Helper()
-	b, err := io.ReadAll(res.Body)
+	b, err := io.ReadAll(body)
 	require.NoError(t, err)
 	return string(b)
 }
@@ -69,7 +70,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		res := get(h, target)
 		require.Equal(t, want, res.StatusCode, target)
-		require.Equal(t, document, text(t, res), target)
+		require.Equal(t, document, text(t, res.Body), target)
 		require.Equal(t, "no-cache", res.Header.Get("Cache-Control"), target)
 		require.Equal(t, "text/html; charset=utf-8", res.Header.Get("Content-Type"), target)
 		for _, policy := range []string{"script-src 'self';", "default-src 'none';", "frame-ancestors 'none'"} {
@@ -79,30 +80,27 @@ func TestAddresses(t *testing.T) {
 		h.ServeHTTP(head, httptest.NewRequest(http.MethodHead, target, nil))
 		require.Zero(t, head.Body.Len(), target)
 	}
-	for _, target := range []string{
-		"/assets/old.js", "/assets/", "/public/", "/public/../index.html/x", "/assets/page.1a2b.js/x",
-	} {
+	missing := []string{"/assets/old.js", "/assets/", "/public/", "/public/../index.html/x", "/assets/page.1a2b.js/x"}
+	for _, target := range missing {
 		res := get(h, target)
 		require.GreaterOrEqual(t, res.StatusCode, 300, target)
-		require.NotContains(t, text(t, res), document, target)
+		require.NotContains(t, text(t, res.Body), document, target)
 	}
 }
 
 // Scripts are immutable, since their names change with them. Fonts and icons are kept for a day.
 func TestFiles(t *testing.T) {
+	const forever = "public, max-age=31536000, immutable"
 	h := built(t)
 	for target, want := range map[string][3]string{
-		"/assets/page.1a2b.js": {
-			"0", "text/javascript; charset=utf-8",
-			"public, max-age=31536000, immutable",
-		},
+		"/assets/page.1a2b.js":                   {"0", "text/javascript; charset=utf-8", forever},
 		"/public/fonts/inter/Inter-Medium.woff2": {"font", "font/woff2", "public, max-age=86400"},
 		"/public/build/img/icons/x.svg":          {"<svg/>", "image/svg+xml", "public, max-age=86400"},
 	} {
 		res := get(h, target)
-		require.Equal(t, want, [3]string{text(t, res), res.Header.Get("Content-Type"), res.Header.Get("Cache-Control")},
-			target)
-		require.Equal(t, http.StatusOK, res.StatusCode)
+		require.Equal(t, http.StatusOK, res.StatusCode, target)
+		got := [3]string{text(t, res.Body), res.Header.Get("Content-Type"), res.Header.Get("Cache-Control")}
+		require.Equal(t, want, got, target)
 	}
 }
 
@@ -117,14 +115,12 @@ func TestCompression(t *testing.T) {
 			require.NotContains(t, res.Header.Get("Content-Type"), "gzip")
 			unpacked, err := gzip.NewReader(res.Body)
 			require.NoError(t, err)
-			plain, err := io.ReadAll(unpacked)
-			require.NoError(t, err)
-			require.Equal(t, want, string(plain))
+			require.Equal(t, want, text(t, unpacked))
 		}
 		for _, accept := range []string{"", "br", "gzip;q=0"} {
 			res := get(h, target, "Accept-Encoding", accept)
 			require.Empty(t, res.Header.Get("Content-Encoding"), accept)
-			require.Equal(t, want, text(t, res))
+			require.Equal(t, want, text(t, res.Body))
 		}
 	}
 	res := get(h, "/public/build/img/icons/x.svg", "Accept-Encoding", "gzip")
@@ -142,12 +138,8 @@ func TestPathsAreTheRegistrys(t *testing.T) {
 	require.NoError(t, err)
 	var want []string
 	for _, found := range regexp.MustCompile(`path: '([^']*)'`).FindAllStringSubmatch(string(registry), -1) {
-		switch p := found[1]; p {
-		case "":
-			want = append(want, "/{$}")
-		default:
-			want = append(want, "/"+regexp.MustCompile(`:(\w+)`).ReplaceAllString(p, "{$1}"))
-		}
+		path := cmp.Or(found[1], "{$}")
+		want = append(want, "/"+regexp.MustCompile(`:(\w+)`).ReplaceAllString(path, "{$1}"))
 	}
 	require.ElementsMatch(t, want, paths)
 }
