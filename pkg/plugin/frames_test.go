@@ -79,12 +79,10 @@ func TestKPI(t *testing.T) {
 
 	stopped := sample()
 	stopped.Lanes[0].State.Running = false
-	for name, m := range map[string]message{"lost": gone, "stopped": live(stopped), "another lane": live(sample())} {
-		lane := "main"
-		if name == "another lane" {
-			lane = "twin"
-		}
-		require.Equal(t, nulls(running, nil), values(t, kpi(lane, m), 0), name)
+	for name, f := range map[string]*data.Frame{
+		"lost": kpi("main", gone), "stopped": kpi("main", live(stopped)), "another lane": kpi("twin", live(sample())),
+	} {
+		require.Equal(t, nulls(running, nil), values(t, f, 0), name)
 	}
 }
 
@@ -111,12 +109,10 @@ func TestState(t *testing.T) {
 	require.Equal(t, "connection refused", changing["problem"])
 	require.Equal(t, false, changing["target_reachable"])
 
-	require.Equal(t, nulls(got, map[string]any{"sidecar": "lost", "problem": "it is silent"}), values(t, state("main",
-		gone), 0))
-	require.Equal(t, nulls(got, map[string]any{
-		"sidecar": "connected", "problem": "there is no lane twin",
-		"client": "ok",
-	}), values(t, state("twin", live(sample())), 0))
+	lost := map[string]any{"sidecar": "lost", "problem": "it is silent"}
+	require.Equal(t, nulls(got, lost), values(t, state("main", gone), 0))
+	unknown := map[string]any{"sidecar": "connected", "problem": "there is no lane twin", "client": "ok"}
+	require.Equal(t, nulls(got, unknown), values(t, state("twin", live(sample())), 0))
 }
 
 func TestWorkers(t *testing.T) {

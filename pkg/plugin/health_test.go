@@ -13,10 +13,10 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-func check(t *testing.T, a *App) (*backend.CheckHealthResult, healthDetails) {
+// check returns the health check's result for a user.
+func check(t *testing.T, a *App, u *backend.User) (*backend.CheckHealthResult, healthDetails) {
 	t.Helper()
-	res, err := a.CheckHealth(t.Context(),
-		&backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: user("Admin")}})
+	res, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: u}})
 	require.NoError(t, err)
 	var d healthDetails
 	require.NoError(t, json.Unmarshal(res.JSONDetails, &d))
@@ -92,7 +92,7 @@ func TestHealth(t *testing.T) {
 	} {
 		s := newSidecar(t)
 		tt.change(s)
-		res, d := check(t, startAt(t, s.URL))
+		res, d := check(t, startAt(t, s.URL), user("Admin"))
 		want := strings.Replace(replaceURL(tt.text, s.URL), "HOST", strings.TrimPrefix(s.URL, "http://"), 1)
 		require.Equal(t, want, res.Message, tt.name)
 		require.Equal(t, tt.reason, d.Reason, tt.name)
@@ -100,7 +100,7 @@ func TestHealth(t *testing.T) {
 		require.Equal(t, s.URL, d.URL)
 	}
 	s := newSidecar(t)
-	_, d := check(t, startAt(t, s.URL))
+	_, d := check(t, startAt(t, s.URL), user("Admin"))
 	require.Equal(t, healthDetails{
 		Reason: reasonNone, URL: s.URL, Version: "1.2.3", Warnings: []string{},
 		Lanes: []laneHealth{{

@@ -153,8 +153,8 @@ func TestMe(t *testing.T) {
 		if tt.role != "" {
 			u = user(tt.role)
 		}
-		res := resource(t, start(t, backend.AppInstanceSettings{JSONData: []byte("{" + tt.settings + "}")}), u, "GET",
-			"me", "")
+		a := start(t, backend.AppInstanceSettings{JSONData: []byte("{" + tt.settings + "}")})
+		res := resource(t, a, u, "GET", "me", "")
 		var got caller
 		require.NoError(t, json.Unmarshal(res.Body, &got))
 		require.Equal(t, tt.want, got, tt.settings)
@@ -388,8 +388,7 @@ func TestAddressesAreNotForViewers(t *testing.T) {
 		a := startAt(t, s.URL)
 		for _, u := range []*backend.User{nil, user("Viewer")} {
 			p := problem(t, resource(t, a, u, "GET", "status", ""))
-			health, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: u}})
-			require.NoError(t, err)
+			health, _ := check(t, a, u)
 			require.Contains(t, p.Detail, outlines[reason])
 			require.NotContains(t, p.Detail+p.Value+p.Allowed+health.Message+string(health.JSONDetails), "127.0.0")
 		}

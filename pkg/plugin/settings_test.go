@@ -50,7 +50,7 @@ func TestWrongSettings(t *testing.T) {
 		stop := problem(t, resource(t, a, user("Editor"), "POST", "workload/stop", "{}"))
 		require.Equal(t, 403, stop.Status, "no operation is allowed")
 
-		health, _ := check(t, a)
+		health, _ := check(t, a, user("Admin"))
 		require.Equal(t, backend.HealthStatusError, health.Status)
 		require.Contains(t, health.Message, name)
 		require.Contains(t, health.Message, tt.field, "as a provisioning file has it")
@@ -69,7 +69,7 @@ func TestEmptySettings(t *testing.T) {
 		"configuration page"
 	for _, json := range []string{"", "null", "{}", `{"sidecarUrl":" "}`} {
 		a := start(t, backend.AppInstanceSettings{JSONData: []byte(json)})
-		health, details := check(t, a)
+		health, details := check(t, a, user("Admin"))
 		require.Equal(t, "The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save.",
 			health.Message)
 		require.Equal(t, reasonNoURL, details.Reason)
@@ -77,9 +77,7 @@ func TestEmptySettings(t *testing.T) {
 		require.Equal(t, 503, p.Status)
 		require.Equal(t, todo, p.Detail)
 		require.Equal(t, "sidecarUrl", p.Field)
-		viewers, err := a.CheckHealth(t.Context(),
-			&backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: user("Viewer")}})
-		require.NoError(t, err)
+		viewers, _ := check(t, a, user("Viewer"))
 		require.Equal(t, sentence(todo), viewers.Message)
 		run(t, a, "main/snapshot").contains(t, "an administrator must set")
 	}
@@ -98,25 +96,23 @@ func TestLabelsAreTheForms(t *testing.T) {
 // A token is only sent to the URL for which it was entered.
 func TestTokenOfAnotherURL(t *testing.T) {
 	s := newSidecar(t)
+	withSecret := func(url, secret string) *App {
+		settings := configured(url, "")
+		settings.DecryptedSecureJSONData["token"] = secret
+		return start(t, settings)
+	}
 	for _, secret := range []string{token, "http://127.0.0.1:1 " + token, s.URL + ".example " + token} {
-		a := start(t, backend.AppInstanceSettings{
-			JSONData: []byte(`{"sidecarUrl":"` + s.URL + `"}`), DecryptedSecureJSONData: map[string]string{"token": secret},
-		})
+		a := withSecret(s.URL, secret)
 		p := problem(t, resource(t, a, user("Admin"), "GET", "status", ""))
 		require.Equal(t, "token", p.Field)
 		require.Contains(t, p.Allowed, "a token saved for "+s.URL)
 		require.NotContains(t, p.Detail, token)
 	}
 	require.Empty(t, s.take(), "nothing is sent")
-	a := start(t, backend.AppInstanceSettings{ // from a provisioning file without a token
-		JSONData: []byte(`{"sidecarUrl":"` + s.URL + `"}`), DecryptedSecureJSONData: map[string]string{"token": s.URL + " "},
-	})
-	_, details := check(t, a)
+	a := withSecret(s.URL, s.URL+" ") // from a provisioning file without a token
+	_, details := check(t, a, user("Admin"))
 	require.Equal(t, reasonToken, details.Reason, "the load generator asks for one")
-	a = start(t, backend.AppInstanceSettings{ // with surrounding spaces
-		JSONData:                []byte(`{"sidecarUrl":" ` + s.URL + ` "}`),
-		DecryptedSecureJSONData: map[string]string{"token": s.URL + "/  " + token + "\n"},
-	})
+	a = withSecret(" "+s.URL+" ", s.URL+"/  "+token+"\n") // with surrounding spaces
 	require.Equal(t, 200, get(t, a, "status").Status)
 }
 
@@ -135,10 +131,9 @@ func TestTLS(t *testing.T) {
 		{`"tlsAuthWithCACert":true,"serverName":"elsewhere.example"`, authority, false},
 		{`"tlsAuthWithCACert":false`, authority, false},
 	} {
-		a := start(t, backend.AppInstanceSettings{
-			JSONData:                []byte(`{"sidecarUrl":"` + s.URL + `",` + tt.json + `}`),
-			DecryptedSecureJSONData: map[string]string{"token": s.URL + " " + token, "tlsCACert": tt.authority},
-		})
+		settings := configured(s.URL, ","+tt.json)
+		settings.DecryptedSecureJSONData["tlsCACert"] = tt.authority
+		a := start(t, settings)
 		res, live := get(t, a, "status"), run(t, a, "main/snapshot")
 		if tt.trusted {
 			require.Equal(t, 200, res.Status, tt.json)

@@ -124,12 +124,10 @@ func TestOrganizations(t *testing.T) {
 	one, two := newSidecar(t), newSidecar(t)
 	manager := app.NewInstanceManager(NewApp)
 	instance := func(namespace, url string, updated time.Time) *App {
-		s := configured(url, "")
-		s.Updated = updated
-		found, err := manager.Get(t.Context(), backend.PluginContext{
-			PluginID: ID, Namespace: namespace,
-			AppInstanceSettings: &s,
-		})
+		settings := configured(url, "")
+		settings.Updated = updated
+		scope := backend.PluginContext{PluginID: ID, Namespace: namespace, AppInstanceSettings: &settings}
+		found, err := manager.Get(t.Context(), scope)
 		require.NoError(t, err)
 		return found.(*App)
 	}
