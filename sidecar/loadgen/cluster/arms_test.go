@@ -1,10 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -86,9 +86,7 @@ func TestEndpointsSwitchRedirects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, h := &redirector{at: kvKey}, new(reportRecorder)
 			e := endpoints(t, d, &fakeTransport{do: do})
-			require.Equal(t, "endpoints", e.Name())
 			require.Equal(t, []api.ModeState{kvOff, rrOff}, e.Offers())
-			require.Empty(t, e.Instance())
 			cold, err := e.Switch(t.Context(), kvOff, rrOff, h.report)
 			require.NoError(t, err)
 			require.False(t, cold, "the caches keep their contents")
@@ -104,40 +102,33 @@ func TestEndpointsSwitchRedirects(t *testing.T) {
 
 func TestEndpointsKeepAddressAfterFailure(t *testing.T) {
 	for name, row := range map[string]struct {
-		to     api.ModeState
-		do     func(*http.Request) (*http.Response, error)
+		to     api.ModeState                               // the zero value means rrOff
+		do     func(*http.Request) (*http.Response, error) // nil: a Dynamo
 		target redirector
 		want   string
 	}{
-		"no address": {
-			to: rrEagle, do: frontend(health("1")),
-			want: "kv with speculation off, round_robin with speculation off",
-		},
-		"no workers": {to: rrOff, do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
+		"no address": {to: rrEagle, want: "kv with speculation off, round_robin with speculation off"},
+		"no workers": {do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
 		"not ready": {
-			to: rrOff, do: answers(http.StatusServiceUnavailable, ""),
+			do:   answers(http.StatusServiceUnavailable, ""),
 			want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503",
 		},
 		"no server": {
-			to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")},
-			want: "cannot serve: connection refused",
+			do: refused, target: redirector{err: errors.New("connection refused")}, want: "cannot serve: connection refused",
 		},
-		"another model": {
-			to: rrOff, do: frontend(health("1")),
-			target: redirector{err: errors.New("not the model in use")}, want: "not the model in use",
-		},
-		"it hangs": {
-			to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour},
-			want: "timed out after 30s",
-		},
-		"a health of hours": {to: rrOff, do: silent, target: redirector{takes: time.Hour}, want: "timed out after 30s"},
+		"another model":     {target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
+		"it hangs":          {target: redirector{takes: time.Hour}, want: "timed out after 30s"},
+		"a health of hours": {do: silent, target: redirector{takes: time.Hour}, want: "timed out after 30s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := row.target
+				d, transport := row.target, &fakeTransport{do: frontend(health("1"))}
 				d.at = kvKey
+				if row.do != nil {
+					transport.do = row.do
+				}
 				begun := time.Now()
-				_, err := endpoints(t, &d, &fakeTransport{do: row.do}).Switch(t.Context(), kvOff, row.to, ignoreReport)
+				_, err := endpoints(t, &d, transport).Switch(t.Context(), kvOff, cmp.Or(row.to, rrOff), ignoreReport)
 				require.ErrorContains(t, err, row.want)
 				require.Equal(t, kvKey, d.at)
 				require.LessOrEqual(t, time.Since(begun), redirectTimeout)
@@ -219,7 +210,7 @@ func TestArmsSwitchByAction(t *testing.T) {
 				act.prints = "restarting"
 				arms, err := NewArms(t.Context(), ArmsOptions{
 					Name: "command", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Action: &act,
-					Timeout: 10 * time.Minute, Answers: 3, Redirector: d, Log: slog.New(slog.DiscardHandler),
+					Timeout: 10 * time.Minute, Answers: 3, Redirector: d, Log: discard,
 					Client: &http.Client{Transport: &fakeTransport{do: frontend(health())}}, // a named arm may be no Dynamo
 				})
 				require.NoError(t, err)
@@ -268,7 +259,7 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 			Name: "http", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Timeout: time.Minute, Answers: 1,
 			Action: Call{Request: Request{URL: "{url}/policy/{arm}?name={arm}"}, Sender: sender}, Ready: kvURL + "/ready",
 			Cold: []Request{{URL: "http://{worker}/reset?{arm}"}}, Workers: []string{"w1", "w2"}, Redirector: new(redirector),
-			Client: client, Sender: sender, Log: slog.New(slog.DiscardHandler),
+			Client: client, Sender: sender, Log: discard,
 		})
 		require.NoError(t, err)
 		h := new(reportRecorder)

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
@@ -40,8 +39,9 @@ func TestSchedulersCountOnce(t *testing.T) {
 		"pipeline parallel": {series(`tp_rank="0",pp_rank="0"`, 6, 1) + series(`tp_rank="0",pp_rank="1"`, 6, 1) +
 			series(`tp_rank="1",pp_rank="1"`, 6, 1), 6, 1},
 		"the first rank counts, by number": {series(`tp_rank="10"`, 9, 9) + series(`tp_rank="2"`, 5, 2), 5, 2},
-		"expert parallel": {series(`moe_ep_rank="0",tp_rank="0"`, 5, 2) +
-			series(`moe_ep_rank="1",tp_rank="1"`, 5, 2), 5, 2},
+		"expert parallel": {
+			series(`moe_ep_rank="0",tp_rank="0"`, 5, 2) + series(`moe_ep_rank="1",tp_rank="1"`, 5, 2), 5, 2,
+		},
 		"data parallel ranks are schedulers": {
 			series(`dp_rank="0",tp_rank="0"`, 4, 3) + series(`dp_rank="0",tp_rank="1"`, 4, 3) +
 				series(`dp_rank="1",tp_rank="2"`, 2, 1) +
@@ -77,54 +77,36 @@ func TestSchedulersCountOnce(t *testing.T) {
 }
 
 func TestHitRatePrefersCountersToGauge(t *testing.T) {
-	sglang := func(cached, prompt int, further string) scene {
-		return scene{"frontend:8000": fmt.Sprintf("sglang:num_running_reqs "+
-			"1\nsglang:cached_tokens_total{cache_source=\"device\"} %d\n"+
-			"sglang:prompt_tokens_total %d\n%s\n", cached, prompt, further)}
+	sglang := func(cached, prompt, gauge int) scene {
+		return scene{"frontend:8000": fmt.Sprintf("sglang:num_running_reqs 1\nsglang:cached_tokens_total{cache_source="+
+			"\"device\"} %d\nsglang:prompt_tokens_total %d\nsglang:cache_hit_rate %d\n", cached, prompt, gauge)}
 	}
 	vllm := func(names ...string) scene {
 		return scene{"frontend:8000": "vllm:num_requests_running 1\n" + strings.Join(names, "\n") + "\n"}
 	}
+	prefix := func(hits, queries int) (lines []string) {
+		for _, name := range []string{"vllm:prefix_cache", "vllm:gpu_prefix_cache"} {
+			lines = append(lines, fmt.Sprintf("%s_hits_total %d\n%[1]s_queries_total %[3]d", name, hits, queries))
+		}
+		return lines
+	}
+	old := scene{"frontend:8000": fixture(t, "vllm_v1_085.prom")}
+	later := scene{"frontend:8000": fixture(t, "vllm_v1_085_later.prom")}
+	gauge := vllm("trtllm_kv_cache_hit_rate 0.5")
+	v0, off := vllm("vllm:gpu_prefix_cache_hit_rate 0.4"), vllm("vllm:gpu_prefix_cache_hit_rate -1")
 	for name, tt := range map[string]struct {
 		before, after scene
 		want          *float64
 		reported      bool
 	}{
-		"a gauge of 0 beside counters": {
-			sglang(100, 1000, "sglang:cache_hit_rate 0"),
-			sglang(700, 2000, "sglang:cache_hit_rate 0"), new(0.6), true,
-		},
-		"a gauge of 1 beside counters": {
-			sglang(100, 1000, "sglang:cache_hit_rate 1"),
-			sglang(700, 2000, "sglang:cache_hit_rate 1"), new(0.6), true,
-		},
-		"counters at rest": {
-			sglang(100, 1000, "sglang:cache_hit_rate 0"),
-			sglang(100, 1000, "sglang:cache_hit_rate 0"), nil, true,
-		},
-		"a gauge alone": {
-			vllm("trtllm_kv_cache_hit_rate 0.5"), vllm("trtllm_kv_cache_hit_rate 0.5"), new(0.5),
-			true,
-		},
-		"vLLM 0.8 to 0.9": {
-			scene{"frontend:8000": fixture(t, "vllm_v1_085.prom")}, scene{"frontend:8000": fixture(t,
-				"vllm_v1_085_later.prom")}, new(0.75), true,
-		},
-		"vLLM with old and new names": {
-			vllm("vllm:prefix_cache_hits_total 10", "vllm:gpu_prefix_cache_hits_total 10", "vllm:prefix_cache_queries_total 20",
-				"vllm:gpu_prefix_cache_queries_total 20"),
-			vllm("vllm:prefix_cache_hits_total 60", "vllm:gpu_prefix_cache_hits_total 60", "vllm:prefix_cache_queries_total 120",
-				"vllm:gpu_prefix_cache_queries_total 120"),
-			new(0.5), true,
-		},
-		"vLLM's V0": {
-			vllm("vllm:gpu_prefix_cache_hit_rate 0.4"),
-			vllm("vllm:gpu_prefix_cache_hit_rate 0.4"), new(0.4), true,
-		},
-		"vLLM's V0 without a prefix cache": {
-			vllm("vllm:gpu_prefix_cache_hit_rate -1"),
-			vllm("vllm:gpu_prefix_cache_hit_rate -1"), nil, false,
-		},
+		"a gauge of 0 beside counters":     {sglang(100, 1000, 0), sglang(700, 2000, 0), new(0.6), true},
+		"a gauge of 1 beside counters":     {sglang(100, 1000, 1), sglang(700, 2000, 1), new(0.6), true},
+		"counters at rest":                 {sglang(100, 1000, 0), sglang(100, 1000, 0), nil, true},
+		"a gauge alone":                    {gauge, gauge, new(0.5), true},
+		"vLLM 0.8 to 0.9":                  {old, later, new(0.75), true},
+		"vLLM with old and new names":      {vllm(prefix(10, 20)...), vllm(prefix(60, 120)...), new(0.5), true},
+		"vLLM's V0":                        {v0, v0, new(0.4), true},
+		"vLLM's V0 without a prefix cache": {off, off, nil, false},
 	} {
 		c := watched(t, api.SpeculationOff, tt.before, tt.after)
 		require.Len(t, c.Workers, 1, name)
@@ -137,121 +119,87 @@ func TestHitRatePrefersCountersToGauge(t *testing.T) {
 		require.Equal(t, !tt.reported, strings.Contains(strings.Join(w.NotReported, " "), "hit_ratio"), name)
 		require.NotContains(t, c.Problem, "impossible", name)
 	}
-	old := watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "vllm_v1_085.prom")},
-		scene{"frontend:8000": fixture(t, "vllm_v1_085_later.prom")})
-	near(t, 0.75, old.KV.HitRatio, "of the cluster")
-	near(t, 0.31, old.Workers[0].CacheUse, "KV cache in use")
-	near(t, 3, old.Workers[0].Inflight, "in flight")
-	near(t, 2, old.Workers[0].Waiting, "waiting")
+	c := watched(t, api.SpeculationOff, old, later)
+	near(t, 0.75, c.KV.HitRatio, "of the cluster")
+	near(t, 0.31, c.Workers[0].CacheUse, "KV cache in use")
+	near(t, 3, c.Workers[0].Inflight, "in flight")
+	near(t, 2, c.Workers[0].Waiting, "waiting")
 }
 
 // Pages of one process count as one worker. Pages of different processes do not, although their labels are alike.
 func TestPagesOfOneProcess(t *testing.T) {
-	const prompt, created = "vllm:prefix_cache_queries_total %d", "vllm:prompt_tokens_created %v"
-	busy := func(tokens int) string { return fmt.Sprintf(prompt, tokens) }
-	follower := "sglang:num_running_reqs{model_name=\"m\",tp_rank=\"%d\"} 4\n"
-	decode := `sglang:num_running_reqs{engine_type="decode",model_name="m"} 1`
-	prefill := `sglang:num_running_reqs{engine_type="prefill",model_name="m"} 2`
+	const created = "vllm:prompt_tokens_created "
+	busy := func(tokens int) string { return fmt.Sprintf("vllm:prefix_cache_queries_total %d", tokens) }
+	ranks := func(first, second int) string {
+		const rank = "sglang:num_running_reqs{model_name=\"m\",tp_rank=\"%d\"} 4\n"
+		return fmt.Sprintf(rank+rank, first, second)
+	}
+	running := func(engine string, n int) string {
+		return fmt.Sprintf("sglang:num_running_reqs{engine_type=%q,model_name=\"m\"} %d", engine, n)
+	}
+	at100, unknown := enginePage(2, 100.5), enginePage(2, 0)
 	for name, tt := range map[string]struct {
 		pages   scene
-		workers []string
+		workers string
 		total   float64
 	}{
 		"a router that shows one of its two workers": {
-			scene{
-				"frontend:8000": enginePage(2, 100.5), "one:1": enginePage(2, 100.5),
-				"two:1": enginePage(2, 107),
-			}, []string{"one:1", "two:1"}, 4,
+			scene{"frontend:8000": at100, "one:1": at100, "two:1": enginePage(2, 107)}, "one:1 two:1", 4,
 		},
-		"the router's copy is a moment older": {
-			scene{
-				"frontend:8000": enginePage(2, 100.5, busy(9900), fmt.Sprintf(created, 101)),
-				"one:1":         enginePage(2, 100.5, busy(10000), fmt.Sprintf(created, 101)), "two:1": enginePage(2, 107, busy(5)),
-			},
-			[]string{"one:1", "two:1"},
-			4,
-		},
+		"the router's copy is a moment older": {scene{
+			"frontend:8000": enginePage(2, 100.5, busy(9900), created+"101"),
+			"one:1":         enginePage(2, 100.5, busy(10000), created+"101"), "two:1": enginePage(2, 107, busy(5)),
+		}, "one:1 two:1", 4},
 		"no process start: the target's page is a worker's that it looks like": {
-			scene{"frontend:8000": enginePage(2, 0), "one:1": enginePage(2, 0), "two:1": enginePage(2, 0)}, []string{
-				"one:1",
-				"two:1",
-			}, 4,
+			scene{"frontend:8000": unknown, "one:1": unknown, "two:1": unknown}, "one:1 two:1", 4,
 		},
-		"the same process at two addresses": {
-			scene{"one:1": enginePage(2, 100.5), "other:1": enginePage(2, 100.5)},
-			[]string{"one:1"},
-			2,
-		},
+		"the same process at two addresses": {scene{"one:1": at100, "other:1": at100}, "one:1", 2},
 		"another process start": {
-			scene{"frontend:8000": enginePage(2, 99), "one:1": enginePage(2, 100.5)},
-			[]string{"frontend:8000", "one:1"},
-			4,
+			scene{"frontend:8000": enginePage(2, 99), "one:1": at100}, "frontend:8000 one:1", 4,
 		},
-		"begun in the same moment": {scene{
-			"one:1": enginePage(2, 100.5, busy(1000)),
-			"two:1": enginePage(2, 100.5, busy(5000)),
-		}, []string{"one:1", "two:1"}, 4},
-		"begun in the same moment, other counters": {
-			scene{
-				"one:1": enginePage(2, 100.5, fmt.Sprintf(created, 101.25)),
-				"two:1": enginePage(2, 100.5, fmt.Sprintf(created, 101.75)),
-			}, []string{"one:1", "two:1"}, 4,
+		"begun in the same moment": {
+			scene{"one:1": enginePage(2, 100.5, busy(1000)), "two:1": enginePage(2, 100.5, busy(5000))}, "one:1 two:1", 4,
 		},
+		"begun in the same moment, other counters": {scene{
+			"one:1": enginePage(2, 100.5, created+"101.25"), "two:1": enginePage(2, 100.5, created+"101.75"),
+		}, "one:1 two:1", 4},
 		"begun in the same moment, and idle": {
-			scene{"one:1": enginePage(2, 100.5, busy(0)), "two:1": enginePage(2, 100.5, busy(0))}, []string{"one:1", "two:1"}, 4,
+			scene{"one:1": enginePage(2, 100.5, busy(0)), "two:1": enginePage(2, 100.5, busy(0))}, "one:1 two:1", 4,
 		},
 		"begun in the same moment, under equal load": {
-			scene{"one:1": enginePage(2, 100.5, busy(10000)), "two:1": enginePage(2, 100.5, busy(9990))}, []string{
-				"one:1",
-				"two:1",
-			}, 4,
+			scene{"one:1": enginePage(2, 100.5, busy(10000)), "two:1": enginePage(2, 100.5, busy(9990))}, "one:1 two:1", 4,
 		},
 		"a target's page between two steps of its worker": {
-			scene{
-				"frontend:8000": enginePage(2, 100.5, busy(9900)),
-				"one:1":         enginePage(2, 100.5, busy(10000)),
-			}, []string{"one:1"}, 2,
+			scene{"frontend:8000": enginePage(2, 100.5, busy(9900)), "one:1": enginePage(2, 100.5, busy(10000))}, "one:1", 2,
 		},
 		"other engine labels": {
-			scene{"frontend:8000": decode, "one:1": prefill},
-			[]string{"frontend:8000", "one:1"},
-			3,
+			scene{"frontend:8000": running("decode", 1), "one:1": running("prefill", 2)}, "frontend:8000 one:1", 3,
 		},
-		"no process start, two pages": {
-			scene{"one:1": enginePage(2, 0), "two:1": enginePage(2, 0)},
-			[]string{"one:1", "two:1"},
-			4,
+		"no process start, two pages": {scene{"one:1": unknown, "two:1": unknown}, "one:1 two:1", 4},
+		"a router before Dynamo's worker": {
+			scene{"frontend:8000": workerPage("a", 4), "one:1": workerPage("a", 4), "two:1": workerPage("b", 5)},
+			"one:1 two:1", 9,
 		},
-		"a router before Dynamo's worker": {scene{
-			"frontend:8000": workerPage("a", 4), "one:1": workerPage("a", 4),
-			"two:1": workerPage("b", 5),
-		}, []string{"one:1", "two:1"}, 9},
-		"the second node of a tensor parallel": {scene{
-			"one:1": fmt.Sprintf(follower, 0) + fmt.Sprintf(follower, 1),
-			"two:1": fmt.Sprintf(follower, 2) + fmt.Sprintf(follower, 3),
-		}, []string{"one:1"}, 4},
+		"the second node of a tensor parallel": {scene{"one:1": ranks(0, 1), "two:1": ranks(2, 3)}, "one:1", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check := func(source string, c api.Cluster) {
-				var names []string
-				for _, w := range c.Workers {
-					names = append(names, w.Name)
-				}
-				require.Equal(t, tt.workers, names, source)
-				near(t, tt.total, c.Inflight, source)
+			c := watched(t, api.SpeculationOff, tt.pages)
+			var names []string
+			for _, w := range c.Workers {
+				names = append(names, w.Name)
 			}
-			check("pages", watched(t, api.SpeculationOff, tt.pages))
+			require.Equal(t, tt.workers, strings.Join(names, " "))
+			near(t, tt.total, c.Inflight, "pages")
 			if own := tt.pages["frontend:8000"]; own != "" &&
 				(!strings.Contains(tt.pages["one:1"], "process_start") || strings.Contains(name, "between two steps")) {
 				return // a Prometheus does not know which page is the target's
 			}
 			var all scraped
 			for host, page := range tt.pages {
-				all = append(all, scraped{{model.LabelSet{"instance": model.LabelValue(host), "job": "j"}, page}}...)
+				all = append(all, scraped{{labels("j", host), page}}...)
 			}
-			samples := query(t, "", all)
-			c := summarize(t.Context(), samples, api.SpeculationOff)
-			require.Len(t, c.Workers, len(tt.workers), "Prometheus")
+			c = summarize(t.Context(), query(t, "", all), api.SpeculationOff)
+			require.Len(t, c.Workers, len(names), "Prometheus")
 			near(t, tt.total, c.Inflight, "Prometheus")
 		})
 	}

@@ -145,8 +145,7 @@ func TestImpossibleValuesOfPrometheus(t *testing.T) {
 	before := plausible.Rejected()[plausible.Prometheus]
 	const sample = `{"metric":{"__name__":"%s","instance":"w:1"},"value":%s}`
 	for _, value := range []string{
-		`[1,"1e999"]`, `[1,"-1e308"]`, `[1,"+Inf"]`, `[1,"x"]`, `[1,7]`, `[1]`, `[]`, `7`,
-		`null`,
+		`[1,"1e999"]`, `[1,"-1e308"]`, `[1,"+Inf"]`, `[1,"x"]`, `[1,7]`, `[1]`, `[]`, `7`, `null`,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[`+sample+`,`+sample+`]}}`,

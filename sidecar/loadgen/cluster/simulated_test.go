@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,8 +22,7 @@ import (
 
 var rrEagle = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationEagle3}
 
-// admin implements the admin calls of a simulated cluster, as a handler and, for
-// tests in virtual time, as an http.RoundTripper.
+// admin implements the admin calls of a simulated cluster as an http.RoundTripper, for tests in virtual time.
 type admin struct {
 	t *testing.T
 
@@ -58,28 +58,25 @@ func (a *admin) puts() []api.ModeState {
 
 func (a *admin) RoundTrip(req *http.Request) (*http.Response, error) {
 	a.mu.Lock()
-	gone, busy := a.gone, a.busy
-	a.mu.Unlock()
-	if busy {
+	defer a.mu.Unlock()
+	if a.busy {
+		a.mu.Unlock()
 		<-req.Context().Done()
+		a.mu.Lock()
 		return nil, req.Context().Err()
 	}
-	if gone || req.Context().Err() != nil {
+	if a.gone || req.Context().Err() != nil {
 		return nil, errors.New("connection refused")
 	}
 	rec := httptest.NewRecorder()
-	a.ServeHTTP(rec, req)
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.answer(rec, req)
 	if a.lossy {
 		return nil, errors.New("connection reset")
 	}
 	return rec.Result(), nil
 }
 
-func (a *admin) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (a *admin) answer(w http.ResponseWriter, req *http.Request) {
 	if left := time.Until(a.ready); a.strict && left > 0 {
 		writeProblem(w, http.StatusServiceUnavailable, "restarting")
 		return
@@ -90,9 +87,8 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case "PUT /sim/v1/mode":
 		a.change(w, req)
 	case "GET /sim/v1/decisions":
-		fmt.Fprintf(w,
-			`{"decisions":[{"request_id":"main-1","mode":"kv","chosen":1,`+
-				`"candidates":[{"worker":"7"},{"worker":"18446744073709551615"}]},{"request_id":"limit %s"}]}`,
+		fmt.Fprintf(w, `{"decisions":[{"request_id":"main-1","mode":"kv","chosen":1,`+
+			`"candidates":[{"worker":"7"},{"worker":"18446744073709551615"}]},{"request_id":"limit %s"}]}`,
 			req.URL.Query().Get("limit"))
 	default:
 		http.NotFound(w, req)
@@ -163,7 +159,6 @@ func TestSimulatedReportsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmin(t)
 		s := simulated(t, a)
-		require.Equal(t, "simulated", s.Name())
 		require.Empty(t, s.Instance())
 		require.Empty(t, s.Offers(), "nothing is known before the cluster has answered")
 		require.Nil(t, s.Simulation())
@@ -209,13 +204,11 @@ func TestSimulatedSwitchWaitsForRestart(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, cold)
 				require.InDelta(t, 3, time.Since(begun).Seconds(), pollEvery.Seconds())
-				want := "switching: asking the simulated cluster for Round-robin with EAGLE-3\n" +
-					"switching: the simulated cluster is restarting: 3 s left\n" +
-					"switching: the simulated cluster is restarting: 2 s left\n" +
-					"switching: the simulated cluster is restarting: 1 s left"
+				const asking = "switching: asking the simulated cluster for Round-robin with EAGLE-3"
+				const restarting = "\nswitching: the simulated cluster is restarting"
+				want := asking + restarting + ": 3 s left" + restarting + ": 2 s left" + restarting + ": 1 s left"
 				if strict {
-					want = "switching: asking the simulated cluster for Round-robin with EAGLE-3\n" +
-						"switching: the simulated cluster is restarting"
+					want = asking + restarting
 				}
 				require.Equal(t, want, h.text(), "each message is reported once")
 				require.Equal(t, []api.ModeState{rrEagle}, a.puts())
@@ -241,45 +234,32 @@ func TestSimulatedSwitchRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		prepare func(*admin)
 		other   http.RoundTripper // replaces the cluster
-		to      api.ModeState
-		field   string // of the api.FieldError; empty for another error
+		to      api.ModeState     // the zero value means rrOff
+		field   string            // of the api.FieldError; empty for another error
 		want    string
 		puts    int
 	}{
 		"not offered": {
-			to: api.ModeState{Mode: "random"}, field: "mode",
-			want: "kv with speculation off, round_robin with speculation off",
+			to: api.ModeState{Mode: "random"}, field: "mode", want: "kv with speculation off, round_robin with speculation off",
 		},
 		"no longer offered": {
-			prepare: func(a *admin) { a.offers = a.offers[:2] }, to: rrEagle, field: "mode",
-			want: "kv with speculation off",
+			prepare: func(a *admin) { a.offers = a.offers[:2] }, to: rrEagle, field: "mode", want: "kv with speculation off",
 		},
 		"a mode it cannot take": {
-			prepare: answer(http.StatusBadRequest, "no draft model"), to: rrOff, field: "mode",
-			want: "no draft model", puts: 1,
+			prepare: answer(http.StatusBadRequest, "no draft model"), field: "mode", want: "no draft model", puts: 1,
 		},
 		"an internal error": {
-			prepare: answer(http.StatusInternalServerError, "disk full"), to: rrOff,
-			want: "the simulated cluster reports: disk full", puts: 1,
+			prepare: answer(http.StatusInternalServerError, "disk full"), puts: 1,
+			want: "the simulated cluster reports: disk full",
 		},
-		"a host it is not": {
-			other: page(http.StatusForbidden, `{"message":"loopback only"}`), to: rrOff,
-			want: "loopback only",
-		},
-		"no words": {other: page(http.StatusBadGateway, "<html>"), to: rrOff, want: "502 Bad Gateway"},
+		"a host it is not": {other: page(http.StatusForbidden, `{"message":"loopback only"}`), want: "loopback only"},
+		"no words":         {other: page(http.StatusBadGateway, "<html>"), want: "502 Bad Gateway"},
 		"another server": {
-			other: scene{}, to: rrOff, field: "mode.driver",
-			want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found",
+			other: scene{}, field: "mode.driver", want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found",
 		},
-		"another program": {
-			other: page(http.StatusOK, "<html>"), to: rrOff, field: "mode.driver",
-			want: "no simulated cluster",
-		},
-		"another API": {
-			other: page(http.StatusOK, "{}"), to: rrOff, field: "mode.driver",
-			want: "no mode or no offers",
-		},
-		"refused": {other: &fakeTransport{do: refused}, to: rrOff, want: "connection refused"},
+		"another program": {other: page(http.StatusOK, "<html>"), field: "mode.driver", want: "no simulated cluster"},
+		"another API":     {other: page(http.StatusOK, "{}"), field: "mode.driver", want: "no mode or no offers"},
+		"refused":         {other: &fakeTransport{do: refused}, want: "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -294,7 +274,7 @@ func TestSimulatedSwitchRefused(t *testing.T) {
 					s = simulated(t, row.other)
 				}
 				h, begun := new(reportRecorder), time.Now()
-				cold, err := s.Switch(t.Context(), kvOff, row.to, h.report)
+				cold, err := s.Switch(t.Context(), kvOff, cmp.Or(row.to, rrOff), h.report)
 				require.ErrorContains(t, err, row.want)
 				require.False(t, cold)
 				require.Zero(t, time.Since(begun))

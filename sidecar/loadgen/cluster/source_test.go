@@ -1,10 +1,11 @@
 package cluster
 
 import (
-	"fmt"
+	"net"
 	"net/http"
-	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,47 +87,41 @@ func TestDirectFailures(t *testing.T) {
 }
 
 func TestPrometheusFailures(t *testing.T) {
-	answers := func(status int, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(status)
-			fmt.Fprint(w, body)
-		}
-	}
-	rows := map[string]http.HandlerFunc{
+	success := func(data string) string { return `{"status":"success","data":{` + data + `}}` }
+	for want, do := range map[string]func(*http.Request) (*http.Response, error){
 		`has scraped no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM in namespace "booth"`: answers(200,
-			`{"status":"success","data":{"resultType":"vector","result":[]}}`),
-		"answers a query for a vector with": answers(200,
-			`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`),
+			success(`"resultType":"vector","result":[]`)),
+		"answers a query for a vector with": answers(200, success(`"resultType":"scalar","result":[1,"2"]`)),
 		"query timed out": answers(422,
 			`{"status":"error","errorType":"execution","error":"query timed out"}`),
 		"answered 503 Service Unavailable":    answers(503, "<html>overloaded</html>"),
-		"answered 404 Not Found":              http.NotFound,
+		"answered 404 Not Found":              answers(404, ""),
 		"larger than 16 MiB":                  answers(200, strings.Repeat(" ", maxBody+1)),
 		"not an answer of the Prometheus API": answers(200, "<html>log in first</html>"),
-	}
-	for want, handler := range rows {
-		server := httptest.NewServer(handler)
-		source, err := NewPrometheus(server.URL, Scope{Namespace: "booth"}, server.Client())
+	} {
+		transport := &fakeTransport{do: do}
+		source, err := NewPrometheus("http://prometheus:9090", Scope{Namespace: "booth"}, &http.Client{Transport: transport})
 		require.NoError(t, err)
 		samples, err := source.Fetch(t.Context())
 		require.Empty(t, samples)
 		require.ErrorContains(t, err, want)
-		server.Close()
+		transport.use(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		})
 		_, err = source.Fetch(t.Context())
-		require.EqualError(t, err, "Prometheus at "+server.URL+": connection refused", "the error is the same every time")
+		require.EqualError(t, err, "Prometheus at http://prometheus:9090: connection refused", "the same every time")
 	}
 }
 
 // The query selects every metric, within the configured namespace and graph. The name of another graph may begin with
 // that graph's name.
 func TestPrometheusQueryScope(t *testing.T) {
-	all := promQuery(Scope{})
-	require.True(t, strings.HasPrefix(all, `{__name__=~"DCGM_FI_DEV_FB_FREE|`), all)
-	require.NotContains(t, all, "namespace")
 	one := promQuery(Scope{Namespace: `a"b`})
 	require.Contains(t, one, `,namespace="a\"b"} or {__name__=~"DCGM_FI_DEV_GPU_UTIL|`)
 	require.Contains(t, one, `,exported_namespace="a\"b"} or on(__name__, job, instance) (process_start_time_seconds and `)
-	require.True(t, strings.HasSuffix(one, `,namespace="a\"b"})`), one)
+	require.Equal(t, `up{namespace="a\"b"} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`,
+		upQuery(Scope{Namespace: `a"b`}))
+	require.Equal(t, "up == 0 or count(up)", upQuery(Scope{}))
 
 	wantFrom := func(instances ...string) (all []string) {
 		for _, each := range instances {

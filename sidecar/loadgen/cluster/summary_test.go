@@ -27,8 +27,7 @@ import (
 //   - Newer gauges of the frontend are used only where the deprecated ones are missing.
 func TestClustersOfPages(t *testing.T) {
 	begun, idle := plainSGLang("10", "100", "1", "10", "0", "0"), plainSGLang("90", "200", "4", "20", "0", "0")
-	stages := "dynamo_frontend_active_requests{model=\"m\"} 9\n" +
-		"dynamo_frontend_stage_requests{stage=\"preprocess\"} 1\n" +
+	stages := "dynamo_frontend_active_requests{model=\"m\"} 9\ndynamo_frontend_stage_requests{stage=\"preprocess\"} 1\n" +
 		"dynamo_frontend_stage_requests{stage=\"route\"} 2\n" +
 		"dynamo_frontend_stage_requests{stage=\"dispatch\"} 3\n"
 	deprecated := "dynamo_frontend_inflight_requests 8\ndynamo_frontend_queued_requests 5\n"
@@ -125,21 +124,24 @@ func query(t *testing.T, namespace string, targets scraped) []Sample {
 	return samples
 }
 
-func TestHitRatioAboveOneIsLeftOut(t *testing.T) {
+// Ratios are unknown where they would be impossible, and where nothing was asked. A router that receives pinned turns
+// may count their tokens, but chooses no worker.
+func TestImpossibleRatiosAreLeftOut(t *testing.T) {
 	page := func(cached, input string) scene {
 		return scene{"frontend:8000": "dynamo_frontend_cached_tokens_sum " + cached +
-			"\ndynamo_frontend_cached_tokens_count " + cached +
-			"\ndynamo_frontend_input_sequence_tokens_sum " + input + "\n"}
+			"\ndynamo_frontend_cached_tokens_count " + cached + "\ndynamo_frontend_input_sequence_tokens_sum " + input +
+			"\ndynamo_component_router_kv_best_eligible_cached_prefix_tokens_total 70" +
+			"\ndynamo_component_router_input_sequence_tokens_sum " + input + "\n"}
 	}
-	rows := map[string]scene{
+	for name, second := range map[string]scene{
 		"nothing was asked":                          page("10", "20"),
 		"ends of requests that began before: over 1": page("400", "120"),
 		"not a number":                               page("NaN", "120"),
-	}
-	for name, second := range rows {
-		c := watched(t, api.SpeculationOff, page("10", "20"), second)
-		require.Nil(t, c.KV.HitRatio, name)
-		require.Empty(t, c.KV.Source, name)
+	} {
+		kv := watched(t, api.SpeculationOff, page("10", "20"), second).KV
+		require.Nil(t, kv.HitRatio, name)
+		require.Empty(t, kv.Source, name)
+		require.Nil(t, kv.AchievableRatio, name)
 	}
 }
 
@@ -164,29 +166,18 @@ func TestFrontendBeforeItsFirstRequest(t *testing.T) {
 	}
 }
 
-// A router that receives pinned turns may count their tokens, but chooses no worker.
-func TestAchievableRatioUnknownForPinnedTurns(t *testing.T) {
-	page := func(input string) scene {
-		return scene{"frontend:8000": "dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total 70\n" +
-			"dynamo_component_router_input_sequence_tokens_sum " + input + "\n"}
-	}
-	c := watched(t, api.SpeculationOff, page("100"), page("900"))
-	require.Nil(t, c.KV.AchievableRatio)
-}
-
 func TestSpreadAndSkew(t *testing.T) {
-	rows := []struct {
-		name              string
-		inflight          []int
-		sum, spread, skew float64
-		hasSkew           bool
+	for _, row := range []struct {
+		name        string
+		inflight    []int
+		sum, spread float64
+		skew        *float64
 	}{
-		{"uneven", []int{30, 20, 10}, 60, 20, 1.5, true},
-		{"even", []int{7, 7, 7}, 21, 0, 1, true},
-		{"a single worker", []int{4}, 4, 0, 1, true},
-		{"idle: a mean of zero has no multiple", []int{0, 0}, 0, 0, 0, false},
-	}
-	for _, row := range rows {
+		{"uneven", []int{30, 20, 10}, 60, 20, new(1.5)},
+		{"even", []int{7, 7, 7}, 21, 0, new(1.)},
+		{"a single worker", []int{4}, 4, 0, new(1.)},
+		{"idle: a mean of zero has no multiple", []int{0, 0}, 0, 0, nil},
+	} {
 		s := scene{}
 		for i, n := range row.inflight {
 			id := string(rune('a' + i))
@@ -197,10 +188,7 @@ func TestSpreadAndSkew(t *testing.T) {
 		near(t, float64(slices.Max(row.inflight)), c.InflightMax, row.name)
 		near(t, row.sum, c.Inflight, row.name+": without a frontend the workers' sum")
 		near(t, row.spread, c.Spread, row.name)
-		require.Equal(t, row.hasSkew, c.Skew != nil, row.name)
-		if row.hasSkew {
-			near(t, row.skew, c.Skew, row.name)
-		}
+		require.Equal(t, row.skew, c.Skew, row.name)
 	}
 }
 
@@ -208,54 +196,42 @@ func TestSpreadAndSkew(t *testing.T) {
 func TestSpeculation(t *testing.T) {
 	const trtllm = "trtllm_spec_decode_num_draft_tokens_total{model_name=\"m\"} D\n" +
 		"trtllm_spec_decode_num_accepted_tokens_total{model_name=\"m\"} A\n"
-	const vllm = "vllm:spec_decode_num_drafts_total N\n" +
-		"vllm:spec_decode_num_draft_tokens_total D\n" +
+	const vllm = "vllm:spec_decode_num_drafts_total N\nvllm:spec_decode_num_draft_tokens_total D\n" +
 		"vllm:spec_decode_num_accepted_tokens_total A\n"
 	fill := func(page, drafts, drafted, accepted string) string {
 		return strings.NewReplacer(" N\n", " "+drafts+"\n", " D\n", " "+drafted+"\n", " A\n", " "+accepted+"\n").Replace(page)
 	}
 	const none = -1.0
-	rows := []struct {
+	some, more := fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350")
+	drafted, later := fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170")
+	for _, row := range []struct {
 		name               string
 		configured         api.Speculation
 		before, after      string
 		acceptance, tokens float64
 	}{
 		{
-			"TensorRT-LLM: the gauge reports tokens per step", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") +
-				"trtllm_spec_decode_acceptance_length 2.4\n", 0.75, 2.4,
+			"TensorRT-LLM: the gauge reports tokens per step", api.SpeculationEagle3, some,
+			more + "trtllm_spec_decode_acceptance_length 2.4\n", 0.75, 2.4,
 		},
 		{
-			"TensorRT-LLM: the other gauge serves, too", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") +
-				"trtllm_avg_decoded_tokens_per_iter 2.1\n", 0.75, 2.1,
+			"TensorRT-LLM: the other gauge serves, too", api.SpeculationEagle3, some,
+			more + "trtllm_avg_decoded_tokens_per_iter 2.1\n", 0.75, 2.1,
 		},
 		{
-			"TensorRT-LLM: a gauge before its first iteration says nothing", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") +
-				"trtllm_spec_decode_acceptance_length 0\n", 0.75, none,
+			"TensorRT-LLM: a gauge before its first iteration says nothing", api.SpeculationEagle3, some,
+			more + "trtllm_spec_decode_acceptance_length 0\n", 0.75, none,
 		},
-		{
-			"vLLM: 1 + accepted tokens per draft", api.SpeculationDraft,
-			fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170"), 0.5, 2.5,
-		},
-		{
-			"counters that move although configured off are believed", api.SpeculationOff,
-			fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170"), 0.5, 2.5,
-		},
+		{"vLLM: 1 + accepted tokens per draft", api.SpeculationDraft, drafted, later, 0.5, 2.5},
+		{"counters that move although configured off are believed", api.SpeculationOff, drafted, later, 0.5, 2.5},
 		{"off, no counters", api.SpeculationOff, "", "", none, 1},
 		{
-			"off, counters stand still; the gauge is a left-over", api.SpeculationOff,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "100", "50") + "trtllm_spec_decode_acceptance_length 2.4\n", none, 1,
+			"off, counters stand still; the gauge is a left-over", api.SpeculationOff, some,
+			some + "trtllm_spec_decode_acceptance_length 2.4\n", none, 1,
 		},
-		{
-			"on, nothing drafted in the last minute", api.SpeculationEagle3,
-			fill(vllm, "10", "30", "20"), fill(vllm, "10", "30", "20"), none, none,
-		},
+		{"on, nothing drafted in the last minute", api.SpeculationEagle3, drafted, drafted, none, none},
 		{"not known whether on, and no counters", api.SpeculationNotRecorded, "", "", none, none},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := watched(t, row.configured,
 				scene{"w:1": workerPage("a", 1, row.before)}, scene{"w:1": workerPage("a", 1, row.after)})

@@ -126,7 +126,7 @@ func TestPrometheusWithoutMetrics(t *testing.T) {
 	defer server.Close()
 	source, err := NewPrometheus(server.URL, Scope{}, server.Client())
 	require.NoError(t, err)
-	w := NewWatcher(source, slog.New(slog.DiscardHandler))
+	w := NewWatcher(source, discard)
 	require.Zero(t, w.read(t.Context(), history{}))
 	c := w.Current()
 	require.False(t, c.Available)
@@ -136,12 +136,6 @@ func TestPrometheusWithoutMetrics(t *testing.T) {
 	server.Close()
 	require.Zero(t, w.read(t.Context(), history{}))
 	require.Empty(t, w.Current().Unread, "the server does not answer any more")
-}
-
-func TestUpQuery(t *testing.T) {
-	require.Equal(t, "up == 0 or count(up)", upQuery(Scope{}))
-	require.Equal(t, `up{namespace="a\"b"} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`,
-		upQuery(Scope{Namespace: `a"b`}))
 }
 
 // For pages that are read directly, the reason is in cluster.metrics_urls.

@@ -72,13 +72,10 @@ func after(d time.Duration) {
 
 func TestSourceLostAndRecovered(t *testing.T) {
 	up := scene{"frontend:8000": fixture(t, "frontend-kv.prom")}
-	losses := map[string]func(*http.Request) (*http.Response, error){
-		"refused":                refused,
-		"silent":                 silent,
-		"not found":              scene{}.RoundTrip,
+	for name, loss := range map[string]func(*http.Request) (*http.Response, error){
+		"refused": refused, "silent": silent, "not found": scene{}.RoundTrip,
 		"another program's page": scene{"frontend:8000": "<html>hello</html>"}.RoundTrip,
-	}
-	for name, loss := range losses {
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var text bytes.Buffer
@@ -151,10 +148,9 @@ func TestRetriesBeforeFirstReading(t *testing.T) {
 // If a worker does not answer, the problem names it, and the frontend and the other workers are shown.
 func TestReadingWithGaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rows := map[string]func(*http.Request) (*http.Response, error){
+		for name, unreachable := range map[string]func(*http.Request) (*http.Response, error){
 			"refused": refused, "silent": silent,
-		}
-		for name, unreachable := range rows {
+		} {
 			up := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}
 			source := &fakeTransport{do: func(req *http.Request) (*http.Response, error) {
 				if req.URL.Host == "two:1" {
@@ -178,26 +174,18 @@ func TestReadingWithGaps(t *testing.T) {
 	})
 }
 
-// A mode change may change the configured speculation.
-func TestSetSpeculation(t *testing.T) {
+// A mode change may change the configured speculation, and a caller may modify the list of workers.
+func TestWatcherIsSafeToChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}, discard)
+		up := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-sglang.prom")}
+		w := watch(t, up, discard, "http://one:1")
 		after(1500 * time.Millisecond)
 		require.Nil(t, w.Current().Speculation.TokensPerStep, "the speculation is unknown")
+		w.Current().Workers[0].Name = "a reader's own"
+		require.Equal(t, "one:1", w.Current().Workers[0].Name)
 		w.SetSpeculation(api.SpeculationOff)
 		after(time.Second)
 		near(t, 1, w.Current().Speculation.TokensPerStep, "off")
-	})
-}
-
-// A caller may modify the list of workers.
-func TestCurrentReturnsACopy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		up := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}
-		w := watch(t, up, discard, "http://one:1")
-		after(100 * time.Millisecond)
-		w.Current().Workers[0].Name = "a reader's own"
-		require.Equal(t, "one:1", w.Current().Workers[0].Name)
 	})
 }
 
@@ -213,7 +201,7 @@ func TestManySamplesAreReadEveryOtherSecond(t *testing.T) {
 			w := watch(t, &fakeTransport{do: func(req *http.Request) (*http.Response, error) {
 				reads.Add(1)
 				return pages.RoundTrip(req)
-			}}, slog.New(slog.DiscardHandler))
+			}}, discard)
 			after(9 * time.Second)
 			require.EqualValues(t, 1+9*time.Second/every, reads.Load())
 			require.Equal(t, n, w.Current().WorkerCount())
@@ -231,7 +219,7 @@ func TestEngineTotals(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeTransport{do: page(2, .5, 1000).RoundTrip}
-		w := watch(t, p, slog.New(slog.DiscardHandler))
+		w := watch(t, p, discard)
 		after(500 * time.Millisecond)
 		before := w.Current().Engines
 		after(90 * time.Second)
@@ -257,15 +245,14 @@ func TestCountedHits(t *testing.T) {
 		want map[string][2]float64
 	}{
 		"beyond the window": {
-			[]scene{page(400, 11, 1400), page(700, 12, 1900)},
-			map[string][2]float64{"frontend": {600, 900}},
+			[]scene{page(400, 11, 1400), page(700, 12, 1900)}, map[string][2]float64{"frontend": {600, 900}},
 		},
 		"a restart":          {[]scene{page(400, 11, 1400), page(30, 1, 50)}, map[string][2]float64{"frontend": {330, 450}}},
 		"no end is reported": {[]scene{page(100, 10, 1400), page(100, 10, 1900)}, map[string][2]float64{}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &fakeTransport{do: page(100, 10, 1000).RoundTrip}
-			w := watch(t, p, slog.New(slog.DiscardHandler))
+			w := watch(t, p, discard)
 			after(2 * time.Second)
 			for _, s := range row.then {
 				p.use(s.RoundTrip)
