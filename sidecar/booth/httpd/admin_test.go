@@ -305,9 +305,7 @@ func TestFaultsAreDrawnByShare(t *testing.T) {
 			require.True(t, 1 <= f.after && f.after <= maxWhole)
 		}
 	}
-	want := map[faultKind]float64{
-		faultNone: .1, faultHTTP500: .1, faultHTTP429: .2, faultStall: .3, faultDisconnect: .3,
-	}
+	want := map[faultKind]float64{faultNone: .1, faultHTTP500: .1, faultHTTP429: .2, faultStall: .3, faultDisconnect: .3}
 	for kind, share := range want {
 		assert.InDelta(t, share, counts[kind]/10_000, .02)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd/httpdtest"
 	"kvbooth/sidecar/sim"
 )
@@ -309,18 +310,12 @@ func TestDecisionsListNewestFirst(t *testing.T) {
 			complete(t, res.Body)
 			assert.Equal(t, id, res.Header.Get("X-Request-Id"))
 		}
-		got := b.decisions(2)
-		require.Len(t, got, 2)
-		var wire struct {
-			Decisions []struct {
-				RequestID string `json:"request_id"`
-			}
-		}
-		b.get("/sim/v1/decisions", &wire)
-		require.Len(t, wire.Decisions, 3)
-		assert.Equal(t, "c-2", wire.Decisions[0].RequestID)
-		assert.Equal(t, "c-1", got[1].RequestID)
-		d := got[0]
+		var got struct{ Decisions []api.RoutingDecision }
+		b.get("/sim/v1/decisions?limit=2", &got)
+		require.Len(t, got.Decisions, 2)
+		assert.Equal(t, "c-1", got.Decisions[1].RequestID)
+		d := got.Decisions[0]
+		assert.Equal(t, "c-2", d.RequestID)
 		assert.Equal(t, 32, d.BlockTokens)
 		assert.Positive(t, d.Seconds)
 		require.Len(t, d.Candidates, 3)
