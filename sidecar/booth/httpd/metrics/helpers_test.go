@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 )
 
@@ -83,28 +82,22 @@ func (b *booth) send(prompt, answer int) *turn {
 	q := sim.NewRequest("a", make([]uint32, prompt), make([]uint32, answer), answer, 32)
 	t := &turn{Request: b.metrics.Begin(true)}
 	t.Tokenized()
-	b.mu.Lock()
 	var err error
-	t.job, err = b.cluster.Submit(q, t)
-	b.mu.Unlock()
+	b.do(func(c *sim.Cluster) { t.job, err = c.Submit(q, t) })
 	if err != nil {
 		t.Ended("unavailable")
 	}
 	return t
 }
 
-func (b *booth) advance(by time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.cluster.Advance(b.cluster.Now() + by)
-}
+func (b *booth) advance(by time.Duration) { b.do(func(c *sim.Cluster) { c.Advance(c.Now() + by) }) }
 
 func (b *booth) drain() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for at, ok := b.cluster.Next(); ok; at, ok = b.cluster.Next() {
-		b.cluster.Advance(at)
-	}
+	b.do(func(c *sim.Cluster) {
+		for at, ok := c.Next(); ok; at, ok = c.Next() {
+			c.Advance(at)
+		}
+	})
 }
 
 func (b *booth) do(f func(*sim.Cluster)) {
@@ -167,41 +160,32 @@ func (f families) find(t testing.TB, name string, want ...string) *dto.Metric {
 	return found[0]
 }
 
+// read returns a figure of the one series with a name and labels, or -1 if it is missing.
+func (f families) read(t testing.TB, figure func(*dto.Metric) float64, name string, want ...string) float64 {
+	t.Helper()
+	if m := f.find(t, name, want...); m != nil {
+		return figure(m)
+	}
+	return -1
+}
+
 // value returns the value of a counter or a gauge, or -1 if it is missing.
 func (f families) value(t testing.TB, name string, want ...string) float64 {
 	t.Helper()
-	m := f.find(t, name, want...)
-	switch {
-	case m == nil:
-		return -1
-	case m.Counter != nil:
-		return m.GetCounter().GetValue()
-	}
-	return m.GetGauge().GetValue()
+	figure := func(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
+	return f.read(t, figure, name, want...)
 }
 
 // count returns the number of observations of a histogram, or -1 if it is missing.
 func (f families) count(t testing.TB, name string, want ...string) float64 {
 	t.Helper()
-	if m := f.find(t, name, want...); m != nil {
-		return float64(m.GetHistogram().GetSampleCount())
-	}
-	return -1
+	return f.read(t, func(m *dto.Metric) float64 { return float64(m.GetHistogram().GetSampleCount()) }, name, want...)
 }
 
 // sum returns the sum of the observations of a histogram, or -1 if it is missing.
 func (f families) sum(t testing.TB, name string, want ...string) float64 {
 	t.Helper()
-	if m := f.find(t, name, want...); m != nil {
-		return m.GetHistogram().GetSampleSum()
-	}
-	return -1
+	return f.read(t, func(m *dto.Metric) float64 { return m.GetHistogram().GetSampleSum() }, name, want...)
 }
 
 func (f families) names() []string { return slices.Sorted(maps.Keys(f)) }
-
-func mode(m api.Mode) func(*sim.Options) { return func(o *sim.Options) { o.Mode = m } }
-
-func speculation(kind api.Speculation) func(*sim.Options) {
-	return func(o *sim.Options) { o.Speculation = kind }
-}

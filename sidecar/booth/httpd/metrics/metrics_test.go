@@ -97,8 +97,7 @@ func TestFailedRequestsAreCountedOnce(t *testing.T) {
 
 	f := scrape(t, b.metrics.Frontend())
 	ended := func(class, kind string) float64 {
-		return f.value(t, "dynamo_frontend_requests_total",
-			"status", "error", "error_type", class, "request_type", kind)
+		return f.value(t, "dynamo_frontend_requests_total", "status", "error", "error_type", class, "request_type", kind)
 	}
 	assert.Equal(t, []float64{1, 1, 1}, []float64{
 		ended("cancelled", "stream"), ended("internal", "stream"), ended("validation", "unary"),
@@ -122,7 +121,7 @@ func TestFailedRequestsAreCountedOnce(t *testing.T) {
 
 func TestEngineMetrics(t *testing.T) {
 	run := func(engine string, kind api.Speculation) (families, []*turn) {
-		b := start(t, engine, speculation(kind), func(o *sim.Options) { o.Profile.Workers = 1 })
+		b := start(t, engine, func(o *sim.Options) { o.Speculation, o.Profile.Workers = kind, 1 })
 		var turns []*turn
 		for range 20 {
 			turns = append(turns, b.send(3200, 100))
