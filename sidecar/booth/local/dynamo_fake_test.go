@@ -33,14 +33,6 @@ func fakeOptions(t *testing.T) local.Options {
 	}
 }
 
-func startDynamo(t *testing.T, o local.Options) *local.Dynamo {
-	t.Helper()
-	d, err := local.StartDynamo(wait.Context(t), o)
-	require.NoError(t, err)
-	t.Cleanup(func() { d.Stop(wait.Context(t)) })
-	return d
-}
-
 func instances(d *local.Dynamo) (ids []string) {
 	for _, w := range d.Workers() {
 		ids = append(ids, w.Instance)
@@ -55,7 +47,9 @@ func TestDynamoLifecycle(t *testing.T) {
 		text := fmt.Sprintf(format, args...)
 		messages <- text[strings.LastIndexByte(text, '\n')+1:]
 	}
-	d := startDynamo(t, o)
+	d, err := local.StartDynamo(wait.Context(t), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Stop(wait.Context(t)) })
 	before := instances(d)
 	listed, err := d.Instances(wait.Context(t))
 	require.NoError(t, err)
@@ -102,24 +96,6 @@ func TestStartDynamoNamesFailedProcess(t *testing.T) {
 	require.Error(t, err)
 	assert.Regexp(t, `worker-\d is not ready: worker-\d exited before it was ready`, err.Error())
 	assert.ErrorContains(t, err, "dynamo.mocker is broken on purpose")
-}
-
-func TestStartDynamoEndsWithContext(t *testing.T) {
-	t.Setenv(localtest.Hangs, "dynamo.frontend")
-	o := fakeOptions(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := local.StartDynamo(ctx, o)
-		ended <- err
-	}()
-	wait.Eventually(t, "the frontend is started", func() (any, bool) {
-		_, err := os.Stat(filepath.Join(o.LogDir, "frontend.log"))
-		return err, err == nil
-	})
-	cancel()
-	err := wait.Receive(t, "StartDynamo returns", ended)
-	assert.ErrorContains(t, err, "context canceled; the last attempt failed with: ")
 }
 
 func TestStartDynamoRefusesInvalidOptions(t *testing.T) {
