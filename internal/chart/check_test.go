@@ -5,6 +5,7 @@ package chart
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,12 +74,10 @@ func existing(namespace, name string) *unstructured.Unstructured {
 		template := fields{"spec": fields{"containers": []any{fields{"name": "main"}}}}
 		return fields{"name": name, "type": kind, "podTemplate": template}
 	}
-	components := []any{component("Frontend", "frontend"), component("Worker", "worker")}
-	object := &unstructured.Unstructured{Object: fields{"spec": fields{"components": components}}}
-	object.SetKind(GraphKind)
-	object.SetName(name)
-	object.SetNamespace(namespace)
-	return object
+	return &unstructured.Unstructured{Object: fields{
+		"kind": GraphKind, "metadata": fields{"name": name, "namespace": namespace},
+		"spec": fields{"components": []any{component("Frontend", "frontend"), component("Worker", "worker")}},
+	}}
 }
 
 func (w *world) say(format string, args ...any) {
@@ -154,7 +153,7 @@ func (w *world) selectors(object *unstructured.Unstructured, who, namespace stri
 	spec, _ := object.Object["spec"].(fields)
 	switch object.GetKind() {
 	case "Service":
-		w.service(into[corev1.ServiceSpec](w, who, spec), who, namespace)
+		w.service(spec, who, namespace)
 	case "Deployment", "StatefulSet", "DaemonSet":
 		for _, pod := range w.selected(who, spec["selector"], namespace) {
 			if pod.Owner != who {
@@ -217,37 +216,26 @@ func (w *world) parsed(who string, selector any) labels.Selector {
 	return parsed
 }
 
-// hasPort says whether each of the pods listens on a port, by name or number.
+// hasPort reports whether each of the pods listens on a port, by name or number.
 func hasPort(pods []Pod, port intstr.IntOrString) bool {
-	for i := range pods {
-		found := false
-		for _, container := range pods[i].Template.Spec.Containers {
-			found = found || slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool {
-				if port.Type == intstr.String {
-					return p.Name == port.StrVal
-				}
-				return p.ContainerPort == port.IntVal
-			})
-		}
-		if !found {
-			return false
-		}
+	listens := func(p corev1.ContainerPort) bool {
+		return p.Name == port.String() || strconv.Itoa(int(p.ContainerPort)) == port.String()
 	}
-	return true
+	return !slices.ContainsFunc(pods, func(pod Pod) bool {
+		return !slices.ContainsFunc(pod.Template.Spec.Containers, func(c corev1.Container) bool {
+			return slices.ContainsFunc(c.Ports, listens)
+		})
+	})
 }
 
-func (w *world) service(spec corev1.ServiceSpec, who, namespace string) {
-	match := fields{}
-	for key, value := range spec.Selector {
-		match[key] = value
-	}
-	pods := w.selected(who, fields{"matchLabels": match}, namespace)
+func (w *world) service(spec fields, who, namespace string) {
+	pods := w.selected(who, fields{"matchLabels": spec["selector"]}, namespace)
 	for _, pod := range pods {
 		if pod.Owner != pods[0].Owner {
 			w.say("%s: selects pods of %s and %s", who, pods[0].Owner, pod.Owner)
 		}
 	}
-	for _, port := range spec.Ports {
+	for _, port := range into[corev1.ServiceSpec](w, who, spec).Ports {
 		target := port.TargetPort
 		if target == (intstr.IntOrString{}) {
 			target = intstr.FromInt32(port.Port)
@@ -449,15 +437,11 @@ func (w *world) pod(p *Pod) {
 				w.say("%s: mounts %s, which is no volume of the pod", who, mount.Name)
 			}
 		}
-		w.user(who, spec.SecurityContext, c.SecurityContext)
+		pod, own := spec.SecurityContext, c.SecurityContext
+		if (own == nil || own.RunAsUser == nil) && (pod == nil || pod.RunAsUser == nil) {
+			w.say("%s: runs as the user that its image names; set runAsUser", who)
+		}
 		w.container(who, p, &c)
-	}
-}
-
-// user reports a container that runs as the user that its image names.
-func (w *world) user(who string, pod *corev1.PodSecurityContext, own *corev1.SecurityContext) {
-	if (own == nil || own.RunAsUser == nil) && (pod == nil || pod.RunAsUser == nil) {
-		w.say("%s: runs as the user that its image names; set runAsUser", who)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,11 +29,8 @@ import (
 // The chart's own Prometheus accepts its configuration and its rules. It scrapes each pod with metrics once, in the
 // namespaces that its Roles are for, with the labels that the dashboards use.
 func TestPrometheus(t *testing.T) {
-	objects, _, err := helm.Render(t.Context(), Options{Set: []string{
-		"serving.create=true", "serving.namespace=dynamo", "serving.twin.enabled=true", "prometheus.create=true",
-		"members.replicas=2",
-	}})
-	require.NoError(t, err)
+	objects := render(t, "serving.create=true", "serving.namespace=dynamo", "serving.twin.enabled=true",
+		"prometheus.create=true", "members.replicas=2")
 	text := configMap(t, objects, "kvbooth-prometheus")
 	promtool(t, text["prometheus.yaml"], "config", "--syntax-only")
 	promtool(t, text["rules.yaml"], "rules")
@@ -45,8 +41,8 @@ func TestPrometheus(t *testing.T) {
 	require.NoError(t, err)
 	pods = append(pods, exporter(), Pod{Owner: "another release's", Namespace: "kvbooth", Template: corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
-			"app.kubernetes.io/part-of":   "kvbooth",
-			"app.kubernetes.io/component": "loadgen", "app.kubernetes.io/instance": "other",
+			"app.kubernetes.io/part-of": "kvbooth", "app.kubernetes.io/component": "loadgen",
+			"app.kubernetes.io/instance": "other",
 		}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http"}}}}},
 	}})
@@ -114,8 +110,7 @@ func promtool(t *testing.T, content, check string, flags ...string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), check+".yaml")
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	args := append([]string{"tool", "-C", filepath.Join(root, "tools", "promtool"), "promtool", "check", check},
-		flags...)
+	args := append([]string{"tool", "-C", filepath.Join(root, "tools", "promtool"), "promtool", "check", check}, flags...)
 	printed, err := exec.CommandContext(t.Context(), "go", append(args, path)...).CombinedOutput()
 	require.NoError(t, err, string(printed))
 }
@@ -124,10 +119,9 @@ func promtool(t *testing.T, content, check string, flags ...string) {
 func exporter() Pod {
 	return Pod{Owner: "DaemonSet dcgm-exporter", Namespace: "gpu-operator", Template: corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "nvidia-dcgm-exporter"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name:  "nvidia-dcgm-exporter",
-			Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9400}},
-		}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "nvidia-dcgm-exporter", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9400}}},
+		}},
 	}}
 }
 
@@ -153,12 +147,8 @@ func targets(t *testing.T, job scrapeJob, pod Pod) (all []string) {
 			if !relabel.ProcessBuilder(builder, job.Relabel...) {
 				continue
 			}
-			for label, want := range map[string]string{
-				"namespace": pod.Namespace, "pod": pod.Owner,
-				"container": container.Name,
-			} {
-				require.Equal(t, want, builder.Get(label), "%s: %s", job.Name, label)
-			}
+			require.Equal(t, []string{pod.Namespace, pod.Owner, container.Name},
+				[]string{builder.Get("namespace"), builder.Get("pod"), builder.Get("container")}, job.Name)
 			all = append(all, pod.Owner+":"+strconv.Itoa(int(port.ContainerPort)))
 		}
 	}
@@ -167,45 +157,17 @@ func targets(t *testing.T, job scrapeJob, pod Pod) (all []string) {
 
 var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
-func find(objects []*unstructured.Unstructured, kind, name, namespace string) *unstructured.Unstructured {
-	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
-		return o.GetKind() == kind && o.GetName() == name && namespaceOf(o, "kvbooth") == namespace
-	})
-	if i < 0 {
-		return nil
-	}
-	return objects[i]
-}
-
-func configMap(t *testing.T, objects []*unstructured.Unstructured, name string) map[string]string {
-	t.Helper()
-	object := find(objects, "ConfigMap", name, "kvbooth")
-	require.NotNil(t, object, name)
-	data, _, err := unstructured.NestedStringMap(object.Object, "data")
-	require.NoError(t, err)
-	return data
-}
-
 // No request from outside changes anything without a token or a login, whatever the values say.
 func TestWayInIsClosed(t *testing.T) {
-	gateway := []string{
-		"serving.name=booth", "gateway.enabled=true", "gateway.className=x",
-		"gateway.host=booth.example.com",
-	}
-	for _, more := range []string{"grafana.anonymousViewer=true", "grafana.anonymousViewer=false"} {
-		objects, _, err := helm.Render(t.Context(), Options{Set: append(slices.Clone(gateway), more)})
-		require.NoError(t, err)
-		pods, err := Pods(objects, "kvbooth")
-		require.NoError(t, err)
-		i := slices.IndexFunc(pods, func(p Pod) bool { return p.Owner == "Deployment kvbooth-grafana" })
-		require.GreaterOrEqual(t, i, 0)
+	for _, viewer := range []string{"true", "false"} {
+		objects := render(t, append(slices.Clone(gateway), "grafana.anonymousViewer="+viewer)...)
 		env := map[string]string{}
-		for _, e := range pods[i].Template.Spec.Containers[0].Env {
+		for _, e := range containerOf(t, objects, "Deployment kvbooth-grafana").Env {
 			require.NotContains(t, env, e.Name, "twice")
 			env[e.Name] = e.Value
 		}
 		require.Equal(t, "Viewer", env["GF_AUTH_ANONYMOUS_ORG_ROLE"])
-		require.Equal(t, strings.TrimPrefix(more, "grafana.anonymousViewer="), env["GF_AUTH_ANONYMOUS_ENABLED"])
+		require.Equal(t, viewer, env["GF_AUTH_ANONYMOUS_ENABLED"])
 		require.Equal(t, "http://booth.example.com/grafana/", env["GF_SERVER_ROOT_URL"])
 		require.Contains(t, configMap(t, objects, "kvbooth-loadgen")["loadgen.yaml"],
 			"token_file: /run/secrets/kvbooth/token")
@@ -245,9 +207,7 @@ func TestEgress(t *testing.T) {
 			"prometheus.create=true",
 		}, []string{"a", "b", "kvbooth"}, nil},
 	} {
-		objects, _, err := helm.Render(t.Context(), Options{Set: c.set})
-		require.NoError(t, err, c.set)
-		namespaces, ports := egress(t, objects, "kvbooth-loadgen")
+		namespaces, ports := egress(t, render(t, c.set...), "kvbooth-loadgen")
 		require.Equal(t, c.namespaces, namespaces, c.set)
 		require.Equal(t, c.ports, ports, c.set)
 	}

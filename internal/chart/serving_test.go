@@ -4,6 +4,7 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +17,8 @@ import (
 // rendered gives the objects of the chart with a Dynamo, by "Kind name".
 func rendered(t *testing.T, set ...string) map[string]*unstructured.Unstructured {
 	t.Helper()
-	objects, _, err := helm.Render(t.Context(), Options{Set: append([]string{"serving.create=true"}, set...)})
-	require.NoError(t, err)
 	all := map[string]*unstructured.Unstructured{}
-	for _, object := range objects {
+	for _, object := range render(t, append([]string{"serving.create=true"}, set...)...) {
 		all[title(object)] = object
 	}
 	return all
@@ -83,12 +82,7 @@ func TestMode(t *testing.T) {
 
 // The recorded demo's queue, workers of two nodes, end user, corpus and namespace are where they take effect.
 func TestRecordedDemo(t *testing.T) {
-	cases, err := Cases(root)
-	require.NoError(t, err)
-	c := cases[slices.IndexFunc(cases, func(c Case) bool { return c.Name == "the recorded demo" })]
-	c.Options.APIVersions = served
-	objects, _, err := helm.Render(t.Context(), c.Options)
-	require.NoError(t, err)
+	_, objects := renderCase(t, "the recorded demo")
 	graph := find(objects, GraphKind, "kvbooth", "kvbooth")
 	require.NotNil(t, graph)
 	assert.Equal(t, "booth", graph.GetAnnotations()["nvidia.com/kai-scheduler-queue"])
@@ -96,22 +90,19 @@ func TestRecordedDemo(t *testing.T) {
 	assert.EqualValues(t, "8", at(t, container(t, graph, 1), "resources", "limits", "nvidia.com/gpu"))
 	assert.NotContains(t, rendered(t)["DynamoGraphDeployment kvbooth"].GetAnnotations(), "nvidia.com/kai-scheduler-queue")
 
-	pods, err := Pods(objects, "kvbooth")
-	require.NoError(t, err)
-	secrets := map[string][]string{}
-	for _, p := range pods {
-		for _, e := range p.Template.Spec.Containers[0].Env {
+	secrets := func(owner string) (all []string) {
+		for _, e := range containerOf(t, objects, owner).Env {
 			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-				secrets[p.Owner] = append(secrets[p.Owner],
-					e.Name+"="+e.ValueFrom.SecretKeyRef.Name+"/"+e.ValueFrom.SecretKeyRef.Key)
+				all = append(all, e.Name+"="+e.ValueFrom.SecretKeyRef.Name+"/"+e.ValueFrom.SecretKeyRef.Key)
 			}
 		}
+		return all
 	}
 	assert.Equal(t, []string{
 		"LOADGEN_FOLLOWUP_API_KEY=serverless-inference/key", "LOADGEN_CORPUS_S3_ACCESS_KEY=spaces/access-key",
 		"LOADGEN_CORPUS_S3_SECRET_KEY=spaces/secret-key",
-	}, secrets["StatefulSet kvbooth-loadgen"])
-	assert.Contains(t, secrets["StatefulSet kvbooth-member"], "LOADGEN_FOLLOWUP_API_KEY=serverless-inference/key")
+	}, secrets("StatefulSet kvbooth-loadgen"))
+	assert.Contains(t, secrets("StatefulSet kvbooth-member"), "LOADGEN_FOLLOWUP_API_KEY=serverless-inference/key")
 }
 
 // Dashboards begin with the namespace of the serving cluster, be they the app's or a sidecar's.
@@ -123,9 +114,7 @@ func TestDashboardsNamespace(t *testing.T) {
 			"grafana.enabled=false", "grafana.existing.enabled=true", "prometheus.url=http://p:9090",
 		},
 	} {
-		objects, _, err := helm.Render(t.Context(), Options{Set: set})
-		require.NoError(t, err)
-		for name, text := range configMap(t, objects, config) {
+		for name, text := range configMap(t, render(t, set...), config) {
 			var dashboard map[string]any
 			require.NoError(t, json.Unmarshal([]byte(text), &dashboard), name)
 			i := slices.IndexFunc(list(at(t, dashboard, "templating", "list")),
@@ -140,8 +129,8 @@ func TestDashboardsNamespace(t *testing.T) {
 // A roll-out requests no GPUs beyond those in use, unless serving.exactGPUs is false.
 func TestExactGPUs(t *testing.T) {
 	metadata := func(set ...string) any {
-		return at(t, rendered(t, set...)["DynamoGraphDeployment kvbooth"].Object, "spec", "components", 1,
-			"podTemplate", "metadata")
+		graph := rendered(t, set...)["DynamoGraphDeployment kvbooth"]
+		return at(t, graph.Object, "spec", "components", 1, "podTemplate", "metadata")
 	}
 	assert.Equal(t, map[string]any{
 		"nvidia.com/deployment-rolling-update-max-surge": "0", "nvidia.com/deployment-rolling-update-max-unavailable": "100%",
@@ -160,14 +149,14 @@ func TestModel(t *testing.T) {
 	require.NotNil(t, volume)
 	require.NotNil(t, claim)
 	assert.Equal(t, volume.GetName(), at(t, claim.Object, "spec", "volumeName"))
-	assert.Equal(t, map[string]any{"namespace": "kvbooth", "name": "model-nfs-pvc"}, at(t, volume.Object, "spec",
-		"claimRef"))
+	assert.Equal(t, map[string]any{"namespace": "kvbooth", "name": "model-nfs-pvc"},
+		at(t, volume.Object, "spec", "claimRef"))
 	for component := range 2 {
 		pod := at(t, all["DynamoGraphDeployment kvbooth"].Object, "spec", "components", component, "podTemplate", "spec")
-		assert.Equal(t, map[string]any{"claimName": "model-nfs-pvc", "readOnly": true}, at(t, pod, "volumes", 0,
-			"persistentVolumeClaim"))
-		assert.Equal(t, map[string]any{"name": "models", "mountPath": "/models", "readOnly": true}, at(t, pod,
-			"containers", 0, "volumeMounts", 0))
+		assert.Equal(t, map[string]any{"claimName": "model-nfs-pvc", "readOnly": true},
+			at(t, pod, "volumes", 0, "persistentVolumeClaim"))
+		assert.Equal(t, map[string]any{"name": "models", "mountPath": "/models", "readOnly": true},
+			at(t, pod, "containers", 0, "volumeMounts", 0))
 		waits, _ := at(t, pod, "initContainers", 0, "args").([]any)
 		assert.Equal(t, []any{
 			"/models/Llama-3.1-70B-Instruct-FP8/.kvbooth.json",
@@ -197,4 +186,66 @@ func TestModel(t *testing.T) {
 	assert.Nil(t, all["PersistentVolumeClaim mine"])
 	assert.NotNil(t, job(all))
 	assert.Nil(t, job(rendered(t)), "no download unless asked for")
+}
+
+// Without members nothing of them is there; those that run elsewhere need the coordinator's way to the server alone.
+func TestMembersAreAskedFor(t *testing.T) {
+	elsewhere := []string{
+		"serving.name=booth", "members.nats.url=nats://nats.dynamo.svc:4222",
+		"members.nats.existingSecret=key", "members.nats.nkeyKey=seed", "members.nats.caKey=ca",
+	}
+	without := []string{"serving.name=booth", "prometheus.create=true", "monitoring.loadgen.enabled=true"}
+	for _, set := range [][]string{without, elsewhere} {
+		objects := render(t, set...)
+		for _, object := range objects {
+			require.NotContains(t, []string{"member", "nats"}, object.GetLabels()["app.kubernetes.io/component"], title(object))
+		}
+		text := configMap(t, objects, "kvbooth-loadgen")["loadgen.yaml"]
+		if len(set) == len(without) {
+			require.NotContains(t, text, "members:")
+			continue
+		}
+		require.Contains(t, text, "nkey_file: /run/secrets/nats/nkey\n")
+		require.Contains(t, text, "ca_file: /run/secrets/nats/ca.crt\n")
+		namespaces, _ := egress(t, objects, "kvbooth-loadgen")
+		require.Equal(t, []string{"dynamo", "kvbooth"}, namespaces)
+	}
+}
+
+// Members get the target's keys and no other secret of the load generator, and reach less than it does; whatever the
+// names are, the fleet's is one that it takes.
+func TestMembersGetWhatTheyNeed(t *testing.T) {
+	o := Options{Release: strings.Repeat("long-", 9) + "name", Set: []string{
+		"loadgen.config.target.url=https://llm.example.com:8443", "members.replicas=2",
+		"loadgen.config.corpus.s3.endpoint=https://texts.example.com:9000", "loadgen.config.corpus.s3.bucket=texts",
+	}}
+	for i, name := range []string{
+		"TARGET_API_KEY", "FOLLOWUP_API_KEY", "CORPUS_S3_ACCESS_KEY", "CORPUS_S3_SECRET_KEY", "METRICS_TOKEN",
+	} {
+		o.Set = append(o.Set, fmt.Sprintf("loadgen.secretEnv[%d].name=LOADGEN_%s,"+
+			"loadgen.secretEnv[%[1]d].secret=keys,loadgen.secretEnv[%[1]d].key=%[2]s", i, name))
+	}
+	objects, _, err := helm.Render(t.Context(), o)
+	require.NoError(t, err)
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "StatefulSet" && strings.HasSuffix(o.GetName(), "-member")
+	})
+	require.GreaterOrEqual(t, i, 0)
+	name := objects[i].GetName()
+	member := containerOf(t, objects, title(objects[i]))
+	var names []string
+	for _, env := range member.Env {
+		names = append(names, env.Name)
+	}
+	require.Equal(t, []string{
+		"LOADGEN_MEMBERS_NAME", "LOADGEN_TARGET_API_KEY", "LOADGEN_FOLLOWUP_API_KEY", "LOADGEN_METRICS_TOKEN",
+	}, names)
+	require.Contains(t, member.Args, "--members-fleet=kvbooth-long-long-long-long-long")
+	require.Nil(t, find(objects, "Secret", name, "kvbooth"), "the load generator's token is theirs, too")
+	namespaces, ports := egress(t, objects, name)
+	require.Equal(t, []string{"kvbooth"}, namespaces)
+	require.Equal(t, []string{"8443"}, ports)
+	namespaces, ports = egress(t, objects, strings.TrimSuffix(name, "member")+"nats")
+	require.Empty(t, namespaces)
+	require.Empty(t, ports)
 }
