@@ -62,6 +62,13 @@ func newContract(t *testing.T) *contract {
 	return c
 }
 
+// client returns a client of the server at base whose calls go through the contract.
+func (c *contract) client(base, token string) *api.Client {
+	client, err := api.NewClient(&http.Client{Transport: c}, base, token)
+	require.NoError(c.t, err)
+	return client
+}
+
 func (c *contract) RoundTrip(r *http.Request) (*http.Response, error) {
 	find := r.Clone(r.Context())
 	find.URL.Path = r.URL.EscapedPath() // this router takes %2F for a slash
@@ -149,9 +156,7 @@ func TestEveryOperation(t *testing.T) {
 	b := &recorder{csv: "id,ttft\n1,0.2\n"}
 	base := start(t, b, withToken)
 	c := newContract(t)
-	client, err := api.NewClient(&http.Client{Transport: c}, base, token)
-	require.NoError(t, err)
-	client = client.As("gräfin")
+	client := c.client(base, token).As("gräfin")
 	for _, call := range everyCall(client) {
 		b.calls = nil
 		got, err := call.do(t.Context())
@@ -358,12 +363,13 @@ func otherCalls(t *testing.T, c *contract, base string) {
 }
 
 // An error of the backend arrives at the client as the same error, through a documented answer. The text of an
-// unexpected error stays in the log.
+// unexpected error stays in the log. A target that cannot serve has its reason.
 func TestBackendErrors(t *testing.T) {
-	b := &recorder{}
-	base := start(t, b, nil)
-	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, base, "")
-	require.NoError(t, err)
+	b := &recorder{ready: errors.New("lane main: connection refused; start the target")}
+	client := newContract(t).client(start(t, b, nil), "")
+	err := client.Ready(t.Context())
+	require.ErrorIs(t, err, api.ErrUnavailable)
+	require.EqualError(t, err, b.ready.Error())
 	field := &api.FieldError{Field: "concurrency", Value: "5000", Allowed: "1 to 1000 (max_concurrency)"}
 	for _, call := range everyCall(client) {
 		switch call.received.name {
@@ -391,9 +397,7 @@ func TestBackendErrors(t *testing.T) {
 // Every call on an unknown lane returns that there is none. Stored data of a former lane can still be listed.
 func TestUnknownLane(t *testing.T) {
 	b := &recorder{lost: fmt.Errorf("%w: no lane of this name", api.ErrNotFound)}
-	base := start(t, b, nil)
-	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, base, "")
-	require.NoError(t, err)
+	client := newContract(t).client(start(t, b, nil), "")
 	for _, call := range everyCall(client) {
 		if call.received.lane == "" || call.received.name == "conversations" || call.received.name == "events" {
 			continue
@@ -403,15 +407,4 @@ func TestUnknownLane(t *testing.T) {
 		require.ErrorContains(t, err, "no lane of this name", call.received.name)
 	}
 	require.Empty(t, b.last())
-}
-
-func TestReadyzReportsReason(t *testing.T) {
-	b := &recorder{ready: errors.New("lane main: connection refused; start the target")}
-	base := start(t, b, withToken)
-	c := newContract(t)
-	client, err := api.NewClient(&http.Client{Transport: c}, base, "")
-	require.NoError(t, err)
-	err = client.Ready(t.Context())
-	require.ErrorIs(t, err, api.ErrUnavailable)
-	require.EqualError(t, err, "lane main: connection refused; start the target")
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"net/http"
 	"testing"
 	"time"
 
@@ -21,9 +20,7 @@ func TestRecordingIsPlayedBack(t *testing.T) {
 	require.NoError(t, err)
 
 	base := start(t, nil, func(o *Options) { o.Playback = player })
-	contract := newContract(t)
-	played, err := api.NewClient(&http.Client{Transport: contract}, base, "")
-	require.NoError(t, err)
+	played := newContract(t).client(base, "")
 	lane := ""
 	for shown, err := range played.Stream(t.Context()) {
 		require.NoError(t, err)
