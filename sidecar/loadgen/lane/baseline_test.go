@@ -15,10 +15,8 @@ import (
 
 // rows returns the stored rows of this target.
 func (b *booth) rows() map[level]api.BaselineRow {
-	b.t.Helper()
-	own, _ := b.store.own(b.t.(*testing.T))
 	rows := map[level]api.BaselineRow{}
-	for _, r := range own.Rows {
+	for _, r := range b.store.own().Rows {
 		rows[level{r.Concurrency, r.Mode}] = r
 	}
 	return rows
@@ -87,37 +85,12 @@ func TestRowIsKept(t *testing.T) {
 		b.stop()
 		synctest.Wait()
 		assert.Equal(t, time.Now(), b.rows()[kept].Measured.Local(), "at the end of the step")
-		own, _ := b.store.own(t)
+		own := b.store.own()
 		assert.Equal(t, &api.TargetID{URL: "http://gpu.example:8000", Model: "test-model"}, own.Target)
 		assert.Equal(t, "measured", own.Kind)
 		assert.Equal(t, "test-model", own.Deployment.Model)
 		assert.Equal(t, b.lane.State().Shape, *own.Workload)
 	}, engines)
-}
-
-// A run of a minute leaves a row, also if its turns are so long that they only count in its second half. A shorter run
-// leaves none, nor does one whose turns count for less than half a minute.
-func TestRunOfAMinuteLeavesARow(t *testing.T) {
-	for name, row := range map[string]struct {
-		runs, turn time.Duration
-		kept       bool
-	}{
-		"short turns":     {60 * time.Second, 400 * time.Millisecond, true},
-		"long turns":      {60 * time.Second, 14 * time.Second, true},
-		"very long turns": {60 * time.Second, 40 * time.Second, false},
-		"a shorter run":   {59 * time.Second, 400 * time.Millisecond, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *booth, f *fake) {
-				f.set(func(f *fake) { f.ttft = row.turn })
-				b.start(3)
-				pass(row.runs)
-				b.stop()
-				synctest.Wait()
-				assert.Equal(t, row.kept, len(b.rows()) == 1, "%v", b.snapshot().Baseline.NotKept)
-			})
-		})
-	}
 }
 
 // Tokens count as they arrive, corrected by the usage of the answer. The rate by chunks and the rate by whole turns
@@ -155,33 +128,51 @@ func TestRowHasTheSettingsOfItsStep(t *testing.T) {
 	})
 }
 
-// Each case runs a lane at 3 conversations for 200 s with a disturbance, and has the number of rows that it leaves.
-func TestRowIsNotKept(t *testing.T) {
+// A run of a minute leaves a row, also if its turns are so long that they only count in its second half. A shorter run
+// leaves none, nor does one whose turns count for less than half a minute, or which never reaches its concurrency. The
+// load generator's own error, and failures after the row, prevent none.
+func TestRunOfAMinuteLeavesARow(t *testing.T) {
+	turns := func(length time.Duration) func(*booth, *fake) {
+		return func(b *booth, f *fake) {
+			f.set(func(f *fake) { f.ttft = length })
+			b.start(3)
+		}
+	}
 	for name, row := range map[string]struct {
-		disturb func(b *booth, f *fake)
-		want    int
+		runs  time.Duration
+		begin func(b *booth, f *fake)
+		want  int // rows
 	}{
-		"never reached its concurrency": {func(b *booth, _ *fake) {
+		"short turns":     {60 * time.Second, turns(400 * time.Millisecond), 1},
+		"long turns":      {60 * time.Second, turns(14 * time.Second), 1},
+		"very long turns": {60 * time.Second, turns(40 * time.Second), 0},
+		"a shorter run":   {59 * time.Second, turns(400 * time.Millisecond), 0},
+		"never reached its concurrency": {200 * time.Second, func(b *booth, _ *fake) {
+			b.start(3)
 			b.patch(api.WorkloadPatch{Concurrency: new(200), StartRate: new(.01)})
 		}, 0},
-		"the load generator's own error is not known": {func(b *booth, _ *fake) {
+		"the load generator's own error is not known": {200 * time.Second, func(b *booth, _ *fake) {
 			b.judge(api.VerdictUnknown)
 			b.delay(-1)
+			b.start(3)
 		}, 1},
-		"it is noticeable": {func(b *booth, _ *fake) { b.delay(50 * time.Millisecond) }, 1},
-		"the target fails after the row": {func(b *booth, f *fake) {
+		"it is noticeable": {200 * time.Second, func(b *booth, _ *fake) {
+			b.delay(50 * time.Millisecond)
+			b.start(3)
+		}, 1},
+		"the target fails after the row": {200 * time.Second, func(b *booth, f *fake) {
+			b.start(3)
 			pass(65 * time.Second)
 			f.set(func(f *fake) { f.turnError = broken })
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, b *booth, f *fake) {
-				b.start(3)
-				row.disturb(b, f)
-				pass(200 * time.Second)
+				row.begin(b, f)
+				pass(row.runs)
 				b.stop()
 				synctest.Wait()
-				assert.Len(t, b.rows(), row.want)
+				assert.Len(t, b.rows(), row.want, "%v", b.snapshot().Baseline.NotKept)
 				for _, kept := range b.rows() {
 					assert.Positive(t, kept.N)
 					assert.NotNil(t, kept.TTFT.P95)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -19,6 +20,8 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	kv         = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}

@@ -19,6 +19,8 @@ func TestLevelOfTheClientError(t *testing.T) {
 		}}}
 		return &api.Comparison{Settling: true, Columns: []api.Column{c}}
 	}
+	const isAtMost, cannot = "the load generator's own error is at most ", "TTFT cannot be judged: "
+	const within, fine = "; the intervals include it", isAtMost + "4.0 ms of 250 ms TTFT (p50)"
 	for name, row := range map[string]struct {
 		error  float64 // of a TTFT of 250 and 300 ms
 		slo    float64
@@ -26,44 +28,27 @@ func TestLevelOfTheClientError(t *testing.T) {
 		want   api.Verdict
 		reason string
 	}{
-		"below 2 %": {.004, 0, nil, api.VerdictFine, "the load generator's own error is at most 4.0 ms of 250 ms TTFT (p50)"},
-		"2 %": {
-			.005, 0, nil, api.VerdictNoticeable,
-			"the load generator's own error is at most 5.0 ms of 250 ms TTFT (p50); the intervals include it",
-		},
-		"13 ms late": {
-			.013, .6, nil, api.VerdictNoticeable,
-			"the load generator's own error is at most 13 ms of 250 ms TTFT (p50); the intervals include it",
-		},
-		"half": {
-			.126, 0, nil, api.VerdictBottleneck,
-			"TTFT cannot be judged: the load generator's own error is at most 126 ms of 250 ms TTFT (p50); " + remedy,
-		},
+		"below 2 %":  {.004, 0, nil, api.VerdictFine, fine},
+		"2 %":        {.005, 0, nil, api.VerdictNoticeable, isAtMost + "5.0 ms of 250 ms TTFT (p50)" + within},
+		"13 ms late": {.013, .6, nil, api.VerdictNoticeable, isAtMost + "13 ms of 250 ms TTFT (p50)" + within},
+		"half":       {.126, 0, nil, api.VerdictBottleneck, cannot + isAtMost + "126 ms of 250 ms TTFT (p50); " + remedy},
 		"below a tenth of a difference": {
-			.003, 0, difference(api.OutcomeWorse, .25), api.VerdictFine,
-			"the load generator's own error is at most 3.0 ms of 250 ms TTFT (p50)",
+			.003, 0, difference(api.OutcomeWorse, .25), api.VerdictFine, isAtMost + "3.0 ms of 250 ms TTFT (p50)",
 		},
 		"a tenth of a difference": {
 			.004, 0, difference(api.OutcomeWorse, .25), api.VerdictNoticeable,
-			"the load generator's own error is at most 5.0 ms of 50 ms difference in TTFT; the intervals include it",
+			isAtMost + "5.0 ms of 50 ms difference in TTFT" + within,
 		},
-		"of a difference that is not shown": {
-			.004, 0, difference(api.OutcomeNoDifference, .25), api.VerdictFine,
-			"the load generator's own error is at most 4.0 ms of 250 ms TTFT (p50)",
-		},
+		"of a difference that is not shown": {.004, 0, difference(api.OutcomeNoDifference, .25), api.VerdictFine, fine},
 		"withheld": {
 			.004, 0, difference(api.OutcomeWithheld, .296), api.VerdictBottleneck,
-			"TTFT cannot be judged: the load generator's own error is at most 5.0 ms of 4.0 ms difference in TTFT; " + remedy,
+			cannot + isAtMost + "5.0 ms of 4.0 ms difference in TTFT; " + remedy,
 		},
 		"a threshold within it": {
 			.004, .2975, nil, api.VerdictBottleneck,
-			"TTFT cannot be judged: the load generator's own error is at most 4.0 ms of 2.5 ms distance of TTFT " +
-				"from its SLO; " + remedy,
+			cannot + isAtMost + "4.0 ms of 2.5 ms distance of TTFT from its SLO; " + remedy,
 		},
-		"a threshold above it": {
-			.004, .3, nil, api.VerdictFine,
-			"the load generator's own error is at most 4.0 ms of 250 ms TTFT (p50)",
-		},
+		"a threshold above it": {.004, .3, nil, api.VerdictFine, fine},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := api.Metrics{TTFT: api.Quantiles{P50: new(.25), P95: new(.3), P50Error: new(.001), P95Error: &row.error}}

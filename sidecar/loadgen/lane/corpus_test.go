@@ -35,8 +35,7 @@ func TestNewCorpusBeginsAStep(t *testing.T) {
 		assert.Equal(t, "other", state.Shape.Corpus)
 		assert.True(t, state.Running && state.Settling)
 		assert.Nil(t, state.Step.Settled, "conversations on the old texts are in progress")
-		own, _ := b.store.own(t)
-		assert.Equal(t, "small", own.Workload.Corpus)
+		assert.Equal(t, "small", b.store.own().Workload.Corpus)
 
 		pass(10 * time.Second)
 		assert.NotNil(t, b.lane.State().Step.Settled)
@@ -44,8 +43,7 @@ func TestNewCorpusBeginsAStep(t *testing.T) {
 			assert.Contains(t, []string{"tunnels", "rivers"}, c.Starter)
 		}
 		pass(65 * time.Second)
-		own, _ = b.store.own(t)
-		assert.Equal(t, "other", own.Workload.Corpus)
+		assert.Equal(t, "other", b.store.own().Workload.Corpus)
 		status := api.CorpusStatus{Name: "other", Starters: 2, Followup: "built-in questioner", Cut: 3, Problem: "lost"}
 		assert.Equal(t, status, b.view.Status().Lanes[0].Corpus)
 		b.expectEvents("start ann: 3 conversations, KV-aware", "settings corpus: corpus other: 2 starters")

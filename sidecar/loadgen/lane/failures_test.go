@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,22 +80,4 @@ func TestSomeFailuresAreLoggedAsWarnings(t *testing.T) {
 		"the rest, at the end")
 	f.turnWell(at(500))
 	assert.Equal(t, []string{""}, take())
-}
-
-// The failed turns of a lane are logged.
-func TestFailedTurnsAreLogged(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		log, take := logged()
-		b.lane.failures.log = log.log
-		f.set(func(f *fake) { f.turnError = broken })
-		b.start(3)
-		pass(30 * time.Second)
-		f.set(func(f *fake) { f.turnError = nil })
-		pass(10 * time.Second)
-		b.stop()
-		text := strings.Join(take(), "\n")
-		assert.Contains(t, text, `class=http_5xx turns=1 first_message="the server failed (500)"`)
-		assert.Contains(t, text, `level=ERROR msg="turns still fail" lane=main class=http_5xx`)
-		assert.Contains(t, text, `level=INFO msg="turns succeed again" lane=main after=3`)
-	})
 }

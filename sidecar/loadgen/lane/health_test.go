@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -85,8 +87,9 @@ func probeFailsAfter(d time.Duration) func(*options) {
 }
 
 // Against a server that accepts connections and does not answer, all turns that wait for a probe fail with it. They do
-// not queue for one probe each.
+// not queue for one probe each. The log has the failures and their end.
 func TestProbeIsShared(t *testing.T) {
+	var log bytes.Buffer
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		require.ErrorContains(t, b.view.Ready(), "lane main: the target has not answered yet")
 		b.start(20)
@@ -101,7 +104,13 @@ func TestProbeIsShared(t *testing.T) {
 		pass(2*time.Minute + 10*time.Second)
 		require.NoError(t, b.view.Ready())
 		assert.Positive(t, b.totals().OK)
-	}, probeFailsAfter(2*time.Minute))
+		for _, line := range []string{
+			`level=WARN msg="turns fail" lane=main class=timeout turns=1 first_message="no first token"`,
+			`level=ERROR msg="turns still fail" lane=main class=timeout`, `level=INFO msg="turns succeed again" lane=main`,
+		} {
+			assert.Contains(t, log.String(), line)
+		}
+	}, probeFailsAfter(2*time.Minute), func(o *options) { o.log = slog.NewTextHandler(&log, nil) })
 }
 
 // A turn that is stopped while it waits for a probe is cancelled, not failed.

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 )
@@ -189,25 +186,15 @@ func (m *memory) eventLines() []string {
 	return lines
 }
 
-// edit changes the stored baseline of this target.
-func (m *memory) edit(change func(*api.Baseline)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var b api.Baseline
-	_ = json.Unmarshal([]byte(m.baselines[api.ThisTarget]), &b)
-	change(&b)
-	text, _ := json.Marshal(b)
-	m.baselines[api.ThisTarget] = string(text)
+// own returns the stored baseline of this target.
+func (m *memory) own() (b api.Baseline) {
+	_ = m.locked(func() { _ = json.Unmarshal([]byte(m.baselines[api.ThisTarget]), &b) }) // fails where there is none
+	return b
 }
 
-// own returns the stored baseline of this target.
-func (m *memory) own(t *testing.T) (b api.Baseline, ok bool) {
-	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	text, ok := m.baselines[api.ThisTarget]
-	if ok {
-		require.NoError(t, json.Unmarshal([]byte(text), &b))
-	}
-	return b, ok
+// edit changes the stored baseline of this target.
+func (m *memory) edit(change func(*api.Baseline)) {
+	b := m.own()
+	change(&b)
+	_ = m.SaveBaseline(context.Background(), b)
 }

@@ -8,21 +8,24 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 )
 
-// series are the metrics of a scrape by name and labels. The label lane is checked and left out.
-type series map[string]*dto.Metric
-
-func scrape(t testing.TB, g prometheus.Gatherer) series {
-	t.Helper()
-	families, err := g.Gather()
-	require.NoError(t, err)
-	all := series{}
+// scraped returns the counters and gauges of the lane by name and labels, without the label lane, which every metric
+// must have. The linter must find nothing.
+func (b *booth) scraped() map[string]float64 {
+	b.t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(b.lane.Collector())
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(b.t, err)
+	assert.Empty(b.t, problems)
+	families, err := registry.Gather()
+	require.NoError(b.t, err)
+	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			var labels []string
@@ -34,39 +37,18 @@ func scrape(t testing.TB, g prometheus.Gatherer) series {
 					labels = append(labels, l.GetName()+"="+l.GetValue())
 				}
 			}
-			assert.Equal(t, api.DefaultLane, lane, f.GetName())
-			all[strings.TrimSuffix(f.GetName()+" "+strings.Join(labels, ","), " ")] = m
+			assert.Equal(b.t, api.DefaultLane, lane, f.GetName())
+			name := strings.TrimSuffix(f.GetName()+" "+strings.Join(labels, ","), " ")
+			all[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
 	return all
 }
 
-// scraped scrapes the metrics of the lane.
-func (b *booth) scraped() series {
-	b.t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(b.lane.Collector())
-	problems, err := testutil.GatherAndLint(registry)
-	require.NoError(b.t, err)
-	assert.Empty(b.t, problems)
-	return scrape(b.t, registry)
-}
-
-// value returns the value of a counter or gauge.
-func (s series) value(t *testing.T, name string) float64 {
-	t.Helper()
-	m := s[name]
-	require.NotNil(t, m, "there is no %s", name)
-	if m.GetCounter() != nil {
-		return m.GetCounter().GetValue()
-	}
-	return m.GetGauge().GetValue()
-}
-
 // The gauges and counters agree with the snapshot, and the metrics pass the linter. Package stats tests the summaries.
 func TestMetricsAgreeWithTheSnapshot(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		assert.Zero(t, b.scraped().value(t, "loadgen_workload_running"))
+		assert.Zero(t, b.scraped()["loadgen_workload_running"])
 		b.store.lost = 4
 		b.start(3)
 		pass(65 * time.Second)
@@ -97,7 +79,8 @@ func TestMetricsAgreeWithTheSnapshot(t *testing.T) {
 			"loadgen_baseline_ttft_seconds baseline=this target," + of:                     .2,
 			"loadgen_baseline_level_ttft_seconds baseline=this target,concurrency=3," + of: .2,
 		} {
-			assert.InDelta(t, want, got.value(t, name), 1e-9, name)
+			require.Contains(t, got, name)
+			assert.InDelta(t, want, got[name], 1e-9, name)
 		}
 		ok := 0
 		for _, turn := range b.store.allTurns() {
@@ -105,15 +88,15 @@ func TestMetricsAgreeWithTheSnapshot(t *testing.T) {
 				ok++
 			}
 		}
-		assert.EqualValues(t, ok, got.value(t, "loadgen_requests_total status=ok"), "counters go on over starts")
+		assert.EqualValues(t, ok, got["loadgen_requests_total status=ok"], "counters go on over starts")
 		assert.Less(t, s.Totals.OK, int64(ok))
 
 		_, err := b.catalog.PatchSettings(t.Context(), ann, api.SettingsPatch{DefaultBaseline: new(recorded)})
 		require.NoError(t, err)
 		const own = "loadgen_baseline_itl_seconds baseline=this target," + of
-		assert.InDelta(t, .04, b.scraped().value(t, own), 1e-3, "own rows stand beside a recorded baseline")
+		assert.InDelta(t, .04, b.scraped()[own], 1e-3, "own rows stand beside a recorded baseline")
 		b.start(1)
-		assert.Equal(t, 1., b.scraped().value(t, "loadgen_settling"))
+		assert.Equal(t, 1., b.scraped()["loadgen_settling"])
 	})
 }
 

@@ -196,27 +196,20 @@ func TestStepStatesAreSavedInOrder(t *testing.T) {
 	assert.Equal(t, []api.StepRecord{one, settled, ended, two, closed}, *all)
 }
 
-// While conversations of another shape are in progress a step does not settle.
-func TestMixedStepDoesNotSettle(t *testing.T) {
-	s, all := saved(0)
-	s.begin(at(1), 2, kv, true)
-	s.active(at(2), 2, 2)
-	assert.True(t, s.isMixed())
-	m := new(Marks)
-	assert.False(t, m.end(s, m.begin(s), at(3)))
-	s.unmix(at(4))
-	assert.False(t, s.isMixed())
-	assert.True(t, m.end(s, m.begin(s), at(5)))
-	require.Len(t, *all, 2)
-	assert.Equal(t, at(4), *(*all)[1].Settled)
-
+// A step whose conversations of another shape have ended settles at its target, and not before.
+// TestStepSettlesAfterShapeChange shows that it does not settle while they are in progress.
+func TestUnmixedStepSettlesAtItsTarget(t *testing.T) {
+	s, _ := saved(0)
 	s.begin(at(6), 3, kv, true)
 	s.active(at(7), 2, 3)
+	assert.True(t, s.isMixed())
 	s.unmix(at(8))
+	assert.False(t, s.isMixed())
 	assert.Nil(t, s.now.Settled, "not as many as asked for yet")
 	s.active(at(9), 3, 3)
 	assert.Equal(t, at(9), *s.now.Settled)
-	s.end(at(10))
+	s.begin(at(10), 3, kv, true)
+	s.end(at(11))
 	assert.False(t, s.isMixed())
 }
 

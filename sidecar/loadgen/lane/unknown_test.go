@@ -111,22 +111,6 @@ func TestDeclarationIsRefused(t *testing.T) {
 	})
 }
 
-// A lane whose mode was unknown when it was taken stays in the mode of the last span.
-func TestUnknownModeIsNotRestored(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		b.start(2)
-		lease, before, err := b.lane.Take(t.Context(), func() *api.SweepSummary { return nil })
-		require.NoError(t, err)
-		go func() { b.driver.called(t).answer(true, nil) }()
-		span := SpanOn{b.lane, SpanSettings{Mode: roundRobin, Concurrency: 1, Seed: 9}, nil}
-		_, err = lease.Begin(t.Context(), ann, []SpanOn{span}, nil)
-		require.NoError(t, err)
-		require.NoError(t, lease.Release(t.Context(), ann, before))
-		b.waitSettled(2)
-		assert.Equal(t, roundRobin, b.mode())
-	}, func(o *options) { o.Mode = unknown })
-}
-
 // A router whose metrics show that it predicts hits routes by KV caches. Otherwise its mode is unknown, not
 // round-robin. The declaration of an operator takes precedence.
 func TestModeFromTheMetricsOfTheRouter(t *testing.T) {
