@@ -16,69 +16,58 @@ import (
 
 // The rows are valid and invalid documents of each kind.
 func TestDecode(t *testing.T) {
-	long := strings.Repeat("x", 201)
+	const good, noName = `{"id":"one","topic":"T","text":"A."}`, `{"topic":"T","text":"A."}`
+	of := func(name, id, topic, text string) []item {
+		return []item{{ID: id, Topic: topic, Text: text, name: name}}
+	}
+	one := func(name string) []item { return of(name, "one", "T", "A.") }
+	long, word := strings.Repeat("x", 201), strings.Repeat("é", 1001)
+	lines := func(all ...string) string { return strings.Join(all, "\n") }
 	for _, tt := range []struct {
 		name, document, data string
 		want                 []item
 		skipped              []string // name: beginning of the reason
 	}{
 		{
-			"lines", "a.jsonl", `{"id":"one","topic":"T","text":" A. \n","more":1}` + "\n\n" +
-				`{"id":"two","topic":"T","text":"B."}`,
-			[]item{
-				{ID: "one", Topic: "T", Text: "A.", name: "a.jsonl, line 1"},
-				{ID: "two", Topic: "T", Text: "B.", name: "a.jsonl, line 3"},
-			},
-			nil,
+			"lines", "a.jsonl",
+			lines(`{"id":"one","topic":"T","text":" A. \n","more":1}`, "", `{"id":"two","topic":"T","text":"B."}`),
+			append(one("a.jsonl, line 1"), of("a.jsonl, line 3", "two", "T", "B.")...), nil,
 		},
 		{
-			"bad lines beside good ones", "a.jsonl", "{\n" + `{"id":"one","topic":"T","text":"A."}` + "\n[]\n" + `{"id":2}`,
-			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.jsonl, line 2"}},
+			"bad lines beside good ones", "a.jsonl", lines("{", good, "[]", `{"id":2}`), one("a.jsonl, line 2"),
 			[]string{
 				"a.jsonl, line 1: not a JSON object with id, topic and text", "a.jsonl, line 3: not a JSON object",
 				"a.jsonl, line 4: not a JSON object",
 			},
 		},
 		{
-			"members that are missing", "a.jsonl",
-			`{"topic":"T","text":"A."}` + "\n" + `{"id":"a","text":"A."}` + "\n" + `{"id":"a","topic":"T"}`, nil,
+			"members that are missing", "a.jsonl", lines(noName, `{"id":"a","text":"A."}`, `{"id":"a","topic":"T"}`), nil,
 			[]string{`a.jsonl, line 1: its id is ""`, "a.jsonl, line 2: it has no topic", "a.jsonl, line 3: it has no text"},
 		},
 		{
-			"members out of form", "a.jsonl",
-			`{"id":"a/b","topic":"T","text":"A."}` + "\n" + `{"id":"a","topic":"` + long + `","text":"A."}` + "\n" +
-				`{"id":"a","topic":"T","text":"A\u0000."}` + "\n" + `{"id":"a","topic":"T","text":"` + strings.Repeat("é", 1001) +
-				`"}`, nil,
+			"members out of form", "a.jsonl", lines(
+				`{"id":"a/b","topic":"T","text":"A."}`, `{"id":"a","topic":"`+long+`","text":"A."}`,
+				`{"id":"a","topic":"T","text":"A\u0000."}`, `{"id":"a","topic":"T","text":"`+word+`"}`,
+			), nil,
 			[]string{
 				`a.jsonl, line 1: its id is "a/b"`, "a.jsonl, line 2: its topic is not one line",
 				"a.jsonl, line 3: its text has control characters", "a.jsonl, line 4: it has a word of more than 2000 bytes",
 			},
 		},
-		{
-			"an object", "a.json", `{"id":"one","topic":"T","text":"A."}`,
-			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.json, item 1"}},
-			nil,
-		},
-		{
-			"a list", "a.JSON", `[{"id":"one","topic":"T","text":"A."}, 7]`,
-			[]item{{ID: "one", Topic: "T", Text: "A.", name: "a.JSON, item 1"}},
-			[]string{"a.JSON, item 2: not a JSON object"},
-		},
+		{"an object", "a.json", good, one("a.json, item 1"), nil},
+		{"a list", "a.JSON", "[" + good + ", 7]", one("a.JSON, item 1"), []string{"a.JSON, item 2: not a JSON object"}},
 		{"a list without end", "a.json", `[{"id":"one"`, nil, []string{"a.json: not JSON"}},
 		{
 			"a heading is the topic", "b/gpu.md", "\n# GPUs\r\n\r\nText.",
-			[]item{{ID: "b-gpu", Topic: "GPUs", Text: "# GPUs\n\nText.", name: "b/gpu.md"}},
-			nil,
+			of("b/gpu.md", "b-gpu", "GPUs", "# GPUs\n\nText."), nil,
 		},
 		{
 			"a folder is the topic", "cloud_news/ä 1.txt", "# Text.",
-			[]item{{ID: "cloud_news-1", Topic: "Cloud news", Text: "# Text.", name: "cloud_news/ä 1.txt"}},
-			nil,
+			of("cloud_news/ä 1.txt", "cloud_news-1", "Cloud news", "# Text."), nil,
 		},
 		{
 			"or else the name", "object-storage.md", "Text.",
-			[]item{{ID: "object-storage", Topic: "Object storage", Text: "Text.", name: "object-storage.md"}},
-			nil,
+			of("object-storage.md", "object-storage", "Object storage", "Text."), nil,
 		},
 		{"not UTF-8", "a.txt", "a\xff", nil, []string{"a.txt: its text is not UTF-8"}},
 		{"empty", "a.md", " \n", nil, []string{"a.md: it has no text"}},
@@ -104,55 +93,42 @@ func TestQuestionSets(t *testing.T) {
 		require.NoError(t, err)
 		return string(data)
 	}
+	asks := func(id, topic string, script ...string) corpus.Starter {
+		return corpus.Starter{ID: id, Topic: topic, Script: script}
+	}
+	const parts = `{"messages": [{"role": "system", "content": "S"}, ` +
+		`{"role": "user", "content": [{"type": "text", "text": "你好，"}, {"type": "text", "text": "?"}]}, ` +
+		`{"role": "assistant", "content": null}, {"role": "User", "content": "B"}]}`
+	fifty := strings.Repeat(`"A",`, 50)
 	for _, c := range []struct {
-		name, data string
-		want       []corpus.Starter
-		skipped    string
+		name, data, skipped string
+		want                []corpus.Starter
 	}{
-		{"mtbench.jsonl", read("mtbench.jsonl"), []corpus.Starter{
-			{ID: "81", Topic: "writing", Script: []string{
-				"Compose a travel post about an island.",
-				"Rewrite it, each sentence with the letter A.",
-			}},
-			{ID: "82", Topic: "writing", Script: []string{"Draft a mail to a supervisor.", "Evaluate your own answer."}},
-		}, ""},
-		{"sharegpt.json", read("sharegpt.json"), []corpus.Starter{
-			{ID: "a_0", Topic: "Sharegpt", Script: []string{"Question one, please answer at length.", "And then?"}},
-			{ID: "b_0", Topic: "Sharegpt", Script: []string{"Question two."}},
-		}, ""},
+		{"mtbench.jsonl", read("mtbench.jsonl"), "", []corpus.Starter{
+			asks("81", "writing", "Compose a travel post about an island.", "Rewrite it, each sentence with the letter A."),
+			asks("82", "writing", "Draft a mail to a supervisor.", "Evaluate your own answer."),
+		}},
+		{"sharegpt.json", read("sharegpt.json"), "", []corpus.Starter{
+			asks("a_0", "Sharegpt", "Question one, please answer at length.", "And then?"),
+			asks("b_0", "Sharegpt", "Question two."),
+		}},
+		{"m.jsonl", parts, "", []corpus.Starter{asks("m-1", "M", "你好，?", "B")}},
 		{
-			"m.jsonl",
-			`{"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "你好，"}, {"type": "text", "text": "?"}]}, {"role": "assistant", "content": null}, {"role": "User", "content": "B"}]}`,
-			[]corpus.Starter{
-				{ID: "m-1", Topic: "M", Script: []string{"你好，?", "B"}},
-			},
-			"",
+			"l.jsonl", `{"conversation_id": "x y", "conversation": [{"role": "user", "content": "A"}]}`, "",
+			[]corpus.Starter{asks("x-y", "L", "A")},
 		},
 		{
-			"l.jsonl", `{"conversation_id": "x y", "conversation": [{"role": "user", "content": "A"}]}`,
-			[]corpus.Starter{{ID: "x-y", Topic: "L", Script: []string{"A"}}},
-			"",
+			"a.jsonl", `{"session_id": "s", "turns": [{"text": "A", "delay": 5}, {"text": "B"}]}`, "",
+			[]corpus.Starter{asks("s", "A", "A", "B")},
 		},
 		{
-			"a.jsonl", `{"session_id": "s", "turns": [{"text": "A", "delay": 5}, {"text": "B"}]}`,
-			[]corpus.Starter{{ID: "s", Topic: "A", Script: []string{"A", "B"}}},
-			"",
+			"p.json", `[{"prompt": "A"}, {"question": ["B", "C"]}]`, "",
+			[]corpus.Starter{asks("p-1", "P", "A"), asks("p-2", "P", "B", "C")},
 		},
-		{
-			"p.json", `[{"prompt": "A"}, {"question": ["B", "C"]}]`,
-			[]corpus.Starter{
-				{ID: "p-1", Topic: "P", Script: []string{"A"}},
-				{ID: "p-2", Topic: "P", Script: []string{"B", "C"}},
-			},
-			"",
-		},
-		{"e.jsonl", `{"turns": ["A", " "]}`, nil, "turn 2 of the user is empty"},
-		{"n.jsonl", `{"conversations": [{"from": "gpt", "value": "A"}]}`, nil, "it has no turn of a user"},
-		{"t.jsonl", `{"turns": 7}`, nil, "not a question set's conversation"},
-		{
-			"x.jsonl", `{"turns": [` + strings.Repeat(`"A",`, 50) + `"A"]}`, nil,
-			"it has 51 turns of the user; the limit is 50",
-		},
+		{"e.jsonl", `{"turns": ["A", " "]}`, "turn 2 of the user is empty", nil},
+		{"n.jsonl", `{"conversations": [{"from": "gpt", "value": "A"}]}`, "it has no turn of a user", nil},
+		{"t.jsonl", `{"turns": 7}`, "not a question set's conversation", nil},
+		{"x.jsonl", `{"turns": [` + fifty + `"A"]}`, "it has 51 turns of the user; the limit is 50", nil},
 	} {
 		f := fitAll([]document{{name: c.name, data: []byte(c.data)}})
 		assert.Equal(t, c.want, f.starters, c.name)
@@ -172,6 +148,16 @@ func text(name string, sentences int) string {
 	return strings.TrimSpace(b.String())
 }
 
+// assertSkipped checks which items are skipped, and a part of each reason.
+func assertSkipped(t *testing.T, got []api.SkippedItem, reasons map[string]string) {
+	t.Helper()
+	assert.Len(t, got, len(reasons))
+	for _, it := range got {
+		want, known := reasons[it.Name]
+		assert.True(t, known && strings.Contains(it.Reason, want), "%s: %s", it.Name, it.Reason)
+	}
+}
+
 func made(id, topic string, sentences int) item {
 	return item{ID: id, Topic: topic, Text: text(id, sentences), name: id}
 }
@@ -181,6 +167,7 @@ func made(id, topic string, sentences int) item {
 func TestFit(t *testing.T) {
 	per := corpus.Tokens(text("s1", 101)) - corpus.Tokens(text("s1", 100)) // tokens of a sentence
 	whole := 3750 / per
+	parts := func(whole ...string) string { return strings.Join(whole, "\n\n") }
 	f := fit([]item{
 		made("r1", "A", whole),
 		made("long", "B", 2*whole),
@@ -202,20 +189,15 @@ func TestFit(t *testing.T) {
 	assert.Equal(t, []string{"huge", "long", "r1", "s1", "t1"}, ids)
 	require.Len(t, f.starters, 5)
 	assert.True(t, f.starters[2].Text == text("r1", whole), "a text of the right length is unchanged")
-	assert.True(t, f.starters[3].Text == text("s1", whole/2)+"\n\n"+text("s2", whole/2+1), "both parts are complete")
-	assert.True(t, strings.HasPrefix(f.starters[4].Text,
-		text("t1", whole/2)+"\n\n"+text("t2", whole/4)+"\n\nSentence 0 of t3"))
+	assert.True(t, f.starters[3].Text == parts(text("s1", whole/2), text("s2", whole/2+1)), "both parts are complete")
+	joined := parts(text("t1", whole/2), text("t2", whole/4), "Sentence 0 of t3")
+	assert.True(t, strings.HasPrefix(f.starters[4].Text, joined))
 	assert.Equal(t, 3, f.cut, "long, huge and t1 are cut")
 	assert.Equal(t, 2, f.joined)
-	reasons := map[string]string{}
-	for _, s := range f.skipped {
-		reasons[s.Name] += s.Reason
-	}
-	assert.Len(t, f.skipped, 4)
-	assert.Contains(t, reasons["r1"], `its id "r1" is that of r1`)
-	assert.Contains(t, reasons["short"], "it is too short: about")
-	assert.Contains(t, reasons["t4"], "it is too short: about")
-	assert.Contains(t, reasons["endless"], "none of its sentences ends at 3500 to 4000 tokens")
+	assertSkipped(t, f.skipped, map[string]string{
+		"r1": `its id "r1" is that of r1`, "short": "it is too short: about", "t4": "it is too short: about",
+		"endless": "none of its sentences ends at 3500 to 4000 tokens",
+	})
 }
 
 // The result does not depend on the order of the texts.
