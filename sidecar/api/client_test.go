@@ -100,6 +100,11 @@ func TestForeignAnswers(t *testing.T) {
 		})
 		_, err := c.Status(t.Context())
 		require.ErrorContains(t, err, tt.text, tt.name)
+		if tt.status != http.StatusOK {
+			var p *api.ProblemError
+			require.ErrorAs(t, err, &p, tt.name)
+			require.Equal(t, tt.status, p.Status, tt.name)
+		}
 		for _, sentinel := range []error{api.ErrNotFound, api.ErrConflict, api.ErrUnavailable} {
 			require.Equal(t, errors.Is(tt.is, sentinel), errors.Is(err, sentinel), tt.name)
 		}
