@@ -231,10 +231,10 @@ func selectors(t *testing.T, expr string) (all []*parser.VectorSelector) {
 
 // Every query is valid, with no variable that nothing replaces.
 //
-//   - Whatever is per lane is asked of the lane that is chosen, or of every lane by its label: with two lanes a figure of
-//     neither is shown as one's. An alert covers all lanes.
-//   - An alert reads the load generator's own figures alone: Grafana replaces no variables in a rule's query, so that no
-//     rule could be restricted to the namespace of the serving cluster.
+//   - Whatever is per lane is asked of the lane that is chosen, or of every lane by its label: with two lanes a figure
+//     of neither is shown as one's. An alert covers all lanes.
+//   - An alert reads the load generator's own figures alone: Grafana replaces no variables in a rule's query, so that
+//     no rule could be restricted to the namespace of the serving cluster.
 //   - A hit rate of unreported tokens is absent or NaN, never 0: each query divides by the reported tokens, or checks
 //     that there are any.
 func TestQueriesAreValid(t *testing.T) {
