@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -32,9 +33,8 @@ type page struct {
 
 // code is a span in backticks, or a line of a block with its continuation lines.
 type code struct {
-	text  string
-	line  int
-	block bool
+	text, at string // at is path:line
+	block    bool
 }
 
 var (
@@ -44,17 +44,22 @@ var (
 	heading = regexp.MustCompile(`^#{1,6} +(.+?) *#*$`)
 )
 
-func read(t *testing.T, path string) page {
+// content returns the text of a file of the repository.
+func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
 	require.NoError(t, err)
+	return string(text)
+}
+
+func read(t *testing.T, path string) page {
+	t.Helper()
 	p := page{path: path}
 	fenced, before := false, ""
-	lines := strings.Split(string(text), "\n")
+	lines := strings.Split(content(t, path), "\n")
 	for i := 0; i < len(lines); i++ {
-		line, number := lines[i], i+1
-		indented := strings.HasPrefix(line, "    ") &&
-			(strings.TrimSpace(before) == "" || strings.HasPrefix(before, "    "))
+		line, at := lines[i], fmt.Sprintf("%s:%d", path, i+1)
+		indented := strings.HasPrefix(line, "    ") && (strings.TrimSpace(before) == "" || strings.HasPrefix(before, "    "))
 		switch {
 		case fence.MatchString(line):
 			fenced = !fenced
@@ -63,11 +68,11 @@ func read(t *testing.T, path string) page {
 				i++
 				line = strings.TrimSuffix(line, `\`) + lines[i]
 			}
-			p.code = append(p.code, code{strings.TrimSpace(line), number, true})
+			p.code = append(p.code, code{strings.TrimSpace(line), at, true})
 		default:
 			p.prose += span.ReplaceAllString(line, "`") + "\n"
 			for _, s := range span.FindAllStringSubmatch(line, -1) {
-				p.code = append(p.code, code{s[1], number, false})
+				p.code = append(p.code, code{s[1], at, false})
 			}
 			if h := heading.FindStringSubmatch(line); h != nil {
 				p.anchors = append(p.anchors, anchor(h[1], p.anchors))
@@ -113,6 +118,15 @@ func pages(t *testing.T) []page {
 		}
 	}
 	require.Greater(t, len(all), 10)
+	return all
+}
+
+// codes returns the code of all documents.
+func codes(t *testing.T) (all []code) {
+	t.Helper()
+	for _, p := range pages(t) {
+		all = append(all, p.code...)
+	}
 	return all
 }
 
@@ -174,16 +188,15 @@ var (
 // generates, and the flags of booth and the commands of both from their sources.
 func known(t *testing.T) programs {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "CONFIGURATION.md"))
-	require.NoError(t, err)
+	text := content(t, "CONFIGURATION.md")
 	loadgen, booth := map[string][]string{"": {"--help"}}, map[string][]string{"": {"--help"}}
 	for _, command := range constants(t, "sidecar/cmd/loadgen/internal/config/config.go", "Command") {
 		loadgen[command] = nil
 	}
-	for _, row := range fieldRow.FindAllStringSubmatch(string(text), -1) {
+	for _, row := range fieldRow.FindAllStringSubmatch(text, -1) {
 		loadgen[""] = append(loadgen[""], dashed.FindAllString(row[1], -1)...)
 	}
-	for _, row := range ownRow.FindAllStringSubmatch(string(text), -1) {
+	for _, row := range ownRow.FindAllStringSubmatch(text, -1) {
 		loadgen[row[1]] = append(loadgen[row[1]], row[2])
 	}
 	types := structs(t, "sidecar/cmd/booth")
@@ -303,28 +316,26 @@ func TestDocumentedFlagsExist(t *testing.T) {
 		}
 	}
 	commands := 0
-	for _, p := range pages(t) {
-		for _, c := range p.code {
-			if flag := dashed.FindString(c.text); !c.block && strings.HasPrefix(c.text, "--") {
-				assert.True(t, slices.Contains(all, flag), "%s:%d: no program has the flag %s", p.path, c.line, flag)
-			}
-			match := command.FindStringSubmatch(cut.ReplaceAllString(c.text, ""))
-			if match == nil {
+	for _, c := range codes(t) {
+		if flag := dashed.FindString(c.text); !c.block && strings.HasPrefix(c.text, "--") {
+			assert.True(t, slices.Contains(all, flag), "%s: no program has the flag %s", c.at, flag)
+		}
+		match := command.FindStringSubmatch(cut.ReplaceAllString(c.text, ""))
+		if match == nil {
+			continue
+		}
+		commands++
+		of, first := have[match[1]], strings.SplitN(match[2]+" ", " ", 2)[0]
+		allowed := of[""]
+		if first != "" && !strings.HasPrefix(first, "-") && c.text != match[1]+".yaml" {
+			own, there := of[first]
+			if !assert.True(t, there, "%s: %s has no command %s", c.at, match[1], first) {
 				continue
 			}
-			commands++
-			of, first := have[match[1]], strings.SplitN(match[2]+" ", " ", 2)[0]
-			allowed := of[""]
-			if first != "" && !strings.HasPrefix(first, "-") && c.text != match[1]+".yaml" {
-				own, there := of[first]
-				if !assert.True(t, there, "%s:%d: %s has no command %s", p.path, c.line, match[1], first) {
-					continue
-				}
-				allowed = append(slices.Clone(allowed), own...)
-			}
-			for _, flag := range dashed.FindAllString(match[2], -1) {
-				assert.True(t, slices.Contains(allowed, flag), "%s:%d: %s has no %s", p.path, c.line, match[0], flag)
-			}
+			allowed = append(slices.Clone(allowed), own...)
+		}
+		for _, flag := range dashed.FindAllString(match[2], -1) {
+			assert.True(t, slices.Contains(allowed, flag), "%s: %s has no %s", c.at, match[0], flag)
 		}
 	}
 	assert.Greater(t, commands, 30)
@@ -342,12 +353,10 @@ func TestDocumentedMageTargetsExist(t *testing.T) {
 		}
 	}
 	found := 0
-	for _, p := range pages(t) {
-		for _, c := range p.code {
-			for _, match := range mage.FindAllStringSubmatch(c.text, -1) {
-				found++
-				assert.True(t, targets[match[1]], "%s:%d: Magefile.go has no target %s", p.path, c.line, match[1])
-			}
+	for _, c := range codes(t) {
+		for _, match := range mage.FindAllStringSubmatch(c.text, -1) {
+			found++
+			assert.True(t, targets[match[1]], "%s: Magefile.go has no target %s", c.at, match[1])
 		}
 	}
 	assert.Greater(t, found, 20)
@@ -357,52 +366,44 @@ func TestDocumentedMageTargetsExist(t *testing.T) {
 var notOurs = []string{"LOADGEN_SERVICE_HOST", "LOADGEN_PORT_8088_TCP", "/api/v1/query", "/api/v1/targets"}
 
 func TestDocumentedNamesExist(t *testing.T) {
-	configuration, err := os.ReadFile(filepath.Join(root, "CONFIGURATION.md"))
-	require.NoError(t, err)
-	_, tables, _ := strings.Cut(string(configuration), "<!-- fields:")
+	_, tables, _ := strings.Cut(content(t, "CONFIGURATION.md"), "<!-- fields:")
 	variables := map[string]bool{}
 	for _, name := range variable.FindAllString(tables, -1) {
 		variables[name] = true
 	}
 	names := map[string]bool{}
 	for _, path := range tracked(t, "*.go", "*.yaml", "*.yml", "deploy/Dockerfile") {
-		text, err := os.ReadFile(filepath.Join(root, path))
-		require.NoError(t, err)
-		for _, name := range variable.FindAllString(string(text), -1) {
+		text := content(t, path)
+		for _, name := range variable.FindAllString(text, -1) {
 			if strings.HasPrefix(name, "KVBOOTH") || path == "sidecar/cmd/loadgen/internal/config/config.go" {
 				variables[name] = true
 			}
 		}
 		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
-			for _, name := range series.FindAllString(string(text), -1) {
+			for _, name := range series.FindAllString(text, -1) {
 				names[name] = true
 			}
 		}
 	}
-	document, err := os.ReadFile(filepath.Join(root, "sidecar/api/openapi.yaml"))
-	require.NoError(t, err)
+	document := content(t, "sidecar/api/openapi.yaml")
 	parameter := regexp.MustCompile(`\\\{[a-z]+\\\}`)
 	paths := []string{}
-	for _, match := range regexp.MustCompile(`(?m)^  (/api/v1/\S+):$`).FindAllStringSubmatch(string(document), -1) {
+	for _, match := range regexp.MustCompile(`(?m)^  (/api/v1/\S+):$`).FindAllStringSubmatch(document, -1) {
 		paths = append(paths, parameter.ReplaceAllString(regexp.QuoteMeta(match[1]), `[^/]+`))
 	}
 	calls := regexp.MustCompile("^(?:" + strings.Join(paths, "|") + ")$")
-	for _, p := range pages(t) {
-		for _, c := range p.code {
-			for _, name := range variable.FindAllString(c.text, -1) {
-				assert.True(t, variables[name] || slices.Contains(notOurs, name), "%s:%d: no program reads %s", p.path, c.line,
-					name)
-			}
-			for _, name := range series.FindAllString(c.text, -1) {
-				begins := func(have string) bool { return strings.HasSuffix(name, "_") && strings.HasPrefix(have, name) }
-				plain := regexp.MustCompile(`_(?:count|sum|bucket)$`).ReplaceAllString(name, "")
-				there := names[name] || names[plain] || slices.ContainsFunc(slices.Collect(maps.Keys(names)), begins)
-				assert.True(t, there, "%s:%d: there is no series %s", p.path, c.line, name)
-			}
-			for _, path := range call.FindAllString(c.text, -1) {
-				assert.True(t, calls.MatchString(path) || slices.Contains(notOurs, path), "%s:%d: the API has no %s", p.path,
-					c.line, path)
-			}
+	for _, c := range codes(t) {
+		for _, name := range variable.FindAllString(c.text, -1) {
+			assert.True(t, variables[name] || slices.Contains(notOurs, name), "%s: no program reads %s", c.at, name)
+		}
+		for _, name := range series.FindAllString(c.text, -1) {
+			begins := func(have string) bool { return strings.HasSuffix(name, "_") && strings.HasPrefix(have, name) }
+			plain := regexp.MustCompile(`_(?:count|sum|bucket)$`).ReplaceAllString(name, "")
+			there := names[name] || names[plain] || slices.ContainsFunc(slices.Collect(maps.Keys(names)), begins)
+			assert.True(t, there, "%s: there is no series %s", c.at, name)
+		}
+		for _, path := range call.FindAllString(c.text, -1) {
+			assert.True(t, calls.MatchString(path) || slices.Contains(notOurs, path), "%s: the API has no %s", c.at, path)
 		}
 	}
 }
@@ -417,16 +418,14 @@ func TestDocumentedFilesExist(t *testing.T) {
 	}
 	placeholder := regexp.MustCompile(`<[a-z-]+>|…`)
 	found := 0
-	for _, p := range pages(t) {
-		for _, c := range p.code {
-			if c.block || !file.MatchString(c.text) || !folders[strings.Split(c.text, "/")[0]] {
-				continue
-			}
-			found++
-			files, err := filepath.Glob(filepath.Join(root, placeholder.ReplaceAllString(c.text, "*")))
-			require.NoError(t, err)
-			assert.NotEmpty(t, files, "%s:%d: there is no %s", p.path, c.line, c.text)
+	for _, c := range codes(t) {
+		if c.block || !file.MatchString(c.text) || !folders[strings.Split(c.text, "/")[0]] {
+			continue
 		}
+		found++
+		files, err := filepath.Glob(filepath.Join(root, placeholder.ReplaceAllString(c.text, "*")))
+		require.NoError(t, err)
+		assert.NotEmpty(t, files, "%s: there is no %s", c.at, c.text)
 	}
 	assert.Greater(t, found, 30)
 }

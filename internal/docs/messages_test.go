@@ -3,8 +3,6 @@ package docs
 import (
 	"go/ast"
 	"go/token"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,9 +47,7 @@ func core(text string) string { return strings.Trim(plain(text), "… :;,.") }
 // rows returns the messages that docs/troubleshoot.md explains.
 func rows(t *testing.T) (all []message) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, troubleshoot))
-	require.NoError(t, err)
-	for i, line := range strings.Split(string(text), "\n") {
+	for i, line := range strings.Split(content(t, troubleshoot), "\n") {
 		if m := quoted.FindStringSubmatch(strings.ReplaceAll(line, `\|`, "¦")); m != nil {
 			all = append(all, message{strings.ReplaceAll(m[1], "¦", "|"), i + 1})
 		}
@@ -112,10 +108,9 @@ func sources(t *testing.T) (all []string) {
 		if strings.Contains(path, ".test.") || strings.HasPrefix(path, "src/test/") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, path))
-		require.NoError(t, err)
-		words := braces.ReplaceAllString(joined.ReplaceAllString(string(text), ""), "…")
-		all = append(all, plain(string(text)), plain(words), plain(element.ReplaceAllString(words, "")))
+		text := content(t, path)
+		words := braces.ReplaceAllString(joined.ReplaceAllString(text, ""), "…")
+		all = append(all, plain(text), plain(words), plain(element.ReplaceAllString(words, "")))
 	}
 	return all
 }
@@ -157,8 +152,7 @@ func TestMessagesOfFilesAreExplained(t *testing.T) {
 	for path, only := range explained {
 		for _, l := range messagesOf(parse(t, path), only) {
 			isUnexplained := func(u string) bool { return strings.Contains(l, u) || core(u) == core(l) }
-			if strings.Count(l, " ") < 3 && only == "" || core(l) == "" ||
-				slices.ContainsFunc(unexplained, isUnexplained) {
+			if strings.Count(l, " ") < 3 && only == "" || core(l) == "" || slices.ContainsFunc(unexplained, isUnexplained) {
 				continue
 			}
 			there := slices.ContainsFunc(have, func(m message) bool {

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -47,13 +46,13 @@ var unchecked = []string{
 // CONTRIBUTING.md has the rules.
 func TestStyle(t *testing.T) {
 	for _, path := range tracked(t) {
-		if !checked.MatchString(path) || isUnchecked(path) || strings.Contains(path, "/testdata/") {
+		isUnchecked := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
+		if !checked.MatchString(path) || slices.ContainsFunc(unchecked, isUnchecked) || strings.Contains(path, "/testdata/") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, path))
-		require.NoError(t, err)
+		text := content(t, path)
 		raw := rawLines(t, path, text)
-		for i, line := range strings.Split(string(text), "\n") {
+		for i, line := range strings.Split(text, "\n") {
 			at := fmt.Sprintf("%s:%d", path, i+1)
 			if word := peopleWords.FindString(technicalTerms.ReplaceAllString(line, "")); word != "" {
 				assert.Fail(t, "a word for people", "%s: %q; write what the program does", at, word)
@@ -65,14 +64,9 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// isUnchecked reports whether a path is one of [unchecked], or below one.
-func isUnchecked(path string) bool {
-	return slices.ContainsFunc(unchecked, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
-}
-
 // rawLines returns the lines of a Go file that contain raw strings, struct tags included. They have no form in which
 // they could be wrapped.
-func rawLines(t *testing.T, path string, text []byte) map[int]bool {
+func rawLines(t *testing.T, path, text string) map[int]bool {
 	lines := map[int]bool{}
 	if filepath.Ext(path) != ".go" {
 		return lines

@@ -3,10 +3,11 @@ package wait_test
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"kvbooth/internal/wait"
 )
@@ -19,6 +20,17 @@ type failing struct {
 
 func (f *failing) Helper() {}
 
+// run calls a function of a test to its end and returns its failure.
+func run(t *testing.T, test func(t testing.TB)) (message string) {
+	f, done := &failing{TB: t}, make(chan struct{})
+	go func() {
+		defer close(done)
+		test(f)
+	}()
+	<-done
+	return f.message
+}
+
 func (f *failing) Fatalf(format string, args ...any) {
 	f.message = fmt.Sprintf(format, args...)
 	runtime.Goexit()
@@ -28,53 +40,28 @@ func TestEventuallyReturnsOnceTheConditionHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		wait.Eventually(t, "the third look", func() (any, bool) { n++; return n, n == 3 })
-		if n != 3 {
-			t.Errorf("looked %d times, want 3", n)
-		}
+		assert.Equal(t, 3, n)
 	})
 }
 
 func TestEventuallyPrintsTheLastState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &failing{TB: t}
 		began := time.Now()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			wait.Eventually(f, "all are stored", func() (any, bool) { return "2 of 3", false })
-		}()
-		<-done
-		for _, want := range []string{"all are stored", "2 of 3", "1m0s"} {
-			if !strings.Contains(f.message, want) {
-				t.Errorf("message %q does not contain %q", f.message, want)
-			}
-		}
-		if took := time.Since(began); took < wait.Limit {
-			t.Errorf("gave up after %v, want at least %v", took, wait.Limit)
-		}
+		message := run(t, func(t testing.TB) {
+			wait.Eventually(t, "all are stored", func() (any, bool) { return "2 of 3", false })
+		})
+		assert.Equal(t, "all are stored: not so after 1m0s; last state: 2 of 3", message)
+		assert.GreaterOrEqual(t, time.Since(began), wait.Limit)
 	})
 }
 
 func TestReceiveEndsTheTestWithoutAValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &failing{TB: t}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			wait.Receive(f, "a snapshot", make(chan int))
-		}()
-		<-done
-		if !strings.Contains(f.message, "a snapshot: nothing received") {
-			t.Errorf("message is %q", f.message)
-		}
+		message := run(t, func(t testing.TB) { wait.Receive(t, "a snapshot", make(chan int)) })
+		assert.Contains(t, message, "a snapshot: nothing received")
 	})
 }
 
 func TestAdvancePanicsOutsideABubble(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	wait.Advance(time.Nanosecond)
+	assert.Panics(t, func() { wait.Advance(time.Nanosecond) })
 }
