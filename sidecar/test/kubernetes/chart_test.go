@@ -4,7 +4,6 @@ package kubernetes
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -13,9 +12,7 @@ import (
 
 	"kvbooth/internal/chart"
 	"kvbooth/internal/source"
-	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -57,22 +54,14 @@ func TestChart(t *testing.T) {
 	}}
 	i.apply(t)
 
-	s := &stage{plane: c, name: "booth", bin: boothtest.Programs(t), target: c.Frontend(t, "booth")}
-	wait.Within(t, longest, "the graph serves", func() (any, bool) {
-		workers, err := cluster.Probe(t.Context(), s.target, nil)
-		return nil, err == nil && len(workers) == 3
-	})
-	file := i.variants(t)
-	flag := "--mode-kubernetes-variants-file=" + file
-	check := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"},
-		s.flags(c.Kubeconfig(), flag)...)...)
-	said, err := check.CombinedOutput()
-	require.NoError(t, err, "%s", said)
-	t.Logf("%s", said)
-	assert.NotContains(t, string(said), "warning")
-	assert.Contains(t, string(said), "mode Round-robin, in spec.env")
-	assert.Contains(t, string(said), "the workers run the variant off of 2")
-	assert.Contains(t, string(said), "Worker is rolled out without extra GPUs")
+	s := serving(t, c, boothtest.Programs(t), "booth")
+	flag := "--mode-kubernetes-variants-file=" + i.variants(t)
+	said, code := s.check(t, c.Kubeconfig(), flag)
+	require.Zero(t, code, said)
+	assert.NotContains(t, said, "warning")
+	assert.Contains(t, said, "mode Round-robin, in spec.env")
+	assert.Contains(t, said, "the workers run the variant off of 2")
+	assert.Contains(t, said, "Worker is rolled out without extra GPUs")
 
 	s.run(t, "loadgen", flag)
 	wanted := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft}

@@ -3,14 +3,12 @@
 package kubernetes
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/booth/doctor"
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 )
@@ -102,8 +101,7 @@ func TestDoctor(t *testing.T) {
 }
 
 var definitionKind = schema.GroupVersionKind{
-	Group: "apiextensions.k8s.io", Version: "v1",
-	Kind: "CustomResourceDefinition",
+	Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
 }
 
 func inNamespace(name string) metav1.ObjectMeta {
@@ -142,10 +140,9 @@ func (c *ControlPlane) volume(t *testing.T) {
 		Spec: corev1.PersistentVolumeSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Gi")},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{
-				Server: "10.0.0.5",
-				Path:   "/models",
-			}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				NFS: &corev1.NFSVolumeSource{Server: "10.0.0.5", Path: "/models"},
+			},
 		},
 	}))
 }
@@ -180,27 +177,15 @@ func (c *ControlPlane) waitForLines(
 	t *testing.T, look func(func(*doctor.Options)) string, when string, lines ...string,
 ) (said string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	wait.Within(t, within, when, func() (any, bool) {
 		said = look(nil)
-		missing := ""
-		for _, line := range lines {
-			if !strings.Contains(said, line) {
-				missing = line
-			}
+		i := slices.IndexFunc(lines, func(line string) bool { return !strings.Contains(said, line) })
+		if i >= 0 {
+			return fmt.Sprintf("no line %q in\n%s", lines[i], said), false
 		}
-		if missing == "" {
-			return said
-		}
-		select {
-		case <-ctx.Done():
-			require.FailNow(t, when, "not said: %s\nbut:\n%s", missing, said)
-		case <-tick.C:
-		}
-	}
+		return nil, true
+	})
+	return said
 }
 
 // doctor returns the doctor's findings on Kubernetes, one per line. Each problem has a remedy.

@@ -66,10 +66,7 @@ func TestHelm(t *testing.T) {
 	c.Node(t, "gpu-0", 8)
 	c.Node(t, "gpu-1", 8)
 	c.Operator(t)
-	for _, name := range []string{
-		"restricted", "booth", "dynamo", "monitoring", "gateway", "gpu-operator",
-		"dcgm-exporter",
-	} {
+	for _, name := range strings.Fields("restricted booth dynamo monitoring gateway gpu-operator dcgm-exporter") {
 		h.namespace(t, name)
 	}
 	t.Run("missing kinds", func(t *testing.T) { testMissingKinds(t, h) })
@@ -118,24 +115,17 @@ func (h *helm) defines(t *testing.T, kinds ...string) {
 // volumes creates volumes for claims of the default class, since the control plane has no provisioner.
 func (h *helm) volumes(t *testing.T) {
 	t.Helper()
-	class := &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        "local",
-			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
-		},
-		Provisioner: "kubernetes.io/no-provisioner",
-	}
+	class := &storagev1.StorageClass{Provisioner: "kubernetes.io/no-provisioner"}
+	class.Name, class.Annotations = "local", map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	require.NoError(t, h.create(t.Context(), class))
 	for i := range 8 {
 		require.NoError(t, h.create(t.Context(), &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("local-", i)},
 			Spec: corev1.PersistentVolumeSpec{
-				Capacity:         corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")},
-				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				StorageClassName: class.Name,
-				PersistentVolumeSource: corev1.PersistentVolumeSource{
-					HostPath: &corev1.HostPathVolumeSource{Path: "/data"},
-				},
+				Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")},
+				AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				StorageClassName:       class.Name,
+				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
 			},
 		}))
 	}
@@ -143,8 +133,8 @@ func (h *helm) volumes(t *testing.T) {
 
 // try sends an object to the API server as a server-side apply with strict validation, and returns the warnings. With
 // dry, the object is only checked.
-func (h *helm) try(t *testing.T, object *unstructured.Unstructured, namespace string,
-	dry bool,
+func (h *helm) try(
+	t *testing.T, object *unstructured.Unstructured, namespace string, dry bool,
 ) (warned []string, err error) {
 	t.Helper()
 	kind := object.GroupVersionKind()

@@ -3,7 +3,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kvbooth/internal/chart"
+	"kvbooth/internal/output"
 	"kvbooth/internal/source"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/test/boothtest"
@@ -53,10 +52,10 @@ func TestMembersMeet(t *testing.T) {
 	}
 	nats, coordinator, listens := free(t), free(t), free(t)
 	here := strings.NewReplacer(
-		"/run/secrets/nats", files("nats", secretOf(t, objects, "kvbooth-nats")), "/run/secrets/kvbooth", files("token",
-			secretOf(t, objects, "kvbooth-loadgen-token")),
-		"/data", filepath.Join(dir, "data"), "kvbooth-nats.kvbooth.svc:4222", "localhost:"+nats, "0.0.0.0:4222",
-		"127.0.0.1:"+nats,
+		"/run/secrets/nats", files("nats", secretOf(t, objects, "kvbooth-nats")),
+		"/run/secrets/kvbooth", files("token", secretOf(t, objects, "kvbooth-loadgen-token")),
+		"/data", filepath.Join(dir, "data"),
+		"kvbooth-nats.kvbooth.svc:4222", "localhost:"+nats, "0.0.0.0:4222", "127.0.0.1:"+nats,
 	)
 	conf := files("conf", map[string]string{
 		"nats.conf": here.Replace(dataOf(t, objects, "ConfigMap", "kvbooth-nats")["nats.conf"]),
@@ -155,30 +154,10 @@ func free(t *testing.T) string {
 	return port
 }
 
-// words are what a process says.
-type words struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write is called by the process.
-func (w *words) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-// String is all that it has said.
-func (w *words) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
-
 // launch starts a program that ends with the test.
-func launch(t *testing.T, env []string, path string, args ...string) *words {
+func launch(t *testing.T, env []string, path string, args ...string) *output.Buffer {
 	t.Helper()
-	said := &words{}
+	said := &output.Buffer{}
 	cmd := exec.Command(path, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), env...), said, said
 	require.NoError(t, cmd.Start())

@@ -3,7 +3,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,6 +47,12 @@ type stage struct {
 func newStage(t *testing.T, c *ControlPlane, bin, name string) *stage {
 	t.Helper()
 	c.Deploy(t, name, "round-robin", time.Second)
+	return serving(t, c, bin, name)
+}
+
+// serving waits until a graph serves.
+func serving(t *testing.T, c *ControlPlane, bin, name string) *stage {
+	t.Helper()
 	s := &stage{plane: c, name: name, bin: bin, target: c.Frontend(t, name)}
 	wait.Within(t, longest, "the graph serves", func() (any, bool) {
 		workers, err := cluster.Probe(t.Context(), s.target, nil)
@@ -56,12 +61,21 @@ func newStage(t *testing.T, c *ControlPlane, bin, name string) *stage {
 	return s
 }
 
+// check runs loadgen check with the cluster.
+func (s *stage) check(t *testing.T, kubeconfig string, more ...string) (said string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"),
+		append([]string{"check", "--cluster"}, s.flags(kubeconfig, more...)...)...)
+	out, _ := cmd.CombinedOutput()
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
 // flags are those of every load generator of the stage.
 func (s *stage) flags(kubeconfig string, more ...string) []string {
 	return append([]string{
 		"--target-url=" + s.target, "--mode-driver=kubernetes", "--mode-kubernetes-kubeconfig=" + kubeconfig,
-		"--mode-kubernetes-name=" + s.name,
-		"--mode-kubernetes-timeout=1m", "--deployment-kind=simulated", "--shadow-enabled=false", "--whatif-cpus=0",
+		"--mode-kubernetes-name=" + s.name, "--mode-kubernetes-timeout=1m", "--deployment-kind=simulated",
+		"--shadow-enabled=false", "--whatif-cpus=0",
 		"--concurrency=60", "--start-rate=100", "--target-rps=0", "--think-time=3s", "--opening-tokens=300",
 		"--max-tokens=24", "--output-tokens-mean=8",
 	}, more...)
@@ -71,8 +85,7 @@ func (s *stage) flags(kubeconfig string, more ...string) []string {
 func (s *stage) run(t *testing.T, label string, more ...string) {
 	t.Helper()
 	flags := s.flags(s.plane.Kubeconfig(), append([]string{
-		"--listen=" + boothtest.AnyPort,
-		"--data-dir=" + t.TempDir(),
+		"--listen=" + boothtest.AnyPort, "--data-dir=" + t.TempDir(),
 	}, more...)...)
 	s.part = &boothtest.Part{
 		Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz",
@@ -320,22 +333,17 @@ func testOthers(t *testing.T, s *stage) {
 
 // Without the right to patch, the missing rule is reported, before and during a switch.
 func testRights(t *testing.T, s *stage) {
-	looks := s.plane.KubeconfigFor(t, "looker",
-		rbacv1.PolicyRule{
-			APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
-			ResourceNames: []string{s.name}, Verbs: []string{"get"},
-		},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
-	rule := "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [patch], resourceNames: [rights]}"
-	check := func(kubeconfig string) (said string, code int) {
-		var out bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"},
-			s.flags(kubeconfig)...)...)
-		cmd.Stdout, cmd.Stderr = &out, &out
-		_ = cmd.Run()
-		return out.String(), cmd.ProcessState.ExitCode()
+	kubeconfig := func(name string, verbs ...string) string {
+		return s.plane.KubeconfigFor(t, name,
+			rbacv1.PolicyRule{
+				APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
+				ResourceNames: []string{s.name}, Verbs: verbs,
+			},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
 	}
-	said, code := check(looks)
+	looks := kubeconfig("looker", "get")
+	rule := "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [patch], resourceNames: [rights]}"
+	said, code := s.check(t, looks)
 	assert.Equal(t, 2, code, said)
 	assert.Contains(t, said, rule)
 
@@ -345,13 +353,8 @@ func testRights(t *testing.T, s *stage) {
 	assert.Contains(t, end.ModeChange.Message, rule)
 	assert.Equal(t, api.ModeRoundRobin, end.Mode)
 
-	enough := s.plane.KubeconfigFor(t, "switcher",
-		rbacv1.PolicyRule{
-			APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"},
-			ResourceNames: []string{s.name}, Verbs: []string{"get", "patch"},
-		},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
-	said, code = check(enough)
+	enough := kubeconfig("switcher", "get", "patch")
+	said, code = s.check(t, enough)
 	assert.Zero(t, code, said)
 	assert.Contains(t, said, "all permissions that a switch needs")
 	assert.Contains(t, said, "is rolled out without extra GPUs")
