@@ -33,8 +33,7 @@ func talk(t *testing.T, target *server, options ...func(*Options)) (sent map[str
 
 // The first message begins with the nonce, if there is one, and the starter's text. A nonce changes nothing else.
 func TestFirstMessageBeginsWithNonceAndStarter(t *testing.T) {
-	articles, err := corpus.Builtin()
-	require.NoError(t, err)
+	all := articles(t).Starters
 	plain := talk(t, &server{})
 	cold := talk(t, &server{}, func(o *Options) { o.Nonce = "[c01d]" })
 	used := map[string]bool{}
@@ -42,14 +41,14 @@ func TestFirstMessageBeginsWithNonceAndStarter(t *testing.T) {
 		first := turns[0].Messages
 		require.Len(t, first, 1)
 		assert.Equal(t, openai.ChatMessageRoleUser, first[0].Role)
-		at := slices.IndexFunc(articles.Starters, func(s corpus.Starter) bool {
+		at := slices.IndexFunc(all, func(s corpus.Starter) bool {
 			return strings.HasPrefix(first[0].Content, s.Text+"\n\n")
 		})
 		if !assert.GreaterOrEqual(t, at, 0, "%s begins with %.60q", id, first[0].Content) {
 			continue
 		}
-		used[articles.Starters[at].ID] = true
-		question := first[0].Content[len(articles.Starters[at].Text)+2:]
+		used[all[at].ID] = true
+		question := first[0].Content[len(all[at].Text)+2:]
 		assert.NotEmpty(t, question)
 		assert.NotContains(t, question, "\n", "a question, and nothing else")
 		assert.Equal(t, "[c01d]\n"+first[0].Content, cold[id][0].Messages[0].Content)

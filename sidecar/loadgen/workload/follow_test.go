@@ -49,18 +49,16 @@ func TestQuestionIsGeneratedDuringThinkTime(t *testing.T) {
 		"longer than the user does": {5 * time.Second, 2 * time.Second, 5 * time.Second},
 		"shorter":                   {2 * time.Second, 5 * time.Second, 5 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, target := booth(10), &server{}
-				s.ThinkTime = row.think
-				run(t, target, s, func(o *Options) { o.Questioner = &slowQuestioner{takes: row.takes} })
-				advance(2 * time.Minute)
-				found := gaps(target)
-				require.NotEmpty(t, found)
-				for _, gap := range found {
-					assert.Equal(t, row.want, gap)
-				}
-			})
+		virtual(t, name, func(t *testing.T) {
+			s, target := booth(10), &server{}
+			s.ThinkTime = row.think
+			run(t, target, s, func(o *Options) { o.Questioner = &slowQuestioner{takes: row.takes} })
+			advance(2 * time.Minute)
+			found := gaps(target)
+			require.NotEmpty(t, found)
+			for _, gap := range found {
+				assert.Equal(t, row.want, gap)
+			}
 		})
 	}
 }
@@ -87,49 +85,44 @@ func TestQuestionDelaysNoOtherConversation(t *testing.T) {
 	})
 }
 
-// The end of a conversation ends its question, and does not wait for it.
+// The end of a conversation ends its question, and does not wait for it. No question is generated for a conversation
+// that retires.
 func TestEndOfConversationEndsItsQuestion(t *testing.T) {
 	for name, row := range map[string]struct {
-		end  func(*testRun)
-		want api.ConversationStatus
+		after  time.Duration
+		asking int
+		end    func(*testRun)
+		want   api.ConversationStatus
 	}{
-		"stopped": {(*testRun).stop, api.ConversationCancelled},
-		"drained": {func(r *testRun) { r.Drain(); advance(0) }, api.ConversationRetired},
-		"retired": {func(r *testRun) { s := booth(1); s.StartRate = .01; r.Set(s); advance(0) }, api.ConversationRetired},
+		"stopped": {time.Minute, 10, (*testRun).stop, api.ConversationCancelled},
+		"drained": {time.Minute, 10, func(r *testRun) { r.Drain(); advance(0) }, api.ConversationRetired},
+		"retired": {time.Minute, 10, func(r *testRun) {
+			s := booth(1)
+			s.StartRate = .01
+			r.Set(s)
+			advance(0)
+		}, api.ConversationRetired},
+		"drained within a turn": {2 * time.Second, 0, func(r *testRun) { r.Drain(); <-r.done }, api.ConversationRetired},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				q := &slowQuestioner{takes: time.Hour}
-				r := run(t, &server{}, booth(10), func(o *Options) { o.Questioner = q })
-				advance(time.Minute)
-				require.EqualValues(t, 10, q.asking.Load())
-				begun := time.Now()
-				row.end(r)
-				assert.Equal(t, begun, time.Now(), "at once")
-				_, count := r.ended()
-				assert.GreaterOrEqual(t, count[row.want], 9)
-				assert.EqualValues(t, count[row.want], q.broken.Load())
-				assert.EqualValues(t, 10-count[row.want], q.asking.Load())
-			})
+		virtual(t, name, func(t *testing.T) {
+			q := &slowQuestioner{takes: time.Hour}
+			r := run(t, &server{}, booth(10), func(o *Options) { o.Questioner = q })
+			advance(row.after)
+			require.EqualValues(t, row.asking, q.asking.Load())
+			begun := time.Now()
+			row.end(r)
+			assert.True(t, row.asking == 0 || time.Since(begun) == 0, "at once")
+			_, count := r.ended()
+			assert.GreaterOrEqual(t, count[row.want], 9)
+			broken := min(row.asking, count[row.want])
+			assert.EqualValues(t, broken, q.broken.Load())
+			assert.EqualValues(t, row.asking-broken, q.asking.Load())
 		})
 	}
 }
 
-// No question is generated for a conversation that retires.
-func TestNoQuestionForARetiringConversation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := &slowQuestioner{takes: time.Hour}
-		r := run(t, &server{}, booth(10), func(o *Options) { o.Questioner = q })
-		advance(2 * time.Second)
-		r.Drain()
-		advance(longest)
-		assert.True(t, r.hasReturned())
-		assert.Zero(t, q.broken.Load())
-	})
-}
-
 // A conversation of a question set has the user's turns in their order, the target's answers, and no opening text. The
-// setting of turns does not apply.
+// setting of turns does not apply. Conversations in progress keep their article.
 func TestQuestionSetDeterminesTheTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{}
@@ -150,7 +143,9 @@ func TestQuestionSetDeterminesTheTurns(t *testing.T) {
 		asked := map[string]bool{}
 		for _, turns := range target.conversations() {
 			last := turns[len(turns)-1]
-			if turns[0].at.Before(changed) || len(last.Messages) < 1 || time.Since(turns[0].at) < 8*longest {
+			article := strings.HasPrefix(last.Messages[0].Content, "# ")
+			assert.Equal(t, turns[0].at.Before(changed), article, "conversations that begin use the new corpus")
+			if article || time.Since(turns[0].at) < 8*longest {
 				continue
 			}
 			id := strings.ToLower(last.Messages[0].Content[:1])
@@ -165,29 +160,5 @@ func TestQuestionSetDeterminesTheTurns(t *testing.T) {
 		}
 		assert.Len(t, asked, 3)
 		assert.Equal(t, api.Range{Min: 1, Max: 7}, set.Turns(api.Range{Min: 5, Max: 5}))
-	})
-}
-
-// Conversations that begin use a new corpus. Those in progress keep their texts.
-func TestSetCorpusAppliesToNewConversations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		target := &server{}
-		r := run(t, target, booth(10))
-		advance(5 * time.Second)
-		changed := time.Now()
-		one := corpus.Starter{ID: "one", Topic: "One", Text: "# One\n\nThe only text."}
-		r.SetCorpus(&corpus.Corpus{Name: "one", Starters: []corpus.Starter{one}})
-		advance(3 * time.Minute)
-		for _, turns := range target.conversations() {
-			first := turns[0].Messages[0].Content
-			if turns[0].at.Before(changed) {
-				assert.NotContains(t, first, "The only text.")
-			} else {
-				assert.Contains(t, first, "# One\n\nThe only text.\n\n")
-			}
-			for _, turn := range turns {
-				assert.Equal(t, first, turn.Messages[0].Content)
-			}
-		}
 	})
 }

@@ -28,6 +28,20 @@ func booth(concurrency int) Settings {
 	}
 }
 
+// articles returns the built-in corpus.
+func articles(t testing.TB) *corpus.Corpus {
+	t.Helper()
+	c, err := corpus.Builtin()
+	require.NoError(t, err)
+	return c
+}
+
+// virtual runs a subtest in virtual time.
+func virtual(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 // server is a target in memory. An answer of n tokens takes ttft and n − 1
 // times gap; longest is more than any turn of booth takes with ttft and gap.
 type server struct {
@@ -303,15 +317,13 @@ type testRun struct {
 func run(t *testing.T, target Sender, s Settings, options ...func(*Options)) *testRun {
 	t.Helper()
 	require.NoError(t, s.Check(1000))
-	articles, err := corpus.Builtin()
-	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &testRun{
 		recorder: &recorder{t: t, open: map[string]*entry{}},
 		begun:    time.Now(), cancel: cancel, done: make(chan struct{}),
 	}
 	opts := Options{
-		Lane: "main", Run: "r1", Seed: 1, Sender: target, Corpus: articles,
+		Lane: "main", Run: "r1", Seed: 1, Sender: target, Corpus: articles(t),
 		Questioner: corpus.BuiltinQuestioner{}, Observer: r.recorder,
 	}
 	for _, change := range options {

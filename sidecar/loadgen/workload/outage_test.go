@@ -54,27 +54,25 @@ func TestWorkloadRecoversFromOutage(t *testing.T) {
 		{"accepts and says nothing", chat.Error{Class: api.ErrorTimeout}},
 		{"answers 503 with Retry-After 4", chat.Error{Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 4 * time.Second}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				lost := time.Now().Add(time.Minute)
-				back := lost.Add(10 * time.Minute)
-				target := &server{fault: outage(lost, back, tt.fault)}
-				r := run(t, target, booth(60))
-				advance(11*time.Minute - time.Nanosecond)
-				assert.LessOrEqual(t, len(target.requestsSince(lost)), 60+160, "those in progress, and a try every 4 s")
+		virtual(t, tt.name, func(t *testing.T) {
+			lost := time.Now().Add(time.Minute)
+			back := lost.Add(10 * time.Minute)
+			target := &server{fault: outage(lost, back, tt.fault)}
+			r := run(t, target, booth(60))
+			advance(11*time.Minute - time.Nanosecond)
+			assert.LessOrEqual(t, len(target.requestsSince(lost)), 60+160, "those in progress, and a try every 4 s")
 
-				advance(5 * time.Second)
-				again := target.requestsSince(back)
-				require.NotEmpty(t, again, "a try within 5 s of the return")
-				advance(time.Until(again[0].at) + ttft)
-				r.waitActive(60, 6*time.Second+100*time.Millisecond)
-				advance(5 * time.Minute)
-				all, _ := r.ended()
-				for _, e := range all {
-					assert.False(t, e.Started.After(back) && e.status == api.ConversationError, "%s failed after the return", e.ID)
-				}
-				assertPaced(t, moments(firsts(again)), 10)
-			})
+			advance(5 * time.Second)
+			again := target.requestsSince(back)
+			require.NotEmpty(t, again, "a try within 5 s of the return")
+			advance(time.Until(again[0].at) + ttft)
+			r.waitActive(60, 6*time.Second+100*time.Millisecond)
+			advance(5 * time.Minute)
+			all, _ := r.ended()
+			for _, e := range all {
+				assert.False(t, e.Started.After(back) && e.status == api.ConversationError, "%s failed after the return", e.ID)
+			}
+			assertPaced(t, moments(firsts(again)), 10)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
 )
 
 // Check applies the ranges of the API, whose error names the field, and limits of its own.
@@ -58,10 +59,14 @@ func TestApplyChangesAllOrNothing(t *testing.T) {
 		Concurrency: 100, Turns: turns, MaxTokens: 64, Output: s.Output, StartRate: 3, TargetRPS: 7,
 	}, next)
 
+	// The number of a baseline is that of the corpus's texts, which AsMany is at its time.
+	c := &corpus.Corpus{Starters: make([]corpus.Starter, 7)}
+	assert.Equal(t, 7, AsMany.Of(c))
 	for n, want := range map[int]Openings{0: OneEach, 10: 10, 1000: 1000} {
 		own, err := s.Apply(api.WorkloadPatch{Openings: &n}, 200)
 		require.NoError(t, err)
 		assert.Equal(t, want, own.Openings)
+		assert.Equal(t, n, own.Openings.Of(c))
 	}
 	few := -1
 	_, err = s.Apply(api.WorkloadPatch{Openings: &few}, 200)

@@ -94,18 +94,16 @@ func TestStopCancelsAtOnce(t *testing.T) {
 		{"while starts are paced", func(s *Settings) { s.StartRate = .001 }, nil, time.Minute},
 		{"while the target is down", func(*Settings) {}, &chat.Error{Class: api.ErrorConnect}, time.Minute},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := booth(20)
-				tt.change(&s)
-				r := run(t, &server{fault: func(time.Time) *chat.Error { return tt.fault }}, s)
-				advance(tt.after)
-				stopped, active := time.Now(), r.actual()
-				r.stop()
-				assert.Equal(t, stopped, time.Now(), "at once")
-				_, count := r.ended()
-				assert.Equal(t, active, count[api.ConversationCancelled])
-			})
+		virtual(t, tt.name, func(t *testing.T) {
+			s := booth(20)
+			tt.change(&s)
+			r := run(t, &server{fault: func(time.Time) *chat.Error { return tt.fault }}, s)
+			advance(tt.after)
+			stopped, active := time.Now(), r.actual()
+			r.stop()
+			assert.Equal(t, stopped, time.Now(), "at once")
+			_, count := r.ended()
+			assert.Equal(t, active, count[api.ConversationCancelled])
 		})
 	}
 }
@@ -130,27 +128,25 @@ func TestDrainSendsNoFurtherTurn(t *testing.T) {
 		},
 		{"a target that asked for a pause", func(*Settings) {}, asksForAMinute, 5 * time.Second, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, target := booth(20), &server{fault: func(time.Time) *chat.Error { return tt.fault }}
-				tt.change(&s)
-				r := run(t, target, s)
-				advance(tt.after)
-				drained, before := time.Now(), len(target.requests())
-				r.Drain()
-				<-r.done
-				assert.LessOrEqual(t, time.Since(drained), tt.within)
-				assert.Len(t, target.requests(), before, "no turn is sent after a drain")
-				_, count := r.ended()
-				assert.Zero(t, count[api.ConversationCancelled])
-				answered := 0
-				for _, sent := range target.requests() {
-					answered += sent.MaxTokens
-				}
-				assert.True(t, r.tokens == answered || tt.fault != nil, "%d tokens of %d are reported", r.tokens, answered)
-				r.Set(booth(100))
-				assert.True(t, r.hasReturned(), "new settings do not restart a drained workload")
-			})
+		virtual(t, tt.name, func(t *testing.T) {
+			s, target := booth(20), &server{fault: func(time.Time) *chat.Error { return tt.fault }}
+			tt.change(&s)
+			r := run(t, target, s)
+			advance(tt.after)
+			drained, before := time.Now(), len(target.requests())
+			r.Drain()
+			<-r.done
+			assert.LessOrEqual(t, time.Since(drained), tt.within)
+			assert.Len(t, target.requests(), before, "no turn is sent after a drain")
+			_, count := r.ended()
+			assert.Zero(t, count[api.ConversationCancelled])
+			answered := 0
+			for _, sent := range target.requests() {
+				answered += sent.MaxTokens
+			}
+			assert.True(t, r.tokens == answered || tt.fault != nil, "%d tokens of %d are reported", r.tokens, answered)
+			r.Set(booth(100))
+			assert.True(t, r.hasReturned(), "new settings do not restart a drained workload")
 		})
 	}
 }
@@ -199,22 +195,20 @@ func TestPaceReportsTheLimiter(t *testing.T) {
 		{"on the way", func(s *Settings) { s.Concurrency, s.StartRate = 1000, 1 }, 60, 0, 50, 110},
 		{"at the cap", func(s *Settings) { s.Concurrency, s.TargetRPS = 1000, 10 }, 10, 50, 165, 190},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := booth(60)
-				tt.change(&s)
-				r := run(t, &server{}, s)
-				advance(2 * time.Minute)
-				before := r.Pace()
-				advance(time.Minute)
-				p := r.Pace()
-				since := func(l api.Limiter) float64 { return (p.Waited[l] - before.Waited[l]).Seconds() }
-				assert.InDelta(t, tt.starts, since(api.LimitedByStartRate), 10)
-				assert.InDelta(t, tt.cap, since(api.LimitedByTargetRPS), 10)
-				assert.Equal(t, r.actual(), p.Actual)
-				assert.True(t, tt.least <= p.Actual && p.Actual <= tt.highest, "%d in progress", p.Actual)
-				assert.EqualValues(t, len(r.beginnings()), p.Begun)
-			})
+		virtual(t, tt.name, func(t *testing.T) {
+			s := booth(60)
+			tt.change(&s)
+			r := run(t, &server{}, s)
+			advance(2 * time.Minute)
+			before := r.Pace()
+			advance(time.Minute)
+			p := r.Pace()
+			since := func(l api.Limiter) float64 { return (p.Waited[l] - before.Waited[l]).Seconds() }
+			assert.InDelta(t, tt.starts, since(api.LimitedByStartRate), 10)
+			assert.InDelta(t, tt.cap, since(api.LimitedByTargetRPS), 10)
+			assert.Equal(t, r.actual(), p.Actual)
+			assert.True(t, tt.least <= p.Actual && p.Actual <= tt.highest, "%d in progress", p.Actual)
+			assert.EqualValues(t, len(r.beginnings()), p.Begun)
 		})
 	}
 }
@@ -263,23 +257,21 @@ func TestSurplusRetiresWhileItWaits(t *testing.T) {
 		{"for the user", func(s *Settings) { s.ThinkTime = time.Hour }},
 		{"for the cap", func(s *Settings) { s.TargetRPS = .001 }},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := booth(60)
-				r := run(t, &server{}, s)
-				r.waitActive(60, 10*time.Second)
-				tt.change(&s)
-				r.Set(s)
-				advance(longest)
-				before := r.actual()
-				require.Greater(t, before, 40)
-				s.Concurrency = 10
-				r.Set(s)
-				synctest.Wait()
-				assert.Equal(t, 10, r.actual())
-				_, count := r.ended()
-				assert.Equal(t, before-10, count[api.ConversationRetired])
-			})
+		virtual(t, tt.name, func(t *testing.T) {
+			s := booth(60)
+			r := run(t, &server{}, s)
+			r.waitActive(60, 10*time.Second)
+			tt.change(&s)
+			r.Set(s)
+			advance(longest)
+			before := r.actual()
+			require.Greater(t, before, 40)
+			s.Concurrency = 10
+			r.Set(s)
+			synctest.Wait()
+			assert.Equal(t, 10, r.actual())
+			_, count := r.ended()
+			assert.Equal(t, before-10, count[api.ConversationRetired])
 		})
 	}
 }
