@@ -57,19 +57,13 @@ func TestAccess(t *testing.T) {
 		path, headers string
 		want          int
 	}{
-		{open, status, "", http.StatusOK},
 		{open, status, "Host: booth.example", http.StatusOK},
 		{open, status, "Host: evil.example", http.StatusMisdirectedRequest},
-		{open, status, "Origin: " + open.address, http.StatusOK},
-		{open, status, "Origin: https://evil.example", http.StatusForbidden},
 		{open, "/metrics", "", http.StatusOK},
-		{closed, "/healthz", "", http.StatusOK},
 		{closed, "/metrics", "", http.StatusUnauthorized},
 		{closed, "/metrics", bearer + metricsToken, http.StatusOK},
-		{closed, status, bearer + metricsToken, http.StatusUnauthorized},
 		{closed, status, "", http.StatusUnauthorized},
 		{closed, status, bearer + token, http.StatusOK},
-		{closed, status, bearer + token + "\nHost: evil.example", http.StatusMisdirectedRequest},
 	} {
 		got, body := row.p.call(row.path, row.headers)
 		assert.Equal(t, row.want, got, "%s %s: %s", row.path, row.headers, body)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,14 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// checked runs loadgen check.
-func checked(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code = run(t.Context(), append([]string{"check", someTarget}, args...), []string{"HOME=" + t.TempDir()}, &out, &errOut)
-	return code, out.String(), errOut.String()
-}
 
 // The check refuses each file that a start refuses, with the same message, and prints what a start would only report.
 func TestCheckReadsWhatStartReads(t *testing.T) {
@@ -57,12 +48,10 @@ func TestCheckReadsWhatStartReads(t *testing.T) {
 		{"--data-dir=/dev/null/data", "data_dir: /dev/null/data is not allowed: a directory", false},
 		{"--output=" + dir + "/none/run.json", "its directory does not exist", false},
 		{"--tls-cert-file=" + short + " --tls-key-file=" + short, "tls_cert_file: ", false},
-		{"--target-ca-file=" + short, "contains no PEM certificates", false},
-		{"--token-file=" + dir + "/none", "token_file: ", false},
 		{"--baseline-default=none", `baseline.default: none is not allowed: "this target", or a baseline in data_dir or built in: h100x8`, false},
 		{"--baseline-default=H100X8", "baseline.default: H100X8 is not allowed", false},
 	} {
-		code, stdout, stderr := checked(t, strings.Fields(c.arg)...)
+		code, stdout, stderr := command(t, append([]string{"check", someTarget}, strings.Fields(c.arg)...)...)
 		if c.starts {
 			assert.Equal(t, success, code, stderr)
 			assert.Contains(t, stdout, c.want)
@@ -90,8 +79,7 @@ func TestQuestionSets(t *testing.T) {
 	require.Equal(t, success, code, stderr)
 	first := *server.first.Load()
 	assert.Contains(t, []string{"Compose a travel post about an island.", "Draft a mail to a supervisor."}, first)
-	rows, err := os.ReadFile(table)
-	require.NoError(t, err)
-	assert.Regexp(t, `-0,2,main-\w+-0-2,.*,ok,`, string(rows))
-	assert.NotRegexp(t, `-0,3,`, string(rows), "each has two turns")
+	rows := content(t, table)
+	assert.Regexp(t, `-0,2,main-\w+-0-2,.*,ok,`, rows)
+	assert.NotRegexp(t, `-0,3,`, rows, "each has two turns")
 }

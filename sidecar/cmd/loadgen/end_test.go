@@ -53,10 +53,9 @@ func TestRequests(t *testing.T) {
 	}
 	assert.Regexp(t, `(?m)^ +TTFT +\d`, stdout)
 
-	data, err := os.ReadFile(document)
-	require.NoError(t, err)
+	data := content(t, document)
 	var r report.Run
-	require.NoError(t, json.Unmarshal(data, &r))
+	require.NoError(t, json.Unmarshal([]byte(data), &r))
 	assert.Equal(t, report.ByRequests, r.Cause)
 	assert.GreaterOrEqual(t, r.Turns.OK, 40)
 	assert.Equal(t, r.Turns.OK, r.Metrics.TTFT.N, "of all turns of the run")
@@ -65,19 +64,21 @@ func TestRequests(t *testing.T) {
 
 	// The summary is a result that can be compared, and one over several levels is not.
 	again := filepath.Join(dir, "again.json")
-	require.NoError(t, os.WriteFile(again, data, 0o600))
-	code, stdout, stderr = compareFiles(t, document, again)
+	comparedWith := func(second any, args ...string) (code int, stdout, stderr string) {
+		data, err := json.Marshal(second)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(again, data, 0o600))
+		return command(t, append([]string{"compare", document, again}, args...)...)
+	}
+	code, stdout, stderr = comparedWith(json.RawMessage(data))
 	require.Equal(t, success, code, stderr)
 	assert.Regexp(t, `(?m)^\| 4 \| [\d.]+ ms `, stdout)
 
 	// The load generator's own errors are included, and unknown values are omitted.
 	late := r
-	late.Metrics.TTFT.P95Error, late.Metrics.Latency.P50Error, late.RequestsPerSecond = new(.012), new(.003),
-		report.Value{}
-	data, err = json.Marshal(late)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(again, data, 0o600))
-	code, stdout, stderr = compareFiles(t, document, again, "--format=json")
+	late.Metrics.TTFT.P95Error, late.Metrics.Latency.P50Error = new(.012), new(.003)
+	late.RequestsPerSecond = report.Value{}
+	code, stdout, stderr = comparedWith(late, "--format=json")
 	require.Equal(t, success, code, stderr)
 	var compared struct {
 		Sides []struct{ Rows []api.BaselineRow }
@@ -86,33 +87,24 @@ func TestRequests(t *testing.T) {
 	row := compared.Sides[1].Rows[0]
 	require.NotNil(t, row.Errors)
 	assert.Equal(t, []any{.012, .003}, []any{*row.Errors.TTFT.P95, *row.Errors.Latency.P50})
-	assert.Equal(t, []any{r.Metrics.TTFT.P95, r.KVHitRatio.Value, r.Turns.OK, r.Seconds}, []any{
-		row.TTFT.P95,
-		row.KVHitRatio, row.N, row.Seconds,
-	})
+	assert.Equal(t, []any{r.Metrics.TTFT.P95, r.KVHitRatio.Value, r.Turns.OK, r.Seconds},
+		[]any{row.TTFT.P95, row.KVHitRatio, row.N, row.Seconds})
 	assert.Nil(t, row.RequestsPerSecond)
 
 	r.Steps[0].Concurrency = 3
-	data, err = json.Marshal(r)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(again, data, 0o600))
-	code, _, stderr = compareFiles(t, document, again)
+	code, _, stderr = comparedWith(r)
 	assert.Equal(t, badInput, code)
 	assert.Contains(t, stderr, "steps: 3 conversations, unknown is not allowed: a run at one concurrency in one mode")
 	assert.Empty(t, r.Notes)
 
-	file, err := os.Open(table)
-	require.NoError(t, err)
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(content(t, table))).ReadAll()
 	require.NoError(t, err)
 	assert.Len(t, rows, 1+r.Turns.OK+r.Turns.Failed+r.Turns.Cancelled)
 	recomputes(t, rows, &r)
 
-	shown, err := os.ReadFile(page)
-	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(string(shown), "<!doctype html>"))
-	assert.True(t, strings.HasSuffix(string(shown), "</html>\n"), "nothing of the earlier page is left")
+	shown := content(t, page)
+	assert.True(t, strings.HasPrefix(shown, "<!doctype html>"))
+	assert.True(t, strings.HasSuffix(shown, "</html>\n"), "nothing of the earlier page is left")
 }
 
 // recomputes checks the figures of a report against the table of its turns.
@@ -143,8 +135,7 @@ func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 		}
 	}
 	for name, q := range map[string]api.Quantiles{
-		"ttft_seconds": r.Metrics.TTFT, "tpot_seconds": r.Metrics.TPOT,
-		"latency_seconds": r.Metrics.Latency,
+		"ttft_seconds": r.Metrics.TTFT, "tpot_seconds": r.Metrics.TPOT, "latency_seconds": r.Metrics.Latency,
 	} {
 		values := slices.Sorted(slices.Values(figures[name]))
 		assert.Len(t, values, q.N, name)
@@ -153,8 +144,7 @@ func recomputes(t *testing.T, rows [][]string, r *report.Run) {
 		}
 	}
 	assert.Equal(t, report.Turns{
-		OK: counts["latencies"], Failed: counts["errors"],
-		Cancelled: counts["span_ttft"] + counts[""], SLOMet: met,
+		OK: counts["latencies"], Failed: counts["errors"], Cancelled: counts["span_ttft"] + counts[""], SLOMet: met,
 	}, r.Turns)
 	sum := func(values []float64) (total float64) {
 		for _, v := range values {
@@ -177,57 +167,40 @@ func TestRequestsOfTwoLanes(t *testing.T) {
 		"--output="+table)
 	require.Equal(t, success, code, stderr)
 	for _, want := range []string{
-		"against " + server.URL, "Lane twin: Run of ", "against " + other.URL, "Two lanes",
-		"lane twin, step",
+		"against " + server.URL, "Lane twin: Run of ", "against " + other.URL, "Two lanes", "lane twin, step",
 	} {
 		assert.Contains(t, stdout, want)
 	}
-	data, err := os.ReadFile(document)
-	require.NoError(t, err)
 	var r report.Run
-	require.NoError(t, json.Unmarshal(data, &r))
+	require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))
 	require.NotNil(t, r.Twin)
 	require.NotNil(t, r.Pairs)
 	assert.Equal(t, other.URL, r.Twin.Target.URL)
 	assert.Positive(t, r.Twin.Turns.OK)
-	assert.Contains(t, kinds(r.Events), api.EventStart)
-	written, err := os.ReadFile(table)
-	require.NoError(t, err)
+	assert.True(t, slices.ContainsFunc(r.Events, func(e api.Event) bool { return e.Kind == api.EventStart }))
+	written := content(t, table)
 	turns := map[string]int{}
 	for _, l := range []*report.Run{&r, r.Twin} {
 		turns[l.Data.Lane] = l.Turns.OK + l.Turns.Failed + l.Turns.Cancelled
-		assert.Equal(t, turns[l.Data.Lane], strings.Count(string(written), "\n"+l.Data.Lane+","))
+		assert.Equal(t, turns[l.Data.Lane], strings.Count(written, "\n"+l.Data.Lane+","))
 	}
 	assert.Len(t, turns, 2)
 }
 
-func kinds(events []api.Event) (all []api.EventKind) {
-	for _, e := range events {
-		all = append(all, e.Kind)
-	}
-	return all
-}
-
-// A run that meets a condition of --fail-if fails and prints the condition, and why turns failed.
-func TestFailIf(t *testing.T) {
+// A run in which every turn fails meets a condition of --fail-if, or is a failure by itself. One line names the reason.
+func TestEveryTurnFails(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	server.breaks(refuse(http.StatusServiceUnavailable, "no workers"))
 	code, stdout, stderr := brief(t, server.URL, "--requests=4", "--fail-if=error_rate>50%")
 	assert.Equal(t, failed, code, stderr)
-	assert.Contains(t, stdout, "error_rate>50%: FAILED, value is 100.0 %")
-	assert.Contains(t, stdout, "http_5xx: ")
-	assert.Contains(t, stdout, "no workers")
+	for _, want := range []string{"error_rate>50%: FAILED, value is 100.0 %", "http_5xx: ", "no workers"} {
+		assert.Contains(t, stdout, want)
+	}
 	assert.True(t, strings.HasSuffix(stderr, "loadgen: the run failed: a --fail-if condition was met\n"), stderr)
 	assert.Contains(t, stderr, `level=WARN msg="turns fail" lane=main class=http_5xx`)
-}
 
-// A run in which every turn fails is a failure, and one line names the reason.
-func TestEveryTurnFails(t *testing.T) {
-	t.Parallel()
-	server := startTarget(t)
-	server.breaks(refuse(http.StatusServiceUnavailable, "no workers"))
-	code, _, stderr := brief(t, server.URL, "--requests=4")
+	code, _, stderr = brief(t, server.URL, "--requests=4")
 	assert.Equal(t, broken, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	assert.Regexp(t, `^loadgen: no turn succeeded: \d+ turns failed, \d+ as http_5xx: .*no workers`, lines[len(lines)-1])
@@ -237,15 +210,12 @@ func TestEveryTurnFails(t *testing.T) {
 func TestUnreachableTargetOfOneLane(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
+	const none = "no turn succeeded: "
 	for args, says := range map[[2]string]string{
-		{server.URL, "--twin-target-url=http://127.0.0.1:1"}: "loadgen: lane twin: no turn " +
-			"succeeded: .*cannot connect to 127.0.0.1:1",
-		{server.URL, "--twin-target-url=" + server.URL + "/wrong"}: "loadgen: lane twin: no turn " +
-			"succeeded: .*404 at /wrong/models.*; check the path of target.url",
-		{
-			server.URL + "/wrong/chat/completions",
-			"--twin-target-url=" + server.URL,
-		}: "loadgen: no turn succeeded: .*404 at /wrong/models",
+		{server.URL, "--twin-target-url=http://127.0.0.1:1"}: "lane twin: " + none + ".*cannot connect to 127.0.0.1:1",
+		{server.URL, "--twin-target-url=" + server.URL + "/wrong"}: "lane twin: " + none +
+			".*404 at /wrong/models.*; check the path of target.url",
+		{server.URL + "/wrong/chat/completions", "--twin-target-url=" + server.URL}: none + ".*404 at /wrong/models",
 	} {
 		p := start(t, args[0], args[1], "--duration=1h", "--concurrency=4", "--start-rate=1000", "--target-rps=0")
 		p.eventually("a turn of each lane has ended", func() bool {
@@ -256,7 +226,7 @@ func TestUnreachableTargetOfOneLane(t *testing.T) {
 		_, err := p.client.Stop(t.Context(), "", api.StopRequest{})
 		require.NoError(t, err)
 		assert.Equal(t, broken, p.code(), "%s", &p.log)
-		assert.Regexp(t, says, p.log.String())
+		assert.Regexp(t, "loadgen: "+says, p.log.String())
 	}
 }
 

@@ -160,9 +160,7 @@ func (f fleetProcess) hidesTheToken() {
 	info, err := os.Stat(path)
 	require.NoError(f.t, err)
 	assert.Equal(f.t, os.FileMode(0o600), info.Mode().Perm())
-	text, err := os.ReadFile(path)
-	require.NoError(f.t, err)
-	_, after, ok := strings.Cut(string(text), `token: "`)
+	_, after, ok := strings.Cut(content(f.t, path), `token: "`)
 	require.True(f.t, ok)
 	token, _, _ := strings.Cut(after, `"`)
 	require.GreaterOrEqual(f.t, len(token), 26)
@@ -171,9 +169,7 @@ func (f fleetProcess) hidesTheToken() {
 	require.NoError(f.t, err)
 	require.Len(f.t, logs, 3)
 	for _, log := range logs {
-		text, err := os.ReadFile(log)
-		require.NoError(f.t, err)
-		assert.NotContains(f.t, string(text), token, log)
+		assert.NotContains(f.t, content(f.t, log), token, log)
 	}
 }
 

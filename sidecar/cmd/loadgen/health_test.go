@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"strings"
 	"testing"
@@ -19,12 +18,9 @@ import (
 func (p *program) health(target string, more ...string) (code int, stderr string) {
 	p.t.Helper()
 	_, address, _ := strings.Cut(p.address, "://")
-	var out bytes.Buffer
-	args := append(
-		[]string{"health", "--target-url=" + target, "--data-dir=" + p.t.TempDir(), "--listen=" + address}, more...,
-	)
-	code = run(p.t.Context(), args, nil, io.Discard, &out)
-	return code, out.String()
+	args := append([]string{"health", "--target-url=" + target, "--listen=" + address}, more...)
+	code, _, stderr = command(p.t, args...)
+	return code, stderr
 }
 
 func TestHealth(t *testing.T) {

@@ -16,12 +16,20 @@ import (
 	"kvbooth/sidecar/loadgen/report"
 )
 
-// shadowed runs loadgen shadow.
-func shadowed(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// command runs a command that starts no load generator.
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code = run(t.Context(), append([]string{"shadow"}, args...), nil, &out, &errOut)
+	code = run(t.Context(), args, []string{"HOME=" + t.TempDir()}, &out, &errOut)
 	return code, out.String(), errOut.String()
+}
+
+// content returns the text of a file.
+func content(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(data)
 }
 
 // twoTurns returns conversations of two turns. The second arrives when the first one has ended: 1,024 tokens, then
@@ -47,11 +55,11 @@ func written(t *testing.T, text string) string {
 func TestShadowOfATrace(t *testing.T) {
 	dir := t.TempDir()
 	files := []string{"r.json", "r.csv", "r.md", "r.html"}
-	args := []string{written(t, twoTurns(40)), "--workers=2", "--blocks=100"}
+	args := []string{"shadow", written(t, twoTurns(40)), "--workers=2", "--blocks=100"}
 	for _, f := range files {
 		args = append(args, "--output="+filepath.Join(dir, f))
 	}
-	code, stdout, stderr := shadowed(t, args...)
+	code, stdout, stderr := command(t, args...)
 	require.Equal(t, success, code, stderr)
 	assert.Empty(t, stderr, "no progress that soon where there is no terminal")
 	assert.Contains(t, stdout, "80 requests in ")
@@ -67,9 +75,7 @@ func TestShadowOfATrace(t *testing.T) {
 
 	text := map[string]string{}
 	for _, f := range files {
-		data, err := os.ReadFile(filepath.Join(dir, f))
-		require.NoError(t, err)
-		text[f] = string(data)
+		text[f] = content(t, filepath.Join(dir, f))
 	}
 	assert.Equal(t, stdout, text["r.md"])
 	var r report.Shadow
@@ -87,8 +93,8 @@ func TestShadowOfATrace(t *testing.T) {
 
 // The real choices of Dynamo's trace are replayed, too, and the report states their limits.
 func TestShadowOfDynamosTrace(t *testing.T) {
-	code, stdout, stderr := shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--answers=forgotten",
-		"--no-curves")
+	args := []string{"shadow", "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--no-curves"}
+	code, stdout, stderr := command(t, append(args, "--answers=forgotten")...)
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "3 workers with a KV cache of 11119 blocks of 32 tokens each")
 	assert.Regexp(t, `(?m)^\| actual +\| +32\.6 % \|`, stdout)
@@ -96,7 +102,7 @@ func TestShadowOfDynamosTrace(t *testing.T) {
 		"reported 32.6 % (6 requests, error 0.0 points).")
 	assert.Contains(t, stdout, "Choice model: ")
 	assert.NotContains(t, stdout, "## ")
-	code, stdout, stderr = shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--workers=2", "--no-curves")
+	code, stdout, stderr = command(t, append(args, "--workers=2")...)
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "2 workers with")
 	assert.NotContains(t, stdout, "account", "of other workers than the real ones")
@@ -115,17 +121,17 @@ func dynamoTrace(workers ...uint64) string {
 // Workers that never overlap in time, such as those before and after a restart, are one.
 func TestShadowOverARestart(t *testing.T) {
 	before, after := dynamoTrace(11, 12, 11, 12, 11, 12, 23, 24, 23, 24, 23, 24), dynamoTrace(11, 12, 11, 12)
-	code, stdout, stderr := shadowed(t, written(t, before), "--blocks=100", "--no-curves")
+	code, stdout, stderr := command(t, "shadow", written(t, before), "--blocks=100", "--no-curves")
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "2 workers with a KV cache")
 	assert.Contains(t, stdout, "The trace names 4 workers. Those that never overlap in time, as before and after a "+
 		"restart, count as one worker that keeps its cache: --workers sets another number than 2.")
 	assert.Regexp(t, `(?m)^\| round_robin +\| +49\.2 % \|`, stdout, "each of three prompts is computed once on each of two workers")
 	assert.Regexp(t, `(?m)^\| actual +\| +49\.2 % \|`, stdout)
-	_, stdout, _ = shadowed(t, written(t, after), "--blocks=100", "--no-curves")
+	_, stdout, _ = command(t, "shadow", written(t, after), "--blocks=100", "--no-curves")
 	assert.Contains(t, stdout, "2 workers with a KV cache")
 	assert.NotContains(t, stdout, "restart")
-	_, stdout, _ = shadowed(t, written(t, dynamoTrace(1, 2, 1, 3, 2, 3)), "--blocks=100", "--no-curves")
+	_, stdout, _ = command(t, "shadow", written(t, dynamoTrace(1, 2, 1, 3, 2, 3)), "--blocks=100", "--no-curves")
 	assert.Contains(t, stdout, "2 workers with a KV cache", "a third one begins when the first one has ended")
 }
 
@@ -135,13 +141,13 @@ func TestShadowCurvesAgreeWithTheTable(t *testing.T) {
 	for i := range 90 {
 		many = append(many, uint64(i%7%3+1))
 	}
-	for _, args := range [][]string{
-		{"../../trace/testdata/dynamo.jsonl", "--blocks=150"},
-		{"../../trace/testdata/dynamo.jsonl", "--blocks=300", "--workers=2"},
-		{"../../trace/testdata/bailian_seconds.jsonl", "--blocks=100", "--workers=4"},
-		{written(t, dynamoTrace(many...)), "--blocks=3"}, // in which the reuse of answers and the moment of hits are inferred
+	for _, args := range []string{
+		"../../trace/testdata/dynamo.jsonl --blocks=150",
+		"../../trace/testdata/dynamo.jsonl --blocks=300 --workers=2",
+		"../../trace/testdata/bailian_seconds.jsonl --blocks=100 --workers=4",
+		written(t, dynamoTrace(many...)) + " --blocks=3", // in which the reuse of answers and the moment of hits are inferred
 	} {
-		code, stdout, stderr := shadowed(t, append(args, "--format=json")...)
+		code, stdout, stderr := command(t, strings.Fields("shadow --format=json "+args)...)
 		require.Equal(t, success, code, stderr)
 		var r report.Shadow
 		require.NoError(t, json.Unmarshal([]byte(stdout), &r))
@@ -188,7 +194,7 @@ func TestShadowOfOtherForms(t *testing.T) {
 		{dir + "/t.*.jsonl", []string{"4 requests in 26 s", "# Other routers on t.2.jsonl, t.10.jsonl"}},
 		{dir + "/t.10.jsonl " + dir + "/t.2.jsonl --time-unit=s", []string{"4 requests in 25001 s"}},
 	} {
-		code, stdout, stderr := shadowed(t, append(strings.Fields(c.args), "--workers=1", "--blocks=100", "--no-curves")...)
+		code, stdout, stderr := command(t, strings.Fields("shadow "+c.args+" --workers=1 --blocks=100 --no-curves")...)
 		require.Equal(t, success, code, stderr)
 		for _, want := range c.want {
 			assert.Contains(t, stdout, want)
@@ -202,7 +208,7 @@ func TestShadowOfABadTrace(t *testing.T) {
 	lines[3] = `{"timestamp": 5, "input_length": 1024, "hash_ids": [1, 2]}` + "\n"
 	lines[10], lines[11] = lines[11], lines[10]
 	lines[39] = lines[39][:30]
-	code, stdout, stderr := shadowed(t, written(t, strings.Join(lines, "")), "--workers=2", "--tokens=51200",
+	code, stdout, stderr := command(t, "shadow", written(t, strings.Join(lines, "")), "--workers=2", "--tokens=51200",
 		"--no-curves")
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "38 requests in ")
@@ -224,7 +230,7 @@ func TestShadowOfABadTrace(t *testing.T) {
 		{written(t, `{"timestamp":1,"input_length":90,"output_length":1,"hash_ids":[1,2,3,4]}`) + " --workers=2 --blocks=10", "(--block-tokens)"},
 		{written(t, "{}\n") + " --workers=2 --blocks=10", "none of its 1 lines is usable\nline 1: timestamp is required"},
 	} {
-		code, _, stderr := shadowed(t, strings.Fields(c.args)...)
+		code, _, stderr := command(t, strings.Fields("shadow "+c.args)...)
 		assert.Equal(t, badInput, code, c.args)
 		assert.Contains(t, stderr, c.message)
 	}

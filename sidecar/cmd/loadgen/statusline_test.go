@@ -61,8 +61,7 @@ func screen(text string, columns int) []string {
 
 func TestDescribe(t *testing.T) {
 	stopped := api.LaneSnapshot{State: api.State{
-		Phase: api.PhaseStopped, Concurrency: api.Concurrency{Target: 60},
-		Settling: false, Mode: api.ModeKV,
+		Phase: api.PhaseStopped, Concurrency: api.Concurrency{Target: 60}, Mode: api.ModeKV,
 	}}
 	running := stopped
 	running.State.Running, running.State.Phase, running.State.Concurrency.Actual = true, api.PhaseRunning, 58
@@ -74,48 +73,33 @@ func TestDescribe(t *testing.T) {
 	measured.State.Settling = true
 	measured.Window = api.Window{
 		OutputTokensPerSecond: 1234.5, RequestsPerSecond: 1.25,
-		Metrics: api.Metrics{TTFT: api.Quantiles{P50: new(.1501), P95: new(1.2)}, TPOT: api.Quantiles{
-			P50: new(.0204),
-			P95: new(.0306),
-		}},
+		Metrics: api.Metrics{
+			TTFT: api.Quantiles{P50: new(.1501), P95: new(1.2)}, TPOT: api.Quantiles{P50: new(.0204), P95: new(.0306)},
+		},
 	}
 	measured.KV.HitRatio = new(.6789)
 	unreachable := running
 	unreachable.Target.Problem = "cannot connect to x: connection refused"
 	switching := stopped
 	switching.State.Phase = api.PhaseSwitching
-	switching.State.ModeChange = &api.ModeChange{
-		To:      api.ModeState{Mode: api.ModeRoundRobin},
-		Message: "restart the frontend",
-	}
+	robin := api.ModeState{Mode: api.ModeRoundRobin}
+	switching.State.ModeChange = &api.ModeChange{To: robin, Message: "restart the frontend"}
+	const figures = " · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"
 	for _, row := range []struct {
 		lane    api.LaneSnapshot
 		verdict api.Verdict
 		want    string
 	}{
 		{stopped, api.VerdictUnknown, "stopped"},
-		{
-			running, api.VerdictFine,
-			"running 58/60 KV-aware · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2",
-		},
-		{
-			measured, api.VerdictBottleneck,
-			"running 58/60 KV-aware settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 tok/s · 1.25 req/s · KV hit " +
-				"67.9 % · errors 2 · CLIENT ERROR TOO LARGE",
-		},
-		{
-			unreachable, api.VerdictFine,
-			"running 58/60 KV-aware · target: cannot connect to x: connection refused · TTFT – ms · TPOT – ms · 0 " +
-				"tok/s · 0.00 req/s · KV hit – · errors 2",
-		},
-		{held, api.VerdictFine, "running 52/1000 KV-aware limited by target_rps · TTFT – ms · TPOT – ms · 0 tok/s · " +
-			"0.00 req/s · KV hit – · errors 2"},
+		{running, api.VerdictFine, "running 58/60 KV-aware" + figures},
+		{measured, api.VerdictBottleneck, "running 58/60 KV-aware settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 " +
+			"tok/s · 1.25 req/s · KV hit 67.9 % · errors 2 · CLIENT ERROR TOO LARGE"},
+		{unreachable, api.VerdictFine, "running 58/60 KV-aware · target: cannot connect to x: connection refused" + figures},
+		{held, api.VerdictFine, "running 52/1000 KV-aware limited by target_rps" + figures},
 		{switching, api.VerdictFine, "switching → Round-robin: restart the frontend"},
 	} {
-		assert.Equal(t, row.want, describe(api.Snapshot{
-			Lanes:  []api.LaneSnapshot{row.lane},
-			Client: api.ClientHealth{Verdict: row.verdict},
-		}))
+		s := api.Snapshot{Lanes: []api.LaneSnapshot{row.lane}, Client: api.ClientHealth{Verdict: row.verdict}}
+		assert.Equal(t, row.want, describe(s))
 	}
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -36,19 +35,15 @@ func TestSweepOnTheCommandLine(t *testing.T) {
 		spans = append(spans, s[1])
 	}
 	assert.ElementsMatch(t, []string{"KV-aware at 4", "Round-robin at 4"}, spans, stderr)
-	html, err := os.ReadFile(page)
-	require.NoError(t, err)
-	assert.True(t, strings.HasSuffix(strings.TrimSpace(string(html)), "</html>"))
+	assert.True(t, strings.HasSuffix(strings.TrimSpace(content(t, page)), "</html>"))
 	type result struct {
 		Sides []struct{ Rows []api.BaselineRow }
 	}
 	var measured, compared result
-	data, err := os.ReadFile(document)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(data, &measured))
+	require.NoError(t, json.Unmarshal([]byte(content(t, document)), &measured))
 	require.Len(t, measured.Sides, 2)
 
-	code, stdout, stderr = compareFiles(t, document, document, "--a-mode=round_robin", "--b-mode=kv", "--format=json")
+	code, stdout, stderr = command(t, "compare", document, document, "--a-mode=round_robin", "--b-mode=kv", "--format=json")
 	require.Equal(t, success, code, stderr)
 	require.NoError(t, json.Unmarshal([]byte(stdout), &compared))
 	for i, s := range compared.Sides {

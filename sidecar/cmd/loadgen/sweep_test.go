@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,42 +35,36 @@ var (
 func asked() api.SweepRequest {
 	return api.SweepRequest{
 		Kind: api.SweepTrial, Levels: []int{60}, Modes: []api.ModeState{rrMode, kvMode}, Primary: new("ttft_p95"),
-		Smallest: new(.05),
-		Seconds:  new(60.), MaxSeconds: new(3600.), Seed: new(uint64(1)), SLO: &api.SLO{TTFT: .6, TPOT: .06}, Title: new(""),
+		Smallest: new(.05), Seconds: new(60.), MaxSeconds: new(3600.), Seed: new(uint64(1)),
+		SLO: &api.SLO{TTFT: .6, TPOT: .06}, Title: new(""),
 	}
 }
 
 func TestDisagreement(t *testing.T) {
 	for name, row := range map[string]struct {
-		is   api.SweepRequest
+		is   api.SweepRequest // a trial, where it has no kind
 		want [3]string
 	}{
-		"nothing is given": {is: api.SweepRequest{Kind: api.SweepTrial}},
+		"nothing is given": {},
 		"all is given":     {is: asked()},
 		"another kind":     {api.SweepRequest{Kind: api.SweepLevels}, [3]string{"kind", "trial", "sweep"}},
-		"another level": {api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}}, [3]string{
-			"levels", "60",
-			"120",
-		}},
-		"another seed": {api.SweepRequest{Kind: api.SweepTrial, Seed: new(uint64(2))}, [3]string{"seed", "1", "2"}},
+		"another level":    {api.SweepRequest{Levels: []int{120}}, [3]string{"levels", "60", "120"}},
+		"another seed":     {api.SweepRequest{Seed: new(uint64(2))}, [3]string{"seed", "1", "2"}},
 		"other SLOs": {
-			api.SweepRequest{Kind: api.SweepTrial, SLO: &api.SLO{TTFT: .4, TPOT: .06}},
+			api.SweepRequest{SLO: &api.SLO{TTFT: .4, TPOT: .06}},
 			[3]string{"slo", "TTFT 0.6 s and TPOT 0.06 s", "TTFT 0.4 s and TPOT 0.06 s"},
 		},
 		"the other way": {
-			api.SweepRequest{Kind: api.SweepTrial, Modes: []api.ModeState{kvMode, rrMode}},
+			api.SweepRequest{Modes: []api.ModeState{kvMode, rrMode}},
 			[3]string{"modes", "round_robin,kv", "kv,round_robin"},
 		},
-		"speculation in force": {is: api.SweepRequest{
-			Kind:  api.SweepTrial,
-			Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
-		}},
-		"a field it has not": {api.SweepRequest{Kind: api.SweepTrial, Repeats: new(2)}, [3]string{
-			"repeats",
-			"not set", "2",
-		}},
+		"speculation in force": {
+			is: api.SweepRequest{Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}},
+		},
+		"a field it has not": {api.SweepRequest{Repeats: new(2)}, [3]string{"repeats", "not set", "2"}},
 	} {
 		was := asked()
+		row.is.Kind = cmp.Or(row.is.Kind, api.SweepTrial)
 		field, before, now := disagreement(was, row.is)
 		assert.Equal(t, row.want, [3]string{field, before, now}, name)
 		assert.Equal(t, asked(), was)
@@ -110,8 +105,7 @@ func (d *desk) StartSweep(_ context.Context, by, lane string, r api.SweepRequest
 	}
 	d.began = append(d.began, r)
 	s := api.Sweep{SweepSummary: api.SweepSummary{
-		ID: fmt.Sprint("new", len(d.began)), By: by, Lane: lane,
-		State: api.SweepRunning, Request: asked(),
+		ID: fmt.Sprint("new", len(d.began)), By: by, Lane: lane, State: api.SweepRunning, Request: asked(),
 	}}
 	d.all = append([]api.Sweep{s}, d.all...)
 	return s, nil
@@ -152,24 +146,12 @@ func (d *desk) becomes(id string, change func(*api.Sweep)) {
 	}
 }
 
-// deletes deletes all sweeps.
-func (d *desk) deletes() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.all = nil
-}
-
 // ends ends a sweep, with one span.
 func (d *desk) ends(id, verdict string) {
 	d.becomes(id, func(s *api.Sweep) {
 		s.State, s.Trial, s.Words = api.SweepDone, &api.TrialState{Verdict: verdict}, []string{"kv is better."}
 		s.Spans, s.Progress.Spans = []api.SweepSpan{{Mode: kvMode, Concurrency: 60, Turns: 9}}, 1
 	})
-}
-
-// unfinished returns a desk with a trial in some state.
-func unfinished(state api.SweepState) *desk {
-	return &desk{all: []api.Sweep{{SweepSummary: api.SweepSummary{ID: "old", State: state, Request: asked()}}}}
 }
 
 // trial is a question in a test: its lines, and its output.
@@ -228,10 +210,8 @@ func (q *trial) look() {
 
 func TestQuestionIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newTrial(new(desk), api.SweepRequest{Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {
-			Mode:        api.ModeKV,
-			Speculation: api.SpeculationDraft,
-		}}})
+		draft := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft}
+		q := newTrial(new(desk), api.SweepRequest{Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, draft}})
 		dir := t.TempDir()
 		page, table := filepath.Join(dir, "a.html"), filepath.Join(dir, "a.TSV")
 		require.NoError(t, os.WriteFile(page, []byte(strings.Repeat("an earlier one ", 99)), 0o600))
@@ -246,8 +226,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 		q.problem.Store(nil)
 		q.look()
 		require.Len(t, q.desk.began, 1)
-		assert.Equal(t, []api.ModeState{rrMode, {Mode: api.ModeKV, Speculation: api.SpeculationDraft}},
-			q.desk.began[0].Modes, "the speculation in force, where none is given")
+		assert.Equal(t, []api.ModeState{rrMode, draft}, q.desk.began[0].Modes, "the speculation in force, where none is given")
 		q.taken.Store(true)
 		q.desk.ends("new1", "b_better")
 		q.look()
@@ -265,15 +244,19 @@ func TestQuestionIsAnswered(t *testing.T) {
 			"span 1, KV-aware at 60: 9 turns, took 0 s",
 		}, q.lines)
 		for path, want := range map[string]string{page: "report of new1 as html\n", table: "report of new1 as tsv\n"} {
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			assert.Equal(t, want, string(data))
+			assert.Equal(t, want, content(t, path))
 		}
 	})
 }
 
 // The error determines the exit code and names the next step.
 func TestQuestionIsNotAnswered(t *testing.T) {
+	becomes := func(change func(*api.Sweep)) func(*trial) {
+		return func(q *trial) { q.desk.becomes("new1", change) }
+	}
+	ends := func(state api.SweepState, reason string, cause api.SweepCause, spans int) func(*trial) {
+		return becomes(func(s *api.Sweep) { s.State, s.Reason, s.Cause, s.Progress.Spans = state, reason, cause, spans })
+	}
 	for name, row := range map[string]struct {
 		happens func(*trial)
 		want    string
@@ -290,30 +273,17 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 			"the trial is unfinished. It has 0 spans so far, kept in /data; run the same command to resume", unmeasured,
 		},
 		"cancelled": {
-			func(q *trial) {
-				q.desk.becomes("new1", func(s *api.Sweep) {
-					s.State, s.Reason, s.Cause = api.SweepCancelled, "by ann",
-						api.CauseOperator
-				})
-			},
+			ends(api.SweepCancelled, "by ann", api.CauseOperator, 0),
 			"the trial was cancelled by ann; run the same command to start a new one", unmeasured,
 		},
 		"the target fails": {
-			func(q *trial) {
-				q.desk.becomes("new1", func(s *api.Sweep) {
-					s.State, s.Reason, s.Cause, s.Progress.Spans = api.SweepPaused,
-						"the target failed in a span twice: connect", api.CauseTarget, 1
-				})
-			},
+			ends(api.SweepPaused, "the target failed in a span twice: connect", api.CauseTarget, 1),
 			"the trial is paused: the target failed in a span twice: connect. It has 1 span so far, kept in /data; " +
 				"run the same command to resume", unmeasured,
 		},
 		"paused by hand, then Ctrl-C": {
 			func(q *trial) {
-				q.desk.becomes("new1", func(s *api.Sweep) {
-					s.State, s.Reason, s.Cause = api.SweepPaused, "by ann",
-						api.CauseOperator
-				})
+				ends(api.SweepPaused, "by ann", api.CauseOperator, 0)(q)
 				q.look()
 				assert.Contains(t, q.lines,
 					"the trial was paused by ann: resume it on the page or through the API, or stop this program")
@@ -321,19 +291,13 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 			},
 			"the trial was paused by ann. It has 0 spans so far, kept in /data; run the same command to resume", unmeasured,
 		},
-		"deleted": {func(q *trial) { q.desk.deletes() }, "the trial was deleted", unmeasured},
-		"failed": {func(q *trial) {
-			q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason = api.SweepFailed, "why" })
-		}, "the trial failed: why", broken},
-		"no span ever counts": {func(q *trial) {
-			q.desk.becomes("new1", func(s *api.Sweep) {
-				s.State, s.Spans = api.SweepDone, []api.SweepSpan{{Spoiled: "it was late"}}
-			})
-		}, "nothing was measured: no valid span; the last one is invalid: it was late", unmeasured},
-		"no span": {
-			func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) },
-			"nothing was measured: no valid span", unmeasured,
+		"deleted": {becomes(func(s *api.Sweep) { s.ID = "other" }), "the trial was deleted", unmeasured},
+		"failed":  {ends(api.SweepFailed, "why", "", 0), "the trial failed: why", broken},
+		"no span ever counts": {
+			becomes(func(s *api.Sweep) { s.State, s.Spans = api.SweepDone, []api.SweepSpan{{Spoiled: "it was late"}} }),
+			"nothing was measured: no valid span; the last one is invalid: it was late", unmeasured,
 		},
+		"no span": {ends(api.SweepDone, "", "", 0), "nothing was measured: no valid span", unmeasured},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -375,52 +339,43 @@ func TestQuestionCannotBegin(t *testing.T) {
 
 // A data directory resumes its unfinished sweep, unless that has another question.
 func TestQuestionGoesOn(t *testing.T) {
-	other := api.SweepRequest{Levels: []int{120}}
+	const differs = "data_dir: /data has an unfinished trial with different settings (%s): finish it with those settings " +
+		"(loadgen trial), cancel it with --anew, or choose another directory with --data-dir"
+	other, longer := api.SweepRequest{Levels: []int{120}}, api.SweepRequest{MaxSeconds: new(7200.)}
 	for name, row := range map[string]struct {
-		state api.SweepState
-		asked api.SweepRequest
-		anew  bool
-		done  []string // to sweeps, in the end
-		began int
-		want  string
+		state   api.SweepState
+		asked   api.SweepRequest
+		anew    bool
+		done    string // to the earlier sweep, in the end
+		began   int
+		differs string
 	}{
-		"running":           {state: api.SweepRunning, done: []string{"old running"}},
-		"paused":            {state: api.SweepPaused, done: []string{"old running"}},
+		"running":           {state: api.SweepRunning, done: "old running"},
+		"paused":            {state: api.SweepPaused, done: "old running"},
 		"done":              {state: api.SweepDone, began: 1},
 		"cancelled":         {state: api.SweepCancelled, began: 1},
-		"running, anew":     {state: api.SweepRunning, anew: true, done: []string{"old cancelled"}, began: 1},
-		"paused, anew":      {state: api.SweepPaused, anew: true, done: []string{"old cancelled"}, began: 1},
+		"running, anew":     {state: api.SweepRunning, anew: true, done: "old cancelled", began: 1},
+		"paused, anew":      {state: api.SweepPaused, anew: true, done: "old cancelled", began: 1},
 		"another is paused": {state: api.SweepPaused, asked: other, began: 1},
-		"another is running, anew": {
-			state: api.SweepRunning, asked: other, anew: true, done: []string{"old cancelled"},
-			began: 1,
-		},
-		"another is running": {
-			state: api.SweepRunning, asked: other,
-			want: "data_dir: /data has an unfinished trial with different settings (concurrency is 60 there, not " +
-				"120): finish it with those settings (loadgen trial), cancel it with --anew, or choose another " +
-				"directory with --data-dir",
-		},
-		"one of another length is running": {
-			state: api.SweepRunning, asked: api.SweepRequest{MaxSeconds: new(7200.)},
-			want: "data_dir: /data has an unfinished trial with different settings (max_time is 1h there, not 2h): finish " +
-				"it with those settings (loadgen trial), cancel it with --anew, or choose another directory with --data-dir",
-		},
+		"another, anew":     {state: api.SweepRunning, asked: other, anew: true, done: "old cancelled", began: 1},
+		"another":           {state: api.SweepRunning, asked: other, differs: "concurrency is 60 there, not 120"},
+		"a longer one":      {state: api.SweepRunning, asked: longer, differs: "max_time is 1h there, not 2h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := newTrial(unfinished(row.state), row.asked)
+				old := api.Sweep{SweepSummary: api.SweepSummary{ID: "old", State: row.state, Request: asked()}}
+				q := newTrial(&desk{all: []api.Sweep{old}}, row.asked)
 				q.asked.Anew = row.anew
 				err := q.lookBack(t.Context())
-				if row.want != "" {
-					require.EqualError(t, err, row.want)
+				if row.differs != "" {
+					require.EqualError(t, err, fmt.Sprintf(differs, row.differs))
 					return
 				}
 				require.NoError(t, err)
 				q.start(t)
 				q.stop()
 				<-q.served
-				assert.Equal(t, row.done, q.desk.done)
+				assert.Equal(t, row.done, strings.Join(q.desk.done, ", "))
 				assert.Len(t, q.desk.began, row.began)
 			})
 		})
@@ -434,14 +389,15 @@ func TestArmsOfUnfinishedSweep(t *testing.T) {
 		arms []cluster.Arm
 		want [3]string
 	}{
-		"the same": {arms: []cluster.Arm{arm("a", "http://127.0.0.1:1/v1"), arm("b", "http://127.0.0.1:2")}},
-		"others": {[]cluster.Arm{arm("a", "http://127.0.0.1:1"), arm("c", "http://127.0.0.1:2")}, [3]string{
-			"arms", "a,b", "a,c",
-		}},
+		"the same": {[]cluster.Arm{arm("a", "http://127.0.0.1:1/v1"), arm("b", "http://127.0.0.1:2")}, [3]string{}},
+		"others": {
+			[]cluster.Arm{arm("a", "http://127.0.0.1:1"), arm("c", "http://127.0.0.1:2")}, [3]string{"arms", "a,b", "a,c"},
+		},
 		"none": {nil, [3]string{"arms", "a,b", "none"}},
-		"another address": {[]cluster.Arm{arm("a", "http://127.0.0.1:1"), arm("b", "http://127.0.0.1:3")}, [3]string{
-			"arms: url of b", "http://127.0.0.1:2", "http://127.0.0.1:3",
-		}},
+		"another address": {
+			[]cluster.Arm{arm("a", "http://127.0.0.1:1"), arm("b", "http://127.0.0.1:3")},
+			[3]string{"arms: url of b", "http://127.0.0.1:2", "http://127.0.0.1:3"},
+		},
 	} {
 		a, b := api.ModeState{Arm: "a"}, api.ModeState{Arm: "b"}
 		v := api.Sweep{
@@ -458,41 +414,31 @@ func TestArmsOfUnfinishedSweep(t *testing.T) {
 
 func TestProgressLine(t *testing.T) {
 	v := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepRunning, Request: asked()}}
-	v.Progress = api.SweepProgress{Spans: 4, SecondsUsed: 390, SecondsLeft: new(390.)}
-	v.Progress.Span = &api.SweepNow{
-		Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting,
-		Seconds: 34, Of: new(60.), Turns: 99,
+	v.Progress = api.SweepProgress{Spans: 4, SecondsUsed: 390, SecondsLeft: new(390.), Span: &api.SweepNow{
+		Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting, Seconds: 34, Of: new(60.), Turns: 99,
+	}}
+	now := func(v api.Sweep, phase api.SweepPhase, change func(*api.SweepNow)) api.Sweep {
+		v.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: phase}
+		change(v.Progress.Span)
+		return v
 	}
 	decided := v
 	decided.Trial = &api.TrialState{Primary: &api.TrialDifference{
-		Metric: "ttft_p95", Difference: -.231,
-		Interval: &[2]float64{-.302, -.154},
+		Metric: "ttft_p95", Difference: -.231, Interval: &[2]float64{-.302, -.154},
 	}}
 	decided.Progress.Beyond = true
 	ranked := decided
-	ranked.Trial = &api.TrialState{
-		Primary: decided.Trial.Primary,
-		Ranking: &api.TrialRanking{Places: []api.TrialPlace{
-			{Mode: kvMode}, {Mode: rrMode}, {Mode: api.ModeState{Mode: api.ModeLeastLoaded}, LeftAfter: new(2)},
-		}},
-	}
+	ranked.Trial = &api.TrialState{Primary: decided.Trial.Primary, Ranking: &api.TrialRanking{Places: []api.TrialPlace{
+		{Mode: kvMode}, {Mode: rrMode}, {Mode: api.ModeState{Mode: api.ModeLeastLoaded}, LeftAfter: new(2)},
+	}}}
 	ranked.Progress.Span = nil
-	warming := v
-	warming.Progress.Span = &api.SweepNow{
-		Arm: "a", Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanWarmingUp,
-		Seconds: 3, WarmingUp: 12,
-	}
-	switching := v
-	switching.Progress.Span = &api.SweepNow{
-		Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanSwitching,
-		Message: "restarting",
-	}
+	warming := now(v, api.SpanWarmingUp, func(n *api.SweepNow) { n.Arm, n.Seconds, n.WarmingUp = "a", 3, 12 })
+	switching := now(v, api.SpanSwitching, func(n *api.SweepNow) { n.Message = "restarting" })
 	levels := v
 	levels.Request.Kind, levels.Progress.Of, levels.Progress.Span = api.SweepLevels, new(18), nil
 	levels.Progress.Spoiled = 2
-	early := warming
+	early := now(v, api.SpanStoring, func(n *api.SweepNow) { n.Elapsed = 150 })
 	early.Progress.SecondsLeft, early.Progress.SecondsLeast = nil, new(180.)
-	early.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanStoring, Elapsed: 150}
 	ranged := levels
 	ranged.Progress.SecondsLeast, ranged.Progress.SecondsMost = new(300.), new(480.)
 	paused := v
@@ -526,8 +472,7 @@ func TestProgressLine(t *testing.T) {
 
 func TestSpan(t *testing.T) {
 	for seconds, want := range map[float64]string{
-		0: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1 h 30 min",
-		36_000: "10 h 00 min",
+		0: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1 h 30 min", 36_000: "10 h 00 min",
 	} {
 		assert.Equal(t, want, span(seconds))
 	}

@@ -105,14 +105,6 @@ func helpShowsDefaults(t *testing.T, defaults []api.SweepRequest) {
 	}
 }
 
-// compareFiles runs loadgen compare.
-func compareFiles(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errors bytes.Buffer
-	code = run(t.Context(), append([]string{"compare"}, args...), []string{"HOME=" + t.TempDir()}, &out, &errors)
-	return code, out.String(), errors.String()
-}
-
 // Results are found by name among the recorded ones and in a data directory that is in use, and in files of this and of
 // other programs.
 func TestCompare(t *testing.T) {
@@ -123,87 +115,80 @@ func TestCompare(t *testing.T) {
 	b.Name = "ours"
 	_, err := p.client.SaveBaseline(t.Context(), b)
 	require.NoError(t, err)
-	file, page := filepath.Join(t.TempDir(), "ours.csv"), filepath.Join(t.TempDir(), "report.html")
-	table := filepath.Join(t.TempDir(), "report.tsv")
+	dir := t.TempDir()
+	file, page, table := filepath.Join(dir, "ours.csv"), filepath.Join(dir, "report.html"), filepath.Join(dir, "report.tsv")
 	f, err := os.Create(file)
 	require.NoError(t, err)
 	require.NoError(t, baseline.WriteCSV(f, b))
 	require.NoError(t, f.Close())
-	arms := filepath.Join(t.TempDir(), "arms.tsv")
+	arms := filepath.Join(dir, "arms.tsv")
 	require.NoError(t, os.WriteFile(arms, []byte("side\tconcurrency\tmode\tspeculation\tarm\tttft_p95\n"+
 		"alpha\t60\tkv\toff\talpha\t0.4\nround robin\t60\tunknown\toff\tround robin\t0.6\n"+
 		"gamma\t60\tunknown\toff\tgamma\t0.5\n"), 0o600))
-	const guidellm = "../../loadgen/baseline/testdata/import/guidellm.json"
-	aiperf := filepath.Join(filepath.Dir(guidellm), "aiperf-8.json")
-	vllmChat := filepath.Join(filepath.Dir(guidellm), "vllm-bench-chat-4.json")
-	aiperf4 := filepath.Join(filepath.Dir(guidellm), "aiperf-4.json")
+	const (
+		imports  = "../../loadgen/baseline/testdata/import/"
+		guidellm = imports + "guidellm.json"
+		aiperf   = imports + "aiperf-8.json"
+		twice    = recorded + " " + recorded
+		modes    = " --a-mode=round_robin --b-mode=kv"
+	)
 	for _, row := range []struct {
-		args []string
-		code int
+		args string
 		want []string
 	}{
-		{[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--format=tsv"}, success, []string{"\t"}},
+		{twice + modes + " --format=tsv", []string{"\t"}},
+		{twice + modes + " --levels=60-160/20 --output=" + table, []string{"over 6 levels"}},
+		{table + " " + table + modes, []string{"over 6 levels", "32.0 %"}},
+		{"ours " + file + modes + " --data-dir=" + p.dir + " --output=" + page, []string{"ours B", "32.0 %"}},
 		{
-			[]string{recorded, recorded, "--a-mode=round_robin", "--b-mode=kv", "--levels=60-160/20", "--output=" + table},
-			success,
-			[]string{"over 6 levels"},
-		},
-		{[]string{table, table, "--a-mode=round_robin", "--b-mode=kv"}, success, []string{"over 6 levels", "32.0 %"}},
-		{
-			[]string{"ours", file, "--a-mode=round_robin", "--b-mode=kv", "--data-dir=" + p.dir, "--output=" + page},
-			success,
-			[]string{"ours B", "32.0 %"},
-		},
-		{
-			[]string{recorded + "," + file, recorded, "--a-mode=round_robin", "--b-mode=kv"},
-			success,
+			recorded + "," + file + " " + recorded + modes,
 			[]string{"Mean of 2 results: " + recorded + " and ours", "- **Averaged, ", "| ours |"},
 		},
-		{[]string{recorded + ",h100x8-tp2-llama70b-fp8", "ours"}, badInput, []string{"a: levels: 20, 30, "}},
-		{[]string{recorded + "," + recorded, "ours"}, badInput, []string{`a: "` + recorded + `" twice is not allowed`}},
-		{[]string{guidellm, aiperf, "--a-mode=round_robin", "--b-mode=kv"}, success, []string{"GuideLLM", "AIPerf"}},
+		{guidellm + " " + aiperf + modes, []string{"GuideLLM", "AIPerf"}},
 		{
-			[]string{"ours", recorded},
-			badInput,
-			[]string{`a: "ours" is not allowed: a readable file, or one of the baselines: h100x8-tp2-llama70b-fp8, ` + recorded},
-		},
-		{[]string{recorded, file}, badInput, []string{"a_mode: "}},
-		{[]string{recorded, guidellm}, badInput, []string{"b: " + guidellm + ": mode is required"}},
-		{
-			[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"},
-			badInput,
-			[]string{"b_mode: least_loaded is not allowed"},
-		},
-		{
-			[]string{vllmChat, aiperf4, "--a-mode=unknown", "--b-mode=unknown/off"},
-			success,
+			imports + "vllm-bench-chat-4.json " + imports + "aiperf-4.json --a-mode=unknown --b-mode=unknown/off",
 			[]string{"the routing mode of one of them is unknown", "defined differently"},
 		},
-		{
-			[]string{recorded, recorded, "--a-mode=sideways", "--b-mode=kv"},
-			badInput,
-			[]string{"a_mode: sideways is not allowed: what " + recorded + " has: round_robin with speculation not_recorded; "},
-		},
-		{[]string{recorded, aiperf, "--a-mode=kv", "--b-mode=gamma"}, badInput, []string{"b: " + aiperf + ": mode: "}},
-		{[]string{arms, arms, "--a-mode=gamma", "--b-mode=round robin"}, success, []string{"# round robin against gamma"}},
-		{
-			[]string{arms, arms, "--a-mode=kv", "--b-mode=unknown/off"},
-			badInput,
-			[]string{`b_mode: unknown/off is not allowed: what arms has: arm "alpha"; arm "gamma"; arm "round robin"`},
-		},
-		{[]string{recorded, page, "--a-mode=kv"}, badInput, []string{"b: " + page + ": "}},
+		{arms + " " + arms + " --a-mode=gamma --b-mode=round robin", []string{"# round robin against gamma"}},
 	} {
-		code, stdout, stderr := compareFiles(t, row.args...)
-		assert.Equal(t, row.code, code, stderr)
+		code, stdout, stderr := command(t, compareArgs(row.args)...)
+		assert.Equal(t, success, code, stderr)
 		for _, want := range row.want {
-			if code == success {
-				assert.Contains(t, stdout, want)
-			} else {
-				assert.Contains(t, stderr, "loadgen: "+want)
-				assert.Empty(t, stdout)
-			}
+			assert.Contains(t, stdout, want)
 		}
+	}
+	for _, row := range [][2]string{
+		{recorded + ",h100x8-tp2-llama70b-fp8 ours", "a: levels: 20, 30, "},
+		{recorded + "," + recorded + " ours", `a: "` + recorded + `" twice is not allowed`},
+		{"ours " + recorded, `a: "ours" is not allowed: a readable file, or one of the baselines: h100x8-tp2-llama70b-fp8, ` +
+			recorded},
+		{recorded + " " + file, "a_mode: "},
+		{recorded + " " + guidellm, "b: " + guidellm + ": mode is required"},
+		{twice + " --a-mode=kv --b-mode=least_loaded", "b_mode: least_loaded is not allowed"},
+		{twice + " --a-mode=sideways --b-mode=kv", "a_mode: sideways is not allowed: what " + recorded +
+			" has: round_robin with speculation not_recorded; "},
+		{recorded + " " + aiperf + " --a-mode=kv --b-mode=gamma", "b: " + aiperf + ": mode: "},
+		{arms + " " + arms + " --a-mode=kv --b-mode=unknown/off", "b_mode: unknown/off is not allowed: what arms has: " +
+			`arm "alpha"; arm "gamma"; arm "round robin"`},
+		{recorded + " " + page + " --a-mode=kv", "b: " + page + ": "},
+	} {
+		code, stdout, stderr := command(t, compareArgs(row[0])...)
+		assert.Equal(t, badInput, code, stderr)
+		assert.Contains(t, stderr, "loadgen: "+row[1])
+		assert.Empty(t, stdout)
 	}
 	assert.True(t, exists(page))
 	p.endsWell()
+}
+
+// compareArgs returns the arguments of loadgen compare. A mode may contain a space.
+func compareArgs(text string) []string {
+	results, flags, _ := strings.Cut(text, " --")
+	args := append([]string{"compare"}, strings.Fields(results)...)
+	for _, flag := range strings.Split(flags, " --") {
+		if flag != "" {
+			args = append(args, "--"+flag)
+		}
+	}
+	return args
 }
