@@ -1,6 +1,7 @@
 package boothtest
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log"
@@ -16,10 +17,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/source"
+	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 )
@@ -60,7 +64,7 @@ func Start(t *testing.T, o Options) *Booth {
 	prometheus, to := Forward(t)
 	b.Prometheus = "http://" + prometheus
 	b.Loadgen, b.parts["loadgen"] = b.LoadgenPart(t, "loadgen", o.Token, o.Flags...)
-	b.parts["prometheus"] = Prometheus(t, b.bin, b.target.scrapes(strings.TrimPrefix(b.Loadgen, "http://")))
+	b.parts["prometheus"] = Prometheus(t, b.bin, b.target.Scrapes(strings.TrimPrefix(b.Loadgen, "http://")))
 	b.Prometheus = b.parts["prometheus"].URL()
 	to(b.Prometheus)
 	return b
@@ -88,8 +92,7 @@ func Forward(t *testing.T) (address string, to func(server string)) {
 	t.Helper()
 	var target atomic.Pointer[url.URL]
 	proxy := &httputil.ReverseProxy{
-		ErrorLog: log.New(io.Discard, "", 0),
-		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target.Load()) },
+		ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target.Load()) },
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if target.Load() == nil {
@@ -127,8 +130,8 @@ func Prometheus(t *testing.T, bin, config string) *Part {
 	return p
 }
 
-// scrapes returns a prometheus.yml with the labels of a cluster.
-func (c Target) scrapes(loadgen string) string {
+// Scrapes returns a prometheus.yml with the labels of a cluster.
+func (c Target) Scrapes(loadgen string) string {
 	var text strings.Builder
 	text.WriteString("global: {scrape_interval: 1s, scrape_timeout: 1s, scrape_native_histograms: true, " +
 		"always_scrape_classic_histograms: true}\nscrape_configs:\n")
@@ -177,20 +180,72 @@ var LoadgenPrints = regexp.MustCompile(`load generator started" address=https?:/
 func (b *Booth) LoadgenPart(t *testing.T, name, token string, flags ...string) (address string, p *Part) {
 	t.Helper()
 	args := []string{
-		"--target-url=http://" + b.target.Frontend, "--listen=" + AnyPort, "--data-dir=" + t.TempDir(),
-		"--concurrency=60", "--start-rate=40", "--think-time=9s", "--max-tokens=64",
-		"--output-tokens-mean=24", "--output-tokens-cv=.15",
+		"--target-url=http://" + b.target.Frontend, "--concurrency=60", "--start-rate=40", "--think-time=9s",
+		"--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
 	}
 	if b.Prometheus != "" {
 		args = append(args, "--prometheus-url="+b.Prometheus, "--prometheus-namespace=dynamo-workload")
 	}
-	args = append(append(args, b.target.Loadgen...), flags...)
-	p = &Part{Prints: LoadgenPrints, Ready: "http://" + AnyPort + "/readyz", Command: process.Command{
-		Name: "the load generator", Path: filepath.Join(b.bin, "loadgen"), Log: Log(t, name), Args: args,
-		Env: append(os.Environ(), "LOADGEN_TOKEN="+token),
+	p, _ = Loadgen(t, b.bin, name, token, append(append(args, b.target.Loadgen...), flags...)...)
+	return p.URL(), p
+}
+
+// Loadgen starts a load generator with a token, or with none if it is "", and returns it with a client of its API. It
+// is ready when its target answers.
+func Loadgen(t *testing.T, bin, name, token string, args ...string) (*Part, *api.Client) {
+	t.Helper()
+	p := &Part{Prints: LoadgenPrints, Ready: "http://" + AnyPort + "/readyz", Command: process.Command{
+		Name: "the load generator", Path: filepath.Join(bin, "loadgen"), Log: Log(t, name),
+		Args: append([]string{"--listen=" + AnyPort, "--data-dir=" + t.TempDir()}, args...),
+		Env:  append(os.Environ(), "LOADGEN_TOKEN="+token),
 	}}
 	p.Run(t)
-	return p.URL(), p
+	client, err := api.NewClient(http.DefaultClient, p.URL(), token)
+	require.NoError(t, err)
+	return p, client
+}
+
+// Turns returns the stored turns of a lane, those of all steps if the step is 0.
+func Turns(t *testing.T, client *api.Client, lane string, step int64) (turns []api.Turn) {
+	t.Helper()
+	var table bytes.Buffer
+	wait.Eventually(t, "the turns are exported", func() (any, bool) {
+		table.Reset()
+		err := client.TurnsCSV(t.Context(), &table, lane, step)
+		return err, err == nil
+	})
+	turns, err := api.ReadTurns(&table)
+	require.NoError(t, err)
+	return turns
+}
+
+// Trial runs a trial within a time limit and returns it after its end.
+func Trial(t *testing.T, client *api.Client, limit time.Duration, q api.SweepRequest) api.Sweep {
+	t.Helper()
+	q.Kind, q.MaxSeconds = api.SweepTrial, new(limit.Seconds())
+	s, err := client.StartSweep(t.Context(), api.DefaultLane, q)
+	require.NoError(t, err)
+	wait.Within(t, limit+10*time.Minute, "the trial ends", func() (any, bool) {
+		s, err = client.Sweep(t.Context(), s.ID)
+		require.NoError(t, err)
+		return s.Progress, s.State != api.SweepRunning
+	})
+	for i := range s.Spans {
+		v := &s.Spans[i]
+		t.Logf("span %d, %s, %s: %d turns in %.0f s, %.0f s in all, %d failed, %s %s", v.Number, v.Arm, v.Mode.Mode, v.Turns,
+			v.Until.Sub(v.CountedFrom).Seconds(), v.Elapsed, v.Failed, v.Cold, v.Spoiled)
+	}
+	require.Equal(t, api.SweepDone, s.State, s.Reason)
+	return s
+}
+
+// FreePort returns the first free port of loopback from the given one on, for a program that takes its port as an
+// argument.
+func FreePort(t *testing.T, from int) int {
+	t.Helper()
+	ports, err := process.FreePorts(from, 1)
+	require.NoError(t, err)
+	return ports[0]
 }
 
 // resultsVariable names the directory for screenshots and logs. The default is test-results in the module.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,7 +18,6 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/test/boothtest"
@@ -108,7 +106,7 @@ func startDynamo(t *testing.T, bin string, s setting, w closedloop.Workload, por
 	for _, w := range d.Workers() {
 		pages = append(pages, w.MetricsURL)
 	}
-	return startLoadgen(t, bin, "--target-url="+d.URL(), "--target-model="+dynamo.Model,
+	_, client := boothtest.Loadgen(t, bin, "loadgen", "", "--target-url="+d.URL(), "--target-model="+dynamo.Model,
 		"--cluster-metrics-urls="+strings.Join(pages, ","), "--start", "--target-rps=0",
 		"--concurrency="+strconv.Itoa(w.Concurrency), "--start-rate="+number(w.StartRate), "--seed="+strconv.FormatUint(
 			w.Seed, 10),
@@ -116,6 +114,7 @@ func startDynamo(t *testing.T, bin string, s setting, w closedloop.Workload, por
 		"--followup-text="+sameSentence,
 		"--output-tokens-mean="+number(w.Output.Mean), "--output-tokens-cv="+number(w.Output.CV), // ends mock answers
 		"--mode-driver=manual", "--mode-mode="+string(s.mode), "--mode-offers="+string(s.mode))
+	return &run{client: client}
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
@@ -129,18 +128,6 @@ type run struct {
 	last      api.LaneSnapshot
 	mistrusts int    // samples with an unreliable client
 	mistrust  string // the reason in the last of them
-}
-
-func startLoadgen(t *testing.T, bin string, args ...string) *run {
-	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/healthz"}
-	p.Command = process.Command{
-		Name: "load generator", Path: filepath.Join(bin, "loadgen"), Log: filepath.Join(t.ArtifactDir(), "loadgen.log"),
-		Args: append([]string{"--listen=" + boothtest.AnyPort, "--data-dir=" + t.TempDir()}, args...),
-	}
-	p.Run(t)
-	client, err := api.NewClient(&http.Client{Timeout: 10 * time.Second}, p.URL(), "")
-	require.NoError(t, err)
-	return &run{client: client}
 }
 
 // observe waits until all conversations have begun and the warm-up is over, and returns the figures of the span.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,28 +35,21 @@ const (
 func TestDoctorFindsBrokenParts(t *testing.T) {
 	t.Setenv("LOADGEN_TOKEN", doctorToken)
 	d := Start(t, 18000)
-	listen := FreePort(t, 18088) // fixed, since Prometheus is configured before the load generator starts
-	whole, lacking := scraping(t, d, listen, 3), scraping(t, d, listen, 2)
-	spare := func(name string, port int, change func(*process.Command)) string {
-		url, _ := startFrontend(t, d, "kv", name, port, change)
-		return url
-	}
-	alone := spare("alone", 18060, func(c *process.Command) { c.Env = append(c.Env, discovery+t.TempDir()) })
-	noEvents := spare("no-events", 18070, func(c *process.Command) {
-		c.Env = append(c.Env, discovery+withoutEvents(t,
-			c.Env))
+	prometheus, to := boothtest.Forward(t) // exists before the load generator, whose address Prometheus needs
+	alone := startFrontend(t, d, "kv", "alone", 18060, func(c *process.Command) {
+		c.Env = append(c.Env, discovery+t.TempDir())
 	})
-	b := startAgainst(t, d, "--listen="+process.Loopback(listen), "--target-url="+d.URL(),
-		"--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
-		"--prometheus-url="+whole, "--prometheus-namespace="+doctorNamespace)
-	for _, url := range []string{alone, noEvents} {
-		answers(t, url+"/v1/models")
-	}
+	noEvents := startFrontend(t, d, "kv", "no-events", 18070, func(c *process.Command) {
+		c.Env = append(c.Env, discovery+withoutEvents(t, c.Env))
+	})
+	b := startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
+		"--prometheus-url=http://"+prometheus, "--prometheus-namespace="+doctorNamespace)
+	whole, lacking := b.scraping(t, 3), b.scraping(t, 2)
+	to(whole)
 	o := doctor.Options{LoadgenURL: b.base, Token: doctorToken, Version: api.ProgramVersion()}
 
-	b.finds(t, "all is well", o, none,
-		"Load generator: ok: our token is accepted", "Target: ok: 3 of 3 workers have registered",
-		"Target: ok: the router knows the caches: it predicts a hit rate of",
+	b.finds(t, "all is well", o, none, "Load generator: ok: our token is accepted",
+		"Target: ok: 3 of 3 workers have registered", "Target: ok: the router knows the caches: it predicts a hit rate of",
 		"Prometheus: ok: the workers' series in namespace dynamo-workload: present and fresh, from 3 endpoint(s)",
 		"Prometheus: warning: the DCGM GPU series")
 
@@ -131,9 +123,9 @@ func (b *booth) finds(t *testing.T, name string, o doctor.Options, wanted func(d
 // startFrontend starts a further frontend in a mode with changes, which ends with the test, and returns its address.
 func startFrontend(
 	t *testing.T, d *local.Dynamo, mode, name string, port int, change func(*process.Command),
-) (string, *process.Process) {
+) (url string) {
 	t.Helper()
-	port = FreePort(t, port)
+	port = boothtest.FreePort(t, port)
 	command := d.FrontendCommand("frontend-"+mode, mode, port)
 	command.Log = filepath.Join(t.TempDir(), name+".log")
 	change(&command)
@@ -147,40 +139,19 @@ func startFrontend(
 			t.Logf("%s:\n%s", name, process.Tail(command.Log))
 		}
 	})
-	return "http://" + process.Loopback(port), p
-}
-
-// answers waits until a URL answers.
-func answers(t *testing.T, url string) {
-	t.Helper()
-	wait.Eventually(t, url+" answers", func() (any, bool) {
-		res, err := http.Get(url)
-		if err != nil {
-			return err, false
-		}
-		res.Body.Close()
-		return res.Status, res.StatusCode == http.StatusOK
-	})
+	url = "http://" + process.Loopback(port)
+	require.NoError(t, local.Ready(wait.Context(t), url+"/v1/models", p))
+	return url
 }
 
 // scraping starts a Prometheus that scrapes the frontend, the first workers, and the load generator. It ends with the
 // test.
-func scraping(t *testing.T, d *local.Dynamo, loadgen, workers int) string {
+func (b *booth) scraping(t *testing.T, workers int) (url string) {
 	t.Helper()
-	page := func(job, namespace, pod, address string) local.ScrapeTarget {
-		return local.ScrapeTarget{Job: job, Address: address, Labels: map[string]string{"namespace": namespace, "pod": pod}}
-	}
-	targets := []local.ScrapeTarget{
-		page("dynamo-frontend", doctorNamespace, "dynamo-frontend", strings.TrimPrefix(d.URL(), "http://")),
-		page("loadgen", "kvbooth", "loadgen", process.Loopback(loadgen)),
-	}
-	for i, w := range d.Workers()[:workers] {
+	c := boothtest.Target{Frontend: strings.TrimPrefix(b.dynamo.URL(), "http://")}
+	for _, w := range b.dynamo.Workers()[:workers] {
 		address, _, _ := strings.Cut(strings.TrimPrefix(w.MetricsURL, "http://"), "/")
-		targets = append(targets, page("dynamo-worker", doctorNamespace, fmt.Sprintf("dynamo-worker-%d", i+1), address))
+		c.Workers = append(c.Workers, address)
 	}
-	config := filepath.Join(t.TempDir(), "prometheus.yml")
-	require.NoError(t, local.WriteScrapeConfig(config, time.Second, targets))
-	text, err := os.ReadFile(config)
-	require.NoError(t, err)
-	return boothtest.Prometheus(t, "", string(text)).URL()
+	return boothtest.Prometheus(t, "", c.Scrapes(strings.TrimPrefix(b.base, "http://"))).URL()
 }

@@ -28,15 +28,16 @@ func TestRealDynamo(t *testing.T) {
 
 // After a drain, the tokens of usage equal the frontend's counts, and every worker has served turns.
 func (b *booth) countsAgree(t *testing.T) {
-	before := b.frontendCounts(t)
+	before := scrape(t, b.dynamo.URL())
 	b.start(t)
 	b.waitOK(t, 200, time.Minute)
 	b.drain(t)
-	after := b.frontendCounts(t)
+	after := scrape(t, b.dynamo.URL())
+	counted := func(name string) float64 { return after[name] - before[name] }
 	totals := b.status(t).Lanes[0].Totals
 	require.Empty(t, totals.ErrorsByClass)
-	same(t, "prompt tokens", float64(totals.InputTokens), after.prompt-before.prompt)
-	same(t, "cached tokens", float64(totals.CachedTokens), after.cached-before.cached)
+	same(t, "prompt tokens", float64(totals.InputTokens), counted("dynamo_frontend_input_sequence_tokens"))
+	same(t, "cached tokens", float64(totals.CachedTokens), counted("dynamo_frontend_cached_tokens"))
 	turns := b.turns(t)
 	instances, err := b.dynamo.Instances(t.Context())
 	require.NoError(t, err)
@@ -53,12 +54,12 @@ func same(t *testing.T, what string, client, server float64) {
 }
 
 // printTTFT prints the difference between the client's TTFT and the frontend's.
-func printTTFT(t *testing.T, turns []turn) {
+func printTTFT(t *testing.T, turns []api.Turn) {
 	t.Helper()
 	var gaps []float64
 	for _, turn := range turns {
-		if turn.serverTTFT > 0 {
-			gaps = append(gaps, 1000*(turn.ttft-turn.serverTTFT))
+		if turn.TTFT != nil && turn.ServerTTFT != nil {
+			gaps = append(gaps, 1000*(*turn.TTFT-*turn.ServerTTFT))
 		}
 	}
 	require.NotEmpty(t, gaps, "no turn carries nvext.timing.ttft_ms")
@@ -69,7 +70,8 @@ func printTTFT(t *testing.T, turns []turn) {
 
 // Under pinned round robin, the workers' numbers of turns differ by at most one.
 func (b *booth) dealsEvenly(t *testing.T) {
-	workers, uptime := b.dynamo.Workers(), b.uptime(t)
+	const uptime = "dynamo_component_uptime_seconds" // of the frontend; a restart resets it
+	workers, before := b.dynamo.Workers(), scrape(t, b.dynamo.URL())[uptime]
 	b.setMode(t, api.ModeRoundRobin)
 	b.start(t)
 	b.waitOK(t, 150, time.Minute)
@@ -79,7 +81,7 @@ func (b *booth) dealsEvenly(t *testing.T) {
 	require.Len(t, dealt, len(workers))
 	assert.LessOrEqual(t, slices.Max(dealt)-slices.Min(dealt), 1, "%v", counts)
 	assert.Equal(t, workers, b.dynamo.Workers(), "no worker was restarted")
-	assert.GreaterOrEqual(t, b.uptime(t), uptime, "nor was the frontend")
+	assert.GreaterOrEqual(t, scrape(t, b.dynamo.URL())[uptime], before, "nor was the frontend")
 	b.setMode(t, api.ModeKV)
 }
 
@@ -94,8 +96,8 @@ func (b *booth) losesWorker(t *testing.T) {
 	s := b.status(t)
 	t.Logf("errors after the loss of a worker: %v", s.Lanes[0].Totals.ErrorsByClass)
 	for _, turn := range b.turns(t) {
-		if turn.status == string(api.TurnError) {
-			assert.Contains(t, api.ErrorClasses, api.ErrorClass(turn.class), turn.id)
+		if turn.Status == api.TurnError {
+			assert.Contains(t, api.ErrorClasses, turn.ErrorClass, turn.RequestID)
 		}
 	}
 	assert.Zero(t, s.Lanes[0].State.Concurrency.Actual, "no conversation may be active after the stop")
@@ -121,11 +123,11 @@ func (b *booth) losesFrontend(t *testing.T) {
 	b.stop(t)
 }
 
-func perWorker(turns []turn) map[string]int {
+func perWorker(turns []api.Turn) map[string]int {
 	counts := map[string]int{}
 	for _, t := range turns {
-		if t.worker != "" {
-			counts[t.worker]++
+		if t.Worker != "" {
+			counts[t.Worker]++
 		}
 	}
 	return counts

@@ -17,6 +17,7 @@ import (
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/process"
+	"kvbooth/sidecar/test/boothtest"
 )
 
 // Two frontends, one with a KV router and one with round robin, share the workers. Under load, the mode is switched
@@ -90,16 +91,18 @@ func disturbEachOther(t *testing.T, d *local.Dynamo, second string) {
 // noneFailed requires that no turn of any step failed.
 func (b *booth) noneFailed(t *testing.T) {
 	t.Helper()
-	rows, err := readCSV(t.Context(), b.base+"/api/v1/turns.csv")
-	require.NoError(t, err)
-	count, status := map[string]int{}, slices.Index(rows[0], "status")
-	for _, r := range rows[1:] {
-		count[r[status]]++
-	}
+	count := byStatus(boothtest.Turns(t, b.client, api.DefaultLane, 0))
 	t.Logf("all turns: %v", count)
-	if count[string(api.TurnError)] != 0 || count[string(api.TurnCancelled)] == 0 {
-		t.Errorf("all turns: %v; want none that failed, and some that a switch canceled", count)
+	assert.Zero(t, count[api.TurnError])
+	assert.NotZero(t, count[api.TurnCancelled], "a switch cancels turns")
+}
+
+func byStatus(turns []api.Turn) map[api.TurnStatus]int {
+	count := map[api.TurnStatus]int{}
+	for _, turn := range turns {
+		count[turn.Status]++
 	}
+	return count
 }
 
 // settles waits for turns in a mode, and requires that none failed.
@@ -110,15 +113,10 @@ func (b *booth) settles(t *testing.T, m api.Mode, url string) {
 	require.Empty(t, lane.Totals.ErrorsByClass, m)
 	require.Equal(t, []string{string(m), url}, []string{string(lane.State.Mode), lane.Target.Endpoint})
 	turns := b.turns(t)
-	count := map[string]int{}
-	for _, turn := range turns {
-		count[turn.status]++
-	}
-	workers := perWorker(turns)
-	t.Logf("%s: turns %v, per worker %v, %.1f %% cached", m, count, slices.Sorted(maps.Values(workers)),
+	count, dealt := byStatus(turns), slices.Sorted(maps.Values(perWorker(turns)))
+	t.Logf("%s: turns %v, per worker %v, %.1f %% cached", m, count, dealt,
 		100*float64(lane.Totals.CachedTokens)/float64(lane.Totals.InputTokens))
-	assert.Zero(t, count[string(api.TurnError)])
-	dealt := slices.Sorted(maps.Values(workers))
+	assert.Zero(t, count[api.TurnError])
 	if m == api.ModeRoundRobin && (len(dealt) != 3 || dealt[2]-dealt[0] > conversations/2) {
 		t.Errorf("turns per worker: %v, want three equal numbers except for turns in flight", dealt)
 	}
@@ -151,13 +149,8 @@ func started(t *testing.T, frontend string) float64 {
 // workers.
 func startServing(t *testing.T, d *local.Dynamo, mode string) string {
 	t.Helper()
-	url, p := startFrontend(t, d, mode, "second frontend", 18050, func(*process.Command) {})
+	url := startFrontend(t, d, mode, "second frontend", 18050, func(*process.Command) {})
 	wait.Eventually(t, "the second frontend lists all workers", func() (any, bool) {
-		select {
-		case <-p.Done():
-			require.FailNow(t, "the second frontend has ended", "%v", p.Wait())
-		default:
-		}
 		instances, err := cluster.Probe(t.Context(), url, nil)
 		return instances, err == nil && len(instances) == len(d.Workers())
 	})

@@ -3,24 +3,23 @@
 package dynamo
 
 import (
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 )
 
 // In each of its modes, Dynamo accepts a priority and names the worker of every turn. Under direct, the load generator
 // names it. With session affinity, a conversation stays on the worker of its first turn even under round-robin.
 func TestRouterModes(t *testing.T) {
-	d := Start(t, 18000, func(o *local.Options) {
-		o.FrontendArgs = []string{"--router-session-affinity-ttl-secs=600"}
-	})
+	d := Start(t, 18000, func(o *local.Options) { o.FrontendArgs = []string{"--router-session-affinity-ttl-secs=600"} })
 	instances, err := d.Instances(t.Context())
 	require.NoError(t, err)
 	special := map[string][]string{
@@ -41,7 +40,7 @@ func TestRouterModes(t *testing.T) {
 			b.drain(t)
 			turns := b.turns(t)
 			for _, turn := range turns {
-				assert.Contains(t, instances, turn.worker, "%s: %s %s", turn.id, turn.status, turn.class)
+				assert.Contains(t, instances, turn.Worker, "%s: %s %s", turn.RequestID, turn.Status, turn.ErrorClass)
 			}
 			assert.Zero(t, b.status(t).Lanes[0].Totals.Errors)
 			served := slices.Sorted(maps.Values(perWorker(turns)))
@@ -62,16 +61,16 @@ func TestRouterModes(t *testing.T) {
 
 // movedTurns returns the number of turns after the first of a conversation, and how many of them had another worker
 // than the turn before.
-func movedTurns(turns []turn) (later, moved int) {
-	slices.SortFunc(turns, func(a, b turn) int { return strings.Compare(a.id, b.id) })
+func movedTurns(turns []api.Turn) (later, moved int) {
+	slices.SortFunc(turns, func(a, b api.Turn) int {
+		return cmp.Or(cmp.Compare(a.Conversation, b.Conversation), cmp.Compare(a.Number, b.Number))
+	})
 	for i, t := range turns[1:] {
-		before := turns[i]
-		if conversation := t.id[:strings.LastIndex(t.id, "-")+1]; !strings.HasPrefix(before.id, conversation) {
-			continue
-		}
-		later++
-		if t.worker != before.worker {
-			moved++
+		if before := turns[i]; before.Conversation == t.Conversation {
+			later++
+			if t.Worker != before.Worker {
+				moved++
+			}
 		}
 	}
 	return later, moved

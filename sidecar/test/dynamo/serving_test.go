@@ -154,8 +154,7 @@ func TestChartArgumentsAreParsedByDynamo(t *testing.T) {
 			{[]string{"values-h100-tp4.yaml", "values-eagle3.yaml"}, llama33, 4, 2, []string{"draft", "eagle3", "off"}},
 		} {
 			o := chart.Options{Values: c.values, Set: []string{
-				"serving.create=true", "serving.twin.enabled=true",
-				"serving.engine=" + engine,
+				"serving.create=true", "serving.twin.enabled=true", "serving.engine=" + engine,
 			}}
 			g := render(t, helm, o)
 			require.Len(t, g.byName, 2)
@@ -194,8 +193,7 @@ func TestChartArgumentsAreParsedByDynamo(t *testing.T) {
 		}
 		// What is misspelled is refused here, or the rest would show nothing.
 		g := render(t, helm, chart.Options{Set: []string{
-			"serving.create=true", "serving.engine=" + engine,
-			"serving.extraArgs[0]=--no-such-flag",
+			"serving.create=true", "serving.engine=" + engine, "serving.extraArgs[0]=--no-such-flag",
 		}})
 		expect(g.byName["kvbooth"].calls(engine + " misspelled")[1], nil)
 	}

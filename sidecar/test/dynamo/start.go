@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/test/boothtest"
 )
 
 // Model is the name of the model of the mock workers of [Start].
@@ -38,7 +38,7 @@ func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *loc
 		Python: python, ModelDir: dir, ModelName: Model, ProfilePath: path, LogDir: t.TempDir(),
 		BlockTokens: profile.KV.BlockTokens, Blocks: profile.KV.Blocks, MaxSequences: profile.MaxSequences,
 		MaxBatchedTokens: profile.MaxBatchedTokens,
-		FrontendPort:     FreePort(t, frontendPort), WorkerPort: frontendPort + 81,
+		FrontendPort:     boothtest.FreePort(t, frontendPort), WorkerPort: frontendPort + 81,
 	}
 	for _, change := range changes {
 		change(&o)
@@ -51,12 +51,4 @@ func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *loc
 		d.Stop(ctx)
 	})
 	return d
-}
-
-// FreePort returns the first free port of loopback from the given one on.
-func FreePort(t *testing.T, from int) int {
-	t.Helper()
-	ports, err := process.FreePorts(from, 1)
-	require.NoError(t, err)
-	return ports[0]
 }

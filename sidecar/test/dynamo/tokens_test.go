@@ -138,13 +138,19 @@ func TestHuggingFaceHasTheSimulationsTokens(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, sim.WriteModel(dir))
 	texts := awkwardTexts(5000)
-	var got [][]uint32
-	python(t, `
+	input, err := json.Marshal(map[string]any{"tokenizer": filepath.Join(dir, "tokenizer.json"), "texts": texts})
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), interpreter(t), "-c", `
 import json, sys, tokenizers
 job = json.load(sys.stdin)
 tokenizer = tokenizers.Tokenizer.from_file(job["tokenizer"])
 json.dump([tokenizer.encode(text, add_special_tokens=False).ids for text in job["texts"]], sys.stdout)
-`, map[string]any{"tokenizer": filepath.Join(dir, "tokenizer.json"), "texts": texts}, &got)
+`)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
+	output, err := cmd.Output()
+	require.NoError(t, err)
+	var got [][]uint32
+	require.NoError(t, json.Unmarshal(output, &got))
 	for i, text := range texts {
 		require.Equal(t, sim.Encode(text), got[i], "%q", text)
 	}
@@ -164,39 +170,4 @@ func awkwardTexts(n int) []string {
 		}
 	}
 	return texts
-}
-
-// Dynamo validates a profile with NumPy first.
-func TestNumPyReadsProfile(t *testing.T) {
-	var archive bytes.Buffer
-	require.NoError(t, sim.WriteNPZ(&archive, sim.H200()))
-	path := filepath.Join(t.TempDir(), "profile.npz")
-	require.NoError(t, os.WriteFile(path, archive.Bytes(), 0o600))
-	var got map[string]struct {
-		Type  string
-		Shape []int
-	}
-	python(t, `
-import json, sys, numpy
-with numpy.load(json.load(sys.stdin)) as arrays:
-    json.dump({name: {"type": str(a.dtype), "shape": a.shape} for name, a in arrays.items()}, sys.stdout)
-`, path, &got)
-	for name, dimensions := range map[string]int{
-		"prefill_isl": 1, "prefill_ttft_ms": 1, "decode_active_kv_tokens": 1, "decode_context_length": 1, "decode_itl": 2,
-	} {
-		assert.Equal(t, "float64", got[name].Type, name)
-		assert.Len(t, got[name].Shape, dimensions, name)
-	}
-}
-
-// python runs a script in Dynamo's environment, with a JSON value as standard input, and decodes its output.
-func python(t *testing.T, script string, in, out any) {
-	t.Helper()
-	input, err := json.Marshal(in)
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), interpreter(t), "-c", script)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
-	output, err := cmd.Output()
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(output, out))
 }

@@ -158,7 +158,7 @@ func TestRoutersBeforeSimulatedEngines(t *testing.T) {
 					filepath.Dir(filepath.Dir(path)), r.install)
 			}
 			cluster := boothtest.SimulatedAs(t, bin, "vllm")
-			metrics := freePort(t, 9500)
+			metrics := boothtest.FreePort(t, 9500)
 			url := server(t, r.id, r.ready, func(port int) process.Command {
 				args, env := r.command(t, port, metrics, simulatedModel, cluster.Workers)
 				return process.Command{Path: path, Args: args, Env: append(process.Environment(), env...), Parent: true}

@@ -5,7 +5,6 @@ package engines
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,14 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/cpu"
 
-	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
 const (
-	token = "a-token-for-the-operators"
 	model = "tiny"
 
 	// engineUp is the time for an engine to start. It loads PyTorch first.
@@ -54,19 +52,11 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// freePort returns a free port of loopback from this one on, for a program that takes its port as an argument.
-func freePort(t *testing.T, from int) int {
-	t.Helper()
-	ports, err := process.FreePorts(from, 1)
-	require.NoError(t, err)
-	return ports[0]
-}
-
 // server starts a program that serves HTTP on a free port of loopback, which is passed in its arguments, and waits
 // until it answers at a path.
 func server(t *testing.T, name, path string, c func(port int) process.Command) (url string) {
 	t.Helper()
-	port := freePort(t, 9000)
+	port := boothtest.FreePort(t, 9000)
 	command := c(port)
 	command.Name, command.Log = name, boothtest.Log(t, name)
 	p, err := process.Start(command)
@@ -82,24 +72,10 @@ func server(t *testing.T, name, path string, c func(port int) process.Command) (
 	// A session of its own is a scheduling group, if the kernel has autogroups.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", p.PID()), []byte(engineNice), 0o600)
 	url = "http://" + process.Loopback(port)
-	wait.Within(t, engineUp, name+" answers", func() (any, bool) {
-		require.False(t, p.Exited(), "%s exited:\n%s", name, process.Tail(command.Log))
-		return nil, answers(t.Context(), url+path)
-	})
+	ctx, cancel := context.WithTimeout(t.Context(), engineUp)
+	defer cancel()
+	require.NoError(t, local.Ready(ctx, url+path, p))
 	return url
-}
-
-func answers(ctx context.Context, url string) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	defer res.Body.Close()
-	return res.StatusCode == http.StatusOK
 }
 
 // dtype returns the type of the model's numbers that is fast on this CPU. One without instructions for bfloat16
@@ -131,13 +107,12 @@ func engine(t *testing.T, dir, name string) (url string) {
 
 // router starts an sglang-router with a policy for workers.
 func router(t *testing.T, dir, policy string, workers ...string) (url string) {
-	metrics := freePort(t, 9200)
+	metrics := boothtest.FreePort(t, 9200)
 	return server(t, policy, "/v1/models", func(port int) process.Command {
 		return process.Command{
 			Path: filepath.Join(dir, "routers/bin/python"),
 			Args: append([]string{
-				"-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", strconv.Itoa(port),
-				"--policy", policy,
+				"-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--policy", policy,
 				"--prometheus-host", "127.0.0.1", "--prometheus-port", strconv.Itoa(metrics), "--worker-urls",
 			}, workers...),
 			Parent: true,
@@ -148,18 +123,8 @@ func router(t *testing.T, dir, policy string, workers ...string) (url string) {
 // loadgen starts a load generator with the frontends of kv, cacheAware, and of round_robin.
 func loadgen(t *testing.T, bin, cacheAware, roundRobin string) *api.Client {
 	t.Helper()
-	p := &boothtest.Part{Prints: boothtest.LoadgenPrints, Ready: "http://" + boothtest.AnyPort + "/readyz"}
-	p.Command = process.Command{
-		Name: "the load generator", Path: filepath.Join(bin, "loadgen"), Log: boothtest.Log(t, "loadgen"),
-		Args: []string{
-			"--target-url=" + roundRobin, "--listen=" + boothtest.AnyPort, "--data-dir=" + t.TempDir(), "--model=" + model,
-			"--mode-driver=endpoints", "--mode-endpoints=kv=" + cacheAware + ",round_robin=" + roundRobin,
-			"--deployment-kind=real", "--preset=recorded", "--openings=0", "--think-time=0s", "--max-tokens=32",
-		},
-		Env: append(process.Environment(), "LOADGEN_TOKEN="+token),
-	}
-	p.Run(t)
-	client, err := api.NewClient(nil, p.URL(), token)
-	require.NoError(t, err)
+	_, client := boothtest.Loadgen(t, bin, "loadgen", "a-token-for-the-operators", "--target-url="+roundRobin,
+		"--model="+model, "--mode-driver=endpoints", "--mode-endpoints=kv="+cacheAware+",round_robin="+roundRobin,
+		"--deployment-kind=real", "--preset=recorded", "--openings=0", "--think-time=0s", "--max-tokens=32")
 	return client
 }

@@ -3,7 +3,6 @@
 package engines
 
 import (
-	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"kvbooth/internal/figure"
-	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/test/boothtest"
 )
@@ -40,46 +38,18 @@ func TestTrialsAgreeWithStoredTurns(t *testing.T) {
 		{"round_robin and cache_aware", api.ModeRoundRobin, api.ModeKV},
 		{"equal arms", api.ModeKV, api.ModeKV},
 	} {
-		s := trial(t, client, test.a, test.b)
+		s := boothtest.Trial(t, client, limit, api.SweepRequest{
+			Levels: []int{conversations}, Modes: []api.ModeState{{Mode: test.a}, {Mode: test.b}},
+			Seconds: new(spanSeconds), Seed: new(uint64(1)),
+		})
+		require.NotEmpty(t, s.Trial.Looks, "two blocks fit into its time")
 		figure.Report(t, "%s: %s", test.name, strings.Join(s.Words, " "))
 		if test.a != test.b {
 			assert.NotEqual(t, "a_better", s.Trial.Verdict, test.name)
 			assert.Negative(t, s.Trial.Primary.Difference, "mean TTFT under cache_aware")
 		}
-		agrees(t, s, turns(t, client))
+		agrees(t, s, boothtest.Turns(t, client, api.DefaultLane, 0))
 	}
-}
-
-// trial runs a trial and returns it after its end.
-func trial(t *testing.T, client *api.Client, a, b api.Mode) api.Sweep {
-	t.Helper()
-	s, err := client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{conversations}, Modes: []api.ModeState{{Mode: a}, {Mode: b}},
-		Seconds: new(spanSeconds), MaxSeconds: new(limit.Seconds()), Seed: new(uint64(1)),
-	})
-	require.NoError(t, err)
-	wait.Within(t, limit+10*time.Minute, "the trial ends", func() (any, bool) {
-		s, err = client.Sweep(t.Context(), s.ID)
-		require.NoError(t, err)
-		return s.Progress, s.State != api.SweepRunning
-	})
-	for i := range s.Spans {
-		v := &s.Spans[i]
-		t.Logf("span %d, %s, %s: %d turns in %.0f s, %.0f s in all, %d failed, %s %s", v.Number, v.Arm, v.Mode.Mode, v.Turns,
-			v.Until.Sub(v.CountedFrom).Seconds(), v.Elapsed, v.Failed, v.Cold, v.Spoiled)
-	}
-	require.Equal(t, api.SweepDone, s.State, s.Reason)
-	require.NotEmpty(t, s.Trial.Looks, "two blocks fit into its time")
-	return s
-}
-
-func turns(t *testing.T, client *api.Client) []api.Turn {
-	t.Helper()
-	var page bytes.Buffer
-	require.NoError(t, client.TurnsCSV(t.Context(), &page, api.DefaultLane, 0))
-	all, err := api.ReadTurns(&page)
-	require.NoError(t, err)
-	return all
 }
 
 // run has the figures of a span's stored turns.

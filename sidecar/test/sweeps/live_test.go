@@ -3,7 +3,6 @@
 package sweeps
 
 import (
-	"bytes"
 	"net/http"
 	"slices"
 	"testing"
@@ -76,12 +75,8 @@ func TestKilledProcessContinuesSweep(t *testing.T) {
 // turnsOf returns the number of stored turns of a span that succeeded while it counted.
 func turnsOf(t *testing.T, client *api.Client, span api.SweepSpan) (n int) {
 	t.Helper()
-	var raw bytes.Buffer
-	require.NoError(t, client.TurnsCSV(t.Context(), &raw, api.DefaultLane, span.Step))
-	turns, err := api.ReadTurns(&raw)
-	require.NoError(t, err)
-	for i := range turns {
-		if turns[i].Status == api.TurnOK && inside(turns[i].Ended, span) {
+	for _, turn := range boothtest.Turns(t, client, api.DefaultLane, span.Step) {
+		if turn.Status == api.TurnOK && inside(turn.Ended, span) {
 			n++
 		}
 	}

@@ -3,7 +3,6 @@
 package torture
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,15 +70,6 @@ func newRig(t *testing.T, f fault) *rig {
 	}
 	r := &rig{T: t, target: known.New(tokens), dir: t.TempDir()}
 	r.target.Answer = r.fault
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- r.target.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		stop()
-		assert.ErrorIs(t, <-served, context.Canceled)
-	})
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if answer := r.metrics.Load(); answer != nil {
 			(*answer)(w, q)
@@ -91,7 +81,7 @@ func newRig(t *testing.T, f fault) *rig {
 	r.part.Command = process.Command{
 		Name: "the load generator", Path: loadgen, Log: boothtest.Log(t, "loadgen"),
 		Args: append([]string{
-			"--target-url=http://" + l.Addr().String(), "--listen=" + boothtest.AnyPort, "--data-dir=" + r.dir,
+			"--target-url=" + serve(t, r.target), "--listen=" + boothtest.AnyPort, "--data-dir=" + r.dir,
 			fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=60", "--target-rps=0", "--start",
 			"--output-tokens-mean=40", "--output-tokens-cv=.15", "--cluster-metrics-urls=" + page.URL,
 		}, f.flags...),
@@ -104,17 +94,34 @@ func newRig(t *testing.T, f fault) *rig {
 		c := &r.part.Command
 		c.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", f.disk + ` && exec "$@"`, r.dir, c.Path},
 			c.Args...)
+		var err error
 		c.Path, err = exec.LookPath("unshare")
 		require.NoError(t, err)
 	}
 	r.part.Run(t)
 	r.address = r.part.Address()
+	var err error
 	r.client, err = api.NewClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, r.part.URL(), token)
 	require.NoError(t, err)
 	r.until("all conversations begin", func(s api.Status) bool {
 		return s.Lanes[0].State.Concurrency.Actual >= conversations && s.Lanes[0].Totals.OK > conversations
 	})
 	return r
+}
+
+// serve runs a target until the test ends, and returns its URL.
+func serve(t *testing.T, target *known.Server) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- target.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		assert.ErrorIs(t, <-served, context.Canceled)
+	})
+	return "http://" + l.Addr().String()
 }
 
 // jumpingLoadgen builds a load generator whose wall clock is in turn right, an hour ahead and an hour behind, for
@@ -273,23 +280,10 @@ func (r *rig) wrong(since time.Time) float64 {
 	return *got.P95 - *sent.P95
 }
 
-// stored returns the turns in the database.
+// stored returns the turns of lane main in the database.
 func (r *rig) stored() []api.Turn {
 	r.Helper()
-	return r.storedOf(api.DefaultLane)
-}
-
-func (r *rig) storedOf(lane string) []api.Turn {
-	r.Helper()
-	var text bytes.Buffer
-	wait.Eventually(r, "the turns are exported", func() (any, bool) {
-		text.Reset()
-		err := r.client.TurnsCSV(r.Context(), &text, lane, 0)
-		return err, err == nil
-	})
-	turns, err := api.ReadTurns(&text)
-	require.NoError(r, err)
-	return turns
+	return boothtest.Turns(r.T, r.client, api.DefaultLane, 0)
 }
 
 // cpu returns the CPU time of the process in seconds, 0 without a process.

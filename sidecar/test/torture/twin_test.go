@@ -3,7 +3,6 @@
 package torture
 
 import (
-	"context"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/test/boothtest"
 	"kvbooth/sidecar/test/known"
 )
 
@@ -26,16 +26,7 @@ func TestTwinSurvivesFaults(t *testing.T) {
 	other := known.New(tokens)
 	var lost atomic.Bool // whether the twin's target is lost
 	other.Answer = func(net.Conn) bool { return lost.Load() }
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- other.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		stop()
-		assert.ErrorIs(t, <-served, context.Canceled)
-	})
-	r := newRig(t, fault{flags: []string{"--twin-target-url=http://" + l.Addr().String()}})
+	r := newRig(t, fault{flags: []string{"--twin-target-url=" + serve(t, other)}})
 	away := func(set func(bool), alone int, caution string) func() {
 		return func() {
 			set(true)
@@ -90,7 +81,7 @@ func TestTwinSurvivesFaults(t *testing.T) {
 		figure.Report(t, "twin, %s: turns are paired again %.1f s after its end", f.name, time.Since(over).Seconds())
 		found := 0
 		for _, lane := range lanes {
-			found += len(r.storedOf(lane.Name))
+			found += len(boothtest.Turns(t, r.client, lane.Name, 0))
 		}
 		assert.GreaterOrEqual(t, int64(found), reported.Store.StoredTurns, "stored and reported turns: %s", f.name)
 	}
