@@ -63,20 +63,3 @@ func TestStoredResultsAreCurrent(t *testing.T) {
 		assert.InEpsilon(t, row.TokensPerSecond, rows[0].Simulated.TokensPerSecond, 1e-4, "%s: %s", one.Name, again)
 	}
 }
-
-func TestEachRowIsInOneSet(t *testing.T) {
-	b, ok := recordedOf(sim.H200())
-	require.True(t, ok)
-	counts := make([]int, len(sets["h200-tp1"]))
-	for _, r := range b.Rows {
-		in := 0
-		for i, s := range sets["h200-tp1"] {
-			if s.contains(r) {
-				counts[i]++
-				in++
-			}
-		}
-		assert.Equal(t, 1, in, "%d %s", r.Concurrency, r.Mode)
-	}
-	assert.Equal(t, []int{13, 15, 2}, counts)
-}

@@ -15,10 +15,7 @@ import (
 // measured returns a result of round figures, changed by a test case.
 func measured(change func(*result)) result {
 	quantiles := func(v float64) api.Quantiles { return api.Quantiles{P50: new(v), P95: new(2 * v), N: 234} }
-	r := result{
-		turns: 234, hit: .85, stay: .8, ttft: quantiles(.25), tpot: quantiles(.026),
-		spread: 4, rate: 2200,
-	}
+	r := result{turns: 234, hit: .85, stay: .8, ttft: quantiles(.25), tpot: quantiles(.026), spread: 4, rate: 2200}
 	if change != nil {
 		change(&r)
 	}

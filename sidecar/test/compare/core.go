@@ -99,10 +99,9 @@ func coreRun(o sim.Options, w closedloop.Workload, read part) (result, error) {
 // turnOf converts a turn of the core to a turn of the load generator.
 func turnOf(t *closedloop.Turn, began time.Time) api.Turn {
 	turn := api.Turn{
-		Conversation: strconv.FormatInt(t.Conversation, 10), Number: t.Number, Status: api.TurnOK,
-		Ended: began.Add(t.Ended), TTFT: new(t.TTFT().Seconds()),
-		PromptTokens: new(t.PromptTokens), CachedTokens: new(t.CachedTokens), OutputTokens: new(t.OutputTokens),
-		Worker: strconv.FormatUint(uint64(t.Decision.Worker().Worker), 10),
+		Conversation: strconv.FormatInt(t.Conversation, 10), Number: t.Number, Status: api.TurnOK, Ended: began.Add(t.Ended),
+		TTFT: new(t.TTFT().Seconds()), PromptTokens: new(t.PromptTokens), CachedTokens: new(t.CachedTokens),
+		OutputTokens: new(t.OutputTokens), Worker: strconv.FormatUint(uint64(t.Decision.Worker().Worker), 10),
 	}
 	if tpot, ok := t.TPOT(); ok {
 		turn.TPOT = new(tpot.Seconds())

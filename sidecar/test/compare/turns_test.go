@@ -18,9 +18,8 @@ var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 func at(seconds int, conversation string, number int, worker string, prompt, cached int) api.Turn {
 	return api.Turn{
 		Conversation: conversation, Number: number, Worker: worker, Status: api.TurnOK,
-		Ended: noon.Add(time.Duration(seconds) * time.Second),
-		TTFT:  new(float64(seconds) / 100), TPOT: new(.025), PromptTokens: &prompt, CachedTokens: &cached,
-		OutputTokens: new(100),
+		Ended: noon.Add(time.Duration(seconds) * time.Second), TTFT: new(float64(seconds) / 100), TPOT: new(.025),
+		PromptTokens: &prompt, CachedTokens: &cached, OutputTokens: new(100),
 	}
 }
 

@@ -3,6 +3,7 @@
 package decisions
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -137,22 +138,12 @@ func (s *spans) fail(turns []proof.Turn) {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return compareFloats(turns[b].FirstToken-turns[b].Sent, turns[a].FirstToken-turns[a].Sent)
+		return cmp.Compare(turns[b].FirstToken-turns[b].Sent, turns[a].FirstToken-turns[a].Sent)
 	})
 	for _, i := range order[:int(s.failing*float64(len(order)))] {
 		t := &turns[i]
 		t.Failed, t.Ended, t.FirstToken, t.OutputTokens = true, t.FirstToken, 0, 0
 	}
-}
-
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // passed advances the time by a run of several spans of an arm.

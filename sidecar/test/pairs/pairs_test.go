@@ -396,23 +396,9 @@ func TestLanesHaveTheSameConversations(t *testing.T) {
 	})
 }
 
-// Two lanes that have had only one mode have no second one to swap with.
-func TestSwapNeedsSecondMode(t *testing.T) {
-	t.Parallel()
-	clusters := []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}
-	virtually(t, demo(20, 300), clusters, func(b *booth) {
-		v := b.twin()
-		assert.Equal(b.t, api.TwinSame, v.Arranged)
-		for _, a := range []api.TwinArrangement{api.TwinApart, api.TwinSwapped} {
-			_, err := b.desk.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: a})
-			require.ErrorIs(b.t, err, api.ErrConflict)
-			assert.Contains(b.t, err.Error(), "both lanes have had the mode KV-aware since the start")
-		}
-	})
-}
-
 // Two lanes with the same workers are detected by the workers' IDs and reported; no row is kept, and no figure is
-// called better or worse. Two clusters with different workers are not reported.
+// called better or worse. Two clusters with different workers are not reported. Two lanes that have had only one mode
+// have no second one to swap with.
 func TestSharedWorkersAreDetected(t *testing.T) {
 	t.Parallel()
 	equalIDs := []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 1}} // by equal seeds
@@ -437,6 +423,12 @@ func TestSharedWorkersAreDetected(t *testing.T) {
 	})
 	clusters := []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}
 	virtually(t, demo(20, 300), clusters, func(b *booth) {
+		assert.Equal(b.t, api.TwinSame, b.twin().Arranged)
+		for _, a := range []api.TwinArrangement{api.TwinApart, api.TwinSwapped} {
+			_, err := b.desk.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: a})
+			require.ErrorIs(b.t, err, api.ErrConflict)
+			require.ErrorContains(b.t, err, "both lanes have had the mode KV-aware since the start")
+		}
 		b.start()
 		wait.Advance(3 * time.Minute)
 		assert.Empty(b.t, b.desk.SharedWorkers())

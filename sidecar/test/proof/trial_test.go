@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
@@ -159,19 +160,12 @@ func value(p pool, arm int, m proof.Metric) float64 {
 			slices.Sort(ttft)
 			v := ttft[len(ttft)*95/100]
 			if m == proof.MeanTTFT {
-				v = mean(ttft)
+				v = stat.Mean(ttft, nil)
 			}
 			sum, n = sum+math.Log(v), n+1
 		}
 	}
 	return math.Exp(sum / n)
-}
-
-func mean(all []float64) (m float64) {
-	for _, v := range all {
-		m += v / float64(len(all))
-	}
-	return m
 }
 
 // Trials of round-robin and kv are hardly ever decided wrongly, and up to 120 mostly within the hour. BENCH adds

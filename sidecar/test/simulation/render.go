@@ -95,8 +95,7 @@ func write(r results) ([]byte, error) {
 		"Costs": r.Costs, "CostLoad": costLoad, "Presets": study.Presets(p),
 		"Crowd":  math.Round(100 * (closedloop.CrowdedFactor - 1)),
 		"Length": closedloop.LevelDuration.Seconds(), "Rate": func(c costResult) string {
-			return fmt.Sprintf("%.1f",
-				float64(c.Tokens)/c.CPUSeconds/1e6)
+			return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6)
 		},
 	})
 	return out.Bytes(), err

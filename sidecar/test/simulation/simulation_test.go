@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"encoding/xml"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -76,8 +75,7 @@ func made(workers int, ratios ...float64) scale {
 	for i, ratio := range ratios {
 		kv, rr := closedloop.Figures{TTFT95: ratio}, closedloop.Figures{TTFT95: 1}
 		level := (20 + 20*i) * workers
-		s.Points = append(s.Points,
-			study.Point{Concurrency: level, Mode: api.ModeKV, Runs: []closedloop.Figures{kv, kv}},
+		s.Points = append(s.Points, study.Point{Concurrency: level, Mode: api.ModeKV, Runs: []closedloop.Figures{kv, kv}},
 			study.Point{Concurrency: level, Mode: api.ModeRoundRobin, Runs: []closedloop.Figures{rr, rr}})
 	}
 	return s
@@ -97,10 +95,4 @@ func TestTrendOfCrossings(t *testing.T) {
 	assert.Contains(t, of(early, never), "With 3 workers the curves cross, with 50 no crossing shows")
 	assert.Contains(t, of(never, early), "With 50 workers no crossing shows at these loads, with 3 one does")
 	assert.Contains(t, of(never, never), "Neither with 50 workers nor with 50")
-}
-
-func TestUnknownArgumentsAreRejected(t *testing.T) {
-	assert.Error(t, run(t.Context(), []string{"compute"}))
-	err := run(t.Context(), []string{"write"})
-	assert.True(t, errors.Is(err, os.ErrNotExist), "it must run in the repository's root")
 }

@@ -286,9 +286,7 @@ func (*Cluster) Recognized() chat.Recognized { return chat.Recognized{Worker: ch
 func (c *Cluster) State() api.Cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := api.Cluster{
-		Available: true, CacheBlocks: new(float64(c.profile.KV.Blocks)), BlockTokens: new(float64(c.block)),
-	}
+	s := api.Cluster{Available: true, CacheBlocks: new(float64(c.profile.KV.Blocks)), BlockTokens: new(float64(c.block))}
 	for i, w := range c.model.Workers() {
 		id := strconv.FormatUint(uint64(w.ID), 10)
 		s.Workers = append(s.Workers, api.Worker{ID: id, Name: fmt.Sprintf("worker %d", i)})

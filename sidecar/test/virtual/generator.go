@@ -86,8 +86,7 @@ func (g *Generator) Lane(c *Cluster, settings workload.Settings, changes ...func
 	g.must(err)
 	o := lane.Options{
 		Name: name, Client: c, Corpus: g.texts, Questioner: corpus.BuiltinQuestioner{}, Settings: settings, Seed: 7,
-		Driver: c, Mode: c.Mode(), LastStep: last,
-		Cluster: func() api.Cluster { return api.Cluster{Engines: c.Engines()} },
+		Driver: c, Mode: c.Mode(), LastStep: last, Cluster: func() api.Cluster { return api.Cluster{Engines: c.Engines()} },
 	}
 	for _, change := range changes {
 		change(&o)
