@@ -100,10 +100,8 @@ func TestColumnsAreOrdered(t *testing.T) {
 	assert.NotNil(t, Columns(api.Baseline{}, 10))
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func quantiles(p50, low, high float64) api.Quantiles {
-	return api.Quantiles{P50: &p50, P95: ptr(2 * p50), N: 100, P50Interval: &[2]float64{low, high}}
+	return api.Quantiles{P50: &p50, P95: new(2 * p50), N: 100, P50Interval: &[2]float64{low, high}}
 }
 
 func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
@@ -114,8 +112,8 @@ func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
 			ITL:     quantiles(0.03, 0.02, 0.04),   // not recorded
 			Latency: quantiles(40, 39, 41),         // recorded 32.0601: worse
 		},
-		OutputTokensPerSecond: ptr(2000.0), OutputInterval: &[2]float64{1900, 2100}, // recorded 2547.5: worse
-		KVHitRatio: ptr(0.9735), HitInterval: &[2]float64{.96, .98}, // recorded 0.885: 10 % better
+		OutputTokensPerSecond: new(2000.0), OutputInterval: &[2]float64{1900, 2100}, // recorded 2547.5: worse
+		KVHitRatio: new(0.9735), HitInterval: &[2]float64{.96, .98}, // recorded 0.885: 10 % better
 		N: 100, Seconds: 90,
 	}
 	c := Compare(live, h200(), 100)
@@ -192,7 +190,7 @@ func TestTimeToADecision(t *testing.T) {
 func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 	row := func(concurrency int, ttft float64, in *[2]float64) api.BaselineRow {
 		return api.BaselineRow{
-			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff, LagSeconds: ptr(.004),
+			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff, LagSeconds: new(.004),
 			TTFT: api.Percentiles{P50: &ttft}, Intervals: &api.RowIntervals{TTFT: api.PercentileIntervals{P50: in}},
 		}
 	}
@@ -245,7 +243,7 @@ func TestErrorsOfBothSides(t *testing.T) {
 			}
 			q := quantiles(row.live, down(row.live, row.liveError)[0], down(row.live, row.liveError)[1])
 			q.P50Error = &row.liveError
-			was := api.Percentiles{P50: ptr(.4)}
+			was := api.Percentiles{P50: new(.4)}
 			in := api.PercentileIntervals{P50: down(.4, row.wasError)}
 			r := api.BaselineRow{Concurrency: 10, Mode: api.ModeKV, Errors: &api.RowErrors{}, Intervals: &api.RowIntervals{}}
 			live := Live{}
@@ -261,8 +259,7 @@ func TestErrorsOfBothSides(t *testing.T) {
 			}
 			assert.Equal(t, row.want, found.Improvement.Outcome, found.Improvement)
 			other := Against(c, api.Column{TTFT: api.LookedUpPair{P50: api.LookedUp{
-				Value:    q.P50,
-				Interval: q.P50Interval, Error: q.P50Error,
+				Value: q.P50, Interval: q.P50Interval, Error: q.P50Error,
 			}}})
 			if !row.tpot {
 				assert.Equal(t, row.want, other.TTFT.P50.Improvement.Outcome)
@@ -298,8 +295,7 @@ func TestNothingIsBetterWhereNotComparable(t *testing.T) {
 			func(l *Live, _ *api.Baseline) { l.Mode.Mode, l.Withheld = api.ModeUnknown, "it is late" }, "it is late", nil,
 		},
 		"settling, which says enough": {
-			func(l *Live, _ *api.Baseline) { l.Mode.Mode, l.Settling = api.ModeUnknown, true },
-			"", nil,
+			func(l *Live, _ *api.Baseline) { l.Mode.Mode, l.Settling = api.ModeUnknown, true }, "", nil,
 		},
 		"openings of another length": {
 			func(l *Live, _ *api.Baseline) { l.Shape.OpeningTokens = 500 },
@@ -372,18 +368,9 @@ func TestScatter(t *testing.T) {
 	}
 }
 
-// A table's own scatter decides what its modes differ in: 3 % of TTFT p95 at most in the H100 table.
-func TestScatterOfATable(t *testing.T) {
-	roundRobin, _ := At(h100(), api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}, 50)
-	kv, _ := At(h100(), api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded}, 50)
-	found := Against(roundRobin, kv).TTFT.P95.Improvement
-	assert.InDelta(t, 9.7, found.Percent, .05)
-	assert.Equal(t, api.OutcomeBetter, found.Outcome, found.Interval)
-}
-
 func TestNoImprovementOnAZero(t *testing.T) {
-	b := api.Baseline{Rows: []api.BaselineRow{{Concurrency: 1, Mode: api.ModeKV, KVHitRatio: ptr(0.0)}}}
-	c := Compare(Live{KVHitRatio: ptr(0.5)}, b, 1)
+	b := api.Baseline{Rows: []api.BaselineRow{{Concurrency: 1, Mode: api.ModeKV, KVHitRatio: new(0.0)}}}
+	c := Compare(Live{KVHitRatio: new(0.5)}, b, 1)
 	assert.Nil(t, c.Columns[0].KVHitRatio.Improvement)
 }
 
@@ -405,7 +392,7 @@ func TestDifferences(t *testing.T) {
 			{Field: "gpu", Live: "not known", Baseline: "H200"}, {Field: "workers", Live: "not known", Baseline: "3"},
 		}},
 		{"other settings", func(l *Live) {
-			l.Deployment.MaxBatchSize, l.Deployment.ChunkedPrefill, l.Deployment.FreeGPUMemoryFraction = 128, ptr(false), .85
+			l.Deployment.MaxBatchSize, l.Deployment.ChunkedPrefill, l.Deployment.FreeGPUMemoryFraction = 128, new(false), .85
 		}, []api.Difference{
 			{Field: "max_batch_size", Live: "128", Baseline: "64"},
 			{Field: "chunked_prefill", Live: "off", Baseline: "on"},
@@ -413,9 +400,7 @@ func TestDifferences(t *testing.T) {
 		}},
 		{"settings that the live side does not report", func(l *Live) {
 			l.Deployment.Dynamo, l.Deployment.BlockSize = "", 0
-		}, []api.Difference{
-			{Field: "settings", Live: "not known", Baseline: "Dynamo 0.9.0, block size 32"},
-		}},
+		}, []api.Difference{{Field: "settings", Live: "not known", Baseline: "Dynamo 0.9.0, block size 32"}}},
 		{"another model", func(l *Live) { l.Deployment.Model = "Llama 3.3 70B Instruct FP8" }, []api.Difference{
 			{Field: "model", Live: "Llama 3.3 70B Instruct FP8", Baseline: "Llama 3.1 70B Instruct FP8"},
 		}},
@@ -462,34 +447,13 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// The load settings of two results of this product are compared.
-func TestDifferencesOfLoad(t *testing.T) {
-	of := func(think, rps, turn float64) api.Baseline {
-		return api.Baseline{Workload: &api.WorkloadShape{
-			ThinkSeconds: &think, TargetRPS: &rps,
-			Timeouts: &api.Timeouts{FirstToken: 1, Stall: 2, Turn: turn},
-		}}
-	}
-	found, why := Unlike(of(0, 25, 600), of(3, 0, 60), api.ModeState{}, api.ModeState{})
-	assert.Empty(t, why)
-	assert.Equal(t, []api.Difference{
-		{Field: "think_time", Live: "0 s", Baseline: "3 s"},
-		{Field: "target_rps", Live: "25 requests/s", Baseline: "no cap"},
-		{
-			Field: "timeouts", Live: "first token 1 s, stall 2 s, turn 600 s",
-			Baseline: "first token 1 s, stall 2 s, turn 60 s",
-		},
-	}, found)
-}
-
 func TestDifferencesOfSparseBaseline(t *testing.T) {
 	b := api.Baseline{Rows: []api.BaselineRow{
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationDraft},
 		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff},
 	}}
 	live := Live{Mode: api.ModeState{Speculation: api.SpeculationOff}, Shape: api.WorkloadShape{Turns: api.Range{
-		Min: 5,
-		Max: 5,
+		Min: 5, Max: 5,
 	}, MaxTokens: 9}}
 	assert.EqualValues(t, []api.Difference{{Field: "workload", Live: "turns 5, max_tokens 9", Baseline: "not recorded"}},
 		Compare(live, b, 1).Differences, "one of the rows has the live speculation")
@@ -555,22 +519,21 @@ func TestSustainedConcurrency(t *testing.T) {
 func TestSustainedReportsUntestedLevels(t *testing.T) {
 	row := func(concurrency int, ttft *float64) api.BaselineRow {
 		return api.BaselineRow{
-			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff,
-			TTFT: api.Percentiles{P95: ttft},
+			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff, TTFT: api.Percentiles{P95: ttft},
 		}
 	}
 	slo := api.SLO{TTFT: 0.6, TPOT: 0.06}
 	of := func(rows ...api.BaselineRow) api.Sustained { return Sustained(api.Baseline{Rows: rows}, slo)[0] }
-	got := of(row(10, ptr(0.5)), row(20, nil), row(30, ptr(0.6)))
+	got := of(row(10, new(0.5)), row(20, nil), row(30, new(0.6)))
 	assert.Equal(t, 30, *got.Level)
 	assert.EqualValues(t, []int{20}, got.Untested)
 	assert.Nil(t, of(row(10, nil)).Level, "no level was tested")
-	late := row(20, ptr(.605))
-	late.Errors = &api.RowErrors{TTFT: api.Percentiles{P95: ptr(.01)}}
-	assert.EqualValues(t, []int{20}, of(row(10, ptr(.5)), late).Untested,
+	late := row(20, new(.605))
+	late.Errors = &api.RowErrors{TTFT: api.Percentiles{P95: new(.01)}}
+	assert.EqualValues(t, []int{20}, of(row(10, new(.5)), late).Untested,
 		"5 ms above the SLO, of which 10 may be the load generator's own")
-	late.Errors.TTFT.P95 = ptr(.004)
-	assert.Empty(t, of(row(10, ptr(.5)), late).Untested)
+	late.Errors.TTFT.P95 = new(.004)
+	assert.Empty(t, of(row(10, new(.5)), late).Untested)
 	assert.Equal(t, []api.Sustained{}, Sustained(api.Baseline{}, slo))
 }
 
@@ -595,12 +558,10 @@ func TestMergeReplacesAndSorts(t *testing.T) {
 func TestDefaultFor(t *testing.T) {
 	all := append(Builtin(), api.Baseline{Name: "mine", Kind: KindImported, Deployment: h100().Deployment})
 	h200Live := api.Deployment{
-		GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1,
-		Model: "meta-llama/Meta-Llama-3.1-70B-FP8",
+		GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1, Model: "meta-llama/Meta-Llama-3.1-70B-FP8",
 	}
 	h100Live := api.Deployment{
-		GPU: "NVIDIA H100 80GB HBM3", Workers: 4, TensorParallel: 2,
-		Model: "nvidia/Llama-3.1-70B-Instruct-FP8",
+		GPU: "NVIDIA H100 80GB HBM3", Workers: 4, TensorParallel: 2, Model: "nvidia/Llama-3.1-70B-Instruct-FP8",
 	}
 	with := func(d api.Deployment, change func(*api.Deployment)) api.Deployment { change(&d); return d }
 	for _, c := range []struct {
@@ -642,17 +603,17 @@ func TestValidateRefuses(t *testing.T) {
 		{"rows[1].concurrency", func(b *api.Baseline) { b.Rows[1].Concurrency = 0 }},
 		{"rows[1].mode", func(b *api.Baseline) { b.Rows[1].Mode = "round-robin" }},
 		{"rows[1].speculation", func(b *api.Baseline) { b.Rows[1].Speculation = "" }},
-		{"rows[1].ttft.p95", func(b *api.Baseline) { b.Rows[1].TTFT.P95 = ptr(math.NaN()) }},
-		{"rows[1].tpot.p50", func(b *api.Baseline) { b.Rows[1].TPOT.P50 = ptr(-1.0) }},
-		{"rows[1].latency.p95", func(b *api.Baseline) { b.Rows[1].Latency.P95 = ptr(1e305) }},
-		{"rows[1].ttft.p95", func(b *api.Baseline) { b.Rows[1].TTFT.P95 = ptr(*b.Rows[1].TTFT.P50 / 2) }},
-		{"rows[1].requests_per_second", func(b *api.Baseline) { b.Rows[1].RequestsPerSecond = ptr(math.MaxFloat64) }},
+		{"rows[1].ttft.p95", func(b *api.Baseline) { b.Rows[1].TTFT.P95 = new(math.NaN()) }},
+		{"rows[1].tpot.p50", func(b *api.Baseline) { b.Rows[1].TPOT.P50 = new(-1.0) }},
+		{"rows[1].latency.p95", func(b *api.Baseline) { b.Rows[1].Latency.P95 = new(1e305) }},
+		{"rows[1].ttft.p95", func(b *api.Baseline) { b.Rows[1].TTFT.P95 = new(*b.Rows[1].TTFT.P50 / 2) }},
+		{"rows[1].requests_per_second", func(b *api.Baseline) { b.Rows[1].RequestsPerSecond = new(math.MaxFloat64) }},
 		{"rows[1].seconds", func(b *api.Baseline) { b.Rows[1].Seconds = 1e308 }},
 		{"rows[1].intervals.ttft.p50", func(b *api.Baseline) {
 			b.Rows[1].Intervals = &api.RowIntervals{TTFT: api.PercentileIntervals{P50: &[2]float64{0, 1e308}}}
 		}},
-		{"workload.think_seconds", func(b *api.Baseline) { b.Workload.ThinkSeconds = ptr(1e308) }},
-		{"rows[1].kv_hit_ratio", func(b *api.Baseline) { b.Rows[1].KVHitRatio = ptr(1.01) }},
+		{"workload.think_seconds", func(b *api.Baseline) { b.Workload.ThinkSeconds = new(1e308) }},
+		{"rows[1].kv_hit_ratio", func(b *api.Baseline) { b.Rows[1].KVHitRatio = new(1.01) }},
 		{"rows[1].n", func(b *api.Baseline) { b.Rows[1].N = -1 }},
 		{"rows[1].measured", func(b *api.Baseline) { b.Rows[1].Measured = &time.Time{} }},
 		{"rows[1]", func(b *api.Baseline) { b.Rows[1] = b.Rows[0] }},
@@ -721,9 +682,8 @@ func TestRowsAt(t *testing.T) {
 			require.Len(t, rows, len(columns))
 			for i, c := range columns {
 				assert.Equal(t, api.BaselineRow{
-					Concurrency: concurrency, Mode: c.Mode, Speculation: c.Speculation,
-					TTFT: found(c.TTFT), TPOT: found(c.TPOT), ITL: found(c.ITL), Latency: found(c.Latency),
-					TPOTDerived:           rows[i].TPOTDerived,
+					Concurrency: concurrency, Mode: c.Mode, Speculation: c.Speculation, TTFT: found(c.TTFT), TPOT: found(c.TPOT),
+					ITL: found(c.ITL), Latency: found(c.Latency), TPOTDerived: rows[i].TPOTDerived,
 					OutputTokensPerSecond: c.OutputTokensPerSecond.Value, RequestsPerSecond: c.RequestsPerSecond.Value,
 					KVHitRatio: c.KVHitRatio.Value,
 				}, rows[i])
@@ -752,61 +712,41 @@ func TestWithIntervals(t *testing.T) {
 	assert.Nil(t, got.Rows[1].Intervals.ITL.P50, "recorded nowhere")
 }
 
-// Two results are compared by the rule for a live step and a baseline.
-func TestAgainst(t *testing.T) {
-	row := func(mode api.Mode, ttft, share float64) api.BaselineRow {
-		r := api.BaselineRow{
-			Concurrency: 60, Mode: mode, TTFT: api.Percentiles{P95: &ttft}, KVHitRatio: new(.9),
-			Intervals: &api.RowIntervals{},
-		}
-		r.Intervals.TTFT.P95 = &[2]float64{ttft * (1 - share), ttft * (1 + share)}
-		return r
-	}
-	for share, want := range map[float64]api.Outcome{.01: api.OutcomeBetter, .5: api.OutcomeNoDifference} {
-		b := api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{
-			row(api.ModeRoundRobin, .8, share),
-			row(api.ModeKV, .6, share),
-		}}
-		rr, _ := At(b, api.ModeState{Mode: api.ModeRoundRobin}, 60)
-		kv, _ := At(b, api.ModeState{Mode: api.ModeKV}, 60)
-		found := Against(rr, kv)
-		assert.InDelta(t, 25, found.TTFT.P95.Improvement.Percent, 1e-9)
-		assert.Equal(t, want, found.TTFT.P95.Improvement.Outcome)
-		assert.Equal(t, api.OutcomeTooVariable, found.KVHitRatio.Improvement.Outcome, "without intervals")
-		assert.Nil(t, found.TTFT.P50.Improvement)
-		assert.Nil(t, rr.TTFT.P95.Improvement, "the column given is left as it was")
-	}
-}
-
+// Two results are compared by their deployments, their speculation and all of their workload, and not at all if the
+// length of the openings differs or was not recorded.
 func TestUnlike(t *testing.T) {
-	of := func(spec api.Speculation, w *api.WorkloadShape, d api.Deployment) api.Baseline {
-		return api.Baseline{Deployment: d, Workload: w, Rows: []api.BaselineRow{{
-			Concurrency: 60, Mode: api.ModeKV,
-			Speculation: spec,
-		}}}
+	of := func(w *api.WorkloadShape, workers int, spec api.Speculation) api.Baseline {
+		return api.Baseline{Deployment: api.Deployment{Workers: workers}, Workload: w, Rows: []api.BaselineRow{
+			{Concurrency: 60, Mode: api.ModeKV, Speculation: spec},
+		}}
 	}
-	off, draft := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, api.ModeState{
-		Mode:        api.ModeKV,
-		Speculation: api.SpeculationDraft,
+	load := func(turns int, think, rps, turn float64) *api.WorkloadShape {
+		return &api.WorkloadShape{
+			Turns: api.Range{Min: turns, Max: 5}, ThinkSeconds: &think, TargetRPS: &rps,
+			Timeouts: &api.Timeouts{FirstToken: 1, Stall: 2, Turn: turn},
+		}
 	}
-	same, why := Unlike(of(api.SpeculationOff, nil, api.Deployment{Workers: 3}), of(api.SpeculationOff, nil,
-		api.Deployment{Workers: 3}), off, off)
+	off := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	draft := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft}
+	same, why := Unlike(of(nil, 3, off.Speculation), of(nil, 3, off.Speculation), off, off)
 	assert.Equal(t, []api.Difference{}, same)
 	assert.Empty(t, why)
-	found, why := Unlike(of(api.SpeculationOff, &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}},
-		api.Deployment{Workers: 3}),
-		of(api.SpeculationDraft, &api.WorkloadShape{Turns: api.Range{Min: 5, Max: 5}}, api.Deployment{Workers: 4}), off,
-		draft)
+	a, b := of(load(3, 0, 25, 600), 3, off.Speculation), of(load(5, 3, 0, 60), 4, draft.Speculation)
+	found, why := Unlike(a, b, off, draft)
 	assert.Empty(t, why)
 	assert.Equal(t, []api.Difference{
 		{Field: "workers", Live: "3", Baseline: "4"},
 		{Field: "speculation", Live: "off", Baseline: "draft"},
 		{Field: "turns", Live: "3–5", Baseline: "5"},
+		{Field: "think_time", Live: "0 s", Baseline: "3 s"},
+		{Field: "target_rps", Live: "25 requests/s", Baseline: "no cap"},
+		{
+			Field: "timeouts", Live: "first token 1 s, stall 2 s, turn 600 s", Baseline: "first token 1 s, stall 2 s, turn 60 s",
+		},
 	}, found)
 	long := &api.WorkloadShape{OpeningTokens: 9000}
 	for _, c := range [][2]*api.WorkloadShape{{long, nil}, {nil, long}, {long, {}}} {
-		_, why = Unlike(of("", c[0], api.Deployment{}), of("", c[1], api.Deployment{}), api.ModeState{Mode: api.ModeKV},
-			api.ModeState{Mode: api.ModeKV})
+		_, why = Unlike(of(c[0], 0, ""), of(c[1], 0, ""), api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeKV})
 		assert.NotEmpty(t, why)
 	}
 }
@@ -817,7 +757,8 @@ func TestAdvantages(t *testing.T) {
 	require.Len(t, all, 9)
 	assert.Equal(t, []int{20, 50, 120}, []int{all[0].Concurrency, all[3].Concurrency, all[8].Concurrency})
 	assert.Len(t, all[0].Of, 3, "TTFT p50 and p95, and the hit ratio were recorded")
-	assert.Equal(t, api.OutcomeBetter, all[3].Of["ttft_p95"].Outcome, "9.7 %")
+	assert.Equal(t, api.OutcomeBetter, all[3].Of["ttft_p95"].Outcome, "the H100 table scatters by 3 % at most")
+	assert.InDelta(t, 9.7, all[3].Of["ttft_p95"].Percent, .05)
 	assert.Equal(t, api.OutcomeNoDifference, all[8].Of["ttft_p95"].Outcome)
 
 	one := h100()

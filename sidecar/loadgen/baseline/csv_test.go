@@ -127,18 +127,17 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 	measured := api.Baseline{
 		Name: api.ThisTarget, Title: "", Kind: KindImported, Notes: "title: this is a note\n\ngpu: so is this",
 		Workload: &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, OutputTokens: &api.Distribution{
-			Mean: 830,
-			CV:   .15,
+			Mean: 830, CV: .15,
 		}, ThinkSeconds: new(2.), TargetRPS: new(0.), Timeouts: &api.Timeouts{Turn: 600}},
 		Rows: []api.BaselineRow{
 			{
 				Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,
 				// values whose neighbors in milliseconds are many digits long
-				TTFT: api.Percentiles{P50: ptr(0.1 + 0.2), P95: ptr(1.0 / 3)},
-				TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.Nextafter(maxSeconds, 0))},
-				ITL:  api.Percentiles{P50: ptr(0.0)}, KVHitRatio: ptr(math.Nextafter(1, 0)),
-				AcceptanceRate: ptr(2.0 / 3), TokensPerStep: ptr(1.0), GPUMemoryBytes: ptr(140e9 / 3),
-				N: 12, Measured: ptr(time.Date(2026, 11, 1, 2, 3, 4, 567, time.UTC)),
+				TTFT: api.Percentiles{P50: new(0.1 + 0.2), P95: new(1.0 / 3)},
+				TPOT: api.Percentiles{P50: new(math.SmallestNonzeroFloat64), P95: new(math.Nextafter(maxSeconds, 0))},
+				ITL:  api.Percentiles{P50: new(0.0)}, KVHitRatio: new(math.Nextafter(1, 0)),
+				AcceptanceRate: new(2.0 / 3), TokensPerStep: new(1.0), GPUMemoryBytes: new(140e9 / 3),
+				N: 12, Measured: new(time.Date(2026, 11, 1, 2, 3, 4, 567, time.UTC)),
 			},
 		},
 	}

@@ -19,8 +19,7 @@ func TestMeanBaseline(t *testing.T) {
 	last := len(b.Rows) - 3 // kv at 170
 	b.Rows[last].TTFT.P95, b.Rows[last].TTFT.P50 = new(1.2755), nil
 	b.Rows[last].ClusterFigures = api.ClusterFigures{
-		QueueLargest: new(2.), InflightSpreadMin: new(20.),
-		QueueSkew: new(2.45),
+		QueueLargest: new(2.), InflightSpreadMin: new(20.), QueueSkew: new(2.45),
 	}
 	mean, err := MeanBaseline([]api.Baseline{a, b})
 	require.NoError(t, err)

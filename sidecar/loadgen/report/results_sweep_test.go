@@ -104,8 +104,7 @@ func crossed() api.Sweep {
 			}
 			c := api.SweepCauses{Seconds: 300, ClusterFigures: api.ClusterFigures{
 				QueueSeconds: new(.02 + float64(repeat)/100), QueueLargest: new(.04), QueueSkew: new(1.17),
-				InflightSpread: new(13.),
-				EngineTTFT:     new(.26),
+				InflightSpread: new(13.), EngineTTFT: new(.26),
 			}}
 			if r.Concurrency == 180 && r.Mode == api.ModeKV {
 				c.ClusterFigures = api.ClusterFigures{
@@ -115,10 +114,9 @@ func crossed() api.Sweep {
 				}
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{
-				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63,
-				Started: asked, CountedFrom: asked.Add(time.Minute),
-				Until: asked.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied", Row: &row, Causes: &c,
-				Target:     "http://" + strings.ReplaceAll(string(r.Mode), "_", "-") + ":8000",
+				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: asked,
+				CountedFrom: asked.Add(time.Minute), Until: asked.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied",
+				Row: &row, Causes: &c, Target: "http://" + strings.ReplaceAll(string(r.Mode), "_", "-") + ":8000",
 				Router:     "mode set by the driver endpoints; no metrics say how it chooses workers",
 				FirstTurns: &api.SweepFirstTurns{Openings: 10},
 			})
@@ -238,8 +236,7 @@ func anySweep(rng *rand.Rand) api.Sweep {
 				continue
 			}
 			r := api.BaselineRow{
-				Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000),
-				Intervals: &api.RowIntervals{},
+				Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000), Intervals: &api.RowIntervals{},
 			}
 			for _, q := range quantities {
 				*q.IntervalIn(r.Intervals) = value(q.In(&r), map[baseline.Kind]float64{
@@ -255,8 +252,7 @@ func anySweep(rng *rand.Rand) api.Sweep {
 				value(c.InCluster(&causes.ClusterFigures), 3)
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{
-				Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level,
-				Row: &r, Causes: &causes, Started: asked,
+				Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Row: &r, Causes: &causes, Started: asked,
 			})
 		}
 	}
@@ -354,8 +350,7 @@ func TestReportOfMeasuredBaselines(t *testing.T) {
 	s.Rows[0].Measured = &asked
 	b := api.Baseline{Name: "mine", Title: "Mine", Kind: baseline.KindMeasured, Rows: s.Rows}
 	r, err := Compare(b, b, proof.Question{
-		A: api.ReportSide{Mode: api.ModeRoundRobin},
-		B: api.ReportSide{Mode: api.ModeKV}, SLO: slo,
+		A: api.ReportSide{Mode: api.ModeRoundRobin}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo,
 	})
 	require.NoError(t, err)
 	assert.Contains(t, markdownOf(t, r), "| baseline mine | 2026-02-17T12:52:00Z | not recorded | not recorded |")

@@ -19,8 +19,7 @@ func TestSaturation(t *testing.T) {
 	}{
 		{
 			[]float64{2, 3.9, 5.2, 5.18, 5.22},
-			"at about 5.20 requests/s: from 80 conversations to 120, throughput grows by no " +
-				"more than its values scatter.",
+			"at about 5.20 requests/s: from 80 conversations to 120, throughput grows by no " + "more than its values scatter.",
 		},
 		{[]float64{2, 3.9, 5.2, 5.8, 6.5}, "not shown: throughput still grows at 120, to 6.50 requests/s."},
 		{[]float64{5.1, 5.2, 5.15, 5.2, 5.25}, "not certain: throughput is 5.25 requests/s at 120, the highest level."},

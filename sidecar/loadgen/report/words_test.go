@@ -15,8 +15,7 @@ import (
 
 func difference(m proof.Metric, by, low, high float64, outcome proof.Verdict) api.TrialDifference {
 	d := api.TrialDifference{Metric: string(m), A: .643, B: .643 * (1 + by), Difference: by, Interval: &[2]float64{
-		low,
-		high,
+		low, high,
 	}, Outcome: string(outcome)}
 	if m.Share() {
 		d.A, d.B = .87, .87+by
@@ -49,8 +48,7 @@ func looked() api.Sweep {
 		difference(proof.Goodput, .02, -.1, .1, proof.Running), difference(proof.Throughput, .06, .04, .08, proof.BBetter))
 	s.Rows = crossed().Rows[2:4]
 	s.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Failed: 3, Ended: 1000}, B: api.TrialFailed{
-		Failed: 1,
-		Ended:  1000,
+		Failed: 1, Ended: 1000,
 	}}
 	s.Trial.Final = &api.TrialFinal{Difference: -.18, Interval: [2]float64{-.22, -.14}}
 	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "a", Mode: kv, Concurrency: 120, Cold: "nonce"}}
@@ -128,8 +126,7 @@ func searched() api.Sweep {
 	isolated, unsure := modeCapacity(roundRobin, 96, 90, 100), modeCapacity(kv, 0, 0, 28)
 	isolated.Isolated, unsure.Above = []int{130}, true
 	unsure.Tested = []api.LevelTest{{Concurrency: 14, Spans: 8, Verdict: "open"}, {
-		Concurrency: 28, Spans: 3,
-		Verdict: "misses",
+		Concurrency: 28, Spans: 3, Verdict: "misses",
 	}}
 	above := modeCapacity(kv, 180, 180, 180)
 	above.Above, above.Interval = true, nil
@@ -147,15 +144,13 @@ func TestWords(t *testing.T) {
 	late.Progress.Beyond = true
 	noLook := tried(proof.Running, nil)
 	noLook.Trial.Blocks, noLook.Trial.Detectable = 1, &api.TrialDetectable{
-		Difference: .12, Power: .8, Seconds: 1800,
-		Trial: "x",
+		Difference: .12, Power: .8, Seconds: 1800, Trial: "x",
 	}
 	short := tried(proof.TimeOver, nil)
 	short.Trial.Blocks, short.Trial.BlockSeconds = 1, 2400
 	failing := tried(proof.TradeOff, &lower)
 	failing.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{
-		Failed: 30,
-		Ended:  900,
+		Failed: 30, Ended: 900,
 	}, More: "b"}
 	kept := tried(proof.BBetter, &lower)
 	kept.Trial.KeepsLanes = true
@@ -197,8 +192,7 @@ func TestWords(t *testing.T) {
 	slow.Trial.Ranking.Places[0].Failures.Failed = 20
 
 	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{
-		Level: new(148), Interval: &[2]int{140, 160},
-		Below: "b",
+		Level: new(148), Interval: &[2]int{140, 160}, Below: "b",
 	}
 	round, isolated := modeCapacity(roundRobin, 96, 90, 100), modeCapacity(roundRobin, 96, 90, 100)
 	isolated.Isolated = []int{130}
@@ -206,8 +200,7 @@ func TestWords(t *testing.T) {
 	above.Above, above.Interval, openAbove.Above = true, nil, true
 	unsure := modeCapacity(kv, 0, 0, 28)
 	unsure.Tested = []api.LevelTest{{Concurrency: 14, Spans: 8, Verdict: "open"}, {
-		Concurrency: 28, Spans: 3,
-		Verdict: "misses",
+		Concurrency: 28, Spans: 3, Verdict: "misses",
 	}}
 	running := capacity(nil, modeCapacity(kv, 120, 60, 180), api.ModeCapacity{Mode: roundRobin})
 	running.State = api.SweepRunning
@@ -273,8 +266,7 @@ func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	const nothing = "No results yet: 0 of the 2 blocks before the first look are complete."
 	assert.Equal(t, []string{nothing}, Words(&s))
 	s.Spans = append(s.Spans, api.SweepSpan{
-		Number: 1, Attempt: 2,
-		Spoiled: "the load generator itself was late; give it more CPU",
+		Number: 1, Attempt: 2, Spoiled: "the load generator itself was late; give it more CPU",
 	})
 	assert.Equal(t, []string{
 		nothing,
@@ -297,8 +289,7 @@ func TestWordsOfASweepOnTwoLanes(t *testing.T) {
 	both := func(level int, kvOn string) []api.SweepSpan {
 		other := map[string]string{api.DefaultLane: api.TwinLane, api.TwinLane: api.DefaultLane}[kvOn]
 		return []api.SweepSpan{{Concurrency: level, Mode: kv, Lane: kvOn}, {
-			Concurrency: level, Mode: roundRobin,
-			Lane: other,
+			Concurrency: level, Mode: roundRobin, Lane: other,
 		}}
 	}
 	first := slices.Concat(both(60, api.DefaultLane), both(60, api.TwinLane))

@@ -33,8 +33,7 @@ func TestAxes(t *testing.T) {
 func TestLevels(t *testing.T) {
 	c := Levels("TTFT", "ms", 600,
 		Series{"<kv>", []Point{{Level: 60, Value: 446, Band: &[2]float64{430, 462}}, {
-			Level: 120, Value: 530,
-			Band: &[2]float64{500, 560},
+			Level: 120, Value: 530, Band: &[2]float64{500, 560},
 		}, {Level: 180, Value: 3143, Band: &[2]float64{2000, 4300}}}},
 		Series{"round_robin", []Point{{Level: 60, Value: 655}, {Level: 120, Value: 643}}})
 	assert.Contains(t, c.Unit, "logarithmic")
