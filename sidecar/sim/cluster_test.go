@@ -128,6 +128,15 @@ func drain(c *Cluster) {
 	}
 }
 
+// refuses requires an error of a field.
+func refuses(t *testing.T, field string, err error, intent string) {
+	t.Helper()
+	var wrong *api.FieldError
+	if assert.ErrorAs(t, err, &wrong, intent) {
+		assert.Equal(t, field, wrong.Field, intent)
+	}
+}
+
 func TestNewRequestHashesAndCuts(t *testing.T) {
 	prompt, answer := make([]uint32, 100), make([]uint32, 50)
 	for i := range prompt {
@@ -168,10 +177,7 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 		o := DefaultOptions(H200())
 		row.change(&o)
 		_, err := New(o)
-		var wrong *api.FieldError
-		if assert.ErrorAs(t, err, &wrong, row.field) {
-			assert.Equal(t, row.field, wrong.Field)
-		}
+		refuses(t, row.field, err, row.field)
 	}
 }
 
@@ -188,10 +194,7 @@ func TestSubmitRefusesImpossibleRequests(t *testing.T) {
 		{"blocks", Request{PromptTokens: 64, OutputTokens: 1, Blocks: make([]BlockHash, 1)}},
 	} {
 		_, err := c.Submit(row.q, &recorder{t: t, cluster: c})
-		var wrong *api.FieldError
-		if assert.ErrorAs(t, err, &wrong, row.field) {
-			assert.Equal(t, row.field, wrong.Field)
-		}
+		refuses(t, row.field, err, row.field)
 	}
 	assert.Zero(t, c.State().Inflight)
 }
@@ -359,9 +362,7 @@ func assertIdle(t *testing.T, c *Cluster) {
 	t.Helper()
 	require.Zero(t, c.State().Inflight)
 	for _, w := range c.Workers() {
-		left := [6]int{
-			w.Running, w.Waiting, w.Inflight, w.ActiveBlocks, w.ActivePrefillTokens, w.ActiveDecodeBlocks,
-		}
+		left := [6]int{w.Running, w.Waiting, w.Inflight, w.ActiveBlocks, w.ActivePrefillTokens, w.ActiveDecodeBlocks}
 		require.Zero(t, left, "worker %d", w.Index)
 	}
 }

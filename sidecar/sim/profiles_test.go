@@ -87,10 +87,7 @@ func TestParseProfileNamesWrongField(t *testing.T) {
 		text := strings.Replace(string(good), row.from, row.to, 1)
 		require.NotEqual(t, string(good), text, row.intent)
 		_, err := ParseProfile([]byte(text))
-		var wrong *api.FieldError
-		if assert.ErrorAs(t, err, &wrong, row.intent) {
-			assert.Equal(t, row.field, wrong.Field, row.intent)
-		}
+		refuses(t, row.field, err, row.intent)
 	}
 	_, err = ParseProfile(nil)
 	assert.Error(t, err)
@@ -139,9 +136,7 @@ func TestOpenProfileByNameOrFile(t *testing.T) {
 		"h300": "profile", "nowhere.yaml": "profile", dir + "/nowhere": "profile", wrong: wrong + ": workers",
 	} {
 		_, err := OpenProfile(nameOrFile)
-		var refused *api.FieldError
-		require.ErrorAs(t, err, &refused, nameOrFile)
-		assert.Equal(t, field, refused.Field)
+		refuses(t, field, err, nameOrFile)
 	}
 }
 

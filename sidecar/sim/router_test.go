@@ -32,10 +32,8 @@ func TestCostByFormula(t *testing.T) {
 	r, _ := send(t, c, 500, prompt...)
 	near := r.decision.Candidates[0]
 	assert.Equal(t, Candidate{
-		Worker: c.workers[0].id, OverlapBlocks: 6, Requests: 1,
-		PrefillTokens: 100 + 320 - 6*32,
-		DecodeBlocks:  3 + 10,
-		Cost:          2*(100+320-6*32)/32.0 + 13,
+		Worker: c.workers[0].id, OverlapBlocks: 6, Requests: 1, PrefillTokens: 100 + 320 - 6*32, DecodeBlocks: 3 + 10,
+		Cost: 2*(100+320-6*32)/32.0 + 13,
 	}, near)
 	far := r.decision.Candidates[1]
 	assert.Equal(t, 2*320/32.0+10, far.Cost)
@@ -207,21 +205,13 @@ func TestRouterSwitchesChangeCosts(t *testing.T) {
 		change func(*RouterSwitches)
 		want   []float64
 	}{
-		"default": {
-			func(*RouterSwitches) {}, []float64{12 + 10, 10 + 10},
-		},
+		"default": {func(*RouterSwitches) {}, []float64{12 + 10, 10 + 10}},
 		"requests weigh seven blocks": {
 			func(s *RouterSwitches) { s.DecodeActiveRequestWeight = 7 }, []float64{12 + 10 + 7, 10 + 10},
 		},
-		"no reuse: shared blocks count": {
-			func(s *RouterSwitches) { s.AssumeKVReuse = false }, []float64{12 + 20, 10 + 10},
-		},
-		"no active blocks": {
-			func(s *RouterSwitches) { s.TrackActiveBlocks = false }, []float64{12, 10},
-		},
-		"no prefill": {
-			func(s *RouterSwitches) { s.TrackPrefillTokens = false }, []float64{10, 10},
-		},
+		"no reuse: shared blocks count": {func(s *RouterSwitches) { s.AssumeKVReuse = false }, []float64{12 + 20, 10 + 10}},
+		"no active blocks":              {func(s *RouterSwitches) { s.TrackActiveBlocks = false }, []float64{12, 10}},
+		"no prefill":                    {func(s *RouterSwitches) { s.TrackPrefillTokens = false }, []float64{10, 10}},
 		"half the credit": {
 			func(s *RouterSwitches) { s.OverlapScoreCredit = .5 }, []float64{12 + 2 + 10, 10 + 10},
 		},
@@ -231,9 +221,7 @@ func TestRouterSwitchesChangeCosts(t *testing.T) {
 		"no prefill, no credit": {
 			func(s *RouterSwitches) { s.TrackPrefillTokens, s.OverlapScoreCredit = false, 0 }, []float64{10, 10},
 		},
-		"answers without tokens yet": {
-			func(s *RouterSwitches) { s.TrackOutputBlocks = true }, []float64{12 + 10, 10 + 10},
-		},
+		"answers without tokens yet": {func(s *RouterSwitches) { s.TrackOutputBlocks = true }, []float64{12 + 10, 10 + 10}},
 		"no reuse, no active blocks": {
 			func(s *RouterSwitches) { s.AssumeKVReuse, s.TrackActiveBlocks = false, false }, []float64{12, 10},
 		},
@@ -246,8 +234,7 @@ func TestRouterSwitchesChangeCosts(t *testing.T) {
 // ends, with any other switches.
 func TestOutputBlocksCountAsAnswersGrow(t *testing.T) {
 	for _, change := range []func(*RouterSwitches){
-		func(*RouterSwitches) {},
-		func(s *RouterSwitches) { s.AssumeKVReuse = false },
+		func(*RouterSwitches) {}, func(s *RouterSwitches) { s.AssumeKVReuse = false },
 		func(s *RouterSwitches) { s.TrackActiveBlocks = false },
 	} {
 		c := routing(t, func(o *Options) {

@@ -72,8 +72,7 @@ func TestAppendTokenAppendsBytes(t *testing.T) {
 
 func TestRenderChatEndsWithAssistantRole(t *testing.T) {
 	got := RenderChat([]Message{{"user", "Why?"}, {"assistant", "Because."}, {"user", "I see."}})
-	assert.Equal(t, "<|im_start|>user\nWhy?<|im_end|>\n"+
-		"<|im_start|>assistant\nBecause.<|im_end|>\n"+
+	assert.Equal(t, "<|im_start|>user\nWhy?<|im_end|>\n"+"<|im_start|>assistant\nBecause.<|im_end|>\n"+
 		"<|im_start|>user\nI see.<|im_end|>\n"+
 		"<|im_start|>assistant\n", got)
 }

@@ -76,9 +76,7 @@ func slow() sim.Profile {
 	p.Workers, p.Memory.Bandwidth = 1, 1200
 	p.Step.Floors = nil
 	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150, 1.1, 2e-4
-	maps.DeleteFunc(p.Sources, func(name string, _ sim.Source) bool {
-		return strings.HasPrefix(name, "step.floors")
-	})
+	maps.DeleteFunc(p.Sources, func(name string, _ sim.Source) bool { return strings.HasPrefix(name, "step.floors") })
 	return p
 }
 
@@ -209,9 +207,7 @@ func TestRunRefusesInsufficientData(t *testing.T) {
 		{"more GPUs", func(_ *Options, b *api.Baseline) {
 			b.Deployment.TensorParallel = 2
 		}, "profile", "one with 2 GPUs a worker"},
-		{"an unknown constant", func(o *Options, _ *api.Baseline) {
-			o.Fit = []string{"step.bass"}
-		}, "fit", "step.base"},
+		{"an unknown constant", func(o *Options, _ *api.Baseline) { o.Fit = []string{"step.bass"} }, "fit", "step.base"},
 		{"one seed", func(o *Options, _ *api.Baseline) { o.Seeds = 1 }, "seeds", "2 to 100"},
 		{"no baseline", func(o *Options, _ *api.Baseline) { o.Baselines = nil }, "from", "at least one"},
 	} {

@@ -63,17 +63,14 @@ func TestTwiceCountsTokensThatSomeCacheHeld(t *testing.T) {
 	} {
 		assert.InDelta(t, c.want, causes([]Turn{c.turn}, nil, three).Twice, 1e-12, name)
 	}
-	both := []Turn{
-		endedTurn(1, 128, 0, 0, 0, caches...), endedTurn(2, 384, 0, 0, 0, make([]sim.Candidate, 3)...),
-	}
+	both := []Turn{endedTurn(1, 128, 0, 0, 0, caches...), endedTurn(2, 384, 0, 0, 0, make([]sim.Candidate, 3)...)}
 	assert.InDelta(t, 96./512, causes(both, nil, three).Twice, 1e-12, "of all prompt tokens")
 }
 
 func TestCausesFromQueuesAndSeconds(t *testing.T) {
 	turns := []Turn{
 		endedTurn(2, 9, 0, 0, 30*time.Millisecond, sim.Candidate{}),
-		endedTurn(2, 9, 0, 0, 1360*time.Millisecond, sim.Candidate{}),
-		endedTurn(2, 9, 0, 0, 0, sim.Candidate{}),
+		endedTurn(2, 9, 0, 0, 1360*time.Millisecond, sim.Candidate{}), endedTurn(2, 9, 0, 0, 0, sim.Candidate{}),
 	}
 	seconds := []Second{{Waiting: 4, Least: 40, Most: 70, All: 165}, {Waiting: 0, Least: 46, Most: 64, All: 165}, {}}
 	c := causes(turns, seconds, three)
@@ -119,8 +116,7 @@ func TestBetweenMatchesTurnsAndSeconds(t *testing.T) {
 	}
 	assert.InDelta(t, float64(tokens)/30, f.TokensPerSecond, 1e-9)
 	assert.InDelta(t, float64(ended)/30, f.RequestsPerSecond, 1e-9)
-	assert.InDelta(t, 100*ended, tokens, 5*100,
-		"answers of 100 tokens, except those that cross an end of the span")
+	assert.InDelta(t, 100*ended, tokens, 5*100, "answers of 100 tokens, except those that cross an end of the span")
 	assert.InDelta(t, latency/float64(ended), f.Queued+f.Prefill+f.Decode, 1e-9,
 		"the parts of a turn add up to its latency")
 	assert.Positive(t, f.Queued)

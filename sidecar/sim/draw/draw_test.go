@@ -27,9 +27,7 @@ func TestLengthStaysWithinBounds(t *testing.T) {
 		{"at least one token", -9, &api.Distribution{Mean: 1, CV: 1}, 1024, 1},
 		{"no variation", 3, &api.Distribution{Mean: 50}, 1024, 50},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, length(tt.z, tt.d, tt.limit))
-		})
+		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, length(tt.z, tt.d, tt.limit)) })
 	}
 }
 

@@ -66,8 +66,7 @@ func TestCrossingsOfMeansAndRuns(t *testing.T) {
 
 func TestVerdictListsLevelsOfEachSide(t *testing.T) {
 	levels := []int{60, 80, 100, 120, 140}
-	b := curve("b", p95, levels,
-		[]float64{2, 3}, []float64{2, 3}, []float64{2, 3}, []float64{2, 3}, []float64{2, 3})
+	b := curve("b", p95, levels, []float64{2, 3}, []float64{2, 3}, []float64{2, 3}, []float64{2, 3}, []float64{2, 3})
 	const overlap = " the ranges of the runs overlap, and no difference is shown."
 	for want, values := range map[string][]float64{
 		"TTFT p95: lower under a at 60 to 140.":                                                {1, 1, 1, 1, 1},
@@ -177,8 +176,7 @@ func TestReasonNamesQueuesAndRecomputation(t *testing.T) {
 			Curve{"B", []Point{point(60, api.ModeKV, good, good)}})
 		found := c.extremes()
 		require.Len(t, found, 1)
-		assert.Equal(t, "At 60, A is furthest behind B, with a TTFT p95 of 900 ms against 500 ms: "+want+".",
-			found[0].reason)
+		assert.Equal(t, "At 60, A is furthest behind B, with a TTFT p95 of 900 ms against 500 ms: "+want+".", found[0].reason)
 		assert.NotContains(t, found[0].figures, "less even")
 	}
 }

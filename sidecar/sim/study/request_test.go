@@ -46,8 +46,7 @@ func TestGridTakesAllFields(t *testing.T) {
 		Sweep: true, LeadIn: true,
 		Workload: closedloop.Workload{
 			Concurrency: 60, Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500},
-			QuestionTokens: api.Distribution{Mean: 30, CV: .2}, MaxTokens: 200,
-			Output:    &api.Distribution{Mean: 100, CV: .1},
+			QuestionTokens: api.Distribution{Mean: 30, CV: .2}, MaxTokens: 200, Output: &api.Distribution{Mean: 100, CV: .1},
 			ThinkTime: 1500 * time.Millisecond, StartRate: 3, Seed: 1,
 		},
 	}, g)

@@ -1,7 +1,6 @@
 package study
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,11 +59,4 @@ func TestLeadInMatchesSweep(t *testing.T) {
 	t.Logf("TTFT p95: %.2f s in a sweep, %.2f s alone, %.2f s behind a level", sweep, alone, led)
 	assert.InEpsilon(t, sweep, led, .25)
 	assert.Greater(t, alone, 1.5*led)
-}
-
-func TestRunEndsWithContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	g := grid(20, 40, 60)
-	_, err := g.Run(ctx, 2, func(Point, int) { cancel() })
-	assert.ErrorIs(t, err, context.Canceled)
 }

@@ -53,9 +53,7 @@ func desk(o Options, how string) (d *Desk, stop func()) {
 
 // small returns a simulation that is quickly computed.
 func small() api.SimulationRequest {
-	return api.SimulationRequest{
-		Levels: []int{20, 4}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(2),
-	}
+	return api.SimulationRequest{Levels: []int{20, 4}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(2)}
 }
 
 func ask(t *testing.T, d *Desk, who string, r api.SimulationRequest) api.SimulationResult {
@@ -150,9 +148,7 @@ func TestCancelEndsTheProcess(t *testing.T) {
 	assert.Equal(t, api.SimulationCancelled, r.Progress.State)
 	assert.Equal(t, "it was cancelled", r.Error)
 	assert.Len(t, r.Points, 1, "computed points are kept")
-	wait.Eventually(t, "no process", func() (any, bool) {
-		return process, exists(process) != nil && !d.Ran(time.Now())
-	})
+	wait.Eventually(t, "no process", func() (any, bool) { return process, exists(process) != nil && !d.Ran(time.Now()) })
 	assert.True(t, d.Ran(s.Asked))
 
 	again, err := d.CancelSimulation(s.ID)
