@@ -83,20 +83,16 @@ func TestCapacity(t *testing.T) {
 		below    string
 	}{
 		"all three lie in the range": {grows(96, 100), grows(128, 50), want{level(96), false}, want{
-			level(128),
-			false,
+			level(128), false,
 		}, level(160), "b"},
 		"the first mode is better below": {grows(128, 50), grows(96, 100), want{level(128), false}, want{
-			level(96),
-			false,
+			level(96), false,
 		}, level(160), "a"},
 		"the lowest level misses": {grows(40, 100), grows(100, 100), want{level(0), false}, want{
-			level(100),
-			false,
+			level(100), false,
 		}, nil, "b"},
 		"the highest level meets": {grows(100, 100), grows(300, 100), want{level(100), false}, want{
-			level(180),
-			true,
+			level(180), true,
 		}, nil, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {

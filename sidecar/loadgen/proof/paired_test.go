@@ -34,8 +34,7 @@ func (m *model) fill(p *Pairs, from, conversations int64) {
 				}
 				v := 10 + common + m.own*m.r.NormFloat64() + float64(i)*(m.faster+m.shifts)
 				t.Sides[i] = PairedSide{
-					TTFT: v / 20, TPOT: v / 400, Latency: v, PromptTokens: 100,
-					CachedTokens: cached, HasCached: true,
+					TTFT: v / 20, TPOT: v / 400, Latency: v, PromptTokens: 100, CachedTokens: cached, HasCached: true,
 				}
 			}
 			p.Add(t)
@@ -120,8 +119,7 @@ func TestHalfAndHalf(t *testing.T) {
 func TestPairsAreBounded(t *testing.T) {
 	p := NewPairs(1)
 	turn := PairedTurn{Number: 1, Sides: [2]PairedSide{{TTFT: 1, TPOT: math.NaN(), Latency: 1}, {
-		TTFT: 2, TPOT: 1,
-		Latency: 3,
+		TTFT: 2, TPOT: 1, Latency: 3,
 	}}}
 	for k := range int64(5000) {
 		turn.Conversation, turn.Ended = k, noon.Add(time.Duration(k)*time.Second)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -83,33 +82,6 @@ func TestReplayInParallel(t *testing.T) {
 		alone.Policies = []Policy{p}
 		assert.Equal(t, rates[p.Name], replayed(t, text.String(), alone).Policies[1].Total.HitRatio(), p.Name)
 	}
-}
-
-// A turn of a session starts its delay after the assumed end of the previous turn.
-func TestReplayOfSessions(t *testing.T) {
-	text, err := os.ReadFile("../../trace/testdata/multiturn.jsonl")
-	require.NoError(t, err)
-	o := DefaultOptions(512)
-	o.Workers, o.Capacity, o.Answers = SyntheticWorkers(2), 100, AnswersFound
-	f := replayed(t, string(text), o)
-	answer := service.FirstToken + 100*service.PerToken
-	assert.Equal(t, 3*answer+2*1500*time.Millisecond, f.At)
-	assert.EqualValues(t, 5, f.Policies[1].Total.Requests)
-	assert.EqualValues(t, 4096+4796+5496+4096+4796, f.Policies[1].Total.PromptTokens)
-}
-
-// The account of the real choices of a Dynamo finds the tokens that its workers found.
-func TestReplayOfDynamo(t *testing.T) {
-	text, err := os.ReadFile("../../trace/testdata/dynamo.jsonl")
-	require.NoError(t, err)
-	o := DefaultOptions(32)
-	o.Capacity, o.Answers = 11119, AnswersForgotten
-	f := replayed(t, string(text), o)
-	assert.Equal(t, 3, f.Workers)
-	assert.EqualValues(t, 6, f.Account.Requests)
-	assert.EqualValues(t, 4224+4256, f.Account.MeasuredTokens)
-	assert.EqualValues(t, 4224+4256, f.Account.HitTokens)
-	assert.EqualValues(t, 6, f.Policies[0].Total.Requests)
 }
 
 // A turn that continues an earlier prompt belongs to its conversation.

@@ -23,8 +23,7 @@ func TestCausesHaveQueueOfEachWorker(t *testing.T) {
 		[]float64{*c.QueueLargest, *c.QueueSecond, *c.QueueLeast, *c.InflightLargest})
 
 	some := readCluster(time.Time{}, api.Cluster{
-		Workers:    []api.Worker{{ID: "a", QueueSeconds: new(1.)}},
-		AllWorkers: &api.AllWorkers{},
+		Workers: []api.Worker{{ID: "a", QueueSeconds: new(1.)}}, AllWorkers: &api.AllWorkers{},
 	})
 	c = sum([]second{some})
 	assert.Equal(t, []any{1., (*float64)(nil)}, []any{*c.QueueLargest, c.QueueSecond})

@@ -19,8 +19,7 @@ func TestSweepsAreLimited(t *testing.T) {
 // another reason.
 func TestTrialPauses(t *testing.T) {
 	none, some, spoiled := api.SweepSpan{Arm: "a", Attempt: 1}, api.SweepSpan{
-		Arm: "b", Attempt: 1, Turns: 9,
-		Failed: 30,
+		Arm: "b", Attempt: 1, Turns: 9, Failed: 30,
 	}, api.SweepSpan{Arm: "b", Attempt: 2, Spoiled: "it was late"}
 	alsoNone := none
 	alsoNone.Arm = "b"

@@ -38,8 +38,7 @@ func TestColdness(t *testing.T) {
 			want:  &api.SweepFirstTurns{Openings: 2, Warm: 1, Cached: 1664},
 		},
 		"a short opening in one block": {
-			turns: []firstTurn{first(1, 0, 1, 250, 64)}, tokens: 200,
-			want: &api.SweepFirstTurns{Openings: 1},
+			turns: []firstTurn{first(1, 0, 1, 250, 64)}, tokens: 200, want: &api.SweepFirstTurns{Openings: 1},
 		},
 		"a short opening": {
 			turns: []firstTurn{first(1, 0, 1, 450, 400)}, tokens: 400,

@@ -23,9 +23,7 @@ func TestAllArmsAreCompared(t *testing.T) {
 		"two on two lanes":  {kind: api.SweepTrial, arms: 2, twin: true, together: true},
 		"three with a twin": {kind: api.SweepTrial, arms: 3, twin: true},
 		"nine":              {kind: api.SweepTrial, arms: 9},
-		"ten": {
-			kind: api.SweepTrial, arms: 10, want: "modes: a list of 10 is not allowed: 2 to 9 for a trial",
-		},
+		"ten":               {kind: api.SweepTrial, arms: 10, want: "modes: a list of 10 is not allowed: 2 to 9 for a trial"},
 		"a search over three": {
 			kind: api.SweepCapacity, arms: 3, want: "modes: a list of 3 is not allowed: 1 to 2 for a capacity search",
 		},
