@@ -25,7 +25,6 @@ func dcgm(hostname string, pods ...string) string {
 // of the workers' pages. The file in testdata has the utilization of each worker's GPUs in percent, and the number of
 // GPUs listed under a host.
 func TestGPUsAssignedWithoutPodLabels(t *testing.T) {
-	none := []string{"", "", "", ""}
 	a, b := workerPage("a", 1), workerPage("b", 1)
 	var all strings.Builder
 	for _, row := range []struct {
@@ -36,24 +35,21 @@ func TestGPUsAssignedWithoutPodLabels(t *testing.T) {
 			"worker-0:9090": a, "worker-1.ns.svc:9090": b, "dcgm:9400": dcgm("n1", "worker-1", "worker-0"),
 		}},
 		{"one worker a host, by the exporter's Hostname", scene{
-			"n1:8081": a, "n2:8081": b, "dcgm-x:9400": dcgm("n1", none[:2]...), "dcgm-y:9400": dcgm("n2", none[:2]...),
+			"n1:8081": a, "n2:8081": b, "dcgm-x:9400": dcgm("n1", "", ""), "dcgm-y:9400": dcgm("n2", "", ""),
 		}},
 		{"one worker a host, by the host of the exporter's page", scene{
-			"10.0.0.1:8081": a, "10.0.0.2:8081": b, "10.0.0.1:9400": dcgm("n1", none[:1]...), "10.0.0.2:9400": dcgm("n2",
-				none[:2]...),
+			"10.0.0.1:8081": a, "10.0.0.2:8081": b, "10.0.0.1:9400": dcgm("n1", ""), "10.0.0.2:9400": dcgm("n2", "", ""),
 		}},
-		{"a single worker has what there is", scene{"w:1": a, "n1:9400": dcgm("n1", none[:2]...)}},
+		{"a single worker has what there is", scene{"w:1": a, "n1:9400": dcgm("n1", "", "")}},
 		{"several workers on a host, by the order of ports and indices", scene{
-			"n1:10001": b, "n1:8081": a, "n1:9400": dcgm("n1", none...),
+			"n1:10001": b, "n1:8081": a, "n1:9400": dcgm("n1", "", "", "", ""),
 		}},
 		{"everything on one machine, an exporter for each worker", scene{
-			"127.0.0.1:8081": a, "127.0.0.1:8082": b, "127.0.0.1:9400": dcgm("node-1", "p-1"), "127.0.0.1:9401": dcgm("node-2",
-				"p-2"),
+			"127.0.0.1:8081": a, "127.0.0.1:8082": b,
+			"127.0.0.1:9400": dcgm("node-1", "p-1"), "127.0.0.1:9401": dcgm("node-2", "p-2"),
 		}},
-		{"it does not come out even", scene{"n1:8081": a, "n1:8082": b, "n1:9400": dcgm("n1", none[:3]...)}},
-		{"hosts without a worker", scene{
-			"w:1": a, "v:1": b, "n1:9400": dcgm("n1", none[:2]...), "n2:9400": dcgm("n2", none[:1]...),
-		}},
+		{"it does not come out even", scene{"n1:8081": a, "n1:8082": b, "n1:9400": dcgm("n1", "", "", "")}},
+		{"hosts without a worker", scene{"w:1": a, "v:1": b, "n1:9400": dcgm("n1", "", ""), "n2:9400": dcgm("n2", "")}},
 	} {
 		c := watched(t, api.SpeculationOff, row.pages)
 		require.Equal(t, "NVIDIA H200", c.GPU)

@@ -10,7 +10,7 @@ import (
 
 func TestIncrease(t *testing.T) {
 	counter := func(v float64) Sample { return Sample{Name: "x_total", Labels: model.LabelSet{"a": "b"}, Value: v} }
-	rows := []struct {
+	for _, row := range []struct {
 		name   string
 		values []float64 // one a second
 		want   float64
@@ -20,8 +20,7 @@ func TestIncrease(t *testing.T) {
 		{"a restart: the new value is growth", []float64{500, 510, 4, 6}, 16},
 		{"a restart to zero", []float64{500, 0, 0}, 0},
 		{"two restarts", []float64{5, 1, 3, 2}, 5},
-	}
-	for _, row := range rows {
+	} {
 		h, growth := history{}, 0.0
 		for i, v := range row.values {
 			samples := []Sample{counter(v)}

@@ -51,7 +51,7 @@ func (p paged) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestHostilePagesAreBounded(t *testing.T) {
 	head := workerPage("a", 4)
 	const endless = 1 << 40
-	rows := []struct {
+	for _, row := range []struct {
 		name, want string
 		size       int // of the lines after the head
 		line       func(i int) string
@@ -82,8 +82,7 @@ func TestHostilePagesAreBounded(t *testing.T) {
 			"65,536 lines that cannot be read", "cannot be read", 5 << 20,
 			func(int) string { return workerInflight[0] + "{worker_id=\"a\" 1\n" }, 1,
 		},
-	}
-	for _, row := range rows {
+	} {
 		t.Run(row.name, func(t *testing.T) {
 			direct, err := NewDirect("http://frontend:8000", nil,
 				&http.Client{Transport: paged(func() io.ReadCloser { return repeated(head, row.line, row.size) })})

@@ -15,7 +15,7 @@ var start = time.Unix(1_800_000_000, 0)
 
 func TestWorkerID(t *testing.T) {
 	const own, ofWorkers = "dynamo_component_inflight_requests", "dynamo_frontend_worker_last_input_sequence_tokens"
-	rows := []struct{ name, metric, raw, want string }{
+	for _, row := range []struct{ name, metric, raw, want string }{
 		{"a worker of itself, as in the fixture", own, "e5aade5faf97e9f2", trtllmWorker},
 		{"hexadecimal without a letter is hexadecimal still", own, "1234567890123456", "1311768467284833366"},
 		{"leading zeros may be missing", own, "10", "16"},
@@ -23,8 +23,7 @@ func TestWorkerID(t *testing.T) {
 		{"the frontend of a worker", ofWorkers, trtllmWorker, trtllmWorker},
 		{"the frontend of a worker whose id has 16 digits", ofWorkers, "1234567890123456", "1234567890123456"},
 		{"no label", own, "", ""},
-	}
-	for _, row := range rows {
+	} {
 		labels := model.LabelSet{}
 		if row.raw != "" {
 			labels["worker_id"] = model.LabelValue(row.raw)
@@ -38,10 +37,8 @@ func TestWorkerID(t *testing.T) {
 func clusterOfPods(t *testing.T, label string, exporter model.LabelSet) api.Cluster {
 	t.Helper()
 	worker := func(pod, port string) model.LabelSet {
-		return model.LabelSet{
-			"pod": model.LabelValue(pod), "instance": model.LabelValue(pod + ":" + port),
-			"namespace": "dynamo-workload",
-		}
+		instance := model.LabelValue(pod + ":" + port)
+		return model.LabelSet{"pod": model.LabelValue(pod), "instance": instance, "namespace": "dynamo-workload"}
 	}
 	const dcgm = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="G0",Hostname="n1",modelName="NVIDIA H200",%[1]s="worker-0"} 73
 DCGM_FI_DEV_FB_USED{gpu="0",UUID="G0",Hostname="n1",modelName="NVIDIA H200",%[1]s="worker-0"} 1024
