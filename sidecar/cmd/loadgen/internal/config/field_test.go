@@ -31,15 +31,14 @@ var samples = map[string]string{
 	"cluster.headers": "X-Tenant=a", "cluster.ca_file": "ca", "cluster.cert_file": "ca", "cluster.key_file": "ca-key",
 	"followup.headers": "X-Tenant=a", "followup.cert_file": "ca", "followup.key_file": "ca-key",
 	"request.ignore_eos": "true", "request.temperature": "0.7", "request.top_p": "0.9", "request.seed": "-3",
-	"request.priority": "-3",
-	"request.body":     `{"chat_template_kwargs":{"enable_thinking":false}}`,
-	"target.router":    "vllm-router", "target.worker_header": "X-Engine",
+	"request.priority": "-3", "request.body": `{"chat_template_kwargs":{"enable_thinking":false}}`,
+	"target.router": "vllm-router", "target.worker_header": "X-Engine",
 	"target.session": "header:X-Session-Id", "target.request_id": "off",
 	"deployment.kind": "real", "deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
 	"deployment.dynamo": "1.6.1", "deployment.kubernetes": "1.34", "deployment.worker_image": "registry/worker:1",
-	"deployment.serving":         "aggregated",
-	"deployment.chunked_prefill": "true", "deployment.overlap_scheduler": "false", "deployment.kv_cache_dtype": "fp8",
-	"start": "true", "preset": "recorded", "seed": "18446744073709551615", "followup.text": "go on, please: 100 %",
+	"deployment.serving": "aggregated", "deployment.chunked_prefill": "true", "deployment.overlap_scheduler": "false",
+	"deployment.kv_cache_dtype": "fp8",
+	"start":                     "true", "preset": "recorded", "seed": "18446744073709551615", "followup.text": "go on, please: 100 %",
 	"followup.url": "http://enduser:8000", "followup.model": "llama-3.1-8b", "followup.api_key_file": "key",
 	"followup.ca_file": "ca",
 	"corpus.dir":       "/articles", "corpus.file": "/articles.jsonl", "corpus.s3.endpoint": "https://ams3.example.org",
@@ -95,6 +94,24 @@ func sample(f field) string {
 	return value
 }
 
+// needs are the flags without which a field may not be set.
+var needs = map[string]string{
+	"twin.prometheus.namespace": "--prometheus-url=http://p --prometheus-namespace=main",
+	"mode.arm":                  "--arms=a=http://a:1,b=http://b:1",
+	"twin.mode.arm":             "--arms=a=http://a:1,b=http://b:1",
+	"cold.http":                 "--arms=a=http://a:1,b=http://b:1",
+	"switch.timeout":            "--arms=a=http://a:1,b=http://a:1 --switch-command=true",
+	"switch.ready.url":          "--arms=a=http://a:1,b=http://a:1 --switch-command=true",
+	"switch.ready.turns":        "--arms=a=http://a:1,b=http://a:1 --switch-command=true",
+	"switch.command":            "--arms=a=http://a:1,b=http://a:1",
+	"switch.http":               "--arms=a=http://a:1,b=http://a:1",
+	"slider.max":                "--max-concurrency=100000",
+	"corpus.s3.bucket":          "--corpus-s3-endpoint=https://x",
+	"corpus.s3.access_key_file": "--corpus-s3-secret-key-file=key",
+	"corpus.s3.secret_key_file": "--corpus-s3-access-key-file=key",
+	"members.nats.url":          "--members-nats-token-file=token",
+}
+
 // Each field can be set by its flag, its variable and the file, with the same result.
 func TestEveryFieldFromEverySource(t *testing.T) {
 	ca, caKey := certificate(t)
@@ -102,7 +119,8 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 		"key": "k", "token": "0123456789abcdef", "ca": ca, "ca-key": caKey,
 		"variants": "off: {args: [--model-path, /models/llama]}",
 	}
-	for _, f := range newModel(Config{}, io.Discard).fields {
+	m := newModel(Config{}, io.Discard)
+	for _, f := range m.fields {
 		if f.name == "config" {
 			continue
 		}
@@ -110,36 +128,14 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 		if strings.HasPrefix(f.name, "twin.") && f.name != "twin.target.url" {
 			with = append(with, "--twin-target-url=http://twin:8000")
 		}
-		switch f.name {
-		case "target.url":
+		if slices.Contains([]string{"target.url", "twin.mode.arm"}, f.name) { // which exclude the addresses
 			with = nil
-		case "twin.prometheus.namespace":
-			with = append(with, "--prometheus-url=http://p", "--prometheus-namespace=main")
-		case "mode.arm", "cold.http":
-			with = append(with, "--arms=a=http://a:1,b=http://b:1")
-		case "twin.mode.arm":
-			with = []string{"--arms=a=http://a:1,b=http://b:1"}
-		case "switch.timeout", "switch.ready.url", "switch.ready.turns":
-			with = append(with, "--arms=a=http://a:1,b=http://a:1", "--switch-command=true")
-		case "switch.command", "switch.http":
-			with = append(with, "--arms=a=http://a:1,b=http://a:1")
-		case "slider.max":
-			with = append(with, "--max-concurrency=100000")
-		case "corpus.s3.bucket":
-			with = append(with, "--corpus-s3-endpoint=https://x")
-		case "corpus.s3.access_key_file":
-			with = append(with, "--corpus-s3-secret-key-file=key")
-		case "corpus.s3.secret_key_file":
-			with = append(with, "--corpus-s3-access-key-file=key")
-		case "members.nats.url":
-			with = append(with, "--members-nats-token-file=token")
 		}
-		for _, section := range []string{"tls_", "target.", "twin.target.", "followup.", "cluster."} {
-			switch f.name {
-			case section + "cert_file":
-				with = append(with, "--"+strings.NewReplacer(".", "-", "_", "-").Replace(section)+"key-file=ca-key")
-			case section + "key_file":
-				with = append(with, "--"+strings.NewReplacer(".", "-", "_", "-").Replace(section)+"cert-file=ca")
+		with = append(with, strings.Fields(needs[f.name])...)
+		for _, pair := range [][2]string{{"cert_file", "key_file=ca-key"}, {"key_file", "cert_file=ca"}} {
+			section := strings.TrimSuffix(f.name, pair[0])
+			if _, paired := m.byName[section+"cert_file"]; paired {
+				with = append(with, "--"+strings.NewReplacer(".", "-", "_", "-").Replace(section+pair[1]))
 			}
 		}
 		require.NotEqual(t, f.flag.Default, value, f.name)
@@ -240,24 +236,14 @@ const (
 	tableEnd   = "<!-- end of fields -->"
 )
 
-// The routers that the configuration allows are those of the table.
-func TestRouters(t *testing.T) {
-	field, _ := reflect.TypeFor[Target]().FieldByName("Router")
-	require.Equal(t, router.IDs(), strings.Fields(field.Tag.Get("oneof")))
-}
-
-// The vendors that the configuration allows are those of the API.
-func TestVendors(t *testing.T) {
-	field, _ := reflect.TypeFor[Config]().FieldByName("Vendor")
-	var names []string
-	for _, v := range api.Vendors {
-		names = append(names, string(v))
-	}
-	require.Equal(t, names, strings.Fields(field.Tag.Get("oneof")))
-	for _, v := range api.Vendors {
-		require.Equal(t, v, input{args: []string{target, "--vendor=" + string(v)}}.must(t).Settings().Vendor)
-	}
-	require.Equal(t, api.VendorNeutral, input{args: []string{target}}.must(t).Settings().Vendor)
+// The routers and vendors that the configuration allows are those of the table and of the API.
+func TestRoutersAndVendors(t *testing.T) {
+	fields := newModel(Config{}, io.Discard).byName
+	require.Equal(t, router.IDs(), fields["target.router"].words())
+	require.Equal(t, alternatives(api.Vendors), strings.Join(fields["vendor"].words(), "|"))
+	vendor := func(args ...string) api.Vendor { return input{args: append(args, target)}.must(t).Settings().Vendor }
+	require.Equal(t, api.VendorDigitalOcean, vendor("--vendor=digitalocean"))
+	require.Equal(t, api.VendorNeutral, vendor())
 }
 
 // The table in the document is generated from the fields.

@@ -31,10 +31,8 @@ func TestFleetSettings(t *testing.T) {
 		assert.Equal(t, Joined, joined)
 		want := Members{Fleet: "one", Name: "member-1", NATS: c.Members.NATS}
 		assert.Equal(t, want, member.Members)
-		assert.Equal(t, []Secret{"main", "twin", "asks"}, []Secret{
-			member.Target.APIKey, member.Twin.Target.APIKey,
-			member.Followup.APIKey,
-		})
+		keys := []Secret{member.Target.APIKey, member.Twin.Target.APIKey, member.Followup.APIKey}
+		assert.Equal(t, []Secret{"main", "twin", "asks"}, keys)
 		assert.Equal(t, c.Log, member.Log)
 
 		more, env := c.ForCoordinator()

@@ -17,63 +17,40 @@ func TestSweepRequests(t *testing.T) {
 	kv, rr := api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeRoundRobin}
 	eagle := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}
 	for _, row := range []struct {
-		args []string
+		args string
 		env  []string
 		want Sweep
 	}{
-		{args: []string{"trial"}, want: Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial}}},
-		{
-			args: []string{
-				"trial", "--concurrency=120", "--modes=round_robin,kv", "--primary=goodput", "--smallest=0.1",
-				"--span=90s", "--max-time=2h",
-				"--seed=7", "--slo-ttft=400ms", "--anew",
-			},
-			want: Sweep{Command: Trial, Anew: true, Request: api.SweepRequest{
-				Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{rr, kv}, Primary: new("goodput"),
-				Smallest: new(.1),
-				Seconds:  new(90.), MaxSeconds: new(7200.), Seed: new(uint64(7)), SLO: &api.SLO{TTFT: .4, TPOT: .06},
-			}},
-		},
-		{
-			args: []string{"trial", "--modes=round_robin,kv,least_loaded", "--question=order"},
-			want: Sweep{Command: Trial, Request: api.SweepRequest{
-				Kind: api.SweepTrial, Modes: []api.ModeState{rr, kv, {Mode: api.ModeLeastLoaded}},
-				Question: new(api.QuestionOrder),
-			}},
-		},
-		{
-			args: []string{"trial"}, env: []string{"LOADGEN_CONCURRENCY=80", "LOADGEN_SLO_TPOT=50ms"},
-			want: Sweep{Command: Trial, Request: api.SweepRequest{
-				Kind: api.SweepTrial, Levels: []int{80},
-				SLO: &api.SLO{TTFT: .6, TPOT: .05},
-			}},
-		},
-		{
-			args: []string{
-				"sweep", "--concurrency=120", "--levels=60,120", "--levels=180", "--modes=kv/eagle3", "--repeats=2",
-				"--warm-up=0s", "--span=5m",
-				"--snapshots=1", "--order=mode_after_mode",
-			},
-			want: Sweep{Command: Levels, Request: api.SweepRequest{
-				Kind: api.SweepLevels, Levels: []int{60, 120, 180}, Modes: []api.ModeState{eagle}, Repeats: new(2), WarmUp: new(0.),
-				Seconds: new(300.), Snapshots: new(1), Order: new(api.OrderModeAfterMode),
-			}},
-		},
-		{
-			args: []string{"sweep", "--together", "--modes=round_robin,kv"},
-			want: Sweep{Command: Levels, Request: api.SweepRequest{Kind: api.SweepLevels, Modes: []api.ModeState{
-				rr,
-				kv,
-			}, Together: new(true)}},
-		},
-		{
-			args: []string{"capacity", "--levels=60,100", "--resolution=2", "--span=1m", "--max-time=30m"},
-			want: Sweep{Command: Capacity, Request: api.SweepRequest{
+		{"trial", nil, Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial}}},
+		{"trial --concurrency=120 --modes=round_robin,kv --primary=goodput --smallest=0.1 --span=90s --max-time=2h " +
+			"--seed=7 --slo-ttft=400ms --anew", nil, Sweep{Command: Trial, Anew: true, Request: api.SweepRequest{
+			Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{rr, kv}, Primary: new("goodput"),
+			Smallest: new(.1), Seconds: new(90.), MaxSeconds: new(7200.), Seed: new(uint64(7)),
+			SLO: &api.SLO{TTFT: .4, TPOT: .06},
+		}}},
+		{"trial --modes=round_robin,kv,least_loaded --question=order", nil, Sweep{Command: Trial, Request: api.SweepRequest{
+			Kind: api.SweepTrial, Modes: []api.ModeState{rr, kv, {Mode: api.ModeLeastLoaded}},
+			Question: new(api.QuestionOrder),
+		}}},
+		{"trial", []string{"LOADGEN_CONCURRENCY=80", "LOADGEN_SLO_TPOT=50ms"}, Sweep{
+			Command: Trial,
+			Request: api.SweepRequest{Kind: api.SweepTrial, Levels: []int{80}, SLO: &api.SLO{TTFT: .6, TPOT: .05}},
+		}},
+		{"sweep --concurrency=120 --levels=60,120 --levels=180 --modes=kv/eagle3 --repeats=2 --warm-up=0s --span=5m " +
+			"--snapshots=1 --order=mode_after_mode", nil, Sweep{Command: Levels, Request: api.SweepRequest{
+			Kind: api.SweepLevels, Levels: []int{60, 120, 180}, Modes: []api.ModeState{eagle}, Repeats: new(2), WarmUp: new(0.),
+			Seconds: new(300.), Snapshots: new(1), Order: new(api.OrderModeAfterMode),
+		}}},
+		{"sweep --together --modes=round_robin,kv", nil, Sweep{Command: Levels, Request: api.SweepRequest{
+			Kind: api.SweepLevels, Modes: []api.ModeState{rr, kv}, Together: new(true),
+		}}},
+		{"capacity --levels=60,100 --resolution=2 --span=1m --max-time=30m", nil, Sweep{
+			Command: Capacity, Request: api.SweepRequest{
 				Kind: api.SweepCapacity, Levels: []int{60, 100}, Resolution: new(2), Seconds: new(60.), MaxSeconds: new(1800.),
-			}},
-		},
+			},
+		}},
 	} {
-		c, command, err := input{args: append(row.args, target), env: row.env}.load()
+		c, command, err := input{args: append(strings.Fields(row.args), target), env: row.env}.load()
 		require.NoError(t, err, row.args)
 		require.Equal(t, row.want.Command, command)
 		require.Equal(t, &row.want, c.Sweep)
@@ -83,60 +60,57 @@ func TestSweepRequests(t *testing.T) {
 }
 
 func TestBadSweeps(t *testing.T) {
+	const once = api.EachModeOnce
 	for _, row := range []struct{ args, want string }{
-		{"trial --question=worst", "question: worst is not allowed: best or order (from --question)"},
-		{
-			"trial --modes=kv,round_robin,kv",
-			"modes: kv with speculation not_recorded is not allowed: " + api.EachModeOnce + " (from --modes)",
-		},
-		{
-			"trial --modes=kv,round_robin,least_loaded --together",
-			"modes: a list of 3 is not allowed: 2 when they run together, one on each lane (from --modes)",
-		},
-		{"trial --smallest=2", "smallest: 2 is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
-		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
+		{"trial --question=worst", "question: worst is not allowed: best or order"},
+		{"trial --modes=kv,round_robin,kv", "modes: kv with speculation not_recorded is not allowed: " + once},
+		{"trial --together --modes=kv,round_robin,least_loaded", "modes: a list of 3 is not allowed: 2 when they run " +
+			"together, one on each lane"},
+		{"trial --smallest=2", "smallest: 2 is not allowed: a number, 0.001 to 0.5"},
+		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5"},
 		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_mean, ttft_p95, ttft_p50, ttft_p95_turn2+, " +
-			"tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
-		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 to 9 for a trial (from --modes)"},
-		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, " +
-			"such as kv or kv/eagle3, or the name of an arm (from --modes)"},
-		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h (from --span)"},
-		{"trial --max-time=8000h", "max_time: 8000h is not allowed: a duration, 1s to 168h (from --max-time)"},
-		{"trial --concurrency=1001", "concurrency: 1001 is not allowed: 1 to 1000 (max_concurrency) (from --concurrency)"},
-		{"trial --levels=60", "unknown flag --levels (see loadgen help trial)"},
-		{"trial --start", "start: true is not allowed: false (--no-start) with loadgen trial, which starts and stops " +
-			"the workload itself (from --start)"},
-		{"trial --duration=5m", "duration: 5m0s is not allowed: leave it out with loadgen trial, which ends on its own" +
-			" (from --duration)"},
-		{"sweep --requests=5", "requests: 5 is not allowed: leave it out with loadgen sweep, which ends on its own" +
-			" (from --requests)"},
-		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: leave it out with loadgen sweep, which " +
-			"exits with 4 if nothing was decided (from --fail-if)"},
-		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html" +
-			" (from --output)"},
-		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html" +
-			" (from --output)"},
-		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list, each a whole number, 1 to 100000 (from --levels)"},
-		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once (from --levels)"},
-		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency) (from --levels)"},
-		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: " + api.EachModeOnce +
-			" (from --modes)"},
-		{"sweep --order=random", "order: random is not allowed: interleaved or mode_after_mode (from --order)"},
-		{"sweep --repeats", "repeats: an empty value is not allowed: a whole number, 1 to 100 (from --repeats)"},
-		{"capacity --levels=60", "levels: a list of 1 is not allowed: 2 to 40 for a capacity search (from --levels)"},
-		{"capacity --resolution=0", "resolution: 0 is not allowed: a whole number, 1 to 1000 (from --resolution)"},
-		{"compare h200", `expected "<b>" (see loadgen help compare)`},
-		{"compare a b --format=pdf", "format: pdf is not allowed: md, tsv, json or html (from --format)"},
+			"tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput"},
+		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 to 9 for a trial"},
+		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, such as " +
+			"kv or kv/eagle3, or the name of an arm"},
+		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h"},
+		{"trial --max-time=8000h", "max_time: 8000h is not allowed: a duration, 1s to 168h"},
+		{"trial --concurrency=1001", "concurrency: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
+		{"trial --start", "start: true is not allowed: false (--no-start) with loadgen trial, which starts and stops the " +
+			"workload itself"},
+		{"trial --duration=5m", "duration: 5m0s is not allowed: leave it out with loadgen trial, which ends on its own"},
+		{"sweep --requests=5", "requests: 5 is not allowed: leave it out with loadgen sweep, which ends on its own"},
+		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: leave it out with loadgen sweep, which exits " +
+			"with 4 if nothing was decided"},
+		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html"},
+		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html"},
+		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list, each a whole number, 1 to 100000"},
+		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once"},
+		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
+		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: " + once},
+		{"sweep --order=random", "order: random is not allowed: interleaved or mode_after_mode"},
+		{"sweep --repeats", "repeats: an empty value is not allowed: a whole number, 1 to 100"},
+		{"capacity --levels=60", "levels: a list of 1 is not allowed: 2 to 40 for a capacity search"},
+		{"capacity --resolution=0", "resolution: 0 is not allowed: a whole number, 1 to 1000"},
+		{"compare a b --format=pdf", "format: pdf is not allowed: md, tsv, json or html"},
 		{"compare a b --b-mode=kv/fast", "b_mode: kv/fast is not allowed: a mode or mode/speculation, such as kv or " +
-			"kv/eagle3; unknown; or the name of an arm (from --b-mode)"},
-		{"help nothing", "unexpected argument nothing (see loadgen --help)"},
+			"kv/eagle3; unknown; or the name of an arm"},
 	} {
-		_, _, err := input{args: append(strings.Fields(row.args), target)}.load()
-		require.EqualError(t, err, row.want, row.args)
+		args := strings.Fields(row.args)
+		source, _, _ := strings.Cut(args[len(args)-1], "=")
+		input{args: append([]string{args[0], target}, args[1:]...)}.refused(t, row.want+" (from "+source+")")
 	}
-	_, _, err := input{args: []string{"trial"}}.load()
-	require.ErrorContains(t, err, "target.url is required")
-	_, _, err = input{args: []string{"trial", target}, env: []string{"LOADGEN_SPAN=1m"}}.load()
+	for args, want := range map[string]string{
+		"trial --levels=60 " + target: "unknown flag --levels (see loadgen help trial)",
+		"compare h200":                `expected "<b>" (see loadgen help compare)`,
+		"help nothing":                "unexpected argument nothing (see loadgen --help)",
+		"trial":                       "target.url is required: " + urlAllowed + " (--target-url)",
+	} {
+		_, _, err := input{args: strings.Fields(args)}.load()
+		require.EqualError(t, err, want, args)
+	}
+	in := input{args: []string{"trial", target}, env: []string{"LOADGEN_SPAN=1m"}}
+	_, _, err := in.load()
 	require.ErrorContains(t, err, "LOADGEN_SPAN: unknown variable")
 }
 
@@ -216,15 +190,8 @@ func TestOwnTagsAreSound(t *testing.T) {
 		}
 	}
 	require.Equal(t, api.SweepMetrics, m.own[Trial]["primary"].words())
-	var orders, formats []string
-	for _, o := range api.SweepOrders {
-		orders = append(orders, string(o))
-	}
-	for _, f := range api.ReportFormats {
-		formats = append(formats, string(f))
-	}
-	require.Equal(t, orders, m.own[Levels]["order"].words())
-	require.ElementsMatch(t, formats, m.own[Compared]["format"].words())
+	require.Equal(t, alternatives(api.SweepOrders), strings.Join(m.own[Levels]["order"].words(), "|"))
+	require.ElementsMatch(t, strings.Split(alternatives(api.ReportFormats), "|"), m.own[Compared]["format"].words())
 	for _, k := range api.SweepKinds {
 		require.True(t, slices.ContainsFunc([]Command{Trial, Levels, Capacity},
 			func(c Command) bool { return kinds[c] == k }), k)
