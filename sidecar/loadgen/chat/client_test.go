@@ -146,10 +146,7 @@ func TestKeptConnectionsThatTheServerClosed(t *testing.T) {
 	if !r.OK() || len(r.Chunks) != 1 || !r.Resent {
 		t.Fatalf("resent %v: got %s", r.Resent, outcome(r))
 	}
-	if s.accepts.Load() != 4 || s.requests.Load() != 5 {
-		t.Errorf("%d connections, %d requests; want the fifth to go over a new, fourth connection", s.accepts.Load(),
-			s.requests.Load())
-	}
+	assert.Equal(t, []int32{4, 5}, []int32{s.accepts.Load(), s.requests.Load()}, "the fifth over a new connection")
 }
 
 // Without an answer it is sent again, once. What has been answered, if only by a byte, is not: the server works on it.
@@ -184,14 +181,10 @@ func TestClosedConnectionIsNotReused(t *testing.T) {
 	c := clientOf(t, s.url)
 	kept := c.kept.(*pool)
 	for range 3 {
-		if r := do(t, c); r.Resent {
-			t.Error("a request was sent over a closed connection")
-		}
+		assert.False(t, do(t, c).Resent, "sent over a closed connection")
 		await.Eventually(t, "the end of the connection", func() (any, bool) { return nil, !silent(kept.idle[0].socket) })
 	}
-	if n := s.requests.Load(); n != 3 {
-		t.Errorf("got %d requests, want 3", n)
-	}
+	assert.EqualValues(t, 3, s.requests.Load())
 }
 
 // Live can be read while the stream writes it.
@@ -209,9 +202,8 @@ func TestLive(t *testing.T) {
 		return true
 	})
 	var live Live
-	if sent, _, waiting := live.First(); !sent.IsZero() || !waiting {
-		t.Error("an unused Live is not empty")
-	}
+	sent, _, waiting := live.First()
+	assert.True(t, sent.IsZero() && waiting, "an unused Live is empty")
 	result := make(chan Result)
 	c := clientOf(t, s.url)
 	go func() { result <- c.Do(context.Background(), Request{Messages: hello(), Live: &live}) }()
@@ -219,9 +211,8 @@ func TestLive(t *testing.T) {
 		sent, _, _ := live.First()
 		return sent, !sent.IsZero()
 	})
-	if _, _, waiting := live.First(); !waiting || live.Worker() != "" || live.Text() != "" {
-		t.Error("something is there before the first token")
-	}
+	_, _, waiting = live.First()
+	assert.True(t, waiting && live.Worker() == "" && live.Text() == "", "nothing is there before the first token")
 	for i := range words {
 		next <- struct{}{}
 		want := strings.Join(words[:i+1], "")

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"kvbooth/sidecar/api"
 )
 
@@ -125,9 +127,8 @@ func played(t *testing.T, secure bool, writes []string) (r Result) {
 // The environment's proxy is used, though never for a loopback address: for
 // that, every other test stands, whose environment has the same proxy.
 func TestProxy(t *testing.T) {
-	if r := do(t, clientOf(t, "http://target.example:8000")); r.Content != "through the proxy to target.example:8000" {
-		t.Errorf("got %s", outcome(r))
-	}
+	r := do(t, clientOf(t, "http://target.example:8000"))
+	assert.Equal(t, "through the proxy to target.example:8000", r.Content)
 	c := clientOf(t, "https://target.example")
 	_, models := c.Models(t.Context())
 	for _, err := range []*Error{c.Do(t.Context(), Request{Messages: hello()}).Err, models} {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	goccy "github.com/goccy/go-json"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/loadgen/chat/plausible"
 )
@@ -105,9 +107,9 @@ func TestDecodeChunk(t *testing.T) {
 		{"a message and a type of another kind", `{"message":1,"type":[],"choices":[{"delta":{"content":"a"}}]}`, chunk{text: "a", content: true, choices: true, answer: true}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if c, err := decodeChunk([]byte(row.in)); err != nil || !reflect.DeepEqual(c, row.want) {
-				t.Errorf("got  %+v, %v\nwant %+v", c, err, row.want)
-			}
+			c, err := decodeChunk([]byte(row.in))
+			require.NoError(t, err)
+			assert.Equal(t, row.want, c)
 		})
 	}
 }
@@ -134,12 +136,10 @@ func TestImplausible(t *testing.T) {
 		before := plausible.Rejected()[plausible.Target]
 		row.want.text, row.want.content, row.want.choices, row.want.answer = "a", true, true, true
 		in := `{"choices":[{"delta":{"content":"a"}}],"usage":{` + row.usage + `},"nvext":{"timing":{` + row.timing + `}}}`
-		if c, err := decodeChunk([]byte(in)); err != nil || !reflect.DeepEqual(c, row.want) {
-			t.Errorf("%s: got  %+v, %v\nwant %+v", row.name, c, err, row.want)
-		}
-		if plausible.Rejected()[plausible.Target] == before {
-			t.Errorf("%s: not counted", row.name)
-		}
+		c, err := decodeChunk([]byte(in))
+		require.NoError(t, err, row.name)
+		assert.Equal(t, row.want, c, row.name)
+		assert.NotEqual(t, before, plausible.Rejected()[plausible.Target], "%s is counted", row.name)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	await "kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -26,9 +27,7 @@ import (
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	return "http://" + l.Addr().String()
 }
@@ -107,9 +106,7 @@ func TestFaults(t *testing.T) {
 			if r.Cancelled || r.OK() || r.Err != nil && r.Err.Status != row.status {
 				t.Errorf("got %s; want status %d", outcome(r), row.status)
 			}
-			if n := s.requests.Load(); n != 1 {
-				t.Errorf("sent %d times", n)
-			}
+			assert.EqualValues(t, 1, s.requests.Load())
 		})
 	}
 }
@@ -147,9 +144,7 @@ func TestUnfinishedEvents(t *testing.T) {
 			wantError(t, r.Err, api.ErrorMalformed, "64 MiB")
 		}
 	}
-	if n := unfinished.Load() - held; n != 0 {
-		t.Errorf("%d bytes are never given back", n)
-	}
+	assert.EqualValues(t, 0, unfinished.Load()-held)
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -159,9 +154,7 @@ func TestRetryAfter(t *testing.T) {
 			"7": 7 * time.Second, "0.5": 500 * time.Millisecond, from(time.Hour): time.Hour, from(-time.Hour): 0,
 			"-3": 0, "soon": 0, "NaN": 0, "Inf": 0, "1e9": 0, "": 0,
 		} {
-			if got := retryAfter(http.Header{"Retry-After": {value}}); got != want {
-				t.Errorf("%q: got %v, want %v", value, got, want)
-			}
+			assert.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}), value)
 		}
 	})
 }
@@ -181,9 +174,7 @@ func TestNoConnection(t *testing.T) {
 			r := c.Do(t.Context(), Request{Messages: hello()})
 			for _, err := range []*Error{r.Err, models} {
 				wantError(t, err, api.ErrorConnect, row.says...)
-				if err != nil && err.Status != 0 {
-					t.Errorf("status %d", err.Status)
-				}
+				assert.True(t, err == nil || err.Status == 0, "status of %+v", err)
 			}
 		})
 	}
@@ -229,9 +220,7 @@ func TestServerClosesWhileWriting(t *testing.T) {
 		})
 		c := clientOf(t, s.url)
 		wantError(t, sendHuge(t.Context(), c).Err, row.class, row.want)
-		if n := s.accepts.Load(); n != 1 {
-			t.Errorf("%d connections", n)
-		}
+		assert.EqualValues(t, 1, s.accepts.Load())
 	}
 }
 
@@ -249,9 +238,7 @@ func TestEndRightBehindTheBytes(t *testing.T) {
 		c := clientOf(t, s.url)
 		for range 50 {
 			r := c.Do(t.Context(), Request{Messages: hello()})
-			if r.Err == nil || !slices.Contains(classes, r.Err.Class) {
-				t.Errorf("got %s, want %v", outcome(r), classes)
-			}
+			assert.True(t, r.Err != nil && slices.Contains(classes, r.Err.Class), outcome(r))
 		}
 	}
 }
@@ -292,16 +279,13 @@ func TestCancelled(t *testing.T) {
 			if r.OK() != row.whole || r.Cancelled == row.whole || r.Err != nil || r.Content != row.content {
 				t.Errorf("got %s", outcome(r))
 			}
-			if n := s.requests.Load(); n != sent {
-				t.Errorf("%d requests; want it sent once", n)
-			}
+			assert.EqualValues(t, sent, s.requests.Load())
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	s := serveRaw(t, func(s *server, _ net.Conn) { cancel(); <-s.gone })
 	for range 2 { // while writing, and before it is sent
-		if r := sendHuge(ctx, clientOf(t, s.url)); !r.Cancelled || r.Err != nil {
-			t.Errorf("got %s", outcome(r))
-		}
+		r := sendHuge(ctx, clientOf(t, s.url))
+		assert.True(t, r.Cancelled && r.Err == nil, outcome(r))
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"kvbooth/sidecar/api"
@@ -88,9 +90,7 @@ func withLength(status int, headers, body string) string {
 func dynamoEvents(t testing.TB) []string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/stream.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	events := strings.SplitAfter(string(b), "\n\n")
 	return events[:len(events)-1] // nothing stands behind the last one
 }
@@ -146,9 +146,7 @@ func over(t testing.TB, o Options, dial func() net.Conn) *Client {
 	}
 	o.Dial = func(context.Context, string, string) (net.Conn, error) { return dial(), nil }
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -211,9 +209,7 @@ func (c call) hold() bool {
 func serveRaw(t testing.TB, handle func(s *server, conn net.Conn)) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &server{url: "http://" + l.Addr().String(), gone: ctx.Done()}
 	var wg sync.WaitGroup
@@ -289,9 +285,7 @@ func clientOf(t testing.TB, url string, change ...func(*Options)) *Client {
 		f(&o)
 	}
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -304,9 +298,7 @@ func hello() []openai.ChatCompletionMessage {
 func do(t testing.TB, c *Client) Result {
 	t.Helper()
 	r := c.Do(context.Background(), Request{Messages: hello()})
-	if !r.OK() {
-		t.Fatalf("got %s", outcome(r))
-	}
+	require.True(t, r.OK(), outcome(r))
 	return r
 }
 
@@ -318,9 +310,7 @@ func wantError(t testing.TB, e *Error, class api.ErrorClass, says ...string) {
 		return
 	}
 	for _, words := range says {
-		if !strings.Contains(e.Message, words) {
-			t.Errorf("%q does not say %q", e.Message, words)
-		}
+		assert.Contains(t, e.Message, words)
 	}
 }
 

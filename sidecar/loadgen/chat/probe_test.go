@@ -251,9 +251,7 @@ func TestLeastLength(t *testing.T) {
 		"unsupported":                                              0,
 		"Invalid request, 'input': {'max_tokens': 'at least 300'}": 0,
 	} {
-		if got := leastLength(words, 1); got != want {
-			t.Errorf("%q: %d, want %d", words, got, want)
-		}
+		assert.Equal(t, want, leastLength(words, 1), words)
 	}
 }
 
@@ -265,9 +263,7 @@ func TestProbeAsksForNoPlaceholder(t *testing.T) {
 	})
 	c := clientOf(t, s.url, func(o *Options) { o.Model = "" })
 	wantError(t, c.Probe(t.Context()), api.ErrorHTTP4xx, "lists no model by its name", "target.model")
-	if c.Probes() != 0 {
-		t.Errorf("%d probes", c.Probes())
-	}
+	assert.Zero(t, c.Probes())
 }
 
 // A probe that fails says why, sends a bounded number of requests, and changes nothing.
@@ -334,23 +330,17 @@ func TestProbeFindsTheModel(t *testing.T) {
 	s := serve(t, served)
 	c := clientOf(t, s.url, func(o *Options) { o.Model, o.APIKey = "", "key" })
 	models <- `{"object":"list","data":[{"id":"llama","object":"model"},{"id":"qwen"}]}`
-	if err := c.Probe(t.Context()); err != nil || c.Model() != "llama" {
-		t.Fatalf("got %q, %v", c.Model(), err)
-	}
-	if r := do(t, c); r.Content != "llama" {
-		t.Errorf("the model asked for is %q", r.Content)
-	}
+	require.Nil(t, c.Probe(t.Context()))
+	assert.Equal(t, "llama", c.Model())
+	assert.Equal(t, "llama", do(t, c).Content, "the model asked for")
 	models <- `{"data":[{"id":"qwen"}]}` // the server was restarted with another one
-	if err := c.Probe(t.Context()); err != nil || c.Model() != "qwen" {
-		t.Errorf("got %q, %v", c.Model(), err)
-	}
+	assert.Nil(t, c.Probe(t.Context()))
+	assert.Equal(t, "qwen", c.Model())
 	models <- `{"data":[]}`
 	wantError(t, c.Probe(t.Context()), api.ErrorHTTP4xx, "lists no model yet")
 	models <- `<html>`
 	wantError(t, c.Probe(t.Context()), api.ErrorMalformed, "/v1/models is not a list of models")
-	if c.Model() != "qwen" {
-		t.Errorf("a failed probe left the model %q", c.Model())
-	}
+	assert.Equal(t, "qwen", c.Model(), "after a failed probe")
 }
 
 func TestModelsFails(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // chunksAt makes content chunks at so many milliseconds; tokens may be shorter.
@@ -133,10 +135,7 @@ func TestGaps(t *testing.T) {
 
 func TestGapPercentiles(t *testing.T) {
 	p50, p95 := GapPercentiles([]Gap{{Seconds: .04, Tokens: 1}, {Seconds: .01, Tokens: 9}, {Seconds: .02, Tokens: 10}})
-	if p50 != .02 || p95 != .02 {
-		t.Errorf("got p50 %v, p95 %v; 9 of 20 tokens took .01, and 19 of 20 at most .02", p50, p95)
-	}
-	if p50, _ = GapPercentiles(nil); !math.IsNaN(p50) {
-		t.Errorf("without gaps p50 is %v, want NaN", p50)
-	}
+	assert.Equal(t, []float64{.02, .02}, []float64{p50, p95}, "9 of 20 tokens took .01, and 19 of 20 at most .02")
+	p50, _ = GapPercentiles(nil)
+	assert.True(t, math.IsNaN(p50))
 }

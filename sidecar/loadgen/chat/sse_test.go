@@ -2,11 +2,13 @@ package chat
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // events reads pieces with a fresh reader and lists what it dispatched.
@@ -107,12 +109,9 @@ func TestSSELongLines(t *testing.T) {
 				err = r.feed([]byte(row.again))
 			}
 		}
-		if !errors.Is(err, errEventTooLong) {
-			t.Errorf("%s: got %v, want it refused after 1 MiB", row.name, err)
-		}
-		if r.release(); cap(r.line)+cap(r.data) > 0 {
-			t.Errorf("%s: %d bytes are kept", row.name, cap(r.line)+cap(r.data))
-		}
+		require.ErrorIs(t, err, errEventTooLong, row.name)
+		r.release()
+		assert.Zero(t, cap(r.line)+cap(r.data), row.name)
 	}
 }
 
@@ -136,17 +135,11 @@ func TestSSELetsGo(t *testing.T) {
 	r.event = func(_ string, data []byte) { n += len(data) }
 	for range 3 {
 		for _, piece := range []string{"data: ", strings.Repeat("x", 500<<10), "\n\n"} {
-			if err := r.feed([]byte(piece)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.feed([]byte(piece)))
 		}
-		if r.held != 0 {
-			t.Errorf("%d bytes are held", r.held)
-		}
+		assert.Zero(t, r.held)
 	}
-	if n != 3*500<<10 {
-		t.Errorf("read %d bytes", n)
-	}
+	assert.Equal(t, 3*500<<10, n)
 }
 
 // FuzzSSE: the events do not depend on how the stream is cut.

@@ -14,6 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	await "kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
@@ -224,9 +227,7 @@ func TestStreams(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			for i, pieces := range everyCut(row.in) {
 				r, _ := replay(t, Request{}, io.EOF, pieces...)
-				if got, want := outcome(r), outcome(row.want); got != want {
-					t.Fatalf("cut %d: got  %s\nwant %s", i, got, want)
-				}
+				require.Equal(t, outcome(row.want), outcome(r), "cut %d", i)
 			}
 		})
 	}
@@ -272,9 +273,7 @@ func TestDynamoStream(t *testing.T) {
 				continue // the parser's own tests cut at every byte
 			}
 			r, _ := replay(t, Request{}, io.EOF, pieces...)
-			if got := outcome(r); got != want {
-				t.Fatalf("%s, cut %d: got  %s\nwant %s", name, i, got, want)
-			}
+			require.Equal(t, want, outcome(r), "%s, cut %d", name, i)
 		}
 	}
 }
@@ -307,17 +306,11 @@ func TestTextBudget(t *testing.T) {
 		r, _ := replay(t, Request{Texts: texts}, io.EOF, answerOf(event(text), doneEvent))
 		return r
 	}
-	if r := ask("abc"); !r.OK() {
-		t.Fatalf("3 of 5 bytes: %s", outcome(r))
-	}
+	require.Nil(t, ask("abc").Err, "3 of 5 bytes")
 	wantError(t, ask("def").Err, api.ErrorOverrun, "target.answer_memory")
-	if r := ask("de"); !r.OK() {
-		t.Errorf("2 more bytes: %s", outcome(r))
-	}
+	assert.Nil(t, ask("de").Err, "2 more bytes")
 	texts.Release(5)
-	if r := ask("abcde"); !r.OK() {
-		t.Errorf("5 bytes of an empty budget: %s", outcome(r))
-	}
+	assert.Nil(t, ask("abcde").Err, "5 bytes of an empty budget")
 }
 
 func TestLongEvent(t *testing.T) {
@@ -395,9 +388,7 @@ func TestErrorBodies(t *testing.T) {
 			Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second,
 			Message: "the server failed (503, retry after 2s): no capacity!; check the server's log",
 		}
-		if got := outcome(r); got != outcome(Result{Err: want}) {
-			t.Errorf("%s: got %s", name, got)
-		}
+		assert.Equal(t, outcome(Result{Err: want}), outcome(r), name)
 	}
 	r, _ := replay(t, Request{}, io.EOF, "HTTP/1.1 400 Bad Request\r\n\r\n"+strings.Repeat("long \n\x00\xff", 1<<20))
 	if r.Err == nil || r.Err.Class != api.ErrorHTTP4xx || len(r.Err.Message) > 300 || strings.Contains(r.Err.Message,
@@ -419,9 +410,7 @@ func TestOnChunk(t *testing.T) {
 	} {
 		var got []int
 		replay(t, Request{OnChunk: func(n int) { got = append(got, n) }}, io.EOF, row.in)
-		if !slices.Equal(got, row.want) {
-			t.Errorf("got %v, want %v of %s", got, row.want, row.in)
-		}
+		assert.Equal(t, row.want, got, row.in)
 	}
 }
 
@@ -565,14 +554,10 @@ func TestLimitsEndWithTheirRequest(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			r := c.Do(ctx, Request{Messages: hello()})
 			cancel()
-			if !r.OK() {
-				t.Errorf("after %v: %s", r.Ended.Sub(r.Sent), outcome(r))
-			}
+			assert.True(t, r.OK(), outcome(r))
 			await.Advance(100 * time.Second)
 		}
-		if dials != 1 {
-			t.Errorf("%d connections", dials)
-		}
+		assert.Equal(t, 1, dials)
 		c.Close()
 		near.Close()
 		server.Wait()

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 )
@@ -51,9 +53,7 @@ func newSwitch(t *testing.T, model string, fronts ...*frontend) *Switch {
 		})
 	}
 	s, err := NewSwitch(Options{URL: fronts[0].URL, Model: model}, endpoints...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -70,22 +70,14 @@ func send(t *testing.T, s *Switch) {
 func TestSwitchTurns(t *testing.T) {
 	a, b := newFrontend(t, "m", 0), newFrontend(t, "m", 0)
 	s := newSwitch(t, "", a, b)
-	if err := s.Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.Nil(t, s.Probe(t.Context()))
 	for i, to := range []*frontend{a, b, a} {
-		if err := s.Redirect(t.Context(), to.URL, 1); err != nil {
-			t.Fatalf("switch %d: %v", i, err)
-		}
+		require.NoError(t, s.Redirect(t.Context(), to.URL, 1), "switch %d", i)
 		before := to.turns.Load()
 		send(t, s)
-		if to.turns.Load() != before+1 {
-			t.Errorf("the turn after switch %d did not go to its address", i)
-		}
-		if s.Endpoint() != to.URL || s.Root() != a.URL || s.Model() != "m" || s.Extensions() == nil {
-			t.Errorf("switch %d: endpoint %s, root %s, model %s, extensions %v", i, s.Endpoint(), s.Root(), s.Model(),
-				s.Extensions())
-		}
+		assert.Equal(t, before+1, to.turns.Load(), "the turn after switch %d goes to its address", i)
+		assert.Equal(t, []string{to.URL, a.URL, "m"}, []string{s.Endpoint(), s.Root(), s.Model()}, "switch %d", i)
+		assert.NotNil(t, s.Extensions())
 	}
 }
 
@@ -109,22 +101,15 @@ func TestSwitchStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newFrontend(t, "m", 0)
 			s := newSwitch(t, row.model, a, row.to)
-			if err := s.Probe(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.Nil(t, s.Probe(t.Context()))
 			err := s.Redirect(t.Context(), row.to.URL, 1)
 			if row.want == "" {
-				if err != nil || s.Endpoint() != row.to.URL {
-					t.Errorf("it did not switch: %v", err)
-				}
+				require.NoError(t, err)
+				assert.Equal(t, row.to.URL, s.Endpoint())
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Errorf("got %v, want %q", err, row.want)
-			}
-			if s.Endpoint() != a.URL {
-				t.Errorf("it switched to %s", s.Endpoint())
-			}
+			require.ErrorContains(t, err, row.want)
+			assert.Equal(t, a.URL, s.Endpoint())
 			send(t, s)
 		})
 	}
@@ -136,9 +121,7 @@ func TestSwitchStays(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Redirect(cancelled, s.Root(), 1); err == nil {
-		t.Error("it switched after its context had ended")
-	}
+	assert.Error(t, s.Redirect(cancelled, s.Root(), 1), "after the end of its context")
 }
 
 func TestNewSwitchRefuses(t *testing.T) {

@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"kvbooth/sidecar/api"
 )
 
@@ -25,9 +28,7 @@ import (
 func selfSigned(t *testing.T, change ...func(*x509.Certificate)) (cert tls.Certificate, inPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour),
 		DNSNames: []string{"script"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -36,9 +37,7 @@ func selfSigned(t *testing.T, change ...func(*x509.Certificate)) (cert tls.Certi
 		f(template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	inPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, inPEM
 }
@@ -73,9 +72,7 @@ func TestTLSKeepsItsConnection(t *testing.T) {
 			t.Errorf("got %s", outcome(r))
 		}
 	}
-	if len(addresses) != 1 {
-		t.Errorf("%d connections", len(addresses))
-	}
+	assert.Len(t, addresses, 1)
 }
 
 // A certificate that proves nothing is refused, and the message names what it lacks.
@@ -159,9 +156,7 @@ func TestTLSLimits(t *testing.T) {
 	stalls := clientOf(t, s.URL, trust, func(o *Options) { o.StallTimeout = limit })
 	r := stalls.Do(t.Context(), Request{ID: "stall", Messages: hello()})
 	wantError(t, r.Err, api.ErrorStall)
-	if r.Content != "a" {
-		t.Errorf("stall: got %s", outcome(r))
-	}
+	assert.Equal(t, "a", r.Content)
 	waits := clientOf(t, s.URL, trust, func(o *Options) { o.FirstTokenTimeout = limit })
 	wantError(t, sendHuge(t.Context(), waits).Err, api.ErrorTimeout)
 }
