@@ -3,12 +3,8 @@
 package sweeps
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,50 +57,6 @@ func TestTrialEndsWithVerdict(t *testing.T) {
 	})
 }
 
-// Each level has the requested number of spans in each mode. After several kills, the sweep continues with its next
-// unfinished span: no span is measured twice or lost. A report of an unfinished sweep has the finished spans.
-func TestSweepSurvivesKills(t *testing.T) {
-	in(t, func(t *testing.T, b *booth) {
-		s := b.begun(levels())
-		require.Equal(t, 12, *s.Progress.Of, "three modes")
-		report := func(f api.ReportFormat) string {
-			var out strings.Builder
-			require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &out, s.ID, f))
-			return out.String()
-		}
-		for _, number := range []int{1, 4} {
-			s = b.counts(s.ID, number)
-			require.Len(t, s.Spans, number)
-			b.kill()
-			b.begin()
-			again, err := b.process.desk.Sweep(t.Context(), s.ID)
-			require.NoError(t, err)
-			assert.JSONEq(t, text(t, s.Spans), text(t, again.Spans), "the spans before the kill")
-			assert.Equal(t, api.SweepRunning, again.State)
-			assert.Contains(t, report(api.ReportMarkdown), fmt.Sprintf("%d of 12 spans", number))
-		}
-		s = b.done(s.ID)
-		require.Len(t, s.Spans, 12)
-		count := map[string]int{}
-		for i, span := range s.Spans {
-			assert.Equal(t, i, span.Number, "each span once, in order")
-			count[fmt.Sprint(span.Concurrency, span.Mode.Mode)]++
-		}
-		assert.Len(t, count, 6, "levels × modes that the driver offers")
-		require.Len(t, s.Rows, 6)
-		for _, row := range s.Rows {
-			assert.NotNil(t, row.Intervals.TTFT.P95, "by Student's t over the spans")
-		}
-		for _, f := range api.ReportFormats {
-			assert.NotEmpty(t, report(f))
-		}
-		assert.NotContains(t, report(api.ReportMarkdown), "of 12 spans")
-		err := b.process.desk.WriteSweepReport(t.Context(), io.Discard, "none", api.ReportMarkdown)
-		assert.ErrorIs(t, err, api.ErrNotFound)
-		b.free()
-	})
-}
-
 // Operators steer the lane of a paused sweep. After a resume, the interrupted span is measured again.
 func TestResumeRepeatsInterruptedSpan(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
@@ -154,44 +106,6 @@ func TestFailingTargetPausesSweep(t *testing.T) {
 	})
 }
 
-func TestFiguresAreThoseOfStoredTurns(t *testing.T) {
-	in(t, func(t *testing.T, b *booth) {
-		s := b.begun(trial())
-		s = b.done(s.ID)
-		b.free()
-		for _, span := range s.Spans {
-			held := map[string]int{} // turns by conversation
-			count := func(u *api.Turn) error {
-				if u.Step == span.Step {
-					held[u.Conversation]++
-				}
-				return nil
-			}
-			require.NoError(t, b.process.Store.TurnsFrom(context.Background(), api.DefaultLane, span.Step, count))
-			b.recomputes(span)
-			shortest := len(held)
-			for id, n := range held {
-				number, err := strconv.Atoi(id[strings.LastIndex(id, "-")+1:])
-				if assert.NoError(t, err) && number < span.Concurrency {
-					shortest = min(shortest, n)
-				}
-			}
-			assert.Equal(t, 1, shortest, "the first conversations start in their midst; a whole one has three turns or more")
-		}
-		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
-		require.NoError(t, err)
-		assert.Equal(t, s.Rows, baseline.Rows)
-		kept, err := b.process.Catalog.Baseline("ours")
-		require.NoError(t, err)
-		assert.Equal(t, "measured", kept.Kind)
-		var out strings.Builder
-		record := api.ReportSide{Baseline: "h200x3-tp1-llama70b-fp8", Mode: api.ModeRoundRobin}
-		ours := api.ReportSide{Baseline: "ours", Mode: api.ModeKV}
-		require.NoError(t, b.process.desk.WriteReport(t.Context(), &out, record, ours, nil, api.ReportMarkdown))
-		assert.Contains(t, out.String(), "KV-aware against Round-robin", "a baseline of a sweep against the record")
-	})
-}
-
 // A capacity search returns what each mode sustains, with and without a kill.
 func TestCapacitySearchSurvivesKill(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
@@ -206,8 +120,7 @@ func TestCapacitySearchSurvivesKill(t *testing.T) {
 		require.Len(t, s.Capacity.Modes, 2)
 		for _, m := range s.Capacity.Modes {
 			require.NotNil(t, m.Level)
-			figure.Report(t, "%s sustains %d conversations (%d to %d)",
-				m.Mode.Mode, *m.Level, m.Interval[0], m.Interval[1])
+			figure.Report(t, "%s sustains %d conversations (%d to %d)", m.Mode.Mode, *m.Level, m.Interval[0], m.Interval[1])
 			for _, tested := range m.Tested {
 				row := s.Rows[slices.IndexFunc(s.Rows,
 					func(r api.BaselineRow) bool { return r.Concurrency == tested.Concurrency && r.Mode == m.Mode.Mode })]

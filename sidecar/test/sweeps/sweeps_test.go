@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,14 +28,19 @@ import (
 const limit = 2 * time.Hour
 
 // in runs a test in virtual time on a booth of its own.
-func in(t *testing.T, test func(t *testing.T, b *booth)) {
+func in(t *testing.T, test func(t *testing.T, b *booth), change ...func(*booth)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBooth(t, short())
+		b := newBooth(t, short(), change...)
 		defer b.end()
 		synctest.Wait() // the desk runs
 		test(t, b)
 	})
+}
+
+// withTwin adds a second lane with its own cluster to a booth.
+func withTwin(b *booth) {
+	b.second = b.made(virtual.Options{Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second})
 }
 
 // start starts the workload in the current mode and concurrency.
@@ -79,8 +85,7 @@ func trial() api.SweepRequest {
 
 func levels() api.SweepRequest {
 	return api.SweepRequest{
-		Kind: api.SweepLevels, Levels: []int{20, 40}, Repeats: new(2), WarmUp: new(5.), Seconds: new(15.),
-		Snapshots: new(3),
+		Kind: api.SweepLevels, Levels: []int{20, 40}, Repeats: new(2), WarmUp: new(5.), Seconds: new(15.), Snapshots: new(3),
 	}
 }
 
@@ -188,12 +193,8 @@ func TestSpanWithWarmCachesIsSpoiled(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				row.cluster.Mode, row.cluster.Seed = api.ModeKV, 1
-				b := newBooth(t, short(), func(b *booth) { b.cluster = b.made(row.cluster) })
-				defer b.end()
-				synctest.Wait()
+			row.cluster.Mode, row.cluster.Seed = api.ModeKV, 1
+			in(t, func(t *testing.T, b *booth) {
 				s := b.done(b.begun(api.SweepRequest{
 					Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.),
 				}).ID)
@@ -207,7 +208,7 @@ func TestSpanWithWarmCachesIsSpoiled(t *testing.T) {
 				for _, want := range row.report {
 					assert.Contains(t, out.String(), want)
 				}
-			})
+			}, func(b *booth) { b.cluster = b.made(row.cluster) })
 		})
 	}
 }
@@ -221,13 +222,7 @@ func TestUnnamedWorkersAreReported(t *testing.T) {
 		"neither": {[2]bool{true, true}, true}, "one": {[2]bool{false, true}, true}, "both": {[2]bool{false, false}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBooth(t, short(), func(b *booth) {
-					b.second = b.made(virtual.Options{Mode: api.ModeRoundRobin, Seed: 2})
-				})
-				defer b.end()
-				synctest.Wait()
+			in(t, func(t *testing.T, b *booth) {
 				b.start()
 				doubt := func() bool {
 					twins, err := b.process.twins.Twin()
@@ -238,27 +233,20 @@ func TestUnnamedWorkersAreReported(t *testing.T) {
 				for i, name := range []string{api.DefaultLane, api.TwinLane} {
 					if !row.nameless[i] {
 						b.process.twins.TurnEnded(&workload.Turn{Turn: api.Turn{
-							Lane: name, Worker: name,
-							Started: time.Now().Add(time.Minute),
+							Lane: name, Worker: name, Started: time.Now().Add(time.Minute),
 						}})
 					}
 				}
 				wait.Advance(20 * time.Second)
 				assert.Equal(t, row.doubt, doubt())
-			})
+			}, withTwin)
 		})
 	}
 }
 
 // Workers that serve both lanes of a trial are in the first line of its report.
 func TestTrialOnSharedWorkers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBooth(t, short(), func(b *booth) {
-			b.second = b.made(virtual.Options{Mode: api.ModeRoundRobin, Seed: 2})
-		})
-		defer b.end()
-		synctest.Wait()
+	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(trial())
 		for _, name := range []string{api.DefaultLane, api.TwinLane} {
 			b.process.twins.TurnEnded(&workload.Turn{Turn: api.Turn{
@@ -268,7 +256,7 @@ func TestTrialOnSharedWorkers(t *testing.T) {
 		s = b.done(s.ID)
 		assert.Equal(t, []string{"7"}, s.Spans[0].SharedWorkers)
 		assert.Contains(t, s.Words[0], "The two lanes have workers or GPUs in common (7), ")
-	})
+	}, withTwin)
 }
 
 // The figures of a span are those of the turns with its number in the column counts_in: each at the time of its last
@@ -282,9 +270,39 @@ func TestFiguresAreThoseOfTurnTable(t *testing.T) {
 		cut := 0
 		for _, span := range s.Spans {
 			cut += b.recomputes(span)
+			assert.Equal(t, 1, b.shortest(span), "the first conversations start in their midst; a whole one has three turns")
 		}
 		assert.Positive(t, cut, "interrupted turns count")
+		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
+		require.NoError(t, err)
+		assert.Equal(t, s.Rows, baseline.Rows)
+		kept, err := b.process.Catalog.Baseline("ours")
+		require.NoError(t, err)
+		assert.Equal(t, "measured", kept.Kind)
+		var out strings.Builder
+		record := api.ReportSide{Baseline: "h200x3-tp1-llama70b-fp8", Mode: api.ModeRoundRobin}
+		ours := api.ReportSide{Baseline: "ours", Mode: api.ModeKV}
+		require.NoError(t, b.process.desk.WriteReport(t.Context(), &out, record, ours, nil, api.ReportMarkdown))
+		assert.Contains(t, out.String(), "KV-aware against Round-robin", "a baseline of a sweep against the record")
 	})
+}
+
+// shortest returns the smallest number of turns of the conversations with which a span begins.
+func (b *booth) shortest(span api.SweepSpan) int {
+	b.t.Helper()
+	held := map[int]int{} // turns by conversation
+	count := func(u *api.Turn) error {
+		if u.Step != span.Step {
+			return nil
+		}
+		number, err := strconv.Atoi(u.Conversation[strings.LastIndex(u.Conversation, "-")+1:])
+		if number < span.Concurrency {
+			held[number]++
+		}
+		return err
+	}
+	require.NoError(b.t, b.process.Store.TurnsFrom(b.t.Context(), api.DefaultLane, span.Step, count))
+	return slices.Min(slices.Collect(maps.Values(held)))
 }
 
 // recomputes compares the figures of a span with the table of turns, and returns how many turns were interrupted after

@@ -188,8 +188,7 @@ func TestTrialsOfEarlierVersionsAreReadable(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, api.TrialOnPairs, old.Trial.Method)
 		assert.EqualValues(t, []string{
-			"KV-aware is better.",
-			"Decided by the method of earlier versions, which looked after each pair of spans.",
+			"KV-aware is better.", "Decided by the method of earlier versions, which looked after each pair of spans.",
 		}, old.Words)
 		var report strings.Builder
 		require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, "old", api.ReportMarkdown))

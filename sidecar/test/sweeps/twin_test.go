@@ -15,24 +15,10 @@ import (
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/test/virtual"
 )
 
-// withTwin adds a second lane with its own cluster to a booth.
-func withTwin(b *booth) {
-	b.second = b.made(virtual.Options{Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second})
-}
-
 // inTwo runs a test in virtual time on a booth with two lanes.
-func inTwo(t *testing.T, test func(t *testing.T, b *booth)) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBooth(t, short(), withTwin)
-		defer b.end()
-		synctest.Wait() // the desk runs
-		test(t, b)
-	})
-}
+func inTwo(t *testing.T, test func(t *testing.T, b *booth)) { in(t, test, withTwin) }
 
 // bothCount reports whether both spans of a pair count.
 func bothCount(s api.Sweep) bool {
@@ -128,9 +114,7 @@ func TestSweepRunsTogetherOnTwoLanes(t *testing.T) {
 		assert.Equal(t, "the one that ran at the same time on lane twin does not count", s.Spans[0].Spoiled)
 		assert.Contains(t, s.Spans[1].Spoiled, "connection refused")
 		for _, after := range []int{2, 4} {
-			s = b.until(s.ID, "a pair counts", limit, func(s api.Sweep) bool {
-				return len(s.Spans) == after && bothCount(s)
-			})
+			s = b.until(s.ID, "a pair counts", limit, func(s api.Sweep) bool { return len(s.Spans) == after && bothCount(s) })
 			b.kill()
 			b.begin()
 			synctest.Wait()
