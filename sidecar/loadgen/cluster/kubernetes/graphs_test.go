@@ -12,20 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"kvbooth/sidecar/api"
 )
-
-// object parses YAML or JSON.
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	json, err := yaml.YAMLToJSON([]byte(text))
-	require.NoError(t, err)
-	o := &unstructured.Unstructured{}
-	require.NoError(t, o.UnmarshalJSON(json), text)
-	return o
-}
 
 func recorded(t *testing.T, name string) string {
 	t.Helper()
@@ -223,10 +212,10 @@ func TestNeedsAndFindings(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := object(t, tt.graph)
-			objects := []runtime.Object{object(t, idle)}
+			o := object(tt.graph)
+			objects := []runtime.Object{object(idle)}
 			for _, text := range tt.objects {
-				objects = append(objects, object(t, text))
+				objects = append(objects, object(text))
 			}
 			d := New(t.Context(), newReplay(t, o).client(objects...),
 				Options{Namespace: o.GetNamespace(), Name: o.GetName(), Modes: []api.ModeState{kv}})
@@ -281,7 +270,7 @@ func TestHeldGPUs(t *testing.T) {
 // TestFeatures reads them from types, arguments, variables and annotations. An undetermined feature is left out.
 func TestFeatures(t *testing.T) {
 	read := func(text string) string {
-		r := newReplay(t, object(t, text))
+		r := newReplay(t, object(text))
 		d := r.driver(t.Context(), nil)
 		require.Nil(t, d.Features())
 		_, err := d.graph(t.Context())
@@ -346,7 +335,7 @@ func TestPatchV1alpha1(t *testing.T) {
 
 // TestEndpointPickerIsNotSwitched requires no patch of a frontend that does not choose the workers.
 func TestEndpointPickerIsNotSwitched(t *testing.T) {
-	r := newReplay(t, object(t, recorded(t, "gaie.json")))
+	r := newReplay(t, object(recorded(t, "gaie.json")))
 	d := r.driver(t.Context(), nil)
 	var field *api.FieldError
 	_, err := d.Switch(t.Context(), rr, kv, ignoreReport)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 )
 
 // frame is a recorded status of the operator.
@@ -302,42 +303,46 @@ func pod(t *testing.T, object *unstructured.Unstructured, name, id string, isRea
 	return unstructured.Unstructured{Object: content}
 }
 
+// object parses YAML or JSON of tests.
+func object(text string) *unstructured.Unstructured {
+	json, err := yaml.YAMLToJSON([]byte(text))
+	o := &unstructured.Unstructured{}
+	if err == nil {
+		err = o.UnmarshalJSON(json)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("%v in %s", err, text))
+	}
+	return o
+}
+
 // booth returns the graph of the timelines. where selects the environment with the mode: the
 // graph's, or the frontend's.
 func booth(where, mode string) *unstructured.Unstructured {
-	template := func(env []any, args ...any) map[string]any {
-		return map[string]any{"spec": map[string]any{"containers": []any{
-			map[string]any{"name": "main", "image": "runtime:1.6.1", "env": env, "args": args},
-		}}}
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
-		"metadata": map[string]any{
-			"name": "booth", "namespace": "default", "labels": map[string]any{"app": "booth"},
-			"generation": int64(1), "resourceVersion": "1",
-		},
-		"spec": map[string]any{
-			"env": envOf(where, "graph", mode),
-			"components": []any{
-				map[string]any{
-					"name": "Frontend", "type": "frontend", "replicas": int64(1),
-					"podTemplate": template(envOf(where, "frontend", mode)),
-				},
-				map[string]any{
-					"name": "TRTLLMWorker", "type": "worker", "replicas": int64(3),
-					"podTemplate": template([]any{}, "--model-path", "llama"),
-				},
-			},
-		},
-	}}
+	return object(`
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: booth, namespace: default, labels: {app: booth}, generation: 1, resourceVersion: "1"}
+spec:
+  env: ` + envOf(where, "graph", mode) + `
+  components:
+  - name: Frontend
+    type: frontend
+    replicas: 1
+    podTemplate: {spec: {containers: [{name: main, image: "runtime:1.6.1", env: ` + envOf(where, "frontend", mode) + `}]}}
+  - name: TRTLLMWorker
+    type: worker
+    replicas: 3
+    podTemplate: {spec: {containers: [{name: main, image: "runtime:1.6.1", env: [], args: [--model-path, llama]}]}}
+`)
 }
 
 // envOf returns the environment of a place, with the mode if where selects the place.
-func envOf(where, place, mode string) []any {
+func envOf(where, place, mode string) string {
 	if where != place {
-		return []any{}
+		return "[]"
 	}
-	return []any{map[string]any{"name": routerMode, "value": mode}}
+	return "[{name: " + routerMode + ", value: " + mode + "}]"
 }
 
 // componentsOf returns the components of a graph.
@@ -348,23 +353,22 @@ func componentsOf(o *unstructured.Unstructured) []any {
 // boothV1alpha1 returns the same graph in v1alpha1, with the mode in the environment of the graph, of the frontend or
 // of the frontend's container.
 func boothV1alpha1(where, mode string) *unstructured.Unstructured {
-	container := func(env []any, args ...any) map[string]any {
-		return map[string]any{"mainContainer": map[string]any{"image": "runtime:0.9.0", "env": env, "args": args}}
-	}
-	o := booth(where, mode)
-	o.SetAPIVersion(v1alpha1.GroupVersion().String())
-	o.Object["spec"] = map[string]any{
-		"envs": envOf(where, "graph", mode),
-		"services": map[string]any{
-			"Frontend": map[string]any{
-				"componentType": "frontend", "replicas": int64(1), "envs": envOf(where, "frontend", mode),
-				"extraPodSpec": container(envOf(where, "container", mode)),
-			},
-			"TRTLLMWorker": map[string]any{
-				"componentType": "worker", "replicas": int64(3), "resources": map[string]any{"limits": map[string]any{"gpu": "1"}},
-				"extraPodSpec": container([]any{}, "--model-path", "llama"),
-			},
-		},
-	}
-	return o
+	return object(`
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: booth, namespace: default, labels: {app: booth}, generation: 1, resourceVersion: "1"}
+spec:
+  envs: ` + envOf(where, "graph", mode) + `
+  services:
+    Frontend:
+      componentType: frontend
+      replicas: 1
+      envs: ` + envOf(where, "frontend", mode) + `
+      extraPodSpec: {mainContainer: {image: "runtime:0.9.0", env: ` + envOf(where, "container", mode) + `}}
+    TRTLLMWorker:
+      componentType: worker
+      replicas: 3
+      resources: {limits: {gpu: "1"}}
+      extraPodSpec: {mainContainer: {image: "runtime:0.9.0", env: [], args: [--model-path, llama]}}
+`)
 }
