@@ -1,8 +1,8 @@
-import type { ReactElement } from 'react';
-import { act, render, screen } from '@testing-library/react';
+import { act, screen } from '@testing-library/react';
 
 import { admin, FakeClient, viewer } from '../test/fixtures';
-import { ClientProvider, ME_EVERY, ME_RETRY, useClient, useLive, useMe } from './context';
+import { renderWith } from '../test/render';
+import { ME_EVERY, ME_RETRY, useLive, useMe } from './context';
 
 function Who() {
   return <p>{useMe()?.login ?? 'unknown'}</p>;
@@ -13,22 +13,14 @@ function Where({ lane }: { lane: string }) {
   return <p>{`${live.state.status} ${live.lane?.name ?? 'no lane'}`}</p>;
 }
 
-function show(client: FakeClient, child: ReactElement) {
-  return render(<ClientProvider client={client}>{child}</ClientProvider>);
-}
-
 describe('useLive', () => {
   it('returns the lane while it is live, and unsubscribes when it unmounts', () => {
     const client = new FakeClient();
-    const { rerender, unmount } = show(client, <Where lane="main" />);
+    const { rerender, unmount } = renderWith(client, <Where lane="main" />);
     expect(screen.getByText('loading no lane')).toBeInTheDocument();
     act(() => client.show());
     expect(screen.getByText('live main')).toBeInTheDocument();
-    rerender(
-      <ClientProvider client={client}>
-        <Where lane="twin" />
-      </ClientProvider>
-    );
+    rerender(<Where lane="twin" />);
     expect(screen.getByText('live no lane')).toBeInTheDocument();
     act(() => client.lose());
     expect(screen.getByText('lost no lane')).toBeInTheDocument();
@@ -38,17 +30,13 @@ describe('useLive', () => {
 });
 
 describe('useMe', () => {
-  beforeEach(() => {
-    jest.useFakeTimers();
-  });
-  afterEach(() => {
-    jest.useRealTimers();
-  });
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
 
   it('is unknown until the first answer, and is requested again', async () => {
     const client = new FakeClient();
     client.who.mockRejectedValueOnce(new Error('x')).mockResolvedValueOnce(viewer).mockResolvedValue(admin);
-    const { unmount } = show(client, <Who />);
+    const { unmount } = renderWith(client, <Who />);
     await act(() => jest.advanceTimersByTimeAsync(0));
     expect(screen.getByText('unknown')).toBeInTheDocument();
     await act(() => jest.advanceTimersByTimeAsync(ME_RETRY));
@@ -58,14 +46,5 @@ describe('useMe', () => {
     unmount();
     await act(() => jest.advanceTimersByTimeAsync(10 * ME_EVERY));
     expect(client.who).toHaveBeenCalledTimes(3);
-  });
-});
-
-describe('useClient', () => {
-  it('needs a provider', () => {
-    const log = jest.spyOn(console, 'error').mockImplementation();
-    const Lost = () => <p>{typeof useClient()}</p>;
-    expect(() => render(<Lost />)).toThrow('ClientProvider');
-    log.mockRestore();
   });
 });

@@ -32,9 +32,7 @@ beforeEach(() => {
   jest.mocked(getGrafanaLiveSrv).mockReturnValue({ getStream: streamed } as never);
 });
 
-afterEach(() => {
-  jest.useRealTimers();
-});
+afterEach(() => jest.useRealTimers());
 
 /** Each test uses a lane of its own, because subscriptions are shared by lane. */
 let lanes = 0;
@@ -56,9 +54,8 @@ function status(state: LiveChannelConnectionState, error?: unknown): Event {
 describe('calls', () => {
   it('go to the resources of the app, without Grafana’s error popups', async () => {
     fetched.mockReturnValue(of({ data: { phase: 'running' } }));
-    await expect(grafanaClient.write('POST', '/workload/stop?lane=main', { drain: true })).resolves.toEqual({
-      phase: 'running',
-    });
+    const answer = grafanaClient.write('POST', '/workload/stop?lane=main', { drain: true });
+    await expect(answer).resolves.toEqual({ phase: 'running' });
     expect(fetched).toHaveBeenCalledWith({
       url: '/api/plugins/kvbooth-inference-app/resources/workload/stop?lane=main',
       method: 'POST',
@@ -78,19 +75,10 @@ describe('calls', () => {
   });
 
   it('reject with the text of the problem', async () => {
-    const refusal = {
-      status: 422,
-      statusText: 'x',
-      config: {},
-      data: { detail: 'concurrency: 5000 is not allowed', field: 'concurrency' },
-    };
-    fetched.mockReturnValue(throwError(() => refusal));
-    await expect(grafanaClient.get('/x')).rejects.toMatchObject({
-      name: 'Problem',
-      status: 422,
-      field: 'concurrency',
-      message: 'concurrency: 5000 is not allowed',
-    });
+    const data = { detail: 'concurrency: 5000 is not allowed', field: 'concurrency' };
+    fetched.mockReturnValue(throwError(() => ({ status: 422, statusText: 'x', config: {}, data })));
+    const problem = { name: 'Problem', status: 422, field: data.field, message: data.detail };
+    await expect(grafanaClient.get('/x')).rejects.toMatchObject(problem);
     fetched.mockReturnValue(throwError(() => new Error('Failed to fetch')));
     await expect(grafanaClient.get('/x')).rejects.toMatchObject({ status: 0, message: 'Failed to fetch' });
   });

@@ -12,9 +12,7 @@ beforeEach(() => {
   jest.useFakeTimers({ now: 0 });
 });
 
-afterEach(() => {
-  jest.useRealTimers();
-});
+afterEach(() => jest.useRealTimers());
 
 /** Follows messages and records each state with the time of its arrival. */
 function follow() {

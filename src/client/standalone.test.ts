@@ -36,9 +36,7 @@ beforeEach(() => {
   fetched.mockReset();
 });
 
-afterEach(() => {
-  jest.useRealTimers();
-});
+afterEach(() => jest.useRealTimers());
 
 function answer(status: number, body = '') {
   return Promise.resolve({ ok: status < 400, status, text: () => Promise.resolve(body) });
@@ -54,9 +52,8 @@ describe('calls', () => {
   it('go to the sidecar that served the page, with its cookie', async () => {
     fetched.mockReturnValue(answer(200, '{"phase":"running"}'));
     const client = standaloneClient();
-    await expect(client.write('POST', '/workload/stop?lane=main', { drain: true })).resolves.toEqual({
-      phase: 'running',
-    });
+    const answered = client.write('POST', '/workload/stop?lane=main', { drain: true });
+    await expect(answered).resolves.toEqual({ phase: 'running' });
     expect(fetched).toHaveBeenCalledWith(
       '/api/v1/workload/stop?lane=main',
       expect.objectContaining({
@@ -76,12 +73,8 @@ describe('calls', () => {
   it('reject with the text of the problem', async () => {
     fetched.mockReturnValueOnce(answer(422, '{"detail":"concurrency: 5000 is not allowed","field":"concurrency"}'));
     const client = standaloneClient();
-    await expect(client.get('/x')).rejects.toMatchObject({
-      name: 'Problem',
-      status: 422,
-      field: 'concurrency',
-      message: 'concurrency: 5000 is not allowed',
-    });
+    const problem = { name: 'Problem', status: 422, field: 'concurrency', message: 'concurrency: 5000 is not allowed' };
+    await expect(client.get('/x')).rejects.toMatchObject(problem);
     fetched.mockReturnValueOnce(answer(502, '<html>'));
     await expect(client.get('/x')).rejects.toMatchObject({ status: 502, message: expect.stringContaining('502') });
     fetched.mockReturnValueOnce(Promise.reject(new TypeError('Failed to fetch')));
@@ -94,13 +87,8 @@ describe('calls', () => {
   it('return the current user, and sign in with the token', async () => {
     const client = standaloneClient();
     fetched.mockReturnValueOnce(answer(200, '{"can_read":true,"can_write":false}'));
-    await expect(client.me()).resolves.toEqual({
-      login: 'page',
-      role: '',
-      canOperate: false,
-      canConfigure: false,
-      configured: true,
-    });
+    const reader = { login: 'page', role: '', canOperate: false, canConfigure: false, configured: true };
+    await expect(client.me()).resolves.toEqual(reader);
     fetched.mockReturnValueOnce(answer(200, '{"can_read":true,"can_write":true}'));
     await expect(client.me()).resolves.toMatchObject({ canOperate: true, canConfigure: true });
     fetched.mockReturnValueOnce(answer(200, '{"can_read":true,"can_write":false,"replay":true}'));

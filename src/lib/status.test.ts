@@ -1,6 +1,6 @@
 /** @jest-environment node */
 import type { State } from '../client';
-import { laneSnapshot, snapshot, state, sweepSummary } from '../test/fixtures';
+import { laneSnapshot, live, state, sweepSummary } from '../test/fixtures';
 import { describeLane, describeLive } from './status';
 
 const now = '2026-11-20T10:00:00Z';
@@ -60,15 +60,9 @@ describe('describeLane', () => {
   });
 
   it('names the target mode of a switch', () => {
-    const change = {
-      from: { mode: 'kv' as const, speculation: 'off' as const },
-      to: { mode: 'round_robin' as const, speculation: 'off' as const },
-      phase: 'switching',
-      message: 'x',
-      started: now,
-      failed: false,
-    };
-    const lane = laneSnapshot({ state: { phase: 'switching', mode_change: change } });
+    const [from, to] = (['kv', 'round_robin'] as const).map((mode) => ({ mode, speculation: 'off' as const }));
+    const mode_change = { from, to, phase: 'switching', message: 'x', started: now, failed: false };
+    const lane = laneSnapshot({ state: { phase: 'switching', mode_change } });
     expect(describeLane(lane)).toEqual({ tone: 'busy', label: 'Switching', detail: 'to Round-robin' });
   });
 });
@@ -77,7 +71,6 @@ describe('describeLive', () => {
   it('reports what is missing', () => {
     expect(describeLive({ state: { status: 'loading' } }, 'main').label).toBe('Waiting');
     expect(describeLive({ state: { status: 'lost', since: 0, problem: 'x' } }, 'main').tone).toBe('bad');
-    const state = { status: 'live' as const, snapshot: snapshot(), receivedAt: 0 };
-    expect(describeLive({ state }, 'twin').detail).toBe('There is no lane “twin”. Lanes: main.');
+    expect(describeLive({ state: live().state }, 'twin').detail).toBe('There is no lane “twin”. Lanes: main.');
   });
 });

@@ -1,9 +1,11 @@
 import type {
+  BaselineRow,
   Client,
   ClientError,
   ClientHealth,
   Column,
   Comparison,
+  Improvement,
   LaneSnapshot,
   LiveState,
   Me,
@@ -77,10 +79,15 @@ export function sweepSummary(change: Partial<SweepSummary> = {}): SweepSummary {
 }
 
 /** Returns an improvement in per cent that is decided or lies within chance. */
-export function improved(percent: number, isDecided = true): NonNullable<Column['kv_hit_ratio']['improvement']> {
+export function improved(percent: number, isDecided = true): Improvement {
   const half = isDecided ? Math.abs(percent) / 2 : Math.abs(percent) + 1;
   const outcome = !isDecided ? 'no_difference' : percent > 0 ? 'better' : 'worse';
   return { percent, outcome, interval: [percent - half, percent + half] };
+}
+
+/** Returns a recorded TTFT p95 at this level, without the median. */
+export function ttftP95(value: number, improvement?: Improvement): Column['ttft'] {
+  return { p50: { lookup: 'not_recorded' }, p95: { value, lookup: 'exact', improvement } };
 }
 
 /** Returns a recorded column with every value at this level. */
@@ -130,6 +137,16 @@ export function comparison(change: Partial<Comparison> = {}): Comparison {
     columns: [column(), column({ mode: 'kv' })],
     ...change,
   };
+}
+
+/** Returns a row of a baseline without figures. */
+export function emptyRow(
+  concurrency: number,
+  mode: BaselineRow['mode'],
+  change: Partial<BaselineRow> = {}
+): BaselineRow {
+  const none = { ttft: {}, tpot: {}, tpot_derived: {}, itl: {}, latency: {} };
+  return { concurrency, mode, speculation: 'not_recorded', ...none, ...change };
 }
 
 /** The parts of a lane that a test changes. */
@@ -194,6 +211,11 @@ export function snapshot(lane: LaneChange = {}, change: Partial<Snapshot> = {}):
     client: { verdict: 'ok', reason: '', cpu_ratio: 0.1, lag_seconds: 0.001 },
     ...change,
   };
+}
+
+/** Returns what a component knows of the lane main while it is live. */
+export function live(shown: Snapshot = snapshot()) {
+  return { state: { status: 'live' as const, snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] };
 }
 
 /** Returns the load generator's health with an error of ITL at this level. */

@@ -1,8 +1,8 @@
-import { act, render, screen } from '@testing-library/react';
+import { act, screen } from '@testing-library/react';
 
-import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, laneSnapshot } from '../../test/fixtures';
+import { renderWith, texts } from '../../test/render';
 import { ByTurn, TurnChart } from '.';
 
 it('shows TTFT by turn with tokens and latencies, and reports why where it has none', async () => {
@@ -20,18 +20,19 @@ it('shows TTFT by turn with tokens and latencies, and reports why where it has n
     output_mean: 888,
   };
   client.show({ window, ttft_by_turn: [first, last] });
-  const { container } = render(
-    <ClientProvider client={client}>
+  const { container } = renderWith(
+    client,
+    <>
       <TurnChart lane={laneSnapshot({ ttft_by_turn: [first, last] })} slo={0.6} />
       <ByTurn lane="main" />
-    </ClientProvider>
+    </>
   );
   expect(
     screen.getByRole('img', {
       name: 'TTFT by turn, at most 612 ms; last turn 6+; p50 80.0 ms; p95 90.0 ms; SLO 600 ms',
     })
   ).toBeInTheDocument();
-  const rows = screen.getAllByRole('row').map((row) => Array.from(row.children, (cell) => cell.textContent).join('|'));
+  const rows = screen.getAllByRole('row').map((row) => texts(row.children).join('|'));
   expect(rows[1]).toBe('1|400|612|—|—|—|555|37.1|20');
   expect(rows[2]).toBe('6+|80.0|90.0|7,000|7,400|93.0 %|888|—|2');
   expect(rows[3]).toMatch(/^All\|.*12,700/);

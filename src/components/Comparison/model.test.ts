@@ -35,19 +35,14 @@ describe('columns', () => {
   ])('stand in the order of the modes, without those that are hidden: %j', (hidden, heads, named) => {
     const { latencies, rates, sources } = model(hidden);
     expect(rates.heads.map((head) => head.label)).toEqual(heads);
-    expect(latencies.heads.map((head) => head.label)).toEqual([
-      ...heads.map((head) => `${head} p50`),
-      ...heads.map((head) => `${head} p95`),
-    ]);
+    const both = ['p50', 'p95'].flatMap((percentile) => heads.map((head) => `${head} ${percentile}`));
+    expect(latencies.heads.map((head) => head.label)).toEqual(both);
     expect(sources.map(({ short }) => short)).toEqual(named);
   });
 
   it('name the speculation where the mode alone does not distinguish them', () => {
-    const columns = [
-      column(),
-      column({ mode: 'kv', speculation: 'off' }),
-      column({ mode: 'kv', speculation: 'eagle3' }),
-    ];
+    const kv = (['off', 'eagle3'] as const).map((speculation) => column({ mode: 'kv', speculation }));
+    const columns = [column(), ...kv];
     const { rates } = model({ comparison: comparison({ columns }) });
     expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV Off', 'KV EAGLE-3']);
   });
@@ -187,15 +182,11 @@ describe('tags', () => {
     expect(tags).toContain(tag);
   });
 
-  it.each([
-    ['stopped' as const, 'stopped'],
-    ['draining' as const, 'draining'],
-    ['switching' as const, 'switching'],
-  ])('say in place of live values that the workload is %s', (phase, tag) => {
+  it.each(['stopped', 'draining', 'switching'] as const)('say in place of live values that it is %s', (phase) => {
     const { latencies, rates, tags } = model({ lane: laneSnapshot({ state: { phase } }) });
-    expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag });
-    expect(cell(rates, 'Error rate, 60 s', 'Live')).toEqual({ live: true, text: '—', tag });
-    expect(tags).toContain(tag);
+    expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag: phase });
+    expect(cell(rates, 'Error rate, 60 s', 'Live')).toEqual({ live: true, text: '—', tag: phase });
+    expect(tags).toContain(phase);
   });
 
   it('report that there are no data yet', () => {

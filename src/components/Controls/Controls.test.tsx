@@ -1,9 +1,18 @@
-import { act, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
+import { act, fireEvent, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { ClientProvider, Problem, type ModeChange } from '../../client';
+import { Problem, type ModeChange } from '../../client';
 import { violations } from '../../test/axe';
-import { clientError, FakeClient, settings, sweepSummary, viewer, type LaneChange } from '../../test/fixtures';
+import {
+  clientError,
+  FakeClient,
+  laneSnapshot,
+  settings,
+  sweepSummary,
+  viewer,
+  type LaneChange,
+} from '../../test/fixtures';
+import { renderWith, texts } from '../../test/render';
 import { answered } from '../../test/settled';
 import { Controls } from './Controls';
 import { FOLLOW_UP } from './useAction';
@@ -37,11 +46,7 @@ const held = (by: 'target_rps' | 'start_rate'): LaneChange => ({
 });
 
 async function show(client: FakeClient) {
-  const result = render(
-    <ClientProvider client={client}>
-      <Controls lane="main" />
-    </ClientProvider>
-  );
+  const result = renderWith(client, <Controls lane="main" />);
   await answered(); // the user is known
   return result;
 }
@@ -49,7 +54,7 @@ async function show(client: FakeClient) {
 async function showLane(lane: LaneChange = {}) {
   const client = new FakeClient();
   client.show(lane);
-  return { client, ...(await show(client)) };
+  return show(client);
 }
 
 const button = (name: string) => screen.getByRole('button', { name });
@@ -102,7 +107,7 @@ describe('the user', () => {
 
   it('has the settings of the workload only in the form as an operator', async () => {
     await showLane();
-    const names = screen.getAllByRole('term').map(({ textContent }) => textContent);
+    const names = texts(screen.getAllByRole('term'));
     expect(names).toEqual(['Target', 'Actual', 'Routing', 'Speculation', 'Waiting for first token']);
   });
 
@@ -131,12 +136,8 @@ describe('the buttons', () => {
     ['switching', { state: { phase: 'switching' as const, mode_change: change } }, ['Stop']],
   ])('make sense while %s', async (_, lane, enabled) => {
     await showLane(lane);
-    for (const name of ['Start', 'Stop', 'Drain']) {
-      expect({ name, enabled: !button(name).hasAttribute('disabled') }).toEqual({
-        name,
-        enabled: enabled.includes(name),
-      });
-    }
+    const found = ['Start', 'Stop', 'Drain'].filter((name) => !button(name).hasAttribute('disabled'));
+    expect(found).toEqual(enabled);
   });
 
   it.each([
@@ -145,9 +146,7 @@ describe('the buttons', () => {
   ])('are disabled while %s', async (_, happen) => {
     const { client } = await showLane(stopped);
     act(() => happen(client));
-    for (const name of ['Start', 'Stop', 'Drain']) {
-      expect(button(name)).toBeDisabled();
-    }
+    ['Start', 'Stop', 'Drain'].forEach((name) => expect(button(name)).toBeDisabled());
   });
 
   it.each([
@@ -197,8 +196,7 @@ describe('the buttons', () => {
     const { client } = await showLane(stopped);
     client.writes.mockRejectedValue(new Problem(409, 'The workload is draining; start it when it has stopped.'));
     await userEvent.click(button('Start'));
-    expect(screen.getByRole('alert')).toHaveTextContent('The workload was not started');
-    expect(screen.getByRole('alert')).toHaveTextContent('start it when it has stopped');
+    expect(screen.getByRole('alert')).toHaveTextContent(/The workload was not started.*start it when it has stopped/);
     expect(button('Start')).toBeEnabled();
     await userEvent.click(button('Close alert'));
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
@@ -220,33 +218,27 @@ describe('the buttons', () => {
 });
 
 describe('concurrency', () => {
-  beforeEach(() => {
-    jest.useFakeTimers();
-  });
-  afterEach(() => {
-    jest.useRealTimers();
-  });
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
 
   const slide = (value: number) => fireEvent.change(slider(), { target: { value } });
   const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
 
+  const range = () => ['min', 'max', 'step'].map((name) => slider().getAttribute(name));
+
   it('has the range of the settings, also when they change, and announces its value', async () => {
     const { client } = await showLane();
-    expect(slider()).toHaveAttribute('min', '60');
-    expect(slider()).toHaveAttribute('max', '180');
-    expect(slider()).toHaveAttribute('step', '10');
+    expect(range()).toEqual(['60', '180', '10']);
     expect(slider()).toHaveAttribute('aria-valuetext', '120 conversations');
     act(() => client.show({}, { settings: settings({ slider: { min: 10, max: 300, increment: 5 } }) }));
-    expect(slider()).toHaveAttribute('max', '300');
-    expect(slider()).toHaveAttribute('step', '5');
+    expect(range()).toEqual(['10', '300', '5']);
   });
 
   it('extends to the value in force, and keeps its range while it is operated', async () => {
     const concurrency = { target: 20, actual: 20 };
     const { client } = await showLane({ state: { concurrency } });
     expect(slider()).toHaveValue('20');
-    expect(slider()).toHaveAttribute('min', '20');
-    expect(slider()).toHaveAttribute('step', '10');
+    expect(range()).toEqual(['20', '180', '10']);
     fireEvent.focus(slider());
     slide(100);
     expect(slider()).toHaveValue('100');
@@ -307,18 +299,7 @@ describe('concurrency', () => {
     expect(numberField()).toHaveValue(80);
   });
 
-  it('is applied after typing, and may lie off the slider', async () => {
-    const user = userEvent.setup({ advanceTimers: jest.advanceTimersByTime });
-    const { client } = await showLane();
-    await user.clear(numberField());
-    await user.type(numberField(), '25');
-    await pass(10 * DEBOUNCE);
-    expect(client.writes).not.toHaveBeenCalled();
-    await user.keyboard('{Enter}');
-    expect(client.writes.mock.calls).toEqual([['PATCH', '/workload?lane=main', { concurrency: 25 }]]);
-  });
-
-  it('shows the allowed values', async () => {
+  it('is applied after typing where it is allowed, and may lie off the slider', async () => {
     const user = userEvent.setup({ advanceTimers: jest.advanceTimersByTime });
     const { client } = await showLane();
     await user.clear(numberField());
@@ -326,7 +307,12 @@ describe('concurrency', () => {
     expect(screen.getByText('A whole number from 1 to 1000')).toBeInTheDocument();
     await user.tab();
     expect(numberField()).toHaveValue(120);
+    await user.clear(numberField());
+    await user.type(numberField(), '25');
+    await pass(10 * DEBOUNCE);
     expect(client.writes).not.toHaveBeenCalled();
+    await user.keyboard('{Enter}');
+    expect(client.writes.mock.calls).toEqual([['PATCH', '/workload?lane=main', { concurrency: 25 }]]);
   });
 
   it('steps with the arrows of the number field', async () => {
@@ -342,10 +328,7 @@ describe('mode and speculation', () => {
 
   it('are the driver’s', async () => {
     await showLane();
-    const names = (label: string) =>
-      group(label)
-        .getAllByRole('button')
-        .map((b) => b.textContent);
+    const names = (label: string) => texts(group(label).getAllByRole('button'));
     expect(names('Routing')).toEqual(['Round-robin', 'KV-aware']);
     expect(names('Speculation')).toEqual(['Off', 'EAGLE-3']);
     expect(group('Routing').getByRole('button', { pressed: true })).toHaveTextContent('KV-aware');
@@ -419,8 +402,9 @@ describe('mode and speculation', () => {
         },
       })
     );
-    expect(screen.getByRole('alert')).toHaveTextContent('The change to Round-robin failed');
-    expect(screen.getByRole('alert')).toHaveTextContent(/failed.*Still in KV-aware: no worker came up/);
+    expect(screen.getByRole('alert')).toHaveTextContent(
+      /The change to Round-robin failed.*Still in KV-aware: no worker came up/
+    );
     expect(button('Round-robin')).toBeEnabled();
   });
 });
@@ -439,13 +423,10 @@ describe('opening texts', () => {
     expect(group()).toHaveAccessibleDescription(effect);
   });
 
-  it('are changed by a button', async () => {
+  it('are not changed to those in force', async () => {
     const { client } = await showLane();
-    await userEvent.click(within(group()).getByRole('button', { name: 'One each' }));
-    expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', { openings: 0 });
-    await answered();
     await userEvent.click(within(group()).getByRole('button', { name: '10' }));
-    expect(client.writes).toHaveBeenCalledTimes(1); // they are in force
+    expect(client.writes).not.toHaveBeenCalled();
   });
 });
 
@@ -601,8 +582,7 @@ describe('trouble', () => {
   it('is reported: the load generator is unreachable', async () => {
     const { client } = await showLane();
     act(() => client.lose('http://127.0.0.1:8088: connection refused'));
-    expect(screen.getByRole('alert')).toHaveTextContent('The load generator is unreachable');
-    expect(screen.getByRole('alert')).toHaveTextContent('connection refused');
+    expect(screen.getByRole('alert')).toHaveTextContent(/The load generator is unreachable.*connection refused/);
     expect(screen.getByRole('timer')).toHaveTextContent(/Since .*\(0 s\)/);
     expect(slider()).toBeDisabled();
     expect(screen.getAllByText('—')).toHaveLength(5);
@@ -610,8 +590,7 @@ describe('trouble', () => {
 
   it('is reported: the target does not answer', async () => {
     await showLane({ target: { reachable: false, problem: 'connection refused; is the server running?' } });
-    expect(screen.getByRole('alert')).toHaveTextContent('The target is unreachable');
-    expect(screen.getByRole('alert')).toHaveTextContent('is the server running?');
+    expect(screen.getByRole('alert')).toHaveTextContent(/The target is unreachable.*is the server running\?/);
   });
 
   it('is reported: there is no such lane', async () => {
@@ -623,14 +602,11 @@ describe('trouble', () => {
   });
 });
 
-describe('the line of state', () => {
-  it('names the lane only where there are two', async () => {
-    const { client } = await showLane();
-    expect(screen.queryByText('Lane main')).not.toBeInTheDocument();
-    const { lanes } = (client.states.value as { snapshot: { lanes: unknown[] } }).snapshot;
-    act(() => client.show({}, { lanes: [lanes[0], { ...(lanes[0] as object), name: 'twin' }] as never }));
-    expect(screen.getByText('Lane main')).toBeInTheDocument();
-  });
+it('names the lane only where there are two', async () => {
+  const { client } = await showLane();
+  expect(screen.queryByText('Lane main')).not.toBeInTheDocument();
+  act(() => client.show({}, { lanes: [laneSnapshot(), laneSnapshot({ name: 'twin' })] }));
+  expect(screen.getByText('Lane main')).toBeInTheDocument();
 });
 
 describe('while a trial has the workload', () => {
@@ -640,10 +616,8 @@ describe('while a trial has the workload', () => {
   it('is shown in place of the disabled controls, and Stop pauses it', async () => {
     const { client } = await showLane(taken);
     expect(screen.getByText(title)).toBeInTheDocument();
-    expect(
-      screen.getByText('Pause it on the Benchmarks page to control the workload by hand. Stop also pauses the trial.')
-    ).toBeInTheDocument();
-    expect(screen.getAllByRole('button').map(({ textContent }) => textContent)).toEqual(['Start', 'Stop', 'Drain']);
+    expect(screen.getByText(/^Pause it on the Benchmarks page .* Stop also pauses the trial\.$/)).toBeInTheDocument();
+    expect(texts(screen.getAllByRole('button'))).toEqual(['Start', 'Stop', 'Drain']);
     expect(screen.queryByRole('slider')).not.toBeInTheDocument();
     expect(button('Start')).toBeDisabled();
     await userEvent.click(button('Stop'));

@@ -1,8 +1,8 @@
-import { act, render, screen, within } from '@testing-library/react';
+import { act, screen, within } from '@testing-library/react';
 
-import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
 import { column, FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
+import { renderWith, texts } from '../../test/render';
 import { Kpis } from './Kpis';
 
 const lane = laneSnapshot();
@@ -15,12 +15,7 @@ const full: LaneChange = {
 function show(change: LaneChange = full) {
   const client = new FakeClient();
   client.show(change);
-  const result = render(
-    <ClientProvider client={client}>
-      <Kpis lane="main" />
-    </ClientProvider>
-  );
-  return { client, ...result };
+  return renderWith(client, <Kpis lane="main" />);
 }
 
 const cards = () => within(screen.getByRole('list', { name: 'Key figures' })).getAllByRole('listitem');
@@ -36,22 +31,13 @@ const values = () => cards().map((c) => c.children[1].textContent);
 describe('the key figures', () => {
   it('are six, beside those recorded at this concurrency', async () => {
     const { container } = show();
-    expect(cards().map((c) => c.firstElementChild?.textContent)).toEqual([
-      'Requests/s',
-      'Requests',
-      'Tokens/s',
-      'KV hit rate',
-      'Queued',
-      'Errors',
-    ]);
-    expect(values()).toEqual(['4.60', '12,345', '3,168', '71.3 %', '4', '0']);
-    expect(cards().map((c) => c.children[2].textContent)).toEqual([
-      'Completed, last 60 s',
-      'Completed since start',
-      'Output tokens, last 60 s',
-      'Prompt tokens from cache, last 60 s',
-      'Waiting at the frontend',
-      'Failed since start',
+    expect(cards().map(({ children }) => texts(children).slice(0, 3))).toEqual([
+      ['Requests/s', '4.60', 'Completed, last 60 s'],
+      ['Requests', '12,345', 'Completed since start'],
+      ['Tokens/s', '3,168', 'Output tokens, last 60 s'],
+      ['KV hit rate', '71.3 %', 'Prompt tokens from cache, last 60 s'],
+      ['Queued', '4', 'Waiting at the frontend'],
+      ['Errors', '0', 'Failed since start'],
     ]);
     expect(card('Requests/s')).toHaveTextContent('RR 4.21 recorded');
     expect(card('Tokens/s')).toHaveTextContent('KV 2,817 recorded');
@@ -80,8 +66,7 @@ describe('the key figures', () => {
 
   it('turn red above no error, with the classes', () => {
     show({ ...full, totals: { ...lane.totals, errors: 3, errors_by_class: { stall: 1, timeout: 2 } } });
-    expect(card('Errors')).toHaveTextContent('3 (should be zero)');
-    expect(card('Errors')).toHaveTextContent('2 timed out, 1 stalled');
+    expect(card('Errors')).toHaveTextContent(/3 \(should be zero\).*2 timed out, 1 stalled/);
   });
 
   it('are dashes once the load generator is unreachable, the recorded ones too, and while stopped', () => {
@@ -94,22 +79,13 @@ describe('the key figures', () => {
   });
 
   it.each([
-    [{ available: false, source: 'prometheus' }, 'Prometheus unavailable'],
-    [{ available: false, source: 'direct' }, 'Cluster metrics unavailable'],
+    [{ available: false, source: 'prometheus' }, '—Waiting at the frontendPrometheus unavailable'],
+    [{ available: false, source: 'direct' }, '—Waiting at the frontendCluster metrics unavailable'],
+    [{}, 'not reportedNo Dynamo frontend reports its queue'],
+    [{ unread: { frontend: 'Prometheus does not scrape it' } }, 'not readPrometheus does not scrape it'],
   ])('say why nothing is known of the queue (%#)', (cluster, words) => {
     show({ ...full, cluster: { ...lane.cluster, ...cluster, queued: undefined } });
-    expect(card('Queued')).toHaveTextContent(`—Waiting at the frontend${words}`);
-  });
-
-  it('distinguish a queue that is not reported from one that cannot be read', () => {
-    show({ ...full, cluster: { ...lane.cluster, queued: undefined } });
-    expect(card('Queued')).toHaveTextContent('not reportedNo Dynamo frontend reports its queue');
-  });
-
-  it('distinguish a queue that is not reported from one that is not read', () => {
-    const unread = { frontend: 'Prometheus does not scrape a Dynamo frontend' };
-    show({ ...full, cluster: { ...lane.cluster, queued: undefined, unread } });
-    expect(card('Queued')).toHaveTextContent('not readPrometheus does not scrape a Dynamo frontend');
+    expect(card('Queued')).toHaveTextContent(words);
   });
 
   it.each([

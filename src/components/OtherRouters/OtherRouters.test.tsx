@@ -1,8 +1,9 @@
-import { act, render, screen, within } from '@testing-library/react';
+import { act, screen, within } from '@testing-library/react';
 
-import { ClientProvider, Problem, type Shadow } from '../../client';
+import { Problem, type Shadow } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient } from '../../test/fixtures';
+import { renderWith } from '../../test/render';
 import { settled } from '../../test/settled';
 import { shadow } from './fixtures';
 import { OtherRouters } from '.';
@@ -11,13 +12,9 @@ async function show(value: Shadow | Problem = shadow()) {
   const client = new FakeClient();
   client.reads.mockImplementation(() => (value instanceof Problem ? Promise.reject(value) : Promise.resolve(value)));
   client.show();
-  const result = render(
-    <ClientProvider client={client}>
-      <OtherRouters lane="main" />
-    </ClientProvider>
-  );
+  const result = renderWith(client, <OtherRouters lane="main" />);
   await settled(client, '/shadow?lane=main');
-  return { client, ...result };
+  return result;
 }
 
 const row = (name: RegExp) => screen.getByRole('row', { name });

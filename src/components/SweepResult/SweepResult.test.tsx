@@ -1,9 +1,10 @@
-import { act, render, screen, within } from '@testing-library/react';
+import { act, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { ClientProvider, Problem, type BaselineRow, type Sweep, type SweepSummary } from '../../client';
+import { Problem, type BaselineRow, type Sweep, type SweepSummary } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient } from '../../test/fixtures';
+import { renderWith, texts } from '../../test/render';
 import { answered } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { ranked, recorded, row, sweep, trial } from './fixtures';
@@ -43,11 +44,7 @@ function Shown({ part, id, onChoose }: { part: SweepPart; id: string; onChoose(i
 
 function show(client: FakeClient, part: SweepPart, id = '') {
   const onChoose = jest.fn();
-  const view = render(
-    <ClientProvider client={client}>
-      <Shown part={part} id={id} onChoose={onChoose} />
-    </ClientProvider>
-  );
+  const view = renderWith(client, <Shown part={part} id={id} onChoose={onChoose} />);
   return { ...view, onChoose };
 }
 
@@ -110,11 +107,7 @@ describe('the verdict', () => {
       within(screen.getByRole('table', { name }))
         .getAllByRole('row')
         .slice(1)
-        .map((row) =>
-          within(row)
-            .getAllByRole('cell')
-            .map(({ textContent }) => textContent)
-        );
+        .map((row) => texts(within(row).getAllByRole('cell')));
     expect(await screen.findByText('Least loaded and Round-robin are not different: less than 5.0 %.')).toBeVisible();
     expect(rows('Ranking')).toEqual([
       ['1', '400 ms', 'yes', 'to the end', '1 of 900'],
@@ -137,48 +130,30 @@ describe('the verdict', () => {
     expect(rangeOf(looks.slice(2), boundaries)).toEqual([-0.5, 0.05]);
   });
 
-  it('of a capacity search has its interval', async () => {
+  it('of a capacity search has the level of each mode with its interval, as far as it is certain', async () => {
+    const none = { isolated: [], tested: [] };
+    const kv = (speculation: 'off' | 'draft' | 'eagle3') => ({ ...none, mode: { mode: 'kv' as const, speculation } });
+    const open = { concurrency: 14, spans: 8, verdict: 'open' } as const;
+    const meets = { concurrency: 60, spans: 2, verdict: 'meets' } as const;
+    const misses = { concurrency: 28, spans: 3, verdict: 'misses' } as const;
     const capacity: Sweep['capacity'] = {
       modes: [
-        { mode: { mode: 'kv', speculation: 'off' }, level: 128, interval: [120, 135], isolated: [150], tested: [] },
-        { mode: { mode: 'round_robin', speculation: 'off' }, level: 0, isolated: [], tested: [] },
-        { mode: { mode: 'least_loaded', speculation: 'off' }, isolated: [], tested: [] },
-        {
-          mode: { mode: 'kv', speculation: 'draft' },
-          level: 96,
-          interval: [0, 180],
-          above: true,
-          isolated: [],
-          tested: [],
-        },
+        { ...kv('off'), level: 128, interval: [120, 135], isolated: [150], tested: [meets] },
+        { ...none, mode: { mode: 'round_robin', speculation: 'off' }, level: 0 },
+        { ...none, mode: { mode: 'least_loaded', speculation: 'off' } },
+        { ...kv('draft'), level: 96, interval: [0, 180], above: true },
+        { ...kv('eagle3'), level: 0, interval: [0, 28], tested: [open, misses] },
       ],
+      crossing: { level: 148, interval: [140, 160], below: 'b' },
     };
     show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
     expect(await screen.findByText('cannot be determined from these levels')).toBeInTheDocument();
-    expect(await screen.findByText('128 (120–135)')).toBeInTheDocument();
-    expect(screen.getByText('also meets them above the first miss, at 150')).toBeInTheDocument();
-    expect(screen.getByText('none of the levels tested')).toBeInTheDocument();
-    expect(screen.getByText('not known yet')).toBeInTheDocument();
-  });
-
-  it('does not claim that a mode sustains nothing where that is not certain', async () => {
-    const capacity: Sweep['capacity'] = {
-      modes: [
-        {
-          mode: { mode: 'kv', speculation: 'off' },
-          level: 0,
-          interval: [0, 28],
-          isolated: [],
-          tested: [
-            { concurrency: 14, spans: 8, verdict: 'open' },
-            { concurrency: 28, spans: 3, verdict: 'misses' },
-          ],
-        },
-      ],
-    };
-    show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
-    expect(await screen.findByText('possibly none (0–28)')).toBeInTheDocument();
-    expect(screen.queryByText('none of the levels tested')).not.toBeInTheDocument();
+    for (const words of ['128 (120–135)', 'none of the levels tested', 'not known yet', 'possibly none (0–28)']) {
+      expect(screen.getByText(words)).toBeInTheDocument();
+    }
+    expect(screen.getByText('meets the SLOs at 60; also meets them above the first miss, at 150')).toBeInTheDocument();
+    expect(screen.getByText('148 (140–160)')).toBeInTheDocument();
+    expect(screen.getByText('below it, KV-aware has the lower TTFT p95')).toBeInTheDocument();
   });
 });
 
@@ -301,7 +276,7 @@ describe('the spans', () => {
     expect(await screen.findByText('No span has ended yet.')).toBeInTheDocument();
     unmount();
     const { container } = show(having(sweep()), 'spans');
-    const rows = (await screen.findAllByRole('row')).slice(1).map(({ textContent }) => textContent);
+    const rows = texts((await screen.findAllByRole('row')).slice(1));
     expect(rows).toHaveLength(3);
     expect(rows[0]).toMatch(/^2, second attemptKV-aware60400 ms40011 min 30 s.*counts$/);
     expect(rows[1]).toMatch(/does not count: 3 of 20 turns failed, the latest with timeout$/);

@@ -80,15 +80,7 @@ export function sweep(change: Partial<Sweep> = {}): Sweep {
 
 /** A difference of a trial. */
 function difference(metric: string, change: Partial<TrialDifference> = {}): TrialDifference {
-  return {
-    metric,
-    a: 0.7,
-    b: 0.4,
-    difference: -0.4286,
-    interval: [-0.5, -0.35],
-    outcome: 'b_better',
-    ...change,
-  };
+  return { metric, a: 0.7, b: 0.4, difference: -0.4286, interval: [-0.5, -0.35], outcome: 'b_better', ...change };
 }
 
 /** A trial that is decided. */
@@ -109,12 +101,7 @@ export function trial(change: Partial<Sweep> = {}): Sweep {
       ],
       boundaries: [-0.0476, 0.05],
       others: [
-        difference('kv_hit_ratio', {
-          a: 0.121,
-          b: 0.884,
-          difference: 0.763,
-          interval: [0.751, 0.775],
-        }),
+        difference('kv_hit_ratio', { a: 0.121, b: 0.884, difference: 0.763, interval: [0.751, 0.775] }),
         difference('tpot_p95', {
           a: 0.03,
           b: 0.0301,

@@ -65,11 +65,7 @@ export function bothLanes(main: LaneChange = {}, second: LaneChange = {}): Pick<
   const measured = (p50: number, p95: number, rate: number, hit: number): Partial<LaneSnapshot> => {
     const { window } = laneSnapshot();
     return {
-      window: {
-        ...window,
-        output_tokens_per_second: rate,
-        metrics: { ...window.metrics, ttft: { p50, p95, n: 100 } },
-      },
+      window: { ...window, output_tokens_per_second: rate, metrics: { ...window.metrics, ttft: { p50, p95, n: 100 } } },
       kv: { hit_ratio: hit },
     };
   };
@@ -77,11 +73,7 @@ export function bothLanes(main: LaneChange = {}, second: LaneChange = {}): Pick<
     lanes: [
       { ...laneSnapshot(laneChange(3)), ...measured(0.2, 0.5, 3168, 0.71), ...change(main) },
       {
-        ...laneSnapshot({
-          ...laneChange(3),
-          state: { mode: 'round_robin' },
-          target: { url: 'http://127.0.0.1:9000' },
-        }),
+        ...laneSnapshot({ ...laneChange(3), state: { mode: 'round_robin' }, target: { url: 'http://127.0.0.1:9000' } }),
         ...measured(0.32, 0.7, 2817, 0.31),
         name: 'twin',
         ...change(second),
