@@ -1,9 +1,10 @@
-import { act, render, screen, within } from '@testing-library/react';
+import { act, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { ClientProvider, Problem, type Baseline, type BaselineRow } from '../../client';
+import { Problem, type Baseline, type BaselineRow } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient, improved, laneSnapshot, settings, type LaneChange } from '../../test/fixtures';
+import { emptyRow as row, FakeClient, improved, laneSnapshot, settings, type LaneChange } from '../../test/fixtures';
+import { renderWith, texts } from '../../test/render';
 import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { Benchmark } from './Benchmark';
@@ -12,17 +13,8 @@ import { defaultBaseline, liveValues, toBenchmark, toCurves } from './model';
 beforeEach(() => stubSizes());
 afterEach(() => jest.restoreAllMocks());
 
-const row = (concurrency: number, mode: BaselineRow['mode'], change: Partial<BaselineRow> = {}): BaselineRow => ({
-  concurrency,
-  mode,
-  speculation: 'not_recorded',
-  ttft: {},
-  tpot: {},
-  tpot_derived: {},
-  itl: {},
-  latency: {},
-  ...change,
-});
+const row60 = (mode: BaselineRow['mode'], ttft: number, tpot: number, change: Partial<BaselineRow>) =>
+  row(60, mode, { ttft: { p95: ttft }, tpot_derived: { p95: tpot }, ...change });
 
 const recorded: Baseline = {
   name: 'recorded',
@@ -39,18 +31,8 @@ const recorded: Baseline = {
   ],
   rows: [
     row(40, 'kv', { ttft: { p95: 0.4465 } }),
-    row(60, 'round_robin', {
-      ttft: { p95: 0.6554 },
-      tpot_derived: { p95: 0.036 },
-      output_tokens_per_second: 2146.9,
-      error_ratio: 0.02,
-    }),
-    row(60, 'kv', {
-      ttft: { p95: 0.4458 },
-      tpot_derived: { p95: 0.031 },
-      output_tokens_per_second: 2262.8,
-      error_ratio: 0.01,
-    }),
+    row60('round_robin', 0.6554, 0.036, { output_tokens_per_second: 2146.9, error_ratio: 0.02 }),
+    row60('kv', 0.4458, 0.031, { output_tokens_per_second: 2262.8, error_ratio: 0.01 }),
     row(120, 'round_robin', { ttft: { p95: 0.5573 } }),
     row(120, 'kv', { ttft: { p95: 1.2555 } }),
     row(120, 'least_loaded', { ttft: { p95: 9 } }),
@@ -76,25 +58,22 @@ async function show(baselines: Baseline[] | Problem = [recorded, other], lane: L
   client.reads.mockImplementation(() =>
     baselines instanceof Problem ? Promise.reject(baselines) : Promise.resolve({ baselines })
   );
-  const result = render(
-    <ClientProvider client={client}>
-      <Benchmark lane="main" />
-    </ClientProvider>
-  );
+  const result = renderWith(client, <Benchmark lane="main" />);
   await settled(client, '/baselines');
-  return { client, ...result };
+  return result;
 }
 
 const heads = (name: 'latencies' | 'rates') =>
-  within(screen.getByRole('table', { name: new RegExp(`${name} level by level$`) }))
-    .getAllByRole('columnheader')
-    .filter((head) => head.getAttribute('scope') !== 'col')
-    .map((head) => head.textContent);
+  texts(
+    within(screen.getByRole('table', { name: new RegExp(`${name} level by level$`) }))
+      .getAllByRole('columnheader')
+      .filter((head) => head.getAttribute('scope') !== 'col')
+  );
 const rows = (name: 'latencies' | 'rates' = 'latencies') =>
   within(screen.getByRole('table', { name: new RegExp(`${name} level by level$`) }))
     .getAllByRole('row')
     .slice(2);
-const texts = (name?: 'latencies' | 'rates') =>
+const shown = (name?: 'latencies' | 'rates') =>
   rows(name).map((r) => Array.from(r.children).map((cell) => cell.textContent?.trim()));
 
 describe('the recorded benchmark', () => {
@@ -103,11 +82,11 @@ describe('the recorded benchmark', () => {
     expect(heads('latencies')).toEqual(['TTFT p95, ms', 'TPOT p95, ms derived']);
     expect(heads('rates')).toEqual(['Output tokens/s', 'Errors, %']);
     const [met, near, missed] = ['✓meets the SLO', '!meets the SLO, but is near it', '✕misses the SLO'];
-    expect(texts()).toEqual([
+    expect(shown()).toEqual([
       ['60', `655.4 ${missed}`, `445.8 ${met}`, '+32.0 %', `36.0 ${met}`, `31.0 ${met}`, '+13.9 % not judged'],
       ['120live now', `557.3 ${near}`, `1,255.5 ${missed}`, '−125.3 %', 'not recorded', 'not recorded', '—'],
     ]);
-    expect(texts('rates')).toEqual([
+    expect(shown('rates')).toEqual([
       ['60', '2,147', '2,263', '+5.4 % not certain', '2.0', '1.0', '+50.0 % not judged'],
       ['120live now', 'not recorded', 'not recorded', '—', 'not recorded', 'not recorded', '—'],
     ]);
@@ -124,7 +103,7 @@ describe('the recorded benchmark', () => {
   it('has all levels on request', async () => {
     await show();
     await userEvent.click(screen.getByRole('switch', { name: 'All levels' }));
-    expect(texts().map(([level]) => level)).toEqual(['40', '60', '120live now', '125']);
+    expect(shown().map(([level]) => level)).toEqual(['40', '60', '120live now', '125']);
   });
 
   it('shows the concurrency of the workload where it is no level, or none where nothing runs', async () => {
@@ -139,13 +118,9 @@ describe('the recorded benchmark', () => {
     await show();
     await userEvent.click(screen.getByRole('combobox', { name: 'Baseline' }));
     await userEvent.click(await screen.findByRole('option', { name: '8× H100, recorded' }));
-    expect(texts()).toEqual([['80', '900.0 ✕misses the SLO', 'not recorded', '—']]);
-    for (const from of [
-      'Runs: a.tsv (2026-02-17 12:52 UTC), b.tsv',
-      'Region: ams3',
-      'Target rate: 25 requests/s',
-      'Between modes: the frontend was restarted',
-    ]) {
+    expect(shown()).toEqual([['80', '900.0 ✕misses the SLO', 'not recorded', '—']]);
+    const origin = ['Runs: a.tsv (2026-02-17 12:52 UTC), b.tsv', 'Region: ams3', 'Target rate: 25 requests/s'];
+    for (const from of [...origin, 'Between modes: the frontend was restarted']) {
       expect(screen.getByText(from)).toBeInTheDocument();
     }
     expect(screen.queryByText(/computed from other percentiles/)).not.toBeInTheDocument();
@@ -162,7 +137,7 @@ describe('the recorded benchmark', () => {
     await show([{ ...recorded, sustained }]);
     const line = within(screen.getByRole('group', { name: 'Sustained concurrency' }));
     expect(line.getByText(/TTFT p95 ≤ 400 ms and TPOT p95 ≤ 60 ms/)).toBeInTheDocument();
-    expect(line.getAllByRole('listitem').map((item) => item.textContent)).toEqual([
+    expect(texts(line.getAllByRole('listitem'))).toEqual([
       'Round-robin no level (also passes at 130, above a failed level)',
       'KV-aware 50 (judged by TTFT alone; TPOT not recorded)',
       'Least loaded not known (TTFT not recorded at 120)',
@@ -183,25 +158,19 @@ describe('the recorded benchmark', () => {
     expect(screen.getAllByText('3× H200, recorded')).not.toHaveLength(0);
   });
 
-  it('reports that none of the levels is on the slider', async () => {
-    await show([{ ...recorded, rows: [row(40, 'kv', { ttft: { p95: 0.4 } })] }]);
-    expect(screen.getByText(/None of its 1 levels is on the slider/)).toBeInTheDocument();
-  });
-
-  it('reports that there is no baseline', async () => {
-    await show([]);
-    expect(screen.getByText(/No recorded results yet/)).toBeInTheDocument();
-  });
-
-  it('reports why it cannot be read', async () => {
-    await show(new Problem(502, 'The load generator does not respond.'));
-    expect(screen.getByText('The load generator does not respond.')).toBeInTheDocument();
+  it.each<[string, Baseline[] | Problem, RegExp]>([
+    ['that none of its levels is on the slider', [{ ...recorded, rows: [row(40, 'kv')] }], /None of its 1 levels is/],
+    ['that there is none', [], /No recorded results yet/],
+    ['why it cannot be read', new Problem(502, 'The load generator does not respond.'), /does not respond\.$/],
+  ])('reports %s', async (_, baselines, words) => {
+    await show(baselines);
+    expect(screen.getByText(words)).toBeInTheDocument();
   });
 
   it('stays while the load generator is unreachable, because it was recorded', async () => {
     const { client } = await show();
     act(() => client.lose());
-    expect(texts()).toHaveLength(2);
+    expect(shown()).toHaveLength(2);
     expect(screen.queryByText('live now')).not.toBeInTheDocument();
   });
 
@@ -209,11 +178,7 @@ describe('the recorded benchmark', () => {
     const client = new FakeClient();
     client.lose();
     client.reads.mockResolvedValue({ baselines: [recorded] });
-    render(
-      <ClientProvider client={client}>
-        <Benchmark lane="main" />
-      </ClientProvider>
-    );
+    renderWith(client, <Benchmark lane="main" />);
     await settled(client, '/baselines');
     expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
     expect(screen.getByText(/once the load generator responds/)).toBeInTheDocument();
@@ -239,23 +204,9 @@ describe('the curves', () => {
       row(120, 'kv', { ttft: { p95: 0.5 }, kv_hit_ratio: 0.98 }),
     ]);
     expect([ttft.name, hits.name]).toEqual(['TTFT p95, ms', 'KV hit rate, %']);
-    expect(ttft.lines.map(({ tone, points }) => [tone, points])).toEqual([
-      [
-        'round_robin',
-        [
-          [60, 0.8],
-          [90, 0.7],
-          [120, undefined],
-        ],
-      ],
-      [
-        'kv',
-        [
-          [60, 0.4],
-          [90, undefined],
-          [120, 0.5],
-        ],
-      ],
+    expect(ttft.lines.map(({ tone, points }) => [tone, Object.fromEntries(points)])).toEqual([
+      ['round_robin', { 60: 0.8, 90: 0.7, 120: undefined }],
+      ['kv', { 60: 0.4, 90: undefined, 120: 0.5 }],
     ]);
     expect([ttft.slo, hits.slo]).toEqual([0.6, undefined]);
     expect(ttft.x).toEqual({ levels: [60, 90, 120], unit: 'conversations' });

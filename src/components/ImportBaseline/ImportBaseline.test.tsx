@@ -1,24 +1,21 @@
-import { act, render, screen, within } from '@testing-library/react';
+import { act, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { ClientProvider, Problem, type Baseline } from '../../client';
+import { Problem, type Baseline } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient, viewer } from '../../test/fixtures';
+import { emptyRow, FakeClient, viewer } from '../../test/fixtures';
+import { renderWith, texts } from '../../test/render';
 import { answered, settled } from '../../test/settled';
 import { Baselines } from './Baselines';
 import { lineOf, nameOf, placeOf } from './file';
 import { ImportButton } from './ImportButton';
 
-const row = { concurrency: 60, speculation: 'not_recorded' as const, tpot: {}, tpot_derived: {}, itl: {}, latency: {} };
 const mine: Baseline = {
   name: 'mine',
   title: 'My run',
   kind: 'imported',
   deployment: { gpu: 'L40S' },
-  rows: [
-    { ...row, mode: 'kv', ttft: { p95: 0.45 } },
-    { ...row, mode: 'round_robin', ttft: { p95: 0.66 } },
-  ],
+  rows: [emptyRow(60, 'kv', { ttft: { p95: 0.45 } }), emptyRow(60, 'round_robin', { ttft: { p95: 0.66 } })],
 };
 const builtIn: Baseline = { ...mine, name: 'h200', title: '3× H200', kind: 'recorded' };
 
@@ -26,13 +23,9 @@ async function show(baselines = [builtIn]) {
   const client = new FakeClient();
   client.show();
   client.reads.mockImplementation(() => Promise.resolve({ baselines }));
-  const result = render(
-    <ClientProvider client={client}>
-      <Baselines lane="main" />
-    </ClientProvider>
-  );
+  const result = renderWith(client, <Baselines lane="main" />);
   await settled(client, '/baselines');
-  return { client, ...result };
+  return result;
 }
 
 const content = () => screen.getByRole('textbox', { name: /^Content/ });
@@ -134,10 +127,7 @@ describe('the import of a baseline', () => {
       'application/json'
     );
     const notes = within(screen.getByRole('list', { name: 'Notes' }));
-    expect(notes.getAllByRole('listitem').map((line) => line.textContent)).toEqual([
-      'Imported from AIPerf 0.13.0.',
-      'ITL is not taken.',
-    ]);
+    expect(texts(notes.getAllByRole('listitem'))).toEqual(['Imported from AIPerf 0.13.0.', 'ITL is not taken.']);
     await enter(' '); // another text, without a preview
     expect(screen.queryByRole('radiogroup', { name: 'Routing mode' })).not.toBeInTheDocument();
   });
@@ -226,22 +216,13 @@ describe('the button', () => {
     const client = new FakeClient();
     client.reads.mockResolvedValue({ baselines: [mine] });
     client.show();
-    const { rerender } = render(
-      <ClientProvider client={client}>
-        <ImportButton lane="main" />
-      </ClientProvider>
-    );
+    const { unmount } = renderWith(client, <ImportButton lane="main" />);
     await userEvent.click(await screen.findByRole('button', { name: 'Import…' }));
     expect(await screen.findByRole('button', { name: 'Delete My run' })).toBeInTheDocument();
-    const visitor = new FakeClient();
-    visitor.who.mockResolvedValue(viewer);
-    await act(async () =>
-      rerender(
-        <ClientProvider client={visitor}>
-          <ImportButton lane="main" />
-        </ClientProvider>
-      )
-    );
+    unmount();
+    client.who.mockResolvedValue(viewer);
+    renderWith(client, <ImportButton lane="main" />);
+    await settled(client, '/baselines');
     expect(screen.queryByRole('button', { name: 'Import…' })).not.toBeInTheDocument();
   });
 });
