@@ -156,12 +156,7 @@ const figure = (path: RequestPath, part: keyof Omit<RequestPath, 'workers' | 'mo
 describe('the parts', () => {
   it('carry this cluster’s numbers', () => {
     const path = requestPath(laneOn(3), true, target);
-    expect(figure(path, 'client', 'requests/s')).toBe('4.6');
-    expect(figure(path, 'client', 'in progress')).toBe('120');
-    expect(figure(path, 'frontend', 'queued')).toBe('2');
-    expect(figure(path, 'router', 'KV hit rate')).toBe('94.2 %');
-    expect(figure(path, 'discovery', 'workers found')).toBe('3');
-    expect(path.workers.map((w) => w.title)).toEqual(['worker-0', 'worker-1', 'worker-2']);
+    expect(figure(path, 'discovery', 'workers found')).toBe('3'); // the drawing's test has the other figures
     expect(sentenceOf(path.workers[1])).toBe(
       'worker-1, 11 in flight, 1 waiting, 42 % KV cache, 80 % GPU, 60.0 ms queue time, 51 routed to it'
     );

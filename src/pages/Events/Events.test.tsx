@@ -1,10 +1,10 @@
-import { act, render, screen, within } from '@testing-library/react';
+import { act, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { MemoryRouter } from 'react-router-dom';
 
-import { ClientProvider, Problem, type BoothEvent } from '../../client';
+import { Problem, type BoothEvent } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, member } from '../../test/fixtures';
+import { renderWith, texts } from '../../test/render';
 import { settled } from '../../test/settled';
 import Events, { EVENTS_EVERY } from '.';
 
@@ -28,22 +28,16 @@ async function show(events: BoothEvent[] | Problem = some) {
   client.reads.mockImplementation(() =>
     events instanceof Problem ? Promise.reject(events) : Promise.resolve({ events })
   );
-  const result = render(
-    <ClientProvider client={client}>
-      <MemoryRouter>
-        <Events />
-      </MemoryRouter>
-    </ClientProvider>
-  );
+  const result = renderWith(client, <Events />, '/');
   await settled(client, '/events?limit=100');
-  return { client, ...result };
+  return result;
 }
 
 const rows = () =>
   within(screen.getByRole('table'))
     .getAllByRole('row')
     .slice(1)
-    .map((row) => Array.from(row.children, (cell) => cell.textContent).slice(1));
+    .map((row) => texts(row.children).slice(1));
 
 describe('the events', () => {
   it('show actor, time and change, newest first', async () => {

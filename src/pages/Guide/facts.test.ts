@@ -1,6 +1,6 @@
 /** @jest-environment node */
 import type { Comparison, Live } from '../../client';
-import { column, comparison, settings, snapshot, type LaneChange, improved } from '../../test/fixtures';
+import { column, comparison, improved, live, settings, snapshot, ttftP95, type LaneChange } from '../../test/fixtures';
 import { buildFacts } from './facts';
 import { builtIn, judged } from '../../test/builtIn';
 
@@ -17,12 +17,7 @@ const baselines = [
 ];
 const name = 'h200x3-tp1-llama70b-fp8';
 
-function live(lane: LaneChange = {}): Live {
-  const shown = snapshot(lane);
-  return { state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] };
-}
-
-const facts = (lane: LaneChange = {}) => buildFacts({ live: live(lane), baselines });
+const facts = (lane: LaneChange = {}) => buildFacts({ live: live(snapshot(lane)), baselines });
 const figures = (lane: LaneChange = {}) => facts(lane).figures;
 
 /** A target that is not known to be imitated. */
@@ -68,10 +63,11 @@ describe('live figures', () => {
   });
 
   it('are a dash with the reason while nothing runs, but settings stay', () => {
-    const stopped = figures({ state: { running: false, phase: 'stopped' } });
-    expect(stopped['live.ttft.p95']).toEqual({ value: '—', word: 'stopped' });
-    expect(stopped['live.queued']).toEqual({ value: '—', word: 'stopped' });
-    expect(stopped['live.concurrency']).toEqual({ value: '120', word: 'configured' });
+    expect(figures({ state: { running: false, phase: 'stopped' } })).toMatchObject({
+      'live.ttft.p95': { value: '—', word: 'stopped' },
+      'live.queued': { value: '—', word: 'stopped' },
+      'live.concurrency': { value: '120', word: 'configured' },
+    });
   });
 
   it('are a dash where they are not known', () => {
@@ -113,19 +109,20 @@ describe('recorded figures', () => {
   it('over all levels come from the table that live is compared with', () => {
     const found = figures({ baseline: { name } });
     expect(found['rec.levels']).toEqual({ value: '40–180', word: 'recorded' });
-    expect(found['rec.worse-levels'].value).toBe('140, 150, 170, 180');
-    expect(found['rec.kv.top-ttft'].value).toBe('3,143.0 ms');
-    expect(found['rec.rr.top-ttft'].value).toBe('731.6 ms');
     expect(found['rec.tokens-gain']).toEqual({ value: '1.8–14.0 %', word: 'derived' });
-    expect(found['rec.rr.hit'].value).toBe('83.9–99.7 %');
-    expect(found['rec.kv.sustained'].value).toBe('130');
-    expect(found['rec.rr.sustained'].value).toBe('no level');
-    expect([found['rec.kv.isolated'].value, found['rec.rr.isolated'].value]).toEqual(['none', '130']);
-    expect([found['rec.spread-level'], found['rec.kv.spread'], found['rec.rr.spread']].map((f) => f.value)).toEqual([
-      '170',
-      '28–32',
-      '12–14',
-    ]);
+    expect(Object.fromEntries(Object.entries(found).map(([key, { value }]) => [key, value]))).toMatchObject({
+      'rec.worse-levels': '140, 150, 170, 180',
+      'rec.kv.top-ttft': '3,143.0 ms',
+      'rec.rr.top-ttft': '731.6 ms',
+      'rec.rr.hit': '83.9–99.7 %',
+      'rec.kv.sustained': '130',
+      'rec.rr.sustained': 'no level',
+      'rec.kv.isolated': 'none',
+      'rec.rr.isolated': '130',
+      'rec.spread-level': '170',
+      'rec.kv.spread': '28–32',
+      'rec.rr.spread': '12–14',
+    });
   });
 
   it('are absent where the table lacks them', () => {
@@ -150,60 +147,32 @@ describe('recorded figures', () => {
 
 describe('conditions', () => {
   const ttft = (percent: number, shown: boolean): Partial<Comparison> => ({
-    columns: [
-      column({
-        ttft: {
-          p50: { lookup: 'not_recorded' },
-          p95: { value: 0.7, lookup: 'exact', improvement: improved(percent, shown) },
-        },
-      }),
-      column({ mode: 'kv', ttft: { p50: { lookup: 'not_recorded' }, p95: { value: 3.1, lookup: 'exact' } } }),
-    ],
+    columns: [column({ ttft: ttftP95(0.7, improved(percent, shown)) }), column({ mode: 'kv', ttft: ttftP95(3.1) })],
   });
 
+  const ahead = ttft(12, true);
+  const slos = ['slo met', 'slo missed'];
+  const disaggregated = { deployment: { serving: 'disaggregated' } } as const;
+  const differences = [{ field: 'gpu', live: 'a', baseline: 'b' }];
+
   it.each<[string, LaneChange, string[], string[]]>([
-    ['KV-aware routing ahead', { baseline: ttft(12, true) }, ['kv better'], ['kv worse', 'no difference']],
+    ['KV-aware routing ahead', { baseline: ahead }, ['kv better'], ['kv worse', 'no difference']],
     ['KV-aware routing behind', { baseline: ttft(-300, true) }, ['kv worse'], ['kv better']],
     ['a difference within chance', { baseline: ttft(3, false) }, ['no difference'], ['kv better', 'kv worse']],
+    ['none under round-robin', { state: { mode: 'round_robin' }, baseline: ahead }, ['running'], ['kv better']],
     [
-      'nothing of that under round-robin',
-      { state: { mode: 'round_robin' }, baseline: ttft(12, true) },
+      'none under a mode that is not reported',
+      { state: { mode: 'unknown' }, baseline: ahead },
       ['running'],
       ['kv better'],
     ],
-    [
-      'nothing of that under a mode that is not reported',
-      { state: { mode: 'unknown' }, baseline: ttft(12, true) },
-      ['running'],
-      ['kv better'],
-    ],
-    [
-      'nothing of that while settling',
-      { state: { settling: true }, baseline: ttft(12, true) },
-      ['running'],
-      ['kv better', 'slo met', 'slo missed'],
-    ],
+    ['none while settling', { state: { settling: true }, baseline: ahead }, ['running'], ['kv better', ...slos]],
     ['a missed SLO', {}, ['slo missed'], ['slo met']], // TPOT p95 is 61.2 ms
     ['speculation', { state: { speculation: 'eagle3' } }, ['speculating', 'simulated'], []],
     ['a serving that is not reported', {}, ['serving not known'], ['aggregated', 'disaggregated']],
-    [
-      'a disaggregated serving',
-      { target: { deployment: { serving: 'disaggregated' } } },
-      ['disaggregated'],
-      ['aggregated', 'serving not known'],
-    ],
-    [
-      'another deployment',
-      { baseline: { differences: [{ field: 'gpu', live: 'a', baseline: 'b' }] } },
-      ['other deployment'],
-      [],
-    ],
-    [
-      'nothing of a run while there is none',
-      { state: { running: false, phase: 'stopped' } },
-      [],
-      ['running', 'slo missed'],
-    ],
+    ['a disaggregated serving', { target: disaggregated }, ['disaggregated'], ['aggregated', 'serving not known']],
+    ['another deployment', { baseline: { differences } }, ['other deployment'], []],
+    ['none of a run while there is none', { state: { running: false, phase: 'stopped' } }, [], ['running', ...slos]],
   ])('%s', (_, lane, held, others) => {
     const { holds } = facts(lane);
     expect(held.filter((one) => !Array.from<string>(holds).includes(one))).toEqual([]);

@@ -1,6 +1,6 @@
 /** @jest-environment node */
-import type { Baseline, Comparison, Live, Snapshot } from '../../client';
-import { column, comparison, improved, snapshot, type LaneChange } from '../../test/fixtures';
+import type { Baseline, BaselineRow, Comparison, Live, Snapshot } from '../../client';
+import { column, comparison, emptyRow, improved, live, snapshot, ttftP95, type LaneChange } from '../../test/fixtures';
 import { checklist } from './flow';
 import { observe } from './progress';
 import { restoreProgress, type LaneEvent } from './recall';
@@ -45,24 +45,21 @@ function settled(mode: 'kv' | 'round_robin', ttft: number, more: LaneChange = {}
 const see = (before: Progress, ...seconds: Second[]) =>
   seconds.reduce((progress, { at, lane }) => observe(progress, snapshot(lane, { time: time(at) }), 'main'), before);
 
-function items(progress: Progress, lane: LaneChange = {}) {
-  const shown = snapshot(lane);
-  const live = { state: { status: 'live' as const, snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] };
-  return checklist(progress, live).flatMap((group) => group.items);
-}
+const items = (progress: Progress, shown = snapshot()) =>
+  checklist(progress, live(shown)).flatMap((group) => group.items);
 
 function item(id: string, progress: Progress, lane: LaneChange = {}) {
-  const found = items(progress, lane).find((one) => one.id === id);
+  const found = items(progress, snapshot(lane)).find((one) => one.id === id);
   if (!found) {
     throw new Error(`no item ${id}`);
   }
   return found;
 }
 
-const ticked = (progress: Progress) =>
-  items(progress)
-    .filter((one) => one.done)
-    .map((one) => one.id);
+/** Returns an item after a second of a lane. */
+const seen = (id: string, lane: LaneChange) => item(id, see(NO_PROGRESS, { at: '02:00', lane }), lane);
+
+const ticked = (progress: Progress) => items(progress).flatMap(({ id, done }) => (done ? id : []));
 
 describe('no step is ticked without an observation', () => {
   it('before anything', () => {
@@ -146,43 +143,23 @@ describe('the flow, second by second', () => {
 });
 
 describe('an improvement', () => {
-  const recorded = (percent: number, shown: boolean) => ({
-    columns: [
-      column({
-        ttft: {
-          p50: { lookup: 'not_recorded' },
-          p95: { value: 0.6, lookup: 'exact', improvement: improved(percent, shown) },
-        },
-      }),
-    ],
-  });
-
+  const lane = (mode: 'kv' | 'round_robin', ttft: number, percent: number, shown = true) =>
+    settled(mode, ttft, { baseline: { columns: [column({ ttft: ttftP95(0.6, improved(percent, shown)) })] } });
+  const other = '600 ms under round-robin (recorded)';
   const needs = 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.';
 
-  it.each<[string, LaneChange, boolean, string | RegExp]>([
+  it.each([
+    ['judged by the recorded value without one measured here', lane('kv', 0.45, 25), true, `450 ms live, ${other}`],
+    ['none within chance', lane('kv', 0.58, 3, false), false, `Not certain: TTFT p95 580 ms live, ${other}.`],
     [
-      'judged by the recorded value where round-robin was not measured here',
-      settled('kv', 0.45, { baseline: recorded(25, true) }),
-      true,
-      /450 ms live, 600 ms under round-robin \(recorded\)/,
-    ],
-    [
-      'none within chance',
-      settled('kv', 0.58, { baseline: recorded(3, false) }),
+      'none where it is worse, which it says',
+      lane('kv', 3.1, -400),
       false,
-      'Not certain: TTFT p95 580 ms live, 600 ms under round-robin (recorded).',
+      'Worse now; say so: TTFT p95 3,100 ms live',
     ],
-    [
-      'none where it is worse, and the list says so',
-      settled('kv', 3.1, { baseline: recorded(-400, true) }),
-      false,
-      /^Worse now; say so: TTFT p95 3,100 ms live/,
-    ],
-    ['none under round-robin', settled('round_robin', 0.45, { baseline: recorded(25, true) }), false, needs],
-  ])('is %s', (_, lane, done, why) => {
-    const found = item('improved', see(NO_PROGRESS, { at: '02:00', lane }), lane);
-    expect(found.done).toBe(done);
-    expect(found.why).toMatch(why);
+    ['none under round-robin', lane('round_robin', 0.45, 25), false, needs],
+  ])('is %s', (_, at, done, why) => {
+    expect(seen('improved', at)).toMatchObject({ done, why: expect.stringContaining(why) });
   });
 
   it('is not compared with another concurrency', () => {
@@ -196,9 +173,7 @@ describe('an improvement', () => {
   });
 
   it('leaves a missed objective named', () => {
-    const lane = settled('kv', 3.1);
-    const progress = see(NO_PROGRESS, { at: '02:00', lane });
-    expect(item('slo', progress, lane).why).toBe('Not met now: TTFT p95 3,100 ms, TPOT p95 50.0 ms.');
+    expect(seen('slo', settled('kv', 3.1)).why).toBe('Not met now: TTFT p95 3,100 ms, TPOT p95 50.0 ms.');
   });
 });
 
@@ -208,7 +183,7 @@ it('ignores a small lead of later turns, which may be chance', () => {
     { turn: '3', p50: 0.252, n: 80 },
   ];
   const lane = { ...settled('kv', 0.45), ttft_by_turn };
-  expect(item('turns', see(NO_PROGRESS, { at: '02:00', lane }), lane)).toMatchObject({
+  expect(seen('turns', lane)).toMatchObject({
     done: false,
     why:
       'Not clearly now: median TTFT 255 ms in the first turn, 252 ms in the third. With shared ' +
@@ -217,34 +192,21 @@ it('ignores a small lead of later turns, which may be chance', () => {
 });
 
 describe('more tokens per second', () => {
-  const kv = (tokens: number, decided: boolean) =>
-    settled('kv', 0.45, {
-      baseline: {
-        live_output_tokens_per_second: tokens,
-        columns: [
-          column({
-            output_tokens_per_second: {
-              value: 2817,
-              lookup: 'exact',
-              improvement: improved(100 * (tokens / 2817 - 1), decided),
-            },
-          }),
-        ],
-      },
-    });
-  const at = (lane: LaneChange) => item('tokens', see(NO_PROGRESS, { at: '02:00', lane }), lane);
+  const kv = (tokens: number, decided: boolean) => {
+    const improvement = improved(100 * (tokens / 2817 - 1), decided);
+    const columns = [column({ output_tokens_per_second: { value: 2817, lookup: 'exact', improvement } })];
+    return settled('kv', 0.45, { baseline: { live_output_tokens_per_second: tokens, columns } });
+  };
 
-  it('are ticked where the load generator shows a difference', () => {
-    expect(at(kv(3168, true))).toMatchObject({ done: true });
-    expect(at(kv(3168, true)).why).toContain('3,168 tokens/s live, 2,817 under round-robin (recorded)');
-  });
+  const other = '2,817 under round-robin (recorded)';
 
-  it('are not claimed within chance, and fewer are reported as fewer', () => {
-    expect(at(kv(2830, false))).toMatchObject({
-      done: false,
-      why: 'Not certain: 2,830 tokens/s live, 2,817 under round-robin (recorded).',
-    });
-    expect(at(kv(2000, true)).why).toMatch(/^Lower now; say so/);
+  it.each([
+    ['ticked where the load generator shows a difference', 3168, true, `3,168 tokens/s live, ${other}`],
+    ['not claimed within chance', 2830, false, `Not certain: 2,830 tokens/s live, ${other}.`],
+    ['reported as fewer where they are', 2000, true, 'Lower now; say so'],
+  ])('are %s', (_, tokens, decided, why) => {
+    const found = seen('tokens', kv(tokens, decided));
+    expect(found).toMatchObject({ done: tokens === 3168, why: expect.stringContaining(why) });
   });
 });
 
@@ -278,28 +240,27 @@ describe('uneven in-flight', () => {
 });
 
 describe('a document of their own', () => {
-  const shape = (openings?: number) => ({ shape: { ...snapshot().lanes[0].state.shape, ...withOpenings(openings) } });
-  const withOpenings = (openings?: number) => (openings === undefined ? {} : { openings });
+  const shape = (openings: number) => ({ shape: { ...snapshot().lanes[0].state.shape, openings } });
   const turns = (first: number, second: number, third: number) => ({
     ttft_by_turn: [first, second, third].map((p50, i) => ({ turn: `${i + 1}` as const, p50, n: 20 })),
   });
 
   it('is ticked once there is an opening for each conversation', () => {
     const shared = settled('kv', 0.5, { state: { mode: 'kv', ...shape(10) } });
-    expect(item('own', see(NO_PROGRESS, { at: '01:00', lane: shared }), shared)).toMatchObject({
+    expect(seen('own', shared)).toMatchObject({
       done: false,
       why: '10 opening texts are in circulation. Set “Opening texts” to “One each”.',
     });
     const own = settled('kv', 0.5, { state: { mode: 'kv', ...shape(0) } });
-    expect(item('own', see(NO_PROGRESS, { at: '01:00', lane: own })).done).toBe(true);
+    expect(seen('own', own).done).toBe(true);
   });
 
   it('makes later turns slow again under round-robin, and only then is it ticked', () => {
     const lane = (mode: 'kv' | 'round_robin', openings: number, second: number) =>
       settled(mode, 0.6, { state: { mode, settling: false, ...shape(openings) }, ...turns(0.55, second, 0.5) });
-    const blind = (one: LaneChange) => item('blind', see(NO_PROGRESS, { at: '02:00', lane: one }), one);
-    expect(blind(lane('round_robin', 0, 0.54))).toMatchObject({ done: true });
-    expect(blind(lane('round_robin', 0, 0.54)).why).toContain('550 ms in the first turn, 540 ms in the second');
+    const blind = (one: LaneChange) => seen('blind', one);
+    const why = expect.stringContaining('550 ms in the first turn, 540 ms in the second');
+    expect(blind(lane('round_robin', 0, 0.54))).toMatchObject({ done: true, why });
     expect(blind(lane('round_robin', 0, 0.2)).why).toMatch(/^Not the case now/);
     expect(blind(lane('round_robin', 10, 0.54)).why).toMatch(/^Needs round-robin and one document per visitor/);
     expect(blind(lane('kv', 0, 0.54)).done).toBe(false);
@@ -308,7 +269,7 @@ describe('a document of their own', () => {
   it('derives the odds from the number of workers', () => {
     const workers = Array.from({ length: 4 }, (_, i) => ({ id: `${i}`, name: `w${i}`, gpus: [] }));
     const lane = settled('kv', 0.5, { cluster: { ...snapshot().lanes[0].cluster, workers } });
-    expect(item('blind', see(NO_PROGRESS, { at: '02:00', lane }), lane).why).toContain('another worker 3 times in 4');
+    expect(seen('blind', lane).why).toContain('another worker 3 times in 4');
   });
 });
 
@@ -363,29 +324,15 @@ describe('the phases', () => {
 });
 
 describe('a change of mode', () => {
-  it('away from KV-aware routing does not count', () => {
-    const progress = see(
-      NO_PROGRESS,
-      { at: '00:01', lane: runs({ state: { mode: 'kv' } }) },
-      { at: '00:02', lane: runs() }
-    );
-    expect(item('changed', progress, runs())).toMatchObject({ done: false, why: 'Change the mode to KV-aware.' });
-  });
+  const kv = runs({ state: { mode: 'kv' } });
 
-  it('to it stays ticked after a change back', () => {
-    const kv = runs({ state: { mode: 'kv' } });
-    const progress = see(
-      NO_PROGRESS,
-      { at: '00:01', lane: runs() },
-      { at: '00:02', lane: kv },
-      { at: '00:03', lane: runs() }
-    );
-    expect(item('changed', progress).done).toBe(true);
-  });
-
-  it('is missing where it was KV-aware from the beginning', () => {
-    const kv = runs({ state: { mode: 'kv' } });
-    expect(item('changed', see(NO_PROGRESS, { at: '00:01', lane: kv }), kv).why).toMatch(/from the beginning/);
+  it.each([
+    ['away from KV-aware routing does not count', [kv, runs()], false, /^Change the mode to KV-aware\.$/],
+    ['to it stays ticked after a change back', [runs(), kv, runs()], true, /^Changed from Round-robin/],
+    ['is missing where it was KV-aware from the beginning', [kv], false, /from the beginning/],
+  ])('%s', (_, lanes, done, why) => {
+    const progress = see(NO_PROGRESS, ...lanes.map((lane, i) => ({ at: `00:0${i}`, lane })));
+    expect(item('changed', progress, lanes.at(-1))).toMatchObject({ done, why: expect.stringMatching(why) });
   });
 });
 
@@ -420,9 +367,7 @@ describe('two lanes', () => {
     return snapshot({}, { time: time('01:00'), lanes: [a, { ...b, name: 'twin' }] });
   };
   const itemsOf = (progress: Progress, shown: Snapshot) =>
-    checklist(progress, { state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] })
-      .flatMap((group) => group.items)
-      .filter(({ id }) => id.startsWith('both'));
+    items(progress, shown).filter(({ id }) => id.startsWith('both'));
 
   it('have steps of their own, and one lane has none', () => {
     const shown = both(settled('kv', 0.4), settled('round_robin', 0.6));
@@ -434,19 +379,14 @@ describe('two lanes', () => {
   });
 
   it.each([
-    ['in one mode', settled('kv', 0.4), /^Needs two different modes/, /^Needs both/],
-    [
-      'in a mode that is not known',
-      settled('kv', 0.4, { state: { mode: 'unknown' } }),
-      /^Needs two different modes/,
-      /^Needs both/,
-    ],
-  ])('that run %s are not distinguished', (_, second, first, next) => {
+    ['in one mode', settled('kv', 0.4)],
+    ['in a mode that is not known', settled('kv', 0.4, { state: { mode: 'unknown' } })],
+  ])('that run %s are not distinguished', (_, second) => {
     const shown = both(settled('kv', 0.4), second);
-    const found = itemsOf(observe(NO_PROGRESS, shown, 'main'), shown);
-    expect(found.map(({ done }) => done)).toEqual([false, false]);
-    expect(found[0].why).toMatch(first);
-    expect(found[1].why).toMatch(next);
+    expect(itemsOf(observe(NO_PROGRESS, shown, 'main'), shown).map(({ done, why }) => [done, why])).toEqual([
+      [false, expect.stringMatching(/^Needs two different modes/)],
+      [false, expect.stringMatching(/^Needs both/)],
+    ]);
   });
 
   it('count as running until both have settled', () => {
@@ -507,17 +447,11 @@ describe('what happened while the guide was closed', () => {
   });
 
   it('is restored from this target’s measurements', () => {
-    const row = { concurrency: 60, speculation: 'off' as const, tpot: {}, tpot_derived: {}, itl: {}, latency: {} };
-    const rows: Baseline['rows'] = [
-      {
-        ...row,
-        mode: 'round_robin',
-        ttft: { p95: 0.65 },
-        kv_hit_ratio: 0.85,
-        measured: time('02:00'),
-        intervals: { ttft: { p95: [0.6, 0.7] }, tpot: {}, itl: {}, latency: {} },
-      },
-      { ...row, mode: 'kv', ttft: { p95: 0.4 }, measured: '2026-11-19T10:00:00Z' },
+    const intervals = { ttft: { p95: [0.6, 0.7] }, tpot: {}, itl: {}, latency: {} } satisfies BaselineRow['intervals'];
+    const here = { speculation: 'off', measured: time('02:00') } as const;
+    const rows = [
+      emptyRow(60, 'round_robin', { ...here, ttft: { p95: 0.65 }, kv_hit_ratio: 0.85, intervals }),
+      emptyRow(60, 'kv', { ...here, ttft: { p95: 0.4 }, measured: '2026-11-19T10:00:00Z' }),
     ];
     const own: Baseline = { name: 'this target', title: '', kind: 'measured', deployment: {}, rows };
     const progress = restoreProgress(since, [], [own]);

@@ -4,11 +4,8 @@ import { paired, twin } from '../../components/Twin/fixtures';
 import { column, improved, laneSnapshot, settings, type LaneChange } from '../../test/fixtures';
 import { headlineOf, headlineOfBoth, type Headline } from './headline';
 
-const known = (lane: LaneChange = {}) => ({
-  lane: laneSnapshot(lane),
-  settings: settings(),
-  time: '2026-11-20T10:00:00Z',
-});
+const time = '2026-11-20T10:00:00Z';
+const known = (lane: LaneChange = {}) => ({ lane: laneSnapshot(lane), settings: settings(), time });
 
 /** A baseline with this comparison of its round-robin TTFT p95 with the live one. */
 const against = (improvement?: Improvement, change: LaneChange['baseline'] = {}): LaneChange => {

@@ -45,10 +45,8 @@ describe('the history', () => {
 
 describe('the curve', () => {
   it('has a line for each mode, and a gap where there was no answer', () => {
-    const [rr, kv] = linesOf(
-      [...points(0, 1, { mode: 'round_robin' }), ...points(2, 3), ...points(60, 60)],
-      'ttft_p95'
-    );
+    const all = [...points(0, 1, { mode: 'round_robin' }), ...points(2, 3), ...points(60, 60)];
+    const [rr, kv] = linesOf(all, 'ttft_p95');
     expect([rr.tone, kv.tone]).toEqual(['round_robin', 'kv']);
     expect(rr.points.map(([, y]) => y)).toEqual([0.5, 0.5, undefined, undefined, undefined, undefined]);
     expect(kv.points.map(([x, y]) => [(x - T0) / 1000, y])).toEqual([
@@ -76,10 +74,8 @@ describe('the curve', () => {
   });
 
   it('names arms, also those of one mode', () => {
-    const all = [
-      ...points(0, 1, { arm: 'cache-aware', mode: 'unknown' }),
-      ...points(2, 3, { arm: 'p2c', mode: 'unknown' }),
-    ];
+    const arm = (name: string, from: number) => points(from, from + 1, { arm: name, mode: 'unknown' });
+    const all = [...arm('cache-aware', 0), ...arm('p2c', 2)];
     expect(linesOf(all, 'ttft_p95', 'solid', 'p95').map(({ name }) => name)).toEqual(['cache-aware p95', 'p2c p95']);
     expect(changesOf(all).map(({ text }) => text)).toEqual(['→ p2c']);
     expect(pointOf('2026-11-20T10:00:00Z', laneSnapshot({ state: { arm: 'p2c' } })).arm).toBe('p2c');

@@ -1,5 +1,6 @@
 import type { Baseline, BaselineRow } from '../../client';
 import { viewOf } from '../../components/Chart';
+import { emptyRow } from '../../test/fixtures';
 import { curvesCsv, simulationJson } from './exported';
 import { check, fields, requestOf, stopsWith, valuesOf, valueText, type Field, type NumberField } from './fields';
 import { defaults, done, list, profile } from './fixtures';
@@ -68,9 +69,8 @@ describe('a question', () => {
 describe('the fields', () => {
   it('convert from a request and back', () => {
     expect(requestOf(defaults, valuesOf(defaults))).toEqual(defaults);
-    expect(check(valuesOf(defaults), { limits: list.limits, maxLevels: 40, speculations: ['not_recorded'] })).toEqual(
-      {}
-    );
+    const limits = { limits: list.limits, maxLevels: 40, speculations: ['not_recorded' as const] };
+    expect(check(valuesOf(defaults), limits)).toEqual({});
   });
 
   const field = (name: string) => fields.find((one) => one.name === name) as Field;
@@ -92,17 +92,8 @@ describe('the fields', () => {
   });
 });
 
-const row = (concurrency: number, mode: BaselineRow['mode'], change: Partial<BaselineRow> = {}): BaselineRow => ({
-  concurrency,
-  mode,
-  speculation: 'not_recorded',
-  ttft: { p50: 0.2, p95: 0.5 },
-  tpot: {},
-  tpot_derived: {},
-  itl: {},
-  latency: {},
-  ...change,
-});
+const row = (concurrency: number, mode: BaselineRow['mode'], change: Partial<BaselineRow> = {}) =>
+  emptyRow(concurrency, mode, { ttft: { p50: 0.2, p95: 0.5 }, ...change });
 
 const baseline = (name: string, kind: Baseline['kind'], rows: BaselineRow[]): Baseline => ({
   name,

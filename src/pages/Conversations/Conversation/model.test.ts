@@ -14,12 +14,7 @@ const live = (number: number, change: Partial<LiveTurn> = {}): LiveTurn => ({
 describe('the bars', () => {
   it('are of the past, the streaming and the planned turns', () => {
     const all = bars(
-      conversation(7, {
-        status: 'active',
-        turns_planned: 5,
-        turns: [turn(1), turn(2)],
-        live: live(3, { ttft: 0.2 }),
-      })
+      conversation(7, { status: 'active', turns_planned: 5, turns: [turn(1), turn(2)], live: live(3, { ttft: 0.2 }) })
     );
     expect(all).toEqual([
       { turn: 1, ttft: 0.612, cached: 0, state: 'ok' },

@@ -7,7 +7,7 @@ import digitalocean from '../../../vendor/digitalocean.json';
 import neutral from '../../../vendor/neutral.json';
 import { withoutNames } from '../../../test/vendorMistakes';
 import { PHASES } from '../../../lib/phases';
-import { laneSnapshot, snapshot } from '../../../test/fixtures';
+import { live } from '../../../test/fixtures';
 import { buildFacts, CONDITIONS } from '../facts';
 import type { Figure } from '../figures';
 import { parse, withoutFigures, quoted, type Part } from '../parse';
@@ -92,12 +92,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
   });
 
   describe('texts', () => {
-    const shown = snapshot();
-    const { figures } = buildFacts({
-      live: { state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: laneSnapshot() },
-      baselines: [],
-      published,
-    });
+    const { figures } = buildFacts({ live: live(), baselines: [], published });
     const ofVendor = ['vendor.name', 'vendor.router'];
     const used = new Set(texts.flatMap(([, text]) => quoted(text)));
 
