@@ -7,22 +7,19 @@ import (
 	"testing"
 
 	openai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/require"
 )
 
 // promptsIn reads pieces with a fresh reader and lists the ids of each event of theirs.
-func promptsIn(most int, pieces ...[]byte) (got [][]uint32, err error) {
+func promptsIn(most int, pieces ...string) (got [][]uint32, err error) {
 	ids := promptIDs{most: most}
 	r := sseReader{prompt: ids.read, event: func(name string, _ []byte) {
 		if name == promptEvent {
 			got = append(got, ids.take())
 		}
 	}}
-	for _, p := range pieces {
-		if err := r.feed(p); err != nil {
-			return got, err
-		}
-	}
-	return got, r.finish()
+	err = feed(&r, pieces...)
+	return got, err
 }
 
 // The ids are read wherever the stream is cut, and nothing but a whole list of ids is.
@@ -45,15 +42,10 @@ func TestPromptIDs(t *testing.T) {
 		{"more than the prompt can have", "event: token_ids\n:[1,2,3,4,5,6]\n\n", [][]uint32{nil}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in := []byte(row.in)
-			same := func(got [][]uint32) bool { return slices.EqualFunc(got, row.want, slices.Equal[[]uint32]) }
-			for i := range len(in) + 1 {
-				if got, err := promptsIn(5, in[:i], in[i:]); err != nil || !same(got) {
-					t.Fatalf("cut at %d: got %v, %v; want %v", i, got, err, row.want)
-				}
-			}
-			if got, err := promptsIn(5, singles(in)...); err != nil || !same(got) {
-				t.Fatalf("byte by byte: got %v, %v; want %v", got, err, row.want)
+			for i, pieces := range everyCut(row.in) {
+				got, err := promptsIn(5, pieces...)
+				require.NoError(t, err)
+				require.Equal(t, row.want, got, "cut %d", i)
 			}
 		})
 	}

@@ -12,18 +12,21 @@ import (
 )
 
 // events reads pieces with a fresh reader and lists what it dispatched.
-func events(pieces ...[]byte) (got []string, err error) {
+func events(pieces ...string) (got []string, err error) {
 	r := sseReader{event: func(name string, data []byte) { got = append(got, fmt.Sprintf("%s|%s", name, data)) }}
-	for _, p := range pieces {
-		if err := r.feed(p); err != nil {
-			return got, err
-		}
-	}
-	return got, r.finish()
+	err = feed(&r, pieces...)
+	return got, err
 }
 
-// singles cuts b into pieces of one byte.
-func singles(b []byte) [][]byte { return slices.Collect(slices.Chunk(b, 1)) }
+// feed reads a whole stream in pieces.
+func feed(r *sseReader, pieces ...string) error {
+	for _, p := range pieces {
+		if err := r.feed([]byte(p)); err != nil {
+			return err
+		}
+	}
+	return r.finish()
+}
 
 func TestSSE(t *testing.T) {
 	long, lines := strings.Repeat("7,", 500), strings.Repeat("data: 1234567\n", 10)
@@ -58,15 +61,10 @@ func TestSSE(t *testing.T) {
 		{"a field named error", "error: {\"code\":400}\n\ndata: a\n\n", []string{"error|{\"code\":400}", "|a"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in := []byte(row.in)
-			for i := range len(in) + 1 { // wherever the stream is cut
-				got, err := events(in[:i], in[i:])
-				if err != nil || !slices.Equal(got, row.want) {
-					t.Fatalf("cut at %d: got %q, %v; want %q", i, got, err, row.want)
-				}
-			}
-			if got, err := events(singles(in)...); err != nil || !slices.Equal(got, row.want) {
-				t.Fatalf("byte by byte: got %q, %v; want %q", got, err, row.want)
+			for i, pieces := range everyCut(row.in) {
+				got, err := events(pieces...)
+				require.NoError(t, err)
+				require.Equal(t, row.want, got, "cut %d", i)
 			}
 		})
 	}
@@ -76,23 +74,24 @@ func TestSSEStray(t *testing.T) {
 	var got []string
 	r := sseReader{event: func(string, []byte) {}, text: func(lines []byte) { got = append(got, string(lines)) }}
 	long := strings.Repeat("x", 2*maxNonData)
-	err := r.feed([]byte(": c\nid: 1\n<html>\n<body>\n\ndata: a\n\n{\n" + long + "\n}"))
-	if err == nil {
-		err = r.finish()
-	}
-	if want := []string{"<html>\n<body>", "{\n" + long[:maxNonData-2]}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %.40q, %v; want the lines of each block that are no fields: %.40q", got, err, want)
-	}
+	require.NoError(t, feed(&r, ": c\nid: 1\n<html>\n<body>\n\ndata: a\n\n{\n"+long+"\n}"))
+	want := []string{"<html>\n<body>", "{\n" + long[:maxNonData-2]}
+	assert.Equal(t, want, got, "the lines of each block that are no fields")
 }
 
-// A line may be far longer than 64 KiB, where bufio.Scanner gives up, but not endless.
+// A line may be far longer than 64 KiB, where bufio.Scanner gives up, but not endless. Its buffers are for those that
+// need them next.
 func TestSSELongLines(t *testing.T) {
 	t.Parallel()
-	long := bytes.Repeat([]byte("x"), 300<<10)
-	got, err := events(slices.Collect(slices.Chunk(slices.Concat([]byte("data: "), long, []byte("\n\n")), 16<<10))...)
-	if err != nil || len(got) != 1 || len(got[0]) != len(long)+1 {
-		t.Fatalf("a line of 300 KiB: got %d events, %v", len(got), err)
+	long, sizes := bytes.Repeat([]byte("x"), 500<<10), []int{}
+	r := sseReader{event: func(_ string, data []byte) { sizes = append(sizes, len(data)) }}
+	for range 3 {
+		for piece := range slices.Chunk(slices.Concat([]byte("data: "), long, []byte("\n\n")), 16<<10) {
+			require.NoError(t, r.feed(piece))
+		}
+		assert.Zero(t, r.held)
 	}
+	assert.Equal(t, []int{len(long), len(long), len(long)}, sizes)
 	piece := bytes.Repeat([]byte("x"), 1<<20)
 	for _, row := range []struct {
 		name         string
@@ -128,20 +127,6 @@ func TestSSESkips(t *testing.T) {
 	r.release()
 }
 
-// A long event's buffers are for those that need them next.
-func TestSSELetsGo(t *testing.T) {
-	var r sseReader
-	n := 0
-	r.event = func(_ string, data []byte) { n += len(data) }
-	for range 3 {
-		for _, piece := range []string{"data: ", strings.Repeat("x", 500<<10), "\n\n"} {
-			require.NoError(t, r.feed([]byte(piece)))
-		}
-		assert.Zero(t, r.held)
-	}
-	assert.Equal(t, 3*500<<10, n)
-}
-
 // FuzzSSE: the events do not depend on how the stream is cut.
 func FuzzSSE(f *testing.F) {
 	for _, s := range []string{
@@ -150,19 +135,20 @@ func FuzzSSE(f *testing.F) {
 	} {
 		f.Add([]byte(s), uint16(3), uint16(5))
 	}
-	f.Fuzz(func(t *testing.T, in []byte, i, j uint16) {
+	f.Fuzz(func(t *testing.T, data []byte, i, j uint16) {
+		in := string(data)
 		want, err := events(in)
 		if err != nil {
 			t.Skip() // only an event over 1 MiB
 		}
 		from := int(i) % (len(in) + 1)
 		to := from + int(j)%(len(in)-from+1)
-		for _, pieces := range [][][]byte{{in[:from], in[from:to], in[to:]}, singles(in)} {
+		for _, pieces := range [][]string{{in[:from], in[from:to], in[to:]}, singles(in)} {
 			if got, err := events(pieces...); err != nil || !slices.Equal(got, want) {
 				t.Fatalf("cut at %d and %d: got %q, %v; want %q", from, to, got, err, want)
 			}
 		}
-		if n := strings.Count(string(in), "data"); len(want) > n+strings.Count(string(in), "event") {
+		if n := strings.Count(in, "data"); len(want) > n+strings.Count(in, "event") {
 			t.Fatalf("%d events out of %d data fields", len(want), n)
 		}
 	})

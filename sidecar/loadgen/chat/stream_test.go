@@ -23,11 +23,19 @@ import (
 
 // everyCut is a stream in one read, in two with the cut at every byte, and byte by byte.
 func everyCut(in string) [][]string {
-	cuts := [][]string{strings.Split(in, "")}
+	cuts := [][]string{singles(in)}
 	for i := range len(in) {
 		cuts = append(cuts, []string{in[:i], in[i:]})
 	}
 	return cuts
+}
+
+// singles cuts s into pieces of one byte.
+func singles(s string) (all []string) {
+	for i := range len(s) {
+		all = append(all, s[i:i+1])
+	}
+	return all
 }
 
 // Each stream comes to the same, wherever it is cut into reads.
