@@ -32,8 +32,8 @@ var wantMetrics = []struct {
 	{dto.MetricType_COUNTER, "status", "requests_total conversations_total"},
 	{dto.MetricType_COUNTER, "class", "errors_total"},
 	{dto.MetricType_COUNTER, "- source", "implausible_values_total"},
-	{dto.MetricType_GAUGE, "", "target_concurrency active_conversations inflight_requests workload_running settling step " +
-		"awaiting_first_token_requests"},
+	{dto.MetricType_GAUGE, "", "target_concurrency active_conversations inflight_requests workload_running settling " +
+		"step awaiting_first_token_requests"},
 	{dto.MetricType_GAUGE, "arm mode model speculation target version", "info"},
 	{dto.MetricType_GAUGE, "metric", "slo_seconds client_error_seconds client_error_level"},
 	{dto.MetricType_GAUGE, "arm baseline mode percentile speculation", "baseline_ttft_seconds baseline_tpot_seconds " +

@@ -43,7 +43,8 @@ func TestSweepOnTheCommandLine(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(content(t, document)), &measured))
 	require.Len(t, measured.Sides, 2)
 
-	code, stdout, stderr = command(t, "compare", document, document, "--a-mode=round_robin", "--b-mode=kv", "--format=json")
+	code, stdout, stderr = command(t, "compare", document, document, "--a-mode=round_robin", "--b-mode=kv",
+		"--format=json")
 	require.Equal(t, success, code, stderr)
 	require.NoError(t, json.Unmarshal([]byte(stdout), &compared))
 	for i, s := range compared.Sides {

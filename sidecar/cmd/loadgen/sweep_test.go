@@ -226,7 +226,8 @@ func TestQuestionIsAnswered(t *testing.T) {
 		q.problem.Store(nil)
 		q.look()
 		require.Len(t, q.desk.began, 1)
-		assert.Equal(t, []api.ModeState{rrMode, draft}, q.desk.began[0].Modes, "the speculation in force, where none is given")
+		assert.Equal(t, []api.ModeState{rrMode, draft}, q.desk.began[0].Modes,
+			"the speculation in force, where none is given")
 		q.taken.Store(true)
 		q.desk.ends("new1", "b_better")
 		q.look()
@@ -339,8 +340,8 @@ func TestQuestionCannotBegin(t *testing.T) {
 
 // A data directory resumes its unfinished sweep, unless that has another question.
 func TestQuestionGoesOn(t *testing.T) {
-	const differs = "data_dir: /data has an unfinished trial with different settings (%s): finish it with those settings " +
-		"(loadgen trial), cancel it with --anew, or choose another directory with --data-dir"
+	const differs = "data_dir: /data has an unfinished trial with different settings (%s): finish it with those " +
+		"settings (loadgen trial), cancel it with --anew, or choose another directory with --data-dir"
 	other, longer := api.SweepRequest{Levels: []int{120}}, api.SweepRequest{MaxSeconds: new(7200.)}
 	for name, row := range map[string]struct {
 		state   api.SweepState

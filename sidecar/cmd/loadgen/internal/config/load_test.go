@@ -229,7 +229,9 @@ func TestTargetIsNormalized(t *testing.T) {
 // The values of headers come from the configuration, from files or from variables, and are never shown.
 func TestHeaders(t *testing.T) {
 	in := input{
-		args: []string{target, "--followup-headers=api-key=file:key,X-Empty=env:SPACED", "--twin-target-url=http://twin:8000"},
+		args: []string{
+			target, "--followup-headers=api-key=file:key,X-Empty=env:SPACED", "--twin-target-url=http://twin:8000",
+		},
 		env:  []string{"SPACED=a, b", "LOADGEN_TWIN_TARGET_HEADERS=x-tenant=b"}, files: map[string]string{"key": "s3cret\n"},
 		file: "target:\n  headers:\n    X-Tenant: a\n    api-key: file:key\ncluster:\n  headers: [X-Tenant=c]\n",
 	}
@@ -526,7 +528,8 @@ func TestRefusedArms(t *testing.T) {
 		{"--arms=a --arms=a", "arms[1].name: a is not allowed: a name that no other arm has"},
 		{"--arms=a=http://a,b=ftp://b", "arms[1].url: ftp://b is not allowed: " + urlAllowed},
 		{"--arms=a=http://u:p@x", "arms[0].url: a URL with a user or password is not allowed: " + urlAllowed},
-		{"--arms=a=http://x:99999", "arms[0].url: http://x:99999 is not allowed: " + urlAllowed + "; a port is at most 65535"},
+		{"--arms=a=http://x:99999", "arms[0].url: http://x:99999 is not allowed: " + urlAllowed +
+			"; a port is at most 65535"},
 		{"--arms=[{name: a, mode: random}, {name: b}]", `arms[0].mode: "random" is not allowed: one of kv, round_robin, ` +
 			`least_loaded, unknown`},
 		{"--arms=[{name: a, headers: {Host: x}}, {name: b}]", "arms[0].headers: Host is not allowed: the name of an HTTP " +
