@@ -54,8 +54,10 @@ func TestStyle(t *testing.T) {
 		raw := rawLines(t, path, text)
 		for i, line := range strings.Split(text, "\n") {
 			at := fmt.Sprintf("%s:%d", path, i+1)
-			if word := peopleWords.FindString(technicalTerms.ReplaceAllString(line, "")); word != "" {
-				assert.Fail(t, "a word for people", "%s: %q; write what the program does", at, word)
+			// Few lines have a word, and removing the terms from all of them takes ten times as long.
+			if peopleWords.MatchString(line) {
+				word := peopleWords.FindString(technicalTerms.ReplaceAllString(line, ""))
+				assert.Empty(t, word, "%s: a word for people; write what the program does", at)
 			}
 			if n := utf8.RuneCountInString(line); n > maxLine && code120.MatchString(path) && !raw[i+1] {
 				assert.Fail(t, "a long line", "%s: %d characters; a line has at most %d", at, n, maxLine)
