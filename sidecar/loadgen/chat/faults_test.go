@@ -60,7 +60,7 @@ func TestFaults(t *testing.T) {
 	page := responds(200, "Content-Type: text/html\r\n", "<html>Welcome to nginx!</html>")
 	closes := func(c call) bool { c.write("HTTP/1.1 200 OK\r\nCont"); return false }
 	limited := responds(429, "Retry-After: 7\r\n", "slow down")
-	longText := strings.Repeat("x", 300<<10)
+	long := strings.Repeat("x", 300<<10)
 	const tooMany = "more than 80 chunks or tokens|max_tokens was 20|check its settings"
 	answered := responds(200, "Content-Type: application/json\r\n", `{"choices":[{"message":{"content":"hi"}}]}`)
 	refused := responds(200, "Content-Type: application/json\r\n", `{"error":{"message":"no workers"}}`)
@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 		{"an event without end", flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, "longer than 1 MiB|target.url"},
 		{"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200, tooMany},
 		{"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200, tooMany},
-		{"text without end", flooding(closingHead, event(longText)), api.ErrorOverrun, 200, "64 KiB of text|max_tokens"},
+		{"text without end", flooding(closingHead, event(long)), api.ErrorOverrun, 200, "more than 64 KiB of text|max_tokens"},
 		{"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200, tooMany},
 		{"closes within the head", closes, api.ErrorConnect, 0, "did not answer|server's log"},
 	} {
