@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 		{"an event without end", flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, "longer than 1 MiB|target.url"},
 		{"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200, tooMany},
 		{"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200, tooMany},
-		{"text without end", flooding(closingHead, event(long)), api.ErrorOverrun, 200, "more than 64 KiB of text|max_tokens"},
+		{"endless text", flooding(closingHead, event(long)), api.ErrorOverrun, 200, "more than 64 KiB of text|max_tokens"},
 		{"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200, tooMany},
 		{"closes within the head", closes, api.ErrorConnect, 0, "did not answer|server's log"},
 	} {
