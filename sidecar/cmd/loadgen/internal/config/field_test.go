@@ -40,7 +40,7 @@ var samples = map[string]string{
 	"deployment.kv_cache_dtype": "fp8",
 	"start":                     "true", "preset": "recorded", "seed": "18446744073709551615",
 	"followup.text": "go on, please: 100 %",
-	"followup.url": "http://enduser:8000", "followup.model": "llama-3.1-8b", "followup.api_key_file": "key",
+	"followup.url":  "http://enduser:8000", "followup.model": "llama-3.1-8b", "followup.api_key_file": "key",
 	"followup.ca_file": "ca",
 	"corpus.dir":       "/articles", "corpus.file": "/articles.jsonl", "corpus.s3.endpoint": "https://ams3.example.org",
 	"corpus.s3.bucket": "texts",

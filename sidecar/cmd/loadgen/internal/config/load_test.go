@@ -232,7 +232,7 @@ func TestHeaders(t *testing.T) {
 		args: []string{
 			target, "--followup-headers=api-key=file:key,X-Empty=env:SPACED", "--twin-target-url=http://twin:8000",
 		},
-		env:  []string{"SPACED=a, b", "LOADGEN_TWIN_TARGET_HEADERS=x-tenant=b"}, files: map[string]string{"key": "s3cret\n"},
+		env: []string{"SPACED=a, b", "LOADGEN_TWIN_TARGET_HEADERS=x-tenant=b"}, files: map[string]string{"key": "s3cret\n"},
 		file: "target:\n  headers:\n    X-Tenant: a\n    api-key: file:key\ncluster:\n  headers: [X-Tenant=c]\n",
 	}
 	c := in.must(t)
