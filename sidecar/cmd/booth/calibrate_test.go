@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim"
 )
 
@@ -43,15 +43,20 @@ func slowProfile(t *testing.T, factor float64) (sim.Profile, string) {
 // out the hit ratio, which not every server reports.
 func exportBaseline(t *testing.T, profile, levels string) (file string) {
 	t.Helper()
-	file = filepath.Join(t.TempDir(), "mine.json")
+	file = filepath.Join(t.TempDir(), "mine.csv")
 	code, _, errOut := simulate(t, "--profile="+profile, "--concurrency="+levels, "--baseline="+file,
 		"--modes=round_robin --first-seed=101 --seeds=2 --output-tokens-mean=150 --output-tokens-cv=.4")
 	require.Equal(t, success, code, errOut)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	hit := regexp.MustCompile(`"kv_hit_ratio": [0-9.]+`)
-	require.Regexp(t, hit, string(text))
-	require.NoError(t, os.WriteFile(file, hit.ReplaceAll(text, []byte(`"kv_hit_ratio": null`)), 0o600))
+	b, err := baseline.ReadCSV(bytes.NewReader(text), "mine")
+	require.NoError(t, err)
+	for i := range b.Rows {
+		b.Rows[i].KVHitRatio = nil
+	}
+	var out bytes.Buffer
+	require.NoError(t, baseline.WriteCSV(&out, b))
+	require.NoError(t, os.WriteFile(file, out.Bytes(), 0o600))
 	return file
 }
 
