@@ -13,21 +13,8 @@ const mockClient = new FakeClient();
 jest.mock('../client/grafana', () => ({ grafanaClient: mockClientProxy(), PLUGIN_ID: 'kvbooth-inference-app' }));
 jest.mock('../pages/registry', () => ({
   pages: [
-    {
-      id: 'dashboard',
-      path: '',
-      title: 'Dashboard',
-      icon: 'apps',
-      load: () => Promise.resolve({ default: () => <h2>Live</h2> }),
-    },
-    {
-      id: 'stage',
-      path: 'stage',
-      title: 'Stage',
-      icon: 'apps',
-      bare: true,
-      load: () => Promise.resolve({ default: () => <h2>For the crowd</h2> }),
-    },
+    { id: 'dashboard', path: '', title: 'Dashboard', icon: 'apps', load: mockPage('Live') },
+    { id: 'stage', path: 'stage', title: 'Stage', icon: 'apps', bare: true, load: mockPage('For the crowd') },
   ],
 }));
 jest.mock('../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
@@ -42,6 +29,10 @@ jest.mock('@grafana/runtime', () => ({
     </main>
   ),
 }));
+
+function mockPage(text: string) {
+  return () => Promise.resolve({ default: () => <h2>{text}</h2> });
+}
 
 interface MockPageProps extends PropsWithChildren {
   renderTitle?(title: string): ReactNode;
@@ -60,14 +51,18 @@ function mockClientProxy() {
   };
 }
 
-it('has the booth’s title and buttons in Grafana’s page, and the pages below the app’s address', async () => {
-  render(
-    <MemoryRouter initialEntries={['/a/kvbooth-inference-app']}>
+function open(address = '/a/kvbooth-inference-app') {
+  return render(
+    <MemoryRouter initialEntries={[address]}>
       <Routes>
         <Route path="/a/kvbooth-inference-app/*" element={<App />} />
       </Routes>
     </MemoryRouter>
   );
+}
+
+it('has the booth’s title and buttons in Grafana’s page, and the pages below the app’s address', async () => {
+  open();
   expect(await screen.findByRole('heading', { level: 2, name: 'Live' })).toBeInTheDocument();
   expect(screen.getByRole('heading', { level: 1, name: 'KV Booth' })).toBeInTheDocument();
   // Grafana's menu shows this page under the app's name.
@@ -84,13 +79,7 @@ it('opens a full-screen page over Grafana by its key, and makes Grafana inert me
   const grafana = document.createElement('div');
   grafana.innerHTML = '<nav></nav><div id="grafana-portal-container"></div>';
   document.body.append(grafana);
-  const { unmount } = render(
-    <MemoryRouter initialEntries={['/a/kvbooth-inference-app']}>
-      <Routes>
-        <Route path="/a/kvbooth-inference-app/*" element={<App />} />
-      </Routes>
-    </MemoryRouter>
-  );
+  const { unmount } = open();
   expect(await screen.findByText('Live')).toBeInTheDocument();
   await userEvent.keyboard('s');
   const stage = await screen.findByText('For the crowd');
@@ -105,18 +94,8 @@ it('opens a full-screen page over Grafana by its key, and makes Grafana inert me
 });
 
 describe('an app that is not configured yet', () => {
-  const open = (address = '/a/kvbooth-inference-app') =>
-    render(
-      <MemoryRouter initialEntries={[address]}>
-        <Routes>
-          <Route path="/a/kvbooth-inference-app/*" element={<App />} />
-        </Routes>
-      </MemoryRouter>
-    );
   const none = { configured: false, canOperate: false };
-  beforeEach(() => {
-    mockClient.lose('the app does not know its load generator yet');
-  });
+  beforeEach(() => mockClient.lose('the app does not know its load generator yet'));
   afterEach(() => {
     jest.useRealTimers();
     mockClient.who.mockResolvedValue(admin);

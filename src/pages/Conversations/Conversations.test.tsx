@@ -1,11 +1,12 @@
-import { act, fireEvent, render, screen, within } from '@testing-library/react';
+import { act, fireEvent, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { MemoryRouter, Route, Routes, useLocation } from 'react-router-dom';
+import { Route, Routes } from 'react-router-dom';
 
-import { ClientProvider, Problem, type Conversation } from '../../client';
+import { Problem, type Conversation } from '../../client';
 import { violations } from '../../test/axe';
 import { conversation, figures, listOf } from '../../test/conversations';
 import { FakeClient } from '../../test/fixtures';
+import { address, renderWith, texts } from '../../test/render';
 import { stubSizes } from '../../test/sizes';
 import { PageBase } from '../navigation';
 import { TYPING } from './Filters';
@@ -35,31 +36,23 @@ function stubScrolling() {
 const range = (n: number) => Array.from({ length: n }, (_, k) => conversation(k));
 const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
 
-function Address() {
-  const { pathname, search } = useLocation();
-  return <output>{pathname + search}</output>;
-}
-
-async function show(all: Conversation[], address = '/app/conversations') {
+async function show(all: Conversation[], at = '/app/conversations') {
   const client = new FakeClient();
   const store = { all };
   client.show();
   client.reads.mockImplementation(async (path) => listOf(store.all, path));
-  const result = render(
-    <ClientProvider client={client}>
-      <MemoryRouter initialEntries={[address]}>
-        <PageBase.Provider value="/app">
-          <Routes>
-            <Route path="/app/conversations" element={<Conversations />} />
-            <Route path="*" element={null} />
-          </Routes>
-          <Address />
-        </PageBase.Provider>
-      </MemoryRouter>
-    </ClientProvider>
+  const result = renderWith(
+    client,
+    <PageBase.Provider value="/app">
+      <Routes>
+        <Route path="/app/conversations" element={<Conversations />} />
+        <Route path="*" element={null} />
+      </Routes>
+    </PageBase.Provider>,
+    at
   );
   await pass(0);
-  return { client, store, ...result };
+  return { store, ...result };
 }
 
 const table = () => screen.getByRole('grid', { name: 'Conversations' });
@@ -69,8 +62,7 @@ const rows = () =>
     .map((link) => link.closest('tr') as HTMLTableRowElement);
 const box = () => table().parentElement as HTMLElement;
 const links = () => within(table()).getAllByRole('link');
-const cells = (row: HTMLElement) => Array.from(row.querySelectorAll('td')).map((cell) => cell.textContent);
-const address = () => document.querySelector('output')?.textContent;
+const cells = (row: HTMLElement) => texts(row.querySelectorAll('td'));
 const user = () => userEvent.setup({ advanceTimers: jest.advanceTimersByTime });
 
 async function scroll(row: number) {
@@ -86,11 +78,9 @@ describe('the list', () => {
       conversation(2, { status: 'active', turns_done: 1, ended: undefined, started: '2026-11-20T09:58:55Z' }),
       conversation(3, { status: 'error', error_class: 'stall', turns_done: 2, figures }),
     ]);
-    expect(
-      within(table())
-        .getAllByRole('columnheader')
-        .map((h) => h.textContent)
-    ).toEqual(['Status', 'Topic', 'Turns', 'TTFT by turn, ms', 'Hit rate', 'Worker', 'Duration', 'Started', 'Lane']);
+    expect(texts(within(table()).getAllByRole('columnheader')).join()).toBe(
+      'Status,Topic,Turns,TTFT by turn, ms,Hit rate,Worker,Duration,Started,Lane'
+    );
     expect(rows().map(cells)).toEqual([
       ['Error', 'Topic 3stalled', '2 of 4', '612 · 224 · —', '40 %', '…11, …22', '1 min 30 s', '09:00:03', 'main'],
       ['Active', 'Topic 2', '1 of 4', '—', '—', '—', '1 min 5 s', '09:58:55', 'main'], // by the load generator's clock

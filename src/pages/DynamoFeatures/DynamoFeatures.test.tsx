@@ -1,9 +1,10 @@
-import { act, render, screen, within } from '@testing-library/react';
+import { act, screen, within } from '@testing-library/react';
 
-import { ClientProvider, type Baseline } from '../../client';
+import type { Baseline } from '../../client';
 import { laneChange, laneOn } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
-import { FakeClient, type LaneChange } from '../../test/fixtures';
+import { emptyRow, FakeClient, type LaneChange } from '../../test/fixtures';
+import { renderWith } from '../../test/render';
 import { settled } from '../../test/settled';
 import { FEATURES, usage } from './features';
 import DynamoFeatures from '.';
@@ -18,13 +19,9 @@ async function show(lane?: LaneChange, baselines: Baseline[] = []) {
   if (lane) {
     client.show(lane);
   }
-  const result = render(
-    <ClientProvider client={client}>
-      <DynamoFeatures />
-    </ClientProvider>
-  );
+  const result = renderWith(client, <DynamoFeatures />);
   await settled(client, '/baselines', ...(lane ? ['/status'] : []));
-  return { client, ...result };
+  return result;
 }
 
 const card = (name: string) => within(screen.getByRole('article', { name }));
@@ -102,18 +99,13 @@ describe('the phases', () => {
     kind: 'measured',
     deployment: {},
     rows: [
-      {
-        concurrency,
-        mode: 'kv',
+      emptyRow(concurrency, 'kv', {
         speculation: 'eagle3',
         ttft: { p95: 0.4 },
-        tpot: {},
-        tpot_derived: {},
         itl: { p50: 0.0123 },
-        latency: {},
         output_tokens_per_second: 4321,
         measured: '2026-11-20T09:50:00Z',
-      },
+      }),
     ],
   });
 

@@ -1,10 +1,11 @@
-import { act, render, screen, within } from '@testing-library/react';
+import { act, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { ClientProvider, Problem, SHOWCASE_EVERY, type HistoryPoint, type Me, type Twin } from '../../client';
+import { Problem, SHOWCASE_EVERY, type HistoryPoint, type Me, type Twin } from '../../client';
 import { bothLanes, showcase, twin } from '../../components/Twin/fixtures';
 import { violations } from '../../test/axe';
 import { admin, FakeClient, viewer } from '../../test/fixtures';
+import { renderWith } from '../../test/render';
 import { answered, settled } from '../../test/settled';
 import { changesOfBoth, linesOfBoth } from './curves';
 import { leader, progress, tally } from './showcase';
@@ -40,13 +41,9 @@ async function show(value: Twin | Problem = twin(), who: Me = admin) {
   client.who.mockResolvedValue(who);
   answer(client, value);
   client.show({}, bothLanes());
-  const result = render(
-    <ClientProvider client={client}>
-      <SideBySide />
-    </ClientProvider>
-  );
+  const result = renderWith(client, <SideBySide />);
   await settled(client, '/twin', '/history?lane=main', '/history?lane=twin');
-  return { client, ...result };
+  return result;
 }
 
 const region = (name: string) => within(screen.getByRole('region', { name }));
@@ -57,11 +54,7 @@ describe('with one lane', () => {
     const client = new FakeClient();
     client.show();
     client.reads.mockResolvedValue({ points: [] });
-    const { container } = render(
-      <ClientProvider client={client}>
-        <SideBySide />
-      </ClientProvider>
-    );
+    const { container } = renderWith(client, <SideBySide />);
     await answered();
     expect(screen.getByText('twin.target.url')).toBeInTheDocument();
     expect(screen.getByText('booth demo --twin')).toBeInTheDocument();
@@ -132,19 +125,15 @@ describe('two routers', () => {
 });
 
 describe('the arrangement', () => {
-  it('is changed after a confirmation', async () => {
+  it.each([
+    ['Swapped', 'swapped'],
+    ['Run the same mode on both', 'same'], // beside the caution that it resolves
+  ])('is changed by “%s” after a confirmation', async (name, arranged) => {
     const { client } = await show();
-    await userEvent.click(screen.getByRole('button', { name: 'Swapped' }));
+    await userEvent.click(screen.getByRole('button', { name }));
     expect(client.writes).not.toHaveBeenCalled();
     await userEvent.click(screen.getByRole('button', { name: 'Change (Enter)' }));
-    expect(client.writes).toHaveBeenCalledWith('PATCH', '/twin', { arranged: 'swapped' });
-  });
-
-  it('that resolves the caution has a button beside it', async () => {
-    const { client } = await show();
-    await userEvent.click(screen.getByRole('button', { name: 'Run the same mode on both' }));
-    await userEvent.click(screen.getByRole('button', { name: 'Change (Enter)' }));
-    expect(client.writes).toHaveBeenCalledWith('PATCH', '/twin', { arranged: 'same' });
+    expect(client.writes).toHaveBeenCalledWith('PATCH', '/twin', { arranged });
   });
 
   it('reports why it was not changed', async () => {
@@ -202,12 +191,9 @@ describe('the showcase', () => {
   it('reports which was first in words', () => {
     const lanes = twin();
     const side = { text: '', done: true, sent: true };
-    expect(leader(lanes, { a: { ...side, ttft: 0.5 }, b: { ...side, ttft: 0.2 } })).toBe(
-      'Round-robin was first, by 300 ms'
-    );
-    expect(leader(lanes, { a: { ...side, error: 'timeout' }, b: { ...side, ttft: 0.2 } })).toBe(
-      'Round-robin is first: the other one failed'
-    );
+    const b = { ...side, ttft: 0.2 };
+    expect(leader(lanes, { a: { ...side, ttft: 0.5 }, b })).toBe('Round-robin was first, by 300 ms');
+    expect(leader(lanes, { a: { ...side, error: 'timeout' }, b })).toBe('Round-robin is first: the other one failed');
     expect(leader(lanes, { a: side, b: side })).toBeUndefined();
     expect(tally(lanes, showcase())).toBe('KV-aware first once, Round-robin first never');
     expect(tally(lanes, showcase({ results: [{ turn: 1, a: 1 }] }))).toBeUndefined();
