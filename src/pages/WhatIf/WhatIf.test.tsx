@@ -1,9 +1,9 @@
-import { act, fireEvent, render, screen, within } from '@testing-library/react';
-import { MemoryRouter, useLocation } from 'react-router-dom';
+import { act, fireEvent, screen, within } from '@testing-library/react';
 
-import { ClientProvider, Problem, type SimulationList, type SimulationResult } from '../../client';
+import { Problem, type SimulationList, type SimulationResult } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, viewer } from '../../test/fixtures';
+import { address, renderWith } from '../../test/render';
 import { stubSizes } from '../../test/sizes';
 import { defaults, done, list, simulation } from './fixtures';
 import { LOOK_EVERY, DEBOUNCE, RETRY_EVERY, SUSPENDED_AFTER } from './useSimulation';
@@ -55,21 +55,8 @@ const click = async (element: HTMLElement) => {
   await wait(0);
 };
 
-function Address() {
-  return <span data-testid="address">{useLocation().search}</span>;
-}
-
-const address = () => screen.getByTestId('address').textContent;
-
 async function show(booth = new Booth(), at = '/what-if') {
-  const result = render(
-    <ClientProvider client={booth}>
-      <MemoryRouter initialEntries={[at]} future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
-        <WhatIf />
-        <Address />
-      </MemoryRouter>
-    </ClientProvider>
-  );
+  const result = renderWith(booth, <WhatIf />, at);
   act(() => booth.show());
   await wait(0);
   await wait(DEBOUNCE);
@@ -114,7 +101,7 @@ describe('the answer', () => {
   it('is a table on request, which the address keeps', async () => {
     const { container } = await show();
     await click(screen.getByRole('radio', { name: 'Table' }));
-    expect(address()).toBe('?view=table');
+    expect(address()).toBe('/what-if?view=table');
     const rows = within(screen.getByRole('table', { name: 'The simulated figures, level by level' })).getAllByRole(
       'row'
     );
@@ -152,7 +139,7 @@ describe('a change', () => {
     booth.answer = { ...done, id: '8' };
     await wait(LOOK_EVERY);
     expect(screen.queryByText(/the previous question/)).not.toBeInTheDocument();
-    expect(address()).toBe('?workers=6');
+    expect(address()).toBe('/what-if?workers=6');
   });
 
   it('is marked, and reset one by one or as a whole', async () => {
@@ -160,9 +147,9 @@ describe('a change', () => {
     expect(booth.questions).toEqual([{ ...defaults, workers: 6, router_track_output_blocks: true }]);
     expect(screen.getByText('2 settings differ from the preset.')).toBeInTheDocument();
     await click(screen.getByRole('button', { name: 'Reset Workers to 3' }));
-    expect(address()).toBe('?router-track-output-blocks=true');
+    expect(address()).toBe('/what-if?router-track-output-blocks=true');
     await click(screen.getByRole('button', { name: 'Reset all' }));
-    expect(address()).toBe('');
+    expect(address()).toBe('/what-if');
     expect(screen.getByRole('checkbox', { name: /^Count the blocks of answers in progress/ })).not.toBeChecked();
   });
 
