@@ -111,6 +111,9 @@ func wantProbe(t *testing.T, p probed, tokenIDs bool, requests int32, used []str
 	want = slices.DeleteFunc(want, func(name string) bool { return name == ExtTokenIDs })
 	assert.ElementsMatch(t, want, asks(nil), "of later requests without a callback for ids")
 	assert.Nil(t, c.Probe(t.Context()), "once more")
+	if len(p.refuses) == 1 && p.refuses[0].below > 0 {
+		assert.EqualValues(t, requests+1, c.Probes(), "the second one begins with the length that the first one found")
+	}
 	r := c.Do(t.Context(), Request{Messages: hello(), MaxTokens: 100})
 	assert.True(t, r.OK(), outcome(r))
 }
