@@ -160,5 +160,12 @@ func TestQuestionSetDeterminesTheTurns(t *testing.T) {
 		}
 		assert.Len(t, asked, 3)
 		assert.Equal(t, api.Range{Min: 1, Max: 7}, set.Turns(api.Range{Min: 5, Max: 5}))
+
+		set.Starters = set.Starters[2:]
+		const ramped = 20
+		for k := range int64(ramped) {
+			assert.LessOrEqual(t, newDraw(1, k, k, ramped, booth(10), set).Turns, 5, "a ramped start keeps it short")
+		}
+		assert.Equal(t, 7, newDraw(1, ramped, ramped, ramped, booth(10), set).Turns)
 	})
 }
