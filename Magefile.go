@@ -152,7 +152,8 @@ func processParts() []suite.Part {
 		},
 		{
 			Name: "soak", Run: soak, Capability: "hours of load",
-			Checks: "memory, descriptors, goroutines and database stay flat over an hour; SOAK sets another length",
+			Checks: "live heap, other memory, descriptors, goroutines and database stay flat over an hour; " +
+				"SOAK sets another length",
 		},
 		{
 			Name: "client", Run: verified("./sidecar/test/clienterror"), Capability: "the load generator's own error",

@@ -30,7 +30,7 @@ const (
 	token         = "a-token-for-the-operators"
 
 	// warmUp is the time after which the figures must not grow, or half of a shorter soak.
-	warmUp  = 5 * time.Minute
+	warmUp  = 10 * time.Minute
 	look    = time.Second
 	parts   = 10                 // of the time after the warm-up; the figure of each is compared with that of the first
 	allowed = 1.1                // largest factor on that of the first
