@@ -81,6 +81,28 @@ func TestSwitchTurns(t *testing.T) {
 	}
 }
 
+// Endpoints of one address may differ in their headers alone, which are added to those of the target.
+func TestEndpointsHaveHeaders(t *testing.T) {
+	for _, shared := range []map[string]string{nil, {"X-Shared": "s"}} {
+		s := serve(t, always(answerOf(event("a"), doneEvent)))
+		var arms []string
+		switched, err := NewSwitch(Options{URL: s.url, Model: "m", Access: Access{Headers: shared}},
+			Endpoint{Name: "none", URL: s.url}, Endpoint{Name: "a", URL: s.url, Headers: map[string]string{"X-Arm": "a"}},
+			Endpoint{Name: "b", URL: s.url, Headers: map[string]string{"X-Arm": "b"}},
+			Endpoint{Name: "again", URL: s.url, Headers: map[string]string{"X-Arm": "a"}})
+		require.NoError(t, err)
+		t.Cleanup(switched.Close)
+		for _, name := range []string{"none", "a", "b", "again"} {
+			require.NoError(t, switched.Redirect(t.Context(), name, 1))
+			client := switched.current.Load()
+			arms = append(arms, client.opts.Access.Headers["X-Arm"])
+			assert.Equal(t, shared["X-Shared"], client.opts.Access.Headers["X-Shared"])
+		}
+		assert.Equal(t, []string{"", "a", "b", "a"}, arms)
+		assert.Len(t, switched.clients, 3, "two endpoints are the same")
+	}
+}
+
 // An address that cannot take over leaves the turns where they were.
 func TestSwitchStays(t *testing.T) {
 	gone := newFrontend(t, "m", 0)
