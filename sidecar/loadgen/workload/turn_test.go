@@ -1,0 +1,75 @@
+package workload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+)
+
+// A turn has the figures of its result. What the result lacks is absent.
+func TestOutcomeOfATurn(t *testing.T) {
+	sent := time.Unix(1000, 0)
+	ended := sent.Add(time.Second)
+	chunks := []chat.Chunk{{At: 200 * time.Millisecond}, {At: 300 * time.Millisecond}, {At: 400 * time.Millisecond}}
+	for name, row := range map[string]struct {
+		result chat.Result
+		want   Turn
+	}{
+		"all is known": {
+			chat.Result{
+				Chunks: chunks, Content: "a b c", FinishReason: "stop", FirstAnswer: 300 * time.Millisecond, Worker: "w",
+				Usage: &chat.Usage{Prompt: 1, Completion: 3, Cached: 8, HasCached: true},
+				Timing: chat.Timing{
+					TTFT: .1, PredictedHitRatio: .5, QueueDepth: 7, HasTTFT: true, HasPredicted: true, HasQueueDepth: true,
+				},
+			},
+			Turn{Chunks: 3, ITL: []chat.Gap{{Seconds: .1, Tokens: 1}, {Seconds: .1, Tokens: 1}}, Turn: api.Turn{
+				Status: api.TurnOK, TTFT: new(.2), FirstAnswer: new(.3), TPOT: new(.1), ITLP50: new(.1), ITLP95: new(.1),
+				Latency: new(.4), PromptTokens: new(1), CachedTokens: new(8), OutputTokens: new(3), TokenSource: "usage",
+				FinishReason: "stop", Worker: "w", PredictedRatio: new(.5), QueueDepth: new(7), ServerTTFT: new(.1),
+				AssistantMessage: "a b c",
+			}},
+		},
+		"one token, without a count of tokens": {
+			chat.Result{Chunks: chunks[:1], FirstAnswer: chunks[0].At, Usage: &chat.Usage{}},
+			Turn{Chunks: 1, Turn: api.Turn{
+				Status: api.TurnOK, TTFT: new(.2), Latency: new(.2), OutputTokens: new(1), TokenSource: "chunks",
+			}},
+		},
+		"an error": {
+			chat.Result{Err: &chat.Error{Class: api.ErrorConnect, Message: "refused"}},
+			Turn{Turn: api.Turn{
+				Status: api.TurnError, ErrorClass: api.ErrorConnect, ErrorMessage: "refused", OutputTokens: new(0),
+				TokenSource: "chunks",
+			}},
+		},
+		"canceled": {
+			chat.Result{Cancelled: true},
+			Turn{Turn: api.Turn{Status: api.TurnCancelled, OutputTokens: new(0), TokenSource: "chunks"}},
+		},
+	} {
+		row.result.Sent, row.want.Started = sent, sent
+		row.result.Ended, row.want.Ended = ended, ended
+		var turn Turn
+		turn.end(&row.result)
+		assert.Equal(t, row.want, turn, name)
+	}
+}
+
+// A turn has the step in which it begins.
+func TestTurnBeginsInAStep(t *testing.T) {
+	step := api.StepRecord{
+		ID: 4, Concurrency: 60, Arm: "a", Mode: api.ModeKV, Speculation: api.SpeculationOff, Settled: new(time.Unix(1, 0)),
+	}
+	var settled, settling LiveTurn
+	settled.Begin(step)
+	step.Settled = nil
+	settling.Begin(step)
+	want := api.Turn{Step: 4, Concurrency: 60, Arm: "a", Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	assert.Equal(t, []api.Turn{want, want}, []api.Turn{settled.Turn.Turn, settling.Turn.Turn})
+	assert.Equal(t, []bool{true, false}, []bool{settled.Settled, settling.Settled})
+}
