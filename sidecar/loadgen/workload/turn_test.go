@@ -2,12 +2,14 @@ package workload
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
 )
 
 // A turn has the figures of its result. What the result lacks is absent.
@@ -72,4 +74,57 @@ func TestTurnBeginsInAStep(t *testing.T) {
 	want := api.Turn{Step: 4, Concurrency: 60, Arm: "a", Mode: api.ModeKV, Speculation: api.SpeculationOff}
 	assert.Equal(t, []api.Turn{want, want}, []api.Turn{settled.Turn.Turn, settling.Turn.Turn})
 	assert.Equal(t, []bool{true, false}, []bool{settled.Settled, settling.Settled})
+}
+
+// After a change that affects draws, the workload is uniform again when no earlier conversation is in progress.
+func TestUniformAfterAChange(t *testing.T) {
+	for name, row := range map[string]struct {
+		change  func(r *testRun)
+		uniform bool
+	}{
+		"the start rate":    {func(r *testRun) { s := booth(10); s.StartRate = 20; r.Set(s) }, true},
+		"the turns":         {func(r *testRun) { s := booth(10); s.Turns.Max = 6; r.Set(s) }, false},
+		"the limit":         {func(r *testRun) { s := booth(10); s.MaxTokens = 900; r.Set(s) }, false},
+		"the lengths":       {func(r *testRun) { s := booth(10); s.Output = nil; r.Set(s) }, false},
+		"the openings":      {func(r *testRun) { s := booth(10); s.Openings = 2; r.Set(s) }, false},
+		"the corpus in use": {func(r *testRun) { r.SetCorpus(r.corpus) }, true},
+		"another corpus": {func(r *testRun) {
+			r.SetCorpus(&corpus.Corpus{Name: "other", Starters: r.corpus.Starters[:1]})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := run(t, &server{}, booth(10))
+				advance(2 * time.Second)
+				assert.True(t, r.Uniform())
+				row.change(r)
+				assert.Equal(t, row.uniform, r.Uniform())
+				advance(15 * time.Minute)
+				assert.True(t, r.Uniform())
+				r.stop()
+			})
+		})
+	}
+}
+
+// With granted numbers, only these conversations begin, in the order of the grants.
+func TestGrantedNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &server{}, booth(10), func(o *Options) { o.Granted = true })
+		numbers := func() (all []int64) {
+			advance(2 * time.Second)
+			for _, c := range r.Conversations() {
+				all = append(all, c.Number)
+			}
+			return all
+		}
+		assert.Empty(t, numbers())
+		r.Grant(3, 3)
+		assert.Empty(t, numbers(), "an empty range")
+		r.Grant(3, 5)
+		r.Grant(9, 10)
+		assert.ElementsMatch(t, []int64{3, 4, 9}, numbers())
+		assert.EqualValues(t, 3, r.Pace().Begun)
+		r.stop()
+	})
 }
