@@ -197,7 +197,7 @@ func Loadgen(t *testing.T, bin, name, token string, args ...string) (*Part, *api
 	p := &Part{Prints: LoadgenPrints, Ready: "http://" + AnyPort + "/readyz", Command: process.Command{
 		Name: "the load generator", Path: filepath.Join(bin, "loadgen"), Log: Log(t, name),
 		Args: append([]string{"--listen=" + AnyPort, "--data-dir=" + t.TempDir()}, args...),
-		Env:  append(os.Environ(), "LOADGEN_TOKEN="+token),
+		Env:  append(process.Environment(), "LOADGEN_TOKEN="+token),
 	}}
 	p.Run(t)
 	client, err := api.NewClient(http.DefaultClient, p.URL(), token)
