@@ -213,7 +213,7 @@ export function snapshot(lane: LaneChange = {}, change: Partial<Snapshot> = {}):
   };
 }
 
-/** Returns what a component knows of the lane main while it is live. */
+/** Returns a live connection with its lane main, as a component receives them. */
 export function live(shown: Snapshot = snapshot()) {
   return { state: { status: 'live' as const, snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] };
 }
