@@ -33,6 +33,7 @@ var routes = map[string]access{
 	"POST /workload/start":     operate,
 	"POST /workload/stop":      operate,
 	"PATCH /workload":          operate,
+	"POST /workload/measure":   operate,
 	"PUT /cluster/mode":        operate,
 	"DELETE /cluster/mode":     operate,
 	"GET /settings":            see,

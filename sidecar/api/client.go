@@ -115,6 +115,11 @@ func (c *Client) Patch(ctx context.Context, lane string, p WorkloadPatch) (s Sta
 	return s, c.call(ctx, http.MethodPatch, c.at(laneQuery(lane), "workload"), p, &s)
 }
 
+// MeasureAnew begins a new step with unchanged settings.
+func (c *Client) MeasureAnew(ctx context.Context, lane string) (s State, err error) {
+	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "workload", "measure"), nil, &s)
+}
+
 // SetMode begins a mode change. The state reports its progress.
 func (c *Client) SetMode(ctx context.Context, lane string, req ModeRequest) (s State, err error) {
 	return s, c.call(ctx, http.MethodPut, c.at(laneQuery(lane), "cluster", "mode"), req, &s)

@@ -20,6 +20,7 @@ type Twin struct {
 	Caution       string             `json:"caution,omitempty"` // shown next to every value; absent: none
 	SharedWorkers List[string]       `json:"shared_workers"`    // ids of workers of both lanes, or else UUIDs of GPUs
 	Showcase      *Showcase          `json:"showcase,omitempty"`
+	Headline      Headline           `json:"headline"` // the result of the pairs in one sentence
 }
 
 // TwinSide is one of the two lanes.

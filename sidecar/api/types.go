@@ -367,7 +367,18 @@ type Step struct {
 	// lower concurrency at which the step settled, and to which its figures belong; absent: it did not settle lower
 	Held    *Held `json:"held,omitempty"`
 	Counted int   `json:"counted"` // turns that count for comparisons so far
+	// what the step began with: caches that kept their contents, or cold ones; absent: it began with no change of mode
+	Caches StepCaches `json:"caches,omitempty"`
 }
+
+// StepCaches is what a change of mode did to the caches.
+type StepCaches string
+
+// The states of the caches after a change of mode.
+const (
+	CachesKept StepCaches = "kept" // the workers kept their contents
+	CachesCold StepCaches = "cold" // they were emptied, or another nonce opens every conversation
+)
 
 // QuestionerKind is the kind of source of follow-up questions.
 type QuestionerKind string
@@ -409,19 +420,22 @@ type State struct {
 // Quantiles are the p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals
 // from order statistics, for the number of independent values. They are absent if that number is too small.
 type Quantiles struct {
-	P50         *float64    `json:"p50,omitempty"`
-	P95         *float64    `json:"p95,omitempty"`
-	P99         *float64    `json:"p99,omitempty"`
-	N           int         `json:"n"`
-	P50Interval *[2]float64 `json:"p50_interval,omitempty"`
-	P95Interval *[2]float64 `json:"p95_interval,omitempty"`
+	P50          *float64    `json:"p50,omitempty"`
+	P95          *float64    `json:"p95,omitempty"`
+	P99          *float64    `json:"p99,omitempty"`
+	Mean         *float64    `json:"mean,omitempty"` // only of TTFT
+	N            int         `json:"n"`
+	P50Interval  *[2]float64 `json:"p50_interval,omitempty"`
+	P95Interval  *[2]float64 `json:"p95_interval,omitempty"`
+	MeanInterval *[2]float64 `json:"mean_interval,omitempty"`
 	// ITL is estimated, because chunks did not report their token counts
 	Estimated bool `json:"estimated,omitempty"`
 	Unknown   int  `json:"unknown,omitempty"` // turns that ended well without a known value
 	// largest own error of the load generator, which the interval includes; absent: not known
-	P50Error *float64 `json:"p50_error,omitempty"`
-	P95Error *float64 `json:"p95_error,omitempty"`
-	Shape    *Shape   `json:"-"` // nil: not known
+	P50Error  *float64 `json:"p50_error,omitempty"`
+	P95Error  *float64 `json:"p95_error,omitempty"`
+	MeanError *float64 `json:"mean_error,omitempty"`
+	Shape     *Shape   `json:"-"` // nil: not known
 }
 
 // Shape describes the distribution of the values behind [Quantiles], in seconds. Range is the 95th less the 5th
@@ -810,6 +824,7 @@ type Column struct {
 	AcceptanceRate LookedUp `json:"acceptance_rate,omitzero"`  // absent: no row of the mode has it
 	TokensPerStep  LookedUp `json:"tokens_per_step,omitzero"`  // absent: no row of the mode has it
 	GPUMemoryBytes LookedUp `json:"gpu_memory_bytes,omitzero"` // absent: no row of the mode has it
+	TTFTMean       LookedUp `json:"ttft_mean,omitzero"`        // absent: no row of the mode has it
 }
 
 // Difference is a setting in which the live run differs from a baseline.
@@ -825,7 +840,7 @@ type Comparison struct {
 	Title       string  `json:"title"`
 	Concurrency int     `json:"concurrency"`
 	Settling    bool    `json:"settling"`
-	SettlingFor float64 `json:"settling_for_seconds"` // seconds of counted turns still missing
+	SettlingFor float64 `json:"settling_for_seconds"` // estimated time until figures are compared
 	// time that the live figures cover: whole batches of the step since its first counted turn, at most an hour
 	Seconds    float64  `json:"seconds"`
 	N          int      `json:"n"`    // counted turns in `live`
@@ -849,6 +864,63 @@ type Comparison struct {
 
 	Differences List[Difference] `json:"differences"`
 	Columns     List[Column]     `json:"columns"`
+	// the result of the live step in one sentence; absent in a comparison with a chosen baseline
+	Headline *Headline `json:"headline,omitempty"`
+}
+
+// Headline is the result of a lane's step in one sentence, the same on every page, in Grafana, in the terminal and in
+// the API.
+type Headline struct {
+	Text string `json:"text"`
+	// the part of `text` to emphasize, such as "22 % sooner"; absent: there is none
+	Difference string `json:"difference,omitempty"`
+	// how much the sentence says: `better` and `worse` are certain, `same` excludes a difference of 5 %
+	Kind    HeadlineKind `json:"kind"`
+	Certain bool         `json:"certain"`
+	// the reference that the sentence is about; absent: there is none
+	Against HeadlineReference `json:"against,omitempty"`
+	Since   *time.Time        `json:"since,omitempty"` // time from which it was certain; absent: it was not
+	// estimated time until the sentence is certain if the difference stays; it only counts down; absent: not known
+	CertainIn *float64 `json:"certain_in_seconds,omitempty"`
+	// what the sentence rests on: interval, figures and reasons, a clause each
+	Detail List[string] `json:"detail"`
+	// the comparison with each reference that there is
+	Lines List[HeadlineLine] `json:"lines"`
+}
+
+// HeadlineKind is what a headline says.
+type HeadlineKind string
+
+// The kinds of headlines.
+const (
+	HeadlineBetter    HeadlineKind = "better"
+	HeadlineWorse     HeadlineKind = "worse"
+	HeadlineSame      HeadlineKind = "same"
+	HeadlineUncertain HeadlineKind = "uncertain" // the difference so far is not certain
+	HeadlineWaiting   HeadlineKind = "waiting"   // there is nothing to compare yet
+)
+
+// HeadlineReference is the kind of result that a step is compared with.
+type HeadlineReference string
+
+// The references of headlines.
+const (
+	AgainstMeasured HeadlineReference = "measured" // another mode at this level on this target, measured here
+	AgainstRecorded HeadlineReference = "recorded" // another mode of the default baseline
+	AgainstTwin     HeadlineReference = "twin"     // the other lane
+)
+
+// HeadlineLine is the comparison of a step with one reference.
+type HeadlineLine struct {
+	Against HeadlineReference `json:"against"`
+	Text    string            `json:"text"`
+	Kind    HeadlineKind      `json:"kind"`
+	Metric  string            `json:"metric" enum:"ttft_mean,ttft_p50,ttft_p95"`
+	Live    *float64          `json:"live,omitempty"`      // seconds
+	Other   *float64          `json:"reference,omitempty"` // seconds
+	// relative difference in per cent, more than 0 where the live step is sooner; absent: not known
+	Percent  *float64    `json:"percent,omitempty"`
+	Interval *[2]float64 `json:"interval,omitempty"` // 95 % interval of `percent`, valid at any time
 }
 
 // NotKept is the reason why a step was not added to the baseline `this target`.
@@ -890,6 +962,7 @@ type BaselineRow struct {
 	TokensPerStep *float64 `json:"tokens_per_step,omitempty"`
 	// memory in use on a GPU, mean over the workers' GPUs and over time
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"`
+	TTFTMean       *float64 `json:"ttft_mean,omitempty"` // seconds
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // number of turns, if known
 	Measured *time.Time `json:"measured,omitempty"` // time of the measurement, if known
@@ -948,6 +1021,7 @@ type RowIntervals struct {
 	AcceptanceRate        *[2]float64         `json:"acceptance_rate,omitempty"`
 	TokensPerStep         *[2]float64         `json:"tokens_per_step,omitempty"`
 	GPUMemoryBytes        *[2]float64         `json:"gpu_memory_bytes,omitempty"`
+	TTFTMean              *[2]float64         `json:"ttft_mean,omitempty"`
 }
 
 // PercentileIntervals are the 95 % intervals of a metric's p50 and p95 in seconds, absent where not known.

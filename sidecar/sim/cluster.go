@@ -290,6 +290,17 @@ func (c *Cluster) Reroute(mode api.Mode) error {
 	return nil
 }
 
+// Route changes the mode of the router in place, as when new requests go to a second frontend over the same workers.
+// Requests in progress go on, the workers keep their caches, and the router keeps what it holds of them. A mode that is
+// not offered gives an *[api.FieldError] and changes nothing.
+func (c *Cluster) Route(mode api.Mode) error {
+	if err := validateMode(*c.profile, mode, c.options.Speculation); err != nil {
+		return err
+	}
+	c.router.mode = mode
+	return nil
+}
+
 // LoseWorker removes a worker, as when its process is killed: its requests fail with [ErrWorkerLost], its cache is
 // lost, and the router stops using it at once. After the given time the worker is back with an empty cache and its
 // old id. For a worker that is lost already, the time starts again. An unknown id gives [ErrNoInstance].

@@ -702,6 +702,23 @@ export interface paths {
         patch: operations["patchWorkload"];
         trace?: never;
     };
+    "/api/v1/workload/measure": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begins a new step with unchanged settings, so that earlier turns no longer count; 409 unless it runs */
+        post: operations["measureAnew"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workload/start": {
         parameters: {
             query?: never;
@@ -910,6 +927,8 @@ export interface components {
             tpot: components["schemas"]["Percentiles"];
             tpot_derived: components["schemas"]["Percentiles"];
             ttft: components["schemas"]["Percentiles"];
+            /** @description seconds */
+            ttft_mean?: number;
             /** @description missing values that an imported file has by another definition, such as ttft_p50 */
             unlike?: string[];
             /** @description requests that wait at all workers, mean over time */
@@ -1013,12 +1032,16 @@ export interface components {
             tokens_per_step?: components["schemas"]["LookedUp"];
             tpot: components["schemas"]["LookedUpPair"];
             ttft: components["schemas"]["LookedUpPair"];
+            /** @description absent: no row of the mode has it */
+            ttft_mean?: components["schemas"]["LookedUp"];
         };
         /** @description The live step beside a baseline at the same concurrency. */
         Comparison: {
             columns: components["schemas"]["Column"][];
             concurrency: number;
             differences: components["schemas"]["Difference"][];
+            /** @description the result of the live step in one sentence; absent in a comparison with a chosen baseline */
+            headline?: components["schemas"]["Headline"];
             /** @description latencies of the step's counted turns */
             live: components["schemas"]["Metrics"];
             live_kv_hit_ratio?: number;
@@ -1047,7 +1070,7 @@ export interface components {
             /** @description time that the live figures cover: whole batches of the step since its first counted turn, at most an hour */
             seconds: number;
             settling: boolean;
-            /** @description seconds of counted turns still missing */
+            /** @description estimated time until figures are compared */
             settling_for_seconds: number;
             title: string;
             /** @description why no column has improvements although the step may have settled: the openings differ in length from the baseline's, the live mode is not known, or another lane shares workers */
@@ -1300,6 +1323,62 @@ export interface components {
             /** @description present if the GPU is assigned to the worker by its pod */
             uuid?: string;
         };
+        /** @description The result of a lane's step in one sentence, the same on every page, in Grafana, in the terminal and in the API. */
+        Headline: {
+            /** @description the reference that the sentence is about; absent: there is none */
+            against?: components["schemas"]["HeadlineReference"];
+            certain: boolean;
+            /** @description estimated time until the sentence is certain if the difference stays; it only counts down; absent: not known */
+            certain_in_seconds?: number;
+            /** @description what the sentence rests on: interval, figures and reasons, a clause each */
+            detail: string[];
+            /** @description the part of `text` to emphasize, such as "22 % sooner"; absent: there is none */
+            difference?: string;
+            /** @description how much the sentence says: `better` and `worse` are certain, `same` excludes a difference of 5 % */
+            kind: components["schemas"]["HeadlineKind"];
+            /** @description the comparison with each reference that there is */
+            lines: components["schemas"]["HeadlineLine"][];
+            /**
+             * Format: date-time
+             * @description time from which it was certain; absent: it was not
+             */
+            since?: string;
+            text: string;
+        };
+        /**
+         * @description What a headline says.
+         *     - `uncertain`: the difference so far is not certain
+         *     - `waiting`: there is nothing to compare yet
+         * @enum {string}
+         */
+        HeadlineKind: "better" | "worse" | "same" | "uncertain" | "waiting";
+        /** @description The comparison of a step with one reference. */
+        HeadlineLine: {
+            against: components["schemas"]["HeadlineReference"];
+            /** @description 95 % interval of `percent`, valid at any time */
+            interval?: [
+                number,
+                number
+            ];
+            kind: components["schemas"]["HeadlineKind"];
+            /** @description seconds */
+            live?: number;
+            /** @enum {string} */
+            metric: "ttft_mean" | "ttft_p50" | "ttft_p95";
+            /** @description relative difference in per cent, more than 0 where the live step is sooner; absent: not known */
+            percent?: number;
+            /** @description seconds */
+            reference?: number;
+            text: string;
+        };
+        /**
+         * @description The kind of result that a step is compared with.
+         *     - `measured`: another mode at this level on this target, measured here
+         *     - `recorded`: another mode of the default baseline
+         *     - `twin`: the other lane
+         * @enum {string}
+         */
+        HeadlineReference: "measured" | "recorded" | "twin";
         /** @description The steady number of conversations that a limiter allows, below the requested concurrency. */
         Held: {
             /** @description mean number of conversations over 30 s */
@@ -1628,6 +1707,13 @@ export interface components {
         Quantiles: {
             /** @description ITL is estimated, because chunks did not report their token counts */
             estimated?: boolean;
+            /** @description only of TTFT */
+            mean?: number;
+            mean_error?: number;
+            mean_interval?: [
+                number,
+                number
+            ];
             n: number;
             p50?: number;
             /** @description largest own error of the load generator, which the interval includes; absent: not known */
@@ -1741,6 +1827,10 @@ export interface components {
             ];
             tpot: components["schemas"]["PercentileIntervals"];
             ttft: components["schemas"]["PercentileIntervals"];
+            ttft_mean?: [
+                number,
+                number
+            ];
         };
         /** @description The service level objectives: p95 thresholds in seconds. */
         SLO: {
@@ -2274,6 +2364,8 @@ export interface components {
         };
         /** @description A time with unchanged concurrency, mode and workload settings. */
         Step: {
+            /** @description what the step began with: caches that kept their contents, or cold ones; absent: it began with no change of mode */
+            caches?: components["schemas"]["StepCaches"];
             /** @description turns that count for comparisons so far */
             counted: number;
             /** @description lower concurrency at which the step settled, and to which its figures belong; absent: it did not settle lower */
@@ -2288,6 +2380,13 @@ export interface components {
             /** Format: date-time */
             started: string;
         };
+        /**
+         * @description What a change of mode did to the caches.
+         *     - `kept`: the workers kept their contents
+         *     - `cold`: they were emptied, or another nonce opens every conversation
+         * @enum {string}
+         */
+        StepCaches: "kept" | "cold";
         /** @description A request to stop the workload. With `drain`, turns in flight end first. Otherwise they are cancelled. */
         StopRequest: {
             drain: boolean;
@@ -3004,6 +3103,8 @@ export interface components {
             /** @description shown next to every value; absent: none */
             caution?: string;
             evidence: components["schemas"]["TwinEvidence"];
+            /** @description the result of the pairs in one sentence */
+            headline: components["schemas"]["Headline"];
             metrics: components["schemas"]["PairedMetric"][];
             /** @description turns that ended well on both lanes, of the last hour at most */
             pairs: number;
@@ -3207,6 +3308,10 @@ export type Feature = components['schemas']['Feature'];
 export type FollowupCause = components['schemas']['FollowupCause'];
 export type FollowupStatus = components['schemas']['FollowupStatus'];
 export type GPU = components['schemas']['GPU'];
+export type Headline = components['schemas']['Headline'];
+export type HeadlineKind = components['schemas']['HeadlineKind'];
+export type HeadlineLine = components['schemas']['HeadlineLine'];
+export type HeadlineReference = components['schemas']['HeadlineReference'];
 export type Held = components['schemas']['Held'];
 export type History = components['schemas']['History'];
 export type HistoryPoint = components['schemas']['HistoryPoint'];
@@ -3289,6 +3394,7 @@ export type Starter = components['schemas']['Starter'];
 export type State = components['schemas']['State'];
 export type Status = components['schemas']['Status'];
 export type Step = components['schemas']['Step'];
+export type StepCaches = components['schemas']['StepCaches'];
 export type StopRequest = components['schemas']['StopRequest'];
 export type StoreStatus = components['schemas']['StoreStatus'];
 export type Sustained = components['schemas']['Sustained'];
@@ -4669,6 +4775,33 @@ export interface operations {
                 "application/json": components["schemas"]["WorkloadPatch"];
             };
         };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["State"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    measureAnew: {
+        parameters: {
+            query?: {
+                /** @description the lane */
+                lane?: string;
+            };
+            header?: {
+                /** @description the login recorded in events; not used with a session, whose events record the page */
+                "X-Grafana-User"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             /** @description OK */
             200: {

@@ -318,6 +318,27 @@ func (l *Lane) Patch(_ context.Context, actor string, p api.WorkloadPatch) (api.
 	})
 }
 
+// MeasureAnew begins a new step on all joined lanes, with unchanged settings: turns from before it no longer count. It
+// returns an [api.ErrConflict] unless the workload runs, or while the lane is taken.
+func (l *Lane) MeasureAnew(_ context.Context, actor string) (api.State, error) {
+	return l.changeAll(func(l *Lane) (func(), error) {
+		if err := l.checkUntaken(); err != nil {
+			return nil, err
+		}
+		if l.phase != api.PhaseRunning {
+			return nil, fmt.Errorf("%w: the workload does not run, so there is nothing to measure; start it first",
+				api.ErrConflict)
+		}
+		return func() { l.measureAnew(actor, "measured anew") }, nil
+	})
+}
+
+// measureAnew begins a new step with unchanged settings. The lock is held.
+func (l *Lane) measureAnew(actor, reason string) {
+	l.inNewStep(func() {})
+	l.event(api.EventStep, actor, fmt.Sprintf("step %d: %s", l.steps.current().ID, reason))
+}
+
 // next returns the settings after a change. The lock is held.
 func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	if p.Openings != nil && *p.Openings == l.settings.Openings.Of(l.corpus) {

@@ -216,6 +216,10 @@ func (s *Server) laneRoutes() []route {
 			"Changes the workload, running or not; what is left out stays", "",
 		},
 		{
+			"POST /workload/measure", write, ofLane(s, http.StatusOK, measureAnew), "measureAnew", "control",
+			"Begins a new step with unchanged settings, so that earlier turns no longer count; 409 unless it runs", "",
+		},
+		{
 			"PUT /cluster/mode", write, control(s, http.StatusAccepted, Lane.SetMode), "setMode", "control",
 			"Changes the routing mode; the snapshot shows the progress",
 			"Another change meanwhile gets 409. With `confirm`, the operator confirms that a pending manual change is done.",
@@ -358,6 +362,10 @@ func (s *Server) serviceRoutes() []route {
 			"Open, unless a token for the metrics is configured (`metrics_token`).",
 		},
 	}
+}
+
+func measureAnew(l Lane, r *http.Request, _ api.LaneQuery) (api.State, error) {
+	return l.MeasureAnew(r.Context(), caller(r))
 }
 
 func cancelMode(l Lane, r *http.Request, _ api.LaneQuery) (api.State, error) {
