@@ -282,6 +282,21 @@ func TestRerouteKeepsCaches(t *testing.T) {
 	assert.Greater(t, again.end.CachedTokens, 3000)
 }
 
+func TestRouteChangesInPlace(t *testing.T) {
+	c := start(t, H200())
+	running, _ := send(t, c, 500, text{2, 3700})
+	c.Advance(c.Now() + time.Second)
+	require.Error(t, c.Route("random"))
+	require.NoError(t, c.Route(api.ModeRoundRobin))
+	assert.Equal(t, api.ModeRoundRobin, c.State().Mode)
+	drain(c)
+	require.NoError(t, running.end.Err, "requests in progress go on")
+	require.NoError(t, c.Route(api.ModeKV))
+	again, _ := send(t, c, 10, text{2, 3700})
+	drain(c)
+	assert.Greater(t, again.end.CachedTokens, 3000)
+}
+
 // TestRestartOfZeroDurationEndsIterations checks that an iteration from before the restart does not end after it.
 func TestRestartOfZeroDurationEndsIterations(t *testing.T) {
 	c := start(t, steady(), func(o *Options) { o.Restart, o.Profile.Workers = 0, 1 })

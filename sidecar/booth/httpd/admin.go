@@ -42,7 +42,8 @@ func (s *Server) admin() []endpoint {
 			methods{http.MethodPut: s.answers(s.putMode)},
 			s.guarded,
 			"Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` even if the mode " +
-				"does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their caches.",
+				"does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their caches. " +
+				"With `?in_place=true` nothing restarts, and requests in progress go on: the router changes its mode.",
 		},
 		{
 			"/sim/v1/faults",
@@ -182,17 +183,27 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) (int, any, erro
 		return 0, nil, err
 	}
 	query := r.URL.Query()
-	changed, err := s.change(to, query.Get("restart") == "true", query.Get("workers") == "keep")
-	if changed {
+	how := modeChange{
+		restart: query.Get("restart") == "true", keep: query.Get("workers") == "keep",
+		inPlace: query.Get("in_place") == "true",
+	}
+	changed, err := s.change(to, how)
+	if changed && !how.inPlace {
 		return http.StatusAccepted, s.state(), err
 	}
 	return http.StatusOK, s.state(), err
 }
 
-// change restarts the cluster with another mode or speculation; an empty speculation means no change. If both are in
-// force already, it returns false, unless restart is set. With keep, only the frontend restarts and the workers keep
-// their caches; then the speculation cannot change.
-func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err error) {
+// modeChange is how a change of mode is made.
+type modeChange struct {
+	restart bool // also to the mode in force
+	keep    bool // only the frontend restarts; the workers keep their caches
+	inPlace bool // nothing restarts
+}
+
+// change makes a change of mode or speculation; an empty speculation means no change. If both are in force already, it
+// returns false, unless a restart is required. The speculation cannot change while the workers keep running.
+func (s *Server) change(to api.ModeState, how modeChange) (changed bool, err error) {
 	s.switching.Lock()
 	defer s.switching.Unlock()
 	now := s.snapshot().State
@@ -202,32 +213,39 @@ func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err
 	if err := checkMode(to, s.options.Cluster.Profile); err != nil {
 		return false, err
 	}
-	if to.Mode == now.Mode && to.Speculation == now.Speculation && !restart {
+	if to.Mode == now.Mode && to.Speculation == now.Speculation && !how.restart {
 		return false, nil
 	}
-	if keep && to.Speculation != now.Speculation {
+	if (how.keep || how.inPlace) && to.Speculation != now.Speculation {
 		return false, api.Refuse("speculation", fmt.Sprintf("%q", to.Speculation),
-			fmt.Sprintf("%q; workers=keep cannot change the speculation", now.Speculation))
+			fmt.Sprintf("%q; workers=keep and in_place=true cannot change the speculation", now.Speculation))
 	}
 	if err := saveMode(s.options.StateFile, to); err != nil {
 		return false, fmt.Errorf("the mode was not changed: cannot write the state file: %w", err)
 	}
 	s.clock.do(func(c *sim.Cluster) {
-		if keep {
+		switch {
+		case how.inPlace:
+			err = c.Route(to.Mode)
+		case how.keep:
 			err = c.Reroute(to.Mode)
-		} else {
+		default:
 			err = c.Switch(to.Mode, to.Speculation)
 		}
 	})
 	if err != nil {
 		return false, err
 	}
-	if keep {
+	switch {
+	case how.inPlace:
+		s.log.Info("the router changes its mode", "mode", to.Mode)
+		return true, nil
+	case how.keep:
 		s.metrics.FrontendRestarted()
-	} else {
+	default:
 		s.metrics.Restarted()
 	}
-	s.log.Info("restarting the cluster", "workers", !keep, "mode", to.Mode, "speculation", to.Speculation)
+	s.log.Info("restarting the cluster", "workers", !how.keep, "mode", to.Mode, "speculation", to.Speculation)
 	return true, nil
 }
 

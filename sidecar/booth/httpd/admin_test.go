@@ -125,6 +125,17 @@ func TestModeChangeRestartsCluster(t *testing.T) {
 		_, text = b.call(http.MethodGet, "/metrics", "")
 		assert.Zero(t, metric(text, "dynamo_frontend_requests_total"), "the counters begin at zero")
 
+		status, text = b.call(http.MethodPut, "/sim/v1/mode?in_place=true", `{"mode":"kv","speculation":"off"}`)
+		assert.Equal(t, http.StatusBadRequest, status, text)
+		before := b.complete(ask("before", 3, ""))
+		status, _ = b.call(http.MethodPut, "/sim/v1/mode?in_place=true", `{"mode":"kv"}`)
+		assert.Equal(t, http.StatusOK, status, "nothing restarts")
+		assert.Equal(t, api.ModeKV, b.state().Mode)
+		assert.NotNil(t, before)
+		b.counts(1) // the counters go on
+		status, _ = b.call(http.MethodPut, "/sim/v1/mode?in_place=true", `{"mode":"round_robin"}`)
+		assert.Equal(t, http.StatusOK, status)
+
 		// The next process reads the mode from the state file.
 		again, err := New(b.options)
 		require.NoError(t, err)
