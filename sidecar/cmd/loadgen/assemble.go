@@ -585,6 +585,8 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		AnswerMemory: int64(s.conf.Target.AnswerMemory),
 		ModeChanged:  func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
 		Cluster:      s.watcher.Current, Shadow: s.conf.Routers.Enabled,
+		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
+		RampedStart: s.conf.Duration <= 0 && s.conf.Requests <= 0,
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status

@@ -55,6 +55,9 @@ func describe(s api.Snapshot) string {
 // laneParts returns the parts of the status line that describe a lane.
 func laneParts(l api.LaneSnapshot) []string {
 	parts := []string{phase(l.State)}
+	if h := l.Baseline.Headline; h != nil && l.State.Phase == api.PhaseRunning && !l.State.Settling {
+		parts = append(parts, h.Text)
+	}
 	if l.Target.Problem != "" {
 		parts = append(parts, "target: "+l.Target.Problem)
 	}

@@ -77,6 +77,7 @@ var quantities = located(slices.Concat(
 		{Path: "acceptance_rate", Kind: Share, column: "acceptance_rate_pct", optional: true},
 		{Path: "tokens_per_step", Kind: Rate, column: "tokens_per_step", optional: true},
 		{Path: "gpu_memory_bytes", Kind: Amount, column: "gpu_memory_bytes", max: maxMemory, optional: true},
+		{Path: "ttft_mean", column: "ttft_mean_ms", optional: true},
 	},
 ))
 

@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	_ workload.Driver  = (*Arms)(nil)
-	_ workload.Checker = (*Arms)(nil)
+	_ workload.Driver       = (*Arms)(nil)
+	_ workload.Checker      = (*Arms)(nil)
+	_ workload.WarmSwitcher = (*Arms)(nil)
 )
 
 const (
@@ -143,16 +144,27 @@ func (d *Arms) Check(ctx context.Context, arms []api.ModeState) error {
 func (d *Arms) Switch(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
-	if err := offered(d.Offers(), to); err != nil {
-		return false, err
-	}
 	next, _ := d.arm(to)
 	if from != to || d.opts.Cold == nil {
-		if err := d.change(ctx, from, next, report); err != nil {
+		if _, err := d.SwitchWarm(ctx, from, to, report); err != nil {
 			return false, err
 		}
 	}
 	return d.emptyCaches(ctx, next, report), nil
+}
+
+// InPlace reports whether every arm serves at its own endpoint, where the turns in flight end.
+func (d *Arms) InPlace(_, _ api.ModeState) bool { return d.opts.Action == nil }
+
+// SwitchWarm is Switch without emptying the caches.
+func (d *Arms) SwitchWarm(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
+	if err := offered(d.Offers(), to); err != nil {
+		return false, err
+	}
+	next, _ := d.arm(to)
+	return false, d.change(ctx, from, next, report)
 }
 
 // change performs the action, if there is one, and redirects the requests.

@@ -275,6 +275,13 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 			"waiting until c+d e is ready: GET "+kvURL+"/ready answered 503 Service Unavailable: starting")
 
 		asked = nil
+		require.False(t, arms.InPlace(b, a), "the action may end turns in flight")
+		cold, err = arms.SwitchWarm(t.Context(), b, a, h.report)
+		require.NoError(t, err)
+		require.False(t, cold)
+		require.Equal(t, []string{"POST " + kvURL + "/policy/a?name=a", "GET " + kvURL + "/ready"}, asked)
+
+		asked = nil
 		cold, err = arms.Switch(t.Context(), b, b, h.report)
 		require.NoError(t, err)
 		require.True(t, cold)

@@ -17,7 +17,10 @@ import (
 
 const refreshEvery = 2 * time.Second
 
-var _ workload.Driver = (*Pinned)(nil)
+var (
+	_ workload.Driver       = (*Pinned)(nil)
+	_ workload.WarmSwitcher = (*Pinned)(nil)
+)
 
 // Pinned is the driver for a Dynamo in kv or direct mode that is not restarted. For
 // round_robin it pins each turn to the next instance in rotation. Under kv the
@@ -109,6 +112,16 @@ func (p *Pinned) Switch(
 	p.set(&instances)
 	report("switching", fmt.Sprintf("turns are sent to %d instances in rotation", len(instances)))
 	return false, nil
+}
+
+// InPlace returns true: a turn's instance is chosen when it is sent.
+func (p *Pinned) InPlace(_, _ api.ModeState) bool { return true }
+
+// SwitchWarm is Switch.
+func (p *Pinned) SwitchWarm(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
+	return p.Switch(ctx, from, to, report)
 }
 
 // Close stops the refreshes and waits for their goroutine.

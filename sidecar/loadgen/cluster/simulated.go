@@ -36,10 +36,11 @@ var (
 	_ workload.ModeReporter = (*Simulated)(nil)
 	_ workload.Decider      = (*Simulated)(nil)
 	_ workload.Simulator    = (*Simulated)(nil)
+	_ workload.WarmSwitcher = (*Simulated)(nil)
 )
 
 // Simulated is the driver for the simulated cluster, which switches itself on
-// request: it restarts with empty caches. It is safe for concurrent use, and
+// request: it restarts with empty caches, or its router changes in place. It is safe for concurrent use, and
 // requires Close.
 type Simulated struct {
 	base   *url.URL
@@ -118,6 +119,33 @@ func (s *Simulated) Decisions(ctx context.Context, limit int) ([]api.RoutingDeci
 func (s *Simulated) Switch(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
+	query := url.Values{}
+	if from == to {
+		query.Set("restart", "true")
+	}
+	return s.switchBy(ctx, query, from, to, report)
+}
+
+// InPlace reports whether only the router changes: another speculation restarts the
+// workers.
+func (s *Simulated) InPlace(from, to api.ModeState) bool { return from.Speculation == to.Speculation }
+
+// SwitchWarm changes the router's mode in place if that is possible. Otherwise it is
+// Switch.
+func (s *Simulated) SwitchWarm(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
+	query := url.Values{}
+	if s.InPlace(from, to) {
+		query.Set("in_place", "true")
+	}
+	return s.switchBy(ctx, query, from, to, report)
+}
+
+// switchBy requests a mode with a query, and rolls back a change that fails.
+func (s *Simulated) switchBy(
+	ctx context.Context, query url.Values, from, to api.ModeState, report func(phase, message string),
+) (cold bool, err error) {
 	progress := func(message string) { report("switching", message) }
 	if err := s.checkReachable(ctx, progress); err != nil {
 		return false, err
@@ -125,12 +153,13 @@ func (s *Simulated) Switch(
 	if err := offered(s.Offers(), to); err != nil {
 		return false, err
 	}
-	begun, cold, err := s.changeMode(ctx, to, from == to, switchTimeout, progress)
+	begun, cold, err := s.changeMode(ctx, query, to, switchTimeout, progress)
 	if err == nil || !begun {
 		return cold, err
 	}
 	rollBack := func(message string) { report("rolling_back", message) }
-	_, _, rollBackErr := s.changeMode(s.closing, from, false, rollBackTimeout, rollBack)
+	query.Del("restart")
+	_, _, rollBackErr := s.changeMode(s.closing, query, from, rollBackTimeout, rollBack)
 	if rollBackErr != nil {
 		s.log.Warn("the simulated cluster could not be switched back", "to", describe(from), "error", rollBackErr)
 		return false, workload.NotSwitchedBack(err, from.Name(), rollBackErr)
@@ -156,13 +185,13 @@ func (s *Simulated) Close() {
 	s.client.CloseIdleConnections()
 }
 
-// changeMode requests a mode, with restart also a restart in the present mode, and
-// waits until the cluster is ready in it. begun is false where the cluster refused.
-func (s *Simulated) changeMode(ctx context.Context, to api.ModeState, restart bool, timeout time.Duration,
+// changeMode requests a mode and waits until the cluster is ready in it. begun is false
+// where the cluster refused.
+func (s *Simulated) changeMode(ctx context.Context, query url.Values, to api.ModeState, timeout time.Duration,
 	progress func(string),
 ) (begun, cold bool, err error) {
 	progress("asking the simulated cluster for " + to.Name())
-	restartTime, cold, err := s.requestMode(ctx, to, restart, timeout, progress)
+	restartTime, cold, err := s.requestMode(ctx, query, to, timeout, progress)
 	if err != nil {
 		refused := errors.As(err, new(*refusal)) || errors.As(err, new(*api.FieldError))
 		return !refused, false, err
@@ -176,13 +205,9 @@ func (s *Simulated) changeMode(ctx context.Context, to api.ModeState, restart bo
 // requestMode requests a mode until the cluster has taken or refused it. The request
 // can be repeated safely. It returns the time until the restart ends, and whether
 // there is a restart.
-func (s *Simulated) requestMode(ctx context.Context, to api.ModeState, restart bool, timeout time.Duration,
+func (s *Simulated) requestMode(ctx context.Context, query url.Values, to api.ModeState, timeout time.Duration,
 	progress func(string),
 ) (restartTime time.Duration, cold bool, err error) {
-	query := url.Values{}
-	if restart {
-		query.Set("restart", "true")
-	}
 	err = poll(ctx, timeout, progress, func(ctx context.Context) (string, error) {
 		var st simState
 		status, err := s.call(ctx, http.MethodPut, "mode", query, to, &st)

@@ -115,6 +115,9 @@ func (a *admin) change(w http.ResponseWriter, req *http.Request) {
 	a.asked = append(a.asked, to)
 	switch {
 	case a.fault != nil && a.fault(w):
+	case req.URL.Query().Get("in_place") == "true":
+		a.mode = to
+		a.writeState(w, http.StatusOK)
 	case to == a.mode && req.URL.Query().Get("restart") != "true":
 		a.writeState(w, http.StatusOK)
 	default:
@@ -221,6 +224,25 @@ func TestSimulatedSwitchWaitsForRestart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// With another speculation the workers restart; else the router changes in place.
+func TestSimulatedSwitchWarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmin(t)
+		s, begun := simulated(t, a), time.Now()
+		require.True(t, s.InPlace(kvOff, rrOff))
+		cold, err := s.SwitchWarm(t.Context(), kvOff, rrOff, ignoreReport)
+		require.NoError(t, err)
+		require.False(t, cold)
+		require.Zero(t, time.Since(begun))
+		require.False(t, s.InPlace(rrOff, rrEagle))
+		cold, err = s.SwitchWarm(t.Context(), rrOff, rrEagle, ignoreReport)
+		require.NoError(t, err)
+		require.True(t, cold)
+		require.InDelta(t, 3, time.Since(begun).Seconds(), pollEvery.Seconds())
+		require.Equal(t, []api.ModeState{rrOff, rrEagle}, a.puts())
+	})
 }
 
 // A refusal returns at once, with the cluster's message, and changes nothing.

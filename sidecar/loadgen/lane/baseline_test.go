@@ -58,7 +58,7 @@ func TestRowIsKept(t *testing.T) {
 		pass(59 * time.Second)
 		assert.Empty(t, b.rows(), "not settled")
 		assert.True(t, b.lane.State().Settling)
-		assert.InDelta(t, 1, b.snapshot().Baseline.SettlingFor, .5)
+		assert.InDelta(t, 2, b.snapshot().Baseline.SettlingFor, .5)
 		pass(3 * time.Second)
 		assert.False(t, b.lane.State().Settling)
 		row := b.rows()[kept]
@@ -400,6 +400,8 @@ func TestComparisonWithAChosenBaseline(t *testing.T) {
 		byDefault, err := b.lane.Comparison("")
 		require.NoError(t, err)
 		assert.Equal(t, b.snapshot().Baseline, byDefault)
+		assert.NotNil(t, byDefault.Headline)
+		byDefault.Headline = nil // only the comparison with the default baseline has one
 		own, err := b.lane.Comparison(api.ThisTarget)
 		require.NoError(t, err)
 		assert.Equal(t, byDefault, own)

@@ -107,6 +107,8 @@ func (l *Lane) resume(r ResumedRun) {
 	l.mode = r.Step.InMode()
 	l.record.Reset(r.Began)
 	l.steps.resume(r.Step)
+	l.steps.from(leadStarted, "")
+	l.record.BeginStep(r.Step.ID, nil)
 	r.Corpus = l.corpus
 	r.Resumed = true
 	l.holdRun(r.Task, nil)
@@ -142,5 +144,8 @@ func (o *observer) Conversation(c api.Conversation) {
 // Turn records a turn of another process. Unlike TurnEnded it does not store the turn.
 func (o *observer) Turn(t *workload.Turn) {
 	t.Counted = t.Counted && o.lane.steps.count(t.Step, t.Ended)
+	if t.TTFT != nil && t.Status == api.TurnOK { // other processes report a turn at its end
+		o.lane.record.FirstToken(t.Step, t.Ended, *t.TTFT)
+	}
 	o.record(t)
 }

@@ -17,7 +17,7 @@ const followEvery = time.Second
 // a cluster that does not answer, since its turns fail as well.
 func (l *Lane) follow(d workload.ModeReporter) {
 	before := l.State()
-	if before.Phase == api.PhaseSwitching {
+	if before.Phase == api.PhaseSwitching || before.ModeChange != nil && !before.ModeChange.Failed {
 		return
 	}
 	found, err := d.Current(l.ctx)
@@ -71,13 +71,13 @@ func offersArms(offers []api.ModeState) bool { return len(offers) > 0 && offers[
 // another.
 func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why string) {
 	l.mu.Lock()
-	if found == l.mode || before != l.mode || l.phase == api.PhaseSwitching || l.checkOpen() != nil {
+	if found == l.mode || before != l.mode || l.changes() || l.checkOpen() != nil {
 		l.mu.Unlock()
 		return
 	}
 	l.event(api.EventModeChange, "cluster", transition(before, found)+": "+why)
 	// The message of a failed change names the former mode, so it is removed.
-	l.inNewStep(func() { l.mode, l.modeFrom, l.change = found, from, nil })
+	l.inNewStep(leadSwitched, func() { l.mode, l.modeFrom, l.change = found, from, nil })
 	if from == api.ModeFromDriver {
 		l.shadow.Reset() // a cluster that is switched restarts its workers
 	}

@@ -126,7 +126,7 @@ func (l *Lane) settleHeld(now time.Time) {
 		return
 	case step.Settled != nil:
 		l.endStep(now)
-		l.steps.begin(now, l.settings.Concurrency, l.mode, false)
+		l.beginStep(now, leadSwitched, false)
 	}
 	text := fmt.Sprintf("step %d: reached %d conversations", l.steps.current().ID, l.settings.Concurrency)
 	if held != nil {

@@ -72,6 +72,9 @@ type Options struct {
 	LastStep     int64              // number of the last step of an earlier process; steps continue from it
 	Cluster      func() api.Cluster // required
 	Shadow       bool               // whether the lane simulates other routers on its traffic
+	// RampedStart makes the conversations that begin a run start in their middle, except those of spans. The load then
+	// does not come in waves. See [draw.Shape].
+	RampedStart bool
 	// ModeChanged is called with each mode that was switched to, or that the cluster was found in.
 	// nil disables the callback.
 	ModeChanged func(api.ModeState)
@@ -122,6 +125,10 @@ type Lane struct {
 	modeFrom   api.ModeSource
 	change     *change
 	nonce      string
+	caches     api.StepCaches             // what the change of mode before the next step did
+	series     map[setting][]stats.Series // TTFT of earlier steps, oldest first
+	headlines  headlines
+	judged     int // number of batches of the step that the headline accounts for; only the ticking goroutine uses it
 	run        *run
 	runs       int
 	opened     int64 // number of conversations of earlier runs
@@ -185,6 +192,7 @@ func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 			now := time.Now()
 			l.adoptRouterMode()
 			l.tick(now)
+			l.judge(now)
 			l.history.add(l.point(now))
 		})
 	})
@@ -226,15 +234,18 @@ func (l *Lane) State() api.State {
 	return s
 }
 
-// stateAt returns the state, and the time until the step has settled for long enough.
+// stateAt returns the state, and an estimate of the time until the step is compared.
 func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
-	step, actual, wait := l.steps.view(now)
+	step, actual, _ := l.steps.view(now)
+	turn := l.meanTurn(now)
+	values, _ := l.record.FirstTokens()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	wait := l.steps.comparedIn(now, turn, l.settings.StartRate)
 	s := api.State{
 		Running: l.phase == api.PhaseRunning || l.phase == api.PhaseDraining, Phase: l.phase,
 		Concurrency: api.Concurrency{Target: l.settings.Concurrency, Actual: actual},
-		Step:        step, Settling: wait > 0 && l.phase == api.PhaseRunning,
+		Step:        step, Settling: (wait > 0 || values == 0) && l.phase == api.PhaseRunning,
 		Arm: l.mode.Arm, Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
@@ -321,6 +332,11 @@ func (l *Lane) Patch(_ context.Context, actor string, p api.WorkloadPatch) (api.
 // MeasureAnew begins a new step on all joined lanes, with unchanged settings: turns from before it no longer count. It
 // returns an [api.ErrConflict] unless the workload runs, or while the lane is taken.
 func (l *Lane) MeasureAnew(_ context.Context, actor string) (api.State, error) {
+	return l.beginAnew(actor, "measured anew", func(l *Lane) { l.headlines.forget() })
+}
+
+// beginAnew begins a new step on all joined lanes, with unchanged settings, for a reason. before is called for each.
+func (l *Lane) beginAnew(actor, reason string, before func(*Lane)) (api.State, error) {
 	return l.changeAll(func(l *Lane) (func(), error) {
 		if err := l.checkUntaken(); err != nil {
 			return nil, err
@@ -329,14 +345,12 @@ func (l *Lane) MeasureAnew(_ context.Context, actor string) (api.State, error) {
 			return nil, fmt.Errorf("%w: the workload does not run, so there is nothing to measure; start it first",
 				api.ErrConflict)
 		}
-		return func() { l.measureAnew(actor, "measured anew") }, nil
+		return func() {
+			before(l)
+			l.inNewStep(leadAnew, func() {})
+			l.event(api.EventStep, actor, fmt.Sprintf("step %d: %s", l.steps.current().ID, reason))
+		}, nil
 	})
-}
-
-// measureAnew begins a new step with unchanged settings. The lock is held.
-func (l *Lane) measureAnew(actor, reason string) {
-	l.inNewStep(func() {})
-	l.event(api.EventStep, actor, fmt.Sprintf("step %d: %s", l.steps.current().ID, reason))
 }
 
 // next returns the settings after a change. The lock is held.
@@ -356,7 +370,11 @@ func (l *Lane) apply(actor string, next workload.Settings) {
 	if next == l.settings {
 		return
 	}
-	if l.inNewStep(func() { l.settings = next }) {
+	lead := leadSwitched
+	if next.Concurrency > l.settings.Concurrency {
+		lead = leadStarted
+	}
+	if l.inNewStep(lead, func() { l.settings = next }) {
 		step := l.steps.current()
 		l.event(api.EventStep, actor,
 			fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.InMode().Short()))
@@ -367,17 +385,20 @@ func (l *Lane) apply(actor string, next workload.Settings) {
 // so that the results so far belong to the old setting, and begins a new one, which settles when
 // the last conversation of another shape has ended. It reports whether it began a step. The lock is
 // held.
-func (l *Lane) inNewStep(change func()) bool {
+func (l *Lane) inNewStep(lead leadIn, change func()) bool {
 	if l.phase != api.PhaseRunning {
 		change()
 		return false
 	}
 	now, before, mixed := time.Now(), l.shape(), l.steps.isMixed()
+	if lead != leadAnew { // what is measured anew is no reference
+		l.keepSeries(now)
+	}
 	l.endStep(now)
 	change()
 	reshapes := !reflect.DeepEqual(l.shape(), before)
 	l.holds.reset()
-	l.steps.begin(now, l.settings.Concurrency, l.mode, mixed || reshapes)
+	l.beginStep(now, lead, mixed || reshapes)
 	l.run.workload.SetCorpus(l.corpus)
 	l.run.workload.Set(l.settings) // reports the number in progress to the new step
 	return true
@@ -402,7 +423,7 @@ func (l *Lane) setCorpus(c *corpus.Corpus) {
 	if c.Name == l.corpus.Name || l.checkOpen() != nil {
 		return
 	}
-	l.inNewStep(func() { l.corpus = c })
+	l.inNewStep(leadSwitched, func() { l.corpus = c })
 	l.event(api.EventSettings, "corpus", fmt.Sprintf("corpus %s: %d starters", c.Name, len(c.Starters)))
 	l.notify()
 }
@@ -433,8 +454,22 @@ func (l *Lane) endStep(now time.Time) {
 	l.steps.end(now)
 }
 
+// beginStep begins a step with the settings and the mode in force. mixed: see [steps.begin]. The lock is held.
+func (l *Lane) beginStep(now time.Time, lead leadIn, mixed bool) {
+	l.steps.begin(now, l.settings.Concurrency, l.mode, mixed)
+	l.steps.from(lead, l.caches)
+	l.caches = ""
+	l.record.BeginStep(l.steps.current().ID, l.series[l.setting()])
+}
+
 // begin starts a run with the settings and the mode in force. The lock is held.
-func (l *Lane) begin(actor string) { l.beginRun(actor, l.opts.Seed, l.opened, 0, nil) }
+func (l *Lane) begin(actor string) {
+	ramped := 0
+	if l.opts.RampedStart {
+		ramped = l.settings.Concurrency
+	}
+	l.beginRun(actor, l.opts.Seed, l.opened, int64(ramped), nil)
+}
 
 // beginRun starts a run of a seed. opened is the number of earlier conversations. rampedStart is
 // the field RampedStart of [workload.Options]. span observes the run; nil: the run is not observed.
@@ -446,7 +481,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 	l.holds.reset()
 	l.record.Reset(now)
 	l.meter.Reset(now)
-	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
+	l.beginStep(now, leadStarted, false)
 	l.holdRun(Task{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Settings: l.settings, Corpus: l.corpus, Step: l.steps.current(), Taken: l.lease != nil,
@@ -510,7 +545,9 @@ func (l *Lane) stop(actor string, drain bool) (ended <-chan struct{}) {
 	case l.phase == api.PhaseSwitching && l.change.resume:
 		l.change.resume = false
 	case l.phase == api.PhaseRunning:
-		l.endStep(time.Now()) // a draining lane has no steady concurrency
+		now := time.Now()
+		l.keepSeries(now)
+		l.endStep(now) // a draining lane has no steady concurrency
 		l.phase = api.PhaseDraining
 		l.run.end(drain)
 	case l.phase == api.PhaseDraining && !drain && !l.run.cancelled:

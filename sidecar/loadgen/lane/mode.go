@@ -26,7 +26,9 @@ type change struct {
 
 	progress func(message string) // receives the progress; nil disables the callback
 	warnings []string             // what the driver reported as [workload.PhaseWarning]
-	stays    bool                 // the mode stays since only joined lanes change; the prefixes still become cold
+	stays    bool                 // the mode stays, since only joined lanes change
+	keep     bool                 // the caches are kept where the driver can
+	inPlace  bool                 // the workload runs on during the change
 	group    []*change            // the changes of all lanes that change together, including this one
 	lane     string
 	// The result of the driver, valid when done is set.
@@ -43,7 +45,10 @@ type change struct {
 // with Confirm confirms that the switch is done. A request with InForce declares which mode is in
 // force, without a change.
 //
-// Joined lanes (see [Join]) change together and begin anew together. A request for the mode of
+// The caches are kept where the driver can. Where it can change the mode in place, the workload runs on, and a new step
+// begins with the new mode; otherwise the workload stops before the change and starts after it.
+//
+// Joined lanes (see [Join]) change together. A request for the mode of
 // another lane swaps the two. With any other mode, the other lanes keep theirs. If one lane fails,
 // all are switched back.
 //
@@ -115,10 +120,46 @@ func (l *Lane) beginChanges(actor string, wanted []api.ModeState) error {
 			return err
 		}
 		changes[i] = newChange(each, actor, wanted[i])
-		changes[i].resume, changes[i].stays = resume, wanted[i] == each.mode
+		changes[i].resume, changes[i].stays, changes[i].keep = resume, wanted[i] == each.mode, true
+	}
+	if resume && canChangeInPlace(changes, l.lanes) {
+		l.startInPlace(changes)
+		return nil
 	}
 	l.startChange(l.ctx, l.lanes, changes)
 	return nil
+}
+
+// canChangeInPlace reports whether the drivers of all lanes can make their changes while turns are sent.
+func canChangeInPlace(changes []*change, lanes []*Lane) bool {
+	for i, c := range changes {
+		d, ok := lanes[i].opts.Driver.(workload.WarmSwitcher)
+		if !c.stays && !(ok && d.InPlace(c.From, c.To)) {
+			return false
+		}
+	}
+	return true
+}
+
+// startInPlace begins changes of the joined lanes while their workloads run on. All locks are held.
+func (l *Lane) startInPlace(changes []*change) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	for i, each := range l.lanes {
+		c := changes[i]
+		c.group, c.cancel, c.inPlace = changes, cancel, true
+		c.Phase, c.Message = "switching", fmt.Sprintf("switching to %s", c.To.Short())
+		each.change = c
+	}
+	lanes := l.lanes
+	l.runJoint(func() {
+		defer cancel()
+		l.changeModes(ctx, lanes, changes)
+	})
+}
+
+// changes reports whether a change of the mode is in progress. The lock is held.
+func (l *Lane) changes() bool {
+	return l.phase == api.PhaseSwitching || l.change != nil && !l.change.Failed
 }
 
 // checkJoint returns the reason why a lane cannot take part in a joint change. A lane that stays in
@@ -151,6 +192,7 @@ func (l *Lane) startChange(ctx context.Context, lanes []*Lane, changes []*change
 	for _, each := range l.lanes {
 		conversations = append(conversations, each.stopSideConversations(l.stopReason())...)
 		if each.phase == api.PhaseRunning {
+			each.keepSeries(now)
 			each.endStep(now)
 			each.phase = api.PhaseDraining
 		}
@@ -225,7 +267,7 @@ func (l *Lane) checkFree() error {
 	if err := l.checkUntaken(); err != nil {
 		return err
 	}
-	if l.phase == api.PhaseSwitching {
+	if l.changes() {
 		return fmt.Errorf("%w: a change to %s is in progress; wait until it ends, or cancel it", api.ErrConflict,
 			l.change.To.Short())
 	}
@@ -309,7 +351,7 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 	}
 	switch {
 	case to != l.mode:
-		l.inNewStep(func() { l.mode, l.change = to, nil })
+		l.inNewStep(leadSwitched, func() { l.mode, l.change = to, nil })
 		l.modeChanged(to)
 	case l.modeFrom == api.ModeFromOperator:
 		return nil
@@ -347,7 +389,7 @@ func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 // [api.ErrConflict] if no change is in progress, or if the lane is taken.
 func (l *Lane) CancelMode(_ context.Context, actor string) (api.State, error) {
 	l.mu.Lock()
-	c, switching, taken := l.change, l.phase == api.PhaseSwitching, l.checkUntaken()
+	c, switching, taken := l.change, l.changes(), l.checkUntaken()
 	l.mu.Unlock()
 	if !switching {
 		return l.State(), fmt.Errorf("%w: no mode change is in progress", api.ErrConflict)
@@ -391,7 +433,7 @@ func (l *Lane) switchMode(ctx context.Context, c *change) {
 			doing = "making the caches cold"
 		}
 		l.report(c, "switching", doing)
-		cold, err = l.opts.Driver.Switch(ctx, c.From, c.To, func(phase, message string) { l.report(c, phase, message) })
+		cold, err = l.drive(ctx, c, c.From, c.To)
 	}
 	defer l.lockAll()()
 	c.done, c.cold, c.err = true, cold, err
@@ -400,6 +442,15 @@ func (l *Lane) switchMode(ctx context.Context, c *change) {
 			c.mirror(other)
 		}
 	}
+}
+
+// drive has the driver change the mode, with the caches kept where c keeps them.
+func (l *Lane) drive(ctx context.Context, c *change, from, to api.ModeState) (cold bool, err error) {
+	report := func(phase, message string) { l.report(c, phase, message) }
+	if d, ok := l.opts.Driver.(workload.WarmSwitcher); ok && c.keep {
+		return d.SwitchWarm(ctx, from, to, report)
+	}
+	return l.opts.Driver.Switch(ctx, from, to, report)
 }
 
 // switchBack reverts a change that succeeded, because that of another lane failed with cause.
@@ -412,8 +463,7 @@ func (l *Lane) switchBack(c *change, cause error) {
 		return
 	}
 	l.report(c, "rolling_back", fmt.Sprintf("switching back to %s: %v", c.From.Short(), cause))
-	_, err := l.opts.Driver.Switch(l.ctx, c.To, c.From, func(phase, message string) { l.report(c, phase, message) })
-	if err != nil {
+	if _, err := l.drive(l.ctx, c, c.To, c.From); err != nil {
 		c.stuck = fmt.Errorf("%w; switching back to %s also failed: %w", cause, c.From.Short(), err)
 		return
 	}
@@ -468,7 +518,7 @@ func (l *Lane) finish(lanes []*Lane, changes []*change) {
 	for i, each := range lanes {
 		each.finishChange(changes[i])
 	}
-	if changes[0].resume {
+	if changes[0].resume && !changes[0].inPlace {
 		l.beginAll(changes[0].actor)
 	}
 	unlock()
@@ -498,11 +548,10 @@ func (l *Lane) finishChange(c *change) {
 	mode, failure := c.outcome()
 	l.change = nil
 	if c.err == nil || mode != c.From {
-		l.mode, l.modeFrom = mode, l.sourceOf(mode)
-		if !c.cold {
-			l.nonce = newNonce()
+		caches := l.takeMode(c, mode)
+		if failure == nil {
+			text += caches
 		}
-		l.shadow.Reset() // the caches or the prefixes are cold from here on
 	}
 	level, further := slog.LevelInfo, []any(nil)
 	if c.err != nil {
@@ -524,10 +573,37 @@ func (l *Lane) finishChange(c *change) {
 			c.Message = fmt.Sprintf("still in %s: %s", mode.Short(), c.Message)
 		}
 	}
-	l.phase = api.PhaseStopped
+	if !c.inPlace {
+		l.phase = api.PhaseStopped
+	}
 	if c.From != c.To || mode != c.From {
 		l.eventAt(level, api.EventModeChange, c.actor, text, further...)
 	}
+}
+
+// takeMode puts the mode of a change in force, and returns what the change did to the caches, as a clause. The lock is
+// held.
+func (l *Lane) takeMode(c *change, mode api.ModeState) string {
+	take := func() {
+		l.mode, l.modeFrom = mode, l.sourceOf(mode)
+		l.caches = api.CachesKept
+		if c.cold || !c.keep {
+			l.caches = api.CachesCold
+		}
+	}
+	if !c.inPlace {
+		take()
+	} else if mode != l.mode {
+		l.inNewStep(leadSwitched, take)
+	}
+	if !c.cold && !c.keep {
+		l.nonce = newNonce()
+	}
+	if c.cold || !c.keep {
+		l.shadow.Reset() // the caches or the prefixes are cold from here on
+		return ", cold caches"
+	}
+	return ", caches kept"
 }
 
 func (l *Lane) modeChanged(to api.ModeState) {

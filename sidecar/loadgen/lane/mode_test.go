@@ -2,9 +2,11 @@ package lane
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -99,7 +101,7 @@ func TestModeChangeRestartsTheWorkload(t *testing.T) {
 		assert.Zero(t, b.totals().Cancelled, "totals begin anew")
 		assert.Equal(t, []api.ModeState{roundRobin}, b.modeChanges())
 		b.stop()
-		b.expectEvents("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin",
+		b.expectEvents("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin, caches kept",
 			"start ann: 5 conversations, Round-robin", "stop ann: stopped")
 		for _, r := range f.requests {
 			assert.Equal(t, 17, r.maxTokens)
@@ -114,35 +116,89 @@ func TestModeChangeRestartsTheWorkload(t *testing.T) {
 	})
 }
 
-// A new nonce makes the prefixes cold if the driver has not emptied the caches. Nothing else changes the nonce.
-func TestNonceChangesWhenCachesStayWarm(t *testing.T) {
+// A change by hand keeps the caches: the nonce stays, whether or not the driver has emptied them.
+func TestChangeByHandKeepsTheNonce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		b.start(3)
 		b.waitSettled(3)
-		assert.Empty(t, opening(t, f.turns()), "no nonce before the first change")
-
 		b.changeMode(roundRobin, false, nil)
-		first := opening(t, f.turns())
-		assert.Regexp(t, `^\[[0-9a-f]{16}\]$`, first)
-		b.start(6)
-		b.waitSettled(6)
-		b.patch(api.WorkloadPatch{MaxTokens: new(32)})
-		assert.Equal(t, first, opening(t, f.turns()), "not with concurrency or settings")
-		b.stop()
-		b.start(2)
-		b.waitSettled(2)
-		assert.Equal(t, first, opening(t, f.turns()), "not with a start")
-
+		assert.Empty(t, opening(t, f.turns()))
+		assert.Equal(t, api.CachesKept, b.snapshot().State.Step.Caches)
 		b.changeMode(kv, true, nil)
-		assert.Equal(t, first, opening(t, f.turns()), "the driver emptied the caches")
-		b.changeMode(roundRobin, false, errDriver)
-		assert.Equal(t, first, opening(t, f.turns()), "the change failed")
-
-		b.changeMode(roundRobin, false, nil)
-		last := opening(t, f.turns())
-		assert.NotEqual(t, first, last)
-		assert.NotEmpty(t, last)
+		assert.Empty(t, opening(t, f.turns()))
+		assert.Equal(t, api.CachesCold, b.snapshot().State.Step.Caches, "the driver emptied the caches")
+		b.patch(api.WorkloadPatch{MaxTokens: new(32)})
+		assert.Empty(t, b.snapshot().State.Step.Caches, "the step began with other settings")
 	})
+}
+
+// warmScript is a driver that changes modes in place.
+type warmScript struct{ *script }
+
+func (warmScript) InPlace(_, _ api.ModeState) bool { return true }
+
+func (d warmScript) SwitchWarm(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (bool, error) {
+	return d.Switch(ctx, from, to, report)
+}
+
+// A change in place begins a new step of the same run: no turn is cancelled, and those in flight belong to no step.
+func TestModeChangeInPlace(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.start(3)
+		b.waitSettled(3)
+		pass(70 * time.Second)
+		was := b.snapshot()
+		b.setMode(roundRobin)
+		call := b.driver.called(t)
+		during := b.snapshot().State
+		assert.Equal(t, api.PhaseRunning, during.Phase)
+		require.NotNil(t, during.ModeChange)
+		assert.Equal(t, roundRobin, during.ModeChange.To)
+		for _, err := range []error{
+			errorOf(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})),
+			errorOf(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV})),
+		} {
+			require.ErrorIs(t, err, api.ErrConflict)
+		}
+		call.answer(false, nil)
+		synctest.Wait()
+		now := b.snapshot()
+		assert.Equal(t, roundRobin, now.State.InMode())
+		assert.Nil(t, now.State.ModeChange)
+		assert.Equal(t, was.State.Step.ID+1, now.State.Step.ID)
+		assert.Equal(t, was.State.Started, now.State.Started, "the same run")
+		assert.NotNil(t, now.State.Step.Settled)
+		assert.Equal(t, api.CachesKept, now.State.Step.Caches)
+		assert.True(t, now.State.Settling)
+		assert.InDelta(t, 60, now.Baseline.SettlingFor, 1)
+		pass(62 * time.Second)
+		now = b.snapshot()
+		assert.False(t, now.State.Settling)
+		assert.Zero(t, now.Totals.Cancelled)
+		assert.Zero(t, now.Totals.Errors)
+
+		b.setMode(kv)
+		b.driver.called(t).answer(false, errDriver)
+		synctest.Wait()
+		now = b.snapshot()
+		assert.Equal(t, roundRobin, now.State.InMode())
+		assert.True(t, now.State.Running)
+		assert.True(t, now.State.ModeChange.Failed)
+		b.setMode(kv)
+		b.driver.called(t)
+		b.noError(b.lane.CancelMode(t.Context(), ann))
+		wait.Eventually(t, "the cancellation", func() (any, bool) {
+			s := b.lane.State()
+			return s, s.ModeChange.Failed
+		})
+		b.setMode(kv)
+		call = b.driver.called(t)
+		b.stop()
+		call.answer(false, nil)
+		synctest.Wait()
+		assert.Equal(t, kv, b.mode(), "a stop does not hold up the change")
+		assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
+	}, func(o *options) { o.Driver = warmScript{o.Driver.(*script)} })
 }
 
 // A failed change leaves the old mode running as before. The snapshot has the reason until the next change succeeds,
@@ -174,7 +230,7 @@ func TestFailedModeChangeIsRolledBack(t *testing.T) {
 		assert.Equal(t, roundRobin, b.mode())
 		b.expectEvents("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned",
 			"start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned; mode unknown",
-			"start ann: 4 conversations, Mode unknown", "mode_change ann: Mode unknown to Round-robin",
+			"start ann: 4 conversations, Mode unknown", "mode_change ann: Mode unknown to Round-robin, caches kept",
 			"start ann: 4 conversations, Round-robin")
 		assert.Contains(t, log.String(), `level=WARN msg="KV-aware to Round-robin: abandoned" lane=main event=mode_change `+
 			`by=ann error="the cluster did not come up"`)
@@ -217,7 +273,7 @@ func TestStopDuringModeChange(t *testing.T) {
 				b.waitPhase(api.PhaseStopped)
 				assert.Equal(t, roundRobin, b.mode())
 				b.expectEvents("start ann: 2 conversations, KV-aware", "stop eve: "+text,
-					"mode_change ann: KV-aware to Round-robin")
+					"mode_change ann: KV-aware to Round-robin, caches kept")
 				assert.Zero(t, b.lane.State().Concurrency.Actual)
 			})
 		})
@@ -240,8 +296,8 @@ func TestModeChangeWhileNotRunning(t *testing.T) {
 		b.waitPhase(api.PhaseStopped)
 		assert.Equal(t, kv, b.mode())
 		assert.EqualValues(t, 2, b.totals().Cancelled)
-		b.expectEvents("mode_change ann: KV-aware to Round-robin", "start ann: 2 conversations, Round-robin",
-			"stop ann: draining", "mode_change ann: Round-robin to KV-aware")
+		b.expectEvents("mode_change ann: KV-aware to Round-robin, cold caches", "start ann: 2 conversations, Round-robin",
+			"stop ann: draining", "mode_change ann: Round-robin to KV-aware, cold caches")
 	})
 }
 
@@ -291,7 +347,7 @@ func TestModeNamesItsOnlyArm(t *testing.T) {
 		assert.Equal(t, a, b.mode())
 		b.expectEvents("mode_change manual: Switch to a. Confirm when it serves. The page or PUT "+
 			`/api/v1/cluster/mode?lane=main with {"arm":"a","confirm":true} confirms it.`,
-			"mode_change ann: Mode unknown to a")
+			"mode_change ann: Mode unknown to a, caches kept")
 	}, withManualDriver, func(o *options) {
 		o.Driver = cluster.NewManual([]api.ModeState{a, arm("b", api.ModeRoundRobin), arm("c c", api.ModeRoundRobin)})
 	})

@@ -49,6 +49,15 @@ func ConversationOf(lane string, c *workload.Conversation, status api.Conversati
 // TurnStarted marks the turn with the step in force.
 func (o *observer) TurnStarted(t *workload.LiveTurn) { o.marks.Begin(t, o.lane.steps.current()) }
 
+// FirstToken records the TTFT of a turn.
+func (o *observer) FirstToken(t *workload.LiveTurn) {
+	sent, ttft, waiting := t.Live.First()
+	if waiting {
+		sent, ttft = t.Began, time.Since(t.Began)
+	}
+	o.lane.record.FirstToken(t.Step, sent.Add(ttft), ttft.Seconds())
+}
+
 // Arrived counts tokens as they arrive.
 func (o *observer) Arrived(tokens int) { o.Tokens(time.Now(), tokens) }
 

@@ -23,6 +23,9 @@ func (l *Lane) tick(now time.Time) {
 	}
 	l.holds.add(now, l.run.workload.Pace())
 	l.addEngines(now)
+	if l.steps.countFrom(now, l.meanTurn(now)) {
+		l.record.CountFrom(now)
+	}
 	l.record.AdvanceLive(l.meter, now)
 	if l.lease == nil { // a span is one step; its owner detects that it is held
 		l.settleHeld(now)
@@ -30,6 +33,16 @@ func (l *Lane) tick(now time.Time) {
 	if now.Sub(l.lastRow) >= settleSpan {
 		l.keepRow(now, false)
 	}
+}
+
+// meanTurn returns the mean latency of a turn; 0 before half of as many turns as there are conversations have ended, of
+// which the first are the short ones.
+func (l *Lane) meanTurn(now time.Time) time.Duration {
+	turn, n := l.record.MeanTurn(now)
+	if _, actual, _ := l.steps.view(now); 2*n < actual {
+		return 0
+	}
+	return turn
 }
 
 // addEngines adds what the engines report, while turns of the step in progress count. The lock is

@@ -45,10 +45,12 @@ func (r *reading) snapshot() api.LaneSnapshot {
 	if !r.state.Running { // nothing is sent, and the last figures are out of date
 		report = stats.Report{Window: api.Window{Errors: map[api.ErrorClass]int{}}}
 	}
+	comparison := r.compare(r.defaultBaseline())
+	comparison.Headline = r.headline(&comparison)
 	return api.LaneSnapshot{
 		Name: r.opts.Name, Target: r.shownTarget(), State: r.state, Window: report.Window,
 		Totals: r.totals(), TTFTByTurn: notNil(report.TTFTByTurn),
-		KV: r.kv(&report), Cluster: r.cluster, Baseline: r.compare(r.defaultBaseline()), SharedWorkers: r.SharedWorkers(),
+		KV: r.kv(&report), Cluster: r.cluster, Baseline: comparison, SharedWorkers: r.SharedWorkers(),
 	}
 }
 
@@ -163,7 +165,9 @@ func cacheNotReported(c api.Cluster) string {
 func (l *Lane) Comparison(name string) (api.Comparison, error) {
 	r := l.read(time.Now())
 	if name == "" {
-		return r.compare(r.defaultBaseline()), nil
+		c := r.compare(r.defaultBaseline())
+		c.Headline = r.headline(&c)
+		return c, nil
 	}
 	b, ok := r.baseline(name)
 	if !ok {

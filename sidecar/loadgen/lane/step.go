@@ -5,12 +5,35 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// settleSpan is the time for which counted turns must have ended before figures are compared or
-// kept.
+// settleSpan is the time for which counted turns must have ended before figures are kept.
 const settleSpan = 60 * time.Second
+
+// compareSpan is the time for which first tokens must have counted before figures are compared.
+const compareSpan = 30 * time.Second
+
+// leadIn is the time that a step needs after it has settled before its first tokens count: least, and a number of mean
+// turns.
+type leadIn struct {
+	least time.Duration
+	turns float64
+}
+
+// What precedes the first tokens that count. After a change in place, round-robin is slower for up to half a minute,
+// since the caches hold what the other mode put there. Conversations that begin together are in the same turn for a
+// while, and hold the mix of turns after three of them. docs/statistics.md has the figures.
+var (
+	leadAnew     = leadIn{}
+	leadSwitched = leadIn{least: 30 * time.Second}
+	leadStarted  = leadIn{least: 30 * time.Second, turns: 3}
+)
+
+func (l leadIn) after(turn time.Duration) time.Duration {
+	return max(l.least, min(stats.StepSpan, time.Duration(l.turns*float64(turn))))
+}
 
 // steps holds the current step. It is safe for concurrent use.
 type steps struct {
@@ -23,6 +46,9 @@ type steps struct {
 	now     api.StepRecord
 	open    bool
 	mixed   bool // conversations of another shape are still in progress
+	lead    leadIn
+	caches  api.StepCaches
+	counts  time.Time // time from which first tokens count; zero: not known yet
 	counted int
 	first   time.Time // end of the first counted turn
 	actual  int       // conversations in progress
@@ -50,6 +76,45 @@ func (s *steps) resume(step api.StepRecord) {
 	s.now, s.open, s.counted = step, true, 0
 	s.mixed = step.Settled == nil // not stored; an unsettled step may have been mixed
 	s.save(s.now)
+}
+
+// from sets what precedes the first tokens that count, and what the step's caches hold.
+func (s *steps) from(lead leadIn, caches api.StepCaches) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lead, s.caches, s.counts = lead, caches, time.Time{}
+}
+
+// countFrom reports whether first tokens count from now on for the first time. turn is the mean latency of a turn; 0: it
+// is not known.
+func (s *steps) countFrom(now time.Time, turn time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open || s.now.Settled == nil || !s.counts.IsZero() || s.lead.turns > 0 && turn == 0 ||
+		now.Before(s.now.Settled.Add(s.lead.after(turn))) {
+		return false
+	}
+	s.counts = now
+	return true
+}
+
+// comparedIn estimates the time until figures of the step are compared; 0 where it is not known. turn is the mean latency
+// of a turn, and pace the number of conversations that begin in a second; 0: it is not known.
+func (s *steps) comparedIn(now time.Time, turn time.Duration, pace float64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch missing := float64(s.target - s.actual); {
+	case !s.counts.IsZero():
+		return max(0, s.counts.Add(compareSpan).Sub(now))
+	case s.lead.turns > 0 && turn == 0:
+		return 0
+	case s.now.Settled != nil:
+		return max(0, s.now.Settled.Add(s.lead.after(turn)).Sub(now)) + compareSpan
+	case missing > 0 && pace > 0:
+		return time.Duration(missing/pace*float64(time.Second)) + s.lead.after(turn) + compareSpan
+	default:
+		return s.lead.after(turn) + compareSpan
+	}
 }
 
 // current returns the step under way, or the last one.
@@ -186,11 +251,13 @@ func (m *Marks) End(t *workload.LiveTurn, now api.StepRecord) (counts bool) {
 }
 
 // view returns the step as a snapshot shows it, the number of conversations in progress, and the
-// time until the step has settled for long enough.
+// time until its turns have counted for long enough for a row.
 func (s *steps) view(now time.Time) (step api.Step, actual int, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	step = api.Step{ID: s.now.ID, Started: s.now.Started, Settled: s.now.Settled, Held: s.now.Held, Counted: s.counted}
+	step = api.Step{
+		ID: s.now.ID, Started: s.now.Started, Settled: s.now.Settled, Held: s.now.Held, Counted: s.counted, Caches: s.caches,
+	}
 	wait = settleSpan
 	if !s.first.IsZero() {
 		wait = max(0, settleSpan-now.Sub(s.first))

@@ -308,6 +308,7 @@ type storingObserver struct{ *memoryStore }
 
 func (m storingObserver) ConversationStarted(*workload.Conversation) {}
 func (m storingObserver) TurnStarted(*workload.LiveTurn)             {}
+func (m storingObserver) FirstToken(*workload.LiveTurn)              {}
 func (m storingObserver) Arrived(int)                                {}
 func (m storingObserver) Active(int, int)                            {}
 func (m storingObserver) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {

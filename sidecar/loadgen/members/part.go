@@ -180,6 +180,9 @@ func (p *part) note(c *workload.Conversation, status api.ConversationStatus, don
 // TurnStarted marks the turn with the step of the latest order.
 func (p *part) TurnStarted(t *workload.LiveTurn) { p.marks.Begin(t, p.order.Load().Step) }
 
+// FirstToken does nothing: the coordinator takes the TTFT from the ended turn.
+func (*part) FirstToken(*workload.LiveTurn) {}
+
 // Arrived counts tokens as they arrive.
 func (p *part) Arrived(tokens int) {
 	p.mu.Lock()

@@ -16,7 +16,7 @@ import (
 // one unchanged setting.
 const (
 	batches = 4
-	student = 3.182 // the 97.5 % quantile of Student's t with batches − 1 degrees of freedom
+	Student = 3.182 // the 97.5 % quantile of Student's t with batches − 1 degrees of freedom
 	normal  = 1.960 // the 97.5 % quantile of the normal distribution
 
 	// batchTurns is the minimum length of a batch, in mean turns. Shorter batches depend
@@ -65,7 +65,7 @@ func (s *shares) interval(limit float64) *[2]float64 {
 	if !ok {
 		return nil
 	}
-	return &[2]float64{max(0, value-student*deviation), min(limit, value+student*deviation)}
+	return &[2]float64{max(0, value-Student*deviation), min(limit, value+Student*deviation)}
 }
 
 // quantileInterval returns the 95 % interval of a p-quantile over n values. The shares
@@ -81,7 +81,7 @@ func (s *shares) quantileInterval(n int, p float64, quantile func(p float64) flo
 		return nil
 	}
 	effect := max(1, deviation*deviation*float64(n)/(p*(1-p)))
-	effective := int(float64(n) / effect * (normal / student) * (normal / student))
+	effective := int(float64(n) / effect * (normal / Student) * (normal / Student))
 	lower, upper := lowerRank(effective, p), lowerRank(effective, 1-p)
 	if lower == 0 || upper == 0 {
 		return nil
@@ -111,6 +111,22 @@ func (v *measured) summarize(trusted bool) api.Quantiles {
 		q.P50Interval, q.P95Interval = v.interval(all, .5), v.interval(all, .95)
 	}
 	return q
+}
+
+// addMean adds the mean with its interval, as summarize does the percentiles.
+func (v *measured) addMean(q *api.Quantiles, trusted bool) {
+	var s shares
+	for i := range v {
+		for _, value := range v[i] {
+			s.add(i, value, 1)
+		}
+	}
+	if q.N > 0 {
+		q.Mean = &q.Shape.Mean
+	}
+	if trusted {
+		q.MeanInterval = s.interval(math.Inf(1))
+	}
 }
 
 // interval returns the interval of a quantile. all has the values in ascending order.

@@ -64,5 +64,5 @@ func around(
 		s.add(i, *part, 1)
 	}
 	_, deviation, _ := s.ratio()
-	return &[2]float64{max(0, *value-student*deviation), min(limit, *value+student*deviation)}
+	return &[2]float64{max(0, *value-Student*deviation), min(limit, *value+Student*deviation)}
 }

@@ -28,7 +28,7 @@ func TestEngineRecord(t *testing.T) {
 	assert.InDelta(t, .65, *row.AcceptanceRate, 1e-9)
 	assert.InDelta(t, 1+3*.65, *row.TokensPerStep, 1e-9)
 	assert.InDelta(t, 5e9, *row.GPUMemoryBytes, 1)
-	half := student * .1291 / 2 // of four parts, with their standard deviation
+	half := Student * .1291 / 2 // of four parts, with their standard deviation
 	assert.InDeltaSlice(t, []float64{.65 - half, .65 + half}, row.Intervals.AcceptanceRate[:], 1e-4)
 	assert.InDeltaSlice(t, []float64{5e9, 5e9}, row.Intervals.GPUMemoryBytes[:], 1)
 	assert.InDeltaSlice(t, []float64{2.95 - 3*half, 2.95 + 3*half}, row.Intervals.TokensPerStep[:], 1e-3)

@@ -267,6 +267,10 @@ func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 		}
 		q.P50Error, q.P50Interval = allow(.5, q.P50, q.P50Interval)
 		q.P95Error, q.P95Interval = allow(.95, q.P95, q.P95Interval)
+		if i == timeTTFT && q.Mean != nil {
+			q.MeanError = new(l.MeanError(q.N))
+			q.MeanInterval = Widen(q.MeanInterval, q.MeanError, false)
+		}
 	}
 }
 

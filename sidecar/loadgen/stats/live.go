@@ -45,6 +45,8 @@ func (w *Window) AdvanceLive(m *Meter, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := now.Sub(w.start)
+	turn, _ := w.meanTurn(at)
+	w.tokens.advance(at, turn)
 	for w.counts {
 		w.live.from = max(w.live.from, w.kept, at-StepSpan)
 		b, ok := w.nextBatch(at)
@@ -110,7 +112,8 @@ func (w *Window) suffices(length time.Duration, counts func(*turn) bool) bool {
 }
 
 // Live describes a step like [Window.CountedAsArrived], but over its batches of the last hour, with intervals that hold
-// under continuous observation. It has no intervals before there are enough batches.
+// under continuous observation. It has no intervals before there are enough batches. TTFT is that of all first tokens
+// since [Window.CountFrom], whether or not their turns have ended.
 func (w *Window) Live(m *Meter, now time.Time, step int64) Report {
 	w.AdvanceLive(m, now)
 	r := w.CountedAsArrived(m, now, step)
@@ -119,9 +122,16 @@ func (w *Window) Live(m *Meter, now time.Time, step int64) Report {
 	if !w.counts || step != w.step {
 		all = nil
 	}
+	if step == w.tokens.step {
+		w.tokens.report(&r.Window.Metrics.TTFT)
+	} else {
+		r.Window.Metrics.TTFT = api.Quantiles{}
+	}
 	w.mu.Unlock()
 	for i := range times {
-		liveQuantiles(times[i].Quantiles(&r.Window.Metrics), all, i)
+		if i != timeTTFT {
+			liveQuantiles(times[i].Quantiles(&r.Window.Metrics), all, i)
+		}
 	}
 	r.liveRates(all)
 	return r
@@ -152,22 +162,18 @@ func liveQuantiles(q *api.Quantiles, all []stepBatch, time int) {
 	q.P95 = overall.P95
 	q.P99 = overall.P99
 	q.Estimated = overall.Estimated
-	turns := whole.total / float64(len(all)) // of a batch
-	q.P50Interval = relative(*q.P50, p50, quantilePrior(&whole, .5, turns, time))
-	q.P95Interval = relative(*q.P95, p95, quantilePrior(&whole, .95, turns, time))
+	q.P50Interval = relative(*q.P50, p50)
+	q.P95Interval = relative(*q.P95, p95)
 }
 
-// quantilePrior is the variance of the logarithm of one batch's p-quantile that independent turns would have:
+// independentQuantile is the variance of the logarithm of one batch's p-quantile that independent turns would have:
 // p(1 − p)/(n f²), with the density f from the distance between two quantiles around it (Siddiqui, Journal of Research
-// of the National Bureau of Standards 64B, 1960). Turns depend on each other; [designEffect] accounts for it.
-func quantilePrior(whole *buckets, p, turns float64, time int) decide.Variance {
-	if time != timeTTFT {
-		return decide.Variance{}
-	}
+// of the National Bureau of Standards 64B, 1960).
+func independentQuantile(whole *buckets, p, turns float64) float64 {
 	h := 1.5 * math.Sqrt(p*(1-p)/whole.total)
 	low, high := p-h, min(p+h, 1)
 	slope := math.Log(whole.quantile(high)/whole.quantile(low)) / (high - low)
-	return decide.Variance{Value: designEffect * slope * slope * p * (1 - p) / turns, DF: priorDegrees}
+	return slope * slope * p * (1 - p) / turns
 }
 
 // liveRates sets the rates and the hit ratio over all batches.
@@ -197,8 +203,8 @@ func (r *Report) liveRates(all []stepBatch) {
 	}
 	r.Window.OutputTokensPerSecond = tokens / r.Window.Seconds
 	r.Window.RequestsPerSecond = requests / r.Window.Seconds
-	r.OutputInterval = relative(r.Window.OutputTokensPerSecond, outputs, decide.Variance{})
-	r.RequestsInterval = relative(r.Window.RequestsPerSecond, rates, decide.Variance{})
+	r.OutputInterval = relative(r.Window.OutputTokensPerSecond, outputs)
+	r.RequestsInterval = relative(r.Window.RequestsPerSecond, rates)
 	r.HitRatio = ratio(r.CachedTokens, int64(prompt))
 	if r.HitRatio == nil {
 		return
@@ -215,14 +221,19 @@ func liveHalf(batches []float64, wander float64, prior decide.Variance) float64 
 	return in[1] - mean
 }
 
-// relative returns the interval of a value, from that of its batches on the logarithmic scale, on which a slow change
-// of speed is the same for all values. It is nil where a batch has no value, or there are too few.
-func relative(value float64, batches []float64, prior decide.Variance) *[2]float64 {
+// relative returns the interval of a value, from its batches on the logarithmic scale, on which a slow change of speed is
+// the same for all values. It is nil where a batch has no value, or there are too few.
+func relative(value float64, batches []float64) *[2]float64 {
 	logs := make([]float64, len(batches))
 	for i, v := range batches {
 		logs[i] = math.Log(v)
 	}
-	half := liveHalf(logs, liveWander, prior)
+	return relativeLogs(value, logs, decide.Variance{})
+}
+
+// relativeLogs is relative for the logarithms of batches, with what is known of their variance.
+func relativeLogs(value float64, logs []float64, earlier decide.Variance) *[2]float64 {
+	half := liveHalf(logs, liveWander, earlier)
 	if !defined(half) {
 		return nil
 	}

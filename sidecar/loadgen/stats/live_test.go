@@ -30,6 +30,8 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 			began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 			w, m := NewWindow(began, slo), NewMeter(began)
 			now := began
+			w.BeginStep(1, nil)
+			w.CountFrom(began)
 			for at := 0.; at < 60*test.minutes; at += test.every {
 				now = began.Add(time.Duration(at * float64(time.Second)))
 				m.Add(now, 110) // with tokens of turns in progress
@@ -38,6 +40,7 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 					PromptTokens: new(100), CachedTokens: new(50 + int(at/60)%9), OutputTokens: new(100),
 					TTFT: new(.2 + .1*math.Mod(at, 7)), TPOT: new(.02), Latency: &test.latency,
 				}, nil)
+				w.FirstToken(1, now, .2+.1*math.Mod(at, 7))
 				w.AdvanceLive(m, now)
 			}
 			r := w.Live(m, now, 1)
@@ -59,6 +62,7 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 			assert.GreaterOrEqual(t, math.Log(q.P50Interval[1] / *q.P50), 2.5*liveWander-1e-9,
 				"the interval allows for slow changes of speed")
 
+			w.BeginStep(2, nil)
 			w.Add(&api.Turn{Ended: now.Add(time.Second), Step: 2, Counted: true, Status: api.TurnOK}, nil)
 			r = w.Live(m, now.Add(2*time.Second), 2)
 			require.Equal(t, 1, r.OK)
@@ -69,15 +73,12 @@ func TestLiveFiguresOfWholeBatches(t *testing.T) {
 }
 
 // Log-uniform values have the same density everywhere on the logarithmic scale, here 1.
-func TestPriorOfAPercentile(t *testing.T) {
+func TestIndependentVarianceOfAPercentile(t *testing.T) {
 	var b buckets
 	for i := range 1000 {
 		b.addAll([]float64{math.Exp(float64(i)/1000 - 1)})
 	}
 	for _, p := range []float64{.5, .95} {
-		prior := quantilePrior(&b, p, 50, timeTTFT)
-		assert.InEpsilon(t, designEffect*p*(1-p)/50, prior.Value, .15)
-		assert.EqualValues(t, priorDegrees, prior.DF)
-		assert.Zero(t, quantilePrior(&b, p, 50, timeTPOT))
+		assert.InEpsilon(t, p*(1-p)/50, independentQuantile(&b, p, 50), .15)
 	}
 }

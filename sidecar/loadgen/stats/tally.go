@@ -129,6 +129,9 @@ func (t *tally) report() Report {
 		} else {
 			*q = t.times[i].summarize(r.Batched)
 		}
+		if i == timeTTFT {
+			t.times[i].addMean(q, r.Batched)
+		}
 		q.Unknown = t.unknown[i]
 	}
 	if first := t.firstAnswer.summarize(r.Batched); first.N > 0 {

@@ -34,6 +34,7 @@ type Window struct {
 	kept    time.Duration // turns that ended up to then may be missing, although they are within StepSpan
 	counts  bool          // there is such a step
 	live    liveBatches   // of that step
+	tokens  firstTokens   // of the latest step
 }
 
 const ringSlots = 60
@@ -112,10 +113,11 @@ func (r *Report) Row() api.BaselineRow {
 	return api.BaselineRow{
 		TTFT: percentiles(m.TTFT), TPOT: percentiles(m.TPOT), ITL: percentiles(m.ITL), Latency: percentiles(m.Latency),
 		OutputTokensPerSecond: new(r.Window.OutputTokensPerSecond), RequestsPerSecond: new(r.Window.RequestsPerSecond),
-		KVHitRatio: r.HitRatio, ErrorRatio: r.Window.ErrorRatio, N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m),
+		KVHitRatio: r.HitRatio, ErrorRatio: r.Window.ErrorRatio, TTFTMean: m.TTFT.Mean, N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m),
 		Intervals: &api.RowIntervals{
 			TTFT: intervals(m.TTFT), TPOT: intervals(m.TPOT), ITL: intervals(m.ITL), Latency: intervals(m.Latency),
 			OutputTokensPerSecond: r.OutputInterval, RequestsPerSecond: r.RequestsInterval, KVHitRatio: r.HitInterval,
+			TTFTMean: m.TTFT.MeanInterval,
 		},
 	}
 }
@@ -157,6 +159,7 @@ func (w *Window) Reset(now time.Time) {
 	w.kept = 0
 	w.counts = false
 	w.live = liveBatches{}
+	w.tokens = firstTokens{}
 	w.gaps.clear()
 	w.counted.clear()
 }

@@ -135,7 +135,9 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 		}
 		check(w.Report(at(101)), func(sample) bool { return true })
 		rep := w.Report(at(101))
+		require.InEpsilon(t, rep.Window.Metrics.TTFT.Shape.Mean, *rep.Window.Metrics.TTFT.Mean, 1e-9)
 		rep.Window.Metrics.TTFT.P50Interval, rep.Window.Metrics.TTFT.P95Interval = nil, nil
+		rep.Window.Metrics.TTFT.Mean, rep.Window.Metrics.TTFT.MeanInterval = nil, nil
 		ttft, hits := w.Course(at(101))
 		assert.Equal(t, rep.Window.Metrics.TTFT, ttft)
 		assert.Equal(t, rep.HitRatio, hits)

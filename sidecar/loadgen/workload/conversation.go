@@ -71,6 +71,8 @@ type Observer interface {
 	ConversationStarted(*Conversation)
 	// TurnStarted receives a turn before its request is sent. It calls [LiveTurn.Begin].
 	TurnStarted(*LiveTurn)
+	// FirstToken receives a turn at its first content chunk.
+	FirstToken(*LiveTurn)
 	// Arrived counts output tokens as they arrive, in any turn. At a turn's end a negative number may
 	// correct earlier ones by the server's usage.
 	Arrived(tokens int)

@@ -49,6 +49,15 @@ const PhaseWarning = "warning"
 // PhaseWaiting is the phase of a Driver that waits for the operator. The message says what to do, and becomes an event.
 const PhaseWaiting = "waiting_for_operator"
 
+// WarmSwitcher is a Driver that can switch with the caches kept, where Switch empties them.
+type WarmSwitcher interface {
+	// InPlace reports whether turns may be sent during SwitchWarm. None of them fails then.
+	InPlace(from, to api.ModeState) bool
+	// SwitchWarm is Switch for a change that keeps the contents of the caches where it can. cold reports that they were
+	// emptied nevertheless.
+	SwitchWarm(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
+}
+
 // Checker is a Driver that can say before any load whether it can switch to modes.
 type Checker interface {
 	// Check returns why one of the modes cannot be switched to, nil if nothing is known against it.

@@ -187,6 +187,8 @@ func (l *recorder) TurnStarted(t *LiveTurn) {
 	e.turning = true
 }
 
+func (*recorder) FirstToken(*LiveTurn) {}
+
 func (l *recorder) Arrived(tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

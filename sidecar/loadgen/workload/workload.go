@@ -454,6 +454,7 @@ func (w *Workload) request(c *Conversation, t *LiveTurn) chat.Request {
 			if first {
 				first = false
 				w.notifyIf(w.breaker.Success())
+				w.opts.Observer.FirstToken(t)
 				if t.routing != nil {
 					t.routing.FirstToken(t.Live.Worker())
 				}

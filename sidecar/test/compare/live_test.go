@@ -173,6 +173,7 @@ func (s *turnsSeen) TurnEnded(_ *workload.Conversation, t *workload.LiveTurn) {
 // The other methods of [workload.Observer] do nothing.
 func (*turnsSeen) ConversationStarted(*workload.Conversation)                            {}
 func (*turnsSeen) TurnStarted(*workload.LiveTurn)                                        {}
+func (*turnsSeen) FirstToken(*workload.LiveTurn)                                         {}
 func (*turnsSeen) Arrived(int)                                                           {}
 func (*turnsSeen) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
 func (*turnsSeen) Active(int, int)                                                       {}

@@ -27,16 +27,28 @@ type liveTarget struct {
 	window *stats.Window
 	meter  *stats.Meter
 	turns  []api.Turn // not passed yet
+	first  []arrival  // first tokens, not passed yet
 	tokens []float64  // per second, not passed yet
 	second int
 }
 
+// arrival is a first token.
+type arrival struct {
+	at   time.Time
+	ttft float64
+}
+
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func newLiveTarget(w world, trial, minutes int) *liveTarget {
+func newLiveTarget(w world, trial, minutes int, earlier []stats.Series) *liveTarget {
 	r := newSpans(w, 2, trial).record(1, 0, float64(minutes)*60, 1)
 	l := &liveTarget{window: stats.NewWindow(began, slo), meter: stats.NewMeter(began), tokens: r.Tokens[warmUp:]}
+	l.window.BeginStep(1, earlier)
+	l.window.CountFrom(began)
 	for _, t := range r.Turns {
+		if t.FirstToken >= warmUp {
+			l.first = append(l.first, arrival{began.Add(seconds(t.FirstToken - warmUp)), t.FirstToken - t.Sent})
+		}
 		if t.Ended >= warmUp {
 			l.turns = append(l.turns, api.Turn{
 				Ended: began.Add(seconds(t.Ended - warmUp)), Number: 1, Step: 1, Counted: true, Status: api.TurnOK,
@@ -47,6 +59,7 @@ func newLiveTarget(w world, trial, minutes int) *liveTarget {
 		}
 	}
 	slices.SortFunc(l.turns, func(a, b api.Turn) int { return a.Ended.Compare(b.Ended) })
+	slices.SortFunc(l.first, func(a, b arrival) int { return a.at.Compare(b.at) })
 	return l
 }
 
@@ -64,6 +77,10 @@ func (l *liveTarget) pass() (now time.Time) {
 			n++
 		}
 		l.turns = l.turns[n:]
+		for len(l.first) > 0 && l.first[0].at.Before(now) {
+			l.window.FirstToken(1, l.first[0].at, l.first[0].ttft)
+			l.first = l.first[1:]
+		}
 		l.window.AdvanceLive(l.meter, now)
 	}
 	return now
@@ -71,7 +88,7 @@ func (l *liveTarget) pass() (now time.Time) {
 
 // row returns the baseline row of five minutes of a run.
 func row(w world, trial int) api.Baseline {
-	l := newLiveTarget(w, trial, 5)
+	l := newLiveTarget(w, trial, 5, nil)
 	var now time.Time
 	for range 5 {
 		now = l.pass()
@@ -84,7 +101,7 @@ func row(w world, trial int) api.Baseline {
 
 // liveVerdicts returns the minute of an hour at which each metric was first called better or worse than a row.
 func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
-	l, first := newLiveTarget(w, trial, 60), map[string]float64{}
+	l, first := newLiveTarget(w, trial, 60, nil), map[string]float64{}
 	for minute := 1.; minute <= 60; minute++ {
 		is := l.window.Live(l.meter, l.pass(), 1)
 		c := baseline.Compare(lane.Compared(&is), was, 60).Columns[0]
@@ -134,6 +151,84 @@ func TestLiveVerdictsAgainstRow(t *testing.T) {
 			assert.LessOrEqual(t, some, most(trials()))
 		}
 	}
+}
+
+// series returns the TTFT of a step of five minutes.
+func series(w world, trial int) stats.Series {
+	l := newLiveTarget(w, trial, 5, nil)
+	for range 5 {
+		l.pass()
+	}
+	s, _ := l.window.Series()
+	return s
+}
+
+// A step is compared with the latest step of another mode, by the mean TTFT, whenever a batch has ended, for an hour: with
+// the variance of earlier steps and without.
+func TestStepAgainstOtherMode(t *testing.T) {
+	t.Parallel()
+	for _, w := range []struct {
+		name string
+		world
+	}{
+		{"nothing but chance", world{}},
+		{"the speed wanders by 1 %", world{wander: .01}},
+		{"the load swings by 15 %, and the speed wanders by 1 %", world{swing: .15, wander: .01}},
+	} {
+		for _, steps := range []int{0, 3} {
+			for _, effect := range []float64{0, -.10, -.20} {
+				t.Run(fmt.Sprintf("%s, %d earlier steps, %g %%", w.name, steps, 100*effect), func(t *testing.T) {
+					t.Parallel()
+					different, wrong := 0, 0
+					var minutes []float64
+					for i := range trials() {
+						trial := 100 * i
+						slower := w.world
+						var others, own []stats.Series
+						for step := range steps + 1 {
+							others = append(others, series(slower, trial+step))
+						}
+						is := w.world
+						is.effect = []float64{0, math.Log1p(effect)}
+						for step := range steps {
+							own = append(own, series(is, trial+50+step))
+						}
+						at := decidedAt(newLiveTarget(is, trial+99, 60, own), own, &others[len(others)-1], others)
+						different += count(!math.IsInf(at, 0))
+						wrong += count(at < 0)
+						minutes = append(minutes, math.Abs(at))
+					}
+					slices.Sort(minutes)
+					figure.Report(t, "a step against another mode as measured here, %s, %d earlier steps of either mode, TTFT %+.0f %%: "+
+						"called different within an hour in %s %%, the wrong way round in %s %%; median %.1f min, nine of ten by %.1f min",
+						w.name, steps, 100*effect, percent(different, trials()), percent(wrong, trials()),
+						minutes[trials()/2], minutes[trials()*9/10])
+					if effect == 0 {
+						assert.LessOrEqual(t, different, most(trials()))
+					}
+				})
+			}
+		}
+	}
+}
+
+// decidedAt returns the minute at which a step was first called different from another mode, negative where it was called
+// later; infinite if it never was.
+func decidedAt(l *liveTarget, own []stats.Series, other *stats.Series, others []stats.Series) float64 {
+	was := other.Estimate(others)
+	for minute := 1.; minute <= 60; minute++ {
+		l.pass()
+		s, ok := l.window.Series()
+		if !ok {
+			continue
+		}
+		is := s.Estimate(own)
+		d := math.Log(s.Average / other.Average)
+		if math.Abs(d) > stats.Contrast(is, was) {
+			return math.Copysign(minute, -d)
+		}
+	}
+	return math.Inf(1)
 }
 
 var liveMetrics = []string{

@@ -26,6 +26,7 @@ type world struct {
 	span     float64   // seconds that a span counts; 0: 60
 	failing  float64   // share of the last arm's turns that fail, the slowest ones
 	wander   float64   // standard deviation of a slow change of speed, with a correlation time of ten minutes
+	swing    float64   // standard deviation of the load's effect on TTFT, with a correlation time of half a minute
 }
 
 // A span has 60 conversations with turns of about 25 s.
@@ -89,7 +90,8 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		}
 		return v
 	}
-	busy, stalled := 0., math.Inf(-1)
+	busy, stalled, swung := 0., math.Inf(-1), s.swing*s.rng.NormFloat64()
+	memory := math.Exp(-1. / rate / 30) // from turn to turn
 	for t, next := 0., 0.; t < r.Until; t += s.rng.ExpFloat64() / rate {
 		if t >= next { // the load of the workers changes every 5 s
 			busy, next = .5*busy+.2*s.rng.NormFloat64(), next+5
@@ -101,7 +103,8 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		if s.rng.Float64() < .14*math.Exp(busy) {
 			ttft += .25 * s.rng.ExpFloat64()
 		}
-		ttft = ttft*math.Exp(at(t)+s.effectOf(arm)) + max(0, stalled-t)
+		swung = memory*swung + s.swing*math.Sqrt(1-memory*memory)*s.rng.NormFloat64()
+		ttft = ttft*math.Exp(at(t)+swung+s.effectOf(arm)) + max(0, stalled-t)
 		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*busy)
 		r.Turns = append(r.Turns, proof.Turn{
 			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens,

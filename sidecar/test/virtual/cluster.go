@@ -33,6 +33,7 @@ type Options struct {
 	TokenIDs bool // answers have the IDs of the prompts' tokens
 	Warm     bool // a switch to the current mode keeps the caches, but reports that they are empty
 	Silent   bool // answers do not report cached tokens
+	Alike    bool // a switch in place changes nothing but the name of the mode
 }
 
 // Cluster is the model with the clock of the bubble in which it was made. It is safe for concurrent use.
@@ -53,7 +54,10 @@ type Cluster struct {
 	profile sim.Profile
 }
 
-var _ workload.Driver = (*Cluster)(nil)
+var (
+	_ workload.Driver       = (*Cluster)(nil)
+	_ workload.WarmSwitcher = (*Cluster)(nil)
+)
 
 // Turn is a completely answered turn.
 type Turn struct {
@@ -345,6 +349,23 @@ func (c *Cluster) Switch(
 	case <-timer.C:
 		return true, nil
 	}
+}
+
+// InPlace returns true.
+func (*Cluster) InPlace(_, _ api.ModeState) bool { return true }
+
+// SwitchWarm changes the mode of the router in place.
+func (c *Cluster) SwitchWarm(_ context.Context, _, to api.ModeState, _ func(phase, message string)) (cold bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.model.Advance(time.Since(c.began))
+	if !c.options.Alike {
+		err = c.model.Route(to.Mode)
+	}
+	if err == nil {
+		c.mode = to
+	}
+	return false, err
 }
 
 // Instance returns "", which leaves the choice to the router.

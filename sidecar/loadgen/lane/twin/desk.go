@@ -168,6 +168,7 @@ func (d *Desk) Twin() (api.Twin, error) {
 		}
 	}
 	t.Caution = caution(t.Evidence, notes)
+	t.Headline = headline(&t, states, d.problems())
 	return t, nil
 }
 

@@ -1,0 +1,109 @@
+package twin
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
+)
+
+// smallest is the difference that "no difference" excludes, in per cent.
+const smallest = 5
+
+// headline returns the result of the pairs in one sentence: the mean TTFT of one lane compared with that of the other.
+// The lane in kv mode is its subject, unless neither or both are.
+func headline(t *api.Twin, states [2]api.State, problems []string) api.Headline {
+	h := api.Headline{Kind: api.HeadlineWaiting, Detail: api.List[string]{}, Lines: api.List[api.HeadlineLine]{}}
+	if h.Text = lane.IdleText(&states[0]); h.Text != "" {
+		return h
+	}
+	if len(problems) > 0 {
+		h.Text, h.Detail = "A target does not serve", problems
+		return h
+	}
+	pairs := "turns count once both lanes have settled"
+	if t.Since != nil {
+		pairs = fmt.Sprintf("%d turns on both lanes since %s", t.Pairs, lane.Clock(*t.Since))
+	}
+	i := slices.IndexFunc(t.Metrics, func(m api.PairedMetric) bool { return m.Metric == "ttft" })
+	if i < 0 || t.Metrics[i].Difference == nil || t.Since == nil {
+		h.Text = "Settling: waiting for turns on both lanes"
+		h.Detail = append(h.Detail, pairs)
+		return h
+	}
+	names := [2]string{name(&t.A, &t.B), name(&t.B, &t.A)}
+	subject := 0
+	if t.B.Mode == api.ModeKV && t.A.Mode != api.ModeKV {
+		subject = 1
+	}
+	l := compared(&t.Metrics[i], subject)
+	other := lane.InSentence(names[1-subject])
+	difference := lane.DifferenceText(*l.Percent)
+	h.Kind, h.Against, h.Difference = l.Kind, api.AgainstTwin, difference
+	switch {
+	case l.Kind == api.HeadlineSame:
+		h.Certain, h.Difference = true, ""
+		h.Text = fmt.Sprintf("%s: no difference of %d %% or more from %s", names[subject], smallest, other)
+	case l.Kind == api.HeadlineUncertain:
+		h.Text = fmt.Sprintf("Not certain yet: first token %s so far", difference)
+		h.Detail = append(h.Detail, fmt.Sprintf("%s compared with %s", names[subject], other))
+	default:
+		h.Text = lane.Claim(names[subject], *l.Percent, other)
+		h.Certain = true
+		if t.Evidence == api.EvidenceDiffer || t.Evidence == api.EvidenceShared {
+			h.Kind, h.Certain = api.HeadlineUncertain, false
+		}
+	}
+	h.Detail = append(h.Detail, fmt.Sprintf("mean TTFT %s beside %s", lane.InMS(*l.Live), lane.InMS(*l.Other)))
+	if l.Interval != nil {
+		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText(*l.Interval))
+	}
+	h.Detail = append(h.Detail, pairs)
+	if t.Caution != "" {
+		h.Detail = append(h.Detail, t.Caution)
+	}
+	l.Text = fmt.Sprintf("Compared with %s: first token %s", other, difference)
+	h.Lines = append(h.Lines, l)
+	return h
+}
+
+// name returns the mode of a lane, with the lane's name where the other lane has the same mode.
+func name(s, other *api.TwinSide) string {
+	mode := func(s *api.TwinSide) string {
+		return api.ModeState{Arm: s.Arm, Mode: s.Mode, Speculation: s.Speculation}.Name()
+	}
+	if mode(s) == mode(other) {
+		return fmt.Sprintf("%s on lane %s", mode(s), s.Lane)
+	}
+	return mode(s)
+}
+
+// compared returns how much sooner the first token of one side is, 0 or 1, relative to the other side.
+func compared(m *api.PairedMetric, subject int) api.HeadlineLine {
+	l := api.HeadlineLine{
+		Against: api.AgainstTwin, Metric: "ttft_mean", Kind: api.HeadlineUncertain, Live: m.A, Other: m.B,
+	}
+	sign := 1. // of a difference B − A
+	if subject == 1 {
+		l.Live, l.Other, sign = m.B, m.A, -1
+	}
+	percent := func(difference float64) float64 { return 0 + 100*sign*difference / *l.Other }
+	l.Percent = new(percent(*m.Difference))
+	if m.Interval == nil {
+		return l
+	}
+	low, high := percent(m.Interval[0]), percent(m.Interval[1])
+	low, high = min(low, high), max(low, high)
+	l.Interval = &[2]float64{low, high}
+	switch {
+	case low > 0:
+		l.Kind = api.HeadlineBetter
+	case high < 0:
+		l.Kind = api.HeadlineWorse
+	case math.Max(-low, high) < smallest:
+		l.Kind = api.HeadlineSame
+	}
+	return l
+}

@@ -1,0 +1,100 @@
+package lane
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// IdleText returns why nothing is compared while a workload does not run; empty: it runs.
+func IdleText(s *api.State) string {
+	switch s.Phase {
+	case api.PhaseRunning:
+		return ""
+	case api.PhaseSwitching:
+		if s.ModeChange != nil {
+			return "The cluster changes to " + InSentence(s.ModeChange.To.Short())
+		}
+		return "The cluster changes its mode"
+	case api.PhaseDraining:
+		return "The workload is ending"
+	}
+	return "The workload is stopped"
+}
+
+// DifferenceText words a relative difference: "22 % sooner", "8.6 % later", or "2.3 times as long".
+func DifferenceText(percent float64) string {
+	switch {
+	case percent < -100:
+		return fmt.Sprintf("%.1f times as long", 1-percent/100)
+	case percent < 0:
+		return size(percent) + " % later"
+	}
+	return size(percent) + " % sooner"
+}
+
+// Claim words a result as a sentence.
+func Claim(subject string, percent float64, other string) string {
+	if percent < -100 {
+		return fmt.Sprintf("%s: the first token takes %s as under %s", subject, DifferenceText(percent), other)
+	}
+	return fmt.Sprintf("%s: first token %s than %s", subject, DifferenceText(percent), other)
+}
+
+// IntervalText words an interval of a relative difference.
+func IntervalText(in [2]float64) string {
+	low, high := DifferenceText(in[0]), DifferenceText(in[1])
+	if in[0] >= 0 || in[1] < 0 && in[0] >= -100 {
+		low = size(in[0])
+	}
+	if in[1] < 0 && in[0] >= -100 { // from the small to the large difference
+		return size(in[1]) + " to " + DifferenceText(in[0])
+	}
+	return low + " to " + high
+}
+
+// size writes a percentage without its sign: in whole numbers, below ten with one decimal, so that a small value is not
+// 0.
+func size(percent float64) string {
+	v, digits := math.Abs(percent), 0
+	if v < 9.95 {
+		digits = 1
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
+// InSentence returns a mode's name for use within a sentence.
+func InSentence(name string) string {
+	for _, m := range api.Modes {
+		if name == m.Name() && m != api.ModeKV {
+			return strings.ToLower(name[:1]) + name[1:]
+		}
+	}
+	return name
+}
+
+// Clock writes a time of day, in the time zone of the process.
+func Clock(t time.Time) string { return t.Local().Format("15:04") }
+
+// InMS writes seconds in whole milliseconds.
+func InMS(seconds float64) string { return grouped(math.Round(1000*seconds)) + " ms" }
+
+// grouped writes a whole number with a comma every three digits.
+func grouped(v float64) string {
+	text := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func conversations(n int) string {
+	if n == 1 {
+		return "1 conversation"
+	}
+	return strconv.Itoa(n) + " conversations"
+}

@@ -1,0 +1,290 @@
+package stats
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
+)
+
+// Series holds the TTFT of a step by batches of time, as natural logarithms. Values are NaN where a batch has too few
+// turns.
+type Series struct {
+	Until          time.Time     // end of the latest batch
+	Batch          time.Duration // mean length of a batch
+	N              int           // turns
+	Average        float64       // mean TTFT of all turns, in seconds
+	Mean, P50, P95 []float64     // of each batch
+	Independent    float64       // variance of the logarithm of a batch's mean if turns were independent
+	// Error is the most that the load generator's own error may be in the mean, in seconds.
+	Error float64
+}
+
+// firstTokens holds the TTFT of the latest step. A turn belongs to the time of its first token, which does not depend on
+// how long its answer takes.
+type firstTokens struct {
+	step     int64
+	counting bool
+	from     time.Duration // end of the latest batch, or the time from which first tokens count
+	pending  []firstToken  // in no batch yet
+	batches  []ttftBatch
+	earlier  []Series
+}
+
+type firstToken struct {
+	at   time.Duration
+	ttft float64
+}
+
+type ttftBatch struct {
+	until, length time.Duration
+	n             int
+	sum, squares  float64 // of the values
+	p50, p95      float64
+	all           buckets
+}
+
+// BeginStep begins the TTFT of a step. Nothing counts before [Window.CountFrom]. earlier are series of the same setting,
+// whose variance the intervals take in where the step's batches do not contradict it.
+func (w *Window) BeginStep(step int64, earlier []Series) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tokens = firstTokens{step: step, earlier: earlier}
+}
+
+// CountFrom makes first tokens count from a time on.
+func (w *Window) CountFrom(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tokens.counting = true
+	w.tokens.from = at.Sub(w.start)
+}
+
+// FirstToken adds the TTFT of a turn of a step, in seconds, at the time of its first token.
+func (w *Window) FirstToken(step int64, at time.Time, ttft float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f, since := &w.tokens, at.Sub(w.start)
+	if f.counting && step == f.step && since >= f.from && defined(ttft) {
+		f.pending = append(f.pending, firstToken{since, ttft})
+	}
+}
+
+// FirstTokens returns the number of values of the step so far and of its batches.
+func (w *Window) FirstTokens() (values, batches int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	values = len(w.tokens.pending)
+	for i := range w.tokens.batches {
+		values += w.tokens.batches[i].n
+	}
+	return values, len(w.tokens.batches)
+}
+
+// MeanTurn returns the mean latency of the turns that ended well in the last 60 s, and their number.
+func (w *Window) MeanTurn(now time.Time) (latency time.Duration, turns int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.meanTurn(now.Sub(w.start))
+}
+
+func (w *Window) meanTurn(now time.Duration) (latency time.Duration, turns int) {
+	sum := 0.
+	for i := range w.turns {
+		if t := &w.turns[i]; t.status == api.TurnOK && t.ended > now-windowSpan && defined(t.latency) {
+			sum += t.latency
+			turns++
+		}
+	}
+	return time.Duration(sum / float64(max(1, turns)) * float64(time.Second)), turns
+}
+
+// advance closes the batches that have ended by now. A batch lasts as many half minutes as cover a mean turn and the
+// turns needed for a p95, or [StepSpan].
+func (f *firstTokens) advance(now, turn time.Duration) {
+	for f.counting {
+		length, n := liveBatch, 0
+		for ; length < StepSpan; length += liveBatch {
+			n = f.within(f.from + length)
+			if f.from+length > now || n >= leastTurns && length >= liveTurns*turn {
+				break
+			}
+		}
+		if f.from+length > now {
+			break
+		}
+		if n = f.within(f.from + length); n > 0 {
+			f.batches = append(f.batches, newTTFTBatch(f.pending[:n], f.from+length, length))
+			f.pending = slices.Clone(f.pending[n:])
+		}
+		f.from += length
+	}
+	f.batches = slices.DeleteFunc(f.batches, func(b ttftBatch) bool { return b.until <= now-liveReach })
+}
+
+// within returns the number of pending values up to a time. Values may be a little out of order; a value that is late
+// belongs to the batch in progress.
+func (f *firstTokens) within(until time.Duration) int {
+	n := slices.IndexFunc(f.pending, func(t firstToken) bool { return t.at > until })
+	if n < 0 {
+		return len(f.pending)
+	}
+	return n
+}
+
+func newTTFTBatch(values []firstToken, until, length time.Duration) ttftBatch {
+	b := ttftBatch{until: until, length: length, n: len(values), p50: math.NaN(), p95: math.NaN()}
+	sorted := make([]float64, len(values))
+	for i, v := range values {
+		sorted[i] = v.ttft
+		b.sum += v.ttft
+		b.squares += v.ttft * v.ttft
+	}
+	b.all.addAll(sorted)
+	slices.Sort(sorted)
+	if b.n > 0 {
+		b.p50 = Percentile(sorted, .5)
+	}
+	if b.n >= leastTurns {
+		b.p95 = Percentile(sorted, .95)
+	}
+	return b
+}
+
+// Series returns the TTFT of the latest step by batches; false if it has none.
+func (w *Window) Series() (Series, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tokens.series(w.start)
+}
+
+func (f *firstTokens) series(start time.Time) (s Series, ok bool) {
+	sum := 0.
+	for i := range f.batches {
+		b := &f.batches[i]
+		s.N += b.n
+		sum += b.sum
+		s.Batch += b.length / time.Duration(len(f.batches))
+		s.Mean = append(s.Mean, math.Log(b.sum/float64(b.n)))
+		s.P50 = append(s.P50, math.Log(b.p50))
+		s.P95 = append(s.P95, math.Log(b.p95))
+		s.Until = start.Add(b.until)
+	}
+	s.Average = sum / float64(max(1, s.N))
+	s.Independent = f.independent()
+	return s, len(f.batches) > 0
+}
+
+// Estimate returns the mean of the logarithms of the batches' mean TTFT, for [decide.Contrast]. earlier are other series
+// of the same setting.
+func (s *Series) Estimate(earlier []Series) decide.Mean {
+	return decide.Batched(s.Mean, earlierVariance(s.Batch, earlier, meanOf, s.Independent))
+}
+
+// Contrast returns half the length of the interval of the difference between the logarithms of the means of a step in
+// progress and a reference, which holds at all times together; see [decide.Contrast].
+func Contrast(is, was decide.Mean) float64 { return decide.Contrast(is, was, liveError, liveWander) }
+
+// leastBefore is the number of batches that a step needs before the latest ones to be compared with them.
+const leastBefore = 4
+
+// Changed reports whether the mean TTFT of the last [StepSpan] differs certainly from that of the batches before, and by
+// how much on the logarithmic scale. earlier are other series of the same setting. It errs in 1 % of unchanged steps.
+func (s *Series) Changed(earlier []Series) (difference float64, ok bool) {
+	if s.Batch <= 0 {
+		return 0, false
+	}
+	before := len(s.Mean) - int(math.Ceil(StepSpan.Seconds()/s.Batch.Seconds()))
+	if before < leastBefore {
+		return 0, false
+	}
+	known := earlierVariance(s.Batch, earlier, meanOf, s.Independent)
+	is, was := decide.Batched(s.Mean[before:], known), decide.Batched(s.Mean[:before], known)
+	difference = is.Value - was.Value
+	return difference, math.Abs(difference) > decide.Contrast(is, was, .01, liveWander)
+}
+
+func meanOf(s *Series) []float64 { return s.Mean }
+
+// earlierVariance returns the variance of the logarithm of a batch of a length within earlier series. Where they have
+// few batches, [designEffect] times the variance of independent turns takes their place.
+func earlierVariance(length time.Duration, earlier []Series, of func(*Series) []float64, independent float64,
+) decide.Variance {
+	var all [][]float64
+	ratio := 0.
+	for i := range earlier {
+		if values := of(&earlier[i]); len(values) > 1 && !slices.ContainsFunc(values, math.IsNaN) {
+			all = append(all, values)
+			ratio += earlier[i].Batch.Seconds()
+		}
+	}
+	v := decide.Within(all...)
+	if len(all) > 0 && length > 0 {
+		v.Value *= ratio / float64(len(all)) / length.Seconds()
+	}
+	if assumed := priorDegrees - v.DF; assumed > 0 {
+		v.Value = (v.DF*v.Value + assumed*designEffect*independent) / priorDegrees
+		v.DF = priorDegrees
+	}
+	return v
+}
+
+// report sets the TTFT of a report: that of all batches, or that of the values so far where there is no batch yet, which
+// has no intervals.
+func (f *firstTokens) report(q *api.Quantiles) {
+	unknown := q.Unknown
+	*q = api.Quantiles{Unknown: unknown}
+	s, ok := f.series(time.Time{})
+	if !ok {
+		values := make([]float64, len(f.pending))
+		for i, v := range f.pending {
+			values[i] = v.ttft
+		}
+		if len(values) > 0 {
+			*q = Summarize(values)
+			q.Mean, q.Unknown = new(stat.Mean(values, nil)), unknown
+		}
+		return
+	}
+	var whole buckets
+	for i := range f.batches {
+		whole.merge(&f.batches[i].all)
+	}
+	*q = whole.summarize()
+	q.Unknown = unknown
+	q.Mean = &s.Average
+	q.Shape = &api.Shape{Least: whole.quantile(0), Mean: s.Average, Range: *q.P95 - whole.quantile(.05)}
+	turns := whole.total / float64(len(f.batches)) // of a batch
+	for _, one := range []struct {
+		p        float64
+		value    float64
+		of       func(*Series) []float64
+		interval **[2]float64
+	}{
+		{.5, *q.P50, func(e *Series) []float64 { return e.P50 }, &q.P50Interval},
+		{.95, *q.P95, func(e *Series) []float64 { return e.P95 }, &q.P95Interval},
+	} {
+		earlier := earlierVariance(s.Batch, f.earlier, one.of, independentQuantile(&whole, one.p, turns))
+		*one.interval = relativeLogs(one.value, one.of(&s), earlier)
+	}
+	q.MeanInterval = relativeLogs(s.Average, s.Mean, earlierVariance(s.Batch, f.earlier, meanOf, s.Independent))
+}
+
+// independent returns the variance of the logarithm of a batch's mean if turns were independent.
+func (f *firstTokens) independent() float64 {
+	n, sum, squares := 0., 0., 0.
+	for i := range f.batches {
+		n += float64(f.batches[i].n)
+		sum += f.batches[i].sum
+		squares += f.batches[i].squares
+	}
+	if n < 2 {
+		return 0
+	}
+	mean := sum / n
+	return max(0, squares/n-mean*mean) / (mean * mean) / (n / float64(len(f.batches)))
+}
