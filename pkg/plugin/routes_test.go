@@ -47,7 +47,7 @@ var calls = map[string]struct {
 	"POST /workload/start":     {"workload/start?lane=twin", `{"concurrency":120}`, operators, ""},
 	"POST /workload/stop":      {"workload/stop", `{"drain":true}`, operators, ""},
 	"PATCH /workload":          {"workload", `{"turns":{"min":3,"max":5}}`, operators, ""},
-	"POST /workload/measure":   {"workload/measure?lane=main", "", operators, ""},
+	"POST /workload/measure":   {"workload/measure?lane=main", `{}`, operators, ""},
 	"PUT /cluster/mode":        {"cluster/mode", `{"mode":"kv"}`, operators, ""},
 	"DELETE /cluster/mode":     {"cluster/mode?lane=main", "", operators, ""},
 	"GET /history":             {"history?lane=main", "", anyRole, ""},

@@ -117,7 +117,7 @@ func (c *Client) Patch(ctx context.Context, lane string, p WorkloadPatch) (s Sta
 
 // MeasureAnew begins a new step with unchanged settings.
 func (c *Client) MeasureAnew(ctx context.Context, lane string) (s State, err error) {
-	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "workload", "measure"), nil, &s)
+	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "workload", "measure"), MeasureRequest{}, &s)
 }
 
 // SetMode begins a mode change. The state reports its progress.

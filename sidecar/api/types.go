@@ -1173,6 +1173,9 @@ type WorkloadPatch struct {
 	TargetRPS   *float64 `json:"target_rps,omitempty"`
 }
 
+// MeasureRequest is a request to begin a new step with unchanged settings. It has no fields.
+type MeasureRequest struct{}
+
 // ModeRequest is a request for a mode change. With the driver "manual", the operator makes the change, and a request
 // with `confirm` completes it. A request with `in_force` declares that the cluster is already in the mode, which may be
 // unknown. Only the driver "manual" accepts it.

@@ -123,6 +123,10 @@ func (f figure) reach(bothWays bool) (down, up, errorDown, errorUp float64) {
 // smallest is the least improvement that counts, in per cent. A smaller one would be displayed as 0.0.
 const smallest = .05
 
+// LeastOwnError is the share of a difference from which the load generator's own error withholds its outcome. A smaller
+// error only widens the interval.
+const LeastOwnError = .1
+
 // improve compares one value. The margin widens the interval of the difference on either side. The errors of both sides
 // are systematic and add up. An outcome that they could change is withheld.
 func (q *Quantity) improve(l *api.LookedUp, live figure) {
@@ -156,7 +160,8 @@ func (q *Quantity) improve(l *api.LookedUp, live figure) {
 	}
 	without, _ := between(low, high)
 	l.Improvement.Outcome, l.Improvement.Interval = between(low-errorDown-wasErrorUp, high+errorUp+wasErrorDown)
-	if without != l.Improvement.Outcome {
+	if errors := max(errorDown+wasErrorUp, errorUp+wasErrorDown); without != l.Improvement.Outcome &&
+		errors >= LeastOwnError*math.Abs(d) {
 		l.Improvement.Outcome = api.OutcomeWithheld
 	}
 	if l.Improvement.Outcome == api.OutcomeNoDifference && math.Abs(l.Improvement.Percent) >= smallest {

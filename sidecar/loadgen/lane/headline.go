@@ -279,6 +279,25 @@ func (l *line) figures() (clauses []string) {
 
 var metricNames = map[string]string{"ttft_mean": "mean TTFT", "ttft_p50": "TTFT p50", "ttft_p95": "TTFT p95"}
 
+// text words a line, such as "round-robin, measured here at 14:02: mean 22 % sooner (12 to 31 %)".
+func (l *line) text() string {
+	text := fmt.Sprintf("%s: %s ", l.other, strings.Trim(strings.Replace(metricNames[l.Metric], "TTFT", "", 1), " "))
+	switch {
+	case l.Percent == nil:
+		return text + "not measured yet"
+	case l.Kind == api.HeadlineSame:
+		return text + fmt.Sprintf("no difference of %d %% or more", smallest)
+	}
+	text += DifferenceText(*l.Percent)
+	if !isCertain(l.Kind) {
+		text += " so far, not certain"
+	}
+	if l.Interval != nil {
+		text += " (" + IntervalText(*l.Interval) + ")"
+	}
+	return text
+}
+
 // lines compares the step with each reference that there is.
 func (r *reading) lines(c *api.Comparison) (all []line) {
 	if l, ok := r.measuredLine(c); ok {
@@ -286,21 +305,7 @@ func (r *reading) lines(c *api.Comparison) (all []line) {
 	}
 	all = append(all, r.recordedLines(c)...)
 	for i := range all {
-		l := &all[i]
-		l.Text = "Compared with " + l.other + ": "
-		switch {
-		case l.Percent == nil:
-			l.Text += "no turn has been measured yet"
-		case l.Kind == api.HeadlineSame:
-			l.Text += fmt.Sprintf("no difference of %d %% or more", smallest)
-		case isCertain(l.Kind):
-			l.Text += "first token " + DifferenceText(*l.Percent)
-		default:
-			l.Text += "first token " + DifferenceText(*l.Percent) + " so far, not certain"
-		}
-		if figures := l.figures(); len(figures) > 0 {
-			l.Text += " (" + strings.Join(figures, "; ") + ")"
-		}
+		all[i].Text = all[i].text()
 	}
 	return all
 }
@@ -368,7 +373,8 @@ func (l *line) settle(d, half, ownError, referenceError float64) {
 	l.Kind = kindOf(low, high)
 	l.Interval = &[2]float64{sooner(high), sooner(low)}
 	if l.Kind != without {
-		l.Kind, l.withheld = api.HeadlineUncertain, true
+		l.Kind = api.HeadlineUncertain
+		l.withheld = ownError+referenceError >= baseline.LeastOwnError*math.Abs(d)
 	}
 }
 

@@ -65,13 +65,13 @@ func TestHeadlineFollowsASwitch(t *testing.T) {
 		assert.Regexp(t, `certain at 00:04; measured anew, [0-9]+ s to go$`, headline().Text)
 		assert.Equal(t, since, *headline().Since, "it is the same setting")
 		f.set(func(f *fake) { f.ttft = 20 * time.Millisecond })
-		b.noError(b.lane.MeasureAnew(t.Context(), ann))
+		b.noError(b.lane.MeasureAnew(t.Context(), ann, api.MeasureRequest{}))
 		pass(5 * time.Second)
 		assert.Regexp(t, `^Settling, 2[4-6] s to go$`, headline().Text, "nothing precedes the turns that count")
 		pass(30 * time.Second)
 		assert.Regexp(t, `^Round-robin: first token 90 % sooner than KV-aware, measured here at 00:03$`, headline().Text)
 		b.stop()
-		assert.ErrorIs(t, errorOf(b.lane.MeasureAnew(t.Context(), ann)), api.ErrConflict)
+		assert.ErrorIs(t, errorOf(b.lane.MeasureAnew(t.Context(), ann, api.MeasureRequest{})), api.ErrConflict)
 	}, func(o *options) { o.Driver = warmScript{o.Driver.(*script)} })
 }
 

@@ -331,7 +331,7 @@ func (l *Lane) Patch(_ context.Context, actor string, p api.WorkloadPatch) (api.
 
 // MeasureAnew begins a new step on all joined lanes, with unchanged settings: turns from before it no longer count. It
 // returns an [api.ErrConflict] unless the workload runs, or while the lane is taken.
-func (l *Lane) MeasureAnew(_ context.Context, actor string) (api.State, error) {
+func (l *Lane) MeasureAnew(_ context.Context, actor string, _ api.MeasureRequest) (api.State, error) {
 	return l.beginAnew(actor, "measured anew", func(l *Lane) { l.headlines.forget() })
 }
 

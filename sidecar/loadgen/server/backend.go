@@ -35,7 +35,7 @@ type Lane interface {
 	Start(ctx context.Context, by string, req api.StartRequest) (api.State, error)
 	Stop(ctx context.Context, by string, req api.StopRequest) (api.State, error)
 	Patch(ctx context.Context, by string, req api.WorkloadPatch) (api.State, error)
-	MeasureAnew(ctx context.Context, by string) (api.State, error)
+	MeasureAnew(ctx context.Context, by string, req api.MeasureRequest) (api.State, error)
 	SetMode(ctx context.Context, by string, req api.ModeRequest) (api.State, error)
 	CancelMode(ctx context.Context, by string) (api.State, error)
 

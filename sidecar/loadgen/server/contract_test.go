@@ -231,7 +231,7 @@ func laneCalls(c *api.Client) []clientCall {
 		call2(c.Start, "", startReq, call{"start", "main", by, startReq}),
 		call2(c.Stop, "twin", stopReq, call{"stop", "twin", by, stopReq}),
 		call2(c.Patch, "twin", patch, call{"patch", "twin", by, patch}),
-		call1(c.MeasureAnew, "twin", call{"measure anew", "twin", by, nil}),
+		call1(c.MeasureAnew, "twin", call{"measure anew", "twin", by, api.MeasureRequest{}}),
 		call2(c.SetMode, "", mode, call{"set mode", "main", by, mode}),
 		call1(c.CancelMode, "twin", call{"cancel mode", "twin", by, nil}),
 		call1(c.Cluster, "twin", call{"cluster", "twin", "", nil}),

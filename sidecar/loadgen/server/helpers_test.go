@@ -98,8 +98,8 @@ func (l *laneRecorder) Patch(_ context.Context, by string, req api.WorkloadPatch
 	return l.state("patch", by, req)
 }
 
-func (l *laneRecorder) MeasureAnew(_ context.Context, by string) (api.State, error) {
-	return l.state("measure anew", by, nil)
+func (l *laneRecorder) MeasureAnew(_ context.Context, by string, req api.MeasureRequest) (api.State, error) {
+	return l.state("measure anew", by, req)
 }
 
 func (l *laneRecorder) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {

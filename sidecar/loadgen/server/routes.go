@@ -216,7 +216,7 @@ func (s *Server) laneRoutes() []route {
 			"Changes the workload, running or not; what is left out stays", "",
 		},
 		{
-			"POST /workload/measure", write, ofLane(s, http.StatusOK, measureAnew), "measureAnew", "control",
+			"POST /workload/measure", write, control(s, http.StatusOK, Lane.MeasureAnew), "measureAnew", "control",
 			"Begins a new step with unchanged settings, so that earlier turns no longer count; 409 unless it runs", "",
 		},
 		{
@@ -362,10 +362,6 @@ func (s *Server) serviceRoutes() []route {
 			"Open, unless a token for the metrics is configured (`metrics_token`).",
 		},
 	}
-}
-
-func measureAnew(l Lane, r *http.Request, _ api.LaneQuery) (api.State, error) {
-	return l.MeasureAnew(r.Context(), caller(r))
 }
 
 func cancelMode(l Lane, r *http.Request, _ api.LaneQuery) (api.State, error) {

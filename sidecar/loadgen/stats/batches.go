@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -117,6 +118,7 @@ func (v *measured) summarize(trusted bool) api.Quantiles {
 func (v *measured) addMean(q *api.Quantiles, trusted bool) {
 	var s shares
 	for i := range v {
+		slices.Sort(v[i]) // the sum does not depend on the order in which turns were added
 		for _, value := range v[i] {
 			s.add(i, value, 1)
 		}

@@ -61,10 +61,7 @@ func headline(t *api.Twin, states [2]api.State, problems []string) api.Headline 
 		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText(*l.Interval))
 	}
 	h.Detail = append(h.Detail, pairs)
-	if t.Caution != "" {
-		h.Detail = append(h.Detail, t.Caution)
-	}
-	l.Text = fmt.Sprintf("Compared with %s: first token %s", other, difference)
+	l.Text = fmt.Sprintf("%s: mean %s", other, difference)
 	h.Lines = append(h.Lines, l)
 	return h
 }
