@@ -25,28 +25,32 @@ export function verdictText(client: ClientHealth): string {
   return `Load generator error ${levels[client.verdict]}${numbers}`;
 }
 
-/** The name of the metric of an error, on screens. */
-export function metricName({ metric }: ClientError): string {
-  return inSentence(metric);
-}
-
-function basis(error: ClientError): string {
-  return bases[error.of](metricName(error));
+function basis({ of, metric }: ClientError): string {
+  return bases[of](inSentence(metric));
 }
 
 /** Returns the error that decides the verdict: of its level, the one that is largest relative to its reference. */
-export function worst({ metrics = [], verdict }: ClientHealth): ClientError | undefined {
+function worst({ metrics = [], verdict }: ClientHealth): ClientError | undefined {
   const share = (e: ClientError) => e.error_seconds / e.of_seconds;
   return metrics.filter(({ level }) => level === verdict).sort((a, b) => share(b) - share(a))[0];
 }
 
-/** Whether an outcome is withheld because of the load generator's own error. */
+/** The share of a difference below which an error is negligible. */
+const NEGLIGIBLE = 0.1;
+
+/**
+ * Whether an outcome is withheld because of the load generator's own error. An outcome that a negligible error changes
+ * is not certain in any case.
+ */
 export function isWithheld({ metrics = [] }: ClientHealth): boolean {
-  return metrics.some(({ level, of }) => level === 'client_bottleneck' && of !== 'p50');
+  return metrics.some(
+    ({ level, of, error_seconds: error, of_seconds: basis }) =>
+      level === 'client_bottleneck' && of !== 'p50' && error >= NEGLIGIBLE * basis
+  );
 }
 
 /** Formats seconds as milliseconds: to two digits, or to the millisecond. */
-export function inMs(seconds: number): string {
+function inMs(seconds: number): string {
   const ms = seconds * 1000;
   return `${ms.toFixed(ms < 1 ? 2 : ms < 10 ? 1 : 0)} ms`;
 }

@@ -1,5 +1,5 @@
 import type { LaneSnapshot, PairedMetric, Showcase, Snapshot, Twin } from '../../client';
-import { laneSnapshot, type LaneChange } from '../../test/fixtures';
+import { headline, laneSnapshot, type LaneChange } from '../../test/fixtures';
 import { laneChange } from '../Diagram/fixtures';
 
 /** A metric of 400 pairs: lane twin is 120 ms slower. */
@@ -40,6 +40,12 @@ export function twin(change: Partial<Twin> = {}): Twin {
     evidence: 'none',
     caution: 'the two clusters have not been shown to be equal',
     shared_workers: [],
+    headline: headline({
+      text: 'KV-aware: first token 41 % sooner than round-robin',
+      difference: '41 % sooner',
+      against: 'twin',
+      lines: [],
+    }),
     ...change,
   };
 }
@@ -63,10 +69,17 @@ export function showcase(change: Partial<Showcase> = {}): Showcase {
 /** Both lanes of a snapshot: the second under round-robin, against a target of its own. */
 export function bothLanes(main: LaneChange = {}, second: LaneChange = {}): Pick<Snapshot, 'lanes'> {
   const measured = (p50: number, p95: number, rate: number, hit: number): Partial<LaneSnapshot> => {
-    const { window } = laneSnapshot();
+    const { window, baseline } = laneSnapshot();
+    const ttft = { p50, p95, n: 100 };
     return {
-      window: { ...window, output_tokens_per_second: rate, metrics: { ...window.metrics, ttft: { p50, p95, n: 100 } } },
+      window: { ...window, output_tokens_per_second: rate, metrics: { ...window.metrics, ttft } },
       kv: { hit_ratio: hit },
+      baseline: {
+        ...baseline,
+        live: { ...baseline.live, ttft },
+        live_output_tokens_per_second: rate,
+        live_kv_hit_ratio: hit,
+      },
     };
   };
   return {

@@ -11,7 +11,7 @@ import { FIGURES, figureOf } from '../Stage/figures';
 import { LargeValue } from '../Stage/LargeValue';
 import { LOOKS } from './curves';
 
-/** The two routers left and right: the mode as the title, four figures of the last 60 s, and the workers. */
+/** The two routers left and right: the mode as the title, four figures of the step, and the workers. */
 export function Sides({ known, sides }: { known: Record<SideKey, Known>; sides: Record<SideKey, Live> }) {
   const styles = useStyles();
   return (

@@ -1,9 +1,9 @@
+import { HeadlineView } from '../../components/Headline';
 import { Status } from '../../components/Status';
+import { cautionText } from '../../components/Twin';
 import { COLUMN, stylesOf } from '../../lib/styles';
 import { useKeys } from '../../lib/useKeys';
 import { LANE } from '../lane';
-import { headlineOfBoth } from '../Stage/headline';
-import { HeadlineView } from '../Stage/HeadlineView';
 import { Courses } from './Courses';
 import { ShowcaseView } from './ShowcaseView';
 import { StageSides } from './StageSides';
@@ -40,7 +40,7 @@ export default function StageBoth() {
             : `The comparison could not be loaded: ${problem?.message}`}
         </div>
       )}
-      <HeadlineView headline={headlineOfBoth(known, twin, names)} isLive={isLive} />
+      <HeadlineView state={both.live.state} headline={twin?.headline} caution={twin && cautionText(twin)} large />
       <StageSides known={known} sides={sides} names={names} withWorkers={showcase === undefined} />
       <div className={styles.rest}>
         {twin && showcase ? (

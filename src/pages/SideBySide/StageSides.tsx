@@ -27,7 +27,7 @@ const shown: Array<[of: StageFigure, words?: string]> = [
   ['kv_hit_ratio'],
 ];
 
-/** The two routers on the stage, left and right: the mode, three large figures of the last 60 s, and the workers. */
+/** The two routers on the stage, left and right: the mode, three large figures of the step, and the workers. */
 export function StageSides({ known, sides, names, withWorkers }: StageSidesProps) {
   const styles = useStyles();
   return (
@@ -46,7 +46,7 @@ export function StageSides({ known, sides, names, withWorkers }: StageSidesProps
                 {names[key]} <LineSign tone={lane.state.mode} look={LOOKS[key]} />
               </h2>
               {describeLive(sides[key], lane.name).tone === 'good' ? (
-                <div>last 60 s</div>
+                <div>this step</div>
               ) : (
                 <Status live={sides[key]} lane={lane.name} unnamed />
               )}

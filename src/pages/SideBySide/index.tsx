@@ -72,8 +72,8 @@ function Page({ both }: { both: Both }) {
         title="Both routers now"
         info={
           'The same conversations on two targets at the same time. Figures are measured by the ' +
-          'load generator over the last 60 seconds, separately for each lane; the bars are ' +
-          'requests in flight, from each cluster’s own metrics.'
+          'load generator in this step, separately for each lane; the bars are requests in ' +
+          'flight, from each cluster’s own metrics.'
         }
       >
         <div className={styles.parts}>

@@ -21,7 +21,7 @@ interface FigureViewProps {
   isLive: boolean;
 }
 
-/** One large figure over the last 60 s, its recorded values, and its last ten minutes. The curve ends at the figure. */
+/** One large figure of the step, its recorded values, and its last ten minutes, each point over the 60 s before it. */
 export function FigureView(props: FigureViewProps) {
   const styles = useStyles();
   const { figure, meaning, value, references, points, now, slo, isLive } = props;
@@ -29,7 +29,7 @@ export function FigureView(props: FigureViewProps) {
   return (
     <section className={styles.part} aria-label={name}>
       <h2>
-        {name} <small>{meaning}, figure and curve over 60 s</small>
+        {name} <small>{meaning}, in this step; curve over 60 s</small>
       </h2>
       <LargeValue figure={figure} isLive={isLive} testId={name} className={styles.value} />
       <ul className={styles.references} aria-label={`${name} of the baseline`}>

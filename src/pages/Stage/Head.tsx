@@ -6,7 +6,7 @@ import { number, span } from '../../lib/format';
 import { LINE, stylesOf, WRAP } from '../../lib/styles';
 import { useAge } from '../../lib/useNow';
 import { LANE } from '../lane';
-import { errorMark, knownOf } from './model';
+import { knownOf } from './model';
 
 interface HeadProps {
   live: Live;
@@ -20,7 +20,6 @@ interface HeadProps {
 export function Head({ live, title, concurrency }: HeadProps) {
   const styles = useStyles();
   const lane = knownOf(live)?.lane;
-  const mark = errorMark(live);
   return (
     <header className={cx(styles.head, !live.lane && styles.past)}>
       <h1 className={styles.title}>{title}</h1>
@@ -31,7 +30,6 @@ export function Head({ live, title, concurrency }: HeadProps) {
         <Status live={live} lane={LANE} unnamed />
         <div className={styles.second}>
           <Imitation lane={lane} />
-          {mark && <span title={mark.title}>{mark.text}</span>}
           {live.state.status === 'live' && <Stale receivedAt={live.state.receivedAt} />}
         </div>
       </div>

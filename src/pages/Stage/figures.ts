@@ -4,7 +4,7 @@ import { DASH, digits, MS, NOT_REPORTED, type Format } from '../../lib/format';
 import type { Known } from '../../lib/known';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
-/** One of the large figures, over the last 60 s. */
+/** One of the large figures, of the step. */
 export interface Figure {
   name: string;
   /** The value without its unit; a dash without one. */
@@ -23,22 +23,22 @@ interface FigureInfo {
 }
 
 const infos = {
-  ttft_p50: { name: percentileName('ttft', 'p50'), format: MS, value: ({ window }) => window.metrics.ttft.p50 },
+  ttft_p50: { name: percentileName('ttft', 'p50'), format: MS, value: ({ baseline }) => baseline.live.ttft.p50 },
   ttft_p95: {
     name: percentileName('ttft', 'p95'),
     format: MS,
-    value: ({ window }) => window.metrics.ttft.p95,
-    slo: (value, { window }, { slo }) => sloLevel(value, slo.ttft, window.metrics.ttft.p95_error),
+    value: ({ baseline }) => baseline.live.ttft.p95,
+    slo: (value, { baseline }, { slo }) => sloLevel(value, slo.ttft, baseline.live.ttft.p95_error),
   },
   output_tokens_per_second: {
     name: figures.output_tokens_per_second.name,
     format: figureFormats.output_tokens_per_second,
-    value: ({ window }) => window.output_tokens_per_second,
+    value: ({ baseline }) => baseline.live_output_tokens_per_second,
   },
   kv_hit_ratio: {
     name: figures.kv_hit_ratio.name,
     format: figureFormats.kv_hit_ratio,
-    value: ({ kv }) => kv.hit_ratio,
+    value: ({ baseline }) => baseline.live_kv_hit_ratio,
   },
 } satisfies Record<string, FigureInfo>;
 
@@ -49,8 +49,8 @@ export type StageFigure = keyof typeof infos;
 export const FIGURES = Object.keys(infos) as StageFigure[];
 
 /**
- * Returns a figure of a lane, over the last 60 s, equal to the end of its curve. Only a running workload has figures,
- * and only those of a settled step are judged.
+ * Returns a figure of a lane's step, of the turns that the comparisons rest on. Only a running workload has figures, and
+ * only those of a settled step are judged.
  */
 export function figureOf(key: StageFigure, known: Pick<Known, 'lane' | 'settings'> | undefined): Figure {
   const { name, format, value: read, slo }: FigureInfo = infos[key];
@@ -59,15 +59,21 @@ export function figureOf(key: StageFigure, known: Pick<Known, 'lane' | 'settings
   }
   const { lane, settings } = known;
   const value = read(lane);
+  const settling = lane.state.settling ? 'settling' : undefined;
   if (value === undefined) {
     const isSilent = key === 'kv_hit_ratio' && lane.kv.not_reported !== undefined;
-    return { name, text: isSilent ? NOT_REPORTED : DASH, unit: '', tag: isSilent ? undefined : 'no data yet' };
+    return {
+      name,
+      text: isSilent ? NOT_REPORTED : DASH,
+      unit: '',
+      tag: isSilent ? undefined : (settling ?? 'no data yet'),
+    };
   }
   const shown = { name, text: digits(value, format), unit: format.unit ?? '' };
   if (lane.state.phase !== 'running') {
     return { ...shown, tag: lane.state.phase };
   }
-  return lane.state.settling ? { ...shown, tag: 'settling' } : { ...shown, slo: slo?.(value, lane, settings) };
+  return settling ? { ...shown, tag: settling } : { ...shown, slo: slo?.(value, lane, settings) };
 }
 
 /** Whether a figure cannot be read so far. It is shown dimmed. */

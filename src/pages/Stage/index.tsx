@@ -3,6 +3,7 @@ import { Fragment, useState } from 'react';
 import { IconButton, Modal } from '@grafana/ui';
 
 import { useLive, type Live } from '../../client';
+import { HeadlineView } from '../../components/Headline';
 import { FullScreenButton } from '../../components/Present';
 import { span } from '../../lib/format';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
@@ -14,10 +15,8 @@ import { useChoice } from '../useChoice';
 import { Bars, TurnBars } from './Bars';
 import { FigureView } from './FigureView';
 import { Head } from './Head';
-import { HeadlineView } from './HeadlineView';
 import { PhoneControls } from './PhoneControls';
 import { figureOf } from './figures';
-import { headlineOf } from './headline';
 import { knownOf, titleOf, troubles } from './model';
 import { referencesOf } from './references';
 import { useHistory } from './useHistory';
@@ -92,7 +91,7 @@ function OneRouter({ live }: { live: Live }) {
   const isLive = live.lane !== undefined;
   return (
     <>
-      <HeadlineView headline={headlineOf(known)} isLive={isLive} />
+      <HeadlineView state={live.state} headline={known?.lane.baseline.headline} large />
       <div className={styles.figures}>
         {figures.map(({ meaning, value }) => (
           <FigureView

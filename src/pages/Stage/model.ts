@@ -1,11 +1,10 @@
 import { THIS_TARGET } from '../../components/Comparison';
 import type { Cluster, Comparison, Live, Worker } from '../../client';
-import { inMs, isWithheld, metricName, worst } from '../../lib/clientError';
+import { isWithheld } from '../../lib/clientError';
 import { DASH } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
 import { modeText } from '../../lib/names';
 import { targetTrouble } from '../../lib/target';
-import { clock } from '../../lib/time';
 import { workerCount } from '../../lib/workers';
 import { LANE, TWIN } from '../lane';
 
@@ -57,9 +56,6 @@ function busier(a: Worker, b: Worker): number {
 
 /** Returns a sentence for each problem, so that old or spoiled figures are not taken for good ones. */
 export function troubles({ state, lane }: Live): string[] {
-  if (state.status === 'lost') {
-    return [`Lost since ${clock(state.since)}. ${state.problem}`];
-  }
   if (!lane || state.status !== 'live') {
     return [];
   }
@@ -72,16 +68,6 @@ export function troubles({ state, lane }: Live): string[] {
     change?.failed && `The mode was not changed: ${change.message}`,
     change?.phase === 'waiting_for_operator' && `Waiting for the operator: ${change.message}`,
   ].filter((words) => typeof words === 'string');
-}
-
-/** Returns a small remark where the load generator's own error is noticeable, though it changes nothing. */
-export function errorMark({ state, lane }: Live): { text: string; title: string } | undefined {
-  if (state.status !== 'live' || !lane?.state.running) {
-    return undefined;
-  }
-  const { client } = state.snapshot;
-  const error = client.verdict === 'ok' || isWithheld(client) ? undefined : worst(client);
-  return error && { text: `own error ≤ ${inMs(error.error_seconds)} (${metricName(error)})`, title: client.reason };
 }
 
 /** The last known state of the lane. */

@@ -3,7 +3,6 @@ import { lookupTags, visibleColumns } from '../../components/Comparison';
 import { milliseconds, number } from '../../lib/format';
 import { modeText } from '../../lib/names';
 import { isDecided, verdictText } from '../../lib/outcome';
-import { AMOUNT, improvementText, TIME } from './headline';
 import type { Value } from './history';
 import { sourceWord } from './model';
 
@@ -30,15 +29,18 @@ export function referencesOf(lane: LaneSnapshot, value: Value): Reference[] {
   });
 }
 
-/** Describes the comparison's outcome; undefined without one. */
+/** Describes the comparison's outcome; undefined without one. An expected time to a decision is not part of it. */
 function difference({ improvement }: LookedUp, value: Value): Reference['difference'] {
   if (!improvement) {
     return undefined;
   }
-  const difference = improvementText(improvement.percent, value === 'ttft_p95' ? TIME : AMOUNT);
-  if (isDecided(improvement.outcome)) {
-    return { kind: improvement.outcome, text: difference };
+  const { percent, outcome } = improvement;
+  const [better, worse] = value === 'ttft_p95' ? ['sooner', 'later'] : ['more', 'less'];
+  const size = Math.abs(percent);
+  // Below ten, one decimal keeps a small value from being 0.
+  const text = `${number(size, size < 9.95 ? 1 : 0)} % ${percent < 0 ? worse : better}`;
+  if (isDecided(outcome)) {
+    return { kind: outcome, text };
   }
-  const words = verdictText(improvement);
-  return { kind: 'same', text: improvement.outcome === 'no_difference' ? `${difference}, ${words}` : words };
+  return { kind: 'same', text: outcome === 'no_difference' ? `${text}, not certain` : verdictText(improvement) };
 }

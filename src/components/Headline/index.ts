@@ -1,0 +1,1 @@
+export { HeadlineView, LaneHeadline } from './Headline';
