@@ -44,6 +44,10 @@ export const stopWorkload = (client: Client, lane: string, drain: boolean): Prom
 export const patchWorkload = (client: Client, lane: string, patch: WorkloadPatch): Promise<State> =>
   client.write('PATCH', lanePath('/workload', lane), patch);
 
+/** Begins a new step of a lane with unchanged settings, so that earlier turns no longer count. */
+export const measureAnew = (client: Client, lane: string): Promise<State> =>
+  client.write('POST', lanePath('/workload/measure', lane), undefined);
+
 /** Begins a mode change. The live state reports its progress. */
 export const changeMode = (client: Client, lane: string, request: ModeRequest): Promise<State> =>
   client.write('PUT', lanePath('/cluster/mode', lane), request);

@@ -131,12 +131,12 @@ describe('the user', () => {
 describe('the buttons', () => {
   it.each([
     ['stopped', stopped, ['Start']],
-    ['running', {}, ['Stop', 'Drain']],
+    ['running', {}, ['Stop', 'Drain', 'Measure anew']],
     ['draining', { state: { phase: 'draining' as const } }, ['Stop']],
     ['switching', { state: { phase: 'switching' as const, mode_change: change } }, ['Stop']],
   ])('make sense while %s', async (_, lane, enabled) => {
     await showLane(lane);
-    const found = ['Start', 'Stop', 'Drain'].filter((name) => !button(name).hasAttribute('disabled'));
+    const found = ['Start', 'Stop', 'Drain', 'Measure anew'].filter((name) => !button(name).hasAttribute('disabled'));
     expect(found).toEqual(enabled);
   });
 
@@ -617,9 +617,10 @@ describe('while a trial has the workload', () => {
     const { client } = await showLane(taken);
     expect(screen.getByText(title)).toBeInTheDocument();
     expect(screen.getByText(/^Pause it on the Benchmarks page .* Stop also pauses the trial\.$/)).toBeInTheDocument();
-    expect(texts(screen.getAllByRole('button'))).toEqual(['Start', 'Stop', 'Drain']);
+    expect(texts(screen.getAllByRole('button'))).toEqual(['Start', 'Stop', 'Drain', 'Measure anew']);
     expect(screen.queryByRole('slider')).not.toBeInTheDocument();
     expect(button('Start')).toBeDisabled();
+    expect(button('Measure anew')).toBeDisabled();
     await userEvent.click(button('Stop'));
     expect(screen.getByText(/a span in progress is discarded and measured again on resume/)).toBeInTheDocument();
     await confirm();

@@ -1,6 +1,7 @@
 import {
   cancelModeChange,
   changeMode,
+  measureAnew,
   patchWorkload,
   startWorkload,
   stopWorkload,
@@ -34,6 +35,9 @@ interface OperateProps {
   bare?: boolean;
 }
 
+/** The buttons that no other part of the page has. */
+const BARE: Command[] = ['measure'];
+
 /** An operator's controls of a lane. All are disabled during a loss. */
 export function Operate({ live, lane, bare }: OperateProps) {
   const styles = useStyles();
@@ -49,13 +53,15 @@ export function Operate({ live, lane, bare }: OperateProps) {
   const disabled = live.lane === undefined;
   const sweep = known?.lane.state.sweep;
   const act = useStable((name: Command) => {
-    const question = name === 'start' || !known ? undefined : stopQuestion(known.lane.state, name === 'drain');
-    confirm.before(question, () =>
-      command.run(name, () =>
-        name === 'start'
-          ? startWorkload(client, lane, { concurrency: draft.take() })
-          : stopWorkload(client, lane, name === 'drain')
-      )
+    const stops = name === 'stop' || name === 'drain';
+    const calls = {
+      start: () => startWorkload(client, lane, { concurrency: draft.take() }),
+      stop: () => stopWorkload(client, lane, false),
+      drain: () => stopWorkload(client, lane, true),
+      measure: () => measureAnew(client, lane),
+    };
+    confirm.before(stops && known ? stopQuestion(known.lane.state, name === 'drain') : undefined, () =>
+      command.run(name, calls[name])
     );
   });
   const change = useStable(draft.change);
@@ -70,15 +76,15 @@ export function Operate({ live, lane, bare }: OperateProps) {
       {/* A problem with a field is shown at the field. */}
       {!fieldOf(adjustment.failure?.problem.field) && <ActionFailure action={adjustment} titles={failures} />}
       <div className={styles.row}>
-        {!bare && (
-          <Buttons
-            // A sweep is running between its spans, too: Stop pauses it, and Start is refused.
-            phase={sweep ? 'running' : known?.lane.state.phase}
-            disabled={disabled}
-            busy={command.busy}
-            onCommand={act}
-          />
-        )}
+        <Buttons
+          commands={bare ? BARE : undefined}
+          // A sweep is running between its spans, too: Stop pauses it, and Start is refused.
+          phase={sweep ? 'running' : known?.lane.state.phase}
+          isTaken={sweep !== undefined}
+          disabled={disabled}
+          busy={command.busy}
+          onCommand={act}
+        />
         {known && !sweep && (
           <Concurrency
             value={draft.value}
@@ -188,6 +194,7 @@ export const failures: Record<string, string> = {
   start: 'The workload was not started',
   stop: 'The workload was not stopped',
   drain: 'The workload was not drained',
+  measure: 'The measurement was not begun anew',
   concurrency: 'The concurrency was not changed',
   workload: 'The workload was not changed',
   mode: 'The mode was not changed',

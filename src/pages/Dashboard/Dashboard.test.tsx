@@ -1,4 +1,5 @@
 import { act, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
 
 import { violations } from '../../test/axe';
 import { FakeClient, member } from '../../test/fixtures';
@@ -40,12 +41,14 @@ describe('the dashboard', () => {
     }
   });
 
-  it('has the slider, and leaves Start, Stop and the line of state to the header', async () => {
+  it('has the slider and Measure anew, and leaves Start, Stop and the line of state to the header', async () => {
     const client = new FakeClient();
     client.show();
     await show(client);
     const live = section('Live against baseline');
     expect(live.getByRole('slider', { name: 'Concurrency' })).toBeEnabled();
+    await userEvent.click(live.getByRole('button', { name: 'Measure anew' }));
+    expect(client.writes).toHaveBeenCalledWith('POST', '/workload/measure?lane=main', undefined);
     expect(live.getAllByRole('table')).toHaveLength(2);
     expect(screen.queryByRole('button', { name: /^(Start|Stop|Drain)$/ })).not.toBeInTheDocument();
     expect(screen.queryByText('Running')).not.toBeInTheDocument();

@@ -49,6 +49,14 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
           onClick={() => operate.step(1)}
         />
         <Button
+          variant="secondary"
+          icon="sync"
+          aria-label="Measure anew"
+          tooltip="Measure anew: earlier turns no longer count"
+          disabled={off || sweep !== undefined || state.phase !== 'running'}
+          onClick={operate.measure}
+        />
+        <Button
           className={styles.start}
           variant={stopped ? 'primary' : 'secondary'}
           icon={stopped ? 'play' : 'square-shape'}
@@ -83,7 +91,7 @@ const useStyles = stylesOf((theme) => ({
   modes: { display: 'grid', gap: theme.spacing(1), '&[hidden]': { display: 'none' } },
   row: {
     display: 'grid',
-    gridTemplateColumns: 'auto 1fr auto 2fr',
+    gridTemplateColumns: 'auto 1fr auto auto 2fr',
     alignItems: 'center',
     gap: theme.spacing(1),
     '& output': {

@@ -209,6 +209,17 @@ describe('the keys', () => {
     expect(notices()).toBe('The driver “simulated” does not offer Round-robin routing.');
   });
 
+  it('measure anew, where the workload runs', async () => {
+    const shown = await show();
+    await press('n');
+    await answered();
+    expect(written(shown)).toEqual([['POST', '/workload/measure?lane=main', undefined]]);
+    act(() => shown.client.show({ state: { running: false, phase: 'stopped' } }));
+    await press('n');
+    expect(notices()).toBe('The workload does not run, so there is nothing to measure anew.');
+    expect(written(shown)).toHaveLength(1);
+  });
+
   it('raise and lower the concurrency by one increment, within the slider', async () => {
     const shown = await show();
     jest.useFakeTimers();
@@ -255,7 +266,7 @@ describe('the keys', () => {
     const words =
       'A trial is in progress: KV-aware vs. Round-robin at 120. Pause it on the Benchmarks ' +
       'page to control the workload by hand.';
-    for (const keys of ['k', '{ArrowUp}']) {
+    for (const keys of ['k', 'n', '{ArrowUp}']) {
       await press(keys);
       expect(notices()).toContain(words);
     }
@@ -269,7 +280,7 @@ describe('the keys', () => {
 
   it('show viewers the reason, and do nothing after a loss', async () => {
     const shown = await show({}, viewer);
-    for (const key of [' ', 'k', 'r', '{ArrowUp}']) {
+    for (const key of [' ', 'k', 'r', 'n', '{ArrowUp}']) {
       await press(key);
       expect(notices()).toBe('The role Viewer can view but not start or stop the workload.');
     }
@@ -293,6 +304,8 @@ it('has controls on small screens, with the same confirmation', async () => {
   expect(written(shown)).toEqual([['PUT', '/cluster/mode?lane=main', { mode: 'round_robin', speculation: 'off' }]]);
   await userEvent.click(controls.getByRole('button', { name: 'Fewer conversations' }));
   expect(controls.getByRole('status', { name: 'Concurrency' })).toHaveTextContent('110');
+  await userEvent.click(controls.getByRole('button', { name: 'Measure anew' }));
+  expect(written(shown)).toContainEqual(['POST', '/workload/measure?lane=main', undefined]);
   await userEvent.click(controls.getByRole('button', { name: 'Stop' }));
   await press('{Enter}');
   await answered();

@@ -2,6 +2,7 @@ import { useEffect, useState } from 'react';
 
 import {
   changeMode,
+  measureAnew,
   patchWorkload,
   startWorkload,
   stopWorkload,
@@ -11,6 +12,7 @@ import {
   type Me,
   type Mode,
   type ModeRequest,
+  type SweepSummary,
 } from '../../client';
 import { useConfirm, type Confirm } from '../../components/Confirm';
 import { failures } from '../../components/Controls';
@@ -45,6 +47,8 @@ export interface Operate {
   ask(request: ModeRequest): void;
   /** Requests a mode with its speculation. */
   askMode(mode: Mode): void;
+  /** Begins a new step with unchanged settings. */
+  measure(): void;
   /** The open confirmation. */
   confirm: Confirm;
   /** Why the last request was refused, for a short while. */
@@ -90,7 +94,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
   const step = (direction: 1 | -1) =>
     operate(({ lane: { state }, settings: { slider } }) => {
       if (state.sweep) {
-        return `${sweepInProgress(state.sweep)}. ${sweepHint(state.sweep)}`;
+        return takenText(state.sweep);
       }
       const { value } = draft;
       const wanted = value + direction * slider.increment;
@@ -106,7 +110,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
     operate(({ lane: { state } }) => {
       const { arm, mode } = request;
       if (state.sweep) {
-        return `${sweepInProgress(state.sweep)}. ${sweepHint(state.sweep)}`;
+        return takenText(state.sweep);
       }
       const wanted = arm ?? `${modeName(mode ?? 'unknown')} routing`;
       if (!state.modes.some((offer) => (arm === undefined ? offer.mode === mode : offer.arm === arm))) {
@@ -122,6 +126,17 @@ export function useOperate(live: Live, questionClass?: string): Operate {
       confirm.before(modeQuestion(state, request), () => {
         void command.run('mode', () => changeMode(client, LANE, request));
       });
+      return undefined;
+    });
+  const measure = () =>
+    operate(({ lane: { state } }) => {
+      if (state.sweep) {
+        return takenText(state.sweep);
+      }
+      if (state.phase !== 'running') {
+        return 'The workload does not run, so there is nothing to measure anew.';
+      }
+      void command.run('measure', () => measureAnew(client, LANE));
       return undefined;
     });
   const failure = command.failure ?? adjustment.failure;
@@ -142,7 +157,13 @@ export function useOperate(live: Live, questionClass?: string): Operate {
     step,
     ask,
     askMode: (mode) => ask({ mode, speculation: known && speculationFor(mode, known.lane.state) }),
+    measure,
     confirm,
     notice,
   };
+}
+
+/** Returns why a workload cannot be changed by hand. */
+function takenText(sweep: SweepSummary): string {
+  return `${sweepInProgress(sweep)}. ${sweepHint(sweep)}`;
 }
