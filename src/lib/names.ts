@@ -75,6 +75,11 @@ export function servingName({ arm, mode }: Pick<ModeState, 'arm' | 'mode'>): str
   return arm ?? modeName(mode);
 }
 
+/** Returns what the change of mode that began a step did to the caches; undefined where there was none. */
+export function cachesText({ step: { caches } }: Pick<State, 'step'>): string | undefined {
+  return caches && (caches === 'kept' ? 'caches kept' : 'cold caches');
+}
+
 /** The name of an arm, else a mode with its speculation, where there is any. */
 export function modeText({ arm, mode, speculation }: ModeState): string {
   if (arm !== undefined) {

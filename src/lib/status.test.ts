@@ -59,6 +59,11 @@ describe('describeLane', () => {
     expect(describeLane(lane).detail).toBe(detail);
   });
 
+  it('names the wait for the first turns, which has no known end', () => {
+    const lane = laneSnapshot({ state: { settling: true }, baseline: { settling_for_seconds: 0 } });
+    expect(describeLane(lane).detail).toBe('waiting for the first turns');
+  });
+
   it('names the target mode of a switch', () => {
     const [from, to] = (['kv', 'round_robin'] as const).map((mode) => ({ mode, speculation: 'off' as const }));
     const mode_change = { from, to, phase: 'switching', message: 'x', started: now, failed: false };

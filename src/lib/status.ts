@@ -1,4 +1,5 @@
-import type { Live, LaneSnapshot, LiveState, SweepSummary } from '../client';
+import type { Comparison, Live, LaneSnapshot, LiveState, SweepSummary } from '../client';
+import { number } from './format';
 import { describeHold, limiterOf, limitName } from './hold';
 import { servingName } from './names';
 import { kindWord } from './sweeps';
@@ -76,10 +77,15 @@ function describeRunning(lane: LaneSnapshot): StatusWords {
     return { tone: 'busy', label: 'Settling', detail };
   }
   if (state.settling) {
-    const left = `${Math.ceil(baseline.settling_for_seconds)} s to go`;
+    const left = settlingText(baseline);
     return { tone: 'busy', label: 'Settling', detail: held ? `${held}, ${left}` : left };
   }
   return { tone: 'good', label: 'Running', detail: held };
+}
+
+/** Describes how long a step still takes to settle, or that no turn counts so far. */
+export function settlingText({ settling_for_seconds: left }: Comparison): string {
+  return left > 0 ? `${number(Math.ceil(left))} s to go` : 'waiting for the first turns';
 }
 
 /** Returns the least remaining time, or the limit that slows it. */

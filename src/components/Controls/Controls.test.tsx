@@ -8,6 +8,7 @@ import {
   FakeClient,
   laneSnapshot,
   settings,
+  state,
   sweepSummary,
   viewer,
   type LaneChange,
@@ -82,7 +83,8 @@ describe('the user', () => {
   it('has no controls as a viewer, but the same figures', async () => {
     const client = new FakeClient();
     client.who.mockResolvedValue(viewer);
-    client.show({ state: { concurrency: { target: 120, actual: 119 } } });
+    const step = { ...state().step, caches: 'kept' as const };
+    client.show({ state: { concurrency: { target: 120, actual: 119 }, step } });
     await show(client);
     expect(screen.queryByRole('button')).not.toBeInTheDocument();
     expect(screen.queryByRole('slider')).not.toBeInTheDocument();
@@ -90,7 +92,7 @@ describe('the user', () => {
     expect(figures()).toEqual([
       'Target 120',
       'Actual 119',
-      'Routing KV-aware',
+      'Routing KV-aware, caches kept',
       'Speculation Off',
       'Waiting for first token 3, for up to 0.4 s',
       'Turns 3–5',

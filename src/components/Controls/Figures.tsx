@@ -1,6 +1,6 @@
-import { type LaneSnapshot, workloadSettings } from '../../client';
+import { type LaneSnapshot, type State, workloadSettings } from '../../client';
 import { DASH, number, seconds } from '../../lib/format';
-import { servedSpeculation, servingName } from '../../lib/names';
+import { cachesText, servedSpeculation, servingName } from '../../lib/names';
 import { Facts } from '../Facts';
 
 interface FiguresProps {
@@ -23,10 +23,15 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
   return [
     ['Target', number(state?.concurrency.target)],
     ['Actual', number(state?.concurrency.actual)],
-    ['Routing', state && servingName(state)],
+    ['Routing', state && routing(state)],
     ['Speculation', state && servedSpeculation(state.speculation, state.driver)],
     ['Waiting for first token', lane && waiting(lane)],
   ];
+}
+
+function routing(state: State): string {
+  const caches = cachesText(state);
+  return caches ? `${servingName(state)}, ${caches}` : servingName(state);
 }
 
 function waiting({ window: { awaiting } }: LaneSnapshot): string {

@@ -36,7 +36,7 @@ const routingRules: Rules = {
     seen: ({ settled }) => settledText(newestFirst(settled, 'round_robin/').at(0)),
     missing: (_, { state, baseline }) =>
       state.mode === 'round_robin'
-        ? settlingTime(baseline.settling_for_seconds)
+        ? settlingTime(baseline)
         : (reportModeHint(state) ?? 'Change the mode to round-robin and wait until it has settled.'),
   },
   changed: {
@@ -50,7 +50,7 @@ const routingRules: Rules = {
   settled: {
     seen: ({ settled }) => settledText(newestFirst(settled, 'kv/').at(0)),
     missing: (_, { state, baseline }) =>
-      state.mode === 'kv' ? settlingTime(baseline.settling_for_seconds) : 'Change the mode to KV-aware.',
+      state.mode === 'kv' ? settlingTime(baseline) : 'Change the mode to KV-aware.',
   },
   improved: {
     seen: ({ improved }) => improved && `At ${clock(improved.at)}: ${ttftText(improved)}`,
@@ -253,7 +253,7 @@ function blindMissing(_: unknown, lane: LaneSnapshot): string {
     );
   }
   if (lane.state.settling) {
-    return settlingTime(lane.baseline.settling_for_seconds);
+    return settlingTime(lane.baseline);
   }
   return first === undefined || second === undefined
     ? 'Needs answers to first and second turns.'
@@ -299,7 +299,7 @@ function precedingPhase(phase: Phase, settled: Progress['settled'], { concurrenc
 
 function missingPhase(phase: Phase, { state, baseline, target }: LaneSnapshot): string {
   if (isPhase(phase, state)) {
-    return settlingTime(baseline.settling_for_seconds);
+    return settlingTime(baseline);
   }
   const wanted = `${modeName(phase.mode)} with speculation “${speculationName(phase.speculation)}”`;
   if (!isOffered(phase, state)) {

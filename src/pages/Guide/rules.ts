@@ -1,5 +1,6 @@
-import type { LaneSnapshot } from '../../client';
+import type { Comparison, LaneSnapshot } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
+import { settlingText } from '../../lib/status';
 import { clock } from '../../lib/time';
 import type { Progress, Settled } from './seen';
 
@@ -15,8 +16,8 @@ interface Rule {
 export type Rules = Record<string, Rule>;
 
 /** How long a step still takes to settle. */
-export function settlingTime(seconds: number): string {
-  return `Settling: ${number(Math.ceil(seconds))} s to go.`;
+export function settlingTime(comparison: Comparison): string {
+  return `Settling: ${settlingText(comparison)}.`;
 }
 
 /** Returns the settled steps whose keys have a prefix, newest first: "kv/" for a mode, "kv/off/" for a phase. */

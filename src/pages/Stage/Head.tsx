@@ -3,6 +3,7 @@ import { cx } from '@emotion/css';
 import type { Live } from '../../client';
 import { Imitation, Status } from '../../components/Status';
 import { number, span } from '../../lib/format';
+import { cachesText } from '../../lib/names';
 import { LINE, stylesOf, WRAP } from '../../lib/styles';
 import { useAge } from '../../lib/useNow';
 import { LANE } from '../lane';
@@ -29,6 +30,7 @@ export function Head({ live, title, concurrency }: HeadProps) {
       <div className={styles.status}>
         <Status live={live} lane={LANE} unnamed />
         <div className={styles.second}>
+          {lane && <span>{cachesText(lane.state)}</span>}
           <Imitation lane={lane} />
           {live.state.status === 'live' && <Stale receivedAt={live.state.receivedAt} />}
         </div>

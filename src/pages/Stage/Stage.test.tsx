@@ -11,6 +11,7 @@ import {
   FakeClient,
   improved,
   laneSnapshot,
+  state,
   sweepSummary,
   viewer,
   type LaneChange,
@@ -86,6 +87,7 @@ describe('the display', () => {
     act(() => client.show(measured(0.5438, { ttft_by_turn })));
     expect(part('TTFT by turn')).toHaveTextContent(/1612 ms6\+—$/);
     expect(head()).toMatch(/^KV-aware120 conversationsRunning/);
+    expect(head()).not.toContain('caches');
     expect(figure('TTFT p95')).toMatch(/^544 ms !/);
     expect(references('TTFT p95')).toEqual([
       'Round-robin, recorded 725 ms 25 % sooner',
@@ -117,7 +119,9 @@ describe('the display', () => {
     act(() => client.show(measured(0.253, { state: { settling: true } })));
     expect(figure('TTFT p95')?.trim()).toBe('253 ms');
     expect(part('TTFT p95')).toHaveTextContent('settling');
-    act(() => client.show(measured(undefined, { state: { settling: true } })));
+    const step = { ...state().step, caches: 'cold' as const };
+    act(() => client.show(measured(undefined, { state: { settling: true, step } })));
+    expect(head()).toContain('cold caches');
     expect(part('TTFT p95')).toHaveTextContent(/— settling/);
   });
 
