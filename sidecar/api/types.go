@@ -258,8 +258,9 @@ type History struct {
 type HistoryPoint struct {
 	Time        time.Time   `json:"time"`
 	Running     bool        `json:"running"`
-	Concurrency int         `json:"concurrency"`   // actual number of conversations
-	Arm         string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
+	Settling    bool        `json:"settling,omitempty"` // nothing is compared yet: the step has just begun
+	Concurrency int         `json:"concurrency"`        // actual number of conversations
+	Arm         string      `json:"arm,omitempty"`      // arm in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
 	// seconds, over the turns of the last 60 s; absent before the first turn has ended

@@ -1401,6 +1401,8 @@ export interface components {
             /** @description over the last 60 s */
             output_tokens_per_second?: number;
             running: boolean;
+            /** @description nothing is compared yet: the step has just begun */
+            settling?: boolean;
             speculation: components["schemas"]["Speculation"];
             /** Format: date-time */
             time: string;

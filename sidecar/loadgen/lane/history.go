@@ -42,7 +42,7 @@ func (h *history) list() []api.HistoryPoint {
 func (l *Lane) point(now time.Time) api.HistoryPoint {
 	s, _ := l.stateAt(now)
 	p := api.HistoryPoint{
-		Time: now, Running: s.Running, Concurrency: s.Concurrency.Actual, Arm: s.Arm,
+		Time: now, Running: s.Running, Settling: s.Settling, Concurrency: s.Concurrency.Actual, Arm: s.Arm,
 		Mode: s.Mode, Speculation: s.Speculation,
 	}
 	if s.Running { // else nothing is sent, and the last figures are out of date

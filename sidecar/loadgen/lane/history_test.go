@@ -31,6 +31,8 @@ func TestHistoryAgreesWithSnapshots(t *testing.T) {
 		assert.InDelta(t, 33, modes[api.ModeKV], 2)
 		last, shown := points[len(points)-1], b.snapshot()
 		assert.True(t, last.Running)
+		assert.Equal(t, shown.State.Settling, last.Settling)
+		assert.True(t, last.Settling)
 		assert.InDelta(t, shown.State.Concurrency.Actual, last.Concurrency, 1)
 		assert.InDelta(t, *shown.Window.Metrics.TTFT.P50, *last.TTFTP50, 1e-3)
 		assert.InDelta(t, *shown.Window.Metrics.TTFT.P95, *last.TTFTP95, 1e-3)

@@ -7,7 +7,7 @@ import type { Plot } from './draw';
 import { useGroup } from './group';
 import { loadDrawn } from './loadDrawn';
 import { useSeen, useSize, type Size } from './useSize';
-import { readingText, summary, viewOf, type Drawing, type View } from './view';
+import { isSpan, readingText, summary, viewOf, type Drawing, type View } from './view';
 
 interface ChartProps extends Drawing {
   label: string;
@@ -59,7 +59,7 @@ export const Chart = memo(function Chart({ label, words, height, ...drawing }: C
           </Button>
         )}
       </div>
-      {view.isCut && (
+      {view.isCut && !isSpan(view.x) && (
         <small className={styles.cut}>Values above {view.y.ticks.at(-1)?.text} are not drawn; see the table.</small>
       )}
     </div>

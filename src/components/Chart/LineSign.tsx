@@ -26,6 +26,7 @@ const useStyles = stylesOf(() => ({
   sign: { display: 'inline-block', verticalAlign: 'middle' },
   solid: { width: '1.5em', height: 3, background: 'currentColor', ...PRINTED },
   dashed: { width: '1.5em', borderTop: '2px dashed currentColor' },
+  dotted: { width: '1.5em', borderTop: '3px dotted currentColor' },
   rings: { width: 9, height: 9, border: '2px solid currentColor', borderRadius: '50%' },
   bars: { width: 9, height: 9, background: 'currentColor', ...PRINTED },
 }));

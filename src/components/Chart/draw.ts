@@ -4,8 +4,8 @@ import { colorManipulator, type GrafanaTheme2 } from '@grafana/data';
 import type { UPlotChart } from '@grafana/ui';
 
 import { valueWithUnit } from '../../lib/format';
-import { toneColor } from './tones';
-import { objectiveText, type View } from './view';
+import { lineColor, toneColor } from './tones';
+import { isSpan, objectiveText, runsAbove, type View } from './view';
 
 /** The uPlot instance below a chart of Grafana. */
 export type Plot = Parameters<NonNullable<ComponentProps<typeof UPlotChart>['plotRef']>>[0];
@@ -27,11 +27,12 @@ export function drawBehind(plot: Plot, view: View, theme: GrafanaTheme2, font: n
   within(plot, view, theme, font, drawBands);
 }
 
-/** Draws the foreground: the objective, the marks, and the values of bars. */
+/** Draws the foreground: the objective, the marks, the values of bars, and where a line leaves the plot. */
 export function drawInFront(plot: Plot, view: View, theme: GrafanaTheme2, font: number) {
   within(plot, view, theme, font, drawObjective);
   within(plot, view, theme, font, drawMarks);
   within(plot, view, theme, font, drawValues);
+  within(plot, view, theme, font, drawCuts);
 }
 
 /** Clips drawing to the plot and the area above it, which has the labels of marks. */
@@ -138,6 +139,23 @@ function drawValues({ plot, ctx, view: { lines, format }, theme, px, font }: Pen
           color: theme.colors.text.primary,
         });
       }
+    }
+  }
+}
+
+/** Draws a triangle at the upper edge above each part of a line that is higher than the axis. */
+function drawCuts({ plot, ctx, view: { lines, x, y }, theme, font }: Pen) {
+  const { top } = plot.bbox;
+  const half = 0.4 * font;
+  for (const line of isSpan(x) ? lines : []) {
+    ctx.fillStyle = lineColor(theme, line);
+    for (const [from, to] of runsAbove(line.points, y.max)) {
+      const middle = (plot.valToPos(from, 'x', true) + plot.valToPos(to, 'x', true)) / 2;
+      ctx.beginPath();
+      ctx.moveTo(middle, top);
+      ctx.lineTo(middle - half, top + 1.5 * half);
+      ctx.lineTo(middle + half, top + 1.5 * half);
+      ctx.fill();
     }
   }
 }

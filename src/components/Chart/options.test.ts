@@ -48,9 +48,9 @@ it('has clock ticks on an axis of moments', () => {
 });
 
 it('draws lines in their style, and a value between two gaps as a dot', () => {
-  const lines = [line('a'), line('b', 'dashed'), line('c', 'rings')];
-  const [, solid, dashed, rings] = optionsOf({ lines }).series;
-  expect([solid.dash, dashed.dash]).toEqual([undefined, [6, 5]]);
+  const lines = [line('a'), line('b', 'dashed'), line('c', 'rings'), line('d', 'dotted')];
+  const [, solid, dashed, rings, dotted] = optionsOf({ lines }).series;
+  expect([solid.dash, dashed.dash, dotted.dash]).toEqual([undefined, [6, 5], [0, 6]]);
   expect(rings.points?.fill).not.toBe(rings.points?.stroke);
   const data = [
     [1, 2, 3, 4, 5],

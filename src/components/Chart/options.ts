@@ -8,11 +8,12 @@ import {
   ScaleOrientation,
   UPlotConfigBuilder,
 } from '@grafana/ui';
+import type { LineStyle } from '@grafana/schema';
 
 import { apart } from './axis';
 import { drawBehind, drawInFront, type Plot } from './draw';
 import { lineColor } from './tones';
-import type { ChartLine } from './types';
+import type { ChartLine, Look } from './types';
 import { isSpan, levelText, type View } from './view';
 
 /** The properties of a chart whose change requires a new plot. */
@@ -134,7 +135,18 @@ function levelTicks(plot: Plot, { x }: View, font: number, from: number, to: num
   return apart(levels, ((to - from) * width) / Math.max(room, 1));
 }
 
-const drawStyles = { solid: DrawStyle.Line, dashed: DrawStyle.Line, rings: DrawStyle.Points, bars: DrawStyle.Bars };
+const drawStyles = {
+  solid: DrawStyle.Line,
+  dashed: DrawStyle.Line,
+  dotted: DrawStyle.Line,
+  rings: DrawStyle.Points,
+  bars: DrawStyle.Bars,
+};
+
+const lineStyles: Partial<Record<Look, LineStyle>> = {
+  dashed: { fill: 'dash', dash: [6, 5] },
+  dotted: { fill: 'dot', dash: [0, 6] },
+};
 
 function addLine(config: UPlotConfigBuilder, line: Shape['lines'][number], theme: GrafanaTheme2, font: number) {
   const { look = 'solid', dots } = line;
@@ -145,7 +157,7 @@ function addLine(config: UPlotConfigBuilder, line: Shape['lines'][number], theme
     drawStyle: drawStyles[look],
     lineColor: color,
     lineWidth: look === 'bars' ? 0 : Math.max(2, 0.16 * font),
-    lineStyle: look === 'dashed' ? { fill: 'dash', dash: [6, 5] } : undefined,
+    lineStyle: lineStyles[look],
     fillColor: look === 'bars' ? color : undefined,
     barWidthFactor: 0.6,
     barMaxWidth: 4 * font,

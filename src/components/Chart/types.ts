@@ -6,8 +6,8 @@ export type Point = [x: number, y: number | undefined];
 /** The mode whose color a line has. */
 export type Tone = Mode;
 
-/** The style of a line: solid, dashed, rings only, or a bar at each value. */
-export type Look = 'solid' | 'dashed' | 'rings' | 'bars';
+/** The style of a line: solid, dashed, dotted, rings only, or a bar at each value. */
+export type Look = 'solid' | 'dashed' | 'dotted' | 'rings' | 'bars';
 
 /** One line. */
 export interface ChartLine {

@@ -1,7 +1,7 @@
 /** @jest-environment node */
 import { MS } from '../../lib/format';
 import type { ChartLine } from './types';
-import { readAt, readingText, summary, toData, viewOf, type Drawing } from './view';
+import { readAt, readingText, runsAbove, summary, toData, viewOf, type Drawing } from './view';
 
 const kv: ChartLine = {
   key: 'kv',
@@ -65,6 +65,13 @@ describe('the view', () => {
 
   it('is limited where values grow too large, and is marked as cut', () => {
     expect(viewOf({ ...drawing, ceiling: 1 }, 4)).toMatchObject({ y: { max: 1 }, isCut: true });
+    expect(viewOf({ ...drawing, ceiling: 1 }, 4, [60, 180])).toMatchObject({ y: { max: 3 }, isCut: false });
+    const points: ChartLine['points'] = [5, 1, 3, 4, undefined, 6].map((y, x) => [x, y]);
+    expect(runsAbove(points, 2)).toEqual([
+      [0, 0],
+      [2, 3],
+      [5, 5],
+    ]);
   });
 
   it('has a margin beside the first and the last level, and none beside moments', () => {

@@ -14,7 +14,7 @@ export interface Drawing {
   format: Format;
   /** A horizontal line that values must not exceed: the objective. */
   slo?: number;
-  /** The largest value on the axis; values above it are not drawn. */
+  /** The largest value on the axis unless zoomed; values above it are not drawn. */
   ceiling?: number;
   /** The axis of values, where it does not begin at 0. */
   y?: Axis;
@@ -44,7 +44,7 @@ export function viewOf(drawing: Drawing, steps: number, zoom?: Range): View {
   const hasBars = lines.some(({ look }) => look === 'bars');
   const shown = zoom ?? rangeOf(x, hasBars);
   const highest = highestOf(lines, bands, shown);
-  const top = Math.max(Math.min(highest, ceiling), slo === undefined ? 0 : 1.1 * slo);
+  const top = Math.max(zoom ? highest : Math.min(highest, ceiling), slo === undefined ? 0 : 1.1 * slo);
   const y = drawing.y ?? axisFrom(top, steps, format);
   const [xs, ...values] = data;
   const stops = Array.from(xs.keys()).filter((i) => values.some((column) => typeof column[i] === 'number'));
@@ -91,6 +91,22 @@ function highestOf(lines: ChartLine[], bands: ChartBand[], [from, to]: Range): n
   lines.forEach(({ points }) => points.forEach(([x, y]) => see(x, y)));
   bands.forEach(({ points }) => points.forEach(([x, , high]) => see(x, high)));
   return highest;
+}
+
+/** Returns the first and the last position of each run of values above a limit. */
+export function runsAbove(points: Point[], limit: number): Array<[from: number, to: number]> {
+  const runs: Array<[number, number]> = [];
+  let isAbove = false;
+  for (const [x, y] of points) {
+    const wasAbove = isAbove;
+    isAbove = y !== undefined && y > limit;
+    if (isAbove && wasAbove) {
+      runs[runs.length - 1][1] = x;
+    } else if (isAbove) {
+      runs.push([x, x]);
+    }
+  }
+  return runs;
 }
 
 /** Formats a position: a time of day, or a level with its unit. */

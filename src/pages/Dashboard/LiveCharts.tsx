@@ -3,10 +3,11 @@ import { memo } from 'react';
 import { figures, useLive, type HistoryPoint } from '../../client';
 import { TurnChart } from '../../components/ByTurn';
 import { Chart, ChartFigure, ChartGrid, ChartGroup, type ChartLine, type LegendItem } from '../../components/Chart';
+import type { Format } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { servingName } from '../../lib/names';
 import { LANE } from '../lane';
-import { changesOf, formats, linesOf, servingsOf, spanOf } from '../Stage/history';
+import { ceilingOf, changesOf, formats, linesOf, servingsOf, spanOf, type Value } from '../Stage/history';
 import { useHistory } from '../Stage/useHistory';
 
 /** The last ten minutes of the workload, and TTFT by turn of the last 60 s. */
@@ -41,7 +42,7 @@ const Charts = memo(
     const marks = changesOf(points);
     return (
       <ChartGrid legend={legendOf(points)} least={230} stretched>
-        {courses.map(({ name, lines, format, slo }) => (
+        {courses.map(({ name, highest, lines, format, slo }) => (
           <ChartFigure key={name} caption={name}>
             <Chart
               label={`${name} of the last ten minutes`}
@@ -50,6 +51,7 @@ const Charts = memo(
               marks={marks}
               format={format}
               slo={slo ? settings.slo.ttft : undefined}
+              ceiling={ceilingOf(points, highest)}
             />
           </ChartFigure>
         ))}
@@ -64,10 +66,20 @@ const Charts = memo(
   (a, b) => a.stamp === b.stamp
 );
 
-const courses = [
+interface Course {
+  name: string;
+  /** The value whose curve is the highest. */
+  highest: Value;
+  lines(points: HistoryPoint[]): ChartLine[];
+  format: Format;
+  slo?: boolean;
+}
+
+const courses: Course[] = [
   {
     name: figures.ttft.name,
-    lines: (points: HistoryPoint[]): ChartLine[] => [
+    highest: 'ttft_p95',
+    lines: (points) => [
       ...linesOf(points, 'ttft_p50', 'solid', 'p50'),
       ...linesOf(points, 'ttft_p95', 'dashed', 'p95'),
     ],
@@ -76,20 +88,25 @@ const courses = [
   },
   {
     name: figures.output_tokens_per_second.name,
-    lines: (points: HistoryPoint[]) => linesOf(points, 'output_tokens_per_second'),
+    highest: 'output_tokens_per_second',
+    lines: (points) => linesOf(points, 'output_tokens_per_second'),
     format: formats.output_tokens_per_second,
   },
   {
     name: figures.kv_hit_ratio.name,
-    lines: (points: HistoryPoint[]) => linesOf(points, 'kv_hit_ratio'),
+    highest: 'kv_hit_ratio',
+    lines: (points) => linesOf(points, 'kv_hit_ratio'),
     format: formats.kv_hit_ratio,
   },
 ];
+
+const SETTLING: LegendItem = { key: 'settling', tone: 'unknown', look: 'dotted', words: 'settling' };
 
 function legendOf(points: HistoryPoint[]): LegendItem[] {
   return [
     ...servingsOf(points).map((one) => ({ key: servingName(one), tone: one.mode, words: servingName(one) })),
     { key: 'p50', words: 'p50' },
     { key: 'p95', look: 'dashed', words: 'p95' },
+    ...(points.some(({ settling }) => settling) ? [SETTLING] : []),
   ];
 }

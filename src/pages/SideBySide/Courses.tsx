@@ -5,7 +5,7 @@ import { percentileName } from '../../lib/figures';
 import type { Known } from '../../lib/known';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 import { formats, spanOf, type Value } from '../Stage/history';
-import { changesOfBoth, linesOfBoth, LOOKS, type Histories } from './curves';
+import { ceilingOfBoth, changesOfBoth, linesOfBoth, LOOKS, type Histories } from './curves';
 
 interface CoursesProps {
   histories: Histories;
@@ -63,6 +63,7 @@ function Course({ value, name, histories, known, names }: CoursesProps & { value
           marks={changesOfBoth(histories)}
           format={formats[value]}
           slo={value === 'ttft_p95' ? known.a.settings.slo.ttft : undefined}
+          ceiling={ceilingOfBoth(histories, value)}
         />
       </div>
     </figure>

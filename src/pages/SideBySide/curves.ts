@@ -1,7 +1,7 @@
 import type { HistoryPoint } from '../../client';
 import type { ChartLine, Mark } from '../../components/Chart';
 import { SIDES, type SideKey } from '../../components/Twin';
-import { changesOf, linesOf, type Value } from '../Stage/history';
+import { ceilingOf, changesOf, linesOf, type Value } from '../Stage/history';
 
 /** The line style of each side. The color is the mode's, which both sides may share. */
 export const LOOKS = { a: 'solid', b: 'dashed' } as const;
@@ -18,6 +18,12 @@ export function linesOfBoth(histories: Histories, value: Value, names: Record<Si
       name: names[side],
     }))
   );
+}
+
+/** The largest value that the axis of both sides has to hold; undefined until both have settled. */
+export function ceilingOfBoth(histories: Histories, value: Value): number | undefined {
+  const [a, b] = SIDES.map((side) => ceilingOf(histories[side], value));
+  return a === undefined || b === undefined ? undefined : Math.max(a, b);
 }
 
 /** The distance within which changes of the two sides count as one, in milliseconds: modes change together. */

@@ -2,7 +2,7 @@ import type { HistoryPoint } from '../../client';
 import { Chart } from '../../components/Chart';
 import { COLUMN, PLAIN_LIST, PROPORTIONAL, stylesOf, verdicts } from '../../lib/styles';
 import type { Figure } from './figures';
-import { changesOf, formats, linesOf, spanOf, type Value } from './history';
+import { ceilingOf, changesOf, formats, linesOf, spanOf, type Value } from './history';
 import { LargeValue } from './LargeValue';
 import type { Reference } from './references';
 
@@ -46,6 +46,7 @@ export function FigureView(props: FigureViewProps) {
             marks={changesOf(points)}
             format={formats[value]}
             slo={slo}
+            ceiling={ceilingOf(points, value)}
           />
         </div>
       )}

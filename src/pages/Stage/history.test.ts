@@ -1,7 +1,7 @@
 /** @jest-environment node */
 import type { HistoryPoint } from '../../client';
 import { laneSnapshot } from '../../test/fixtures';
-import { changesOf, linesOf, merge, pointOf, SPAN, spanOf, withPoint } from './history';
+import { ceilingOf, changesOf, linesOf, merge, pointOf, SPAN, spanOf, withPoint } from './history';
 
 const T0 = Date.parse('2026-11-20T10:00:00Z');
 
@@ -57,6 +57,27 @@ describe('the curve', () => {
       [3.001, undefined],
       [60, 0.5],
     ]);
+  });
+
+  it('is gray and dotted until a step has settled', () => {
+    const all = [...points(0, 1, { settling: true, ttft_p95: 1.9 }), ...points(2, 3)];
+    const [kv, settling] = linesOf(all, 'ttft_p95');
+    expect(kv.points.map(([, y]) => y)).toEqual([undefined, undefined, 0.5, 0.5]);
+    expect(settling).toMatchObject({ name: 'settling', tone: 'unknown', look: 'dotted' });
+    expect(settling.points.map(([, y]) => y)).toEqual([1.9, 1.9, undefined, undefined]);
+    expect(linesOf(points(0, 3), 'ttft_p95')).toHaveLength(1);
+    const { settling: own } = pointOf('2026-11-20T10:00:00Z', laneSnapshot({ state: { settling: true } }));
+    expect(own).toBe(true);
+  });
+
+  it.each([
+    ['settled values', [...points(0, 9, { settling: true, ttft_p95: 1.9 }), ...points(10, 99)], 0.5],
+    ['the higher one of two modes', [...points(0, 30, { mode: 'round_robin', ttft_p95: 2 }), ...points(31, 99)], 2],
+    ['values without a stall', [...points(0, 80), ...points(81, 95, { ttft_p95: 9 }), ...points(96, 99)], 0.75],
+    ['the newest value', [...points(0, 95), ...points(96, 99, { ttft_p95: 9 })], 9],
+    ['all values, before any step has settled', points(0, 9, { settling: true }), undefined],
+  ])('has an axis that holds %s', (_, all, top) => {
+    expect(ceilingOf(all, 'ttft_p95')).toBe(top);
   });
 
   it('marks every change of mode, and of speculation', () => {

@@ -14,10 +14,11 @@ const LEAST = 900;
 
 /** Returns the point of a snapshot, in the form of the load generator's history. */
 export function pointOf(time: string, { state, window, kv }: LaneSnapshot): HistoryPoint {
-  const { running, concurrency, arm, mode, speculation } = state;
+  const { running, settling, concurrency, arm, mode, speculation } = state;
   return {
     time,
     running,
+    settling: settling || undefined,
     concurrency: concurrency.actual,
     arm,
     mode,
@@ -78,24 +79,56 @@ export function servingsOf(points: HistoryPoint[]): HistoryPoint[] {
 
 /**
  * Returns the curve of a value, with a line for each arm or mode, and gaps where it was not measured or no answer
- * arrived. The suffix is added to the name of each line.
+ * arrived. Until a step has settled, it is one dotted line. The suffix is added to the name of each line.
  */
 export function linesOf(points: HistoryPoint[], value: Value, look?: Look, word?: string): ChartLine[] {
-  return servingsOf(points).map((serving) => {
+  const named = (name: string) => (word ? `${name} ${word}` : name);
+  const settled = servingsOf(points.filter((point) => !point.settling)).map((serving): ChartLine => {
     const own = servingName(serving);
-    const line: Point[] = [];
-    let last: number | undefined;
-    for (const point of points) {
-      const now = at(point);
-      if (last !== undefined && now - last > GAP) {
-        line.push([last + 1, undefined]);
-      }
-      line.push([now, servingName(point) === own ? point[value] : undefined]);
-      last = now;
-    }
-    const name = word ? `${own} ${word}` : own;
-    return { key: `${value} ${own}`, name, tone: serving.mode, look, points: line };
+    const isOwn = (point: HistoryPoint) => !point.settling && servingName(point) === own;
+    return { key: `${value} ${own}`, name: named(own), tone: serving.mode, look, points: lineOf(points, value, isOwn) };
   });
+  const settling = lineOf(points, value, (point) => point.settling === true);
+  return settling.some(([, y]) => y !== undefined)
+    ? [
+        ...settled,
+        { key: `${value} settling`, name: named('settling'), tone: 'unknown', look: 'dotted', points: settling },
+      ]
+    : settled;
+}
+
+/** Returns the line of those points that it has. */
+function lineOf(points: HistoryPoint[], value: Value, has: (point: HistoryPoint) => boolean): Point[] {
+  const line: Point[] = [];
+  let last: number | undefined;
+  for (const point of points) {
+    const now = at(point);
+    if (last !== undefined && now - last > GAP) {
+      line.push([last + 1, undefined]);
+    }
+    line.push([now, has(point) ? point[value] : undefined]);
+    last = now;
+  }
+  return line;
+}
+
+/** The share of a mode's settled values that a curve is certain to show, and the room above them. */
+const CALM = { share: 0.75, room: 1.5 };
+
+/**
+ * Returns the largest value that the axis of a curve has to hold: of settled steps, without a mode's short outliers, and
+ * the newest one in any case. Without settled values, all are to be held.
+ */
+export function ceilingOf(points: HistoryPoint[], value: Value): number | undefined {
+  const settled = points.filter((point) => !point.settling && point[value] !== undefined);
+  const tops = servingsOf(settled).map((serving) => {
+    const own = settled.filter((point) => servingName(point) === servingName(serving));
+    const ascending = own.map((point) => point[value] ?? 0).sort((a, b) => a - b);
+    const calm = ascending[Math.floor(CALM.share * (ascending.length - 1))];
+    return Math.min(ascending[ascending.length - 1], CALM.room * calm);
+  });
+  const newest = points.at(-1) === settled.at(-1) ? settled.at(-1)?.[value] : undefined;
+  return tops.length > 0 ? Math.max(...tops, newest ?? 0) : undefined;
 }
 
 /** Returns the times at which the arm or the mode changed, with the new one. */
