@@ -22,6 +22,6 @@ export function Panel({ label, children }: PropsWithChildren<PanelProps>) {
   );
 }
 
-const useStyles = stylesOf(() => ({
-  panel: { height: '100%', overflow: 'auto' },
+const useStyles = stylesOf((theme) => ({
+  panel: { height: '100%', overflow: 'auto', '& > section + section': { marginTop: theme.spacing(1) } },
 }));

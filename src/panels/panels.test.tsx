@@ -7,7 +7,7 @@ import { getBackendSrv, getGrafanaLiveSrv, locationService } from '@grafana/runt
 
 import { shadow } from '../components/OtherRouters/fixtures';
 import { sweep } from '../components/SweepResult/fixtures';
-import { admin, comparison, snapshot, viewer } from '../test/fixtures';
+import { admin, comparison, headline, snapshot, viewer } from '../test/fixtures';
 import { answered } from '../test/settled';
 import { stubSizes } from '../test/sizes';
 import { BenchmarksPanel, plugin as benchmarksPlugin, type BenchmarksOptions } from './benchmarks/module';
@@ -53,6 +53,7 @@ describe('the panels', () => {
     render(<ComparisonPanel {...props(options)} />);
     expect(await screen.findByText(/Baseline: Chosen/)).toBeInTheDocument();
     expect(screen.queryByText('KV p50')).not.toBeInTheDocument();
+    expect(screen.getAllByRole('region')[0]).toHaveTextContent(headline().text);
   });
 
   it('show the sweep that the dashboard selects, and report a choice to it', async () => {

@@ -2,7 +2,7 @@ import { act, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
 import { violations } from '../../test/axe';
-import { FakeClient, member } from '../../test/fixtures';
+import { FakeClient, headline, member } from '../../test/fixtures';
 import { renderWith, texts } from '../../test/render';
 import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
@@ -23,10 +23,11 @@ async function show(client: FakeClient) {
 const section = (name: string) => within(screen.getByRole('region', { name }));
 
 describe('the dashboard', () => {
-  it('has its sections in order, each with a description', async () => {
+  it('has the result in one sentence, and its sections in order, each with a description', async () => {
     const client = new FakeClient();
     client.show();
-    await show(client);
+    const { container } = await show(client);
+    expect(container.querySelector('section')).toHaveTextContent(headline().text);
     const names = [
       'Live',
       'Live against baseline',

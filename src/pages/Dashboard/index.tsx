@@ -4,6 +4,7 @@ import { ByTurn } from '../../components/ByTurn';
 import { Comparison } from '../../components/Comparison';
 import { Controls } from '../../components/Controls';
 import { ExportButton } from '../../components/Export';
+import { LaneHeadline } from '../../components/Headline';
 import { ImportButton } from '../../components/ImportBaseline';
 import { Kpis } from '../../components/Kpis';
 import { Members } from '../../components/Members';
@@ -16,8 +17,8 @@ import { useChoice } from '../useChoice';
 import { LiveCharts } from './LiveCharts';
 
 /**
- * The main view: the last ten minutes, live against recorded, key figures, TTFT by turn, the recorded results, the
- * workers, and the members where there are several.
+ * The main view: the result of the step in one sentence, the last ten minutes, live against recorded, key figures, TTFT
+ * by turn, the recorded results, the workers, and the members where there are several.
  */
 export default function Dashboard() {
   const styles = useStyles();
@@ -26,6 +27,9 @@ export default function Dashboard() {
   const levels = useChoice('levels');
   return (
     <div className={styles.page}>
+      <div className={styles.headline}>
+        <LaneHeadline lane={LANE} />
+      </div>
       <div className={styles.live}>
         <Section
           title="Live"
@@ -164,16 +168,17 @@ const useStyles = stylesOf((theme) => {
       gap: theme.spacing(2),
       [WIDE]: {
         alignItems: 'start',
-        gridTemplateAreas: '"live live" "now recorded" "cluster recorded"',
+        gridTemplateAreas: '"headline headline" "live live" "now recorded" "cluster recorded"',
         gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
-        gridTemplateRows: 'auto auto 1fr',
+        gridTemplateRows: 'auto auto auto 1fr',
       },
       [WALL]: {
-        gridTemplateAreas: '"live live live" "now recorded cluster"',
+        gridTemplateAreas: '"headline headline headline" "live live live" "now recorded cluster"',
         gridTemplateColumns: 'repeat(3, minmax(0, 1fr))',
-        gridTemplateRows: 'auto auto',
+        gridTemplateRows: 'auto auto auto',
       },
     },
+    headline: { minWidth: 0, '&:empty': { display: 'none' }, [WIDE]: { gridArea: 'headline' } },
     live: { ...part, [WIDE]: { gridArea: 'live' } },
     now: { ...part, [WIDE]: { gridArea: 'now' } },
     recorded: { ...part, [WIDE]: { gridArea: 'recorded' } },

@@ -3,19 +3,22 @@ import { PanelPlugin, type PanelProps, type SelectableValue } from '@grafana/dat
 import { listBaselines } from '../../client';
 import { grafanaClient } from '../../client/grafana';
 import { Comparison, type ComparisonOptions, type TextSize } from '../../components/Comparison';
+import { LaneHeadline } from '../../components/Headline';
 import { Panel } from '../Panel';
 import { addLaneOption, laneOf, type LaneOptions } from '../lane';
 
 /** The options of the panel. */
 export interface ComparisonPanelOptions extends LaneOptions, ComparisonOptions {}
 
-/** Live against baseline, as a dashboard panel. */
+/** The result of the step in one sentence, and live against baseline, as a dashboard panel. */
 export function ComparisonPanel({ options, replaceVariables, timeRange }: PanelProps<ComparisonPanelOptions>) {
   const { baseline, size, hideKV, hideRoundRobin } = options;
+  const lane = laneOf(options, replaceVariables);
   return (
     <Panel label="Live against baseline">
+      <LaneHeadline lane={lane} />
       <Comparison
-        lane={laneOf(options, replaceVariables)}
+        lane={lane}
         baseline={baseline}
         size={size}
         hideKV={hideKV}
