@@ -69,6 +69,17 @@ export function Operate({ live, lane, bare }: OperateProps) {
   const open = useStable((openings: number) =>
     adjustment.run('workload', () => patchWorkload(client, lane, { openings }))
   );
+  const buttons = (
+    <Buttons
+      commands={bare ? BARE : undefined}
+      // A sweep is running between its spans, too: Stop pauses it, and Start is refused.
+      phase={sweep ? 'running' : known?.lane.state.phase}
+      isTaken={sweep !== undefined}
+      disabled={disabled}
+      busy={command.busy}
+      onCommand={act}
+    />
+  );
   return (
     <>
       {confirm.dialog}
@@ -76,15 +87,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
       {/* A problem with a field is shown at the field. */}
       {!fieldOf(adjustment.failure?.problem.field) && <ActionFailure action={adjustment} titles={failures} />}
       <div className={styles.row}>
-        <Buttons
-          commands={bare ? BARE : undefined}
-          // A sweep is running between its spans, too: Stop pauses it, and Start is refused.
-          phase={sweep ? 'running' : known?.lane.state.phase}
-          isTaken={sweep !== undefined}
-          disabled={disabled}
-          busy={command.busy}
-          onCommand={act}
-        />
+        {!bare && buttons}
         {known && !sweep && (
           <Concurrency
             value={draft.value}
@@ -95,6 +98,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
             disabled={disabled}
           />
         )}
+        {bare && buttons}
       </div>
       {sweep && <SweepNotice sweep={sweep} />}
       {live.lane && !sweep && (

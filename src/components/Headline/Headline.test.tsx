@@ -9,7 +9,7 @@ import { HeadlineView } from '.';
 const { state } = live();
 
 function show(change: Partial<Headline> = {}, shown: LiveState = state) {
-  const view = render(<HeadlineView state={shown} headline={headline(change)} />);
+  const view = render(<HeadlineView state={shown} headline={headline(change)} large />);
   const update = (next: Partial<Headline>) => view.rerender(<HeadlineView state={state} headline={headline(next)} />);
   return { ...view, update, announced: () => view.container.querySelector('[aria-live]')?.textContent };
 }
@@ -25,7 +25,7 @@ it('is the sentence with its difference, since when it is certain, what it rests
     /^Certain since \d\d:\d\d · 95 % interval: 15 to 29 % sooner · mean TTFT of 480 turns$/
   );
   expect(texts(screen.getAllByRole('listitem'))).toEqual([
-    'Measured here: 22\u00a0% sooner',
+    '▲Measured here: 22\u00a0% sooner',
     '?Recorded: 25\u00a0% sooner so far',
   ]);
   expect(await violations(container)).toEqual([]);

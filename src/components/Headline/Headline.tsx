@@ -23,7 +23,7 @@ interface HeadlineViewProps {
  * generator's, unless that is unreachable.
  */
 export function HeadlineView({ state, headline, caution, large }: HeadlineViewProps) {
-  const shown = shownOf(state, headline);
+  const shown = shownOf(state, headline, large);
   return shown ? <Result {...shown} caution={shown.kind === 'lost' ? undefined : caution} large={large} /> : null;
 }
 
@@ -37,7 +37,8 @@ interface Shown extends Omit<Headline, 'kind'> {
   kind: HeadlineKind | 'lost';
 }
 
-function shownOf(state: LiveState, headline: Headline | undefined): Shown | undefined {
+/** Returns what is shown. Pages and panels have an alert of their own on why the load generator is lost. */
+function shownOf(state: LiveState, headline: Headline | undefined, withReason?: boolean): Shown | undefined {
   const none = { certain: false, detail: [], lines: [] };
   switch (state.status) {
     case 'loading':
@@ -67,7 +68,7 @@ function Result({ caution, large, ...headline }: ResultProps) {
     <section className={cx(styles.part, large ? styles.large : styles.small)} aria-label="Result">
       <p className={cx(styles.sentence, isFaint(kind) && styles.faint, kind === 'lost' && styles.lost)}>
         {text.slice(0, start)}
-        {difference && <strong className={styles[kind]}>{withoutBreaks(difference)}</strong>}
+        {difference && <strong data-kind={kind}>{withoutBreaks(difference)}</strong>}
         {text.slice(end)}
       </p>
       <p className={styles.detail}>{withoutBreaks(detail)}</p>
@@ -76,7 +77,7 @@ function Result({ caution, large, ...headline }: ResultProps) {
         <ul className={styles.lines} aria-label="Comparisons">
           {lines.map((line) => (
             <li key={line.against}>
-              <span className={cx(styles.mark, styles[line.kind])} aria-hidden="true">
+              <span className={styles.mark} data-kind={line.kind} aria-hidden="true">
                 {marks[line.kind]}
               </span>
               <span>{withoutBreaks(line.text)}</span>
@@ -91,8 +92,8 @@ function Result({ caution, large, ...headline }: ResultProps) {
   );
 }
 
-/** What a comparison shows, as a sign for those who look and do not read. Better and worse have theirs from a style. */
-const marks: Record<HeadlineKind, string> = { better: '', worse: '', same: '=', uncertain: '?', waiting: '…' };
+/** What a comparison shows, as a sign for those who look and do not read. */
+const marks: Record<HeadlineKind, string> = { better: '▲', worse: '▼', same: '=', uncertain: '?', waiting: '…' };
 
 function isFaint(kind: Shown['kind']): boolean {
   return kind === 'uncertain' || kind === 'waiting';
@@ -133,22 +134,33 @@ const useStyles = stylesOf((theme) => {
       position: 'relative', // its announcement is placed absolutely
       background: background.primary,
       textWrap: 'balance',
-      fontVariantNumeric: 'tabular-nums',
       '& p': { margin: 0 },
     },
-    large: { padding: '0.6em 1.4em', borderRadius: '0.5em', '--sentence': '2.7em', '--detail': '1.5em' },
+    large: {
+      padding: '0.6em 1.4em',
+      borderRadius: '0.5em',
+      '--sentence': '2.4em',
+      '--detail': '1.5em',
+      '--lines': '1.3em',
+    },
     small: {
       padding: theme.spacing(1.5, 2),
       border: `1px solid ${theme.colors.border.weak}`,
       borderRadius: theme.shape.radius.default,
       '--sentence': `clamp(1.2rem, 1.6vw, calc(1.3 * ${h3.fontSize}))`,
       '--detail': body.fontSize,
+      '--lines': body.fontSize,
     },
     sentence: {
       fontSize: 'var(--sentence)',
       lineHeight: 1.2,
       fontWeight: fontWeightMedium,
-      '& strong': { fontWeight: fontWeightBold },
+      '& strong': {
+        fontWeight: fontWeightBold,
+        whiteSpace: 'nowrap',
+        '&[data-kind="better"]': better,
+        '&[data-kind="worse"]': worse,
+      },
       '@media (max-width: 600px)': { fontSize: 'min(var(--sentence), 22px)' },
     },
     faint: { color: text.secondary, '& strong': { color: text.primary } },
@@ -160,12 +172,20 @@ const useStyles = stylesOf((theme) => {
       color: text.secondary,
     },
     caution: { color: warning.text },
-    lines: { ...WRAP, gap: '0 2em', ...PLAIN_LIST, fontSize: 'var(--detail)', lineHeight: 1.35 },
-    mark: { display: 'inline-block', minWidth: '1.1em', marginRight: '0.3em', '&::after': { marginLeft: 0 } },
-    better,
-    worse,
-    same: {},
-    uncertain: {},
-    waiting: {},
+    lines: {
+      ...WRAP,
+      gap: '0 2em',
+      ...PLAIN_LIST,
+      fontSize: 'var(--lines)',
+      lineHeight: 1.35,
+      '& li': { display: 'flex' },
+    },
+    mark: {
+      flex: 'none',
+      width: '1.3em',
+      color: text.secondary,
+      '&[data-kind="better"]': { color: better.color },
+      '&[data-kind="worse"]': { color: worse.color },
+    },
   };
 });

@@ -8,11 +8,13 @@ import {
   admin,
   clientError,
   column,
+  comparison,
   FakeClient,
   improved,
   laneSnapshot,
   state,
   sweepSummary,
+  ttftP95,
   viewer,
   type LaneChange,
 } from '../../test/fixtures';
@@ -135,9 +137,12 @@ describe('the display', () => {
     expect(screen.getByRole('timer')).toHaveTextContent('The last figures are 0 s old.');
   });
 
-  it('reports a missed objective, and spoiled figures', async () => {
-    const { client } = await show(measured(0.7));
+  it('reports a missed objective, a much larger value, and spoiled figures', async () => {
+    const { live } = comparison();
+    const columns = [column({ ttft: ttftP95(0.3, improved(-133)) })];
+    const { client } = await show({ baseline: { live: { ...live, ttft: { p95: 0.7, n: 480 } }, columns } });
     expect(figure('TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
+    expect(references('TTFT p95')).toEqual(['Round-robin, recorded 300 ms 2.3 times as long']);
     const spoilt = clientError('client_bottleneck', { reason: 'TTFT cannot be judged', of: 'threshold' });
     act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
     expect(notices()).toContain('The target is unreachable. Connection refused');

@@ -71,8 +71,8 @@ describe('the curve', () => {
   });
 
   it.each([
-    ['settled values', [...points(0, 9, { settling: true, ttft_p95: 1.9 }), ...points(10, 99)], 0.5],
-    ['the higher one of two modes', [...points(0, 30, { mode: 'round_robin', ttft_p95: 2 }), ...points(31, 99)], 2],
+    ['settled values', [...points(0, 50, { settling: true, ttft_p95: 1.9 }), ...points(51, 99)], 0.75],
+    ['the higher one of two modes', [...points(0, 9, { mode: 'round_robin', ttft_p95: 2 }), ...points(10, 99)], 3],
     ['values without a stall', [...points(0, 80), ...points(81, 95, { ttft_p95: 9 }), ...points(96, 99)], 0.75],
     ['the newest value', [...points(0, 95), ...points(96, 99, { ttft_p95: 9 })], 9],
     ['all values, before any step has settled', points(0, 9, { settling: true }), undefined],

@@ -112,23 +112,23 @@ function lineOf(points: HistoryPoint[], value: Value, has: (point: HistoryPoint)
   return line;
 }
 
-/** The share of a mode's settled values that a curve is certain to show, and the room above them. */
+/** The share of a mode's settled values that its axis is certain to hold, and the room above them, as a factor. */
 const CALM = { share: 0.75, room: 1.5 };
 
 /**
- * Returns the largest value that the axis of a curve has to hold: of settled steps, without a mode's short outliers, and
- * the newest one in any case. Without settled values, all are to be held.
+ * Returns the largest value on the axis of a curve: some room above settled values, without a mode's short outliers, and
+ * the newest value of a settled step in any case. Without settled values, it is undefined.
  */
 export function ceilingOf(points: HistoryPoint[], value: Value): number | undefined {
   const settled = points.filter((point) => !point.settling && point[value] !== undefined);
   const tops = servingsOf(settled).map((serving) => {
     const own = settled.filter((point) => servingName(point) === servingName(serving));
     const ascending = own.map((point) => point[value] ?? 0).sort((a, b) => a - b);
-    const calm = ascending[Math.floor(CALM.share * (ascending.length - 1))];
-    return Math.min(ascending[ascending.length - 1], CALM.room * calm);
+    return CALM.room * ascending[Math.floor(CALM.share * (ascending.length - 1))];
   });
-  const newest = points.at(-1) === settled.at(-1) ? settled.at(-1)?.[value] : undefined;
-  return tops.length > 0 ? Math.max(...tops, newest ?? 0) : undefined;
+  const newest = points.at(-1);
+  const current = newest?.settling ? undefined : newest?.[value];
+  return tops.length > 0 ? Math.max(...tops, current ?? 0) : undefined;
 }
 
 /** Returns the times at which the arm or the mode changed, with the new one. */

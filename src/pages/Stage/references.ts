@@ -38,7 +38,10 @@ function difference({ improvement }: LookedUp, value: Value): Reference['differe
   const [better, worse] = value === 'ttft_p95' ? ['sooner', 'later'] : ['more', 'less'];
   const size = Math.abs(percent);
   // Below ten, one decimal keeps a small value from being 0.
-  const text = `${number(size, size < 9.95 ? 1 : 0)} % ${percent < 0 ? worse : better}`;
+  const text =
+    percent < -100
+      ? `${number(1 + size / 100, 1)} times as long`
+      : `${number(size, size < 9.95 ? 1 : 0)} % ${percent < 0 ? worse : better}`;
   if (isDecided(outcome)) {
     return { kind: outcome, text };
   }
