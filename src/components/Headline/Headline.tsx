@@ -99,7 +99,7 @@ function isFaint(kind: Shown['kind']): boolean {
   return kind === 'uncertain' || kind === 'waiting';
 }
 
-/** Returns the sentence as a screen reader announces it: when its meaning changes, not with each second of a countdown. */
+/** Returns the sentence as a screen reader announces it: when its meaning changes, not with each second of a wait. */
 function useAnnounced(text: string, meaning: string): string {
   const [announced, setAnnounced] = useState({ text, meaning });
   if (announced.meaning !== meaning) {

@@ -49,8 +49,8 @@ export type StageFigure = keyof typeof infos;
 export const FIGURES = Object.keys(infos) as StageFigure[];
 
 /**
- * Returns a figure of a lane's step, of the turns that the comparisons rest on. Only a running workload has figures, and
- * only those of a settled step are judged.
+ * Returns a figure of a lane's step, of the turns that the comparisons rest on. Only a running workload has figures,
+ * and only those of a settled step are judged.
  */
 export function figureOf(key: StageFigure, known: Pick<Known, 'lane' | 'settings'> | undefined): Figure {
   const { name, format, value: read, slo }: FigureInfo = infos[key];

@@ -116,8 +116,8 @@ function lineOf(points: HistoryPoint[], value: Value, has: (point: HistoryPoint)
 const CALM = { share: 0.75, room: 1.5 };
 
 /**
- * Returns the largest value on the axis of a curve: some room above settled values, without a mode's short outliers, and
- * the newest value of a settled step in any case. Without settled values, it is undefined.
+ * Returns the largest value on the axis of a curve: some room above settled values, without a mode's short outliers,
+ * and the newest value of a settled step in any case. Without settled values, it is undefined.
  */
 export function ceilingOf(points: HistoryPoint[], value: Value): number | undefined {
   const settled = points.filter((point) => !point.settling && point[value] !== undefined);

@@ -16,6 +16,7 @@ test('a load generator that exits is reported, and is found again without a relo
   await killPart('loadgen');
   await booth.says(/Load generator lost/);
   await page.getByText('The load generator is unreachable', { exact: true }).waitFor();
+  await expect(page.getByRole('region', { name: 'Result' })).toContainText(/^Load generator lost since \d\d:\d\d:\d\d/);
   expect(await liveCell(page), 'no old number as live').toMatch(/^—/);
   await expect(booth.button('Start')).toBeDisabled();
   await expect(booth.button('Stop')).toBeDisabled();

@@ -60,7 +60,7 @@ test('one screen for the crowd, from a screen to a wall', { tag: '@path' }, asyn
 });
 
 test(
-  'the keys: start, mode after a confirmation, one increment, the list, stop, and back',
+  'the keys: start, mode after a confirmation, one increment, a new step, the list, stop, and back',
   { tag: ['@gate', '@path'] },
   async ({ visit }) => {
     const page = await visit({ browser: {} });
@@ -92,6 +92,10 @@ test(
     await page.keyboard.press('ArrowDown');
     await stateUntil('and less', ({ concurrency }) => concurrency.target === 60);
 
+    const { step } = (await snapshot()).state;
+    await page.keyboard.press('n');
+    await stateUntil('a new step', ({ step: { id } }) => id > step.id);
+
     await page.keyboard.press('?');
     await page.getByText('Keys of the stage view').waitFor();
     await page.keyboard.press('Escape');
@@ -101,6 +105,11 @@ test(
     await page.getByText('Stop the workload?').waitFor();
     await page.keyboard.press('Enter');
     await stateUntil('stopped', ({ phase }) => phase === 'stopped');
+    await page
+      .getByRole('region', { name: 'Result' })
+      .getByText(/stopped/i)
+      .first()
+      .waitFor();
     await eventually('no figure', async () => /^—/.test(await value(page, 'TTFT p95')));
     await page.reload();
     await figure(page, 'TTFT p95').waitFor();
