@@ -76,7 +76,7 @@ function Result({ caution, large, ...headline }: ResultProps) {
       {lines.length > 0 && (
         <ul className={styles.lines} aria-label="Comparisons">
           {lines.map((line) => (
-            <li key={line.against}>
+            <li key={`${line.against} ${line.metric}`}>
               <span className={styles.mark} data-kind={line.kind} aria-hidden="true">
                 {marks[line.kind]}
               </span>
@@ -108,11 +108,10 @@ function useAnnounced(text: string, meaning: string): string {
   return announced.text;
 }
 
-/** Returns the time of certainty, or until it, and what the sentence rests on, in one line. */
-function detailOf({ certain, since, certain_in_seconds: left, detail }: Shown): string {
-  const time = certain && since ? [`certain since ${clock(since, 'minute')}`] : [];
+/** Returns the time until certainty, where it is known, and what the sentence rests on, in one line. */
+function detailOf({ certain_in_seconds: left, detail }: Shown): string {
   const wait = left === undefined ? [] : [`certain in ${about(left)}`];
-  return capital([...time, ...wait, ...detail].join(' · '));
+  return capital([...wait, ...detail].join(' · '));
 }
 
 /** The seconds from which a duration is given in minutes. */

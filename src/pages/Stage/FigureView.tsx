@@ -92,7 +92,7 @@ const useStyles = stylesOf((theme) => {
       '& b': { display: 'block', fontWeight: theme.typography.fontWeightMedium },
     },
     of: { color: text.secondary, ...PROPORTIONAL },
-    curve: { flex: '1 1 0', minHeight: '6em', fontSize: '1.3em', '@media (max-width: 600px)': { minHeight: '11em' } },
+    curve: { flex: '1 1 0', minHeight: '4.8em', fontSize: '1.3em', '@media (max-width: 600px)': { minHeight: '11em' } },
     ...verdicts(theme),
   };
 });
