@@ -46,7 +46,7 @@ export const patchWorkload = (client: Client, lane: string, patch: WorkloadPatch
 
 /** Begins a new step of a lane with unchanged settings, so that earlier turns no longer count. */
 export const measureAnew = (client: Client, lane: string): Promise<State> =>
-  client.write('POST', lanePath('/workload/measure', lane), undefined);
+  client.write('POST', lanePath('/workload/measure', lane), {});
 
 /** Begins a mode change. The live state reports its progress. */
 export const changeMode = (client: Client, lane: string, request: ModeRequest): Promise<State> =>

@@ -1517,6 +1517,8 @@ export interface components {
          * @enum {string}
          */
         Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
+        /** @description A request to begin a new step with unchanged settings. It has no fields. */
+        MeasureRequest: Record<string, never>;
         /** @description A load generator that holds conversations for this one. */
         Member: {
             client: components["schemas"]["ClientHealth"];
@@ -3328,6 +3330,7 @@ export type LiveTurn = components['schemas']['LiveTurn'];
 export type LookedUp = components['schemas']['LookedUp'];
 export type LookedUpPair = components['schemas']['LookedUpPair'];
 export type Lookup = components['schemas']['Lookup'];
+export type MeasureRequest = components['schemas']['MeasureRequest'];
 export type Member = components['schemas']['Member'];
 export type MemberState = components['schemas']['MemberState'];
 export type Metrics = components['schemas']['Metrics'];
@@ -4803,7 +4806,11 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MeasureRequest"];
+            };
+        };
         responses: {
             /** @description OK */
             200: {

@@ -42,8 +42,8 @@ func (s *Server) admin() []endpoint {
 			methods{http.MethodPut: s.answers(s.putMode)},
 			s.guarded,
 			"Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` even if the mode " +
-				"does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their caches. " +
-				"With `?in_place=true` nothing restarts, and requests in progress go on: the router changes its mode.",
+				"does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their " +
+				"caches. With `?in_place=true` nothing restarts, and requests in progress go on: the router changes its mode.",
 		},
 		{
 			"/sim/v1/faults",

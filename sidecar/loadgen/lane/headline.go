@@ -103,8 +103,8 @@ func (h *headlines) judge(now time.Time, about setting, lines []line) (shown lin
 	return shown, h.certain[shown.key()], in
 }
 
-// choose returns the line that the headline is about: the one before, unless it is no longer certain and another one is;
-// or else the first of lines. The lock is held.
+// choose returns the line that the headline is about: the one before, unless it is no longer certain and another one
+// is; or else the first of lines. The lock is held.
 func (h *headlines) choose(lines []line) line {
 	before := slices.IndexFunc(lines, func(l line) bool { return l.key() == h.chosen })
 	if before >= 0 && isCertain(lines[before].Kind) {
@@ -204,7 +204,9 @@ func (r *reading) headline(c *api.Comparison) *api.Headline {
 }
 
 func waiting(text string, detail ...string) *api.Headline {
-	return &api.Headline{Text: text, Kind: api.HeadlineWaiting, Detail: notNil(detail), Lines: api.List[api.HeadlineLine]{}}
+	return &api.Headline{
+		Text: text, Kind: api.HeadlineWaiting, Detail: notNil(detail), Lines: api.List[api.HeadlineLine]{},
+	}
 }
 
 // settlingHeadline says what is waited for. was is what was certain in an earlier step of the same setting; its time is

@@ -39,7 +39,8 @@ func TestHeadlineFollowsASwitch(t *testing.T) {
 		assert.Regexp(t, `^to be compared with KV-aware, measured here at 00:03$`, headline().Detail[0])
 		pass(55 * time.Second)
 		h := headline()
-		assert.Equal(t, "Round-robin: the first token takes 3.0 times as long as under KV-aware, measured here at 00:03", h.Text)
+		assert.Equal(t, "Round-robin: the first token takes 3.0 times as long as under KV-aware, measured here at 00:03",
+			h.Text)
 		assert.Equal(t, "3.0 times as long", h.Difference)
 		assert.Equal(t, api.HeadlineWorse, h.Kind)
 		assert.True(t, h.Certain)
@@ -161,7 +162,8 @@ func TestRecordedFiguresThatPointApart(t *testing.T) {
 		apart    bool
 	}{{20, 5, false}, {-20, -5, false}, {20, -5, true}, {0, -5, false}} {
 		assert.Equal(t, test.apart, pointApart(
-			&line{HeadlineLine: api.HeadlineLine{Percent: &test.p95}}, &line{HeadlineLine: api.HeadlineLine{Percent: &test.p50}}))
+			&line{HeadlineLine: api.HeadlineLine{Percent: &test.p95}},
+			&line{HeadlineLine: api.HeadlineLine{Percent: &test.p50}}))
 	}
 	assert.False(t, pointApart(&line{}, &line{}))
 }

@@ -137,7 +137,9 @@ type warmScript struct{ *script }
 
 func (warmScript) InPlace(_, _ api.ModeState) bool { return true }
 
-func (d warmScript) SwitchWarm(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (bool, error) {
+func (d warmScript) SwitchWarm(
+	ctx context.Context, from, to api.ModeState, report func(phase, message string),
+) (bool, error) {
 	return d.Switch(ctx, from, to, report)
 }
 

@@ -45,7 +45,8 @@ func (l *Lane) keepSeries(now time.Time) {
 		l.series = map[setting][]stats.Series{}
 	}
 	key := l.setting()
-	kept := slices.DeleteFunc(slices.Clone(l.series[key]), func(s stats.Series) bool { return now.Sub(s.Until) > seriesReach })
+	isOld := func(s stats.Series) bool { return now.Sub(s.Until) > seriesReach }
+	kept := slices.DeleteFunc(slices.Clone(l.series[key]), isOld)
 	kept = append(kept, s)
 	l.series[key] = kept[max(0, len(kept)-seriesKept):]
 }

@@ -85,8 +85,8 @@ func (s *steps) from(lead leadIn, caches api.StepCaches) {
 	s.lead, s.caches, s.counts = lead, caches, time.Time{}
 }
 
-// countFrom reports whether first tokens count from now on for the first time. turn is the mean latency of a turn; 0: it
-// is not known.
+// countFrom reports whether first tokens count from now on for the first time. turn is the mean latency of a turn; 0:
+// it is not known.
 func (s *steps) countFrom(now time.Time, turn time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +98,8 @@ func (s *steps) countFrom(now time.Time, turn time.Duration) bool {
 	return true
 }
 
-// comparedIn estimates the time until figures of the step are compared; 0 where it is not known. turn is the mean latency
-// of a turn, and pace the number of conversations that begin in a second; 0: it is not known.
+// comparedIn estimates the time until figures of the step are compared; 0 where it is not known. turn is the mean
+// latency of a turn, and pace the number of conversations that begin in a second; 0: it is not known.
 func (s *steps) comparedIn(now time.Time, turn time.Duration, pace float64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,8 @@ type Series struct {
 	Error float64
 }
 
-// firstTokens holds the TTFT of the latest step. A turn belongs to the time of its first token, which does not depend on
-// how long its answer takes.
+// firstTokens holds the TTFT of the latest step. A turn belongs to the time of its first token, which does not depend
+// on how long its answer takes.
 type firstTokens struct {
 	step     int64
 	counting bool
@@ -48,8 +48,8 @@ type ttftBatch struct {
 	all           buckets
 }
 
-// BeginStep begins the TTFT of a step. Nothing counts before [Window.CountFrom]. earlier are series of the same setting,
-// whose variance the intervals take in where the step's batches do not contradict it.
+// BeginStep begins the TTFT of a step. Nothing counts before [Window.CountFrom]. earlier are series of the same
+// setting, whose variance the intervals take in where the step's batches do not contradict it.
 func (w *Window) BeginStep(step int64, earlier []Series) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,8 +179,8 @@ func (f *firstTokens) series(start time.Time) (s Series, ok bool) {
 	return s, len(f.batches) > 0
 }
 
-// Estimate returns the mean of the logarithms of the batches' mean TTFT, for [decide.Contrast]. earlier are other series
-// of the same setting.
+// Estimate returns the mean of the logarithms of the batches' mean TTFT, for [decide.Contrast]. earlier are other
+// series of the same setting.
 func (s *Series) Estimate(earlier []Series) decide.Mean {
 	return decide.Batched(s.Mean, earlierVariance(s.Batch, earlier, meanOf, s.Independent))
 }
@@ -192,8 +192,9 @@ func Contrast(is, was decide.Mean) float64 { return decide.Contrast(is, was, liv
 // leastBefore is the number of batches that a step needs before the latest ones to be compared with them.
 const leastBefore = 4
 
-// Changed reports whether the mean TTFT of the last [StepSpan] differs certainly from that of the batches before, and by
-// how much on the logarithmic scale. earlier are other series of the same setting. It errs in 1 % of unchanged steps.
+// Changed reports whether the mean TTFT of the last [StepSpan] differs certainly from that of the batches before, and
+// by how much on the logarithmic scale. earlier are other series of the same setting. It errs in 1 % of unchanged
+// steps.
 func (s *Series) Changed(earlier []Series) (difference float64, ok bool) {
 	if s.Batch <= 0 {
 		return 0, false
@@ -233,8 +234,8 @@ func earlierVariance(length time.Duration, earlier []Series, of func(*Series) []
 	return v
 }
 
-// report sets the TTFT of a report: that of all batches, or that of the values so far where there is no batch yet, which
-// has no intervals.
+// report sets the TTFT of a report: that of all batches, or that of the values so far where there is no batch yet,
+// which has no intervals.
 func (f *firstTokens) report(q *api.Quantiles) {
 	unknown := q.Unknown
 	*q = api.Quantiles{Unknown: unknown}

@@ -221,8 +221,8 @@ func liveHalf(batches []float64, wander float64, prior decide.Variance) float64 
 	return in[1] - mean
 }
 
-// relative returns the interval of a value, from its batches on the logarithmic scale, on which a slow change of speed is
-// the same for all values. It is nil where a batch has no value, or there are too few.
+// relative returns the interval of a value, from its batches on the logarithmic scale, on which a slow change of speed
+// is the same for all values. It is nil where a batch has no value, or there are too few.
 func relative(value float64, batches []float64) *[2]float64 {
 	logs := make([]float64, len(batches))
 	for i, v := range batches {

@@ -163,8 +163,8 @@ func series(w world, trial int) stats.Series {
 	return s
 }
 
-// A step is compared with the latest step of another mode, by the mean TTFT, whenever a batch has ended, for an hour: with
-// the variance of earlier steps and without.
+// A step is compared with the latest step of another mode, by the mean TTFT, whenever a batch has ended, for an hour:
+// with the variance of earlier steps and without.
 func TestStepAgainstOtherMode(t *testing.T) {
 	t.Parallel()
 	for _, w := range []struct {
@@ -199,9 +199,9 @@ func TestStepAgainstOtherMode(t *testing.T) {
 						minutes = append(minutes, math.Abs(at))
 					}
 					slices.Sort(minutes)
-					figure.Report(t, "a step against another mode as measured here, %s, %d earlier steps of either mode, TTFT %+.0f %%: "+
-						"called different within an hour in %s %%, the wrong way round in %s %%; median %.1f min, nine of ten by %.1f min",
-						w.name, steps, 100*effect, percent(different, trials()), percent(wrong, trials()),
+					figure.Report(t, "a step against another mode as measured here, %s, %d earlier steps of either mode, "+
+						"TTFT %+.0f %%: called different within an hour in %s %%, the wrong way round in %s %%; "+
+						"median %.1f min, nine of ten by %.1f min", w.name, steps, 100*effect, percent(different, trials()), percent(wrong, trials()),
 						minutes[trials()/2], minutes[trials()*9/10])
 					if effect == 0 {
 						assert.LessOrEqual(t, different, most(trials()))
@@ -212,8 +212,8 @@ func TestStepAgainstOtherMode(t *testing.T) {
 	}
 }
 
-// decidedAt returns the minute at which a step was first called different from another mode, negative where it was called
-// later; infinite if it never was.
+// decidedAt returns the minute at which a step was first called different from another mode, negative where it was
+// called later; infinite if it never was.
 func decidedAt(l *liveTarget, own []stats.Series, other *stats.Series, others []stats.Series) float64 {
 	was := other.Estimate(others)
 	for minute := 1.; minute <= 60; minute++ {

@@ -42,7 +42,8 @@ func onStage(t *testing.T, level int, seed uint64, o virtual.Options, play func(
 			Output: &api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
 		}, func(o *lane.Options) { o.RampedStart, o.Seed = true, seed })
 		g.Run()
-		_, err := g.Catalog.PatchSettings(g.Context, "test", api.SettingsPatch{DefaultBaseline: new("h200x3-tp1-llama70b-fp8")})
+		recorded := api.SettingsPatch{DefaultBaseline: new("h200x3-tp1-llama70b-fp8")}
+		_, err := g.Catalog.PatchSettings(g.Context, "test", recorded)
 		require.NoError(t, err)
 		_, err = s.lane.Start(g.Context, "test", api.StartRequest{})
 		require.NoError(t, err)
@@ -78,8 +79,8 @@ func certainAt(all []sentence, against api.HeadlineReference) float64 {
 	return math.Inf(1)
 }
 
-// The two modes are switched in place every five minutes. The sentence is certain soon, and right: kv is sooner up to 120
-// conversations, and later at 180, where its waves make it collapse.
+// The two modes are switched in place every five minutes. The sentence is certain soon, and right: kv is sooner up to
+// 120 conversations, and later at 180, where its waves make it collapse.
 func TestSentenceAfterASwitch(t *testing.T) {
 	for _, test := range []struct {
 		level, switches int

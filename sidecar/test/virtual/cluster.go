@@ -355,7 +355,9 @@ func (c *Cluster) Switch(
 func (*Cluster) InPlace(_, _ api.ModeState) bool { return true }
 
 // SwitchWarm changes the mode of the router in place.
-func (c *Cluster) SwitchWarm(_ context.Context, _, to api.ModeState, _ func(phase, message string)) (cold bool, err error) {
+func (c *Cluster) SwitchWarm(
+	_ context.Context, _, to api.ModeState, _ func(phase, message string),
+) (cold bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.model.Advance(time.Since(c.began))
