@@ -269,8 +269,13 @@ func (s *Store) keepReserve(d disk) {
 	}
 }
 
-// inspect checks the header of a database file before the first write. An empty file is a new one.
-func inspect(path string) error {
+// inspect checks the header of a database file before the first write. created reports whether this process has created
+// the file, which is empty then. An empty file that existed has lost its content.
+func inspect(path string, created bool) error {
+	log := path + "-wal"
+	if info, err := os.Stat(log); created && err == nil && info.Size() > 0 {
+		return fmt.Errorf("%w: it is missing beside its log %s", errDamaged, filepath.Base(log))
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -279,8 +284,10 @@ func inspect(path string) error {
 	header := make([]byte, 100)
 	n, err := file.ReadAt(header, 0)
 	switch {
-	case n == 0:
+	case n == 0 && created:
 		return nil
+	case n == 0:
+		return fmt.Errorf("%w: the file is empty", errDamaged)
 	case n < len(header):
 		return fmt.Errorf("%w: it has %d bytes", errForeign, n)
 	case err != nil:

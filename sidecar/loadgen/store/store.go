@@ -135,7 +135,11 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	if err := s.openFile(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
+		err = errors.Join(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
+		if info, missing := os.Stat(s.path); s.made.file && missing == nil && info.Size() == 0 {
+			_ = os.Remove(s.path) // the next start would take an empty file for a damaged one
+		}
+		return nil, err
 	}
 	s.keepReserve(s.disk())
 	go s.run()
@@ -146,7 +150,7 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := s.keepPrivate(); err != nil {
 		return err
 	}
-	if err := inspect(s.path); err != nil {
+	if err := inspect(s.path, s.made.file); err != nil {
 		return err
 	}
 	if s.disk().short() > 0 {
