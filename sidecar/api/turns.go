@@ -164,7 +164,7 @@ func TurnsHeader() []string {
 // Cells writes the turn's row of turns.csv into to, which must be as long as [TurnsHeader].
 func (t *Turn) Cells(to []string) {
 	for i, c := range turnColumns {
-		to[i] = CSVText(c.text(t))
+		to[i] = CSVText(Printable(c.text(t)))
 	}
 }
 

@@ -239,10 +239,10 @@ func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Resu
 // targetField is the setting that messages name before [Client.nameField].
 const targetField = "target.url"
 
-// nameField makes a message name the setting that the client's address comes from; nil stays nil.
+// nameField makes a message printable, and name the setting that the client's address comes from; nil stays nil.
 func (c *Client) nameField(e *Error) {
 	if e != nil {
-		e.Message = strings.ReplaceAll(e.Message, targetField, c.opts.Field)
+		e.Message = api.Printable(strings.ReplaceAll(e.Message, targetField, c.opts.Field))
 	}
 }
 

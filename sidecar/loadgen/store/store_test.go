@@ -475,7 +475,7 @@ func TestTurnsCSV(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 1))
 	assert.True(t, strings.HasPrefix(out.String(), "lane,conversation,turn,"))
-	assert.Contains(t, out.String(), "\"'=said \"\"no\"\",\r\nthen nothing\"")
+	assert.Contains(t, out.String(), "\"'=said \"\"no\"\",\\nthen nothing\"")
 	assert.Contains(t, out.String(), ",'@stop,-5,", "no text is a formula, and a number is one still")
 	assert.NotContains(t, out.String(), "Because.", "messages are left out")
 	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
@@ -489,7 +489,7 @@ func TestTurnsCSV(t *testing.T) {
 
 	out.Reset()
 	require.NoError(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 0))
-	assert.Equal(t, n+3, strings.Count(out.String(), "\r\n"), "header, all turns, and the line break in a message")
+	assert.Equal(t, n+2, strings.Count(out.String(), "\r\n"), "header, all turns, and no line break of a message")
 
 	out.Reset()
 	assert.ErrorIs(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 3), api.ErrNotFound)
