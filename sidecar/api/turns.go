@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -148,6 +149,9 @@ func optionalColumn[T any](
 	}
 }
 
+// TurnsRemark begins a last row of turns.csv that is no turn. It says what is missing.
+const TurnsRemark = "#"
+
 // TurnsHeader returns the names of the columns of turns.csv, in their order.
 func TurnsHeader() []string {
 	names := make([]string, len(turnColumns))
@@ -160,12 +164,12 @@ func TurnsHeader() []string {
 // Cells writes the turn's row of turns.csv into to, which must be as long as [TurnsHeader].
 func (t *Turn) Cells(to []string) {
 	for i, c := range turnColumns {
-		to[i] = CSVText(c.text(t))
+		to[i] = CSVText(Printable(c.text(t)))
 	}
 }
 
-// ReadTurns reads a table that [Client.TurnsCSV] has written. It ignores unknown columns, and leaves the values of
-// missing optional columns unset. The error names the line and the column of an invalid value.
+// ReadTurns reads a table that [Client.TurnsCSV] has written. It ignores a last remark and unknown columns, and leaves
+// the values of missing optional columns unset. The error names the line and the column of an invalid value.
 func ReadTurns(r io.Reader) ([]Turn, error) {
 	rows, err := csv.NewReader(r).ReadAll()
 	if err != nil {
@@ -173,6 +177,9 @@ func ReadTurns(r io.Reader) ([]Turn, error) {
 	}
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("turns.csv is empty")
+	}
+	if last := rows[len(rows)-1]; strings.HasPrefix(last[0], TurnsRemark) {
+		rows = rows[:len(rows)-1]
 	}
 	for _, name := range requiredColumns {
 		if !slices.Contains(rows[0], name) {

@@ -222,7 +222,9 @@ type Snapshot struct {
 	Client   ClientHealth       `json:"client"`
 	// load generators that hold the conversations for this one, by name; absent: this one holds them itself
 	Members []Member `json:"members,omitempty"`
-	Replay  *Replay  `json:"replay,omitempty"` // absent: live
+	// why turns are not stored, which stored data is damaged, or what the store did about either
+	StoreProblem string  `json:"store_problem,omitempty"`
+	Replay       *Replay `json:"replay,omitempty"` // absent: live
 }
 
 // Replay is the position in a recording. The times of a recorded snapshot are moved into the present.
@@ -1416,7 +1418,8 @@ type StoreStatus struct {
 	Path        string `json:"path"`
 	OK          bool   `json:"ok"`
 	Problem     string `json:"problem,omitempty"` // why turns are not stored now
-	Notice      string `json:"notice,omitempty"`  // data that was removed because the disk was nearly full
+	Notice      string `json:"notice,omitempty"`  // data removed because the disk was nearly full, or indexes rebuilt
+	Damage      string `json:"damage,omitempty"`  // stored records that cannot be read
 	StoredTurns int64  `json:"stored_turns"`      // turns in committed transactions, which survive a crash of the process
 	LostTurns   int64  `json:"lost_turns"`
 }

@@ -2269,6 +2269,8 @@ export interface components {
             /** @description absent: live */
             replay?: components["schemas"]["Replay"];
             settings: components["schemas"]["Settings"];
+            /** @description why turns are not stored, which stored data is damaged, or what the store did about either */
+            store_problem?: string;
             /** Format: date-time */
             time: string;
         };
@@ -2397,9 +2399,11 @@ export interface components {
         };
         /** @description The state of the store of finished turns. Counts start with the process. */
         StoreStatus: {
+            /** @description stored records that cannot be read */
+            damage?: string;
             /** Format: int64 */
             lost_turns: number;
-            /** @description data that was removed because the disk was nearly full */
+            /** @description data removed because the disk was nearly full, or indexes rebuilt */
             notice?: string;
             ok: boolean;
             path: string;

@@ -140,6 +140,8 @@ func (e *exam) checkStatus(ctx context.Context, all *findings, client *api.Clien
 	case !s.Store.OK:
 		all.problem(fmt.Sprintf("its database %s fails: %s", s.Store.Path, s.Store.Problem),
 			"free space on its volume, or fix the reason given")
+	case s.Store.Damage != "":
+		all.problem(s.Store.Damage, "restart the load generator after that")
 	case s.Store.Notice != "":
 		all.warn(fmt.Sprintf("its database %s: %s", s.Store.Path, s.Store.Notice),
 			"free space on its volume, or lower store.max_bytes")

@@ -77,6 +77,7 @@ func signaled() (ctx, killCtx context.Context) {
 // run runs the program and returns its exit code. When ctx ends it stops its processes, and when killCtx ends too it
 // kills them.
 func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) int {
+	stdout = api.PrintableWriter(stdout)
 	var c commands
 	exit := -1
 	exitTo := func(code int) { exit = code }
@@ -88,7 +89,7 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "booth:", err)
+		fmt.Fprintln(api.PrintableWriter(stderr), "booth:", err)
 		return badInput
 	}
 	err = parsed.Selected().Target.Addr().Interface().(command).run(ctx, killCtx, stdout, stderr)
@@ -97,10 +98,10 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	case err == nil:
 		return success
 	case errors.As(err, &field), errors.Is(err, errBadInput):
-		fmt.Fprintln(stderr, "booth:", err)
+		fmt.Fprintln(api.PrintableWriter(stderr), "booth:", err)
 		return badInput
 	}
-	fmt.Fprintln(stderr, "booth:", err)
+	fmt.Fprintln(api.PrintableWriter(stderr), "booth:", err)
 	return failure
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"kvbooth/sidecar/api"
 )
 
 // screen prints the booth's messages. It is safe for concurrent use.
@@ -42,7 +44,7 @@ func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	fmt.Fprintf(s.stderr, "booth: "+format+"\n", args...)
+	fmt.Fprintf(api.PrintableWriter(s.stderr), "booth: "+format+"\n", args...)
 }
 
 // remindInterval is the time between reminders of a long wait without a terminal.

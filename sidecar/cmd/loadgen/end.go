@@ -266,6 +266,9 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	if failure != nil {
 		notes = append(notes, fmt.Sprintf("Only some of the turns could be read (%v).", failure))
 	}
+	if damage := e.store.Status().Damage; damage != "" {
+		notes = append(notes, "Some of the turns may be missing: "+damage+".")
+	}
 	totals := of.Totals
 	if missing := totals.OK + totals.Errors - int64(whole.OK) - int64(whole.Errors); missing > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and are missing from all "+

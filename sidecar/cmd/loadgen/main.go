@@ -62,6 +62,7 @@ func untilSignal() context.Context {
 
 // run is the program. It returns the exit code.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	stdout = api.PrintableWriter(stdout)
 	conf, command, err := config.Load(args, environ, stdout)
 	if err != nil {
 		return exitCode(stderr, notStarted{err})
@@ -74,7 +75,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exitCode(stderr, check(ctx, conf, stdout))
 	case config.Health:
 		if err := health(ctx, conf); err != nil {
-			fmt.Fprintln(stderr, "loadgen:", err)
+			fmt.Fprintln(api.PrintableWriter(stderr), "loadgen:", err)
 			return broken
 		}
 	case config.Compared:
@@ -109,7 +110,7 @@ func exitCode(w io.Writer, err error) int {
 	if err == nil {
 		return success
 	}
-	fmt.Fprintln(w, "loadgen:", err)
+	fmt.Fprintln(api.PrintableWriter(w), "loadgen:", err)
 	switch {
 	case errors.As(err, new(notStarted)):
 		return badInput

@@ -107,7 +107,13 @@ func newProcess(t *testing.T, args ...string) *program {
 // launch starts the load generator with the data directory of the test. It ends with the test.
 func (p *program) launch() *program {
 	p.t.Helper()
-	args := append(p.args[:len(p.args):len(p.args)], "--listen="+p.listen, "--data-dir="+p.dir)
+	return p.start("--listen="+p.listen, "--data-dir="+p.dir)
+}
+
+// start starts the program with further arguments. It ends with the test.
+func (p *program) start(further ...string) *program {
+	p.t.Helper()
+	args := append(p.args[:len(p.args):len(p.args)], further...)
 	if p.cmd != nil {
 		p.cmd.Args = append(p.cmd.Args, args...)
 		require.NoError(p.t, p.cmd.Start())
@@ -142,7 +148,7 @@ func (p *program) serve(target string) *program {
 // connect reads the address from the log and makes a client with a token.
 func (p *program) connect(token string) {
 	p.t.Helper()
-	p.address = p.prints(`load generator started" address=(https?://\S+)`)
+	p.address = p.prints(`(?:load generator|replay) started" address=(https?://\S+)`)
 	var err error
 	p.client, err = api.NewClient(p.http, p.address, token)
 	require.NoError(p.t, err)

@@ -84,5 +84,8 @@ func playBack(ctx context.Context, conf *config.Config, stderr io.Writer) error 
 	}
 	log.Info("replay started", "address", scheme(conf)+"://"+l.Addr().String(), "file", conf.Replay,
 		"recorded", player.RecordedAt().Format(time.RFC3339), "length", player.Length().Round(time.Second))
+	if damage := player.Damage(); damage != "" {
+		log.Warn("the recording is damaged; the rest of it is played", "file", conf.Replay, "problem", damage)
+	}
 	return s.Serve(ctx, l)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"kvbooth/sidecar/api"
 )
@@ -25,15 +24,10 @@ func statusLine(ctx context.Context, w *terminal, width func() int, text func() 
 	}
 }
 
-// fit cuts text to n columns of a terminal, or of one of unknown width where n is not positive. It removes control
-// sequences, because the text may contain a target's messages.
+// fit cuts text to n columns of a terminal, or of one of unknown width where n is not positive. It escapes control
+// characters, because the text may contain a target's messages.
 func fit(text string, n int) string {
-	line := []rune(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, text))
+	line := []rune(api.Printable(text))
 	if n > 0 && len(line) > n {
 		line = append(line[:n-1], '…')
 	}

@@ -114,7 +114,7 @@ func TestFit(t *testing.T) {
 		{"TTFT", 1, "…"},
 		{"TTFT", 0, "TTFT"}, // the width is not known
 		{"TTFT", -1, "TTFT"},
-		{"a\x1b[2J\r\n\tb\u202ec\x9b", 80, "a[2Jbc\uFFFD"}, // a target's message cannot control the terminal
+		{"a\x1b[2J\r\n\tb\u202ec\x9b", 80, `a\u001b[2J\u000d\n\tb\u202ec\x9b`}, // a target's message cannot control the terminal
 	} {
 		assert.Equal(t, row.want, fit(row.text, row.n), "%q", row.text)
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,32 @@ func TestTrialIsResumed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, unmeasured, p.code())
 	assert.Contains(t, p.log.String(), "loadgen: the trial was cancelled by ")
+}
+
+// A router that is killed ends no trial: the span in which its arm answered no turn does not count, and the reason is
+// named with the arm.
+func TestTrialWithKilledRouter(t *testing.T) {
+	t.Parallel()
+	kv, router := startTarget(t), startTarget(t)
+	p := newProcess(t, append([]string{
+		"trial", "--span=1s", "--max-time=1h", "--concurrency=2", "--seed=1",
+	}, twoRouters(kv, router)...)...)
+	for _, s := range []*target{kv, router} {
+		s.gap.Store(int64(time.Millisecond))
+		s.cached.Store(0) // a span that is not cold does not count
+	}
+	router.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if router.first.Load() == nil { // only probes so far
+			router.ServeHTTP(w, r)
+			return
+		}
+		hangUp(w, r)
+		go router.Close()
+	})
+	p.serve(kv.URL)
+	p.prints(`span 2, Round-robin at 2: invalid: \S+ does not serve: (\d+ of \d+) turns failed, the latest with connect: `)
+	assert.Equal(t, unmeasured, p.stop(os.Interrupt), &p.log)
+	assert.Contains(t, p.log.String(), "run the same command to resume")
 }
 
 // helpShowsDefaults compares the help of the commands with the defaults of a request.

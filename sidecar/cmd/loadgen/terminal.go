@@ -3,6 +3,8 @@ package main
 import (
 	"io"
 	"sync"
+
+	"kvbooth/sidecar/api"
 )
 
 // clearLine clears the line of the cursor.
@@ -16,7 +18,7 @@ type terminal struct {
 	status bool // the last thing written was a status line
 }
 
-// Write writes a log line.
+// Write writes a log line, with escapes in place of control characters.
 func (t *terminal) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,7 +28,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return t.w.Write(p)
+	return api.PrintableWriter(t.w).Write(p)
 }
 
 // show replaces the status line. It is written without the terminal's line wrap: a wrapped line could not be cleared,

@@ -1,9 +1,13 @@
 package chat
 
-import "sync/atomic"
+import (
+	"sync/atomic"
 
-// TextBudget limits the bytes of answer text that are in memory at a time: text of answers in progress and of earlier
-// answers that are part of a conversation's history. It is safe for concurrent use; nil sets no limit.
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// TextBudget limits the memory of answers: of those in progress with their chunks, of earlier ones that are part of a
+// conversation's history, and of the latter's copies in requests. It is safe for concurrent use; nil sets no limit.
 type TextBudget struct {
 	limit int64
 	used  atomic.Int64
@@ -11,6 +15,25 @@ type TextBudget struct {
 
 // NewTextBudget returns a budget of limit bytes.
 func NewTextBudget(limit int64) *TextBudget { return &TextBudget{limit: limit} }
+
+// chunkMemory is the memory of a chunk in bytes, with the spare room of a growing slice.
+const chunkMemory = 20
+
+// TextMemory returns the memory of a text of n bytes that grew, in bytes.
+func TextMemory(n int) int { return n + n/4 }
+
+// encodings is the number of copies of a history while it is encoded: that of package json and the request's body.
+const encodings = 2
+
+// requestMemory returns the memory of the history's answers in a request, in bytes.
+func requestMemory(messages []openai.ChatCompletionMessage) (n int) {
+	for i := range messages {
+		if messages[i].Role == openai.ChatMessageRoleAssistant {
+			n += encodings * len(messages[i].Content)
+		}
+	}
+	return n
+}
 
 // take reserves n more bytes. It reports false, and reserves nothing, where they exceed the budget.
 func (b *TextBudget) take(n int) bool {

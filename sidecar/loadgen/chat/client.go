@@ -195,8 +195,8 @@ type Request struct {
 	// OnPrompt is called with the ids of the prompt's tokens before the first chunk, if the server reports them (see
 	// [ExtTokenIDs]); may be nil. The callee owns the ids.
 	OnPrompt func(ids []uint32)
-	// Texts is the budget of the answer's text; nil sets no limit. The caller releases the bytes of a complete answer's
-	// Content.
+	// Texts is the budget of the answer's memory; nil sets no limit. The caller releases the [TextMemory] of a complete
+	// answer's Content.
 	Texts *TextBudget
 }
 
@@ -212,6 +212,14 @@ func failed(e *Error) Result {
 
 // send sends the stream's request and reads its answer.
 func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Result {
+	history := requestMemory(s.req.Messages)
+	if !s.req.Texts.take(history) {
+		e := outOfMemory()
+		c.nameField(e)
+		return failed(e)
+	}
+	release := sync.OnceFunc(func() { s.req.Texts.Release(history) })
+	defer release()
 	body, err := c.newPayload(s.req, used)
 	if err != nil {
 		return failed(&Error{Class: api.ErrorMalformed, Message: "cannot write the request: " + err.Error()})
@@ -226,6 +234,7 @@ func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Resu
 		body, _ = c.newPayload(s.req, used)          // encoding succeeded before
 		res, err = c.post(limited, c.fresh, s, body) //nolint:bodyclose // read closes it
 	}
+	release() // the request was sent
 	if err != nil {
 		s.fail = s.noResponse(limited, c, err)
 	} else {
@@ -239,10 +248,10 @@ func (c *Client) send(ctx context.Context, s *stream, used map[string]bool) Resu
 // targetField is the setting that messages name before [Client.nameField].
 const targetField = "target.url"
 
-// nameField makes a message name the setting that the client's address comes from; nil stays nil.
+// nameField makes a message printable, and name the setting that the client's address comes from; nil stays nil.
 func (c *Client) nameField(e *Error) {
 	if e != nil {
-		e.Message = strings.ReplaceAll(e.Message, targetField, c.opts.Field)
+		e.Message = api.Printable(strings.ReplaceAll(e.Message, targetField, c.opts.Field))
 	}
 }
 
@@ -293,6 +302,9 @@ type payload struct{ buf *bytes.Buffer }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// maxPooled is the largest buffer in bytes that is kept for other requests.
+const maxPooled = 1 << 20
+
 func (c *Client) newPayload(req Request, used map[string]bool) (*payload, error) {
 	p := &payload{buf: buffers.Get().(*bytes.Buffer)}
 	p.buf.Reset()
@@ -304,7 +316,9 @@ func (p *payload) Read(b []byte) (n int, err error) {
 		return 0, io.EOF
 	}
 	if n, err = p.buf.Read(b); err != nil {
-		buffers.Put(p.buf)
+		if p.buf.Cap() <= maxPooled {
+			buffers.Put(p.buf)
+		}
 		p.buf = nil
 	}
 	return n, err

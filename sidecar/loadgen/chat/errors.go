@@ -237,10 +237,10 @@ func excerpt(body []byte) string {
 	return clip(string(body))
 }
 
-// clip shortens s to one line of at most 200 bytes.
+// clip shortens s to one printable line of at most 200 bytes.
 func clip(s string) string {
 	s = s[:min(len(s), 2000)] // an event may have megabytes
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	s = api.Printable(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "))
 	if len(s) > 200 {
 		s = strings.ToValidUTF8(s[:200], "") + "…"
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -228,8 +229,8 @@ func (r *Result) tokensPerChunk() float64 {
 // Live is the received part of an answer in progress. The zero value is ready to use. It is safe for concurrent use.
 type Live struct {
 	mu        sync.Mutex
-	text      []byte
-	reasoning []byte
+	text      strings.Builder // its strings share its memory
+	reasoning strings.Builder
 	sent      time.Time
 	first     time.Duration
 	worker    string
@@ -239,17 +240,17 @@ type Live struct {
 func (l *Live) Text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.text) == 0 {
-		return string(l.reasoning)
+	if l.text.Len() == 0 {
+		return l.reasoning.String()
 	}
-	return string(l.text)
+	return l.text.String()
 }
 
 // answer returns the answer received so far.
 func (l *Live) answer() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return string(l.text)
+	return l.text.String()
 }
 
 // First returns when the request was sent, the zero time before that, and the time to the first content chunk. waiting
@@ -270,7 +271,9 @@ func (l *Live) Worker() string {
 func (l *Live) start(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sent, l.first, l.worker, l.text, l.reasoning = sent, 0, "", l.text[:0], l.reasoning[:0]
+	l.sent, l.first, l.worker = sent, 0, ""
+	l.text.Reset()
+	l.reasoning.Reset()
 }
 
 func (l *Live) setWorker(name string) {
@@ -285,6 +288,6 @@ func (l *Live) add(at time.Duration, c chunk) {
 	if l.first == 0 {
 		l.first = at
 	}
-	l.text = append(l.text, c.text...)
-	l.reasoning = append(l.reasoning, c.reasoning...)
+	l.text.WriteString(c.text)
+	l.reasoning.WriteString(c.reasoning)
 }

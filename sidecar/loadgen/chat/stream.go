@@ -86,6 +86,7 @@ type stream struct {
 	completion int               // usage.completion_tokens as of the last content chunk
 	uncounted  bool              // the last content chunk had no usage
 	text       int               // bytes of content so far
+	memory     int               // reserved in the budget for text and chunks
 	chunks     int               // so far, including empty ones
 	begun      bool              // an event that is a chunk, or should be, arrived
 	choices    bool              // a choice arrived
@@ -511,12 +512,17 @@ func (s *stream) takeText(n int) *Error {
 	case s.text+n > most:
 		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d KiB of "+
 			"text, although max_tokens was %d; the server ignores it; check its settings", most>>10, s.req.MaxTokens)}
-	case !s.req.Texts.take(n):
-		return &Error{Class: api.ErrorOverrun, Status: 200, Message: "all answers together hold more text than " +
-			"target.answer_memory allows; raise it, or run fewer conversations or shorter answers"}
+	case !s.req.Texts.take(TextMemory(s.text+n) - TextMemory(s.text) + chunkMemory):
+		return outOfMemory()
 	}
 	s.text += n
+	s.memory = TextMemory(s.text) + chunkMemory*len(s.res.Chunks)
 	return nil
+}
+
+func outOfMemory() *Error {
+	return &Error{Class: api.ErrorOverrun, Status: 200, Message: "all answers together hold more memory than " +
+		"target.answer_memory allows; raise it, or run fewer conversations or shorter answers"}
 }
 
 // maxTextOf returns the maximum bytes of an answer with at most maxTokens tokens; 0 means any number.
@@ -559,9 +565,9 @@ func (s *stream) result(ctx context.Context, asked requested) Result {
 		r.Err, r.Cancelled = nil, true
 	}
 	if r.OK() {
-		s.text -= len(r.Content)
+		s.memory -= TextMemory(len(r.Content))
 	}
-	s.req.Texts.Release(s.text)
+	s.req.Texts.Release(s.memory)
 	return *r
 }
 

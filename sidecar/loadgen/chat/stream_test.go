@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -306,19 +307,33 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// Answers together hold no more text than their budget, and a failed one holds nothing.
+// Answers together take no more memory than their budget, with their chunks and their copies in a request. A failed one
+// takes none afterwards.
 func TestTextBudget(t *testing.T) {
 	t.Parallel()
-	texts := NewTextBudget(5)
-	ask := func(text string) Result {
-		r, _ := replay(t, Request{Texts: texts}, io.EOF, answerOf(event(text), doneEvent))
+	texts := NewTextBudget(1000)
+	ask := func(history int, chunks ...string) Result {
+		messages := []openai.ChatCompletionMessage{
+			{Role: openai.ChatMessageRoleUser, Content: strings.Repeat("u", 5000)},
+			{Role: openai.ChatMessageRoleAssistant, Content: strings.Repeat("a", history)},
+		}
+		var events []string
+		for _, text := range chunks {
+			events = append(events, event(text))
+		}
+		r, _ := replay(t, Request{Texts: texts, Messages: messages}, io.EOF, answerOf(append(events, doneEvent)...))
 		return r
 	}
-	require.Nil(t, ask("abc").Err, "3 of 5 bytes")
-	wantError(t, ask("def").Err, api.ErrorOverrun, "target.answer_memory")
-	assert.Nil(t, ask("de").Err, "2 more bytes")
-	texts.Release(5)
-	assert.Nil(t, ask("abcde").Err, "5 bytes of an empty budget")
+	long := strings.Repeat("x", 400)
+	require.Nil(t, ask(0, long).Err, "500 bytes of text and 20 of a chunk")
+	assert.EqualValues(t, 500, texts.used.Load())
+	wantError(t, ask(0, long).Err, api.ErrorOverrun, "target.answer_memory")
+	wantError(t, ask(0, slices.Repeat([]string{"x"}, 25)...).Err, api.ErrorOverrun, "target.answer_memory")
+	wantError(t, ask(251, "x").Err, api.ErrorOverrun, "target.answer_memory")
+	assert.EqualValues(t, 500, texts.used.Load())
+	assert.Nil(t, ask(250, "x").Err, "the request has been sent when the answer begins")
+	texts.Release(TextMemory(400) + TextMemory(1))
+	assert.Zero(t, texts.used.Load())
 }
 
 func TestLongEvent(t *testing.T) {

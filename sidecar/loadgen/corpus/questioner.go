@@ -88,11 +88,15 @@ var plainFollowUps = []string{
 	"Which of these ideas will still matter in ten years?",
 }
 
+// maxRead is how many bytes of an answer a follow-up question is made from. The words of a text take several times its
+// memory.
+const maxRead = 64 << 10
+
 // Follow asks about a phrase of the answer with a template that the conversation has not
 // used. Where the answer has no phrase, or every template was used, it asks a plain question.
 // When those are used up it numbers its question, so that no question is repeated.
 func (BuiltinQuestioner) Follow(_ context.Context, r *rand.Rand, _ string, asked []string, answer string) string {
-	phrases := phrases(answer)
+	phrases := phrases(answer[:min(len(answer), maxRead)])
 	for _, i := range r.Perm(len(followUps)) {
 		if len(phrases) == 0 || wasUsed(asked, followUps[i]) {
 			continue

@@ -154,3 +154,12 @@ func TestFixedQuestioner(t *testing.T) {
 	assert.Equal(t, BuiltinQuestioner{}.Open(generator(5), "Observability"), q.Open(generator(5), "Observability"))
 	assert.Equal(t, q.Text, q.Follow(t.Context(), generator(1), "", []string{q.Text}, prose))
 }
+
+// The rest of a very long answer is not read: its words would take several times its memory.
+func TestQuestionOnLongAnswer(t *testing.T) {
+	text := strings.Repeat("The scheduler of the cluster distributes the cached blocks. ", maxRead/60+1)
+	follow := func(answer string) string {
+		return BuiltinQuestioner{}.Follow(t.Context(), rand.New(rand.NewPCG(1, 2)), "", nil, answer)
+	}
+	assert.Equal(t, follow(text[:maxRead]), follow(text[:maxRead]+strings.Repeat("The other subject. ", 1_000_000)))
+}

@@ -106,7 +106,7 @@ func (r *reading) shownTarget() api.Target {
 	t := api.Target{
 		Kind:          cmp.Or(r.opts.Target, api.TargetUnknown),
 		URL:           r.opts.Client.Root(),
-		Model:         r.opts.Client.Model(),
+		Model:         api.Printable(r.opts.Client.Model()),
 		Deployment:    r.deployment,
 		Reachable:     problem == "",
 		Problem:       problem,

@@ -80,7 +80,11 @@ func (v *View) Subscribe() (frames <-chan []byte, unsubscribe func()) {
 // Snapshot returns everything that a screen shows now.
 func (v *View) Snapshot() api.Snapshot {
 	now := time.Now()
-	s := api.Snapshot{Time: now, Settings: v.catalog.Settings(), Client: v.process.Health(now)}
+	store := v.process.Store.Status()
+	s := api.Snapshot{
+		Time: now, Settings: v.catalog.Settings(), Client: v.process.Health(now),
+		StoreProblem: cmp.Or(store.Problem, store.Damage, store.Notice),
+	}
 	if v.process.Members != nil {
 		s.Members = v.process.Members(now)
 	}
@@ -134,15 +138,16 @@ func (v *View) Status() api.Status {
 	return s
 }
 
-// Ready returns the reason why a target cannot serve, or why turns are not stored; nil if there is
-// none.
+// Ready returns the reason why a target cannot serve, why turns are not stored, or which stored ones
+// are damaged; nil if there is none.
 func (v *View) Ready() error {
 	for _, l := range v.lanes {
 		if problem, _ := l.target.state(); problem != "" {
 			return fmt.Errorf("lane %s: %s", l.opts.Name, problem)
 		}
 	}
-	if problem := v.process.Store.Status().Problem; problem != "" {
+	store := v.process.Store.Status()
+	if problem := cmp.Or(store.Problem, store.Damage); problem != "" {
 		return errors.New(problem)
 	}
 	return nil

@@ -42,6 +42,9 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 type metrics chan<- prometheus.Metric
 
 func (m metrics) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	for i, l := range labels {
+		labels[i] = api.Printable(l)
+	}
 	m <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 }
 

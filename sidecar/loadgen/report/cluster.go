@@ -130,14 +130,14 @@ func (c *Cluster) items() (all []Item) {
 	var facts, workers, queue, hits []string
 	for _, v := range []string{c.Engine, c.GPU} {
 		if v != "" {
-			facts = append(facts, printable(v))
+			facts = append(facts, api.Printable(v))
 		}
 	}
 	if c.Source != "" {
 		facts = append(facts, "metrics: "+c.Source)
 	}
 	if c.Problem != "" {
-		facts = append(facts, printable(c.Problem))
+		facts = append(facts, api.Printable(c.Problem))
 	}
 	for i, w := range c.Workers {
 		text := "unknown"
@@ -188,7 +188,7 @@ func (r *Run) eventLines() (lines []string) {
 			return append(lines, fmt.Sprintf("and %d more", len(r.Events)-mostEvents))
 		}
 		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", clock(e.Time), strings.ReplaceAll(string(e.Kind), "_", " "),
-			printable(e.Text), printable(e.By)))
+			api.Printable(e.Text), api.Printable(e.By)))
 	}
 	return lines
 }

@@ -100,7 +100,7 @@ func (o Outputs) Write(write func(w io.Writer, format api.ReportFormat) error) e
 		err := f.Truncate(0)
 		if err == nil {
 			format, _ := Formats{}.Of(f.Name()) // the configuration has checked the format
-			err = write(f, format)
+			err = write(api.PrintableWriter(f), format)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
 			all = append(all, fmt.Errorf("output: %s could not be written: %w", f.Name(), err))

@@ -102,7 +102,7 @@ func eachWorker(workers []WorkerTurns) string {
 	const most = 8
 	var each []string
 	for _, w := range workers[:min(len(workers), most)] {
-		each = append(each, fmt.Sprintf("%s %d", printable(w.Worker), w.Turns))
+		each = append(each, fmt.Sprintf("%s %d", api.Printable(w.Worker), w.Turns))
 	}
 	if n := len(workers) - most; n > 0 {
 		each = append(each, fmt.Sprintf("%d more", n))
@@ -122,7 +122,7 @@ func (r *Run) routerLines() (lines []string) {
 	if t.WorkerSource == "" {
 		known = append(known, "the worker of a turn is not known")
 	} else {
-		known = append(known, "worker of a turn from "+printable(t.WorkerSource))
+		known = append(known, "worker of a turn from "+api.Printable(t.WorkerSource))
 	}
 	if source := cachedSources[t.CachedSource]; source != "" {
 		known = append(known, "cached tokens from "+source)
@@ -138,7 +138,7 @@ func (r *Run) routerLines() (lines []string) {
 	lines = append(lines, strings.Join(known, ", "))
 	for _, n := range t.Notices {
 		if strings.HasPrefix(n, "target.") { // on a setting; the others are on the answers
-			lines = append(lines, printable(n))
+			lines = append(lines, api.Printable(n))
 		}
 	}
 	g := r.Routing

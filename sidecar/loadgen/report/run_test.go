@@ -96,7 +96,7 @@ func TestSummary(t *testing.T) {
 		"2396000 input (p95 of a turn 4000), 1797000 cached, 59950 output",
 		"turn 1: TTFT p50 400 ms, p95 669 ms; 4000 input tokens (p95 4000), 100 output; latency p50 2000 ms; n 599\n",
 		"turn 6+: TTFT p50 100 ms, p95 100 ms; – input tokens (p95 –), 50 output; latency p50 2000 ms; n 1\n",
-		"http_5xx: 2, first: 503 [31mbusy\n",
+		"http_5xx: 2, first: 503 \\u001b[31mbusy\n",
 		"missed: TTFT p95 669 ms of 600 ms; met: TPOT p95 30.0 ms of 60.0 ms; 83.1 % of the finished turns met every SLO",
 		"ttft_p95>600ms: FAILED, value is 669 ms", "error_rate>1%: passed, value is 0.5 %", "errors>2: FAILED, value is 3.00",
 		"kv_hit<70%: passed, value is 75.0 %", "verdict=bottleneck: passed, value is unknown",
@@ -193,7 +193,7 @@ func TestClusterOfARun(t *testing.T) {
 		"2.40 requests waited on average, at most 8.00\n", "KV hit, as reported  prediction 50.0 %, frontend 75.0 %\n",
 		"60.0 % of the drafted tokens accepted, 2.50 tokens per step\n", "128.0 GiB of a GPU\n",
 		"acceptance_rate<55%: passed, value is 60.0 %", "acceptance_rate<70%: FAILED, value is 60.0 %",
-		"tokens_per_step<2: passed, value is 2.50", "14:03:09 mode change: Round-robin (ann)\n",
+		"tokens_per_step<2: passed, value is 2.50", "14:03:09 mode change: Round-robin\\u001b (ann)\n",
 	} {
 		assert.Contains(t, out, want)
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/report/chart"
@@ -49,14 +48,14 @@ func (r *Run) sections() []Section {
 
 // title names the target and the length of the run.
 func (r *Run) title() string {
-	return fmt.Sprintf("Run of %s against %s%s", elapsed(r.Seconds), printable(r.Target.URL), model(r.Target.Model))
+	return fmt.Sprintf("Run of %s against %s%s", elapsed(r.Seconds), api.Printable(r.Target.URL), model(r.Target.Model))
 }
 
 func model(name string) string {
 	if name == "" {
 		return ""
 	}
-	return " (" + printable(name) + ")"
+	return " (" + api.Printable(name) + ")"
 }
 
 // summary states the time, the settings and the cause of the end in one line.
@@ -190,7 +189,7 @@ func (r *Run) errorLines() []string {
 	}
 	lines := []string{fmt.Sprintf("%s of the finished turns", share100(*r.ErrorRatio))}
 	for _, e := range r.Errors {
-		lines = append(lines, fmt.Sprintf("%s: %d, first: %s", e.Class, e.N, printable(e.Message)))
+		lines = append(lines, fmt.Sprintf("%s: %d, first: %s", e.Class, e.N, api.Printable(e.Message)))
 	}
 	return lines
 }
@@ -273,8 +272,8 @@ func (r *Run) baselineLines() []string {
 	}
 	var unlike []string
 	for _, d := range c.Differences {
-		unlike = append(unlike, fmt.Sprintf("%s %s here, %s there", strings.ReplaceAll(d.Field, "_", " "), printable(d.Live),
-			printable(d.Baseline)))
+		unlike = append(unlike, fmt.Sprintf("%s %s here, %s there", strings.ReplaceAll(d.Field, "_", " "),
+			api.Printable(d.Live), api.Printable(d.Baseline)))
 	}
 	if len(unlike) > 0 {
 		lines = append(lines, "differs from the baseline: "+strings.Join(unlike, "; "))
@@ -388,30 +387,20 @@ func elapsed(seconds float64) string {
 	return d.Round(time.Second).String()
 }
 
-// printable removes control characters from text of a server, which could otherwise control a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, text)
-}
-
 // pairItems compares the two lanes by the turns that succeeded on both.
 func (r *Run) pairItems() []Item {
 	t := r.Pairs
 	if t == nil {
 		return []Item{{"Two lanes", "not compared: the workload had ended"}}
 	}
-	lines := []string{fmt.Sprintf("%s at %s against %s at %s, %s", t.A.Mode.Name(), printable(t.A.Target), t.B.Mode.Name(),
-		printable(t.B.Target), plural(t.Pairs, "pair"))}
+	lines := []string{fmt.Sprintf("%s at %s against %s at %s, %s", t.A.Mode.Name(), api.Printable(t.A.Target),
+		t.B.Mode.Name(), api.Printable(t.B.Target), plural(t.Pairs, "pair"))}
 	for _, m := range t.Metrics {
 		lines = append(lines, pairLine(m))
 	}
 	all := []Item{{"Two lanes", strings.Join(lines, "\n")}}
 	if t.Caution != "" {
-		all = append(all, Item{"Note", printable(t.Caution)})
+		all = append(all, Item{"Note", api.Printable(t.Caution)})
 	}
 	return all
 }

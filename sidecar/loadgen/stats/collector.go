@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -224,11 +223,10 @@ func (e emitter) sweep(s *api.SweepSummary) {
 	}
 }
 
-// printable replaces invalid UTF-8 in label values, since the name of a target's model may
-// be any text.
+// printable makes label values printable, since the name of a target's model may be any text.
 func printable(labels []string) []string {
 	for i, l := range labels {
-		labels[i] = strings.ToValidUTF8(l, "�")
+		labels[i] = api.Printable(l)
 	}
 	return labels
 }

@@ -213,7 +213,7 @@ func TestScrapeAgreesWithReport(t *testing.T) {
 		assert.InEpsilon(t, total, s.GetSampleSum(), 1e-9, name)
 	}
 	totals := r.Totals()
-	assert.Contains(t, fmt.Sprint(values(f["loadgen_info"])), "model=m�,", "no model's name may fail the scrape")
+	assert.Contains(t, fmt.Sprint(values(f["loadgen_info"])), `model=m\xff,`, "no model's name may fail the scrape")
 	assert.Equal(t, map[string]float64{
 		"status=ok": float64(totals.OK), "status=error": float64(totals.Errors),
 		"status=cancelled": float64(totals.Cancelled),

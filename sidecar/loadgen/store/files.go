@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"modernc.org/sqlite"
@@ -17,6 +20,7 @@ import (
 // Reasons why a database is not used or not written any more.
 var (
 	errDamaged = errors.New("the database is damaged")
+	errIndexes = fmt.Errorf("%w: an index differs from its table", errDamaged)
 	errForeign = errors.New("it is no database of this program")
 	errNewer   = errors.New("a newer version of the program made it")
 	errGone    = errors.New("was removed or replaced while in use")
@@ -109,7 +113,7 @@ func (s *Store) examine(ctx context.Context) error {
 	if _, err := s.write.ExecContext(ctx, "PRAGMA shrink_memory"); err != nil {
 		return err
 	}
-	if err := quickCheck(ctx, s.write); err != nil {
+	if err := integrityCheck(ctx, s.write); err != nil {
 		if errors.Is(err, errDamaged) {
 			s.files.damage = fmt.Errorf("another program changed the file: %w", err)
 			s.opts.Log.Error("the database was damaged by another program; nothing is written to it any more",
@@ -121,13 +125,22 @@ func (s *Store) examine(ctx context.Context) error {
 	return nil
 }
 
-// checkedAtStart is the size up to which a file is checked as a whole at each start.
-const checkedAtStart = 64 << 20
+// integrityCheck compares a database's tables with their indexes. It gives errDamaged with the first fault, as
+// errIndexes where the tables are whole.
+func integrityCheck(ctx context.Context, db *sql.DB) error {
+	err := pragmaCheck(ctx, db, "PRAGMA integrity_check(1)")
+	if !errors.Is(err, errDamaged) {
+		return err
+	}
+	if quick := pragmaCheck(ctx, db, "PRAGMA quick_check(1)"); quick != nil { // it reads all but the indexes' entries
+		return quick
+	}
+	return fmt.Errorf("%w: %w", errIndexes, err)
+}
 
-// quickCheck gives errDamaged with the first fault of a database.
-func quickCheck(ctx context.Context, db *sql.DB) error {
+func pragmaCheck(ctx context.Context, db *sql.DB, pragma string) error {
 	var found string
-	err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found)
+	err := db.QueryRowContext(ctx, pragma).Scan(&found)
 	switch {
 	case damaged(err):
 		return fmt.Errorf("%w: %w", errDamaged, err)
@@ -135,6 +148,48 @@ func quickCheck(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("%w: %.200s", errDamaged, found)
 	}
 	return unavailable("checking the database", err)
+}
+
+// rebuildIndexes makes the indexes anew from whole tables.
+func (s *Store) rebuildIndexes(ctx context.Context, cause error) error {
+	_, err := s.write.ExecContext(ctx, "REINDEX")
+	if err == nil {
+		err = integrityCheck(ctx, s.write)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; the indexes cannot be rebuilt: %w", cause, err)
+	}
+	s.notice = "the database was damaged: an index differed from its table, and was rebuilt; check the disk"
+	s.opts.Log.Warn("the database was damaged; its indexes have been rebuilt from their tables, which are whole",
+		"path", s.path, "error", cause)
+	return nil
+}
+
+// noteDamage records that a stored record, of a kind in the plural, cannot be read. The first of a kind is logged.
+func (s *Store) noteDamage(kind, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.damage[kind] == nil {
+		if s.damage == nil {
+			s.damage = map[string]map[string]bool{}
+		}
+		s.damage[kind] = map[string]bool{}
+		s.opts.Log.Error("the database is damaged; what can be read is used", "path", s.path, "unreadable", kind,
+			"first", name)
+	}
+	s.damage[kind][name] = true
+}
+
+// describeDamage returns what cannot be read; "" if nothing is known to be damaged. The lock is held.
+func (s *Store) describeDamage() string {
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(s.damage)) {
+		all = append(all, fmt.Sprintf("%s (%d)", kind, len(s.damage[kind])))
+	}
+	if all == nil {
+		return ""
+	}
+	return fmt.Sprintf("%v %s: unreadable %s; %s", errDamaged, s.path, strings.Join(all, ", "), Advice(errDamaged))
 }
 
 func damaged(err error) bool {
@@ -269,8 +324,13 @@ func (s *Store) keepReserve(d disk) {
 	}
 }
 
-// inspect checks the header of a database file before the first write. An empty file is a new one.
-func inspect(path string) error {
+// inspect checks the header of a database file before the first write. created reports whether this process has created
+// the file, which is empty then. An empty file that existed has lost its content.
+func inspect(path string, created bool) error {
+	log := path + "-wal"
+	if info, err := os.Stat(log); created && err == nil && info.Size() > 0 {
+		return fmt.Errorf("%w: it is missing beside its log %s", errDamaged, filepath.Base(log))
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -279,8 +339,10 @@ func inspect(path string) error {
 	header := make([]byte, 100)
 	n, err := file.ReadAt(header, 0)
 	switch {
-	case n == 0:
+	case n == 0 && created:
 		return nil
+	case n == 0:
+		return fmt.Errorf("%w: the file is empty", errDamaged)
 	case n < len(header):
 		return fmt.Errorf("%w: it has %d bytes", errForeign, n)
 	case err != nil:
@@ -293,15 +355,15 @@ func inspect(path string) error {
 
 // inspectTables checks the tables before the first write. It gives an error for a database that is damaged, or of
 // another program or a newer version.
-func inspectTables(ctx context.Context, path string) error {
-	db, err := openDB(path, 2, "query_only(1)")
+func (s *Store) inspectTables(ctx context.Context) error {
+	db, err := openDB(s.path, 2, "query_only(1)")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	c, err := pin(ctx, db)
 	if err == nil {
-		err = checkTables(ctx, db, path)
+		err = s.checkTables(ctx, db)
 	}
 	if err == nil {
 		err = c.Close()
@@ -312,7 +374,7 @@ func inspectTables(ctx context.Context, path string) error {
 	return err
 }
 
-func checkTables(ctx context.Context, db *sql.DB, path string) error {
+func (s *Store) checkTables(ctx context.Context, db *sql.DB) error {
 	var found, known, tables int
 	err := db.QueryRowContext(ctx, `SELECT user_version, count(name),
 		count(CASE WHEN name IN ('conversations', 'turns', 'steps', 'events', 'documents') THEN 1 END)
@@ -330,8 +392,8 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	case known < 5:
 		return fmt.Errorf("%w: only %d of its 5 tables exist", errDamaged, known)
 	}
-	if info, err := os.Stat(path); err != nil || info.Size() > checkedAtStart {
+	if info, err := os.Stat(s.path); err != nil || info.Size() > s.limits.checked {
 		return err
 	}
-	return quickCheck(ctx, db)
+	return integrityCheck(ctx, db)
 }

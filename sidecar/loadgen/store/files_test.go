@@ -82,6 +82,7 @@ func sums(t *testing.T, path string) (sums [2]string) {
 // A file that is not a complete database of this version is left unchanged, and the error names the remedy.
 func TestOpenLeavesOtherFilesUnchanged(t *testing.T) {
 	const move, restore = "move it out of the directory", "restore a backup"
+	orphan := func(path string) error { return os.WriteFile(path+"-wal", make([]byte, 4096), 0o600) }
 	const notes, newer = "CREATE TABLE notes (text);", "PRAGMA user_version = 99"
 	for _, c := range []struct {
 		name         string
@@ -95,6 +96,9 @@ func TestOpenLeavesOtherFilesUnchanged(t *testing.T) {
 		{"a newer version", otherProgram(newer), "version 99", "use that version"},
 		{"a table that is missing", otherProgram("DROP TABLE steps"), "damaged", restore},
 		{"a damaged page", overwrite(5*4096, 4096), "damaged", restore},
+		{"an empty file", cut(0), "the file is empty", restore},
+		{"an empty file beside its log", all(cut(0), orphan), "the file is empty", restore},
+		{"a log without its file", all(os.Remove, orphan), "it is missing beside its log kvbooth.db-wal", restore},
 		{"the first half", cut(5 * 4096), "damaged", restore},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -5,9 +5,12 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"kvbooth/sidecar/api"
 )
@@ -18,15 +21,26 @@ const (
 	maxLimit             = 1000
 )
 
-// The error class of a conversation is that of its last turn.
-const conversationColumns = `id, lane, number, topic, starter, status, turns_planned, turns_done, started, ended,
-	CASE status WHEN 'error' THEN coalesce((SELECT json_extract(data, '$.error_class') FROM turns
+const (
+	conversationColumns = "id, lane, number, topic, starter, status, turns_planned, turns_done, started, ended"
+
+	// errorClassColumn selects the error class of a conversation, which is that of its last turn.
+	errorClassColumn = `CASE status WHEN 'error' THEN coalesce((SELECT (` + validData + `) ->> 'error_class' FROM turns
 		WHERE conversation = conversations.id ORDER BY number DESC LIMIT 1), '') ELSE '' END`
 
-// figuresColumn selects the turns of a conversation in a list, as JSON of a []api.ConversationTurn.
-const figuresColumn = `(SELECT json_group_array(json_object('ttft', data ->> 'ttft', 'worker', data ->> 'worker',
-	'prompt_tokens', data ->> 'prompt_tokens', 'cached_tokens', data ->> 'cached_tokens') ORDER BY number)
-	FROM turns WHERE conversation = conversations.id)`
+	// figuresColumn selects the turns of a conversation in a list, as JSON of a []listedTurn.
+	figuresColumn = `(SELECT json_group_array(json_object('ttft', data ->> 'ttft', 'worker', data ->> 'worker',
+		'prompt_tokens', data ->> 'prompt_tokens', 'cached_tokens', data ->> 'cached_tokens', 'damaged', damaged)
+		ORDER BY number)
+		FROM (SELECT number, ` + validData + ` AS data, iif(json_valid(data), 0, seq) AS damaged FROM turns
+			WHERE conversation = conversations.id))`
+)
+
+// listedTurn is a turn of a conversation in a list.
+type listedTurn struct {
+	api.ConversationTurn
+	Damaged int64 `json:"damaged"` // its position; 0: it is whole
+}
 
 // Conversations lists conversations, newest first. The topic matches anywhere in
 // a conversation's topic, regardless of case. The limit is 1 to 1,000, 0 means 50.
@@ -42,11 +56,18 @@ func (s *Store) Conversations(ctx context.Context, q api.ConversationQuery) (api
 	if err != nil {
 		return none, err
 	}
-	// one row beyond the limit shows whether there is a next page
-	found, err := query(ctx, s.read, "listing conversations", scanRow,
-		"SELECT "+conversationColumns+", "+figuresColumn+" FROM conversations WHERE "+where+
-			" ORDER BY started DESC, id DESC LIMIT ?",
-		append(args, limit+1)...)
+	rest := " FROM conversations WHERE " + where + " ORDER BY started DESC, id DESC LIMIT ?"
+	args = append(args, limit+1) // one row beyond the limit shows whether there is a next page
+	found, err := query(ctx, s.read, "listing conversations", s.scanRow,
+		"SELECT "+conversationColumns+", "+errorClassColumn+", "+figuresColumn+rest, args...)
+	if damaged(err) { // the turns; they are left out
+		s.noteDamage("turns", "of conversations")
+		found, err = query(ctx, s.read, "listing conversations", s.scanRow,
+			"SELECT "+conversationColumns+", '', '[]'"+rest, args...)
+	}
+	if damaged(err) {
+		s.noteDamage("conversations", "in a list")
+	}
 	if err != nil {
 		return none, err
 	}
@@ -120,10 +141,15 @@ func checkLimit(limit, fallback int) (int, error) {
 }
 
 // Conversation returns one conversation with its stored turns and their messages,
-// in order. The error is an [api.ErrNotFound] or [api.ErrUnavailable].
+// in order. Damaged turns are left out; [Store.Status] names them. The error is an
+// [api.ErrNotFound] or [api.ErrUnavailable].
 func (s *Store) Conversation(ctx context.Context, id string) (api.Conversation, error) {
 	found, err := query(ctx, s.read, "reading a conversation", scanDetail,
-		"SELECT "+conversationColumns+" FROM conversations WHERE id = ?", id)
+		"SELECT "+conversationColumns+", "+errorClassColumn+" FROM conversations WHERE id = ?", id)
+	if damaged(err) {
+		found, err = query(ctx, s.read, "reading a conversation", scanDetail,
+			"SELECT "+conversationColumns+", '' FROM conversations WHERE id = ?", id)
+	}
 	if err != nil {
 		return api.Conversation{}, err
 	}
@@ -131,20 +157,24 @@ func (s *Store) Conversation(ctx context.Context, id string) (api.Conversation, 
 		return api.Conversation{}, fmt.Errorf("%w: there is no conversation %q", api.ErrNotFound, id)
 	}
 	c := found[0]
-	c.Turns, err = query(ctx, s.read, "reading turns", scanWholeTurn,
-		"SELECT data, user_message, assistant_message FROM turns WHERE conversation = ? ORDER BY number", id)
+	c.Turns, err = readable(ctx, s, "turns", scanWholeTurn, "SELECT seq, data, user_message, assistant_message "+
+		"FROM turns WHERE conversation = ? ORDER BY number", id)
 	return c, err
 }
 
 // scanRow scans the columns of a list.
-func scanRow(rows *sql.Rows) (c api.Conversation, err error) {
+func (s *Store) scanRow(rows *sql.Rows) (c api.Conversation, err error) {
 	var figures []byte
 	if c, err = scanConversation(rows, &figures); err != nil {
 		return c, err
 	}
-	err = json.Unmarshal(figures, &c.Figures)
-	if len(c.Figures) == 0 {
-		c.Figures = nil
+	var turns []listedTurn
+	err = json.Unmarshal(figures, &turns)
+	for _, t := range turns {
+		if t.Damaged != 0 {
+			s.noteDamage("turns", strconv.FormatInt(t.Damaged, 10))
+		}
+		c.Figures = append(c.Figures, t.ConversationTurn)
 	}
 	return c, err
 }
@@ -164,14 +194,14 @@ func scanConversation(rows *sql.Rows, more ...any) (c api.Conversation, err erro
 	return c, err
 }
 
-func scanWholeTurn(rows *sql.Rows) (t api.Turn, err error) {
+func scanWholeTurn(rows *sql.Rows) (name string, t api.Turn, err error) {
 	var data []byte
 	var user, assistant string
-	if err = rows.Scan(&data, &user, &assistant); err == nil {
-		err = json.Unmarshal(data, &t)
+	if err = rows.Scan(&name, &data, &user, &assistant); err == nil {
+		err = decode(data, &t)
 	}
 	t.UserMessage, t.AssistantMessage = user, assistant
-	return t, err
+	return name, t, err
 }
 
 // Events lists the newest events, newest first: those of a lane and those that
@@ -194,15 +224,15 @@ func (s *Store) Events(ctx context.Context, lane string, limit int) ([]api.Event
 
 // Steps lists a lane's steps by id. The slice is never nil.
 func (s *Store) Steps(ctx context.Context, lane string) ([]api.StepRecord, error) {
-	return query(ctx, s.read, "reading steps", func(rows *sql.Rows) (r api.StepRecord, err error) {
+	return readable(ctx, s, "steps", func(rows *sql.Rows) (name string, r api.StepRecord, err error) {
 		var data []byte
 		var ended sql.NullInt64
-		if err = rows.Scan(&data, &ended); err == nil {
-			err = json.Unmarshal(data, &r)
+		if err = rows.Scan(&name, &data, &ended); err == nil {
+			err = decode(data, &r)
 		}
 		r.Ended = timeAt(ended)
-		return r, err
-	}, "SELECT data, ended FROM steps WHERE lane = ? ORDER BY id", lane)
+		return name, r, err
+	}, "SELECT seq, data, ended FROM steps WHERE lane = ? ORDER BY id", lane)
 }
 
 // MaxStep returns the highest step id that a lane has used, 0 if none. The next
@@ -233,6 +263,43 @@ func query[T any](ctx context.Context, db *sql.DB, doing string, scan func(*sql.
 	}
 	if err := rows.Err(); err != nil {
 		return nil, unavailable(doing, err)
+	}
+	return list, nil
+}
+
+// errRecord reports a record whose data is damaged.
+var errRecord = errors.New("the record is damaged")
+
+// decode is json.Unmarshal with an errRecord.
+func decode(data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%w: %w", errRecord, err)
+	}
+	return nil
+}
+
+// readable is query for records of a kind, with their names. It leaves out damaged records, which [Store.Status] names.
+func readable[T any](ctx context.Context, s *Store, kind string,
+	scan func(*sql.Rows) (name string, v T, err error), text string, args ...any,
+) ([]T, error) {
+	list := []T{}
+	_, err := query(ctx, s.read, "reading "+kind, func(rows *sql.Rows) (none struct{}, err error) {
+		name, v, err := scan(rows)
+		switch {
+		case errors.Is(err, errRecord):
+			s.noteDamage(kind, name)
+			return none, nil
+		case err == nil:
+			list = append(list, v)
+		}
+		return none, err
+	}, text, args...)
+	if codeOf(err) == sqlite3.SQLITE_CORRUPT { // what follows cannot be read
+		s.noteDamage(kind, fmt.Sprint("after ", len(list), " of ", args))
+		err = nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	return list, nil
 }

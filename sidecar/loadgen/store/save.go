@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -182,14 +183,13 @@ func (s *Store) SaveSweep(ctx context.Context, id string, data []byte, place int
 
 // Sweeps returns all saved sweeps as JSON, by id.
 func (s *Store) Sweeps(ctx context.Context) ([]json.RawMessage, error) {
-	return readDocuments[json.RawMessage](ctx, s.read, sweepKind)
+	return documents[json.RawMessage](ctx, s, sweepKind)
 }
 
 // SweepSeconds returns the seconds of a sweep's spans, as JSON, by their index.
 func (s *Store) SweepSeconds(ctx context.Context, id string) ([]json.RawMessage, error) {
-	return query(ctx, s.read, "reading the seconds of a sweep", func(rows *sql.Rows) (v json.RawMessage, err error) {
-		return v, rows.Scan((*[]byte)(&v))
-	}, "SELECT data FROM documents WHERE kind = ? AND name >= ? AND name < ? ORDER BY name", secondsKind, id+"/", id+"0")
+	return readable(ctx, s, "documents", scanDocument[json.RawMessage], selectDocument+
+		" AND name >= ? AND name < ? ORDER BY name", secondsKind, id+"/", id+"0")
 }
 
 // DeleteSweep deletes a sweep with the seconds of its spans. Turns are kept. Errors are
@@ -213,7 +213,7 @@ func (s *Store) SaveSettings(ctx context.Context, v api.Settings) error {
 
 // Settings returns the settings that were saved last; false if none were.
 func (s *Store) Settings(ctx context.Context) (api.Settings, bool, error) {
-	list, err := readDocuments[api.Settings](ctx, s.read, settingsKind)
+	list, err := documents[api.Settings](ctx, s, settingsKind)
 	if err != nil || len(list) == 0 {
 		return api.Settings{}, false, err
 	}
@@ -237,7 +237,7 @@ func (s *Store) DeleteBaseline(ctx context.Context, name string) error {
 
 // Baselines returns all saved baselines by name; the slice is never nil.
 func (s *Store) Baselines(ctx context.Context) ([]api.Baseline, error) {
-	return readDocuments[api.Baseline](ctx, s.read, baselineKind)
+	return documents[api.Baseline](ctx, s, baselineKind)
 }
 
 const upsertDocument = `INSERT INTO documents (kind, name, data) VALUES (?, ?, ?)
@@ -252,15 +252,19 @@ func (s *Store) saveDocument(ctx context.Context, kind, name string, v any) erro
 	return unavailable("storing a "+kind, err)
 }
 
-func readDocuments[T any](ctx context.Context, db *sql.DB, kind string) ([]T, error) {
-	doing := "reading a " + kind
-	return query(ctx, db, doing, func(rows *sql.Rows) (v T, err error) {
-		var data []byte
-		if err = rows.Scan(&data); err == nil {
-			err = json.Unmarshal(data, &v)
-		}
-		return v, err
-	}, "SELECT data FROM documents WHERE kind = ? ORDER BY name", kind)
+const selectDocument = "SELECT kind || ' ' || name, data FROM documents WHERE kind = ?"
+
+// documents returns the documents of a kind by name. Damaged ones are left out; [Store.Status] names them.
+func documents[T any](ctx context.Context, s *Store, kind string) ([]T, error) {
+	return readable(ctx, s, "documents", scanDocument[T], selectDocument+" ORDER BY name", kind)
+}
+
+func scanDocument[T any](rows *sql.Rows) (name string, v T, err error) {
+	var data []byte
+	if err = rows.Scan(&name, &data); err == nil {
+		err = decode(data, &v)
+	}
+	return name, v, err
 }
 
 // encode returns JSON as text, so that SQLite's functions can read it.
@@ -305,5 +309,5 @@ func ReadBaselines(ctx context.Context, dir string) ([]api.Baseline, error) {
 		return nil, err
 	}
 	defer db.Close()
-	return readDocuments[api.Baseline](ctx, db, baselineKind)
+	return documents[api.Baseline](ctx, &Store{read: db, opts: Options{Log: slog.New(slog.DiscardHandler)}}, baselineKind)
 }

@@ -93,6 +93,9 @@ const endSteps = `UPDATE steps SET
 		ORDER BY seq DESC LIMIT 1), started)
 	WHERE ended IS NULL`
 
+// validData is the data of a turn; that of a damaged one is empty.
+const validData = "CASE WHEN json_valid(data) THEN data ELSE '{}' END"
+
 // recoverFromKill ends the conversations and steps that a killed process left active:
 // conversations as cancelled, steps with their last turn.
 func recoverFromKill(ctx context.Context, db *sql.DB) error {
@@ -100,7 +103,7 @@ func recoverFromKill(ctx context.Context, db *sql.DB) error {
 		err := execute(ctx, tx, `UPDATE conversations SET status = 'cancelled',
 			ended = coalesce((SELECT max(ended) FROM turns WHERE conversation = conversations.id), started),
 			turns_done = max(turns_done, (SELECT count(*) FROM turns
-				WHERE conversation = conversations.id AND json_extract(data, '$.status') = 'ok'))
+				WHERE conversation = conversations.id AND (`+validData+`) ->> 'status' = 'ok'))
 			WHERE status = 'active'`)
 		if err != nil {
 			return err

@@ -57,6 +57,7 @@ type limits struct {
 	queue              bounds
 	beat               time.Duration // between two touches of lock.json
 	space              func(dir string) (free, size int64)
+	checked            int64 // size up to which a file is checked as a whole at each start
 }
 
 var defaultLimits = limits{
@@ -64,7 +65,7 @@ var defaultLimits = limits{
 	retryMin: 200 * time.Millisecond, retryMax: 2 * time.Second,
 	prune: time.Second,
 	queue: bounds{turns: 4096, bytes: 32 << 20, others: 20_000},
-	beat:  time.Second, space: space,
+	beat:  time.Second, space: space, checked: 64 << 20,
 }
 
 // Store is an open store. All methods are safe for concurrent use.
@@ -93,9 +94,10 @@ type Store struct {
 	close   func() error
 
 	mu      sync.Mutex
-	problem string // why the last commit failed; empty after a success
-	notice  string // describes removals for lack of space
-	removed int    // conversations removed for lack of space
+	problem string                     // why the last commit failed; empty after a success
+	notice  string                     // describes removals for lack of space
+	removed int                        // conversations removed for lack of space
+	damage  map[string]map[string]bool // records that cannot be read, by kind and name
 }
 
 // Open locks the directory, opens the store in it, migrates its schema, marks
@@ -135,7 +137,11 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	if err := s.openFile(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
+		err = errors.Join(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
+		if info, missing := os.Stat(s.path); s.made.file && missing == nil && info.Size() == 0 {
+			_ = os.Remove(s.path) // the next start would take an empty file for a damaged one
+		}
+		return nil, err
 	}
 	s.keepReserve(s.disk())
 	go s.run()
@@ -146,14 +152,15 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := s.keepPrivate(); err != nil {
 		return err
 	}
-	if err := inspect(s.path); err != nil {
+	if err := inspect(s.path, s.made.file); err != nil {
 		return err
 	}
 	if s.disk().short() > 0 {
 		s.release() // SQLite needs free space to open a database
 	}
-	if err := inspectTables(ctx, s.path); err != nil {
-		return err
+	found := s.inspectTables(ctx)
+	if found != nil && !errors.Is(found, errIndexes) {
+		return found
 	}
 	// auto_vacuum takes effect while the file is empty; the writer makes the checkpoints
 	s.write, err = openDB(s.path, 1, "cache_size(-8192)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)",
@@ -161,6 +168,11 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 		"journal_size_limit(16777216)", "wal_autocheckpoint(0)")
 	if err != nil {
 		return err
+	}
+	if found != nil {
+		if err := s.rebuildIndexes(ctx, found); err != nil {
+			return err
+		}
 	}
 	if err := migrate(ctx, s.write); err != nil {
 		return err
@@ -301,7 +313,7 @@ func (s *Store) Status() api.StoreStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return api.StoreStatus{
-		Path: s.path, OK: s.problem == "", Problem: s.problem, Notice: s.notice,
+		Path: s.path, OK: s.problem == "", Problem: s.problem, Notice: s.notice, Damage: s.describeDamage(),
 		StoredTurns: s.stored.Load(), LostTurns: s.lost.Load(),
 	}
 }

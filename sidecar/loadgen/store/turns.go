@@ -5,101 +5,146 @@ import (
 	"context"
 	"database/sql"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/goccy/go-json"
 
 	"kvbooth/sidecar/api"
 )
 
-// page is the number of turns read at once. No transaction is open between pages,
+// page is the number of records read at once. No transaction is open between pages,
 // so that a slow reader of a long file does not keep the log from being reset.
 const page = 500
 
-// Both statements search the index turns_by_step: a page costs the same at any
-// position in a step.
+// The statements on turns read the table itself, so that a damaged index hides none. countTurns counts them by the
+// table and by the index.
 const (
-	selectPage = "SELECT seq, CAST(data AS BLOB) FROM turns WHERE lane = ? AND step = ? AND seq > ? " +
-		"ORDER BY seq LIMIT ?"
-	selectNextStep = "SELECT step FROM turns WHERE lane = ? AND step BETWEEN ? AND ? ORDER BY step LIMIT 1"
+	firstAndLast = `SELECT coalesce((SELECT seq FROM turns NOT INDEXED ORDER BY seq LIMIT 1), 0),
+		coalesce((SELECT seq FROM turns NOT INDEXED ORDER BY seq DESC LIMIT 1), 0)`
+	selectPage = "SELECT seq, CAST(data AS BLOB) FROM turns NOT INDEXED WHERE lane = ? AND step BETWEEN ? AND ? " +
+		"AND seq BETWEEN ? AND ? ORDER BY seq"
+	countTurns = `SELECT (SELECT count(*) FROM turns NOT INDEXED WHERE lane = ?1 AND step BETWEEN ?2 AND ?3),
+		(SELECT count(*) FROM turns INDEXED BY turns_by_step WHERE lane = ?1 AND step BETWEEN ?2 AND ?3)`
 )
 
-// eachTurn calls add with every stored turn of a lane's steps from first to last, ascending, without its
-// messages, in the order of storing. The turn is valid until add returns. After each page of turns eachTurn
-// calls send, without a lock on the file. Steps without a stored turn are skipped, so an unknown lane or step
-// gives no call and no error. It stops at the first error. One of add is returned wrapped in an
-// [api.ErrUnavailable], one of send unchanged.
+// turnReader reads the turns of a lane's steps from first to last.
+type turnReader struct {
+	store       *Store
+	lane        string
+	first, last int64
+	add         func(*api.Turn) error // its argument is valid until it returns
+	unread      int                   // turns that are damaged
+}
+
+// eachTurn calls add with every stored turn of a lane's steps from first to last, without its messages, in the order
+// of storing. The turn is valid until add returns. After each page of turns eachTurn calls send, without a lock on the
+// file. An unknown lane or step gives no call and no error. Damaged turns are left out and counted in unread. It stops
+// at the first other error. One of add is returned wrapped in an [api.ErrUnavailable], one of send unchanged.
 func (s *Store) eachTurn(ctx context.Context, lane string, first, last int64, add func(*api.Turn) error,
 	send func() error,
-) error {
-	for {
-		err := s.read.QueryRowContext(ctx, selectNextStep, lane, first, last).Scan(&first)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
+) (unread int, err error) {
+	r := turnReader{store: s, lane: lane, first: first, last: last, add: add}
+	var from, to int64
+	if err := s.read.QueryRowContext(ctx, firstAndLast).Scan(&from, &to); damaged(err) {
+		// The damaged part of the table has the first or the last turn.
+		err = s.read.QueryRowContext(ctx, "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM turns "+
+			"INDEXED BY turns_by_step").Scan(&from, &to)
 		if err != nil {
-			return unavailable("looking for the next step", err)
+			return 0, unavailable("looking for turns", err)
 		}
-		if err := s.eachTurnOf(ctx, lane, first, add, send); err != nil {
-			return err
-		}
-		first++
+	} else if err != nil {
+		return 0, unavailable("looking for turns", err)
 	}
-}
-
-func (s *Store) eachTurnOf(ctx context.Context, lane string, step int64, add func(*api.Turn) error,
-	send func() error,
-) error {
-	for last := int64(0); ; {
-		n, err := s.pageOfTurns(ctx, lane, step, &last, add)
-		if err != nil {
-			return err
+	for ; from <= to; from += page {
+		if err := r.page(ctx, from, min(from+page-1, to)); err != nil {
+			return r.unread, err
 		}
-		if err := send(); err != nil || n < page {
-			return err
+		if err := send(); err != nil {
+			return r.unread, err
 		}
 	}
+	return r.compare(ctx)
 }
 
-// pageOfTurns calls add with the turns of a step that were stored after last, and
-// returns their number. Only one page is read at a time, so that many readers
-// leave processors for the measurement.
-func (s *Store) pageOfTurns(ctx context.Context, lane string, step int64, last *int64,
-	add func(*api.Turn) error,
-) (n int, err error) {
+// page reads the turns from one position to another. Only one page is read at a time, so that many readers leave
+// processors for the measurement.
+func (r *turnReader) page(ctx context.Context, from, to int64) error {
 	select {
-	case s.paging <- struct{}{}:
-		defer func() { <-s.paging }()
+	case r.store.paging <- struct{}{}:
+		defer func() { <-r.store.paging }()
 	case <-ctx.Done():
 	}
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return err
 	}
 	// Reading a page is short; checking ctx meanwhile would cost a tenth more.
-	rows, err := s.read.QueryContext(context.WithoutCancel(ctx), selectPage, lane, step, *last, page)
+	next, err := r.read(context.WithoutCancel(ctx), from, to)
+	for damaged(err) && next <= to { // turn by turn, since SQLite ends at the first damaged one
+		_, err = r.read(context.WithoutCancel(ctx), next, next)
+		if damaged(err) {
+			r.leaveOut(next)
+		}
+		if next++; err == nil && next <= to {
+			next, err = r.read(context.WithoutCancel(ctx), next, to)
+		}
+	}
+	if damaged(err) {
+		return nil
+	}
+	return unavailable("reading turns", err)
+}
+
+// read calls add with the turns from one position to another. After an error next is the position after the last
+// turn that was read.
+func (r *turnReader) read(ctx context.Context, from, to int64) (next int64, err error) {
+	rows, err := r.store.read.QueryContext(ctx, selectPage, r.lane, r.first, r.last, from, to)
 	if err != nil {
-		return 0, unavailable("reading turns", err)
+		return from, err
 	}
 	defer rows.Close()
-	for ; rows.Next(); n++ {
+	for next = from; rows.Next(); next++ {
 		var data sql.RawBytes
 		var t api.Turn
-		if err = rows.Scan(last, &data); err == nil {
-			err = json.Unmarshal(data, &t)
+		if err := rows.Scan(&next, &data); err != nil {
+			return next, err
 		}
-		if err == nil {
-			err = add(&t)
-		}
-		if err != nil {
-			return n, unavailable("reading turns", err)
+		if json.Unmarshal(data, &t) != nil {
+			r.leaveOut(next)
+		} else if err := r.add(&t); err != nil {
+			return next, err
 		}
 	}
-	return n, unavailable("reading turns", rows.Err())
+	return next, rows.Err()
+}
+
+// leaveOut counts a damaged turn.
+func (r *turnReader) leaveOut(seq int64) {
+	r.unread++
+	r.store.noteDamage("turns", strconv.FormatInt(seq, 10))
+}
+
+// compare compares the table with its index, and returns the number of turns that are damaged, or have another lane or
+// step in the table.
+func (r *turnReader) compare(ctx context.Context) (unread int, err error) {
+	var table, index int
+	err = r.store.read.QueryRowContext(ctx, countTurns, r.lane, r.first, r.last).Scan(&table, &index)
+	switch {
+	case damaged(err):
+		if r.unread == 0 { // the index alone is damaged
+			r.store.noteDamage("indexes", "turns_by_step")
+		}
+		return r.unread, nil
+	case err != nil:
+		return r.unread, unavailable("counting turns", err)
+	case table != index:
+		r.store.noteDamage("indexes", "turns_by_step")
+	}
+	return r.unread + max(0, index-table), nil
 }
 
 // checkStep gives [api.ErrNotFound] for a step that the lane never had.
@@ -109,37 +154,42 @@ func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 	}
 	var found bool
 	err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM steps WHERE lane = ? AND id = ?)
-		OR EXISTS (SELECT 1 FROM turns WHERE lane = ? AND step = ?)`, lane, step, lane, step).Scan(&found)
-	if err == nil && !found {
+		OR EXISTS (SELECT 1 FROM turns NOT INDEXED WHERE lane = ? AND step = ?)`, lane, step, lane, step).Scan(&found)
+	switch {
+	case damaged(err): // the export says what is missing
+		return nil
+	case err == nil && !found:
 		return fmt.Errorf("%w: lane %q has no step %d", api.ErrNotFound, lane, step)
 	}
 	return unavailable("looking for a step", err)
 }
 
 // TurnsFrom calls add with every stored turn of a lane's steps from one on, without its
-// messages, by ascending step and in the order of storing. The turn is valid until add
-// returns. An error of add ends the reading and is returned; other errors are those of the
-// file and of ctx.
+// messages, in the order of storing. The turn is valid until add returns. Damaged turns are
+// left out; [Store.Status] names them. An error of add ends the reading and is returned; other
+// errors are those of the file and of ctx.
 func (s *Store) TurnsFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error) error {
-	return s.eachTurn(ctx, lane, step, math.MaxInt64, add, func() error { return nil })
+	_, err := s.eachTurn(ctx, lane, step, math.MaxInt64, add, func() error { return nil })
+	return err
 }
 
 // TurnsCSVFrom is [Store.TurnsCSV] for several lanes, in the order of their names. steps has the first step
 // of each. Without turns it writes only the header.
 func (s *Store) TurnsCSVFrom(ctx context.Context, w io.Writer, steps map[string]int64) error {
-	return writeCSV(w, func(add func(*api.Turn) error, send func() error) error {
+	return writeCSV(w, func(add func(*api.Turn) error, send func() error) (unread int, err error) {
 		for _, lane := range slices.Sorted(maps.Keys(steps)) {
-			if err := s.eachTurn(ctx, lane, steps[lane], math.MaxInt64, add, send); err != nil {
-				return err
+			n, err := s.eachTurn(ctx, lane, steps[lane], math.MaxInt64, add, send)
+			if unread += n; err != nil {
+				return unread, err
 			}
 		}
-		return nil
+		return unread, nil
 	})
 }
 
 // TurnsCSV writes the turns of a lane's step in the format of RFC 4180, with a header,
-// in the order of storing and without their messages. Step 0 means all steps,
-// ascending. An unknown step gives [api.ErrNotFound], a negative one an
+// in the order of storing and without their messages. Step 0 means all steps. Where
+// turns are damaged, a last line says how many are missing. An unknown step gives [api.ErrNotFound], a negative one an
 // [api.FieldError], both before anything is written. Other errors are those of the
 // file, of w and of ctx, and end the writing.
 func (s *Store) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error {
@@ -149,13 +199,13 @@ func (s *Store) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int
 	} else if err := s.checkStep(ctx, lane, step); err != nil { // before the header
 		return err
 	}
-	return writeCSV(w, func(add func(*api.Turn) error, send func() error) error {
+	return writeCSV(w, func(add func(*api.Turn) error, send func() error) (int, error) {
 		return s.eachTurn(ctx, lane, step, last, add, send)
 	})
 }
 
-// writeCSV writes a header and a row for each turn.
-func writeCSV(w io.Writer, each func(add func(*api.Turn) error, send func() error) error) error {
+// writeCSV writes a header, a row for each turn, and a last one where turns could not be read.
+func writeCSV(w io.Writer, each func(add func(*api.Turn) error, send func() error) (unread int, err error)) error {
 	var text bytes.Buffer
 	out := csv.NewWriter(&text)
 	out.UseCRLF = true
@@ -172,8 +222,16 @@ func writeCSV(w io.Writer, each func(add func(*api.Turn) error, send func() erro
 		_, err := text.WriteTo(w)
 		return err
 	}
-	if err := each(add, send); err != nil {
+	unread, err := each(add, send)
+	if err != nil {
 		return err
+	}
+	if unread > 0 {
+		clear(fields)
+		fields[0] = fmt.Sprintf("%s missing turns: %d; the database is damaged", api.TurnsRemark, unread)
+		if err := out.Write(fields); err != nil {
+			return err
+		}
 	}
 	return send() // writes the header where no step has a turn
 }

@@ -40,6 +40,7 @@ func TestTrialPauses(t *testing.T) {
 		if row.want == "" {
 			require.NoError(t, err, name)
 		} else {
+			require.Error(t, err, name)
 			require.Equal(t, row.want, causeOf(err), name)
 		}
 	}

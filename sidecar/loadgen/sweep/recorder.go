@@ -42,9 +42,14 @@ func newRecorder(now time.Time, begin int, opening func(workload.Draw) int64) *r
 	return &recorder{base: now, opening: opening, left: begin, first: int64(begin), served: map[string]int{}}
 }
 
-// Tokens adds n output tokens to their second.
+// Tokens adds n output tokens to their second. Tokens from before the recorder was made are ignored, and tokens of the
+// future count in the current second. Both come from a member whose clock differs.
 func (r *recorder) Tokens(at time.Time, n int) {
-	second := int(at.Sub(r.base) / time.Second)
+	since := min(at.Sub(r.base), time.Since(r.base))
+	if since < 0 {
+		return
+	}
+	second := int(since / time.Second)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.grow(second + 1)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +91,11 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, errSwitch{err}
+		var arms []string
+		for _, span := range spans {
+			arms = append(arms, span.Mode.Name())
+		}
+		return nil, errSwitch{fmt.Errorf("the change to %s failed: %w", strings.Join(arms, " and "), err)}
 	}
 	var wg sync.WaitGroup
 	for i, a := range all {
@@ -386,6 +391,9 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 // lagErrors returns the error of each metric that late time stamps can cause.
 func lagErrors(lag *stats.Lag, row *api.BaselineRow) map[proof.Metric]float64 {
 	errs := map[proof.Metric]float64{proof.MeanTTFT: lag.MeanError(row.N)}
+	if row.Errors == nil { // no turn was answered
+		return errs
+	}
 	for m, e := range map[proof.Metric]*float64{
 		proof.TTFT50: row.Errors.TTFT.P50, proof.TTFT95: row.Errors.TTFT.P95, proof.LaterTTFT95: row.Errors.TTFT.P95,
 		proof.TPOT95: row.Errors.TPOT.P95,

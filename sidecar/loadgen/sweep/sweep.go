@@ -415,12 +415,13 @@ func (s *sweep) pauseReason(all []*outcome) error {
 		if trial {
 			next = ": the trial repeats that span"
 		}
-		return errTarget{fmt.Errorf("the target failed twice in a span: %s; fix it and resume%s", o.span.Spoiled, next)}
+		return errTarget{fmt.Errorf("the target failed twice in a span of %s: %s; fix it and resume%s", o.span.Mode.Name(),
+			o.span.Spoiled, next)}
 	}
 	for _, o := range all {
 		if trial && o.span.Spoiled != "" && o.span.Attempt >= 2 {
-			return fmt.Errorf("a span failed twice for another reason than the target: %s; fix it and resume",
-				o.span.Spoiled)
+			return fmt.Errorf("a span of %s failed twice for another reason than the target: %s; fix it and resume",
+				o.span.Mode.Name(), o.span.Spoiled)
 		}
 	}
 	spans := s.doc.Sweep.Spans

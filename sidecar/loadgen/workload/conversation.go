@@ -24,7 +24,7 @@ type Conversation struct {
 
 	draw     drawn
 	messages []openai.ChatCompletionMessage
-	answers  int // bytes of all answers in messages
+	answers  int // memory of all answers in messages, in bytes
 	// opening is the first message. Few openings differ and each is long, so conversations share
 	// their memory. The handle keeps the shared text in memory.
 	opening  unique.Handle[string]

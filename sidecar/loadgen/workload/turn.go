@@ -52,7 +52,7 @@ func (t *Turn) end(r *chat.Result) {
 			t.CachedTokens = &r.Usage.Cached
 		}
 	}
-	t.FinishReason, t.AssistantMessage = r.FinishReason, r.Content
+	t.FinishReason, t.AssistantMessage = api.Printable(r.FinishReason), r.Content
 	if r.Err != nil {
 		t.ErrorClass, t.ErrorMessage = r.Err.Class, r.Err.Message
 	}
@@ -61,7 +61,7 @@ func (t *Turn) end(r *chat.Result) {
 
 // addRouting adds what the router reported of the turn.
 func (t *Turn) addRouting(r *chat.Result) {
-	t.Worker = r.Worker
+	t.Worker = api.Printable(r.Worker)
 	if r.Timing.HasTTFT {
 		t.ServerTTFT = new(r.Timing.TTFT) // a copy, so that the turn does not keep the result in memory
 	}

@@ -408,7 +408,7 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	}
 	answer := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: r.Content}
 	c.messages = append(c.messages, answer)
-	c.answers += len(r.Content)
+	c.answers += chat.TextMemory(len(r.Content))
 	return ""
 }
 

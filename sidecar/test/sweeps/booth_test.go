@@ -71,6 +71,16 @@ type process struct {
 	twins *twin.Desk
 }
 
+// lagOf returns a probe all of whose samples have one delay.
+func lagOf(late time.Duration) func(from, to time.Time) (stats.Lag, bool) {
+	var lag stats.Lag
+	for range 100 {
+		lag.Timer.Add(late)
+		lag.Stream.Add(late)
+	}
+	return func(time.Time, time.Time) (stats.Lag, bool) { return lag, true }
+}
+
 // short returns a workload whose conversations end within seconds.
 func short() workload.Settings {
 	return workload.Settings{
@@ -81,7 +91,7 @@ func short() workload.Settings {
 
 func newBooth(t testing.TB, settings workload.Settings, change ...func(*booth)) *booth {
 	t.Helper()
-	b := &booth{t: t, dir: virtual.Folder(t), workload: settings}
+	b := &booth{t: t, dir: virtual.Folder(t), workload: settings, lag: lagOf(time.Microsecond)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	b.made = func(o virtual.Options) *virtual.Cluster {

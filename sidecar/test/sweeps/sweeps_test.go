@@ -53,8 +53,14 @@ func (b *booth) start() {
 // counts waits until a span counts.
 func (b *booth) counts(id string, number int) api.Sweep {
 	b.t.Helper()
-	return b.until(id, fmt.Sprintf("span %d counts", number), limit, func(s api.Sweep) bool {
-		return s.Progress.Span != nil && s.Progress.Span.Number == number && s.Progress.Span.Phase == api.SpanCounting
+	return b.reaches(id, number, api.SpanCounting)
+}
+
+// reaches waits until a span is in a phase.
+func (b *booth) reaches(id string, number int, phase api.SweepPhase) api.Sweep {
+	b.t.Helper()
+	return b.until(id, fmt.Sprintf("span %d is %s", number, phase), limit, func(s api.Sweep) bool {
+		return s.Progress.Span != nil && s.Progress.Span.Number == number && s.Progress.Span.Phase == phase
 	})
 }
 
@@ -149,13 +155,10 @@ func TestLateClientRepeatsSpan(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		b.kill()
 		late := time.Second // in the first span only
-		b.lag = func(time.Time, time.Time) (lag stats.Lag, known bool) {
-			for range 100 {
-				lag.Timer.Add(late)
-				lag.Stream.Add(late)
-			}
+		b.lag = func(from, to time.Time) (stats.Lag, bool) {
+			measured := lagOf(late)
 			late = time.Millisecond
-			return lag, true
+			return measured(from, to)
 		}
 		b.begin()
 		synctest.Wait()

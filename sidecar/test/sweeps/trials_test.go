@@ -2,6 +2,7 @@ package sweeps
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -13,39 +14,51 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 )
 
-// A span with an overloaded target counts, and is not repeated. The trial pauses if the cluster's mode cannot be set.
+// A span with an overloaded target counts, also without an answered turn, and is not repeated. The trial pauses if the
+// cluster's mode cannot be set, and names it.
 func TestFailedTurnsOfTrialCount(t *testing.T) {
-	in(t, func(t *testing.T, b *booth) {
-		q := trial()
-		q.MaxSeconds = new(1000.) // the target fails for minutes
-		s := b.begun(q)
-		b.counts(s.ID, 1)
-		b.cluster.Break(&chat.Error{Class: api.ErrorBusy, Message: "busy"})
-		s = b.until(s.ID, "the pause", limit, ended)
-		assert.Equal(t, api.CauseMode, s.Cause)
-		require.Len(t, s.Spans, 2)
-		assert.Empty(t, s.Spans[1].Spoiled)
-		assert.Positive(t, s.Spans[1].Failed)
-		b.cluster.Break(nil)
-		b.free()
-		require.NoError(t,
-			second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})))
-		s = b.done(s.ID)
-		for i, span := range s.Spans {
-			assert.Equal(t, []int{i, 1}, []int{span.Number, span.Attempt}, "no span is repeated")
-		}
-		of := map[api.TrialArm]api.TrialFailed{"a": s.Trial.Failures.A, "b": s.Trial.Failures.B}
-		assert.GreaterOrEqual(t, of[api.TrialArm(s.Spans[1].Arm)].Failed, s.Spans[1].Failed)
-		assert.Contains(t, s.Words[0], " of turns failed under ")
-	})
+	for name, phase := range map[string]api.SweepPhase{
+		"some answered": api.SpanCounting, "none answered": api.SpanWarmingUp,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, b *booth) {
+				q := trial()
+				q.MaxSeconds = new(1000.) // the target fails for minutes
+				s := b.begun(q)
+				b.reaches(s.ID, 1, phase)
+				b.cluster.Break(&chat.Error{Class: api.ErrorBusy, Message: "busy"})
+				s = b.until(s.ID, "the pause", limit, ended)
+				assert.Equal(t, api.CauseMode, s.Cause)
+				assert.Regexp(t, "^the change to (KV-aware|Round-robin) failed: busy; ", s.Reason)
+				require.Len(t, s.Spans, 2)
+				assert.Empty(t, s.Spans[1].Spoiled)
+				assert.Positive(t, s.Spans[1].Failed)
+				b.cluster.Break(nil)
+				b.free()
+				require.NoError(t,
+					second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})))
+				s = b.done(s.ID)
+				for i, span := range s.Spans {
+					assert.Equal(t, []int{i, 1}, []int{span.Number, span.Attempt}, "no span is repeated")
+				}
+				of := map[api.TrialArm]api.TrialFailed{"a": s.Trial.Failures.A, "b": s.Trial.Failures.B}
+				assert.GreaterOrEqual(t, of[api.TrialArm(s.Spans[1].Arm)].Failed, s.Spans[1].Failed)
+				assert.Contains(t, s.Words[0], " of turns failed under ")
+				for _, format := range []api.ReportFormat{api.ReportMarkdown, api.ReportHTML, api.ReportJSON} {
+					require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), io.Discard, s.ID, format))
+				}
+			})
+		})
+	}
 }
 
-// A span whose target does not serve decides nothing. It is repeated, and a second such attempt pauses the trial.
+// A span whose target does not serve decides nothing, also without an answered turn. It is repeated, and a second such
+// attempt pauses the trial.
 func TestSpanWithoutServerIsRepeated(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(trial())
 		for attempt := 1; attempt <= 2; attempt++ {
-			b.counts(s.ID, 1)
+			b.reaches(s.ID, 1, api.SpanWarmingUp)
 			b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
 			s = b.until(s.ID, "the pause", limit, ended)
 			require.Len(t, s.Spans, 1+attempt)
@@ -57,7 +70,8 @@ func TestSpanWithoutServerIsRepeated(t *testing.T) {
 				second(b.process.desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})))
 		}
 		assert.Equal(t, api.CauseTarget, s.Cause)
-		assert.Regexp(t, "^the target failed twice in a span: .*; fix it and resume: the trial repeats that span$", s.Reason)
+		assert.Regexp(t, "^the target failed twice in a span of Round-robin: .*; fix it and resume: the trial repeats that "+
+			"span$", s.Reason)
 		s = b.done(s.ID)
 		assert.Equal(t, []int{1, 3}, []int{s.Spans[3].Number, s.Spans[3].Attempt})
 		assert.Zero(t, s.Trial.Failures.A.Failed+s.Trial.Failures.B.Failed)

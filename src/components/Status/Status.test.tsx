@@ -54,6 +54,12 @@ describe('Troubles', () => {
     expect(screen.getByRole('timer')).toHaveTextContent('(1 min 2 s)');
   });
 
+  it('show what is wrong with the database', () => {
+    render(<Troubles live={live(snapshot({}, { store_problem: 'the database is damaged: unreadable turns (1)' }))} />);
+    expect(screen.getByText('About the database')).toBeInTheDocument();
+    expect(screen.getByText('The database is damaged: unreadable turns (1).')).toBeInTheDocument();
+  });
+
   it('show which metrics cannot be judged, while it runs', () => {
     const reason = 'ITL cannot be judged: the load generator’s own error is at most 13 ms of an ITL of 20 ms (p50)';
     const client = clientError('client_bottleneck', { reason });

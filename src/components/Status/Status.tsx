@@ -91,19 +91,25 @@ interface TroublesProps {
 }
 
 /**
- * Explains why nothing is live, or nothing can be judged: the load generator is lost, its target is, or its own error
- * is too large.
+ * Explains why nothing is live, stored or judged: the load generator is lost, its target is, its database fails or is
+ * damaged, or its own error is too large.
  */
 export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
   const target = live.lane?.target;
   const trouble = live.lane && targetTrouble(live.lane);
-  const client = live.state.status === 'live' ? live.state.snapshot.client : undefined;
+  const snapshot = live.state.status === 'live' ? live.state.snapshot : undefined;
+  const client = snapshot?.client;
   return (
     <>
       {live.state.status === 'lost' && <Loss since={live.state.since} problem={live.state.problem} />}
       {trouble && (
         <Alert severity="error" title={trouble.title} bottomSpacing={0}>
           {trouble.detail}
+        </Alert>
+      )}
+      {snapshot?.store_problem && (
+        <Alert severity="warning" title="About the database" bottomSpacing={0}>
+          {sentence(snapshot.store_problem)}
         </Alert>
       )}
       {!withoutVerdict && target?.reachable && target.notices && (

@@ -28,6 +28,7 @@ type Player struct {
 	snapshots  []snapshot
 	answers    map[string]json.RawMessage
 	histories  map[string]api.History // by key
+	damage     string
 	now        func() time.Time
 	started    time.Time
 }
@@ -37,8 +38,9 @@ type snapshot struct {
 	text json.RawMessage
 }
 
-// Open reads a recording and starts to play it. An invalid recording gives an [api.FieldError] of
-// the field file.
+// Open reads a recording and starts to play it. Lines that cannot be read are left out, as at the end of a recording
+// whose recorder was killed; [Player.Damage] names them. A recording without a whole snapshot gives an [api.FieldError]
+// of the field file.
 func Open(r io.Reader, name string) (*Player, error) {
 	return open(r, name, time.Now)
 }
@@ -46,7 +48,7 @@ func Open(r io.Reader, name string) (*Player, error) {
 func open(r io.Reader, name string, now func() time.Time) (*Player, error) {
 	p := &Player{answers: map[string]json.RawMessage{}, histories: map[string]api.History{}, now: now, started: now()}
 	if err := p.read(r); err != nil {
-		return nil, api.Refuse("file", name, fmt.Sprintf("a recording of loadgen record, whole; %v", err))
+		return nil, api.Refuse("file", name, fmt.Sprintf("a recording of loadgen record; %v", err))
 	}
 	return p, nil
 }
@@ -58,28 +60,41 @@ func (p *Player) read(r io.Reader) error {
 	}
 	lines := bufio.NewScanner(z)
 	lines.Buffer(nil, maxLine)
-	for n := 1; lines.Scan(); n++ {
+	var first error // of the lines that cannot be read
+	n, unread := 0, 0
+	for lines.Scan() {
+		n++
 		var l line
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			// the last line of a truncated file is incomplete
-			return fmt.Errorf("line %d: %w", n, cmp.Or(lines.Err(), err))
-		}
-		if n == 1 && (l.Header == nil || l.Header.Format != format) {
+		err := json.Unmarshal(lines.Bytes(), &l)
+		if err == nil && n == 1 && (l.Header == nil || l.Header.Format != format) {
 			return fmt.Errorf("line 1 names no format that this version reads (%d)", format)
 		}
-		if err := p.add(l); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+		if err == nil {
+			err = p.add(l)
+		}
+		if err != nil {
+			first = cmp.Or(first, fmt.Errorf("line %d: %w", n, cmp.Or(lines.Err(), err))) // Err names a cut file
+			unread++
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return err
+		first = cmp.Or(first, fmt.Errorf("after line %d: %w", n, err))
 	}
-	if len(p.snapshots) == 0 {
-		return errors.New("it has no snapshots")
+	switch {
+	case len(p.snapshots) == 0:
+		return cmp.Or(first, errors.New("it has no snapshots"))
+	case lines.Err() != nil:
+		p.damage = fmt.Sprintf("%d lines are whole; what follows is missing, such as the conversations, which are written "+
+			"at the end of a recording (%v)", n-unread, first)
+	case first != nil:
+		p.damage = fmt.Sprintf("%d of %d lines cannot be read (%v)", unread, n, first)
 	}
 	p.length = p.snapshots[len(p.snapshots)-1].at + time.Second
 	return nil
 }
+
+// Damage describes what of the recording cannot be played; empty: it is whole.
+func (p *Player) Damage() string { return p.damage }
 
 func (p *Player) add(l line) error {
 	switch {

@@ -1,7 +1,8 @@
 // Package replay records what a load generator shows in a file, and plays it back.
 //
-// A recording is gzipped JSON, one [line] per line: the header, then a snapshot each second,
-// and finally the other answers that the pages read.
+// A recording is gzipped JSON, one [line] per line: the header, the answers that every page reads, a
+// snapshot each second, and finally all answers that the pages read. Each line is flushed, so that
+// the recording of a killed recorder can be played.
 package replay
 
 import (
@@ -46,9 +47,13 @@ type header struct {
 // returned after the recording so far has been completed.
 func Record(ctx context.Context, w io.Writer, c *api.Client, d time.Duration, progress func(time.Duration)) error {
 	z := gzip.NewWriter(w)
-	out := json.NewEncoder(z)
+	out := flushed{z, json.NewEncoder(z)}
 	if err := out.Encode(line{Header: &header{Format: format, Version: api.ProgramVersion()}}); err != nil {
 		return err
+	}
+	start := &recorder{out: out}
+	if start.settings(ctx, c); start.err != nil {
+		return start.err
 	}
 	lanes, err := recordSnapshots(ctx, out, c, d, progress)
 	if len(lanes) == 0 {
@@ -57,9 +62,23 @@ func Record(ctx context.Context, w io.Writer, c *api.Client, d time.Duration, pr
 	return errors.Join(err, recordAnswers(context.WithoutCancel(ctx), out, c, lanes), z.Close())
 }
 
+// flushed encodes lines and flushes each.
+type flushed struct {
+	z *gzip.Writer
+	*json.Encoder
+}
+
+// Encode writes a line.
+func (f flushed) Encode(l line) error {
+	if err := f.Encoder.Encode(l); err != nil {
+		return err
+	}
+	return f.z.Flush()
+}
+
 // recordSnapshots returns the names of the lanes; none before the first snapshot.
 func recordSnapshots(
-	ctx context.Context, out *json.Encoder, c *api.Client, d time.Duration, progress func(time.Duration),
+	ctx context.Context, out flushed, c *api.Client, d time.Duration, progress func(time.Duration),
 ) (lanes []string, err error) {
 	var first, last time.Time
 	for text, err := range c.StreamText(ctx) {
@@ -94,11 +113,9 @@ func recordSnapshots(
 }
 
 // recordAnswers records the answers. It skips those that give [api.ErrNotFound] or [api.ErrUnavailable].
-func recordAnswers(ctx context.Context, out *json.Encoder, c *api.Client, lanes []string) error {
+func recordAnswers(ctx context.Context, out flushed, c *api.Client, lanes []string) error {
 	r := &recorder{out: out}
-	r.answer("/status", nil)(c.Status(ctx))
-	r.answer("/settings", nil)(c.Settings(ctx))
-	r.answer("/baselines", nil)(c.Baselines(ctx))
+	r.settings(ctx, c)
 	r.answer("/events", nil)(c.Events(ctx, "", 0))
 	r.answer("/twin", nil)(c.Twin(ctx))
 	r.answer("/simulations", nil)(c.Simulations(ctx))
@@ -126,8 +143,15 @@ func recordAnswers(ctx context.Context, out *json.Encoder, c *api.Client, lanes 
 
 // recorder writes answers and keeps the first error.
 type recorder struct {
-	out *json.Encoder
+	out flushed
 	err error
+}
+
+// settings records the answers that every page reads.
+func (r *recorder) settings(ctx context.Context, c *api.Client) {
+	r.answer("/status", nil)(c.Status(ctx))
+	r.answer("/settings", nil)(c.Settings(ctx))
+	r.answer("/baselines", nil)(c.Baselines(ctx))
 }
 
 func (r *recorder) answer(path string, query url.Values) func(any, error) {

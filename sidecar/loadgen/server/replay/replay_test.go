@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -22,7 +24,7 @@ func recording(t *testing.T, n int) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	z := gzip.NewWriter(&file)
-	out := json.NewEncoder(z)
+	out := flushed{z, json.NewEncoder(z)}
 	require.NoError(t, out.Encode(line{Header: &header{Format: format}}))
 	var h api.History
 	for i := range n {
@@ -91,7 +93,7 @@ func TestOpenRefusesInvalidRecordings(t *testing.T) {
 	whole := recording(t, 3)
 	for name, tc := range map[string]struct{ file, says string }{
 		"no recording": {`{"not": "a recording"}`, "gzip"},
-		"cut short":    {string(whole[:len(whole)/2]), "EOF"},
+		"cut short":    {string(whole[:30]), "EOF"},
 		"no snapshots": {string(recording(t, 0)), "no snapshots"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,4 +104,44 @@ func TestOpenRefusesInvalidRecordings(t *testing.T) {
 			require.Equal(t, "file", field.Field)
 		})
 	}
+}
+
+// The recording of a killed recorder is played as far as it is whole, wherever it ends, and so are the lines beside a
+// broken one. What is missing is named.
+func TestDamagedRecordingIsPlayed(t *testing.T) {
+	const snapshots = 20
+	whole := recording(t, snapshots)
+	played := map[int]bool{}
+	for end := range whole {
+		p, err := Open(bytes.NewReader(whole[:end]), "run")
+		if err != nil {
+			require.Empty(t, played, "%d bytes: %v", end, err)
+			continue
+		}
+		require.Regexp(t, `^\d+ lines are whole; what follows is missing, .*: unexpected EOF\)$`, p.Damage())
+		_, err = p.SnapshotJSON()
+		require.NoError(t, err)
+		played[len(p.snapshots)] = true
+	}
+	require.Len(t, played, snapshots)
+
+	z, err := gzip.NewReader(bytes.NewReader(whole))
+	require.NoError(t, err)
+	text, err := io.ReadAll(z)
+	require.NoError(t, err)
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	lines[3] = append([]byte("x"), lines[3]...)
+	lines[7] = []byte("\x00\n")
+	var broken bytes.Buffer
+	out := gzip.NewWriter(&broken)
+	_, err = out.Write(bytes.Join(lines, nil))
+	require.NoError(t, errors.Join(err, out.Close()))
+	p, err := Open(&broken, "run")
+	require.NoError(t, err)
+	require.Regexp(t, `^2 of \d+ lines cannot be read \(line 4: invalid character 'x'`, p.Damage())
+	require.Len(t, p.snapshots, snapshots-2)
+
+	p, err = Open(bytes.NewReader(whole), "run")
+	require.NoError(t, err)
+	require.Empty(t, p.Damage())
 }

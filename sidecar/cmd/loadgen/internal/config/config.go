@@ -108,7 +108,7 @@ type Target struct {
 	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Timeout for the first token of an answer."`
 	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Timeout between two tokens of an answer."`
 	TurnTimeout       time.Duration `default:"10m" min:"100ms" max:"24h" help:"Timeout for a complete answer."`
-	AnswerMemory      int           `default:"536870912" min:"16777216" max:"1099511627776" help:"Maximum bytes of text that the answers of all conversations in progress hold together, of a lane and of a member. A turn beyond it ends with the error overrun."`
+	AnswerMemory      int           `default:"536870912" min:"16777216" max:"1099511627776" help:"Maximum bytes of memory that the answers of all conversations in progress take together, with their chunks and their copies in requests, of a lane and of a member. A turn beyond it ends with the error overrun."`
 }
 
 // Access is what requests to a server contain besides an API key.
