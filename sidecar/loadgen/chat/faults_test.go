@@ -72,8 +72,9 @@ func TestFaults(t *testing.T) {
 		status int
 		says   string // parts of the message
 	}{
-		{"401", responds(401, "", `{"error":{"message":"bad key"}}`), api.ErrorHTTP4xx, 401, "bad key|LOADGEN_TARGET_API_KEY"},
-		{"403", responds(403, "", ""), api.ErrorHTTP4xx, 403, "rejects the API key (403)|target.api_key_file"},
+		{"401", responds(401, "", `{"error":{"message":"bad key"}}`), api.ErrorHTTP4xx, 401, "refused access (401): bad key; check the API key (LOADGEN_TARGET_API_KEY"},
+		{"403", responds(403, "", ""), api.ErrorHTTP4xx, 403, "refused access (403); check|target.api_key_file"},
+		{"403 of a gateway about a header", responds(403, "", `{"error":{"message":"header X-Team is missing"}}`), api.ErrorHTTP4xx, 403, "the server refused access (403): header X-Team is missing; check|and target.headers"},
 		{"404", notFound, api.ErrorHTTP4xx, 404, `no model "m" (404)|Model not found|set target.model`},
 		{"404 of a model's name", responds(404, "", "m: try pulling it first"), api.ErrorHTTP4xx, 404, `no model "m" (404)`},
 		{"404 of a path", responds(404, "", `{"detail":"Not Found"}`), api.ErrorHTTP4xx, 404, `404 at /v1/chat/completions: Not Found; check the path of target.url, and that it serves the model "m"`},
@@ -155,6 +156,10 @@ func TestRetryAfter(t *testing.T) {
 			"-3": 0, "soon": 0, "NaN": 0, "Inf": 0, "1e9": 0, "": 0,
 		} {
 			assert.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}), value)
+		}
+		for _, name := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+			assert.Equal(t, 1500*time.Millisecond, retryAfter(http.Header{name: {"1500"}, "Retry-After": {"2"}}), name)
+			assert.Equal(t, 2*time.Second, retryAfter(http.Header{name: {"soon"}, "Retry-After": {"2"}}), name)
 		}
 	})
 }
