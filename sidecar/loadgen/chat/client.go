@@ -370,8 +370,15 @@ func (c *Client) get(ctx context.Context, address string) (status int, header ht
 	res, err := c.fresh.RoundTrip(req)
 	if err == nil {
 		defer res.Body.Close()
-		if body, err = io.ReadAll(io.LimitReader(res.Body, 1<<20)); err == nil {
+		var plain io.Reader
+		if plain, err = plainBody(res); err == nil {
+			body, err = io.ReadAll(io.LimitReader(plain, 1<<20))
+		}
+		if err == nil {
 			return res.StatusCode, res.Header, body, nil
+		}
+		if errors.As(err, new(codingError)) {
+			return 0, nil, nil, unreadable(err.Error())
 		}
 	}
 	if connected.Load() {

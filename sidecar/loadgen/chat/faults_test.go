@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"net"
@@ -61,7 +62,12 @@ func TestFaults(t *testing.T) {
 	closes := func(c call) bool { c.write("HTTP/1.1 200 OK\r\nCont"); return false }
 	limited := responds(429, "Retry-After: 7\r\n", "slow down")
 	long := strings.Repeat("x", 300<<10)
-	const tooMany = "more than 80 chunks or tokens|max_tokens was 20|check its settings"
+	const tooMany = "|max_tokens was 20|check its settings"
+	zipped := new(strings.Builder)
+	zip := gzip.NewWriter(zipped)
+	_, _ = zip.Write([]byte(`{"error":{"message":"bad key"}}`))
+	_ = zip.Close()
+	const zipHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n"
 	answered := responds(200, "Content-Type: application/json\r\n", `{"choices":[{"message":{"content":"hi"}}]}`)
 	refused := responds(200, "Content-Type: application/json\r\n", `{"error":{"message":"no workers"}}`)
 	tooLong := responds(400, "", `{"error":"max_tokens is too large"}`)
@@ -93,10 +99,13 @@ func TestFaults(t *testing.T) {
 		{"garbage for ever", flooding("", "garbage"), api.ErrorMalformed, 0, "not HTTP/1.1"},
 		{"an error page without end", flooding("HTTP/1.1 500 Oh\r\n\r\n", "why "), api.ErrorHTTP5xx, 500, "why why"},
 		{"an event without end", flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, "longer than 1 MiB|target.url"},
-		{"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200, tooMany},
-		{"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200, tooMany},
+		{"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200, "more than 320 chunks" + tooMany},
+		{"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200, "more than 80 tokens" + tooMany},
 		{"endless text", flooding(closingHead, event(long)), api.ErrorOverrun, 200, "more than 64 KiB of text|max_tokens"},
-		{"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200, tooMany},
+		{"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200, "more than 65536 chunks without text"},
+		{"401 with gzip", responds(401, "Content-Encoding: gzip\r\n", zipped.String()), api.ErrorHTTP4xx, 401, "(401): bad key;"},
+		{"a coding that is unknown", always(strings.Replace(zipHead, "gzip", "br", 1)), api.ErrorMalformed, 0, "content coding br, which the request does not ask for; turn compression off"},
+		{"broken gzip", func(c call) bool { c.write(zipHead + strings.Repeat("no gzip ", 9)); return false }, api.ErrorMalformed, 0, "gzip coding is broken"},
 		{"closes within the head", closes, api.ErrorConnect, 0, "did not answer|server's log"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

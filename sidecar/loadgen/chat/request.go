@@ -176,12 +176,12 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		if r.Err == nil || r.Err.Class == api.ErrorEmpty { // all tokens may be hidden
 			used := try.used
 			used[ExtNVExt] = used[ExtNVExt] && (shown.instance || r.Timing.HasTTFT)
-			used[ExtStreamOptions] = used[ExtStreamOptions] && r.Usage != nil
+			used[ExtStreamOptions] = used[ExtStreamOptions] && shown.usage != nil
 			if c.opts.TokenIDs {
 				used[ExtTokenIDs] = shown.ids
 				used[ExtNVExt] = used[ExtNVExt] || shown.ids
 			}
-			c.recognize(ctx, shown, r.Usage != nil && r.Usage.HasCached)
+			c.recognize(ctx, shown)
 			c.ext.set(used, try.length)
 			return nil
 		}
@@ -202,10 +202,11 @@ type shown struct {
 	instance bool   // Dynamo's, in nvext
 	worker   string // by what it is known, as in [Recognized]
 	header   http.Header
+	usage    *counts // nil: none
 }
 
 // recognize identifies the server.
-func (c *Client) recognize(ctx context.Context, s shown, cached bool) {
+func (c *Client) recognize(ctx context.Context, s shown) {
 	var found Recognized
 	if c.opts.Recognize != nil {
 		found = c.opts.Recognize(Evidence{
@@ -216,7 +217,7 @@ func (c *Client) recognize(ctx context.Context, s shown, cached bool) {
 			},
 		})
 	}
-	found.Worker, found.Cached = s.worker, cached
+	found.Worker, found.Cached = s.worker, s.usage != nil && s.usage.hasCached
 	c.found.Store(&found)
 }
 
@@ -238,6 +239,7 @@ func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body str
 	s := newStream(req)
 	r = c.send(ctx, s, try.used)
 	has.instance, has.worker, has.header = s.instance != 0, s.workerFrom, s.header
+	has.usage = s.usage
 	return r, cmp.Or(string(s.errBody), string(s.stray)), has
 }
 

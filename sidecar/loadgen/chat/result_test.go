@@ -21,22 +21,6 @@ func chunksAt(ms []int, tokens ...int32) []Chunk {
 	return chunks
 }
 
-// A later report of the server's counts replaces an earlier one, except for what it lacks.
-func TestUpdatedUsage(t *testing.T) {
-	earlier := Usage{Prompt: 9, Completion: 2, Cached: 4, HasCached: true}
-	for later, want := range map[Usage]Usage{
-		{}:                                      earlier,
-		{Completion: 3}:                         {9, 3, 4, true},
-		{Prompt: 9, Completion: 3}:              {9, 3, 4, true},
-		{Prompt: 8, Completion: 3}:              {8, 3, 0, false}, // the cached tokens were those of another prompt
-		{Prompt: 8, HasCached: true}:            {8, 2, 0, true},
-		{Prompt: 9, Cached: 5, HasCached: true}: {9, 2, 5, true},
-	} {
-		assert.Equal(t, want, *earlier.updated(&later), "%+v", later)
-	}
-	assert.Equal(t, earlier, *(*Usage)(nil).updated(&earlier), "the first one")
-}
-
 func TestDefinitions(t *testing.T) {
 	const ms = time.Millisecond
 	for _, row := range []struct {
