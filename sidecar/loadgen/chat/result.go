@@ -250,6 +250,13 @@ func (r *Result) tokensPerChunk() float64 {
 	return n / float64(len(r.Chunks))
 }
 
+// bundled reports whether chunks held several tokens of which the server did not count those of each chunk.
+func (r *Result) bundled() bool {
+	n, known := r.visible()
+	return r.OK() && r.Usage != nil && known && len(r.Chunks) > 0 && r.Chunks[len(r.Chunks)-1].Tokens == 0 &&
+		int(n) > len(r.Chunks)+1
+}
+
 // Live is the received part of an answer in progress. The zero value is ready to use. It is safe for concurrent use.
 type Live struct {
 	mu        sync.Mutex
