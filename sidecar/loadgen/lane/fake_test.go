@@ -38,6 +38,7 @@ type fake struct {
 	asked       int // lists of models
 	requests    []request
 	finish      string   // reason at the end of an answer
+	findings    chat.Finding
 	lists       []string // models that are listed; nil: the one that it serves
 }
 
@@ -116,7 +117,7 @@ func (f *fake) Probe(ctx context.Context) *chat.Error {
 func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
 	ttft, gap, words, perChunk := f.ttft, f.gap, f.words, f.perChunk
-	turnError, finish := f.turnError, f.finish
+	turnError, finish, findings := f.turnError, f.finish, f.findings
 	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
 	f.mu.Unlock()
 	r := chat.Result{Sent: time.Now(), Worker: "16549284283275536882"}
@@ -139,7 +140,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 		if !f.noCachedTokens {
 			r.Usage.Cached, r.Usage.HasCached = 400, true
 		}
-		r.Content, r.FinishReason = "An answer.", finish
+		r.Content, r.FinishReason, r.Findings = "An answer.", finish, findings
 	}
 	r.Ended = time.Now()
 	return r
