@@ -37,7 +37,7 @@ type fake struct {
 	probes      int
 	asked       int // lists of models
 	requests    []request
-	finish      string   // reason at the end of an answer
+	finish      string // reason at the end of an answer
 	findings    chat.Finding
 	lists       []string // models that are listed; nil: the one that it serves
 }
