@@ -106,6 +106,7 @@ func (l *Lane) resume(r ResumedRun) {
 	l.opened = r.Opened
 	l.mode = r.Step.InMode()
 	l.record.Reset(r.Began)
+	l.doubt.reset(l.opts.Cluster().KV.Counted)
 	l.steps.resume(r.Step)
 	r.Corpus = l.corpus
 	r.Resumed = true
@@ -142,5 +143,6 @@ func (o *observer) Conversation(c api.Conversation) {
 // Turn records a turn of another process. Unlike TurnEnded it does not store the turn.
 func (o *observer) Turn(t *workload.Turn) {
 	t.Counted = t.Counted && o.lane.steps.count(t.Step, t.Ended)
+	o.checkCached(&t.Turn)
 	o.record(t)
 }
