@@ -135,11 +135,29 @@ type number struct {
 }
 
 func (n *number) UnmarshalJSON(b []byte) error {
+	if v, isCount := count(b); isCount {
+		n.value, n.reported = float64(v), true
+		return nil
+	}
 	v, err := strconv.ParseFloat(string(bytes.Trim(b, `"`)), 64)
 	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range gives infinity, which no range allows
 		n.value, n.reported = v, true
 	}
 	return nil
+}
+
+// count returns the value of at most nine digits, which nearly all numbers of a stream are.
+func count(digits []byte) (v int, ok bool) {
+	if len(digits) == 0 || len(digits) > 9 {
+		return 0, false
+	}
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		v = 10*v + int(d-'0')
+	}
+	return v, true
 }
 
 // in returns the number if it is reported and within the range.
@@ -302,7 +320,7 @@ func firstFailure(j *chunkJSON) any {
 	if fails(j.Errors) {
 		return j.Errors
 	}
-	if members, _ := j.BaseResp.(map[string]any); failsByCode(members) {
+	if members, isObject := j.BaseResp.(map[string]any); isObject && failsByCode(members) {
 		return members
 	}
 	return nil

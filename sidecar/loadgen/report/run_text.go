@@ -172,8 +172,8 @@ func (r *Run) unknownLines() (lines []string) {
 	}{
 		{"TTFT and latency of %s: no token was seen", r.Metrics.TTFT.Unknown},
 		{"TPOT and ITL of %s: the tokens came in bursts, or their number is unclear", r.Metrics.TPOT.Unknown},
-		{"input tokens of %s: not reported", r.Tokens.InputUnknown},
-		{"cached tokens of %s: not reported", r.Tokens.CachedUnknown},
+		{"input tokens of %s: not reported or unclear", r.Tokens.InputUnknown},
+		{"cached tokens of %s: not reported or unclear", r.Tokens.CachedUnknown},
 	} {
 		if m.n > 0 {
 			lines = append(lines, fmt.Sprintf(m.what, fmt.Sprintf("%d of %s", m.n, plural(r.Turns.OK, "turn"))))
