@@ -359,8 +359,10 @@ func failsByCode(members map[string]any) bool {
 
 // failureCode reports whether a word in place of a code names a failure, and not a state such as "ok" or "queued".
 func failureCode(word string) bool {
-	for _, part := range []string{"err", "fail", "invalid", "exce", "limit", "unavailable", "denied", "forbidden", "timeout",
-		"overload", "unauthorized", "abort", "insufficient"} {
+	for _, part := range []string{
+		"err", "fail", "invalid", "exce", "limit", "unavailable", "denied", "forbidden", "timeout", "overload",
+		"unauthorized", "abort", "insufficient",
+	} {
 		if strings.Contains(word, part) {
 			return true
 		}
@@ -369,8 +371,8 @@ func failureCode(word string) bool {
 }
 
 // familiar are the members of a chunk that say nothing of an error.
-var familiar = set("id", "object", "created", "model", "choices", "usage", "systemfingerprint", "servicetier", "provider",
-	"requestid", "success", "type")
+var familiar = set("id", "object", "created", "model", "choices", "usage", "systemfingerprint", "servicetier",
+	"provider", "requestid", "success", "type")
 
 // readDialect looks for an error in an event without a choice and without usage: in its members, and in those of its
 // objects. Where the choices are missing or null, further members make the event one that nothing identifies as a

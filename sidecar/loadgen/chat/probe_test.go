@@ -412,8 +412,10 @@ func TestContinuousUsage(t *testing.T) {
 			[]bool{false, false, false, true, false, false}},
 		{"one token in each chunk", nil, always(answerOf(event("a"), event("b"), counted("", 3), doneEvent)), false, 0,
 			[]bool{false, false, false, false, false}},
-		{"request.body decides", map[string]any{ExtStreamOptions: map[string]any{ExtContinuousUsage: false}}, counts, false, 0,
-			[]bool{false, false, false, false, false}},
+		{
+			"request.body decides", map[string]any{ExtStreamOptions: map[string]any{ExtContinuousUsage: false}}, counts,
+			false, 0, []bool{false, false, false, false, false},
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var asked []bool

@@ -171,10 +171,11 @@ type Gap struct {
 	Tokens  float64 `json:"n"`
 }
 
-// Gaps appends the turn's inter-token latencies to dst, and none for an answer that is [Result.Buffered] or whose number
-// of streamed tokens is unknown. The tokens of a chunk without a count are the turn's mean tokens per chunk, at least 1:
-// gaps of an answer with more chunks than tokens are those between chunks. estimated is then true, unless usage shows
-// that each chunk was one token. If most chunks arrive in bursts, a burst counts as one chunk: the median would be 0 otherwise.
+// Gaps appends the turn's inter-token latencies to dst, and none for an answer that is [Result.Buffered] or whose
+// number of streamed tokens is unknown. The tokens of a chunk without a count are the turn's mean tokens per chunk,
+// at least 1: gaps of an answer with more chunks than tokens are those between chunks. estimated is then true,
+// unless usage shows that each chunk was one token. If most chunks arrive in bursts, a burst counts as one chunk:
+// the median would be 0 otherwise.
 func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
 	n, known := r.visible()
 	if !known || r.Buffered() {

@@ -124,7 +124,10 @@ func TestStreams(t *testing.T) {
 			empty(uses(ends(none, "stop"), 1), "stop"),
 		},
 		{"tokens that are not shown", done(finish, usageOnly(7)), empty(uses(ends(none, "stop"), 7), "stop")},
-		{"empty deltas with usage", done(counted("", 1), counted("", 2), finish, usageOnly(2)), empty(uses(ends(none, "stop"), 2), "stop")},
+		{
+			"empty deltas with usage", done(counted("", 1), counted("", 2), finish, usageOnly(2)),
+			empty(uses(ends(none, "stop"), 2), "stop"),
+		},
 		{"more chunks than tokens", done(a, b, finish, usageOnly(1)), uses(ends(gotAB, "stop"), 1)},
 		{"empty chunks before the first token", done(strings.Repeat(delta(`"content":""`), 300), a, finish), ends(gotA, "stop")},
 		{

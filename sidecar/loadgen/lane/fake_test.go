@@ -39,7 +39,7 @@ type fake struct {
 	requests    []request
 	finish      string // reason at the end of an answer
 	findings    chat.Finding
-	cached      int // tokens of a prompt
+	cached      int      // tokens of a prompt
 	lists       []string // models that are listed; nil: the one that it serves
 }
 

@@ -65,23 +65,46 @@ type answerCounts struct {
 	found                     [len(findings)]int // by the index in findings
 }
 
-// findings are the sentences on what answers' counts of tokens show, after the number of answers.
+// findings are the sentences on what answers' counts of tokens show, with the number of such answers and of all.
 var findings = [...]struct {
 	chat.Finding
 	text string
 }{
-	{chat.ReasoningAdded, "count reasoning tokens outside of completion_tokens, as total_tokens shows: they are added to " +
-		"the output tokens."},
-	{chat.CachedAdded, "count cached tokens outside of prompt_tokens, as total_tokens shows: they are added to the " +
-		"input tokens."},
-	{chat.OutputUnclear, "have a count of output tokens that contradicts the rest of their usage or the stream: output " +
-		"tokens are estimated from the chunks, and TPOT and ITL are unknown."},
-	{chat.InputUnclear, "have a count of input tokens that contradicts the rest of their usage: input tokens are unknown."},
-	{chat.CachedUnclear, "have a count of cached tokens that contradicts the rest of their usage: cached tokens are " +
-		"unknown."},
-	{chat.Hidden, "count output tokens that were not streamed, such as hidden reasoning: TPOT and ITL are of the " +
-		"streamed tokens, or unknown where their number is."},
-	{chat.Split, "had more chunks than tokens: TPOT is by the tokens, and ITL is the time between two chunks."},
+	{
+		chat.ReasoningAdded,
+		"%d of %d answers count reasoning tokens outside of completion_tokens, as total_tokens shows: they are " +
+			"added to the output tokens.",
+	},
+	{
+		chat.CachedAdded,
+		"%d of %d answers count cached tokens outside of prompt_tokens, as total_tokens shows: they are added to " +
+			"the input tokens.",
+	},
+	{
+		chat.OutputUnclear,
+		"%d of %d answers have a count of output tokens that contradicts the rest of their usage or the stream: " +
+			"output tokens are estimated from the chunks, and TPOT and ITL are unknown.",
+	},
+	{
+		chat.InputUnclear,
+		"%d of %d answers have a count of input tokens that contradicts the rest of their usage: input tokens are " +
+			"unknown.",
+	},
+	{
+		chat.CachedUnclear,
+		"%d of %d answers have a count of cached tokens that contradicts the rest of their usage: cached tokens " +
+			"are unknown.",
+	},
+	{
+		chat.Hidden,
+		"%d of %d answers count output tokens that were not streamed, such as hidden reasoning: TPOT and ITL are " +
+			"of the streamed tokens, or unknown where their number is.",
+	},
+	{
+		chat.Split,
+		"%d of %d answers had more chunks than tokens: TPOT is by the tokens, and ITL is the time between two " +
+			"chunks.",
+	},
 }
 
 // NewSender returns a sender for a server that it probes before the first turn, and again after the
@@ -334,7 +357,7 @@ func (t *target) notices() []string {
 	}
 	for i, n := range t.answers.found {
 		if n >= noticeFrom {
-			all = append(all, fmt.Sprintf("%d of %d answers %s", n, t.answers.all, findings[i].text))
+			all = append(all, fmt.Sprintf(findings[i].text, n, t.answers.all))
 		}
 	}
 	if n := t.answers.unfinished; n >= noticeFrom {

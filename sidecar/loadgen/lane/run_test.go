@@ -194,8 +194,8 @@ func TestHitRateIsUnknownWithoutCachedTokens(t *testing.T) {
 	}, withCluster)
 }
 
-// Where all answers report 0 cached tokens and the engine's counters rise, the hit rate is unknown in all documents, for
-// the turns before the contradiction was seen too, until an answer reports some.
+// Where all answers report 0 cached tokens and the engine's counters rise, the hit rate is unknown in all documents,
+// for the turns before the contradiction was seen too, until an answer reports some.
 func TestZerosThatTheEngineContradictsAreUnknown(t *testing.T) {
 	clusterState, withCluster := settableCluster()
 	counters := func(hits, all float64) {

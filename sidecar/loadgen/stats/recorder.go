@@ -118,8 +118,8 @@ func (r *Recorder) Reset(now time.Time) {
 	r.doubt = false
 }
 
-// DoubtCached sets whether counts of 0 cached tokens since the last reset are unknown. The Prometheus counters keep what
-// they have.
+// DoubtCached sets whether counts of 0 cached tokens since the last reset are unknown. The Prometheus counters keep
+// what they have.
 func (r *Recorder) DoubtCached(doubt bool) {
 	r.Window.doubtCached(doubt)
 	r.mu.Lock()

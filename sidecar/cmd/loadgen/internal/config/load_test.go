@@ -625,7 +625,8 @@ func TestBadInput(t *testing.T) {
 			"include_usage: false (from --request-body)"},
 		{args(`--request-body={"stream_options":{"include_usage":false}}`), `request.body: ` +
 			`"{\"stream_options\":{\"include_usage\":false}}" is not allowed: a JSON object without the fields that other ` +
-			"settings or the load generator itself set; stream_options may have any but include_usage: false (from --request-body)"},
+			"settings or the load generator itself set; stream_options may have any but include_usage: false " +
+			"(from --request-body)"},
 		{args("--twin-target-url=http://y/v1/completions"), `twin.target.url: "http://y/v1/completions" is not allowed: ` +
 			"the path of the API, http://y/v1, or of its chat completions (from --twin-target-url)"},
 		{file("store:\n  max_age: 7d"), "store.max_age: 7d is not allowed: a duration with its unit (ms, s, m or h), " +
