@@ -44,6 +44,9 @@ type chunkJSON struct {
 	Usage   *usageJSON   `json:"usage"`
 	NVExt   *nvextJSON   `json:"nvext"`
 	Timings *timingsJSON `json:"timings"` // of llama.cpp
+	Groq    struct {
+		Usage *usageJSON `json:"usage"`
+	} `json:"x_groq"`
 
 	Object   string `json:"object"`  // "error" in that of vLLM up to 0.9
 	Error    any    `json:"error"`   // of any type
@@ -216,6 +219,7 @@ func decodeChunk(data []byte) (chunk, error) {
 		c.finishReason = cmp.Or(reasonOf(choice.FinishReason), c.finishReason)
 		j.Usage = cmp.Or(j.Usage, choice.Usage)
 	}
+	j.Usage = cmp.Or(j.Usage, j.Groq.Usage)
 	c.content = c.answer || c.reasoning != ""
 	if j.Usage != nil || j.Timings != nil {
 		c.usage = j.counts()

@@ -42,6 +42,7 @@ func TestDecodeChunk(t *testing.T) {
 		{"the text null as a finish reason", `{"choices":[{"delta":{"content":"a"},"finish_reason":"null"}]}`, chunk{text: "a", content: true, answer: true, choices: true}},
 		{"the text None as a finish reason", `{"choices":[{"delta":{"content":"a"},"finish_reason":"None"}]}`, chunk{text: "a", content: true, answer: true, choices: true}},
 		{"usage in the choice", `{"choices":[{"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":13,"completion_tokens":3,"total_tokens":16,"cached_tokens":8}}]}`, chunk{choices: true, finishReason: "stop", usage: &counts{prompt: 13, completion: 3, total: 16, cached: 8, hasCached: true}}},
+		{"Groq's usage", `{"choices":[{"delta":{}}],"x_groq":{"usage":{"prompt_tokens":13,"completion_tokens":3}}}`, chunk{choices: true, usage: &counts{prompt: 13, completion: 3}}},
 		{"timings of another kind", `{"choices":[{"delta":{"content":"a"}}],"timings":"none"}`, chunk{text: "a", content: true, answer: true, choices: true}},
 		{"a finish reason as a list", `{"choices":[{"delta":{},"finish_reason":["stop"]}]}`, chunk{choices: true, finishReason: "stop"}},
 		{"a refusal", `{"choices":[{"delta":{"refusal":"no"}}]}`, chunk{text: "no", content: true, choices: true, answer: true}},

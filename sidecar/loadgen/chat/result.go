@@ -116,19 +116,17 @@ func (r *Result) visible() (n float64, known bool) {
 	return float64(total - r.Hidden), true
 }
 
-// leastBundle is the mean number of tokens per chunk from which the first chunk may hold several.
-const leastBundle = 1.5
-
 // firstTokens returns the tokens of the first chunk, of n in the answer: as the server counts them, else by its share
-// of the text if chunks hold several tokens, else 1.
+// of the text, as far as there are more tokens than chunks and the end of the answer.
 func (r *Result) firstTokens(n float64) float64 {
 	if tokens := r.Chunks[0].Tokens; tokens > 0 {
 		return float64(tokens)
 	}
-	if r.text == 0 || n < leastBundle*float64(len(r.Chunks)) {
+	further := n - float64(len(r.Chunks))
+	if r.text == 0 || further <= 1 {
 		return 1
 	}
-	return max(1, n*float64(r.firstText)/float64(r.text))
+	return min(max(1, n*float64(r.firstText)/float64(r.text)), 1+further)
 }
 
 const (

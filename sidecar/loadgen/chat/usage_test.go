@@ -228,6 +228,12 @@ func TestCounts(t *testing.T) {
 			figures{40, usage, 10 * ms, 4000, unknown, 0},
 		},
 		{
+			"several tokens in the first chunk alone, not counted",
+			paced{20, append(words(1, "content", strings.Repeat(" word", 8)), words(40, "content", " word")...), nil,
+				usageOf(4000, 48, 4048, "")},
+			figures{48, usage, 20 * ms, 4000, unknown, 0},
+		},
+		{
 			"cached tokens outside of the prompt", plain(20, usageOf(2500, 20, 4020, cached(1500))),
 			figures{20, usage, 20 * ms, 4000, 1500, CachedAdded},
 		},
