@@ -385,6 +385,7 @@ func TestModelsFails(t *testing.T) {
 // Where chunks hold several tokens, a server that counts them is asked for usage in each chunk.
 func TestContinuousUsage(t *testing.T) {
 	t.Parallel()
+	const stopEvent = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
 	const asks = `"continuous_usage_stats":true`
 	wants := func(c call) bool { return strings.Contains(string(c.body), asks) }
 	counts := func(c call) bool {
@@ -410,8 +411,8 @@ func TestContinuousUsage(t *testing.T) {
 		}, false, 1, []bool{false, false, false, true, false, false}},
 		{"the server ignores it", nil, always(answerOf(event("abcd"), event("efgh"), counted("", 8), doneEvent)), false, 1,
 			[]bool{false, false, false, true, false, false}},
-		{"one token in each chunk", nil, always(answerOf(event("a"), event("b"), counted("", 3), doneEvent)), false, 0,
-			[]bool{false, false, false, false, false}},
+		{"one token in each chunk", nil, always(answerOf(event("a"), event("b"), stopEvent, counted("", 3), doneEvent)),
+			false, 0, []bool{false, false, false, false, false}},
 		{
 			"request.body decides", map[string]any{ExtStreamOptions: map[string]any{ExtContinuousUsage: false}}, counts,
 			false, 0, []bool{false, false, false, false, false},

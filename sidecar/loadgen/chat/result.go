@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -179,8 +180,10 @@ func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
 	if !known || r.Buffered() {
 		return dst, false
 	}
-	mean := r.tokensPerChunk()
-	oneEach := r.Usage != nil && int(n) == len(r.Chunks)
+	mean, oneEach := r.tokensPerChunk(), r.oneEach(int(n))
+	if oneEach {
+		mean = 1
+	}
 	merge, first := r.comesInBursts(), true
 	before, tokens := 0, 0.0
 	for i := 1; i < len(r.Chunks); i++ {
@@ -253,7 +256,20 @@ func (r *Result) tokensPerChunk() float64 {
 func (r *Result) bundled() bool {
 	n, known := r.visible()
 	return r.OK() && r.Usage != nil && known && len(r.Chunks) > 0 && r.Chunks[len(r.Chunks)-1].Tokens == 0 &&
-		int(n) > len(r.Chunks)+1
+		int(n) > len(r.Chunks) && !r.oneEach(int(n))
+}
+
+// endedItself reports whether the model ended the answer, and not its limit.
+func (r *Result) endedItself() bool {
+	reason := strings.ToLower(r.FinishReason)
+	return normalEnds[reason] && reason != "length" && reason != "max_tokens" && reason != "model_length"
+}
+
+// oneEach reports whether usage shows that each chunk was one of n tokens. The end of the sequence is a token without a
+// chunk, unless the answer was ended by its limit.
+func (r *Result) oneEach(n int) bool {
+	further := n - len(r.Chunks)
+	return r.Usage != nil && r.Usage.Completion > 0 && (further == 0 || further == 1 && r.endedItself())
 }
 
 // Live is the received part of an answer in progress. The zero value is ready to use. It is safe for concurrent use.

@@ -93,6 +93,10 @@ func TestGaps(t *testing.T) {
 			[]Gap{{.030, 1}, {.020, 1}},
 		},
 		{
+			"usage says one token each, and the end", chunksAt([]int{100, 130, 150}), &Usage{Completion: 4}, false,
+			[]Gap{{.030, 1}, {.020, 1}},
+		},
+		{
 			"usage says two each on average", chunksAt([]int{100, 130, 160, 190, 220, 250}), &Usage{Completion: 12}, true,
 			slices.Repeat([]Gap{{.015, 2}}, 5),
 		},
@@ -118,7 +122,7 @@ func TestGaps(t *testing.T) {
 		{"all chunks in one read", chunksAt([]int{100, 100}, 1, 1), nil, false, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := Result{Chunks: row.chunks, Usage: row.usage}
+			r := Result{Chunks: row.chunks, Usage: row.usage, FinishReason: "stop"}
 			before := []Gap{{7, 7}}
 			got, estimated := r.Gaps(before)
 			if estimated != row.estimated || len(got) != 1+len(row.want) || got[0] != before[0] {
