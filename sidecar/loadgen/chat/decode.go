@@ -209,18 +209,7 @@ func decodeChunk(data []byte) (chunk, error) {
 		return chunk{}, errJSON
 	}
 	c := chunk{choices: len(j.Choices) > 0}
-	for i := range j.Choices {
-		choice := &j.Choices[i]
-		delta := &choice.Delta
-		c.text += cmp.Or(delta.Content+delta.Refusal, choice.Text)
-		c.reasoning += delta.reasoning()
-		c.whole += choice.Message.Content
-		c.answer = c.answer || c.text != "" || len(delta.ToolCalls) > 0 || delta.FunctionCall != nil
-		c.finishReason = cmp.Or(reasonOf(choice.FinishReason), c.finishReason)
-		j.Usage = cmp.Or(j.Usage, choice.Usage)
-	}
-	j.Usage = cmp.Or(j.Usage, j.Groq.Usage)
-	c.content = c.answer || c.reasoning != ""
+	c.readChoices(j)
 	if j.Usage != nil || j.Timings != nil {
 		c.usage = j.counts()
 	}
@@ -235,6 +224,23 @@ func decodeChunk(data []byte) (chunk, error) {
 		c.readDialect(data, j.Choices == nil)
 	}
 	return c, nil
+}
+
+// readChoices sets the text, the finish reason and what kind of content there is. It makes usage inside of a choice that
+// of the chunk.
+func (c *chunk) readChoices(j *chunkJSON) {
+	for i := range j.Choices {
+		choice := &j.Choices[i]
+		delta := &choice.Delta
+		c.text += cmp.Or(delta.Content+delta.Refusal, choice.Text)
+		c.reasoning += delta.reasoning()
+		c.whole += choice.Message.Content
+		c.answer = c.answer || c.text != "" || len(delta.ToolCalls) > 0 || delta.FunctionCall != nil
+		c.finishReason = cmp.Or(reasonOf(choice.FinishReason), c.finishReason)
+		j.Usage = cmp.Or(j.Usage, choice.Usage)
+	}
+	j.Usage = cmp.Or(j.Usage, j.Groq.Usage)
+	c.content = c.answer || c.reasoning != ""
 }
 
 // reasonOf returns a finish reason. Some servers write the absence of one as text.

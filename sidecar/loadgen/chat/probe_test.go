@@ -409,13 +409,21 @@ func TestContinuousUsage(t *testing.T) {
 			}
 			return counts(c)
 		}, false, 1, []bool{false, false, false, true, false, false}},
-		{"the server ignores it", nil, always(answerOf(event("abcd"), event("efgh"), counted("", 8), doneEvent)), false, 1,
-			[]bool{false, false, false, true, false, false}},
-		{"one token in each chunk", nil, always(answerOf(event("a"), event("b"), stopEvent, counted("", 3), doneEvent)),
-			false, 0, []bool{false, false, false, false, false}},
 		{
-			"request.body decides", map[string]any{ExtStreamOptions: map[string]any{ExtContinuousUsage: false}}, counts,
-			false, 0, []bool{false, false, false, false, false},
+			"the server ignores it", nil, always(answerOf(event("abcd"), event("efgh"), counted("", 8), doneEvent)), false, 1,
+			[]bool{false, false, false, true, false, false},
+		},
+		{
+			"one token in each chunk", nil, always(answerOf(event("a"), event("b"), stopEvent, counted("", 3), doneEvent)),
+			false, 0,
+			[]bool{false, false, false, false, false},
+		},
+		{
+			"request.body decides",
+			map[string]any{ExtStreamOptions: map[string]any{ExtContinuousUsage: false}},
+			counts,
+			false, 0,
+			[]bool{false, false, false, false, false},
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {

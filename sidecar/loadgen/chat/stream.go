@@ -583,7 +583,8 @@ func maxTextOf(maxTokens int) int {
 
 // overrun explains the size limit that the answer exceeded, or returns nil.
 func (s *stream) overrun() *Error {
-	what, most := "", 0
+	var what string
+	var most int
 	limit := max(s.req.MaxTokens, leastMax)
 	switch {
 	case s.empty > mostEmpty:

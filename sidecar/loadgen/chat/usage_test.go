@@ -179,11 +179,13 @@ func TestCounts(t *testing.T) {
 			figures{90, usage, 0, 4000, unknown, Hidden | Split},
 		},
 		{
-			"hidden reasoning and a tool call", paced{20, toolCall, nil, usageOf(4000, 500, 4500, reasoned(480))},
+			"hidden reasoning and a tool call",
+			paced{20, toolCall, nil, usageOf(4000, 500, 4500, reasoned(480))},
 			figures{500, usage, 20 * ms, 4000, unknown, Hidden},
 		},
 		{
-			"a summary of the reasoning", paced{20, summary, nil, usageOf(4000, 500, 4500, reasoned(480))},
+			"a summary of the reasoning",
+			paced{20, summary, nil, usageOf(4000, 500, 4500, reasoned(480))},
 			figures{500, usage, 0, 4000, unknown, Hidden},
 		},
 		{
@@ -229,8 +231,10 @@ func TestCounts(t *testing.T) {
 		},
 		{
 			"several tokens in the first chunk alone, not counted",
-			paced{20, append(words(1, "content", strings.Repeat(" word", 8)), words(40, "content", " word")...), nil,
-				usageOf(4000, 48, 4048, "")},
+			paced{
+				20, append(words(1, "content", strings.Repeat(" word", 8)), words(40, "content", " word")...), nil,
+				usageOf(4000, 48, 4048, ""),
+			},
 			figures{48, usage, 20 * ms, 4000, unknown, 0},
 		},
 		{
