@@ -226,8 +226,8 @@ func decodeChunk(data []byte) (chunk, error) {
 	return c, nil
 }
 
-// readChoices sets the text, the finish reason and what kind of content there is. It makes usage inside of a choice that
-// of the chunk.
+// readChoices sets the text, the finish reason and the kind of content. It makes usage inside of a choice that of the
+// chunk.
 func (c *chunk) readChoices(j *chunkJSON) {
 	for i := range j.Choices {
 		choice := &j.Choices[i]
