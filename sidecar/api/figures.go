@@ -77,7 +77,7 @@ var Figures = []*Figure{
 	},
 	{
 		Key: "tpot", Name: "TPOT", Unit: UnitSeconds, Better: BetterLower, Metric: "tpot_seconds", BothWays: true,
-		Help:      "Time per output token: (latency − TTFT) / (output tokens − 1), one value per request.",
+		Help:      "Time per output token: (latency − TTFT) / (output tokens − those of the first chunk) per request.",
 		Objective: func(s SLO) float64 { return s.TPOT },
 		Quantiles: func(m *Metrics) *Quantiles { return &m.TPOT }, Column: func(c *Column) *LookedUpPair { return &c.TPOT },
 	},

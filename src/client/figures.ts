@@ -24,7 +24,7 @@ const table = {
   },
   tpot: {
     name: 'TPOT',
-    help: 'Time per output token: (latency − TTFT) / (output tokens − 1), one value per request.',
+    help: 'Time per output token: (latency − TTFT) / (output tokens − those of the first chunk) per request.',
     unit: 's',
     better: 'lower',
     slo: 'tpot',

@@ -17,7 +17,7 @@ import (
 // breaker and workload the pauses between attempts.)
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	const want = "rejects the API key (401): bad key; set LOADGEN_TARGET_API_KEY"
+	const want = "refused access (401): bad key; check the API key (LOADGEN_TARGET_API_KEY"
 	server := startTarget(t)
 	p := start(t, server.URL, "--concurrency=2", "--start-rate=1000", "--start")
 	p.eventually("turns end well", func() bool { return p.serves(2)() && p.ready() })

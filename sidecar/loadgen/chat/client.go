@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -32,8 +33,8 @@ type Options struct {
 	// TokenIDs requests the token ids of each prompt for [Request].OnPrompt, about 40 kB per turn.
 	TokenIDs bool
 	Access
-	// Fields are further fields of every request's body, by name. MinTokens is the minimum length of an answer in
-	// tokens, at most its limit; 0 sends none.
+	// Fields are further fields of every request's body, by name; those of stream_options are added to the client's.
+	// MinTokens is the minimum length of an answer in tokens, at most its limit; 0 sends none.
 	Fields    map[string]any
 	MinTokens int
 	// Priority is a whole number that Dynamo gets in nvext.agent_hints; empty sends none.
@@ -110,9 +111,12 @@ type Client struct {
 	kept   carrier
 	fresh  *http.Transport // a connection carries one request
 	ext    extensions
-	fields []byte // Options.Fields as JSON without the braces
-	probes atomic.Int64
-	found  atomic.Pointer[Recognized]
+	fields []byte // Options.Fields as JSON without the braces and without stream_options
+	// streamOptions are those of Options.Fields.
+	streamOptions map[string]any
+	bundled       atomic.Int64 // answers with several tokens in a chunk since the last probe
+	probes        atomic.Int64
+	found         atomic.Pointer[Recognized]
 }
 
 // New checks the options and returns a client. It sends nothing. The error is an [api.FieldError].
@@ -130,8 +134,10 @@ func New(opts Options) (*Client, error) {
 	c := &Client{opts: opts, base: base}
 	c.found.Store(new(Recognized))
 	c.ext.setModel(opts.Model)
-	if len(opts.Fields) > 0 {
-		fields, err := json.Marshal(opts.Fields)
+	if own := maps.Clone(opts.Fields); len(own) > 0 {
+		c.streamOptions, _ = own[ExtStreamOptions].(map[string]any)
+		delete(own, ExtStreamOptions)
+		fields, err := json.Marshal(own)
 		if err != nil {
 			return nil, fmt.Errorf("request.body: %w", err)
 		}
@@ -200,9 +206,12 @@ type Request struct {
 	Texts *TextBudget
 }
 
-// Do sends the request and reads its answer to the end. The result holds any error.
+// Do sends the request and reads its answer to the end. The result holds any error. After an answer whose chunks hold
+// several tokens, Do may send a probe before it returns; see [ExtContinuousUsage].
 func (c *Client) Do(ctx context.Context, req Request) Result {
-	return c.send(ctx, newStream(req), c.ext.inUse())
+	r := c.send(ctx, newStream(req), c.ext.inUse())
+	c.countChunks(ctx, &r)
+	return r
 }
 
 func failed(e *Error) Result {
@@ -384,8 +393,15 @@ func (c *Client) get(ctx context.Context, address string) (status int, header ht
 	res, err := c.fresh.RoundTrip(req)
 	if err == nil {
 		defer res.Body.Close()
-		if body, err = io.ReadAll(io.LimitReader(res.Body, 1<<20)); err == nil {
+		var plain io.Reader
+		if plain, err = plainBody(res); err == nil {
+			body, err = io.ReadAll(io.LimitReader(plain, 1<<20))
+		}
+		if err == nil {
 			return res.StatusCode, res.Header, body, nil
+		}
+		if errors.As(err, new(codingError)) {
+			return 0, nil, nil, unreadable(err.Error())
 		}
 	}
 	if connected.Load() {

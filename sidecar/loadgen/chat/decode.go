@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,8 +25,8 @@ type chunk struct {
 	choices      bool   // the event has a choice, even an empty one
 	unknown      bool   // no member identifies the event as a chunk
 	finishReason string
-	usage        *Usage // nil where none is reported
-	worker       uint64 // nvext.worker_id.decode_worker_id, or the prefill worker's
+	usage        *counts // nil where none is reported
+	worker       uint64  // nvext.worker_id.decode_worker_id, or the prefill worker's
 	timing       Timing
 
 	isError    bool
@@ -41,15 +43,20 @@ type chunkJSON struct {
 	Choices []choiceJSON `json:"choices"`
 	Usage   *usageJSON   `json:"usage"`
 	NVExt   *nvextJSON   `json:"nvext"`
+	Timings *timingsJSON `json:"timings"` // of llama.cpp
+	Groq    struct {
+		Usage *usageJSON `json:"usage"`
+	} `json:"x_groq"`
 
-	Object  string `json:"object"`  // "error" in that of vLLM up to 0.9
-	Error   any    `json:"error"`   // of any type
-	Errors  any    `json:"errors"`  // a list, mostly
-	Message string `json:"message"` // Dynamo's form: the error's members are at the top level
-	Msg     string `json:"msg"`
-	Detail  any    `json:"detail"` // FastAPI's form: a string, an object, or a list of faults
-	Type    string `json:"type"`
-	Code    any    `json:"code"`
+	Object   string `json:"object"`  // "error" in that of vLLM up to 0.9
+	Error    any    `json:"error"`   // of any type
+	Errors   any    `json:"errors"`  // a list, mostly
+	Message  string `json:"message"` // Dynamo's form: the error's members are at the top level
+	Msg      string `json:"msg"`
+	Detail   any    `json:"detail"` // FastAPI's form: a string, an object, or a list of faults
+	Type     string `json:"type"`
+	Code     any    `json:"code"`
+	BaseResp any    `json:"base_resp"` // MiniMax's form: a status and its message
 }
 
 type choiceJSON struct {
@@ -58,6 +65,8 @@ type choiceJSON struct {
 	Text         string    `json:"text"`    // of a completion that is no chat
 	FinishReason string    `json:"finish_reason"`
 	Error        any       `json:"error"`
+
+	Usage *usageJSON `json:"usage"` // of servers that have it inside the choice
 }
 
 // deltaJSON is a message, or the next part of one. Servers use several names for the reasoning.
@@ -85,13 +94,29 @@ func (d *deltaJSON) reasoning() string {
 	return r
 }
 
+// usageJSON is a report of usage. Servers use several names for cached and reasoning tokens.
 type usageJSON struct {
 	Prompt     number `json:"prompt_tokens"`
 	Completion number `json:"completion_tokens"`
+	Total      number `json:"total_tokens"`
 	Details    struct {
 		Cached number `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
-	CacheHits number `json:"prompt_cache_hit_tokens"` // DeepSeek's name of cached_tokens
+	CompletionDetails struct {
+		Reasoning number `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+	Reasoning    number `json:"reasoning_tokens"`
+	Cached       number `json:"cached_tokens"`               // Moonshot's
+	CacheHits    number `json:"prompt_cache_hit_tokens"`     // DeepSeek's
+	CacheRead    number `json:"cache_read_input_tokens"`     // Anthropic's
+	CacheWritten number `json:"cache_creation_input_tokens"` // Anthropic's, prompt tokens that were not cached before
+}
+
+// timingsJSON has llama.cpp's counts of tokens. Prompt is without Cached.
+type timingsJSON struct {
+	Cached     number `json:"cache_n"`
+	Prompt     number `json:"prompt_n"`
+	Completion number `json:"predicted_n"`
 }
 
 type nvextJSON struct {
@@ -113,11 +138,29 @@ type number struct {
 }
 
 func (n *number) UnmarshalJSON(b []byte) error {
+	if v, isCount := count(b); isCount {
+		n.value, n.reported = float64(v), true
+		return nil
+	}
 	v, err := strconv.ParseFloat(string(bytes.Trim(b, `"`)), 64)
 	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range gives infinity, which no range allows
 		n.value, n.reported = v, true
 	}
 	return nil
+}
+
+// count returns the value of at most nine digits, which nearly all numbers of a stream are.
+func count(digits []byte) (v int, ok bool) {
+	if len(digits) == 0 || len(digits) > 9 {
+		return 0, false
+	}
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		v = 10*v + int(d-'0')
+	}
+	return v, true
 }
 
 // in returns the number if it is reported and within the range.
@@ -126,6 +169,12 @@ func (n number) in(r plausible.Range, name string) (v float64, reported bool) {
 		return n.value, true
 	}
 	return 0, false
+}
+
+// tokens returns a count of tokens, 0 if it is not reported or implausible.
+func (n number) tokens(name string) int {
+	v, _ := n.in(plausible.Tokens, name)
+	return int(v)
 }
 
 // id is a 64-bit id, which a float64 cannot hold. It accepts a number or a string; any other value gives 0.
@@ -147,6 +196,9 @@ func decodeChunk(data []byte) (chunk, error) {
 	j := chunks.Get().(*chunkJSON)
 	defer chunks.Put(j)
 	clear(j.Choices)
+	if j.Choices == nil {
+		j.Choices = make([]choiceJSON, 0, 1) // so that nil shows a null
+	}
 	*j = chunkJSON{Choices: j.Choices[:0]}
 	err := json.Unmarshal(data, j)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" && e.Field != "choices" &&
@@ -156,17 +208,11 @@ func decodeChunk(data []byte) (chunk, error) {
 	if err != nil || !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) { // null decodes without an error
 		return chunk{}, errJSON
 	}
-	c := chunk{usage: j.Usage.reported(), choices: len(j.Choices) > 0}
-	for i := range j.Choices {
-		choice := &j.Choices[i]
-		delta := &choice.Delta
-		c.text += cmp.Or(delta.Content+delta.Refusal, choice.Text)
-		c.reasoning += delta.reasoning()
-		c.whole += choice.Message.Content
-		c.answer = c.answer || c.text != "" || len(delta.ToolCalls) > 0 || delta.FunctionCall != nil
-		c.finishReason = cmp.Or(choice.FinishReason, c.finishReason)
+	c := chunk{choices: len(j.Choices) > 0}
+	c.readChoices(j)
+	if j.Usage != nil || j.Timings != nil {
+		c.usage = j.counts()
 	}
-	c.content = c.answer || c.reasoning != ""
 	if n := j.NVExt; n != nil {
 		c.worker = uint64(cmp.Or(n.WorkerID.Decode, n.WorkerID.Prefill))
 		c.timing = n.timing()
@@ -174,30 +220,73 @@ func decodeChunk(data []byte) (chunk, error) {
 	c.unknown = !(c.choices || j.Usage != nil || j.NVExt != nil || strings.HasPrefix(j.Object, "chat.completion") ||
 		bytes.Contains(data, []byte(`"choices"`)))
 	c.setError(j)
+	if !c.isError && !c.choices && j.Usage == nil && j.NVExt == nil && j.Timings == nil {
+		c.readDialect(data, j.Choices == nil)
+	}
 	return c, nil
 }
 
-// reported returns the usage, or nil if it has no count. An implausible count is 0, like a missing one, since no prompt
-// is empty. Cached tokens are a share of the prompt's tokens and are dropped without them.
-func (u *usageJSON) reported() *Usage {
-	if u == nil {
-		return nil
+// readChoices sets the text, the finish reason and the kind of content. It makes usage inside of a choice that of the
+// chunk.
+func (c *chunk) readChoices(j *chunkJSON) {
+	for i := range j.Choices {
+		choice := &j.Choices[i]
+		delta := &choice.Delta
+		c.text += cmp.Or(delta.Content+delta.Refusal, choice.Text)
+		c.reasoning += delta.reasoning()
+		c.whole += choice.Message.Content
+		c.answer = c.answer || c.text != "" || len(delta.ToolCalls) > 0 || delta.FunctionCall != nil
+		c.finishReason = cmp.Or(reasonOf(choice.FinishReason), c.finishReason)
+		j.Usage = cmp.Or(j.Usage, choice.Usage)
 	}
-	prompt, _ := u.Prompt.in(plausible.Tokens, "usage.prompt_tokens")
-	completion, _ := u.Completion.in(plausible.Tokens, "usage.completion_tokens")
-	if prompt == 0 && completion == 0 {
-		return nil
+	j.Usage = cmp.Or(j.Usage, j.Groq.Usage)
+	c.content = c.answer || c.reasoning != ""
+}
+
+// reasonOf returns a finish reason. Some servers write the absence of one as text.
+func reasonOf(text string) string {
+	if strings.EqualFold(text, "null") || strings.EqualFold(text, "none") {
+		return ""
 	}
-	usage := &Usage{Prompt: int(prompt), Completion: int(completion)}
-	for _, n := range []number{u.Details.Cached, u.CacheHits} {
-		if usage.HasCached || prompt == 0 {
-			break
+	return text
+}
+
+// counts returns the counts of a chunk, or nil if it has no count of prompt, answer or cached tokens. An implausible
+// count is 0, like a missing one, since no prompt is empty.
+func (j *chunkJSON) counts() *counts {
+	var c counts
+	if u := j.Usage; u != nil {
+		c.prompt = u.Prompt.tokens("usage.prompt_tokens")
+		c.completion = u.Completion.tokens("usage.completion_tokens")
+		c.total = u.Total.tokens("usage.total_tokens")
+		c.reasoning = max(u.CompletionDetails.Reasoning.tokens("usage.completion_tokens_details.reasoning_tokens"),
+			u.Reasoning.tokens("usage.reasoning_tokens"))
+		c.cacheWritten = u.CacheWritten.tokens("usage.cache_creation_input_tokens")
+		for _, n := range [...]number{u.Details.Cached, u.Cached, u.CacheHits, u.CacheRead} {
+			c.addCached(n, "usage.prompt_tokens_details.cached_tokens")
 		}
-		var cached float64
-		cached, usage.HasCached = n.in(plausible.Range{Max: prompt, Whole: true}, "usage.prompt_tokens_details.cached_tokens")
-		usage.Cached = int(cached)
 	}
-	return usage
+	if t := j.Timings; t != nil {
+		c.addCached(t.Cached, "timings.cache_n")
+		if t.Cached.reported {
+			c.prompt = cmp.Or(c.prompt, c.cached+t.Prompt.tokens("timings.prompt_n"))
+		}
+		c.completion = cmp.Or(c.completion, t.Completion.tokens("timings.predicted_n"))
+	}
+	if c.prompt == 0 && c.completion == 0 && c.cached == 0 {
+		return nil
+	}
+	return &c
+}
+
+// addCached adds a count of cached tokens under one of its names.
+func (c *counts) addCached(n number, name string) {
+	v, reported := n.in(plausible.Tokens, name)
+	if !reported {
+		return
+	}
+	c.cachedUnclear = c.cachedUnclear || c.hasCached && c.cached != int(v)
+	c.cached, c.hasCached = int(v), true
 }
 
 func (n *nvextJSON) timing() (t Timing) {
@@ -241,7 +330,85 @@ func firstFailure(j *chunkJSON) any {
 	if fails(j.Errors) {
 		return j.Errors
 	}
+	if members, isObject := j.BaseResp.(map[string]any); isObject && failsByCode(members) {
+		return members
+	}
 	return nil
+}
+
+// Names of an error's members in the dialects of servers: messages under names that only errors have, messages, and
+// codes.
+var (
+	errorWords   = []string{"error_msg", "error_message", "err_msg", "errmsg", "error_description", "error_detail"}
+	messageWords = []string{"message", "msg", "detail", "status_msg", "status_message", "reason", "description"}
+	codeWords    = []string{
+		"code", "status_code", "error_code", "err_code", "errcode", "ret_code", "retcode", "error_type", "status",
+	}
+)
+
+// firstWord returns the first text or number that is not empty.
+func firstWord(members map[string]any, names []string) string {
+	for _, name := range names {
+		if w := word(members[name]); w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// failsByCode reports whether members have the message of an error, or a message beside a code that is no success.
+func failsByCode(members map[string]any) bool {
+	if firstWord(members, errorWords) != "" {
+		return true
+	}
+	code := strings.ToLower(firstWord(members, codeWords))
+	n, err := strconv.ParseFloat(code, 64)
+	isSuccess := err == nil && (n == 0 || n >= 200 && n < 300) || err != nil && !failureCode(code)
+	return !isSuccess && (firstWord(members, messageWords) != "" || members["status_code"] != nil)
+}
+
+// failureCode reports whether a word in place of a code names a failure, and not a state such as "ok" or "queued".
+func failureCode(word string) bool {
+	for _, part := range []string{
+		"err", "fail", "invalid", "exce", "limit", "unavailable", "denied", "forbidden", "timeout", "overload",
+		"unauthorized", "abort", "insufficient",
+	} {
+		if strings.Contains(word, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// familiar are the members of a chunk that say nothing of an error.
+var familiar = set("id", "object", "created", "model", "choices", "usage", "systemfingerprint", "servicetier",
+	"provider", "requestid", "success", "type")
+
+// readDialect looks for an error in an event without a choice and without usage: in its members, and in those of its
+// objects. Where the choices are missing or null, further members make the event one that nothing identifies as a
+// chunk, whatever its type.
+func (c *chunk) readDialect(data []byte, isNull bool) {
+	var members map[string]any
+	if json.Unmarshal(data, &members) != nil {
+		return
+	}
+	if failsByCode(members) {
+		c.explain(members)
+		c.isError, c.unknown = true, false
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		inner, _ := members[name].(map[string]any)
+		if failsByCode(inner) {
+			c.explain(inner)
+			c.isError, c.unknown = true, false
+			return
+		}
+		isState := firstWord(inner, codeWords) != "" // of a success
+		c.unknown = c.unknown || isNull && !isState && !familiar[plain(name)] && fails(members[name])
+	}
+	c.isError = c.unknown && c.errMessage != ""
+	c.unknown = c.unknown && !c.isError
 }
 
 // fails reports whether the value of a member named error reports one.
@@ -273,9 +440,9 @@ func (c *chunk) explain(v any) {
 	case []any:
 		c.explain(v[0])
 	case map[string]any:
-		c.errMessage = cmp.Or(word(v["message"]), word(v["msg"]), word(v["detail"]))
+		c.errMessage = cmp.Or(firstWord(v, messageWords), firstWord(v, errorWords))
 		c.errType, _ = v["type"].(string)
-		c.errCode = cmp.Or(word(v["code"]), c.errCode)
+		c.errCode = cmp.Or(firstWord(v, codeWords), c.errCode)
 	}
 }
 

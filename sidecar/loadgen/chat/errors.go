@@ -178,8 +178,8 @@ func statusError(status int, header http.Header, body string, asked requested) *
 			"target_rps", wait(e.RetryAfter), detail)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server rejects the API key (%d)%s; set LOADGEN_TARGET_API_KEY or "+
-			"target.api_key_file", status, detail)
+		e.Message = fmt.Sprintf("the server refused access (%d)%s; check the API key (LOADGEN_TARGET_API_KEY or "+
+			"target.api_key_file) and target.headers", status, detail)
 	case status == http.StatusNotFound && (aboutModel.MatchString(body) || names(body, asked.model)):
 		e.Class = api.ErrorHTTP4xx
 		e.Message = fmt.Sprintf("the server has no model %q (404)%s; set target.model to a model that it "+
@@ -217,13 +217,19 @@ func wait(d time.Duration) string {
 	return fmt.Sprintf(", retry after %s", d)
 }
 
-// retryAfter reads the header's seconds or date (RFC 9110, section 10.2.3).
+// retryAfter reads the milliseconds of the headers that OpenAI and Azure send, else the seconds or the date of
+// Retry-After (RFC 9110, section 10.2.3).
 func retryAfter(h http.Header) time.Duration {
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 86400 {
-		return time.Duration(s * float64(time.Second))
+	for _, header := range []struct {
+		name string
+		unit time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"X-Ms-Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		n, err := strconv.ParseFloat(strings.TrimSpace(h.Get(header.name)), 64)
+		if d := n * float64(header.unit); err == nil && d > 0 && d < float64(24*time.Hour) {
+			return time.Duration(d)
+		}
 	}
-	if at, err := http.ParseTime(v); err == nil {
+	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
 		return max(0, time.Until(at).Round(time.Second))
 	}
 	return 0

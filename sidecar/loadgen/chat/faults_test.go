@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"net"
@@ -61,7 +62,12 @@ func TestFaults(t *testing.T) {
 	closes := func(c call) bool { c.write("HTTP/1.1 200 OK\r\nCont"); return false }
 	limited := responds(429, "Retry-After: 7\r\n", "slow down")
 	long := strings.Repeat("x", 300<<10)
-	const tooMany = "more than 80 chunks or tokens|max_tokens was 20|check its settings"
+	const tooMany = "|max_tokens was 20|check its settings"
+	zipped := new(strings.Builder)
+	zip := gzip.NewWriter(zipped)
+	_, _ = zip.Write([]byte(`{"error":{"message":"bad key"}}`))
+	_ = zip.Close()
+	zipHead := strings.Replace(closingHead, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1)
 	answered := responds(200, "Content-Type: application/json\r\n", `{"choices":[{"message":{"content":"hi"}}]}`)
 	refused := responds(200, "Content-Type: application/json\r\n", `{"error":{"message":"no workers"}}`)
 	tooLong := responds(400, "", `{"error":"max_tokens is too large"}`)
@@ -72,8 +78,9 @@ func TestFaults(t *testing.T) {
 		status int
 		says   string // parts of the message
 	}{
-		{"401", responds(401, "", `{"error":{"message":"bad key"}}`), api.ErrorHTTP4xx, 401, "bad key|LOADGEN_TARGET_API_KEY"},
-		{"403", responds(403, "", ""), api.ErrorHTTP4xx, 403, "rejects the API key (403)|target.api_key_file"},
+		{"401", responds(401, "", `{"error":{"message":"bad key"}}`), api.ErrorHTTP4xx, 401, "refused access (401): bad key; check the API key (LOADGEN_TARGET_API_KEY"},
+		{"403", responds(403, "", ""), api.ErrorHTTP4xx, 403, "refused access (403); check|target.api_key_file"},
+		{"403 of a gateway", responds(403, "", `{"error":{"message":"header X-Team is missing"}}`), api.ErrorHTTP4xx, 403, "the server refused access (403): header X-Team is missing; check|and target.headers"},
 		{"404", notFound, api.ErrorHTTP4xx, 404, `no model "m" (404)|Model not found|set target.model`},
 		{"404 of a model's name", responds(404, "", "m: try pulling it first"), api.ErrorHTTP4xx, 404, `no model "m" (404)`},
 		{"404 of a path", responds(404, "", `{"detail":"Not Found"}`), api.ErrorHTTP4xx, 404, `404 at /v1/chat/completions: Not Found; check the path of target.url, and that it serves the model "m"`},
@@ -92,10 +99,31 @@ func TestFaults(t *testing.T) {
 		{"garbage for ever", flooding("", "garbage"), api.ErrorMalformed, 0, "not HTTP/1.1"},
 		{"an error page without end", flooding("HTTP/1.1 500 Oh\r\n\r\n", "why "), api.ErrorHTTP5xx, 500, "why why"},
 		{"an event without end", flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, "longer than 1 MiB|target.url"},
-		{"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200, tooMany},
-		{"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200, tooMany},
+		{
+			"content without end", flooding(closingHead, event("a")), api.ErrorOverrun, 200,
+			"more than 320 chunks" + tooMany,
+		},
+		{
+			"tokens counted without end", always(answerOf(event("a"), counted("b", 81))), api.ErrorOverrun, 200,
+			"more than 80 tokens" + tooMany,
+		},
 		{"endless text", flooding(closingHead, event(long)), api.ErrorOverrun, 200, "more than 64 KiB of text|max_tokens"},
-		{"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200, tooMany},
+		{
+			"empty deltas without end", flooding(closingHead, roleOnly), api.ErrorOverrun, 200,
+			"more than 65536 chunks without text",
+		},
+		{
+			"401 with gzip", responds(401, "Content-Encoding: gzip\r\n", zipped.String()), api.ErrorHTTP4xx, 401,
+			"(401): bad key;",
+		},
+		{
+			"a coding that is unknown", always(strings.Replace(zipHead, "gzip", "br", 1)), api.ErrorMalformed, 0,
+			"content coding br, which the request does not ask for; turn compression off",
+		},
+		{
+			"broken gzip", func(c call) bool { c.write(zipHead + strings.Repeat("no gzip ", 9)); return false },
+			api.ErrorMalformed, 0, "gzip coding is broken",
+		},
 		{"closes within the head", closes, api.ErrorConnect, 0, "did not answer|server's log"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -155,6 +183,10 @@ func TestRetryAfter(t *testing.T) {
 			"-3": 0, "soon": 0, "NaN": 0, "Inf": 0, "1e9": 0, "": 0,
 		} {
 			assert.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}), value)
+		}
+		for _, name := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+			assert.Equal(t, 1500*time.Millisecond, retryAfter(http.Header{name: {"1500"}, "Retry-After": {"2"}}), name)
+			assert.Equal(t, 2*time.Second, retryAfter(http.Header{name: {"soon"}, "Retry-After": {"2"}}), name)
 		}
 	})
 }

@@ -381,3 +381,95 @@ func TestModelsFails(t *testing.T) {
 		wantError(t, err, api.ErrorTimeout, "accepts connections but does not answer")
 	})
 }
+
+// Where chunks hold several tokens, a server that counts them is asked for usage in each chunk.
+func TestContinuousUsage(t *testing.T) {
+	t.Parallel()
+	const stopEvent = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	const asks = `"continuous_usage_stats":true`
+	wants := func(c call) bool { return strings.Contains(string(c.body), asks) }
+	counts := func(c call) bool {
+		if wants(c) {
+			return always(answerOf(counted("abcd", 4), counted("efgh", 8), doneEvent))(c)
+		}
+		return always(answerOf(event("abcd"), event("efgh"), counted("", 8), doneEvent))(c)
+	}
+	for _, row := range []struct {
+		name     string
+		fields   map[string]any
+		answer   func(call) bool
+		used     bool
+		probes   int64  // beside the first
+		requests []bool // of five turns and of the probes between them: whether they ask for it
+	}{
+		{"the server takes it", nil, counts, true, 1, []bool{false, false, false, true, true, true}},
+		{"the server refuses it", nil, func(c call) bool {
+			if wants(c) {
+				return always(withLength(400, "", "unknown field"))(c)
+			}
+			return counts(c)
+		}, false, 1, []bool{false, false, false, true, false, false}},
+		{
+			"the server ignores it", nil, always(answerOf(event("abcd"), event("efgh"), counted("", 8), doneEvent)), false, 1,
+			[]bool{false, false, false, true, false, false},
+		},
+		{
+			"one token in each chunk", nil, always(answerOf(event("a"), event("b"), stopEvent, counted("", 3), doneEvent)),
+			false, 0,
+			[]bool{false, false, false, false, false},
+		},
+		{
+			"request.body decides",
+			map[string]any{ExtStreamOptions: map[string]any{ExtContinuousUsage: false}},
+			counts,
+			false, 0,
+			[]bool{false, false, false, false, false},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var asked []bool
+			s := serve(t, func(c call) bool {
+				asked = append(asked, wants(c))
+				return row.answer(c)
+			})
+			c := clientOf(t, s.url, func(o *Options) { o.Fields = row.fields })
+			require.Nil(t, c.Probe(t.Context()))
+			asked = nil
+			var last Result
+			for range 5 {
+				last = do(t, c)
+			}
+			assert.Equal(t, row.requests, asked)
+			assert.Equal(t, row.used, c.Extensions()[ExtContinuousUsage])
+			assert.Equal(t, row.probes+1, c.Probes())
+			assert.Equal(t, row.used, last.Chunks[1].Tokens == 4, "the chunks are counted")
+		})
+	}
+}
+
+// Options of the stream in the fields of the configuration are added to those of the load generator.
+func TestStreamOptions(t *testing.T) {
+	for _, row := range []struct {
+		given any
+		used  bool
+		want  string
+	}{
+		{nil, false, ``},
+		{nil, true, `,"stream_options":{"include_usage":true}`},
+		{map[string]any{"chunk_size": 4}, true, `,"stream_options":{"chunk_size":4,"include_usage":true}`},
+		{map[string]any{"chunk_size": 4}, false, `,"stream_options":{"chunk_size":4}`},
+	} {
+		c := clientOf(t, "http://host", func(o *Options) {
+			if row.given != nil {
+				o.Fields = map[string]any{ExtStreamOptions: row.given, "x": 1}
+			}
+		})
+		p, err := c.newPayload(Request{Messages: hello()}, map[string]bool{ExtStreamOptions: row.used})
+		require.NoError(t, err)
+		want := `{"model":"m","stream":true` + row.want + `,"messages":[{"role":"user","content":"Hello."}]`
+		if row.given != nil {
+			want += `,"x":1`
+		}
+		assert.Equal(t, want+"}", strings.TrimSpace(p.buf.String()))
+	}
+}

@@ -24,6 +24,9 @@ const (
 	// ExtTokenIDs is Dynamo's annotation token_ids inside nvext, which requests the ids of the prompt's tokens. It is
 	// sent with [Options].TokenIDs.
 	ExtTokenIDs = "token_ids"
+	// ExtContinuousUsage is a field of stream_options, of vLLM and SGLang, which requests usage in each chunk. It is used
+	// where chunks hold several tokens.
+	ExtContinuousUsage = "continuous_usage_stats"
 )
 
 // ExtMaxCompletionTokens replaces max_tokens if the server refuses it, as OpenAI does for its reasoning models.
@@ -45,6 +48,8 @@ type agentHints struct {
 // require one.
 type wireRequest struct {
 	openai.ChatCompletionRequest
+	StreamOptions map[string]any `json:"stream_options,omitempty"`
+
 	Messages  []message `json:"messages"`
 	MinTokens int       `json:"min_tokens,omitempty"`
 	NVExt     *nvext    `json:"nvext,omitempty"`
@@ -81,6 +86,13 @@ func (e *extensions) inUse() map[string]bool {
 	return maps.Clone(e.used)
 }
 
+// add puts one more extension into use.
+func (e *extensions) add(ext string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.used[ext] = true
+}
+
 func (e *extensions) set(used map[string]bool, length int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,8 +124,16 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 	if req.MaxTokens > 0 {
 		w.MinTokens = min(w.MinTokens, req.MaxTokens)
 	}
+	w.StreamOptions = c.streamOptions
 	if used[ExtStreamOptions] {
-		w.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+		w.StreamOptions = maps.Clone(c.streamOptions)
+		if w.StreamOptions == nil {
+			w.StreamOptions = map[string]any{}
+		}
+		w.StreamOptions["include_usage"] = true
+		if used[ExtContinuousUsage] {
+			w.StreamOptions[ExtContinuousUsage] = true
+		}
 	}
 	if used[ExtNVExt] {
 		w.NVExt = &nvext{ExtraFields: []string{"worker_id", "timing"}, Instance: json.Number(req.Instance)}
@@ -176,13 +196,14 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		if r.Err == nil || r.Err.Class == api.ErrorEmpty { // all tokens may be hidden
 			used := try.used
 			used[ExtNVExt] = used[ExtNVExt] && (shown.instance || r.Timing.HasTTFT)
-			used[ExtStreamOptions] = used[ExtStreamOptions] && r.Usage != nil
+			used[ExtStreamOptions] = used[ExtStreamOptions] && shown.usage != nil
 			if c.opts.TokenIDs {
 				used[ExtTokenIDs] = shown.ids
 				used[ExtNVExt] = used[ExtNVExt] || shown.ids
 			}
-			c.recognize(ctx, shown, r.Usage != nil && r.Usage.HasCached)
+			c.recognize(ctx, shown)
 			c.ext.set(used, try.length)
+			c.bundled.Store(0)
 			return nil
 		}
 		next, again := try.after(newObjection(r.Err, body))
@@ -202,10 +223,12 @@ type shown struct {
 	instance bool   // Dynamo's, in nvext
 	worker   string // by what it is known, as in [Recognized]
 	header   http.Header
+	usage    *counts // nil: none
+	eachHas  bool    // a content chunk had usage
 }
 
 // recognize identifies the server.
-func (c *Client) recognize(ctx context.Context, s shown, cached bool) {
+func (c *Client) recognize(ctx context.Context, s shown) {
 	var found Recognized
 	if c.opts.Recognize != nil {
 		found = c.opts.Recognize(Evidence{
@@ -216,7 +239,7 @@ func (c *Client) recognize(ctx context.Context, s shown, cached bool) {
 			},
 		})
 	}
-	found.Worker, found.Cached = s.worker, cached
+	found.Worker, found.Cached = s.worker, s.usage != nil && s.usage.hasCached
 	c.found.Store(&found)
 }
 
@@ -238,7 +261,30 @@ func (c *Client) probeWith(ctx context.Context, try attempt) (r Result, body str
 	s := newStream(req)
 	r = c.send(ctx, s, try.used)
 	has.instance, has.worker, has.header = s.instance != 0, s.workerFrom, s.header
+	has.usage, has.eachHas = s.usage, s.completion > 0
 	return r, cmp.Or(string(s.errBody), string(s.stray)), has
+}
+
+// bundlesFrom is the number of answers with several tokens in a chunk from which usage is requested in each chunk.
+const bundlesFrom = 3
+
+// countChunks requests usage in each chunk from now on, if the answers' chunks hold several tokens and the server takes
+// the request. It probes once, after the answer that shows the need.
+func (c *Client) countChunks(ctx context.Context, r *Result) {
+	used := c.ext.inUse()
+	if _, given := c.streamOptions[ExtContinuousUsage]; given || !used[ExtStreamOptions] || used[ExtContinuousUsage] ||
+		!r.bundled() || c.bundled.Add(1) != bundlesFrom {
+		return
+	}
+	try := attempt{used: maps.Clone(used), length: c.ext.probeLength()}
+	try.used[ExtContinuousUsage] = true
+	answer, _, shown := c.probeWith(ctx, try)
+	switch {
+	case answer.OK() && shown.eachHas:
+		c.ext.add(ExtContinuousUsage)
+	case answer.Cancelled:
+		c.bundled.Store(0) // a later answer makes the probe
+	}
 }
 
 // attempt holds the parameters of one request of a probe.

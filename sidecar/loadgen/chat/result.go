@@ -9,30 +9,6 @@ import (
 	"time"
 )
 
-// Usage is the server's count of tokens. Prompt and Completion are 0 if it reported none. Cached is valid only with
-// HasCached.
-type Usage struct {
-	Prompt, Completion, Cached int
-	HasCached                  bool
-}
-
-// updated merges u into a later report and returns it. A count that the later report lacks keeps its earlier value.
-func (u *Usage) updated(later *Usage) *Usage {
-	if u == nil {
-		return later
-	}
-	if later.Prompt == 0 {
-		later.Prompt = u.Prompt
-	}
-	if !later.HasCached && u.HasCached && later.Prompt == u.Prompt {
-		later.Cached, later.HasCached = u.Cached, true
-	}
-	if later.Completion == 0 {
-		later.Completion = u.Completion
-	}
-	return later
-}
-
 // Timing holds the figures that a Dynamo frontend reports in nvext.timing. TTFT is in seconds. A figure is valid only
 // with its Has field.
 type Timing struct {
@@ -59,6 +35,10 @@ type Result struct {
 	Content      string // the text of the answer, without its reasoning
 	FinishReason string
 	Usage        *Usage // nil where the server reported none
+	// Hidden is the number of output tokens that were counted but not streamed, such as hidden reasoning; negative: there
+	// are some, or may be, in unknown number.
+	Hidden   int
+	Findings Finding
 	// FirstAnswer is the time to the first chunk that is part of the answer and not of its
 	// reasoning; 0 where none came.
 	FirstAnswer time.Duration
@@ -71,6 +51,8 @@ type Result struct {
 	Err       *Error // nil for a complete answer
 	Cancelled bool   // the caller's context ended; Err is nil
 	Resent    bool   // the request was sent twice: the server had closed the kept connection
+
+	text, firstText int // bytes of answer and reasoning, and of those in the first chunk; 0: unknown
 }
 
 // OK reports whether the answer is complete.
@@ -101,16 +83,51 @@ func (r *Result) OutputTokens() (n int, source string) {
 	return len(r.Chunks), "chunks"
 }
 
-// TPOT returns (latency − TTFT) / (output tokens − 1). ok is false for fewer than two output tokens and for an answer
-// that is [Result.Buffered].
+// TPOT returns (latency − TTFT) / (output tokens − those of the first chunk), over the streamed tokens. ok is false
+// without a token after the first chunk, where the number of streamed tokens is unknown, and for an answer that is
+// [Result.Buffered].
 func (r *Result) TPOT() (d time.Duration, ok bool) {
-	n, _ := r.OutputTokens()
-	first, got := r.TTFT()
-	if !got || n < 2 || r.Buffered() {
+	n, known := r.visible()
+	if !known || len(r.Chunks) == 0 {
 		return 0, false
 	}
-	last, _ := r.Latency()
-	return (last - first) / time.Duration(n-1), true
+	rest := n - r.firstTokens(n)
+	if rest <= 0 || r.Buffered() {
+		return 0, false
+	}
+	return time.Duration(float64(r.Chunks[len(r.Chunks)-1].At-r.Chunks[0].At) / rest), true
+}
+
+// visible returns the number of output tokens that were streamed; known is false where it is not known. Hidden tokens
+// that the server counts in the first chunk are not subtracted, since those of that chunk belong to no time.
+func (r *Result) visible() (n float64, known bool) {
+	total, _ := r.OutputTokens()
+	first := 0
+	if len(r.Chunks) > 0 {
+		first = int(r.Chunks[0].Tokens)
+	}
+	switch {
+	case r.Findings&OutputUnclear != 0:
+		return float64(total), false
+	case r.Hidden == 0, r.Hidden > 0 && first > r.Hidden:
+		return float64(total), true
+	case r.Hidden < 0:
+		return float64(total), first > 1 && total-first <= r.text-r.firstText+1
+	}
+	return float64(total - r.Hidden), true
+}
+
+// firstTokens returns the tokens of the first chunk, of n in the answer: as the server counts them, else by its share
+// of the text, as far as there are more tokens than chunks and the end of the answer.
+func (r *Result) firstTokens(n float64) float64 {
+	if tokens := r.Chunks[0].Tokens; tokens > 0 {
+		return float64(tokens)
+	}
+	further := n - float64(len(r.Chunks))
+	if r.text == 0 || further <= 1 {
+		return 1
+	}
+	return min(max(1, n*float64(r.firstText)/float64(r.text)), 1+further)
 }
 
 const (
@@ -135,8 +152,12 @@ func (r *Result) Buffered() bool {
 			first += cmp.Or(float64(r.Chunks[i].Tokens), mean)
 		}
 	}
-	n, _ := r.OutputTokens()
-	return bursts > 0 && len(r.Chunks) >= burstChunks*bursts || 5*(first-1) > float64(n-1) && n > 1
+	n, _ := r.visible()
+	if bursts == 0 {
+		return false
+	}
+	leftOut := float64(max(1, r.Chunks[0].Tokens)) // by TPOT
+	return len(r.Chunks) >= burstChunks*bursts || n > 1 && (len(r.Chunks) == 1 || 5*(first-leftOut) > n-leftOut)
 }
 
 // inBurst reports whether chunk i, which is not the first, arrived together with the chunk before it.
@@ -149,15 +170,20 @@ type Gap struct {
 	Tokens  float64 `json:"n"`
 }
 
-// Gaps appends the turn's inter-token latencies to dst, and none for an answer that is [Result.Buffered]. The tokens of
-// a chunk without a count are the turn's mean tokens per chunk; estimated is then true, unless usage shows that each
-// chunk was one token. If most chunks arrive in bursts, a burst counts as one chunk: the median would be 0 otherwise.
+// Gaps appends the turn's inter-token latencies to dst, and none for an answer that is [Result.Buffered] or whose
+// number of streamed tokens is unknown. The tokens of a chunk without a count are the turn's mean tokens per chunk,
+// at least 1: gaps of an answer with more chunks than tokens are those between chunks. estimated is then true,
+// unless usage shows that each chunk was one token. If most chunks arrive in bursts, a burst counts as one chunk:
+// the median would be 0 otherwise.
 func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
-	if r.Buffered() {
+	n, known := r.visible()
+	if !known || r.Buffered() {
 		return dst, false
 	}
-	mean := r.tokensPerChunk()
-	oneEach := r.Usage != nil && r.Usage.Completion == len(r.Chunks)
+	mean, oneEach := r.tokensPerChunk(), r.oneEach(int(n))
+	if oneEach {
+		mean = 1
+	}
 	merge, first := r.comesInBursts(), true
 	before, tokens := 0, 0.0
 	for i := 1; i < len(r.Chunks); i++ {
@@ -219,11 +245,31 @@ func (r *Result) comesInBursts() bool {
 
 // tokensPerChunk returns the answer's mean tokens per chunk, at least 1.
 func (r *Result) tokensPerChunk() float64 {
-	n, _ := r.OutputTokens()
-	if len(r.Chunks) == 0 || n < len(r.Chunks) {
+	n, _ := r.visible()
+	if len(r.Chunks) == 0 || n < float64(len(r.Chunks)) {
 		return 1
 	}
-	return float64(n) / float64(len(r.Chunks))
+	return n / float64(len(r.Chunks))
+}
+
+// bundled reports whether chunks held several tokens of which the server did not count those of each chunk.
+func (r *Result) bundled() bool {
+	n, known := r.visible()
+	return r.OK() && r.Usage != nil && known && len(r.Chunks) > 0 && r.Chunks[len(r.Chunks)-1].Tokens == 0 &&
+		int(n) > len(r.Chunks) && !r.oneEach(int(n))
+}
+
+// endedItself reports whether the model ended the answer, and not its limit.
+func (r *Result) endedItself() bool {
+	reason := strings.ToLower(r.FinishReason)
+	return normalEnds[reason] && reason != "length" && reason != "max_tokens" && reason != "model_length"
+}
+
+// oneEach reports whether usage shows that each chunk was one of n tokens. The end of the sequence is a token without a
+// chunk, unless the answer was ended by its limit.
+func (r *Result) oneEach(n int) bool {
+	further := n - len(r.Chunks)
+	return r.Usage != nil && r.Usage.Completion > 0 && (further == 0 || further == 1 && r.endedItself())
 }
 
 // Live is the received part of an answer in progress. The zero value is ready to use. It is safe for concurrent use.

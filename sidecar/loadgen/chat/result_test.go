@@ -21,22 +21,6 @@ func chunksAt(ms []int, tokens ...int32) []Chunk {
 	return chunks
 }
 
-// A later report of the server's counts replaces an earlier one, except for what it lacks.
-func TestUpdatedUsage(t *testing.T) {
-	earlier := Usage{Prompt: 9, Completion: 2, Cached: 4, HasCached: true}
-	for later, want := range map[Usage]Usage{
-		{}:                                      earlier,
-		{Completion: 3}:                         {9, 3, 4, true},
-		{Prompt: 9, Completion: 3}:              {9, 3, 4, true},
-		{Prompt: 8, Completion: 3}:              {8, 3, 0, false}, // the cached tokens were those of another prompt
-		{Prompt: 8, HasCached: true}:            {8, 2, 0, true},
-		{Prompt: 9, Cached: 5, HasCached: true}: {9, 2, 5, true},
-	} {
-		assert.Equal(t, want, *earlier.updated(&later), "%+v", later)
-	}
-	assert.Equal(t, earlier, *(*Usage)(nil).updated(&earlier), "the first one")
-}
-
 func TestDefinitions(t *testing.T) {
 	const ms = time.Millisecond
 	for _, row := range []struct {
@@ -109,6 +93,10 @@ func TestGaps(t *testing.T) {
 			[]Gap{{.030, 1}, {.020, 1}},
 		},
 		{
+			"usage says one token each, and the end", chunksAt([]int{100, 130, 150}), &Usage{Completion: 4}, false,
+			[]Gap{{.030, 1}, {.020, 1}},
+		},
+		{
 			"usage says two each on average", chunksAt([]int{100, 130, 160, 190, 220, 250}), &Usage{Completion: 12}, true,
 			slices.Repeat([]Gap{{.015, 2}}, 5),
 		},
@@ -134,7 +122,7 @@ func TestGaps(t *testing.T) {
 		{"all chunks in one read", chunksAt([]int{100, 100}, 1, 1), nil, false, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := Result{Chunks: row.chunks, Usage: row.usage}
+			r := Result{Chunks: row.chunks, Usage: row.usage, FinishReason: "stop"}
 			before := []Gap{{7, 7}}
 			got, estimated := r.Gaps(before)
 			if estimated != row.estimated || len(got) != 1+len(row.want) || got[0] != before[0] {

@@ -3,6 +3,8 @@ package chat
 import (
 	"bytes"
 	"cmp"
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +36,12 @@ const (
 	maxText   = 8 << 20
 	leastText = 64 << 10
 	tokenText = 256
-	// overMax times max_tokens is the number of chunks or tokens that ends an answer. Some servers send chunks without
-	// text, but fewer than this.
-	overMax = 4
+	// overMax and overChunks times max_tokens are the numbers of tokens and of content chunks that end an answer. Some
+	// servers send a chunk for each character.
+	overMax    = 4
+	overChunks = 16
+	// mostEmpty limits the chunks without text of an answer. Some servers send them while the model reasons.
+	mostEmpty = 1 << 16
 	// leastMax is the minimum of max_tokens in that product, so that a server that ignores max_tokens can still answer
 	// the probe, which requests one token.
 	leastMax = 16
@@ -83,13 +88,14 @@ type stream struct {
 	buf        *[bufferSize]byte // the buffer of a body read in progress, else nil
 	fed        int               // parsed bytes of buf
 	at         time.Duration     // of the current read, since sent
+	usage      *counts           // nil before a report
 	completion int               // usage.completion_tokens as of the last content chunk
 	uncounted  bool              // the last content chunk had no usage
-	text       int               // bytes of content so far
 	memory     int               // reserved in the budget for text and chunks
-	chunks     int               // so far, including empty ones
+	fell       bool              // completion was once less than before
+	seen       streamed          // without chunks
+	empty      int               // chunks without text so far
 	begun      bool              // an event that is a chunk, or should be, arrived
-	choices    bool              // a choice arrived
 	deltas     bool              // content arrived in a delta
 	ending     bool              // the body ended; its rest is being parsed
 	done       bool              // [DONE], or the end after a finish reason
@@ -193,11 +199,13 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	s.status, s.header = res.StatusCode, res.Header
 	s.takeHeaders(o)
 	s.events = s.status == http.StatusOK && isStream(res.Header.Get("Content-Type"))
-	var err error
-	if s.events {
-		err = s.readEvents(res.Body)
-	} else {
-		s.errBody, err = io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+	body, err := plainBody(res)
+	switch {
+	case err != nil:
+	case s.events:
+		err = s.readEvents(body)
+	default:
+		s.errBody, err = io.ReadAll(io.LimitReader(body, maxErrorBody))
 		s.errBody = bytes.TrimPrefix(s.errBody, byteOrderMark)
 	}
 	switch {
@@ -213,6 +221,8 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	case s.status != http.StatusOK: // only its explanation is incomplete
 	case s.finished() && errors.Is(context.Cause(ctx), errDrained): // the server keeps the connection open
 		s.done = true
+	case errors.As(err, new(codingError)):
+		s.fail = unreadable(err.Error())
 	case s.expired(ctx, o) != nil:
 		s.fail = s.expired(ctx, o)
 	case s.broken.Load() || ctx.Err() != nil:
@@ -221,6 +231,44 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	default:
 		s.fail = unreadable("the response's chunked framing is broken")
 	}
+}
+
+// codingError describes a content coding that cannot be removed.
+type codingError string
+
+// Error returns the message.
+func (e codingError) Error() string { return string(e) }
+
+// plainBody returns a reader of the response without its content coding. No request asks for one, but some proxies
+// apply one anyway. A [codingError] names a coding other than gzip, and one that is broken.
+func plainBody(res *http.Response) (io.Reader, error) {
+	switch coding := strings.ToLower(strings.TrimSpace(res.Header.Get("Content-Encoding"))); coding {
+	case "", "identity":
+		return res.Body, nil
+	case "gzip", "x-gzip":
+		zipped, err := gzip.NewReader(res.Body)
+		return gzipReader{zipped}, gzipError(err)
+	default:
+		return nil, codingError("it has the content coding " + clip(coding) + ", which the request does not ask for; turn " +
+			"compression off in the server or proxy")
+	}
+}
+
+type gzipReader struct{ zipped *gzip.Reader }
+
+// Read implements [io.Reader].
+func (r gzipReader) Read(p []byte) (int, error) {
+	n, err := r.zipped.Read(p)
+	return n, gzipError(err)
+}
+
+// gzipError returns err as a [codingError] if the compressed data is invalid.
+func gzipError(err error) error {
+	var corrupt flate.CorruptInputError
+	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {
+		return codingError("its gzip coding is broken; turn compression off in the server or proxy")
+	}
+	return err
 }
 
 // takeHeaders reads the worker and the session's token from the response's headers.
@@ -426,17 +474,16 @@ func (s *stream) failedReason() bool {
 	return s.res.FinishReason != "" && !normalEnds[strings.ToLower(s.res.FinishReason)]
 }
 
-// verdict returns the error of an answer that reached its end, or nil. An answer of one token may have no text: the
-// token can be the end itself. Without a finish reason, text outside of chunks is the reason of the end.
+// verdict returns the error of an answer that reached its end, or nil. An answer of at most one token may have no text:
+// the token can be the end itself. Without a finish reason, text outside of chunks is the reason of the end.
 func (s *stream) verdict() *Error {
 	r := &s.res
-	n, _ := r.OutputTokens()
 	switch {
 	case s.failedReason():
 		return streamError(chunk{errMessage: "finish_reason " + r.FinishReason}, nil)
 	case r.FinishReason == "" && len(s.stray) > 0:
 		return streamError(chunk{errMessage: excerpt(s.stray)}, nil)
-	case len(r.Chunks) == 0 && (n <= 1 || !s.choices) && s.req.MaxTokens != 1:
+	case len(r.Chunks) == 0 && s.req.MaxTokens != 1:
 		return &Error{Class: api.ErrorEmpty, Status: 200, Message: "the answer ended without any content " +
 			"(finish_reason " +
 			cmp.Or(r.FinishReason, "missing") + "); check the server's log and its chat template"}
@@ -455,7 +502,6 @@ func (s *stream) take(c chunk) {
 		}
 		s.dog.wait(s, finishing, endFor)
 	}
-	s.choices = s.choices || c.choices
 	s.deltas = s.deltas || c.content
 	if c.whole != "" && !s.deltas {
 		c.text, c.content, c.answer = c.whole, true, true
@@ -469,14 +515,15 @@ func (s *stream) take(c chunk) {
 	}
 	if c.content {
 		s.content(c)
-		if s.res.Usage != nil {
-			s.res.Usage.Completion = 0 // the count was not that of the complete answer
+		if s.usage != nil {
+			s.usage.completion, s.usage.total = 0, 0 // the counts were not those of the complete answer
 		}
+	} else {
+		s.empty++
 	}
 	if c.usage != nil {
-		s.res.Usage = s.res.Usage.updated(c.usage)
+		s.usage = s.usage.updated(c.usage)
 	}
-	s.chunks++
 	s.fail = cmp.Or(s.fail, s.overrun())
 }
 
@@ -484,12 +531,13 @@ func (s *stream) take(c chunk) {
 // since the chunk before. Usage on the last content chunk alone counts the whole answer.
 func (s *stream) content(c chunk) {
 	tokens := 0
-	counted := c.usage != nil && c.usage.Completion > 0
+	counted := c.usage != nil && c.usage.completion > 0
 	if counted {
 		if !s.uncounted {
-			tokens = max(0, c.usage.Completion-s.completion)
+			tokens = max(0, c.usage.completion-s.completion)
 		}
-		s.completion = c.usage.Completion
+		s.fell = s.fell || c.usage.completion < s.completion
+		s.completion = c.usage.completion
 	}
 	s.uncounted = !counted
 	if c.answer && s.res.FirstAnswer == 0 {
@@ -497,7 +545,7 @@ func (s *stream) content(c chunk) {
 	}
 	s.res.Chunks = append(s.res.Chunks, Chunk{At: s.at, Tokens: int32(min(tokens, 1<<20))})
 	s.phase.CompareAndSwap(waiting, streaming)
-	if s.fail = s.takeText(len(c.text) + len(c.reasoning)); s.fail != nil {
+	if s.fail = s.takeText(len(c.text), len(c.reasoning)); s.fail != nil {
 		return
 	}
 	s.live.add(s.at, c)
@@ -506,17 +554,23 @@ func (s *stream) content(c chunk) {
 	}
 }
 
-// takeText counts n more bytes of text, or explains the limit that they exceed.
-func (s *stream) takeText(n int) *Error {
+// takeText counts more bytes of the answer and of its reasoning, or explains the limit that they exceed.
+func (s *stream) takeText(answer, reasoning int) *Error {
+	n := answer + reasoning
 	switch most := maxTextOf(s.req.MaxTokens); {
-	case s.text+n > most:
+	case s.seen.text+n > most:
 		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d KiB of "+
 			"text, although max_tokens was %d; the server ignores it; check its settings", most>>10, s.req.MaxTokens)}
-	case !s.req.Texts.take(TextMemory(s.text+n) - TextMemory(s.text) + chunkMemory):
+	case !s.req.Texts.take(TextMemory(s.seen.text+n) - TextMemory(s.seen.text) + chunkMemory):
 		return outOfMemory()
 	}
-	s.text += n
-	s.memory = TextMemory(s.text) + chunkMemory*len(s.res.Chunks)
+	s.seen.text += n
+	s.seen.reasoning += reasoning
+	s.seen.textless = s.seen.textless || n == 0
+	if len(s.res.Chunks) == 1 {
+		s.res.firstText = n
+	}
+	s.memory = TextMemory(s.seen.text) + chunkMemory*len(s.res.Chunks)
 	return nil
 }
 
@@ -535,12 +589,22 @@ func maxTextOf(maxTokens int) int {
 
 // overrun explains the size limit that the answer exceeded, or returns nil.
 func (s *stream) overrun() *Error {
-	switch n, most := max(s.chunks, s.completion), overMax*max(s.req.MaxTokens, leastMax); {
-	case s.req.MaxTokens > 0 && n > most:
+	var what string
+	var most int
+	limit := max(s.req.MaxTokens, leastMax)
+	switch {
+	case s.empty > mostEmpty:
 		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d chunks "+
-			"or tokens, although max_tokens was %d; the server ignores it; check its settings", most, s.req.MaxTokens)}
+			"without text; check the server's log", mostEmpty)}
+	case s.req.MaxTokens > 0 && s.completion > overMax*limit:
+		what, most = "tokens", overMax*limit
+	case s.req.MaxTokens > 0 && len(s.res.Chunks) > overChunks*limit:
+		what, most = "chunks", overChunks*limit
+	default:
+		return nil
 	}
-	return nil
+	return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d %s, although "+
+		"max_tokens was %d; the server ignores it; check its settings", most, what, s.req.MaxTokens)}
 }
 
 // result returns the outcome of the exchange.
@@ -548,11 +612,7 @@ func (s *stream) result(ctx context.Context, asked requested) Result {
 	r := &s.res
 	r.Ended = r.Sent.Add(time.Since(r.Sent)) // from the monotonic clock: the wall clock may be set during a turn
 	r.Content = s.live.answer()
-	if u := r.Usage; u != nil && u.Completion < len(r.Chunks) {
-		if u.Completion = 0; *u == (Usage{}) { // counts of something else than the answer
-			r.Usage = nil
-		}
-	}
+	s.setUsage()
 	switch {
 	case s.fail != nil:
 		r.Err = s.fail
@@ -569,6 +629,17 @@ func (s *stream) result(ctx context.Context, asked requested) Result {
 	}
 	s.req.Texts.Release(s.memory)
 	return *r
+}
+
+// setUsage sets the counts of the result that agree with each other and with the stream.
+func (s *stream) setUsage() {
+	r := &s.res
+	s.seen.chunks, r.text = len(r.Chunks), s.seen.text
+	if s.usage != nil && s.usage.completion == s.completion && len(r.Chunks) > 1 {
+		neverGrew := !s.uncounted && s.completion == int(r.Chunks[0].Tokens)
+		s.seen.perChunk = s.fell || neverGrew
+	}
+	r.Usage, r.Hidden, r.Findings = s.usage.agreed(&s.seen)
 }
 
 // incomplete explains a response that ended without [DONE].

@@ -82,6 +82,7 @@ func TestStreams(t *testing.T) {
 		return fails(r, api.ErrorStream, "the server reported an error inside its answer: "+message)
 	}
 	coded := func(r Result, message string) Result { r = reports(r, message); r.Err.Code = "400"; return r }
+	coded1000 := func(r Result) Result { r = reports(r, "unknown error"); r.Err.Code = "1000"; return r }
 	empty := func(r Result, reason string) Result {
 		return fails(r, api.ErrorEmpty, "the answer ended without any content (finish_reason "+reason+
 			"); check the server's log and its chat template")
@@ -104,7 +105,7 @@ func TestStreams(t *testing.T) {
 			counts("ab", 3, 1, 2),
 		},
 		{"usage on the last token counts the whole answer", done(a, b, counted("c", 3)), counts("abc", 3, 0, 0, 0)},
-		{"usage that goes backwards", done(counted("a", 5), counted("b", 2)), counts("ab", 2, 5, 0)},
+		{"usage that goes backwards", done(counted("a", 5), counted("b", 2)), counts("ab", 0, 5, 0)},
 		{
 			"what is empty does not count", done(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``)),
 			empty(none, "missing"),
@@ -123,7 +124,22 @@ func TestStreams(t *testing.T) {
 			"no text, but its end and one token, the end of sequence", done(finish, usageOnly(1)),
 			empty(uses(ends(none, "stop"), 1), "stop"),
 		},
-		{"tokens that are not shown", done(finish, usageOnly(7)), uses(ends(none, "stop"), 7)},
+		{"tokens that are not shown", done(finish, usageOnly(7)), empty(uses(ends(none, "stop"), 7), "stop")},
+		{
+			"empty deltas with usage", done(counted("", 1), counted("", 2), finish, usageOnly(2)),
+			empty(uses(ends(none, "stop"), 2), "stop"),
+		},
+		{"more chunks than tokens", done(a, b, finish, usageOnly(1)), uses(ends(gotAB, "stop"), 1)},
+		{
+			"an error in a dialect, in place of an end",
+			done(a, `data: {"object":"chat.completion.chunk","choices":null,"base_resp":{"status_code":1000,"status_msg":"unknown error"}}`+"\n\n"),
+			coded1000(gotA),
+		},
+		{
+			"a fault in an unknown dialect, in place of an end",
+			done(a, `data: {"object":"chat.completion.chunk","choices":null,"fault":"out of memory"}`+"\n\n"),
+			reports(gotA, `{"object":"chat.completion.chunk","choices":null,"fault":"out of memory"}`),
+		},
 		{
 			"usage that cannot be true on the last chunk", done(counted("a", 1), counted("b", 1e9)),
 			counts("ab", 0, 1, 0),
@@ -357,11 +373,14 @@ func TestLongEvent(t *testing.T) {
 // What came before an answer grew too long is kept.
 func TestOverrun(t *testing.T) {
 	t.Parallel()
+	empty := strings.Repeat(roleOnly, 5000)
+	late, _ := replay(t, Request{MaxTokens: 20}, io.EOF, closingHead, empty, event("a"), doneEvent)
+	assert.True(t, late.OK(), "chunks without text before the first token: %s", outcome(late))
 	for _, row := range []struct{ maxTokens, sent, kept int }{
-		{100, 400, 400},
-		{100, 5000, 401},
-		{1, 64, 64},
-		{1, 5000, 65}, // a probe, of a server that ignores max_tokens
+		{100, 1600, 1600}, // a server that sends a chunk for each character
+		{100, 5000, 1601},
+		{1, 256, 256},
+		{1, 5000, 257}, // a probe, of a server that ignores max_tokens
 		{0, 5000, 5000},
 	} {
 		r, _ := replay(t, Request{MaxTokens: row.maxTokens}, io.EOF, closingHead, strings.Repeat(event("a"), row.sent),

@@ -106,6 +106,7 @@ func (l *Lane) resume(r ResumedRun) {
 	l.opened = r.Opened
 	l.mode = r.Step.InMode()
 	l.record.Reset(r.Began)
+	l.doubt.reset(l.opts.Cluster().KV.Counted)
 	l.steps.resume(r.Step)
 	l.steps.from(leadStarted, "")
 	l.record.BeginStep(r.Step.ID, nil)
@@ -147,5 +148,6 @@ func (o *observer) Turn(t *workload.Turn) {
 	if t.TTFT != nil && t.Status == api.TurnOK { // other processes report a turn at its end
 		o.lane.record.FirstToken(t.Step, t.Ended, *t.TTFT)
 	}
+	o.checkCached(&t.Turn)
 	o.record(t)
 }

@@ -37,7 +37,9 @@ type fake struct {
 	probes      int
 	asked       int // lists of models
 	requests    []request
-	finish      string   // reason at the end of an answer
+	finish      string // reason at the end of an answer
+	findings    chat.Finding
+	cached      int      // tokens of a prompt
 	lists       []string // models that are listed; nil: the one that it serves
 }
 
@@ -55,7 +57,7 @@ var _ Client = (*fake)(nil)
 func newFake() *fake {
 	return &fake{
 		url: "http://gpu.example:8000", model: "test-model",
-		ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1, finish: "length",
+		ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1, finish: "length", cached: 400,
 	}
 }
 
@@ -116,7 +118,7 @@ func (f *fake) Probe(ctx context.Context) *chat.Error {
 func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
 	ttft, gap, words, perChunk := f.ttft, f.gap, f.words, f.perChunk
-	turnError, finish := f.turnError, f.finish
+	turnError, finish, findings, cached := f.turnError, f.finish, f.findings, f.cached
 	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
 	f.mu.Unlock()
 	r := chat.Result{Sent: time.Now(), Worker: "16549284283275536882"}
@@ -137,9 +139,9 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	if r.OK() {
 		r.Usage = &chat.Usage{Prompt: 1000, Completion: words * perChunk}
 		if !f.noCachedTokens {
-			r.Usage.Cached, r.Usage.HasCached = 400, true
+			r.Usage.Cached, r.Usage.HasCached = cached, true
 		}
-		r.Content, r.FinishReason = "An answer.", finish
+		r.Content, r.FinishReason, r.Findings = "An answer.", finish, findings
 	}
 	r.Ended = time.Now()
 	return r

@@ -60,7 +60,52 @@ type target struct {
 
 // answerCounts counts the answers that ended well since the last probe, and those of them with a
 // defect.
-type answerCounts struct{ all, unfinished, buffered, hidden int }
+type answerCounts struct {
+	all, unfinished, buffered int
+	found                     [len(findings)]int // by the index in findings
+}
+
+// findings are the sentences on what answers' counts of tokens show, with the number of such answers and of all.
+var findings = [...]struct {
+	chat.Finding
+	text string
+}{
+	{
+		chat.ReasoningAdded,
+		"%d of %d answers count reasoning tokens outside of completion_tokens, as total_tokens shows: they are " +
+			"added to the output tokens.",
+	},
+	{
+		chat.CachedAdded,
+		"%d of %d answers count cached tokens outside of prompt_tokens, as total_tokens shows: they are added to " +
+			"the input tokens.",
+	},
+	{
+		chat.OutputUnclear,
+		"%d of %d answers have a count of output tokens that contradicts the rest of their usage or the stream: " +
+			"output tokens are estimated from the chunks, and TPOT and ITL are unknown.",
+	},
+	{
+		chat.InputUnclear,
+		"%d of %d answers have a count of input tokens that contradicts the rest of their usage: input tokens are " +
+			"unknown.",
+	},
+	{
+		chat.CachedUnclear,
+		"%d of %d answers have a count of cached tokens that contradicts the rest of their usage: cached tokens " +
+			"are unknown.",
+	},
+	{
+		chat.Hidden,
+		"%d of %d answers count output tokens that were not streamed, such as hidden reasoning: TPOT and ITL are " +
+			"of the streamed tokens, or unknown where their number is.",
+	},
+	{
+		chat.Split,
+		"%d of %d answers had more chunks than tokens: TPOT is by the tokens, and ITL is the time between two " +
+			"chunks.",
+	},
+}
 
 // NewSender returns a sender for a server that it probes before the first turn, and again after the
 // server was lost. It is safe for concurrent use.
@@ -294,8 +339,10 @@ func (p *answerCounts) add(r *chat.Result) {
 	if r.Buffered() {
 		p.buffered++
 	}
-	if len(r.Chunks) == 0 {
-		p.hidden++
+	for i := range findings {
+		if r.Findings&findings[i].Finding != 0 {
+			p.found[i]++
+		}
 	}
 }
 
@@ -308,10 +355,10 @@ func (t *target) notices() []string {
 		all = append(all, fmt.Sprintf("%d of %d answers came in bursts: the server or a proxy buffers its streams. "+
 			"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
 	}
-	if n := t.answers.hidden; n >= noticeFrom {
-		all = append(all, fmt.Sprintf("%d of %d answers had tokens, by the server's count, but no text: "+
-			"their latencies are unknown. "+
-			"Check the server's chat template and its reasoning parser.", n, t.answers.all))
+	for i, n := range t.answers.found {
+		if n >= noticeFrom {
+			all = append(all, fmt.Sprintf(findings[i].text, n, t.answers.all))
+		}
 	}
 	if n := t.answers.unfinished; n >= noticeFrom {
 		all = append(all, fmt.Sprintf("%d of %d answers ended without a finish reason.", n, t.answers.all))

@@ -49,7 +49,9 @@ func (l *Lane) point(now time.Time) api.HistoryPoint {
 		ttft, hits := l.record.Course(now)
 		p.TTFTP50, p.TTFTP95 = ttft.P50, ttft.P95
 		p.OutputTokensPerSecond = new(l.meter.Rate(now))
-		p.KVHitRatio = cmp.Or(hits, l.Cluster().KV.HitRatio)
+		if p.KVHitRatio = hits; l.doubt.text() == "" {
+			p.KVHitRatio = cmp.Or(hits, l.Cluster().KV.HitRatio)
+		}
 	}
 	return p
 }

@@ -101,6 +101,7 @@ type Lane struct {
 	catalog  *Catalog
 	target   *target
 	record   *stats.Recorder
+	doubt    cacheDoubt
 	meter    *stats.Meter
 	steps    steps
 	history  history
@@ -480,6 +481,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 	l.runs++
 	l.holds.reset()
 	l.record.Reset(now)
+	l.doubt.reset(l.opts.Cluster().KV.Counted)
 	l.meter.Reset(now)
 	l.beginStep(now, leadStarted, false)
 	l.holdRun(Task{

@@ -68,10 +68,18 @@ func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), 
 func (o *observer) TurnEnded(c *workload.Conversation, t *workload.LiveTurn) {
 	counts := o.marks.End(t, o.lane.steps.current())
 	t.Counted = counts && t.Status == api.TurnOK && o.lane.steps.count(t.Step, t.Ended)
+	o.checkCached(&t.Turn.Turn)
 	o.lane.process.Store.SaveTurn(t.Turn.Turn)
 	o.record(&t.Turn)
 	if t.Status == api.TurnOK {
 		o.save(c, api.ConversationActive, t.Number, nil)
+	}
+}
+
+// checkCached removes a count of cached tokens that the cluster's counters contradict, also from earlier turns.
+func (o *observer) checkCached(t *api.Turn) {
+	if o.lane.doubt.add(t, o.lane.opts.Cluster) {
+		o.lane.record.DoubtCached(o.lane.doubt.text() != "")
 	}
 }
 

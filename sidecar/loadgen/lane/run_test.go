@@ -194,6 +194,39 @@ func TestHitRateIsUnknownWithoutCachedTokens(t *testing.T) {
 	}, withCluster)
 }
 
+// Where all answers report 0 cached tokens and the engine's counters rise, the hit rate is unknown in all documents,
+// for the turns before the contradiction was seen too, until an answer reports some.
+func TestZerosThatTheEngineContradictsAreUnknown(t *testing.T) {
+	clusterState, withCluster := settableCluster()
+	counters := func(hits, all float64) {
+		clusterState.Store(&api.Cluster{Available: true, KV: api.KV{
+			HitRatio: new(.75), Source: "engine", Counted: map[string][2]float64{"engine": {hits, all}},
+		}})
+	}
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		f.cached = 0
+		counters(900, 1000)
+		b.start(4)
+		pass(5 * time.Second)
+		assert.Equal(t, 0., *b.snapshot().KV.HitRatio, "the hits were before the run")
+		counters(900+7500, 1000+10_000)
+		pass(5 * time.Second)
+		live := b.snapshot()
+		const reason = "The answers report 0 cached tokens, but the counters of the engine show 75.0 % hits"
+		assert.Nil(t, live.KV.HitRatio)
+		assert.Contains(t, live.KV.NotReported, reason)
+		assert.Contains(t, strings.Join(live.Target.Notices, "\n"), reason)
+		assert.Empty(t, live.Target.CachedSource)
+		assert.Equal(t, live.Totals.OK, live.Totals.CachedUnknown)
+		assert.Nil(t, b.lane.record.Report(time.Now()).HitRatio)
+		points := b.lane.History().Points
+		assert.Nil(t, points[len(points)-1].KVHitRatio)
+		f.set(func(f *fake) { f.cached = 400 })
+		pass(5 * time.Second)
+		assert.Equal(t, .4, *b.snapshot().KV.HitRatio)
+	}, withCluster)
+}
+
 // A repeated request changes nothing and adds no event.
 func TestRequestsAreIdempotent(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {

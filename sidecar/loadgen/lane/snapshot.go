@@ -115,11 +115,18 @@ func (r *reading) shownTarget() api.Target {
 	}
 	found := r.opts.Client.Recognized()
 	t.Notices = append(r.target.notices(), found.Remarks...)
+	doubt := r.doubt.text()
+	if doubt != "" {
+		t.Notices = append(t.Notices, doubt)
+	}
 	if found.Named && len(found.Remarks) == 0 {
 		t.Notices = append(t.Notices, cluster.RouterRemarks(found.Router, r.cluster)...)
 	}
 	t.Router, t.WorkerSource, t.CachedSource = cmp.Or(found.Router, r.cluster.Router), found.Worker, r.cluster.KV.Source
-	if found.Cached {
+	switch {
+	case doubt != "":
+		t.CachedSource = ""
+	case found.Cached:
 		t.CachedSource = "usage"
 	}
 	if _, ok := r.opts.Driver.(workload.Simulator); ok {
@@ -135,10 +142,13 @@ func (r *reading) shownTarget() api.Target {
 }
 
 // kv returns the hit ratio by the answers' usage, or as the frontend or the engines report it where
-// the answers do not. Where turns have ended and no source reports it, kv sets the reason.
+// the answers do not. Where turns have ended and no source reports it, or two sources contradict each other, kv sets
+// the reason.
 func (r *reading) kv(report *stats.Report) api.KV {
 	kv := r.cluster.KV
-	switch {
+	switch doubt := r.doubt.text(); {
+	case doubt != "":
+		kv.HitRatio, kv.Source, kv.NotReported = nil, "", doubt
 	case report.HitRatio != nil:
 		kv.HitRatio, kv.Source = report.HitRatio, "usage"
 	case kv.HitRatio == nil && report.OK > 0:

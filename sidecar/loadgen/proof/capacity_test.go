@@ -350,7 +350,7 @@ func TestCapacitySpanWithoutTPOT(t *testing.T) {
 	s, _ := c.Next()
 	r := served(s, always(.3), always(.3))
 	for i := range r.Turns {
-		r.Turns[i].OutputTokens = 1
+		r.Turns[i].TPOT = 0
 	}
 	assert.Contains(t, c.Add(r), "tpot_p95")
 	again, _ := c.Next()

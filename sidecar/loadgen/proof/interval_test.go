@@ -40,7 +40,9 @@ func TestIntervalOfSnapshotsIsPossible(t *testing.T) {
 		if i < 300 { // outside of the snapshot, which is the last 60 s
 			first = .2 + .1*float64(i%7)
 		}
-		r.Turns = append(r.Turns, Turn{Sent: sent, FirstToken: sent + first, Ended: sent + first + 1, OutputTokens: 5})
+		r.Turns = append(r.Turns, Turn{
+			Sent: sent, FirstToken: sent + first, Ended: sent + first + 1, OutputTokens: 5, TPOT: .25,
+		})
 	}
 	row, err := r.Row(1, api.SLO{})
 	require.NoError(t, err)

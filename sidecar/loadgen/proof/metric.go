@@ -68,17 +68,17 @@ type Turn struct {
 	Ended        float64 // 0 if it was cancelled at the end of the span
 	Failed       bool    // the turn ended in an error
 	OutputTokens int
+	TPOT         float64 // 0: undefined, as without a token after the first chunk, or unknown
 	PromptTokens int
 	CachedTokens int // prompt tokens from a cache
 	HasCached    bool
-	Buffered     bool // the tokens arrived in bursts, so that TPOT is unknown
+	TPOTUnknown  bool // such as that of tokens in bursts
 }
 
 // good reports whether an ended turn is whole and within the SLOs, by the same rule as [stats.Window]. A turn with
 // unknown TPOT is not good.
 func (t *Turn) good(slo api.SLO) bool {
-	tpot, ok := t.tpot()
-	return !t.Failed && t.FirstToken > 0 && t.FirstToken-t.Sent <= slo.TTFT && !t.Buffered && (!ok || tpot <= slo.TPOT)
+	return !t.Failed && t.FirstToken > 0 && t.FirstToken-t.Sent <= slo.TTFT && !t.TPOTUnknown && t.TPOT <= slo.TPOT
 }
 
 // wait returns the time to the first token of a failed turn, or to its end if no token arrived.
@@ -87,12 +87,6 @@ func (t *Turn) wait() float64 {
 		return t.FirstToken - t.Sent
 	}
 	return t.Ended - t.Sent
-}
-
-// tpot returns the mean time per output token after the first. It returns false for fewer than two tokens, and where
-// TPOT is unknown.
-func (t *Turn) tpot() (float64, bool) {
-	return (t.Ended - t.FirstToken) / float64(t.OutputTokens-1), t.OutputTokens >= 2 && !t.Buffered
 }
 
 // tally holds the counted values of a section of a span, or of the whole span. Times are in seconds.

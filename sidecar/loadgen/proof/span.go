@@ -141,8 +141,8 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 		return
 	}
 	t.latency = append(t.latency, turn.Ended-turn.Sent)
-	if tpot, ok := turn.tpot(); ok {
-		t.tpot = append(t.tpot, tpot)
+	if turn.TPOT > 0 {
+		t.tpot = append(t.tpot, turn.TPOT)
 	}
 	if turn.HasCached {
 		t.prompt += float64(turn.PromptTokens)

@@ -53,8 +53,9 @@ func recording(rng *rand.Rand, median, seconds float64) Recording {
 	r := Recording{CountedFrom: 50, Until: 50 + seconds}
 	for place := range 4 {
 		for at := float64(place); at < r.Until; at += 10 {
+			ttft := median * math.Exp(.1*rng.NormFloat64())
 			r.Turns = append(r.Turns, Turn{
-				Sent: at, FirstToken: at + median*math.Exp(.1*rng.NormFloat64()), Ended: at + 10,
+				Sent: at, FirstToken: at + ttft, Ended: at + 10, TPOT: (10 - ttft) / 100,
 				OutputTokens: 101, PromptTokens: 1000, CachedTokens: 900, HasCached: true,
 			})
 		}

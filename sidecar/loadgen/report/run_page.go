@@ -51,6 +51,9 @@ func (r *Run) outcomeCard() Card {
 	}
 	if c.Value == "" {
 		c.Value, c.Below = "–", "not measured"
+		if r.SLO[0].P95 != nil {
+			c.Below = "not judged"
+		}
 	}
 	if len(r.Conditions) > 0 {
 		c = Card{Name: "Result", Value: "passed", Below: plural(len(r.Conditions), "condition") + ", none met", Class: "good"}

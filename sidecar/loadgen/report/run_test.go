@@ -131,7 +131,7 @@ func TestSLOLine(t *testing.T) {
 	for _, one := range short {
 		one.TPOT = nil
 	}
-	assert.Contains(t, text(t, reported(t, short, nil)), "missed: TTFT p95 669 ms of 600 ms; TPOT p95 not measured; ")
+	assert.Contains(t, text(t, reported(t, short, nil)), "missed: TTFT p95 669 ms of 600 ms; TPOT p95 not judged; ")
 }
 
 // A figure that some turns do not have is said beside it, and is never 0.
@@ -145,7 +145,7 @@ func TestUnknownFigures(t *testing.T) {
 	for _, want := range []string{
 		"First answer  2500", "Tokens           input not reported, cached not reported, ",
 		"output (estimated from the chunks of ", "TPOT and ITL of ", ": the tokens came in bursts", "input tokens of ",
-		"cached tokens of ", "SLO              not measured",
+		"cached tokens of ", "SLO              met: TTFT p95 669 ms of 2000 ms; TPOT p95 not judged; 0.0 % of the",
 	} {
 		assert.Contains(t, got, want)
 	}
@@ -414,6 +414,7 @@ func TestRouterOfARun(t *testing.T) {
 		Workers: []WorkerTurns{{"a", 4}, {"b", 1}, {"idle", 0}}, Turns: 5, Skew: 2.4, Later: 3, SameWorker: 1,
 	}, r.Routing)
 	assert.Contains(t, text(t, r), "20 conversations · power-of-two · ended by --duration\n")
+	assert.Equal(t, []string{"3 of 4 answers came in bursts."}, r.answerLines())
 	for _, line := range []string{
 		"smg, worker of a turn from X-Smg-Routed-Worker-Id, cached tokens from the answers' usage, " +
 			"session by header:X-Session-Id, no X-Request-Id",

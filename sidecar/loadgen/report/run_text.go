@@ -110,6 +110,7 @@ func (r *Run) items() (all []Item) {
 		add("Unknown", r.unknownLines()...)
 	}
 	add("Errors", r.errorLines()...)
+	add("Answers", r.answerLines()...)
 	add("Router", r.routerLines()...)
 	all = append(all, r.Cluster.items()...)
 	add("SLO", r.sloLine())
@@ -169,12 +170,22 @@ func (r *Run) unknownLines() (lines []string) {
 		n    int
 	}{
 		{"TTFT and latency of %s: no token was seen", r.Metrics.TTFT.Unknown},
-		{"TPOT and ITL of %s: the tokens came in bursts", r.Metrics.TPOT.Unknown},
-		{"input tokens of %s: not reported", r.Tokens.InputUnknown},
-		{"cached tokens of %s: not reported", r.Tokens.CachedUnknown},
+		{"TPOT and ITL of %s: the tokens came in bursts, or their number is unclear", r.Metrics.TPOT.Unknown},
+		{"input tokens of %s: not reported or unclear", r.Tokens.InputUnknown},
+		{"cached tokens of %s: not reported or unclear", r.Tokens.CachedUnknown},
 	} {
 		if m.n > 0 {
 			lines = append(lines, fmt.Sprintf(m.what, fmt.Sprintf("%d of %s", m.n, plural(r.Turns.OK, "turn"))))
+		}
+	}
+	return lines
+}
+
+// answerLines returns the notices on the target's answers. Those on settings are in routerLines.
+func (r *Run) answerLines() (lines []string) {
+	for _, n := range r.Target.Notices {
+		if !strings.HasPrefix(n, "target.") {
+			lines = append(lines, api.Printable(n))
 		}
 	}
 	return lines
@@ -195,7 +206,7 @@ func (r *Run) errorLines() []string {
 }
 
 func (r *Run) sloLine() string {
-	if r.slo() == "" && r.SLO[0].Withheld == "" && r.SLO[1].Withheld == "" {
+	if r.SLO[0].P95 == nil && r.SLO[0].Withheld == "" && r.SLO[1].Withheld == "" {
 		return "not measured"
 	}
 	var missed, met, parts []string
@@ -203,6 +214,8 @@ func (r *Run) sloLine() string {
 		switch name := strings.ToUpper(o.Metric) + " p95"; {
 		case o.Withheld != "":
 			parts = append(parts, "undecided: "+name+o.text())
+		case o.Met == nil && o.Metric == "tpot" && r.Metrics.TPOT.Unknown > 0:
+			parts = append(parts, name+" not judged")
 		case o.Met == nil:
 			parts = append(parts, name+" not measured")
 		case *o.Met:

@@ -21,6 +21,7 @@ type Recorder struct {
 	start counts // the value of ever at the last reset
 	sums  sums
 	gaps  gapsOfRun // since the last reset
+	doubt bool      // cached tokens of 0 since the last reset are unknown
 }
 
 // counts never decrease.
@@ -114,6 +115,16 @@ func (r *Recorder) Reset(now time.Time) {
 	defer r.mu.Unlock()
 	r.start = r.ever.clone()
 	r.gaps = newGapsOfRun(now)
+	r.doubt = false
+}
+
+// DoubtCached sets whether counts of 0 cached tokens since the last reset are unknown. The Prometheus counters keep
+// what they have.
+func (r *Recorder) DoubtCached(doubt bool) {
+	r.Window.doubtCached(doubt)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doubt = doubt
 }
 
 // Totals returns the counts since the last reset, without LostTurns, which the store
@@ -132,6 +143,9 @@ func (r *Recorder) Totals() api.Totals {
 		OutputTokens:  now.output - start.output,
 		InputUnknown:  now.inputUnknown - start.inputUnknown,
 		CachedUnknown: now.cachedUnknown - start.cachedUnknown,
+	}
+	if r.doubt {
+		t.CachedUnknown = t.OK
 	}
 	for class, n := range now.errors {
 		if n > start.errors[class] {

@@ -75,7 +75,7 @@ func (r *Recorder) TokensPerChunk() float64 {
 func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 	perChunk, slo := r.TokensPerChunk(), r.objectives()
 	r.mu.Lock()
-	start := r.gaps.start
+	start, doubt := r.gaps.start, r.doubt
 	span := ended.Sub(start)
 	t := newTally(span, span+1, 0, slo)
 	for i := range r.gaps.slots {
@@ -84,6 +84,7 @@ func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 	r.mu.Unlock()
 	for one := range turns {
 		part := newTurn(one, one.Ended.Sub(start))
+		part.hasCached = part.hasCached && (!doubt || part.cachedTokens > 0)
 		t.add(&part)
 		if part.status == api.TurnOK {
 			t.rated.part[t.batch(part.ended)]++

@@ -50,6 +50,33 @@ func TestWholeAgreesWithTheWindow(t *testing.T) {
 	assert.InDelta(t, whole.Window.OutputTokensPerSecond, (whole.OutputInterval[0]+whole.OutputInterval[1])/2, 1e-9)
 }
 
+// While zeros of cached tokens are in doubt, they are unknown in the window, the totals and the report of the run.
+func TestDoubtedZerosAreUnknown(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	var turns []*api.Turn
+	for second := range 5 {
+		s := counted(whole(float64(second)), 1)
+		s.CachedTokens = new(0)
+		r.add(s)
+		turns = append(turns, &s.Turn)
+	}
+	ratios := func() []*float64 {
+		run := r.Whole(at(5), slices.Values(turns))
+		last, step := r.Report(at(5)), r.Counted(at(5), 1)
+		return []*float64{last.HitRatio, step.HitRatio, run.HitRatio, run.TTFTByTurn[0].CachedRatio}
+	}
+	for _, v := range ratios() {
+		assert.Equal(t, 0., *v)
+	}
+	r.DoubtCached(true)
+	for _, v := range ratios() {
+		assert.Nil(t, v)
+	}
+	assert.EqualValues(t, 5, r.Totals().CachedUnknown)
+	r.Reset(t0)
+	assert.Zero(t, r.Totals().CachedUnknown)
+}
+
 // A run of hours keeps all its inter-token latencies in a bounded number of slots, in the
 // batch of their time.
 func TestWholeOfLongRun(t *testing.T) {

@@ -187,6 +187,23 @@ func (w *Window) Add(t *api.Turn, gaps []chat.Gap) {
 	w.turns = append(w.turns[old:], newTurn(t, ended))
 }
 
+// doubtCached makes the counts of 0 cached tokens of earlier turns unknown.
+func (w *Window) doubtCached(doubt bool) {
+	if !doubt {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.turns {
+		w.turns[i].hasCached = w.turns[i].hasCached && w.turns[i].cachedTokens > 0
+	}
+	for i := range w.live.all {
+		if b := &w.live.all[i]; b.report.CachedTokens == 0 {
+			b.prompt, b.report.HitRatio = 0, nil
+		}
+	}
+}
+
 // isOld reports whether the oldest of so many turns can be removed.
 func (w *Window) isOld(t *turn, turns int, now time.Duration) bool {
 	age := now - t.ended

@@ -79,7 +79,8 @@ func (r *recorder) Turn(t *workload.Turn) {
 	if t.OutputTokens != nil {
 		turn.OutputTokens = *t.OutputTokens
 	}
-	turn.Buffered = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
+	api.Patch(&turn.TPOT, t.TPOT)
+	turn.TPOTUnknown = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
 	if t.PromptTokens != nil && t.CachedTokens != nil {
 		turn.PromptTokens = *t.PromptTokens
 		turn.CachedTokens = *t.CachedTokens

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Tokens of a member whose clock differs neither end the recorder nor make it grow beyond the current second.
@@ -22,4 +25,20 @@ func TestTokensOfOtherClocks(t *testing.T) {
 			assert.Equal(t, want, r.tokens, at)
 		}
 	})
+}
+
+// A span has the TPOT of a turn as it was measured. Tokens that were not streamed do not divide it, and an unknown one
+// meets no SLO.
+func TestRecorderKeepsTPOT(t *testing.T) {
+	start := time.Now()
+	r := newRecorder(start, 0, func(workload.Draw) int64 { return 0 })
+	for _, tpot := range []*float64{new(.02), nil} {
+		r.Turn(&workload.Turn{Turn: api.Turn{
+			Number: 2, Status: api.TurnOK, Started: start, Ended: start.Add(time.Second), TTFT: new(.5), Latency: new(.9),
+			OutputTokens: new(500), TPOT: tpot,
+		}})
+	}
+	turns := r.recording(0, 2).Turns
+	assert.Equal(t, []float64{.02, 0}, []float64{turns[0].TPOT, turns[1].TPOT})
+	assert.Equal(t, []bool{false, true}, []bool{turns[0].TPOTUnknown, turns[1].TPOTUnknown})
 }

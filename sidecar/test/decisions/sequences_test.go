@@ -291,7 +291,7 @@ func count(yes bool) int {
 func spanWith(s proof.Span, ttft float64) proof.Result {
 	r := proof.Recording{Until: s.Seconds, Tokens: make([]float64, int(s.Seconds)+1)}
 	for at := 0.; at < s.Seconds; at++ {
-		r.Turns = append(r.Turns, proof.Turn{Sent: at - ttft, FirstToken: at, Ended: at + .5, OutputTokens: 11})
+		r.Turns = append(r.Turns, proof.Turn{Sent: at - ttft, FirstToken: at, Ended: at + .5, OutputTokens: 11, TPOT: .05})
 	}
 	return proof.Result{Elapsed: s.Seconds, Recording: r}
 }

@@ -107,7 +107,7 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		ttft = ttft*math.Exp(at(t)+swung+s.effectOf(arm)) + max(0, stalled-t)
 		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*busy)
 		r.Turns = append(r.Turns, proof.Turn{
-			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens,
+			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens, TPOT: tpot,
 			PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
 		})
 	}

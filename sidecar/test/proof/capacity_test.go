@@ -50,8 +50,8 @@ func (w *truths) of(c cell) map[proof.Metric]float64 {
 				continue
 			}
 			ttft = append(ttft, turn.FirstToken-turn.Sent)
-			if turn.OutputTokens > 1 {
-				tpot = append(tpot, (turn.Ended-turn.FirstToken)/float64(turn.OutputTokens-1))
+			if turn.TPOT > 0 {
+				tpot = append(tpot, turn.TPOT)
 			}
 		}
 	}

@@ -81,6 +81,9 @@ func observe(s setting) (*observed, error) {
 	l.OnTurn = func(t *closedloop.Turn) {
 		seen := &(*turns)[run.latest[t.Conversation]]
 		seen.Ended, seen.OutputTokens = t.Ended.Seconds(), t.OutputTokens
+		if tpot, ok := t.TPOT(); ok {
+			seen.TPOT = tpot.Seconds()
+		}
 		seen.PromptTokens, seen.CachedTokens, seen.HasCached = t.PromptTokens, t.CachedTokens, true
 		if t.Number < draw.New(w.Seed, t.Conversation, t.Conversation, shape).Turns {
 			return

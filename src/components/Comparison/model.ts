@@ -31,7 +31,7 @@ export const tagMeanings: Record<Tag, string> = {
   'no data yet': 'no turn of this step has ended yet',
   settling: 'of too few turns to be judged',
   'not reported': 'turns have ended, but the responses do not include it',
-  estimated: 'responses carry several tokens per chunk; the gap is divided among them',
+  estimated: 'the server does not count the tokens of a chunk; the gap is divided by their mean, or is that of a chunk',
   interpolated: 'interpolated between the two nearest recorded levels',
   'outside range': 'the recorded levels do not cover this concurrency',
   'not recorded': 'the baseline has no value',

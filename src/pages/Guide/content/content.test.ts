@@ -117,7 +117,6 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
         'Llama 3.3 70B',
         'p50',
         'p95',
-        'tokens − 1',
         '95 of 100',
         'HTTP/2',
         'last 60 s',

@@ -49,8 +49,9 @@ var forms = map[string]form{
 	"ratio":       {"a number, 0 to 1", within(0, 1)},
 	"seed":        {"a whole number", ofBits(64)},
 	// Dynamo's range
-	"priority":       {fmt.Sprintf("a whole number, %d to %d", math.MinInt32, math.MaxInt32), ofBits(32)},
-	"body":           {"a JSON object without the fields that other settings or the load generator itself set", readBody},
+	"priority": {fmt.Sprintf("a whole number, %d to %d", math.MinInt32, math.MaxInt32), ofBits(32)},
+	"body": {"a JSON object without the fields that other settings or the load generator itself set; stream_options " +
+		"may have any but include_usage: false", readBody},
 	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", checked(isAddress)},
 	"nats":           {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
 	"fleet":          {"1 to 32 lower-case letters, digits and hyphens", matching(`^[a-z0-9-]{1,32}$`)},
@@ -280,12 +281,19 @@ func readBody(s string) (string, error) {
 		return "", errForm
 	}
 	for _, name := range ownFields {
-		if _, ok := fields[name]; ok {
+		if v, ok := fields[name]; ok && (name != "stream_options" || !isStreamOptions(v)) {
 			return "", errForm
 		}
 	}
 	canonical, err := json.Marshal(fields)
 	return string(canonical), err
+}
+
+// isStreamOptions accepts options of the stream that leave the load generator its usage.
+func isStreamOptions(v any) bool {
+	options, isObject := v.(map[string]any)
+	usage, given := options["include_usage"]
+	return isObject && (!given || usage == true)
 }
 
 func isAddress(s string) bool {

@@ -252,10 +252,10 @@ func TestHeaders(t *testing.T) {
 
 // Additional fields of a request are sent to the server as numbers and objects.
 func TestRequestFields(t *testing.T) {
-	c := input{args: []string{target, "--request-ignore-eos=true", "--request-temperature=0", "--request-body", `{"min_p": 0.1, "guided": {"a": [1]}}`}}.must(t)
+	c := input{args: []string{target, "--request-ignore-eos=true", "--request-temperature=0", "--request-body", `{"min_p": 0.1, "stream_options": {"a": [1]}}`}}.must(t)
 	fields, err := json.Marshal(c.Request.Fields())
 	require.NoError(t, err)
-	require.JSONEq(t, `{"ignore_eos":true,"temperature":0,"min_p":0.1,"guided":{"a":[1]}}`, string(fields))
+	require.JSONEq(t, `{"ignore_eos":true,"temperature":0,"min_p":0.1,"stream_options":{"a":[1]}}`, string(fields))
 	require.Nil(t, input{args: []string{target}}.must(t).Request.Fields())
 	r := input{args: []string{target, "--request-priority=7"}}.must(t).Request
 	require.Equal(t, `{"nvext":{"agent_hints":{"priority":7}}}`, r.Text(), "the shape of the workload names it")
@@ -436,6 +436,7 @@ func TestRefusedValues(t *testing.T) {
 		"--concurrency=0", "--concurrency=many", "--concurrency=1e3", "LOADGEN_CONCURRENCY=100001", "LOADGEN_SEED=-1",
 		"--start-rate=0", "--openings=-1", "--openings=1.5", "--target-rps=NaN", "--target-rps=Inf", "--start=1",
 		"--request-temperature=3", "--request-priority=2147483648", "--request-body=[1]",
+		"--target-session=body:stream_options",
 		"--target-session=cookie:a", "--target-session=header:Host", "--target-session=header:User-Agent",
 		"--target-session=returned:Set-Cookie", "--target-session=body:model",
 		"--preset=fast", "--vendor=acme", "--hosts=booth.local:8088", "--listen=8088", "--listen=127.0.0.1:65536",
@@ -620,7 +621,12 @@ func TestBadInput(t *testing.T) {
 		{args("--target-headers=X-Request-Id=1"), "target.headers: X-Request-Id is not allowed: leave it out, or set " +
 			"target.request_id to off; otherwise the id of the request replaces it (from --target-headers)"},
 		{args(`--request-body={"model":"x"}`), `request.body: "{\"model\":\"x\"}" is not allowed: a JSON object without ` +
-			"the fields that other settings or the load generator itself set (from --request-body)"},
+			"the fields that other settings or the load generator itself set; stream_options may have any but " +
+			"include_usage: false (from --request-body)"},
+		{args(`--request-body={"stream_options":{"include_usage":false}}`), `request.body: ` +
+			`"{\"stream_options\":{\"include_usage\":false}}" is not allowed: a JSON object without the fields that other ` +
+			"settings or the load generator itself set; stream_options may have any but include_usage: false " +
+			"(from --request-body)"},
 		{args("--twin-target-url=http://y/v1/completions"), `twin.target.url: "http://y/v1/completions" is not allowed: ` +
 			"the path of the API, http://y/v1, or of its chat completions (from --twin-target-url)"},
 		{file("store:\n  max_age: 7d"), "store.max_age: 7d is not allowed: a duration with its unit (ms, s, m or h), " +
