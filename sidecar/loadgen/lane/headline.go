@@ -224,10 +224,14 @@ func (r *reading) settlingHeadline(lines []line, was certainty) *api.Headline {
 		h.Text = fmt.Sprintf("%s, certain at %s; measured anew, %.0f s to go",
 			Claim(r.state.InMode().Short(), *was.line.Percent, was.other), Clock(was.since), left)
 	}
+	var others []string
 	for _, l := range lines {
-		if text := "to be compared with " + l.other; !slices.Contains(h.Detail, text) {
-			h.Detail = append(h.Detail, text)
+		if !slices.Contains(others, l.other) {
+			others = append(others, l.other)
 		}
+	}
+	if len(others) > 0 {
+		h.Detail = append(h.Detail, "to be compared with "+strings.Join(others, " and with "))
 	}
 	return h
 }

@@ -103,14 +103,14 @@ func (w *Window) meanTurn(now time.Duration) (latency time.Duration, turns int) 
 	return time.Duration(sum / float64(max(1, turns)) * float64(time.Second)), turns
 }
 
-// advance closes the batches that have ended by now. A batch lasts as many half minutes as cover a mean turn and the
-// turns needed for a p95, or [StepSpan].
-func (f *firstTokens) advance(now, turn time.Duration) {
+// advance closes the batches that have ended by now. A batch lasts as many half minutes as have the turns needed for a
+// p95, or [StepSpan]. It may be shorter than a turn: neighbors that depend on each other widen the intervals.
+func (f *firstTokens) advance(now time.Duration) {
 	for f.counting {
 		length, n := liveBatch, 0
 		for ; length < StepSpan; length += liveBatch {
 			n = f.within(f.from + length)
-			if f.from+length > now || n >= leastTurns && length >= liveTurns*turn {
+			if f.from+length > now || n >= leastTurns {
 				break
 			}
 		}
@@ -186,8 +186,17 @@ func (s *Series) Estimate(earlier []Series) decide.Mean {
 }
 
 // Contrast returns half the length of the interval of the difference between the logarithms of the means of a step in
-// progress and a reference, which holds at all times together; see [decide.Contrast].
-func Contrast(is, was decide.Mean) float64 { return decide.Contrast(is, was, liveError, liveWander) }
+// progress and a reference, which holds at all times together; see [decide.Contrast]. A slow change of the speed between
+// the two is no difference: it is an error of the reference, independent of its batches.
+func Contrast(is, was decide.Mean) float64 {
+	of := was.Batch.Value / was.N
+	all := of + liveWander*liveWander
+	reference := decide.Variance{Value: all, DF: math.Inf(1)}
+	if of > 0 {
+		reference.DF = was.Batch.DF * all * all / (of * of)
+	}
+	return decide.Contrast(is, decide.Mean{Value: was.Value, Batch: reference, N: 1}, liveError, 0)
+}
 
 // leastBefore is the number of batches that a step needs before the latest ones to be compared with them.
 const leastBefore = 4

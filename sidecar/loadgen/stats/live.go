@@ -45,8 +45,7 @@ func (w *Window) AdvanceLive(m *Meter, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := now.Sub(w.start)
-	turn, _ := w.meanTurn(at)
-	w.tokens.advance(at, turn)
+	w.tokens.advance(at)
 	for w.counts {
 		w.live.from = max(w.live.from, w.kept, at-StepSpan)
 		b, ok := w.nextBatch(at)

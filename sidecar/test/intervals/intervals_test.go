@@ -54,7 +54,10 @@ func measure(t *testing.T, s setting, looked time.Duration) (m measured) {
 			}
 		}
 	}
+	window.BeginStep(2, nil)
+	window.CountFrom(began.Add(second))
 	require.NoError(t, run(s, second+looked+time.Minute, func(at time.Duration, n int) { meter.Add(began.Add(at), n) },
+		func(at, ttft time.Duration) { window.FirstToken(2, began.Add(at), ttft.Seconds()) },
 		func(t api.Turn, gaps []chat.Gap) {
 			at := t.Ended.Sub(began)
 			look(at)

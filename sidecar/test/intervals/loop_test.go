@@ -20,9 +20,11 @@ type setting struct {
 	slower      float64 // factor on the duration of all iterations; 0: 1
 }
 
-// run runs a cluster in a setting until a virtual time, from [began] on. A turn that has ended belongs to no step yet.
+// run runs a cluster in a setting until a virtual time, from [began] on. first receives the TTFT of each turn at its
+// first token. A turn that has ended belongs to no step yet.
 func run(
-	s setting, until time.Duration, tokens func(time.Duration, int), ended func(t api.Turn, gaps []chat.Gap),
+	s setting, until time.Duration, tokens func(time.Duration, int), first func(at, ttft time.Duration),
+	ended func(t api.Turn, gaps []chat.Gap),
 ) error {
 	o, w := sim.DefaultOptions(sim.H200()), closedloop.Recorded()
 	o.Mode, o.Seed = s.mode, s.seed
@@ -47,6 +49,7 @@ func run(
 			return
 		}
 		open[t.Conversation] = &turn{last: at}
+		first(at, at-t.Submitted)
 	}
 	l.OnTurn = func(t *closedloop.Turn) {
 		tpot, _ := t.TPOT()
