@@ -331,7 +331,7 @@ func (r *reading) measuredLine(c *api.Comparison) (l line, ok bool) {
 	referenceError := reference.Error
 	switch {
 	case ok:
-		was = reference.Estimate(all)
+		was = reference.Estimate(all, stats.DesignEffect(nil))
 		l.Other = &reference.Average
 	default:
 		column, found := r.measuredColumn()
@@ -355,7 +355,7 @@ func (r *reading) measuredLine(c *api.Comparison) (l line, ok bool) {
 	if !batched {
 		return l, true
 	}
-	now := is.Estimate(own)
+	now := is.Estimate(own, stats.DesignEffect(all))
 	half := stats.Contrast(now, was)
 	ownError := 0.
 	if e := c.Live.TTFT.MeanError; e != nil {

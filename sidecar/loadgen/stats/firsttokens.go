@@ -179,11 +179,30 @@ func (f *firstTokens) series(start time.Time) (s Series, ok bool) {
 	return s, len(f.batches) > 0
 }
 
-// Estimate returns the mean of the logarithms of the batches' mean TTFT, for [decide.Contrast]. earlier are other
-// series of the same setting.
-func (s *Series) Estimate(earlier []Series) decide.Mean {
-	return decide.Batched(s.Mean, earlierVariance(s.Batch, earlier, meanOf, s.Independent))
+// Estimate returns the mean of the logarithms of the batches' mean TTFT, for [Contrast]. earlier are other series of the
+// same setting. effect is the factor by which the variance of a batch exceeds that of independent turns where those are
+// too few; see [DesignEffect].
+func (s *Series) Estimate(earlier []Series, effect float64) decide.Mean {
+	return decide.Batched(s.Mean, earlierVariance(s.Batch, earlier, meanOf, effect*s.Independent))
 }
+
+// DesignEffect returns the factor by which the variance of a batch exceeds that of independent turns in series of another
+// setting, at least the factor that is assumed without any.
+func DesignEffect(others []Series) float64 {
+	effect := float64(designEffect)
+	var all [][]float64
+	independent := 0.
+	for i := range others {
+		all = append(all, others[i].Mean)
+		independent += others[i].Independent / float64(len(others))
+	}
+	if v := decide.Within(all...); v.DF > 0 && independent > 0 {
+		effect = max(effect, v.Value/independent)
+	}
+	return effect
+}
+
+func meanOf(s *Series) []float64 { return s.Mean }
 
 // Contrast returns half the length of the interval of the difference between the logarithms of the means of a step in
 // progress and a reference, which holds at all times together; see [decide.Contrast]. A slow change of the speed between
@@ -201,9 +220,8 @@ func Contrast(is, was decide.Mean) float64 {
 // leastBefore is the number of batches that a step needs before the latest ones to be compared with them.
 const leastBefore = 4
 
-// Changed reports whether the mean TTFT of the last [StepSpan] differs certainly from that of the batches before, and
-// by how much on the logarithmic scale. earlier are other series of the same setting. It errs in 1 % of unchanged
-// steps.
+// Changed reports whether the mean TTFT of the last [StepSpan] differs certainly from that of the batches before, and by
+// how much on the logarithmic scale. earlier are other series of the same setting. It errs in 1 % of unchanged steps.
 func (s *Series) Changed(earlier []Series) (difference float64, ok bool) {
 	if s.Batch <= 0 {
 		return 0, false
@@ -212,17 +230,15 @@ func (s *Series) Changed(earlier []Series) (difference float64, ok bool) {
 	if before < leastBefore {
 		return 0, false
 	}
-	known := earlierVariance(s.Batch, earlier, meanOf, s.Independent)
+	known := earlierVariance(s.Batch, earlier, meanOf, designEffect*s.Independent)
 	is, was := decide.Batched(s.Mean[before:], known), decide.Batched(s.Mean[:before], known)
 	difference = is.Value - was.Value
 	return difference, math.Abs(difference) > decide.Contrast(is, was, .01, liveWander)
 }
 
-func meanOf(s *Series) []float64 { return s.Mean }
-
 // earlierVariance returns the variance of the logarithm of a batch of a length within earlier series. Where they have
-// few batches, [designEffect] times the variance of independent turns takes their place.
-func earlierVariance(length time.Duration, earlier []Series, of func(*Series) []float64, independent float64,
+// few batches, the assumed variance takes their place.
+func earlierVariance(length time.Duration, earlier []Series, of func(*Series) []float64, assumed float64,
 ) decide.Variance {
 	var all [][]float64
 	ratio := 0.
@@ -236,8 +252,8 @@ func earlierVariance(length time.Duration, earlier []Series, of func(*Series) []
 	if len(all) > 0 && length > 0 {
 		v.Value *= ratio / float64(len(all)) / length.Seconds()
 	}
-	if assumed := priorDegrees - v.DF; assumed > 0 {
-		v.Value = (v.DF*v.Value + assumed*designEffect*independent) / priorDegrees
+	if missing := priorDegrees - v.DF; missing > 0 {
+		v.Value = (v.DF*v.Value + missing*assumed) / priorDegrees
 		v.DF = priorDegrees
 	}
 	return v
@@ -278,10 +294,10 @@ func (f *firstTokens) report(q *api.Quantiles) {
 		{.5, *q.P50, func(e *Series) []float64 { return e.P50 }, &q.P50Interval},
 		{.95, *q.P95, func(e *Series) []float64 { return e.P95 }, &q.P95Interval},
 	} {
-		earlier := earlierVariance(s.Batch, f.earlier, one.of, independentQuantile(&whole, one.p, turns))
+		earlier := earlierVariance(s.Batch, f.earlier, one.of, designEffect*independentQuantile(&whole, one.p, turns))
 		*one.interval = relativeLogs(one.value, one.of(&s), earlier)
 	}
-	q.MeanInterval = relativeLogs(s.Average, s.Mean, earlierVariance(s.Batch, f.earlier, meanOf, s.Independent))
+	q.MeanInterval = relativeLogs(s.Average, s.Mean, earlierVariance(s.Batch, f.earlier, meanOf, designEffect*s.Independent))
 }
 
 // independent returns the variance of the logarithm of a batch's mean if turns were independent.

@@ -215,14 +215,14 @@ func TestStepAgainstOtherMode(t *testing.T) {
 // decidedAt returns the minute at which a step was first called different from another mode, negative where it was
 // called later; infinite if it never was.
 func decidedAt(l *liveTarget, own []stats.Series, other *stats.Series, others []stats.Series) float64 {
-	was := other.Estimate(others)
+	was := other.Estimate(others, stats.DesignEffect(nil))
 	for minute := 1.; minute <= 60; minute++ {
 		l.pass()
 		s, ok := l.window.Series()
 		if !ok {
 			continue
 		}
-		is := s.Estimate(own)
+		is := s.Estimate(own, stats.DesignEffect(others))
 		d := math.Log(s.Average / other.Average)
 		if math.Abs(d) > stats.Contrast(is, was) {
 			return math.Copysign(minute, -d)

@@ -49,7 +49,7 @@ describe('the dashboard', () => {
     const live = section('Live against baseline');
     expect(live.getByRole('slider', { name: 'Concurrency' })).toBeEnabled();
     await userEvent.click(live.getByRole('button', { name: 'Measure anew' }));
-    expect(client.writes).toHaveBeenCalledWith('POST', '/workload/measure?lane=main', undefined);
+    expect(client.writes).toHaveBeenCalledWith('POST', '/workload/measure?lane=main', {});
     expect(live.getAllByRole('table')).toHaveLength(2);
     expect(screen.queryByRole('button', { name: /^(Start|Stop|Drain)$/ })).not.toBeInTheDocument();
     expect(screen.queryByText('Running')).not.toBeInTheDocument();

@@ -222,7 +222,7 @@ describe('the keys', () => {
     const shown = await show();
     await press('n');
     await answered();
-    expect(written(shown)).toEqual([['POST', '/workload/measure?lane=main', undefined]]);
+    expect(written(shown)).toEqual([['POST', '/workload/measure?lane=main', {}]]);
     act(() => shown.client.show({ state: { running: false, phase: 'stopped' } }));
     await press('n');
     expect(notices()).toBe('The workload does not run, so there is nothing to measure anew.');
@@ -314,7 +314,7 @@ it('has controls on small screens, with the same confirmation', async () => {
   await userEvent.click(controls.getByRole('button', { name: 'Fewer conversations' }));
   expect(controls.getByRole('status', { name: 'Concurrency' })).toHaveTextContent('110');
   await userEvent.click(controls.getByRole('button', { name: 'Measure anew' }));
-  expect(written(shown)).toContainEqual(['POST', '/workload/measure?lane=main', undefined]);
+  expect(written(shown)).toContainEqual(['POST', '/workload/measure?lane=main', {}]);
   await userEvent.click(controls.getByRole('button', { name: 'Stop' }));
   await press('{Enter}');
   await answered();
