@@ -428,9 +428,9 @@ func (r *reading) measuredColumn() (latest api.Column, ok bool) {
 
 // ofRow returns the mean of a row, whose interval comes from four batches by Student's t.
 func ofRow(l api.LookedUp) decide.Mean {
-	half := math.Log(l.Interval[1]/l.Interval[0]) / 2
+	deviation := math.Log(l.Interval[1]/l.Interval[0]) / 2 / stats.Student
 	return decide.Mean{
-		Value: math.Log(*l.Value), N: 4, Batch: decide.Variance{Value: 4 * math.Pow(half/stats.Student, 2), DF: 3},
+		Value: math.Log(*l.Value), N: 4, Batch: decide.Variance{Value: 4 * deviation * deviation, DF: 3},
 	}
 }
 

@@ -141,10 +141,10 @@ func TestHeadlinesKeepTheirReference(t *testing.T) {
 
 	both := uncertain(0)
 	both[1].Kind = api.HeadlineBetter
-	l, was, _ := h.judge(now.Add(time.Minute), about, both)
+	l, _, _ := h.judge(now.Add(time.Minute), about, both)
 	assert.Equal(t, api.AgainstRecorded, l.Against)
 	both[0].Kind = api.HeadlineBetter
-	l, was, _ = h.judge(now.Add(2*time.Minute), about, both)
+	l, was, _ := h.judge(now.Add(2*time.Minute), about, both)
 	assert.Equal(t, api.AgainstRecorded, l.Against, "that which was certain first")
 	assert.Equal(t, now.Add(time.Minute), was.since)
 	l, was, _ = h.judge(now.Add(3*time.Minute), about, uncertain(0))

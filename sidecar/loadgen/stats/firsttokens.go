@@ -107,17 +107,14 @@ func (w *Window) meanTurn(now time.Duration) (latency time.Duration, turns int) 
 // p95, or [StepSpan]. It may be shorter than a turn: neighbors that depend on each other widen the intervals.
 func (f *firstTokens) advance(now time.Duration) {
 	for f.counting {
-		length, n := liveBatch, 0
-		for ; length < StepSpan; length += liveBatch {
-			n = f.within(f.from + length)
-			if f.from+length > now || n >= leastTurns {
-				break
-			}
+		length := liveBatch
+		for length < StepSpan && f.from+length <= now && f.within(f.from+length) < leastTurns {
+			length += liveBatch
 		}
 		if f.from+length > now {
 			break
 		}
-		if n = f.within(f.from + length); n > 0 {
+		if n := f.within(f.from + length); n > 0 {
 			f.batches = append(f.batches, newTTFTBatch(f.pending[:n], f.from+length, length))
 			f.pending = slices.Clone(f.pending[n:])
 		}
@@ -179,15 +176,15 @@ func (f *firstTokens) series(start time.Time) (s Series, ok bool) {
 	return s, len(f.batches) > 0
 }
 
-// Estimate returns the mean of the logarithms of the batches' mean TTFT, for [Contrast]. earlier are other series of the
-// same setting. effect is the factor by which the variance of a batch exceeds that of independent turns where those are
-// too few; see [DesignEffect].
+// Estimate returns the mean of the logarithms of the batches' mean TTFT, for [Contrast]. earlier are other series of
+// the same setting. effect is the factor by which the variance of a batch exceeds that of independent turns where
+// those are too few; see [DesignEffect].
 func (s *Series) Estimate(earlier []Series, effect float64) decide.Mean {
 	return decide.Batched(s.Mean, earlierVariance(s.Batch, earlier, meanOf, effect*s.Independent))
 }
 
-// DesignEffect returns the factor by which the variance of a batch exceeds that of independent turns in series of another
-// setting, at least the factor that is assumed without any.
+// DesignEffect returns the factor by which the variance of a batch exceeds that of independent turns in series of
+// another setting, at least the factor that is assumed without any.
 func DesignEffect(others []Series) float64 {
 	effect := float64(designEffect)
 	var all [][]float64
@@ -205,8 +202,8 @@ func DesignEffect(others []Series) float64 {
 func meanOf(s *Series) []float64 { return s.Mean }
 
 // Contrast returns half the length of the interval of the difference between the logarithms of the means of a step in
-// progress and a reference, which holds at all times together; see [decide.Contrast]. A slow change of the speed between
-// the two is no difference: it is an error of the reference, independent of its batches.
+// progress and a reference, which holds at all times together; see [decide.Contrast]. A slow change of the speed
+// between the two is no difference: it is an error of the reference, independent of its batches.
 func Contrast(is, was decide.Mean) float64 {
 	of := was.Batch.Value / was.N
 	all := of + liveWander*liveWander
@@ -220,8 +217,9 @@ func Contrast(is, was decide.Mean) float64 {
 // leastBefore is the number of batches that a step needs before the latest ones to be compared with them.
 const leastBefore = 4
 
-// Changed reports whether the mean TTFT of the last [StepSpan] differs certainly from that of the batches before, and by
-// how much on the logarithmic scale. earlier are other series of the same setting. It errs in 1 % of unchanged steps.
+// Changed reports whether the mean TTFT of the last [StepSpan] differs certainly from that of the batches before, and
+// by how much on the logarithmic scale. earlier are other series of the same setting. It errs in 1 % of unchanged
+// steps.
 func (s *Series) Changed(earlier []Series) (difference float64, ok bool) {
 	if s.Batch <= 0 {
 		return 0, false
@@ -297,7 +295,8 @@ func (f *firstTokens) report(q *api.Quantiles) {
 		earlier := earlierVariance(s.Batch, f.earlier, one.of, designEffect*independentQuantile(&whole, one.p, turns))
 		*one.interval = relativeLogs(one.value, one.of(&s), earlier)
 	}
-	q.MeanInterval = relativeLogs(s.Average, s.Mean, earlierVariance(s.Batch, f.earlier, meanOf, designEffect*s.Independent))
+	earlier := earlierVariance(s.Batch, f.earlier, meanOf, designEffect*s.Independent)
+	q.MeanInterval = relativeLogs(s.Average, s.Mean, earlier)
 }
 
 // independent returns the variance of the logarithm of a batch's mean if turns were independent.

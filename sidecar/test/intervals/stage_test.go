@@ -79,8 +79,8 @@ func certainAt(all []sentence, against api.HeadlineReference) float64 {
 	return math.Inf(1)
 }
 
-// The two modes are switched in place. The sentence is certain soon, and right: kv is sooner up to 120 conversations, and
-// later at 180, where it collapses in waves of several minutes.
+// The two modes are switched in place. The sentence is certain soon, and right: kv is sooner up to 120 conversations,
+// and later at 180, where it collapses in waves of several minutes.
 func TestSentenceAfterASwitch(t *testing.T) {
 	for _, test := range []struct {
 		level, switches, seconds int
@@ -165,8 +165,8 @@ func TestEqualModesAreNotCalledDifferent(t *testing.T) {
 			t.Log(text)
 			n++
 		}
-		figure.Report(t, "kv against kv as measured here at %d conversations, for an hour each: called better or worse in %d of %d",
-			test.level, n, test.hours)
+		figure.Report(t, "kv against kv as measured here at %d conversations, for an hour each: "+
+			"called better or worse in %d of %d", test.level, n, test.hours)
 		assert.LessOrEqual(t, n, max(1, test.hours/20))
 	}
 }

@@ -16,54 +16,57 @@ const smallest = 5
 // The lane in kv mode is its subject, unless neither or both are.
 func headline(t *api.Twin, states [2]api.State, problems []string) api.Headline {
 	h := api.Headline{Kind: api.HeadlineWaiting, Detail: api.List[string]{}, Lines: api.List[api.HeadlineLine]{}}
-	if h.Text = lane.IdleText(&states[0]); h.Text != "" {
-		return h
-	}
-	if len(problems) > 0 {
-		h.Text, h.Detail = "A target does not serve", problems
-		return h
-	}
 	pairs := "turns count once both lanes have settled"
 	if t.Since != nil {
 		pairs = fmt.Sprintf("%d turns on both lanes since %s", t.Pairs, lane.Clock(*t.Since))
 	}
 	i := slices.IndexFunc(t.Metrics, func(m api.PairedMetric) bool { return m.Metric == "ttft" })
-	if i < 0 || t.Metrics[i].Difference == nil || t.Since == nil {
+	idle := lane.IdleText(&states[0])
+	switch {
+	case idle != "":
+		h.Text = idle
+	case len(problems) > 0:
+		h.Text, h.Detail = "A target does not serve", problems
+	case i < 0 || t.Metrics[i].Difference == nil || t.Since == nil:
 		h.Text = "Settling: waiting for turns on both lanes"
 		h.Detail = append(h.Detail, pairs)
-		return h
+	default:
+		compare(&h, t, &t.Metrics[i])
+		h.Detail = append(h.Detail, pairs)
 	}
+	return h
+}
+
+// compare sets the headline of a metric that both lanes have.
+func compare(h *api.Headline, t *api.Twin, m *api.PairedMetric) {
 	names := [2]string{name(&t.A, &t.B), name(&t.B, &t.A)}
 	subject := 0
 	if t.B.Mode == api.ModeKV && t.A.Mode != api.ModeKV {
 		subject = 1
 	}
-	l := compared(&t.Metrics[i], subject)
+	l := compared(m, subject)
 	other := lane.InSentence(names[1-subject])
 	difference := lane.DifferenceText(*l.Percent)
-	h.Kind, h.Against, h.Difference = l.Kind, api.AgainstTwin, difference
-	switch {
-	case l.Kind == api.HeadlineSame:
+	l.Text = fmt.Sprintf("%s: mean %s", other, difference)
+	h.Kind, h.Against, h.Difference, h.Lines = l.Kind, api.AgainstTwin, difference, append(h.Lines, l)
+	switch l.Kind {
+	case api.HeadlineSame:
 		h.Certain, h.Difference = true, ""
 		h.Text = fmt.Sprintf("%s: no difference of %d %% or more from %s", names[subject], smallest, other)
-	case l.Kind == api.HeadlineUncertain:
+	case api.HeadlineUncertain:
 		h.Text = fmt.Sprintf("Not certain yet: first token %s so far", difference)
 		h.Detail = append(h.Detail, fmt.Sprintf("%s compared with %s", names[subject], other))
 	default:
 		h.Text = lane.Claim(names[subject], *l.Percent, other)
-		h.Certain = true
-		if t.Evidence == api.EvidenceDiffer || t.Evidence == api.EvidenceShared {
-			h.Kind, h.Certain = api.HeadlineUncertain, false
+		h.Certain = t.Evidence != api.EvidenceDiffer && t.Evidence != api.EvidenceShared
+		if !h.Certain {
+			h.Kind = api.HeadlineUncertain
 		}
 	}
 	h.Detail = append(h.Detail, fmt.Sprintf("mean TTFT %s beside %s", lane.InMS(*l.Live), lane.InMS(*l.Other)))
 	if l.Interval != nil {
 		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText(*l.Interval))
 	}
-	h.Detail = append(h.Detail, pairs)
-	l.Text = fmt.Sprintf("%s: mean %s", other, difference)
-	h.Lines = append(h.Lines, l)
-	return h
 }
 
 // name returns the mode of a lane, with the lane's name where the other lane has the same mode.
