@@ -180,7 +180,7 @@ func (f *firstTokens) series(start time.Time) (s Series, ok bool) {
 // the same setting. effect is the factor by which the variance of a batch exceeds that of independent turns where
 // those are too few; see [DesignEffect].
 func (s *Series) Estimate(earlier []Series, effect float64) decide.Mean {
-	return decide.Batched(s.Mean, earlierVariance(s.Batch, earlier, meanOf, effect*s.Independent))
+	return decide.Batched(s.Mean, s.earlierVariance(earlier, meanOf, effect*s.Independent))
 }
 
 // DesignEffect returns the factor by which the variance of a batch exceeds that of independent turns in series of
@@ -228,16 +228,15 @@ func (s *Series) Changed(earlier []Series) (difference float64, ok bool) {
 	if before < leastBefore {
 		return 0, false
 	}
-	known := earlierVariance(s.Batch, earlier, meanOf, designEffect*s.Independent)
+	known := s.earlierVariance(earlier, meanOf, designEffect*s.Independent)
 	is, was := decide.Batched(s.Mean[before:], known), decide.Batched(s.Mean[:before], known)
 	difference = is.Value - was.Value
 	return difference, math.Abs(difference) > decide.Contrast(is, was, .01, liveWander)
 }
 
-// earlierVariance returns the variance of the logarithm of a batch of a length within earlier series. Where they have
-// few batches, the assumed variance takes their place.
-func earlierVariance(length time.Duration, earlier []Series, of func(*Series) []float64, assumed float64,
-) decide.Variance {
+// earlierVariance returns the variance of the logarithm of a batch within earlier series. Where they and the batches have
+// few degrees of freedom together, the assumed variance makes up the rest.
+func (s *Series) earlierVariance(earlier []Series, of func(*Series) []float64, assumed float64) decide.Variance {
 	var all [][]float64
 	ratio := 0.
 	for i := range earlier {
@@ -247,12 +246,12 @@ func earlierVariance(length time.Duration, earlier []Series, of func(*Series) []
 		}
 	}
 	v := decide.Within(all...)
-	if len(all) > 0 && length > 0 {
-		v.Value *= ratio / float64(len(all)) / length.Seconds()
+	if len(all) > 0 && s.Batch > 0 {
+		v.Value *= ratio / float64(len(all)) / s.Batch.Seconds()
 	}
-	if missing := priorDegrees - v.DF; missing > 0 {
-		v.Value = (v.DF*v.Value + missing*assumed) / priorDegrees
-		v.DF = priorDegrees
+	if missing := priorDegrees - v.DF - float64(len(s.Mean)-1); missing > 0 {
+		v.Value = (v.DF*v.Value + missing*assumed) / (v.DF + missing)
+		v.DF += missing
 	}
 	return v
 }
@@ -292,10 +291,10 @@ func (f *firstTokens) report(q *api.Quantiles) {
 		{.5, *q.P50, func(e *Series) []float64 { return e.P50 }, &q.P50Interval},
 		{.95, *q.P95, func(e *Series) []float64 { return e.P95 }, &q.P95Interval},
 	} {
-		earlier := earlierVariance(s.Batch, f.earlier, one.of, designEffect*independentQuantile(&whole, one.p, turns))
+		earlier := s.earlierVariance(f.earlier, one.of, designEffect*independentQuantile(&whole, one.p, turns))
 		*one.interval = relativeLogs(one.value, one.of(&s), earlier)
 	}
-	earlier := earlierVariance(s.Batch, f.earlier, meanOf, designEffect*s.Independent)
+	earlier := s.earlierVariance(f.earlier, meanOf, designEffect*s.Independent)
 	q.MeanInterval = relativeLogs(s.Average, s.Mean, earlier)
 }
 
