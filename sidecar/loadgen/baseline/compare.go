@@ -49,7 +49,7 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 		c.Withheld = reason
 	}
 	if live.Mode.Mode == api.ModeUnknown && !live.Settling && live.N > 0 {
-		c.Withheld = cmp.Or(c.Withheld, modeNotKnown)
+		c.Withheld = cmp.Or(c.Withheld, ModeNotKnown)
 	}
 	if !live.Settling && c.Withheld == "" {
 		now := live.column()
@@ -69,7 +69,8 @@ func Against(column, other api.Column) api.Column {
 	return column
 }
 
-const modeNotKnown = "the routing mode of this server is unknown"
+// ModeNotKnown is why nothing is compared while the routing mode is unknown.
+const ModeNotKnown = "the routing mode of this server is unknown"
 
 // column converts the live step into the form of a recorded column.
 func (l *Live) column() api.Column {

@@ -17,6 +17,11 @@ import (
 const (
 	// smallest is the difference that "no difference" excludes, in per cent.
 	smallest = 5
+	// mostFailed is the share of failed turns from which a step is not called better: a target that fails its slow turns
+	// looks fast.
+	mostFailed = .05
+	// ownErrorText says that a result is withheld.
+	ownErrorText = "the load generator's own error could change the result"
 	// holdFor is the time for which an estimate of the time of a certain result must have been stable to be shown.
 	holdFor = 20 * time.Second
 )
@@ -53,8 +58,7 @@ type line struct {
 	api.HeadlineLine
 	other string         // what is compared with, for use within a sentence
 	left  *time.Duration // estimated time until it is certain; nil: not known
-	// withheld is set where the load generator's own error could change the result.
-	withheld bool
+	doubt string         // why it is not certain although its interval is; empty: it has no such reason
 }
 
 // forget makes the headline begin anew.
@@ -178,8 +182,11 @@ func (r *reading) headline(c *api.Comparison) *api.Headline {
 	if problem, _ := r.target.state(); problem != "" {
 		return waiting("The target does not serve", problem)
 	}
-	if c.Withheld != "" {
-		return waiting("No result", c.Withheld)
+	if reason := r.disturbed(); reason != "" {
+		return waiting("No result", reason)
+	}
+	if !r.state.InMode().Known() {
+		return waiting("No result", baseline.ModeNotKnown)
 	}
 	lines := r.lines(c)
 	r.mu.Lock()
@@ -264,8 +271,8 @@ func (r *reading) sentence(l *line, was certainty) *api.Headline {
 		h.Difference = difference
 		h.Text = fmt.Sprintf("Not certain yet: first token %s so far", difference)
 		h.Detail = append(h.Detail, "compared with "+l.other)
-		if l.withheld {
-			h.Detail = append(h.Detail, "the load generator's own error could change the result")
+		if l.doubt != "" {
+			h.Detail = append(h.Detail, l.doubt)
 		}
 	}
 	h.Detail = append(h.Detail, l.figures()...)
@@ -310,8 +317,13 @@ func (r *reading) lines(c *api.Comparison) (all []line) {
 		all = append(all, l)
 	}
 	all = append(all, r.recordedLines(c)...)
+	failed := r.record.FailedShare(r.now)
 	for i := range all {
-		all[i].Text = all[i].text()
+		l := &all[i]
+		if l.Kind == api.HeadlineBetter && failed >= mostFailed {
+			l.Kind, l.doubt = api.HeadlineUncertain, fmt.Sprintf("%.0f %% of the turns fail, and are in no time", 100*failed)
+		}
+		l.Text = l.text()
 	}
 	return all
 }
@@ -362,7 +374,7 @@ func (r *reading) measuredLine(c *api.Comparison) (l line, ok bool) {
 		ownError = *e
 	}
 	l.settle(d, half, ownError / *l.Live, referenceError / *l.Other)
-	if !isCertain(l.Kind) && !l.withheld {
+	if !isCertain(l.Kind) && l.doubt == "" {
 		l.left = untilCertain(d, now, was, is.Batch, r.now.Sub(is.Until))
 	}
 	return l, true
@@ -380,7 +392,9 @@ func (l *line) settle(d, half, ownError, referenceError float64) {
 	l.Interval = &[2]float64{sooner(high), sooner(low)}
 	if l.Kind != without {
 		l.Kind = api.HeadlineUncertain
-		l.withheld = ownError+referenceError >= baseline.LeastOwnError*math.Abs(d)
+		if ownError+referenceError >= baseline.LeastOwnError*math.Abs(d) {
+			l.doubt = ownErrorText
+		}
 	}
 }
 
@@ -437,7 +451,7 @@ func ofRow(l api.LookedUp) decide.Mean {
 // recordedLines compares TTFT p95 and p50 with another mode of the default baseline.
 func (r *reading) recordedLines(c *api.Comparison) (all []line) {
 	column, ok := r.recordedColumn(c)
-	if !ok {
+	if !ok || c.Withheld != "" {
 		return nil
 	}
 	mode := api.ModeState{Arm: column.Arm, Mode: column.Mode, Speculation: column.Speculation}
@@ -475,7 +489,9 @@ func pointApart(a, b *line) bool {
 // improved sets the result of a comparison with a recorded value.
 func (l *line) improved(i *api.Improvement) {
 	l.Percent, l.Interval = &i.Percent, i.Interval
-	l.withheld = i.Outcome == api.OutcomeWithheld
+	if i.Outcome == api.OutcomeWithheld {
+		l.doubt = ownErrorText
+	}
 	switch {
 	case i.Outcome == api.OutcomeBetter:
 		l.Kind = api.HeadlineBetter

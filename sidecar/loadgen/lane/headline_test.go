@@ -98,7 +98,7 @@ func TestResultOfAnInterval(t *testing.T) {
 			l.Kind = api.HeadlineUncertain
 			l.settle(test.d, test.half, test.own, test.reference)
 			assert.Equal(t, test.kind, l.Kind)
-			assert.Equal(t, test.withheld, l.withheld)
+			assert.Equal(t, test.withheld, l.doubt != "")
 			assert.Equal(t, test.interval, l.Interval != nil)
 		})
 	}

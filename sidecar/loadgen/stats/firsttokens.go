@@ -29,7 +29,8 @@ type Series struct {
 type firstTokens struct {
 	step     int64
 	counting bool
-	from     time.Duration // end of the latest batch, or the time from which first tokens count
+	since    time.Duration // the time from which first tokens count
+	from     time.Duration // end of the latest batch, or since
 	pending  []firstToken  // in no batch yet
 	batches  []ttftBatch
 	earlier  []Series
@@ -61,7 +62,8 @@ func (w *Window) CountFrom(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tokens.counting = true
-	w.tokens.from = at.Sub(w.start)
+	w.tokens.since = at.Sub(w.start)
+	w.tokens.from = w.tokens.since
 }
 
 // FirstToken adds the TTFT of a turn of a step, in seconds, at the time of its first token.
@@ -69,7 +71,7 @@ func (w *Window) FirstToken(step int64, at time.Time, ttft float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f, since := &w.tokens, at.Sub(w.start)
-	if f.counting && step == f.step && since >= f.from && defined(ttft) {
+	if f.counting && step == f.step && since >= f.since && defined(ttft) {
 		f.pending = append(f.pending, firstToken{since, ttft})
 	}
 }
@@ -101,6 +103,23 @@ func (w *Window) meanTurn(now time.Duration) (latency time.Duration, turns int) 
 		}
 	}
 	return time.Duration(sum / float64(max(1, turns)) * float64(time.Second)), turns
+}
+
+// FailedShare returns the share of the turns of the last 60 s that failed; 0 without turns.
+func (w *Window) FailedShare(now time.Time) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	from := now.Sub(w.start) - windowSpan
+	failed, all := 0., 0.
+	for i := range w.turns {
+		if t := &w.turns[i]; t.ended > from && t.status != api.TurnCancelled {
+			all++
+			if t.status == api.TurnError {
+				failed++
+			}
+		}
+	}
+	return failed / max(1, all)
 }
 
 // advance closes the batches that have ended by now. A batch lasts as many half minutes as have the turns needed for a
@@ -234,8 +253,8 @@ func (s *Series) Changed(earlier []Series) (difference float64, ok bool) {
 	return difference, math.Abs(difference) > decide.Contrast(is, was, .01, liveWander)
 }
 
-// earlierVariance returns the variance of the logarithm of a batch within earlier series. Where they and the batches have
-// few degrees of freedom together, the assumed variance makes up the rest.
+// earlierVariance returns the variance of the logarithm of a batch within earlier series. Where they and the batches
+// have few degrees of freedom together, the assumed variance makes up the rest.
 func (s *Series) earlierVariance(earlier []Series, of func(*Series) []float64, assumed float64) decide.Variance {
 	var all [][]float64
 	ratio := 0.
