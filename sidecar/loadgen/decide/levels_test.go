@@ -88,3 +88,24 @@ func TestSequence(t *testing.T) {
 	_, mixed := Sequence([]float64{1, 1.2, 1, 1.2, 1, 1.2, 1, 1.2}, .05, 0, Variance{})
 	assert.Greater(t, following[1]-following[0], 1.5*(mixed[1]-mixed[0]))
 }
+
+// Correlated neighbors increase the variance within series and leave fewer degrees of freedom.
+func TestVarianceWithinSeries(t *testing.T) {
+	assert.Equal(t, Variance{}, Within([]float64{1}, nil))
+	mixed := Within([]float64{1, 2, 1, 2}, []float64{11, 12, 11, 12})
+	assert.InDelta(t, 2./6, mixed.Value, 1e-9, "of the distances from each series' own mean")
+	assert.InDelta(t, 6, mixed.DF, 1e-9)
+	following := Within([]float64{1, 1, 1, 1, 2, 2, 2, 2})
+	assert.Greater(t, following.Value, 2*2./7)
+	assert.Less(t, following.DF, 7./2)
+	batches := []float64{1, 1, 1, 1, 2, 2, 2, 2}
+	m := Batched(batches, Variance{Value: 1, DF: 5})
+	assert.InDelta(t, following.DF+5, m.Discounted(batches).Batch.DF, 1e-9)
+}
+
+// What is known of the variance before is dropped where the batches contradict it.
+func TestBatchesContradictEarlierVariance(t *testing.T) {
+	batches := []float64{1, 2, 1, 2, 1, 2}
+	assert.InDelta(t, 15, Batched(batches, Variance{Value: .3, DF: 10}).Batch.DF, 1e-9)
+	assert.InDelta(t, 5, Batched(batches, Variance{Value: .01, DF: 10}).Batch.DF, 1e-9)
+}

@@ -49,7 +49,8 @@ func Batched(batches []float64, earlier Variance) Mean {
 }
 
 // Within returns the variance of a batch within several series of batches of one setting. Correlated neighbors increase
-// it, by the correlation over all series. It has no degrees of freedom where no series has two batches.
+// it, by the correlation over all series, and leave fewer degrees of freedom. There are none where no series has two
+// batches.
 func Within(series ...[]float64) (v Variance) {
 	squares, products, n, all := 0., 0., 0., 0.
 	for _, s := range series {
@@ -63,7 +64,9 @@ func Within(series ...[]float64) (v Variance) {
 		all += float64(len(s))
 	}
 	if v.DF > 0 {
-		v.Value = squares / v.DF * inflatedBy(products, squares, all/n)
+		factor := inflatedBy(products, squares, all/n)
+		v.Value = squares / v.DF * factor
+		v.DF /= factor
 	}
 	return v
 }
@@ -107,6 +110,15 @@ func Sequence(batches []float64, alpha, wander float64, earlier Variance) (mean 
 	m := Batched(batches, earlier)
 	half := Contrast(m, Mean{N: math.Inf(1)}, alpha, wander)
 	return m.Value, [2]float64{m.Value - half, m.Value + half}
+}
+
+// Discounted returns the mean with the degrees of freedom that are left of its batches where neighbors are correlated:
+// as many as that many independent batches have. Without it, the error of the estimated correlation has no part in an
+// interval.
+func (m Mean) Discounted(batches []float64) Mean {
+	own := max(0, float64(len(batches))-1)
+	m.Batch.DF -= own * (1 - 1/inflation(batches))
+	return m
 }
 
 // squaresOf returns the sum of the squared distances from the mean.

@@ -199,7 +199,7 @@ func (f *firstTokens) series(start time.Time) (s Series, ok bool) {
 // the same setting. effect is the factor by which the variance of a batch exceeds that of independent turns where
 // those are too few; see [DesignEffect].
 func (s *Series) Estimate(earlier []Series, effect float64) decide.Mean {
-	return decide.Batched(s.Mean, s.earlierVariance(earlier, meanOf, effect*s.Independent))
+	return decide.Batched(s.Mean, s.earlierVariance(earlier, meanOf, effect*s.Independent)).Discounted(s.Mean)
 }
 
 // DesignEffect returns the factor by which the variance of a batch exceeds that of independent turns in series of
