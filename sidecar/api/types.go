@@ -131,11 +131,11 @@ type Range struct {
 type Concurrency struct {
 	Target int `json:"target"`
 	Actual int `json:"actual"`
-	// limit that the next conversation waits for most of the time; absent: none
+	// limit that turns or the next conversation wait for most of the time; absent: none
 	LimitedBy Limiter `json:"limited_by,omitempty"`
 }
 
-// Limiter is a setting that keeps a workload from having more conversations in progress.
+// Limiter is a setting that limits the load.
 type Limiter string
 
 // The limiters.

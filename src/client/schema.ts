@@ -1079,7 +1079,7 @@ export interface components {
         /** @description The requested and the actual number of conversations in progress. */
         Concurrency: {
             actual: number;
-            /** @description limit that the next conversation waits for most of the time; absent: none */
+            /** @description limit that turns or the next conversation wait for most of the time; absent: none */
             limited_by?: components["schemas"]["Limiter"];
             target: number;
         };
@@ -1478,7 +1478,7 @@ export interface components {
             verdict: "meets" | "misses" | "open";
         };
         /**
-         * @description A setting that keeps a workload from having more conversations in progress.
+         * @description A setting that limits the load.
          * @enum {string}
          */
         Limiter: "target_rps" | "start_rate";
@@ -2722,7 +2722,7 @@ export interface components {
             };
             /** Format: date-time */
             until: string;
-            /** @description what went wrong in the switch before the span, such as a failed cold.http; absent: nothing */
+            /** @description what went wrong in the switch before the span, such as a failed cold.http, and what held its load down; absent: nothing */
             warnings?: string[];
             /** @description number of workers at the end of the span; absent: not known */
             workers?: number;

@@ -57,6 +57,7 @@ type laneEnd struct {
 	*lane.Lane
 	cluster report.Cluster
 	before  *api.Comparison // of the last run
+	limited *lane.Limited
 }
 
 // run serves until the run ends by its own limits or by the end of ctx, and prints its results. cancel ends work, the
@@ -158,6 +159,7 @@ func (e *endOf) end(cause report.Cause) (*report.Run, error) {
 	}
 	if state.Phase == api.PhaseRunning {
 		for i := range e.lanes {
+			e.lanes[i].limited = e.lanes[i].Limited()
 			if c, err := e.lanes[i].Comparison(""); err == nil {
 				e.lanes[i].before = &c
 			}
@@ -243,7 +245,8 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Ended{
 		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: of, SLO: status.Settings.SLO,
-		Steps: steps, Before: l.before, Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
+		Steps: steps, Before: l.before, Limited: l.limited,
+		Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
 		Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
 		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
 	}
@@ -289,12 +292,12 @@ func (e *endOf) verdict(r *report.Run) error {
 		return errNothing
 	case r.Failed():
 		return errFailIf
-	case r.AllFailed() != "":
-		return errors.New(r.AllFailed())
+	case r.MostFailed() != "":
+		return errors.New(r.MostFailed())
 	case r.Twin != nil && !r.Twin.Measured():
 		return fmt.Errorf("lane %s: %w", r.Twin.Data.Lane, errNothing)
-	case r.Twin != nil && r.Twin.AllFailed() != "":
-		return fmt.Errorf("lane %s: %s", r.Twin.Data.Lane, r.Twin.AllFailed())
+	case r.Twin != nil && r.Twin.MostFailed() != "":
+		return fmt.Errorf("lane %s: %s", r.Twin.Data.Lane, r.Twin.MostFailed())
 	case r.Undecided():
 		return errUnknown
 	}

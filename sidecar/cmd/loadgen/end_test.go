@@ -206,6 +206,26 @@ func TestEveryTurnFails(t *testing.T) {
 	assert.Regexp(t, `^loadgen: no turn succeeded: \d+ turns failed, \d+ as http_5xx: .*no workers`, lines[len(lines)-1])
 }
 
+// A run in which most turns fail is a failure, although some succeed.
+func TestMostTurnsFail(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	server.failing.Store(3)
+	code, stdout, stderr := brief(t, server.URL, "--requests=40")
+	assert.Equal(t, broken, code, stderr)
+	assert.Regexp(t, `loadgen: most turns failed: \d+ of \d+, \d+ as http_5xx: .*no workers`, stderr)
+	assert.Regexp(t, `[1-9]\d* completed, \d+ failed`, stdout)
+}
+
+// A cap that holds the load down is named in the summary, also where all conversations are in progress.
+func TestSummaryNamesTheCap(t *testing.T) {
+	t.Parallel()
+	_, stdout, stderr := newProgram(t, "--target-url="+startTarget(t).URL, "--concurrency=4", "--start-rate=1000",
+		"--target-rps=20", "--requests=20").finish()
+	assert.Regexp(t, `(?m)^ *Load +the cap of 20 requests/s held it down for [\d.]+ % of the time; raise target_rps for more`,
+		stdout, stderr)
+}
+
 // A run fails where the target of either lane cannot be reached or has another path.
 func TestUnreachableTargetOfOneLane(t *testing.T) {
 	t.Parallel()

@@ -252,8 +252,9 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		TargetRPS: l.settings.TargetRPS,
 	}
 	s.Showcase = len(l.sideConversations) > 0
-	if s.Phase == api.PhaseRunning && actual < s.Concurrency.Target {
-		s.Concurrency.LimitedBy = l.holds.limiter()
+	if limit := l.holds.limiter(); s.Phase == api.PhaseRunning &&
+		(actual < s.Concurrency.Target || limit == api.LimitedByTargetRPS) {
+		s.Concurrency.LimitedBy = limit
 	}
 	if d, ok := l.opts.Driver.(workload.Simulator); ok {
 		s.Simulation = d.Simulation()

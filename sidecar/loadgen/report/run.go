@@ -34,6 +34,7 @@ type Ended struct {
 	SLO     api.SLO          // in force at the end of the run
 	Steps   []api.StepRecord // by start time
 	Before  *api.Comparison  // with the default baseline, just before the end; nil: no step was in progress
+	Limited *lane.Limited    // what held the load down; nil: nothing
 	Client  Client
 	Lag     stats.Lag // the load generator's own delays
 	Cluster Cluster
@@ -62,6 +63,7 @@ type Run struct {
 	Workload    api.WorkloadShape `json:"workload"`
 	Seed        uint64            `json:"seed,string"`
 	Steps       []api.StepRecord  `json:"steps"`
+	Limited     *lane.Limited     `json:"limited,omitempty"` // what held the load down; absent: nothing
 
 	Turns   Turns       `json:"turns"`
 	Metrics api.Metrics `json:"metrics"` // latencies of the turns that ended well
@@ -218,7 +220,8 @@ func NewBuilder(run Ended) *Builder {
 		Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
 		Target:  run.Status.Target, Concurrency: state.Concurrency.Target,
 		Arm: state.Arm, Mode: state.Mode, Speculation: state.Speculation,
-		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Baseline: run.Before, Data: run.Data,
+		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Limited: run.Limited,
+		Baseline: run.Before, Data: run.Data,
 		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},
 	}
@@ -368,15 +371,19 @@ func (r *Run) slo() string {
 	return "met"
 }
 
-// AllFailed describes a run in which every turn failed: their number, the most frequent class and its first message. It
-// returns "" if a turn succeeded or none failed.
-func (r *Run) AllFailed() string {
-	if r.Turns.OK > 0 || len(r.Errors) == 0 {
+// MostFailed describes a run in which most turns failed: their number, the most frequent class and its first message.
+// It returns "" if at least as many succeeded.
+func (r *Run) MostFailed() string {
+	failed, all := r.Turns.Failed, r.Turns.OK+r.Turns.Failed
+	if failed <= r.Turns.OK || len(r.Errors) == 0 {
 		return ""
 	}
+	text := fmt.Sprintf("most turns failed: %d of %d", failed, all)
+	if failed == all {
+		text = fmt.Sprintf("no turn succeeded: %s failed", plural(failed, "turn"))
+	}
 	most := r.Errors[0]
-	return fmt.Sprintf("no turn succeeded: %s failed, %d as %s: %s", plural(r.Turns.Failed, "turn"), most.N, most.Class,
-		most.Message)
+	return fmt.Sprintf("%s, %d as %s: %s", text, most.N, most.Class, most.Message)
 }
 
 // Measured reports whether any turn succeeded or failed.

@@ -101,6 +101,9 @@ func (r *Run) items() (all []Item) {
 	}
 	n := r.Turns
 	add("Turns", fmt.Sprintf("%d completed, %d failed, %d in flight at the end", n.OK, n.Failed, n.Cancelled))
+	if l := r.Limited; l != nil {
+		add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
+	}
 	if r.Turns.OK > 0 {
 		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
 		add("Requests/s", r.RequestsPerSecond.text(chart.Number))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"sync"
 	"time"
@@ -64,18 +63,15 @@ type Workload struct {
 	freed   chan struct{} // receives a value when a conversation has ended; buffered for one
 	wg      sync.WaitGroup
 
-	mu        sync.Mutex
-	settings  Settings
-	corpus    *corpus.Corpus
-	shape     int         // number of changes that affect draws
-	numbers   []numbers   // numbers of conversations that may begin, in this order
-	begun     int64       // number of conversations begun
-	waiting   api.Limiter // the limit that the next conversation waits for; empty: none
-	waitStart time.Time   // start of that wait
-	waited    map[api.Limiter]time.Duration
-	active    map[*Conversation]struct{}
-	drains    bool
-	changed   chan struct{} // closed when all waits must be evaluated again
+	mu       sync.Mutex
+	settings Settings
+	corpus   *corpus.Corpus
+	shape    int       // number of changes that affect draws
+	numbers  []numbers // numbers of conversations that may begin, in this order
+	begun    int64     // number of conversations begun
+	active   map[*Conversation]struct{}
+	drains   bool
+	changed  chan struct{} // closed when all waits must be evaluated again
 }
 
 // numbers is a range of numbers: from is the first, to the one after the last.
@@ -93,7 +89,6 @@ func New(opts Options, s Settings) *Workload {
 		sends:    newPacer(s.TargetRPS),
 		freed:    make(chan struct{}, 1),
 		changed:  make(chan struct{}),
-		waited:   map[api.Limiter]time.Duration{},
 	}
 	if opts.AnswerMemory > 0 {
 		w.texts = chat.NewTextBudget(opts.AnswerMemory)
@@ -135,8 +130,7 @@ func (w *Workload) Run(ctx context.Context) {
 			sleep(ctx, changed, wait)
 		// A conversation begins when its first turn may be sent, so that none is in progress that
 		// only waits for the limit on requests.
-		case w.timeWait(api.LimitedByStartRate, func() bool { return w.starts.pass(ctx, changed) }) &&
-			w.timeWait(api.LimitedByTargetRPS, func() bool { return w.sends.pass(ctx, changed) }):
+		case w.starts.pass(ctx, changed) && w.sends.pass(ctx, changed):
 			w.start(ctx)
 		}
 	}
@@ -150,36 +144,22 @@ func (w *Workload) missing() (missing, drained bool, changed <-chan struct{}) {
 	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0, w.drains, w.changed
 }
 
-// timeWait calls pass, which blocks on a limit, and adds the time to that limit's total.
-func (w *Workload) timeWait(limiter api.Limiter, pass func() bool) bool {
-	w.mu.Lock()
-	w.waiting, w.waitStart = limiter, time.Now()
-	w.mu.Unlock()
-	passed := pass()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waited[limiter] += time.Since(w.waitStart)
-	w.waiting = ""
-	return passed
-}
-
 // Pace is how the conversations of a workload have begun so far.
 type Pace struct {
 	Begun  int64                         // number of conversations begun
 	Next   int64                         // the number after the last that may have been used
 	Actual int                           // number of conversations in progress
-	Waited map[api.Limiter]time.Duration // time that the next conversation waited, by limit
+	Waited map[api.Limiter]time.Duration // time in which a turn or the next conversation waited, by limit
 }
 
 // Pace returns how the conversations have begun so far.
 func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Waited: maps.Clone(w.waited)}
-	if w.waiting != "" {
-		p.Waited[w.waiting] += time.Since(w.waitStart)
-	}
-	return p
+	now := time.Now()
+	return Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Waited: map[api.Limiter]time.Duration{
+		api.LimitedByStartRate: w.starts.waited(now), api.LimitedByTargetRPS: w.sends.waited(now),
+	}}
 }
 
 // Set changes the settings of the running workload.

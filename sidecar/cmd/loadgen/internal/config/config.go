@@ -402,13 +402,14 @@ type Log struct {
 }
 
 // presets are values of fields that no source sets, by the preset's name. They describe the recorded workload: always
-// five turns on ten texts, one short sentence at every follow-up, and this max_tokens.
+// five turns on ten texts, one short sentence at every follow-up, this max_tokens, and at most 25 requests/s.
 var presets = map[string]map[string]string{
 	"recorded": {
 		"turns.min": "5", "turns.max": "5", "openings": "10", "max_tokens": "1024",
 		"output_tokens.mean": "0", "followup.text": "elaborate further",
+		"target_rps": "25",
 	},
-	"demo": {"turns.min": "5", "turns.max": "5", "max_tokens": "1024"},
+	"demo": {"turns.min": "5", "turns.max": "5", "max_tokens": "1024", "target_rps": "25"},
 }
 
 // answers are the settings that every preset adds where answers have no end of their own: the lengths of the recorded
