@@ -50,7 +50,7 @@ func (b *Breaker) Admit(now time.Time) bool {
 }
 
 // Failure records a request that failed. began is its start, and asked the pause that the server
-// asked for, 0 for none. It reports whether a pause begins. A request that began before the end of
+// asked for, 0 for none, which begins at once. It reports whether a pause begins. A request that began before the end of
 // the pause, or before the last try, is ignored.
 func (b *Breaker) Failure(now, began time.Time, asked time.Duration) (paused bool) {
 	b.mu.Lock()
@@ -58,7 +58,11 @@ func (b *Breaker) Failure(now, began time.Time, asked time.Duration) (paused boo
 	if b.open() && began.Before(b.fresh) {
 		return false
 	}
-	if b.failed++; !b.open() {
+	b.failed++
+	if asked > 0 {
+		b.failed = max(b.failed, b.Failures)
+	}
+	if !b.open() {
 		return false
 	}
 	b.pause = min(max(2*b.pause, b.Least), b.Most)

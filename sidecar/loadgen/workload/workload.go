@@ -16,13 +16,15 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// After a failed turn no conversation starts for a pause, so that an unreachable target is not
-// asked in a hot loop, and one that has come back is detected within seconds. The first token of
-// any turn ends the pauses.
+// After maxFailures failed turns in a row, or one that the server asks a pause for, no conversation
+// starts for a pause, so that an unreachable target is not asked in a hot loop, and one that has
+// come back is detected within seconds. The first token of any turn ends the pauses. Fewer failures
+// are no reason: a server that fails a share of its turns would lose some of the others, too.
 const (
-	firstPause = 250 * time.Millisecond // doubled with each further failure
-	maxPause   = 4 * time.Second
-	maxAsked   = time.Minute // longest pause that is granted to a server that asks for one
+	maxFailures = 5
+	firstPause  = 250 * time.Millisecond // doubled with each further failure
+	maxPause    = 4 * time.Second
+	maxAsked    = time.Minute // longest pause that is granted to a server that asks for one
 )
 
 // Sender sends one request; [chat.Client] is one.
@@ -81,7 +83,7 @@ type numbers struct{ from, to int64 }
 func New(opts Options, s Settings) *Workload {
 	w := &Workload{
 		opts:     opts,
-		breaker:  chat.Breaker{Failures: 1, Least: firstPause, Most: maxPause},
+		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
 		settings: s,
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
