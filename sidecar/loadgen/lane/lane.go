@@ -197,7 +197,7 @@ func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 		})
 	})
 	if d, ok := opts.Driver.(workload.ModeReporter); ok {
-		l.wg.Go(func() { every(ctx, followEvery, func() { l.follow(d) }) })
+		l.wg.Go(func() { every(ctx, followEvery, func() { _ = l.follow(ctx, d) }) })
 	}
 	if opts.Resumed != nil {
 		l.resume(*opts.Resumed)
