@@ -1709,6 +1709,10 @@ export interface components {
         };
         /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, for the number of independent values. They are absent if that number is too small. */
         Quantiles: {
+            /** @description the figures that depend on turns that were cut: p50, p95, p99, mean */
+            at_least?: string[];
+            /** @description turns that were cut at the end of the run, which count as at least as long as they took until then */
+            cut?: number;
             /** @description ITL is estimated, because chunks did not report their token counts */
             estimated?: boolean;
             /** @description only of TTFT */
@@ -3080,6 +3084,8 @@ export interface components {
         TurnFigures: {
             /** @description share of prompt tokens from a cache, over the turns with both counts */
             cached_ratio?: number;
+            /** @description turns of n that were cut at the end of the run */
+            cut?: number;
             /** @description prompt tokens, over the turns with a count */
             input_mean?: number;
             input_p95?: number;

@@ -57,7 +57,7 @@ func TestRequests(t *testing.T) {
 	var r report.Run
 	require.NoError(t, json.Unmarshal([]byte(data), &r))
 	assert.Equal(t, report.ByRequests, r.Cause)
-	assert.GreaterOrEqual(t, r.Turns.OK, 40)
+	assert.Equal(t, 40, r.Turns.OK, "exactly as many were sent")
 	assert.Equal(t, r.Turns.OK, r.Metrics.TTFT.N, "of all turns of the run")
 	assert.NotZero(t, r.Metrics.ITL.N)
 	assert.Equal(t, "llama", r.Target.Model)
@@ -206,6 +206,39 @@ func TestEveryTurnFails(t *testing.T) {
 	assert.Regexp(t, `^loadgen: no turn succeeded: \d+ turns failed, \d+ as http_5xx: .*no workers`, lines[len(lines)-1])
 }
 
+// On a server that delays exactly every second request, half of the turns are slow: with a grace period all of them
+// end and count, without one those in flight count as at least as long as they took so far.
+func TestEndKeepsSlowTurns(t *testing.T) {
+	t.Parallel()
+	const slow = 400 * time.Millisecond
+	for _, grace := range []string{"30s", "0s"} {
+		t.Run(grace, func(t *testing.T) {
+			t.Parallel()
+			server := startTarget(t)
+			server.slow.Store(int64(slow))
+			dir := t.TempDir()
+			document, table := filepath.Join(dir, "run.json"), filepath.Join(dir, "run.csv")
+			code, stdout, stderr := brief(t, server.URL, "--requests=40", "--grace="+grace, "--output="+document,
+				"--output="+table)
+			require.Equal(t, success, code, stderr)
+			var r report.Run
+			require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))
+			assert.Equal(t, 40, r.Turns.OK+r.Turns.Cancelled)
+			assert.Equal(t, 40, r.Metrics.TTFT.N)
+			if grace == "30s" {
+				assert.Equal(t, 40, r.Turns.OK)
+				assert.Empty(t, r.Metrics.TTFT.AtLeast)
+				assert.GreaterOrEqual(t, *r.Metrics.TTFT.Mean, slow.Seconds()/2)
+				return
+			}
+			if cut := r.Metrics.TTFT.Cut; cut > 0 { // the last turns may have been fast
+				assert.Contains(t, r.Metrics.TTFT.AtLeast, "mean")
+				assert.Contains(t, stdout, "≥ marks the figures that depend on it")
+			}
+		})
+	}
+}
+
 // A run in which most turns fail is a failure, although some succeed.
 func TestMostTurnsFail(t *testing.T) {
 	t.Parallel()
@@ -256,7 +289,7 @@ func TestDurationWithoutTurns(t *testing.T) {
 	server := startTarget(t)
 	server.words.Store(1e6)
 	server.gap.Store(int64(50 * time.Millisecond))
-	code, stdout, stderr := brief(t, server.URL, "--duration=1s", "--fail-if=ttft_p95>1ms")
+	code, stdout, stderr := brief(t, server.URL, "--duration=1s", "--grace=0s", "--fail-if=ttft_p95>1ms")
 	assert.Equal(t, unmeasured, code, stderr)
 	assert.Contains(t, stdout, "ended by --duration")
 	assert.Contains(t, stdout, "nothing was measured")

@@ -22,6 +22,8 @@ type target struct {
 	gap     atomic.Int64                     // pause before each of them, in ns
 	word    atomic.Pointer[string]           // their event
 	asked   atomic.Int64                     // requests
+	slow    atomic.Int64                     // delay of every second turn, in ns
+	turns   atomic.Int64                     // requests but those of probes
 	pinned  atomic.Int64                     // requests that name an instance
 	inside  atomic.Int64                     // answers in progress
 	failing atomic.Int64                     // turns of four that get 503
@@ -89,6 +91,9 @@ func (s *target) complete(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	if err := json.Unmarshal(body, &request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if request.MaxTokens > 1 && s.turns.Add(1)%2 == 0 && !stays(r, time.Duration(s.slow.Load())) {
 		return
 	}
 	if request.NVExt.Instance != "" {

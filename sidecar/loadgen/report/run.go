@@ -101,7 +101,7 @@ type Run struct {
 type Turns struct {
 	OK        int `json:"ok"`
 	Failed    int `json:"failed"`
-	Cancelled int `json:"cancelled"` // in flight when the run ended: neither a success nor an error
+	Cancelled int `json:"cancelled"` // cut at the end of the run: neither a success nor an error
 	SLOMet    int `json:"slo_met"`   // met every SLO
 }
 
@@ -254,7 +254,7 @@ func (b *Builder) Add(t *api.Turn) {
 	if t.Status == api.TurnOK && t.TTFT != nil {
 		r.ttft = append(r.ttft, *t.TTFT)
 	}
-	if len(r.Series) == 0 {
+	if len(r.Series) == 0 || t.Ended.After(b.run.Ended) { // in the grace period
 		return
 	}
 	p := &r.Series[min(max(int(t.Ended.Sub(b.run.Started).Seconds()/r.Series[0].Seconds), 0), len(r.Series)-1)]
@@ -338,6 +338,8 @@ func objective(metric string, q api.Quantiles, threshold float64) Objective {
 	o := Objective{Metric: metric, Threshold: threshold, P95: q.P95, Interval: q.P95Interval}
 	switch {
 	case q.P95 == nil:
+	case slices.Contains(q.AtLeast, "p95") && *q.P95 <= threshold:
+		o.Withheld = cutShort(q.Cut)
 	case q.P95Error != nil && !api.Decidable(*q.P95, *q.P95Error, threshold, metric == "tpot"):
 		o.Withheld = withheld(*q.P95Error)
 	default:
@@ -345,6 +347,9 @@ func objective(metric string, q api.Quantiles, threshold float64) Objective {
 	}
 	return o
 }
+
+// cutShort returns the reason for an outcome that turns could change which were cut, as a clause.
+func cutShort(n int) string { return plural(n, "turn") + " cut at the end may have been slower" }
 
 // withheld returns the reason for a withheld outcome as a clause. e is the own error in seconds.
 func withheld(e float64) string {

@@ -50,6 +50,8 @@ type Options struct {
 	ObserveRouting func(*LiveTurn) RoutingObserver
 	// AnswerMemory limits the bytes of all answers in the conversations in progress; 0: no limit.
 	AnswerMemory int64
+	// Turns is the number of turns that are sent; 0: no limit. The run does not end by itself.
+	Turns int64
 	// Granted restricts the numbers of conversations to those of [Workload.Grant]. Without it, all
 	// numbers from 0 on may begin.
 	Granted bool
@@ -71,6 +73,7 @@ type Workload struct {
 	shape    int       // number of changes that affect draws
 	numbers  []numbers // numbers of conversations that may begin, in this order
 	begun    int64     // number of conversations begun
+	sent     int64     // number of turns sent, counted only where they are limited
 	active   map[*Conversation]struct{}
 	drains   bool
 	changed  chan struct{} // closed when all waits must be evaluated again
@@ -143,7 +146,24 @@ func (w *Workload) Run(ctx context.Context) {
 func (w *Workload) missing() (missing, drained bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0, w.drains, w.changed
+	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0 && !w.spent(), w.drains, w.changed
+}
+
+// spent reports whether the number of turns is reached. The lock is held.
+func (w *Workload) spent() bool { return w.opts.Turns > 0 && w.sent >= w.opts.Turns }
+
+// take reserves one of the limited number of turns. It reports false if none is left. The lock is held.
+func (w *Workload) take() bool {
+	if w.opts.Turns == 0 {
+		return true
+	}
+	if w.spent() {
+		return false
+	}
+	if w.sent++; w.spent() {
+		w.notify()
+	}
+	return true
 }
 
 // Pace is how the conversations of a workload have begun so far.
@@ -151,6 +171,7 @@ type Pace struct {
 	Begun  int64                         // number of conversations begun
 	Next   int64                         // the number after the last that may have been used
 	Actual int                           // number of conversations in progress
+	Sent   int64                         // number of turns sent, where they are limited
 	Waited map[api.Limiter]time.Duration // time in which a turn or the next conversation waited, by limit
 }
 
@@ -159,7 +180,7 @@ func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	return Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Waited: map[api.Limiter]time.Duration{
+	return Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Sent: w.sent, Waited: map[api.Limiter]time.Duration{
 		api.LimitedByStartRate: w.starts.waited(now), api.LimitedByTargetRPS: w.sends.waited(now),
 	}}
 }
@@ -250,9 +271,10 @@ func (w *Workload) begin(
 	switch {
 	case settings != w.settings || texts != w.corpus:
 		return nil, true
-	case w.drains || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now):
+	case w.drains || w.spent() || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now):
 		return nil, false
 	}
+	w.take()
 	w.begun++
 	if w.numbers[0].from++; w.numbers[0].from == w.numbers[0].to {
 		w.numbers = w.numbers[1:]
@@ -270,13 +292,19 @@ func (w *Workload) begin(
 // report passes the numbers to the observer. The lock, which is held, keeps the reports in order.
 func (w *Workload) report() { w.opts.Observer.Active(len(w.active), w.settings.Concurrency) }
 
-// retireOrContinue decides between two turns whether a conversation retires, because there are too
-// many. Then it is removed from those in progress. It also returns the think time.
-func (w *Workload) retireOrContinue(c *Conversation) (retires bool, think time.Duration, changed <-chan struct{}) {
+// retireOrContinue decides before turn n whether a conversation retires, because there are too many,
+// or no further turn is left. Then it is removed from those in progress. It also returns the think
+// time.
+func (w *Workload) retireOrContinue(c *Conversation, n int) (
+	retires bool, think time.Duration, changed <-chan struct{},
+) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.drains && len(w.active) <= w.settings.Concurrency {
+	if !w.drains && len(w.active) <= w.settings.Concurrency && (n == 1 || !w.spent()) {
 		return false, w.settings.ThinkTime, w.changed
+	}
+	if n == 1 && w.opts.Turns > 0 {
+		w.sent-- // taken at the beginning of the conversation
 	}
 	delete(w.active, c)
 	w.report()
@@ -333,7 +361,7 @@ func (w *Workload) awaitTurn(ctx context.Context, c *Conversation, n int) api.Co
 		}
 	}()
 	for ctx.Err() == nil {
-		retires, think, changed := w.retireOrContinue(c)
+		retires, think, changed := w.retireOrContinue(c, n)
 		if retires {
 			return api.ConversationRetired
 		}
@@ -343,11 +371,22 @@ func (w *Workload) awaitTurn(ctx context.Context, c *Conversation, n int) api.Co
 		if n > 1 && !(sleep(ctx, changed, think-time.Since(waitStart)) && await(ctx, changed, question)) {
 			continue
 		}
-		if n == 1 || w.sends.pass(ctx, changed) { // turn 1 has passed with the start of the conversation
+		// Turn 1 has passed with the start of the conversation.
+		if n == 1 || w.sends.pass(ctx, changed) && w.mayContinue() {
 			return ""
 		}
 	}
 	return api.ConversationCancelled
+}
+
+// mayContinue is take for a further turn of a conversation.
+func (w *Workload) mayContinue() bool {
+	if w.opts.Turns == 0 {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.take()
 }
 
 // await blocks until done is closed. It returns false if ctx ended or changed was closed first.
