@@ -257,7 +257,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Ended{
 		Program: status.Version, Cause: cause, Started: started, Ended: e.ended, Status: of, SLO: status.Settings.SLO,
-		Steps: steps, Before: l.before, Limited: l.limited,
+		Steps: steps, Before: l.before, Limited: l.limited, Opening: l.OpeningOf,
 		Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
 		Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
 		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},

@@ -73,6 +73,7 @@ func TestRequests(t *testing.T) {
 	code, stdout, stderr = comparedWith(json.RawMessage(data))
 	require.Equal(t, success, code, stderr)
 	assert.Regexp(t, `(?m)^\| 4 \| [\d.]+ ms `, stdout)
+	assert.Contains(t, stdout, "A run as a whole, with caches that were warm at the beginning")
 
 	// The load generator's own errors are included, and unknown values are omitted.
 	late := r
@@ -236,6 +237,36 @@ func TestEndKeepsSlowTurns(t *testing.T) {
 				assert.Contains(t, stdout, "≥ marks the figures that depend on it")
 			}
 		})
+	}
+}
+
+// The texts of a run with an end begin with a nonce of its own, unless caches are kept. What the caches held is
+// measured by the first turns, whatever was intended.
+func TestRunsBeginOnFreshTexts(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	nonces := map[string]bool{}
+	for _, row := range []struct {
+		flag, state string
+		cached      int64
+		nonce       bool
+	}{
+		{"--caches=fresh", "cold", 0, true}, {"--caches=fresh", "warm", 3000, true}, {"--caches=kept", "cold", 0, false},
+	} {
+		server.cached.Store(row.cached)
+		document := filepath.Join(t.TempDir(), "run.json")
+		code, stdout, stderr := brief(t, server.URL, row.flag, "--requests=20", "--output="+document)
+		require.Equal(t, success, code, stderr)
+		first := *server.first.Load()
+		assert.Equal(t, row.nonce, strings.HasPrefix(first, "["), first[:20])
+		if row.nonce {
+			assert.False(t, nonces[first[:18]], "two runs have one nonce")
+			nonces[first[:18]] = true
+		}
+		var r report.Run
+		require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))
+		assert.Equal(t, row.state, r.Caches.State)
+		assert.Contains(t, stdout, row.state+" at the beginning")
 	}
 }
 

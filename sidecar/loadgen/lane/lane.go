@@ -75,6 +75,8 @@ type Options struct {
 	// RampedStart makes the conversations that begin a run start in their middle, except those of spans. The load then
 	// does not come in waves. See [draw.Shape].
 	RampedStart bool
+	// FreshTexts makes each run that is started begin its openings with a nonce of its own.
+	FreshTexts bool
 	// Turns is the number of turns that a run sends, except those of spans; 0: no limit.
 	Turns int64
 	// ModeChanged is called with each mode that was switched to, or that the cluster was found in.
@@ -314,6 +316,10 @@ func (l *Lane) prepareStart(actor string, req api.StartRequest, limit int) (func
 	}
 	return func() {
 		l.settings = next
+		if l.opts.FreshTexts {
+			l.nonce = newNonce()
+			l.shadow.Reset()
+		}
 		l.begin(actor)
 	}, nil
 }

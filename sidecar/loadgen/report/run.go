@@ -42,7 +42,9 @@ type Ended struct {
 	Data    Data
 	// TokensPerChunk is the mean over the turns that ended well; see [stats.Arrived].
 	TokensPerChunk float64
-	Restart        bool // a mode change restarted the run; it began at the latest one
+	// Opening returns the number of the text that opens a conversation; nil: not known.
+	Opening func(conversation string) int64
+	Restart bool // a mode change restarted the run; it began at the latest one
 }
 
 // Run is the report of a run that has ended, and the JSON of --output. Times are seconds, ratios 0 to 1.
@@ -72,6 +74,7 @@ type Run struct {
 	Tokens                Tokens            `json:"tokens"`
 	OutputTokensPerSecond Value             `json:"output_tokens_per_second"`
 	RequestsPerSecond     Value             `json:"requests_per_second"` // turns that ended well
+	Caches                *Caches           `json:"caches,omitempty"`    // at the beginning of the run
 	KVHitRatio            Value             `json:"kv_hit_ratio"`
 	ErrorRatio            *float64          `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
 	GoodputRatio          *float64          `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
@@ -209,6 +212,7 @@ type Builder struct {
 	run     Ended
 	errors  map[api.ErrorClass]*ErrorClass
 	routing Routing
+	firsts  []FirstTurn // of the conversations
 }
 
 // NewBuilder returns a Builder without turns.
@@ -247,6 +251,9 @@ func (b *Builder) Add(t *api.Turn) {
 		e.N++
 	}
 	b.routing.add(t)
+	if t.Number == 1 && b.run.Opening != nil {
+		b.firsts = append(b.firsts, NewFirstTurn(t, b.run.Opening(t.Conversation), t.Started.Sub(b.run.Started).Seconds()))
+	}
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {
 		r.Tokens.Estimated++
@@ -293,6 +300,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		Cached: whole.CachedTokens, CachedUnknown: whole.CachedUnknown,
 		Output: whole.OutputTokens, Estimated: r.Tokens.Estimated,
 	}
+	r.Caches = b.caches(r)
 	r.ErrorRatio, r.GoodputRatio = whole.Window.ErrorRatio, whole.Window.GoodputRatio
 	r.KVHitRatio = Value{whole.HitRatio, whole.HitInterval}
 	if whole.OK > 0 {

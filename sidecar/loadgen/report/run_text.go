@@ -127,6 +127,7 @@ func (r *Run) items() (all []Item) {
 		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
 		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
 		add("KV cache hit", r.KVHitRatio.text(share100))
+		add("Caches", r.cacheLine())
 		add("Tokens", r.tokenLine())
 		add("By turn", r.turnLines()...)
 		add("Unknown", r.unknownLines()...)
