@@ -45,12 +45,11 @@ func NewFirstTurn(t *api.Turn, opening int64, sent float64) FirstTurn {
 	return f
 }
 
-// Coldness checks whether the first turns of a span or a run had cold caches; tokens is the length of an
-// opening, 0 where it has no set length. It returns nil where no turn reports cached tokens. Of the turns on one
-// opening that were
-// sent before the first token of any of them, one was computed first. It is taken to be the one with
-// the fewest cached tokens. The tokens that it computed must include the opening's text. A prompt
-// that is shorter than that text, as in a question set, is ignored.
+// Coldness checks whether the first turns of a span or a run had cold caches; tokens is the length of an opening, 0
+// where it has no set length. It returns nil where no turn reports cached tokens. Of the turns on one opening that
+// were sent before the first token of any of them, one was computed first. It is taken to be the one with the fewest
+// cached tokens. The tokens that it computed must include the opening's text. A prompt that is shorter than that
+// text, as in a question set, is ignored.
 func Coldness(turns []FirstTurn, tokens int) *api.SweepFirstTurns {
 	until := map[int64]float64{} // time of the first token on each opening
 	for _, t := range turns {
