@@ -131,11 +131,11 @@ type Range struct {
 type Concurrency struct {
 	Target int `json:"target"`
 	Actual int `json:"actual"`
-	// limit that the next conversation waits for most of the time; absent: none
+	// limit that turns or the next conversation wait for most of the time; absent: none
 	LimitedBy Limiter `json:"limited_by,omitempty"`
 }
 
-// Limiter is a setting that keeps a workload from having more conversations in progress.
+// Limiter is a setting that limits the load.
 type Limiter string
 
 // The limiters.
@@ -434,6 +434,9 @@ type Quantiles struct {
 	// ITL is estimated, because chunks did not report their token counts
 	Estimated bool `json:"estimated,omitempty"`
 	Unknown   int  `json:"unknown,omitempty"` // turns that ended well without a known value
+	// turns that were cut at the end of the run, which count as at least as long as they took until then
+	Cut     int      `json:"cut,omitempty"`
+	AtLeast []string `json:"at_least,omitempty"` // the figures that depend on turns that were cut: p50, p95, p99, mean
 	// largest own error of the load generator, which the interval includes; absent: not known
 	P50Error  *float64 `json:"p50_error,omitempty"`
 	P95Error  *float64 `json:"p95_error,omitempty"`
@@ -500,6 +503,7 @@ type TurnFigures struct {
 	P50        *float64 `json:"p50,omitempty"` // TTFT in seconds
 	P95        *float64 `json:"p95,omitempty"` // TTFT in seconds
 	N          int      `json:"n"`             // turns with a TTFT
+	Cut        int      `json:"cut,omitempty"` // turns of n that were cut at the end of the run
 	LatencyP50 *float64 `json:"latency_p50,omitempty"`
 	LatencyP95 *float64 `json:"latency_p95,omitempty"`
 	InputMean  *float64 `json:"input_mean,omitempty"` // prompt tokens, over the turns with a count

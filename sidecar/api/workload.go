@@ -65,7 +65,7 @@ var WorkloadSettings = []WorkloadSetting{
 		Help:  "Maximum new conversations per second.",
 	},
 	{
-		Key: "target_rps", Label: "Request cap", Zero: "none", Default: "25",
+		Key: "target_rps", Label: "Request cap", Zero: "none", Default: "0",
 		Limit: Limit{Max: 10_000, Unit: "requests per second"},
 		Help:  "Maximum requests per second; 0: no limit.",
 	},

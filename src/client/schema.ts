@@ -1079,7 +1079,7 @@ export interface components {
         /** @description The requested and the actual number of conversations in progress. */
         Concurrency: {
             actual: number;
-            /** @description limit that the next conversation waits for most of the time; absent: none */
+            /** @description limit that turns or the next conversation wait for most of the time; absent: none */
             limited_by?: components["schemas"]["Limiter"];
             target: number;
         };
@@ -1478,7 +1478,7 @@ export interface components {
             verdict: "meets" | "misses" | "open";
         };
         /**
-         * @description A setting that keeps a workload from having more conversations in progress.
+         * @description A setting that limits the load.
          * @enum {string}
          */
         Limiter: "target_rps" | "start_rate";
@@ -1709,6 +1709,10 @@ export interface components {
         };
         /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, for the number of independent values. They are absent if that number is too small. */
         Quantiles: {
+            /** @description the figures that depend on turns that were cut: p50, p95, p99, mean */
+            at_least?: string[];
+            /** @description turns that were cut at the end of the run, which count as at least as long as they took until then */
+            cut?: number;
             /** @description ITL is estimated, because chunks did not report their token counts */
             estimated?: boolean;
             /** @description only of TTFT */
@@ -2722,7 +2726,7 @@ export interface components {
             };
             /** Format: date-time */
             until: string;
-            /** @description what went wrong in the switch before the span, such as a failed cold.http; absent: nothing */
+            /** @description what went wrong in the switch before the span, such as a failed cold.http, and what held its load down; absent: nothing */
             warnings?: string[];
             /** @description number of workers at the end of the span; absent: not known */
             workers?: number;
@@ -3080,6 +3084,8 @@ export interface components {
         TurnFigures: {
             /** @description share of prompt tokens from a cache, over the turns with both counts */
             cached_ratio?: number;
+            /** @description turns of n that were cut at the end of the run */
+            cut?: number;
             /** @description prompt tokens, over the turns with a count */
             input_mean?: number;
             input_p95?: number;

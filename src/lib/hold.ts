@@ -1,13 +1,13 @@
 import { type LaneSnapshot, type State, workloadSettings } from '../client';
 import { number } from './format';
 
-/** Returns what keeps a workload below its concurrency now; undefined without a limit in effect. */
+/** Returns what holds the load down now; undefined without a limit in effect. */
 export function limiterOf(lane: LaneSnapshot): State['concurrency']['limited_by'] {
   const { phase, concurrency, step } = lane.state;
-  if (phase !== 'running' || concurrency.actual >= concurrency.target) {
+  if (phase !== 'running') {
     return undefined;
   }
-  return step.held?.by ?? concurrency.limited_by;
+  return (concurrency.actual < concurrency.target ? step.held?.by : undefined) ?? concurrency.limited_by;
 }
 
 /** Describes where a step stands still below its concurrency; undefined where it does not. */

@@ -587,6 +587,8 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		Cluster:      s.watcher.Current, Shadow: s.conf.Routers.Enabled,
 		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
 		RampedStart: s.conf.Duration <= 0 && s.conf.Requests <= 0,
+		Turns:       int64(s.conf.Requests),
+		FreshTexts:  s.conf.Caches == "fresh" && (s.conf.Duration > 0 || s.conf.Requests > 0),
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status

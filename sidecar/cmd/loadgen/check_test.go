@@ -74,7 +74,7 @@ func TestQuestionSets(t *testing.T) {
 	code, _, stderr := newProgram(
 		t, "--target-url="+server.URL, "--corpus-file=../../loadgen/corpus/source/testdata/mtbench.jsonl", "--output="+table,
 		"--concurrency=1", "--openings=0", "--start-rate=1000", "--target-rps=0", "--turns-min=5", "--turns-max=5",
-		"--requests=6",
+		"--requests=6", "--caches=kept",
 	).finish()
 	require.Equal(t, success, code, stderr)
 	first := *server.first.Load()

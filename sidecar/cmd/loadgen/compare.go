@@ -219,7 +219,7 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	}
 	b = api.Baseline{
 		Name: name, Title: name, Kind: baseline.KindMeasured, Deployment: r.Target.Deployment, Workload: &r.Workload,
-		Notes: strings.Join(append([]string{"A run as a whole, with its beginning on cold caches."}, r.Notes...), "\n"),
+		Notes: strings.Join(append([]string{r.BeginningNote()}, r.Notes...), "\n"),
 		Rows:  []api.BaselineRow{row},
 	}
 	b.Deployment.Speculation = "" // each row has its own

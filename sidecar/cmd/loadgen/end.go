@@ -50,6 +50,7 @@ type endOf struct {
 	lags     stats.Lag // at the last start
 	lanes    []laneEnd // in the order of the status
 	pairs    *api.Twin // of the last run; nil: there is one lane
+	ended    time.Time // when the last turn had ended or was cut
 }
 
 // laneEnd is the collected state of one lane.
@@ -57,6 +58,7 @@ type laneEnd struct {
 	*lane.Lane
 	cluster report.Cluster
 	before  *api.Comparison // of the last run
+	limited *lane.Limited
 }
 
 // run serves until the run ends by its own limits or by the end of ctx, and prints its results. cancel ends work, the
@@ -75,7 +77,7 @@ func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.
 		defer cancel()
 		cause := e.wait(ctx)
 		e.over()
-		sum, failed = e.end(cause)
+		sum, failed = e.end(ctx, cause)
 	})
 	served := e.generator.run(work, cancel, l)
 	wg.Wait()
@@ -121,13 +123,21 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 			switch {
 			case e.conf.Duration > 0 && !e.begun.IsZero() && now.Sub(e.begun) >= e.conf.Duration:
 				return report.ByDuration
-			case e.conf.Requests > 0 && e.lane.Finished() >= int64(e.conf.Requests):
+			case e.conf.Requests > 0 && e.allSent():
 				return report.ByRequests
 			case !e.begun.IsZero() && state.Phase == api.PhaseStopped:
 				return report.ByOperator
 			}
 		}
 	}
+}
+
+// allSent reports whether every lane has sent the number of turns of the run. On members, whose turns are not limited,
+// as many must have ended.
+func (e *endOf) allSent() bool {
+	return !slices.ContainsFunc(e.lanes, func(l laneEnd) bool {
+		return max(l.Sent(), l.Finished()) < int64(e.conf.Requests)
+	})
 }
 
 // notice records when the workload started, and when it started again.
@@ -148,7 +158,7 @@ func (e *endOf) notice(s api.State) {
 
 // end stops the workload and returns the report of its last run, which it also writes into the files. The report is nil
 // where there was no run.
-func (e *endOf) end(cause report.Cause) (*report.Run, error) {
+func (e *endOf) end(ctx context.Context, cause report.Cause) (*report.Run, error) {
 	defer e.outputs.Close()
 	status := e.view.Status()
 	state := status.Lanes[0].State
@@ -158,6 +168,7 @@ func (e *endOf) end(cause report.Cause) (*report.Run, error) {
 	}
 	if state.Phase == api.PhaseRunning {
 		for i := range e.lanes {
+			e.lanes[i].limited = e.lanes[i].Limited()
 			if c, err := e.lanes[i].Comparison(""); err == nil {
 				e.lanes[i].before = &c
 			}
@@ -168,11 +179,14 @@ func (e *endOf) end(cause report.Cause) (*report.Run, error) {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
-	defer cancel()
-	if _, err := e.lane.Stop(ctx, "command line", api.StopRequest{}); err != nil {
+	grace := e.conf.Grace
+	if cause == report.BySignal {
+		grace = 0
+	}
+	if err := e.lane.Finish(ctx, "command line", grace, stopWithin); err != nil {
 		e.log.Warn("some turns were still in flight when the run was summarized", "error", err)
 	}
+	e.ended = time.Now()
 	for i, l := range e.view.Status().Lanes {
 		status.Lanes[i].Totals = l.Totals
 	}
@@ -242,8 +256,9 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	slices.Reverse(events)
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Ended{
-		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: of, SLO: status.Settings.SLO,
-		Steps: steps, Before: l.before, Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
+		Program: status.Version, Cause: cause, Started: started, Ended: e.ended, Status: of, SLO: status.Settings.SLO,
+		Steps: steps, Before: l.before, Limited: l.limited, Opening: l.OpeningOf,
+		Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
 		Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
 		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},
 	}
@@ -251,7 +266,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	if place == 0 {
 		run.Data.Files, conditions = e.outputs.Names(), e.conf.Conditions()
 	}
-	if last.Ended != nil {
+	if last.Ended != nil && cause != report.ByRequests { // whose turns are all of the run
 		run.Ended = *last.Ended
 	}
 	b := report.NewBuilder(run)
@@ -289,12 +304,12 @@ func (e *endOf) verdict(r *report.Run) error {
 		return errNothing
 	case r.Failed():
 		return errFailIf
-	case r.AllFailed() != "":
-		return errors.New(r.AllFailed())
+	case r.MostFailed() != "":
+		return errors.New(r.MostFailed())
 	case r.Twin != nil && !r.Twin.Measured():
 		return fmt.Errorf("lane %s: %w", r.Twin.Data.Lane, errNothing)
-	case r.Twin != nil && r.Twin.AllFailed() != "":
-		return fmt.Errorf("lane %s: %s", r.Twin.Data.Lane, r.Twin.AllFailed())
+	case r.Twin != nil && r.Twin.MostFailed() != "":
+		return fmt.Errorf("lane %s: %s", r.Twin.Data.Lane, r.Twin.MostFailed())
 	case r.Undecided():
 		return errUnknown
 	}

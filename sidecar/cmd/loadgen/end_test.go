@@ -57,7 +57,7 @@ func TestRequests(t *testing.T) {
 	var r report.Run
 	require.NoError(t, json.Unmarshal([]byte(data), &r))
 	assert.Equal(t, report.ByRequests, r.Cause)
-	assert.GreaterOrEqual(t, r.Turns.OK, 40)
+	assert.Equal(t, 40, r.Turns.OK, "exactly as many were sent")
 	assert.Equal(t, r.Turns.OK, r.Metrics.TTFT.N, "of all turns of the run")
 	assert.NotZero(t, r.Metrics.ITL.N)
 	assert.Equal(t, "llama", r.Target.Model)
@@ -73,6 +73,7 @@ func TestRequests(t *testing.T) {
 	code, stdout, stderr = comparedWith(json.RawMessage(data))
 	require.Equal(t, success, code, stderr)
 	assert.Regexp(t, `(?m)^\| 4 \| [\d.]+ ms `, stdout)
+	assert.Contains(t, stdout, "A run as a whole, with caches that were warm at the beginning")
 
 	// The load generator's own errors are included, and unknown values are omitted.
 	late := r
@@ -206,6 +207,89 @@ func TestEveryTurnFails(t *testing.T) {
 	assert.Regexp(t, `^loadgen: no turn succeeded: \d+ turns failed, \d+ as http_5xx: .*no workers`, lines[len(lines)-1])
 }
 
+// On a server that delays exactly every second request, half of the turns are slow: with a grace period all of them
+// end and count, without one those in flight count as at least as long as they took so far.
+func TestEndKeepsSlowTurns(t *testing.T) {
+	t.Parallel()
+	const slow = 400 * time.Millisecond
+	for _, grace := range []string{"30s", "0s"} {
+		t.Run(grace, func(t *testing.T) {
+			t.Parallel()
+			server := startTarget(t)
+			server.slow.Store(int64(slow))
+			dir := t.TempDir()
+			document, table := filepath.Join(dir, "run.json"), filepath.Join(dir, "run.csv")
+			code, stdout, stderr := brief(t, server.URL, "--requests=40", "--grace="+grace, "--output="+document,
+				"--output="+table)
+			require.Equal(t, success, code, stderr)
+			var r report.Run
+			require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))
+			assert.Equal(t, 40, r.Turns.OK+r.Turns.Cancelled)
+			assert.Equal(t, 40, r.Metrics.TTFT.N)
+			if grace == "30s" {
+				assert.Equal(t, 40, r.Turns.OK)
+				assert.Empty(t, r.Metrics.TTFT.AtLeast)
+				assert.GreaterOrEqual(t, *r.Metrics.TTFT.Mean, slow.Seconds()/2)
+				return
+			}
+			if cut := r.Metrics.TTFT.Cut; cut > 0 { // the last turns may have been fast
+				assert.Contains(t, r.Metrics.TTFT.AtLeast, "mean")
+				assert.Contains(t, stdout, "≥ marks the figures that depend on it")
+			}
+		})
+	}
+}
+
+// The texts of a run with an end begin with a nonce of its own, unless caches are kept. What the caches held is
+// measured by the first turns, whatever was intended.
+func TestRunsBeginOnFreshTexts(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	nonces := map[string]bool{}
+	for _, row := range []struct {
+		flag, state string
+		cached      int64
+		nonce       bool
+	}{
+		{"--caches=fresh", "cold", 0, true}, {"--caches=fresh", "warm", 3000, true}, {"--caches=kept", "cold", 0, false},
+	} {
+		server.cached.Store(row.cached)
+		document := filepath.Join(t.TempDir(), "run.json")
+		code, stdout, stderr := brief(t, server.URL, row.flag, "--requests=20", "--output="+document)
+		require.Equal(t, success, code, stderr)
+		first := *server.first.Load()
+		assert.Equal(t, row.nonce, strings.HasPrefix(first, "["), first[:20])
+		if row.nonce {
+			assert.False(t, nonces[first[:18]], "two runs have one nonce")
+			nonces[first[:18]] = true
+		}
+		var r report.Run
+		require.NoError(t, json.Unmarshal([]byte(content(t, document)), &r))
+		assert.Equal(t, row.state, r.Caches.State)
+		assert.Contains(t, stdout, row.state+" at the beginning")
+	}
+}
+
+// A run in which most turns fail is a failure, although some succeed.
+func TestMostTurnsFail(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	server.failing.Store(3)
+	code, stdout, stderr := brief(t, server.URL, "--requests=40")
+	assert.Equal(t, broken, code, stderr)
+	assert.Regexp(t, `loadgen: most turns failed: \d+ of \d+, \d+ as http_5xx: .*no workers`, stderr)
+	assert.Regexp(t, `[1-9]\d* completed, \d+ failed`, stdout)
+}
+
+// A cap that holds the load down is named in the summary, also where all conversations are in progress.
+func TestSummaryNamesTheCap(t *testing.T) {
+	t.Parallel()
+	_, stdout, stderr := newProgram(t, "--target-url="+startTarget(t).URL, "--concurrency=4", "--start-rate=1000",
+		"--target-rps=20", "--requests=20").finish()
+	assert.Regexp(t, `(?m)^ *Load +the cap of 20 requests/s held it down for [\d.]+ % of the time; raise target_rps for more`,
+		stdout, stderr)
+}
+
 // A run fails where the target of either lane cannot be reached or has another path.
 func TestUnreachableTargetOfOneLane(t *testing.T) {
 	t.Parallel()
@@ -236,7 +320,7 @@ func TestDurationWithoutTurns(t *testing.T) {
 	server := startTarget(t)
 	server.words.Store(1e6)
 	server.gap.Store(int64(50 * time.Millisecond))
-	code, stdout, stderr := brief(t, server.URL, "--duration=1s", "--fail-if=ttft_p95>1ms")
+	code, stdout, stderr := brief(t, server.URL, "--duration=1s", "--grace=0s", "--fail-if=ttft_p95>1ms")
 	assert.Equal(t, unmeasured, code, stderr)
 	assert.Contains(t, stdout, "ended by --duration")
 	assert.Contains(t, stdout, "nothing was measured")

@@ -70,7 +70,8 @@ func TestTargetDownAtStart(t *testing.T) {
 			server.works()
 			p.eventually("the workload runs in its mode", func() bool {
 				l := p.lane()
-				return l.State.Running && l.State.Mode == mode && l.Totals.OK > 0
+				pinned := mode != api.ModeRoundRobin || server.pinned.Load() > 0 // once the driver has the workers
+				return l.State.Running && l.State.Mode == mode && l.Totals.OK > 0 && pinned
 			})
 			p.eventually("it is ready", p.ready)
 			assert.Equal(t, "llama", p.lane().Target.Model)

@@ -16,15 +16,18 @@ import (
 // target is a model server whose faults are switched on and off. It answers the questions of an end user's model too.
 type target struct {
 	*httptest.Server
-	fault  atomic.Pointer[http.HandlerFunc] // answers every turn; nil: the target works
-	words  atomic.Int64                     // content chunks of an answer
-	cached atomic.Int64                     // tokens of the 4,000 of a prompt
-	gap    atomic.Int64                     // pause before each of them, in ns
-	word   atomic.Pointer[string]           // their event
-	asked  atomic.Int64                     // requests
-	pinned atomic.Int64                     // requests that name an instance
-	inside atomic.Int64                     // answers in progress
-	first  atomic.Pointer[string]           // the first message of the latest conversation
+	fault   atomic.Pointer[http.HandlerFunc] // answers every turn; nil: the target works
+	words   atomic.Int64                     // content chunks of an answer
+	cached  atomic.Int64                     // tokens of the 4,000 of a prompt
+	gap     atomic.Int64                     // pause before each of them, in ns
+	word    atomic.Pointer[string]           // their event
+	asked   atomic.Int64                     // requests
+	slow    atomic.Int64                     // delay of every second turn, in ns
+	turns   atomic.Int64                     // requests but those of probes
+	pinned  atomic.Int64                     // requests that name an instance
+	inside  atomic.Int64                     // answers in progress
+	failing atomic.Int64                     // turns of four that get 503
+	first   atomic.Pointer[string]           // the first message of the latest conversation
 }
 
 // startTarget starts a target that answers fast.
@@ -56,6 +59,10 @@ func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(*fault)(w, r)
 		return
 	}
+	s.serve(w, r, body)
+}
+
+func (s *target) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	switch r.URL.Path {
 	case "/v1/models":
 		fmt.Fprint(w, `{"data":[{"id":"llama"}]}`)
@@ -71,7 +78,10 @@ func (s *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *target) complete(w http.ResponseWriter, r *http.Request, body []byte) {
-	s.asked.Add(1)
+	if s.asked.Add(1)%4 < s.failing.Load() {
+		refuse(http.StatusServiceUnavailable, "no workers")(w, r)
+		return
+	}
 	var request struct {
 		Messages  []struct{ Content string }
 		MaxTokens int `json:"max_tokens"`
@@ -81,6 +91,9 @@ func (s *target) complete(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	if err := json.Unmarshal(body, &request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if request.MaxTokens > 1 && s.turns.Add(1)%2 == 0 && !stays(r, time.Duration(s.slow.Load())) {
 		return
 	}
 	if request.NVExt.Instance != "" {

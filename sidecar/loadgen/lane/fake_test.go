@@ -31,6 +31,7 @@ type fake struct {
 	words       int
 	perChunk    int           // tokens, as usage says at the end
 	turnError   *chat.Error   // result of every turn
+	resetEvery  int           // one of so many turns is reset at once; 0: none
 	probeError  *chat.Error   // result of every probe
 	modelsError *chat.Error   // result of every list of models
 	slow        time.Duration // duration of a probe
@@ -120,7 +121,12 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	ttft, gap, words, perChunk := f.ttft, f.gap, f.words, f.perChunk
 	turnError, finish, findings, cached := f.turnError, f.finish, f.findings, f.cached
 	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
+	reset := f.resetEvery > 0 && len(f.requests)%f.resetEvery == 0
 	f.mu.Unlock()
+	if reset {
+		now := time.Now()
+		return chat.Result{Sent: now, Ended: now, Err: &chat.Error{Class: api.ErrorConnect, Message: "connection reset"}}
+	}
 	r := chat.Result{Sent: time.Now(), Worker: "16549284283275536882"}
 	next := ttft
 	for range words {

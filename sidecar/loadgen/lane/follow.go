@@ -13,28 +13,56 @@ import (
 // cannot restart in another mode and serve turns within it.
 const followEvery = time.Second
 
+// detectWithin is the longest time that a start waits for a cluster to report its mode.
+const detectWithin = 5 * time.Second
+
+// DetectMode adopts the modes that the clusters of the joined lanes report, so that a run which
+// starts after it is in one step from the beginning. It returns after detectWithin at the latest.
+// Without an answer until then, the mode is followed during the run.
+func (l *Lane) DetectMode(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, detectWithin)
+	defer cancel()
+	l.mu.Lock()
+	lanes := l.lanes
+	l.mu.Unlock()
+	concurrently(len(lanes), func(i int) {
+		d, ok := lanes[i].opts.Driver.(workload.ModeReporter)
+		if !ok || lanes[i].follow(ctx, d) == nil {
+			return
+		}
+		retries, stop := context.WithCancel(ctx)
+		defer stop()
+		every(retries, followEvery/4, func() {
+			if lanes[i].follow(ctx, d) == nil {
+				stop()
+			}
+		})
+	})
+}
+
 // follow adopts the mode that the cluster is in, also after a switch by another client. It ignores
-// a cluster that does not answer, since its turns fail as well.
-func (l *Lane) follow(d workload.ModeReporter) {
+// a cluster that does not answer, since its turns fail as well, and returns the error.
+func (l *Lane) follow(ctx context.Context, d workload.ModeReporter) error {
 	before := l.State()
 	if before.Phase == api.PhaseSwitching || before.ModeChange != nil && !before.ModeChange.Failed {
-		return
+		return nil
 	}
-	found, err := d.Current(l.ctx)
+	found, err := d.Current(ctx)
 	known := before.InMode()
 	if err != nil || found == known {
-		return
+		return err
 	}
 	source, why := api.ModeFromDriver, "the cluster is in that mode"
 	if found.Mode == api.ModeUnknown {
 		source, why = "", "the cluster is being switched by another client"
 	}
 	if a, ok := d.(workload.Attributor); ok {
-		if author := a.Author(l.ctx); author != "" {
+		if author := a.Author(ctx); author != "" {
 			why += ", last changed by " + author
 		}
 	}
 	l.adopt(known, found, source, why)
+	return nil
 }
 
 // adoptRouterMode adopts the mode that a router's own metrics show, where there is no other source:
@@ -68,7 +96,8 @@ func offersArms(offers []api.ModeState) bool { return len(offers) > 0 && offers[
 
 // adopt takes the mode that the cluster was found in, unless the lane's mode is no longer the one
 // that the comparison was made with. It begins a new step, so that no turn of one mode counts for
-// another.
+// another. A mode that was unknown until the router's metrics showed it was in force before, too:
+// the step goes on in it.
 func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why string) {
 	l.mu.Lock()
 	if found == l.mode || before != l.mode || l.changes() || l.checkOpen() != nil {
@@ -77,7 +106,13 @@ func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why strin
 	}
 	l.event(api.EventModeChange, "cluster", transition(before, found)+": "+why)
 	// The message of a failed change names the former mode, so it is removed.
-	l.inNewStep(leadSwitched, func() { l.mode, l.modeFrom, l.change = found, from, nil })
+	take := func() { l.mode, l.modeFrom, l.change = found, from, nil }
+	if from == api.ModeFromMetrics {
+		take()
+		l.steps.inMode(found)
+	} else {
+		l.inNewStep(leadSwitched, take)
+	}
 	if from == api.ModeFromDriver {
 		l.shadow.Reset() // a cluster that is switched restarts its workers
 	}

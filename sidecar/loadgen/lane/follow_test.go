@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -51,6 +52,32 @@ func withModeReporter(d *modeReporter) func(*options) {
 		d.offers = append(d.offers, eagle)
 		o.Driver = d
 	}
+}
+
+// A run that starts after the mode was detected is in one step from the beginning, also where the cluster answers late.
+func TestDetectedModeSplitsNoStart(t *testing.T) {
+	d := &modeReporter{}
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		pass(2 * time.Second)
+		d.set(eagle, errors.New("starting"))
+		go func() {
+			wait.Advance(time.Second)
+			d.set(eagle, nil)
+		}()
+		b.lane.DetectMode(t.Context())
+		b.start(3)
+		first := b.lane.State().Step
+		pass(30 * time.Second)
+		state := b.lane.State()
+		assert.Equal(t, eagle, state.InMode())
+		assert.Equal(t, first.ID, state.Step.ID)
+		assert.Positive(t, state.Step.Counted)
+
+		d.set(kv, errors.New("restarting"))
+		began := time.Now()
+		b.lane.DetectMode(t.Context())
+		assert.Equal(t, detectWithin, time.Since(began))
+	}, withModeReporter(d))
 }
 
 // A lane adopts the mode of a cluster that another client has switched, in a new step, and shows it everywhere.

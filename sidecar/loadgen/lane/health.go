@@ -142,9 +142,17 @@ func (t *target) Do(ctx context.Context, req chat.Request) chat.Result {
 	case r.OK():
 		t.serves()
 	case r.Err != nil:
-		t.failed(r.Err)
+		t.failed(r.Err, t.lost())
 	}
 	return r
+}
+
+// lost reports whether no turn has succeeded for so long that a failed one shows the state of the
+// target.
+func (t *target) lost() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.lastSuccess) > t.fresh
 }
 
 // probe makes sure that the target was probed since it was last lost. Concurrent callers share one
@@ -199,7 +207,7 @@ func (t *target) probeEnded(err *chat.Error) {
 	t.mu.Unlock()
 	switch {
 	case err != nil:
-		t.failed(err)
+		t.failed(err, t.lost() || err.Class == api.ErrorConnect)
 	case !recent:
 		t.serves()
 	}
@@ -232,12 +240,11 @@ func (t *target) serves() {
 	}
 }
 
-// failed records a failure. One failed turn among good ones is not a problem of the target; a
-// connection that cannot be made is one at once. In both cases the next answer may come from
-// another server, so the extensions are probed again.
-func (t *target) failed(e *chat.Error) {
+// failed records a failure. One failed turn among good ones is not a problem of the target, whether
+// the server refuses it or the connection is reset. After a target was lost, the next answer may come
+// from another server, so the extensions are probed again.
+func (t *target) failed(e *chat.Error, lost bool) {
 	t.mu.Lock()
-	lost := e.Class == api.ErrorConnect || time.Since(t.lastSuccess) > t.fresh
 	changed := lost && t.problem != e.Message && (!t.final || e.Final() || e.Unreached)
 	if lost {
 		t.probed = false
@@ -326,7 +333,7 @@ func (t *target) askModels(ctx context.Context) {
 	case err == nil:
 		t.serves()
 	case err.Unreached, before != nil && !err.Final():
-		t.failed(err)
+		t.failed(err, err.Unreached || t.lost())
 	}
 }
 

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -45,6 +46,29 @@ func TestProblemBeginsAndEndsWithTurns(t *testing.T) {
 		pass(10 * time.Second)
 		require.NoError(t, b.view.Ready())
 	})
+}
+
+// Behind a server that resets a share of its requests, as many turns succeed as those of a plain client, which sends
+// the next request at once. No reset is a reason for a probe.
+func TestResetsSlowNoOtherTurns(t *testing.T) {
+	const conversations, span = 4, 10 * time.Minute
+	for _, every := range []int{100, 33, 10, 3} {
+		t.Run(fmt.Sprintf("1 of %d", every), func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *booth, f *fake) {
+				f.set(func(f *fake) { f.resetEvery, f.slow = every, 3*time.Second })
+				b.start(conversations)
+				pass(time.Minute)
+				before := b.totals()
+				pass(span)
+				turn := f.ttft + time.Duration(f.words-1)*f.gap
+				plain := conversations * span.Seconds() / turn.Seconds()
+				assert.InEpsilon(t, plain, b.totals().OK-before.OK, .02)
+				assert.Greater(t, b.totals().Errors-before.Errors, int64(plain)/int64(every)-2)
+				assert.Equal(t, 1, f.probes)
+				require.NoError(t, b.view.Ready())
+			})
+		})
+	}
 }
 
 // A problem with turns ends when the lane stops. A stopped lane requests the target's models.

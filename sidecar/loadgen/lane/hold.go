@@ -48,8 +48,8 @@ func (d *holdDetector) within(now time.Time, span time.Duration) int {
 	return 0
 }
 
-// limiter returns the limit that the next conversation has waited for during more than half of
-// limitSpan; empty if there is none.
+// limiter returns the limit that turns or the next conversation have waited for during more than
+// half of limitSpan; empty if there is none.
 func (d *holdDetector) limiter() api.Limiter {
 	if len(d.paces) == 0 {
 		return ""
@@ -57,14 +57,54 @@ func (d *holdDetector) limiter() api.Limiter {
 	return limiter(d.paces[d.within(d.paces[len(d.paces)-1].at, limitSpan):])
 }
 
-// limiter returns the limit that the next conversation has waited for during more than half of the
-// time of paces; empty if there is none. There must be at least one pace.
-func limiter(paces []pace) api.Limiter {
+// limiter returns the limit that was waited for during more than half of the time of paces, the one
+// with the longest wait if there are several; empty if there is none. There must be at least one pace.
+func limiter(paces []pace) (longest api.Limiter) {
 	first, last := paces[0], paces[len(paces)-1]
+	most := last.at.Sub(first.at) / 2
 	for limitedBy, waited := range last.Waited {
-		if 2*(waited-first.Waited[limitedBy]) > last.at.Sub(first.at) {
-			return limitedBy
+		if waited -= first.Waited[limitedBy]; waited > most {
+			longest, most = limitedBy, waited
 		}
+	}
+	return longest
+}
+
+// Limited is the limit that turns and conversations of a run waited for longest.
+type Limited struct {
+	By    api.Limiter `json:"by"`
+	Text  string      `json:"text"`  // the limit with its value
+	Share float64     `json:"share"` // of the time of the run
+}
+
+// limitedFrom is the share of a run from which a limit is named.
+const limitedFrom = .1
+
+// Limited returns the limit that has held the load of the run under way down; nil if there is none.
+func (l *Lane) Limited() *Limited {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == nil {
+		return nil
+	}
+	most := Limited{Share: limitedFrom}
+	for limitedBy, waited := range l.run.workload.Pace().Waited {
+		if share := waited.Seconds() / time.Since(*l.started).Seconds(); share > most.Share {
+			most = Limited{limitedBy, l.limiterText(limitedBy), min(1, share)}
+		}
+	}
+	if most.By == "" {
+		return nil
+	}
+	return &most
+}
+
+// Limit names the limit that now holds the load of the span's lane down; empty if there is none.
+func (r *SpanRun) Limit() string {
+	r.lane.mu.Lock()
+	defer r.lane.mu.Unlock()
+	if limitedBy := r.lane.holds.limiter(); limitedBy != "" {
+		return r.lane.limiterText(limitedBy)
 	}
 	return ""
 }

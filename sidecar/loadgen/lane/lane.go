@@ -75,6 +75,10 @@ type Options struct {
 	// RampedStart makes the conversations that begin a run start in their middle, except those of spans. The load then
 	// does not come in waves. See [draw.Shape].
 	RampedStart bool
+	// FreshTexts makes each run that is started begin its openings with a nonce of its own.
+	FreshTexts bool
+	// Turns is the number of turns that a run sends, except those of spans; 0: no limit.
+	Turns int64
 	// ModeChanged is called with each mode that was switched to, or that the cluster was found in.
 	// nil disables the callback.
 	ModeChanged func(api.ModeState)
@@ -198,7 +202,7 @@ func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 		})
 	})
 	if d, ok := opts.Driver.(workload.ModeReporter); ok {
-		l.wg.Go(func() { every(ctx, followEvery, func() { l.follow(d) }) })
+		l.wg.Go(func() { every(ctx, followEvery, func() { _ = l.follow(ctx, d) }) })
 	}
 	if opts.Resumed != nil {
 		l.resume(*opts.Resumed)
@@ -253,8 +257,9 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		TargetRPS: l.settings.TargetRPS,
 	}
 	s.Showcase = len(l.sideConversations) > 0
-	if s.Phase == api.PhaseRunning && actual < s.Concurrency.Target {
-		s.Concurrency.LimitedBy = l.holds.limiter()
+	if limit := l.holds.limiter(); s.Phase == api.PhaseRunning &&
+		(actual < s.Concurrency.Target || limit == api.LimitedByTargetRPS) {
+		s.Concurrency.LimitedBy = limit
 	}
 	if d, ok := l.opts.Driver.(workload.Simulator); ok {
 		s.Simulation = d.Simulation()
@@ -312,6 +317,10 @@ func (l *Lane) prepareStart(actor string, req api.StartRequest, limit int) (func
 	}
 	return func() {
 		l.settings = next
+		if l.opts.FreshTexts {
+			l.nonce = newNonce()
+			l.shadow.Reset()
+		}
 		l.begin(actor)
 	}, nil
 }
@@ -497,12 +506,16 @@ func (l *Lane) holdRun(t Task, span SpanObserver) {
 	o := &observer{lane: l, span: span}
 	t.Receiver = o
 	r := &run{cancel: cancel, ended: make(chan struct{})}
+	turns := l.opts.Turns
+	if t.Taken {
+		turns = 0
+	}
 	if l.opts.Engine != nil {
 		r.workload = l.opts.Engine.Begin(t)
 	} else {
 		r.workload = localRunner{workload.New(workload.Options{
 			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, RampedStart: t.RampedStart, Nonce: t.Nonce,
-			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
+			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory, Turns: turns,
 			Instance: l.opts.Driver.Instance, Observer: o, ObserveRouting: o.routingObserver(),
 		}, t.Settings)}
 	}
@@ -520,18 +533,41 @@ func (l *Lane) holdRun(t Task, span SpanObserver) {
 // error of ctx. The lane is draining until then. A stop during a mode change keeps the workload
 // from starting again after it.
 func (l *Lane) Stop(ctx context.Context, actor string, req api.StopRequest) (api.State, error) {
-	var ended []<-chan struct{}
-	func() {
-		defer l.lockAll()()
-		for _, each := range l.lanes {
-			if end := each.stop(actor, req.Drain); end != nil && !req.Drain {
-				ended = append(ended, end)
-			}
-		}
-	}()
-	l.notify()
+	ended := l.stopAll(actor, req.Drain)
+	if req.Drain {
+		return l.State(), nil
+	}
 	err := awaitAll(ctx, ended)
 	return l.State(), err
+}
+
+// Finish stops the workload of all joined lanes. For a grace period it lets the turns in flight end, and then cancels
+// the others, as does the end of ctx. It returns when all runs have ended, or after a further within.
+func (l *Lane) Finish(ctx context.Context, actor string, grace, within time.Duration) error {
+	if grace > 0 {
+		waiting, cancel := context.WithTimeout(ctx, grace)
+		defer cancel()
+		if awaitAll(waiting, l.stopAll(actor, true)) == nil {
+			return nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	_, err := l.Stop(ctx, actor, api.StopRequest{})
+	return err
+}
+
+// stopAll stops all joined lanes, and returns the ends of their runs.
+func (l *Lane) stopAll(actor string, drain bool) (ended []<-chan struct{}) {
+	unlock := l.lockAll()
+	for _, each := range l.lanes {
+		if end := each.stop(actor, drain); end != nil {
+			ended = append(ended, end)
+		}
+	}
+	unlock()
+	l.notify()
+	return ended
 }
 
 // stop returns a channel that is closed at the end of the run, nil if there is no run. The lock is

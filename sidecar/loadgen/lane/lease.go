@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -315,6 +317,15 @@ func (l *Lane) Opening(d workload.Draw) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, l.settings, l.corpus)
+}
+
+// OpeningOf returns the number of the opening text of a conversation of the latest run by its id, as Opening does.
+func (l *Lane) OpeningOf(conversation string) int64 {
+	number, err := strconv.ParseInt(conversation[strings.LastIndex(conversation, "-")+1:], 10, 64)
+	if err != nil {
+		return -1
+	}
+	return l.Opening(workload.Draw{Seed: l.opts.Seed, Number: number})
 }
 
 // Name returns the name of the lane.

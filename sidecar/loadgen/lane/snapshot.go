@@ -265,6 +265,14 @@ func (l *Lane) Finished() int64 {
 	return t.OK + t.Errors
 }
 
+// Sent returns the number of turns that the run under way has sent, where [Options].Turns limits them.
+func (l *Lane) Sent() int64 {
+	if r := l.running(); r != nil {
+		return r.workload.Pace().Sent
+	}
+	return 0
+}
+
 // Whole returns the report of the run since the lane's last start; see [stats.Recorder.Whole].
 func (l *Lane) Whole(ended time.Time, turns iter.Seq[*api.Turn]) stats.Report {
 	return l.record.Whole(ended, turns)

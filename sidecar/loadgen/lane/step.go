@@ -148,6 +148,16 @@ func (s *steps) active(at time.Time, actual, target int) {
 	s.settle(at)
 }
 
+// inMode sets the mode that the step has been in since it began.
+func (s *steps) inMode(mode api.ModeState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.Arm, s.now.Mode, s.now.Speculation = mode.Arm, mode.Mode, mode.Speculation
+	if s.open {
+		s.save(s.now)
+	}
+}
+
 // unmix records that every conversation in progress has the step's shape.
 func (s *steps) unmix(at time.Time) {
 	s.mu.Lock()

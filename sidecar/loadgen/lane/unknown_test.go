@@ -124,7 +124,10 @@ func TestModeFromTheMetricsOfTheRouter(t *testing.T) {
 		}
 		b.start(2)
 		routes(new(false), unknown, "")
+		step := b.lane.State().Step.ID
 		routes(new(true), kv, "")
+		assert.Equal(t, step, b.lane.State().Step.ID, "the mode was in force before it was detected")
+		assert.Equal(t, api.ModeKV, b.store.lastSteps()[0].Mode)
 		assert.Equal(t, api.ModeFromMetrics, b.lane.State().ModeFrom)
 		routes(nil, kv, "there were no requests")
 		routes(new(false), unknown, "")

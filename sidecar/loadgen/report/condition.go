@@ -50,10 +50,11 @@ type measure struct {
 	name     string
 	unit     unit
 	words    []string
-	value    func(*Run) *float64 // returns nil if the figure was not measured
-	error    func(*Run) *float64 // load generator's own error in the value; nil: not known
-	bothWays bool                // the error may have either sign
-	word     func(*Run) string   // returns "" if the figure was not measured
+	value    func(*Run) *float64       // returns nil if the figure was not measured
+	error    func(*Run) *float64       // load generator's own error in the value; nil: not known
+	bothWays bool                      // the error may have either sign
+	times    func(*Run) *api.Quantiles // that the value is a percentile of; nil: it is none
+	word     func(*Run) string         // returns "" if the figure was not measured
 }
 
 // measures lists every measure in the order of the help.
@@ -63,14 +64,14 @@ var measures = func() []measure {
 		of := func(r *Run) *api.Quantiles { return f.Quantiles(&r.Metrics) }
 		all = append(all,
 			measure{
-				name: f.Key + "_p50", bothWays: f.BothWays,
+				name: f.Key + "_p50", bothWays: f.BothWays, times: of,
 				value: func(r *Run) *float64 { return of(r).P50 }, error: func(r *Run) *float64 { return of(r).P50Error },
 			},
 			measure{
-				name: f.Key + "_p95", bothWays: f.BothWays,
+				name: f.Key + "_p95", bothWays: f.BothWays, times: of,
 				value: func(r *Run) *float64 { return of(r).P95 }, error: func(r *Run) *float64 { return of(r).P95Error },
 			},
-			measure{name: f.Key + "_p99", value: func(r *Run) *float64 { return of(r).P99 }})
+			measure{name: f.Key + "_p99", times: of, value: func(r *Run) *float64 { return of(r).P99 }})
 	}
 	return append(all,
 		measure{name: "error_rate", unit: ratio, value: func(r *Run) *float64 { return r.ErrorRatio }},
@@ -212,6 +213,13 @@ func (c Condition) judge(r *Run) Result {
 		return out
 	}
 	v := *out.Value
+	if q.times != nil && v <= c.Limit {
+		times := q.times(r)
+		if slices.Contains(times.AtLeast, c.Name[strings.LastIndex(c.Name, "_")+1:]) {
+			out.valueText, out.Withheld = inMilliseconds(v), cutShort(times.Cut)
+			return out
+		}
+	}
 	if q.error != nil {
 		if e := q.error(r); e != nil && !api.Decidable(v, *e, c.Limit, q.bothWays) {
 			out.valueText, out.Withheld = inMilliseconds(v), withheld(*e)

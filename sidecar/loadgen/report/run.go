@@ -34,6 +34,7 @@ type Ended struct {
 	SLO     api.SLO          // in force at the end of the run
 	Steps   []api.StepRecord // by start time
 	Before  *api.Comparison  // with the default baseline, just before the end; nil: no step was in progress
+	Limited *lane.Limited    // what held the load down; nil: nothing
 	Client  Client
 	Lag     stats.Lag // the load generator's own delays
 	Cluster Cluster
@@ -41,7 +42,9 @@ type Ended struct {
 	Data    Data
 	// TokensPerChunk is the mean over the turns that ended well; see [stats.Arrived].
 	TokensPerChunk float64
-	Restart        bool // a mode change restarted the run; it began at the latest one
+	// Opening returns the number of the text that opens a conversation; nil: not known.
+	Opening func(conversation string) int64
+	Restart bool // a mode change restarted the run; it began at the latest one
 }
 
 // Run is the report of a run that has ended, and the JSON of --output. Times are seconds, ratios 0 to 1.
@@ -62,6 +65,7 @@ type Run struct {
 	Workload    api.WorkloadShape `json:"workload"`
 	Seed        uint64            `json:"seed,string"`
 	Steps       []api.StepRecord  `json:"steps"`
+	Limited     *lane.Limited     `json:"limited,omitempty"` // what held the load down; absent: nothing
 
 	Turns   Turns       `json:"turns"`
 	Metrics api.Metrics `json:"metrics"` // latencies of the turns that ended well
@@ -70,6 +74,7 @@ type Run struct {
 	Tokens                Tokens            `json:"tokens"`
 	OutputTokensPerSecond Value             `json:"output_tokens_per_second"`
 	RequestsPerSecond     Value             `json:"requests_per_second"` // turns that ended well
+	Caches                *Caches           `json:"caches,omitempty"`    // at the beginning of the run
 	KVHitRatio            Value             `json:"kv_hit_ratio"`
 	ErrorRatio            *float64          `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
 	GoodputRatio          *float64          `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
@@ -99,7 +104,7 @@ type Run struct {
 type Turns struct {
 	OK        int `json:"ok"`
 	Failed    int `json:"failed"`
-	Cancelled int `json:"cancelled"` // in flight when the run ended: neither a success nor an error
+	Cancelled int `json:"cancelled"` // cut at the end of the run: neither a success nor an error
 	SLOMet    int `json:"slo_met"`   // met every SLO
 }
 
@@ -207,6 +212,7 @@ type Builder struct {
 	run     Ended
 	errors  map[api.ErrorClass]*ErrorClass
 	routing Routing
+	firsts  []FirstTurn // of the conversations
 }
 
 // NewBuilder returns a Builder without turns.
@@ -218,7 +224,8 @@ func NewBuilder(run Ended) *Builder {
 		Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
 		Target:  run.Status.Target, Concurrency: state.Concurrency.Target,
 		Arm: state.Arm, Mode: state.Mode, Speculation: state.Speculation,
-		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Baseline: run.Before, Data: run.Data,
+		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Limited: run.Limited,
+		Baseline: run.Before, Data: run.Data,
 		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},
 	}
@@ -244,6 +251,9 @@ func (b *Builder) Add(t *api.Turn) {
 		e.N++
 	}
 	b.routing.add(t)
+	if t.Number == 1 && b.run.Opening != nil {
+		b.firsts = append(b.firsts, NewFirstTurn(t, b.run.Opening(t.Conversation), t.Started.Sub(b.run.Started).Seconds()))
+	}
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {
 		r.Tokens.Estimated++
@@ -251,7 +261,7 @@ func (b *Builder) Add(t *api.Turn) {
 	if t.Status == api.TurnOK && t.TTFT != nil {
 		r.ttft = append(r.ttft, *t.TTFT)
 	}
-	if len(r.Series) == 0 {
+	if len(r.Series) == 0 || t.Ended.After(b.run.Ended) { // in the grace period
 		return
 	}
 	p := &r.Series[min(max(int(t.Ended.Sub(b.run.Started).Seconds()/r.Series[0].Seconds), 0), len(r.Series)-1)]
@@ -290,6 +300,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		Cached: whole.CachedTokens, CachedUnknown: whole.CachedUnknown,
 		Output: whole.OutputTokens, Estimated: r.Tokens.Estimated,
 	}
+	r.Caches = b.caches(r)
 	r.ErrorRatio, r.GoodputRatio = whole.Window.ErrorRatio, whole.Window.GoodputRatio
 	r.KVHitRatio = Value{whole.HitRatio, whole.HitInterval}
 	if whole.OK > 0 {
@@ -335,6 +346,8 @@ func objective(metric string, q api.Quantiles, threshold float64) Objective {
 	o := Objective{Metric: metric, Threshold: threshold, P95: q.P95, Interval: q.P95Interval}
 	switch {
 	case q.P95 == nil:
+	case slices.Contains(q.AtLeast, "p95") && *q.P95 <= threshold:
+		o.Withheld = cutShort(q.Cut)
 	case q.P95Error != nil && !api.Decidable(*q.P95, *q.P95Error, threshold, metric == "tpot"):
 		o.Withheld = withheld(*q.P95Error)
 	default:
@@ -342,6 +355,9 @@ func objective(metric string, q api.Quantiles, threshold float64) Objective {
 	}
 	return o
 }
+
+// cutShort returns the reason for an outcome that turns could change which were cut, as a clause.
+func cutShort(n int) string { return plural(n, "turn") + " cut at the end may have been slower" }
 
 // withheld returns the reason for a withheld outcome as a clause. e is the own error in seconds.
 func withheld(e float64) string {
@@ -368,15 +384,19 @@ func (r *Run) slo() string {
 	return "met"
 }
 
-// AllFailed describes a run in which every turn failed: their number, the most frequent class and its first message. It
-// returns "" if a turn succeeded or none failed.
-func (r *Run) AllFailed() string {
-	if r.Turns.OK > 0 || len(r.Errors) == 0 {
+// MostFailed describes a run in which most turns failed: their number, the most frequent class and its first message.
+// It returns "" if at least as many succeeded.
+func (r *Run) MostFailed() string {
+	failed, all := r.Turns.Failed, r.Turns.OK+r.Turns.Failed
+	if failed <= r.Turns.OK || len(r.Errors) == 0 {
 		return ""
 	}
+	text := fmt.Sprintf("most turns failed: %d of %d", failed, all)
+	if failed == all {
+		text = fmt.Sprintf("no turn succeeded: %s failed", plural(failed, "turn"))
+	}
 	most := r.Errors[0]
-	return fmt.Sprintf("no turn succeeded: %s failed, %d as %s: %s", plural(r.Turns.Failed, "turn"), most.N, most.Class,
-		most.Message)
+	return fmt.Sprintf("%s, %d as %s: %s", text, most.N, most.Class, most.Message)
 }
 
 // Measured reports whether any turn succeeded or failed.

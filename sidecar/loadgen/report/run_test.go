@@ -92,7 +92,7 @@ func TestSummary(t *testing.T) {
 	out := text(t, r)
 	for _, want := range []string{
 		"Run of 2m0s against http://gpu.example:8000 (llama)\n", "20 conversations · kv · ended by --duration\n",
-		"600 completed, 3 failed, 0 in flight at the end", "0.5 % of the finished turns",
+		"600 completed, 3 failed, 0 cut at the end", "0.5 % of the finished turns",
 		"2396000 input (p95 of a turn 4000), 1797000 cached, 59950 output",
 		"turn 1: TTFT p50 400 ms, p95 669 ms; 4000 input tokens (p95 4000), 100 output; latency p50 2000 ms; n 599\n",
 		"turn 6+: TTFT p50 100 ms, p95 100 ms; – input tokens (p95 –), 50 output; latency p50 2000 ms; n 1\n",
@@ -319,11 +319,11 @@ func TestClient(t *testing.T) {
 		},
 		"noticeable": {
 			20 * time.Millisecond, "noticeable", "; the intervals include it",
-			"missed: TTFT p95 669 ms", "ttft_p95>660ms: undecided, value is 669 ms, of which up to 2",
+			"missed: TTFT p95 669 ms", "ttft_p95>660ms: undecided, value is 669 ms (up to 2",
 		},
 		"too large": {
 			80 * time.Millisecond, "bottleneck", "too large: TTFT cannot be judged: ",
-			"undecided: TTFT p95 669 ms of 600 ms (up to 10", "ttft_p95>660ms: undecided, value is 669 ms, of which up to 10",
+			"undecided: TTFT p95 669 ms of 600 ms (up to 10", "ttft_p95>660ms: undecided, value is 669 ms (up to 10",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,8 @@ func (r *Run) latencies() *Table {
 			name += " (estimated)"
 		}
 		t.Rows = append(t.Rows, []string{
-			name, ms(q.P50), msInterval(q.P50Interval), ms(q.P95), msInterval(q.P95Interval), ms(q.P99), strconv.Itoa(q.N),
+			name, atLeast(q, "p50") + ms(q.P50), msInterval(q.P50Interval), atLeast(q, "p95") + ms(q.P95),
+			msInterval(q.P95Interval), atLeast(q, "p99") + ms(q.P99), strconv.Itoa(q.N),
 		})
 	}
 	add("TTFT", &r.Metrics.TTFT)
@@ -92,6 +93,23 @@ func (r *Run) latencies() *Table {
 	return t
 }
 
+// atLeast marks a figure that depends on turns that were cut.
+func atLeast(q *api.Quantiles, figure string) string {
+	if slices.Contains(q.AtLeast, figure) {
+		return "≥ "
+	}
+	return ""
+}
+
+// cutLine says how turns that were cut are counted. It returns nil without any.
+func (r *Run) cutLine() []string {
+	if r.Turns.Cancelled == 0 {
+		return nil
+	}
+	return []string{plural(r.Turns.Cancelled, "turn") + " had not ended; TTFT and latency count each as at least as " +
+		"long as it took so far, and ≥ marks the figures that depend on it"}
+}
+
 // items returns the lines below the latencies.
 func (r *Run) items() (all []Item) {
 	add := func(name string, lines ...string) {
@@ -100,11 +118,16 @@ func (r *Run) items() (all []Item) {
 		}
 	}
 	n := r.Turns
-	add("Turns", fmt.Sprintf("%d completed, %d failed, %d in flight at the end", n.OK, n.Failed, n.Cancelled))
+	add("Turns", fmt.Sprintf("%d completed, %d failed, %d cut at the end", n.OK, n.Failed, n.Cancelled))
+	add("Cut", r.cutLine()...)
+	if l := r.Limited; l != nil {
+		add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
+	}
 	if r.Turns.OK > 0 {
 		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
 		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
 		add("KV cache hit", r.KVHitRatio.text(share100))
+		add("Caches", r.cacheLine())
 		add("Tokens", r.tokenLine())
 		add("By turn", r.turnLines()...)
 		add("Unknown", r.unknownLines()...)
@@ -135,7 +158,11 @@ func (r *Run) turnLines() (lines []string) {
 	for _, t := range r.TTFTByTurn {
 		lines = append(lines, fmt.Sprintf("turn %s: TTFT p50 %s ms, p95 %s ms; %s input tokens (p95 %s), %s output; "+
 			"latency p50 %s ms; n %d",
-			t.Turn, ms(t.P50), ms(t.P95), tokens(t.InputMean), tokens(t.InputP95), tokens(t.OutputMean), ms(t.LatencyP50), t.N))
+			t.Turn, ms(t.P50), ms(t.P95), tokens(t.InputMean), tokens(t.InputP95), tokens(t.OutputMean), ms(t.LatencyP50),
+			t.N))
+		if t.Cut > 0 {
+			lines[len(lines)-1] += fmt.Sprintf(", of which %d cut: TTFT is at least that", t.Cut)
+		}
 	}
 	if len(lines) < 2 {
 		return nil
@@ -343,7 +370,7 @@ func (r *Run) conditionLines() (lines []string) {
 	for _, c := range r.Conditions {
 		switch {
 		case c.Withheld != "":
-			lines = append(lines, fmt.Sprintf("%s: undecided, value is %s, of which %s", c.Condition, c.valueText,
+			lines = append(lines, fmt.Sprintf("%s: undecided, value is %s (%s)", c.Condition, c.valueText,
 				c.Withheld))
 		case !c.Known:
 			lines = append(lines, c.Condition+": not measured")

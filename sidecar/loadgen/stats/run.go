@@ -70,8 +70,10 @@ func (r *Recorder) TokensPerChunk() float64 {
 // the last 60 s. turns yields every turn of the run. Inter-token latencies are those that
 // the Recorder kept, each in the batch of the middle of its slot. The percentiles include
 // all successful turns, also the first ones on cold caches. The output tokens are those
-// that arrived: the tokens of a turn are spread evenly from its first token to its end,
-// also those of a turn that was cut short; see [Arrived].
+// that arrived until the end: the tokens of a turn are spread evenly from its first token to its end,
+// also those of a turn that was cut short; see [Arrived]. Turns that ended after the run, in its grace
+// period, are in every figure but the rates. Those that were cut are in TTFT and latency with the
+// time that they took until then, and the figures that depend on them are marked.
 func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 	perChunk, slo := r.TokensPerChunk(), r.objectives()
 	r.mu.Lock()
@@ -86,7 +88,10 @@ func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 		part := newTurn(one, one.Ended.Sub(start))
 		part.hasCached = part.hasCached && (!doubt || part.cachedTokens > 0)
 		t.add(&part)
-		if part.status == api.TurnOK {
+		if part.status == api.TurnCancelled && one.Ended.After(one.Started) { // else it was never sent
+			t.addCut(&part, one.Ended.Sub(one.Started).Seconds())
+		}
+		if part.status == api.TurnOK && part.ended <= span {
 			t.rated.part[t.batch(part.ended)]++
 		}
 		for i, tokens := range Arrived(one, perChunk, start, span, batches) {
@@ -126,7 +131,9 @@ func spread(t *api.Turn, start time.Time, span time.Duration, n int) []float64 {
 	}
 	place := func(at float64) int { return min(max(int(at/part), 0), n-1) }
 	if to-from < 1e-6 {
-		shares[place(to)] = 1
+		if to <= span.Seconds() {
+			shares[place(to)] = 1
+		}
 		return shares
 	}
 	for i := place(from); i <= place(to); i++ {

@@ -22,7 +22,7 @@ func TestWholeAgreesWithTheWindow(t *testing.T) {
 		s.ITL = []chat.Gap{{Seconds: .01 + .04**s.TTFT, Tokens: 3}, {Seconds: .02, Tokens: 1}}
 		s.Latency = new(min(*s.Latency, .1)) // short, so that start and end are in one batch
 		s.Started = s.Ended.Add(-time.Duration(*s.Latency * float64(time.Second)))
-		if s.Ended.After(at(59)) {
+		if s.Ended.After(at(59)) || s.Status == api.TurnCancelled {
 			continue
 		}
 		r.add(s)
@@ -45,7 +45,7 @@ func TestWholeAgreesWithTheWindow(t *testing.T) {
 		arrived += *one.OutputTokens
 	}
 	assert.InEpsilon(t, float64(arrived)/59, whole.Window.OutputTokensPerSecond, 1e-9,
-		"of turns that failed or were cut short, too")
+		"of turns that failed, too")
 	require.NotNil(t, whole.OutputInterval)
 	assert.InDelta(t, whole.Window.OutputTokensPerSecond, (whole.OutputInterval[0]+whole.OutputInterval[1])/2, 1e-9)
 }
@@ -132,4 +132,34 @@ func TestSpread(t *testing.T) {
 		1e-9, "no first token is known")
 	assert.InDeltaSlice(t, []float64{0, 0, 0, .5}, spread(turn(30, 0, 50), t0, 40*time.Second, 4), 1e-9,
 		"the rest came after the span")
+}
+
+// Turns that were cut at the end of a run count as at least as long as until then, and figures that would be larger if
+// they were longer are marked. Turns that ended after the run are in no rate.
+func TestCutTurnsCountAsAtLeastAsLong(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	var turns []*api.Turn
+	add := func(status api.TurnStatus, sent, ttft, ended float64) {
+		turn := &api.Turn{Number: 1, Status: status, Started: at(sent), Ended: at(ended)}
+		if ttft > 0 {
+			turn.TTFT, turn.Latency = &ttft, new(ended-sent)
+		}
+		turns = append(turns, turn)
+	}
+	for i := range 16 {
+		add(api.TurnOK, float64(i), .1, float64(i)+.5)
+	}
+	add(api.TurnCancelled, 14, 0, 20)  // no token for 6 s
+	add(api.TurnCancelled, 19, .3, 20) // in the middle of its answer
+	add(api.TurnOK, 19.5, .2, 22)      // in the grace period
+	whole := r.Whole(at(20), slices.Values(turns))
+	ttft, latency := whole.Window.Metrics.TTFT, whole.Window.Metrics.Latency
+	assert.Equal(t, []int{17, 0, 2}, []int{whole.OK, whole.Errors, whole.Cancelled})
+	assert.Equal(t, []int{19, 1}, []int{ttft.N, ttft.Cut})
+	assert.InDelta(t, (17*.1+.1+.3+6)/19, *ttft.Mean, 1e-9)
+	assert.Equal(t, []string{"p95", "p99", "mean"}, ttft.AtLeast)
+	assert.Equal(t, []int{19, 2}, []int{latency.N, latency.Cut})
+	assert.Equal(t, []string{"p95", "p99", "mean"}, latency.AtLeast)
+	assert.InDelta(t, 16./20, whole.Window.RequestsPerSecond, 1e-9)
+	assert.Equal(t, 1, whole.TTFTByTurn[0].Cut)
 }

@@ -17,6 +17,7 @@ type tally struct {
 	byTurn              [len(turnLabels)]turnValues
 	times               [numTimes]measured // but inter-token latencies
 	unknown             [numTimes]int      // whole turns without a known value
+	cuts                [numTimes]cutValues
 	firstAnswer         measured
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
@@ -70,6 +71,21 @@ func (t *tally) add(one *turn) {
 	case api.TurnOK:
 		t.addWhole(one)
 	}
+}
+
+// addCut adds a turn that was cut at the end of a run, so many seconds after it was sent. Its TTFT, where it had no
+// token, and its latency are at least that long.
+func (t *tally) addCut(one *turn, elapsed float64) {
+	batch := t.batch(one.ended)
+	if !defined(one.ttft) {
+		one.ttft = elapsed
+		t.cuts[timeTTFT].add(elapsed)
+		t.byTurn[turnIndex(one.number)].cut++
+	}
+	t.times[timeTTFT].add(batch, one.ttft)
+	t.byTurn[turnIndex(one.number)].ttft = append(t.byTurn[turnIndex(one.number)].ttft, one.ttft)
+	t.times[timeLatency].add(batch, elapsed)
+	t.cuts[timeLatency].add(elapsed)
 }
 
 func (t *tally) addWhole(one *turn) {
@@ -133,6 +149,7 @@ func (t *tally) report() Report {
 			t.times[i].addMean(q, r.Batched)
 		}
 		q.Unknown = t.unknown[i]
+		t.cuts[i].mark(q, &t.times[i])
 	}
 	if first := t.firstAnswer.summarize(r.Batched); first.N > 0 {
 		r.Window.FirstAnswer = &first
@@ -167,7 +184,7 @@ func (t *tally) meanTurn() float64 {
 // turnValues holds the known values of the whole turns with one number.
 type turnValues struct {
 	ttft, latency, input []float64
-	turns, output        int
+	turns, output, cut   int
 	cached, prompt       int64 // tokens of the turns that reported both
 }
 
@@ -194,13 +211,17 @@ func (t *tally) rows() ([]api.TurnFigures, *float64) {
 	rows := []api.TurnFigures{}
 	var inputs []float64
 	for i, v := range t.byTurn {
-		if v.turns == 0 {
+		if v.turns == 0 && len(v.ttft) == 0 {
 			continue
 		}
 		ttft, latency, input := Summarize(v.ttft), Summarize(v.latency), Summarize(v.input)
 		row := api.TurnFigures{
-			Turn: turnLabels[i], P50: ttft.P50, P95: ttft.P95, N: ttft.N, LatencyP50: latency.P50, LatencyP95: latency.P95,
-			InputP95: input.P95, CachedRatio: ratio(v.cached, v.prompt), OutputMean: new(float64(v.output) / float64(v.turns)),
+			Turn: turnLabels[i], P50: ttft.P50, P95: ttft.P95, N: ttft.N, Cut: v.cut,
+			LatencyP50: latency.P50, LatencyP95: latency.P95,
+			InputP95: input.P95, CachedRatio: ratio(v.cached, v.prompt),
+		}
+		if v.turns > 0 {
+			row.OutputMean = new(float64(v.output) / float64(v.turns))
 		}
 		if input.Shape != nil {
 			row.InputMean = &input.Shape.Mean

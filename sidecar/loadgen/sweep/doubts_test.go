@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,52 +8,8 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Cached tokens of the span's own turns, or of the text before every opening, are no sign of warm caches.
-func TestColdness(t *testing.T) {
-	first := func(opening int64, sent, token float64, prompt, cached int) firstTurn {
-		return firstTurn{opening, sent, token, prompt, cached, true}
-	}
-	for name, row := range map[string]struct {
-		turns  []firstTurn
-		tokens int // 0: as recorded
-		want   *api.SweepFirstTurns
-	}{
-		"nothing":                         {},
-		"no answer reports cached tokens": {turns: []firstTurn{{opening: 1, token: 2}}},
-		"cold, and shared by a later conversation": {
-			turns: []firstTurn{first(1, 0, 1, 3900, 0), first(1, 3, 4, 3900, 3840)}, want: &api.SweepFirstTurns{Openings: 1},
-		},
-		"sent together, the second was computed first": {
-			turns: []firstTurn{first(1, 0, 2, 3900, 3840), first(1, .1, 1, 3900, 0)}, want: &api.SweepFirstTurns{Openings: 1},
-		},
-		"one of those that were sent together was cut short": {
-			turns: []firstTurn{first(1, 0, 2, 3900, 3840), {opening: 1, sent: .1, token: math.Inf(1)}},
-		},
-		"a system prompt in front of every opening": {
-			turns: []firstTurn{first(1, 0, 1, 5900, 2048), first(2, 0, 1, 5800, 2048)}, want: &api.SweepFirstTurns{Openings: 2},
-		},
-		"half of an opening": {
-			turns: []firstTurn{first(1, 0, 1, 3900, 1664), first(2, 0, 1, 3900, 0)},
-			want:  &api.SweepFirstTurns{Openings: 2, Warm: 1, Cached: 1664},
-		},
-		"a short opening in one block": {
-			turns: []firstTurn{first(1, 0, 1, 250, 64)}, tokens: 200, want: &api.SweepFirstTurns{Openings: 1},
-		},
-		"a short opening": {
-			turns: []firstTurn{first(1, 0, 1, 450, 400)}, tokens: 400,
-			want: &api.SweepFirstTurns{Openings: 1, Warm: 1, Cached: 400},
-		},
-		"a question of a set, behind a system prompt": {turns: []firstTurn{first(1, 0, 1, 1000, 896)}},
-		"a tokenizer that counts fewer": {
-			turns: []firstTurn{first(1, 0, 1, 3000, 64)}, want: &api.SweepFirstTurns{Openings: 1},
-		},
-	} {
-		tokens := row.tokens
-		if tokens == 0 {
-			tokens = leastOpening
-		}
-		assert.Equal(t, row.want, coldness(row.turns, tokens), name)
-	}
+// Few warm openings are tolerated.
+func TestWarmReason(t *testing.T) {
 	assert.Empty(t, warmReason(nil, "nonce"))
 	assert.Empty(t, warmReason(&api.SweepFirstTurns{Openings: 40, Warm: 2}, "nonce"))
 	assert.Contains(t, warmReason(&api.SweepFirstTurns{Openings: 40, Warm: 3, Cached: 1664}, "nonce"),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,12 +51,13 @@ type attempt struct {
 	full     float64 // second from which it is at its concurrency; 0: not yet
 	seconds  []second
 	engines  stats.EngineRecord
-	actual   float64   // conversations in progress, summed over the counted seconds
-	progress time.Time // when the number of ended turns last changed
-	ended    int       // ended turns at that time
-	silent   bool      // it was abandoned, since the target answered no turn
-	unserved bool      // it does not count in a trial, since its target did not serve
-	shared   []string  // workers that also serve the lane beside it
+	actual   float64        // conversations in progress, summed over the counted seconds
+	limits   map[string]int // counted seconds by the limit that held the load down
+	progress time.Time      // when the number of ended turns last changed
+	ended    int            // ended turns at that time
+	silent   bool           // it was abandoned, since the target answered no turn
+	unserved bool           // it does not count in a trial, since its target did not serve
+	shared   []string       // workers that also serve the lane beside it
 
 	spoiled string // set by watch
 	until   float64
@@ -237,6 +239,12 @@ func (a *attempt) tick(second float64) bool {
 		a.shared = shared
 	}
 	a.actual += float64(actual)
+	if limit := a.run.Limit(); limit != "" {
+		if a.limits == nil {
+			a.limits = map[string]int{}
+		}
+		a.limits[limit]++
+	}
 	cluster := a.lane.Cluster()
 	a.seconds = append(a.seconds, readCluster(now, cluster))
 	a.engines.Add(cluster.Engines)
@@ -334,7 +342,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		Concurrency: a.span.Concurrency, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
 		Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
 		Elapsed: r.Elapsed, Cold: "nonce", Warnings: a.run.Warnings, SharedWorkers: a.shared,
-		FirstTurns: a.record.coldness(cmp.Or(a.sweep.doc.Sweep.Workload.OpeningTokens, leastOpening)),
+		FirstTurns: a.record.coldness(a.sweep.doc.Sweep.Workload.OpeningTokens),
 	}
 	if a.run.Emptied {
 		out.Cold = "emptied"
@@ -378,6 +386,11 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	}
 	if n := float64(len(a.seconds)); n > 0 {
 		out.Actual = new(a.actual / n)
+	}
+	for limit, n := range a.limits {
+		if 2*n > len(a.seconds) {
+			out.Warnings = append(slices.Clone(out.Warnings), limit+" held the load down")
+		}
 	}
 	if r.Spoiled = spoiled; spoiled == "" {
 		r.Spoiled = a.invalidReason(&out, &row)

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -15,6 +16,10 @@ type pacer struct {
 	// head holds one value. The caller that has taken it is the next to pass, and the only one with
 	// a reservation. So a reservation can be returned in full when the rate changes.
 	head chan struct{}
+
+	mu      sync.Mutex
+	since   time.Time     // start of the wait in progress; zero: there is none
+	elapsed time.Duration // of the waits that have ended
 }
 
 // newPacer returns a pacer that lets perSecond calls pass; 0: all.
@@ -53,11 +58,36 @@ func (p *pacer) pass(ctx context.Context, changed <-chan struct{}) bool {
 	}
 	defer func() { p.head <- struct{}{} }()
 	r := p.limiter.Reserve()
-	if sleep(ctx, changed, r.Delay()) {
+	delay := r.Delay()
+	if delay > 0 {
+		p.mark(time.Now())
+		defer p.mark(time.Time{})
+	}
+	if sleep(ctx, changed, delay) {
 		return true
 	}
 	r.Cancel()
 	return false
+}
+
+// mark records the start of a wait, or with the zero time the end of the wait in progress.
+func (p *pacer) mark(start time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if start.IsZero() {
+		p.elapsed += time.Since(p.since)
+	}
+	p.since = start
+}
+
+// waited returns the time in which the rate made a caller wait.
+func (p *pacer) waited(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.since.IsZero() {
+		return p.elapsed
+	}
+	return p.elapsed + now.Sub(p.since)
 }
 
 // sleep blocks for d. It returns false if ctx ended or changed was closed first.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"sync"
 	"time"
@@ -17,13 +16,15 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// After a failed turn no conversation starts for a pause, so that an unreachable target is not
-// asked in a hot loop, and one that has come back is detected within seconds. The first token of
-// any turn ends the pauses.
+// After maxFailures failed turns in a row, or one that the server asks a pause for, no conversation
+// starts for a pause, so that an unreachable target is not asked in a hot loop, and one that has
+// come back is detected within seconds. The first token of any turn ends the pauses. Fewer failures
+// are no reason: a server that fails a share of its turns would lose some of the others, too.
 const (
-	firstPause = 250 * time.Millisecond // doubled with each further failure
-	maxPause   = 4 * time.Second
-	maxAsked   = time.Minute // longest pause that is granted to a server that asks for one
+	maxFailures = 5
+	firstPause  = 250 * time.Millisecond // doubled with each further failure
+	maxPause    = 4 * time.Second
+	maxAsked    = time.Minute // longest pause that is granted to a server that asks for one
 )
 
 // Sender sends one request; [chat.Client] is one.
@@ -49,6 +50,8 @@ type Options struct {
 	ObserveRouting func(*LiveTurn) RoutingObserver
 	// AnswerMemory limits the bytes of all answers in the conversations in progress; 0: no limit.
 	AnswerMemory int64
+	// Turns is the number of turns that are sent; 0: no limit. The run does not end by itself.
+	Turns int64
 	// Granted restricts the numbers of conversations to those of [Workload.Grant]. Without it, all
 	// numbers from 0 on may begin.
 	Granted bool
@@ -64,18 +67,16 @@ type Workload struct {
 	freed   chan struct{} // receives a value when a conversation has ended; buffered for one
 	wg      sync.WaitGroup
 
-	mu        sync.Mutex
-	settings  Settings
-	corpus    *corpus.Corpus
-	shape     int         // number of changes that affect draws
-	numbers   []numbers   // numbers of conversations that may begin, in this order
-	begun     int64       // number of conversations begun
-	waiting   api.Limiter // the limit that the next conversation waits for; empty: none
-	waitStart time.Time   // start of that wait
-	waited    map[api.Limiter]time.Duration
-	active    map[*Conversation]struct{}
-	drains    bool
-	changed   chan struct{} // closed when all waits must be evaluated again
+	mu       sync.Mutex
+	settings Settings
+	corpus   *corpus.Corpus
+	shape    int       // number of changes that affect draws
+	numbers  []numbers // numbers of conversations that may begin, in this order
+	begun    int64     // number of conversations begun
+	sent     int64     // number of turns sent, counted only where they are limited
+	active   map[*Conversation]struct{}
+	drains   bool
+	changed  chan struct{} // closed when all waits must be evaluated again
 }
 
 // numbers is a range of numbers: from is the first, to the one after the last.
@@ -85,7 +86,7 @@ type numbers struct{ from, to int64 }
 func New(opts Options, s Settings) *Workload {
 	w := &Workload{
 		opts:     opts,
-		breaker:  chat.Breaker{Failures: 1, Least: firstPause, Most: maxPause},
+		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
 		settings: s,
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
@@ -93,7 +94,6 @@ func New(opts Options, s Settings) *Workload {
 		sends:    newPacer(s.TargetRPS),
 		freed:    make(chan struct{}, 1),
 		changed:  make(chan struct{}),
-		waited:   map[api.Limiter]time.Duration{},
 	}
 	if opts.AnswerMemory > 0 {
 		w.texts = chat.NewTextBudget(opts.AnswerMemory)
@@ -135,8 +135,7 @@ func (w *Workload) Run(ctx context.Context) {
 			sleep(ctx, changed, wait)
 		// A conversation begins when its first turn may be sent, so that none is in progress that
 		// only waits for the limit on requests.
-		case w.timeWait(api.LimitedByStartRate, func() bool { return w.starts.pass(ctx, changed) }) &&
-			w.timeWait(api.LimitedByTargetRPS, func() bool { return w.sends.pass(ctx, changed) }):
+		case w.starts.pass(ctx, changed) && w.sends.pass(ctx, changed):
 			w.start(ctx)
 		}
 	}
@@ -147,20 +146,24 @@ func (w *Workload) Run(ctx context.Context) {
 func (w *Workload) missing() (missing, drained bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0, w.drains, w.changed
+	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0 && !w.spent(), w.drains, w.changed
 }
 
-// timeWait calls pass, which blocks on a limit, and adds the time to that limit's total.
-func (w *Workload) timeWait(limiter api.Limiter, pass func() bool) bool {
-	w.mu.Lock()
-	w.waiting, w.waitStart = limiter, time.Now()
-	w.mu.Unlock()
-	passed := pass()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waited[limiter] += time.Since(w.waitStart)
-	w.waiting = ""
-	return passed
+// spent reports whether the number of turns is reached. The lock is held.
+func (w *Workload) spent() bool { return w.opts.Turns > 0 && w.sent >= w.opts.Turns }
+
+// take reserves one of the limited number of turns. It reports false if none is left. The lock is held.
+func (w *Workload) take() bool {
+	if w.opts.Turns == 0 {
+		return true
+	}
+	if w.spent() {
+		return false
+	}
+	if w.sent++; w.spent() {
+		w.notify()
+	}
+	return true
 }
 
 // Pace is how the conversations of a workload have begun so far.
@@ -168,18 +171,18 @@ type Pace struct {
 	Begun  int64                         // number of conversations begun
 	Next   int64                         // the number after the last that may have been used
 	Actual int                           // number of conversations in progress
-	Waited map[api.Limiter]time.Duration // time that the next conversation waited, by limit
+	Sent   int64                         // number of turns sent, where they are limited
+	Waited map[api.Limiter]time.Duration // time in which a turn or the next conversation waited, by limit
 }
 
 // Pace returns how the conversations have begun so far.
 func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Waited: maps.Clone(w.waited)}
-	if w.waiting != "" {
-		p.Waited[w.waiting] += time.Since(w.waitStart)
-	}
-	return p
+	now := time.Now()
+	return Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Sent: w.sent, Waited: map[api.Limiter]time.Duration{
+		api.LimitedByStartRate: w.starts.waited(now), api.LimitedByTargetRPS: w.sends.waited(now),
+	}}
 }
 
 // Set changes the settings of the running workload.
@@ -268,9 +271,10 @@ func (w *Workload) begin(
 	switch {
 	case settings != w.settings || texts != w.corpus:
 		return nil, true
-	case w.drains || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now):
+	case w.drains || w.spent() || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now):
 		return nil, false
 	}
+	w.take()
 	w.begun++
 	if w.numbers[0].from++; w.numbers[0].from == w.numbers[0].to {
 		w.numbers = w.numbers[1:]
@@ -288,13 +292,19 @@ func (w *Workload) begin(
 // report passes the numbers to the observer. The lock, which is held, keeps the reports in order.
 func (w *Workload) report() { w.opts.Observer.Active(len(w.active), w.settings.Concurrency) }
 
-// retireOrContinue decides between two turns whether a conversation retires, because there are too
-// many. Then it is removed from those in progress. It also returns the think time.
-func (w *Workload) retireOrContinue(c *Conversation) (retires bool, think time.Duration, changed <-chan struct{}) {
+// retireOrContinue decides before turn n whether a conversation retires, because there are too many,
+// or no further turn is left. Then it is removed from those in progress. It also returns the think
+// time.
+func (w *Workload) retireOrContinue(c *Conversation, n int) (
+	retires bool, think time.Duration, changed <-chan struct{},
+) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.drains && len(w.active) <= w.settings.Concurrency {
+	if !w.drains && len(w.active) <= w.settings.Concurrency && (n == 1 || !w.spent()) {
 		return false, w.settings.ThinkTime, w.changed
+	}
+	if n == 1 && w.opts.Turns > 0 {
+		w.sent-- // taken at the beginning of the conversation
 	}
 	delete(w.active, c)
 	w.report()
@@ -351,7 +361,7 @@ func (w *Workload) awaitTurn(ctx context.Context, c *Conversation, n int) api.Co
 		}
 	}()
 	for ctx.Err() == nil {
-		retires, think, changed := w.retireOrContinue(c)
+		retires, think, changed := w.retireOrContinue(c, n)
 		if retires {
 			return api.ConversationRetired
 		}
@@ -361,11 +371,22 @@ func (w *Workload) awaitTurn(ctx context.Context, c *Conversation, n int) api.Co
 		if n > 1 && !(sleep(ctx, changed, think-time.Since(waitStart)) && await(ctx, changed, question)) {
 			continue
 		}
-		if n == 1 || w.sends.pass(ctx, changed) { // turn 1 has passed with the start of the conversation
+		// Turn 1 has passed with the start of the conversation.
+		if n == 1 || w.sends.pass(ctx, changed) && w.mayContinue() {
 			return ""
 		}
 	}
 	return api.ConversationCancelled
+}
+
+// mayContinue is take for a further turn of a conversation.
+func (w *Workload) mayContinue() bool {
+	if w.opts.Turns == 0 {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.take()
 }
 
 // await blocks until done is closed. It returns false if ctx ended or changed was closed first.

@@ -149,6 +149,11 @@ describe('the display', () => {
     expect(notices()).toContain('TTFT cannot be judged.');
   });
 
+  it('names a cap that holds the load down', async () => {
+    await show({ state: { concurrency: { target: 60, actual: 60, limited_by: 'target_rps' } } });
+    expect(notices()).toBe('The cap of 25 requests/s holds the load down.');
+  });
+
   it.each([
     ['noticeable', clientError('noticeable')],
     ['too large, but nothing is withheld for it', clientError('client_bottleneck')],

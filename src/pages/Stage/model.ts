@@ -2,9 +2,11 @@ import { THIS_TARGET } from '../../components/Comparison';
 import type { Cluster, Comparison, Live, Worker } from '../../client';
 import { isWithheld } from '../../lib/clientError';
 import { DASH } from '../../lib/format';
+import { limiterOf, limitName } from '../../lib/hold';
 import { lastKnown } from '../../lib/known';
 import { modeText } from '../../lib/names';
 import { targetTrouble } from '../../lib/target';
+import { capital } from '../../lib/text';
 import { workerCount } from '../../lib/workers';
 import { LANE, TWIN } from '../lane';
 
@@ -64,6 +66,7 @@ export function troubles({ state, lane }: Live): string[] {
   const trouble = targetTrouble(lane);
   return [
     trouble && `${trouble.title}. ${trouble.detail}`,
+    limiterOf(lane) === 'target_rps' && `${capital(limitName('target_rps', lane.state))} holds the load down.`,
     lane.state.running && isWithheld(client) && `${client.reason}.`,
     change?.failed && `The mode was not changed: ${change.message}`,
     change?.phase === 'waiting_for_operator' && `Waiting for the operator: ${change.message}`,

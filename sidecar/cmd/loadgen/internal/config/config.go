@@ -166,7 +166,9 @@ type Workload struct {
 // End configures when a run ends by itself, when it counts as failed, and the files that it writes.
 type End struct {
 	Duration time.Duration `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
-	Requests int           `default:"0" min:"0" max:"1000000000" help:"Run until this many turns have completed or failed, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
+	Requests int           `default:"0" min:"0" max:"1000000000" help:"Send this many turns, wait for their ends, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
+	Grace    time.Duration `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
+	Caches   string        `default:"fresh" oneof:"fresh kept" help:"What a run with duration or requests finds in the caches: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there."`
 	FailIf   []string      `basic:"" name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
 	Output   []string      `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html."`
 }
@@ -402,13 +404,14 @@ type Log struct {
 }
 
 // presets are values of fields that no source sets, by the preset's name. They describe the recorded workload: always
-// five turns on ten texts, one short sentence at every follow-up, and this max_tokens.
+// five turns on ten texts, one short sentence at every follow-up, this max_tokens, and at most 25 requests/s.
 var presets = map[string]map[string]string{
 	"recorded": {
 		"turns.min": "5", "turns.max": "5", "openings": "10", "max_tokens": "1024",
 		"output_tokens.mean": "0", "followup.text": "elaborate further",
+		"target_rps": "25",
 	},
-	"demo": {"turns.min": "5", "turns.max": "5", "max_tokens": "1024"},
+	"demo": {"turns.min": "5", "turns.max": "5", "max_tokens": "1024", "target_rps": "25"},
 }
 
 // answers are the settings that every preset adds where answers have no end of their own: the lengths of the recorded
