@@ -458,8 +458,8 @@ type TrialDifference struct {
 	B          float64     `json:"b"`
 	Difference float64     `json:"difference"`
 	Interval   *[2]float64 `json:"interval,omitempty"` // 95 % interval over all looks; absent: it has no bounds yet
-	// conclusion from the interval; running: none yet
-	Outcome string `json:"outcome" enum:"running,b_better,a_better,no_difference"`
+	// conclusion from the interval; running: none yet; trade_off: one is better, and certainly fails more turns
+	Outcome string `json:"outcome" enum:"running,b_better,a_better,no_difference,trade_off"`
 	// modes that are certainly not worse than the other by the smallest difference of interest
 	NotWorse []TrialArm `json:"not_worse,omitempty"`
 	// trial on pairs: what the width of the interval is estimated from, sections of the spans or pairs of spans

@@ -1638,9 +1638,10 @@ export interface components {
          *     - `no_difference`: the interval contains 0
          *     - `too_variable`: there are too few batches of turns for an interval
          *     - `withheld`: better or worse, but within the load generator's own error
+         *     - `trade_off`: better or worse, but the better one certainly fails more turns
          * @enum {string}
          */
-        Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld";
+        Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld" | "trade_off";
         /** @description A metric of the turns that ended well on both lanes. */
         PairedMetric: {
             a?: number;
@@ -2884,10 +2885,10 @@ export interface components {
             /** @description modes that are certainly not worse than the other by the smallest difference of interest */
             not_worse?: components["schemas"]["TrialArm"][];
             /**
-             * @description conclusion from the interval; running: none yet
+             * @description conclusion from the interval; running: none yet; trade_off: one is better, and certainly fails more turns
              * @enum {string}
              */
-            outcome: "running" | "b_better" | "a_better" | "no_difference";
+            outcome: "running" | "b_better" | "a_better" | "no_difference" | "trade_off";
         };
         /** @description The number of failed turns of a mode. */
         TrialFailed: {

@@ -419,7 +419,7 @@ func (s *state) verdict(d *Decision, m model) {
 	case every(pairs, s.within):
 		d.Verdict = NoDifference
 	case !every(pairs, s.decided): // more blocks
-	case every(pairs, func(c *Comparison) bool { return !d.tradesOff(c) }):
+	case every(pairs, func(c *Comparison) bool { return !d.TradesOff(c) }):
 		d.Verdict = Ordered
 	default:
 		d.Verdict = TradeOff
@@ -463,15 +463,15 @@ func every(all []Comparison, has func(*Comparison) bool) bool {
 func (s *state) unbeaten(d *Decision, arms []int) []int {
 	arms = slices.Clone(arms)
 	for _, c := range among(d.Primary, arms) {
-		if _, loser, ok := c.Better(); ok && !d.tradesOff(&c) {
+		if _, loser, ok := c.Better(); ok && !d.TradesOff(&c) {
 			arms = slices.DeleteFunc(arms, func(arm int) bool { return arm == loser })
 		}
 	}
 	return arms
 }
 
-// tradesOff reports whether the better arm of a comparison fails more often than the other.
-func (d *Decision) tradesOff(c *Comparison) bool {
+// TradesOff reports whether the better arm of a comparison fails more often than the other.
+func (d *Decision) TradesOff(c *Comparison) bool {
 	winner, loser, ok := c.Better()
 	return ok && slices.Contains(d.FailsMore, [2]int{winner, loser})
 }

@@ -107,7 +107,8 @@ type Average struct {
 	Worse       []int      `json:"worse"`
 	NoneShown   []int      `json:"no_difference"`
 	TooVariable []int      `json:"too_variable"`
-	Withheld    []int      `json:"withheld"` // for the load generator's own error
+	Withheld    []int      `json:"withheld"`  // for the load generator's own error
+	TradeOff    []int      `json:"trade_off"` // the better side certainly fails more turns
 }
 
 // Quantity is a column of a report's tables.
@@ -370,6 +371,7 @@ func (c *Comparison) compare() {
 		c.judgeLevels()
 	}
 	for i := range c.Pairs {
+		c.guard(&c.Pairs[i])
 		for _, q := range quantities {
 			if average, ok := c.Pairs[i].average(q); ok {
 				c.Pairs[i].Averages[q] = average
@@ -474,11 +476,11 @@ func (p *Pair) average(name Quantity) (s Average, ok bool) {
 	s = Average{
 		RangeA: [2]float64{math.Inf(1), math.Inf(-1)}, RangeB: [2]float64{math.Inf(1), math.Inf(-1)},
 		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{},
-		TooVariable: []int{}, Withheld: []int{},
+		TooVariable: []int{}, Withheld: []int{}, TradeOff: []int{},
 	}
 	lists := map[api.Outcome]*[]int{
 		api.OutcomeBetter: &s.Better, api.OutcomeWorse: &s.Worse, api.OutcomeNoDifference: &s.NoneShown,
-		api.OutcomeTooVariable: &s.TooVariable, api.OutcomeWithheld: &s.Withheld,
+		api.OutcomeTooVariable: &s.TooVariable, api.OutcomeWithheld: &s.Withheld, api.OutcomeTradeOff: &s.TradeOff,
 	}
 	for i := range p.Levels {
 		f, level := p.Levels[i].Figures[name], p.Levels[i].Concurrency

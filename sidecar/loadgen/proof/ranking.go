@@ -67,6 +67,7 @@ func (t *Trial) place(d *decide.Decision, arm int) api.TrialPlace {
 	}
 	for i := range d.Primary {
 		winner, loser, ok := d.Primary[i].Better()
+		ok = ok && !d.TradesOff(&d.Primary[i])
 		switch {
 		case ok && loser == arm:
 			p.Place[0]++
@@ -95,8 +96,8 @@ func (t *Trial) pair(d *decide.Decision, a, b int) (p api.TrialPair, ok bool) {
 		return p, false
 	}
 	p = api.TrialPair{
-		A: api.TrialArms[a], B: api.TrialArms[b], Blocks: primary[0].Blocks, Primary: t.difference(&primary[0]),
-		Others: t.differences(d.Others, a, b),
+		A: api.TrialArms[a], B: api.TrialArms[b], Blocks: primary[0].Blocks, Primary: t.difference(d, &primary[0]),
+		Others: t.differences(d, d.Others, a, b),
 	}
 	for _, more := range d.FailsMore {
 		switch more {

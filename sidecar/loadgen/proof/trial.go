@@ -392,8 +392,8 @@ func (t *Trial) look() {
 	} else {
 		s.Failures = t.failures(d.FailsMore)
 	}
-	s.Others = t.differences(d.Others, a, b)
-	primary := t.differences(d.Primary, a, b)
+	s.Others = t.differences(&d, d.Others, a, b)
+	primary := t.differences(&d, d.Primary, a, b)
 	if len(primary) == 0 {
 		return
 	}
@@ -487,16 +487,16 @@ func between(all []decide.Comparison, a, b int) (found []decide.Comparison) {
 }
 
 // differences are what is shown of the comparisons of two arms, B with A.
-func (t *Trial) differences(all []decide.Comparison, a, b int) []api.TrialDifference {
+func (t *Trial) differences(d *decide.Decision, all []decide.Comparison, a, b int) []api.TrialDifference {
 	found := []api.TrialDifference{}
 	for _, c := range between(all, a, b) {
-		found = append(found, t.difference(&c))
+		found = append(found, t.difference(d, &c))
 	}
 	return found
 }
 
-// difference is what is shown of a comparison.
-func (t *Trial) difference(c *decide.Comparison) api.TrialDifference {
+// difference is what is shown of a comparison. An arm that certainly fails more turns is better in nothing.
+func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.TrialDifference {
 	m := Metric(c.Metric.Name)
 	both := t.Blocks[:c.Blocks]
 	d := api.TrialDifference{
@@ -511,6 +511,8 @@ func (t *Trial) difference(c *decide.Comparison) api.TrialDifference {
 	switch {
 	case len(d.NotWorse) == 2:
 		d.Outcome = string(NoDifference)
+	case decision.TradesOff(c):
+		d.Outcome = string(TradeOff)
 	case c.Shown != 0 && (c.Shown < 0) == m.LessIsBetter():
 		d.Outcome = string(BBetter)
 	case c.Shown != 0:

@@ -373,6 +373,10 @@ func TestFailuresAreObservations(t *testing.T) {
 	drive(t, trial, .5, 100, fails(.22))
 	assert.Equal(t, string(TradeOff), trial.State().Verdict)
 	assert.Equal(t, api.TrialArmB, trial.State().Failures.More)
+	for _, d := range append(trial.State().Others, *trial.State().Primary) {
+		assert.NotEqual(t, string(BBetter), d.Outcome, "an arm that fails more is better in nothing: %s", d.Metric)
+	}
+	assert.Equal(t, string(TradeOff), trial.State().Primary.Outcome)
 
 	r := Recording{CountedFrom: 1, Until: 9, Turns: []Turn{{Sent: 2}, {Sent: 3, FirstToken: 4}}}
 	r.GiveUp()

@@ -504,7 +504,12 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 		return all
 	}
 	for _, t := range r.tables() {
-		all = append(all, pairTable(p, r.versus(p, ": ")+t.title, t.of, a, b))
+		var rows []*api.BaselineRow
+		for _, l := range p.Levels {
+			rows = append(rows, r.Sides[p.A].Row(l.Concurrency), r.Sides[p.B].Row(l.Concurrency))
+		}
+		title := withFailures(r.versus(p, ": ")+t.title, t.of[0].isTime(), rows...)
+		all = append(all, pairTable(p, title, t.of, a, b))
 	}
 	return append(all, r.errorSection(p)...)
 }
@@ -574,10 +579,16 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 func (r *Results) figures() Section {
 	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{sentenceCase(r.side()), "Concurrency"}}}
 	var known []*quantity
+	var rows []*api.BaselineRow
+	for i := range r.Sides {
+		for j := range r.Sides[i].Rows {
+			rows = append(rows, &r.Sides[i].Rows[j])
+		}
+	}
 	for _, q := range r.Quantities() {
 		if r.anyRow(func(row *api.BaselineRow) bool { return *q.In(row) != nil }) {
 			known = append(known, describe(q))
-			s.Table.Head = append(s.Table.Head, describe(q).title)
+			s.Table.Head = append(s.Table.Head, withFailures(describe(q).title, describe(q).isTime(), rows...))
 		}
 	}
 	failed := r.anyRow(func(row *api.BaselineRow) bool { return row.ErrorRatio != nil })

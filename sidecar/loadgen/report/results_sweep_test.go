@@ -85,6 +85,29 @@ func TestReportNamesWhatIsWithheld(t *testing.T) {
 	assert.Contains(t, markdownOf(t, r), ownError+" at 60")
 }
 
+// A mode that certainly fails more turns is better in nothing at that level, and the titles of times say that failed
+// turns are not in them.
+func TestReportOfFailingMode(t *testing.T) {
+	s := crossed()
+	for i := range s.Spans { // KV-aware at 60, which is faster
+		if x := &s.Spans[i]; x.Concurrency == 60 && x.Mode == kv {
+			x.Turns, x.Failed = 800, 100
+		}
+	}
+	r := OfSweep(s)
+	p := r.Pairs[0]
+	assert.Equal(t, api.OutcomeTradeOff, p.Levels[0].Figures[proof.QuantityTTFT95].Outcome)
+	assert.Equal(t, []int{60}, p.Averages[proof.QuantityTTFT95].TradeOff)
+	text := markdownOf(t, r)
+	assert.Contains(t, text, "### TTFT, successful turns only\n")
+	assert.Contains(t, text, "not counted, since the better side fails more turns at 60")
+	assert.Contains(t, text, "### KV cache hit rate\n")
+
+	trial := looked()
+	trial.Rows[0].ErrorRatio = new(.03)
+	assert.Contains(t, markdownOf(t, OfSweep(trial)), "| TTFT p95, successful turns only | ")
+}
+
 // crossed is a finished sweep in which kv is better at 60, neither at 120, and worse at 180.
 func crossed() api.Sweep {
 	s := swept(api.SweepLevels, 60, 120, 180)

@@ -109,22 +109,16 @@ func placeOf(place [2]int) string {
 func (r *Results) tradeWords() string {
 	var parts []string
 	for _, p := range r.ranking().Pairs {
-		if winner, loser, ok := winnerOf(&p); ok && p.More == winner {
-			parts = append(parts, fmt.Sprintf("%s is better than %s and fails more turns", r.armName(winner), r.armName(loser)))
+		if proof.Verdict(p.Primary.Outcome) == proof.TradeOff {
+			other := p.A
+			if p.More == p.A {
+				other = p.B
+			}
+			parts = append(parts, fmt.Sprintf("%s has a better %s than %s and fails more turns", r.armName(p.More),
+				proof.Metric(p.Primary.Metric).Name(), r.armName(other)))
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// winnerOf returns the better arm of a pair and the other one. It returns false if neither is shown to be better.
-func winnerOf(p *api.TrialPair) (winner, loser api.TrialArm, ok bool) {
-	switch proof.Verdict(p.Primary.Outcome) {
-	case proof.BBetter:
-		return p.B, p.A, true
-	case proof.ABetter:
-		return p.A, p.B, true
-	}
-	return "", "", false
 }
 
 // groupWords lists the groups of arms that are not different.

@@ -148,7 +148,8 @@ func TestWords(t *testing.T) {
 	}
 	short := tried(proof.TimeOver, nil)
 	short.Trial.Blocks, short.Trial.BlockSeconds = 1, 2400
-	failing := tried(proof.TradeOff, &lower)
+	traded := difference(proof.TTFT95, -.194, -.232, -.151, proof.TradeOff)
+	failing := tried(proof.TradeOff, &traded, difference(proof.Goodput, .28, .2, .36, proof.TradeOff))
 	failing.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{
 		Failed: 30, Ended: 900,
 	}, More: "b"}
@@ -188,7 +189,7 @@ func TestWords(t *testing.T) {
 		alikeBest.Trial.Ranking.Places[i].Place = place
 	}
 	slow := ranked(proof.TradeOff) // the best one fails more turns than another
-	slow.Trial.Ranking.Pairs[1].More = "b"
+	slow.Trial.Ranking.Pairs[1].More, slow.Trial.Ranking.Pairs[1].Primary.Outcome = "b", string(proof.TradeOff)
 	slow.Trial.Ranking.Places[0].Failures.Failed = 20
 
 	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{

@@ -123,7 +123,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 		name = a
 	}
 	decided := slices.Contains([]proof.Verdict{proof.ABetter, proof.BBetter, proof.Best}, proof.Verdict(t.Verdict))
-	var better, worse, none, open []string
+	var better, worse, none, open, traded []string
 	evidence := false
 	for i := range t.Others {
 		d := &t.Others[i]
@@ -133,6 +133,8 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 			if !inVerdict {
 				none = append(none, proof.Metric(d.Metric).Name())
 			}
+		case proof.TradeOff:
+			traded = append(traded, proof.Metric(d.Metric).Name())
 		case proof.BBetter, proof.ABetter:
 			list := &worse
 			if (proof.Verdict(d.Outcome) == proof.BBetter) == ofB {
@@ -158,6 +160,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	}
 	add(lead+name+": ", worse, strings.Join(worse, "; "))
 	add(also+name+": ", better, strings.Join(better, "; "))
+	add("Neither is better in ", traded, join(traded))
 	add("No difference of interest in ", none, join(none))
 	add("Not decided: ", open, join(open))
 	if evidence {
@@ -374,6 +377,8 @@ func (r *Results) outcomeWords(outcome, a, b string) string {
 		return a + " is better"
 	case proof.NoDifference:
 		return "no difference of interest"
+	case proof.TradeOff:
+		return "neither is better"
 	}
 	if proof.Verdict(r.Sweep.Trial.Verdict).Over() {
 		return "undecided"

@@ -93,6 +93,7 @@ export function outcomeWords(outcome: TrialDifference['outcome'], a: string, b: 
   const words = {
     running: 'not decided',
     no_difference: 'no difference of interest',
+    trade_off: 'neither is better',
     a_better: `${a} better`,
     b_better: `${b} better`,
   };
