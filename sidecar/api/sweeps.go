@@ -453,11 +453,15 @@ type SweepCauses struct {
 // TrialDifference is the result for one metric of two modes of a trial, A and B. The difference is (B − A)/A for times
 // and rates, and B − A for shares. A failed turn counts as slower than every successful one.
 type TrialDifference struct {
-	Metric     string      `json:"metric"`
-	A          float64     `json:"a"` // mean over the spans, geometric for times and rates
-	B          float64     `json:"b"`
-	Difference float64     `json:"difference"`
-	Interval   *[2]float64 `json:"interval,omitempty"` // 95 % interval over all looks; absent: it has no bounds yet
+	Metric string `json:"metric"`
+	// mean, geometric for times and rates, adjusted for the block and the place of each span: the means differ by
+	// `difference`
+	A          float64 `json:"a"`
+	B          float64 `json:"b"`
+	Difference float64 `json:"difference"`
+	// interval over all looks that the conclusion rests on: of 95 %, and of 90 % (two one-sided tests) where the deciding
+	// metric shows no difference; absent: it has no bounds yet
+	Interval *[2]float64 `json:"interval,omitempty"`
 	// conclusion from the interval; running: none yet; trade_off: one is better, and certainly fails more turns
 	Outcome string `json:"outcome" enum:"running,b_better,a_better,no_difference,trade_off"`
 	// modes that are certainly not worse than the other by the smallest difference of interest
@@ -526,6 +530,8 @@ type TrialState struct {
 	Boundaries [2]float64 `json:"boundaries"`
 	// differences in the other metrics for the modes of `primary`; their intervals hold for all of them together
 	Others List[TrialDifference] `json:"others"`
+	// values of the deciding metric in the spans of whole blocks, as measured
+	Spans List[TrialSpan] `json:"spans,omitempty"`
 	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
@@ -534,6 +540,13 @@ type TrialState struct {
 	BlockSeconds float64 `json:"block_seconds,omitempty"`
 	// each of two lanes kept its mode: the trial compares targets as well as modes
 	KeepsLanes bool `json:"keeps_lanes,omitempty"`
+}
+
+// TrialSpan is the value of a trial's deciding metric in a span. A failed turn counts as slower than every successful
+// one of its block.
+type TrialSpan struct {
+	Number int     `json:"number"`
+	Value  float64 `json:"value"`
 }
 
 // TrialRanking is the comparison of the modes of a trial of more than two.

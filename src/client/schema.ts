@@ -2867,7 +2867,7 @@ export interface components {
         };
         /** @description The result for one metric of two modes of a trial, A and B. The difference is (B − A)/A for times and rates, and B − A for shares. A failed turn counts as slower than every successful one. */
         TrialDifference: {
-            /** @description mean over the spans, geometric for times and rates */
+            /** @description mean, geometric for times and rates, adjusted for the block and the place of each span: the means differ by `difference` */
             a: number;
             b: number;
             /**
@@ -2876,7 +2876,7 @@ export interface components {
              */
             basis?: "sections" | "pairs";
             difference: number;
-            /** @description 95 % interval over all looks; absent: it has no bounds yet */
+            /** @description interval over all looks that the conclusion rests on: of 95 %, and of 90 % (two one-sided tests) where the deciding metric shows no difference; absent: it has no bounds yet */
             interval?: [
                 number,
                 number
@@ -2984,6 +2984,11 @@ export interface components {
             places: components["schemas"]["TrialPlace"][];
             question: components["schemas"]["TrialQuestion"];
         };
+        /** @description The value of a trial's deciding metric in a span. A failed turn counts as slower than every successful one of its block. */
+        TrialSpan: {
+            number: number;
+            value: number;
+        };
         /** @description The state of a trial. */
         TrialState: {
             /** @description difference that the time left is estimated for: the present estimate */
@@ -3016,6 +3021,8 @@ export interface components {
             primary?: components["schemas"]["TrialDifference"];
             /** @description trial of more than two modes */
             ranking?: components["schemas"]["TrialRanking"];
+            /** @description values of the deciding metric in the spans of whole blocks, as measured */
+            spans?: components["schemas"]["TrialSpan"][];
             /** @description variance of the deciding metric, for later trials */
             variance?: components["schemas"]["TrialVariance"];
             /**
@@ -3443,6 +3450,7 @@ export type TrialPair = components['schemas']['TrialPair'];
 export type TrialPlace = components['schemas']['TrialPlace'];
 export type TrialQuestion = components['schemas']['TrialQuestion'];
 export type TrialRanking = components['schemas']['TrialRanking'];
+export type TrialSpan = components['schemas']['TrialSpan'];
 export type TrialState = components['schemas']['TrialState'];
 export type TrialVariance = components['schemas']['TrialVariance'];
 export type Turn = components['schemas']['Turn'];

@@ -95,16 +95,21 @@ func (v Verdict) Over() bool { return v != Running }
 
 // Comparison is the comparison of two arms by one metric. Differences are B minus A on the metric's scale.
 type Comparison struct {
-	Metric   Metric  `json:"metric"`
-	A        int     `json:"a"`
-	B        int     `json:"b"`
+	Metric Metric `json:"metric"`
+	A      int    `json:"a"`
+	B      int    `json:"b"`
+	// MeanA and MeanB are the arms' means on the metric's scale, adjusted for blocks and for the places of runs. They
+	// differ by Estimate.
+	MeanA    float64 `json:"mean_a"`
+	MeanB    float64 `json:"mean_b"`
 	Estimate float64 `json:"estimate"` // of the model
 	SE       float64 `json:"se"`
 	DF       float64 `json:"df"`
 	// Repeated is the deciding interval, which holds over all looks. It includes the error of late time stamps, and is
 	// infinite at a look without error to spend.
 	Repeated [2]float64 `json:"repeated"`
-	// Narrow is the interval of the two one-sided tests, at 5 % each over all looks.
+	// Narrow is the interval of the two one-sided tests. Those of the first metric have 5 % each over all looks; of the
+	// others it is Repeated, so that one interval shows a difference and excludes one.
 	Narrow [2]float64 `json:"narrow"`
 	Shown  int        `json:"shown"` // 1: B is larger, −1: B is smaller, 0: undecided
 	// Blocks is the number of blocks at the pair's last look. The comparison stays as it was there once an arm has left.
@@ -128,7 +133,7 @@ type Decision struct {
 	Left    []int   `json:"left"` // arms that the next block runs, in order
 	// LeftAfter is the number of blocks after which each arm left the trial; 0 where it has not.
 	LeftAfter []int     `json:"left_after"`
-	Effects   []float64 `json:"effects"`   // of the arms on the first metric, relative to the first arm
+	Means     []float64 `json:"means"`     // of the arms on the first metric's scale, adjusted as in [Comparison]
 	Best      int       `json:"best"`      // the arm not eliminated with the best estimate; −1 before the first look
 	RunnerUp  int       `json:"runner_up"` // the arm with the best estimate of the others; −1 before the first look
 	// MayBeBest are the arms that no other is shown to be better than, by the pairs' intervals.
@@ -239,7 +244,7 @@ func (s *state) look(d *Decision, blocks []Block) {
 	model, ok := s.fit(0)
 	if ok {
 		d.Variance = model.own
-		d.Effects = model.effect
+		d.Means = model.means
 		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
 	d.FailsMore = s.failsMore()
@@ -261,7 +266,11 @@ func (s *state) pairAlpha() float64 { return 2 * s.Alpha / float64(s.Arms*(s.Arm
 // pairs returns the comparisons of every pair by a metric. A pair of which an arm has left keeps its earlier one, and
 // so does one that is decided where the whole order is asked for: a decision of an earlier look stands.
 func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alpha float64) (all []Comparison) {
-	repeated, narrow := s.bound(alpha, metric, m.df), s.bound(equivalence, metric, m.df)
+	repeated := s.bound(alpha, metric, m.df)
+	narrow := repeated
+	if metric == 0 {
+		narrow = s.bound(equivalence, metric, m.df)
+	}
 	for a := range s.Arms {
 		for b := a + 1; b < s.Arms; b++ {
 			key := [3]int{metric, a, b}
@@ -318,6 +327,7 @@ func (s *state) bound(alpha float64, metric int, df float64) float64 {
 func (s *state) compare(m model, key [3]int, repeated, narrow float64) Comparison {
 	metric, a, b := key[0], key[1], key[2]
 	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.df, Blocks: len(s.blocks), key: key}
+	c.MeanA, c.MeanB = m.means[a], m.means[b]
 	c.Estimate, c.SE = m.difference(a, b)
 	c.lateA = s.late(metric, a)
 	c.lateB = s.late(metric, b)
@@ -354,6 +364,7 @@ func (c *Comparison) Within(margin float64) bool {
 func (c *Comparison) Reversed() Comparison {
 	r := *c
 	r.A, r.B = c.B, c.A
+	r.MeanA, r.MeanB = c.MeanB, c.MeanA
 	r.Estimate = -c.Estimate
 	r.Repeated = [2]float64{-c.Repeated[1], -c.Repeated[0]}
 	r.Narrow = [2]float64{-c.Narrow[1], -c.Narrow[0]}
@@ -489,7 +500,7 @@ func (s *state) best(d *Decision, m model) {
 	}
 	d.MayBeBest = s.unbeaten(d, candidates)
 	first := func(arms []int) int {
-		return slices.MaxFunc(arms, func(a, b int) int { return cmp.Compare(sign*m.effect[a], sign*m.effect[b]) })
+		return slices.MaxFunc(arms, func(a, b int) int { return cmp.Compare(sign*m.means[a], sign*m.means[b]) })
 	}
 	if len(d.MayBeBest) == 0 { // results of different looks can form a circle
 		d.MayBeBest = slices.Clone(candidates)

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
 )
@@ -375,6 +373,7 @@ func (t *Trial) look() {
 	p := t.Plan.decisions(&t.known)
 	d := decide.Decide(p, t.Blocks)
 	s := &t.Shown
+	s.Spans = t.measuredSpans()
 	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
 	s.Verdict = string(t.verdictOf(&d))
 	if s.Detectable == nil && s.Blocks == 1 {
@@ -415,6 +414,20 @@ func (t *Trial) look() {
 		s.Assumed = &s.Primary.Difference
 		t.Expected = t.expected(&d)
 	}
+}
+
+// measuredSpans are the values of the deciding metric in the spans of whole blocks.
+func (t *Trial) measuredSpans() (all []api.TrialSpan) {
+	number := 0
+	for i := range t.Blocks {
+		for _, s := range t.Blocks[i].Spans {
+			if v, ok := s.Values[string(t.Plan.Primary)]; ok {
+				all = append(all, api.TrialSpan{Number: number, Value: v})
+			}
+			number++
+		}
+	}
+	return all
 }
 
 // expected is after how many blocks the trial is over, as likely as not, if the estimates are right. It is 0 where that
@@ -498,9 +511,8 @@ func (t *Trial) differences(d *decide.Decision, all []decide.Comparison, a, b in
 // difference is what is shown of a comparison. An arm that certainly fails more turns is better in nothing.
 func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.TrialDifference {
 	m := Metric(c.Metric.Name)
-	both := t.Blocks[:c.Blocks]
 	d := api.TrialDifference{
-		Metric: string(m), A: mean(both, m, c.A), B: mean(both, m, c.B), Difference: c.Metric.Shown(c.Estimate),
+		Metric: string(m), A: m.unscaled(c.MeanA), B: m.unscaled(c.MeanB), Difference: c.Metric.Shown(c.Estimate),
 		Interval: shown(c.Metric, c.Repeated), Outcome: string(Running),
 	}
 	for _, arm := range []api.TrialArm{api.TrialArmA, api.TrialArmB} {
@@ -510,7 +522,7 @@ func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.
 	}
 	switch {
 	case len(d.NotWorse) == 2:
-		d.Outcome = string(NoDifference)
+		d.Outcome, d.Interval = string(NoDifference), shown(c.Metric, c.Narrow)
 	case decision.TradesOff(c):
 		d.Outcome = string(TradeOff)
 	case c.Shown != 0 && (c.Shown < 0) == m.LessIsBetter():
@@ -519,19 +531,6 @@ func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.
 		d.Outcome = string(ABetter)
 	}
 	return d
-}
-
-// mean returns the mean of a metric over the runs of an arm.
-func mean(blocks []decide.Block, m Metric, arm int) float64 {
-	var all []float64
-	for i := range blocks {
-		for _, s := range blocks[i].Spans {
-			if s.Arm == arm {
-				all = append(all, m.scaled(s.Values[string(m)]))
-			}
-		}
-	}
-	return m.unscaled(stat.Mean(all, nil))
 }
 
 // shown brings an interval from the scale of differences to what is shown; nil where it has no bounds.

@@ -189,6 +189,21 @@ func TestDecides(t *testing.T) {
 			assert.InDelta(t, truth, s.Final.Difference, .1)
 			assert.LessOrEqual(t, s.Final.Interval[0], s.Final.Interval[1])
 			assert.Len(t, s.Others, len(Metrics)-1)
+			assert.Len(t, s.Spans, 3*s.Blocks)
+			for _, d := range append(s.Others, *s.Primary) {
+				m := Metric(d.Metric)
+				between := d.B - d.A
+				if !m.Share() {
+					between = d.B/d.A - 1
+				}
+				assert.InDelta(t, d.Difference, between, 1e-9, "%s: the values have the difference beside them", m)
+				notWorse := len(d.NotWorse) == 2
+				assert.Equal(t, notWorse, d.Outcome == string(NoDifference))
+				if notWorse && !m.Share() {
+					assert.Greater(t, d.Interval[0], 1/1.05-1, "%s: the interval shows what is concluded", m)
+					assert.Less(t, d.Interval[1], .05, m)
+				}
+			}
 			assert.Equal(t, len(s.Looks)+1, s.Blocks)
 			assert.Equal(t, s.Primary.Interval, s.Looks[len(s.Looks)-1].Interval)
 			assert.Positive(t, s.Variance.DegreesOfFreedom)

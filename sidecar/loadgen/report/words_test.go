@@ -52,6 +52,7 @@ func looked() api.Sweep {
 	}}
 	s.Trial.Final = &api.TrialFinal{Difference: -.18, Interval: [2]float64{-.22, -.14}}
 	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "a", Mode: kv, Concurrency: 120, Cold: "nonce"}}
+	s.Trial.Spans = []api.TrialSpan{{Number: 0, Value: .641}, {Number: 1, Value: .52}}
 	s.Trial.Boundaries = [2]float64{-.047619, .05}
 	s.Trial.Looks = []api.TrialLook{
 		{Blocks: 2, Difference: -.25},

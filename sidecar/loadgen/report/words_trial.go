@@ -324,28 +324,24 @@ func (r *Results) trialSection() []Section {
 	if onPairs(t) {
 		s.Text = []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
 	} else {
-		unbiased := "at the stop, the unbiased estimate and its interval stand beside it and decide nothing"
+		pairs := ""
 		if t.Ranking != nil {
-			s.Title = "The best arm and the runner-up"
-			unbiased = "so does that of every pair"
+			s.Title, pairs = "The best arm and the runner-up", ", and so does that of every pair"
 		} else {
 			s.Text = []string{r.verdictWords(t)}
 		}
 		s.Text = append(s.Text,
 			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
-				"looks, one after each block from the second on; %s. No difference is concluded from two one-sided tests "+
-				"at 5 %% each. The conclusions on the other metrics hold for all of them jointly. Values are means of the "+
-				"values of spans, geometric ones of times and rates; failed turns are of all turns. %s",
-				plural(t.Blocks, "whole block"), name, unbiased, oneEvidence))
+				"looks, one after each block from the second on%s. Where it shows no difference, it is one of 90 %%, of two "+
+				"one-sided tests at 5 %% each. The conclusions on the other metrics hold for all of them jointly. %s",
+				plural(t.Blocks, "whole block"), name, pairs, oneEvidence))
 	}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
-		s.Table.Rows = append(s.Table.Rows, r.differenceRow(&d, i == 0))
+		row := r.differenceRow(&d, i == 0)
 		if f := t.Final; i == 0 && f != nil {
-			points := proof.Metric(d.Metric).Share()
-			s.Table.Rows = append(s.Table.Rows, []string{
-				sentenceCase(name) + ", unbiased", "", "", signed(f.Difference, points), intervalText(&f.Interval, points), "",
-			})
+			row[3] += fmt.Sprintf(" (%s corrected for the early stop)", signed(f.Difference, proof.Metric(d.Metric).Share()))
 		}
+		s.Table.Rows = append(s.Table.Rows, row)
 	}
 	if f := t.Failures; f != nil {
 		conclusion := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]

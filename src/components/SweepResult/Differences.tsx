@@ -58,9 +58,7 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
         {modeText(b)} compared with {modeText(a)} after {baseText(trial)} of spans; left of the center it is lower,
         right of it higher. The bar is the 95 % interval, valid over all looks; the gray area is within the smallest
         difference of interest, {number(100 * smallest, 1)} {isShare(primary.metric) ? 'points' : '%'}.
-        {final &&
-          ` Unbiased at the stop: ${differenceText(primary.metric, final.difference)} ` +
-            `(${rangeText(primary.metric, final.interval)}), which decides nothing.`}
+        {final && ` Corrected for the early stop: ${differenceText(primary.metric, final.difference)}.`}
       </p>
       {failures && (
         <p className={styles.note}>
