@@ -776,7 +776,8 @@ const (
 	OutcomeNoDifference Outcome = "no_difference" // the interval contains 0
 	OutcomeTooVariable  Outcome = "too_variable"  // there are too few batches of turns for an interval
 	OutcomeWithheld     Outcome = "withheld"      // better or worse, but within the load generator's own error
-	OutcomeTradeOff     Outcome = "trade_off"     // better or worse, but the better one certainly fails more turns
+	// better or worse, but the better one certainly fails more turns, or the answers certainly differ in length
+	OutcomeTradeOff Outcome = "trade_off"
 )
 
 // Improvement is the comparison of a live value with a baseline's. `percent` is relative to the baseline's value, and

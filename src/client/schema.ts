@@ -1638,7 +1638,7 @@ export interface components {
          *     - `no_difference`: the interval contains 0
          *     - `too_variable`: there are too few batches of turns for an interval
          *     - `withheld`: better or worse, but within the load generator's own error
-         *     - `trade_off`: better or worse, but the better one certainly fails more turns
+         *     - `trade_off`: better or worse, but the better one certainly fails more turns, or the answers certainly differ in length
          * @enum {string}
          */
         Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld" | "trade_off";
@@ -2885,10 +2885,10 @@ export interface components {
             /** @description modes that are certainly not worse than the other by the smallest difference of interest */
             not_worse?: components["schemas"]["TrialArm"][];
             /**
-             * @description conclusion from the interval; running: none yet; trade_off: one is better, and certainly fails more turns
+             * @description conclusion from the interval; running: none yet; trade_off: one would be better, but certainly fails more turns, or the answers differ; unlike, of a guard: certainly different by more than 5 % or 5 points
              * @enum {string}
              */
-            outcome: "running" | "b_better" | "a_better" | "no_difference" | "trade_off";
+            outcome: "running" | "b_better" | "a_better" | "no_difference" | "trade_off" | "unlike";
         };
         /** @description The number of failed turns of a mode. */
         TrialFailed: {
@@ -2943,6 +2943,8 @@ export interface components {
             b: components["schemas"]["TrialArm"];
             /** @description whole blocks at that look */
             blocks: number;
+            /** @description as those of the trial */
+            guards?: components["schemas"]["TrialDifference"][];
             /** @description mode that certainly fails more turns; absent: neither */
             more?: components["schemas"]["TrialArm"];
             /** @description their intervals hold for the metrics of all pairs */
@@ -3008,6 +3010,8 @@ export interface components {
             failures?: components["schemas"]["TrialFailures"];
             /** @description trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop */
             final?: components["schemas"]["TrialFinal"];
+            /** @description output tokens per answer and shares of finish reasons for the modes of `primary`; where one is unlike, neither mode is better; intervals of 95 % at the latest look */
+            guards?: components["schemas"]["TrialDifference"][];
             /** @description each of two lanes kept its mode: the trial compares targets as well as modes */
             keeps_lanes?: boolean;
             /** @description difference in the deciding metric at each look; for more than two modes, of the best and the runner-up at that look */
@@ -3026,7 +3030,7 @@ export interface components {
             /** @description variance of the deciding metric, for later trials */
             variance?: components["schemas"]["TrialVariance"];
             /**
-             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided
+             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided
              * @enum {string}
              */
             verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "no_difference" | "time_over";

@@ -14,7 +14,7 @@ export function verdictText({ outcome, seconds_left: left }: Improvement): strin
     case 'withheld':
       return 'withheld: own error';
     case 'trade_off':
-      return 'neither: more turns fail';
+      return 'neither';
   }
 }
 

@@ -43,8 +43,11 @@ func (m Metric) Margin(shown float64) float64 {
 
 // Plan describes a trial. It is fixed before the first block.
 type Plan struct {
-	Arms       int      `json:"arms"`
-	Metrics    []Metric `json:"metrics"`                // the first one decides
+	Arms    int      `json:"arms"`
+	Metrics []Metric `json:"metrics"` // the first one decides
+	// Guards are metrics that describe the answers, such as their length. An arm is not better than another if the two
+	// certainly differ in one by more than [GuardMargin].
+	Guards     []Metric `json:"guards,omitempty"`
 	Alpha      float64  `json:"alpha"`                  // error of all looks and pairs of arms together
 	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as displayed
 	MaxSeconds float64  `json:"max_seconds"`            // of all blocks; a block that would exceed it does not begin
@@ -85,7 +88,7 @@ const (
 	Running      Verdict = "running"
 	Better       Verdict = "better"        // the one arm left is better than all others
 	Ordered      Verdict = "ordered"       // every pair is decided, by a plan that asks for the whole order
-	TradeOff     Verdict = "trade_off"     // every pair left is decided, and an arm that is better fails more often
+	TradeOff     Verdict = "trade_off"     // every pair left is decided, and one trades off: [Decision.TradesOff]
 	NoDifference Verdict = "no_difference" // all arms left are within the margin
 	TimeOver     Verdict = "time_over"     // undecided at the time limit
 )
@@ -142,6 +145,9 @@ type Decision struct {
 	Primary []Comparison `json:"primary"`
 	// FailsMore are pairs of arms, the first of which fails more often than the second.
 	FailsMore [][2]int `json:"fails_more"`
+	// Guards are the comparisons of the guards, of every pair. Their intervals hold at 95 % for this look alone, since a
+	// guard prevents a verdict and favors no arm. Shown says that the difference certainly exceeds [GuardMargin].
+	Guards []Comparison `json:"guards"`
 	// Others are the comparisons of the other metrics, of every pair. Their intervals hold for all of them together.
 	Others []Comparison `json:"others"`
 	// Final is the result of a trial of two arms, set once it is over. Of more arms, the best and the runner-up are
@@ -241,13 +247,13 @@ func (s *state) look(d *Decision, blocks []Block) {
 	df, _ := degrees(runs, len(blocks), s.Arms)
 	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
-	model, ok := s.fit(0)
+	model, ok := s.fit(s.Metrics[0], s.Prior)
 	if ok {
 		d.Variance = model.own
 		d.Means = model.means
 		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
-	d.FailsMore = s.failsMore()
+	d.FailsMore, d.Guards = s.failsMore(), s.guards()
 	s.others(d)
 	if ok {
 		s.verdict(d, model)
@@ -289,19 +295,19 @@ func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alp
 }
 
 // fit fits a metric over all runs. ok is false where a run lacks the metric.
-func (s *state) fit(metric int) (model, bool) {
+func (s *state) fit(metric Metric, prior Variance) (model, bool) {
 	var all []observation
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
-			v, known := run.Values[s.Metrics[metric].Name]
-			y := s.Metrics[metric].scaled(v)
+			v, known := run.Values[metric.Name]
+			y := metric.scaled(v)
 			if !known || math.IsNaN(y) || math.IsInf(y, 0) {
 				return model{}, false
 			}
 			all = append(all, observation{run.Arm, i, run.At, y})
 		}
 	}
-	return fit(all, s.Arms, s.prior(metric))
+	return fit(all, s.Arms, prior)
 }
 
 // prior returns the prior of a metric. Only the first one has any.
@@ -481,10 +487,14 @@ func (s *state) unbeaten(d *Decision, arms []int) []int {
 	return arms
 }
 
-// TradesOff reports whether the better arm of a comparison fails more often than the other.
+// TradesOff reports whether the better arm of a comparison fails more often than the other, or the two differ in a
+// guard.
 func (d *Decision) TradesOff(c *Comparison) bool {
 	winner, loser, ok := c.Better()
-	return ok && slices.Contains(d.FailsMore, [2]int{winner, loser})
+	return ok && (slices.Contains(d.FailsMore, [2]int{winner, loser}) ||
+		slices.ContainsFunc(d.Guards, func(g Comparison) bool {
+			return g.Shown != 0 && g.A == min(winner, loser) && g.B == max(winner, loser)
+		}))
 }
 
 // best finds the arms with the best estimates, and the arms that may be the best: those that no pair's interval shows
@@ -516,7 +526,7 @@ func (s *state) others(d *Decision) {
 	d.Others = nil
 	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2
 	for metric := 1; metric < len(s.Metrics); metric++ {
-		if m, ok := s.fit(metric); ok {
+		if m, ok := s.fit(s.Metrics[metric], Variance{}); ok {
 			d.Others = append(d.Others, s.pairs(earlier, d.Left, m, metric, s.Alpha/float64(n))...)
 		}
 	}

@@ -87,6 +87,16 @@ type Figure struct {
 type Level struct {
 	Concurrency int                 `json:"concurrency"`
 	Figures     map[Quantity]Figure `json:"figures"`
+	// FailsMore is the side, an index of [Comparison.Sides], that certainly fails more turns; nil: neither.
+	FailsMore *int `json:"fails_more,omitempty"`
+	// Answers is the difference in the length of answers; nil unless it certainly exceeds [decide.GuardMargin].
+	Answers *AnswerDifference `json:"answers,omitempty"`
+}
+
+// AnswerDifference is the difference in output tokens per answer of B against A, as a share, with a 95 % interval.
+type AnswerDifference struct {
+	Difference float64    `json:"difference"`
+	Interval   [2]float64 `json:"interval"`
 }
 
 // Average summarizes a quantity over the levels at which both sides have it.
@@ -108,7 +118,7 @@ type Average struct {
 	NoneShown   []int      `json:"no_difference"`
 	TooVariable []int      `json:"too_variable"`
 	Withheld    []int      `json:"withheld"`  // for the load generator's own error
-	TradeOff    []int      `json:"trade_off"` // the better side certainly fails more turns
+	TradeOff    []int      `json:"trade_off"` // [Level.FailsMore] or [Level.Answers] forbids it
 }
 
 // Quantity is a column of a report's tables.

@@ -92,7 +92,7 @@ func (t *Trial) pair(d *decide.Decision, a, b int) (p api.TrialPair, ok bool) {
 	}
 	p = api.TrialPair{
 		A: api.TrialArms[a], B: api.TrialArms[b], Blocks: primary[0].Blocks, Primary: t.difference(d, &primary[0]),
-		Others: t.differences(d, d.Others, a, b),
+		Others: t.differences(d, d.Others, a, b), Guards: guardsOf(d, a, b),
 	}
 	for _, more := range d.FailsMore {
 		switch more {

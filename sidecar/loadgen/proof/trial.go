@@ -93,11 +93,18 @@ func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
 	}
 	others := slices.DeleteFunc(slices.Clone(Metrics), func(m Metric) bool { return m == p.Primary })
 	for _, m := range append([]Metric{p.Primary}, others...) {
-		d.Metrics = append(d.Metrics, decide.Metric{
-			Name: string(m), Share: m.Share(), LessIsBetter: m.LessIsBetter(), TwoSided: m == TPOT95,
-		})
+		d.Metrics = append(d.Metrics, m.forDecisions())
+	}
+	for _, m := range Guards {
+		d.Guards = append(d.Guards, m.forDecisions())
 	}
 	return d
+}
+
+func (m Metric) forDecisions() decide.Metric {
+	return decide.Metric{
+		Name: string(m), Share: m.Share(), LessIsBetter: m.LessIsBetter(), TwoSided: m == TPOT95,
+	}
 }
 
 // Detectable is what a trial finds in most cases, if its runs scatter by a variance and a block takes so many seconds;
@@ -157,6 +164,7 @@ const (
 	Best         Verdict = "best"  // of more than two arms, one is better than all others
 	Order        Verdict = "order" // of more than two arms, each pair is decided
 	TradeOff             = decide.TradeOff
+	Unlike       Verdict = "unlike"            // of a guard: certainly different by more than its margin
 	NoDifference         = decide.NoDifference // the smallest difference of interest is excluded, both ways
 	TimeOver             = decide.TimeOver
 )
@@ -317,7 +325,7 @@ func (r *Result) measured(p Plan) Measured {
 	if p.Primary == LaterTTFT95 {
 		m.Later = decide.Sample{OK: whole.later, Failed: whole.laterWaits}
 	}
-	for _, metric := range []Metric{Throughput, HitRate, Goodput} {
+	for _, metric := range append([]Metric{Throughput, HitRate, Goodput}, Guards...) {
 		if v := whole.value(metric); finite(v) {
 			m.Known[metric] = v
 		}
@@ -392,6 +400,7 @@ func (t *Trial) look() {
 		s.Failures = t.failures(d.FailsMore)
 	}
 	s.Others = t.differences(&d, d.Others, a, b)
+	s.Guards = guardsOf(&d, a, b)
 	primary := t.differences(&d, d.Primary, a, b)
 	if len(primary) == 0 {
 		return
@@ -508,7 +517,24 @@ func (t *Trial) differences(d *decide.Decision, all []decide.Comparison, a, b in
 	return found
 }
 
-// difference is what is shown of a comparison. An arm that certainly fails more turns is better in nothing.
+// guardsOf are what is shown of the guards of two arms, B with A.
+func guardsOf(d *decide.Decision, a, b int) (all []api.TrialDifference) {
+	for _, c := range between(d.Guards, a, b) {
+		m := Metric(c.Metric.Name)
+		one := api.TrialDifference{
+			Metric: string(m), A: m.unscaled(c.MeanA), B: m.unscaled(c.MeanB), Difference: c.Metric.Shown(c.Estimate),
+			Interval: shown(c.Metric, c.Repeated), Outcome: string(Running),
+		}
+		if c.Shown != 0 {
+			one.Outcome = string(Unlike)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// difference is what is shown of a comparison. An arm that certainly fails more turns, or whose answers differ, is
+// better in nothing.
 func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.TrialDifference {
 	m := Metric(c.Metric.Name)
 	d := api.TrialDifference{

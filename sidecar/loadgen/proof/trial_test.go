@@ -55,7 +55,7 @@ func recording(rng *rand.Rand, median, seconds float64) Recording {
 		for at := float64(place); at < r.Until; at += 10 {
 			r.Turns = append(r.Turns, Turn{
 				Sent: at, FirstToken: at + median*math.Exp(.1*rng.NormFloat64()), Ended: at + 10,
-				OutputTokens: 101, PromptTokens: 1000, CachedTokens: 900, HasCached: true,
+				OutputTokens: 101, Usage: true, FinishReason: "length", PromptTokens: 1000, CachedTokens: 900, HasCached: true,
 			})
 		}
 	}
@@ -398,6 +398,50 @@ func TestFailuresAreObservations(t *testing.T) {
 	whole, _ := r.cut(1, api.SLO{})
 	assert.InDelta(t, 7, whole.waits[0], 1e-9, "a target that answers nothing fails what waits")
 	assert.Equal(t, []float64{1}, whole.ttft)
+}
+
+// An arm that ends its slowest turns early looks fast. Its answers are shorter, which the trial names, and it is not
+// called better. The same answers, and ones of unknown length, decide nothing.
+func TestAnswersAreGuards(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Turn)
+		want   Verdict
+		unlike []string
+	}{
+		"cut": {func(u *Turn) {
+			if u.FirstToken-u.Sent > .3 {
+				u.OutputTokens, u.Ended, u.FinishReason = 1, u.FirstToken, "stop"
+				u.FirstToken = u.Sent + .2
+			}
+		}, TradeOff, []string{"output_tokens_per_turn", "finish_stop", "finish_length"}},
+		"other reason": {func(u *Turn) { u.FinishReason = "content_filter" }, TradeOff, []string{"finish_length"}},
+		"longer":       {func(u *Turn) { u.OutputTokens = 120 }, TradeOff, []string{"output_tokens_per_turn"}},
+		"alike":        {func(u *Turn) { u.OutputTokens = 103 }, BBetter, nil},
+		"unknown":      {func(u *Turn) { u.OutputTokens, u.Usage, u.FinishReason = 1, false, "" }, BBetter, nil},
+	} {
+		trial := newTrial(t, nil)
+		drive(t, trial, .75, 100, func(s Span, r *Result) {
+			for i := range r.Turns {
+				if s.Arm == ArmB {
+					c.change(&r.Turns[i])
+				}
+			}
+		})
+		s := trial.State()
+		assert.Equal(t, string(c.want), s.Verdict, name)
+		var unlike []string
+		for _, g := range s.Guards {
+			if g.Outcome == string(Unlike) {
+				unlike = append(unlike, g.Metric)
+			}
+		}
+		assert.Equal(t, c.unlike, unlike, name)
+		for _, d := range append(s.Others, *s.Primary) {
+			if c.want == TradeOff {
+				assert.NotContains(t, []string{string(ABetter), string(BBetter)}, d.Outcome, "%s: %s", name, d.Metric)
+			}
+		}
+	}
 }
 
 // Late time stamps widen the interval to the side on which an arm's true value may lie, and do not spoil a span.

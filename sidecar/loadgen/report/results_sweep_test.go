@@ -98,14 +98,31 @@ func TestReportOfFailingMode(t *testing.T) {
 	p := r.Pairs[0]
 	assert.Equal(t, api.OutcomeTradeOff, p.Levels[0].Figures[proof.QuantityTTFT95].Outcome)
 	assert.Equal(t, []int{60}, p.Averages[proof.QuantityTTFT95].TradeOff)
+	assert.Contains(t, r.Words, "KV-aware certainly fails more turns at 60, and is better in nothing there.")
 	text := markdownOf(t, r)
 	assert.Contains(t, text, "### TTFT, successful turns only\n")
-	assert.Contains(t, text, "not counted, since the better side fails more turns at 60")
+	assert.Contains(t, text, "; not counted at 60")
 	assert.Contains(t, text, "### KV cache hit rate\n")
 
 	trial := looked()
 	trial.Rows[0].ErrorRatio = new(.03)
 	assert.Contains(t, markdownOf(t, OfSweep(trial)), "| TTFT p95, successful turns only | ")
+}
+
+// A mode whose answers are certainly shorter is not compared at that level, and the sentences say by how much.
+func TestReportOfShorterAnswers(t *testing.T) {
+	s := crossed()
+	short := s.Rows[0] // KV-aware at 60
+	s.Rows[0].RequestsPerSecond = new(1.6 * *short.RequestsPerSecond)
+	in := *short.Intervals.RequestsPerSecond
+	s.Rows[0].Intervals.RequestsPerSecond = &[2]float64{1.6 * in[0], 1.6 * in[1]}
+	r := OfSweep(s)
+	require.NotNil(t, r.Pairs[0].Levels[0].Answers)
+	assert.Nil(t, r.Pairs[0].Levels[1].Answers)
+	assert.Contains(t, r.Words, "At 60, answers under KV-aware are 37.5 % shorter (35.0 to 39.9 %) than under "+
+		"Round-robin, so neither is better there.")
+	assert.Equal(t, api.OutcomeTradeOff, r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95].Outcome)
+	assert.Equal(t, api.OutcomeWorse, r.Pairs[0].Levels[2].Figures[proof.QuantityTTFT95].Outcome)
 }
 
 // crossed is a finished sweep in which kv is better at 60, neither at 120, and worse at 180.

@@ -17,7 +17,7 @@ const (
 	noneShown   = "not certain"
 	tooVariable = "not certain yet"
 	ownError    = "withheld for the load generator's own error"
-	tradeOff    = "not counted, since the better side fails more turns"
+	tradeOff    = "not counted"
 	notRecorded = "not recorded"
 )
 

@@ -286,6 +286,7 @@ func (r *Results) sideWords() (all []string) {
 		if p.A != 0 {
 			continue
 		}
+		all = append(all, r.guardSentences(p)...)
 		for _, q := range proof.Named {
 			if s, ok := p.Averages[q]; ok {
 				all = append(all, fmt.Sprintf("%s, %s against %s: %s.",

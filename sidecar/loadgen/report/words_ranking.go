@@ -43,7 +43,7 @@ func (r *Results) rankingWords() string {
 	at := fmt.Sprintf("at %s conversations, on %s: ", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
 	best := r.armName(k.Places[0].Arm)
 	lead := fmt.Sprintf("%s than under %s", changeOf(t.Primary, true), r.armName(k.Places[1].Arm))
-	clauses := []string{r.rankedFailures()}
+	clauses := append([]string{r.rankedFailures()}, r.rankedGuards()...)
 	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.Best:
@@ -105,17 +105,22 @@ func placeOf(place [2]int) string {
 	return fmt.Sprintf("%d to %d", place[0], place[1])
 }
 
-// tradeWords lists the pairs whose better arm fails more turns.
+// tradeWords lists the pairs whose better arm fails more turns, or whose answers differ.
 func (r *Results) tradeWords() string {
 	var parts []string
 	for _, p := range r.ranking().Pairs {
 		if proof.Verdict(p.Primary.Outcome) == proof.TradeOff {
-			other := p.A
-			if p.More == p.A {
-				other = p.B
+			m := proof.Metric(p.Primary.Metric)
+			winner, other := p.B, p.A
+			if (p.Primary.Difference < 0) != m.LessIsBetter() {
+				winner, other = p.A, p.B
 			}
-			parts = append(parts, fmt.Sprintf("%s has a better %s than %s and fails more turns", r.armName(p.More),
-				proof.Metric(p.Primary.Metric).Name(), r.armName(other)))
+			reason := "their answers differ"
+			if p.More == winner {
+				reason = "fails more turns"
+			}
+			parts = append(parts, fmt.Sprintf("%s has a better %s than %s and %s", r.armName(winner), m.Name(),
+				r.armName(other), reason))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -194,6 +199,9 @@ func (r *Results) pairConclusion(p *api.TrialPair) string {
 	text := r.outcomeWords(p.Primary.Outcome, r.armName(p.A), r.armName(p.B))
 	if p.More != "" {
 		text += ", " + r.armName(p.More) + " fails more turns"
+	}
+	if unlike(p.Guards) {
+		text += ", their answers differ"
 	}
 	return text
 }

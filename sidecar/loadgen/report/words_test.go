@@ -52,6 +52,10 @@ func looked() api.Sweep {
 	}}
 	s.Trial.Final = &api.TrialFinal{Difference: -.18, Interval: [2]float64{-.22, -.14}}
 	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "a", Mode: kv, Concurrency: 120, Cold: "nonce"}}
+	s.Trial.Guards = []api.TrialDifference{{
+		Metric: string(proof.AnswerTokens), A: 210, B: 208, Difference: -.0095, Interval: &[2]float64{-.03, .01},
+		Outcome: string(proof.Running),
+	}}
 	s.Trial.Spans = []api.TrialSpan{{Number: 0, Value: .641}, {Number: 1, Value: .52}}
 	s.Trial.Boundaries = [2]float64{-.047619, .05}
 	s.Trial.Looks = []api.TrialLook{
@@ -154,6 +158,16 @@ func TestWords(t *testing.T) {
 	failing.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{
 		Failed: 30, Ended: 900,
 	}, More: "b"}
+	shortened := tried(proof.TradeOff, &traded)
+	shortened.Trial.Guards = []api.TrialDifference{{
+		Metric: string(proof.AnswerTokens), A: 210, B: 130, Difference: -.381, Interval: &[2]float64{-.412, -.35},
+		Outcome: string(proof.Unlike),
+	}, {
+		Metric: string(proof.StopShare), A: .2, B: .59, Difference: .39, Interval: &[2]float64{.33, .45},
+		Outcome: string(proof.Unlike),
+	}}
+	ended := tried(proof.TradeOff, &traded)
+	ended.Trial.Guards = shortened.Trial.Guards[1:]
 	kept := tried(proof.BBetter, &lower)
 	kept.Trial.KeepsLanes = true
 	for i, arm := range []string{"a", "b"} {
@@ -189,6 +203,11 @@ func TestWords(t *testing.T) {
 	for i, place := range [][2]int{{1, 2}, {1, 2}, {3, 3}} {
 		alikeBest.Trial.Ranking.Places[i].Place = place
 	}
+	cut := ranked(proof.TradeOff)
+	for i := range cut.Trial.Ranking.Pairs[:2] {
+		p := &cut.Trial.Ranking.Pairs[i]
+		p.Guards, p.Primary.Outcome = shortened.Trial.Guards, string(proof.TradeOff)
+	}
 	slow := ranked(proof.TradeOff) // the best one fails more turns than another
 	slow.Trial.Ranking.Pairs[1].More, slow.Trial.Ranking.Pairs[1].Primary.Outcome = "b", string(proof.TradeOff)
 	slow.Trial.Ranking.Places[0].Failures.Failed = 20
@@ -214,6 +233,8 @@ func TestWords(t *testing.T) {
 		"trial, time over":            tried(proof.TimeOver, &open),
 		"trial, time over, one block": short,
 		"trial, trade-off":            failing,
+		"trial, shorter answers":      shortened,
+		"trial, other finish reasons": ended,
 		"trial, each lane its mode":   kept,
 		"trial, doubted":              doubted,
 		"trial, workers in common":    shared,
@@ -234,6 +255,7 @@ func TestWords(t *testing.T) {
 		"trial of three, best":          ranked(proof.Best),
 		"trial of three, order":         order,
 		"trial of three, trade-off":     slow,
+		"trial of three, cut answers":   cut,
 		"trial of three, no difference": alikeBest,
 		"trial of three, time over":     rankedOpen(proof.TimeOver),
 		"trial of three, running":       rankedOpen(proof.Running),

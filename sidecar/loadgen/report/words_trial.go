@@ -179,7 +179,7 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	on := "on " + plural(t.Blocks, "block")
 	changed := changeOf(t.Primary, true)
 	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
-	failed := r.failureWords(t, a, b)
+	failed := strings.Join(append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...), "; ")
 	var text string
 	switch proof.Verdict(t.Verdict) {
 	case proof.BBetter:
@@ -348,6 +348,7 @@ func (r *Results) trialSection() []Section {
 		s.Table.Rows = append(s.Table.Rows,
 			[]string{"Failed turns", failedShare(f.A), failedShare(f.B), "", "", conclusion})
 	}
+	s.Table.Rows = append(s.Table.Rows, guardRows(t.Guards)...)
 	return slices.Concat(r.rankingSections(), []Section{s}, r.looksSection(t))
 }
 
@@ -439,8 +440,10 @@ func trialValue(m proof.Metric, v float64) string {
 	switch m {
 	case proof.Throughput:
 		return tenths(v) + " tokens/s"
-	case proof.HitRate, proof.Goodput:
+	case proof.HitRate, proof.Goodput, proof.StopShare, proof.LengthShare:
 		return share100(v)
+	case proof.AnswerTokens:
+		return tenths(v)
 	}
 	return milliseconds(v)
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,8 +78,9 @@ func (r *recorder) Turn(t *workload.Turn) {
 		turn.Ended = t.Ended.Sub(r.base).Seconds()
 	}
 	if t.OutputTokens != nil {
-		turn.OutputTokens = *t.OutputTokens
+		turn.OutputTokens, turn.Usage = *t.OutputTokens, t.TokenSource == "usage"
 	}
+	turn.FinishReason = strings.ToLower(t.FinishReason)
 	turn.Buffered = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
 	if t.PromptTokens != nil && t.CachedTokens != nil {
 		turn.PromptTokens = *t.PromptTokens

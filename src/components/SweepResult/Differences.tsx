@@ -65,6 +65,13 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
           Failed turns: {failedText(failures.a)} under {modeText(a)}, {failedText(failures.b)} under {modeText(b)}.
         </p>
       )}
+      {(trial.guards ?? [])
+        .filter(({ outcome }) => outcome === 'unlike')
+        .map((guard) => (
+          <p key={guard.metric} className={styles.note}>
+            {metricName(guard.metric)}: {valuesText(guard, a, b)}. They certainly differ, so neither arm is better.
+          </p>
+        ))}
       <Looks trial={trial} mode={b} />
       {others.length > 0 && (
         <>
@@ -83,6 +90,11 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
 function baseText({ method, blocks, pairs = 0 }: TrialState): string {
   const [count, word] = method === 'pairs' ? [pairs, 'pair'] : [blocks, 'block'];
   return `${number(count)} ${word}${count === 1 ? '' : 's'}`;
+}
+
+/** The values of both arms: "Round-robin 700 ms, KV-aware 400 ms". */
+function valuesText(of: TrialDifference, a: ModeState, b: ModeState): string {
+  return `${modeText(a)} ${metricValue(of.metric, of.a)}, ${modeText(b)} ${metricValue(of.metric, of.b)}`;
 }
 
 function failedText({ failed, ended }: { failed: number; ended: number }): string {
@@ -112,9 +124,7 @@ function Row({ difference, a, b, boundaries, reach }: RowProps) {
     <li className={styles.row}>
       <div className={styles.name}>
         <b>{metricName(metric)}</b>
-        <small>
-          {modeText(a)} {metricValue(metric, difference.a)}, {modeText(b)} {metricValue(metric, difference.b)}
-        </small>
+        <small>{valuesText(difference, a, b)}</small>
       </div>
       <div className={styles.words}>
         <b>{differenceText(metric, estimate)}</b>
