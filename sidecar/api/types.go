@@ -153,6 +153,7 @@ type Held struct {
 // Deployment is the serving stack: engine, model, GPU, workers, speculation, versions and settings. Absent values are
 // not known.
 type Deployment struct {
+	Kind           TargetKind  `json:"kind,omitempty"` // absent: not known
 	Engine         string      `json:"engine,omitempty"`
 	Model          string      `json:"model,omitempty"`
 	GPU            string      `json:"gpu,omitempty"`

@@ -1194,6 +1194,8 @@ export interface components {
             /** @description share for the KV cache, 0 to 1 */
             free_gpu_memory_fraction?: number;
             gpu?: string;
+            /** @description absent: not known */
+            kind?: components["schemas"]["TargetKind"];
             /** @description version */
             kubernetes?: string;
             kv_cache_dtype?: string;

@@ -242,7 +242,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	slices.Reverse(events)
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Ended{
-		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: of, SLO: status.Settings.SLO,
+		Program: api.Program(), Cause: cause, Started: started, Ended: time.Now(), Status: of, SLO: status.Settings.SLO,
 		Steps: steps, Before: l.before, Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
 		Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,
 		Data: report.Data{Database: status.Store.Path, Lane: l.Name(), FirstStep: first.ID, LastStep: last.ID},

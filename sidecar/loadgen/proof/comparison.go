@@ -22,13 +22,15 @@ type Question struct {
 // Comparison compares results level by level: two modes of any baselines, or all modes of a sweep. None of its numbers
 // is NaN or infinite, since none of the results has such numbers: they are stored as JSON.
 type Comparison struct {
-	Title  string       `json:"title"`
-	Words  []string     `json:"words"` // the findings, in sentences
-	Sides  []Side       `json:"sides"`
-	Pairs  []Pair       `json:"pairs"` // every two sides; empty for a trial, which compares spans, not rows
-	SLO    api.SLO      `json:"slo"`
-	Sweep  *Run         `json:"sweep,omitempty"` // nil for baselines
-	Inputs []api.Source `json:"inputs"`
+	Title string `json:"title"`
+	// Program is the name and the version of the load generator that wrote the report.
+	Program string       `json:"program"`
+	Words   []string     `json:"words"` // the findings, in sentences
+	Sides   []Side       `json:"sides"`
+	Pairs   []Pair       `json:"pairs"` // every two sides; empty for a trial, which compares spans, not rows
+	SLO     api.SLO      `json:"slo"`
+	Sweep   *Run         `json:"sweep,omitempty"` // nil for baselines
+	Inputs  []api.Source `json:"inputs"`
 }
 
 // Side is one of the compared results: a baseline or a sweep in one mode.

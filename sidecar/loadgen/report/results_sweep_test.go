@@ -125,6 +125,28 @@ func TestReportOfShorterAnswers(t *testing.T) {
 	assert.Equal(t, api.OutcomeWorse, r.Pairs[0].Levels[2].Figures[proof.QuantityTTFT95].Outcome)
 }
 
+// Every report says first that no engine on a GPU answered, and its JSON names the load generator that wrote it.
+func TestReportOfMockedEngines(t *testing.T) {
+	const mocked = "The engines are mocked: times and rates are no measurements of a GPU."
+	s := crossed()
+	s.Deployment.Kind = api.TargetMocked
+	r := OfSweep(s)
+	assert.Equal(t, mocked, r.Words[0])
+	assert.Contains(t, written(t, r, api.ReportJSON), `"program": "`+api.Program()+`"`)
+
+	b := api.Baseline{Name: "mine", Rows: s.Rows, Deployment: s.Deployment}
+	other := b
+	other.Name, other.Deployment.Kind = "other", api.TargetReal
+	q := proof.Question{A: api.ReportSide{Mode: api.ModeKV}, B: api.ReportSide{Mode: api.ModeKV}}
+	compared, err := Compare(b, other, q)
+	require.NoError(t, err)
+	assert.Equal(t, "mine: "+mocked, compared.Words[0])
+	assert.Contains(t, compared.Pairs[0].Differences, api.Difference{Field: "kind", Live: "real", Baseline: "mocked"})
+
+	run := Run{Target: api.Target{Kind: api.TargetMocked}}
+	assert.Contains(t, run.summary(), "The engines are mocked · ")
+}
+
 // crossed is a finished sweep in which kv is better at 60, neither at 120, and worse at 180.
 func crossed() api.Sweep {
 	s := swept(api.SweepLevels, 60, 120, 180)

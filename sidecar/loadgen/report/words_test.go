@@ -190,6 +190,8 @@ func TestWords(t *testing.T) {
 	shared.Spans = []api.SweepSpan{
 		{Arm: "a", SharedWorkers: []string{"w1", "w2", "w3", "w4"}}, {Arm: "b", SharedWorkers: []string{"w1", "w5", "w6"}},
 	}
+	mocked := tried(proof.BBetter, &lower)
+	mocked.Deployment.Kind = api.TargetMocked
 	pairs := tried(proof.BBetter, &lower)
 	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0,
 		[]string{"As it was stored."}
@@ -238,6 +240,7 @@ func TestWords(t *testing.T) {
 		"trial, each lane its mode":   kept,
 		"trial, doubted":              doubted,
 		"trial, workers in common":    shared,
+		"trial, mocked":               mocked,
 		"trial, on pairs":             pairs,
 		"trial, running":              tried(proof.Running, &open),
 		"trial, running out of time":  late,
