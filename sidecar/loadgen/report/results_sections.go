@@ -723,8 +723,8 @@ func saturation(side *proof.Side) string {
 	rate := q.value(s.Rate) + " " + q.label
 	switch {
 	case s.From > 0:
-		return fmt.Sprintf("at about %s: from %d conversations to %d, throughput grows by no more than its values scatter.",
-			rate, s.From, s.Top)
+		return fmt.Sprintf("at about %s: from %d conversations to %d, throughput grows by less than half as much as "+
+			"the conversations, or not at all.", rate, s.From, s.Top)
 	case s.Grows:
 		return fmt.Sprintf("not shown: throughput still grows at %d, to %s.", s.Top, rate)
 	}
