@@ -62,17 +62,78 @@ func (r *Results) rankingWords() string {
 			clauses = append(clauses, "shown to be worse than another: "+join(worse))
 		}
 	default:
-		start = "Undecided so far "
+		until := "so far "
 		if proof.Verdict(t.Verdict) == proof.TimeOver {
-			start = "Undecided after " + durationText(r.Sweep.Progress.SecondsUsed) + " "
+			until = "after " + durationText(r.Sweep.Progress.SecondsUsed) + " "
 		}
-		may := r.placeNames(func(p *api.TrialPlace) bool { return p.MayBeBest })
-		clauses = append(clauses, best+" leads: "+lead, "may be the best: "+join(may))
+		start = "Undecided " + until
+		clauses = append(clauses, best+" leads: "+lead)
+		if decided := r.decidedWords(); decided != "" {
+			start = decided + ": undecided " + until
+		} else {
+			may := r.placeNames(func(p *api.TrialPlace) bool { return p.MayBeBest })
+			clauses = append(clauses, "may be the best: "+join(may))
+		}
 	}
 	if proof.Verdict(t.Verdict) != proof.NoDifference {
 		clauses = append(clauses, r.groupWords()...)
 	}
 	return sentenceCase(start+at+strings.Join(clauses, "; ")) + "."
+}
+
+// decidedWords describes what an undecided trial has decided: the arms that may be the best, and those that are worse.
+// It is empty if each arm may be the best. The text continues with what is not decided.
+func (r *Results) decidedWords() string {
+	var may, rest []api.TrialArm
+	for _, p := range r.ranking().Places {
+		if p.MayBeBest {
+			may = append(may, p.Arm)
+		} else {
+			rest = append(rest, p.Arm)
+		}
+	}
+	if len(rest) == 0 {
+		return ""
+	}
+	for _, winner := range may {
+		for _, loser := range rest {
+			if !r.beats(winner, loser) {
+				return r.armNames(rest) + are(rest) + "worse than another arm; between the others"
+			}
+		}
+	}
+	between := "between the " + strconv.Itoa(len(may))
+	switch len(may) {
+	case 1:
+		between = "between the others"
+	case 2:
+		between = "between the two"
+	}
+	return r.armNames(may) + are(may) + "better than " + r.armNames(rest) + "; " + between
+}
+
+func are(arms []api.TrialArm) string {
+	if len(arms) == 1 {
+		return " is "
+	}
+	return " are "
+}
+
+// beats reports whether an arm is shown to be better than another one.
+func (r *Results) beats(winner, loser api.TrialArm) bool {
+	return slices.ContainsFunc(r.ranking().Pairs, func(p api.TrialPair) bool {
+		outcome := proof.Verdict(p.Primary.Outcome)
+		return p.B == winner && p.A == loser && outcome == proof.BBetter ||
+			p.A == winner && p.B == loser && outcome == proof.ABetter
+	})
+}
+
+func (r *Results) armNames(arms []api.TrialArm) string {
+	names := make([]string, len(arms))
+	for i, arm := range arms {
+		names[i] = r.armName(arm)
+	}
+	return join(names)
 }
 
 // rankedFailures lists the share of failed turns of each arm.

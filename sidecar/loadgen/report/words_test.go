@@ -205,6 +205,16 @@ func TestWords(t *testing.T) {
 	for i, place := range [][2]int{{1, 2}, {1, 2}, {3, 3}} {
 		alikeBest.Trial.Ranking.Places[i].Place = place
 	}
+	two := ranked(proof.TimeOver) // both are better than round-robin
+	two.Trial.Ranking.Pairs[0].Primary, two.Trial.Primary = open, &open
+	two.Trial.Ranking.Pairs[2].Primary = difference(proof.TTFT95, -.1, -.14, -.06, proof.BBetter)
+	two.Trial.Ranking.Pairs[2].A, two.Trial.Ranking.Pairs[2].B = "a", "c"
+	two.Trial.Ranking.Places[1].MayBeBest, two.Trial.Ranking.Groups = true, nil
+	for i, place := range [][2]int{{1, 2}, {1, 2}, {3, 3}} {
+		two.Trial.Ranking.Places[i].Place = place
+	}
+	worse := rankedOpen(proof.Running) // round-robin is worse than KV-aware alone
+	worse.Trial.Ranking.Pairs[1].Primary.Outcome = string(proof.BBetter)
 	cut := ranked(proof.TradeOff)
 	for i := range cut.Trial.Ranking.Pairs[:2] {
 		p := &cut.Trial.Ranking.Pairs[i]
@@ -259,6 +269,8 @@ func TestWords(t *testing.T) {
 		"trial of three, order":         order,
 		"trial of three, trade-off":     slow,
 		"trial of three, cut answers":   cut,
+		"trial of three, two are left":  two,
+		"trial of three, one is worse":  worse,
 		"trial of three, no difference": alikeBest,
 		"trial of three, time over":     rankedOpen(proof.TimeOver),
 		"trial of three, running":       rankedOpen(proof.Running),
