@@ -1,12 +1,12 @@
 package plugin
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +19,8 @@ import (
 // on its one field.
 const incomplete = "# INCOMPLETE: the export was interrupted here; download it again\r\n"
 
-// piece is the number of bytes of an export that are buffered at once.
-const piece = 64 << 10
+// piece is the number of bytes of an answer that are sent at once, and after which a reader has made progress.
+const piece = 8 << 10
 
 // tooMany is the error of an export beyond those that may run at once.
 type tooMany struct{ most int }
@@ -45,17 +45,34 @@ func (a *App) export(w http.ResponseWriter, r *http.Request, login string) error
 	defer res.Body.Close()
 	defer stall.Stop()
 	begin(w, res)
-	out := bufio.NewWriterSize(writer(func(b []byte) (int, error) {
-		defer stall.Reset(a.limits.stall)
-		n, err := w.Write(b)
-		return n, errors.Join(err, http.NewResponseController(w).Flush())
-	}), piece)
-	if _, err := out.ReadFrom(res.Body); err != nil && r.Context().Err() == nil {
+	if err := a.copyAlong(w, res.Body, stall); err != nil && r.Context().Err() == nil {
 		backend.Logger.FromContext(r.Context()).Warn("an export was interrupted", "path", r.URL.Path, "error", err)
-		_, _ = io.WriteString(out, "\r\n"+incomplete)
+		_, _ = io.WriteString(w, "\r\n"+incomplete)
+		_ = http.NewResponseController(w).Flush() // a reader that does not read has disconnected
 	}
-	_ = out.Flush() // a reader that does not read has disconnected
 	return nil
+}
+
+// copyAlong forwards an answer as it arrives, and resets stall with every read and every piece written: slow progress
+// is progress. It returns the error of the answer; nil at its end, and where the reader has disconnected.
+func (a *App) copyAlong(w http.ResponseWriter, answer io.Reader, stall *time.Timer) error {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := answer.Read(buffer)
+		for part := range slices.Chunk(buffer[:n], piece) {
+			stall.Reset(a.limits.stall)
+			if _, failed := w.Write(part); failed != nil || http.NewResponseController(w).Flush() != nil {
+				return nil
+			}
+		}
+		stall.Reset(a.limits.stall)
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // endless makes a call whose answer of a type may have any length. It ends when stall, which begins with the call, is
@@ -81,10 +98,6 @@ func (a *App) endless(r *http.Request, login, contentType string) (res *http.Res
 
 var errStalled = errors.New("the download stalled: no data from the load generator, or the client stopped reading")
 
-type writer func([]byte) (int, error)
-
-func (f writer) Write(b []byte) (int, error) { return f(b) }
-
 // follow forwards events as they arrive, to a caller that accepts events. It ends when the load generator or the
 // reader stalls; the load generator reports its progress every other second.
 func (a *App) follow(w http.ResponseWriter, r *http.Request, login string) error {
@@ -98,17 +111,6 @@ func (a *App) follow(w http.ResponseWriter, r *http.Request, login string) error
 	defer res.Body.Close()
 	defer stall.Stop()
 	begin(w, res)
-	some := make([]byte, 32<<10)
-	for {
-		n, err := res.Body.Read(some)
-		if n > 0 {
-			stall.Reset(a.limits.stall)
-			if _, failed := w.Write(some[:n]); failed != nil || http.NewResponseController(w).Flush() != nil {
-				return nil // the reader has disconnected
-			}
-		}
-		if err != nil {
-			return nil // a reader that misses the end of the events requests them again
-		}
-	}
+	_ = a.copyAlong(w, res.Body, stall) // a reader that misses the end of the events requests them again
+	return nil
 }

@@ -454,13 +454,18 @@ type SweepCauses struct {
 // TrialDifference is the result for one metric of two modes of a trial, A and B. The difference is (B − A)/A for times
 // and rates, and B − A for shares. A failed turn counts as slower than every successful one.
 type TrialDifference struct {
-	Metric     string      `json:"metric"`
-	A          float64     `json:"a"` // mean over the spans, geometric for times and rates
-	B          float64     `json:"b"`
-	Difference float64     `json:"difference"`
-	Interval   *[2]float64 `json:"interval,omitempty"` // 95 % interval over all looks; absent: it has no bounds yet
-	// conclusion from the interval; running: none yet
-	Outcome string `json:"outcome" enum:"running,b_better,a_better,no_difference"`
+	Metric string `json:"metric"`
+	// mean, geometric for times and rates, adjusted for the block and the place of each span: the means differ by
+	// `difference`
+	A          float64 `json:"a"`
+	B          float64 `json:"b"`
+	Difference float64 `json:"difference"`
+	// interval over all looks that the conclusion rests on: of 95 %, and of 90 % (two one-sided tests) where the deciding
+	// metric shows no difference; absent: it has no bounds yet
+	Interval *[2]float64 `json:"interval,omitempty"`
+	// conclusion from the interval; running: none yet; trade_off: one would be better, but certainly fails more turns, or
+	// the answers differ; unlike, of a guard: certainly different by more than 5 % or 5 points
+	Outcome string `json:"outcome" enum:"running,b_better,a_better,no_difference,trade_off,unlike"`
 	// modes that are certainly not worse than the other by the smallest difference of interest
 	NotWorse []TrialArm `json:"not_worse,omitempty"`
 	// trial on pairs: what the width of the interval is estimated from, sections of the spans or pairs of spans
@@ -508,9 +513,9 @@ const (
 // TrialState is the state of a trial.
 type TrialState struct {
 	Method TrialMethod `json:"method"`
-	// trade_off: one is better and fails more turns than the other; no_difference: differences as large as the
-	// smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best:
-	// one is better than all others; order: each pair is decided
+	// trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences
+	// as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two
+	// modes, best: one is better than all others; order: each pair is decided
 	Verdict  string         `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,no_difference,time_over"`
 	Blocks   int            `json:"blocks"`             // whole blocks; the first look comes after the second
 	Pairs    int            `json:"pairs,omitempty"`    // trial on pairs: pairs of spans
@@ -527,6 +532,11 @@ type TrialState struct {
 	Boundaries [2]float64 `json:"boundaries"`
 	// differences in the other metrics for the modes of `primary`; their intervals hold for all of them together
 	Others List[TrialDifference] `json:"others"`
+	// output tokens per answer and shares of finish reasons for the modes of `primary`; where one is unlike, neither mode
+	// is better; intervals of 95 % at the latest look
+	Guards List[TrialDifference] `json:"guards,omitempty"`
+	// values of the deciding metric in the spans of whole blocks, as measured
+	Spans List[TrialSpan] `json:"spans,omitempty"`
 	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
@@ -535,6 +545,13 @@ type TrialState struct {
 	BlockSeconds float64 `json:"block_seconds,omitempty"`
 	// each of two lanes kept its mode: the trial compares targets as well as modes
 	KeepsLanes bool `json:"keeps_lanes,omitempty"`
+}
+
+// TrialSpan is the value of a trial's deciding metric in a span. A failed turn counts as slower than every successful
+// one of its block.
+type TrialSpan struct {
+	Number int     `json:"number"`
+	Value  float64 `json:"value"`
 }
 
 // TrialRanking is the comparison of the modes of a trial of more than two.
@@ -567,10 +584,11 @@ type TrialPlace struct {
 type TrialPair struct {
 	A       TrialArm              `json:"a"`
 	B       TrialArm              `json:"b"`
-	Blocks  int                   `json:"blocks"`         // whole blocks at that look
-	Primary TrialDifference       `json:"primary"`        // difference in the deciding metric
-	Others  List[TrialDifference] `json:"others"`         // their intervals hold for the metrics of all pairs
-	More    TrialArm              `json:"more,omitempty"` // mode that certainly fails more turns; absent: neither
+	Blocks  int                   `json:"blocks"`           // whole blocks at that look
+	Primary TrialDifference       `json:"primary"`          // difference in the deciding metric
+	Others  List[TrialDifference] `json:"others"`           // their intervals hold for the metrics of all pairs
+	Guards  List[TrialDifference] `json:"guards,omitempty"` // as those of the trial
+	More    TrialArm              `json:"more,omitempty"`   // mode that certainly fails more turns; absent: neither
 }
 
 // TrialGroup is a set of modes that are not different.

@@ -153,6 +153,7 @@ type Held struct {
 // Deployment is the serving stack: engine, model, GPU, workers, speculation, versions and settings. Absent values are
 // not known.
 type Deployment struct {
+	Kind           TargetKind  `json:"kind,omitempty"` // absent: not known
 	Engine         string      `json:"engine,omitempty"`
 	Model          string      `json:"model,omitempty"`
 	GPU            string      `json:"gpu,omitempty"`
@@ -780,6 +781,8 @@ const (
 	OutcomeNoDifference Outcome = "no_difference" // the interval contains 0
 	OutcomeTooVariable  Outcome = "too_variable"  // there are too few batches of turns for an interval
 	OutcomeWithheld     Outcome = "withheld"      // better or worse, but within the load generator's own error
+	// better or worse, but the better one certainly fails more turns, or the answers certainly differ in length
+	OutcomeTradeOff Outcome = "trade_off"
 )
 
 // Improvement is the comparison of a live value with a baseline's. `percent` is relative to the baseline's value, and

@@ -1194,6 +1194,8 @@ export interface components {
             /** @description share for the KV cache, 0 to 1 */
             free_gpu_memory_fraction?: number;
             gpu?: string;
+            /** @description absent: not known */
+            kind?: components["schemas"]["TargetKind"];
             /** @description version */
             kubernetes?: string;
             kv_cache_dtype?: string;
@@ -1638,9 +1640,10 @@ export interface components {
          *     - `no_difference`: the interval contains 0
          *     - `too_variable`: there are too few batches of turns for an interval
          *     - `withheld`: better or worse, but within the load generator's own error
+         *     - `trade_off`: better or worse, but the better one certainly fails more turns, or the answers certainly differ in length
          * @enum {string}
          */
-        Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld";
+        Outcome: "better" | "worse" | "no_difference" | "too_variable" | "withheld" | "trade_off";
         /** @description A metric of the turns that ended well on both lanes. */
         PairedMetric: {
             a?: number;
@@ -2870,7 +2873,7 @@ export interface components {
         };
         /** @description The result for one metric of two modes of a trial, A and B. The difference is (B − A)/A for times and rates, and B − A for shares. A failed turn counts as slower than every successful one. */
         TrialDifference: {
-            /** @description mean over the spans, geometric for times and rates */
+            /** @description mean, geometric for times and rates, adjusted for the block and the place of each span: the means differ by `difference` */
             a: number;
             b: number;
             /**
@@ -2879,7 +2882,7 @@ export interface components {
              */
             basis?: "sections" | "pairs";
             difference: number;
-            /** @description 95 % interval over all looks; absent: it has no bounds yet */
+            /** @description interval over all looks that the conclusion rests on: of 95 %, and of 90 % (two one-sided tests) where the deciding metric shows no difference; absent: it has no bounds yet */
             interval?: [
                 number,
                 number
@@ -2888,10 +2891,10 @@ export interface components {
             /** @description modes that are certainly not worse than the other by the smallest difference of interest */
             not_worse?: components["schemas"]["TrialArm"][];
             /**
-             * @description conclusion from the interval; running: none yet
+             * @description conclusion from the interval; running: none yet; trade_off: one would be better, but certainly fails more turns, or the answers differ; unlike, of a guard: certainly different by more than 5 % or 5 points
              * @enum {string}
              */
-            outcome: "running" | "b_better" | "a_better" | "no_difference";
+            outcome: "running" | "b_better" | "a_better" | "no_difference" | "trade_off" | "unlike";
         };
         /** @description The number of failed turns of a mode. */
         TrialFailed: {
@@ -2946,6 +2949,8 @@ export interface components {
             b: components["schemas"]["TrialArm"];
             /** @description whole blocks at that look */
             blocks: number;
+            /** @description as those of the trial */
+            guards?: components["schemas"]["TrialDifference"][];
             /** @description mode that certainly fails more turns; absent: neither */
             more?: components["schemas"]["TrialArm"];
             /** @description their intervals hold for the metrics of all pairs */
@@ -2987,6 +2992,11 @@ export interface components {
             places: components["schemas"]["TrialPlace"][];
             question: components["schemas"]["TrialQuestion"];
         };
+        /** @description The value of a trial's deciding metric in a span. A failed turn counts as slower than every successful one of its block. */
+        TrialSpan: {
+            number: number;
+            value: number;
+        };
         /** @description The state of a trial. */
         TrialState: {
             /** @description difference that the time left is estimated for: the present estimate */
@@ -3006,6 +3016,8 @@ export interface components {
             failures?: components["schemas"]["TrialFailures"];
             /** @description trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop */
             final?: components["schemas"]["TrialFinal"];
+            /** @description output tokens per answer and shares of finish reasons for the modes of `primary`; where one is unlike, neither mode is better; intervals of 95 % at the latest look */
+            guards?: components["schemas"]["TrialDifference"][];
             /** @description each of two lanes kept its mode: the trial compares targets as well as modes */
             keeps_lanes?: boolean;
             /** @description difference in the deciding metric at each look; for more than two modes, of the best and the runner-up at that look */
@@ -3019,10 +3031,12 @@ export interface components {
             primary?: components["schemas"]["TrialDifference"];
             /** @description trial of more than two modes */
             ranking?: components["schemas"]["TrialRanking"];
+            /** @description values of the deciding metric in the spans of whole blocks, as measured */
+            spans?: components["schemas"]["TrialSpan"][];
             /** @description variance of the deciding metric, for later trials */
             variance?: components["schemas"]["TrialVariance"];
             /**
-             * @description trade_off: one is better and fails more turns than the other; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided
+             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided
              * @enum {string}
              */
             verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "no_difference" | "time_over";
@@ -3448,6 +3462,7 @@ export type TrialPair = components['schemas']['TrialPair'];
 export type TrialPlace = components['schemas']['TrialPlace'];
 export type TrialQuestion = components['schemas']['TrialQuestion'];
 export type TrialRanking = components['schemas']['TrialRanking'];
+export type TrialSpan = components['schemas']['TrialSpan'];
 export type TrialState = components['schemas']['TrialState'];
 export type TrialVariance = components['schemas']['TrialVariance'];
 export type Turn = components['schemas']['Turn'];

@@ -13,6 +13,8 @@ export function verdictText({ outcome, seconds_left: left }: Improvement): strin
       return 'not certain yet';
     case 'withheld':
       return 'withheld: own error';
+    case 'trade_off':
+      return 'neither';
   }
 }
 

@@ -502,7 +502,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	}
 	g.view = lane.NewView(catalog)
 	sweeps := sweep.Options{
-		Program: api.ProgramVersion(), Lane: g.lane, Catalog: catalog, Store: g.store,
+		Program: api.Program(), Lane: g.lane, Catalog: catalog, Store: g.store,
 		Lag: process.Lag, Log: g.log,
 	}
 	if g.twins != nil {

@@ -256,7 +256,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	slices.Reverse(events)
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Ended{
-		Program: status.Version, Cause: cause, Started: started, Ended: e.ended, Status: of, SLO: status.Settings.SLO,
+		Program: api.Program(), Cause: cause, Started: started, Ended: e.ended, Status: of, SLO: status.Settings.SLO,
 		Steps: steps, Before: l.before, Limited: l.limited, Opening: l.OpeningOf,
 		Client: e.client, Lag: e.generator.lags().Since(e.lags), Cluster: l.cluster,
 		Events: events, TokensPerChunk: l.TokensPerChunk(), Restart: e.restarts > 0,

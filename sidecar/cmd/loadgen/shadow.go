@@ -122,7 +122,7 @@ func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	if len(s.options.Workers) == 0 { // the files cannot be read twice
 		s.named = figures[0].Workers
 	}
-	r := report.NewShadow(api.ProgramVersion(), s.files.String(), s.summary, figures[0], o.BlockTokens)
+	r := report.NewShadow(api.Program(), s.files.String(), s.summary, figures[0], o.BlockTokens)
 	r.Assumptions = s.assumptions(&figures[0])
 	s.settle(&figures[0])
 	return r, nil

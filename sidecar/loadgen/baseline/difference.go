@@ -22,6 +22,9 @@ const (
 func differences(live Live, b api.Baseline) []api.Difference {
 	d := differenceList{}
 	was, is := b.Deployment, live.Deployment
+	if is.Kind != "" && was.Kind != "" {
+		d.text("kind", string(is.Kind), string(was.Kind), plain)
+	}
 	d.text("engine", is.Engine, was.Engine, engineName)
 	d.text("model", is.Model, was.Model, modelName)
 	d.text("gpu", is.GPU, was.GPU, gpuName)

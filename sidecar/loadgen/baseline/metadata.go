@@ -19,7 +19,7 @@ type attribute struct {
 }
 
 var attributes = attributesOf(
-	"title", "deployment.engine", "deployment.model", "deployment.gpu", "deployment.workers",
+	"title", "deployment.kind", "deployment.engine", "deployment.model", "deployment.gpu", "deployment.workers",
 	"deployment.tensor_parallel", "deployment.speculation", "deployment.dynamo", "deployment.kubernetes",
 	"deployment.worker_image", "deployment.serving", "deployment.block_size", "deployment.max_batch_size",
 	"deployment.max_num_tokens", "deployment.chunked_prefill", "deployment.overlap_scheduler",
@@ -43,12 +43,16 @@ func (a *attribute) in(b *api.Baseline) any {
 	return reflect.ValueOf(b).Elem().FieldByIndex(a.place).Addr().Interface()
 }
 
+var targetKinds = []api.TargetKind{api.TargetReal, api.TargetSimulated, api.TargetMocked, api.TargetUnknown}
+
 // get formats the attribute; empty: it is not known.
 func (a *attribute) get(b *api.Baseline) string {
 	switch v := a.in(b).(type) {
 	case *string:
 		return *v
 	case *api.Speculation:
+		return string(*v)
+	case *api.TargetKind:
 		return string(*v)
 	case *int:
 		return count(*v)
@@ -84,6 +88,9 @@ func (a *attribute) set(b *api.Baseline, text string) (allowed string, ok bool) 
 	case *api.Speculation:
 		*v = api.Speculation(text)
 		ok, allowed = slices.Contains(speculations, *v), oneOf(speculations)
+	case *api.TargetKind:
+		*v = api.TargetKind(text)
+		ok, allowed = slices.Contains(targetKinds, *v), oneOf(targetKinds)
 	case *int:
 		ok, allowed = setWhole(v, text, 1, maxSetting), wholeAllowed(1, maxSetting)
 	case *float64:
@@ -113,6 +120,10 @@ func (a *attribute) validate(b *api.Baseline) error {
 	case *api.Speculation:
 		if *v != "" && !slices.Contains(speculations, *v) {
 			return api.Refuse(a.path, quote(string(*v)), oneOf(speculations))
+		}
+	case *api.TargetKind:
+		if *v != "" && !slices.Contains(targetKinds, *v) {
+			return api.Refuse(a.path, quote(string(*v)), oneOf(targetKinds))
 		}
 	case *int:
 		return validateInt(a.path, *v, 0, maxSetting)

@@ -43,8 +43,11 @@ func (m Metric) Margin(shown float64) float64 {
 
 // Plan describes a trial. It is fixed before the first block.
 type Plan struct {
-	Arms       int      `json:"arms"`
-	Metrics    []Metric `json:"metrics"`                // the first one decides
+	Arms    int      `json:"arms"`
+	Metrics []Metric `json:"metrics"` // the first one decides
+	// Guards are metrics that describe the answers, such as their length. An arm is not better than another if the two
+	// certainly differ in one by more than [GuardMargin].
+	Guards     []Metric `json:"guards,omitempty"`
 	Alpha      float64  `json:"alpha"`                  // error of all looks and pairs of arms together
 	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as displayed
 	MaxSeconds float64  `json:"max_seconds"`            // of all blocks; a block that would exceed it does not begin
@@ -85,7 +88,7 @@ const (
 	Running      Verdict = "running"
 	Better       Verdict = "better"        // the one arm left is better than all others
 	Ordered      Verdict = "ordered"       // every pair is decided, by a plan that asks for the whole order
-	TradeOff     Verdict = "trade_off"     // every pair left is decided, and an arm that is better fails more often
+	TradeOff     Verdict = "trade_off"     // every pair left is decided, and one trades off: [Decision.TradesOff]
 	NoDifference Verdict = "no_difference" // all arms left are within the margin
 	TimeOver     Verdict = "time_over"     // undecided at the time limit
 )
@@ -95,16 +98,21 @@ func (v Verdict) Over() bool { return v != Running }
 
 // Comparison is the comparison of two arms by one metric. Differences are B minus A on the metric's scale.
 type Comparison struct {
-	Metric   Metric  `json:"metric"`
-	A        int     `json:"a"`
-	B        int     `json:"b"`
+	Metric Metric `json:"metric"`
+	A      int    `json:"a"`
+	B      int    `json:"b"`
+	// MeanA and MeanB are the arms' means on the metric's scale, adjusted for blocks and for the places of runs. They
+	// differ by Estimate.
+	MeanA    float64 `json:"mean_a"`
+	MeanB    float64 `json:"mean_b"`
 	Estimate float64 `json:"estimate"` // of the model
 	SE       float64 `json:"se"`
 	DF       float64 `json:"df"`
 	// Repeated is the deciding interval, which holds over all looks. It includes the error of late time stamps, and is
 	// infinite at a look without error to spend.
 	Repeated [2]float64 `json:"repeated"`
-	// Narrow is the interval of the two one-sided tests, at 5 % each over all looks.
+	// Narrow is the interval of the two one-sided tests. Those of the first metric have 5 % each over all looks; of the
+	// others it is Repeated, so that one interval shows a difference and excludes one.
 	Narrow [2]float64 `json:"narrow"`
 	Shown  int        `json:"shown"` // 1: B is larger, −1: B is smaller, 0: undecided
 	// Blocks is the number of blocks at the pair's last look. The comparison stays as it was there once an arm has left.
@@ -128,7 +136,7 @@ type Decision struct {
 	Left    []int   `json:"left"` // arms that the next block runs, in order
 	// LeftAfter is the number of blocks after which each arm left the trial; 0 where it has not.
 	LeftAfter []int     `json:"left_after"`
-	Effects   []float64 `json:"effects"`   // of the arms on the first metric, relative to the first arm
+	Means     []float64 `json:"means"`     // of the arms on the first metric's scale, adjusted as in [Comparison]
 	Best      int       `json:"best"`      // the arm not eliminated with the best estimate; −1 before the first look
 	RunnerUp  int       `json:"runner_up"` // the arm with the best estimate of the others; −1 before the first look
 	// MayBeBest are the arms that no other is shown to be better than, by the pairs' intervals.
@@ -137,6 +145,9 @@ type Decision struct {
 	Primary []Comparison `json:"primary"`
 	// FailsMore are pairs of arms, the first of which fails more often than the second.
 	FailsMore [][2]int `json:"fails_more"`
+	// Guards are the comparisons of the guards, of every pair. Their intervals hold at 95 % for this look alone, since a
+	// guard prevents a verdict and favors no arm. Shown says that the difference certainly exceeds [GuardMargin].
+	Guards []Comparison `json:"guards"`
 	// Others are the comparisons of the other metrics, of every pair. Their intervals hold for all of them together.
 	Others []Comparison `json:"others"`
 	// Final is the result of a trial of two arms, set once it is over. Of more arms, the best and the runner-up are
@@ -236,13 +247,13 @@ func (s *state) look(d *Decision, blocks []Block) {
 	df, _ := degrees(runs, len(blocks), s.Arms)
 	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
-	model, ok := s.fit(0)
+	model, ok := s.fit(s.Metrics[0], s.Prior)
 	if ok {
 		d.Variance = model.own
-		d.Effects = model.effect
+		d.Means = model.means
 		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
-	d.FailsMore = s.failsMore()
+	d.FailsMore, d.Guards = s.failsMore(), s.guards()
 	s.others(d)
 	if ok {
 		s.verdict(d, model)
@@ -261,7 +272,11 @@ func (s *state) pairAlpha() float64 { return 2 * s.Alpha / float64(s.Arms*(s.Arm
 // pairs returns the comparisons of every pair by a metric. A pair of which an arm has left keeps its earlier one, and
 // so does one that is decided where the whole order is asked for: a decision of an earlier look stands.
 func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alpha float64) (all []Comparison) {
-	repeated, narrow := s.bound(alpha, metric, m.df), s.bound(equivalence, metric, m.df)
+	repeated := s.bound(alpha, metric, m.df)
+	narrow := repeated
+	if metric == 0 {
+		narrow = s.bound(equivalence, metric, m.df)
+	}
 	for a := range s.Arms {
 		for b := a + 1; b < s.Arms; b++ {
 			key := [3]int{metric, a, b}
@@ -280,19 +295,19 @@ func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alp
 }
 
 // fit fits a metric over all runs. ok is false where a run lacks the metric.
-func (s *state) fit(metric int) (model, bool) {
+func (s *state) fit(metric Metric, prior Variance) (model, bool) {
 	var all []observation
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
-			v, known := run.Values[s.Metrics[metric].Name]
-			y := s.Metrics[metric].scaled(v)
+			v, known := run.Values[metric.Name]
+			y := metric.scaled(v)
 			if !known || math.IsNaN(y) || math.IsInf(y, 0) {
 				return model{}, false
 			}
 			all = append(all, observation{run.Arm, i, run.At, y})
 		}
 	}
-	return fit(all, s.Arms, s.prior(metric))
+	return fit(all, s.Arms, prior)
 }
 
 // prior returns the prior of a metric. Only the first one has any.
@@ -318,6 +333,7 @@ func (s *state) bound(alpha float64, metric int, df float64) float64 {
 func (s *state) compare(m model, key [3]int, repeated, narrow float64) Comparison {
 	metric, a, b := key[0], key[1], key[2]
 	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.df, Blocks: len(s.blocks), key: key}
+	c.MeanA, c.MeanB = m.means[a], m.means[b]
 	c.Estimate, c.SE = m.difference(a, b)
 	c.lateA = s.late(metric, a)
 	c.lateB = s.late(metric, b)
@@ -354,6 +370,7 @@ func (c *Comparison) Within(margin float64) bool {
 func (c *Comparison) Reversed() Comparison {
 	r := *c
 	r.A, r.B = c.B, c.A
+	r.MeanA, r.MeanB = c.MeanB, c.MeanA
 	r.Estimate = -c.Estimate
 	r.Repeated = [2]float64{-c.Repeated[1], -c.Repeated[0]}
 	r.Narrow = [2]float64{-c.Narrow[1], -c.Narrow[0]}
@@ -419,7 +436,7 @@ func (s *state) verdict(d *Decision, m model) {
 	case every(pairs, s.within):
 		d.Verdict = NoDifference
 	case !every(pairs, s.decided): // more blocks
-	case every(pairs, func(c *Comparison) bool { return !d.tradesOff(c) }):
+	case every(pairs, func(c *Comparison) bool { return !d.TradesOff(c) }):
 		d.Verdict = Ordered
 	default:
 		d.Verdict = TradeOff
@@ -463,17 +480,21 @@ func every(all []Comparison, has func(*Comparison) bool) bool {
 func (s *state) unbeaten(d *Decision, arms []int) []int {
 	arms = slices.Clone(arms)
 	for _, c := range among(d.Primary, arms) {
-		if _, loser, ok := c.Better(); ok && !d.tradesOff(&c) {
+		if _, loser, ok := c.Better(); ok && !d.TradesOff(&c) {
 			arms = slices.DeleteFunc(arms, func(arm int) bool { return arm == loser })
 		}
 	}
 	return arms
 }
 
-// tradesOff reports whether the better arm of a comparison fails more often than the other.
-func (d *Decision) tradesOff(c *Comparison) bool {
+// TradesOff reports whether the better arm of a comparison fails more often than the other, or the two differ in a
+// guard.
+func (d *Decision) TradesOff(c *Comparison) bool {
 	winner, loser, ok := c.Better()
-	return ok && slices.Contains(d.FailsMore, [2]int{winner, loser})
+	return ok && (slices.Contains(d.FailsMore, [2]int{winner, loser}) ||
+		slices.ContainsFunc(d.Guards, func(g Comparison) bool {
+			return g.Shown != 0 && g.A == min(winner, loser) && g.B == max(winner, loser)
+		}))
 }
 
 // best finds the arms with the best estimates, and the arms that may be the best: those that no pair's interval shows
@@ -489,7 +510,7 @@ func (s *state) best(d *Decision, m model) {
 	}
 	d.MayBeBest = s.unbeaten(d, candidates)
 	first := func(arms []int) int {
-		return slices.MaxFunc(arms, func(a, b int) int { return cmp.Compare(sign*m.effect[a], sign*m.effect[b]) })
+		return slices.MaxFunc(arms, func(a, b int) int { return cmp.Compare(sign*m.means[a], sign*m.means[b]) })
 	}
 	if len(d.MayBeBest) == 0 { // results of different looks can form a circle
 		d.MayBeBest = slices.Clone(candidates)
@@ -505,7 +526,7 @@ func (s *state) others(d *Decision) {
 	d.Others = nil
 	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2
 	for metric := 1; metric < len(s.Metrics); metric++ {
-		if m, ok := s.fit(metric); ok {
+		if m, ok := s.fit(s.Metrics[metric], Variance{}); ok {
 			d.Others = append(d.Others, s.pairs(earlier, d.Left, m, metric, s.Alpha/float64(n))...)
 		}
 	}

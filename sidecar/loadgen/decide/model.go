@@ -18,7 +18,7 @@ type observation struct {
 
 // model is the two-way fit: y = arm + block + slope · at + error.
 type model struct {
-	effect   []float64 // of each arm, relative to the first
+	means    []float64 // of each arm, adjusted for blocks and slope
 	inverse  *mat.SymDense
 	variance float64 // of a run, moderated
 	df       float64
@@ -71,14 +71,30 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	if cholesky.SolveVecTo(&coefficients, right) != nil || cholesky.InverseTo(m.inverse) != nil {
 		return m, false
 	}
-	m.effect = make([]float64, arms)
-	for i := 1; i < arms; i++ {
-		m.effect[i] = coefficients.AtVec(i - 1)
-	}
+	m.means = adjustedMeans(blocks, &coefficients, arms)
 	m.own = Variance{max(0, squares-mat.Dot(&coefficients, right)) / float64(df), float64(df)}
 	m.df = m.own.DF + prior.DF
 	m.variance = (m.own.DF*m.own.Value + prior.DF*prior.Value) / m.df
 	return m, true
+}
+
+// adjustedMeans returns the means that the arms would have over all blocks at the middle of each.
+func adjustedMeans(blocks [][]observation, coefficients *mat.VecDense, arms int) []float64 {
+	effect := append([]float64{0}, coefficients.RawVector().Data[:arms-1]...)
+	slope := 0.0
+	if coefficients.Len() == arms {
+		slope = coefficients.AtVec(arms - 1)
+	}
+	base := 0.0
+	for _, block := range blocks {
+		for _, o := range block {
+			base += (o.y - effect[o.arm] - slope*o.at) / float64(len(block)*len(blocks))
+		}
+	}
+	for i := range effect {
+		effect[i] += base
+	}
+	return effect
 }
 
 // degrees returns the degrees of freedom that runs leave for the variance, and whether the slope is fitted.
@@ -123,7 +139,7 @@ func (m model) difference(a, b int) (estimate, deviation float64) {
 		}
 		return m.inverse.At(i-1, j-1)
 	}
-	return m.effect[b] - m.effect[a], math.Sqrt(m.variance * (at(a, a) + at(b, b) - 2*at(a, b)))
+	return m.means[b] - m.means[a], math.Sqrt(m.variance * (at(a, a) + at(b, b) - 2*at(a, b)))
 }
 
 // Moderate returns the variance that earlier trials on a target suggest. The more the trials' variances differ beyond

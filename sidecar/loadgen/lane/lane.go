@@ -693,6 +693,9 @@ func (l *Lane) Cluster() api.Cluster {
 // determines which baseline rows belong together.
 func (l *Lane) deployment(c api.Cluster) api.Deployment {
 	d := l.opts.Deployment
+	if _, ok := l.opts.Driver.(workload.Simulator); ok {
+		d.Kind = api.TargetSimulated
+	}
 	d.Engine = cmp.Or(d.Engine, c.Engine)
 	d.Model = cmp.Or(d.Model, l.opts.Client.Model(), c.Model)
 	d.GPU = cmp.Or(d.GPU, c.GPU)

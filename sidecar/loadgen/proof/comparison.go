@@ -22,13 +22,15 @@ type Question struct {
 // Comparison compares results level by level: two modes of any baselines, or all modes of a sweep. None of its numbers
 // is NaN or infinite, since none of the results has such numbers: they are stored as JSON.
 type Comparison struct {
-	Title  string       `json:"title"`
-	Words  []string     `json:"words"` // the findings, in sentences
-	Sides  []Side       `json:"sides"`
-	Pairs  []Pair       `json:"pairs"` // every two sides; empty for a trial, which compares spans, not rows
-	SLO    api.SLO      `json:"slo"`
-	Sweep  *Run         `json:"sweep,omitempty"` // nil for baselines
-	Inputs []api.Source `json:"inputs"`
+	Title string `json:"title"`
+	// Program is the name and the version of the load generator that wrote the report.
+	Program string       `json:"program"`
+	Words   []string     `json:"words"` // the findings, in sentences
+	Sides   []Side       `json:"sides"`
+	Pairs   []Pair       `json:"pairs"` // every two sides; empty for a trial, which compares spans, not rows
+	SLO     api.SLO      `json:"slo"`
+	Sweep   *Run         `json:"sweep,omitempty"` // nil for baselines
+	Inputs  []api.Source `json:"inputs"`
 }
 
 // Side is one of the compared results: a baseline or a sweep in one mode.
@@ -87,6 +89,16 @@ type Figure struct {
 type Level struct {
 	Concurrency int                 `json:"concurrency"`
 	Figures     map[Quantity]Figure `json:"figures"`
+	// FailsMore is the side, an index of [Comparison.Sides], that certainly fails more turns; nil: neither.
+	FailsMore *int `json:"fails_more,omitempty"`
+	// Answers is the difference in the length of answers; nil unless it certainly exceeds [decide.GuardMargin].
+	Answers *AnswerDifference `json:"answers,omitempty"`
+}
+
+// AnswerDifference is the difference in output tokens per answer of B against A, as a share, with a 95 % interval.
+type AnswerDifference struct {
+	Difference float64    `json:"difference"`
+	Interval   [2]float64 `json:"interval"`
 }
 
 // Average summarizes a quantity over the levels at which both sides have it.
@@ -107,7 +119,8 @@ type Average struct {
 	Worse       []int      `json:"worse"`
 	NoneShown   []int      `json:"no_difference"`
 	TooVariable []int      `json:"too_variable"`
-	Withheld    []int      `json:"withheld"` // for the load generator's own error
+	Withheld    []int      `json:"withheld"`  // for the load generator's own error
+	TradeOff    []int      `json:"trade_off"` // [Level.FailsMore] or [Level.Answers] forbids it
 }
 
 // Quantity is a column of a report's tables.
@@ -370,6 +383,7 @@ func (c *Comparison) compare() {
 		c.judgeLevels()
 	}
 	for i := range c.Pairs {
+		c.guard(&c.Pairs[i])
 		for _, q := range quantities {
 			if average, ok := c.Pairs[i].average(q); ok {
 				c.Pairs[i].Averages[q] = average
@@ -474,11 +488,11 @@ func (p *Pair) average(name Quantity) (s Average, ok bool) {
 	s = Average{
 		RangeA: [2]float64{math.Inf(1), math.Inf(-1)}, RangeB: [2]float64{math.Inf(1), math.Inf(-1)},
 		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{},
-		TooVariable: []int{}, Withheld: []int{},
+		TooVariable: []int{}, Withheld: []int{}, TradeOff: []int{},
 	}
 	lists := map[api.Outcome]*[]int{
 		api.OutcomeBetter: &s.Better, api.OutcomeWorse: &s.Worse, api.OutcomeNoDifference: &s.NoneShown,
-		api.OutcomeTooVariable: &s.TooVariable, api.OutcomeWithheld: &s.Withheld,
+		api.OutcomeTooVariable: &s.TooVariable, api.OutcomeWithheld: &s.Withheld, api.OutcomeTradeOff: &s.TradeOff,
 	}
 	for i := range p.Levels {
 		f, level := p.Levels[i].Figures[name], p.Levels[i].Concurrency

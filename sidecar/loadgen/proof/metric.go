@@ -26,7 +26,16 @@ const (
 	HitRate     Metric = "kv_hit_ratio"
 	// Goodput is the share of whole turns within all SLOs among all ended turns, failed ones included.
 	Goodput Metric = "goodput"
+
+	// AnswerTokens is the mean number of output tokens of a successful turn, by usage.
+	AnswerTokens Metric = "output_tokens_per_turn"
+	// StopShare and LengthShare are the shares of successful turns with that finish reason.
+	StopShare   Metric = "finish_stop"
+	LengthShare Metric = "finish_length"
 )
+
+// Guards lists the metrics in which arms may not differ by more than [decide.GuardMargin] where one is called better.
+var Guards = []Metric{AnswerTokens, StopShare, LengthShare}
 
 // Metrics lists the metrics of every trial and every run, in the order of tables. [LaterTTFT95] is not included: only a
 // trial that is decided by it reports it.
@@ -40,7 +49,9 @@ var metrics = map[Metric]struct {
 	MeanTTFT: {"mean TTFT", baseline.Time}, TTFT95: {"TTFT p95", baseline.Time}, TTFT50: {"TTFT p50", baseline.Time},
 	LaterTTFT95: {"TTFT p95 from turn 2 on", baseline.Time}, TPOT95: {"TPOT p95", baseline.Time},
 	Throughput: {"throughput", baseline.Rate}, HitRate: {"KV cache hit rate", baseline.Share},
-	Goodput: {"goodput", baseline.Share},
+	Goodput: {"goodput", baseline.Share}, AnswerTokens: {"output tokens per answer", baseline.Rate},
+	StopShare:   {"answers with finish reason stop", baseline.Share},
+	LengthShare: {"answers with finish reason length", baseline.Share},
 }
 
 // Name returns the metric's name in sentences.
@@ -69,6 +80,8 @@ type Turn struct {
 	Failed       bool    // the turn ended in an error
 	OutputTokens int
 	TPOT         float64 // 0: undefined, as without a token after the first chunk, or unknown
+	Usage        bool    // the server reported OutputTokens
+	FinishReason string  // empty if unknown
 	PromptTokens int
 	CachedTokens int // prompt tokens from a cache
 	HasCached    bool
@@ -99,6 +112,10 @@ type tally struct {
 	tokens, seconds float64
 	prompt, cached  float64
 	ended, good     float64
+	answers         float64            // successful turns
+	reported        float64            // successful turns whose output tokens the server reported
+	answerTokens    float64            // output tokens of these
+	finished        map[string]float64 // successful turns by finish reason; unknown ones are left out
 }
 
 // value returns a metric of the counted turns, NaN if it was not measured.
@@ -120,6 +137,24 @@ func (t *tally) value(m Metric) float64 {
 		return t.cached / t.prompt
 	case Goodput:
 		return t.good / t.ended
+	case AnswerTokens:
+		if t.reported < t.answers {
+			return math.NaN()
+		}
+		return t.answerTokens / t.reported
+	case StopShare:
+		return t.finishShare("stop")
+	case LengthShare:
+		return t.finishShare("length")
 	}
 	return math.NaN()
+}
+
+// finishShare returns the share of a finish reason, NaN if none is known.
+func (t *tally) finishShare(reason string) float64 {
+	all := 0.0
+	for _, n := range t.finished {
+		all += n
+	}
+	return t.finished[reason] / all
 }

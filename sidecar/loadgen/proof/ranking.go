@@ -42,7 +42,7 @@ func (t *Trial) ranking(d *decide.Decision) *api.TrialRanking {
 // ranked are all arms, the best first, and the others by their estimates; before the first look in their own order.
 func (t *Trial) ranked(d *decide.Decision) []int {
 	arms := t.Plan.all()
-	if d.Effects == nil {
+	if d.Means == nil {
 		return arms
 	}
 	slices.SortStableFunc(arms, func(a, b int) int {
@@ -52,9 +52,9 @@ func (t *Trial) ranked(d *decide.Decision) []int {
 		case b == d.Best:
 			return 1
 		case t.Plan.Primary.LessIsBetter():
-			return cmp.Compare(d.Effects[a], d.Effects[b])
+			return cmp.Compare(d.Means[a], d.Means[b])
 		}
-		return cmp.Compare(d.Effects[b], d.Effects[a])
+		return cmp.Compare(d.Means[b], d.Means[a])
 	})
 	return arms
 }
@@ -63,10 +63,11 @@ func (t *Trial) ranked(d *decide.Decision) []int {
 func (t *Trial) place(d *decide.Decision, arm int) api.TrialPlace {
 	p := api.TrialPlace{
 		Arm: api.TrialArms[arm], Mode: t.Plan.modes()[arm], Place: [2]int{1, len(t.Plan.modes())},
-		MayBeBest: d.Effects == nil || slices.Contains(d.MayBeBest, arm), Failures: t.failed(arm),
+		MayBeBest: d.Means == nil || slices.Contains(d.MayBeBest, arm), Failures: t.failed(arm),
 	}
 	for i := range d.Primary {
 		winner, loser, ok := d.Primary[i].Better()
+		ok = ok && !d.TradesOff(&d.Primary[i])
 		switch {
 		case ok && loser == arm:
 			p.Place[0]++
@@ -77,13 +78,8 @@ func (t *Trial) place(d *decide.Decision, arm int) api.TrialPlace {
 	if n := d.LeftAfter[arm]; n > 0 {
 		p.LeftAfter = &n
 	}
-	if d.Effects != nil {
-		// The best arm has run in all blocks, or in those of the last look at it.
-		m := t.Plan.Primary
-		of := mean(t.Blocks, m, d.Best)
-		if v := m.unscaled(m.scaled(of) + d.Effects[arm] - d.Effects[d.Best]); finite(v) {
-			p.Mean = &v
-		}
+	if d.Means != nil {
+		p.Mean = new(t.Plan.Primary.unscaled(d.Means[arm]))
 	}
 	return p
 }
@@ -95,8 +91,8 @@ func (t *Trial) pair(d *decide.Decision, a, b int) (p api.TrialPair, ok bool) {
 		return p, false
 	}
 	p = api.TrialPair{
-		A: api.TrialArms[a], B: api.TrialArms[b], Blocks: primary[0].Blocks, Primary: t.difference(&primary[0]),
-		Others: t.differences(d.Others, a, b),
+		A: api.TrialArms[a], B: api.TrialArms[b], Blocks: primary[0].Blocks, Primary: t.difference(d, &primary[0]),
+		Others: t.differences(d, d.Others, a, b), Guards: guardsOf(d, a, b),
 	}
 	for _, more := range d.FailsMore {
 		switch more {

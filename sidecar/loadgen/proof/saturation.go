@@ -18,6 +18,16 @@ func (p *rateAt) grew(higher *rateAt) bool {
 	return higher.rate-p.rate > math.Hypot(p.up, higher.down)
 }
 
+// proportional is the growth up to a higher level if the rate grows as the conversations do.
+func (p *rateAt) proportional(higher *rateAt) float64 {
+	return p.rate * float64(higher.level-p.level) / float64(p.level)
+}
+
+// flatTo reports whether the rate certainly grows by less than the share flat of a proportional growth.
+func (p *rateAt) flatTo(higher *rateAt) bool {
+	return higher.rate-p.rate+math.Hypot(p.down, higher.up) < flat*p.proportional(higher)
+}
+
 // Saturation is the level at which the throughput of a side stops growing.
 type Saturation struct {
 	Quantity Quantity
@@ -27,9 +37,13 @@ type Saturation struct {
 	Grows    bool    // the rate still grows at Top
 }
 
+// flat is the share of a growth in proportion to the conversations below which throughput saturates.
+const flat = .5
+
 // Saturation returns the saturation of a side, or nil with fewer than three known rates. A level saturates under three
-// conditions: its rate is larger than at the lowest level, the rate at no higher level is larger, and a growth in
-// proportion to the conversations up to the highest level would exceed the uncertainty.
+// conditions: its rate is larger than at the lowest level, the rate at no higher level is larger, and up to no higher
+// level does the rate grow by more than half as much as the conversations; up to the highest one, that is certain.
+// Without the last one, a table whose values scatter widely would saturate while its throughput grows.
 func (s *Side) Saturation() *Saturation {
 	for _, q := range []Quantity{QuantityRequests, QuantityThroughput} {
 		points := s.rates(q)
@@ -52,13 +66,12 @@ func (s *Side) Saturation() *Saturation {
 
 // saturatesAt returns the index of the lowest level that saturates, or −1.
 func saturatesAt(points []rateAt) int {
-	top := &points[len(points)-1]
 	for i := 1; i < len(points)-1; i++ {
-		p := &points[i]
-		proportional := p.rate * float64(top.level-p.level) / float64(p.level)
-		found := points[0].grew(p) && proportional > math.Hypot(p.up, top.down)
+		p, top := &points[i], &points[len(points)-1]
+		found := points[0].grew(p) && p.flatTo(top)
 		for j := i + 1; j < len(points); j++ {
-			found = found && !p.grew(&points[j])
+			between := points[j].rate-p.rate <= flat*p.proportional(&points[j])
+			found = found && !p.grew(&points[j]) && between
 		}
 		if found {
 			return i

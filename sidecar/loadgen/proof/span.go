@@ -141,6 +141,14 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 		return
 	}
 	t.latency = append(t.latency, turn.Ended-turn.Sent)
+	t.answers++
+	if turn.Usage {
+		t.reported++
+		t.answerTokens += float64(turn.OutputTokens)
+	}
+	if turn.FinishReason != "" {
+		t.addFinished(turn.FinishReason, 1)
+	}
 	if turn.TPOT > 0 {
 		t.tpot = append(t.tpot, turn.TPOT)
 	}
@@ -160,6 +168,20 @@ func (t *tally) add(o *tally) {
 	t.cached += o.cached
 	t.ended += o.ended
 	t.good += o.good
+	t.answers += o.answers
+	t.reported += o.reported
+	t.answerTokens += o.answerTokens
+	for reason, n := range o.finished {
+		t.addFinished(reason, n)
+	}
+}
+
+// addFinished counts n more turns with a finish reason.
+func (t *tally) addFinished(reason string, n float64) {
+	if t.finished == nil {
+		t.finished = map[string]float64{}
+	}
+	t.finished[reason] += n
 }
 
 // Sectioned holds one metric of a span, for the whole and for each section, on the scale of differences.

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
 )
@@ -95,11 +93,18 @@ func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
 	}
 	others := slices.DeleteFunc(slices.Clone(Metrics), func(m Metric) bool { return m == p.Primary })
 	for _, m := range append([]Metric{p.Primary}, others...) {
-		d.Metrics = append(d.Metrics, decide.Metric{
-			Name: string(m), Share: m.Share(), LessIsBetter: m.LessIsBetter(), TwoSided: m == TPOT95,
-		})
+		d.Metrics = append(d.Metrics, m.forDecisions())
+	}
+	for _, m := range Guards {
+		d.Guards = append(d.Guards, m.forDecisions())
 	}
 	return d
+}
+
+func (m Metric) forDecisions() decide.Metric {
+	return decide.Metric{
+		Name: string(m), Share: m.Share(), LessIsBetter: m.LessIsBetter(), TwoSided: m == TPOT95,
+	}
 }
 
 // Detectable is what a trial finds in most cases, if its runs scatter by a variance and a block takes so many seconds;
@@ -159,6 +164,7 @@ const (
 	Best         Verdict = "best"  // of more than two arms, one is better than all others
 	Order        Verdict = "order" // of more than two arms, each pair is decided
 	TradeOff             = decide.TradeOff
+	Unlike       Verdict = "unlike"            // of a guard: certainly different by more than its margin
 	NoDifference         = decide.NoDifference // the smallest difference of interest is excluded, both ways
 	TimeOver             = decide.TimeOver
 )
@@ -319,7 +325,7 @@ func (r *Result) measured(p Plan) Measured {
 	if p.Primary == LaterTTFT95 {
 		m.Later = decide.Sample{OK: whole.later, Failed: whole.laterWaits}
 	}
-	for _, metric := range []Metric{Throughput, HitRate, Goodput} {
+	for _, metric := range append([]Metric{Throughput, HitRate, Goodput}, Guards...) {
 		if v := whole.value(metric); finite(v) {
 			m.Known[metric] = v
 		}
@@ -375,6 +381,7 @@ func (t *Trial) look() {
 	p := t.Plan.decisions(&t.known)
 	d := decide.Decide(p, t.Blocks)
 	s := &t.Shown
+	s.Spans = t.measuredSpans()
 	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
 	s.Verdict = string(t.verdictOf(&d))
 	if s.Detectable == nil && s.Blocks == 1 {
@@ -392,8 +399,9 @@ func (t *Trial) look() {
 	} else {
 		s.Failures = t.failures(d.FailsMore)
 	}
-	s.Others = t.differences(d.Others, a, b)
-	primary := t.differences(d.Primary, a, b)
+	s.Others = t.differences(&d, d.Others, a, b)
+	s.Guards = guardsOf(&d, a, b)
+	primary := t.differences(&d, d.Primary, a, b)
 	if len(primary) == 0 {
 		return
 	}
@@ -415,6 +423,20 @@ func (t *Trial) look() {
 		s.Assumed = &s.Primary.Difference
 		t.Expected = t.expected(&d)
 	}
+}
+
+// measuredSpans are the values of the deciding metric in the spans of whole blocks.
+func (t *Trial) measuredSpans() (all []api.TrialSpan) {
+	number := 0
+	for i := range t.Blocks {
+		for _, s := range t.Blocks[i].Spans {
+			if v, ok := s.Values[string(t.Plan.Primary)]; ok {
+				all = append(all, api.TrialSpan{Number: number, Value: v})
+			}
+			number++
+		}
+	}
+	return all
 }
 
 // expected is after how many blocks the trial is over, as likely as not, if the estimates are right. It is 0 where that
@@ -487,20 +509,36 @@ func between(all []decide.Comparison, a, b int) (found []decide.Comparison) {
 }
 
 // differences are what is shown of the comparisons of two arms, B with A.
-func (t *Trial) differences(all []decide.Comparison, a, b int) []api.TrialDifference {
+func (t *Trial) differences(d *decide.Decision, all []decide.Comparison, a, b int) []api.TrialDifference {
 	found := []api.TrialDifference{}
 	for _, c := range between(all, a, b) {
-		found = append(found, t.difference(&c))
+		found = append(found, t.difference(d, &c))
 	}
 	return found
 }
 
-// difference is what is shown of a comparison.
-func (t *Trial) difference(c *decide.Comparison) api.TrialDifference {
+// guardsOf are what is shown of the guards of two arms, B with A.
+func guardsOf(d *decide.Decision, a, b int) (all []api.TrialDifference) {
+	for _, c := range between(d.Guards, a, b) {
+		m := Metric(c.Metric.Name)
+		one := api.TrialDifference{
+			Metric: string(m), A: m.unscaled(c.MeanA), B: m.unscaled(c.MeanB), Difference: c.Metric.Shown(c.Estimate),
+			Interval: shown(c.Metric, c.Repeated), Outcome: string(Running),
+		}
+		if c.Shown != 0 {
+			one.Outcome = string(Unlike)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// difference is what is shown of a comparison. An arm that certainly fails more turns, or whose answers differ, is
+// better in nothing.
+func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.TrialDifference {
 	m := Metric(c.Metric.Name)
-	both := t.Blocks[:c.Blocks]
 	d := api.TrialDifference{
-		Metric: string(m), A: mean(both, m, c.A), B: mean(both, m, c.B), Difference: c.Metric.Shown(c.Estimate),
+		Metric: string(m), A: m.unscaled(c.MeanA), B: m.unscaled(c.MeanB), Difference: c.Metric.Shown(c.Estimate),
 		Interval: shown(c.Metric, c.Repeated), Outcome: string(Running),
 	}
 	for _, arm := range []api.TrialArm{api.TrialArmA, api.TrialArmB} {
@@ -510,26 +548,15 @@ func (t *Trial) difference(c *decide.Comparison) api.TrialDifference {
 	}
 	switch {
 	case len(d.NotWorse) == 2:
-		d.Outcome = string(NoDifference)
+		d.Outcome, d.Interval = string(NoDifference), shown(c.Metric, c.Narrow)
+	case decision.TradesOff(c):
+		d.Outcome = string(TradeOff)
 	case c.Shown != 0 && (c.Shown < 0) == m.LessIsBetter():
 		d.Outcome = string(BBetter)
 	case c.Shown != 0:
 		d.Outcome = string(ABetter)
 	}
 	return d
-}
-
-// mean returns the mean of a metric over the runs of an arm.
-func mean(blocks []decide.Block, m Metric, arm int) float64 {
-	var all []float64
-	for i := range blocks {
-		for _, s := range blocks[i].Spans {
-			if s.Arm == arm {
-				all = append(all, m.scaled(s.Values[string(m)]))
-			}
-		}
-	}
-	return m.unscaled(stat.Mean(all, nil))
 }
 
 // shown brings an interval from the scale of differences to what is shown; nil where it has no bounds.

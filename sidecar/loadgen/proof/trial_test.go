@@ -56,7 +56,7 @@ func recording(rng *rand.Rand, median, seconds float64) Recording {
 			ttft := median * math.Exp(.1*rng.NormFloat64())
 			r.Turns = append(r.Turns, Turn{
 				Sent: at, FirstToken: at + ttft, Ended: at + 10, TPOT: (10 - ttft) / 100,
-				OutputTokens: 101, PromptTokens: 1000, CachedTokens: 900, HasCached: true,
+				OutputTokens: 101, Usage: true, FinishReason: "length", PromptTokens: 1000, CachedTokens: 900, HasCached: true,
 			})
 		}
 	}
@@ -190,6 +190,21 @@ func TestDecides(t *testing.T) {
 			assert.InDelta(t, truth, s.Final.Difference, .1)
 			assert.LessOrEqual(t, s.Final.Interval[0], s.Final.Interval[1])
 			assert.Len(t, s.Others, len(Metrics)-1)
+			assert.Len(t, s.Spans, 3*s.Blocks)
+			for _, d := range append(s.Others, *s.Primary) {
+				m := Metric(d.Metric)
+				between := d.B - d.A
+				if !m.Share() {
+					between = d.B/d.A - 1
+				}
+				assert.InDelta(t, d.Difference, between, 1e-9, "%s: the values have the difference beside them", m)
+				notWorse := len(d.NotWorse) == 2
+				assert.Equal(t, notWorse, d.Outcome == string(NoDifference))
+				if notWorse && !m.Share() {
+					assert.Greater(t, d.Interval[0], 1/1.05-1, "%s: the interval shows what is concluded", m)
+					assert.Less(t, d.Interval[1], .05, m)
+				}
+			}
 			assert.Equal(t, len(s.Looks)+1, s.Blocks)
 			assert.Equal(t, s.Primary.Interval, s.Looks[len(s.Looks)-1].Interval)
 			assert.Positive(t, s.Variance.DegreesOfFreedom)
@@ -374,12 +389,60 @@ func TestFailuresAreObservations(t *testing.T) {
 	drive(t, trial, .5, 100, fails(.22))
 	assert.Equal(t, string(TradeOff), trial.State().Verdict)
 	assert.Equal(t, api.TrialArmB, trial.State().Failures.More)
+	for _, d := range append(trial.State().Others, *trial.State().Primary) {
+		assert.NotEqual(t, string(BBetter), d.Outcome, "an arm that fails more is better in nothing: %s", d.Metric)
+	}
+	assert.Equal(t, string(TradeOff), trial.State().Primary.Outcome)
 
 	r := Recording{CountedFrom: 1, Until: 9, Turns: []Turn{{Sent: 2}, {Sent: 3, FirstToken: 4}}}
 	r.GiveUp()
 	whole, _ := r.cut(1, api.SLO{})
 	assert.InDelta(t, 7, whole.waits[0], 1e-9, "a target that answers nothing fails what waits")
 	assert.Equal(t, []float64{1}, whole.ttft)
+}
+
+// An arm that ends its slowest turns early looks fast. Its answers are shorter, which the trial names, and it is not
+// called better. The same answers, and ones of unknown length, decide nothing.
+func TestAnswersAreGuards(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Turn)
+		want   Verdict
+		unlike []string
+	}{
+		"cut": {func(u *Turn) {
+			if u.FirstToken-u.Sent > .3 {
+				u.OutputTokens, u.Ended, u.FinishReason = 1, u.FirstToken, "stop"
+				u.FirstToken = u.Sent + .2
+			}
+		}, TradeOff, []string{"output_tokens_per_turn", "finish_stop", "finish_length"}},
+		"other reason": {func(u *Turn) { u.FinishReason = "content_filter" }, TradeOff, []string{"finish_length"}},
+		"longer":       {func(u *Turn) { u.OutputTokens = 120 }, TradeOff, []string{"output_tokens_per_turn"}},
+		"alike":        {func(u *Turn) { u.OutputTokens = 103 }, BBetter, nil},
+		"unknown":      {func(u *Turn) { u.OutputTokens, u.Usage, u.FinishReason = 1, false, "" }, BBetter, nil},
+	} {
+		trial := newTrial(t, nil)
+		drive(t, trial, .75, 100, func(s Span, r *Result) {
+			for i := range r.Turns {
+				if s.Arm == ArmB {
+					c.change(&r.Turns[i])
+				}
+			}
+		})
+		s := trial.State()
+		assert.Equal(t, string(c.want), s.Verdict, name)
+		var unlike []string
+		for _, g := range s.Guards {
+			if g.Outcome == string(Unlike) {
+				unlike = append(unlike, g.Metric)
+			}
+		}
+		assert.Equal(t, c.unlike, unlike, name)
+		for _, d := range append(s.Others, *s.Primary) {
+			if c.want == TradeOff {
+				assert.NotContains(t, []string{string(ABetter), string(BBetter)}, d.Outcome, "%s: %s", name, d.Metric)
+			}
+		}
+	}
 }
 
 // Late time stamps widen the interval to the side on which an arm's true value may lie, and do not spoil a span.

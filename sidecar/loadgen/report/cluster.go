@@ -127,7 +127,7 @@ func (c *Cluster) items() (all []Item) {
 			all = append(all, Item{name, strings.Join(parts, ", ")})
 		}
 	}
-	var facts, workers, queue, hits []string
+	var facts, workers, queue []string
 	for _, v := range []string{c.Engine, c.GPU} {
 		if v != "" {
 			facts = append(facts, api.Printable(v))
@@ -152,13 +152,9 @@ func (c *Cluster) items() (all []Item) {
 	if q := c.Queued; q != nil {
 		queue = []string{fmt.Sprintf("%s requests waited on average, at most %s", chart.Number(q.Mean), chart.Number(q.Max))}
 	}
-	for _, h := range c.Hits {
-		hits = append(hits, fmt.Sprintf("%s %s", h.Source, share100(h.Ratio)))
-	}
 	add("Cluster", facts)
 	add("Workers", workers)
 	add("Queue", queue)
-	add("KV hit, as reported", hits)
 	add("Speculation", c.speculation())
 	if c.GPUMemoryBytes != nil {
 		add("GPU memory", []string{gigabytes(*c.GPUMemoryBytes) + " of a GPU"})

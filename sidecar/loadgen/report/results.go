@@ -22,6 +22,7 @@ func Compare(a, b api.Baseline, q proof.Question) (*Results, error) {
 		return nil, err
 	}
 	r := &Results{c}
+	r.Program = api.Program()
 	modes := [2]string{c.Sides[0].Mode.Short(), c.Sides[1].Mode.Short()}
 	switch {
 	case a.Name == b.Name:
@@ -31,18 +32,18 @@ func Compare(a, b api.Baseline, q proof.Question) (*Results, error) {
 	default:
 		r.Title = modes[1] + " against " + modes[0] + ": " + b.Title + " against " + a.Title
 	}
-	r.Words = append([]string{}, r.sideWords()...)
+	r.Words = append(r.kindWords(), r.sideWords()...)
 	return r, nil
 }
 
 // OfSweep returns the report of a sweep of any kind. The report of an unfinished sweep states how far it is.
 func OfSweep(s api.Sweep) *Results {
 	r := &Results{proof.CompareSweep(&s, sweepTitle(&s))}
-	r.Sweep.Unfinished = unfinished(&s)
+	r.Program, r.Sweep.Unfinished = api.Program(), unfinished(&s)
 	if onPairs(s.Trial) {
 		r.Words = append([]string{}, s.Words...)
 	} else {
-		r.Words = r.words()
+		r.Words = append(kindSentences(s.Deployment.Kind), r.words()...)
 	}
 	return r
 }

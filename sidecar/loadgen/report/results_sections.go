@@ -415,8 +415,10 @@ func (r *Results) howToRead() (text []string) {
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
 	case r.OfTrial():
-		return []string{"Arms are compared span by span, under “The verdict”. In brackets are 95 % intervals of " +
-			"each arm by itself. " + overSpans}
+		return []string{"Under “The verdict”, arms are compared by whole blocks: failed turns count in all times, and a " +
+			"value is the mean over the spans, geometric for times and rates, adjusted for the block and the place of each " +
+			"span, so that values and differences agree. “Figures” and “Spans” have what was measured, without adjustment. " +
+			"In brackets are 95 % intervals of each arm by itself. " + overSpans}
 	}
 	times, shares := "times", "hit rates"
 	if r.drafts() {
@@ -504,7 +506,12 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 		return all
 	}
 	for _, t := range r.tables() {
-		all = append(all, pairTable(p, r.versus(p, ": ")+t.title, t.of, a, b))
+		var rows []*api.BaselineRow
+		for _, l := range p.Levels {
+			rows = append(rows, r.Sides[p.A].Row(l.Concurrency), r.Sides[p.B].Row(l.Concurrency))
+		}
+		title := withFailures(r.versus(p, ": ")+t.title, t.of[0].isTime(), rows...)
+		all = append(all, pairTable(p, title, t.of, a, b))
 	}
 	return append(all, r.errorSection(p)...)
 }
@@ -574,10 +581,16 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 func (r *Results) figures() Section {
 	s := Section{Title: "Figures", Level: 3, Table: &Table{Head: []string{sentenceCase(r.side()), "Concurrency"}}}
 	var known []*quantity
+	var rows []*api.BaselineRow
+	for i := range r.Sides {
+		for j := range r.Sides[i].Rows {
+			rows = append(rows, &r.Sides[i].Rows[j])
+		}
+	}
 	for _, q := range r.Quantities() {
 		if r.anyRow(func(row *api.BaselineRow) bool { return *q.In(row) != nil }) {
 			known = append(known, describe(q))
-			s.Table.Head = append(s.Table.Head, describe(q).title)
+			s.Table.Head = append(s.Table.Head, withFailures(describe(q).title, describe(q).isTime(), rows...))
 		}
 	}
 	failed := r.anyRow(func(row *api.BaselineRow) bool { return row.ErrorRatio != nil })
@@ -710,8 +723,8 @@ func saturation(side *proof.Side) string {
 	rate := q.value(s.Rate) + " " + q.label
 	switch {
 	case s.From > 0:
-		return fmt.Sprintf("at about %s: from %d conversations to %d, throughput grows by no more than its values scatter.",
-			rate, s.From, s.Top)
+		return fmt.Sprintf("at about %s: from %d conversations to %d, throughput grows by less than half as much as "+
+			"the conversations, or not at all.", rate, s.From, s.Top)
 	case s.Grows:
 		return fmt.Sprintf("not shown: throughput still grows at %d, to %s.", s.Top, rate)
 	}

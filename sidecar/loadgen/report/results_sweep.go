@@ -73,9 +73,12 @@ func (r *Results) spans() []Section {
 	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
 		return nil
 	}
-	s := Section{Title: "Spans", Table: &Table{Words: []int{1, 3, 8}, Head: []string{
-		"Span", sentenceCase(r.side()), "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks",
-	}}}
+	head := []string{"Span", sentenceCase(r.side()), "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed"}
+	values := r.spanValues()
+	if values != nil {
+		head = append(head, sentenceCase(proof.Metric(r.Sweep.Trial.Primary.Metric).Name()))
+	}
+	s := Section{Title: "Spans", Table: &Table{Words: []int{1, 3, len(head)}, Head: append(head, "Remarks")}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]
 		number := strconv.Itoa(x.Number + 1) // page and terminal count from 1
@@ -96,12 +99,34 @@ func (r *Results) spans() []Section {
 		if !x.CountedFrom.IsZero() && x.Until.After(x.CountedFrom) {
 			counted = fmt.Sprintf("%.0f s", x.Until.Sub(x.CountedFrom).Seconds())
 		}
-		s.Table.Rows = append(s.Table.Rows, []string{
+		row := []string{
 			number, r.modeName(x.Mode), strconv.Itoa(x.Concurrency), began, counted,
-			strconv.Itoa(x.Turns), strconv.Itoa(x.Failed), strconv.FormatUint(x.Seed, 10), strings.Join(remarks, "; "),
-		})
+			strconv.Itoa(x.Turns), strconv.Itoa(x.Failed), strconv.FormatUint(x.Seed, 10),
+		}
+		if values != nil {
+			value := ""
+			if x.Spoiled == "" {
+				value = values[x.Number]
+			}
+			row = append(row, value)
+		}
+		s.Table.Rows = append(s.Table.Rows, append(row, strings.Join(remarks, "; ")))
 	}
 	return []Section{s}
+}
+
+// spanValues returns the deciding metric of a trial's spans by their numbers. It is nil before the first look, and for
+// trials of earlier versions.
+func (r *Results) spanValues() map[int]string {
+	t := r.Sweep.Trial
+	if t == nil || t.Primary == nil || len(t.Spans) == 0 {
+		return nil
+	}
+	values := map[int]string{}
+	for _, s := range t.Spans {
+		values[s.Number] = trialValue(proof.Metric(t.Primary.Metric), s.Value)
+	}
+	return values
 }
 
 // turnsByWorker returns the turns that each worker served under each mode of the request, over the spans that count.

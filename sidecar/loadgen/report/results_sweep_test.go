@@ -85,6 +85,68 @@ func TestReportNamesWhatIsWithheld(t *testing.T) {
 	assert.Contains(t, markdownOf(t, r), ownError+" at 60")
 }
 
+// A mode that certainly fails more turns is better in nothing at that level, and the titles of times say that failed
+// turns are not in them.
+func TestReportOfFailingMode(t *testing.T) {
+	s := crossed()
+	for i := range s.Spans { // KV-aware at 60, which is faster
+		if x := &s.Spans[i]; x.Concurrency == 60 && x.Mode == kv {
+			x.Turns, x.Failed = 800, 100
+		}
+	}
+	r := OfSweep(s)
+	p := r.Pairs[0]
+	assert.Equal(t, api.OutcomeTradeOff, p.Levels[0].Figures[proof.QuantityTTFT95].Outcome)
+	assert.Equal(t, []int{60}, p.Averages[proof.QuantityTTFT95].TradeOff)
+	assert.Contains(t, r.Words, "KV-aware certainly fails more turns at 60, and is better in nothing there.")
+	text := markdownOf(t, r)
+	assert.Contains(t, text, "### TTFT, successful turns only\n")
+	assert.Contains(t, text, "; not counted at 60")
+	assert.Contains(t, text, "### KV cache hit rate\n")
+
+	trial := looked()
+	trial.Rows[0].ErrorRatio = new(.03)
+	assert.Contains(t, markdownOf(t, OfSweep(trial)), "| TTFT p95, successful turns only | ")
+}
+
+// A mode whose answers are certainly shorter is not compared at that level, and the sentences say by how much.
+func TestReportOfShorterAnswers(t *testing.T) {
+	s := crossed()
+	short := s.Rows[0] // KV-aware at 60
+	s.Rows[0].RequestsPerSecond = new(1.6 * *short.RequestsPerSecond)
+	in := *short.Intervals.RequestsPerSecond
+	s.Rows[0].Intervals.RequestsPerSecond = &[2]float64{1.6 * in[0], 1.6 * in[1]}
+	r := OfSweep(s)
+	require.NotNil(t, r.Pairs[0].Levels[0].Answers)
+	assert.Nil(t, r.Pairs[0].Levels[1].Answers)
+	assert.Contains(t, r.Words, "At 60, answers under KV-aware are 37.5 % shorter (35.0 to 39.9 %) than under "+
+		"Round-robin, so neither is better there.")
+	assert.Equal(t, api.OutcomeTradeOff, r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95].Outcome)
+	assert.Equal(t, api.OutcomeWorse, r.Pairs[0].Levels[2].Figures[proof.QuantityTTFT95].Outcome)
+}
+
+// Every report says first that no engine on a GPU answered, and its JSON names the load generator that wrote it.
+func TestReportOfMockedEngines(t *testing.T) {
+	const mocked = "The engines are mocked: times and rates are no measurements of a GPU."
+	s := crossed()
+	s.Deployment.Kind = api.TargetMocked
+	r := OfSweep(s)
+	assert.Equal(t, mocked, r.Words[0])
+	assert.Contains(t, written(t, r, api.ReportJSON), `"program": "`+api.Program()+`"`)
+
+	b := api.Baseline{Name: "mine", Rows: s.Rows, Deployment: s.Deployment}
+	other := b
+	other.Name, other.Deployment.Kind = "other", api.TargetReal
+	q := proof.Question{A: api.ReportSide{Mode: api.ModeKV}, B: api.ReportSide{Mode: api.ModeKV}}
+	compared, err := Compare(b, other, q)
+	require.NoError(t, err)
+	assert.Equal(t, "mine: "+mocked, compared.Words[0])
+	assert.Contains(t, compared.Pairs[0].Differences, api.Difference{Field: "kind", Live: "real", Baseline: "mocked"})
+
+	run := Run{Target: api.Target{Kind: api.TargetMocked}}
+	assert.Contains(t, run.summary(), "The engines are mocked · ")
+}
+
 // crossed is a finished sweep in which kv is better at 60, neither at 120, and worse at 180.
 func crossed() api.Sweep {
 	s := swept(api.SweepLevels, 60, 120, 180)

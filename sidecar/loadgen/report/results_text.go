@@ -17,6 +17,7 @@ const (
 	noneShown   = "not certain"
 	tooVariable = "not certain yet"
 	ownError    = "withheld for the load generator's own error"
+	tradeOff    = "not counted"
 	notRecorded = "not recorded"
 )
 
@@ -108,6 +109,20 @@ func numbers(all []int) string {
 	return strings.Join(text, ", ")
 }
 
+// succeeded is part of the name of a time where turns failed. Only the verdict of a trial counts failed turns in times.
+const succeeded = "successful turns only"
+
+// withFailures adds to the name of a time that failed turns are not in it, if any row has some.
+func withFailures(name string, isTime bool, rows ...*api.BaselineRow) string {
+	if isTime && slices.ContainsFunc(rows, func(row *api.BaselineRow) bool { return value64(row.ErrorRatio) > 0 }) {
+		return name + ", " + succeeded
+	}
+	return name
+}
+
+// isTime reports whether the quantity is a time of turns.
+func (q *quantity) isTime() bool { return q.Kind == baseline.Time }
+
 // cell formats a value with its interval. A nil value is not recorded. A nil interval is left out.
 func (q *quantity) cell(v *float64, interval *[2]float64) string {
 	if v == nil {
@@ -153,6 +168,8 @@ func (q *quantity) advantageCell(f *proof.Figure) string {
 		return text + ", " + tooVariable
 	case api.OutcomeWithheld:
 		return text + ", " + ownError
+	case api.OutcomeTradeOff:
+		return text + ", " + tradeOff
 	}
 	return text
 }
@@ -160,6 +177,7 @@ func (q *quantity) advantageCell(f *proof.Figure) string {
 // notCertain holds the outcomes that do not decide which side is better.
 var notCertain = map[api.Outcome]bool{
 	api.OutcomeNoDifference: true, api.OutcomeTooVariable: true, api.OutcomeWithheld: true,
+	api.OutcomeTradeOff: true,
 }
 
 func signedMilliseconds(seconds float64) string {
@@ -203,7 +221,7 @@ func undecided(s *proof.Average) (parts []string) {
 	for _, of := range []struct {
 		words  string
 		levels []int
-	}{{noneShown, s.NoneShown}, {tooVariable, s.TooVariable}, {ownError, s.Withheld}} {
+	}{{noneShown, s.NoneShown}, {tooVariable, s.TooVariable}, {ownError, s.Withheld}, {tradeOff, s.TradeOff}} {
 		if len(of.levels) > 0 {
 			parts = append(parts, of.words+" at "+numbers(of.levels))
 		}

@@ -190,13 +190,15 @@ func TestClusterOfARun(t *testing.T) {
 	out := text(t, r)
 	for _, want := range []string{
 		"vllm, metrics: direct\n", "2, 1 from 14:03:10, unknown from 14:03:11, 1 from 14:03:12, 300 from 14:03:13\n",
-		"2.40 requests waited on average, at most 8.00\n", "KV hit, as reported  prediction 50.0 %, frontend 75.0 %\n",
+		"2.40 requests waited on average, at most 8.00\n",
+		"KV cache hit     75.0 % (75.0 % to 75.0 %), from the answers' usage\n",
 		"60.0 % of the drafted tokens accepted, 2.50 tokens per step\n", "128.0 GiB of a GPU\n",
 		"acceptance_rate<55%: passed, value is 60.0 %", "acceptance_rate<70%: FAILED, value is 60.0 %",
 		"tokens_per_step<2: passed, value is 2.50", "14:03:09 mode change: Round-robin\\u001b (ann)\n",
 	} {
 		assert.Contains(t, out, want)
 	}
+	assert.NotContains(t, out, "prediction", "one hit rate with its source; the JSON has the others")
 	none := text(t, reported(t, some(), nil, "acceptance_rate<55%"))
 	assert.Contains(t, none, "acceptance_rate<55%: not measured")
 	assert.NotContains(t, none, "Workers")

@@ -66,6 +66,9 @@ func (r *Run) summary() string {
 	}[r.Cause]
 	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"),
 		cmp.Or(r.Arm, string(r.Mode)), cause)
+	if kind := notReal(r.Target.Kind); kind != "" {
+		text = sentenceCase(kind) + " · " + text
+	}
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
 	}
@@ -126,7 +129,7 @@ func (r *Run) items() (all []Item) {
 	if r.Turns.OK > 0 {
 		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
 		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
-		add("KV cache hit", r.KVHitRatio.text(share100))
+		add("KV cache hit", r.hitLine())
 		add("Caches", r.cacheLine())
 		add("Tokens", r.tokenLine())
 		add("By turn", r.turnLines()...)
@@ -145,6 +148,22 @@ func (r *Run) items() (all []Item) {
 	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
 	add("Data", append(data, r.Data.Files...)...)
 	return all
+}
+
+// hitLine gives the hit rate with its source: the usage of the answers, or else the counters nearest to the caches. The
+// JSON has all of them.
+func (r *Run) hitLine() string {
+	if r.KVHitRatio.Value != nil {
+		return r.KVHitRatio.text(share100) + ", from " + cachedSources["usage"]
+	}
+	for _, source := range []string{"engine", "frontend"} {
+		for _, h := range r.Cluster.Hits {
+			if h.Source == source {
+				return share100(h.Ratio) + ", from " + cachedSources[source]
+			}
+		}
+	}
+	return r.KVHitRatio.text(share100)
 }
 
 // turnLines returns a line for each turn number. It returns nil if conversations have one turn.

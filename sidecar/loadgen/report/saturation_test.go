@@ -11,7 +11,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// proof.Throughput saturates at the level from which on it grows by no more than its values scatter.
+// proof.Throughput saturates at the level from which on it grows by less than half as much as the conversations.
 func TestSaturation(t *testing.T) {
 	for _, c := range []struct {
 		rates []float64
@@ -19,11 +19,14 @@ func TestSaturation(t *testing.T) {
 	}{
 		{
 			[]float64{2, 3.9, 5.2, 5.18, 5.22},
-			"at about 5.20 requests/s: from 80 conversations to 120, throughput grows by no " + "more than its values scatter.",
+			"at about 5.20 requests/s: from 80 conversations to 120, throughput grows by less than half as much as " +
+				"the conversations, or not at all.",
 		},
 		{[]float64{2, 3.9, 5.2, 5.8, 6.5}, "not shown: throughput still grows at 120, to 6.50 requests/s."},
 		{[]float64{5.1, 5.2, 5.15, 5.2, 5.25}, "not certain: throughput is 5.25 requests/s at 120, the highest level."},
 		{[]float64{5, 5.2}, ""},
+		// 9.6 % more at each level, which scatters: no level certainly saturates.
+		{[]float64{3.1, 3.5, 3.7, 4.2, 4.61}, "not certain: throughput is 4.61 requests/s at 120, the highest level."},
 	} {
 		b := api.Baseline{Name: "x", Kind: baseline.KindImported}
 		for i, v := range c.rates {

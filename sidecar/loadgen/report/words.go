@@ -88,6 +88,41 @@ func spoiling(r *proof.Run) string {
 		strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
 }
 
+// kindSentences says what answers in place of engines on GPUs, which a reader must know before any figure. It is empty,
+// and not nil, for other kinds.
+func kindSentences(kind api.TargetKind) []string {
+	if text := notReal(kind); text != "" {
+		return []string{sentenceCase(text) + ": times and rates are no measurements of a GPU."}
+	}
+	return []string{}
+}
+
+// notReal names what answers in place of engines on GPUs.
+func notReal(kind api.TargetKind) string {
+	switch kind {
+	case api.TargetMocked:
+		return "the engines are mocked"
+	case api.TargetSimulated:
+		return "the cluster is simulated"
+	}
+	return ""
+}
+
+// kindWords returns [kindSentences] of the sides, with their names where they differ.
+func (r *Results) kindWords() []string {
+	kind := func(s *proof.Side) string { return string(s.Deployment.Kind) }
+	if r.sameForAll(kind) {
+		return kindSentences(r.Sides[0].Deployment.Kind)
+	}
+	all := []string{}
+	for i := range r.Sides {
+		for _, text := range kindSentences(r.Sides[i].Deployment.Kind) {
+			all = append(all, r.Sides[i].Name+": "+text)
+		}
+	}
+	return all
+}
+
 // oneEvidence explains why throughput and latency do not confirm each other.
 const oneEvidence = "In a closed loop, throughput and latency are not independent evidence: conversations that are " +
 	"answered sooner send the next turn sooner."
@@ -286,6 +321,7 @@ func (r *Results) sideWords() (all []string) {
 		if p.A != 0 {
 			continue
 		}
+		all = append(all, r.guardSentences(p)...)
 		for _, q := range proof.Named {
 			if s, ok := p.Averages[q]; ok {
 				all = append(all, fmt.Sprintf("%s, %s against %s: %s.",

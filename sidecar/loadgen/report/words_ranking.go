@@ -43,7 +43,7 @@ func (r *Results) rankingWords() string {
 	at := fmt.Sprintf("at %s conversations, on %s: ", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"))
 	best := r.armName(k.Places[0].Arm)
 	lead := fmt.Sprintf("%s than under %s", changeOf(t.Primary, true), r.armName(k.Places[1].Arm))
-	clauses := []string{r.rankedFailures()}
+	clauses := append([]string{r.rankedFailures()}, r.rankedGuards()...)
 	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.Best:
@@ -62,17 +62,78 @@ func (r *Results) rankingWords() string {
 			clauses = append(clauses, "shown to be worse than another: "+join(worse))
 		}
 	default:
-		start = "Undecided so far "
+		until := "so far "
 		if proof.Verdict(t.Verdict) == proof.TimeOver {
-			start = "Undecided after " + durationText(r.Sweep.Progress.SecondsUsed) + " "
+			until = "after " + durationText(r.Sweep.Progress.SecondsUsed) + " "
 		}
-		may := r.placeNames(func(p *api.TrialPlace) bool { return p.MayBeBest })
-		clauses = append(clauses, best+" leads: "+lead, "may be the best: "+join(may))
+		start = "Undecided " + until
+		clauses = append(clauses, best+" leads: "+lead)
+		if decided := r.decidedWords(); decided != "" {
+			start = decided + ": undecided " + until
+		} else {
+			may := r.placeNames(func(p *api.TrialPlace) bool { return p.MayBeBest })
+			clauses = append(clauses, "may be the best: "+join(may))
+		}
 	}
 	if proof.Verdict(t.Verdict) != proof.NoDifference {
 		clauses = append(clauses, r.groupWords()...)
 	}
 	return sentenceCase(start+at+strings.Join(clauses, "; ")) + "."
+}
+
+// decidedWords describes what an undecided trial has decided: the arms that may be the best, and those that are worse.
+// It is empty if each arm may be the best. The text continues with what is not decided.
+func (r *Results) decidedWords() string {
+	var may, rest []api.TrialArm
+	for _, p := range r.ranking().Places {
+		if p.MayBeBest {
+			may = append(may, p.Arm)
+		} else {
+			rest = append(rest, p.Arm)
+		}
+	}
+	if len(rest) == 0 {
+		return ""
+	}
+	for _, winner := range may {
+		for _, loser := range rest {
+			if !r.beats(winner, loser) {
+				return r.armNames(rest) + are(rest) + "worse than another arm; between the others"
+			}
+		}
+	}
+	between := "between the " + strconv.Itoa(len(may))
+	switch len(may) {
+	case 1:
+		between = "between the others"
+	case 2:
+		between = "between the two"
+	}
+	return r.armNames(may) + are(may) + "better than " + r.armNames(rest) + "; " + between
+}
+
+func are(arms []api.TrialArm) string {
+	if len(arms) == 1 {
+		return " is "
+	}
+	return " are "
+}
+
+// beats reports whether an arm is shown to be better than another one.
+func (r *Results) beats(winner, loser api.TrialArm) bool {
+	return slices.ContainsFunc(r.ranking().Pairs, func(p api.TrialPair) bool {
+		outcome := proof.Verdict(p.Primary.Outcome)
+		return p.B == winner && p.A == loser && outcome == proof.BBetter ||
+			p.A == winner && p.B == loser && outcome == proof.ABetter
+	})
+}
+
+func (r *Results) armNames(arms []api.TrialArm) string {
+	names := make([]string, len(arms))
+	for i, arm := range arms {
+		names[i] = r.armName(arm)
+	}
+	return join(names)
 }
 
 // rankedFailures lists the share of failed turns of each arm.
@@ -105,26 +166,25 @@ func placeOf(place [2]int) string {
 	return fmt.Sprintf("%d to %d", place[0], place[1])
 }
 
-// tradeWords lists the pairs whose better arm fails more turns.
+// tradeWords lists the pairs whose better arm fails more turns, or whose answers differ.
 func (r *Results) tradeWords() string {
 	var parts []string
 	for _, p := range r.ranking().Pairs {
-		if winner, loser, ok := winnerOf(&p); ok && p.More == winner {
-			parts = append(parts, fmt.Sprintf("%s is better than %s and fails more turns", r.armName(winner), r.armName(loser)))
+		if proof.Verdict(p.Primary.Outcome) == proof.TradeOff {
+			m := proof.Metric(p.Primary.Metric)
+			winner, other := p.B, p.A
+			if (p.Primary.Difference < 0) != m.LessIsBetter() {
+				winner, other = p.A, p.B
+			}
+			reason := "their answers differ"
+			if p.More == winner {
+				reason = "fails more turns"
+			}
+			parts = append(parts, fmt.Sprintf("%s has a better %s than %s and %s", r.armName(winner), m.Name(),
+				r.armName(other), reason))
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// winnerOf returns the better arm of a pair and the other one. It returns false if neither is shown to be better.
-func winnerOf(p *api.TrialPair) (winner, loser api.TrialArm, ok bool) {
-	switch proof.Verdict(p.Primary.Outcome) {
-	case proof.BBetter:
-		return p.B, p.A, true
-	case proof.ABetter:
-		return p.A, p.B, true
-	}
-	return "", "", false
 }
 
 // groupWords lists the groups of arms that are not different.
@@ -200,6 +260,9 @@ func (r *Results) pairConclusion(p *api.TrialPair) string {
 	text := r.outcomeWords(p.Primary.Outcome, r.armName(p.A), r.armName(p.B))
 	if p.More != "" {
 		text += ", " + r.armName(p.More) + " fails more turns"
+	}
+	if unlike(p.Guards) {
+		text += ", their answers differ"
 	}
 	return text
 }

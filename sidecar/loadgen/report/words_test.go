@@ -52,6 +52,11 @@ func looked() api.Sweep {
 	}}
 	s.Trial.Final = &api.TrialFinal{Difference: -.18, Interval: [2]float64{-.22, -.14}}
 	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "a", Mode: kv, Concurrency: 120, Cold: "nonce"}}
+	s.Trial.Guards = []api.TrialDifference{{
+		Metric: string(proof.AnswerTokens), A: 210, B: 208, Difference: -.0095, Interval: &[2]float64{-.03, .01},
+		Outcome: string(proof.Running),
+	}}
+	s.Trial.Spans = []api.TrialSpan{{Number: 0, Value: .641}, {Number: 1, Value: .52}}
 	s.Trial.Boundaries = [2]float64{-.047619, .05}
 	s.Trial.Looks = []api.TrialLook{
 		{Blocks: 2, Difference: -.25},
@@ -148,10 +153,21 @@ func TestWords(t *testing.T) {
 	}
 	short := tried(proof.TimeOver, nil)
 	short.Trial.Blocks, short.Trial.BlockSeconds = 1, 2400
-	failing := tried(proof.TradeOff, &lower)
+	traded := difference(proof.TTFT95, -.194, -.232, -.151, proof.TradeOff)
+	failing := tried(proof.TradeOff, &traded, difference(proof.Goodput, .28, .2, .36, proof.TradeOff))
 	failing.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{
 		Failed: 30, Ended: 900,
 	}, More: "b"}
+	shortened := tried(proof.TradeOff, &traded)
+	shortened.Trial.Guards = []api.TrialDifference{{
+		Metric: string(proof.AnswerTokens), A: 210, B: 130, Difference: -.381, Interval: &[2]float64{-.412, -.35},
+		Outcome: string(proof.Unlike),
+	}, {
+		Metric: string(proof.StopShare), A: .2, B: .59, Difference: .39, Interval: &[2]float64{.33, .45},
+		Outcome: string(proof.Unlike),
+	}}
+	ended := tried(proof.TradeOff, &traded)
+	ended.Trial.Guards = shortened.Trial.Guards[1:]
 	kept := tried(proof.BBetter, &lower)
 	kept.Trial.KeepsLanes = true
 	for i, arm := range []string{"a", "b"} {
@@ -174,6 +190,8 @@ func TestWords(t *testing.T) {
 	shared.Spans = []api.SweepSpan{
 		{Arm: "a", SharedWorkers: []string{"w1", "w2", "w3", "w4"}}, {Arm: "b", SharedWorkers: []string{"w1", "w5", "w6"}},
 	}
+	mocked := tried(proof.BBetter, &lower)
+	mocked.Deployment.Kind = api.TargetMocked
 	pairs := tried(proof.BBetter, &lower)
 	pairs.Trial.Method, pairs.Trial.Pairs, pairs.Trial.Blocks, pairs.Words = api.TrialOnPairs, 2, 0,
 		[]string{"As it was stored."}
@@ -187,8 +205,23 @@ func TestWords(t *testing.T) {
 	for i, place := range [][2]int{{1, 2}, {1, 2}, {3, 3}} {
 		alikeBest.Trial.Ranking.Places[i].Place = place
 	}
+	two := ranked(proof.TimeOver) // both are better than round-robin
+	two.Trial.Ranking.Pairs[0].Primary, two.Trial.Primary = open, &open
+	two.Trial.Ranking.Pairs[2].Primary = difference(proof.TTFT95, -.1, -.14, -.06, proof.BBetter)
+	two.Trial.Ranking.Pairs[2].A, two.Trial.Ranking.Pairs[2].B = "a", "c"
+	two.Trial.Ranking.Places[1].MayBeBest, two.Trial.Ranking.Groups = true, nil
+	for i, place := range [][2]int{{1, 2}, {1, 2}, {3, 3}} {
+		two.Trial.Ranking.Places[i].Place = place
+	}
+	worse := rankedOpen(proof.Running) // round-robin is worse than KV-aware alone
+	worse.Trial.Ranking.Pairs[1].Primary.Outcome = string(proof.BBetter)
+	cut := ranked(proof.TradeOff)
+	for i := range cut.Trial.Ranking.Pairs[:2] {
+		p := &cut.Trial.Ranking.Pairs[i]
+		p.Guards, p.Primary.Outcome = shortened.Trial.Guards, string(proof.TradeOff)
+	}
 	slow := ranked(proof.TradeOff) // the best one fails more turns than another
-	slow.Trial.Ranking.Pairs[1].More = "b"
+	slow.Trial.Ranking.Pairs[1].More, slow.Trial.Ranking.Pairs[1].Primary.Outcome = "b", string(proof.TradeOff)
 	slow.Trial.Ranking.Places[0].Failures.Failed = 20
 
 	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{
@@ -212,9 +245,12 @@ func TestWords(t *testing.T) {
 		"trial, time over":            tried(proof.TimeOver, &open),
 		"trial, time over, one block": short,
 		"trial, trade-off":            failing,
+		"trial, shorter answers":      shortened,
+		"trial, other finish reasons": ended,
 		"trial, each lane its mode":   kept,
 		"trial, doubted":              doubted,
 		"trial, workers in common":    shared,
+		"trial, mocked":               mocked,
 		"trial, on pairs":             pairs,
 		"trial, running":              tried(proof.Running, &open),
 		"trial, running out of time":  late,
@@ -232,6 +268,9 @@ func TestWords(t *testing.T) {
 		"trial of three, best":          ranked(proof.Best),
 		"trial of three, order":         order,
 		"trial of three, trade-off":     slow,
+		"trial of three, cut answers":   cut,
+		"trial of three, two are left":  two,
+		"trial of three, one is worse":  worse,
 		"trial of three, no difference": alikeBest,
 		"trial of three, time over":     rankedOpen(proof.TimeOver),
 		"trial of three, running":       rankedOpen(proof.Running),

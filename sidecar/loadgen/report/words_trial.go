@@ -123,7 +123,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 		name = a
 	}
 	decided := slices.Contains([]proof.Verdict{proof.ABetter, proof.BBetter, proof.Best}, proof.Verdict(t.Verdict))
-	var better, worse, none, open []string
+	var better, worse, none, open, traded []string
 	evidence := false
 	for i := range t.Others {
 		d := &t.Others[i]
@@ -133,6 +133,8 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 			if !inVerdict {
 				none = append(none, proof.Metric(d.Metric).Name())
 			}
+		case proof.TradeOff:
+			traded = append(traded, proof.Metric(d.Metric).Name())
 		case proof.BBetter, proof.ABetter:
 			list := &worse
 			if (proof.Verdict(d.Outcome) == proof.BBetter) == ofB {
@@ -158,6 +160,7 @@ func (r *Results) otherWords(t *api.TrialState) (all []string) {
 	}
 	add(lead+name+": ", worse, strings.Join(worse, "; "))
 	add(also+name+": ", better, strings.Join(better, "; "))
+	add("Neither is better in ", traded, join(traded))
 	add("No difference of interest in ", none, join(none))
 	add("Not decided: ", open, join(open))
 	if evidence {
@@ -176,7 +179,7 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	on := "on " + plural(t.Blocks, "block")
 	changed := changeOf(t.Primary, true)
 	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
-	failed := r.failureWords(t, a, b)
+	failed := strings.Join(append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...), "; ")
 	var text string
 	switch proof.Verdict(t.Verdict) {
 	case proof.BBetter:
@@ -321,34 +324,31 @@ func (r *Results) trialSection() []Section {
 	if onPairs(t) {
 		s.Text = []string{fmt.Sprintf("By the method of earlier versions, on %s of spans.", plural(t.Pairs, "pair"))}
 	} else {
-		unbiased := "at the stop, the unbiased estimate and its interval stand beside it and decide nothing"
+		pairs := ""
 		if t.Ranking != nil {
-			s.Title = "The best arm and the runner-up"
-			unbiased = "so does that of every pair"
+			s.Title, pairs = "The best arm and the runner-up", ", and so does that of every pair"
 		} else {
 			s.Text = []string{r.verdictWords(t)}
 		}
 		s.Text = append(s.Text,
 			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
-				"looks, one after each block from the second on; %s. No difference is concluded from two one-sided tests "+
-				"at 5 %% each. The conclusions on the other metrics hold for all of them jointly. Values are means of the "+
-				"values of spans, geometric ones of times and rates; failed turns are of all turns. %s",
-				plural(t.Blocks, "whole block"), name, unbiased, oneEvidence))
+				"looks, one after each block from the second on%s. Where it shows no difference, it is one of 90 %%, of two "+
+				"one-sided tests at 5 %% each. The conclusions on the other metrics hold for all of them jointly. %s",
+				plural(t.Blocks, "whole block"), name, pairs, oneEvidence))
 	}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
-		s.Table.Rows = append(s.Table.Rows, r.differenceRow(&d, i == 0))
+		row := r.differenceRow(&d, i == 0)
 		if f := t.Final; i == 0 && f != nil {
-			points := proof.Metric(d.Metric).Share()
-			s.Table.Rows = append(s.Table.Rows, []string{
-				sentenceCase(name) + ", unbiased", "", "", signed(f.Difference, points), intervalText(&f.Interval, points), "",
-			})
+			row[3] += fmt.Sprintf(" (%s corrected for the early stop)", signed(f.Difference, proof.Metric(d.Metric).Share()))
 		}
+		s.Table.Rows = append(s.Table.Rows, row)
 	}
 	if f := t.Failures; f != nil {
 		conclusion := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
 		s.Table.Rows = append(s.Table.Rows,
 			[]string{"Failed turns", failedShare(f.A), failedShare(f.B), "", "", conclusion})
 	}
+	s.Table.Rows = append(s.Table.Rows, guardRows(t.Guards)...)
 	return slices.Concat(r.rankingSections(), []Section{s}, r.looksSection(t))
 }
 
@@ -374,6 +374,8 @@ func (r *Results) outcomeWords(outcome, a, b string) string {
 		return a + " is better"
 	case proof.NoDifference:
 		return "no difference of interest"
+	case proof.TradeOff:
+		return "neither is better"
 	}
 	if proof.Verdict(r.Sweep.Trial.Verdict).Over() {
 		return "undecided"
@@ -438,8 +440,10 @@ func trialValue(m proof.Metric, v float64) string {
 	switch m {
 	case proof.Throughput:
 		return tenths(v) + " tokens/s"
-	case proof.HitRate, proof.Goodput:
+	case proof.HitRate, proof.Goodput, proof.StopShare, proof.LengthShare:
 		return share100(v)
+	case proof.AnswerTokens:
+		return tenths(v)
 	}
 	return milliseconds(v)
 }

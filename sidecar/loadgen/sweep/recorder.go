@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,10 +79,11 @@ func (r *recorder) Turn(t *workload.Turn) {
 		turn.Ended = t.Ended.Sub(r.base).Seconds()
 	}
 	if t.OutputTokens != nil {
-		turn.OutputTokens = *t.OutputTokens
+		turn.OutputTokens, turn.Usage = *t.OutputTokens, t.TokenSource == "usage"
 	}
 	api.Patch(&turn.TPOT, t.TPOT)
 	turn.TPOTUnknown = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
+	turn.FinishReason = strings.ToLower(t.FinishReason)
 	if t.PromptTokens != nil && t.CachedTokens != nil {
 		turn.PromptTokens = *t.PromptTokens
 		turn.CachedTokens = *t.CachedTokens

@@ -58,15 +58,20 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
         {modeText(b)} compared with {modeText(a)} after {baseText(trial)} of spans; left of the center it is lower,
         right of it higher. The bar is the 95 % interval, valid over all looks; the gray area is within the smallest
         difference of interest, {number(100 * smallest, 1)} {isShare(primary.metric) ? 'points' : '%'}.
-        {final &&
-          ` Unbiased at the stop: ${differenceText(primary.metric, final.difference)} ` +
-            `(${rangeText(primary.metric, final.interval)}), which decides nothing.`}
+        {final && ` Corrected for the early stop: ${differenceText(primary.metric, final.difference)}.`}
       </p>
       {failures && (
         <p className={styles.note}>
           Failed turns: {failedText(failures.a)} under {modeText(a)}, {failedText(failures.b)} under {modeText(b)}.
         </p>
       )}
+      {(trial.guards ?? [])
+        .filter(({ outcome }) => outcome === 'unlike')
+        .map((guard) => (
+          <p key={guard.metric} className={styles.note}>
+            {metricName(guard.metric)}: {valuesText(guard, a, b)}. They certainly differ, so neither arm is better.
+          </p>
+        ))}
       <Looks trial={trial} mode={b} />
       {others.length > 0 && (
         <>
@@ -85,6 +90,11 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
 function baseText({ method, blocks, pairs = 0 }: TrialState): string {
   const [count, word] = method === 'pairs' ? [pairs, 'pair'] : [blocks, 'block'];
   return `${number(count)} ${word}${count === 1 ? '' : 's'}`;
+}
+
+/** The values of both arms: "Round-robin 700 ms, KV-aware 400 ms". */
+function valuesText(of: TrialDifference, a: ModeState, b: ModeState): string {
+  return `${modeText(a)} ${metricValue(of.metric, of.a)}, ${modeText(b)} ${metricValue(of.metric, of.b)}`;
 }
 
 function failedText({ failed, ended }: { failed: number; ended: number }): string {
@@ -114,9 +124,7 @@ function Row({ difference, a, b, boundaries, reach }: RowProps) {
     <li className={styles.row}>
       <div className={styles.name}>
         <b>{metricName(metric)}</b>
-        <small>
-          {modeText(a)} {metricValue(metric, difference.a)}, {modeText(b)} {metricValue(metric, difference.b)}
-        </small>
+        <small>{valuesText(difference, a, b)}</small>
       </div>
       <div className={styles.words}>
         <b>{differenceText(metric, estimate)}</b>

@@ -36,6 +36,9 @@ const names: Record<string, string> = {
   ttft_mean: 'TTFT mean',
   'ttft_p95_turn2+': 'TTFT p95 from turn 2 on',
   goodput: 'Goodput (share of turns meeting all SLOs)',
+  output_tokens_per_turn: 'Output tokens per answer',
+  finish_stop: 'Answers with finish reason stop',
+  finish_length: 'Answers with finish reason length',
 };
 
 const formats: Record<string, Format> = {
@@ -46,6 +49,9 @@ const formats: Record<string, Format> = {
   tpot_p95: MS,
   kv_hit_ratio: PERCENT,
   goodput: PERCENT,
+  output_tokens_per_turn: { decimals: 1 },
+  finish_stop: PERCENT,
+  finish_length: PERCENT,
 };
 
 /** Returns the name of a trial's metric. */
@@ -55,7 +61,7 @@ export function metricName(key: string): string {
 
 /** Whether a metric is a ratio, whose differences are in points. */
 export function isShare(key: string): boolean {
-  return figures[key as FigureKey]?.unit === 'ratio';
+  return figures[key as FigureKey]?.unit === 'ratio' || key.startsWith('finish_');
 }
 
 /** Formats a value of a trial's metric with its unit. */
@@ -93,6 +99,8 @@ export function outcomeWords(outcome: TrialDifference['outcome'], a: string, b: 
   const words = {
     running: 'not decided',
     no_difference: 'no difference of interest',
+    trade_off: 'neither is better',
+    unlike: 'certainly different',
     a_better: `${a} better`,
     b_better: `${b} better`,
   };

@@ -109,6 +109,19 @@ describe('the phases', () => {
     ],
   });
 
+  it('say why a row that was measured is missing', async () => {
+    const reason = 'the workload changed';
+    const not_kept = {
+      mode: 'kv' as const,
+      speculation: 'off' as const,
+      concurrency: 120,
+      time: '2026-11-20T09:58:00Z',
+      reason,
+    };
+    await show({ ...laneChange(3), baseline: { name: 'this target', columns: [], not_kept } } as LaneChange);
+    expect(row('2')).toHaveTextContent('not kept: the workload changed');
+  });
+
   it('show the measurements at the concurrency in force, and why others are absent', async () => {
     const { container } = await show(laneChange(3), [measured(120)]);
     expect(row('2')).toHaveTextContent('current');

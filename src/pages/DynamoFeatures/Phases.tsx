@@ -141,6 +141,10 @@ function sourceNote(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredR
   if (row?.measured) {
     return `here, ${dateTime(row.measured)}`;
   }
+  const lost = lane.baseline.not_kept;
+  if (lost && isPhase(phase, lost) && lost.concurrency === lane.state.concurrency.target) {
+    return `not kept: ${lost.reason}`;
+  }
   return isOffered(phase, lane.state)
     ? `not yet at ${number(lane.state.concurrency.target)} conversations`
     : `not offered by the mode driver “${lane.state.driver}”`;

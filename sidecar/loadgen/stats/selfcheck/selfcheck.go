@@ -9,6 +9,7 @@
 package selfcheck
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -36,12 +37,18 @@ type Watch struct {
 	// nil: none has. It is set before [Watch.Run].
 	Simulated func(since time.Time) bool
 
-	mu      sync.Mutex
-	history stats.LagHistory
-	taken   stats.Lag // the history's total at the last call of Take
-	cpu     float64
-	problem string
+	mu       sync.Mutex
+	history  stats.LagHistory
+	taken    stats.Lag // the history's total at the last call of Take
+	cpu      float64
+	problems [2]string // by probe
 }
+
+// The probes.
+const (
+	timerProbe = iota
+	canaryProbe
+)
 
 // Health returns how late the load generator is now. The final verdict depends on the figures of
 // the lanes; without lanes, it is fine.
@@ -51,8 +58,8 @@ func (w *Watch) Health(now time.Time) api.ClientHealth {
 	defer w.mu.Unlock()
 	h := api.ClientHealth{Verdict: api.VerdictUnknown, CPURatio: w.cpu, LagSeconds: lag.Quantile(.95)}
 	switch {
-	case w.problem != "":
-		h.Reason = w.problem
+	case w.problems != [2]string{}:
+		h.Reason = cmp.Or(w.problems[:]...)
 	case !known:
 		h.Reason = "the first seconds of the self-check"
 	default:
@@ -105,7 +112,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(l) })
-	wg.Go(func() { w.watchTimer(ctx) })
+	wg.Go(func() { w.watchTimers(ctx, newTimer) })
 	wg.Go(func() { w.watchCPU(ctx) })
 	wg.Go(func() { w.runCanary(ctx, client) })
 	<-ctx.Done()
@@ -115,23 +122,33 @@ func (w *Watch) Run(ctx context.Context) error {
 	return err
 }
 
+// watchTimers watches a timer, and begins a new one whenever it fails.
+func (w *Watch) watchTimers(ctx context.Context, start func(time.Duration) (*timer, error)) {
+	for ctx.Err() == nil {
+		timer, err := start(interval)
+		if err == nil {
+			err = w.watchTimer(ctx, timer)
+		}
+		if ctx.Err() == nil {
+			w.fail(ctx, timerProbe, err)
+		}
+	}
+}
+
 // watchTimer samples how late a timer expires. Each expiry that is due while the process does not
 // run is a sample of its own, since data that arrives then gets an equally late time stamp.
-func (w *Watch) watchTimer(ctx context.Context) {
-	timer, err := newTimer(interval)
-	if err != nil {
-		w.fail(ctx, err)
-		return
-	}
+func (w *Watch) watchTimer(ctx context.Context, timer *timer) error {
+	defer timer.close()
 	stop := context.AfterFunc(ctx, timer.close)
 	defer stop()
 	for due := timer.start; ; {
 		n, err := timer.wait()
 		now := time.Now()
 		if err != nil || ctx.Err() != nil {
-			return
+			return err
 		}
 		w.mu.Lock()
+		w.problems[timerProbe] = ""
 		for range n {
 			due = due.Add(interval)
 			w.history.AddTimer(now, now.Sub(due))
@@ -165,7 +182,7 @@ func (w *Watch) runCanary(ctx context.Context, client *chat.Client) {
 	for ctx.Err() == nil {
 		r := client.Do(ctx, chat.Request{MaxTokens: canaries})
 		if r.Err != nil {
-			w.fail(ctx, r.Err)
+			w.fail(ctx, canaryProbe, r.Err)
 			continue
 		}
 		w.recordCanary(&r)
@@ -173,9 +190,9 @@ func (w *Watch) runCanary(ctx context.Context, client *chat.Client) {
 }
 
 // fail records that a probe failed, which makes the verdict unknown, and waits a second.
-func (w *Watch) fail(ctx context.Context, err error) {
+func (w *Watch) fail(ctx context.Context, probe int, err error) {
 	w.mu.Lock()
-	w.problem = "the self-check failed: " + err.Error()
+	w.problems[probe] = "the self-check failed: " + err.Error()
 	w.mu.Unlock()
 	select {
 	case <-ctx.Done():
@@ -194,7 +211,7 @@ func (w *Watch) recordCanary(r *chat.Result) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.problem = ""
+	w.problems[canaryProbe] = ""
 	if ns, err := strconv.ParseInt(sent[0], 10, 64); err == nil { // when the request arrived
 		w.history.AddSend(r.Sent, epoch.Add(time.Duration(ns)).Sub(r.Sent))
 	}

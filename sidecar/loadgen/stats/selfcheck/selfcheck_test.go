@@ -2,6 +2,7 @@ package selfcheck
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,6 +32,39 @@ func TestWatchReachesAVerdict(t *testing.T) {
 		h := w.Health(time.Now())
 		lag := w.Total()
 		return h, h.Verdict != api.VerdictUnknown && h.LagSeconds > 0 && lag.Send.N() > 0
+	})
+	cancel()
+	wg.Wait()
+}
+
+// A timer that could not be made, or that failed, is replaced. The verdict recovers with its samples, and not before.
+func TestVerdictRecoversAfterFailedTimer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := new(Watch)
+	timers := make(chan func() (*timer, error))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		w.watchTimers(ctx, func(time.Duration) (*timer, error) {
+			select {
+			case next := <-timers:
+				return next()
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		})
+	})
+	timers <- func() (*timer, error) { return nil, errors.New("too many open files") }
+	timers <- func() (*timer, error) {
+		w.recordCanary(&chat.Result{Sent: time.Now(), Content: " 1", Chunks: make([]chat.Chunk, 1)})
+		assert.Contains(t, w.Health(time.Now()).Reason, "too many open files", "a canary does not clear it")
+		broken, err := newTimer(interval)
+		broken.close()
+		return broken, err
+	}
+	timers <- func() (*timer, error) { return newTimer(interval) }
+	wait.Eventually(t, "samples of the third timer", func() (any, bool) {
+		h := w.Health(time.Now())
+		return h, h.Reason == "the first seconds of the self-check" && new(w.Total()).Timer.N() > 0
 	})
 	cancel()
 	wg.Wait()

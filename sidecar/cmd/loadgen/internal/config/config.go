@@ -491,7 +491,7 @@ func (c *Config) Settings() api.Settings {
 // mode in force.
 func (d Deployment) API() api.Deployment {
 	return api.Deployment{
-		Engine: d.Engine, Model: d.Model, GPU: d.GPU, Workers: d.Workers,
+		Kind: api.TargetKind(d.Kind), Engine: d.Engine, Model: d.Model, GPU: d.GPU, Workers: d.Workers,
 		TensorParallel: d.TensorParallel,
 
 		Dynamo: d.Dynamo, Kubernetes: d.Kubernetes, WorkerImage: d.WorkerImage, Serving: d.Serving,

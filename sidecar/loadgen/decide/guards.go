@@ -1,0 +1,33 @@
+package decide
+
+import "gonum.org/v1/gonum/stat/distuv"
+
+// GuardMargin is the displayed difference in a guard up to which arms are comparable.
+const GuardMargin = .05
+
+// guards compares every pair of arms by the guards.
+func (s *state) guards() (all []Comparison) {
+	for _, metric := range s.Guards {
+		m, ok := s.fit(metric, Variance{})
+		if !ok {
+			continue
+		}
+		t := distuv.StudentsT{Sigma: 1, Nu: m.df}.Quantile(.975)
+		for a := range s.Arms {
+			for b := a + 1; b < s.Arms; b++ {
+				c := Comparison{Metric: metric, A: a, B: b, MeanA: m.means[a], MeanB: m.means[b], DF: m.df}
+				c.Estimate, c.SE = m.difference(a, b)
+				c.Repeated, c.Blocks = c.interval(t), len(s.blocks)
+				c.Narrow = c.Repeated
+				switch {
+				case metric.Shown(c.Repeated[0]) > GuardMargin:
+					c.Shown = 1
+				case metric.Shown(c.Repeated[1]) < -GuardMargin:
+					c.Shown = -1
+				}
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}

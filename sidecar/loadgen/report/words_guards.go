@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
+)
+
+// guardWords names the certain differences between the answers of two arms, in clauses: in their length, else in their
+// finish reasons.
+func guardWords(guards []api.TrialDifference, a, b string) (all []string) {
+	for i := range guards {
+		d := &guards[i]
+		m := proof.Metric(d.Metric)
+		switch {
+		case proof.Verdict(d.Outcome) != proof.Unlike:
+		case m == proof.AnswerTokens:
+			return []string{answerWords(a, b, d.Difference, *d.Interval)}
+		default:
+			all = append(all, fmt.Sprintf("the share of %s under %s is %s than under %s", m.Name(), b,
+				change(d.Difference, d.Interval[0], d.Interval[1], true), a))
+		}
+	}
+	return all
+}
+
+// answerWords describes how much shorter or longer the answers of b are.
+func answerWords(a, b string, difference float64, in [2]float64) string {
+	word, low, high := "longer", in[0], in[1]
+	if difference < 0 {
+		word, low, high = "shorter", -in[1], -in[0]
+		difference = -difference
+	}
+	return fmt.Sprintf("answers under %s are %.1f %% %s (%.1f to %.1f %%) than under %s", b, 100*difference, word,
+		100*low, 100*high, a)
+}
+
+// guardSentences names the levels of a pair at which one side fails more turns, or at which answers differ in length.
+func (r *Results) guardSentences(p *proof.Pair) (all []string) {
+	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
+	for _, side := range []int{p.A, p.B} {
+		var levels []int
+		for _, l := range p.Levels {
+			if l.FailsMore != nil && *l.FailsMore == side {
+				levels = append(levels, l.Concurrency)
+			}
+		}
+		if len(levels) > 0 {
+			all = append(all, fmt.Sprintf("%s certainly fails more turns at %s, and is better in nothing there.",
+				r.Sides[side].Name, numbers(levels)))
+		}
+	}
+	for _, l := range p.Levels {
+		if d := l.Answers; d != nil {
+			all = append(all, fmt.Sprintf("At %d, %s, so neither is better there.", l.Concurrency,
+				answerWords(a, b, d.Difference, d.Interval)))
+		}
+	}
+	return all
+}
+
+// rankedGuards names the differences between answers of all pairs, in clauses.
+func (r *Results) rankedGuards() (all []string) {
+	for _, p := range r.ranking().Pairs {
+		all = append(all, guardWords(p.Guards, r.armName(p.A), r.armName(p.B))...)
+	}
+	return all
+}
+
+// guardRows returns the rows of the guards in the table of the verdict.
+func guardRows(guards []api.TrialDifference) (rows [][]string) {
+	for _, d := range guards {
+		m := proof.Metric(d.Metric)
+		conclusion := "no certain difference of more than 5" + unitOf(m.Share())
+		if proof.Verdict(d.Outcome) == proof.Unlike {
+			conclusion = "certainly different by more than 5" + unitOf(m.Share())
+		}
+		rows = append(rows, []string{
+			sentenceCase(m.Name()), trialValue(m, d.A), trialValue(m, d.B), signed(d.Difference, m.Share()),
+			intervalText(d.Interval, m.Share()), conclusion,
+		})
+	}
+	return rows
+}
+
+// unlike reports whether the answers of two arms certainly differ.
+func unlike(guards []api.TrialDifference) bool {
+	return slices.ContainsFunc(guards, func(d api.TrialDifference) bool {
+		return proof.Verdict(d.Outcome) == proof.Unlike
+	})
+}
