@@ -61,8 +61,11 @@ func TestDirectPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, d.pages, 1)
 	require.Equal(t, "http://w:1/metrics", d.pages[0].String())
-	_, err = NewDirect("http://host:8000", []string{NoTarget}, nil)
-	require.EqualError(t, err, "cluster.metrics_urls: no-target is not allowed: also the URL of at least one page")
+	d, err = NewDirect("http://host:8000", []string{NoTarget}, nil)
+	require.NoError(t, err, "the workers may come from the turns alone")
+	samples, err := d.Fetch(t.Context())
+	require.Empty(t, samples)
+	require.EqualError(t, err, "cluster.metrics_urls names no page to read (no-target)")
 }
 
 // A reading without samples returns the reason in time.

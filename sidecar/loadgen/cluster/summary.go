@@ -32,6 +32,9 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 		Engine:      engineName(r),
 		Router:      routerName(r),
 	}
+	if len(c.Workers) == 0 && len(notes) > 0 {
+		c.Unread.Workers = strings.Join(notes, "; ")
+	}
 	c.Engines = engines(r, &c)
 	balance(&c)
 	c.Problem = strings.Join(slices.Concat(notReported(r, c), notes, workers.gpuNotes()), "; ")

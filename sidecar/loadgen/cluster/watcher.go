@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (w *Watcher) Current() api.Cluster {
 // pauses of at most 2 s. It must be called only once.
 func (w *Watcher) Run(ctx context.Context) {
 	var (
-		h     = history{}
+		h     = &history{}
 		last  logged
 		pause = firstPause
 		timer = time.NewTimer(0)
@@ -116,7 +117,7 @@ func (w *Watcher) Run(ctx context.Context) {
 }
 
 // read makes one reading and returns its number of samples.
-func (w *Watcher) read(ctx context.Context, h history) int {
+func (w *Watcher) read(ctx context.Context, h *history) int {
 	inTime, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	samples, err := w.source.Fetch(inTime)
@@ -131,14 +132,16 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 	}
 	c := summarize(ctx, h.add(now, samples), w.speculation.Load().(api.Speculation))
 	if e, ok := w.source.(explainer); ok {
+		turns := c.Unread.Workers
 		c.Unread = e.explain(inTime, samples)
+		c.Unread.Workers = cmp.Or(turns, c.Unread.Workers)
 	}
 	if ctx.Err() != nil {
 		return 0 // c may be incomplete
 	}
 	c.KV.Counted = w.count(c.KV.Counted)
 	c.Engines = w.total(*c.Engines)
-	if c.Unread.Workers != "" {
+	if c.Unread.Workers != "" && !strings.Contains(c.Problem, c.Unread.Workers) {
 		c.Problem = strings.Replace(c.Problem, noWorkers, fmt.Sprintf("%s (%s)", noWorkers, c.Unread.Workers), 1)
 	}
 	if err != nil {

@@ -120,8 +120,9 @@ func (c *Cluster) setHits(counted map[string][2]float64) {
 	}
 }
 
-// items returns the lines of a summary. Values that were not reported have no line.
-func (c *Cluster) items() (all []Item) {
+// items returns the lines of a summary. Values that were not reported have no line. The turns may name more workers
+// than the metrics.
+func (c *Cluster) items(turns *Routing) (all []Item) {
 	add := func(name string, parts []string) {
 		if len(parts) > 0 {
 			all = append(all, Item{name, strings.Join(parts, ", ")})
@@ -139,15 +140,24 @@ func (c *Cluster) items() (all []Item) {
 	if c.Problem != "" {
 		facts = append(facts, api.Printable(c.Problem))
 	}
+	reported := 0
 	for i, w := range c.Workers {
 		text := "unknown"
 		if w.N != nil {
 			text = fmt.Sprint(*w.N)
+			reported = max(reported, *w.N)
 		}
 		if i > 0 {
 			text += " from " + clock(w.From)
 		}
 		workers = append(workers, text)
+	}
+	if turns != nil && len(turns.Workers) > reported {
+		named := fmt.Sprintf("%d by the turns", len(turns.Workers))
+		if reported > 0 {
+			named += ", by the metrics " + strings.Join(workers, ", ")
+		}
+		workers = []string{named}
 	}
 	if q := c.Queued; q != nil {
 		queue = []string{fmt.Sprintf("%s requests waited on average, at most %s", chart.Number(q.Mean), chart.Number(q.Max))}

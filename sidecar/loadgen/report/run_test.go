@@ -429,4 +429,12 @@ func TestRouterOfARun(t *testing.T) {
 	})
 	assert.Equal(t, []WorkerTurns{{"a", 4}, {"b", 1}}, r.Routing.Workers, "the cluster has other names for the workers")
 	assert.Equal(t, "not recognized, the worker of a turn is not known, cached tokens not known", r.routerLines()[0])
+	for want, c := range map[string]api.Cluster{
+		"Workers 2 by the turns ":                   {Available: true, Unread: api.Unread{Workers: "in turn"}},
+		"Workers 2 by the turns, by the metrics 1 ": {Available: true, Workers: []api.Worker{{ID: "x:1"}}},
+		"Workers 3 ": {Available: true, Workers: make([]api.Worker, 3)},
+	} {
+		r = reported(t, turns, func(run *Ended) { run.Cluster.Add(t0, c) })
+		assert.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), want)
+	}
 }

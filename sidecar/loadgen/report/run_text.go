@@ -111,7 +111,7 @@ func (r *Run) items() (all []Item) {
 	}
 	add("Errors", r.errorLines()...)
 	add("Router", r.routerLines()...)
-	all = append(all, r.Cluster.items()...)
+	all = append(all, r.Cluster.items(r.Routing)...)
 	add("SLO", r.sloLine())
 	add("Load generator", r.clientLine())
 	add("Baseline", r.baselineLines()...)

@@ -104,7 +104,8 @@ const hitsDoubted = .05
 
 // addWorkers adds the workers of a span, their turns, and its doubts.
 func addWorkers(s *api.SweepSpan, served map[string]int, c api.Cluster) {
-	s.Workers, s.Doubts = workersOf(c), doubts(s.Mode.Mode, served, c)
+	s.Doubts = doubts(s.Mode.Mode, served, c)
+	s.Workers = max(workersOf(c), len(served)) // the metrics may be of one engine behind a router
 	s.TurnsByWorker = turnsByWorker(served, c)
 }
 

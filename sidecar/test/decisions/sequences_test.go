@@ -201,8 +201,8 @@ func TestStepAgainstOtherMode(t *testing.T) {
 					slices.Sort(minutes)
 					figure.Report(t, "a step against another mode as measured here, %s, %d earlier steps of either mode, "+
 						"TTFT %+.0f %%: called different within an hour in %s %%, the wrong way round in %s %%; "+
-						"median %.1f min, nine of ten by %.1f min", w.name, steps, 100*effect, percent(different, trials()), percent(wrong, trials()),
-						minutes[trials()/2], minutes[trials()*9/10])
+						"median %.1f min, nine of ten by %.1f min", w.name, steps, 100*effect, percent(different, trials()),
+						percent(wrong, trials()), minutes[trials()/2], minutes[trials()*9/10])
 					if effect == 0 {
 						assert.LessOrEqual(t, different, most(trials()))
 					}

@@ -33,7 +33,7 @@ func (c *Config) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		c.checkMode, c.checkMetrics, c.checkRequired, c.checkTwin, c.checkOutput,
+		c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput,
 		c.checkSweep, c.Shadow.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkMembers,
 		c.Settings().Check,
 	} {
@@ -42,19 +42,6 @@ func (c *Config) Check() error {
 		}
 	}
 	return server.CheckListen(c.Listen, string(c.Token))
-}
-
-// checkMetrics refuses a cluster without any metrics page.
-func (c *Config) checkMetrics() error {
-	for field, urls := range map[string][]string{
-		"cluster.metrics_urls": c.Cluster.MetricsURLs, "twin.cluster.metrics_urls": c.Twin.Cluster.MetricsURLs,
-	} {
-		if slices.Contains(urls, cluster.NoTarget) && !slices.ContainsFunc(urls,
-			func(u string) bool { return u != cluster.NoTarget }) {
-			return api.Refuse(field, cluster.NoTarget, "also the URL of at least one page")
-		}
-	}
-	return nil
 }
 
 func (c *Config) checkRequired() error {

@@ -323,7 +323,7 @@ type Prometheus struct {
 
 // Cluster has the addresses of metrics without a Prometheus.
 type Cluster struct {
-	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order. With no-target among them, the target's own page is not scraped: it may be a router's, which shows one of its workers."`
+	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order. With no-target among them, the target's own page is not scraped: it may be a router's, which shows one of its workers. With no-target alone, no page is scraped, and the workers are those that the turns name."`
 	Access      `embed:""`
 }
 

@@ -191,6 +191,8 @@ func TestLists(t *testing.T) {
 	} {
 		require.Equal(t, want, in.must(t).Cluster.MetricsURLs, "%+v", in)
 	}
+	none := input{args: []string{target, "--cluster-metrics-urls=no-target"}}.must(t).Cluster.MetricsURLs
+	require.Equal(t, []string{"no-target"}, none, "the workers come from the turns")
 	c := input{args: []string{
 		"--arms=a=http://a", "--arms", "b=http://b", "--cold-http=http://x", "--cold-http=http://y",
 	}}.must(t)
@@ -452,7 +454,6 @@ func TestRefusedValues(t *testing.T) {
 func TestRefusedCombinations(t *testing.T) {
 	const (
 		modes  = "one of the available modes (kv, round_robin)"
-		page   = "also the URL of at least one page"
 		timed  = "a duration with its unit (ms, s, m or h), such as "
 		facing = "--mode-driver=endpoints --mode-mode=kv --mode-endpoints=kv=http://x:8000,round_robin=http://b "
 	)
@@ -489,8 +490,6 @@ func TestRefusedCombinations(t *testing.T) {
 			"a different namespace than prometheus.namespace; or set mode.kubernetes.name and twin.mode.kubernetes.name, " +
 				"whose pods' names separate them; or leave it empty to scrape its target and twin.cluster.metrics_urls",
 		},
-		{"--cluster-metrics-urls=no-target", page},
-		{"--twin-target-url=http://b --twin-cluster-metrics-urls=no-target", page},
 		{"--arms=a,b --mode-driver=pinned", "leave it out with arms; the arms of this driver are its modes"},
 		{"--arms=a,b --mode-offers=kv", "leave it out with arms, which are what is on offer"},
 		{"--arms=a=http://a,b=http://b --twin-mode-arm=z", "one of the arms (a, b)"},
