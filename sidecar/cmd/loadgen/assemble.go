@@ -236,7 +236,7 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		if err != nil {
 			return nil, err
 		}
-		return cluster.NewWatcher(source, s.log), nil
+		return cluster.NewWatcher(source, s.client.Model, s.log), nil
 	}
 	sources := map[string]cluster.Source{}
 	for _, e := range s.conf.Mode.Addresses() {
@@ -255,7 +255,7 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		sources[api.TargetRoot(u).String()] = source // in the client's spelling of the address
 	}
 	return cluster.NewWatcher(cluster.SelectedSource(func() cluster.Source { return sources[redirected.Endpoint()] }),
-		s.log), nil
+		s.client.Model, s.log), nil
 }
 
 // sourceOf returns the source of the metrics of the cluster behind an address.

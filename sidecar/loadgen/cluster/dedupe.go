@@ -15,6 +15,7 @@ import (
 // further ranks and priorities of one scheduler. The notes name pages whose workers cannot be separated.
 func dedupe(samples []Sample) (kept []Sample, notes []string) {
 	kept, notes = leaveOutTurns(slices.Clone(samples))
+	kept = leaveOutRelayed(kept)
 	copies := findCopies(pagesOf(kept))
 	kept = slices.DeleteFunc(kept, func(s Sample) bool { return isWorkerSample(s) && copies[pageOf(s)] })
 	return onePerScheduler(kept), notes
@@ -34,10 +35,13 @@ func leaveOutTurns(samples []Sample) (kept []Sample, notes []string) {
 	return kept, slices.Compact(notes)
 }
 
-// pageID identifies a metrics page: its address, and the Prometheus job that scrapes it.
-type pageID struct{ instance, job model.LabelValue }
+// pageID identifies the metrics page of a process, and the Prometheus job that scrapes it.
+type pageID struct {
+	place
+	job model.LabelValue
+}
 
-func pageOf(s Sample) pageID { return pageID{s.Labels[model.InstanceLabel], s.Labels[model.JobLabel]} }
+func pageOf(s Sample) pageID { return pageID{placeOf(s), s.Labels[model.JobLabel]} }
 
 // shownProcess describes the process behind a metrics page, as far as the page shows it.
 type shownProcess struct {
@@ -90,7 +94,7 @@ func pagesOf(samples []Sample) []*shownProcess {
 	}
 	slices.SortStableFunc(pages, func(a, b *shownProcess) int {
 		return cmp.Or(-boolOrder(a.own, b.own), cmp.Compare(a.instance, b.instance),
-			cmp.Compare(a.job, b.job))
+			cmp.Compare(a.pod, b.pod), cmp.Compare(a.job, b.job))
 	})
 	return pages
 }
@@ -184,6 +188,8 @@ func (p *shownProcess) sameProcess(other *shownProcess) bool {
 	const moment = 0.05 // share of all tokens that two pages read at the same time may differ by
 	most := max(p.tokens, other.tokens)
 	switch {
+	case p.instance == other.instance && p.pod != other.pod && p.pod != "" && other.pod != "":
+		return false
 	case len(p.workers) > 0, p.created > 0, p.instance == other.instance:
 		return true
 	case p.start == 0 && other.start > 0:

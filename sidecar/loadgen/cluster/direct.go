@@ -96,7 +96,7 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 			defer func() { <-tickets }()
 			samples[i], errs[i] = d.read(ctx, page)
 			for k := range samples[i] {
-				samples[i][k].own = page.own
+				samples[i][k].own = page.own && !samples[i][k].relayed
 			}
 			page.problem.Store(nil)
 			if apart != nil && slices.ContainsFunc(samples[i], func(s Sample) bool { return apart.Writes(s.Name) }) {
@@ -251,8 +251,9 @@ func (p *page) addLine(in *intake, line []byte) {
 }
 
 // series parses the name and labels of a series and adds the page's host as the
-// label instance, as Prometheus does. Engine metrics do not name their worker;
-// that label joins them with the metrics that do.
+// label instance. It renames the page's own instance and pod, as Prometheus does.
+// Engine metrics do not name their worker; that label joins them with the metrics
+// that do.
 func (p *page) series(text []byte) (string, model.LabelSet) {
 	parsed, err := families(append(bytes.Clone(text), " 0\n"...))
 	if err != nil {
@@ -261,9 +262,11 @@ func (p *page) series(text []byte) (string, model.LabelSet) {
 	labels := model.LabelSet{model.InstanceLabel: model.LabelValue(p.Host)}
 	for name, family := range parsed {
 		for _, l := range family.GetMetric()[0].GetLabel() {
-			if l.GetName() != model.InstanceLabel {
-				labels[model.LabelName(l.GetName())] = model.LabelValue(l.GetValue())
+			label := model.LabelName(l.GetName())
+			if label == model.InstanceLabel || label == "pod" && !slices.Contains(gpuMetrics, name) {
+				label = model.ExportedLabelPrefix + label
 			}
+			labels[label] = model.LabelValue(l.GetValue())
 		}
 		return name, labels
 	}

@@ -9,7 +9,7 @@ import (
 const settled = 5 * time.Second
 
 // processes follows the process behind each metrics page. Behind a router that passes /metrics on, each reading may
-// be of another engine. A process is known by its start. Where a page lacks it, a falling counter shows another process.
+// be of another engine. A process is known by its start. Without a start, a falling counter shows another process.
 type processes map[pageID]*shownInTurn
 
 // shownInTurn is what a page has shown so far.

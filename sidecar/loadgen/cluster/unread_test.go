@@ -126,7 +126,7 @@ func TestPrometheusWithoutMetrics(t *testing.T) {
 	defer server.Close()
 	source, err := NewPrometheus(server.URL, Scope{}, server.Client())
 	require.NoError(t, err)
-	w := NewWatcher(source, discard)
+	w := NewWatcher(source, anyModel, discard)
 	require.Zero(t, w.read(t.Context(), &history{}))
 	c := w.Current()
 	require.False(t, c.Available)

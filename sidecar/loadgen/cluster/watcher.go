@@ -32,6 +32,7 @@ const (
 // Watcher keeps an [api.Cluster] up to date from a [Source].
 type Watcher struct {
 	source      Source
+	model       func() string // the model that the turns ask for; "" while unknown
 	log         *slog.Logger
 	speculation atomic.Value // api.Speculation
 	latest      atomic.Pointer[latest]
@@ -54,9 +55,10 @@ type logged struct {
 	problem   string
 }
 
-// NewWatcher makes a watcher that reads nothing before Run.
-func NewWatcher(source Source, log *slog.Logger) *Watcher {
-	w := &Watcher{source: source, log: log, counted: map[string][2]float64{}}
+// NewWatcher makes a watcher that reads nothing before Run. Of the metrics that name a model, it takes those of the one
+// that model returns, "" for all.
+func NewWatcher(source Source, model func() string, log *slog.Logger) *Watcher {
+	w := &Watcher{source: source, model: model, log: log, counted: map[string][2]float64{}}
 	w.speculation.Store(api.SpeculationNotRecorded)
 	w.latest.Store(&latest{read: time.Now(), problem: "not read yet"})
 	return w
@@ -130,7 +132,8 @@ func (w *Watcher) read(ctx context.Context, h *history) int {
 		w.fail(err, unread)
 		return 0
 	}
-	c := summarize(ctx, h.add(now, samples), w.speculation.Load().(api.Speculation))
+	samples = ofModel(h.add(now, samples), w.model())
+	c := summarize(ctx, samples, w.speculation.Load().(api.Speculation))
 	if e, ok := w.source.(explainer); ok {
 		turns := c.Unread.Workers
 		c.Unread = e.explain(inTime, samples)
