@@ -79,6 +79,7 @@ func (o *observer) TurnEnded(c *workload.Conversation, t *workload.LiveTurn) {
 // failures.
 func (o *observer) record(t *workload.Turn) {
 	o.lane.record.Add(&t.Turn, t.Chunks, t.ITL)
+	o.lane.armWorkers.add(t.Arm, t.Worker)
 	if o.span != nil {
 		o.span.Turn(t)
 	}

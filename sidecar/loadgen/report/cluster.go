@@ -24,7 +24,7 @@ type Cluster struct {
 
 	before  map[string][2]float64 // counters of [api.KV] at the run's start
 	engines *api.EngineTotals     // totals at the run's start; nil: not known yet
-	listed  map[string]bool       // ids of the workers of all samples, without those that a large cluster leaves out
+	listed  map[string]bool       // ids of the workers of the latest sample with any, as far as a large cluster lists them
 }
 
 // Started returns the Cluster of a run that starts with these metrics. Later counters are compared with them.
@@ -84,10 +84,10 @@ func (c *Cluster) Add(at time.Time, of api.Cluster) {
 }
 
 func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
+	if len(of.Workers) > 0 {
+		c.listed = map[string]bool{}
+	}
 	for i := range of.Workers {
-		if c.listed == nil {
-			c.listed = map[string]bool{}
-		}
 		if id := of.Workers[i].ID; id != "" {
 			c.listed[id] = true
 		}

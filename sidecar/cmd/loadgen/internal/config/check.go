@@ -13,6 +13,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/cluster/router"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/store"
 )
@@ -112,6 +113,10 @@ func (c *Config) checkMode() error {
 	case "command", "http":
 		return nil
 	case "pinned":
+		if r := c.Target.Router; r != "" && r != router.Dynamo {
+			return api.Refuse("mode.driver", "pinned", "another driver, or arms, before "+r+" (target.router): pinned names "+
+				"the instance of each turn, which only a Dynamo takes")
+		}
 		for _, m := range c.Mode.Pinned() {
 			offers = append(offers, string(m.Mode))
 		}
