@@ -191,6 +191,9 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 			long = true
 			in.unreadable = true
 			err = nil
+			if first == nil {
+				first = bytes.Clone(bytes.TrimSpace(line))
+			}
 			continue
 		}
 		if long || err != nil && !errors.Is(err, io.EOF) { // a cut line may end in a cut number
@@ -217,6 +220,9 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 		return in.samples, errors.Join(fmt.Errorf("cut after %d MiB", maxBody>>20), in.omissions())
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, readable(err)
+	case len(in.samples) == 0 && len(first) > 0 && (first[0] == '[' || first[0] == '{'):
+		return nil, errors.New("it is JSON, such as the iterations of TensorRT-LLM; trtllm-serve has its Prometheus page " +
+			"at /prometheus/metrics (return_perf_metrics: true), so name that in cluster.metrics_urls, with " + NoTarget)
 	case len(in.samples) == 0 && len(first) > 0:
 		if _, err := families(append(first, '\n')); err != nil {
 			return nil, fmt.Errorf("not in the Prometheus text format: %w", err)
@@ -237,6 +243,7 @@ func metricName(line []byte) []byte {
 
 // addLine adds a sample line to in: a name with or without labels, a number and optionally a time.
 func (p *page) addLine(in *intake, line []byte) {
+	line = withoutExemplar(line)
 	end := bytes.LastIndexByte(line, '}') + 1
 	if end == 0 {
 		end = len(metricName(line))
@@ -248,6 +255,26 @@ func (p *page) addLine(in *intake, line []byte) {
 	}
 	number, _, _ := bytes.Cut(bytes.TrimSpace(line[end:]), []byte(" "))
 	in.add(s, string(number))
+}
+
+// withoutExemplar cuts the exemplar off a line of OpenMetrics. The value of a label may look like the start of one.
+func withoutExemplar(line []byte) []byte {
+	mark := []byte(" # {")
+	if !bytes.Contains(line, mark) {
+		return line
+	}
+	quoted := false
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == '\\':
+			i++
+		case line[i] == '"':
+			quoted = !quoted
+		case !quoted && bytes.HasPrefix(line[i:], mark):
+			return line[:i]
+		}
+	}
+	return line
 }
 
 // series parses the name and labels of a series and adds the page's host as the
