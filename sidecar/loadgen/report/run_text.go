@@ -169,7 +169,8 @@ func (r *Run) unknownLines() (lines []string) {
 		n    int
 	}{
 		{"TTFT and latency of %s: no token was seen", r.Metrics.TTFT.Unknown},
-		{"TPOT and ITL of %s: the tokens came in bursts", r.Metrics.TPOT.Unknown},
+		{"TPOT and ITL of %s: the tokens came in bursts, as the server or a proxy held them back; TTFT includes the hold",
+			r.Metrics.TPOT.Unknown},
 		{"input tokens of %s: not reported", r.Tokens.InputUnknown},
 		{"cached tokens of %s: not reported", r.Tokens.CachedUnknown},
 	} {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -97,6 +98,31 @@ func warmReason(f *api.SweepFirstTurns, method string) string {
 	}
 	return fmt.Sprintf("its caches were not cold: the first turns on %d of %d openings found up to %d cached tokens, "+
 		"which nothing in the span explains; %s has no effect on this target", f.Warm, f.Openings, f.Cached, done)
+}
+
+// burstsFrom is the share of answers in bursts from which a span names them, as the notices of a target do, and
+// fewestBursts their number.
+const (
+	burstsFrom   = .05
+	fewestBursts = 3
+)
+
+// burstWarning describes streams that the server or a proxy holds back; "" where there are few.
+func burstWarning(turns []proof.Turn) string {
+	buffered, ok := 0, 0
+	for i := range turns {
+		if !turns[i].Failed && turns[i].Ended > 0 {
+			ok++
+			if turns[i].Buffered {
+				buffered++
+			}
+		}
+	}
+	if buffered < fewestBursts || float64(buffered) < burstsFrom*float64(ok) {
+		return ""
+	}
+	return fmt.Sprintf("answers came in bursts, so the server or a proxy holds its streams back, TTFT includes the hold, "+
+		"and TPOT and ITL are unknown: %d of %d", buffered, ok)
 }
 
 // hitsDoubted is the share of prompt tokens found in caches from which a router that predicts none misses events.
