@@ -2,6 +2,7 @@ package lane
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,4 +55,16 @@ func TestWorkersOfAnArm(t *testing.T) {
 		require.InDelta(t, want.skew, *c.Skew, 1e-9, arm)
 	}
 	require.Len(t, all.Workers, 4, "the reading is not changed")
+}
+
+// Events of the end are stored once the lane has settled, so that a summary has them.
+func TestSettleStoresEvents(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.start(2)
+		pass(20 * time.Second)
+		b.stop()
+		b.lane.Settle(t.Context())
+		events := b.store.eventLines()
+		require.Contains(t, events[len(events)-1], string(api.EventStop), "the latest event")
+	})
 }

@@ -538,6 +538,17 @@ func (l *Lane) Stop(ctx context.Context, actor string, req api.StopRequest) (api
 	return l.State(), err
 }
 
+// Settle waits until the events so far are stored, or until ctx ends.
+func (l *Lane) Settle(ctx context.Context) {
+	done := make(chan struct{})
+	l.enqueue(func(context.Context) { close(done) })
+	select {
+	case <-done:
+	case <-l.ended:
+	case <-ctx.Done():
+	}
+}
+
 // stop returns a channel that is closed at the end of the run, nil if there is no run. The lock is
 // held.
 func (l *Lane) stop(actor string, drain bool) (ended <-chan struct{}) {

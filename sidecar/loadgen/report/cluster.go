@@ -83,6 +83,17 @@ func (c *Cluster) Add(at time.Time, of api.Cluster) {
 	}
 }
 
+// Finish adds the counters of a reading after the end of the run, which have the turns of its last seconds.
+func (c *Cluster) Finish(of api.Cluster) {
+	if !of.Available {
+		return
+	}
+	c.setHits(of.KV.Counted)
+	if c.engines != nil && of.Engines != nil {
+		c.EngineUse = of.Engines.Since(*c.engines)
+	}
+}
+
 func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
 	if len(of.Workers) > 0 {
 		c.listed = map[string]bool{}

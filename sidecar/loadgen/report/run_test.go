@@ -395,6 +395,23 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// A reading after the end has the tokens of the last seconds, and adds no second to the queue.
+func TestLastReadingOfTheCluster(t *testing.T) {
+	at := func(hits, all float64) api.Cluster {
+		return api.Cluster{
+			Available: true, Queued: new(4.),
+			KV: api.KV{Counted: map[string][2]float64{"engine": {hits, all}}},
+		}
+	}
+	c := Started(at(100, 1000))
+	c.Add(t0, at(200, 1500))
+	c.Finish(at(500, 2000))
+	assert.Equal(t, []Hits{{"engine", .4}}, c.Hits)
+	assert.Equal(t, &Queue{Mean: 4, Max: 4, Seconds: 1}, c.Queued)
+	c.Finish(api.Cluster{})
+	assert.Equal(t, []Hits{{"engine", .4}}, c.Hits, "a reading that failed changes nothing")
+}
+
 // The report names the arm in place of the mode, the router, by what its facts are known, and how turns were spread
 // over workers.
 func TestRouterOfARun(t *testing.T) {
