@@ -426,8 +426,8 @@ type SweepSpan struct {
 	TurnsByWorker map[string]int `json:"turns_by_worker,omitempty"`
 	// contradictions between the arm and the turns or the cluster's metrics, in words; absent: none
 	Doubts []string `json:"doubts,omitempty"`
-	// what went wrong in the switch before the span, such as a failed cold.http, and what held its load down; absent:
-	// nothing
+	// what went wrong in the switch before the span, such as a failed cold.http, or in its streams, and what held its
+	// load down; absent: nothing
 	Warnings []string `json:"warnings,omitempty"`
 	// workers, or else UUIDs of GPUs, that also served the lane of the other mode meanwhile; absent: none is known
 	SharedWorkers []string `json:"shared_workers,omitempty"`

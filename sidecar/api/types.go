@@ -557,6 +557,9 @@ type Cluster struct {
 	Unread        Unread  `json:"unread,omitzero"`
 	UpdatedSecond float64 `json:"age_seconds"` // time since the last successful reading
 
+	// InflightOfWorkers is true if Inflight is the sum over the workers.
+	InflightOfWorkers bool `json:"-"`
+
 	// Engines sums the reports of engines and GPUs since the load generator first read the cluster. It is nil if the
 	// cluster is not available.
 	Engines *EngineTotals `json:"-"`

@@ -2729,7 +2729,7 @@ export interface components {
             };
             /** Format: date-time */
             until: string;
-            /** @description what went wrong in the switch before the span, such as a failed cold.http, and what held its load down; absent: nothing */
+            /** @description what went wrong in the switch before the span, such as a failed cold.http, or in its streams, and what held its load down; absent: nothing */
             warnings?: string[];
             /** @description number of workers at the end of the span; absent: not known */
             workers?: number;

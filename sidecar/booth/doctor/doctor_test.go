@@ -526,6 +526,14 @@ func TestRouterIsNamed(t *testing.T) {
 	}
 }
 
+// While a workload runs, the doctor repeats what the target's answers show, such as a proxy that holds streams back.
+func TestNoticesOfTheTarget(t *testing.T) {
+	w := newWorld()
+	w.snapshot.Lanes[0].State.Phase = api.PhaseRunning
+	w.snapshot.Lanes[0].Target.Notices = []string{"40 of 100 answers came in bursts: a proxy buffers its streams."}
+	assert.Contains(t, text(examine(t, w)), "warning: 40 of 100 answers came in bursts: a proxy buffers its streams ->")
+}
+
 func TestLanesAreExaminedSeparately(t *testing.T) {
 	w := newWorld()
 	other := newWorld()

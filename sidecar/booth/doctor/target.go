@@ -143,6 +143,9 @@ func (e *exam) unreachableWorkers(ctx context.Context, l lane) (names []string) 
 // events checks whether the router receives the events of the caches.
 func (e *exam) events(ctx context.Context, all *findings, l lane, dynamo bool) {
 	if l.live != nil && l.live.State.Phase != api.PhaseStopped {
+		for _, n := range l.live.Target.Notices {
+			all.warn(strings.TrimSuffix(n, "."), "see the notices of the target in docs/troubleshoot.md")
+		}
 		liveEvents(all, l)
 		return
 	}

@@ -204,6 +204,13 @@ func newClient(conf *config.Config) (client, error) {
 	var endpoints []chat.Endpoint
 	for _, a := range served {
 		e := chat.Endpoint{Name: a.Key(), URL: a.URL, Field: a.Field, Headers: a.Headers}
+		if at := conf.At(a); at.Target.Route != conf.Target.Route {
+			own, err := chatOptions(targetOptions(at), at.Target.APIKey, at.Target.Opened)
+			if err != nil {
+				return nil, err
+			}
+			e.Own = &own
+		}
 		if a.State == conf.Mode.State() { // in use first
 			endpoints = slices.Insert(endpoints, 0, e)
 			continue
@@ -236,7 +243,7 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		if err != nil {
 			return nil, err
 		}
-		return cluster.NewWatcher(source, s.log), nil
+		return cluster.NewWatcher(source, s.client.Model, s.log), nil
 	}
 	sources := map[string]cluster.Source{}
 	for _, e := range s.conf.Mode.Addresses() {
@@ -244,18 +251,14 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		if e.URL == other.Target.URL {
 			of = other
 		}
-		source, err := s.sourceOf(of, e.URL)
+		source, err := s.sourceOf(of.At(e), e.URL)
 		if err != nil {
 			return nil, err
 		}
-		u, err := api.ParseTarget(e.URL)
-		if err != nil {
-			return nil, err
-		}
-		sources[api.TargetRoot(u).String()] = source // in the client's spelling of the address
+		sources[e.Key()] = source
 	}
-	return cluster.NewWatcher(cluster.SelectedSource(func() cluster.Source { return sources[redirected.Endpoint()] }),
-		s.log), nil
+	return cluster.NewWatcher(cluster.SelectedSource(func() cluster.Source { return sources[redirected.InUse()] }),
+		s.client.Model, s.log), nil
 }
 
 // sourceOf returns the source of the metrics of the cluster behind an address.
@@ -294,13 +297,13 @@ func (s *side) newDriver(ctx context.Context, address string) (workload.Driver, 
 	case "kubernetes":
 		return s.newKubernetes(ctx, address)
 	case "endpoints", "command", "http":
-		return s.newArms(ctx, client)
+		return s.newArms(ctx)
 	}
 	return cluster.NewManual(s.conf.Mode.States()), nil
 }
 
 // newArms returns the driver for arms, and for modes with an endpoint each.
-func (s *side) newArms(ctx context.Context, client *http.Client) (workload.Driver, error) {
+func (s *side) newArms(ctx context.Context) (workload.Driver, error) {
 	conf := s.conf
 	sender, err := newSender(conf)
 	if err != nil {
@@ -309,7 +312,7 @@ func (s *side) newArms(ctx context.Context, client *http.Client) (workload.Drive
 	opts := cluster.ArmsOptions{
 		Name: conf.Mode.Driver, Arms: conf.Mode.Addresses(), Timeout: conf.Switch.Timeout, Ready: conf.Switch.Ready.URL,
 		Answers: conf.Switch.Ready.Turns, Cold: conf.Cold.Requests(), Workers: conf.Workers(),
-		Redirector: s.client.(*chat.Switch), Client: client, Sender: sender, Log: s.log,
+		Redirector: s.client.(*chat.Switch), Sender: sender, Log: s.log,
 	}
 	if words := conf.Switch.Program(); words != nil {
 		opts.Action = cluster.Program(words)
@@ -344,7 +347,12 @@ func (s *side) newPinned(ctx context.Context, client *http.Client) (workload.Dri
 		return d, nil
 	}
 	wanted, kv := s.mode, api.ModeState{Mode: api.ModeKV, Speculation: s.mode.Speculation}
-	if _, err := d.Switch(ctx, kv, wanted, func(string, string) {}); err != nil {
+	_, err = d.Switch(ctx, kv, wanted, func(string, string) {})
+	if errors.Is(err, cluster.ErrNoDynamo) {
+		d.Close()
+		return nil, fmt.Errorf("mode.driver: %w", err)
+	}
+	if err != nil {
 		s.log.Warn("the mode is kv until the target is available", "wanted", wanted.Mode, "error", err)
 		s.mode, s.later = kv, &wanted
 	}
@@ -584,7 +592,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		Session:      s.conf.Routing().Session.String(),
 		AnswerMemory: int64(s.conf.Target.AnswerMemory),
 		ModeChanged:  func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
-		Cluster:      s.watcher.Current, Shadow: s.conf.Routers.Enabled,
+		Cluster:      s.watcher.Current, SharesMetrics: s.conf.SharesMetrics, Shadow: s.conf.Routers.Enabled,
 		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
 		RampedStart: s.conf.Duration <= 0 && s.conf.Requests <= 0,
 		Turns:       int64(s.conf.Requests),

@@ -187,10 +187,37 @@ func (e *endOf) end(ctx context.Context, cause report.Cause) (*report.Run, error
 		e.log.Warn("some turns were still in flight when the run was summarized", "error", err)
 	}
 	e.ended = time.Now()
+	e.readOnceMore(ctx, e.ended)
 	for i, l := range e.view.Status().Lanes {
 		status.Lanes[i].Totals = l.Totals
 	}
 	return e.report(cause, status)
+}
+
+// lastReading is the longest wait for metrics that were read after the end.
+const lastReading = 2500 * time.Millisecond
+
+// readOnceMore waits until the events are stored and the cluster was read after the end, since an engine counts a
+// request at its end.
+func (e *endOf) readOnceMore(ctx context.Context, ended time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, lastReading)
+	defer cancel()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for i := range e.lanes {
+		l := &e.lanes[i]
+		l.Settle(ctx)
+		for c := l.Cluster(); c.Available && ctx.Err() == nil; c = l.Cluster() {
+			if time.Since(ended).Seconds() > c.UpdatedSecond {
+				l.cluster.Finish(c)
+				break
+			}
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	}
 }
 
 // report reads the turns of the lanes back.

@@ -137,18 +137,27 @@ const (
 	// burstChunks is the mean number of chunks per burst from which an answer counts as buffered. A client that reads
 	// late measures bursts too, but of fewer chunks.
 	burstChunks = 8
+	// heldChunks is the number of chunks in the first burst from which a proxy held it back, if later bursts have a
+	// third of them or fewer.
+	heldChunks = 4
 )
 
 // Buffered reports whether the server or a proxy collected tokens and sent many at once: in bursts of [burstChunks] on
-// average, or with so many tokens in the first burst that TPOT would be a fifth too low. The time between two tokens is
-// then unknown.
+// average, with a first one of [heldChunks] or more, or with so many tokens in the first one that TPOT would be a fifth
+// too low. The time between two tokens is then unknown. The chunks of a burst may come in several packets, so that a
+// gap of a twentieth of the mean is none.
 func (r *Result) Buffered() bool {
-	bursts, first, mean := 0, 0.0, r.tokensPerChunk()
+	bursts, held, first, mean := 0, 0, 0.0, r.tokensPerChunk()
+	gap := burstGap
+	if n := len(r.Chunks); n > 1 {
+		gap = max(gap, (r.Chunks[n-1].At-r.Chunks[0].At)/time.Duration(20*(n-1)))
+	}
 	for i := range r.Chunks {
-		if i == 0 || !r.inBurst(i) {
+		if i == 0 || r.Chunks[i].At-r.Chunks[i-1].At > gap {
 			bursts++
 		}
 		if bursts == 1 {
+			held++
 			first += cmp.Or(float64(r.Chunks[i].Tokens), mean)
 		}
 	}
@@ -157,7 +166,9 @@ func (r *Result) Buffered() bool {
 		return false
 	}
 	leftOut := float64(max(1, r.Chunks[0].Tokens)) // by TPOT
-	return len(r.Chunks) >= burstChunks*bursts || n > 1 && (len(r.Chunks) == 1 || 5*(first-leftOut) > n-leftOut)
+	later := len(r.Chunks) - held
+	return len(r.Chunks) >= burstChunks*bursts || n > 1 && (len(r.Chunks) == 1 || 5*(first-leftOut) > n-leftOut) ||
+		held >= heldChunks && later > 0 && held*(bursts-1) >= 3*later
 }
 
 // inBurst reports whether chunk i, which is not the first, arrived together with the chunk before it.

@@ -49,6 +49,15 @@ func TestDefinitions(t *testing.T) {
 			"tokens in two bursts", slices.Concat(slices.Repeat([]int{300}, 8), slices.Repeat([]int{580}, 8)), nil,
 			300 * ms, 580 * ms, -1, 16,
 		},
+		{
+			"a first chunk that a proxy holds", slices.Concat(slices.Repeat([]int{574}, 9), stepsFrom(596, 60)), nil,
+			574 * ms, 1894 * ms, -1, 69,
+		},
+		{
+			"chunks of speculation",
+			[]int{200, 200, 200, 200, 240, 240, 280, 280, 280, 320, 320, 360, 360, 360, 400, 400, 440}, nil, 200 * ms,
+			440 * ms, 240 * ms / 16, 17,
+		},
 		{"a late read of a few tokens", []int{200, 250, 250, 250, 300}, nil, 200 * ms, 300 * ms, 25 * ms, 5},
 		{"no count of the answer", []int{200, 250}, &Usage{Prompt: 9}, 200 * ms, 250 * ms, 50 * ms, 2},
 	} {
@@ -72,6 +81,14 @@ func TestDefinitions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stepsFrom returns n times, 22 ms apart.
+func stepsFrom(first, n int) (all []int) {
+	for i := range n {
+		all = append(all, first+22*i)
+	}
+	return all
 }
 
 func TestGaps(t *testing.T) {

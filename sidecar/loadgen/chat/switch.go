@@ -18,6 +18,7 @@ type Endpoint struct {
 	URL     string            // with or without /v1
 	Field   string            // the setting with URL, which messages name; empty: target.url
 	Headers map[string]string // by canonical name; they replace those of the options
+	Own     *Options          // the options of this endpoint without URL and Field; nil: those of the switch
 }
 
 // Switch sends requests to one of several endpoints of one target, such as two frontends with different routers over
@@ -27,7 +28,13 @@ type Switch struct {
 	root    string
 	clients []*Client
 	byName  map[string]*Client // several names may share a client
-	current atomic.Pointer[Client]
+	current atomic.Pointer[named]
+}
+
+// named is a client with the name of its endpoint.
+type named struct {
+	*Client
+	name string
 }
 
 // NewSwitch returns a Switch with a client for each distinct endpoint. All clients share the other options; opts.URL
@@ -49,20 +56,23 @@ func NewSwitch(opts Options, endpoints ...Endpoint) (*Switch, error) {
 	if len(s.clients) == 0 {
 		return nil, api.Refuse("mode.endpoints", "no addresses", "one for each mode")
 	}
-	s.current.Store(s.clients[0])
+	s.current.Store(&named{s.clients[0], endpoints[0].Name})
 	return s, nil
 }
 
 // client returns the client of an earlier endpoint with the same address and headers, or makes one.
 func (s *Switch) client(earlier []Endpoint, e Endpoint) (*Client, error) {
 	for _, other := range earlier {
-		if other.URL == e.URL && maps.Equal(other.Headers, e.Headers) {
+		if other.URL == e.URL && maps.Equal(other.Headers, e.Headers) && other.Own == nil && e.Own == nil {
 			return s.byName[other.Name], nil
 		}
 	}
 	opts := s.opts
+	if e.Own != nil {
+		opts = *e.Own
+	}
 	opts.URL, opts.Field = e.URL, e.Field
-	opts.Access.Headers = maps.Clone(s.opts.Access.Headers)
+	opts.Access.Headers = maps.Clone(opts.Access.Headers)
 	if len(e.Headers) > 0 && opts.Access.Headers == nil {
 		opts.Access.Headers = map[string]string{}
 	}
@@ -83,7 +93,7 @@ func (s *Switch) client(earlier []Endpoint, e Endpoint) (*Client, error) {
 func (s *Switch) Redirect(ctx context.Context, name string, answers int) error {
 	next, err := s.check(ctx, name, answers)
 	if err == nil {
-		s.current.Store(next)
+		s.current.Store(&named{next, name})
 	}
 	return err
 }
@@ -99,8 +109,12 @@ func (s *Switch) check(ctx context.Context, name string, answers int) (*Client, 
 	if next == nil {
 		return nil, api.Refuse("mode.endpoints", quote(name), "an endpoint of the configuration")
 	}
-	if s.opts.Model == "" {
-		if err := next.takeModel(ctx, s.Model()); err != nil {
+	if next.opts.Model == "" {
+		model := s.Model()
+		if s.current.Load().opts.Model != "" { // another endpoint's own name for the model
+			model = ""
+		}
+		if err := next.takeModel(ctx, model); err != nil {
 			return nil, err
 		}
 	}
@@ -128,6 +142,9 @@ func (c *Client) takeModel(ctx context.Context, model string) error {
 
 // Endpoint returns the address in use, without /v1.
 func (s *Switch) Endpoint() string { return s.current.Load().Root() }
+
+// InUse returns the name of the endpoint in use.
+func (s *Switch) InUse() string { return s.current.Load().name }
 
 // Root returns the address that identifies the target, whichever address is in use.
 func (s *Switch) Root() string { return s.root }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -71,8 +70,7 @@ type ArmsOptions struct {
 	Cold       []Request
 	Workers    []string // addresses that replace {worker} in Cold
 	Redirector Redirector
-	Client     *http.Client // for the pages of the arms; nil uses a client without credentials
-	Sender     Sender       // of Ready and Cold
+	Sender     Sender // of Ready and Cold
 	Log        *slog.Logger
 }
 
@@ -136,7 +134,7 @@ func (d *Arms) Check(ctx context.Context, arms []api.ModeState) error {
 }
 
 // Switch makes an arm serve. It performs the action, waits until the arm is ready, and checks
-// its address: /health, if there is one, the list of models, and answers. Then it redirects the
+// its address: the list of models, and answers. Then it redirects the
 // requests, and empties the caches if [ArmsOptions.Cold] is set. With from = to and Cold it only
 // empties the caches. cold reports whether all caches were emptied. If the action fails, it is
 // performed for the former arm. If a check fails, the previous address stays in use. An unknown
@@ -249,14 +247,12 @@ func (d *Arms) redirect(ctx context.Context, a Arm, report func(phase, message s
 	return err
 }
 
-// ask checks the health of an arm and whether it answers. An error names the arm and its address.
+// ask checks whether an arm lists its models and answers, with its own headers and key. An error names the arm and its
+// address.
 func (d *Arms) ask(ctx context.Context, a Arm, answers func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, redirectTimeout, fmt.Errorf("timed out after %s", redirectTimeout))
 	defer cancel()
-	err := d.healthy(ctx, a)
-	if err == nil {
-		err = answers(ctx)
-	}
+	err := answers(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%s, the address of %s: %w", a.URL, a.State.Name(), context.Cause(ctx))
@@ -297,21 +293,6 @@ func (d *Arms) arm(state api.ModeState) (Arm, bool) {
 		}
 	}
 	return Arm{State: state}, false
-}
-
-// healthy returns an error if /health of a server answers with a 5xx status, or lists no worker. A
-// server without /health, or with a /health unlike Dynamo's, passes. A named arm may be any server,
-// whose empty list of instances may mean something else, so an empty list does not refuse it.
-func (d *Arms) healthy(ctx context.Context, a Arm) error {
-	instances, err := Probe(ctx, a.URL, d.opts.Client)
-	var status *statusError
-	switch {
-	case err == nil && len(instances) == 0 && a.State.Arm == "":
-		return fmt.Errorf("its /health lists no worker with the endpoint %q", generate)
-	case errors.As(err, &status) && status.code >= http.StatusInternalServerError:
-		return err
-	}
-	return nil
 }
 
 // SelectedSource returns the source in use. It combines several sources, one of which is in use at

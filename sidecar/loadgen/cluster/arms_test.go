@@ -55,11 +55,10 @@ const (
 	rrKey = "round_robin/off"
 )
 
-func endpoints(t *testing.T, d *redirector, transport http.RoundTripper) *Arms {
+func endpoints(t *testing.T, d *redirector) *Arms {
 	t.Helper()
 	e, err := NewArms(t.Context(), ArmsOptions{
 		Name: "endpoints", Arms: []Arm{{State: kvOff, URL: kvURL}, {State: rrOff, URL: rrURL}}, Redirector: d,
-		Client: &http.Client{Transport: transport},
 	})
 	require.NoError(t, err)
 	return e
@@ -74,61 +73,42 @@ func answers(status int, body string) func(*http.Request) (*http.Response, error
 	}
 }
 
-// The switch works in both directions and for each kind of server.
+// The switch works in both directions.
 func TestEndpointsSwitchRedirects(t *testing.T) {
-	for name, do := range map[string]func(*http.Request) (*http.Response, error){
-		"a Dynamo":                 frontend(health("1")),
-		"a server without health":  scene{}.RoundTrip,
-		"one with another health":  answers(http.StatusOK, `{"status":"ok"}`),
-		"one with an empty one":    answers(http.StatusOK, ""),
-		"one with other instances": answers(http.StatusOK, `{"instances":[{"name":"worker-1"}]}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, h := &redirector{at: kvKey}, new(reportRecorder)
-			e := endpoints(t, d, &fakeTransport{do: do})
-			require.Equal(t, []api.ModeState{kvOff, rrOff}, e.Offers())
-			cold, err := e.Switch(t.Context(), kvOff, rrOff, h.report)
-			require.NoError(t, err)
-			require.False(t, cold, "the caches keep their contents")
-			require.Equal(t, rrKey, d.at)
-			_, err = e.Switch(t.Context(), rrOff, kvOff, h.report)
-			require.NoError(t, err)
-			require.Equal(t, kvKey, d.at)
-			require.Equal(t, "switching: asking "+rrURL+" whether it serves\nswitching: turns go to "+rrURL+"\n"+
-				"switching: asking "+kvURL+" whether it serves\nswitching: turns go to "+kvURL, h.text())
-		})
-	}
+	d, h := &redirector{at: kvKey}, new(reportRecorder)
+	e := endpoints(t, d)
+	require.Equal(t, []api.ModeState{kvOff, rrOff}, e.Offers())
+	cold, err := e.Switch(t.Context(), kvOff, rrOff, h.report)
+	require.NoError(t, err)
+	require.False(t, cold, "the caches keep their contents")
+	require.Equal(t, rrKey, d.at)
+	_, err = e.Switch(t.Context(), rrOff, kvOff, h.report)
+	require.NoError(t, err)
+	require.Equal(t, kvKey, d.at)
+	require.Equal(t, "switching: asking "+rrURL+" whether it serves\nswitching: turns go to "+rrURL+"\n"+
+		"switching: asking "+kvURL+" whether it serves\nswitching: turns go to "+kvURL, h.text())
 }
 
 func TestEndpointsKeepAddressAfterFailure(t *testing.T) {
 	for name, row := range map[string]struct {
-		to     api.ModeState                               // the zero value means rrOff
-		do     func(*http.Request) (*http.Response, error) // nil: a Dynamo
+		to     api.ModeState // the zero value means rrOff
 		target redirector
 		want   string
 	}{
 		"no address": {to: rrEagle, want: "kv with speculation off, round_robin with speculation off"},
-		"no workers": {do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
-		"not ready": {
-			do:   answers(http.StatusServiceUnavailable, ""),
-			want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503",
-		},
 		"no server": {
-			do: refused, target: redirector{err: errors.New("connection refused")}, want: "cannot serve: connection refused",
+			target: redirector{err: errors.New("connection refused")},
+			want:   "http://rr:8000/v1, the address of Round-robin, cannot serve: connection refused",
 		},
-		"another model":     {target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
-		"it hangs":          {target: redirector{takes: time.Hour}, want: "timed out after 30s"},
-		"a health of hours": {do: silent, target: redirector{takes: time.Hour}, want: "timed out after 30s"},
+		"another model": {target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
+		"it hangs":      {target: redirector{takes: time.Hour}, want: "timed out after 30s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, transport := row.target, &fakeTransport{do: frontend(health("1"))}
+				d := row.target
 				d.at = kvKey
-				if row.do != nil {
-					transport.do = row.do
-				}
 				begun := time.Now()
-				_, err := endpoints(t, &d, transport).Switch(t.Context(), kvOff, cmp.Or(row.to, rrOff), ignoreReport)
+				_, err := endpoints(t, &d).Switch(t.Context(), kvOff, cmp.Or(row.to, rrOff), ignoreReport)
 				require.ErrorContains(t, err, row.want)
 				require.Equal(t, kvKey, d.at)
 				require.LessOrEqual(t, time.Since(begun), redirectTimeout)
@@ -211,7 +191,6 @@ func TestArmsSwitchByAction(t *testing.T) {
 				arms, err := NewArms(t.Context(), ArmsOptions{
 					Name: "command", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Action: &act,
 					Timeout: 10 * time.Minute, Answers: 3, Redirector: d, Log: discard,
-					Client: &http.Client{Transport: &fakeTransport{do: frontend(health())}}, // a named arm may be no Dynamo
 				})
 				require.NoError(t, err)
 				require.NoError(t, arms.Check(t.Context(), []api.ModeState{b}))
@@ -243,9 +222,6 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 		var asked []string
 		refusals := 2
 		transport := &fakeTransport{do: func(r *http.Request) (*http.Response, error) {
-			if r.URL.Path == "/health" {
-				return answers(http.StatusNotFound, "")(r)
-			}
 			asked = append(asked, r.Method+" "+r.URL.String())
 			if r.URL.Path == "/ready" && refusals > 0 {
 				refusals--
@@ -259,7 +235,7 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 			Name: "http", Arms: []Arm{{State: a, URL: kvURL}, {State: b, URL: kvURL}}, Timeout: time.Minute, Answers: 1,
 			Action: Call{Request: Request{URL: "{url}/policy/{arm}?name={arm}"}, Sender: sender}, Ready: kvURL + "/ready",
 			Cold: []Request{{URL: "http://{worker}/reset?{arm}"}}, Workers: []string{"w1", "w2"}, Redirector: new(redirector),
-			Client: client, Sender: sender, Log: discard,
+			Sender: sender, Log: discard,
 		})
 		require.NoError(t, err)
 		h := new(reportRecorder)

@@ -14,24 +14,39 @@ import (
 // dedupe removes what a reading holds twice: the pages of a process that another page shows too, and the series of the
 // further ranks and priorities of one scheduler. The notes name pages whose workers cannot be separated.
 func dedupe(samples []Sample) (kept []Sample, notes []string) {
-	pages := pagesOf(samples)
-	copies, notes := findCopies(pages)
-	kept = slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool {
-		return isWorkerSample(s) && copies[pageOf(s)]
-	})
+	kept, notes = leaveOutTurns(slices.Clone(samples))
+	kept = leaveOutRelayed(kept)
+	copies := findCopies(pagesOf(kept))
+	kept = slices.DeleteFunc(kept, func(s Sample) bool { return isWorkerSample(s) && copies[pageOf(s)] })
 	return onePerScheduler(kept), notes
 }
 
-// pageID identifies a metrics page: its address, and the Prometheus job that scrapes it.
-type pageID struct{ instance, job model.LabelValue }
+// leaveOutTurns removes the pages that show several processes in turn, which are those of a router that passes each
+// call on. A note names a page with a process that no other page shows.
+func leaveOutTurns(samples []Sample) (kept []Sample, notes []string) {
+	kept = slices.DeleteFunc(samples, func(s Sample) bool {
+		if s.unlisted {
+			notes = append(notes, fmt.Sprintf("%s shows the metrics of several processes in turn, so that they are left out; "+
+				"name the page of each worker in cluster.metrics_urls", s.Labels[model.InstanceLabel]))
+		}
+		return s.several
+	})
+	slices.Sort(notes)
+	return kept, slices.Compact(notes)
+}
 
-func pageOf(s Sample) pageID { return pageID{s.Labels[model.InstanceLabel], s.Labels[model.JobLabel]} }
+// pageID identifies the metrics page of a process, and the Prometheus job that scrapes it.
+type pageID struct {
+	place
+	job model.LabelValue
+}
+
+func pageOf(s Sample) pageID { return pageID{placeOf(s), s.Labels[model.JobLabel]} }
 
 // shownProcess describes the process behind a metrics page, as far as the page shows it.
 type shownProcess struct {
 	pageID
-	own, several bool // see the fields of Sample
-	unlisted     bool
+	own          bool            // see [Sample]
 	workers      map[string]bool // ids of Dynamo instances
 	engine       map[string]bool // the engine's labels: model, data parallel rank and others
 	models       map[string]bool
@@ -78,16 +93,14 @@ func pagesOf(samples []Sample) []*shownProcess {
 		p.start = starts[id]
 	}
 	slices.SortStableFunc(pages, func(a, b *shownProcess) int {
-		return cmp.Or(-boolOrder(a.own, b.own), -boolOrder(a.several, b.several), cmp.Compare(a.instance, b.instance),
-			cmp.Compare(a.job, b.job))
+		return cmp.Or(-boolOrder(a.own, b.own), cmp.Compare(a.instance, b.instance),
+			cmp.Compare(a.pod, b.pod), cmp.Compare(a.job, b.job))
 	})
 	return pages
 }
 
 func (p *shownProcess) add(s Sample) {
 	p.own = p.own || s.own
-	p.several = p.several || s.several
-	p.unlisted = p.unlisted || s.unlisted
 	if id := workerID(s); id != "" {
 		p.workers[id] = true
 	}
@@ -112,20 +125,14 @@ func (p *shownProcess) add(s Sample) {
 	p.ranks = rank != "" && s.Labels["dp_rank"] == ""
 }
 
-// findCopies returns the pages that repeat another page. A page that has shown several processes in turn is a router's
-// and counts as a copy. Where a worker on it has no page of its own, a note says so.
-func findCopies(pages []*shownProcess) (copies map[pageID]bool, notes []string) {
-	copies = map[pageID]bool{}
+// findCopies returns the pages that repeat another page.
+func findCopies(pages []*shownProcess) map[pageID]bool {
+	copies := map[pageID]bool{}
 	byKey := map[string][]*shownProcess{}
 	leaders := map[string]bool{}
 	for _, p := range pages {
-		if p.unlisted {
-			notes = append(notes, fmt.Sprintf("%s shows the metrics of several processes in turn, so that they are left out; "+
-				"name the page of each worker in cluster.metrics_urls", p.instance))
-		}
 		keys := p.keys()
-		known := slices.ContainsFunc(keys, func(k string) bool { return slices.ContainsFunc(byKey[k], p.sameProcess) })
-		if p.several || known {
+		if slices.ContainsFunc(keys, func(k string) bool { return slices.ContainsFunc(byKey[k], p.sameProcess) }) {
 			copies[p.pageID] = true
 			continue
 		}
@@ -151,7 +158,7 @@ func findCopies(pages []*shownProcess) (copies map[pageID]bool, notes []string) 
 			}
 		}
 	}
-	return copies, notes
+	return copies
 }
 
 // keys returns the keys under which another page may show the same process.
@@ -181,6 +188,8 @@ func (p *shownProcess) sameProcess(other *shownProcess) bool {
 	const moment = 0.05 // share of all tokens that two pages read at the same time may differ by
 	most := max(p.tokens, other.tokens)
 	switch {
+	case p.instance == other.instance && p.pod != other.pod && p.pod != "" && other.pod != "":
+		return false
 	case len(p.workers) > 0, p.created > 0, p.instance == other.instance:
 		return true
 	case p.start == 0 && other.start > 0:

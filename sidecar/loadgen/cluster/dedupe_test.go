@@ -205,30 +205,66 @@ func TestPagesOfOneProcess(t *testing.T) {
 	}
 }
 
-// A router's page that shows another worker each time counts as a copy. Where no other page shows its workers, they are
-// unknown, and the problem says what to do.
+// A router's page that shows another worker each time is left out, and named where its workers have no page. Nothing
+// that was read of it counts as growth. One restart leaves a page in place.
 func TestPageOfSeveralProcessesInTurn(t *testing.T) {
-	pages := scene{}
-	direct, err := NewDirect("http://router:8000", []string{"http://one:1"}, &http.Client{Transport: pages})
-	require.NoError(t, err)
-	h, now := history{}, start
-	read := func(shown string) api.Cluster {
-		pages["router:8000"], pages["one:1"] = shown, enginePage(1, 100)
-		samples, err := direct.Fetch(t.Context())
-		require.NoError(t, err)
-		now = now.Add(time.Second)
-		return summarize(t.Context(), h.add(now, samples), api.SpeculationOff)
+	const note = "router:8000 shows the metrics of several processes in turn, so that they are left out; " +
+		"name the page of each worker in cluster.metrics_urls"
+	counts := func(hits, prompts int) string {
+		return fmt.Sprintf("vllm:prefix_cache_hits_total{model_name=\"m\"} %d\nvllm:prefix_cache_queries_total%s %d", hits,
+			`{model_name="m"}`, prompts)
 	}
-	read(enginePage(1, 100))
-	read(enginePage(2, 200))
-	require.Len(t, read(enginePage(1, 100)).Workers, 1, "the page has shown two processes in turn")
-	c := read(enginePage(2, 200))
-	require.Len(t, c.Workers, 1, "the page has shown a worker without a page of its own")
-	near(t, 1, c.Inflight, "of the worker that is known")
-	require.Equal(t, c.Problem, read(enginePage(1, 100)).Problem, "the problem stays between the turns")
-	require.Contains(t, c.Problem,
-		"router:8000 shows the metrics of several processes in turn, so that they are left out; "+
-			"name the page of each worker in cluster.metrics_urls")
+	one, two := enginePage(1, 100, counts(400, 1000)), enginePage(2, 200, counts(900, 9000))
+	first, second := enginePage(1, 0, counts(400, 1000)), enginePage(2, 0, counts(300, 500))
+	later := enginePage(1, 0, counts(410, 1020))
+	for name, tt := range map[string]struct {
+		shown   []string // pages of the router in turn
+		worker  string   // page of a worker; "" if none is named
+		workers int
+		noted   bool
+	}{
+		"by the start of the process":            {[]string{one, two, one, two}, "", 0, true},
+		"the older process first":                {[]string{two, one, two}, "", 0, true},
+		"without a start, by the counters":       {[]string{first, second, later, second}, "", 0, true},
+		"three processes":                        {[]string{one, two, enginePage(3, 300), two}, "", 0, true},
+		"one of its workers has a page":          {[]string{one, two, one, two}, one, 1, true},
+		"its only other worker is named":         {[]string{one, two, one, one}, two, 1, true},
+		"a restart":                              {[]string{one, two, two, two}, "", 1, false},
+		"a restart without the start":            {[]string{first, second, second, second}, "", 1, false},
+		"counters that only grow":                {[]string{first, later, later, later}, "", 1, false},
+		"a frontend that does not pass calls on": {[]string{one, one, one, one}, one, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pages := scene{}
+			direct, err := NewDirect("http://router:8000", []string{"http://one:1"}, &http.Client{Transport: pages})
+			require.NoError(t, err)
+			pagesOnly, scrapes, now := &history{}, &history{}, start
+			for _, shown := range tt.shown {
+				pages["router:8000"] = shown
+				all := scraped{{labels("j", "router:8000"), shown}}
+				if tt.worker != "" {
+					pages["one:1"] = tt.worker
+					all = append(all, scraped{{labels("j", "one:1"), tt.worker}}...)
+				}
+				samples, _ := direct.Fetch(t.Context()) // an unnamed worker's page is missing
+				now = now.Add(time.Second)
+				for source, c := range map[string]api.Cluster{
+					"pages":      summarize(t.Context(), pagesOnly.add(now, samples), api.SpeculationOff),
+					"Prometheus": summarize(t.Context(), scrapes.add(now, query(t, "", all)), api.SpeculationOff),
+				} {
+					if len(pagesOnly.processes) == 0 || now.Sub(start) < time.Duration(len(tt.shown))*time.Second {
+						continue
+					}
+					require.Len(t, c.Workers, tt.workers, source)
+					require.Equal(t, tt.noted, strings.Contains(c.Problem, note), "%s: %s", source, c.Problem)
+					require.Equal(t, tt.noted && tt.workers == 0, c.Unread.Workers != "", "%s: the number is unknown", source)
+					if name != "counters that only grow" {
+						require.Nil(t, c.KV.HitRatio, source)
+					}
+				}
+			}
+		})
+	}
 }
 
 // Each instance of a GPU in MIG mode has a row. Figures that the exporter does not report are unknown.

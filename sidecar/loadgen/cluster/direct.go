@@ -12,13 +12,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat/plausible"
 	"kvbooth/sidecar/loadgen/cluster/router"
 )
@@ -43,8 +41,8 @@ const NoTarget = "no-target"
 
 // NewDirect reads /metrics of the target (its URL with or without /v1) and the
 // further pages. A further page without a path means /metrics. With [NoTarget]
-// among the further pages, the target's page is skipped. A nil client means one
-// without credentials. An invalid URL gives an [api.FieldError].
+// among the further pages, the target's page is skipped; [NoTarget] alone reads no
+// page. A nil client means one without credentials. An invalid URL gives an [api.FieldError].
 func NewDirect(target string, further []string, client *http.Client) (*Direct, error) {
 	u, err := targetURL(target)
 	if err != nil {
@@ -69,9 +67,6 @@ func NewDirect(target string, further []string, client *http.Client) (*Direct, e
 			d.pages = append(d.pages, &page{URL: u})
 		}
 	}
-	if len(d.pages) == 0 {
-		return nil, api.Refuse("cluster.metrics_urls", NoTarget, "also the URL of at least one page")
-	}
 	return d, nil
 }
 
@@ -88,6 +83,9 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 		errs    = make([]error, len(d.pages))
 		apart   = d.routerApart()
 	)
+	if len(d.pages) == 0 {
+		return nil, errors.New("cluster.metrics_urls names no page to read (" + NoTarget + ")")
+	}
 	for i, page := range d.pages {
 		if page.own && d.names(apart) {
 			page.problem.Store(nil)
@@ -97,6 +95,9 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 			tickets <- struct{}{}
 			defer func() { <-tickets }()
 			samples[i], errs[i] = d.read(ctx, page)
+			for k := range samples[i] {
+				samples[i][k].own = page.own && !samples[i][k].relayed
+			}
 			page.problem.Store(nil)
 			if apart != nil && slices.ContainsFunc(samples[i], func(s Sample) bool { return apart.Writes(s.Name) }) {
 				page.router.Store(apart)
@@ -114,7 +115,6 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 		})
 	}
 	group.Wait()
-	d.mark(samples, time.Now())
 	all := slices.Concat(samples...)
 	if len(all) > maxSamples {
 		all = all[:maxSamples]
@@ -147,44 +147,6 @@ type page struct {
 	known   seriesCache
 	problem atomic.Pointer[string]        // error of the latest reading; nil after a success
 	router  atomic.Pointer[router.Router] // router apart whose metrics the page has shown; nil: none
-
-	mu         sync.Mutex
-	newest     float64   // start of the youngest process seen on the page
-	several    bool      // an older process followed a younger one: the page is a router's
-	unlistedAt time.Time // when the page last showed a process without a page of its own
-}
-
-// mark sets own, several and unlisted on the samples of a reading. read has one
-// entry a page.
-func (d *Direct) mark(read [][]Sample, now time.Time) {
-	starts := make([]float64, len(read))
-	known := map[float64]bool{}
-	for i, p := range d.pages {
-		for _, s := range read[i] {
-			if slices.Contains(processStart, s.Name) {
-				starts[i] = s.Value
-			}
-		}
-		p.mu.Lock()
-		p.several = p.several || starts[i] > 0 && starts[i] < p.newest
-		p.newest = max(p.newest, starts[i])
-		known[starts[i]] = known[starts[i]] || !p.several
-		p.mu.Unlock()
-	}
-	for i, p := range d.pages {
-		p.mu.Lock()
-		if p.several && starts[i] > 0 && !known[starts[i]] {
-			p.unlistedAt = now
-		}
-		unlisted := !p.unlistedAt.IsZero() && now.Sub(p.unlistedAt) < window
-		for k := range read[i] {
-			s := &read[i][k]
-			s.own = p.own
-			s.several = p.several
-			s.unlisted = unlisted
-		}
-		p.mu.Unlock()
-	}
 }
 
 func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {
@@ -229,6 +191,9 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 			long = true
 			in.unreadable = true
 			err = nil
+			if first == nil {
+				first = bytes.Clone(bytes.TrimSpace(line))
+			}
 			continue
 		}
 		if long || err != nil && !errors.Is(err, io.EOF) { // a cut line may end in a cut number
@@ -255,6 +220,9 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 		return in.samples, errors.Join(fmt.Errorf("cut after %d MiB", maxBody>>20), in.omissions())
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, readable(err)
+	case len(in.samples) == 0 && len(first) > 0 && (first[0] == '[' || first[0] == '{'):
+		return nil, errors.New("it is JSON, such as the iterations of TensorRT-LLM; trtllm-serve has its Prometheus page " +
+			"at /prometheus/metrics (return_perf_metrics: true), so name that in cluster.metrics_urls, with " + NoTarget)
 	case len(in.samples) == 0 && len(first) > 0:
 		if _, err := families(append(first, '\n')); err != nil {
 			return nil, fmt.Errorf("not in the Prometheus text format: %w", err)
@@ -275,6 +243,7 @@ func metricName(line []byte) []byte {
 
 // addLine adds a sample line to in: a name with or without labels, a number and optionally a time.
 func (p *page) addLine(in *intake, line []byte) {
+	line = withoutExemplar(line)
 	end := bytes.LastIndexByte(line, '}') + 1
 	if end == 0 {
 		end = len(metricName(line))
@@ -288,9 +257,30 @@ func (p *page) addLine(in *intake, line []byte) {
 	in.add(s, string(number))
 }
 
+// withoutExemplar cuts the exemplar off a line of OpenMetrics. The value of a label may look like the start of one.
+func withoutExemplar(line []byte) []byte {
+	mark := []byte(" # {")
+	if !bytes.Contains(line, mark) {
+		return line
+	}
+	quoted := false
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == '\\':
+			i++
+		case line[i] == '"':
+			quoted = !quoted
+		case !quoted && bytes.HasPrefix(line[i:], mark):
+			return line[:i]
+		}
+	}
+	return line
+}
+
 // series parses the name and labels of a series and adds the page's host as the
-// label instance, as Prometheus does. Engine metrics do not name their worker;
-// that label joins them with the metrics that do.
+// label instance. It renames the page's own instance and pod, as Prometheus does.
+// Engine metrics do not name their worker; that label joins them with the metrics
+// that do.
 func (p *page) series(text []byte) (string, model.LabelSet) {
 	parsed, err := families(append(bytes.Clone(text), " 0\n"...))
 	if err != nil {
@@ -299,9 +289,11 @@ func (p *page) series(text []byte) (string, model.LabelSet) {
 	labels := model.LabelSet{model.InstanceLabel: model.LabelValue(p.Host)}
 	for name, family := range parsed {
 		for _, l := range family.GetMetric()[0].GetLabel() {
-			if l.GetName() != model.InstanceLabel {
-				labels[model.LabelName(l.GetName())] = model.LabelValue(l.GetValue())
+			label := model.LabelName(l.GetName())
+			if label == model.InstanceLabel || label == "pod" && !slices.Contains(gpuMetrics, name) {
+				label = model.ExportedLabelPrefix + label
 			}
+			labels[label] = model.LabelValue(l.GetValue())
 		}
 		return name, labels
 	}

@@ -136,6 +136,37 @@ func TestPinnedRefusesModesItCannotServe(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused")
 }
 
+// Before any load, the driver says why it cannot rotate turns: only a Dynamo takes the instance of a turn.
+func TestPinnedChecksTheServer(t *testing.T) {
+	for name, row := range map[string]struct {
+		do       func(*http.Request) (*http.Response, error)
+		noDynamo bool
+		want     string // "" if it can
+	}{
+		"a Dynamo":                  {do: frontend(health("1"))},
+		"a Dynamo without workers":  {do: frontend(health()), want: "no instances to send turns to"},
+		"a server that is starting": {do: answers(http.StatusServiceUnavailable, ""), want: "answered 503"},
+		"no server":                 {do: refused, want: "connection refused"},
+		"a server without health":   {do: scene{}.RoundTrip, noDynamo: true, want: "requires a Dynamo frontend"},
+		"vllm-router":               {do: answers(http.StatusOK, ""), noDynamo: true, want: "requires a Dynamo frontend"},
+		"SMG":                       {do: answers(http.StatusOK, "OK"), noDynamo: true, want: "requires a Dynamo frontend"},
+		"a gateway":                 {do: answers(http.StatusOK, `{"status":"ok"}`), noDynamo: true, want: "no list of instances"},
+		"a list of other instances": {
+			do: answers(http.StatusOK, `{"instances":[{"name":"worker-1"}]}`), noDynamo: true, want: "have no endpoints",
+		},
+	} {
+		p := pin(t, &fakeTransport{do: row.do})
+		require.NoError(t, p.Check(t.Context(), []api.ModeState{kvOff}), "kv needs no list: "+name)
+		err := p.Check(t.Context(), []api.ModeState{kvOff, rrOff})
+		if row.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, row.want, name)
+		require.Equal(t, row.noDynamo, errors.Is(err, ErrNoDynamo), name)
+	}
+}
+
 // pickedInstances counts the instances of the next turns.
 func pickedInstances(p *Pinned, turns int) map[string]int {
 	counts := map[string]int{}

@@ -13,6 +13,9 @@ import (
 // generate is the name of the endpoint at which a worker takes users' requests.
 const generate = "generate"
 
+// ErrNoDynamo reports a server that answers and is no Dynamo frontend.
+var ErrNoDynamo = errors.New("not the health of a Dynamo frontend")
+
 // Probe asks a Dynamo frontend (its URL with or without /v1) for the worker
 // instances that take requests. The ids are decimal, in ascending order of their
 // text, and distinct. A frontend without instances gives none and no error. A nil
@@ -41,14 +44,6 @@ func Probe(ctx context.Context, target string, client *http.Client) (instances [
 	return instances, nil
 }
 
-// statusError reports an answer with another status than 200.
-type statusError struct {
-	code   int
-	status string
-}
-
-func (a *statusError) Error() string { return "answered " + a.status }
-
 func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 	res, err := client.Do(req)
 	if err != nil {
@@ -56,7 +51,11 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, &statusError{res.StatusCode, res.Status}
+		err := errors.New("answered " + res.Status)
+		if res.StatusCode == http.StatusNotFound {
+			err = fmt.Errorf("%w: %w", ErrNoDynamo, err)
+		}
+		return nil, err
 	}
 	var health struct {
 		Instances []struct {
@@ -65,10 +64,10 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 		} `json:"instances"`
 	}
 	if err := json.NewDecoder(res.Body).Decode(&health); err != nil {
-		return nil, fmt.Errorf("not the health of a Dynamo frontend: %w", readable(err))
+		return nil, fmt.Errorf("%w: %w", ErrNoDynamo, readable(err))
 	}
 	if health.Instances == nil {
-		return nil, errors.New("not the health of a Dynamo frontend: it has no list of instances")
+		return nil, fmt.Errorf("%w: it has no list of instances", ErrNoDynamo)
 	}
 	ids := []string{}
 	named := len(health.Instances) == 0
@@ -79,7 +78,7 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 		}
 	}
 	if !named {
-		return nil, errors.New("not the health of a Dynamo frontend: its instances have no endpoints")
+		return nil, fmt.Errorf("%w: its instances have no endpoints", ErrNoDynamo)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil

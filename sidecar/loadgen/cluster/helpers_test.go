@@ -158,3 +158,6 @@ func near(t *testing.T, want float64, got *float64, what string) {
 	require.NotNil(t, got, what)
 	require.InDelta(t, want, *got, 1e-6, what)
 }
+
+// anyModel is the model of a watcher that takes the metrics of all models.
+func anyModel() string { return "" }

@@ -14,8 +14,11 @@ const window = 60 * time.Second
 // maxSeries bounds the memory for a target that renames its series each second.
 const maxSeries = 2 * maxSamples
 
-// history keeps the counters of the last 60 s. It is not safe for concurrent use.
-type history map[seriesKey]*series
+// history keeps the counters of the last 60 s. The zero value is ready to use. It is not safe for concurrent use.
+type history struct {
+	series    map[seriesKey]*series
+	processes processes
+}
 
 // seriesKey is a hash of a series' name and labels.
 type seriesKey uint64
@@ -49,7 +52,7 @@ func keyOf(s Sample) seriesKey {
 
 // add takes in a reading and drops points older than the window. It returns each
 // series of the reading once, since a page may repeat one, with its growth.
-func (h history) add(now time.Time, samples []Sample) []Sample {
+func (h *history) add(now time.Time, samples []Sample) []Sample {
 	seen := make(map[seriesKey]bool, len(samples))
 	samples = slices.DeleteFunc(samples, func(s Sample) bool {
 		key := keyOf(s)
@@ -57,9 +60,16 @@ func (h history) add(now time.Time, samples []Sample) []Sample {
 		seen[key] = true
 		return again
 	})
+	if h.series == nil {
+		h.series, h.processes = map[seriesKey]*series{}, processes{}
+	}
+	unsettled := h.processes.observe(now, samples, h.fell)
 	var pages []Sample
 	for i, s := range samples {
 		if isCounter(s.Name) {
+			if isWorkerSample(s) && unsettled[pageOf(s)] {
+				delete(h.series, keyOf(s))
+			}
 			samples[i].growth, samples[i].step = h.observe(now, s)
 		}
 		if isFrontends(s.Name) {
@@ -69,15 +79,21 @@ func (h history) add(now time.Time, samples []Sample) []Sample {
 	for _, p := range pages {
 		h.observe(now, p)
 	}
-	for key, s := range h {
+	for key, s := range h.series {
 		for len(s.points) > 0 && now.Sub(s.points[0].at) > window {
 			s.points = s.points[1:]
 		}
 		if len(s.points) == 0 {
-			delete(h, key)
+			delete(h.series, key)
 		}
 	}
 	return samples
+}
+
+// fell reports whether a counter is below its value at the reading before.
+func (h *history) fell(sample Sample) bool {
+	s := h.series[keyOf(sample)]
+	return s != nil && sample.Value < s.value
 }
 
 // frontendPage returns a series that stands for the page of a frontend's sample. It is in the history as long as the
@@ -94,16 +110,17 @@ func frontendPage(s Sample) Sample {
 // first reading is not growth, nor is a series beyond maxSeries. A frontend has most
 // of its counters only from the first request on: on a page that was read before
 // that, they begin at zero.
-func (h history) observe(now time.Time, sample Sample) (growth, step float64) {
+func (h *history) observe(now time.Time, sample Sample) (growth, step float64) {
 	key := keyOf(sample)
-	s, known := h[key]
+	s, known := h.series[key]
 	switch {
-	case !known && len(h) >= maxSeries:
+	case !known && len(h.series) >= maxSeries:
 		return 0, 0
 	case !known:
 		s = &series{}
-		h[key] = s
-		if isFrontends(sample.Name) && sample.Labels[model.InstanceLabel] != "" && h[keyOf(frontendPage(sample))] != nil {
+		h.series[key] = s
+		page := h.series[keyOf(frontendPage(sample))]
+		if isFrontends(sample.Name) && sample.Labels[model.InstanceLabel] != "" && page != nil {
 			s.points = append(s.points, point{now, 0})
 			step = sample.Value
 		}

@@ -41,8 +41,8 @@ func TestHistoryDropsOldPoints(t *testing.T) {
 		growth = samples[0].growth
 	}
 	require.Equal(t, 60.0, growth, "points within the window")
-	require.Len(t, h, 1, "gauges are not kept")
-	require.LessOrEqual(t, len(h[keyOf(sample)].points), 61)
+	require.Len(t, h.series, 1, "gauges are not kept")
+	require.LessOrEqual(t, len(h.series[keyOf(sample)].points), 61)
 	h.add(start.Add(400*time.Second), nil)
-	require.Empty(t, h, "a series that is gone is dropped")
+	require.Empty(t, h.series, "a series that is gone is dropped")
 }

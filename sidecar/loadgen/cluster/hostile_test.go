@@ -171,7 +171,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		}
 		h.add(start.Add(time.Duration(i)*time.Second), samples)
 	}
-	require.Len(t, h, maxSeries)
+	require.Len(t, h.series, maxSeries)
 }
 
 // No answer of a page or a Prometheus ends the process or exceeds the bounds.

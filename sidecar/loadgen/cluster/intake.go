@@ -41,6 +41,7 @@ func (c *seriesCache) find(
 			return s, false
 		}
 	}
+	s.locate()
 	s.worker, s.key = workerID(s), keyOf(s)
 	if engineOf(s.Name) != "" {
 		s.scheduler, s.rank, _ = s.schedulerOf()

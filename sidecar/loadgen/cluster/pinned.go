@@ -19,6 +19,7 @@ const refreshEvery = 2 * time.Second
 
 var (
 	_ workload.Driver       = (*Pinned)(nil)
+	_ workload.Checker      = (*Pinned)(nil)
 	_ workload.WarmSwitcher = (*Pinned)(nil)
 )
 
@@ -101,13 +102,9 @@ func (p *Pinned) Switch(
 		return false, nil
 	}
 	report("switching", "asking the frontend for its instances")
-	instances, err := Probe(ctx, p.target, p.client)
+	instances, err := p.instances(ctx)
 	if err != nil {
-		return false, fmt.Errorf("cannot get the list of instances, which Round-robin needs: %w", err)
-	}
-	if len(instances) == 0 {
-		return false, fmt.Errorf("under Round-robin there are no instances to send turns to: /health of %s lists none with "+
-			"the endpoint %q", p.redacted, generate)
+		return false, err
 	}
 	p.set(&instances)
 	report("switching", fmt.Sprintf("turns are sent to %d instances in rotation", len(instances)))
@@ -122,6 +119,29 @@ func (p *Pinned) SwitchWarm(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (cold bool, err error) {
 	return p.Switch(ctx, from, to, report)
+}
+
+// Check returns an error if the target cannot rotate turns among instances: it is no Dynamo frontend, or it lists no
+// instance.
+func (p *Pinned) Check(ctx context.Context, modes []api.ModeState) error {
+	if !slices.ContainsFunc(modes, func(m api.ModeState) bool { return m.Mode == api.ModeRoundRobin }) {
+		return nil
+	}
+	_, err := p.instances(ctx)
+	return err
+}
+
+// instances returns the instances of the frontend, at least one.
+func (p *Pinned) instances(ctx context.Context) ([]string, error) {
+	all, err := Probe(ctx, p.target, p.client)
+	if err != nil {
+		return nil, fmt.Errorf("the driver pinned names the instance of each turn, which requires a Dynamo frontend: %w", err)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("under Round-robin there are no instances to send turns to: /health of %s lists none with "+
+			"the endpoint %q", p.redacted, generate)
+	}
+	return all, nil
 }
 
 // Close stops the refreshes and waits for their goroutine.

@@ -40,7 +40,8 @@ type Sample struct {
 	rank      string
 
 	own      bool // the sample is from the target's own page
-	several  bool // its page has shown several processes in turn
+	relayed  bool // the page describes another process than its own; see [Sample.locate]
+	several  bool // its page shows several processes in turn; see [processes]
 	unlisted bool // within the window, one of these processes had no page of its own
 }
 

@@ -61,8 +61,11 @@ func TestDirectPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, d.pages, 1)
 	require.Equal(t, "http://w:1/metrics", d.pages[0].String())
-	_, err = NewDirect("http://host:8000", []string{NoTarget}, nil)
-	require.EqualError(t, err, "cluster.metrics_urls: no-target is not allowed: also the URL of at least one page")
+	d, err = NewDirect("http://host:8000", []string{NoTarget}, nil)
+	require.NoError(t, err, "the workers may come from the turns alone")
+	samples, err := d.Fetch(t.Context())
+	require.Empty(t, samples)
+	require.EqualError(t, err, "cluster.metrics_urls names no page to read (no-target)")
 }
 
 // A reading without samples returns the reason in time.
@@ -84,6 +87,43 @@ func TestDirectFailures(t *testing.T) {
 			require.LessOrEqual(t, time.Since(begun), pageTimeout)
 		})
 	}
+}
+
+// The page of TensorRT-LLM's own server is JSON, and named with the one in the right form.
+func TestJSONPageIsNamed(t *testing.T) {
+	for _, page := range []string{
+		`[{"gpuMemUsage":1,"iter":1,"numActiveRequests":3,"kvCacheStats":{"usedNumBlocks":10}}]`, "[]", "[\n]\n", " {}",
+		"[" + strings.Repeat(`{"iter":1},`, maxLine) + "{}]",
+	} {
+		d, err := NewDirect("http://trtllm:8000", nil, &http.Client{Transport: scene{"trtllm:8000": page}})
+		require.NoError(t, err)
+		samples, err := d.Fetch(t.Context())
+		require.Empty(t, samples)
+		require.ErrorContains(t, err, "it is JSON, such as the iterations of TensorRT-LLM; trtllm-serve has its Prometheus "+
+			"page at /prometheus/metrics")
+	}
+}
+
+// Exemplars follow the value of a sample in OpenMetrics.
+func TestExemplarsAreRead(t *testing.T) {
+	page := `vllm:num_requests_running{engine="0",model_name="m"} 4
+vllm:prefix_cache_queries_total{model_name="m"} 200 # {trace_id="a}b"} 1.5 1790000000.123
+vllm:prefix_cache_hits_total{model_name="a # {b"} 50 1790000000 # {} 1
+vllm:request_queue_time_seconds_count 7 # {trace_id="x",span_id="y"} 0.67
+# EOF
+`
+	d, err := NewDirect("http://w:1", nil, &http.Client{Transport: scene{"w:1": page}})
+	require.NoError(t, err)
+	samples, err := d.Fetch(t.Context())
+	require.NoError(t, err)
+	values := map[string]float64{}
+	for _, s := range samples {
+		values[s.Name] = s.Value
+	}
+	require.Equal(t, map[string]float64{
+		"vllm:num_requests_running": 4, "vllm:prefix_cache_queries_total": 200, "vllm:prefix_cache_hits_total": 50,
+		"vllm:request_queue_time_seconds_count": 7,
+	}, values)
 }
 
 func TestPrometheusFailures(t *testing.T) {

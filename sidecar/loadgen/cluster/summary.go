@@ -32,6 +32,9 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 		Engine:      engineName(r),
 		Router:      routerName(r),
 	}
+	if len(c.Workers) == 0 && len(notes) > 0 {
+		c.Unread.Workers = strings.Join(notes, "; ")
+	}
 	c.Engines = engines(r, &c)
 	balance(&c)
 	c.Problem = strings.Join(slices.Concat(notReported(r, c), notes, workers.gpuNotes()), "; ")
@@ -125,8 +128,23 @@ func balance(c *api.Cluster) {
 		c.Skew = new(*most * n / sum)
 	}
 	if c.Inflight == nil {
-		c.Inflight = &sum
+		c.Inflight, c.InflightOfWorkers = &sum, true
 	}
+}
+
+// KeepWorkers removes the workers that are not named, and computes the figures of the others. It changes nothing if
+// none is named, since the names may be of another kind, or if the list of workers is not complete.
+func KeepWorkers(c *api.Cluster, named map[string]bool) {
+	kept := slices.DeleteFunc(slices.Clone(c.Workers), func(w api.Worker) bool { return !named[w.ID] && !named[w.Name] })
+	if len(kept) == 0 || len(kept) == len(c.Workers) || c.AllWorkers != nil {
+		return
+	}
+	c.Workers = kept
+	c.InflightMin, c.InflightMax, c.Spread, c.Skew = nil, nil, nil, nil
+	if c.InflightOfWorkers {
+		c.Inflight = nil
+	}
+	balance(c)
 }
 
 // kv computes the hit ratios over the window. The frontend counts a request's

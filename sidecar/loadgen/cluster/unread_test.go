@@ -126,15 +126,15 @@ func TestPrometheusWithoutMetrics(t *testing.T) {
 	defer server.Close()
 	source, err := NewPrometheus(server.URL, Scope{}, server.Client())
 	require.NoError(t, err)
-	w := NewWatcher(source, discard)
-	require.Zero(t, w.read(t.Context(), history{}))
+	w := NewWatcher(source, anyModel, discard)
+	require.Zero(t, w.read(t.Context(), &history{}))
 	c := w.Current()
 	require.False(t, c.Available)
 	require.Contains(t, c.Problem, "it has scraped no metrics of Dynamo")
 	require.Equal(t, "Prometheus has no metrics of the workers, and a scrape of its own fails: frontend:8000 (job dynamo)",
 		c.Unread.Workers)
 	server.Close()
-	require.Zero(t, w.read(t.Context(), history{}))
+	require.Zero(t, w.read(t.Context(), &history{}))
 	require.Empty(t, w.Current().Unread, "the server does not answer any more")
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ const (
 // Watcher keeps an [api.Cluster] up to date from a [Source].
 type Watcher struct {
 	source      Source
+	model       func() string // the model that the turns ask for; "" while unknown
 	log         *slog.Logger
 	speculation atomic.Value // api.Speculation
 	latest      atomic.Pointer[latest]
@@ -53,9 +55,10 @@ type logged struct {
 	problem   string
 }
 
-// NewWatcher makes a watcher that reads nothing before Run.
-func NewWatcher(source Source, log *slog.Logger) *Watcher {
-	w := &Watcher{source: source, log: log, counted: map[string][2]float64{}}
+// NewWatcher makes a watcher that reads nothing before Run. Of the metrics that name a model, it takes those of the one
+// that model returns, "" for all.
+func NewWatcher(source Source, model func() string, log *slog.Logger) *Watcher {
+	w := &Watcher{source: source, model: model, log: log, counted: map[string][2]float64{}}
 	w.speculation.Store(api.SpeculationNotRecorded)
 	w.latest.Store(&latest{read: time.Now(), problem: "not read yet"})
 	return w
@@ -87,7 +90,7 @@ func (w *Watcher) Current() api.Cluster {
 // pauses of at most 2 s. It must be called only once.
 func (w *Watcher) Run(ctx context.Context) {
 	var (
-		h     = history{}
+		h     = &history{}
 		last  logged
 		pause = firstPause
 		timer = time.NewTimer(0)
@@ -116,7 +119,7 @@ func (w *Watcher) Run(ctx context.Context) {
 }
 
 // read makes one reading and returns its number of samples.
-func (w *Watcher) read(ctx context.Context, h history) int {
+func (w *Watcher) read(ctx context.Context, h *history) int {
 	inTime, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	samples, err := w.source.Fetch(inTime)
@@ -129,16 +132,19 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 		w.fail(err, unread)
 		return 0
 	}
-	c := summarize(ctx, h.add(now, samples), w.speculation.Load().(api.Speculation))
+	samples = ofModel(h.add(now, samples), w.model())
+	c := summarize(ctx, samples, w.speculation.Load().(api.Speculation))
 	if e, ok := w.source.(explainer); ok {
+		turns := c.Unread.Workers
 		c.Unread = e.explain(inTime, samples)
+		c.Unread.Workers = cmp.Or(turns, c.Unread.Workers)
 	}
 	if ctx.Err() != nil {
 		return 0 // c may be incomplete
 	}
 	c.KV.Counted = w.count(c.KV.Counted)
 	c.Engines = w.total(*c.Engines)
-	if c.Unread.Workers != "" {
+	if c.Unread.Workers != "" && !strings.Contains(c.Problem, c.Unread.Workers) {
 		c.Problem = strings.Replace(c.Problem, noWorkers, fmt.Sprintf("%s (%s)", noWorkers, c.Unread.Workers), 1)
 	}
 	if err != nil {

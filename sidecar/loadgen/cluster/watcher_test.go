@@ -53,7 +53,7 @@ func watch(t *testing.T, transport http.RoundTripper, log *slog.Logger, further 
 	t.Helper()
 	direct, err := NewDirect("http://frontend:8000", further, &http.Client{Transport: transport})
 	require.NoError(t, err)
-	w := NewWatcher(direct, log)
+	w := NewWatcher(direct, anyModel, log)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

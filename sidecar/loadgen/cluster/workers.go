@@ -31,8 +31,11 @@ type roster struct {
 	byOrder    []string       // hosts whose GPUs were assigned by index
 }
 
-// identity distinguishes workers: by their id, or by their instance where they have none.
-type identity struct{ id, instance string }
+// identity distinguishes workers: by their id, or by their place where they have none.
+type identity struct {
+	id string
+	place
+}
 
 // newRoster finds the workers of a reading: Dynamo instances by the series of
 // their generate endpoint, then engines without Dynamo, one at each scrape target.
@@ -70,7 +73,7 @@ func (ro *roster) enlist(id string, s Sample) {
 	w := &worker{id: id, instance: string(s.Labels[model.InstanceLabel]), pod: string(s.Labels["pod"]), reading: reading{}}
 	key := identity{id: id}
 	if id == "" {
-		key.instance = w.instance
+		key.place = placeOf(s)
 	}
 	if ro.byIdentity[key] != nil {
 		return
@@ -119,8 +122,13 @@ func (ro *roster) owner(s Sample) *worker {
 // engine's metrics name no worker, but come from the worker's own port or, in
 // Kubernetes, from its pod.
 func (ro *roster) at(s Sample) []*worker {
-	found := ro.byInstance[string(s.Labels[model.InstanceLabel])]
 	pod := string(s.Labels["pod"])
+	var found []*worker
+	for _, w := range ro.byInstance[string(s.Labels[model.InstanceLabel])] {
+		if pod == "" || w.pod == "" || pod == w.pod {
+			found = append(found, w)
+		}
+	}
 	if len(found) == 0 && pod != "" {
 		found = ro.byPod[pod]
 	}
@@ -160,7 +168,11 @@ func workerID(s Sample) string {
 func (ro *roster) list() []api.Worker {
 	list := make([]api.Worker, 0, len(ro.workers))
 	for _, w := range ro.workers {
-		list = append(list, w.describe())
+		shown := w.describe()
+		if w.id == "" && w.pod != "" && len(ro.byInstance[w.instance]) > 1 { // a page with the series of several pods
+			shown.ID = w.pod
+		}
+		list = append(list, shown)
 	}
 	slices.SortFunc(list, byName)
 	return list

@@ -370,7 +370,9 @@ func (t *target) notices() []string {
 	if n := t.answers.unfinished; n >= noticeFrom {
 		all = append(all, fmt.Sprintf("%d of %d answers ended without a finish reason.", n, t.answers.all))
 	}
-	if model := t.client.Model(); model != "" && len(t.listed) > 0 && !slices.Contains(t.listed, model) {
+	// A server that answers under the name serves the model, as sglang-router, which lists it as "unknown".
+	model, unproven := t.client.Model(), len(t.listed) > 0 && t.answers.all == 0
+	if unproven && model != "" && !slices.Contains(t.listed, model) {
 		all = append(all, fmt.Sprintf("The server's list of models lacks %q, which it is asked for.", model))
 	}
 	return all

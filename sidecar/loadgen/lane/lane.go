@@ -42,8 +42,9 @@ type Client interface {
 // Redirected reports the address in use after a failover. It is implemented by a Client that can
 // switch to another address. The client's root does not change.
 type Redirected interface {
-	// Endpoint returns the address in use.
+	// Endpoint returns the address in use, and InUse its name.
 	Endpoint() string
+	InUse() string
 }
 
 var (
@@ -71,7 +72,10 @@ type Options struct {
 	Mode         api.ModeState
 	LastStep     int64              // number of the last step of an earlier process; steps continue from it
 	Cluster      func() api.Cluster // required
-	Shadow       bool               // whether the lane simulates other routers on its traffic
+	// SharesMetrics reports whether the cluster's metrics may be those of other arms than the named one, too. nil: they
+	// are not.
+	SharesMetrics func(arm string) bool
+	Shadow        bool // whether the lane simulates other routers on its traffic
 	// RampedStart makes the conversations that begin a run start in their middle, except those of spans. The load then
 	// does not come in waves. See [draw.Shape].
 	RampedStart bool
@@ -111,6 +115,8 @@ type Lane struct {
 	history  history
 	failures failures
 	shadow   *live.Live // nil: disabled
+
+	armWorkers armWorkers
 
 	ctx   context.Context // ends everything of the lane
 	wg    sync.WaitGroup  // goroutines that enqueue jobs; added to with the lock held
@@ -570,6 +576,17 @@ func (l *Lane) stopAll(actor string, drain bool) (ended []<-chan struct{}) {
 	return ended
 }
 
+// Settle waits until the events so far are stored, or until ctx ends.
+func (l *Lane) Settle(ctx context.Context) {
+	done := make(chan struct{})
+	l.enqueue(func(context.Context) { close(done) })
+	select {
+	case <-done:
+	case <-l.ended:
+	case <-ctx.Done():
+	}
+}
+
 // stop returns a channel that is closed at the end of the run, nil if there is no run. The lock is
 // held.
 func (l *Lane) stop(actor string, drain bool) (ended <-chan struct{}) {
@@ -679,13 +696,6 @@ func (l *Lane) underway(now time.Time) workload.Underway {
 		return r.workload.Underway(now)
 	}
 	return workload.Underway{}
-}
-
-// Cluster returns the state of the cluster. Its list of workers is never nil.
-func (l *Lane) Cluster() api.Cluster {
-	c := l.opts.Cluster()
-	c.Workers = notNil(c.Workers)
-	return c
 }
 
 // deployment fills the fields that the configuration leaves empty from the cluster's metrics. The

@@ -87,6 +87,7 @@ func (o *observer) checkCached(t *api.Turn) {
 // failures.
 func (o *observer) record(t *workload.Turn) {
 	o.lane.record.Add(&t.Turn, t.Chunks, t.ITL)
+	o.lane.armWorkers.add(t.Arm, t.Worker)
 	if o.span != nil {
 		o.span.Turn(t)
 	}

@@ -19,7 +19,7 @@ func (l *Lane) startShadow(ctx context.Context) {
 		return
 	}
 	l.shadow = live.New(live.Options{
-		Lane: l.opts.Name, Cluster: l.opts.Cluster, State: l.State, Log: l.process.Log,
+		Lane: l.opts.Name, Cluster: l.Cluster, State: l.State, Log: l.process.Log,
 		Capabilities: func() (ids, workers bool) {
 			return l.opts.Client.Extensions()[chat.ExtTokenIDs], l.opts.Client.Recognized().Worker != ""
 		},

@@ -398,6 +398,8 @@ type redirected struct{ *fake }
 
 func (redirected) Endpoint() string { return "http://rr.example:8000" }
 
+func (redirected) InUse() string { return "rr" }
+
 // Many clients make all kinds of calls while modes change and the process ends. A deadlock would end the test at its
 // time limit.
 func TestConcurrentCalls(t *testing.T) {

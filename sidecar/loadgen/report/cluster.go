@@ -24,7 +24,7 @@ type Cluster struct {
 
 	before  map[string][2]float64 // counters of [api.KV] at the run's start
 	engines *api.EngineTotals     // totals at the run's start; nil: not known yet
-	listed  map[string]bool       // ids of the workers of all samples, without those that a large cluster leaves out
+	listed  map[string]bool       // ids of the workers of the latest sample with any, as far as a large cluster lists them
 }
 
 // Started returns the Cluster of a run that starts with these metrics. Later counters are compared with them.
@@ -83,11 +83,22 @@ func (c *Cluster) Add(at time.Time, of api.Cluster) {
 	}
 }
 
+// Finish adds the counters of a reading after the end of the run, which have the turns of its last seconds.
+func (c *Cluster) Finish(of api.Cluster) {
+	if !of.Available {
+		return
+	}
+	c.setHits(of.KV.Counted)
+	if c.engines != nil && of.Engines != nil {
+		c.EngineUse = of.Engines.Since(*c.engines)
+	}
+}
+
 func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
+	if len(of.Workers) > 0 {
+		c.listed = map[string]bool{}
+	}
 	for i := range of.Workers {
-		if c.listed == nil {
-			c.listed = map[string]bool{}
-		}
 		if id := of.Workers[i].ID; id != "" {
 			c.listed[id] = true
 		}
@@ -120,8 +131,9 @@ func (c *Cluster) setHits(counted map[string][2]float64) {
 	}
 }
 
-// items returns the lines of a summary. Values that were not reported have no line.
-func (c *Cluster) items() (all []Item) {
+// items returns the lines of a summary. Values that were not reported have no line. The turns may name more workers
+// than the metrics.
+func (c *Cluster) items(turns *Routing) (all []Item) {
 	add := func(name string, parts []string) {
 		if len(parts) > 0 {
 			all = append(all, Item{name, strings.Join(parts, ", ")})
@@ -139,15 +151,24 @@ func (c *Cluster) items() (all []Item) {
 	if c.Problem != "" {
 		facts = append(facts, api.Printable(c.Problem))
 	}
+	reported := 0
 	for i, w := range c.Workers {
 		text := "unknown"
 		if w.N != nil {
 			text = fmt.Sprint(*w.N)
+			reported = max(reported, *w.N)
 		}
 		if i > 0 {
 			text += " from " + clock(w.From)
 		}
 		workers = append(workers, text)
+	}
+	if turns != nil && len(turns.Workers) > reported {
+		named := fmt.Sprintf("%d by the turns", len(turns.Workers))
+		if reported > 0 {
+			named += ", by the metrics " + strings.Join(workers, ", ")
+		}
+		workers = []string{named}
 	}
 	if q := c.Queued; q != nil {
 		queue = []string{fmt.Sprintf("%s requests waited on average, at most %s", chart.Number(q.Mean), chart.Number(q.Max))}

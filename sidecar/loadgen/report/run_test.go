@@ -397,6 +397,23 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// A reading after the end has the tokens of the last seconds, and adds no second to the queue.
+func TestLastReadingOfTheCluster(t *testing.T) {
+	at := func(hits, all float64) api.Cluster {
+		return api.Cluster{
+			Available: true, Queued: new(4.),
+			KV: api.KV{Counted: map[string][2]float64{"engine": {hits, all}}},
+		}
+	}
+	c := Started(at(100, 1000))
+	c.Add(t0, at(200, 1500))
+	c.Finish(at(500, 2000))
+	assert.Equal(t, []Hits{{"engine", .4}}, c.Hits)
+	assert.Equal(t, &Queue{Mean: 4, Max: 4, Seconds: 1}, c.Queued)
+	c.Finish(api.Cluster{})
+	assert.Equal(t, []Hits{{"engine", .4}}, c.Hits, "a reading that failed changes nothing")
+}
+
 // The report names the arm in place of the mode, the router, by what its facts are known, and how turns were spread
 // over workers.
 func TestRouterOfARun(t *testing.T) {
@@ -432,4 +449,12 @@ func TestRouterOfARun(t *testing.T) {
 	})
 	assert.Equal(t, []WorkerTurns{{"a", 4}, {"b", 1}}, r.Routing.Workers, "the cluster has other names for the workers")
 	assert.Equal(t, "not recognized, the worker of a turn is not known, cached tokens not known", r.routerLines()[0])
+	for want, c := range map[string]api.Cluster{
+		"Workers 2 by the turns ":                   {Available: true, Unread: api.Unread{Workers: "in turn"}},
+		"Workers 2 by the turns, by the metrics 1 ": {Available: true, Workers: []api.Worker{{ID: "x:1"}}},
+		"Workers 3 ": {Available: true, Workers: make([]api.Worker, 3)},
+	} {
+		r = reported(t, turns, func(run *Ended) { run.Cluster.Add(t0, c) })
+		assert.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), want)
+	}
 }

@@ -138,7 +138,7 @@ func (r *Run) items() (all []Item) {
 	add("Errors", r.errorLines()...)
 	add("Answers", r.answerLines()...)
 	add("Router", r.routerLines()...)
-	all = append(all, r.Cluster.items()...)
+	all = append(all, r.Cluster.items(r.Routing)...)
 	add("SLO", r.sloLine())
 	add("Load generator", r.clientLine())
 	add("Baseline", r.baselineLines()...)
@@ -216,7 +216,8 @@ func (r *Run) unknownLines() (lines []string) {
 		n    int
 	}{
 		{"TTFT and latency of %s: no token was seen", r.Metrics.TTFT.Unknown},
-		{"TPOT and ITL of %s: the tokens came in bursts, or their number is unclear", r.Metrics.TPOT.Unknown},
+		{"TPOT and ITL of %s: the tokens came in bursts, as the server or a proxy held them back, or their number is " +
+			"unclear; TTFT includes the hold", r.Metrics.TPOT.Unknown},
 		{"input tokens of %s: not reported or unclear", r.Tokens.InputUnknown},
 		{"cached tokens of %s: not reported or unclear", r.Tokens.CachedUnknown},
 	} {

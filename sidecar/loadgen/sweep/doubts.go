@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 )
 
@@ -21,12 +22,38 @@ func warmReason(f *api.SweepFirstTurns, method string) string {
 		"which nothing in the span explains; %s has no effect on this target", f.Warm, f.Openings, f.Cached, done)
 }
 
+// burstsFrom is the share of answers in bursts from which a span names them, as the notices of a target do, and
+// fewestBursts their number.
+const (
+	burstsFrom   = .05
+	fewestBursts = 3
+)
+
+// burstWarning describes streams that the server or a proxy holds back; "" where there are few.
+func burstWarning(turns []proof.Turn) string {
+	buffered, ok := 0, 0
+	for i := range turns {
+		if !turns[i].Failed && turns[i].Ended > 0 {
+			ok++
+			if turns[i].TPOTUnknown {
+				buffered++
+			}
+		}
+	}
+	if buffered < fewestBursts || float64(buffered) < burstsFrom*float64(ok) {
+		return ""
+	}
+	return fmt.Sprintf("answers came in bursts, so the server or a proxy holds its streams back, TTFT includes the hold, "+
+		"and TPOT and ITL are unknown: %d of %d", buffered, ok)
+}
+
 // hitsDoubted is the share of prompt tokens found in caches from which a router that predicts none misses events.
 const hitsDoubted = .05
 
 // addWorkers adds the workers of a span, their turns, and its doubts.
 func addWorkers(s *api.SweepSpan, served map[string]int, c api.Cluster) {
-	s.Workers, s.Doubts = workersOf(c), doubts(s.Mode.Mode, served, c)
+	s.Doubts = doubts(s.Mode.Mode, served, c)
+	s.Workers = max(workersOf(c), len(served)) // the metrics may be of one engine behind a router
 	s.TurnsByWorker = turnsByWorker(served, c)
 }
 

@@ -368,6 +368,9 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
 	addWorkers(&out, a.record.servedBy(), a.lane.Cluster())
+	if text := burstWarning(r.Turns); text != "" {
+		out.Warnings = append(slices.Clone(out.Warnings), text)
+	}
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",

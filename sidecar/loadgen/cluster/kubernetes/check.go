@@ -82,9 +82,18 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 	if len(d.opts.Variants) > 0 {
 		all = append(all, d.checkVariant(g))
 	}
-	for _, c := range g.Spec.Components {
-		if c.isWorker() && !d.opts.FrontendAlone {
-			all = append(all, d.checkSurge(ctx, c, known))
+	if text := g.constraints(); text != "" {
+		all = append(all, Finding{Good, "Grove places by constraints: " + text, ""})
+	}
+	switch {
+	case d.opts.FrontendAlone:
+	case g.grove():
+		all = append(all, Finding{Good, "Grove replaces the pods of a component in place: a rollout needs no extra GPUs", ""})
+	default:
+		for _, c := range g.Spec.Components {
+			if c.isWorker() {
+				all = append(all, d.checkSurge(ctx, c, known))
+			}
 		}
 	}
 	return needs, all, nil

@@ -131,6 +131,22 @@ func TestNeedsAndFindings(t *testing.T) {
 				"podTemplate: {spec: { ", "podTemplate: {metadata: {annotations: {"+surgeAnnotation+": \"1\"}}, spec: {", 1),
 			needs: "5/2 16 nvidia.com/gpu by 4", found: []string{"ok: needs 8 free GPU(s); 8 are free"},
 		},
+		"Grove with topology constraints": {
+			graph: recorded(t, "dgd_grove_alpha.json"), needs: "5/3 24 nvidia.com/gpu by 8", found: []string{
+				"ok: Grove replaces the pods of a component in place: a rollout needs no extra GPUs",
+				"ok: Grove places by constraints: all pods within one rack, each replica of VllmDecodeWorker within one block, " +
+					"each replica of VllmPrefillWorker within one host (topology grove-topology)",
+			},
+		},
+		"Grove by its constraints alone": {
+			graph: graphOf(worker("worker", "replicas: 3, topologyConstraint: {packDomain: rack}, ", "", gpus4)),
+			needs: "4/3 12 nvidia.com/gpu by 4", found: []string{"ok: each replica of w within one rack", "ok: in place"},
+		},
+		"a graph without Grove": {
+			graph: strings.Replace(graphOf(worker("worker", "replicas: 3, ", "", gpus4)), "metadata: {",
+				"metadata: {annotations: {nvidia.com/enable-grove: \"false\"}, ", 1),
+			needs: "4/3 12 nvidia.com/gpu by 4", found: []string{"ok: needs 4 free GPU(s); 8 are free"},
+		},
 		"an endpoint picker": {
 			graph: recorded(t, "gaie.json"), needs: "2/1 0  by 0", problems: 1, found: []string{"problem: the router is the " +
 				"endpoint picker Epp, not the frontend: the mode cannot be switched by patching the frontend"},

@@ -58,6 +58,7 @@ type graph struct {
 	Spec              struct {
 		Env        []corev1.EnvVar `json:"env"`
 		Components []component     `json:"components"`
+		Topology   topology        `json:"topologyConstraint"`
 	} `json:"spec"`
 	Status status `json:"status"`
 
@@ -69,6 +70,7 @@ type component struct {
 	Type        string                 `json:"type"`
 	Replicas    *int                   `json:"replicas"`
 	Multinode   multinode              `json:"multinode"`
+	Topology    topology               `json:"topologyConstraint"`
 	PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
 
 	path string        // path of the main container in the object
@@ -77,6 +79,12 @@ type component struct {
 
 type multinode struct {
 	NodeCount int `json:"nodeCount"`
+}
+
+// topology is a constraint of Grove: the pods of a graph or of a component must be within one domain.
+type topology struct {
+	Name   string `json:"clusterTopologyName"`
+	Domain string `json:"packDomain"` // such as rack or host; "" sets no constraint
 }
 
 // environment is a list of variables, and its path in the object.
@@ -153,6 +161,32 @@ func convert(u *unstructured.Unstructured, into any) error {
 		return err
 	}
 	return json.Unmarshal(text, into)
+}
+
+// constraints describes the topology constraints; "" where there are none.
+func (g *graph) constraints() string {
+	var all []string
+	if d := g.Spec.Topology.Domain; d != "" {
+		all = append(all, fmt.Sprintf("all pods within one %s", d))
+	}
+	for _, c := range g.Spec.Components {
+		if d := c.Topology.Domain; d != "" {
+			all = append(all, fmt.Sprintf("each replica of %s within one %s", c.Name, d))
+		}
+	}
+	text := strings.Join(all, ", ")
+	if name := g.Spec.Topology.Name; name != "" && text != "" {
+		text += fmt.Sprintf(" (topology %s)", name)
+	}
+	return text
+}
+
+// grove reports whether Grove rolls the graph out: by its annotation, or else by constraints, which only Grove has.
+func (g *graph) grove() bool {
+	if value := g.Annotations[groveAnnotation]; value != "" {
+		return strings.EqualFold(value, "true")
+	}
+	return g.constraints() != ""
 }
 
 // id returns namespace and name.

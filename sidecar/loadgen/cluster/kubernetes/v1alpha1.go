@@ -20,6 +20,7 @@ type graphV1alpha1 struct {
 	Spec              struct {
 		Envs     []corev1.EnvVar    `json:"envs"`
 		Services map[string]service `json:"services"`
+		Topology topology           `json:"topologyConstraint"`
 	} `json:"spec"`
 	Status status `json:"status"`
 }
@@ -30,6 +31,7 @@ type service struct {
 	SubComponentType string            `json:"subComponentType"`
 	Replicas         *int              `json:"replicas"`
 	Multinode        multinode         `json:"multinode"`
+	Topology         topology          `json:"topologyConstraint"`
 	Annotations      map[string]string `json:"annotations"`
 	Envs             []corev1.EnvVar   `json:"envs"`
 	EnvFromSecret    string            `json:"envFromSecret"`
@@ -73,7 +75,7 @@ func (r resourceItem) list() corev1.ResourceList {
 // graph converts to the form of [Graphs], with the paths of v1alpha1.
 func (e graphV1alpha1) graph() (*graph, error) {
 	g := &graph{ObjectMeta: e.ObjectMeta, Status: e.Status, version: v1alpha1}
-	g.Spec.Env = e.Spec.Envs
+	g.Spec.Env, g.Spec.Topology = e.Spec.Envs, e.Spec.Topology
 	if g.Status.ObservedGeneration == 0 { // operators before 1.2 do not report it; the pods show what is in force
 		g.Status.ObservedGeneration = g.Generation
 	}
@@ -89,7 +91,7 @@ func (e graphV1alpha1) graph() (*graph, error) {
 
 // component converts a service to the form of [Graphs].
 func (s service) component(name string) (component, error) {
-	c := component{Name: name, Type: s.ComponentType, Replicas: s.Replicas, Multinode: s.Multinode}
+	c := component{Name: name, Type: s.ComponentType, Replicas: s.Replicas, Multinode: s.Multinode, Topology: s.Topology}
 	if sub := strings.ToLower(s.SubComponentType); sub == "prefill" || sub == "decode" {
 		c.Type = sub
 	}

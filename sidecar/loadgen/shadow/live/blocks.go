@@ -100,7 +100,6 @@ type perToken struct {
 const (
 	usualRatio   = 4.5 // bytes per token of English text, used for the first turns
 	enoughRatios = 20  // turns after which the measured ratio is used
-	closeRatio   = .05 // relative difference that is ignored
 )
 
 func (r *perToken) add(bytes, tokens int) {
@@ -112,15 +111,10 @@ func (r *perToken) add(bytes, tokens int) {
 	r.turns++
 }
 
-// inUse returns the ratio for a new account.
+// inUse returns the ratio for a new account. An account keeps its ratio, since its caches hold blocks of that size.
 func (r *perToken) inUse() float64 {
 	if r.turns < enoughRatios {
 		return usualRatio
 	}
 	return r.bytes / r.tokens
-}
-
-// differs reports whether the ratio has changed enough to replace an account.
-func (r *perToken) differs(from float64) bool {
-	return math.Abs(r.inUse()/from-1) > closeRatio
 }

@@ -307,7 +307,7 @@ func (l *Live) adjust(now time.Time) {
 		return
 	case problem != "": // the last known size of the cluster stays in use
 		return
-	case a != nil && (a.size.tokens != size.tokens || a.ids != ids || !ids && l.ratio.differs(a.ratio)):
+	case a != nil && (a.size.tokens != size.tokens || a.ids != ids):
 		l.drop()
 		a = nil
 	}

@@ -295,7 +295,7 @@ func TestWorkerIsReportedAtTheEnd(t *testing.T) {
 	})
 }
 
-// Without token ids the text replaces them. The usage gives the bytes of a token.
+// Without token ids the text replaces them. The account keeps its caches while usage shows how many bytes a token has.
 func TestTextReplacesTokenIDs(t *testing.T) {
 	on(t, func(s *rig) {
 		s.set(func(s *rig) { s.ids = false })
@@ -305,7 +305,8 @@ func TestTextReplacesTokenIDs(t *testing.T) {
 		}
 		got := s.shadow()
 		assert.Equal(t, api.ShadowText, got.Source)
-		assert.Contains(t, got.Message, "(5.02 bytes a token on average)") // 330 words of 5 bytes, and the role
+		assert.Contains(t, got.Message, "(4.50 bytes a token on average)")
+		assert.Equal(t, 25, got.Requests, "of one account")
 		for range 60 {
 			s.turn(1, 11, 320)
 		}

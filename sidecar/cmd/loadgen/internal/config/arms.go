@@ -30,6 +30,40 @@ type Arm struct {
 	Headers     map[string]string `json:"headers,omitempty"`     // a value may be file:PATH or env:VARIABLE
 	Mode        api.Mode          `json:"mode,omitempty"`        // empty: compared with no recorded results
 	Speculation api.Speculation   `json:"speculation,omitempty"` // empty: that of mode.speculation
+	Route
+	MetricsURLs []string `json:"metrics_urls,omitempty"` // empty: those of cluster.metrics_urls
+}
+
+// sameServer reports whether two arms send the same requests to one address.
+func (a Arm) sameServer(b Arm) bool {
+	return a.URL == b.URL && maps.Equal(a.Headers, b.Headers) && a.Route == b.Route
+}
+
+// At returns the configuration of the target behind an arm.
+func (c *Config) At(served cluster.Arm) *Config {
+	at := *c
+	at.Target.URL = served.URL
+	i := slices.IndexFunc(c.Mode.arms, func(a Arm) bool { return a.Name == served.State.Arm })
+	if i < 0 {
+		return &at
+	}
+	a := c.Mode.arms[i]
+	at.Target.Route = Route{
+		Model: cmp.Or(a.Model, c.Target.Model), APIKey: cmp.Or(a.APIKey, c.Target.APIKey),
+		APIKeyFile: cmp.Or(a.APIKeyFile, c.Target.APIKeyFile),
+		Router:     cmp.Or(a.Router, c.Target.Router), WorkerHeader: cmp.Or(a.WorkerHeader, c.Target.WorkerHeader),
+		Session: cmp.Or(a.Session, c.Target.Session), RequestID: cmp.Or(a.RequestID, c.Target.RequestID),
+	}
+	if len(a.MetricsURLs) > 0 {
+		at.Cluster.MetricsURLs = a.MetricsURLs
+	}
+	return &at
+}
+
+// SharesMetrics reports whether the metrics of an arm's cluster may be those of other arms, too.
+func (c *Config) SharesMetrics(arm string) bool {
+	i := slices.IndexFunc(c.Mode.arms, func(a Arm) bool { return a.Name == arm })
+	return i >= 0 && len(c.Mode.arms) > 1 && len(c.Mode.arms[i].MetricsURLs) == 0
 }
 
 // Switch says how the cluster is changed from one arm to another.
@@ -69,7 +103,7 @@ func (c *Config) armsDriver() (string, error) {
 	arms := c.entries()
 	for i, a := range arms {
 		for _, b := range arms[:i] {
-			if a.URL == b.URL && maps.Equal(a.Headers, b.Headers) {
+			if a.sameServer(b) {
 				shared = append(shared, b.Name+" and "+a.Name)
 			}
 		}
@@ -81,7 +115,7 @@ func (c *Config) armsDriver() (string, error) {
 		return "manual", nil
 	}
 	return "", api.Refuse("arms", shared[0]+" with the same url and headers", "set switch.command or switch.http, which "+
-		"makes an arm serve; or give each arm a url or headers of its own")
+		"makes an arm serve; or give each arm a url, headers, a model or a session of its own")
 }
 
 // entries are the arms as they are written, which have their form.
@@ -112,7 +146,7 @@ func (l *loader) takeArms(c *Config) error {
 	if c.Mode.Driver != "manual" && c.Mode.Driver != driver {
 		return api.Refuse("mode.driver", c.Mode.Driver, driver+", as the arms and switch.* say; or leave it out")
 	}
-	c.Mode.Driver, c.Mode.Served = driver, nil
+	c.Mode.Driver, c.Mode.Served, c.Mode.arms = driver, nil, nil
 	if err := l.checkUnused(c); err != nil {
 		return err
 	}
@@ -134,7 +168,10 @@ func (l *loader) takeArms(c *Config) error {
 		if a.Headers, err = l.openHeaders(field+"headers", e.Headers); err != nil {
 			return err
 		}
-		c.Mode.Served = append(c.Mode.Served, a)
+		if err := l.openRoute(field, &e); err != nil {
+			return err
+		}
+		c.Mode.Served, c.Mode.arms = append(c.Mode.Served, a), append(c.Mode.arms, e)
 	}
 	if err := c.startArm(); err != nil {
 		return err
@@ -143,6 +180,49 @@ func (l *loader) takeArms(c *Config) error {
 		return err
 	}
 	return c.checkSwitch()
+}
+
+// openRoute checks the fields that an arm shares with the target by the rules of the target, and those of its pages. It
+// reads the key. field is the path of the arm.
+func (l *loader) openRoute(field string, a *Arm) error {
+	check := func(setting, name string, value any) error {
+		f := l.byName[setting]
+		to := reflect.ValueOf(value).Elem()
+		text := format(to)
+		to.SetZero()
+		err := f.set(to, text)
+		if bad := new(api.FieldError); errors.As(err, &bad) {
+			return api.Refuse(field+name, bad.Value, bad.Allowed)
+		}
+		return err
+	}
+	for _, f := range []struct {
+		name  string
+		value *string
+	}{
+		{"model", &a.Model},
+		{"api_key_file", &a.APIKeyFile},
+		{"router", &a.Router},
+		{"worker_header", &a.WorkerHeader},
+		{"session", &a.Session},
+		{"request_id", &a.RequestID},
+	} {
+		if *f.value == "" {
+			continue
+		}
+		if err := check("target."+f.name, f.name, f.value); err != nil {
+			return err
+		}
+	}
+	if len(a.MetricsURLs) > 0 {
+		if err := check("cluster.metrics_urls", "metrics_urls", &a.MetricsURLs); err != nil {
+			return err
+		}
+	}
+	key := secret{field + "api_key", 1, 4096, &a.APIKey, a.APIKeyFile}
+	read, err := l.readSecret(key)
+	a.APIKey = Secret(read.value)
+	return cmp.Or(err, key.check())
 }
 
 // openRequests reads the headers of the requests in switch.http and cold.http.
@@ -611,9 +691,13 @@ func repeatedKey(at string, node *yaml.Node) (path string, key *yaml.Node) {
 	return "", nil
 }
 
-// The fields of an arm and of a request, which are texts, and headers, an object of texts.
+// The fields of an arm and of a request are texts but for headers, an object of texts, and metrics_urls, a list of
+// texts.
 var (
-	armFields     = []string{"name", "url", "headers", "mode", "speculation"}
+	armFields = []string{
+		"name", "url", "headers", "mode", "speculation", "model", "api_key_file", "router", "worker_header", "session",
+		"request_id", "metrics_urls",
+	}
 	requestFields = []string{"method", "url", "headers", "body"}
 )
 
@@ -630,9 +714,21 @@ func decodeTexts(at string, plain any, fields []string, to any) error {
 		}
 		switch value := object[name].(type) {
 		case nil:
+		case []any:
+			if name != "metrics_urls" {
+				return api.Refuse(at+"."+name, jsonOf(value), text)
+			}
+			for i, entry := range value {
+				if _, ok := entry.(string); !ok {
+					return api.Refuse(fmt.Sprintf("%s.%s[%d]", at, name, i), jsonOf(entry), text)
+				}
+			}
 		case string:
-			if name == "headers" {
+			switch name {
+			case "headers":
 				return api.Refuse(at+".headers", "a text", "an object with a text for each name")
+			case "metrics_urls":
+				return api.Refuse(at+"."+name, jsonOf(value), "a list of texts in quotes")
 			}
 		case map[string]any:
 			if name != "headers" {
@@ -665,10 +761,15 @@ func canonical(v any) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-// Workers are the addresses that {worker} stands for in requests: the hosts and ports of cluster.metrics_urls.
+// Workers are the addresses that {worker} stands for in requests: the hosts and ports of cluster.metrics_urls and of
+// the metrics_urls of the arms.
 func (c *Config) Workers() (hosts []string) {
-	for _, page := range c.Cluster.MetricsURLs {
-		if u, err := url.Parse(page); err == nil && u.Host != "" {
+	pages := slices.Clone(c.Cluster.MetricsURLs)
+	for _, a := range c.Mode.arms {
+		pages = append(pages, a.MetricsURLs...)
+	}
+	for _, page := range pages {
+		if u, err := url.Parse(page); err == nil && u.Host != "" && !slices.Contains(hosts, u.Host) {
 			hosts = append(hosts, u.Host)
 		}
 	}

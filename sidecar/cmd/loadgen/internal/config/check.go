@@ -13,6 +13,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/cluster/router"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/store"
 )
@@ -33,7 +34,7 @@ func (c *Config) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		c.checkMode, c.checkMetrics, c.checkRequired, c.checkTwin, c.checkOutput,
+		c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput,
 		c.checkSweep, c.Shadow.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkMembers,
 		c.Settings().Check,
 	} {
@@ -42,19 +43,6 @@ func (c *Config) Check() error {
 		}
 	}
 	return server.CheckListen(c.Listen, string(c.Token))
-}
-
-// checkMetrics refuses a cluster without any metrics page.
-func (c *Config) checkMetrics() error {
-	for field, urls := range map[string][]string{
-		"cluster.metrics_urls": c.Cluster.MetricsURLs, "twin.cluster.metrics_urls": c.Twin.Cluster.MetricsURLs,
-	} {
-		if slices.Contains(urls, cluster.NoTarget) && !slices.ContainsFunc(urls,
-			func(u string) bool { return u != cluster.NoTarget }) {
-			return api.Refuse(field, cluster.NoTarget, "also the URL of at least one page")
-		}
-	}
-	return nil
 }
 
 func (c *Config) checkRequired() error {
@@ -125,6 +113,10 @@ func (c *Config) checkMode() error {
 	case "command", "http":
 		return nil
 	case "pinned":
+		if r := c.Target.Router; r != "" && r != router.Dynamo {
+			return api.Refuse("mode.driver", "pinned", "another driver, or arms, before "+r+" (target.router): pinned names "+
+				"the instance of each turn, which only a Dynamo takes")
+		}
 		for _, m := range c.Mode.Pinned() {
 			offers = append(offers, string(m.Mode))
 		}

@@ -93,22 +93,27 @@ type Config struct {
 
 // Target is the server under load, with its timeouts.
 type Target struct {
-	URL        string `basic:"" form:"target" placeholder:"URL" help:"OpenAI-compatible server. Without a path, /v1 is added; a path is used as it is, and a query is kept."`
-	Model      string `basic:"" aliases:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
-	APIKey     Secret `kong:"-"`
-	APIKeyFile string `basic:"" form:"path" placeholder:"FILE" help:"File with the server's API key. Or set LOADGEN_TARGET_API_KEY."`
-	Access     `embed:""`
-
-	Router       string `oneof:"smg litellm aibrix llm-d vllm-router sglang-router dynamo production-stack ray-serve envoy" help:"Router in front of the engines, at every address that turns go to. Default: recognized by its answers and metrics; that of a twin always is."`
-	WorkerHeader string `form:"header_name" placeholder:"NAME" help:"Response header that names the worker of a turn, such as one that the engines set, or an Envoy to %UPSTREAM_REMOTE_ADDRESS%. It precedes Dynamo's nvext and the headers of known routers, which are read in any case."`
-	Session      string `form:"session" placeholder:"KIND:NAME" help:"How a request shows its conversation to a router with session affinity: header:NAME or body:FIELD has the conversation's id, returned:NAME sends back the value of that response header. Default: not at all. Results with different settings differ in their workload."`
-	RequestID    string `name:"request_id" default:"auto" oneof:"auto on off" help:"Whether requests have the header X-Request-Id, which differs for every turn: auto omits it for a router that is known to route by it (vllm-router)."`
+	URL    string `basic:"" form:"target" placeholder:"URL" help:"OpenAI-compatible server. Without a path, /v1 is added; a path is used as it is, and a query is kept."`
+	Route  `embed:""`
+	Access `embed:""`
 
 	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Timeout for connecting."`
 	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Timeout for the first token of an answer."`
 	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Timeout between two tokens of an answer."`
 	TurnTimeout       time.Duration `default:"10m" min:"100ms" max:"24h" help:"Timeout for a complete answer."`
 	AnswerMemory      int           `default:"536870912" min:"16777216" max:"1099511627776" help:"Maximum bytes of memory that the answers of all conversations in progress take together, with their chunks and their copies in requests, of a lane and of a member. A turn beyond it ends with the error overrun."`
+}
+
+// Route is what may differ between the routers of one trial. An arm has its own; an empty field of it is the target's.
+type Route struct {
+	Model      string `json:"model,omitempty" basic:"" aliases:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
+	APIKey     Secret `json:"-" kong:"-"`
+	APIKeyFile string `json:"api_key_file,omitempty" basic:"" form:"path" placeholder:"FILE" help:"File with the server's API key. Or set LOADGEN_TARGET_API_KEY."`
+
+	Router       string `json:"router,omitempty" oneof:"smg litellm aibrix llm-d vllm-router sglang-router dynamo production-stack ray-serve envoy" help:"Router in front of the engines, at every address that turns go to but those of arms with a router of their own. Default: recognized by its answers and metrics; that of a twin always is."`
+	WorkerHeader string `json:"worker_header,omitempty" form:"header_name" placeholder:"NAME" help:"Response header that names the worker of a turn, such as one that the engines set, or an Envoy to %UPSTREAM_REMOTE_ADDRESS%. It precedes Dynamo's nvext and the headers of known routers, which are read in any case."`
+	Session      string `json:"session,omitempty" form:"session" placeholder:"KIND:NAME" help:"How a request shows its conversation to a router with session affinity: header:NAME or body:FIELD has the conversation's id, returned:NAME sends back the value of that response header. Default: not at all. Results with different settings differ in their workload."`
+	RequestID    string `json:"request_id,omitempty" name:"request_id" default:"auto" oneof:"auto on off" help:"Whether requests have the header X-Request-Id, which differs for every turn: auto omits it for a router that is known to route by it (vllm-router)."`
 }
 
 // Access is what requests to a server contain besides an API key.
@@ -298,6 +303,7 @@ type Mode struct {
 
 	Kubernetes Kubernetes `embed:"" prefix:"kubernetes."`
 
+	arms   []Arm         `kong:"-"` // of Arms, with their keys
 	Served []cluster.Arm `kong:"-"` // what Arms or Endpoints name; nil where the mode has no endpoint of its own
 }
 
@@ -325,7 +331,7 @@ type Prometheus struct {
 
 // Cluster has the addresses of metrics without a Prometheus.
 type Cluster struct {
-	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order. With no-target among them, the target's own page is not scraped: it may be a router's, which shows one of its workers."`
+	MetricsURLs []string `name:"metrics_urls" form:"page" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order. With no-target among them, the target's own page is not scraped: it may be a router's, which shows one of its workers. With no-target alone, no page is scraped, and the workers are those that the turns name."`
 	Access      `embed:""`
 }
 

@@ -60,7 +60,8 @@ var forms = map[string]form{
 	"bucket":         {"a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens", matching(bucketName)},
 	"opening_tokens": {"a whole number, " + api.Limits["opening_tokens"].String(), whole("opening_tokens")},
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
-	"arms": {"a list of arms, each with a name and as needed url, headers, mode and speculation; or " +
+	"arms": {"a list of arms, each with a name and as needed url, headers, mode, speculation, model, " +
+		"api_key_file, router, worker_header, session, request_id and metrics_urls; or " +
 		"NAME=URL,NAME=URL", readArms},
 	"arm_url": {
 		"an http:// or https:// URL with a host, in which {arm}, {url} and {mode} may stand",

@@ -191,6 +191,8 @@ func TestLists(t *testing.T) {
 	} {
 		require.Equal(t, want, in.must(t).Cluster.MetricsURLs, "%+v", in)
 	}
+	none := input{args: []string{target, "--cluster-metrics-urls=no-target"}}.must(t).Cluster.MetricsURLs
+	require.Equal(t, []string{"no-target"}, none, "the workers come from the turns")
 	c := input{args: []string{
 		"--arms=a=http://a", "--arms", "b=http://b", "--cold-http=http://x", "--cold-http=http://y",
 	}}.must(t)
@@ -310,6 +312,54 @@ func TestArms(t *testing.T) {
 	_, _, err := input{file: two + "mode: {mode: round_robin}"}.load()
 	require.ErrorContains(t, err, "mode that exactly one arm has, or leave it out (cache-aware, round robin)")
 	require.Equal(t, []string{"./switch.sh", "a, b", "{arm}"}, Switch{Command: `["./switch.sh","a, b","{arm}"]`}.Program())
+}
+
+// An arm takes the fields of the target that may differ between routers, by the same rules. Arms at one address differ
+// by them, too.
+func TestArmsTakeFieldsOfTheTarget(t *testing.T) {
+	const arms = `
+target: {model: m, session: "header:X-Shared", worker_header: X-Engine}
+cluster: {metrics_urls: [http://all:1]}
+cold: {http: ["POST http://{worker}/reset"]}
+arms:
+- {name: a, url: "http://gateway:1", model: gpt, api_key_file: key, router: litellm, session: "body:user"}
+- {name: b, url: "http://gateway:1", worker_header: x-pod, request_id: "off", metrics_urls: [no-target, http://b:1/]}
+`
+	c := input{file: arms, files: map[string]string{"key": "k1\n"}}.must(t)
+	require.Equal(t, "endpoints", c.Mode.Driver, "one address, but other requests")
+	a, b := c.At(c.Mode.Served[0]), c.At(c.Mode.Served[1])
+	require.Equal(t, Route{
+		Model: "gpt", APIKey: "k1", APIKeyFile: "key", Router: "litellm", WorkerHeader: "X-Engine", Session: "body:user",
+		RequestID: "auto",
+	}, a.Target.Route)
+	own := Route{Model: "m", WorkerHeader: "X-Pod", Session: "header:X-Shared", RequestID: "off"}
+	require.Equal(t, own, b.Target.Route)
+	require.Equal(t, []string{"http://all:1"}, a.Cluster.MetricsURLs)
+	require.Equal(t, []string{"no-target", "http://b:1"}, b.Cluster.MetricsURLs)
+	require.Equal(t, []string{"all:1", "b:1"}, c.Workers())
+	require.True(t, c.SharesMetrics("a"))
+	require.False(t, c.SharesMetrics("b"))
+	require.NotContains(t, fmt.Sprint(c.Map()), "k1")
+	for entry, want := range map[string]string{
+		"session: X-Id":                            "arms[1].session: ",
+		"router: nginx":                            "arms[1].router: nginx is not allowed: smg, ",
+		"request_id: maybe":                        "arms[1].request_id: ",
+		"worker_header: a b":                       "arms[1].worker_header: ",
+		"metrics_urls: [ftp://b]":                  "arms[1].metrics_urls: ",
+		"metrics_urls: http://b":                   "arms[1].metrics_urls: ",
+		"metrics_urls: [1]":                        "arms[1].metrics_urls[0]: ",
+		"api_key_file: missing":                    "arms[1].api_key_file: ",
+		`session: "body:temperature"`:              "arms[1].session: ",
+		`session: "header:X-Y", headers: {x-y: z}`: "target.session: header:X-Y is not allowed: a header that is not in arms[1]",
+	} {
+		_, _, err := input{
+			args: []string{"--request-temperature=0"},
+			file: "arms:\n- {name: a, url: http://a}\n- {name: b, url: http://b, " + entry + "}",
+		}.load()
+		require.ErrorContains(t, err, want, entry)
+	}
+	_, _, err := input{file: "members: {count: 2}\n" + arms, files: map[string]string{"key": "k"}}.load()
+	require.ErrorContains(t, err, "arms[0]: a is not allowed: no model, key, router, session or other field of target")
 }
 
 // With an address for each mode, the target is that of the mode at the start.
@@ -453,7 +503,6 @@ func TestRefusedValues(t *testing.T) {
 func TestRefusedCombinations(t *testing.T) {
 	const (
 		modes  = "one of the available modes (kv, round_robin)"
-		page   = "also the URL of at least one page"
 		timed  = "a duration with its unit (ms, s, m or h), such as "
 		facing = "--mode-driver=endpoints --mode-mode=kv --mode-endpoints=kv=http://x:8000,round_robin=http://b "
 	)
@@ -490,8 +539,8 @@ func TestRefusedCombinations(t *testing.T) {
 			"a different namespace than prometheus.namespace; or set mode.kubernetes.name and twin.mode.kubernetes.name, " +
 				"whose pods' names separate them; or leave it empty to scrape its target and twin.cluster.metrics_urls",
 		},
-		{"--cluster-metrics-urls=no-target", page},
-		{"--twin-target-url=http://b --twin-cluster-metrics-urls=no-target", page},
+		{"--target-router=smg --mode-driver=pinned", "another driver, or arms, before smg (target.router): pinned names " +
+			"the instance of each turn, which only a Dynamo takes"},
 		{"--arms=a,b --mode-driver=pinned", "leave it out with arms; the arms of this driver are its modes"},
 		{"--arms=a,b --mode-offers=kv", "leave it out with arms, which are what is on offer"},
 		{"--arms=a=http://a,b=http://b --twin-mode-arm=z", "one of the arms (a, b)"},
@@ -545,11 +594,12 @@ func TestRefusedArms(t *testing.T) {
 		{"--members=1 --arms=[{name: a, headers: {X-A: x}}, {name: b}]", "arms[0].headers: a is not allowed: no headers " +
 			"of an arm with members, which would not send them; give each arm a url of its own"},
 		{"--arms=[{name: a, weight: x}, {name: b}]", `arms[0]: unknown field "weight" is not allowed: one of the fields ` +
-			`name, url, headers, mode or speculation`},
+			enumerate(armFields)},
 		{"--arms=[{name: 5}]", "arms[0].name: 5 is not allowed: a text in quotes"},
-		{"--arms=[b]", `arms[0]: "b" is not allowed: an object with the fields name, url, headers, mode or speculation`},
+		{"--arms=[b]", `arms[0]: "b" is not allowed: an object with the fields ` + enumerate(armFields)},
 		{"--arms=a=http://a,b=http://a,c=http://c", "arms: a and b with the same url and headers is not allowed: set " +
-			"switch.command or switch.http, which makes an arm serve; or give each arm a url or headers of its own"},
+			"switch.command or switch.http, which makes an arm serve; or give each arm a url, headers, a model or a " +
+			"session of its own"},
 		{"--arms=[{name: a, headers: {x-foo: '1'}}, {name: b}] --target-session=header:X-Foo", "target.session: " +
 			"header:X-Foo is not allowed: a header that is not in arms[0].headers"},
 		{`--arms=a,b --switch-http={url: "http://a", headers: {X: "1\n2"}}`, "switch.http.headers: X (value hidden) is " +
@@ -659,8 +709,7 @@ func TestBadInput(t *testing.T) {
 		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"), "mode.endpoints: a second " +
 			"address for kv is not allowed: one for each mode (from --mode-endpoints)"},
 		{args("--arms=a=http://a,=http://b"), "arms[1].name is required: " + api.AllowedArm + " (from --arms)"},
-		{args("--mode-driver=command"), "arms is required: a list of arms, each with a name and as needed url, headers, " +
-			"mode and speculation; or NAME=URL,NAME=URL; mode.driver command switches them"},
+		{args("--mode-driver=command"), "arms is required: " + forms["arms"].allowed + "; mode.driver command switches them"},
 		{file("arms:\n- name: a\n  url: http://a\n  url: http://b\n"), "arms[0].url: a second value is not allowed: one " +
 			"value (from booth.yaml, line 4)"},
 		{file("arms: {a: http://a}"), `arms: "{\"a\":\"http://a\"}" is not allowed: ` + forms["arms"].allowed + " (from " +

@@ -2,11 +2,11 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/members"
 )
 
@@ -28,17 +28,32 @@ func (c *Config) Routing() members.Routing {
 // checkRouting refuses a session in a field or header that is in each request already, and headers of arms that would
 // not be sent: a member gets the address of an arm, and reads headers from its own configuration.
 func (c *Config) checkRouting() error {
-	s := c.Routing().Session
-	if _, taken := c.Request.Fields()[s.Name]; s.Kind == chat.SessionBody && taken {
-		return api.Refuse("target.session", c.Target.Session, "a field that is not in request.body")
+	fields := map[string]*Config{"target.": c}
+	for i, a := range c.Mode.Served {
+		fields[fmt.Sprintf("arms[%d].", i)] = c.At(a)
 	}
-	if err := c.checkReplaced(s); err != nil {
-		return err
+	for _, field := range slices.Backward(slices.Sorted(maps.Keys(fields))) {
+		at := fields[field]
+		s := at.Routing().Session
+		if _, taken := c.Request.Fields()[s.Name]; s.Kind == chat.SessionBody && taken {
+			return api.Refuse(field+"session", at.Target.Session, "a field that is not in request.body")
+		}
+		if err := at.checkReplaced(s); err != nil {
+			return err
+		}
 	}
-	i := slices.IndexFunc(c.Mode.Served, func(a cluster.Arm) bool { return len(a.Headers) > 0 })
-	if c.Members.Coordinates() && i >= 0 {
-		return api.Refuse(fmt.Sprintf("arms[%d].headers", i), c.Mode.Served[i].State.Arm,
-			"no headers of an arm with members, which would not send them; give each arm a url of its own")
+	if !c.Members.Coordinates() {
+		return nil
+	}
+	for i, a := range c.Mode.arms {
+		switch {
+		case len(a.Headers) > 0:
+			return api.Refuse(fmt.Sprintf("arms[%d].headers", i), a.Name,
+				"no headers of an arm with members, which would not send them; give each arm a url of its own")
+		case a.Route != Route{}:
+			return api.Refuse(fmt.Sprintf("arms[%d]", i), a.Name,
+				"no model, key, router, session or other field of target of an arm with members, which have those of target")
+		}
 	}
 	return nil
 }

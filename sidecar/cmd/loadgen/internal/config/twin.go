@@ -101,7 +101,7 @@ func (t Twin) mode(c *Config) Mode {
 		m.Offers = c.Mode.Offers
 	}
 	if t.borrows(c) {
-		m.Endpoints, m.Served = c.Mode.Endpoints, c.Mode.Served
+		m.Endpoints, m.Served, m.arms = c.Mode.Endpoints, c.Mode.Served, c.Mode.arms
 	}
 	if a, err := m.twinArm(t); err == nil {
 		m.take(a)
