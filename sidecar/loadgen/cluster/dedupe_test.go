@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -223,9 +224,14 @@ func TestPageOfSeveralProcessesInTurn(t *testing.T) {
 		workers int
 		noted   bool
 	}{
-		"by the start of the process":            {[]string{one, two, one, two}, "", 0, true},
-		"the older process first":                {[]string{two, one, two}, "", 0, true},
-		"without a start, by the counters":       {[]string{first, second, later, second}, "", 0, true},
+		"by the start of the process": {[]string{one, two, one, two}, "", 0, true},
+		"the older process first":     {[]string{two, one, two}, "", 0, true},
+		"without a start, by the counters": {
+			append([]string{first, second}, slices.Repeat([]string{later, second}, mostRestarts)...), "", 0, true,
+		},
+		"restarts soon after each other": {
+			append([]string{first, second}, slices.Repeat([]string{later, second}, mostRestarts-1)...), "", 1, false,
+		},
 		"three processes":                        {[]string{one, two, enginePage(3, 300), two}, "", 0, true},
 		"one of its workers has a page":          {[]string{one, two, one, two}, one, 1, true},
 		"its only other worker is named":         {[]string{one, two, one, one}, two, 1, true},

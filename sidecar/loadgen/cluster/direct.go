@@ -220,15 +220,22 @@ func (p *page) parse(body io.Reader) ([]Sample, error) {
 		return in.samples, errors.Join(fmt.Errorf("cut after %d MiB", maxBody>>20), in.omissions())
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, readable(err)
-	case len(in.samples) == 0 && len(first) > 0 && (first[0] == '[' || first[0] == '{'):
-		return nil, errors.New("it is JSON, such as the iterations of TensorRT-LLM; trtllm-serve has its Prometheus page " +
-			"at /prometheus/metrics (return_perf_metrics: true), so name that in cluster.metrics_urls, with " + NoTarget)
 	case len(in.samples) == 0 && len(first) > 0:
-		if _, err := families(append(first, '\n')); err != nil {
-			return nil, fmt.Errorf("not in the Prometheus text format: %w", err)
-		}
+		return in.samples, notPrometheus(first, in.omissions())
 	}
 	return in.samples, in.omissions()
+}
+
+// notPrometheus returns why a page with this first line is not in the text format, or else the error otherwise.
+func notPrometheus(first []byte, otherwise error) error {
+	if first[0] == '[' || first[0] == '{' {
+		return errors.New("it is JSON, such as the iterations of TensorRT-LLM; trtllm-serve has its Prometheus page " +
+			"at /prometheus/metrics (return_perf_metrics: true), so name that in cluster.metrics_urls, with " + NoTarget)
+	}
+	if _, err := families(append(first, '\n')); err != nil {
+		return fmt.Errorf("not in the Prometheus text format: %w", err)
+	}
+	return otherwise
 }
 
 // metricName returns the name of the metric on a line of a page.

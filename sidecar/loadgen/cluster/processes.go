@@ -5,8 +5,13 @@ import (
 	"time"
 )
 
-// settled is the time for which a page must show one process before the growth of its counters counts again.
-const settled = 5 * time.Second
+const (
+	// settled is the time for which a page must show one process before the growth of its counters counts again.
+	settled = 5 * time.Second
+	// mostRestarts is the number of falls of a page's counters within the window that restarts of one process explain,
+	// such as those of a trial that is begun, cancelled and begun again.
+	mostRestarts = 4
+)
 
 // processes follows the process behind each metrics page. Behind a router that passes /metrics on, each reading may
 // be of another engine. A process is known by its start. Without a start, a falling counter shows another process.
@@ -17,7 +22,8 @@ type shownInTurn struct {
 	newest     float64   // start of the youngest process
 	start      float64   // start of the process of the latest reading; 0: not reported
 	changed    time.Time // the latest change of the process
-	several    bool      // an earlier process came back, or the process changed twice within the window
+	changes    int       // changes, each within the window of the one before
+	several    bool      // an earlier process came back, or the process changed too often to be one that restarts
 	unlistedAt time.Time // when the page last showed a process without a page of its own
 	seen       time.Time
 }
@@ -41,6 +47,17 @@ func (all processes) observe(now time.Time, samples []Sample, fell func(Sample) 
 		}
 		all[id].seen = now
 	}
+	unsettled = all.show(now, starts, falls)
+	for i := range samples {
+		p := all[pageOf(samples[i])]
+		samples[i].several = p.several
+		samples[i].unlisted = !p.unlistedAt.IsZero() && now.Sub(p.unlistedAt) < window
+	}
+	return unsettled
+}
+
+// show takes in the process of each page that was read, and drops pages that are gone.
+func (all processes) show(now time.Time, starts map[pageID]float64, falls map[pageID]bool) (unsettled map[pageID]bool) {
 	unsettled = map[pageID]bool{}
 	known := map[float64]bool{} // starts of the processes with a page of their own
 	others := false             // a page with one process exists
@@ -49,7 +66,7 @@ func (all processes) observe(now time.Time, samples []Sample, fell func(Sample) 
 			delete(all, id)
 			continue
 		}
-		if p.seen == now {
+		if p.seen.Equal(now) {
 			p.show(now, starts[id], falls[id])
 		}
 		if p.several {
@@ -64,20 +81,17 @@ func (all processes) observe(now time.Time, samples []Sample, fell func(Sample) 
 			p.unlistedAt = now
 		}
 	}
-	for i := range samples {
-		p := all[pageOf(samples[i])]
-		samples[i].several = p.several
-		samples[i].unlisted = !p.unlistedAt.IsZero() && now.Sub(p.unlistedAt) < window
-	}
 	return unsettled
 }
 
 // show takes in the process of one reading.
 func (p *shownInTurn) show(now time.Time, start float64, fell bool) {
-	other := start != p.start && p.start > 0 && start > 0 || fell && start == p.start
-	if other {
-		again := !p.changed.IsZero() && now.Sub(p.changed) < window
-		p.several = p.several || again || start > 0 && start < p.newest
+	if now.Sub(p.changed) >= window { // one process for that long is one that had restarted
+		p.several, p.changes = false, 0
+	}
+	if start != p.start && p.start > 0 && start > 0 || fell && start == p.start {
+		p.changes++
+		p.several = p.several || p.changes > mostRestarts || start > 0 && start < p.newest
 		p.changed = now
 	}
 	p.start, p.newest = start, max(p.newest, start)

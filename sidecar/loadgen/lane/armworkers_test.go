@@ -36,7 +36,12 @@ func TestWorkersOfAnArm(t *testing.T) {
 		SharesMetrics: func(arm string) bool { return arm != "own pages" },
 	}}
 	for _, turn := range [][2]string{
-		{"a", "a1"}, {"a", "a2"}, {"again a", "a2"}, {"b", "b2"}, {"b", ""}, {"other names", "10.0.0.1"},
+		{"a", "a1"},
+		{"a", "a2"},
+		{"again a", "a2"},
+		{"b", "b2"},
+		{"b", ""},
+		{"other names", "10.0.0.1"},
 		{"own pages", "a1"},
 	} {
 		l.armWorkers.add(turn[0], turn[1])

@@ -343,7 +343,8 @@ func (r *reading) measuredLine(c *api.Comparison) (l line, ok bool) {
 	referenceError := reference.Error
 	switch {
 	case ok:
-		was = reference.Estimate(all, stats.DesignEffect(nil))
+		isLatest := func(s stats.Series) bool { return s.Until.Equal(reference.Until) }
+		was = reference.Estimate(slices.DeleteFunc(slices.Clone(all), isLatest), stats.DesignEffect(nil))
 		l.Other = &reference.Average
 	default:
 		column, found := r.measuredColumn()

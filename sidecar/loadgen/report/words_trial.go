@@ -116,11 +116,10 @@ func (r *Results) concurrencyWords() []string {
 // worse, which show no difference, and which are not decided. If neither arm is better, it describes B. If one is,
 // guardrails appear only if they differ, since the verdict names the others.
 func (r *Results) otherWords(t *api.TrialState) (all []string) {
-	a, b := r.trialNames()
+	name, other := r.trialNames()
 	ofB := proof.Verdict(t.Verdict) != proof.ABetter
-	name := b
-	if !ofB {
-		name = a
+	if ofB {
+		name = other
 	}
 	decided := slices.Contains([]proof.Verdict{proof.ABetter, proof.BBetter, proof.Best}, proof.Verdict(t.Verdict))
 	var better, worse, none, open, traded []string

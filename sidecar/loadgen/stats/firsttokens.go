@@ -195,11 +195,16 @@ func (f *firstTokens) series(start time.Time) (s Series, ok bool) {
 	return s, len(f.batches) > 0
 }
 
+// effectDegrees is the weight of the design effect in the variance of a mean, in degrees of freedom: it may come from
+// few batches of another setting, which depend on each other.
+const effectDegrees = 3
+
 // Estimate returns the mean of the logarithms of the batches' mean TTFT, for [Contrast]. earlier are other series of
-// the same setting. effect is the factor by which the variance of a batch exceeds that of independent turns where
-// those are too few; see [DesignEffect].
+// the same setting. The series itself is none of them. effect is the factor by which the variance of a batch exceeds
+// that of independent turns where those are too few; see [DesignEffect].
 func (s *Series) Estimate(earlier []Series, effect float64) decide.Mean {
-	return decide.Batched(s.Mean, s.earlierVariance(earlier, meanOf, effect*s.Independent)).Discounted(s.Mean)
+	known := s.earlierVariance(earlier, meanOf, effect*s.Independent, effectDegrees)
+	return decide.Batched(s.Mean, known).Discounted(s.Mean)
 }
 
 // DesignEffect returns the factor by which the variance of a batch exceeds that of independent turns in series of
@@ -247,15 +252,16 @@ func (s *Series) Changed(earlier []Series) (difference float64, ok bool) {
 	if before < leastBefore {
 		return 0, false
 	}
-	known := s.earlierVariance(earlier, meanOf, designEffect*s.Independent)
+	known := s.earlierVariance(earlier, meanOf, designEffect*s.Independent, effectDegrees)
 	is, was := decide.Batched(s.Mean[before:], known), decide.Batched(s.Mean[:before], known)
 	difference = is.Value - was.Value
 	return difference, math.Abs(difference) > decide.Contrast(is, was, .01, liveWander)
 }
 
 // earlierVariance returns the variance of the logarithm of a batch within earlier series. Where they and the batches
-// have few degrees of freedom together, the assumed variance makes up the rest.
-func (s *Series) earlierVariance(earlier []Series, of func(*Series) []float64, assumed float64) decide.Variance {
+// have fewer degrees of freedom together, the assumed variance makes up the rest.
+func (s *Series) earlierVariance(earlier []Series, of func(*Series) []float64, assumed, degrees float64,
+) decide.Variance {
 	var all [][]float64
 	ratio := 0.
 	for i := range earlier {
@@ -268,7 +274,7 @@ func (s *Series) earlierVariance(earlier []Series, of func(*Series) []float64, a
 	if len(all) > 0 && s.Batch > 0 {
 		v.Value *= ratio / float64(len(all)) / s.Batch.Seconds()
 	}
-	if missing := priorDegrees - v.DF - float64(len(s.Mean)-1); missing > 0 {
+	if missing := degrees - v.DF - float64(len(s.Mean)-1); missing > 0 {
 		v.Value = (v.DF*v.Value + missing*assumed) / (v.DF + missing)
 		v.DF += missing
 	}
@@ -310,10 +316,10 @@ func (f *firstTokens) report(q *api.Quantiles) {
 		{.5, *q.P50, func(e *Series) []float64 { return e.P50 }, &q.P50Interval},
 		{.95, *q.P95, func(e *Series) []float64 { return e.P95 }, &q.P95Interval},
 	} {
-		earlier := s.earlierVariance(f.earlier, one.of, designEffect*independentQuantile(&whole, one.p, turns))
+		earlier := s.earlierVariance(f.earlier, one.of, designEffect*independentQuantile(&whole, one.p, turns), priorDegrees)
 		*one.interval = relativeLogs(one.value, one.of(&s), earlier)
 	}
-	earlier := s.earlierVariance(f.earlier, meanOf, designEffect*s.Independent)
+	earlier := s.earlierVariance(f.earlier, meanOf, designEffect*s.Independent, effectDegrees)
 	q.MeanInterval = relativeLogs(s.Average, s.Mean, earlier)
 }
 

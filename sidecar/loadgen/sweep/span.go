@@ -333,6 +333,29 @@ func (a *attempt) publish(n api.SweepNow) {
 	a.lane.Changed()
 }
 
+// warnings returns what went wrong in the streams of the span, and what held its load down.
+func (a *attempt) warnings(turns []proof.Turn) (all []string) {
+	if text := burstWarning(turns); text != "" {
+		all = append(all, text)
+	}
+	for limit, n := range a.limits {
+		if 2*n > len(a.seconds) {
+			all = append(all, limit+" held the load down")
+		}
+	}
+	return all
+}
+
+// named sets the level, the arm and the end of the measurement of a span's row, and the share of its failed turns.
+func (a *attempt) named(row *api.BaselineRow, out *api.SweepSpan) {
+	row.Concurrency = a.span.Concurrency
+	row.Arm, row.Mode, row.Speculation = a.span.Mode.Arm, a.span.Mode.Mode, a.span.Mode.Speculation
+	row.Measured = &out.Until
+	if ended := out.Turns + out.Failed; ended > 0 {
+		row.ErrorRatio = new(float64(out.Failed) / float64(ended))
+	}
+}
+
 // result computes the results of the span. The reason why it does not count is in the first one only, since the machine
 // has the final decision.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
@@ -368,21 +391,13 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
 	addWorkers(&out, a.record.servedBy(), a.lane.Cluster())
-	if text := burstWarning(r.Turns); text != "" {
-		out.Warnings = append(slices.Clone(out.Warnings), text)
-	}
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",
 			refused.Field, refused.Value, refused.Allowed))
 	}
 	a.engines.Fill(&row, true)
-	row.Concurrency = a.span.Concurrency
-	row.Arm, row.Mode, row.Speculation = a.span.Mode.Arm, a.span.Mode.Mode, a.span.Mode.Speculation
-	row.Measured = &out.Until
-	if ended := out.Turns + out.Failed; ended > 0 {
-		row.ErrorRatio = new(float64(out.Failed) / float64(ended))
-	}
+	a.named(&row, &out)
 	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {
 		lag.AllowRow(&row, r.TokensPerTurn())
 		r.Errors = lagErrors(&lag, &row)
@@ -390,11 +405,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	if n := float64(len(a.seconds)); n > 0 {
 		out.Actual = new(a.actual / n)
 	}
-	for limit, n := range a.limits {
-		if 2*n > len(a.seconds) {
-			out.Warnings = append(slices.Clone(out.Warnings), limit+" held the load down")
-		}
-	}
+	out.Warnings = append(slices.Clone(out.Warnings), a.warnings(r.Turns)...)
 	if r.Spoiled = spoiled; spoiled == "" {
 		r.Spoiled = a.invalidReason(&out, &row)
 	}

@@ -216,7 +216,7 @@ func TestStepAgainstOtherMode(t *testing.T) {
 // decidedAt returns the minute at which a step was first called different from another mode, negative where it was
 // called later; infinite if it never was.
 func decidedAt(l *liveTarget, own []stats.Series, other *stats.Series, others []stats.Series) float64 {
-	was := other.Estimate(others, stats.DesignEffect(nil))
+	was := other.Estimate(others[:len(others)-1], stats.DesignEffect(nil))
 	for minute := 1.; minute <= 60; minute++ {
 		l.pass()
 		s, ok := l.window.Series()

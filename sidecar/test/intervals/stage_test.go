@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/figure"
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/workload"
@@ -47,7 +48,7 @@ func onStage(t *testing.T, level int, seed uint64, o virtual.Options, play func(
 		require.NoError(t, err)
 		_, err = s.lane.Start(g.Context, "test", api.StartRequest{})
 		require.NoError(t, err)
-		time.Sleep(10 * time.Minute)
+		wait.Advance(10 * time.Minute)
 		play(s)
 	})
 }
@@ -98,7 +99,7 @@ func TestSentenceAfterASwitch(t *testing.T) {
 					var all []sentence
 					last := ""
 					for second := 1; second <= test.seconds; second++ {
-						time.Sleep(time.Second)
+						wait.Advance(time.Second)
 						h := s.headline()
 						all = append(all, sentence{second, h})
 						words, _, _ := strings.Cut(h.Text, ",")
@@ -147,7 +148,7 @@ func TestEqualModesAreNotCalledDifferent(t *testing.T) {
 					onStage(t, test.level, uint64(100+i), virtual.Options{Alike: true}, func(s *stage) {
 						s.switchTo(api.ModeRoundRobin)
 						for second := range 3600 {
-							time.Sleep(time.Second)
+							wait.Advance(time.Second)
 							for _, l := range s.headline().Lines {
 								if l.Against == api.AgainstMeasured && (l.Kind == api.HeadlineBetter || l.Kind == api.HeadlineWorse) {
 									different <- fmt.Sprintf("hour %d: %d s: %s", i, second, l.Text)
