@@ -192,7 +192,7 @@ func (r *reading) headline(c *api.Comparison) *api.Headline {
 	r.mu.Lock()
 	about := r.setting()
 	r.mu.Unlock()
-	if r.state.Settling {
+	if r.state.Settling || c.Live.TTFT.Mean == nil { // the step may have begun since the state was read
 		return r.settlingHeadline(lines, r.headlines.remembered(about))
 	}
 	if len(lines) == 0 {
@@ -265,8 +265,6 @@ func (r *reading) sentence(l *line, was certainty) *api.Headline {
 	case l.Kind == api.HeadlineSame:
 		h.Certain = true
 		h.Text = fmt.Sprintf("%s: no difference of %d %% or more from %s", subject, smallest, l.other)
-	case difference == "":
-		h.Kind, h.Text = api.HeadlineWaiting, "Not certain yet: no turn has been measured"
 	default:
 		h.Difference = difference
 		h.Text = fmt.Sprintf("Not certain yet: first token %s so far", difference)
