@@ -36,8 +36,11 @@ func (l *Lane) tick(now time.Time) {
 }
 
 // meanTurn returns the mean latency of a turn; 0 before half of as many turns as there are conversations have ended, of
-// which the first are the short ones.
+// which the first are the short ones. It is also 0 once first tokens count, since nothing waits for turns from then on.
 func (l *Lane) meanTurn(now time.Time) time.Duration {
+	if l.steps.isCounting() {
+		return 0
+	}
 	turn, n := l.record.MeanTurn(now)
 	if _, actual, _ := l.steps.view(now); 2*n < actual {
 		return 0

@@ -98,6 +98,13 @@ func (s *steps) countFrom(now time.Time, turn time.Duration) bool {
 	return true
 }
 
+// isCounting reports whether first tokens count.
+func (s *steps) isCounting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.counts.IsZero()
+}
+
 // comparedIn estimates the time until figures of the step are compared; 0 where it is not known. turn is the mean
 // latency of a turn, and pace the number of conversations that begin in a second; 0: it is not known.
 func (s *steps) comparedIn(now time.Time, turn time.Duration, pace float64) time.Duration {

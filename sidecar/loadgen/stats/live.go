@@ -79,7 +79,9 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 		t.gather(w, counts, &w.counted)
 		for i := range batches {
 			for time := range times {
-				b.times[time].addAll(t.times[time][i])
+				if time != timeTTFT { // its batches are those of first tokens
+					b.times[time].addAll(t.times[time][i])
+				}
 			}
 			b.times[timeITL].merge(&t.itl[i])
 		}
