@@ -78,7 +78,11 @@ type SweepRequest struct {
 	// trial and sweep of two modes: both modes run at the same time, each on one of two lanes with the same
 	// conversations; default: true for a trial if there are two lanes, else false
 	Together *bool `json:"together,omitempty"`
-	SLO      *SLO  `json:"slo,omitempty"` // default: the SLO of the settings
+	// trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span_seconds`, with
+	// the caches that both arms share; auto (default), warm where changing the arm restarts nothing and both arms have the
+	// same workers
+	Caches *TrialCaches `json:"caches,omitempty"`
+	SLO    *SLO         `json:"slo,omitempty"` // default: the SLO of the settings
 	// seed of the order of the spans and of the conversations, a whole number below 2⁶⁴; default: drawn for a trial,
 	// else 1
 	Seed *uint64 `json:"seed,omitempty,string"`
@@ -110,6 +114,7 @@ var fieldKinds = map[string][]SweepKind{
 	"order":           {SweepLevels},
 	"warm_up_seconds": {SweepLevels}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
 	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels},
+	"caches": {SweepTrial},
 }
 
 // Check checks the fields of the request against [SweepLimits], and its fields and lists against its kind. The error is
@@ -137,6 +142,11 @@ func (r SweepRequest) checkWords() error {
 			return err
 		}
 	}
+	if r.Caches != nil {
+		if err := OneOf("caches", *r.Caches, AllTrialCaches); err != nil {
+			return err
+		}
+	}
 	if r.Order == nil {
 		return nil
 	}
@@ -145,6 +155,22 @@ func (r SweepRequest) checkWords() error {
 	}
 	return OneOf("order", *r.Order, SweepOrders)
 }
+
+// TrialCaches says what the caches hold when the spans of a trial begin.
+type TrialCaches string
+
+// The caches of a trial.
+const (
+	TrialCachesAuto TrialCaches = "auto"
+	TrialCachesCold TrialCaches = "cold"
+	TrialCachesWarm TrialCaches = "warm"
+)
+
+// AllTrialCaches lists the values of [TrialCaches].
+var AllTrialCaches = []TrialCaches{TrialCachesAuto, TrialCachesCold, TrialCachesWarm}
+
+// Warm reports whether the arms of a trial change within one run.
+func (r SweepRequest) Warm() bool { return r.Caches != nil && *r.Caches == TrialCachesWarm }
 
 // together reports whether the request sets Together to true.
 func (r SweepRequest) together() bool { return r.Together != nil && *r.Together }
@@ -416,8 +442,8 @@ type SweepSpan struct {
 	Turns       int       `json:"turns"`           // counted turns that ended well
 	Failed      int       `json:"failed"`
 	Actual      *float64  `json:"actual,omitempty"` // mean number of conversations in progress while the span counted
-	// how the caches were made cold: by emptying them, or by a new nonce in front of the prompts
-	Cold    string `json:"cold" enum:"emptied,nonce"`
+	// how the caches were made cold: by emptying them, or by a new nonce in front of the prompts; warm: they were not
+	Cold    string `json:"cold" enum:"emptied,nonce,warm"`
 	Spoiled string `json:"spoiled,omitempty"` // why the span does not count
 	// whether the first turns found cold caches; absent: not known
 	FirstTurns *SweepFirstTurns `json:"first_turns,omitempty"`
@@ -516,11 +542,13 @@ type TrialState struct {
 	// trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences
 	// as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two
 	// modes, best: one is better than all others; order: each pair is decided
-	Verdict  string         `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,no_difference,time_over"`
-	Blocks   int            `json:"blocks"`             // whole blocks; the first look comes after the second
-	Pairs    int            `json:"pairs,omitempty"`    // trial on pairs: pairs of spans
-	Failures *TrialFailures `json:"failures,omitempty"` // trial of two modes
-	Ranking  *TrialRanking  `json:"ranking,omitempty"`  // trial of more than two modes
+	Verdict string `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,no_difference,time_over"`
+	Blocks  int    `json:"blocks"` // whole blocks
+	// number of whole blocks before the first look; absent: trial of an earlier version, 2
+	FirstLook int            `json:"first_look,omitempty"`
+	Pairs     int            `json:"pairs,omitempty"`    // trial on pairs: pairs of spans
+	Failures  *TrialFailures `json:"failures,omitempty"` // trial of two modes
+	Ranking   *TrialRanking  `json:"ranking,omitempty"`  // trial of more than two modes
 	// difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up
 	Primary *TrialDifference `json:"primary,omitempty"`
 	// trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop

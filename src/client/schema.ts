@@ -2635,6 +2635,8 @@ export interface components {
         };
         /** @description A request for spans of a workload at some concurrencies in some modes, each span on cold caches. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected. */
         SweepRequest: {
+            /** @description trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span_seconds`, with the caches that both arms share; auto (default), warm where changing the arm restarts nothing and both arms have the same workers */
+            caches?: components["schemas"]["TrialCaches"];
             kind: components["schemas"]["SweepKind"];
             /** @description concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels × modes × repeats must not exceed 1,000. */
             levels?: number[];
@@ -2684,10 +2686,10 @@ export interface components {
             attempt: number;
             causes?: components["schemas"]["SweepCauses"];
             /**
-             * @description how the caches were made cold: by emptying them, or by a new nonce in front of the prompts
+             * @description how the caches were made cold: by emptying them, or by a new nonce in front of the prompts; warm: they were not
              * @enum {string}
              */
-            cold: "emptied" | "nonce";
+            cold: "emptied" | "nonce" | "warm";
             concurrency: number;
             /** Format: date-time */
             counted_from: string;
@@ -2859,6 +2861,11 @@ export interface components {
          * @enum {string}
          */
         TrialArm: "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i";
+        /**
+         * @description What the caches hold when the spans of a trial begin.
+         * @enum {string}
+         */
+        TrialCaches: "auto" | "cold" | "warm";
         /** @description The smallest difference that a trial can find. */
         TrialDetectable: {
             /** @description time of a block */
@@ -3003,7 +3010,7 @@ export interface components {
             assumed?: number;
             /** @description time of the latest block, with switches and warm-up */
             block_seconds?: number;
-            /** @description whole blocks; the first look comes after the second */
+            /** @description whole blocks */
             blocks: number;
             /** @description bounds of the differences that are not relevant; the lower bound of relative differences is −s/(1+s), the inverse of a rise by s */
             boundaries: [
@@ -3016,6 +3023,8 @@ export interface components {
             failures?: components["schemas"]["TrialFailures"];
             /** @description trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop */
             final?: components["schemas"]["TrialFinal"];
+            /** @description number of whole blocks before the first look; absent: trial of an earlier version, 2 */
+            first_look?: number;
             /** @description output tokens per answer and shares of finish reasons for the modes of `primary`; where one is unlike, neither mode is better; intervals of 95 % at the latest look */
             guards?: components["schemas"]["TrialDifference"][];
             /** @description each of two lanes kept its mode: the trial compares targets as well as modes */
@@ -3450,6 +3459,7 @@ export type TargetKind = components['schemas']['TargetKind'];
 export type Timeouts = components['schemas']['Timeouts'];
 export type Totals = components['schemas']['Totals'];
 export type TrialArm = components['schemas']['TrialArm'];
+export type TrialCaches = components['schemas']['TrialCaches'];
 export type TrialDetectable = components['schemas']['TrialDetectable'];
 export type TrialDifference = components['schemas']['TrialDifference'];
 export type TrialFailed = components['schemas']['TrialFailed'];

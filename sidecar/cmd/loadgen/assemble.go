@@ -596,7 +596,7 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
 		RampedStart: s.conf.Duration <= 0 && s.conf.Requests <= 0,
 		Turns:       int64(s.conf.Requests),
-		FreshTexts:  s.conf.Caches == "fresh" && (s.conf.Duration > 0 || s.conf.Requests > 0),
+		FreshTexts:  s.conf.Caches != "kept" && (s.conf.Duration > 0 || s.conf.Requests > 0),
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status

@@ -114,6 +114,9 @@ func (p *Pinned) Switch(
 // InPlace returns true: a turn's instance is chosen when it is sent.
 func (p *Pinned) InPlace(_, _ api.ModeState) bool { return true }
 
+// SameWorkers returns true: the modes differ in who chooses the instance.
+func (p *Pinned) SameWorkers(_, _ api.ModeState) bool { return true }
+
 // SwitchWarm is Switch.
 func (p *Pinned) SwitchWarm(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),

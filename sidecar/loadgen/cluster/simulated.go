@@ -130,6 +130,9 @@ func (s *Simulated) Switch(
 // workers.
 func (s *Simulated) InPlace(from, to api.ModeState) bool { return from.Speculation == to.Speculation }
 
+// SameWorkers returns true.
+func (s *Simulated) SameWorkers(_, _ api.ModeState) bool { return true }
+
 // SwitchWarm changes the router's mode in place if that is possible. Otherwise it is
 // Switch.
 func (s *Simulated) SwitchWarm(

@@ -52,6 +52,7 @@ type Plan struct {
 	Margin     float64  `json:"margin"`                 // the smallest difference of interest, as displayed
 	MaxSeconds float64  `json:"max_seconds"`            // of all blocks; a block that would exceed it does not begin
 	SideBySide bool     `json:"side_by_side,omitempty"` // two arms run as in [SideBySide], for [Detectable] and [Expected]
+	Switchback bool     `json:"switchback,omitempty"`   // two arms run as in [Pair]
 	// WholeOrder asks how all arms compare, and an arm leaves the trial once each of its pairs is decided. Otherwise the
 	// question is which arm is the best, and an arm leaves once another is better.
 	WholeOrder bool `json:"whole_order,omitempty"`
@@ -156,8 +157,19 @@ type Decision struct {
 	Variance Variance `json:"variance"` // of the first metric, from these blocks only, for [Moderate] and [Detectable]
 }
 
-// LeastBlocks is the number of whole blocks before the first look.
-const LeastBlocks = 2
+// The number of whole blocks before the first look: more of pairs, since a pair leaves one degree of freedom.
+const (
+	leastBlocks = 2
+	leastPairs  = 4
+)
+
+// Least returns the number of whole blocks before the first look.
+func (p Plan) Least() int {
+	if p.Switchback {
+		return leastPairs
+	}
+	return leastBlocks
+}
 
 // equivalence is the error of the two one-sided tests together.
 const equivalence = .10
@@ -166,7 +178,7 @@ const equivalence = .10
 func Decide(p Plan, blocks []Block) Decision {
 	s := state{Plan: p, deviation: map[[3]int][]float64{}}
 	d := Decision{Verdict: Running, Left: s.all(), LeftAfter: make([]int, p.Arms), Best: -1, RunnerUp: -1}
-	for k := LeastBlocks; k <= len(blocks) && !d.Verdict.Over(); k++ {
+	for k := p.Least(); k <= len(blocks) && !d.Verdict.Over(); k++ {
 		if due(k) || next(d.Left, blocks[:k]) > p.MaxSeconds {
 			s.look(&d, blocks[:k])
 		}
@@ -182,8 +194,8 @@ func Decide(p Plan, blocks []Block) Decision {
 func due(blocks int) bool { return blocks%(1<<bits.Len(uint(blocks-1)/32)) == 0 }
 
 // NextLook returns the number of blocks at the next look.
-func NextLook(blocks int) int {
-	n := max(LeastBlocks, blocks+1)
+func (p Plan) NextLook(blocks int) int {
+	n := max(p.Least(), blocks+1)
 	for !due(n) {
 		n++
 	}
@@ -244,7 +256,7 @@ func (s *state) look(d *Decision, blocks []Block) {
 	for i := range blocks {
 		runs += len(blocks[i].Spans)
 	}
-	df, _ := degrees(runs, len(blocks), s.Arms)
+	df, _ := degrees(runs, len(blocks), s.Arms, !s.Switchback)
 	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
 	model, ok := s.fit(s.Metrics[0], s.Prior)
@@ -307,7 +319,7 @@ func (s *state) fit(metric Metric, prior Variance) (model, bool) {
 			all = append(all, observation{run.Arm, i, run.At, y})
 		}
 	}
-	return fit(all, s.Arms, prior)
+	return fit(all, s.Arms, !s.Switchback, prior)
 }
 
 // prior returns the prior of a metric. Only the first one has any.

@@ -34,8 +34,9 @@ type Variance struct {
 // fit fits the model by least squares. Block effects are removed by centering within blocks. All runs have one
 // variance, double ones too: that holds where restarts scatter more than turns, and otherwise overstates the variance.
 // The slope removes a steady change over a block, or the difference of two lanes. It is fitted if leastDegrees are left
-// without it. Before that it inflates the variance, and the order within a block balances the estimates.
-func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
+// without it. Before that it inflates the variance, and the order within a block balances the estimates. places false
+// leaves it out, where the order within each block is random.
+func fit(all []observation, arms int, places bool, prior Variance) (m model, ok bool) {
 	var blocks [][]observation
 	for _, o := range all {
 		if o.block == len(blocks) {
@@ -43,7 +44,7 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 		}
 		blocks[o.block] = append(blocks[o.block], o)
 	}
-	df, slope := degrees(len(all), len(blocks), arms)
+	df, slope := degrees(len(all), len(blocks), arms, places)
 	columns := arms - 1
 	if slope {
 		columns++
@@ -97,10 +98,11 @@ func adjustedMeans(blocks [][]observation, coefficients *mat.VecDense, arms int)
 	return effect
 }
 
-// degrees returns the degrees of freedom that runs leave for the variance, and whether the slope is fitted.
-func degrees(runs, blocks, arms int) (df int, slope bool) {
+// degrees returns the degrees of freedom that runs leave for the variance, and whether the slope is fitted, which
+// requires that places within a block matter.
+func degrees(runs, blocks, arms int, places bool) (df int, slope bool) {
 	df = runs - blocks - (arms - 1)
-	if df > leastDegrees {
+	if places && df > leastDegrees {
 		return df - 1, true
 	}
 	return df, false

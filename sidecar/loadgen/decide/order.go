@@ -49,6 +49,14 @@ func SideBySide(seed uint64, arms []int, block int) [2][2]Run {
 	return [2][2]Run{{run(outer, -.5), run(inner, .5)}, {run(inner, -.5), run(outer, .5)}}
 }
 
+// Pair returns the runs of a block of two arms that change while conversations go on, one run of each. The seed draws
+// the order of every pair by itself, so that no swing of the load keeps time with it. At is 0, since a random order
+// leaves no slope to correct.
+func Pair(seed uint64, arms []int, block int) []Run {
+	first := rand.New(rand.NewPCG(seed, 1<<62+uint64(block))).IntN(2)
+	return []Run{{Arm: arms[first], Length: 1}, {Arm: arms[1-first], Length: 1}}
+}
+
 // outerInner assigns two arms to the places of ABBA.
 func outerInner(seed uint64, arms []int, block int) (outer, inner int) {
 	if coin := rand.New(rand.NewPCG(seed, 0)).IntN(2); (coin+block/2)%2 == 1 {

@@ -16,6 +16,9 @@ import (
 // SpanObserver receives the data that a span's figures are computed from. Its methods are called
 // concurrently, and must not block.
 type SpanObserver interface {
+	// TurnBegan and FirstToken receive every turn that this process sends, by its request's id.
+	TurnBegan(request string, at time.Time)
+	FirstToken(request string, at time.Time)
 	// Tokens receives the number of output tokens as they arrive. At a turn's end a negative
 	// number may correct earlier ones.
 	Tokens(at time.Time, n int)
@@ -171,6 +174,53 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 		})
 	}
 	return s.spans, nil
+}
+
+// Switch changes the mode of a span while its conversations and caches go on, and begins a new step, also where the
+// mode stays. It returns at the end of the change. The errors are those of [Lease.Begin]; after one, the span goes on in
+// its former mode. The driver must be able to change in place; see [Lane.Switchback].
+func (s *Lease) Switch(ctx context.Context, actor string, r *SpanRun, to api.ModeState) error {
+	l := r.lane
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, err := func() (*change, error) {
+		defer l.lockAll()()
+		if err := s.checkActive(ctx); err != nil {
+			return nil, err
+		}
+		if err := l.checkOffered(l.opts.Driver.Offers(), to); err != nil {
+			return nil, err
+		}
+		if to == l.mode {
+			l.inNewStep(leadSwitched, func() {})
+			return nil, nil
+		}
+		c := newChange(l, actor, to)
+		c.keep, c.inPlace, c.cancel = true, true, cancel
+		c.group = []*change{c}
+		c.Phase, c.Message = "switching", fmt.Sprintf("switching to %s", to.Short())
+		l.change = c
+		return c, nil
+	}()
+	if c != nil {
+		l.changeModes(ctx, []*Lane{l}, c.group)
+		_, err = c.outcome()
+	}
+	r.Step = l.steps.current().ID
+	l.notify()
+	return err
+}
+
+// Switchback reports whether modes can change while a run goes on, and whether the same workers serve all of them, as
+// far as is known.
+func (l *Lane) Switchback(modes []api.ModeState) (inPlace, shared bool) {
+	d, ok := l.opts.Driver.(workload.WarmSwitcher)
+	inPlace, shared = ok && l.opts.Engine == nil, ok
+	for _, m := range modes[1:] {
+		inPlace = inPlace && d.InPlace(modes[0], m)
+		shared = shared && d.SameWorkers(modes[0], m)
+	}
+	return inPlace, shared
 }
 
 // checkActive refuses to start anything when the process is ending or ctx has ended. The lane's

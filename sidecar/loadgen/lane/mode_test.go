@@ -137,6 +137,8 @@ type warmScript struct{ *script }
 
 func (warmScript) InPlace(_, _ api.ModeState) bool { return true }
 
+func (warmScript) SameWorkers(_, _ api.ModeState) bool { return true }
+
 func (d warmScript) SwitchWarm(
 	ctx context.Context, from, to api.ModeState, report func(phase, message string),
 ) (bool, error) {

@@ -47,7 +47,12 @@ func ConversationOf(lane string, c *workload.Conversation, status api.Conversati
 }
 
 // TurnStarted marks the turn with the step in force.
-func (o *observer) TurnStarted(t *workload.LiveTurn) { o.marks.Begin(t, o.lane.steps.current()) }
+func (o *observer) TurnStarted(t *workload.LiveTurn) {
+	o.marks.Begin(t, o.lane.steps.current())
+	if o.span != nil {
+		o.span.TurnBegan(t.RequestID, t.Began)
+	}
+}
 
 // FirstToken records the TTFT of a turn.
 func (o *observer) FirstToken(t *workload.LiveTurn) {
@@ -56,6 +61,9 @@ func (o *observer) FirstToken(t *workload.LiveTurn) {
 		sent, ttft = t.Began, time.Since(t.Began)
 	}
 	o.lane.record.FirstToken(t.Step, sent.Add(ttft), ttft.Seconds())
+	if o.span != nil {
+		o.span.FirstToken(t.RequestID, sent.Add(ttft))
+	}
 }
 
 // Arrived counts tokens as they arrive.

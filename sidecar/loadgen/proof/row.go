@@ -51,7 +51,8 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 func (r *Recording) TokensPerTurn() float64 {
 	n, tokens := 0, 0
 	for i := range r.Turns {
-		if t := &r.Turns[i]; !t.Failed && r.CountedFrom <= t.Ended && t.Ended < r.Until {
+		t := &r.Turns[i]
+		if at := r.when(t, t.Ended); !t.Failed && t.Ended > 0 && r.CountedFrom <= at && at < r.Until {
 			n, tokens = n+1, tokens+t.OutputTokens
 		}
 	}

@@ -32,6 +32,17 @@ type Recording struct {
 	Turns              []Turn
 	Tokens             []float64 // output tokens delivered in each second of the span
 	Short              bool      // the counted time may be below [Latencies] median latencies, as in a trial
+	// BySent counts a turn, with all of its times, where it was sent in the counted time, as in a slot of a switchback,
+	// whose turns belong to the arm that they were sent to.
+	BySent bool
+}
+
+// when returns the time by which an event of a turn counts.
+func (r *Recording) when(t *Turn, event float64) float64 {
+	if r.BySent {
+		return t.Sent
+	}
+	return event
 }
 
 // Least returns the minimum counted time of a span in seconds: the larger of Seconds and the required number of median
@@ -41,7 +52,7 @@ func (s Span) Least(medianLatency float64) float64 {
 }
 
 // GiveUp marks the turns without a first token as failed at the end of the span. It is for a target that has stopped
-// answering.
+// answering, and for turns of a slot that are not answered when the next one has ended.
 func (r *Recording) GiveUp() {
 	for i := range r.Turns {
 		if t := &r.Turns[i]; t.Ended == 0 && t.FirstToken == 0 {
@@ -77,7 +88,8 @@ const rounding = 1e-9
 func (r *Recording) medianLatency() float64 {
 	var all []float64
 	for i := range r.Turns {
-		if t := &r.Turns[i]; !t.Failed && r.CountedFrom <= t.Ended && t.Ended < r.Until {
+		t := &r.Turns[i]
+		if at := r.when(t, t.Ended); !t.Failed && t.Ended > 0 && r.CountedFrom <= at && at < r.Until {
 			all = append(all, t.Ended-t.Sent)
 		}
 	}
@@ -105,13 +117,13 @@ func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 	}
 	for i := range r.Turns {
 		t := &r.Turns[i]
-		if p, ok := at(t.FirstToken); ok && !t.Failed && t.FirstToken > 0 {
+		if p, ok := at(r.when(t, t.FirstToken)); ok && !t.Failed && t.FirstToken > 0 {
 			p.ttft = append(p.ttft, t.FirstToken-t.Sent)
 			if t.Number > 1 {
 				p.later = append(p.later, t.FirstToken-t.Sent)
 			}
 		}
-		if p, ok := at(t.Ended); ok && t.Ended > 0 {
+		if p, ok := at(r.when(t, t.Ended)); ok && t.Ended > 0 {
 			p.end(t, slo)
 		}
 	}
@@ -238,6 +250,8 @@ type Span struct {
 	// Midway is the number of first conversations that start in their middle. Without it, conversations that start
 	// together would end together again and again; see [draw.Shape].
 	Midway int `json:"midway,omitempty"`
+	// LeadIn is the time in seconds at the beginning of a slot that does not count.
+	LeadIn float64 `json:"lead_in,omitempty"`
 	// WarmUpSeconds is the minimum time at the full concurrency before the span counts.
 	WarmUpSeconds float64 `json:"warm_up_seconds,omitempty"`
 	// Seconds is the minimum counted time; see [Span.Least].

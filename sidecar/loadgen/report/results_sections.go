@@ -231,10 +231,10 @@ func (r *Results) sweepMethodology() (items []Item) {
 	add("Kind", kindWords(q))
 	add("Measured", when(run))
 	add("Concurrency", numbers(q.Levels)+" conversations in progress")
-	warmUp := "each span warms up until its initial conversations have ended"
+	warmUp := untilFirstEnded
 	switch q.Kind {
 	case api.SweepTrial:
-		warmUp += "; these start at different turns, so that they do not all end at once"
+		warmUp = trialWarmUp(q)
 		add("Order", trialOrder(q, onPairs(run.Trial)))
 		if q.Primary != nil {
 			add("Decided by", proof.Metric(*q.Primary).Name()+
@@ -258,12 +258,7 @@ func (r *Results) sweepMethodology() (items []Item) {
 	}
 	add("Warm-up", warmUp)
 	if q.Seconds != nil {
-		latencies := proof.Latencies
-		if q.Kind == api.SweepTrial && !onPairs(run.Trial) {
-			latencies = proof.TrialLatencies
-		}
-		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies",
-			durationText(*q.Seconds), latencies))
+		add("Counted", countedWords(q, onPairs(run.Trial)))
 	}
 	if q.Snapshots != nil {
 		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span",
@@ -295,11 +290,37 @@ func kindWords(q *api.SweepRequest) string {
 	return "trial: which arm is better than all others at one concurrency?"
 }
 
+// untilFirstEnded describes the warm-up of a span without a fixed length.
+const untilFirstEnded = "each span warms up until its initial conversations have ended"
+
+// trialWarmUp describes what of a trial does not count.
+func trialWarmUp(q *api.SweepRequest) string {
+	if q.Warm() {
+		return "until the initial conversations have ended, which start at different turns; then the first 30 s of each slot"
+	}
+	return untilFirstEnded + "; these start at different turns, so that they do not all end at once"
+}
+
+// countedWords describes how long a span counts. pairs selects the method of earlier versions.
+func countedWords(q *api.SweepRequest, pairs bool) string {
+	latencies, text := proof.Latencies, "%s of each span at least, and no less than %d median latencies"
+	if q.Kind == api.SweepTrial && !pairs {
+		latencies = proof.TrialLatencies
+	}
+	if q.Warm() {
+		text = "each slot lasts %s at least, and no less than %d median latencies, without its first 30 s"
+	}
+	return fmt.Sprintf(text, durationText(*q.Seconds), latencies)
+}
+
 // trialOrder describes the order of a trial's spans. pairs selects the method of earlier versions.
 func trialOrder(q *api.SweepRequest, pairs bool) string {
 	switch {
 	case pairs:
 		return "pairs of spans, by the method of earlier versions"
+	case q.Warm():
+		return "one run, whose arm changes every slot, in random order within pairs of slots; conversations and caches go " +
+			"on, and a turn belongs to the slot in which it was sent; a look after each pair from the fourth on"
 	case q.Together != nil && *q.Together:
 		return "blocks of spans with the same conversations, both arms at the same time on two targets and then " +
 			"in the opposite order if both can switch; a look after each block from the second on"
@@ -341,6 +362,7 @@ func coldCaches(spans []api.SweepSpan) string {
 		way := map[string]string{
 			"emptied": "emptied before each span",
 			"nonce":   "made cold before each span by a new nonce at the start of every opening text",
+			"warm":    "warm, with what both arms left in them",
 		}[s.Cold]
 		if way = cmp.Or(way, s.Cold); way != "" && !slices.Contains(ways, way) {
 			ways = append(ways, way)
@@ -349,7 +371,11 @@ func coldCaches(spans []api.SweepSpan) string {
 	if len(ways) == 0 {
 		return "no span has ended yet"
 	}
-	return strings.Join(ways, "; in other spans ") + "; " + coldness(spans)
+	text := strings.Join(ways, "; in other spans ")
+	if slices.Equal(ways, []string{"warm, with what both arms left in them"}) {
+		return text
+	}
+	return text + "; " + coldness(spans)
 }
 
 // coldness counts the spans whose first turns found cold caches.

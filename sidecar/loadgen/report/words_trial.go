@@ -71,14 +71,20 @@ func (r *Results) findWords(t *api.TrialState) []string {
 	return []string{"It " + finds(&r.Sweep.Request, t.Detectable)}
 }
 
-// Outlook describes the difference that a trial can find before it starts, and the time until its first look. A nil d
-// means that no earlier trial on the target allows an estimate.
-func Outlook(q *api.SweepRequest, d *api.TrialDetectable) string {
-	if d == nil {
-		return "What it can find is known after its first block: no such trial was run on this target."
+// Outlook describes what a trial asks and what difference it can find, before it starts, and the time until its first
+// look. Without Detectable, no earlier trial on the target allows an estimate.
+func Outlook(q *api.SweepRequest, t *api.TrialState) []string {
+	how := "Each span begins on cold caches."
+	if q.Warm() {
+		how = fmt.Sprintf("On warm caches that both arms share: the arm changes every %s or so within one run.",
+			durationText(*q.Seconds))
 	}
-	return fmt.Sprintf("It %s A block takes about %s, and the first look comes after the second.",
-		finds(q, d), durationText(d.BlockSeconds))
+	d := t.Detectable
+	if d == nil {
+		return []string{how, "What it can find is known after its first block: no such trial was run on this target."}
+	}
+	return []string{how, fmt.Sprintf("It %s A block takes about %s, and the first look comes after %d.",
+		finds(q, d), durationText(d.BlockSeconds), t.FirstLook)}
 }
 
 // finds describes the difference that a trial can find. The text continues a sentence that begins with "It".
@@ -175,7 +181,7 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	}
 	a, b := r.trialNames()
 	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
-	on := "on " + plural(t.Blocks, "block")
+	on := "on " + plural(t.Blocks, "block") + cachesWords(r.Sweep)
 	changed := changeOf(t.Primary, true)
 	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
 	failed := strings.Join(append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...), "; ")
@@ -199,6 +205,18 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 		text = fmt.Sprintf("Undecided so far %s, %s: %s; %s", at, on, failed, changeOfB)
 	}
 	return sentenceCase(text) + "."
+}
+
+// cachesWords says, as a clause, which question a trial asks: of caches that both arms share, or of cold ones. It is
+// empty for a trial of an earlier version.
+func cachesWords(run *proof.Run) string {
+	switch c := run.Request.Caches; {
+	case c == nil:
+		return ""
+	case *c == api.TrialCachesWarm:
+		return fmt.Sprintf(" (warm, switched %d times)", 2*run.Trial.Blocks)
+	}
+	return " (each on cold caches)"
 }
 
 func sentenceCase(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

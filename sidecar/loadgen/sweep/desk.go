@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,7 +205,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	if err != nil {
 		return api.Sweep{}, err
 	}
-	if err := d.opts.Lane.CheckModes(ctx, r.Modes); err != nil {
+	if err := cmp.Or(d.opts.Lane.CheckModes(ctx, r.Modes), d.resolveCaches(&r)); err != nil {
 		return api.Sweep{}, err
 	}
 	r.Seed = orDefault(r.Seed, uint64(rand.Uint32()))
@@ -257,6 +258,10 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	if r.Kind != api.SweepTrial {
 		return o, nil
 	}
+	if err := d.resolveCaches(&r); err != nil {
+		return api.SweepOutlook{}, err
+	}
+	o.Request = r
 	r.Seed = orDefault(r.Seed, 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -264,8 +269,9 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	if err != nil {
 		return api.SweepOutlook{}, err
 	}
-	o.Detectable = m.(*proof.Trial).State().Detectable
-	o.Words = append(o.Words, report.Outlook(&r, o.Detectable))
+	state := m.(*proof.Trial).State()
+	o.Detectable = state.Detectable
+	o.Words = append(o.Words, report.Outlook(&r, &state)...)
 	return o, nil
 }
 

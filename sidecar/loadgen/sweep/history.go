@@ -32,7 +32,7 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 		v, q := &s.doc.Sweep, s.request()
 		t, ok := s.machine.(*proof.Trial)
 		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && len(q.Modes) == len(r.Modes) &&
-			*q.Seconds == *r.Seconds && *q.Together == *r.Together && reflect.DeepEqual(v.Workload, shape)
+			*q.Seconds == *r.Seconds && *q.Together == *r.Together && q.Warm() == r.Warm() && reflect.DeepEqual(v.Workload, shape)
 		if !similar {
 			continue
 		}
@@ -97,10 +97,10 @@ func (h history) fits(p proof.Plan) error {
 		return nil
 	}
 	each := h[len(h)-1].blockSeconds
-	if least := decide.LeastBlocks * each; p.MaxTime < least {
+	if least := float64(p.LeastBlocks()) * each; p.MaxTime < least {
 		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
 			"at least %.0f: a trial decides after %d blocks, and one took %.0f s in the last such trial on this target",
-			least, decide.LeastBlocks, each))
+			least, p.LeastBlocks(), each))
 	}
 	return nil
 }

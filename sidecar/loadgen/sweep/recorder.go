@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,15 +32,32 @@ type recorder struct {
 	first    int64 // number of conversations that begin the span
 	ok       int
 	failed   int
-	reason   string         // error of the latest failed turn
-	served   map[string]int // turns of each worker that their answers name
+	reason   string                 // error of the latest failed turn
+	workers  []string               // of each of turns, as its answer names it; "" if it does not
+	inFlight map[string]*proof.Turn // by their requests
 }
 
 var _ lane.SpanObserver = (*recorder)(nil)
 
 // newRecorder makes a recorder for a span that begins with so many conversations.
 func newRecorder(now time.Time, begin int, opening func(workload.Draw) int64) *recorder {
-	return &recorder{base: now, opening: opening, left: begin, first: int64(begin), served: map[string]int{}}
+	return &recorder{base: now, opening: opening, left: begin, first: int64(begin), inFlight: map[string]*proof.Turn{}}
+}
+
+// TurnBegan records that a turn is in flight.
+func (r *recorder) TurnBegan(request string, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inFlight[request] = &proof.Turn{Sent: at.Sub(r.base).Seconds()}
+}
+
+// FirstToken records the first token of a turn in flight.
+func (r *recorder) FirstToken(request string, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.inFlight[request]; t != nil {
+		t.FirstToken = at.Sub(r.base).Seconds()
+	}
 }
 
 // Tokens adds n output tokens to their second. Tokens from before the recorder was made are ignored, and tokens of the
@@ -95,12 +111,11 @@ func (r *recorder) Turn(t *workload.Turn) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.inFlight, t.RequestID)
 	r.turns = append(r.turns, turn)
 	r.unserved = append(r.unserved, turn.Failed &&
 		slices.Contains([]api.ErrorClass{api.ErrorConnect, api.ErrorHTTP4xx, api.ErrorHTTP5xx}, t.ErrorClass))
-	if t.Worker != "" {
-		r.served[t.Worker]++
-	}
+	r.workers = append(r.workers, t.Worker)
 	r.firsts = append(r.firsts, firsts...)
 	if t.ServerTTFT != nil {
 		r.ttft = append(r.ttft, *t.ServerTTFT)
@@ -171,22 +186,23 @@ func (r *recorder) counted(from, until float64) (ok, failed int, latency float64
 	return len(all), failed, stats.Percentile(all, .5)
 }
 
-// serves reports whether more than a tenth of the turns that began and ended between two seconds were served, or failed
-// by a time-out of the load generator or by a limit (429, 529). It is true without such turns. Other errors, such as
-// the 503 of a gateway, count as not served, since a gateway gives them for load and for a server that is gone.
-func (r *recorder) serves(from, until float64) bool {
+// serves reports whether more than a tenth of the turns that were sent between two seconds, and ended before a third,
+// were served, or failed by a time-out of the load generator or by a limit (429, 529). It is true without such turns.
+// Other errors, such as the 503 of a gateway, count as not served, since a gateway gives them for load and for a server
+// that is gone.
+func (r *recorder) serves(from, until, ended float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended, unserved := 0, 0
+	all, unserved := 0, 0
 	for i := range r.turns {
-		if t := &r.turns[i]; t.Sent >= from && t.Ended > 0 && t.Ended < until {
-			ended++
+		if t := &r.turns[i]; t.Sent >= from && t.Sent < until && t.Ended > 0 && t.Ended < ended {
+			all++
 			if r.unserved[i] {
 				unserved++
 			}
 		}
 	}
-	return ended == 0 || 10*unserved < 9*ended
+	return all == 0 || 10*unserved < 9*all
 }
 
 // recording returns everything recorded, with the bounds of the counted part.
@@ -199,11 +215,53 @@ func (r *recorder) recording(from, until float64) proof.Recording {
 	}
 }
 
-// servedBy returns the number of turns of each worker so far.
-func (r *recorder) servedBy() map[string]int {
+// underway reports whether a turn that was sent between two seconds is in flight.
+func (r *recorder) underway(from, until float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(r.served)
+	for _, t := range r.inFlight {
+		if from <= t.Sent && t.Sent < until {
+			return true
+		}
+	}
+	return false
+}
+
+// slot returns what was recorded of the turns that were sent between two seconds, and of no others. One that has no
+// first token yet has failed at the present second, so that it counts as at least that slow.
+func (r *recorder) slot(from, until, now float64) proof.Recording {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.grow(int(math.Ceil(until)))
+	rec := proof.Recording{CountedFrom: from, Until: until, Tokens: slices.Clone(r.tokens), BySent: true}
+	for i := range r.turns {
+		if t := &r.turns[i]; from <= t.Sent && t.Sent < until {
+			rec.Turns = append(rec.Turns, *t)
+		}
+	}
+	for _, t := range r.inFlight {
+		if from <= t.Sent && t.Sent < until {
+			late := *t
+			if late.FirstToken == 0 {
+				late.Ended, late.Failed = now, true
+			}
+			rec.Turns = append(rec.Turns, late)
+		}
+	}
+	return rec
+}
+
+// servedBy returns the number of turns of each worker that were sent between two seconds.
+func (r *recorder) servedBy(from, until float64) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]int{}
+	for i, worker := range r.workers {
+		if t := &r.turns[i]; worker != "" && from <= t.Sent && t.Sent < until {
+			all[worker]++
+		}
+	}
+	return all
 }
 
 // serverTTFT returns the p95 of the TTFT that the server reported, of turns with the first token

@@ -75,6 +75,27 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	return r, nil
 }
 
+// resolveCaches resolves the caches of a complete request: warm where the two arms of a trial can change within one run
+// and the same workers serve both. The error is an [api.FieldError].
+func (d *Desk) resolveCaches(r *api.SweepRequest) error {
+	if r.Kind != api.SweepTrial {
+		return nil
+	}
+	driver := d.opts.Lane.State().Driver
+	inPlace, shared := d.opts.Lane.Switchback(r.Modes)
+	possible := inPlace && len(r.Modes) == 2 && !*r.Together
+	switch wanted := *r.Caches; {
+	case wanted == api.TrialCachesWarm && !possible:
+		return api.Refuse("caches", wanted, fmt.Sprintf("cold: only a trial of two arms on one lane can change them within "+
+			"one run, where the driver (%s) changes them without a restart and there are no members", driver))
+	case wanted == api.TrialCachesAuto && possible && shared, wanted == api.TrialCachesWarm:
+		r.Caches = new(api.TrialCachesWarm)
+	default:
+		r.Caches = new(api.TrialCachesCold)
+	}
+	return nil
+}
+
 // setDefaults sets the defaults that depend on the kind of request.
 func setDefaults(r *api.SweepRequest, driver string) {
 	switch r.Kind {
@@ -84,6 +105,7 @@ func setDefaults(r *api.SweepRequest, driver string) {
 			r.Question = orDefault(r.Question, api.QuestionBest)
 		}
 		r.Smallest = orDefault(r.Smallest, smallest)
+		r.Caches = orDefault(r.Caches, api.TrialCachesAuto)
 		r.Seconds = orDefault(r.Seconds, trialSeconds)
 		r.MaxSeconds = orDefault(r.MaxSeconds, trialTime)
 	case api.SweepLevels:

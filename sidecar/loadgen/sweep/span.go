@@ -58,6 +58,10 @@ type attempt struct {
 	silent   bool           // it was abandoned, since the target answered no turn
 	unserved bool           // it does not count in a trial, since its target did not serve
 	shared   []string       // workers that also serve the lane beside it
+	slot     bool           // it is a slot of a switchback, whose counted part is from from to until
+	elapsed  float64        // seconds of a slot with the change before it
+	step     int64          // that the span began
+	start    time.Time      // of the span's conversations, or of the slot
 
 	spoiled string // set by watch
 	until   float64
@@ -101,7 +105,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 	}
 	var wg sync.WaitGroup
 	for i, a := range all {
-		a.run = runs[i]
+		a.run, a.step, a.start = runs[i], runs[i].Step, runs[i].Began
 		wg.Go(func() {
 			a.spoiled, a.until = a.watch(ctx)
 			a.run.End()
@@ -235,10 +239,16 @@ func (a *attempt) tick(second float64) bool {
 	if second-a.from >= required {
 		return true
 	}
+	a.count(now, ok, required)
+	return false
+}
+
+// count records a counted second.
+func (a *attempt) count(now time.Time, ok int, required float64) {
 	if shared := a.lane.SharedWorkers(); a.sweep.together() && len(shared) > len(a.shared) {
 		a.shared = shared
 	}
-	a.actual += float64(actual)
+	a.actual += float64(a.run.Actual())
 	if limit := a.run.Limit(); limit != "" {
 		if a.limits == nil {
 			a.limits = map[string]int{}
@@ -255,7 +265,6 @@ func (a *attempt) tick(second float64) bool {
 	n := a.state(api.SpanCounting, a.record.at(a.from), &duration)
 	n.Turns = ok
 	a.publish(n)
-	return false
 }
 
 // warmedUp reports whether the span begins to count.
@@ -356,6 +365,59 @@ func (a *attempt) named(row *api.BaselineRow, out *api.SweepSpan) {
 	}
 }
 
+// recording returns what the figures of the span rest on.
+func (a *attempt) recording(until float64) proof.Recording {
+	if a.slot {
+		return a.record.slot(a.from, until, a.record.seconds(time.Now()))
+	}
+	return a.record.recording(a.from, until)
+}
+
+// counted returns the numbers of successful and failed turns of the span's figures.
+func (a *attempt) counted(r *proof.Recording) (ok, failed int) {
+	if !a.slot {
+		ok, failed, _ = a.record.counted(r.CountedFrom, r.Until)
+		return ok, failed
+	}
+	for i := range r.Turns {
+		if r.Turns[i].Failed {
+			failed++
+		} else if r.Turns[i].Ended > 0 {
+			ok++
+		}
+	}
+	return ok, failed
+}
+
+// serves reports whether the arm of the span serves.
+func (a *attempt) serves() bool {
+	if a.slot {
+		return a.record.serves(a.from, a.until, math.Inf(1))
+	}
+	return a.record.serves(a.from, math.Inf(1), a.until)
+}
+
+// turnsServed returns the number of the span's turns of each worker, with those of its warm-up.
+func (a *attempt) turnsServed() map[string]int {
+	if a.slot {
+		return a.record.servedBy(a.from, a.until)
+	}
+	return a.record.servedBy(math.Inf(-1), math.Inf(1))
+}
+
+// caches describes the caches at the beginning of the span.
+func (a *attempt) caches() (cold string, firsts *api.SweepFirstTurns) {
+	switch {
+	case a.slot:
+		return "warm", nil
+	case a.run.Emptied:
+		cold = "emptied"
+	default:
+		cold = "nonce"
+	}
+	return cold, a.record.coldness(a.sweep.doc.Sweep.Workload.OpeningTokens)
+}
+
 // result computes the results of the span. The reason why it does not count is in the first one only, since the machine
 // has the final decision.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
@@ -363,15 +425,12 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,
 		Concurrency: a.span.Concurrency, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
-		Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
-		Elapsed: r.Elapsed, Cold: "nonce", Warnings: a.run.Warnings, SharedWorkers: a.shared,
-		FirstTurns: a.record.coldness(a.sweep.doc.Sweep.Workload.OpeningTokens),
+		Step: a.step, Started: a.start.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
+		Elapsed: r.Elapsed, Warnings: a.run.Warnings, SharedWorkers: a.shared,
 	}
-	if a.run.Emptied {
-		out.Cold = "emptied"
-	}
+	out.Cold, out.FirstTurns = a.caches()
 	if a.silent && a.from == 0 {
-		a.from = min(until-1, math.Ceil(a.record.seconds(a.run.Began)))
+		a.from = min(until-1, math.Ceil(a.record.seconds(a.start)))
 		out.CountedFrom = a.record.at(a.from)
 	}
 	if a.from == 0 {
@@ -380,17 +439,17 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		_, out.Failed, _ = a.record.total()
 		return r, out
 	}
-	r.Recording = a.record.recording(a.from, until)
+	r.Recording = a.recording(until)
 	r.Short = a.sweep.trial()
 	if a.silent {
 		r.GiveUp()
 	}
-	out.Turns, out.Failed, _ = a.record.counted(a.from, until)
+	out.Turns, out.Failed = a.counted(&r.Recording)
 	if len(a.seconds) > 0 {
 		out.Causes = sum(a.seconds)
 		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
 	}
-	addWorkers(&out, a.record.servedBy(), a.lane.Cluster())
+	addWorkers(&out, a.turnsServed(), a.lane.Cluster())
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) && !a.sweep.trial() {
 		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s",
@@ -442,7 +501,7 @@ func (a *attempt) snapshots() int {
 // invalidReason returns the reason why the measurement does not count; "" where it counts. In a trial, the speed and
 // the failures of a target that serves are no reasons.
 func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
-	if a.unserved = a.sweep.trial() && !a.record.serves(a.from, a.until); a.unserved {
+	if a.unserved = a.sweep.trial() && !a.serves(); a.unserved {
 		_, _, reason := a.record.total()
 		return fmt.Sprintf("%s does not serve: %d of %d turns failed, the latest with %s", s.Target, s.Failed,
 			s.Turns+s.Failed, reason)

@@ -308,6 +308,9 @@ func (s *sweep) run(ctx context.Context) {
 	running := s.doc.Sweep.State == api.SweepRunning
 	s.desk.mu.Unlock()
 	var err error
+	if running && s.request().Warm() {
+		err, running = s.switchback(work, lease), false
+	}
 	for running && err == nil {
 		spans := s.next()
 		if len(spans) == 0 {

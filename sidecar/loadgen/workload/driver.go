@@ -53,6 +53,9 @@ const PhaseWaiting = "waiting_for_operator"
 type WarmSwitcher interface {
 	// InPlace reports whether turns may be sent during SwitchWarm. None of them fails then.
 	InPlace(from, to api.ModeState) bool
+	// SameWorkers reports whether the same workers serve both modes, as far as is known: each finds in their caches what
+	// the other has left.
+	SameWorkers(a, b api.ModeState) bool
 	// SwitchWarm is Switch for a change that keeps the contents of the caches where it can. cold reports that they were
 	// emptied nevertheless.
 	SwitchWarm(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)

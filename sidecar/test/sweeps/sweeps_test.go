@@ -86,6 +86,7 @@ func (b *booth) free() api.State {
 func trial() api.SweepRequest {
 	return api.SweepRequest{
 		Kind: api.SweepTrial, Levels: []int{40}, Seconds: new(10.), MaxSeconds: new(240.), Seed: new(uint64(1)),
+		Caches: new(api.TrialCachesCold),
 	}
 }
 

@@ -125,7 +125,7 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		before, err := outlook(trial())
 		require.NoError(t, err)
 		assert.Nil(t, before.Detectable)
-		assert.EqualValues(t, []string{"What it can find is known after its first block: no such trial was run on " +
+		assert.EqualValues(t, []string{"Each span begins on cold caches.", "What it can find is known after its first block: no such trial was run on " +
 			"this target."}, before.Words)
 
 		first := b.done(b.begun(trial()).ID)
@@ -136,13 +136,13 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		assert.Equal(t, first.ID, after.Detectable.Trial)
 		assert.Positive(t, after.Detectable.Difference)
 		assert.InDelta(t, first.Trial.BlockSeconds, after.Detectable.BlockSeconds, 1e-9)
-		assert.Contains(t, after.Words[0], "in mean TTFT within 4 minutes in 80 % of trials, judged by the last such trial")
+		assert.Contains(t, after.Words[1], "in mean TTFT within 4 minutes in 80 % of trials, judged by the last such trial")
 
 		q := trial()
 		q.Primary = new("ttft_p95")
 		p95, err := outlook(q)
 		require.NoError(t, err)
-		assert.Contains(t, p95.Words[0], "in TTFT p95 within 4 minutes")
+		assert.Contains(t, p95.Words[1], "in TTFT p95 within 4 minutes")
 		assert.NotEqual(t, after.Detectable.Difference, p95.Detectable.Difference, "each metric has its own scatter")
 		q.MaxSeconds = new(95.)
 		_, err = outlook(q)

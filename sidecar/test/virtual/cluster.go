@@ -354,6 +354,9 @@ func (c *Cluster) Switch(
 // InPlace returns true.
 func (*Cluster) InPlace(_, _ api.ModeState) bool { return true }
 
+// SameWorkers returns true.
+func (*Cluster) SameWorkers(_, _ api.ModeState) bool { return true }
+
 // SwitchWarm changes the mode of the router in place.
 func (c *Cluster) SwitchWarm(
 	_ context.Context, _, to api.ModeState, _ func(phase, message string),

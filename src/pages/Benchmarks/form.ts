@@ -31,6 +31,7 @@ export type FieldName =
   | 'resolution'
   | 'max_seconds'
   | 'together'
+  | 'caches'
   | 'slo.ttft'
   | 'slo.tpot'
   | 'seed';
@@ -42,7 +43,7 @@ export type Values = Partial<Record<FieldName, string>>;
 export interface Field {
   name: FieldName;
   label: string;
-  entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'question' | 'order' | 'lanes';
+  entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'question' | 'order' | 'lanes' | 'caches';
   kinds: SweepKind[];
   /** Whether it is under "More settings". */
   more?: boolean;
@@ -98,6 +99,7 @@ const fields: Field[] = [
   field('together', 'Two lanes', 'lanes', ['sweep'], {
     help: 'With an even number of repeats, each mode runs equally often on both lanes.',
   }),
+  field('caches', 'Caches', 'caches', ['trial']),
   field('warm_up_seconds', 'Warm-up', 'number', ['sweep'], {
     more: true,
     unit: 's',
@@ -143,6 +145,8 @@ export function isOffered({ entry, kinds }: Field, list: SweepList, values: Valu
       return list.defaults.some(({ together }) => together) && !(ofTrial && othersOf(values).length > 0);
     case 'question':
       return othersOf(values).length > 0;
+    case 'caches':
+      return othersOf(values).length === 0;
     case 'modes':
       return !ofTrial || list.modes.length > 2;
     default:
@@ -172,6 +176,11 @@ const options: Partial<Record<Field['entry'], Option[]>> = {
   order: [
     option('interleaved', 'Alternating modes', 'Drift of the machines affects all modes equally.'),
     option('mode_after_mode', 'One mode after the other', 'Fewer mode changes, but drift affects the result.'),
+  ],
+  caches: [
+    option('auto', 'Warm where possible', 'Cold where changing the arm restarts something, or arms have their own engines.'),
+    option('warm', 'Warm, shared by both', 'One run whose arm changes every minute or so. Decides in fewer minutes.'),
+    option('cold', 'Cold before each span', 'Each span restarts the conversations on emptied caches.'),
   ],
   lanes: [
     option(
@@ -225,6 +234,7 @@ export function defaultsOf(request: SweepRequest): Values {
     primary: request.primary,
     question: request.question ?? 'best',
     order: request.order,
+    caches: request.caches,
     together: request.together === undefined ? undefined : String(request.together),
     seed: request.seed ?? '',
   };
@@ -334,6 +344,8 @@ export function toRequest(kind: SweepKind, values: Values): SweepRequest {
       slo[name === 'slo.ttft' ? 'ttft' : 'tpot'] = toNumber(value, factor);
     } else if (entry === 'lanes') {
       put('together', value === '' || others.length > 0 ? undefined : value === 'true');
+    } else if (entry === 'caches') {
+      put('caches', others.length > 0 || value === '' ? undefined : (value as SweepRequest['caches']));
     } else if (entry === 'question') {
       put('question', others.length > 0 ? (value as TrialQuestion) : undefined);
     } else if (entry === 'number') {

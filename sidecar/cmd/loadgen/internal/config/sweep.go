@@ -146,6 +146,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Question = when(given("question"), api.TrialQuestion(t.Question))
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 		r.Together = when(given("together"), t.Together)
+		r.Caches = when(c.Caches != "auto", api.TrialCaches(c.Caches))
 		if general("concurrency") {
 			r.Levels = []int{c.Concurrency}
 		}
@@ -204,8 +205,8 @@ func (c *Config) way(text string) api.ModeState {
 // checkSweep requires a valid sweep, and refuses settings that a sweep controls itself.
 func (c *Config) checkSweep() error {
 	s := c.Sweep
-	if s == nil {
-		return nil
+	if err := c.checkCaches(); s == nil || err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name, value string
@@ -237,6 +238,21 @@ func (c *Config) checkSweep() error {
 		}
 	}
 	return s.Named(r.Check())
+}
+
+// checkCaches refuses caches that the command cannot have.
+func (c *Config) checkCaches() error {
+	allowed, of := []string{"auto", "fresh", "kept"}, "a run; cold and warm are for loadgen trial"
+	switch {
+	case c.Sweep != nil && c.Sweep.Command == Trial:
+		allowed, of = []string{"auto", "cold", "warm"}, "a trial; fresh and kept are for a run"
+	case c.Sweep != nil:
+		allowed, of = []string{"auto"}, fmt.Sprintf("loadgen %s, whose spans begin on cold caches", c.Sweep.Command)
+	}
+	if slices.Contains(allowed, c.Caches) {
+		return nil
+	}
+	return api.Refuse("caches", c.Caches, enumerate(allowed)+" for "+of)
 }
 
 // OutputFormats returns the formats of the files that the command can write.

@@ -1,0 +1,227 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/proof"
+)
+
+// errSpoiled reports that a slot does not count, so that its pair begins anew.
+var errSpoiled = errors.New("a slot does not count")
+
+// slots is one run of a switchback, whose arm changes every slot. The result of a slot is computed once all of its turns
+// have ended, at the latest at the end of the next one, which has begun by then.
+type slots struct {
+	sweep   *sweep
+	lease   *lane.Lease
+	run     *lane.SpanRun
+	record  *recorder
+	lost    int64    // turns that the store had lost before the run
+	pending *attempt // the slot before the one in progress; nil: its result is in
+}
+
+// switchback runs the slots of a trial until there are no more, or ctx ends. After a fault the latest pair is measured
+// anew, in a new run.
+func (s *sweep) switchback(ctx context.Context, lease *lane.Lease) error {
+	for began := time.Now(); ; {
+		span, more := s.beginPair()
+		if !more {
+			return nil
+		}
+		measured := s.measured()
+		err := s.runSlots(ctx, lease, span)
+		if s.measured() > measured {
+			began = time.Now()
+		}
+		var cannot errSwitch
+		switch {
+		case errors.As(err, &cannot) && time.Since(began) < switchTimeout:
+			if err := pause(ctx); err != nil {
+				return err
+			}
+		case err != nil && !errors.Is(err, errSpoiled):
+			return err
+		}
+	}
+}
+
+// beginPair returns the next slot, which is the first one of a pair. A slot whose pair was not completed does not count.
+func (s *sweep) beginPair() (proof.Span, bool) {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	trial := s.machine.(*proof.Trial)
+	for i := range trial.BeginAnew() {
+		spans := s.doc.Sweep.Spans
+		if last := &spans[len(spans)-1-i]; last.Spoiled == "" {
+			last.Spoiled = "the other slot of its pair does not count"
+		}
+	}
+	return trial.Next()
+}
+
+// measured returns the number of spans that were measured.
+func (s *sweep) measured() int {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	return len(s.doc.Sweep.Spans)
+}
+
+// runSlots begins a run with cold caches, warms it up, and runs slots until the trial is over.
+func (s *sweep) runSlots(ctx context.Context, lease *lane.Lease, span proof.Span) error {
+	now := time.Now()
+	all, begin := s.attempts(now, []proof.Span{span})
+	r := &slots{sweep: s, lease: lease, record: all[0].record, lost: s.desk.opts.Store.LostTurns()}
+	switching := func(message string) {
+		n := all[0].state(api.SpanSwitching, now, nil)
+		n.Message = message
+		all[0].publish(n)
+	}
+	switching("")
+	runs, err := lease.Begin(ctx, s.by(), begin, switching)
+	if err != nil {
+		return r.switchError(ctx, span, err)
+	}
+	r.run = runs[0]
+	defer r.run.End()
+	all[0].run, all[0].start = r.run, r.run.Began
+	if err := r.warmUp(ctx, all[0]); err != nil {
+		return err
+	}
+	for over := false; !over && err == nil; now = time.Now() {
+		s.desk.mu.Lock()
+		next := s.machine.(*proof.Trial).Slot(r.ahead())
+		s.desk.mu.Unlock()
+		over, err = r.slot(ctx, next, now)
+	}
+	return err
+}
+
+// switchError returns the error of a change of the mode.
+func (r *slots) switchError(ctx context.Context, span proof.Span, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errSwitch{fmt.Errorf("the change to %s failed: %w", span.Mode.Name(), err)}
+}
+
+// ahead returns the number of slots whose results are not in.
+func (r *slots) ahead() int {
+	if r.pending != nil {
+		return 1
+	}
+	return 0
+}
+
+// over reports whether the trial needs no more slots.
+func (r *slots) over() bool {
+	r.sweep.desk.mu.Lock()
+	defer r.sweep.desk.mu.Unlock()
+	_, more := r.sweep.machine.Next()
+	return !more
+}
+
+// each calls do every second from a second on, until it reports that it is done. The error is the cause of ctx's end,
+// that of an operator's stop, or an errSpoiled.
+func (r *slots) each(ctx context.Context, from float64, do func(second float64) (done bool, err error)) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for second := from; ; second++ {
+		timer.Reset(time.Until(r.record.at(second)))
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.run.Ended():
+			return fmt.Errorf("%w: the workload was stopped", errSpoiled)
+		case <-timer.C:
+		}
+		if late := math.Floor(r.record.seconds(time.Now())); late > second {
+			second = late // the machine was suspended or overloaded
+		}
+		if done, err := do(second); done || err != nil {
+			return err
+		}
+	}
+}
+
+// warmUp waits until the conversations that began the run have ended, and says what latency they had.
+func (r *slots) warmUp(ctx context.Context, a *attempt) error {
+	a.progress = time.Now()
+	return r.each(ctx, math.Ceil(r.record.seconds(time.Now())), func(second float64) (bool, error) {
+		reason := a.abandonReason()
+		if reason != "" {
+			return false, fmt.Errorf("%w: %s", errSpoiled, reason)
+		}
+		if r.record.warmingUp() > 0 && !a.silent {
+			a.publish(a.state(api.SpanWarmingUp, r.run.Began, nil))
+			return false, nil
+		}
+		_, _, latency := r.record.counted(0, second)
+		r.sweep.desk.mu.Lock()
+		defer r.sweep.desk.mu.Unlock()
+		r.sweep.machine.(*proof.Trial).Expect(latency)
+		return true, nil
+	})
+}
+
+// slot runs a slot to its end, and meanwhile takes in the result of the one before. over means that this ended the trial.
+func (r *slots) slot(ctx context.Context, span proof.Span, from time.Time) (over bool, err error) {
+	a := &attempt{
+		sweep: r.sweep, lane: r.sweep.lane, began: from, span: span, record: r.record, run: r.run, slot: true,
+		progress: time.Now(),
+	}
+	if err := r.lease.Switch(ctx, r.sweep.by(), r.run, span.Mode); err != nil {
+		return false, r.switchError(ctx, span, err)
+	}
+	a.step, a.start = r.run.Step, time.Now()
+	begins := math.Ceil(r.record.seconds(a.start))
+	a.from, a.until = begins+span.LeadIn, begins+span.LeadIn+span.Seconds
+	err = r.each(ctx, begins, func(second float64) (bool, error) {
+		if p := r.pending; p != nil && (second >= a.until || !r.record.underway(p.from, p.until)) {
+			if over, err = r.take(ctx); over || err != nil {
+				return true, err
+			}
+		}
+		if reason := a.abandonReason(); reason != "" {
+			return true, fmt.Errorf("%w: %s", errSpoiled, reason)
+		}
+		switch {
+		case second >= a.until:
+			return true, nil
+		case second < a.from:
+			a.publish(a.state(api.SpanWarmingUp, a.start, &span.LeadIn))
+		default:
+			ok, _, _ := r.record.counted(a.from, second)
+			a.count(r.record.at(second), ok, span.Seconds)
+		}
+		return false, nil
+	})
+	a.elapsed = time.Since(from).Seconds()
+	r.pending = a
+	return over, err
+}
+
+// take takes in the result of the pending slot. over means that it ended the trial.
+func (r *slots) take(ctx context.Context) (over bool, err error) {
+	a := r.pending
+	r.pending = nil
+	unstored, err := r.sweep.flush(ctx, r.lost)
+	if err != nil {
+		return false, err
+	}
+	result, out := a.result(unstored, a.until)
+	result.Elapsed, out.Elapsed = a.elapsed, a.elapsed
+	o := &outcome{result, out, a.encodeSeconds(), result.Spoiled != "" && a.unserved}
+	if err := r.sweep.store(ctx, []*outcome{o}); err != nil {
+		return false, err
+	}
+	if o.span.Spoiled != "" {
+		return false, fmt.Errorf("%w: %s", errSpoiled, o.span.Spoiled)
+	}
+	return r.over(), nil
+}

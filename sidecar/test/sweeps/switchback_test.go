@@ -1,0 +1,89 @@
+package sweeps
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+)
+
+// warm is a trial whose arms change within one run.
+func warm() api.SweepRequest {
+	q := trial()
+	q.Caches, q.Seconds, q.MaxSeconds = nil, new(40.), new(1200.)
+	return q
+}
+
+// Where the arms can change in place, a trial is one run: no turn is cancelled, each arm counts the turns that were sent
+// to it, and the lane is restored at the end.
+func TestSwitchback(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		began := time.Now() // the cluster's, too
+		b.start()
+		s := b.done(b.begun(warm()).ID)
+		assert.Equal(t, api.TrialCachesWarm, *s.Request.Caches)
+		require.GreaterOrEqual(t, len(s.Spans), 8)
+		for i, span := range s.Spans {
+			assert.Equal(t, []any{i, 1, "warm"}, []any{span.Number, span.Attempt, span.Cold})
+			assert.Equal(t, map[string]api.Mode{"a": "round_robin", "b": "kv"}[span.Arm], span.Mode.Mode)
+			assert.InDelta(t, 10, span.Until.Sub(span.CountedFrom).Seconds(), 1e-6)
+			sent := 0
+			for _, turn := range b.cluster.Turns() {
+				if at := began.Add(turn.Sent); inside(at, span) {
+					sent++
+				}
+			}
+			assert.Equal(t, sent, span.Turns, "span %d", i)
+			assert.Zero(t, span.Failed)
+		}
+		assert.Equal(t, api.ModeKV, b.free().Mode)
+		assert.Contains(t, strings.Join(s.Words, " "), "warm, switched")
+		for _, format := range []api.ReportFormat{api.ReportMarkdown, api.ReportHTML, api.ReportJSON} {
+			require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), io.Discard, s.ID, format))
+		}
+	})
+}
+
+// After a kill in a pair, that pair is measured anew.
+func TestSwitchbackResumes(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		s := b.begun(warm())
+		b.until(s.ID, "the third slot", limit, func(s api.Sweep) bool { return len(s.Spans) >= 3 })
+		b.kill()
+		b.begin()
+		s = b.done(s.ID)
+		counted := 0
+		for _, span := range s.Spans {
+			if span.Spoiled == "" {
+				assert.Equal(t, counted, span.Number)
+				counted++
+			}
+		}
+		assert.GreaterOrEqual(t, counted, 2*s.Trial.Blocks)
+		assert.NotZero(t, s.Progress.Spoiled, "the slot before the kill has lost its pair")
+	})
+}
+
+// A slot whose arm does not serve ends its pair, which does not count. The trial pauses where the arm cannot be reached
+// for its next slot, and names the reason.
+func TestSwitchbackPauses(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		s := b.begun(warm())
+		b.until(s.ID, "the first slot", limit, func(s api.Sweep) bool { return len(s.Spans) == 1 })
+		b.cluster.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
+		s = b.until(s.ID, "the pause", limit, ended)
+		require.Equal(t, api.SweepPaused, s.State)
+		assert.Equal(t, api.CauseMode, s.Cause)
+		assert.Regexp(t, "^the change to (KV-aware|Round-robin) failed: connection refused", s.Reason)
+		require.Len(t, s.Spans, 2)
+		assert.Equal(t, "the other slot of its pair does not count", s.Spans[0].Spoiled)
+		assert.Contains(t, s.Spans[1].Spoiled, "does not serve")
+		assert.Zero(t, s.Trial.Blocks)
+	})
+}
