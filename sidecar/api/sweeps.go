@@ -358,6 +358,8 @@ type SweepSummary struct {
 	Progress SweepProgress `json:"progress"`
 	Words    List[string]  `json:"words"`              // the findings so far, in sentences
 	Baseline string        `json:"baseline,omitempty"` // name of the baseline that was made of the sweep
+	// trial of two modes by TTFT: the result so far in one sentence, which the lane shows while the trial has it
+	Headline *Headline `json:"headline,omitempty"`
 }
 
 // Sweep is a sweep with its measurements so far.

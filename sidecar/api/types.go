@@ -921,6 +921,7 @@ const (
 	AgainstMeasured HeadlineReference = "measured" // another mode at this level on this target, measured here
 	AgainstRecorded HeadlineReference = "recorded" // another mode of the default baseline
 	AgainstTwin     HeadlineReference = "twin"     // the other lane
+	AgainstTrial    HeadlineReference = "trial"    // the other arm of the trial in progress
 )
 
 // HeadlineLine is the comparison of a step with one reference.

@@ -243,7 +243,7 @@ func (s *state) final(c *Comparison) *Final {
 	information := func(look int) float64 { return looks[look].information() }
 	var stopped []float64 // estimates at which the trial would have stopped at the earlier looks
 	for i, z := range s.bounds(s.pairAlpha(), c.key[0])[:last] {
-		stopped = append(stopped, toStudent(z, c.DF)*c.deviation[i])
+		stopped = append(stopped, toStudent(z, looks[i].DF)*c.deviation[i])
 	}
 	more := func(truth float64) (p float64) {
 		w := walk{}

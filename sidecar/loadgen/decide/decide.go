@@ -160,7 +160,7 @@ type Decision struct {
 // The number of whole blocks before the first look: more of pairs, since a pair leaves one degree of freedom.
 const (
 	leastBlocks = 2
-	leastPairs  = 4
+	leastPairs  = 3
 )
 
 // Least returns the number of whole blocks before the first look.

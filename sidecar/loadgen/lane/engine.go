@@ -122,8 +122,8 @@ var _ RunReceiver = (*observer)(nil)
 // Tokens implements [RunReceiver].
 func (o *observer) Tokens(at time.Time, n int) {
 	o.lane.meter.Add(at, n)
-	if o.span != nil {
-		o.span.Tokens(at, n)
+	if span := o.span.Load(); span != nil {
+		(*span).Tokens(at, n)
 	}
 }
 
@@ -137,8 +137,8 @@ func (o *observer) Conversation(c api.Conversation) {
 		return
 	}
 	o.lane.record.ConversationEnded(c.Status)
-	if o.span != nil {
-		o.span.ConversationEnded(c.Number)
+	if span := o.span.Load(); span != nil {
+		(*span).ConversationEnded(c.Number)
 	}
 }
 

@@ -176,6 +176,9 @@ func (l *Lane) judge(now time.Time) {
 
 // headline returns the result of the step in one sentence. c is the comparison with the default baseline.
 func (r *reading) headline(c *api.Comparison) *api.Headline {
+	if s := r.state.Sweep; s != nil && s.Headline != nil {
+		return s.Headline
+	}
 	if text := IdleText(&r.state); text != "" {
 		return waiting(text)
 	}

@@ -158,6 +158,7 @@ type Lane struct {
 // run is the time from a start to its stop.
 type run struct {
 	workload  Runner
+	observer  *observer
 	cancel    context.CancelFunc
 	cancelled bool // an immediate stop has begun
 	ended     chan struct{}
@@ -509,9 +510,10 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 // holdRun begins a run, in this process or by the engine. The lock is held.
 func (l *Lane) holdRun(t Task, span SpanObserver) {
 	ctx, cancel := context.WithCancel(l.ctx)
-	o := &observer{lane: l, span: span}
+	o := &observer{lane: l}
+	o.observe(span)
 	t.Receiver = o
-	r := &run{cancel: cancel, ended: make(chan struct{})}
+	r := &run{observer: o, cancel: cancel, ended: make(chan struct{})}
 	turns := l.opts.Turns
 	if t.Taken {
 		turns = 0

@@ -132,8 +132,9 @@ type SpanRun struct {
 	// Warnings are what went wrong in the switch before the span.
 	Warnings []string
 
-	lane *Lane
-	run  *run
+	lane    *Lane
+	run     *run
+	adopted bool // the run was in progress before the span, and goes on after it
 }
 
 // SpanOn is a span on one of the lanes that a lease has taken.
@@ -174,6 +175,20 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 		})
 	}
 	return s.spans, nil
+}
+
+// Adopt makes the run in progress a span, which observer receives from now on; nil where the lane does not run with that
+// many conversations, or other processes hold them. The run goes on at the end of the span.
+func (s *Lease) Adopt(concurrency int, observer SpanObserver) *SpanRun {
+	l := s.lane
+	defer l.lockAll()()
+	if l.phase != api.PhaseRunning || l.settings.Concurrency != concurrency || l.opts.Engine != nil || len(l.lanes) > 1 {
+		return nil
+	}
+	l.run.observer.observe(observer)
+	r := &SpanRun{Began: time.Now(), Step: l.steps.current().ID, lane: l, run: l.run, adopted: true}
+	s.spans = []*SpanRun{r}
+	return r
 }
 
 // Switch changes the mode of a span while its conversations and caches go on, and begins a new step, also where the
@@ -286,8 +301,12 @@ func (s *Lease) change(ctx context.Context, actor string, report func(string),
 func (r *SpanRun) Ended() <-chan struct{} { return r.run.ended }
 
 // End ends the span and cancels requests in flight. It returns when everything of the span has been
-// reported to its observer.
+// reported to its observer. A run that was adopted goes on.
 func (r *SpanRun) End() {
+	if r.adopted {
+		r.run.observer.observe(nil)
+		return
+	}
 	r.lane.mu.Lock()
 	if r.lane.run == r.run && r.lane.phase == api.PhaseRunning {
 		r.lane.endStep(time.Now())
@@ -302,6 +321,9 @@ func (r *SpanRun) End() {
 // Undisturbed reports whether the lane is still in the step that the span began.
 func (r *SpanRun) Undisturbed() bool { return r.lane.steps.current().ID == r.Step }
 
+// Adopted reports whether the run was in progress before the span.
+func (r *SpanRun) Adopted() bool { return r.adopted }
+
 // Actual returns the number of conversations in progress.
 func (r *SpanRun) Actual() int { return r.run.workload.Pace().Actual }
 
@@ -315,7 +337,10 @@ func (s *Lease) Release(ctx context.Context, actor string, before Before) error 
 	for _, span := range s.spans {
 		span.End()
 	}
-	err := s.restore(ctx, actor, before)
+	err := s.restoreInPlace(ctx, actor, before)
+	if err == nil {
+		err = s.restore(ctx, actor, before)
+	}
 	unlock := l.lockAll()
 	texts := l.nextCorpus
 	for _, each := range l.lanes {
@@ -335,6 +360,17 @@ func (s *Lease) Release(ctx context.Context, actor string, before Before) error 
 	}
 	l.notify()
 	return err
+}
+
+// restoreInPlace switches back the mode of a run that was adopted and goes on.
+func (s *Lease) restoreInPlace(ctx context.Context, actor string, before Before) error {
+	for _, span := range s.spans {
+		if in, _ := s.lane.Switchback([]api.ModeState{s.lane.State().InMode(), before.Mode}); span.adopted && in &&
+			before.Mode.Known() && s.lane.State().Phase == api.PhaseRunning {
+			return s.Switch(ctx, actor, span, before.Mode)
+		}
+	}
+	return nil
 }
 
 // restore switches back the lanes whose mode has changed.

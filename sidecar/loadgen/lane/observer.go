@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -10,8 +11,17 @@ import (
 // observer counts, records and stores the events of a workload.
 type observer struct {
 	lane  *Lane
-	span  SpanObserver // nil: the run belongs to no span
+	span  atomic.Pointer[SpanObserver] // nil: the run belongs to no span
 	marks Marks
+}
+
+// observe passes events from now on to a span; nil: to none.
+func (o *observer) observe(span SpanObserver) {
+	if span == nil {
+		o.span.Store(nil)
+		return
+	}
+	o.span.Store(&span)
 }
 
 var _ workload.Observer = (*observer)(nil)
@@ -26,8 +36,8 @@ func (o *observer) ConversationEnded(c *workload.Conversation, status api.Conver
 	now := time.Now()
 	o.lane.record.ConversationEnded(status)
 	o.save(c, status, done, &now)
-	if o.span != nil {
-		o.span.ConversationEnded(c.Number)
+	if span := o.span.Load(); span != nil {
+		(*span).ConversationEnded(c.Number)
 	}
 }
 
@@ -49,8 +59,8 @@ func ConversationOf(lane string, c *workload.Conversation, status api.Conversati
 // TurnStarted marks the turn with the step in force.
 func (o *observer) TurnStarted(t *workload.LiveTurn) {
 	o.marks.Begin(t, o.lane.steps.current())
-	if o.span != nil {
-		o.span.TurnBegan(t.RequestID, t.Began)
+	if span := o.span.Load(); span != nil {
+		(*span).TurnBegan(t.RequestID, t.Began)
 	}
 }
 
@@ -61,8 +71,8 @@ func (o *observer) FirstToken(t *workload.LiveTurn) {
 		sent, ttft = t.Began, time.Since(t.Began)
 	}
 	o.lane.record.FirstToken(t.Step, sent.Add(ttft), ttft.Seconds())
-	if o.span != nil {
-		o.span.FirstToken(t.RequestID, sent.Add(ttft))
+	if span := o.span.Load(); span != nil {
+		(*span).FirstToken(t.RequestID, sent.Add(ttft))
 	}
 }
 
@@ -96,8 +106,8 @@ func (o *observer) checkCached(t *api.Turn) {
 func (o *observer) record(t *workload.Turn) {
 	o.lane.record.Add(&t.Turn, t.Chunks, t.ITL)
 	o.lane.armWorkers.add(t.Arm, t.Worker)
-	if o.span != nil {
-		o.span.Turn(t)
+	if span := o.span.Load(); span != nil {
+		(*span).Turn(t)
 	}
 	if o.lane.opts.Ended != nil {
 		o.lane.opts.Ended(t)

@@ -327,10 +327,11 @@ const slotLeadIn = 30
 
 // slot returns a slot of a switchback. Its turns count after the lead-in.
 func (t *Trial) slot(run decide.Run, number int) Span {
+	lead := max(slotLeadIn, t.Latency)
 	return Span{
 		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
 		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, WarmUp: t.Plan.Concurrency,
-		LeadIn: slotLeadIn, Seconds: max(t.Plan.Seconds, TrialLatencies*t.Latency) - slotLeadIn, Seed: t.Plan.Seed,
+		LeadIn: lead, Seconds: max(t.Plan.Seconds, TrialLatencies*t.Latency) - lead, Seed: t.Plan.Seed,
 	}
 }
 

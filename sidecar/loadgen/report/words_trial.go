@@ -181,7 +181,7 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 	}
 	a, b := r.trialNames()
 	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
-	on := "on " + plural(t.Blocks, "block") + cachesWords(r.Sweep)
+	on := "on " + plural(t.Blocks, "block") + cachesWords(&r.Sweep.Request, t.Blocks)
 	changed := changeOf(t.Primary, true)
 	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
 	failed := strings.Join(append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...), "; ")
@@ -209,12 +209,12 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 
 // cachesWords says, as a clause, which question a trial asks: of caches that both arms share, or of cold ones. It is
 // empty for a trial of an earlier version.
-func cachesWords(run *proof.Run) string {
-	switch c := run.Request.Caches; {
+func cachesWords(q *api.SweepRequest, blocks int) string {
+	switch c := q.Caches; {
 	case c == nil:
 		return ""
 	case *c == api.TrialCachesWarm:
-		return fmt.Sprintf(" (warm, switched %d times)", 2*run.Trial.Blocks)
+		return fmt.Sprintf(" (warm, switched %d times)", 2*blocks)
 	}
 	return " (each on cold caches)"
 }

@@ -141,6 +141,7 @@ func (s *sweep) refresh() {
 		p.SecondsLeft, p.SecondsLeast, p.SecondsMost = nil, nil, nil
 	}
 	s.doc.Sweep.Words = report.Words(&s.doc.Sweep)
+	s.doc.Sweep.Headline = report.Headline(&s.doc.Sweep)
 	s.publish()
 }
 

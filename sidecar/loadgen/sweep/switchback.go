@@ -72,27 +72,20 @@ func (s *sweep) measured() int {
 	return len(s.doc.Sweep.Spans)
 }
 
-// runSlots begins a run with cold caches, warms it up, and runs slots until the trial is over.
+// runSlots runs slots until the trial is over: on the run in progress, if it has as many conversations as the trial, else
+// on one that begins with cold caches and warms up.
 func (s *sweep) runSlots(ctx context.Context, lease *lane.Lease, span proof.Span) error {
 	now := time.Now()
-	all, begin := s.attempts(now, []proof.Span{span})
-	r := &slots{sweep: s, lease: lease, record: all[0].record, lost: s.desk.opts.Store.LostTurns()}
-	switching := func(message string) {
-		n := all[0].state(api.SpanSwitching, now, nil)
-		n.Message = message
-		all[0].publish(n)
+	r := &slots{sweep: s, lease: lease, record: newRecorder(now, 0, s.lane.Opening), lost: s.desk.opts.Store.LostTurns()}
+	a := &attempt{sweep: s, lane: s.lane, began: now, span: span, record: r.record}
+	if r.run = lease.Adopt(span.Concurrency, r.record); r.run == nil {
+		if err := r.begin(ctx, a); err != nil {
+			return err
+		}
 	}
-	switching("")
-	runs, err := lease.Begin(ctx, s.by(), begin, switching)
-	if err != nil {
-		return r.switchError(ctx, span, err)
-	}
-	r.run = runs[0]
 	defer r.run.End()
-	all[0].run, all[0].start = r.run, r.run.Began
-	if err := r.warmUp(ctx, all[0]); err != nil {
-		return err
-	}
+	a.run, a.start = r.run, r.run.Began
+	err := r.warmUp(ctx, a)
 	for over := false; !over && err == nil; now = time.Now() {
 		s.desk.mu.Lock()
 		next := s.machine.(*proof.Trial).Slot(r.ahead())
@@ -100,6 +93,24 @@ func (s *sweep) runSlots(ctx context.Context, lease *lane.Lease, span proof.Span
 		over, err = r.slot(ctx, next, now)
 	}
 	return err
+}
+
+// begin begins a run.
+func (r *slots) begin(ctx context.Context, a *attempt) error {
+	all, begin := r.sweep.attempts(a.began, []proof.Span{a.span})
+	r.record, a.record = all[0].record, all[0].record
+	switching := func(message string) {
+		n := a.state(api.SpanSwitching, a.began, nil)
+		n.Message = message
+		a.publish(n)
+	}
+	switching("")
+	runs, err := r.lease.Begin(ctx, r.sweep.by(), begin, switching)
+	if err != nil {
+		return r.switchError(ctx, a.span, err)
+	}
+	r.run = runs[0]
+	return nil
 }
 
 // switchError returns the error of a change of the mode.
@@ -149,7 +160,8 @@ func (r *slots) each(ctx context.Context, from float64, do func(second float64) 
 	}
 }
 
-// warmUp waits until the conversations that began the run have ended, and says what latency they had.
+// warmUp waits until all conversations are in progress and those that began the run have ended, and says what latency
+// their turns had.
 func (r *slots) warmUp(ctx context.Context, a *attempt) error {
 	a.progress = time.Now()
 	return r.each(ctx, math.Ceil(r.record.seconds(time.Now())), func(second float64) (bool, error) {
@@ -157,7 +169,7 @@ func (r *slots) warmUp(ctx context.Context, a *attempt) error {
 		if reason != "" {
 			return false, fmt.Errorf("%w: %s", errSpoiled, reason)
 		}
-		if r.record.warmingUp() > 0 && !a.silent {
+		if (r.record.warmingUp() > 0 || r.growing(a)) && !a.silent {
 			a.publish(a.state(api.SpanWarmingUp, r.run.Began, nil))
 			return false, nil
 		}
@@ -167,6 +179,11 @@ func (r *slots) warmUp(ctx context.Context, a *attempt) error {
 		r.sweep.machine.(*proof.Trial).Expect(latency)
 		return true, nil
 	})
+}
+
+// growing reports whether conversations of a run that was in progress are still to begin, and nothing holds them back.
+func (r *slots) growing(a *attempt) bool {
+	return r.run.Adopted() && r.run.Actual() < a.span.Concurrency && r.run.Limit() == ""
 }
 
 // slot runs a slot to its end, and meanwhile takes in the result of the one before. over means that this ended the trial.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 )
@@ -47,6 +48,28 @@ func TestSwitchback(t *testing.T) {
 		for _, format := range []api.ReportFormat{api.ReportMarkdown, api.ReportHTML, api.ReportJSON} {
 			require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), io.Discard, s.ID, format))
 		}
+	})
+}
+
+// A load at the trial's level goes on during the trial and after it, in the mode that it had, and no turn is cancelled.
+func TestSwitchbackOnLoadInProgress(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		_, err := b.process.lane.Start(t.Context(), "ann", api.StartRequest{Concurrency: new(40)})
+		require.NoError(t, err)
+		wait.Advance(time.Minute)
+		began := b.process.lane.State().Started
+		q := warm()
+		q.MaxSeconds = new(400.)
+		s := b.begun(q)
+		wait.Advance(time.Minute)
+		require.NotNil(t, b.process.View.Snapshot().Lanes[0].Baseline.Headline)
+		assert.Contains(t, b.process.View.Snapshot().Lanes[0].Baseline.Headline.Text, "Trial of KV-aware against round-robin")
+		s = b.done(s.ID)
+		assert.InDelta(t, 80, s.Trial.BlockSeconds, 2, "no block has a warm-up")
+		require.NotNil(t, s.Headline)
+		state := b.free()
+		assert.Equal(t, []any{began, api.PhaseRunning, api.ModeKV}, []any{state.Started, state.Phase, state.Mode})
+		assert.Zero(t, b.process.View.Snapshot().Lanes[0].Totals.Cancelled)
 	})
 }
 
