@@ -1378,9 +1378,10 @@ export interface components {
          *     - `measured`: another mode at this level on this target, measured here
          *     - `recorded`: another mode of the default baseline
          *     - `twin`: the other lane
+         *     - `trial`: the other arm of the trial in progress
          * @enum {string}
          */
-        HeadlineReference: "measured" | "recorded" | "twin";
+        HeadlineReference: "measured" | "recorded" | "twin" | "trial";
         /** @description The steady number of conversations that a limiter allows, below the requested concurrency. */
         Held: {
             /** @description mean number of conversations over 30 s */
@@ -2453,6 +2454,8 @@ export interface components {
             deployment: components["schemas"]["Deployment"];
             /** Format: date-time */
             ended?: string;
+            /** @description trial of two modes by TTFT: the result so far in one sentence, which the lane shows while the trial has it */
+            headline?: components["schemas"]["Headline"];
             id: string;
             lane: string;
             /** @description version of the load generator that began the sweep */
@@ -2754,6 +2757,8 @@ export interface components {
             cause?: components["schemas"]["SweepCause"];
             /** Format: date-time */
             ended?: string;
+            /** @description trial of two modes by TTFT: the result so far in one sentence, which the lane shows while the trial has it */
+            headline?: components["schemas"]["Headline"];
             id: string;
             lane: string;
             progress: components["schemas"]["SweepProgress"];

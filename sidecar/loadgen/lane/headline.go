@@ -32,10 +32,11 @@ type headlines struct {
 	mu      sync.Mutex
 	about   setting
 	certain map[lineKey]certainty
-	chosen  lineKey   // of the line that was certain first; zero: none
-	due     time.Time // when the result is estimated to be certain; zero: not known
-	stable  time.Time // since when due has not been moved by much
-	shown   time.Time // the time that the countdown runs to; zero: none is shown
+	chosen  lineKey       // of the line that was certain first; zero: none
+	due     time.Time     // when the result is estimated to be certain; zero: not known
+	stable  time.Time     // since when due has not been moved by much
+	shown   time.Time     // the time that the countdown runs to; zero: none is shown
+	trial   *api.Headline // certain result of a trial that ended in this setting; nil: none
 }
 
 // lineKey identifies a line: its reference and its metric.
@@ -65,7 +66,28 @@ type line struct {
 func (h *headlines) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.about = setting{}
+	h.about, h.trial = setting{}, nil
+}
+
+// keep keeps the certain result of a trial while the setting stays.
+func (h *headlines) keep(about setting, trial *api.Headline) {
+	if trial == nil || !trial.Certain {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.about, h.certain, h.chosen = about, map[lineKey]certainty{}, lineKey{}
+	h.trial = trial
+}
+
+// kept returns the certain result of a trial in a setting; nil: there is none.
+func (h *headlines) kept(about setting) *api.Headline {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if about != h.about {
+		return nil
+	}
+	return h.trial
 }
 
 // remembered returns the certain result that the headline was about; its time is zero if there was none.
@@ -84,7 +106,7 @@ func (h *headlines) judge(now time.Time, about setting, lines []line) (shown lin
 	defer h.mu.Unlock()
 	if about != h.about {
 		h.about, h.certain, h.chosen = about, map[lineKey]certainty{}, lineKey{}
-		h.due, h.shown = time.Time{}, time.Time{}
+		h.due, h.shown, h.trial = time.Time{}, time.Time{}, nil
 	}
 	for i := range lines {
 		l := &lines[i]
@@ -195,6 +217,9 @@ func (r *reading) headline(c *api.Comparison) *api.Headline {
 	r.mu.Lock()
 	about := r.setting()
 	r.mu.Unlock()
+	if trial := r.headlines.kept(about); trial != nil {
+		return trial
+	}
 	if r.state.Settling || c.Live.TTFT.Mean == nil { // the step may have begun since the state was read
 		return r.settlingHeadline(lines, r.headlines.remembered(about))
 	}

@@ -199,6 +199,8 @@ export const failures: Record<string, string> = {
   stop: 'The workload was not stopped',
   drain: 'The workload was not drained',
   measure: 'The measurement was not begun anew',
+  duel: 'The trial was not started',
+  endTrial: 'The trial was not ended',
   concurrency: 'The concurrency was not changed',
   workload: 'The workload was not changed',
   mode: 'The mode was not changed',

@@ -292,6 +292,28 @@ describe('the keys', () => {
     expect(written(shown)).toEqual([['POST', '/workload/stop?lane=main', { drain: false }]]);
   });
 
+  it('begin a trial on the load in progress, which any of them ends', async () => {
+    const shown = await show();
+    await press('d');
+    await answered();
+    expect(written(shown)).toEqual([
+      [
+        'POST',
+        '/sweeps?lane=main',
+        { kind: 'trial', title: 'On the stage', levels: [120], caches: 'warm', max_seconds: 600 },
+      ],
+    ]);
+    const sweep = sweepSummary();
+    sweep.request.title = 'On the stage';
+    for (const key of ['d', 'k', 'n', '{ArrowUp}', ' ']) {
+      act(() => shown.client.show({ state: { sweep } }));
+      await press(key);
+      await answered();
+      expect(written(shown).at(-1)).toEqual(['PATCH', `/sweeps/${sweep.id}`, { state: 'cancelled' }]);
+    }
+    expect(written(shown)).toHaveLength(6);
+  });
+
   it('show viewers the reason, and do nothing after a loss', async () => {
     const shown = await show({}, viewer);
     for (const key of [' ', 'k', 'r', 'n', '{ArrowUp}']) {

@@ -2,8 +2,10 @@ import { useEffect, useState } from 'react';
 
 import {
   changeMode,
+  changeSweep,
   measureAnew,
   patchWorkload,
+  startSweep,
   startWorkload,
   stopWorkload,
   useClient,
@@ -33,6 +35,12 @@ import { knownOf } from './model';
  */
 export const NOTICE = 8000;
 
+/** The title of a trial that the stage has begun. Any key of the workload ends it. */
+export const STAGE_TRIAL = 'On the stage';
+
+/** How long such a trial takes at most, in seconds. */
+const STAGE_TRIAL_SECONDS = 600;
+
 /** The actions of the stage, and their results. */
 export interface Operate {
   /** The current user; undefined until it is known. */
@@ -49,6 +57,8 @@ export interface Operate {
   askMode(mode: Mode): void;
   /** Begins a new step with unchanged settings. */
   measure(): void;
+  /** Begins a trial of the two modes that alternate on the load in progress, and ends it before its time. */
+  duel(): void;
   /** The open confirmation. */
   confirm: Confirm;
   /** Why the last request was refused, for a short while. */
@@ -78,8 +88,19 @@ export function useOperate(live: Live, questionClass?: string): Operate {
       (live.lane && me ? undefined : 'Nothing can be changed while the load generator is unreachable.');
     setRefusal(why ?? (known && act(known)));
   };
+  /** Ends a trial of the stage; returns why any other sweep keeps the workload. */
+  const endTrial = (sweep: SweepSummary): string | undefined => {
+    if (sweep.request.title !== STAGE_TRIAL || sweep.state !== 'running') {
+      return takenText(sweep);
+    }
+    void command.run('endTrial', () => changeSweep(client, sweep.id, 'cancelled'));
+    return undefined;
+  };
   const startStop = () =>
     operate(({ lane: { state } }) => {
+      if (state.sweep?.request.title === STAGE_TRIAL && state.sweep.state === 'running') {
+        return endTrial(state.sweep);
+      }
       if (command.busy === 'start' || command.busy === 'stop') {
         return undefined; // a request is pending: the same key would undo it
       }
@@ -94,7 +115,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
   const step = (direction: 1 | -1) =>
     operate(({ lane: { state }, settings: { slider } }) => {
       if (state.sweep) {
-        return takenText(state.sweep);
+        return endTrial(state.sweep);
       }
       const { value } = draft;
       const wanted = value + direction * slider.increment;
@@ -110,7 +131,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
     operate(({ lane: { state } }) => {
       const { arm, mode } = request;
       if (state.sweep) {
-        return takenText(state.sweep);
+        return endTrial(state.sweep);
       }
       const wanted = arm ?? `${modeName(mode ?? 'unknown')} routing`;
       if (!state.modes.some((offer) => (arm === undefined ? offer.mode === mode : offer.arm === arm))) {
@@ -131,12 +152,33 @@ export function useOperate(live: Live, questionClass?: string): Operate {
   const measure = () =>
     operate(({ lane: { state } }) => {
       if (state.sweep) {
-        return takenText(state.sweep);
+        return endTrial(state.sweep);
       }
       if (state.phase !== 'running') {
         return 'The workload does not run, so there is nothing to measure anew.';
       }
       void command.run('measure', () => measureAnew(client, LANE));
+      return undefined;
+    });
+  const duel = () =>
+    operate(({ lane: { state } }) => {
+      if (state.sweep) {
+        return endTrial(state.sweep);
+      }
+      if (state.phase !== 'running') {
+        return 'The workload does not run; a trial goes on with it.';
+      }
+      const arms = state.modes.filter(({ arm }) => arm !== undefined).slice(0, 2);
+      void command.run('duel', () =>
+        startSweep(client, LANE, {
+          kind: 'trial',
+          title: STAGE_TRIAL,
+          modes: arms.length > 0 ? arms : undefined,
+          levels: [state.concurrency.target],
+          caches: 'warm',
+          max_seconds: STAGE_TRIAL_SECONDS,
+        })
+      );
       return undefined;
     });
   const failure = command.failure ?? adjustment.failure;
@@ -158,6 +200,7 @@ export function useOperate(live: Live, questionClass?: string): Operate {
     ask,
     askMode: (mode) => ask({ mode, speculation: known && speculationFor(mode, known.lane.state) }),
     measure,
+    duel,
     confirm,
     notice,
   };
