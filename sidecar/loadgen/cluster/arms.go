@@ -154,7 +154,8 @@ func (d *Arms) Switch(
 // InPlace reports whether every arm serves at its own endpoint, where the turns in flight end.
 func (d *Arms) InPlace(_, _ api.ModeState) bool { return d.opts.Action == nil }
 
-// SameWorkers reports whether two arms have one address. Routers at addresses of their own may have engines of their own.
+// SameWorkers reports whether two arms have one address. Routers at addresses of their own may have engines of their
+// own.
 func (d *Arms) SameWorkers(a, b api.ModeState) bool {
 	one, _ := d.arm(a)
 	other, _ := d.arm(b)

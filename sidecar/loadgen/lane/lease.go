@@ -177,8 +177,8 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 	return s.spans, nil
 }
 
-// Adopt makes the run in progress a span, which observer receives from now on; nil where the lane does not run with that
-// many conversations, or other processes hold them. The run goes on at the end of the span.
+// Adopt makes the run in progress a span, which observer receives from now on; nil where the lane does not run with
+// that many conversations, or other processes hold them. The run goes on at the end of the span.
 func (s *Lease) Adopt(concurrency int, observer SpanObserver) *SpanRun {
 	l := s.lane
 	defer l.lockAll()()
@@ -192,8 +192,8 @@ func (s *Lease) Adopt(concurrency int, observer SpanObserver) *SpanRun {
 }
 
 // Switch changes the mode of a span while its conversations and caches go on, and begins a new step, also where the
-// mode stays. It returns at the end of the change. The errors are those of [Lease.Begin]; after one, the span goes on in
-// its former mode. The driver must be able to change in place; see [Lane.Switchback].
+// mode stays. It returns at the end of the change. The errors are those of [Lease.Begin]; after one, the span goes on
+// in its former mode. The driver must be able to change in place; see [Lane.Switchback].
 func (s *Lease) Switch(ctx context.Context, actor string, r *SpanRun, to api.ModeState) error {
 	l := r.lane
 	ctx, cancel := context.WithCancel(ctx)

@@ -13,7 +13,8 @@ import (
 // metric than a TTFT decides, which has other words.
 func Headline(s *api.Sweep) *api.Headline {
 	t := s.Trial
-	if t == nil || s.Request.Primary == nil || len(s.Request.Modes) != 2 || !strings.HasPrefix(*s.Request.Primary, "ttft") {
+	q := &s.Request
+	if t == nil || q.Primary == nil || len(q.Modes) != 2 || !strings.HasPrefix(*q.Primary, "ttft") {
 		return nil
 	}
 	a, b := OfSweep(*s).trialNames()
@@ -52,7 +53,7 @@ func Headline(s *api.Sweep) *api.Headline {
 		l.Interval = &[2]float64{-100 * in[1], -100 * in[0]}
 		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText(*l.Interval))
 	}
-	h.Detail = append(h.Detail, "on "+plural(t.Blocks, "block")+cachesWords(&s.Request, t.Blocks))
+	h.Detail = append(h.Detail, "on "+plural(t.Blocks, "block")+cachesWords(q, t.Blocks))
 	l.Kind, l.Text = h.Kind, fmt.Sprintf("%s, in this trial: %s", other, lane.DifferenceText(percent))
 	h.Lines = append(h.Lines, l)
 	return h

@@ -32,7 +32,8 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 		v, q := &s.doc.Sweep, s.request()
 		t, ok := s.machine.(*proof.Trial)
 		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && len(q.Modes) == len(r.Modes) &&
-			*q.Seconds == *r.Seconds && *q.Together == *r.Together && q.Warm() == r.Warm() && reflect.DeepEqual(v.Workload, shape)
+			*q.Seconds == *r.Seconds && *q.Together == *r.Together &&
+			q.Warm() == r.Warm() && reflect.DeepEqual(v.Workload, shape)
 		if !similar {
 			continue
 		}

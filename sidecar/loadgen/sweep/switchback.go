@@ -15,8 +15,8 @@ import (
 // errSpoiled reports that a slot does not count, so that its pair begins anew.
 var errSpoiled = errors.New("a slot does not count")
 
-// slots is one run of a switchback, whose arm changes every slot. The result of a slot is computed once all of its turns
-// have ended, at the latest at the end of the next one, which has begun by then.
+// slots is one run of a switchback, whose arm changes every slot. The result of a slot is computed once all of its
+// turns have ended, at the latest at the end of the next one, which has begun by then.
 type slots struct {
 	sweep   *sweep
 	lease   *lane.Lease
@@ -51,7 +51,8 @@ func (s *sweep) switchback(ctx context.Context, lease *lane.Lease) error {
 	}
 }
 
-// beginPair returns the next slot, which is the first one of a pair. A slot whose pair was not completed does not count.
+// beginPair returns the next slot, which is the first one of a pair. A slot whose pair was not completed does not
+// count.
 func (s *sweep) beginPair() (proof.Span, bool) {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
@@ -72,8 +73,8 @@ func (s *sweep) measured() int {
 	return len(s.doc.Sweep.Spans)
 }
 
-// runSlots runs slots until the trial is over: on the run in progress, if it has as many conversations as the trial, else
-// on one that begins with cold caches and warms up.
+// runSlots runs slots until the trial is over: on the run in progress, if it has as many conversations as the trial,
+// else on one that begins with cold caches and warms up.
 func (s *sweep) runSlots(ctx context.Context, lease *lane.Lease, span proof.Span) error {
 	now := time.Now()
 	r := &slots{sweep: s, lease: lease, record: newRecorder(now, 0, s.lane.Opening), lost: s.desk.opts.Store.LostTurns()}
@@ -186,7 +187,8 @@ func (r *slots) growing(a *attempt) bool {
 	return r.run.Adopted() && r.run.Actual() < a.span.Concurrency && r.run.Limit() == ""
 }
 
-// slot runs a slot to its end, and meanwhile takes in the result of the one before. over means that this ended the trial.
+// slot runs a slot to its end, and meanwhile takes in the result of the one before. over means that this ended the
+// trial.
 func (r *slots) slot(ctx context.Context, span proof.Span, from time.Time) (over bool, err error) {
 	a := &attempt{
 		sweep: r.sweep, lane: r.sweep.lane, began: from, span: span, record: r.record, run: r.run, slot: true,

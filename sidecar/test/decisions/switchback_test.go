@@ -183,8 +183,8 @@ func TestSwitchbackFindsTrueDifferences(t *testing.T) {
 		f := flow{world: world{effect: []float64{0, truth}}, rough: [2]float64{.01, .01}, period: 1}
 		c := switchbacks(f, 2, truth)
 		for i, name := range []string{"TTFT mean", "TTFT p95"} {
-			figure.Report(t, "switchback, %+.0f %%, %s: decided %s %%, median %.0f minutes, covered %s %%, estimate %.2f", 100*effect,
-				name, percent(c[i].better, trials()), c[i].median(), percent(c[i].covered, c[i].final),
+			figure.Report(t, "switchback, %+.0f %%, %s: decided %s %%, median %.0f minutes, covered %s %%, estimate %.2f",
+				100*effect, name, percent(c[i].better, trials()), c[i].median(), percent(c[i].covered, c[i].final),
 				c[i].bias/float64(max(1, c[i].final))/truth)
 		}
 		if effect <= -.1 {

@@ -115,8 +115,9 @@ func TestSwitchbackAgainstTruth(t *testing.T) {
 			}
 			slices.Sort(minutes)
 			mean, se := meanOf(estimates)
-			figure.Report(t, "%d conversations: truth %.1f %% (± %.1f), %d switchbacks: mean estimate %.1f %% (± %.1f), median %.0f "+
-				"minutes, nine of ten by %.0f; %d wrong, %d undecided", level, 100*math.Expm1(truth), 100*unsure, len(minutes),
+			figure.Report(t, "%d conversations: truth %.1f %% (± %.1f), %d switchbacks: mean estimate %.1f %% (± %.1f), "+
+				"median %.0f minutes, nine of ten by %.0f; %d wrong, %d undecided",
+				level, 100*math.Expm1(truth), 100*unsure, len(minutes),
 				100*math.Expm1(mean), 100*se, minutes[(len(minutes)-1)/2], minutes[(len(minutes)*9-1)/10], wrong, undecided)
 			assert.Zero(t, wrong)
 		})

@@ -21,8 +21,8 @@ func warm() api.SweepRequest {
 	return q
 }
 
-// Where the arms can change in place, a trial is one run: no turn is cancelled, each arm counts the turns that were sent
-// to it, and the lane is restored at the end.
+// Where the arms can change in place, a trial is one run: no turn is cancelled, each arm counts the turns that were
+// sent to it, and the lane is restored at the end.
 func TestSwitchback(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		began := time.Now() // the cluster's, too

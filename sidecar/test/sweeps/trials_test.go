@@ -125,8 +125,11 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		before, err := outlook(trial())
 		require.NoError(t, err)
 		assert.Nil(t, before.Detectable)
-		assert.EqualValues(t, []string{"Each span begins on cold caches.", "What it can find is known after its first block: no such trial was run on " +
-			"this target."}, before.Words)
+		assert.EqualValues(t, []string{
+			"Each span begins on cold caches.",
+			"What it can find is known after its first block: no such trial was run on " +
+				"this target.",
+		}, before.Words)
 
 		first := b.done(b.begun(trial()).ID)
 		b.free()

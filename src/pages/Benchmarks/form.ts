@@ -178,7 +178,11 @@ const options: Partial<Record<Field['entry'], Option[]>> = {
     option('mode_after_mode', 'One mode after the other', 'Fewer mode changes, but drift affects the result.'),
   ],
   caches: [
-    option('auto', 'Warm where possible', 'Cold where changing the arm restarts something, or arms have their own engines.'),
+    option(
+      'auto',
+      'Warm where possible',
+      'Cold where changing the arm restarts something, or arms have their own engines.'
+    ),
     option('warm', 'Warm, shared by both', 'One run whose arm changes every minute or so. Decides in fewer minutes.'),
     option('cold', 'Cold before each span', 'Each span restarts the conversations on emptied caches.'),
   ],
