@@ -49,10 +49,21 @@ func addRemark(all []remark, text string) []remark {
 	return all
 }
 
+// ownWorkersWords says that the arms of a switchback have no worker in common.
+func (r *Results) ownWorkersWords() []string {
+	served := r.turnsByWorker()
+	if !r.Sweep.Request.Warm() || len(served) != 2 || len(served[0]) == 0 || len(served[1]) == 0 ||
+		haveCommon(served[0], served[1]) {
+		return nil
+	}
+	return []string{"The arms have no worker in common, so each found warm what it had left itself, and had rested in the " +
+		"other's slots; --caches cold asks another question."}
+}
+
 // doubtWords reports workers that both lanes have in common, arms whose spans contradict their configuration, what
 // went wrong in switches, and different numbers of workers between arms.
 func (r *Results) doubtWords() (all []string) {
-	all = r.sharedWords()
+	all = append(r.sharedWords(), r.ownWorkersWords()...)
 	modes := r.Sweep.Request.Modes
 	names, served := proof.ModeNames(modes), r.turnsByWorker()
 	workers := make([]int, len(modes))

@@ -367,4 +367,10 @@ func TestTurnsByWorker(t *testing.T) {
 		delete(s.Spans[i].TurnsByWorker, "a")
 	}
 	assert.NotContains(t, markdownOf(t, OfSweep(s)), doubt, "the arms may have workers of their own")
+	const own = "The arms have no worker in common"
+	assert.NotContains(t, markdownOf(t, OfSweep(s)), own, "spans begin on cold caches")
+	s.Request.Caches = new(api.TrialCachesWarm)
+	assert.Contains(t, markdownOf(t, OfSweep(s)), own)
+	s.Spans[2].TurnsByWorker["b"] = 1
+	assert.NotContains(t, markdownOf(t, OfSweep(s)), own)
 }
