@@ -21,8 +21,13 @@ func Headline(s *api.Sweep) *api.Headline {
 	h := &api.Headline{Kind: api.HeadlineWaiting, Detail: api.List[string]{}, Lines: api.List[api.HeadlineLine]{}}
 	other := lane.InSentence(a)
 	if t.Primary == nil {
-		h.Text = fmt.Sprintf("Trial of %s against %s: %s before the first look", b, other,
-			plural(max(0, t.FirstLook-t.Blocks), "block"))
+		what, how := "blocks", "each on cold caches"
+		if q.Warm() {
+			what, how = "pairs of slots", "the two alternate on the caches that both share"
+		}
+		h.Text = fmt.Sprintf("Trial of %s against %s: %d of %d %s before the first look", b, other, t.Blocks,
+			max(t.FirstLook, t.Blocks), what)
+		h.Detail = append(h.Detail, how)
 		return h
 	}
 	percent := -100 * t.Primary.Difference
