@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -12,30 +13,19 @@ import (
 // Headline returns the result of a trial of two arms so far in one sentence; nil for any other sweep, and where another
 // metric than a TTFT decides, which has other words.
 func Headline(s *api.Sweep) *api.Headline {
-	t := s.Trial
-	q := &s.Request
+	t, q := s.Trial, &s.Request
 	if t == nil || q.Primary == nil || len(q.Modes) != 2 || !strings.HasPrefix(*q.Primary, "ttft") {
 		return nil
 	}
 	a, b := OfSweep(*s).trialNames()
-	h := &api.Headline{Kind: api.HeadlineWaiting, Detail: api.List[string]{}, Lines: api.List[api.HeadlineLine]{}}
 	other := lane.InSentence(a)
 	if t.Primary == nil {
-		what, how := "blocks", "each on cold caches"
-		if q.Warm() {
-			what, how = "pairs of slots", "the two alternate on the caches that both share"
-		}
-		h.Text = fmt.Sprintf("Trial of %s against %s: %d of %d %s before the first look", b, other, t.Blocks,
-			max(t.FirstLook, t.Blocks), what)
-		h.Detail = append(h.Detail, how)
-		return h
+		return beforeLook(s, b, other)
 	}
-	percent := -100 * t.Primary.Difference
-	h.Kind, h.Against, h.Difference = api.HeadlineUncertain, api.AgainstTrial, lane.DifferenceText(percent)
-	l := api.HeadlineLine{
-		Against: api.AgainstTrial, Metric: t.Primary.Metric, Live: &t.Primary.B, Other: &t.Primary.A, Percent: &percent,
-	}
-	switch proof.Verdict(t.Primary.Outcome) {
+	d := t.Primary
+	percent := -100 * d.Difference
+	h := uncertain(percent, b, other)
+	switch proof.Verdict(d.Outcome) {
 	case proof.BBetter:
 		h.Kind = api.HeadlineBetter
 	case proof.ABetter:
@@ -43,23 +33,72 @@ func Headline(s *api.Sweep) *api.Headline {
 	case proof.NoDifference:
 		h.Kind, h.Difference = api.HeadlineSame, ""
 	}
-	switch h.Certain = h.Kind != api.HeadlineUncertain; {
-	case h.Kind == api.HeadlineSame:
-		h.Text = fmt.Sprintf("%s: no difference of %s or more from %s", b, OfSweep(*s).smallest(), other)
-	case h.Certain:
-		h.Text = lane.Claim(b, percent, other)
-	default:
-		h.Text = fmt.Sprintf("Not certain yet: first token %s so far", h.Difference)
-		h.Detail = append(h.Detail, fmt.Sprintf("%s compared with %s", b, other))
+	if h.Certain = h.Kind != api.HeadlineUncertain; h.Certain {
+		h.Text, h.Detail = lane.Claim(b, percent, other), nil
 	}
-	h.Detail = append(h.Detail, fmt.Sprintf("%s %s beside %s", proof.Metric(l.Metric).Name(), lane.InMS(t.Primary.B),
-		lane.InMS(t.Primary.A)))
-	if in := t.Primary.Interval; in != nil {
+	if h.Kind == api.HeadlineSame {
+		h.Text = fmt.Sprintf("%s: no difference of %s or more from %s", b, OfSweep(*s).smallest(), other)
+	}
+	h.Detail = append(h.Detail,
+		fmt.Sprintf("%s %s beside %s", proof.Metric(d.Metric).Name(), lane.InMS(d.B), lane.InMS(d.A)))
+	l := api.HeadlineLine{
+		Against: api.AgainstTrial, Kind: h.Kind, Metric: d.Metric, Live: &d.B, Other: &d.A, Percent: &percent,
+		Text: fmt.Sprintf("%s, in this trial: %s", other, lane.DifferenceText(percent)),
+	}
+	if in := d.Interval; in != nil {
 		l.Interval = &[2]float64{-100 * in[1], -100 * in[0]}
 		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText(*l.Interval))
 	}
 	h.Detail = append(h.Detail, "on "+plural(t.Blocks, "block")+cachesWords(q, t.Blocks))
-	l.Kind, l.Text = h.Kind, fmt.Sprintf("%s, in this trial: %s", other, lane.DifferenceText(percent))
 	h.Lines = append(h.Lines, l)
 	return h
+}
+
+// uncertain words a difference of B, in per cent, that is not certain.
+func uncertain(percent float64, b, other string) *api.Headline {
+	difference := lane.DifferenceText(percent)
+	return &api.Headline{
+		Kind: api.HeadlineUncertain, Against: api.AgainstTrial, Difference: difference,
+		Text:   fmt.Sprintf("Not certain yet: first token %s so far", difference),
+		Detail: api.List[string]{fmt.Sprintf("%s compared with %s", b, other)}, Lines: api.List[api.HeadlineLine]{},
+	}
+}
+
+// beforeLook words a trial before its first look.
+func beforeLook(s *api.Sweep, b, other string) *api.Headline {
+	t := s.Trial
+	what, how := "blocks", "each on cold caches"
+	if s.Request.Warm() {
+		what, how = "pairs of slots", "the two alternate on the caches that both share"
+	}
+	looks := fmt.Sprintf("%d of %d %s before the first look", t.Blocks, max(t.FirstLook, t.Blocks), what)
+	h := &api.Headline{
+		Kind: api.HeadlineWaiting, Text: fmt.Sprintf("Trial of %s against %s: %s", b, other, looks),
+		Detail: api.List[string]{how}, Lines: api.List[api.HeadlineLine]{},
+	}
+	if percent, known := soFar(s); known {
+		h = uncertain(percent, b, other)
+		h.Detail = append(h.Detail, looks)
+	}
+	if proof.Verdict(t.Verdict).Over() {
+		h.Text = fmt.Sprintf("Undecided: %d %s in the time, and a trial decides after %d", t.Blocks, what, t.FirstLook)
+		h.Difference = ""
+	}
+	return h
+}
+
+// soFar returns by how many per cent the first token comes sooner under B in the blocks so far, without any interval.
+func soFar(s *api.Sweep) (percent float64, known bool) {
+	arms := map[int]string{}
+	for i := range s.Spans {
+		arms[s.Spans[i].Number] = s.Spans[i].Arm
+	}
+	sums, n := map[string]float64{}, map[string]float64{}
+	for _, v := range s.Trial.Spans {
+		sums[arms[v.Number]] += math.Log(v.Value)
+		n[arms[v.Number]]++
+	}
+	a, b := string(proof.ArmA), string(proof.ArmB)
+	difference := sums[b]/n[b] - sums[a]/n[a]
+	return -100 * math.Expm1(difference), !math.IsNaN(difference)
 }

@@ -56,8 +56,8 @@ func (r *Results) ownWorkersWords() []string {
 		haveCommon(served[0], served[1]) {
 		return nil
 	}
-	return []string{"The arms have no worker in common, so each found warm what it had left itself, and had rested in the " +
-		"other's slots; --caches cold asks another question."}
+	return []string{"The arms have no worker in common, so each found warm what it had left itself, and had rested in " +
+		"the other's slots; --caches cold asks another question."}
 }
 
 // doubtWords reports workers that both lanes have in common, arms whose spans contradict their configuration, what

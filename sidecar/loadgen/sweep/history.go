@@ -51,7 +51,7 @@ func (d *Desk) leastBefore(r api.SweepRequest) float64 {
 	least := math.Inf(1)
 	for _, s := range d.all {
 		v := &s.doc.Sweep
-		if !s.trial() || v.Target != target || !reflect.DeepEqual(v.Workload, shape) {
+		if !s.trial() || s.request().Warm() != r.Warm() || v.Target != target || !reflect.DeepEqual(v.Workload, shape) {
 			continue
 		}
 		for _, span := range v.Spans {
