@@ -530,10 +530,14 @@ type KV struct {
 
 // Cluster are metrics of the serving cluster, from Prometheus or the target itself.
 type Cluster struct {
-	Available   bool           `json:"available"`
-	Problem     string         `json:"problem,omitempty"`
-	Source      string         `json:"source,omitempty"` // prometheus or direct
-	Queued      *float64       `json:"queued,omitempty"`
+	Available bool   `json:"available"`
+	Problem   string `json:"problem,omitempty"`
+	Source    string `json:"source,omitempty"` // prometheus or direct
+	// requests that wait at router and engines; a Dynamo frontend counts each until its first token, with the engines'
+	Queued        *float64 `json:"queued,omitempty"`
+	QueuedRouter  *float64 `json:"queued_router,omitempty"`  // as the router or the Dynamo frontend reports
+	QueuedEngines *float64 `json:"queued_engines,omitempty"` // sum over the workers
+
 	Inflight    *float64       `json:"inflight,omitempty"`
 	InflightMin *float64       `json:"inflight_min,omitempty"`
 	InflightMax *float64       `json:"inflight_max,omitempty"`
@@ -559,6 +563,9 @@ type Cluster struct {
 
 	// InflightOfWorkers is true if Inflight is the sum over the workers.
 	InflightOfWorkers bool `json:"-"`
+
+	// QueuedHasEngines is true if QueuedRouter contains the requests that wait at the engines.
+	QueuedHasEngines bool `json:"-"`
 
 	// Engines sums the reports of engines and GPUs since the load generator first read the cluster. It is nil if the
 	// cluster is not available.

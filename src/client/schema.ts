@@ -989,7 +989,12 @@ export interface components {
             /** @description GPUs without a known worker */
             other_gpus?: components["schemas"]["HostGPUs"][];
             problem?: string;
+            /** @description requests that wait at router and engines; a Dynamo frontend counts each until its first token, with the engines' */
             queued?: number;
+            /** @description sum over the workers */
+            queued_engines?: number;
+            /** @description as the router or the Dynamo frontend reports */
+            queued_router?: number;
             /** @description router with these metrics, a value of target.router */
             router?: string;
             /** @description whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the metrics do not show how it chose */

@@ -401,7 +401,7 @@ func TestPage(t *testing.T) {
 func TestLastReadingOfTheCluster(t *testing.T) {
 	at := func(hits, all float64) api.Cluster {
 		return api.Cluster{
-			Available: true, Queued: new(4.),
+			Available: true, Queued: new(4.), QueuedEngines: new(3.),
 			KV: api.KV{Counted: map[string][2]float64{"engine": {hits, all}}},
 		}
 	}
@@ -409,7 +409,7 @@ func TestLastReadingOfTheCluster(t *testing.T) {
 	c.Add(t0, at(200, 1500))
 	c.Finish(at(500, 2000))
 	assert.Equal(t, []Hits{{"engine", .4}}, c.Hits)
-	assert.Equal(t, &Queue{Mean: 4, Max: 4, Seconds: 1}, c.Queued)
+	assert.Equal(t, &Queue{Mean: 4, Max: 4, Engines: new(3.), Seconds: 1, ofEngines: 1}, c.Queued)
 	c.Finish(api.Cluster{})
 	assert.Equal(t, []Hits{{"engine", .4}}, c.Hits, "a reading that failed changes nothing")
 }

@@ -1,4 +1,4 @@
-import { figures, type Column, type LaneSnapshot } from '../../client';
+import { figures, type Cluster, type Column, type LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
 import { NOT_REPORTED, number, percent } from '../../lib/format';
 import { capital } from '../../lib/text';
@@ -93,8 +93,8 @@ function kvSource(lane: LaneSnapshot | undefined): string {
 }
 
 /**
- * Formats the number of requests that wait at the frontend: a dash while the cluster cannot be read, words where it is
- * not reported.
+ * Formats the number of requests that wait at router and engines: a dash while the cluster cannot be read, words where
+ * neither reports it.
  */
 function queued(lane: LaneSnapshot | undefined): Kpi {
   const problem = lane && unavailable(lane.cluster);
@@ -102,11 +102,24 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
   const why = lane && whyUnread(lane.cluster, 'frontend');
   return {
     name: figures.queued.name,
-    meaning: silent ? capital(why ?? 'no Dynamo frontend reports its queue') : 'Waiting at the frontend',
+    meaning: silent ? capital(why ?? 'neither router nor engines report their queue') : whereQueued(lane?.cluster),
     text: silent ? missingText(why) : number(lane?.cluster.queued),
     silent,
     notes: problem ? [{ text: problem }] : [],
   };
+}
+
+/** Names the places at which requests wait. The queue of a Dynamo frontend contains that of its engines. */
+function whereQueued({ queued: all, queued_router: router, queued_engines: engines }: Partial<Cluster> = {}): string {
+  if (all === undefined) {
+    return 'Waiting at router and engines';
+  }
+  if (router === undefined || engines === undefined) {
+    return `Waiting at the ${engines === undefined ? 'router' : 'engines'}`;
+  }
+  return all === router + engines
+    ? `${number(router)} at the router, ${number(engines)} at the engines`
+    : `At the frontend, ${number(engines)} of them at the engines`;
 }
 
 /** Explains why a cluster has no figures; undefined where it has. */
