@@ -116,7 +116,7 @@ func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
 	if of.Available && of.Unread.Workers == "" {
 		now = new(of.WorkerCount())
 	}
-	if len(c.Workers) == 0 && now == nil || len(c.Workers) >= mostChanges {
+	if len(c.Workers) == 0 && (now == nil || *now == 0) || len(c.Workers) >= mostChanges {
 		return
 	}
 	if len(c.Workers) > 0 {

@@ -166,7 +166,8 @@ func TestClusterOfARun(t *testing.T) {
 		}
 	}
 	c.Add(at(0), api.Cluster{Problem: "no answer"})
-	assert.Empty(t, c.Workers, "it has not been read yet")
+	c.Add(at(0), of(0, 0, 0))
+	assert.Empty(t, c.Workers, "it has not been read yet, and a first reading has no worker")
 	c = Started(api.Cluster{
 		KV:      api.KV{Counted: map[string][2]float64{"frontend": {10, 20}, "prediction": {4, 5}, "engine": {0, 7}}},
 		Engines: &api.EngineTotals{Drafts: 100, Drafted: 700, Accepted: 450},
