@@ -1243,6 +1243,7 @@ type Turn struct {
 	ITLP50           *float64 `json:"itl_p50,omitempty"`
 	ITLP95           *float64 `json:"itl_p95,omitempty"`
 	ITLEstimated     bool     `json:"itl_estimated,omitempty"`
+	InBursts         bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
 	Latency          *float64 `json:"latency,omitempty"`
 	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty"`

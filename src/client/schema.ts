@@ -3069,6 +3069,8 @@ export interface components {
             finish_reason?: string;
             /** @description seconds to the first token after the reasoning; absent: no reasoning */
             first_answer?: number;
+            /** @description the server or a proxy held tokens back and sent many at once */
+            in_bursts?: boolean;
             itl_estimated?: boolean;
             itl_p50?: number;
             itl_p95?: number;

@@ -95,6 +95,9 @@ func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 		t.tokens += r.Tokens[second]
 	}
 	t.seconds = max(1, math.Floor(to)-math.Ceil(from))
+	if stats.HeldBack(r.InBursts()) {
+		t.tpot = nil
+	}
 	return t.row()
 }
 

@@ -104,8 +104,9 @@ type Run struct {
 type Turns struct {
 	OK        int `json:"ok"`
 	Failed    int `json:"failed"`
-	Cancelled int `json:"cancelled"` // cut at the end of the run: neither a success nor an error
-	SLOMet    int `json:"slo_met"`   // met every SLO
+	Cancelled int `json:"cancelled"`           // cut at the end of the run: neither a success nor an error
+	SLOMet    int `json:"slo_met"`             // met every SLO
+	InBursts  int `json:"in_bursts,omitempty"` // ended well, with tokens that the server or a proxy held back
 }
 
 // Tokens sums the tokens of the turns that ended well. Input and Cached sum the turns whose count the server reported.
@@ -258,6 +259,9 @@ func (b *Builder) Add(t *api.Turn) {
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {
 		r.Tokens.Estimated++
 	}
+	if t.Status == api.TurnOK && t.InBursts {
+		r.Turns.InBursts++
+	}
 	if t.Status == api.TurnOK && t.TTFT != nil {
 		r.ttft = append(r.ttft, *t.TTFT)
 	}
@@ -293,7 +297,9 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		whole.Allow(&b.run.Lag)
 	}
 	r.Client = b.run.Client.judged(&b.run, &whole.Window.Metrics)
-	r.Turns = Turns{OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet}
+	r.Turns = Turns{
+		OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet, InBursts: r.Turns.InBursts,
+	}
 	r.Metrics, r.FirstAnswer, r.TTFTByTurn = whole.Window.Metrics, whole.Window.FirstAnswer, whole.TTFTByTurn
 	r.Tokens = Tokens{
 		Input: whole.PromptTokens, InputP95: whole.Window.InputP95, InputUnknown: whole.PromptUnknown,
@@ -326,7 +332,9 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 	for i := range r.Series {
 		p := &r.Series[i]
 		p.TTFTP50, p.TTFTP95 = percentiles(p.ttft)
-		p.TPOTP50, p.TPOTP95 = percentiles(p.tpot)
+		if !whole.HeldBack {
+			p.TPOTP50, p.TPOTP95 = percentiles(p.tpot)
+		}
 	}
 	for _, c := range conditions {
 		r.Conditions = append(r.Conditions, c.judge(r))

@@ -144,12 +144,36 @@ func TestUnknownFigures(t *testing.T) {
 	got := text(t, reported(t, turns, func(run *Ended) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
 	for _, want := range []string{
 		"First answer  2500", "Tokens           input not reported, cached not reported, ",
-		"output (estimated from the chunks of ", "TPOT and ITL of ", ": the tokens came in bursts", "input tokens of ",
+		"output (estimated from the chunks of ", "TPOT and ITL of ", ": the number of tokens is unclear", "input tokens of ",
 		"cached tokens of ", "SLO              met: TTFT p95 669 ms of 2000 ms; TPOT p95 not judged; 0.0 % of the",
 	} {
 		assert.Contains(t, got, want)
 	}
 	assert.Contains(t, text(t, reported(t, some(), nil)), " cached, ")
+}
+
+// Where a server or a proxy holds a relevant share of the streams back, TPOT and ITL of the run are unknown, and not of
+// the other turns.
+func TestRunInBursts(t *testing.T) {
+	held := func(every int) *Run {
+		turns := some()
+		for i := 0; i < len(turns); i += every {
+			turns[i].TPOT, turns[i].InBursts = nil, true
+		}
+		return reported(t, turns, nil)
+	}
+	r := held(10)
+	assert.Equal(t, 60, r.Turns.InBursts)
+	assert.Equal(t, api.Quantiles{Unknown: 600}, r.Metrics.TPOT)
+	assert.Equal(t, api.Quantiles{Unknown: 600}, r.Metrics.ITL)
+	assert.Nil(t, r.Series[30].TPOTP50)
+	out := text(t, r)
+	assert.Contains(t, out, "TPOT and ITL of 600 of 600 turns: the tokens of 60 came in bursts, as the server or a proxy "+
+		"held them back; TTFT includes the hold")
+	assert.Contains(t, out, "TPOT p95 not judged")
+	few := held(25)
+	assert.Equal(t, []int{576, 24}, []int{few.Metrics.TPOT.N, few.Metrics.TPOT.Unknown})
+	assert.NotNil(t, few.Series[30].TPOTP50)
 }
 
 // The summary has what the cluster reported: workers and their number over time, the queue, hits by source, and the

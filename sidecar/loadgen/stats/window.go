@@ -87,6 +87,8 @@ type Report struct {
 	OK, Errors, Cancelled int
 	SLOMet                int // good turns: whole, and within both objectives
 
+	HeldBack bool // see [HeldBack]; TPOT and ITL are unknown
+
 	// Tokens of whole turns.
 	PromptTokens, CachedTokens, OutputTokens int64
 	// Whole turns without a count of prompt and of cached tokens.

@@ -82,6 +82,7 @@ func (r *recorder) Turn(t *workload.Turn) {
 		turn.OutputTokens, turn.Usage = *t.OutputTokens, t.TokenSource == "usage"
 	}
 	api.Patch(&turn.TPOT, t.TPOT)
+	turn.InBursts = t.InBursts
 	turn.TPOTUnknown = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
 	turn.FinishReason = strings.ToLower(t.FinishReason)
 	if t.PromptTokens != nil && t.CachedTokens != nil {
