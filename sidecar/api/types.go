@@ -1009,6 +1009,8 @@ type ClusterFigures struct {
 	// largest queue time of a worker over the workers' mean, mean over time
 	QueueSkew *float64 `json:"queue_skew,omitempty"`
 	Waiting   *float64 `json:"waiting,omitempty"` // requests that wait at all workers, mean over time
+	// values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95
+	AtLeast []string `json:"at_least,omitempty" maxItems:"20" maxLength:"40"`
 	// p95 of the time to first token that the server reports with its turns
 	EngineTTFT        *float64 `json:"engine_ttft_seconds,omitempty"`
 	EngineTTFTLargest *float64 `json:"engine_ttft_largest,omitempty"` // seconds, largest of any worker at any time

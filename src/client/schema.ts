@@ -871,6 +871,8 @@ export interface components {
             acceptance_rate?: number;
             /** @description measured arm; absent: the row has a mode only */
             arm?: string;
+            /** @description values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95 */
+            at_least?: string[];
             concurrency: number;
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
