@@ -409,8 +409,10 @@ type State struct {
 	Modes       List[ModeState] `json:"modes"` // modes and arms that the driver offers
 	ModeChange  *ModeChange     `json:"mode_change,omitempty"`
 	// absent: the cluster is not simulated, or has not reported yet
-	Simulation *Simulation    `json:"simulation,omitempty"`
-	Started    *time.Time     `json:"started,omitempty"` // time of the last start
+	Simulation *Simulation `json:"simulation,omitempty"`
+	Started    *time.Time  `json:"started,omitempty"` // time of the last start
+	// at the last start, by the first turns of at most 1,000 conversations; absent: not known
+	Caches     *Caches        `json:"caches,omitempty"`
 	Shape      WorkloadShape  `json:"shape"`
 	Questioner QuestionerKind `json:"questioner"`
 	StartRate  float64        `json:"start_rate"`
@@ -420,6 +422,25 @@ type State struct {
 	// a showcase is in progress: an extra conversation that is not included in any figure
 	Showcase bool `json:"showcase,omitempty"`
 }
+
+// Caches is what the first turns of a run show of the caches at its beginning.
+type Caches struct {
+	State CachesState `json:"state"`
+	SweepFirstTurns
+	// share of all cached tokens that first turns found, which the openings that conversations share explain where the
+	// caches were cold; absent without cached tokens, and while the run is in progress
+	SharedRatio *float64 `json:"shared_ratio,omitempty"`
+}
+
+// CachesState is what the caches held at the beginning of a run.
+type CachesState string
+
+// The states of caches.
+const (
+	CachesWereCold    CachesState = "cold"
+	CachesWereWarm    CachesState = "warm" // first turns found cached tokens that nothing in the run explains
+	CachesWereUnknown CachesState = "unknown"
+)
 
 // Quantiles are the p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals
 // from order statistics, for the number of independent values. They are absent if that number is too small.
@@ -988,6 +1009,8 @@ type BaselineRow struct {
 	Measured *time.Time `json:"measured,omitempty"` // time of the measurement, if known
 	// missing values that an imported file has by another definition, such as ttft_p50
 	Unlike []string `json:"unlike,omitempty" maxItems:"20" maxLength:"40"`
+	// values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95
+	AtLeast []string `json:"at_least,omitempty" maxItems:"20" maxLength:"40"`
 
 	// length of the measurement, if known
 	Seconds float64 `json:"seconds,omitempty" minimum:"0"`
@@ -1009,8 +1032,6 @@ type ClusterFigures struct {
 	// largest queue time of a worker over the workers' mean, mean over time
 	QueueSkew *float64 `json:"queue_skew,omitempty"`
 	Waiting   *float64 `json:"waiting,omitempty"` // requests that wait at all workers, mean over time
-	// values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95
-	AtLeast []string `json:"at_least,omitempty" maxItems:"20" maxLength:"40"`
 	// p95 of the time to first token that the server reports with its turns
 	EngineTTFT        *float64 `json:"engine_ttft_seconds,omitempty"`
 	EngineTTFTLargest *float64 `json:"engine_ttft_largest,omitempty"` // seconds, largest of any worker at any time

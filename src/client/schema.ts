@@ -936,6 +936,24 @@ export interface components {
             /** @description requests that wait at all workers, mean over time */
             waiting?: number;
         };
+        /** @description What the first turns of a run show of the caches at its beginning. */
+        Caches: {
+            /** @description the most cached tokens that one of these turns found */
+            cached_tokens_most: number;
+            /** @description openings whose first turn reported its cached tokens */
+            openings: number;
+            /** @description share of all cached tokens that first turns found, which the openings that conversations share explain where the caches were cold; absent without cached tokens, and while the run is in progress */
+            shared_ratio?: number;
+            state: components["schemas"]["CachesState"];
+            /** @description openings whose first turn found unexplained cached tokens */
+            warm: number;
+        };
+        /**
+         * @description What the caches held at the beginning of a run.
+         *     - `warm`: first turns found cached tokens that nothing in the run explains
+         * @enum {string}
+         */
+        CachesState: "cold" | "warm" | "unknown";
         /** @description The result of a capacity search. */
         Capacity: {
             /** @description absent: not looked for, or not known yet */
@@ -2333,6 +2351,8 @@ export interface components {
         State: {
             /** @description arm in force; absent: none of the configuration */
             arm?: string;
+            /** @description at the last start, by the first turns of at most 1,000 conversations; absent: not known */
+            caches?: components["schemas"]["Caches"];
             /** @description Number of concurrent conversations. */
             concurrency: components["schemas"]["Concurrency"];
             driver: string;
@@ -3318,6 +3338,8 @@ export type Awaiting = components['schemas']['Awaiting'];
 export type Baseline = components['schemas']['Baseline'];
 export type BaselineList = components['schemas']['BaselineList'];
 export type BaselineRow = components['schemas']['BaselineRow'];
+export type Caches = components['schemas']['Caches'];
+export type CachesState = components['schemas']['CachesState'];
 export type Capacity = components['schemas']['Capacity'];
 export type ClientError = components['schemas']['ClientError'];
 export type ClientHealth = components['schemas']['ClientHealth'];

@@ -12,6 +12,8 @@ type observer struct {
 	lane  *Lane
 	span  SpanObserver // nil: the run belongs to no span
 	marks Marks
+	// opening returns the number of a conversation's opening with the settings at the run's start.
+	opening func(workload.Draw) int64
 }
 
 var _ workload.Observer = (*observer)(nil)
@@ -87,6 +89,7 @@ func (o *observer) checkCached(t *api.Turn) {
 // failures.
 func (o *observer) record(t *workload.Turn) {
 	o.lane.record.Add(&t.Turn, t.Chunks, t.ITL)
+	o.lane.beginning.add(t, o.opening)
 	o.lane.armWorkers.add(t.Arm, t.Worker)
 	if o.span != nil {
 		o.span.Turn(t)

@@ -74,7 +74,7 @@ type Run struct {
 	Tokens                Tokens            `json:"tokens"`
 	OutputTokensPerSecond Value             `json:"output_tokens_per_second"`
 	RequestsPerSecond     Value             `json:"requests_per_second"` // turns that ended well
-	Caches                *Caches           `json:"caches,omitempty"`    // at the beginning of the run
+	Caches                *api.Caches       `json:"caches,omitempty"`    // at the beginning of the run
 	KVHitRatio            Value             `json:"kv_hit_ratio"`
 	ErrorRatio            *float64          `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
 	GoodputRatio          *float64          `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
@@ -213,7 +213,7 @@ type Builder struct {
 	run     Ended
 	errors  map[api.ErrorClass]*ErrorClass
 	routing Routing
-	firsts  []FirstTurn // of the conversations
+	firsts  []stats.FirstTurn // of the conversations
 }
 
 // NewBuilder returns a Builder without turns.
@@ -253,7 +253,8 @@ func (b *Builder) Add(t *api.Turn) {
 	}
 	b.routing.add(t)
 	if t.Number == 1 && b.run.Opening != nil {
-		b.firsts = append(b.firsts, NewFirstTurn(t, b.run.Opening(t.Conversation), t.Started.Sub(b.run.Started).Seconds()))
+		sent := t.Started.Sub(b.run.Started).Seconds()
+		b.firsts = append(b.firsts, stats.NewFirstTurn(t, b.run.Opening(t.Conversation), sent))
 	}
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {

@@ -12,7 +12,7 @@ import (
 // warmReason describes caches that were not cold; "" where they were cold, or it is unknown. method
 // is how they were made cold.
 func warmReason(f *api.SweepFirstTurns, method string) string {
-	if !report.Warm(f) {
+	if !stats.Warm(f) {
 		return ""
 	}
 	done := "emptying them"

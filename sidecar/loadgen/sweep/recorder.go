@@ -11,7 +11,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
-	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -28,7 +27,7 @@ type recorder struct {
 	ttft     []float64 // reported by the server, of some of turns
 	ttftAt   []float64 // times of those turns' first tokens
 	tokens   []float64 // output tokens of each second
-	firsts   []report.FirstTurn
+	firsts   []stats.FirstTurn
 	left     int   // conversations that begin the span and have not ended
 	first    int64 // number of conversations that begin the span
 	ok       int
@@ -90,9 +89,9 @@ func (r *recorder) Turn(t *workload.Turn) {
 		turn.CachedTokens = *t.CachedTokens
 		turn.HasCached = true
 	}
-	var firsts []report.FirstTurn
+	var firsts []stats.FirstTurn
 	if t.Number == 1 {
-		firsts = []report.FirstTurn{report.NewFirstTurn(&t.Turn, r.opening(t.Draw), sent)}
+		firsts = []stats.FirstTurn{stats.NewFirstTurn(&t.Turn, r.opening(t.Draw), sent)}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,5 +228,5 @@ func (r *recorder) serverTTFT(from, until float64) *float64 {
 func (r *recorder) coldness(tokens int) *api.SweepFirstTurns {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return report.Coldness(r.firsts, tokens)
+	return stats.Coldness(r.firsts, tokens)
 }

@@ -88,6 +88,11 @@ describe('the key figures', () => {
     expect(card('Queued')).toHaveTextContent(words);
   });
 
+  it('say what the caches held at the start of the run', () => {
+    show({ ...full, state: { caches: { state: 'warm', openings: 10, warm: 9, cached_tokens_most: 3584 } } });
+    expect(card('KV hit rate')).toHaveTextContent('Caches at the start warm');
+  });
+
   it.each([
     [{ queued: 4, queued_router: 4 }, 'Waiting at the router'],
     [{ queued: 4, queued_engines: 4 }, 'Waiting at the engines'],

@@ -55,7 +55,7 @@ export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
       meaning: kvSource(running),
       text: running?.kv.not_reported ? NOT_REPORTED : percent(running?.kv.hit_ratio),
       silent: running?.kv.not_reported !== undefined,
-      notes: recorded(lane, 'kv_hit_ratio', percent),
+      notes: [...recorded(lane, 'kv_hit_ratio', percent), ...cachesAtStart(running)],
     },
     queued(running),
     errors(running),
@@ -74,6 +74,12 @@ function errors(lane: LaneSnapshot | undefined): Kpi {
 }
 
 const CACHED = 'Prompt tokens from cache, last 60 s';
+
+/** What the caches held at the beginning of the run, as its first turns measured. */
+function cachesAtStart(lane: LaneSnapshot | undefined): Note[] {
+  const state = lane?.state.caches?.state;
+  return state ? [{ of: 'Caches at the start', text: state }] : [];
+}
 
 /** The source of the share of prompt tokens that came from a cache. */
 function kvSource(lane: LaneSnapshot | undefined): string {
