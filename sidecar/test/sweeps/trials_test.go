@@ -114,6 +114,35 @@ func TestTrialOfThreeModes(t *testing.T) {
 	})
 }
 
+// A limit that holds the load of a trial down is named in one line for each arm. Without a limit there is no line.
+func TestTrialNamesTheLimit(t *testing.T) {
+	for name, targetRPS := range map[string]float64{"limited": 5, "not limited": 0} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, b *booth) {
+				q := trial()
+				q.MaxSeconds = new(1000.)
+				s := b.done(b.begun(q).ID)
+				var lines []string
+				for _, text := range s.Words {
+					if strings.Contains(text, "held the load down") {
+						lines = append(lines, text)
+					}
+				}
+				if targetRPS == 0 {
+					assert.Empty(t, lines)
+					return
+				}
+				require.Len(t, lines, 2, s.Words)
+				for i, arm := range []string{"Round-robin", "KV-aware"} {
+					n := len(s.Spans) / 2
+					assert.Equal(t, fmt.Sprintf("In %d of %d spans of %s: the cap of 5 requests/s held the load down.", n, n, arm),
+						lines[i])
+				}
+			}, func(b *booth) { b.workload.TargetRPS = targetRPS })
+		})
+	}
+}
+
 // A proxy that holds a third of an arm's streams back is named. That arm has no TPOT, neither in its rows nor in the
 // trial. The other arms are compared by theirs.
 func TestArmWhoseStreamsComeInBursts(t *testing.T) {
