@@ -129,7 +129,7 @@ var Figures = []*Figure{
 	},
 	{
 		Key: "queued", Name: "Queued", Unit: UnitRequests, Better: BetterLower, Frame: Frame{"queued", "Queued", 0},
-		Help: "Requests at the frontend that have no first token yet.",
+		Help: "Requests that wait at the router and at the engines. A Dynamo frontend counts each until its first token.",
 		Live: func(l *LaneSnapshot) *float64 { return l.Cluster.Queued },
 	},
 	{

@@ -51,6 +51,7 @@ var turnColumns = []turnColumn{
 	numberColumn("server_ttft_seconds", func(t *Turn) **float64 { return &t.ServerTTFT }),
 	{name: "counts_in", text: countsIn},
 	textColumn("arm", func(t *Turn) *string { return &t.Arm }),
+	flagColumn("in_bursts", func(t *Turn) *bool { return &t.InBursts }),
 }
 
 // requiredColumns lists the columns that [ReadTurns] requires.

@@ -409,8 +409,10 @@ type State struct {
 	Modes       List[ModeState] `json:"modes"` // modes and arms that the driver offers
 	ModeChange  *ModeChange     `json:"mode_change,omitempty"`
 	// absent: the cluster is not simulated, or has not reported yet
-	Simulation *Simulation    `json:"simulation,omitempty"`
-	Started    *time.Time     `json:"started,omitempty"` // time of the last start
+	Simulation *Simulation `json:"simulation,omitempty"`
+	Started    *time.Time  `json:"started,omitempty"` // time of the last start
+	// at the last start, by the first turns of at most 1,000 conversations; absent: not known
+	Caches     *Caches        `json:"caches,omitempty"`
 	Shape      WorkloadShape  `json:"shape"`
 	Questioner QuestionerKind `json:"questioner"`
 	StartRate  float64        `json:"start_rate"`
@@ -420,6 +422,25 @@ type State struct {
 	// a showcase is in progress: an extra conversation that is not included in any figure
 	Showcase bool `json:"showcase,omitempty"`
 }
+
+// Caches is what the first turns of a run show of the caches at its beginning.
+type Caches struct {
+	State CachesState `json:"state"`
+	SweepFirstTurns
+	// share of all cached tokens that first turns found, which the openings that conversations share explain where the
+	// caches were cold; absent without cached tokens, and while the run is in progress
+	SharedRatio *float64 `json:"shared_ratio,omitempty"`
+}
+
+// CachesState is what the caches held at the beginning of a run.
+type CachesState string
+
+// The states of caches.
+const (
+	CachesWereCold    CachesState = "cold"
+	CachesWereWarm    CachesState = "warm" // first turns found cached tokens that nothing in the run explains
+	CachesWereUnknown CachesState = "unknown"
+)
 
 // Quantiles are the p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals
 // from order statistics, for the number of independent values. They are absent if that number is too small.
@@ -530,10 +551,14 @@ type KV struct {
 
 // Cluster are metrics of the serving cluster, from Prometheus or the target itself.
 type Cluster struct {
-	Available   bool           `json:"available"`
-	Problem     string         `json:"problem,omitempty"`
-	Source      string         `json:"source,omitempty"` // prometheus or direct
-	Queued      *float64       `json:"queued,omitempty"`
+	Available bool   `json:"available"`
+	Problem   string `json:"problem,omitempty"`
+	Source    string `json:"source,omitempty"` // prometheus or direct
+	// requests that wait at router and engines; a Dynamo frontend counts each until its first token, with the engines'
+	Queued        *float64 `json:"queued,omitempty"`
+	QueuedRouter  *float64 `json:"queued_router,omitempty"`  // as the router or the Dynamo frontend reports
+	QueuedEngines *float64 `json:"queued_engines,omitempty"` // sum over the workers
+
 	Inflight    *float64       `json:"inflight,omitempty"`
 	InflightMin *float64       `json:"inflight_min,omitempty"`
 	InflightMax *float64       `json:"inflight_max,omitempty"`
@@ -559,6 +584,9 @@ type Cluster struct {
 
 	// InflightOfWorkers is true if Inflight is the sum over the workers.
 	InflightOfWorkers bool `json:"-"`
+
+	// QueuedHasEngines is true if QueuedRouter contains the requests that wait at the engines.
+	QueuedHasEngines bool `json:"-"`
 
 	// Engines sums the reports of engines and GPUs since the load generator first read the cluster. It is nil if the
 	// cluster is not available.
@@ -982,6 +1010,8 @@ type BaselineRow struct {
 	Measured *time.Time `json:"measured,omitempty"` // time of the measurement, if known
 	// missing values that an imported file has by another definition, such as ttft_p50
 	Unlike []string `json:"unlike,omitempty" maxItems:"20" maxLength:"40"`
+	// values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95
+	AtLeast []string `json:"at_least,omitempty" maxItems:"20" maxLength:"40"`
 
 	// length of the measurement, if known
 	Seconds float64 `json:"seconds,omitempty" minimum:"0"`
@@ -1237,6 +1267,7 @@ type Turn struct {
 	ITLP50           *float64 `json:"itl_p50,omitempty"`
 	ITLP95           *float64 `json:"itl_p95,omitempty"`
 	ITLEstimated     bool     `json:"itl_estimated,omitempty"`
+	InBursts         bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
 	Latency          *float64 `json:"latency,omitempty"`
 	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty"`

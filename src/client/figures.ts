@@ -80,7 +80,7 @@ const table = {
   },
   queued: {
     name: 'Queued',
-    help: 'Requests at the frontend that have no first token yet.',
+    help: 'Requests that wait at the router and at the engines. A Dynamo frontend counts each until its first token.',
     unit: 'requests',
     better: 'lower',
   },

@@ -871,6 +871,8 @@ export interface components {
             acceptance_rate?: number;
             /** @description measured arm; absent: the row has a mode only */
             arm?: string;
+            /** @description values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95 */
+            at_least?: string[];
             concurrency: number;
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
@@ -934,6 +936,24 @@ export interface components {
             /** @description requests that wait at all workers, mean over time */
             waiting?: number;
         };
+        /** @description What the first turns of a run show of the caches at its beginning. */
+        Caches: {
+            /** @description the most cached tokens that one of these turns found */
+            cached_tokens_most: number;
+            /** @description openings whose first turn reported its cached tokens */
+            openings: number;
+            /** @description share of all cached tokens that first turns found, which the openings that conversations share explain where the caches were cold; absent without cached tokens, and while the run is in progress */
+            shared_ratio?: number;
+            state: components["schemas"]["CachesState"];
+            /** @description openings whose first turn found unexplained cached tokens */
+            warm: number;
+        };
+        /**
+         * @description What the caches held at the beginning of a run.
+         *     - `warm`: first turns found cached tokens that nothing in the run explains
+         * @enum {string}
+         */
+        CachesState: "cold" | "warm" | "unknown";
         /** @description The result of a capacity search. */
         Capacity: {
             /** @description absent: not looked for, or not known yet */
@@ -989,7 +1009,12 @@ export interface components {
             /** @description GPUs without a known worker */
             other_gpus?: components["schemas"]["HostGPUs"][];
             problem?: string;
+            /** @description requests that wait at router and engines; a Dynamo frontend counts each until its first token, with the engines' */
             queued?: number;
+            /** @description sum over the workers */
+            queued_engines?: number;
+            /** @description as the router or the Dynamo frontend reports */
+            queued_router?: number;
             /** @description router with these metrics, a value of target.router */
             router?: string;
             /** @description whether the router's own metrics of the last 60 s show that it chose workers by their KV caches; absent: the metrics do not show how it chose */
@@ -2327,6 +2352,8 @@ export interface components {
         State: {
             /** @description arm in force; absent: none of the configuration */
             arm?: string;
+            /** @description at the last start, by the first turns of at most 1,000 conversations; absent: not known */
+            caches?: components["schemas"]["Caches"];
             /** @description Number of concurrent conversations. */
             concurrency: components["schemas"]["Concurrency"];
             driver: string;
@@ -3078,6 +3105,8 @@ export interface components {
             finish_reason?: string;
             /** @description seconds to the first token after the reasoning; absent: no reasoning */
             first_answer?: number;
+            /** @description the server or a proxy held tokens back and sent many at once */
+            in_bursts?: boolean;
             itl_estimated?: boolean;
             itl_p50?: number;
             itl_p95?: number;
@@ -3323,6 +3352,8 @@ export type Awaiting = components['schemas']['Awaiting'];
 export type Baseline = components['schemas']['Baseline'];
 export type BaselineList = components['schemas']['BaselineList'];
 export type BaselineRow = components['schemas']['BaselineRow'];
+export type Caches = components['schemas']['Caches'];
+export type CachesState = components['schemas']['CachesState'];
 export type Capacity = components['schemas']['Capacity'];
 export type ClientError = components['schemas']['ClientError'];
 export type ClientHealth = components['schemas']['ClientHealth'];

@@ -534,6 +534,11 @@ func TestSustainedReportsUntestedLevels(t *testing.T) {
 		"5 ms above the SLO, of which 10 may be the load generator's own")
 	late.Errors.TTFT.P95 = new(.004)
 	assert.Empty(t, of(row(10, new(.5)), late).Untested)
+	cut := row(20, new(.5))
+	cut.AtLeast = []string{"ttft_p95"}
+	assert.EqualValues(t, []int{20}, of(row(10, new(.5)), cut).Untested, "turns that were cut may have missed the SLO")
+	cut.TTFT.P95 = new(.7)
+	assert.Empty(t, of(row(10, new(.5)), cut).Untested, "it misses the SLO in any case")
 	assert.Equal(t, []api.Sustained{}, Sustained(api.Baseline{}, slo))
 }
 

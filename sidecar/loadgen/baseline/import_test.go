@@ -180,6 +180,7 @@ func TestImportRefuses(t *testing.T) {
 		{edited(t, "aiperf-0.6.json", `"loadgen":{`, `"loadgen":{"request_rate":5.5,`), "x", underKV, "input_config.loadgen.request_rate", "5.5", "a fixed number of requests in progress"},
 		{edited(t, "aiperf-0.3.json", `"concurrency": 8`, `"concurrency": 0`), "x", underKV, "input_config.loadgen.concurrency", "0", "1 to 100000"},
 		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv","unlike":["speed"]}]}`, "", api.ModeState{}, "rows[0].unlike", `"speed"`, "such as ttft_p50"},
+		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv","at_least":["ttft_p95"]}]}`, "", api.ModeState{}, "rows[0].at_least", `"ttft_p95"`, "values that the row has"},
 		{`{"endpoint_type":"openai","max_concurrency":8}`, "x", api.ModeState{}, "baseline", "this JSON", "a baseline as the API gives it"},
 	} {
 		_, err := ReadJSON(strings.NewReader(c.text), c.name, c.run)

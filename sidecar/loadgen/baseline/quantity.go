@@ -187,6 +187,9 @@ func (q *Quantity) UnlikeIn(r *api.BaselineRow) bool {
 	return *q.In(r) == nil && slices.Contains(r.Unlike, q.Name)
 }
 
+// AtLeastIn reports whether the row's value is a lower bound, since it depends on turns that were cut.
+func (q *Quantity) AtLeastIn(r *api.BaselineRow) bool { return slices.Contains(r.AtLeast, q.Name) }
+
 // errorOf returns the load generator's own error in a row's value; nil where none is known.
 func (q *Quantity) errorOf(r *api.BaselineRow) *float64 {
 	if q.error == nil || r.Errors == nil {

@@ -38,8 +38,12 @@ func Meets(row api.BaselineRow, slo api.SLO) bool {
 	return row.TPOT.P95 == nil || Judge(*row.TPOT.P95, slo.TPOT) != SLOMissed
 }
 
-// decidable reports whether the result of [Meets] for a row is independent of the load generator's own error.
+// decidable reports whether the result of [Meets] for a row is independent of the load generator's own error, and of
+// turns that were cut.
 func decidable(row api.BaselineRow, slo api.SLO) bool {
+	if QuantityOf("ttft_p95").AtLeastIn(&row) && Judge(*row.TTFT.P95, slo.TTFT) != SLOMissed {
+		return false
+	}
 	certain := func(p api.Percentiles, e *float64, threshold float64, bothWays bool) bool {
 		return p.P95 == nil || e == nil || api.Decidable(*p.P95, *e, threshold, bothWays)
 	}
@@ -49,7 +53,7 @@ func decidable(row api.BaselineRow, slo api.SLO) bool {
 
 // Sustained returns the levels that each mode and speculation of a baseline sustains under the SLOs, in the order of
 // [Columns], each level judged by [Meets]. Every screen and report uses it. It is never nil. A level on which the load
-// generator's own error could change the outcome counts as untested.
+// generator's own error, or turns that were cut, could change the outcome counts as untested.
 func Sustained(b api.Baseline, slo api.SLO) []api.Sustained {
 	list := []api.Sustained{}
 	for _, m := range modesOf(b) {

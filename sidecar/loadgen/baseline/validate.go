@@ -148,6 +148,11 @@ func validateRow(field string, r api.BaselineRow) error {
 			return api.Refuse(field+".unlike", quote(name), "names of values that the row does not have, such as ttft_p50")
 		}
 	}
+	for _, name := range r.AtLeast {
+		if q := byName[name]; q == nil || *q.In(&r) == nil {
+			return api.Refuse(field+".at_least", quote(name), "names of values that the row has, such as ttft_p95")
+		}
+	}
 	for _, q := range quantities {
 		v := *q.In(&r)
 		if v == nil {

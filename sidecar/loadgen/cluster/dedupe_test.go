@@ -223,32 +223,34 @@ func TestPageOfSeveralProcessesInTurn(t *testing.T) {
 		worker  string   // page of a worker; "" if none is named
 		workers int
 		noted   bool
+		late    bool // the worker's page is missing before the last reading
 	}{
-		"by the start of the process": {[]string{one, two, one, two}, "", 0, true},
-		"the older process first":     {[]string{two, one, two}, "", 0, true},
+		"by the start of the process": {[]string{one, two, one, two}, "", 0, true, false},
+		"the older process first":     {[]string{two, one, two}, "", 0, true, false},
 		"without a start, by the counters": {
-			append([]string{first, second}, slices.Repeat([]string{later, second}, mostRestarts)...), "", 0, true,
+			append([]string{first, second}, slices.Repeat([]string{later, second}, mostRestarts)...), "", 0, true, false,
 		},
 		"restarts soon after each other": {
-			append([]string{first, second}, slices.Repeat([]string{later, second}, mostRestarts-1)...), "", 1, false,
+			append([]string{first, second}, slices.Repeat([]string{later, second}, mostRestarts-1)...), "", 1, false, false,
 		},
-		"three processes":                        {[]string{one, two, enginePage(3, 300), two}, "", 0, true},
-		"one of its workers has a page":          {[]string{one, two, one, two}, one, 1, true},
-		"its only other worker is named":         {[]string{one, two, one, one}, two, 1, true},
-		"a restart":                              {[]string{one, two, two, two}, "", 1, false},
-		"a restart without the start":            {[]string{first, second, second, second}, "", 1, false},
-		"counters that only grow":                {[]string{first, later, later, later}, "", 1, false},
-		"a frontend that does not pass calls on": {[]string{one, one, one, one}, one, 1, false},
+		"three processes":                        {[]string{one, two, enginePage(3, 300), two}, "", 0, true, false},
+		"one of its workers has a page":          {[]string{one, two, one, two}, one, 1, true, false},
+		"its only other worker is named":         {[]string{one, two, one, one}, two, 1, true, false},
+		"its only other worker has a page later": {[]string{two, one, one}, one, 1, false, true},
+		"a restart":                              {[]string{one, two, two, two}, "", 1, false, false},
+		"a restart without the start":            {[]string{first, second, second, second}, "", 1, false, false},
+		"counters that only grow":                {[]string{first, later, later, later}, "", 1, false, false},
+		"a frontend that does not pass calls on": {[]string{one, one, one, one}, one, 1, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pages := scene{}
 			direct, err := NewDirect("http://router:8000", []string{"http://one:1"}, &http.Client{Transport: pages})
 			require.NoError(t, err)
 			pagesOnly, scrapes, now := &history{}, &history{}, start
-			for _, shown := range tt.shown {
+			for i, shown := range tt.shown {
 				pages["router:8000"] = shown
 				all := scraped{{labels("j", "router:8000"), shown}}
-				if tt.worker != "" {
+				if tt.worker != "" && (!tt.late || i == len(tt.shown)-1) {
 					pages["one:1"] = tt.worker
 					all = append(all, scraped{{labels("j", "one:1"), tt.worker}}...)
 				}

@@ -110,7 +110,7 @@ func TestImpossibleValuesAreLeftOut(t *testing.T) {
 		c, problem := readPage(t, workerPage("a", 4, line, "trtllm_num_requests_waiting 3"))
 		near(t, 4, c.Workers[0].Inflight, line)
 		near(t, 3, c.Workers[0].Waiting, line)
-		require.Nil(t, c.Queued, line)
+		require.Nil(t, c.QueuedRouter, line)
 		require.Nil(t, c.Workers[0].CacheUse, line)
 		require.Contains(t, problem, "are left out", line)
 	}

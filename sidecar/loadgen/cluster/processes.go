@@ -44,6 +44,9 @@ func (all processes) observe(now time.Time, samples []Sample, fell func(Sample) 
 		}
 		if all[id] == nil {
 			all[id] = &shownInTurn{start: starts[id]}
+			for _, p := range all { // the page may be that of the process
+				p.unlistedAt = time.Time{}
+			}
 		}
 		all[id].seen = now
 	}

@@ -16,26 +16,28 @@ func summarize(ctx context.Context, samples []Sample, configured api.Speculation
 	r := newReading(samples)
 	workers := newRoster(ctx, r)
 	c := api.Cluster{
-		Available:   true,
-		Queued:      cmp.Or(r.sum(queued), r.sum(otherRouters.queued)),
-		Inflight:    r.sum(inflight),
-		BatchLimit:  r.max(batchLimit),
-		CacheBlocks: cmp.Or(r.max(workerBlocks), r.maxLabel("num_gpu_blocks", cacheConfig)),
-		BlockTokens: cmp.Or(r.max(blockTokens), r.maxLabel("block_size", cacheConfig)),
-		KV:          kv(r),
-		RoutesByKV:  routesByKV(r),
-		Speculation: speculation(r, configured),
-		Workers:     workers.list(),
-		OtherGPUs:   workers.otherGPUs,
-		GPU:         cmp.Or(workers.gpuModel(), r.label("modelName", gpuMetrics)),
-		Model:       modelName(r),
-		Engine:      engineName(r),
-		Router:      routerName(r),
+		Available:    true,
+		QueuedRouter: cmp.Or(r.sum(queued), r.sum(otherRouters.queued)),
+		Inflight:     r.sum(inflight),
+		BatchLimit:   r.max(batchLimit),
+		CacheBlocks:  cmp.Or(r.max(workerBlocks), r.maxLabel("num_gpu_blocks", cacheConfig)),
+		BlockTokens:  cmp.Or(r.max(blockTokens), r.maxLabel("block_size", cacheConfig)),
+		KV:           kv(r),
+		RoutesByKV:   routesByKV(r),
+		Speculation:  speculation(r, configured),
+		Workers:      workers.list(),
+		OtherGPUs:    workers.otherGPUs,
+		GPU:          cmp.Or(workers.gpuModel(), r.label("modelName", gpuMetrics)),
+		Model:        modelName(r),
+		Engine:       engineName(r),
+		Router:       routerName(r),
 	}
 	if len(c.Workers) == 0 && len(notes) > 0 {
 		c.Unread.Workers = strings.Join(notes, "; ")
 	}
 	c.Engines = engines(r, &c)
+	c.QueuedHasEngines = r.has(queued)
+	addQueues(&c)
 	balance(&c)
 	c.Problem = strings.Join(slices.Concat(notReported(r, c), notes, workers.gpuNotes()), "; ")
 	if len(c.Workers) > mostListed {
@@ -51,11 +53,10 @@ const (
 
 // condense keeps the busiest and the idlest workers in the list and sums up all of them.
 func condense(c *api.Cluster) {
-	all := api.AllWorkers{Count: len(c.Workers)}
+	all := api.AllWorkers{Count: len(c.Workers), Waiting: c.QueuedEngines}
 	var inflight, cacheUse []float64
 	for _, w := range c.Workers {
 		all.GPUs += len(w.GPUs)
-		all.Waiting = addKnown(all.Waiting, w.Waiting)
 		all.Routed = addKnown(all.Routed, w.Routed)
 		if w.Inflight != nil {
 			inflight = append(inflight, *w.Inflight)
@@ -96,6 +97,19 @@ func spread(values []float64) *api.Spread {
 	slices.Sort(values)
 	at := func(q float64) float64 { return values[int(q*float64(len(values)-1))] }
 	return &api.Spread{Min: at(0), P10: at(0.1), P50: at(0.5), P90: at(0.9), Max: at(1)}
+}
+
+// addQueues sets the requests that wait at the workers, and at router and workers together. A Dynamo frontend counts
+// each request until its first token, so that its count contains the workers'.
+func addQueues(c *api.Cluster) {
+	c.QueuedEngines = nil
+	for _, w := range c.Workers {
+		c.QueuedEngines = addKnown(c.QueuedEngines, w.Waiting)
+	}
+	c.Queued = c.QueuedRouter
+	if !c.QueuedHasEngines {
+		c.Queued = addKnown(c.QueuedRouter, c.QueuedEngines)
+	}
 }
 
 // balance sets the figures that compare the workers' requests in flight: their least, their most, the spread between
@@ -144,6 +158,7 @@ func KeepWorkers(c *api.Cluster, named map[string]bool) {
 	if c.InflightOfWorkers {
 		c.Inflight = nil
 	}
+	addQueues(c)
 	balance(c)
 }
 

@@ -24,6 +24,7 @@ import (
 //     SGLang's zero without speculation is no acceptance rate. vLLM's labels have the size of its cache.
 //   - An engine's metrics belong to the worker on the same page or in the same pod. Those of a page with several
 //     workers belong to none.
+//   - Requests wait at a router and at its engines. The count of a Dynamo frontend has those at the engines.
 //   - Newer gauges of the frontend are used only where the deprecated ones are missing.
 func TestClustersOfPages(t *testing.T) {
 	begun, idle := plainSGLang("10", "100", "1", "10", "0", "0"), plainSGLang("90", "200", "4", "20", "0", "0")
@@ -54,9 +55,12 @@ func TestClustersOfPages(t *testing.T) {
 		"sglang-alone-idle": watched(t, api.SpeculationNotRecorded, idle, idle),
 		"smg-alone":         watched(t, api.SpeculationOff, scene{"smg:29000": routerPage(t, "smg")}),
 		"vllm-behind-envoy": watched(t, api.SpeculationOff, scene{
-			"envoy:9901":      routerPage(t, "envoy"),
-			"127.0.0.1:19401": "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5\n",
-			"127.0.0.1:19402": "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 4\n",
+			"envoy:9901": strings.Replace(routerPage(t, "envoy"), "rq_pending_active{envoy_cluster_name=\"llm\"} 0",
+				"rq_pending_active{envoy_cluster_name=\"llm\"} 3", 1),
+			"127.0.0.1:19401": "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5\n" +
+				"vllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 2\n",
+			"127.0.0.1:19402": "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 4\n" +
+				"vllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 6\n",
 		}),
 		"frontend-alone": watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}),
 	} {

@@ -127,6 +127,7 @@ func TestPrometheusWithoutMetrics(t *testing.T) {
 	source, err := NewPrometheus(server.URL, Scope{}, server.Client())
 	require.NoError(t, err)
 	w := NewWatcher(source, anyModel, discard)
+	w.early(time.Now().Add(-noticesAfter))
 	require.Zero(t, w.read(t.Context(), &history{}))
 	c := w.Current()
 	require.False(t, c.Available)

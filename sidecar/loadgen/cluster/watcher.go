@@ -27,6 +27,11 @@ const (
 	// lostAfter is the age at which a reading is stale. It bridges one reading that
 	// fails slowly, and with a snapshot a second no screen shows an old number for 5 s.
 	lostAfter = 4 * time.Second
+
+	// noticesAfter is the time from the first reading of a source on before notices on what it lacks are shown. The
+	// router is recognized by the first answer, routers and engines have some series from the first request on only, and
+	// a page may be slow once.
+	noticesAfter = 3 * time.Second
 )
 
 // Watcher keeps an [api.Cluster] up to date from a [Source].
@@ -38,6 +43,8 @@ type Watcher struct {
 	latest      atomic.Pointer[latest]
 	counted     map[string][2]float64 // sums of all readings; see [api.KV]
 	engines     api.EngineTotals
+	reads       Source    // the source in use at the latest reading
+	since       time.Time // when that source was first read
 }
 
 // latest is the last successful reading, and the failure since.
@@ -114,7 +121,9 @@ func (w *Watcher) Run(ctx context.Context) {
 			timer.Reset(pause)
 			pause = min(2*pause, lastPause)
 		}
-		last = w.announce(ctx, last)
+		if !w.early(time.Now()) {
+			last = w.announce(ctx, last)
+		}
 	}
 }
 
@@ -122,6 +131,7 @@ func (w *Watcher) Run(ctx context.Context) {
 func (w *Watcher) read(ctx context.Context, h *history) int {
 	inTime, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	early := w.early(time.Now())
 	samples, err := w.source.Fetch(inTime)
 	now := time.Now()
 	if len(samples) == 0 {
@@ -129,7 +139,9 @@ func (w *Watcher) read(ctx context.Context, h *history) int {
 		if e, ok := w.source.(explainer); ok && errors.Is(err, errNoneScraped) {
 			unread = e.explain(inTime, nil)
 		}
-		w.fail(err, unread)
+		if !early {
+			w.fail(err, unread)
+		}
 		return 0
 	}
 	samples = ofModel(h.add(now, samples), w.model())
@@ -150,8 +162,23 @@ func (w *Watcher) read(ctx context.Context, h *history) int {
 	if err != nil {
 		c.Problem = strings.TrimSuffix(oneLine(err)+"; "+c.Problem, "; ")
 	}
+	if early {
+		c.Problem, c.Unread = "", api.Unread{}
+	}
 	w.latest.Store(&latest{cluster: c, read: now, ever: true})
 	return len(samples)
+}
+
+// early reports whether a reading that begins now is too early for notices on what it lacks.
+func (w *Watcher) early(now time.Time) bool {
+	source := w.source
+	if selected, ok := source.(SelectedSource); ok {
+		source = selected()
+	}
+	if source != w.reads {
+		w.reads, w.since = source, now
+	}
+	return now.Sub(w.since) < noticesAfter
 }
 
 // count adds the counts of one reading to the sums since the start, and returns a copy of the sums.

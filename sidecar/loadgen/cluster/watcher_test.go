@@ -145,6 +145,62 @@ func TestRetriesBeforeFirstReading(t *testing.T) {
 	})
 }
 
+// Notices on what the readings lack appear three seconds after the first one, since until then the router is not
+// recognized, it has no series before the first request, and a page may be slow once.
+func TestNoticesOfTheStart(t *testing.T) {
+	idle := scene{"router:29000": "smg_worker_pool_size 1\n"}
+	serving := scene{"router:29000": routerPage(t, "sglang-router")}
+	engine := scene{"one:1": plainVLLM("10", "100", "1", "10")["frontend:8000"]}
+	for name, row := range map[string]struct {
+		later  scene // the pages from 1.5 s on
+		notice string
+	}{
+		"complete from the first request on": {serving, ""},
+		"a page that is missing":             {idle, "http://router:29000/metrics: no metrics of Dynamo"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			begun := time.Now()
+			answered := func() bool { return time.Since(begun) > 1500*time.Millisecond }
+			direct, err := NewDirect("http://frontend:8000", []string{"http://router:29000", "http://one:1"},
+				&http.Client{Transport: &fakeTransport{do: func(req *http.Request) (*http.Response, error) {
+					switch {
+					case req.URL.Host != "router:29000":
+						return engine.RoundTrip(req)
+					case answered():
+						return row.later.RoundTrip(req)
+					}
+					return idle.RoundTrip(req)
+				}}})
+			require.NoError(t, err)
+			direct.Router = func() string {
+				if answered() {
+					return "sglang-router"
+				}
+				return ""
+			}
+			selected := SelectedSource(func() Source { return direct })
+			w := NewWatcher(selected, anyModel, slog.New(slog.NewTextHandler(&log, nil)))
+			var group sync.WaitGroup
+			ctx, cancel := context.WithCancel(t.Context())
+			group.Go(func() { w.Run(ctx) })
+			for range 29 {
+				after(100 * time.Millisecond)
+				require.True(t, w.Current().Available, name)
+				require.Empty(t, w.Current().Problem, name)
+				require.Empty(t, w.Current().Unread, name)
+			}
+			require.Empty(t, log.String(), name)
+			after(200 * time.Millisecond)
+			require.Contains(t, w.Current().Problem, row.notice, name)
+			require.Equal(t, row.notice == "", w.Current().Problem == "", name)
+			require.Equal(t, 1, strings.Count(log.String(), "\n"), "%s: %s", name, &log)
+			cancel()
+			group.Wait()
+		})
+	}
+}
+
 // If a worker does not answer, the problem names it, and the frontend and the other workers are shown.
 func TestReadingWithGaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

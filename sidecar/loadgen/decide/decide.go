@@ -308,18 +308,29 @@ func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alp
 
 // fit fits a metric over all runs. ok is false where a run lacks the metric.
 func (s *state) fit(metric Metric, prior Variance) (model, bool) {
-	var all []observation
+	all, with := s.observations(metric)
+	if len(with) < s.Arms {
+		return model{}, false
+	}
+	return fit(all, s.Arms, !s.Switchback, prior)
+}
+
+// observations returns the values of a metric in all runs of the arms of which no run lacks it, and these arms,
+// ascending.
+func (s *state) observations(metric Metric) (all []observation, with []int) {
+	lacking := map[int]bool{}
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
 			v, known := run.Values[metric.Name]
 			y := metric.scaled(v)
 			if !known || math.IsNaN(y) || math.IsInf(y, 0) {
-				return model{}, false
+				lacking[run.Arm] = true
 			}
 			all = append(all, observation{run.Arm, i, run.At, y})
 		}
 	}
-	return fit(all, s.Arms, !s.Switchback, prior)
+	all = slices.DeleteFunc(all, func(o observation) bool { return lacking[o.arm] })
+	return all, slices.DeleteFunc(s.all(), func(arm int) bool { return lacking[arm] })
 }
 
 // prior returns the prior of a metric. Only the first one has any.
@@ -538,8 +549,14 @@ func (s *state) others(d *Decision) {
 	d.Others = nil
 	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2
 	for metric := 1; metric < len(s.Metrics); metric++ {
-		if m, ok := s.fit(s.Metrics[metric], Variance{}); ok {
-			d.Others = append(d.Others, s.pairs(earlier, d.Left, m, metric, s.Alpha/float64(n))...)
+		all, with := s.observations(s.Metrics[metric])
+		m, ok := fitSome(all, with, s.Arms, !s.Switchback)
+		if !ok {
+			continue
 		}
+		lacks := func(arm int) bool { return !slices.Contains(with, arm) }
+		known := slices.DeleteFunc(slices.Clone(earlier), func(c Comparison) bool { return lacks(c.A) || lacks(c.B) })
+		left := slices.DeleteFunc(slices.Clone(d.Left), lacks)
+		d.Others = append(d.Others, s.pairs(known, left, m, metric, s.Alpha/float64(n))...)
 	}
 }

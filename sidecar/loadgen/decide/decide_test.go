@@ -214,6 +214,27 @@ func TestFinalIsMedianUnbiased(t *testing.T) {
 	t.Fatal("no trial stopped at a later look")
 }
 
+// Another metric that an arm lacks in a run is compared for the other arms.
+func TestOtherMetricThatAnArmLacks(t *testing.T) {
+	for lacking := range 3 {
+		blocks := blocksOf(7, 4, .02, 0, -.1, -.2)
+		for i := range blocks {
+			for j := range blocks[i].Spans {
+				s := &blocks[i].Spans[j]
+				if s.Arm != lacking || i%2 == 0 {
+					s.Values["tpot"] = math.Exp(.5 * float64(s.Arm))
+				}
+			}
+		}
+		d := Decide(planOf(3, ttft, Metric{Name: "tpot", LessIsBetter: true}), blocks)
+		require.Len(t, d.Others, 1)
+		c := d.Others[0]
+		assert.NotContains(t, []int{c.A, c.B}, lacking)
+		assert.InDelta(t, .5*float64(c.B-c.A), c.Estimate, 1e-9)
+		assert.Equal(t, 1, c.Shown)
+	}
+}
+
 // A difference in another metric is shown exactly where its interval leaves out 0. Guards are one-sided.
 func TestOtherMetricsByTheirIntervals(t *testing.T) {
 	tpot, rate := Metric{Name: "tpot", LessIsBetter: true}, Metric{Name: "rate"}

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
@@ -76,6 +77,31 @@ func fit(all []observation, arms int, places bool, prior Variance) (m model, ok 
 	m.own = Variance{max(0, squares-mat.Dot(&coefficients, right)) / float64(df), float64(df)}
 	m.df = m.own.DF + prior.DF
 	m.variance = (m.own.DF*m.own.Value + prior.DF*prior.Value) / m.df
+	return m, true
+}
+
+// fitSome fits the model of some arms, ascending, by their observations. In the model, the others of so many arms have
+// no values.
+func fitSome(all []observation, some []int, arms int, places bool) (m model, ok bool) {
+	blocks := map[int]int{}
+	for i := range all {
+		o := &all[i]
+		if _, known := blocks[o.block]; !known {
+			blocks[o.block] = len(blocks)
+		}
+		o.arm, o.block = slices.Index(some, o.arm), blocks[o.block]
+	}
+	if m, ok = fit(all, len(some), places, Variance{}); !ok {
+		return m, false
+	}
+	means, inverse := make([]float64, arms), mat.NewSymDense(arms-1, nil)
+	for i, a := range some {
+		means[a] = m.means[i]
+		for j := 1; j <= i; j++ {
+			inverse.SetSym(a-1, some[j]-1, m.inverse.At(i-1, j-1))
+		}
+	}
+	m.means, m.inverse = means, inverse
 	return m, true
 }
 

@@ -22,12 +22,16 @@ func (f *redirectedFake) InUse() string { return f.arm }
 // The workers of an arm are those that its turns name. Arms that share one share all. Names of another kind change
 // nothing.
 func TestWorkersOfAnArm(t *testing.T) {
-	all := api.Cluster{Available: true, InflightOfWorkers: true, Inflight: new(30.)}
+	all := api.Cluster{
+		Available: true, InflightOfWorkers: true, Inflight: new(30.),
+		Queued: new(25.), QueuedRouter: new(1.), QueuedEngines: new(24.),
+	}
 	for _, w := range []struct {
-		id       string
-		inflight float64
-	}{{"a1", 5}, {"a2", 7}, {"b1", 0}, {"b2", 18}} {
-		all.Workers = append(all.Workers, api.Worker{ID: w.id, Name: w.id, Inflight: new(w.inflight)})
+		id                string
+		inflight, waiting float64
+	}{{"a1", 5, 2}, {"a2", 7, 4}, {"b1", 0, 8}, {"b2", 18, 10}} {
+		all.Workers = append(all.Workers,
+			api.Worker{ID: w.id, Name: w.id, Inflight: new(w.inflight), Waiting: new(w.waiting)})
 	}
 	all.Skew, all.InflightMax = new(2.4), new(18.)
 	client := &redirectedFake{fake: newFake()}
@@ -47,17 +51,18 @@ func TestWorkersOfAnArm(t *testing.T) {
 		l.armWorkers.add(turn[0], turn[1])
 	}
 	for arm, want := range map[string]struct {
-		workers        int
-		inflight, skew float64
+		workers                int
+		inflight, skew, queued float64
 	}{
-		"a": {2, 12, 7. / 6}, "again a": {2, 12, 7. / 6}, "b": {1, 18, 1},
-		"other names": {4, 30, 2.4}, "own pages": {4, 30, 2.4}, "no turn yet": {4, 30, 2.4},
+		"a": {2, 12, 7. / 6, 7}, "again a": {2, 12, 7. / 6, 7}, "b": {1, 18, 1, 11},
+		"other names": {4, 30, 2.4, 25}, "own pages": {4, 30, 2.4, 25}, "no turn yet": {4, 30, 2.4, 25},
 	} {
 		client.arm = arm
 		c := l.Cluster()
 		require.Len(t, c.Workers, want.workers, arm)
 		require.InDelta(t, want.inflight, *c.Inflight, 1e-9, arm)
 		require.InDelta(t, want.skew, *c.Skew, 1e-9, arm)
+		require.InDelta(t, want.queued, *c.Queued, 1e-9, arm)
 	}
 	require.Len(t, all.Workers, 4, "the reading is not changed")
 }

@@ -106,6 +106,7 @@ func (l *Lane) resume(r ResumedRun) {
 	l.opened = r.Opened
 	l.mode = r.Step.InMode()
 	l.record.Reset(r.Began)
+	l.beginning.reset(r.Began)
 	l.doubt.reset(l.opts.Cluster().KV.Counted)
 	l.steps.resume(r.Step)
 	l.steps.from(leadStarted, "")

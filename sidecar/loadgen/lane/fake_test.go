@@ -40,6 +40,7 @@ type fake struct {
 	requests    []request
 	finish      string // reason at the end of an answer
 	findings    chat.Finding
+	prompt      int      // tokens
 	cached      int      // tokens of a prompt
 	lists       []string // models that are listed; nil: the one that it serves
 }
@@ -58,7 +59,8 @@ var _ Client = (*fake)(nil)
 func newFake() *fake {
 	return &fake{
 		url: "http://gpu.example:8000", model: "test-model",
-		ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1, finish: "length", cached: 400,
+		ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1, finish: "length", prompt: 1000,
+		cached: 400,
 	}
 }
 
@@ -119,7 +121,7 @@ func (f *fake) Probe(ctx context.Context) *chat.Error {
 func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
 	ttft, gap, words, perChunk := f.ttft, f.gap, f.words, f.perChunk
-	turnError, finish, findings, cached := f.turnError, f.finish, f.findings, f.cached
+	turnError, finish, findings, prompt, cached := f.turnError, f.finish, f.findings, f.prompt, f.cached
 	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
 	reset := f.resetEvery > 0 && len(f.requests)%f.resetEvery == 0
 	f.mu.Unlock()
@@ -143,7 +145,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 		next = gap
 	}
 	if r.OK() {
-		r.Usage = &chat.Usage{Prompt: 1000, Completion: words * perChunk}
+		r.Usage = &chat.Usage{Prompt: prompt, Completion: words * perChunk}
 		if !f.noCachedTokens {
 			r.Usage.Cached, r.Usage.HasCached = cached, true
 		}

@@ -10,6 +10,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -28,10 +29,6 @@ const finalFor = 30 * time.Second
 
 // noticeFrom is the number of answers with the same defect from which it is reported.
 const noticeFrom = 3
-
-// burstsFrom is the share of answers in bursts from which they are reported. A client that did not
-// run for a moment reads a few answers in bursts, too, whatever the server did.
-const burstsFrom = .05
 
 // target watches whether the target can serve. It probes the target's extensions before the first
 // turn, and again after the target was lost, since another server may have come back. It is a
@@ -358,9 +355,9 @@ func (t *target) notices() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	if n := t.answers.buffered; n >= noticeFrom && float64(n) >= burstsFrom*float64(t.answers.all) {
+	if n := t.answers.buffered; stats.HeldBack(n, t.answers.all) {
 		all = append(all, fmt.Sprintf("%d of %d answers came in bursts: the server or a proxy buffers its streams. "+
-			"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
+			"TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
 	}
 	for i, n := range t.answers.found {
 		if n >= noticeFrom {

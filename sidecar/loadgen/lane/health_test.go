@@ -225,6 +225,9 @@ func TestDefectsOfAnswersAreReported(t *testing.T) {
 		f.set(func(f *fake) { f.gap, f.finish = 0, "" })
 		pass(20 * time.Second)
 		assert.Contains(t, notices(b), "came in bursts")
+		tpot := b.snapshot().Window.Metrics.TPOT
+		assert.Nil(t, tpot.P50, "also not of the turns without bursts")
+		assert.Greater(t, tpot.Unknown, 3)
 		assert.Contains(t, notices(b), "without a finish reason")
 		f.set(func(f *fake) { f.findings = chat.ReasoningAdded | chat.Split })
 		pass(20 * time.Second)

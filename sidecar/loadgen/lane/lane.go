@@ -117,6 +117,7 @@ type Lane struct {
 	shadow   *live.Live // nil: disabled
 
 	armWorkers armWorkers
+	beginning  beginning
 
 	ctx   context.Context // ends everything of the lane
 	wg    sync.WaitGroup  // goroutines that enqueue jobs; added to with the lock held
@@ -262,6 +263,9 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
 		TargetRPS: l.settings.TargetRPS,
+	}
+	if l.doubt.text() == "" {
+		s.Caches = l.beginning.caches(l.corpus.Length)
 	}
 	s.Showcase = len(l.sideConversations) > 0
 	if limit := l.holds.limiter(); s.Phase == api.PhaseRunning &&
@@ -497,6 +501,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 	l.runs++
 	l.holds.reset()
 	l.record.Reset(now)
+	l.beginning.reset(now)
 	l.doubt.reset(l.opts.Cluster().KV.Counted)
 	l.meter.Reset(now)
 	l.beginStep(now, leadStarted, false)
@@ -510,7 +515,9 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 // holdRun begins a run, in this process or by the engine. The lock is held.
 func (l *Lane) holdRun(t Task, span SpanObserver) {
 	ctx, cancel := context.WithCancel(l.ctx)
-	o := &observer{lane: l}
+	o := &observer{lane: l, opening: func(d workload.Draw) int64 {
+		return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, t.Settings, t.Corpus)
+	}}
 	o.observe(span)
 	t.Receiver = o
 	r := &run{observer: o, cancel: cancel, ended: make(chan struct{})}

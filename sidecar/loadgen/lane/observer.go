@@ -13,6 +13,8 @@ type observer struct {
 	lane  *Lane
 	span  atomic.Pointer[SpanObserver] // nil: the run belongs to no span
 	marks Marks
+	// opening returns the number of a conversation's opening with the settings at the run's start.
+	opening func(workload.Draw) int64
 }
 
 // observe passes events from now on to a span; nil: to none.
@@ -105,6 +107,7 @@ func (o *observer) checkCached(t *api.Turn) {
 // failures.
 func (o *observer) record(t *workload.Turn) {
 	o.lane.record.Add(&t.Turn, t.Chunks, t.ITL)
+	o.lane.beginning.add(t, o.opening)
 	o.lane.armWorkers.add(t.Arm, t.Worker)
 	if span := o.span.Load(); span != nil {
 		(*span).Turn(t)

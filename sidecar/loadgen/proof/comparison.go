@@ -83,6 +83,9 @@ type Figure struct {
 	// UnlikeA and UnlikeB are true where the file of that side defines the quantity in another way.
 	UnlikeA bool `json:"unlike_a,omitempty"`
 	UnlikeB bool `json:"unlike_b,omitempty"`
+	// AtLeastA and AtLeastB are true where the value is a lower bound, since it depends on turns that were cut.
+	AtLeastA bool `json:"at_least_a,omitempty"`
+	AtLeastB bool `json:"at_least_b,omitempty"`
 }
 
 // Level is a row of a report: the figures of one concurrency.
@@ -442,6 +445,7 @@ func compareAt(level int, a, b *Side, judged bool, wanted []Quantity) Level {
 		f := Figure{
 			A: *q.In(row), IntervalA: q.IntervalOf(row), UnlikeA: q.UnlikeIn(row),
 			B: *q.In(otherRow), IntervalB: q.IntervalOf(otherRow), UnlikeB: q.UnlikeIn(otherRow),
+			AtLeastA: q.AtLeastIn(row), AtLeastB: q.AtLeastIn(otherRow),
 		}
 		if f.A != nil && f.B != nil && judged {
 			f.judge(q, q.LookedUpIn(&column), q.LookedUpIn(&other))
@@ -469,6 +473,9 @@ func (f *Figure) judge(q Quantity, a, b *api.LookedUp) {
 		}
 		f.Interval = &[2]float64{in[0] * scale, in[1] * scale}
 		f.Estimated = a.Estimated || b.Estimated
+	}
+	if f.AtLeastA && v < 0 || f.AtLeastB && v > 0 { // the better side may be worse
+		f.Outcome, f.Interval = api.OutcomeTooVariable, nil
 	}
 }
 

@@ -86,6 +86,7 @@ type Turn struct {
 	CachedTokens int // prompt tokens from a cache
 	HasCached    bool
 	TPOTUnknown  bool // such as that of tokens in bursts
+	InBursts     bool // the server or a proxy held tokens back and sent many at once
 }
 
 // good reports whether an ended turn is whole and within the SLOs, by the same rule as [stats.Window]. A turn with

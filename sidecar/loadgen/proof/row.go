@@ -96,6 +96,9 @@ func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 		t.tokens += r.Tokens[second]
 	}
 	t.seconds = max(1, math.Floor(to)-math.Ceil(from))
+	if stats.HeldBack(r.InBursts()) {
+		t.tpot = nil
+	}
 	return t.row()
 }
 
@@ -125,17 +128,19 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 	if len(rows) == 1 {
 		return mean
 	}
-	mean.N, mean.Seconds, mean.Intervals, mean.Measured = 0, 0, nil, nil
+	mean.N, mean.Seconds, mean.Intervals, mean.Measured, mean.AtLeast = 0, 0, nil, nil, nil
 	for _, r := range rows {
 		mean.N += r.N
 		mean.Seconds += r.Seconds
 		if r.Measured != nil && (mean.Measured == nil || r.Measured.After(*mean.Measured)) {
 			mean.Measured = r.Measured
 		}
+		mean.AtLeast = append(mean.AtLeast, r.AtLeast...)
 		if r.LagSeconds != nil && (mean.LagSeconds == nil || *r.LagSeconds > *mean.LagSeconds) {
 			mean.LagSeconds = r.LagSeconds
 		}
 	}
+	mean.TTFTMean = MeanFigure(rows, func(r *api.BaselineRow) **float64 { return &r.TTFTMean })
 	mean.Errors = meanErrors(rows)
 	mean.ErrorRatio = failedShare(rows)
 	spread := map[Quantity]float64{}
@@ -153,6 +158,10 @@ func MeanRow(rows []api.BaselineRow) api.BaselineRow {
 			spread[q] = student(alpha, float64(len(values)-1)) * stat.StdErr(deviation, float64(len(values)))
 		}
 	}
+	slices.Sort(mean.AtLeast)
+	mean.AtLeast = slices.DeleteFunc(slices.Compact(mean.AtLeast), func(name string) bool {
+		return *baseline.QuantityOf(name).In(&mean) == nil
+	})
 	setIntervals(&mean, func(q Quantity) (float64, float64, bool) {
 		h, ok := spread[q]
 		return value(q, &mean) - h, value(q, &mean) + h, ok

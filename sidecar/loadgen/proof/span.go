@@ -96,6 +96,19 @@ func (r *Recording) medianLatency() float64 {
 	return percentile(all, .5)
 }
 
+// InBursts returns the numbers of answers that came in bursts, and of all that ended well.
+func (r *Recording) InBursts() (bursts, answers int) {
+	for i := range r.Turns {
+		if t := &r.Turns[i]; !t.Failed && t.Ended > 0 {
+			answers++
+			if t.InBursts {
+				bursts++
+			}
+		}
+	}
+	return bursts, answers
+}
+
 // sections returns the number of sections of a span. A section should last at least 1.5 median latencies, since
 // concurrent turns share workers. The number lies between [Latencies] and maxSections.
 func (r *Recording) sections() int {
@@ -133,7 +146,11 @@ func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 			p.seconds++
 		}
 	}
+	heldBack := stats.HeldBack(r.InBursts())
 	for i := range parts {
+		if heldBack {
+			parts[i].tpot = nil
+		}
 		whole.add(&parts[i])
 	}
 	return whole, parts

@@ -9,6 +9,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // Plan is what a trial asks, settled before its first span.
@@ -391,6 +392,9 @@ func (r *Result) measured(p Plan) Measured {
 		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.ttft, Failed: whole.waits},
 		TPOT:  decide.Sample{OK: whole.tpot, Failed: make([]float64, len(whole.waits))},
 		Known: map[Metric]float64{}, Errors: r.Errors, Failed: len(whole.waits), Ended: int(whole.ended),
+	}
+	if stats.HeldBack(r.InBursts()) {
+		m.TPOT = decide.Sample{}
 	}
 	if p.Primary == LaterTTFT95 {
 		m.Later = decide.Sample{OK: whole.later, Failed: whole.laterWaits}

@@ -30,6 +30,13 @@ func TestMeanBaseline(t *testing.T) {
 	assert.Equal(t, []float64{2, 20, 2.5}, []float64{*row.QueueLargest, *row.InflightSpreadMin, *row.QueueSkew})
 	assert.Equal(t, []api.Source{{File: a.Name}, {File: "again.tsv"}}, mean.Provenance.Runs)
 
+	b.Rows[last].AtLeast = []string{"ttft_p50", "ttft_p95"}
+	b.Rows[last].TTFT.P50 = new(.5)
+	a.Rows[last].TTFT.P50 = nil
+	mean, err = MeanBaseline([]api.Baseline{a, b})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"ttft_p95"}, mean.Rows[last].AtLeast, "of the values that the mean has")
+
 	b.Workload = new(*a.Workload)
 	b.Workload.MaxTokens = 512
 	_, err = MeanBaseline([]api.Baseline{a, b})

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -36,11 +37,14 @@ type WorkerCount struct {
 	N    *int      `json:"n,omitempty"`
 }
 
-// Queue summarizes the number of requests that waited for a worker.
+// Queue summarizes the number of requests that waited at router and engines.
 type Queue struct {
-	Mean    float64 `json:"mean"`
-	Max     float64 `json:"max"`
-	Seconds int     `json:"seconds"` // number of samples, one a second
+	Mean    float64  `json:"mean"`
+	Max     float64  `json:"max"`
+	Engines *float64 `json:"engines_mean,omitempty"` // of them at the engines; absent: not reported
+	Seconds int      `json:"seconds"`                // number of samples, one a second
+
+	ofEngines int // number of samples with the engines' queues
 }
 
 // Hits is the share of prompt tokens that came from a KV cache during the run, by the counters of one source. The share
@@ -73,6 +77,11 @@ func (c *Cluster) Add(at time.Time, of api.Cluster) {
 		q.Seconds++
 		q.Mean += (*of.Queued - q.Mean) / float64(q.Seconds)
 		q.Max = max(q.Max, *of.Queued)
+		if n := of.QueuedEngines; n != nil {
+			q.ofEngines++
+			mean := cmp.Or(q.Engines, new(0.))
+			q.Engines = new(*mean + (*n-*mean)/float64(q.ofEngines))
+		}
 	}
 	c.setHits(of.KV.Counted)
 	if c.engines == nil {
@@ -107,7 +116,7 @@ func (c *Cluster) addWorkers(at time.Time, of api.Cluster) {
 	if of.Available && of.Unread.Workers == "" {
 		now = new(of.WorkerCount())
 	}
-	if len(c.Workers) == 0 && now == nil || len(c.Workers) >= mostChanges {
+	if len(c.Workers) == 0 && (now == nil || *now == 0) || len(c.Workers) >= mostChanges {
 		return
 	}
 	if len(c.Workers) > 0 {
@@ -172,6 +181,9 @@ func (c *Cluster) items(turns *Routing) (all []Item) {
 	}
 	if q := c.Queued; q != nil {
 		queue = []string{fmt.Sprintf("%s requests waited on average, at most %s", chart.Number(q.Mean), chart.Number(q.Max))}
+		if q.Engines != nil {
+			queue = append(queue, chart.Number(*q.Engines)+" on average at the engines")
+		}
 	}
 	add("Cluster", facts)
 	add("Workers", workers)

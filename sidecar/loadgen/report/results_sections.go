@@ -596,7 +596,8 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 		row := []string{strconv.Itoa(l.Concurrency)}
 		for _, q := range known {
 			f := l.Figures[q.Quantity]
-			row = append(row, q.cellOf(f.A, f.IntervalA, f.UnlikeA), q.cellOf(f.B, f.IntervalB, f.UnlikeB), q.advantageCell(&f))
+			row = append(row, q.cellOf(f.A, f.IntervalA, f.UnlikeA, f.AtLeastA),
+				q.cellOf(f.B, f.IntervalB, f.UnlikeB, f.AtLeastB), q.advantageCell(&f))
 		}
 		s.Table.Rows = append(s.Table.Rows, row)
 	}
@@ -628,7 +629,7 @@ func (r *Results) figures() Section {
 			of := &r.Sides[i].Rows[j]
 			row := []string{r.Sides[i].Name, strconv.Itoa(of.Concurrency)}
 			for _, q := range known {
-				row = append(row, q.cellOf(*q.In(of), q.IntervalOf(of), q.UnlikeIn(of)))
+				row = append(row, q.cellOf(*q.In(of), q.IntervalOf(of), q.UnlikeIn(of), q.AtLeastIn(of)))
 			}
 			if failed {
 				row = append(row, failedCell(of.ErrorRatio))

@@ -211,6 +211,25 @@ func TestReportOfArmsIsReadBack(t *testing.T) {
 	assert.NotNil(t, r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95].Advantage)
 }
 
+// A value that depends on turns that were cut is marked. A side whose value may be larger is not better by it.
+func TestLowerBoundsInReports(t *testing.T) {
+	for mode, want := range map[api.Mode]string{
+		api.ModeKV:         "| ≥ 446 ms | +32.0 %, −210 ms, not certain yet |",
+		api.ModeRoundRobin: "| ≥ 655 ms | 446 ms | +32.0 %, −210 ms |",
+	} {
+		b := builtin(t, "h200x3-tp1-llama70b-fp8")
+		b.Rows = slices.Clone(b.Rows)
+		for i := range b.Rows {
+			if b.Rows[i].Mode == mode && b.Rows[i].Concurrency == 60 {
+				b.Rows[i].AtLeast = []string{"ttft_p95"}
+			}
+		}
+		got := markdownOf(t, against(t, b, b, api.ModeRoundRobin))
+		assert.Equal(t, 1, strings.Count(got, "≥"))
+		assert.Contains(t, got, want)
+	}
+}
+
 func TestReportRefusals(t *testing.T) {
 	b := baseline.Builtin()[0]
 	two := b

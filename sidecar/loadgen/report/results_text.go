@@ -137,10 +137,13 @@ func (q *quantity) cell(v *float64, interval *[2]float64) string {
 	return fmt.Sprintf("%s (%s to %s)", text(*v), low, high)
 }
 
-// cellOf extends cell by values that an imported file has by another definition.
-func (q *quantity) cellOf(v *float64, interval *[2]float64, unlike bool) string {
-	if v == nil && unlike {
+// cellOf extends cell by values that an imported file has by another definition, and by those that are lower bounds.
+func (q *quantity) cellOf(v *float64, interval *[2]float64, unlike, atLeast bool) string {
+	switch {
+	case v == nil && unlike:
 		return "defined differently"
+	case v != nil && atLeast:
+		return "≥ " + q.cell(v, nil)
 	}
 	return q.cell(v, interval)
 }

@@ -74,7 +74,7 @@ type Run struct {
 	Tokens                Tokens            `json:"tokens"`
 	OutputTokensPerSecond Value             `json:"output_tokens_per_second"`
 	RequestsPerSecond     Value             `json:"requests_per_second"` // turns that ended well
-	Caches                *Caches           `json:"caches,omitempty"`    // at the beginning of the run
+	Caches                *api.Caches       `json:"caches,omitempty"`    // at the beginning of the run
 	KVHitRatio            Value             `json:"kv_hit_ratio"`
 	ErrorRatio            *float64          `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
 	GoodputRatio          *float64          `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
@@ -104,8 +104,9 @@ type Run struct {
 type Turns struct {
 	OK        int `json:"ok"`
 	Failed    int `json:"failed"`
-	Cancelled int `json:"cancelled"` // cut at the end of the run: neither a success nor an error
-	SLOMet    int `json:"slo_met"`   // met every SLO
+	Cancelled int `json:"cancelled"`           // cut at the end of the run: neither a success nor an error
+	SLOMet    int `json:"slo_met"`             // met every SLO
+	InBursts  int `json:"in_bursts,omitempty"` // ended well, with tokens that the server or a proxy held back
 }
 
 // Tokens sums the tokens of the turns that ended well. Input and Cached sum the turns whose count the server reported.
@@ -212,7 +213,7 @@ type Builder struct {
 	run     Ended
 	errors  map[api.ErrorClass]*ErrorClass
 	routing Routing
-	firsts  []FirstTurn // of the conversations
+	firsts  []stats.FirstTurn // of the conversations
 }
 
 // NewBuilder returns a Builder without turns.
@@ -252,11 +253,15 @@ func (b *Builder) Add(t *api.Turn) {
 	}
 	b.routing.add(t)
 	if t.Number == 1 && b.run.Opening != nil {
-		b.firsts = append(b.firsts, NewFirstTurn(t, b.run.Opening(t.Conversation), t.Started.Sub(b.run.Started).Seconds()))
+		sent := t.Started.Sub(b.run.Started).Seconds()
+		b.firsts = append(b.firsts, stats.NewFirstTurn(t, b.run.Opening(t.Conversation), sent))
 	}
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {
 		r.Tokens.Estimated++
+	}
+	if t.Status == api.TurnOK && t.InBursts {
+		r.Turns.InBursts++
 	}
 	if t.Status == api.TurnOK && t.TTFT != nil {
 		r.ttft = append(r.ttft, *t.TTFT)
@@ -293,7 +298,9 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		whole.Allow(&b.run.Lag)
 	}
 	r.Client = b.run.Client.judged(&b.run, &whole.Window.Metrics)
-	r.Turns = Turns{OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet}
+	r.Turns = Turns{
+		OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet, InBursts: r.Turns.InBursts,
+	}
 	r.Metrics, r.FirstAnswer, r.TTFTByTurn = whole.Window.Metrics, whole.Window.FirstAnswer, whole.TTFTByTurn
 	r.Tokens = Tokens{
 		Input: whole.PromptTokens, InputP95: whole.Window.InputP95, InputUnknown: whole.PromptUnknown,
@@ -326,7 +333,9 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 	for i := range r.Series {
 		p := &r.Series[i]
 		p.TTFTP50, p.TTFTP95 = percentiles(p.ttft)
-		p.TPOTP50, p.TPOTP95 = percentiles(p.tpot)
+		if !whole.HeldBack {
+			p.TPOTP50, p.TPOTP95 = percentiles(p.tpot)
+		}
 	}
 	for _, c := range conditions {
 		r.Conditions = append(r.Conditions, c.judge(r))

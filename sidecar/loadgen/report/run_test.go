@@ -144,12 +144,36 @@ func TestUnknownFigures(t *testing.T) {
 	got := text(t, reported(t, turns, func(run *Ended) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
 	for _, want := range []string{
 		"First answer  2500", "Tokens           input not reported, cached not reported, ",
-		"output (estimated from the chunks of ", "TPOT and ITL of ", ": the tokens came in bursts", "input tokens of ",
+		"output (estimated from the chunks of ", "TPOT and ITL of ", ": the number of tokens is unclear", "input tokens of ",
 		"cached tokens of ", "SLO              met: TTFT p95 669 ms of 2000 ms; TPOT p95 not judged; 0.0 % of the",
 	} {
 		assert.Contains(t, got, want)
 	}
 	assert.Contains(t, text(t, reported(t, some(), nil)), " cached, ")
+}
+
+// Where a server or a proxy holds a relevant share of the streams back, TPOT and ITL of the run are unknown, and not of
+// the other turns.
+func TestRunInBursts(t *testing.T) {
+	held := func(every int) *Run {
+		turns := some()
+		for i := 0; i < len(turns); i += every {
+			turns[i].TPOT, turns[i].InBursts = nil, true
+		}
+		return reported(t, turns, nil)
+	}
+	r := held(10)
+	assert.Equal(t, 60, r.Turns.InBursts)
+	assert.Equal(t, api.Quantiles{Unknown: 600}, r.Metrics.TPOT)
+	assert.Equal(t, api.Quantiles{Unknown: 600}, r.Metrics.ITL)
+	assert.Nil(t, r.Series[30].TPOTP50)
+	out := text(t, r)
+	assert.Contains(t, out, "TPOT and ITL of 600 of 600 turns: the tokens of 60 came in bursts, as the server or a proxy "+
+		"held them back; TTFT includes the hold")
+	assert.Contains(t, out, "TPOT p95 not judged")
+	few := held(25)
+	assert.Equal(t, []int{576, 24}, []int{few.Metrics.TPOT.N, few.Metrics.TPOT.Unknown})
+	assert.NotNil(t, few.Series[30].TPOTP50)
 }
 
 // The summary has what the cluster reported: workers and their number over time, the queue, hits by source, and the
@@ -166,7 +190,8 @@ func TestClusterOfARun(t *testing.T) {
 		}
 	}
 	c.Add(at(0), api.Cluster{Problem: "no answer"})
-	assert.Empty(t, c.Workers, "it has not been read yet")
+	c.Add(at(0), of(0, 0, 0))
+	assert.Empty(t, c.Workers, "it has not been read yet, and a first reading has no worker")
 	c = Started(api.Cluster{
 		KV:      api.KV{Counted: map[string][2]float64{"frontend": {10, 20}, "prediction": {4, 5}, "engine": {0, 7}}},
 		Engines: &api.EngineTotals{Drafts: 100, Drafted: 700, Accepted: 450},
@@ -401,7 +426,7 @@ func TestPage(t *testing.T) {
 func TestLastReadingOfTheCluster(t *testing.T) {
 	at := func(hits, all float64) api.Cluster {
 		return api.Cluster{
-			Available: true, Queued: new(4.),
+			Available: true, Queued: new(4.), QueuedEngines: new(3.),
 			KV: api.KV{Counted: map[string][2]float64{"engine": {hits, all}}},
 		}
 	}
@@ -409,7 +434,7 @@ func TestLastReadingOfTheCluster(t *testing.T) {
 	c.Add(t0, at(200, 1500))
 	c.Finish(at(500, 2000))
 	assert.Equal(t, []Hits{{"engine", .4}}, c.Hits)
-	assert.Equal(t, &Queue{Mean: 4, Max: 4, Seconds: 1}, c.Queued)
+	assert.Equal(t, &Queue{Mean: 4, Max: 4, Engines: new(3.), Seconds: 1, ofEngines: 1}, c.Queued)
 	c.Finish(api.Cluster{})
 	assert.Equal(t, []Hits{{"engine", .4}}, c.Hits, "a reading that failed changes nothing")
 }

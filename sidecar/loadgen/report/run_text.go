@@ -216,8 +216,7 @@ func (r *Run) unknownLines() (lines []string) {
 		n    int
 	}{
 		{"TTFT and latency of %s: no token was seen", r.Metrics.TTFT.Unknown},
-		{"TPOT and ITL of %s: the tokens came in bursts, as the server or a proxy held them back, or their number is " +
-			"unclear; TTFT includes the hold", r.Metrics.TPOT.Unknown},
+		{"TPOT and ITL of %s: " + r.tpotUnknown(), r.Metrics.TPOT.Unknown},
 		{"input tokens of %s: not reported or unclear", r.Tokens.InputUnknown},
 		{"cached tokens of %s: not reported or unclear", r.Tokens.CachedUnknown},
 	} {
@@ -226,6 +225,15 @@ func (r *Run) unknownLines() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// tpotUnknown returns why turns have no TPOT.
+func (r *Run) tpotUnknown() string {
+	if r.Turns.InBursts == 0 {
+		return "the number of tokens is unclear"
+	}
+	return fmt.Sprintf("the tokens of %d came in bursts, as the server or a proxy held them back; TTFT includes the hold",
+		r.Turns.InBursts)
 }
 
 // answerLines returns the notices on the target's answers. Those on settings are in routerLines.

@@ -17,6 +17,7 @@ type tally struct {
 	byTurn              [len(turnLabels)]turnValues
 	times               [numTimes]measured // but inter-token latencies
 	unknown             [numTimes]int      // whole turns without a known value
+	inBursts            int                // whole turns
 	cuts                [numTimes]cutValues
 	firstAnswer         measured
 	itl                 [batches]buckets
@@ -103,6 +104,9 @@ func (t *tally) addWhole(one *turn) {
 			t.unknown[i]++
 		}
 	}
+	if one.inBursts {
+		t.inBursts++
+	}
 	if one.firstAnswer > 0 {
 		t.firstAnswer.add(batch, one.firstAnswer)
 	}
@@ -149,6 +153,9 @@ func (t *tally) report() Report {
 			t.times[i].addMean(q, r.Batched)
 		}
 		q.Unknown = t.unknown[i]
+		if r.HeldBack = HeldBack(t.inBursts, r.OK); r.HeldBack && (i == timeTPOT || i == timeITL) {
+			*q = api.Quantiles{Unknown: r.OK}
+		}
 		t.cuts[i].mark(q, &t.times[i])
 	}
 	if first := t.firstAnswer.summarize(r.Batched); first.N > 0 {

@@ -24,6 +24,7 @@ type turn struct {
 	promptTokens, cachedTokens, outputTokens int
 
 	hasCached       bool
+	inBursts        bool
 	outputEstimated bool // the server did not report output tokens: the number is that of chunks
 	counted         bool
 }
@@ -33,7 +34,8 @@ func newTurn(t *api.Turn, ended time.Duration) turn {
 	one := turn{
 		ended: ended, number: t.Number, step: t.Step, status: t.Status, class: t.ErrorClass,
 		ttft: orNaN(t.TTFT), tpot: orNaN(t.TPOT), latency: orNaN(t.Latency),
-		hasCached: t.CachedTokens != nil, outputEstimated: t.TokenSource == "chunks", counted: t.Counted,
+		hasCached: t.CachedTokens != nil, inBursts: t.InBursts,
+		outputEstimated: t.TokenSource == "chunks", counted: t.Counted,
 	}
 	api.Patch(&one.firstAnswer, t.FirstAnswer)
 	api.Patch(&one.promptTokens, t.PromptTokens)

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -87,6 +88,8 @@ type Report struct {
 	OK, Errors, Cancelled int
 	SLOMet                int // good turns: whole, and within both objectives
 
+	HeldBack bool // see [HeldBack]; TPOT and ITL are unknown
+
 	// Tokens of whole turns.
 	PromptTokens, CachedTokens, OutputTokens int64
 	// Whole turns without a count of prompt and of cached tokens.
@@ -110,11 +113,20 @@ func (r *Report) Allow(l *Lag) {
 // Row converts a report to a row of a baseline. The caller sets its level, mode and time.
 func (r *Report) Row() api.BaselineRow {
 	m := &r.Window.Metrics
+	var atLeast []string
+	for name, q := range map[string]*api.Quantiles{"ttft": &m.TTFT, "latency": &m.Latency} {
+		for _, figure := range []string{"p50", "p95", "mean"} {
+			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || q.Mean != nil) {
+				atLeast = append(atLeast, name+"_"+figure)
+			}
+		}
+	}
+	slices.Sort(atLeast)
 	return api.BaselineRow{
 		TTFT: percentiles(m.TTFT), TPOT: percentiles(m.TPOT), ITL: percentiles(m.ITL), Latency: percentiles(m.Latency),
 		OutputTokensPerSecond: new(r.Window.OutputTokensPerSecond), RequestsPerSecond: new(r.Window.RequestsPerSecond),
 		KVHitRatio: r.HitRatio, ErrorRatio: r.Window.ErrorRatio, TTFTMean: m.TTFT.Mean,
-		N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m),
+		N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m), AtLeast: atLeast,
 		Intervals: &api.RowIntervals{
 			TTFT: intervals(m.TTFT), TPOT: intervals(m.TPOT), ITL: intervals(m.ITL), Latency: intervals(m.Latency),
 			OutputTokensPerSecond: r.OutputInterval, RequestsPerSecond: r.RequestsInterval, KVHitRatio: r.HitInterval,

@@ -6,12 +6,13 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // warmReason describes caches that were not cold; "" where they were cold, or it is unknown. method
 // is how they were made cold.
 func warmReason(f *api.SweepFirstTurns, method string) string {
-	if !report.Warm(f) {
+	if !stats.Warm(f) {
 		return ""
 	}
 	done := "emptying them"
@@ -22,29 +23,14 @@ func warmReason(f *api.SweepFirstTurns, method string) string {
 		"which nothing in the span explains; %s has no effect on this target", f.Warm, f.Openings, f.Cached, done)
 }
 
-// burstsFrom is the share of answers in bursts from which a span names them, as the notices of a target do, and
-// fewestBursts their number.
-const (
-	burstsFrom   = .05
-	fewestBursts = 3
-)
-
 // burstWarning describes streams that the server or a proxy holds back; "" where there are few.
-func burstWarning(turns []proof.Turn) string {
-	buffered, ok := 0, 0
-	for i := range turns {
-		if !turns[i].Failed && turns[i].Ended > 0 {
-			ok++
-			if turns[i].TPOTUnknown {
-				buffered++
-			}
-		}
-	}
-	if buffered < fewestBursts || float64(buffered) < burstsFrom*float64(ok) {
+func burstWarning(r *proof.Recording) string {
+	bursts, answers := r.InBursts()
+	if !stats.HeldBack(bursts, answers) {
 		return ""
 	}
 	return fmt.Sprintf("answers came in bursts, so the server or a proxy holds its streams back, TTFT includes the hold, "+
-		"and TPOT and ITL are unknown: %d of %d", buffered, ok)
+		"and TPOT and ITL are unknown: %d of %d", bursts, answers)
 }
 
 // hitsDoubted is the share of prompt tokens found in caches from which a router that predicts none misses events.

@@ -52,28 +52,29 @@ func TestDoubtsOfAnArm(t *testing.T) {
 	}
 }
 
-// A worker that the cluster lists without an id cannot be matched with the turns, and does not count.
 // A span names an arm whose streams come in bursts. A few late reads do not count, and failed turns do not either.
 func TestBurstsAreNamed(t *testing.T) {
-	turns := func(buffered, smooth, failed int) (all []proof.Turn) {
+	of := func(buffered, smooth, failed int) *proof.Recording {
+		var all []proof.Turn
 		for range buffered {
-			all = append(all, proof.Turn{Ended: 1, TPOTUnknown: true})
+			all = append(all, proof.Turn{Ended: 1, InBursts: true})
 		}
 		for range smooth {
 			all = append(all, proof.Turn{Ended: 1})
 		}
 		for range failed {
-			all = append(all, proof.Turn{Ended: 1, Failed: true, TPOTUnknown: true})
+			all = append(all, proof.Turn{Ended: 1, Failed: true, InBursts: true})
 		}
-		return all
+		return &proof.Recording{Turns: all}
 	}
-	assert.Contains(t, burstWarning(turns(40, 60, 5)), "answers came in bursts, so the server or a proxy holds its")
-	assert.Contains(t, burstWarning(turns(40, 60, 5)), ": 40 of 100")
-	for _, few := range [][]proof.Turn{turns(2, 2, 0), turns(4, 96, 0), turns(0, 10, 30), nil} {
+	assert.Contains(t, burstWarning(of(40, 60, 5)), "answers came in bursts, so the server or a proxy holds its")
+	assert.Contains(t, burstWarning(of(40, 60, 5)), ": 40 of 100")
+	for _, few := range []*proof.Recording{of(2, 2, 0), of(4, 96, 0), of(0, 10, 30), {}} {
 		assert.Empty(t, burstWarning(few))
 	}
 }
 
+// A worker that the cluster lists without an id cannot be matched with the turns, and does not count.
 func TestTurnsByWorker(t *testing.T) {
 	c := api.Cluster{Workers: []api.Worker{{ID: "a"}, {ID: "b"}, {Name: "pod"}}}
 	assert.Equal(t, map[string]int{"a": 3, "b": 0}, turnsByWorker(map[string]int{"a": 3}, c))

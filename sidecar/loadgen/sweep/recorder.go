@@ -10,7 +10,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
-	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -27,7 +26,7 @@ type recorder struct {
 	ttft     []float64 // reported by the server, of some of turns
 	ttftAt   []float64 // times of those turns' first tokens
 	tokens   []float64 // output tokens of each second
-	firsts   []report.FirstTurn
+	firsts   []stats.FirstTurn
 	left     int   // conversations that begin the span and have not ended
 	first    int64 // number of conversations that begin the span
 	ok       int
@@ -98,6 +97,7 @@ func (r *recorder) Turn(t *workload.Turn) {
 		turn.OutputTokens, turn.Usage = *t.OutputTokens, t.TokenSource == "usage"
 	}
 	api.Patch(&turn.TPOT, t.TPOT)
+	turn.InBursts = t.InBursts
 	turn.TPOTUnknown = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
 	turn.FinishReason = strings.ToLower(t.FinishReason)
 	if t.PromptTokens != nil && t.CachedTokens != nil {
@@ -105,9 +105,9 @@ func (r *recorder) Turn(t *workload.Turn) {
 		turn.CachedTokens = *t.CachedTokens
 		turn.HasCached = true
 	}
-	var firsts []report.FirstTurn
+	var firsts []stats.FirstTurn
 	if t.Number == 1 {
-		firsts = []report.FirstTurn{report.NewFirstTurn(&t.Turn, r.opening(t.Draw), sent)}
+		firsts = []stats.FirstTurn{stats.NewFirstTurn(&t.Turn, r.opening(t.Draw), sent)}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -286,5 +286,5 @@ func (r *recorder) serverTTFT(from, until float64) *float64 {
 func (r *recorder) coldness(tokens int) *api.SweepFirstTurns {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return report.Coldness(r.firsts, tokens)
+	return stats.Coldness(r.firsts, tokens)
 }

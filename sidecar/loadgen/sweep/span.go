@@ -343,8 +343,8 @@ func (a *attempt) publish(n api.SweepNow) {
 }
 
 // warnings returns what went wrong in the streams of the span, and what held its load down.
-func (a *attempt) warnings(turns []proof.Turn) (all []string) {
-	if text := burstWarning(turns); text != "" {
+func (a *attempt) warnings(r *proof.Recording) (all []string) {
+	if text := burstWarning(r); text != "" {
 		all = append(all, text)
 	}
 	for limit, n := range a.limits {
@@ -464,7 +464,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	if n := float64(len(a.seconds)); n > 0 {
 		out.Actual = new(a.actual / n)
 	}
-	out.Warnings = append(slices.Clone(out.Warnings), a.warnings(r.Turns)...)
+	out.Warnings = append(slices.Clone(out.Warnings), a.warnings(&r.Recording)...)
 	if r.Spoiled = spoiled; spoiled == "" {
 		r.Spoiled = a.invalidReason(&out, &row)
 	}

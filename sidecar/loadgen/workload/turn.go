@@ -42,6 +42,7 @@ func (t *Turn) end(r *chat.Result) {
 	}
 	t.Chunks = len(r.Chunks)
 	t.ITL, t.ITLEstimated = r.Gaps(nil)
+	t.InBursts = r.Buffered()
 	p50, p95 := chat.GapPercentiles(t.ITL)
 	t.ITLP50, t.ITLP95 = known(p50), known(p95)
 	n, source := r.OutputTokens()

@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/test/virtual"
 )
 
 // A span with an overloaded target counts, also without an answered turn, and is not repeated. The trial pauses if the
@@ -108,6 +111,66 @@ func TestTrialOfThreeModes(t *testing.T) {
 			assert.Len(t, span.TurnsByWorker, 3)
 		}
 		assert.Contains(t, report.String(), "## Turns by worker")
+	})
+}
+
+// A limit that holds the load of a trial down is named in one line for each arm. Without a limit there is no line.
+func TestTrialNamesTheLimit(t *testing.T) {
+	for name, targetRPS := range map[string]float64{"limited": 5, "not limited": 0} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, b *booth) {
+				q := trial()
+				q.MaxSeconds = new(1000.)
+				s := b.done(b.begun(q).ID)
+				var lines []string
+				for _, text := range s.Words {
+					if strings.Contains(text, "held the load down") {
+						lines = append(lines, text)
+					}
+				}
+				if targetRPS == 0 {
+					assert.Empty(t, lines)
+					return
+				}
+				require.Len(t, lines, 2, s.Words)
+				for i, arm := range []string{"Round-robin", "KV-aware"} {
+					n := len(s.Spans) / 2
+					assert.Equal(t, fmt.Sprintf("In %d of %d spans of %s: the cap of 5 requests/s held the load down.", n, n, arm),
+						lines[i])
+				}
+			}, func(b *booth) { b.workload.TargetRPS = targetRPS })
+		})
+	}
+}
+
+// A proxy that holds a third of an arm's streams back is named. That arm has no TPOT, neither in its rows nor in the
+// trial. The other arms are compared by theirs.
+func TestArmWhoseStreamsComeInBursts(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		q := trial()
+		q.Modes = []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}, {Mode: api.ModeLeastLoaded}}
+		s := b.done(b.begun(q).ID)
+		held := 0
+		for _, span := range s.Spans {
+			bursts := span.Mode.Mode == api.ModeRoundRobin
+			assert.Equal(t, bursts, strings.Contains(strings.Join(span.Warnings, ""), "answers came in bursts"))
+			assert.Equal(t, bursts, span.Row.TPOT.P95 == nil)
+			if bursts {
+				held++
+			}
+		}
+		assert.Positive(t, held)
+		for _, row := range s.Rows {
+			assert.Equal(t, row.Mode == api.ModeRoundRobin, row.TPOT.P50 == nil, row.Mode)
+		}
+		assert.Equal(t, api.TrialArmA, s.Trial.Ranking.Places[2].Arm, "the held streams have the largest TTFT")
+		assert.True(t, slices.ContainsFunc(s.Trial.Others, func(d api.TrialDifference) bool {
+			return d.Metric == "tpot_p95"
+		}), "of the best arm and the runner-up")
+	}, func(b *booth) {
+		b.cluster = b.made(virtual.Options{
+			Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second, Holds: api.ModeRoundRobin,
+		})
 	})
 }
 

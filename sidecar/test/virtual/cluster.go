@@ -27,13 +27,14 @@ type Options struct {
 	Seed    uint64
 	Restart time.Duration // duration of a change of mode
 
-	Workers  int  // 0: three
-	Blocks   int  // of a worker's cache; 0: an H200's
-	Forget   bool // blocks of answers are not reused, as with Dynamo's mock workers
-	TokenIDs bool // answers have the IDs of the prompts' tokens
-	Warm     bool // a switch to the current mode keeps the caches, but reports that they are empty
-	Silent   bool // answers do not report cached tokens
-	Alike    bool // a switch in place changes nothing but the name of the mode
+	Workers  int      // 0: three
+	Blocks   int      // of a worker's cache; 0: an H200's
+	Forget   bool     // blocks of answers are not reused, as with Dynamo's mock workers
+	TokenIDs bool     // answers have the IDs of the prompts' tokens
+	Warm     bool     // a switch to the current mode keeps the caches, but reports that they are empty
+	Silent   bool     // answers do not report cached tokens
+	Holds    api.Mode // in this mode a proxy holds the stream of every third answer until its end
+	Alike    bool     // a switch in place changes nothing but the name of the mode
 }
 
 // Cluster is the model with the clock of the bubble in which it was made. It is safe for concurrent use.
@@ -138,6 +139,9 @@ func (c *Cluster) Do(ctx context.Context, req chat.Request) chat.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.measure(&r)
+	if c.options.Holds == c.mode.Mode && len(c.turns)%3 == 0 && len(r.Chunks) == 2 {
+		r.Chunks = r.Chunks[1:]
+	}
 	if r.Usage != nil {
 		r.Usage.HasCached = !c.options.Silent
 	}

@@ -9,7 +9,7 @@ const lane = laneSnapshot();
 const full: LaneChange = {
   totals: { ...lane.totals, ok: 12_345 },
   kv: { hit_ratio: 0.713, source: 'usage' },
-  cluster: { ...lane.cluster, queued: 4 },
+  cluster: { ...lane.cluster, queued: 4, queued_router: 1, queued_engines: 3 },
 };
 
 function show(change: LaneChange = full) {
@@ -36,7 +36,7 @@ describe('the key figures', () => {
       ['Requests', '12,345', 'Completed since start'],
       ['Tokens/s', '3,168', 'Output tokens, last 60 s'],
       ['KV hit rate', '71.3 %', 'Prompt tokens from cache, last 60 s'],
-      ['Queued', '4', 'Waiting at the frontend'],
+      ['Queued', '4', '1 at the router, 3 at the engines'],
       ['Errors', '0', 'Failed since start'],
     ]);
     expect(card('Requests/s')).toHaveTextContent('RR 4.21 recorded');
@@ -79,12 +79,26 @@ describe('the key figures', () => {
   });
 
   it.each([
-    [{ available: false, source: 'prometheus' }, '—Waiting at the frontendPrometheus unavailable'],
-    [{ available: false, source: 'direct' }, '—Waiting at the frontendCluster metrics unavailable'],
-    [{}, 'not reportedNo Dynamo frontend reports its queue'],
+    [{ available: false, source: 'prometheus' }, '—Waiting at router and enginesPrometheus unavailable'],
+    [{ available: false, source: 'direct' }, '—Waiting at router and enginesCluster metrics unavailable'],
+    [{}, 'not reportedNeither router nor engines report their queue'],
     [{ unread: { frontend: 'Prometheus does not scrape it' } }, 'not readPrometheus does not scrape it'],
   ])('say why nothing is known of the queue (%#)', (cluster, words) => {
     show({ ...full, cluster: { ...lane.cluster, ...cluster, queued: undefined } });
+    expect(card('Queued')).toHaveTextContent(words);
+  });
+
+  it('say what the caches held at the start of the run', () => {
+    show({ ...full, state: { caches: { state: 'warm', openings: 10, warm: 9, cached_tokens_most: 3584 } } });
+    expect(card('KV hit rate')).toHaveTextContent('Caches at the start warm');
+  });
+
+  it.each([
+    [{ queued: 4, queued_router: 4 }, 'Waiting at the router'],
+    [{ queued: 4, queued_engines: 4 }, 'Waiting at the engines'],
+    [{ queued: 4, queued_router: 4, queued_engines: 3 }, 'At the frontend, 3 of them at the engines'],
+  ])('say where requests wait (%#)', (queue, words) => {
+    show({ ...full, cluster: { ...lane.cluster, ...queue } });
     expect(card('Queued')).toHaveTextContent(words);
   });
 

@@ -1,4 +1,4 @@
-import { figures, type Column, type LaneSnapshot } from '../../client';
+import { figures, type Cluster, type Column, type LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
 import { NOT_REPORTED, number, percent } from '../../lib/format';
 import { capital } from '../../lib/text';
@@ -55,7 +55,7 @@ export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
       meaning: kvSource(running),
       text: running?.kv.not_reported ? NOT_REPORTED : percent(running?.kv.hit_ratio),
       silent: running?.kv.not_reported !== undefined,
-      notes: recorded(lane, 'kv_hit_ratio', percent),
+      notes: [...recorded(lane, 'kv_hit_ratio', percent), ...cachesAtStart(running)],
     },
     queued(running),
     errors(running),
@@ -75,6 +75,12 @@ function errors(lane: LaneSnapshot | undefined): Kpi {
 
 const CACHED = 'Prompt tokens from cache, last 60 s';
 
+/** What the caches held at the beginning of the run, as its first turns measured. */
+function cachesAtStart(lane: LaneSnapshot | undefined): Note[] {
+  const state = lane?.state.caches?.state;
+  return state ? [{ of: 'Caches at the start', text: state }] : [];
+}
+
 /** The source of the share of prompt tokens that came from a cache. */
 function kvSource(lane: LaneSnapshot | undefined): string {
   if (lane?.kv.not_reported) {
@@ -93,8 +99,8 @@ function kvSource(lane: LaneSnapshot | undefined): string {
 }
 
 /**
- * Formats the number of requests that wait at the frontend: a dash while the cluster cannot be read, words where it is
- * not reported.
+ * Formats the number of requests that wait at router and engines: a dash while the cluster cannot be read, words where
+ * neither reports it.
  */
 function queued(lane: LaneSnapshot | undefined): Kpi {
   const problem = lane && unavailable(lane.cluster);
@@ -102,11 +108,24 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
   const why = lane && whyUnread(lane.cluster, 'frontend');
   return {
     name: figures.queued.name,
-    meaning: silent ? capital(why ?? 'no Dynamo frontend reports its queue') : 'Waiting at the frontend',
+    meaning: silent ? capital(why ?? 'neither router nor engines report their queue') : whereQueued(lane?.cluster),
     text: silent ? missingText(why) : number(lane?.cluster.queued),
     silent,
     notes: problem ? [{ text: problem }] : [],
   };
+}
+
+/** Names the places at which requests wait. The queue of a Dynamo frontend contains that of its engines. */
+function whereQueued({ queued: all, queued_router: router, queued_engines: engines }: Partial<Cluster> = {}): string {
+  if (all === undefined) {
+    return 'Waiting at router and engines';
+  }
+  if (router === undefined || engines === undefined) {
+    return `Waiting at the ${engines === undefined ? 'router' : 'engines'}`;
+  }
+  return all === router + engines
+    ? `${number(router)} at the router, ${number(engines)} at the engines`
+    : `At the frontend, ${number(engines)} of them at the engines`;
 }
 
 /** Explains why a cluster has no figures; undefined where it has. */

@@ -138,8 +138,8 @@ function frontendPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefi
     figures: [
       {
         name: 'queued',
-        value: number(c?.queued),
-        source: `Requests that have not produced their first token yet. ${clusterSource(now)}`,
+        value: number(c?.queued_router),
+        source: `Requests without a first token at a Dynamo frontend, or waiting at a router. ${clusterSource(now)}`,
       },
       { name: 'in flight', value: number(c?.inflight), source: `Requests, of all workers. ${clusterSource(now)}` },
     ],
