@@ -674,7 +674,7 @@ type Crossing struct {
 type SweepOutlook struct {
 	// with all defaults filled in, except for the seed of a trial, which is drawn at its start
 	Request SweepRequest `json:"request"`
-	// only for a trial; absent: no such trial was run on this target
+	// only for a trial; absent: no such trial of these arms was run on this target
 	Detectable *TrialDetectable `json:"detectable,omitempty"`
 	Words      List[string]     `json:"words"` // the forecast in sentences
 }

@@ -2590,7 +2590,7 @@ export interface components {
         SweepOrder: "interleaved" | "mode_after_mode";
         /** @description The forecast of a sweep that has not begun. */
         SweepOutlook: {
-            /** @description only for a trial; absent: no such trial was run on this target */
+            /** @description only for a trial; absent: no such trial of these arms was run on this target */
             detectable?: components["schemas"]["TrialDetectable"];
             /** @description with all defaults filled in, except for the seed of a trial, which is drawn at its start */
             request: components["schemas"]["SweepRequest"];

@@ -272,10 +272,10 @@ func (s *state) pairAlpha() float64 { return 2 * s.Alpha / float64(s.Arms*(s.Arm
 // pairs returns the comparisons of every pair by a metric. A pair of which an arm has left keeps its earlier one, and
 // so does one that is decided where the whole order is asked for: a decision of an earlier look stands.
 func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alpha float64) (all []Comparison) {
-	repeated := s.bound(alpha, metric, m.df)
+	repeated := s.bound(alpha, metric, m.moderated.DF)
 	narrow := repeated
 	if metric == 0 {
-		narrow = s.bound(equivalence, metric, m.df)
+		narrow = s.bound(equivalence, metric, m.moderated.DF)
 	}
 	for a := range s.Arms {
 		for b := a + 1; b < s.Arms; b++ {
@@ -332,7 +332,7 @@ func (s *state) bound(alpha float64, metric int, df float64) float64 {
 // compare compares two arms by a metric, with the critical values of Student's t for both intervals.
 func (s *state) compare(m model, key [3]int, repeated, narrow float64) Comparison {
 	metric, a, b := key[0], key[1], key[2]
-	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.df, Blocks: len(s.blocks), key: key}
+	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.moderated.DF, Blocks: len(s.blocks), key: key}
 	c.MeanA, c.MeanB = m.means[a], m.means[b]
 	c.Estimate, c.SE = m.difference(a, b)
 	c.lateA = s.late(metric, a)

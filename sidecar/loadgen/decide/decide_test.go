@@ -48,10 +48,16 @@ func TestModelEqualsHandComputedFit(t *testing.T) {
 	assert.Equal(t, Running, d.Verdict)
 
 	moderated := planOf(2, ttft)
-	moderated.Prior = Variance{.001, 5}
+	moderated.Prior = Variance{.01, 5}
 	c = Decide(moderated, blocks).Primary[0]
 	assert.InDelta(t, 8, c.DF, 0)
-	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.001)/8/2), c.SE, 1e-9, "the prior adds its degrees of freedom")
+	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.01)/8/2), c.SE, 1e-9, "the prior adds its degrees of freedom")
+	for _, prior := range []Variance{{s2 / 20, 5}, {}} {
+		moderated.Prior = prior
+		c = Decide(moderated, blocks).Primary[0]
+		assert.InDelta(t, 3, c.DF, 0, "the blocks contradict the prior")
+		assert.InDelta(t, math.Sqrt(1.5*s2/2), c.SE, 1e-9)
+	}
 }
 
 // blocksOf draws whole blocks of arms with the given effects.
@@ -306,11 +312,13 @@ func planWith(p Plan, prior Variance) Plan {
 	return p
 }
 
-// Variances that agree keep all their degrees of freedom, others have fewer.
+// Variances that agree keep all their degrees of freedom, others have fewer. A trial that stopped early weighs less.
 func TestModerate(t *testing.T) {
 	assert.Zero(t, Moderate([]Variance{{.01, 5}, {.01, 5}, {0, 5}}))
-	same := Moderate([]Variance{{.01, 5}, {.01, 5}, {.01, 5}})
+	same := Moderate([]Variance{{.01, 5}, {.01, 3}, {.01, 7}})
 	assert.InDelta(t, 15, same.DF, 1e-9)
+	assert.InDelta(t, .01, same.Value, 1e-9)
+	assert.InDelta(t, (.001*2+.01*8+.02*8)/18, Moderate([]Variance{{.001, 2}, {.01, 8}, {.02, 8}}).Value, 1e-9)
 	differ := Moderate([]Variance{{.001, 10}, {.01, 10}, {.1, 10}, {.01, 10}})
 	assert.Less(t, differ.DF, 2.)
 	assert.InDelta(t, math.Pi*math.Pi/6, trigamma(1), 1e-9)

@@ -75,7 +75,7 @@ func (r *Results) findWords(t *api.TrialState) []string {
 // means that no earlier trial on the target allows an estimate.
 func Outlook(q *api.SweepRequest, d *api.TrialDetectable) string {
 	if d == nil {
-		return "What it can find is known after its first block: no such trial was run on this target."
+		return "What it can find is known after its first block: no such trial of these arms was run on this target."
 	}
 	return fmt.Sprintf("It %s A block takes about %s, and the first look comes after the second.",
 		finds(q, d), durationText(d.BlockSeconds))
@@ -85,7 +85,7 @@ func Outlook(q *api.SweepRequest, d *api.TrialDetectable) string {
 func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 	basis := "the first block"
 	if d.Trial != "" {
-		basis = "the last such trial on this target"
+		basis = "the last such trial of these arms"
 	}
 	primary := proof.Metric(*q.Primary)
 	return fmt.Sprintf("finds a difference of %.1f%s or more in %s within %s in %.0f %% of trials, judged by %s.",

@@ -229,6 +229,9 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 		Program: d.opts.Program, Spans: []api.SweepSpan{}, Rows: []api.BaselineRow{},
 	}
 	s.doc.Sweep.Workload, s.doc.Sweep.Target, s.doc.Sweep.Deployment = d.opts.Lane.Describe()
+	if r.Kind == api.SweepTrial {
+		s.doc.Routes = d.routes(r)
+	}
 	s.refresh()
 	if err := s.takeLane(); err != nil {
 		return api.Sweep{}, err

@@ -11,8 +11,8 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// history holds earlier trials that show the scatter of spans: with the same workload on the same target and lanes, at
-// the same level, with the same length of spans and as many modes. The latest is the last.
+// history holds earlier trials that show the scatter of spans: of the same arms, with the same workload on the same
+// target and lanes, at the same level, with the same length of spans. The latest is the last.
 type history []past
 
 // past is the result of a trial for the requested metric.
@@ -28,17 +28,45 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 		return nil
 	}
 	shape, target, _ := d.opts.Lane.Describe()
+	arms := armsOf(r.Modes, d.routes(r))
 	for _, s := range d.all {
 		v, q := &s.doc.Sweep, s.request()
 		t, ok := s.machine.(*proof.Trial)
-		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && len(q.Modes) == len(r.Modes) &&
-			*q.Seconds == *r.Seconds && *q.Together == *r.Together && reflect.DeepEqual(v.Workload, shape)
+		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && *q.Seconds == *r.Seconds &&
+			*q.Together == *r.Together && reflect.DeepEqual(v.Workload, shape) &&
+			slices.Equal(armsOf(q.Modes, s.doc.Routes), arms)
 		if !similar {
 			continue
 		}
 		if variance := t.Variance(proof.Metric(*r.Primary)); variance.DF > 0 {
 			all = append(all, past{v.ID, variance, t.BlockSeconds()})
 		}
+	}
+	return all
+}
+
+// armsOf returns what identifies the arms of a trial, in an order that does not depend on that of the request.
+func armsOf(modes []api.ModeState, routes []string) (all []string) {
+	for i, m := range modes {
+		arm := fmt.Sprintf("%q %q %q", m.Arm, m.Mode, m.Speculation)
+		if i < len(routes) { // earlier versions stored none
+			arm += routes[i]
+		}
+		all = append(all, arm)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// routes returns where the turns of each mode of a request go.
+func (d *Desk) routes(r api.SweepRequest) (all []string) {
+	for _, m := range r.Modes {
+		route := d.opts.Lane.Route(m)
+		if *r.Together {
+			_, target, _ := d.opts.Twin.Describe()
+			route += " " + target.URL + d.opts.Twin.Route(m)
+		}
+		all = append(all, route)
 	}
 	return all
 }
@@ -99,7 +127,7 @@ func (h history) fits(p proof.Plan) error {
 	each := h[len(h)-1].blockSeconds
 	if least := decide.LeastBlocks * each; p.MaxTime < least {
 		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
-			"at least %.0f: a trial decides after %d blocks, and one took %.0f s in the last such trial on this target",
+			"at least %.0f: a trial decides after %d blocks, and one took %.0f s in the last such trial of these arms",
 			least, decide.LeastBlocks, each))
 	}
 	return nil

@@ -125,8 +125,8 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		before, err := outlook(trial())
 		require.NoError(t, err)
 		assert.Nil(t, before.Detectable)
-		assert.EqualValues(t, []string{"What it can find is known after its first block: no such trial was run on " +
-			"this target."}, before.Words)
+		assert.EqualValues(t, []string{"What it can find is known after its first block: no such trial of these arms " +
+			"was run on this target."}, before.Words)
 
 		first := b.done(b.begun(trial()).ID)
 		b.free()
@@ -137,6 +137,17 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		assert.Positive(t, after.Detectable.Difference)
 		assert.InDelta(t, first.Trial.BlockSeconds, after.Detectable.BlockSeconds, 1e-9)
 		assert.Contains(t, after.Words[0], "in mean TTFT within 4 minutes in 80 % of trials, judged by the last such trial")
+		of := func(modes ...api.Mode) *api.TrialDetectable {
+			q := trial()
+			for _, m := range modes {
+				q.Modes = append(q.Modes, api.ModeState{Mode: m})
+			}
+			o, err := outlook(q)
+			require.NoError(t, err)
+			return o.Detectable
+		}
+		assert.NotNil(t, of(api.ModeKV, api.ModeRoundRobin), "the same arms")
+		assert.Nil(t, of(api.ModeKV, api.ModeKV), "scatter belongs to the arm")
 
 		q := trial()
 		q.Primary = new("ttft_p95")
