@@ -55,8 +55,9 @@ type Plan struct {
 	// WholeOrder asks how all arms compare, and an arm leaves the trial once each of its pairs is decided. Otherwise the
 	// question is which arm is the best, and an arm leaves once another is better.
 	WholeOrder bool `json:"whole_order,omitempty"`
-	// Prior is the estimate of the first metric's variance from earlier trials on this target; see [Moderate].
-	Prior Variance `json:"prior"`
+	// Priors are the estimates of the variances from earlier trials of the same arms, by the names of metrics and guards;
+	// see [Moderate]. With one of the first metric, a trial of two arms has its first look after its first block.
+	Priors map[string]Variance `json:"priors,omitempty"`
 	// Known caches the boundaries between calls of [Decide]; nil computes them each time.
 	Known *Boundaries `json:"-"`
 }
@@ -152,12 +153,17 @@ type Decision struct {
 	Others []Comparison `json:"others"`
 	// Final is the result of a trial of two arms, set once it is over. Of more arms, the best and the runner-up are
 	// chosen by their estimates, which leaves none of them unbiased.
-	Final    *Final   `json:"final,omitempty"`
-	Variance Variance `json:"variance"` // of the first metric, from these blocks only, for [Moderate] and [Detectable]
+	Final *Final `json:"final,omitempty"`
 }
 
-// LeastBlocks is the number of whole blocks before the first look.
-const LeastBlocks = 2
+// LeastBlocks returns the number of whole blocks before the first look: one where the variance is known from before.
+// More than two arms, whose order one block does not balance, have two in any case.
+func (p Plan) LeastBlocks() int {
+	if p.Arms == 2 && p.Priors[p.Metrics[0].Name].DF > 0 {
+		return 1
+	}
+	return 2
+}
 
 // equivalence is the error of the two one-sided tests together.
 const equivalence = .10
@@ -166,7 +172,7 @@ const equivalence = .10
 func Decide(p Plan, blocks []Block) Decision {
 	s := state{Plan: p, deviation: map[[3]int][]float64{}}
 	d := Decision{Verdict: Running, Left: s.all(), LeftAfter: make([]int, p.Arms), Best: -1, RunnerUp: -1}
-	for k := LeastBlocks; k <= len(blocks) && !d.Verdict.Over(); k++ {
+	for k := p.LeastBlocks(); k <= len(blocks) && !d.Verdict.Over(); k++ {
 		if due(k) || next(d.Left, blocks[:k]) > p.MaxSeconds {
 			s.look(&d, blocks[:k])
 		}
@@ -182,8 +188,8 @@ func Decide(p Plan, blocks []Block) Decision {
 func due(blocks int) bool { return blocks%(1<<bits.Len(uint(blocks-1)/32)) == 0 }
 
 // NextLook returns the number of blocks at the next look.
-func NextLook(blocks int) int {
-	n := max(LeastBlocks, blocks+1)
+func (p Plan) NextLook(blocks int) int {
+	n := max(p.LeastBlocks(), blocks+1)
 	for !due(n) {
 		n++
 	}
@@ -247,9 +253,8 @@ func (s *state) look(d *Decision, blocks []Block) {
 	df, _ := degrees(runs, len(blocks), s.Arms)
 	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
-	model, ok := s.fit(s.Metrics[0], s.Prior)
+	model, ok := s.fit(s.Metrics[0])
 	if ok {
-		d.Variance = model.own
 		d.Means = model.means
 		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
@@ -295,7 +300,7 @@ func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alp
 }
 
 // fit fits a metric over all runs. ok is false where a run lacks the metric.
-func (s *state) fit(metric Metric, prior Variance) (model, bool) {
+func (s *state) fit(metric Metric) (model, bool) {
 	var all []observation
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
@@ -307,16 +312,11 @@ func (s *state) fit(metric Metric, prior Variance) (model, bool) {
 			all = append(all, observation{run.Arm, i, run.At, y})
 		}
 	}
-	return fit(all, s.Arms, prior)
+	return fit(all, s.Arms, s.Priors[metric.Name])
 }
 
-// prior returns the prior of a metric. Only the first one has any.
-func (s *state) prior(metric int) Variance {
-	if metric == 0 {
-		return s.Prior
-	}
-	return Variance{}
-}
+// prior returns the prior of a metric.
+func (s *state) prior(metric int) Variance { return s.Priors[s.Metrics[metric].Name] }
 
 // bounds returns the critical values of a metric at all looks so far.
 func (s *state) bounds(alpha float64, metric int) []float64 {
@@ -526,7 +526,7 @@ func (s *state) others(d *Decision) {
 	d.Others = nil
 	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2
 	for metric := 1; metric < len(s.Metrics); metric++ {
-		if m, ok := s.fit(s.Metrics[metric], Variance{}); ok {
+		if m, ok := s.fit(s.Metrics[metric]); ok {
 			d.Others = append(d.Others, s.pairs(earlier, d.Left, m, metric, s.Alpha/float64(n))...)
 		}
 	}

@@ -8,7 +8,7 @@ const GuardMargin = .05
 // guards compares every pair of arms by the guards.
 func (s *state) guards() (all []Comparison) {
 	for _, metric := range s.Guards {
-		m, ok := s.fit(metric, Variance{})
+		m, ok := s.fit(metric)
 		if !ok {
 			continue
 		}

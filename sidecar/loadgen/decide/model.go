@@ -2,6 +2,7 @@ package decide
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
@@ -31,12 +32,12 @@ type Variance struct {
 	DF    float64 `json:"df"`
 }
 
-// contradicted is the share of right priors that [Variance.with] drops.
+// contradicted is the share of right priors that [Variance.With] drops.
 const contradicted = .1
 
-// with returns a variance together with what is known of it from before. That is dropped where the variance is larger
+// With returns a variance together with what is known of it from before. That is dropped where the variance is larger
 // by an F test at 10 %. The zero value is no knowledge.
-func (v Variance) with(earlier Variance) (both Variance) {
+func (v Variance) With(earlier Variance) (both Variance) {
 	if !(earlier.DF > 0) ||
 		v.DF > 0 && v.Value > earlier.Value*(distuv.F{D1: v.DF, D2: earlier.DF}).Quantile(1-contradicted) {
 		return v
@@ -88,7 +89,7 @@ func fit(all []observation, arms int, prior Variance) (m model, ok bool) {
 	}
 	m.means = adjustedMeans(blocks, &coefficients, arms)
 	m.own = Variance{max(0, squares-mat.Dot(&coefficients, right)) / float64(df), float64(df)}
-	m.moderated = m.own.with(prior)
+	m.moderated = m.own.With(prior)
 	return m, true
 }
 
@@ -154,6 +155,18 @@ func (m model) difference(a, b int) (estimate, deviation float64) {
 		return m.inverse.At(i-1, j-1)
 	}
 	return m.means[b] - m.means[a], math.Sqrt(m.moderated.Value * (at(a, a) + at(b, b) - 2*at(a, b)))
+}
+
+// Variances returns the variances of a run by the metrics and guards of a plan, from these blocks alone, for [Moderate]
+// and [Detectable]. A metric that a run lacks has none.
+func Variances(p Plan, blocks []Block) map[string]Variance {
+	s, all := state{Plan: p, blocks: blocks}, map[string]Variance{}
+	for _, metric := range slices.Concat(p.Metrics, p.Guards) {
+		if m, ok := s.fit(metric); ok {
+			all[metric.Name] = m.own
+		}
+	}
+	return all
 }
 
 // Moderate returns the variance that earlier trials of the same arms suggest: the mean by degrees of freedom, which is

@@ -34,7 +34,7 @@ func Batched(batches []float64, earlier Variance) Mean {
 	if own.DF > 0 {
 		own.Value = squaresOf(batches) * inflation(batches) / own.DF
 	}
-	m.Batch = own.with(earlier)
+	m.Batch = own.With(earlier)
 	return m
 }
 

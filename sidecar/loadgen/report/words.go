@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/decide"
 	"kvbooth/sidecar/loadgen/proof"
 )
 
@@ -41,7 +40,7 @@ func (r *Results) stateWords(some bool) []string {
 			what = "no measurement was completed"
 		}
 		if t := run.Trial; t != nil && run.Progress.Spans > 0 {
-			what = fmt.Sprintf("%d of the %d blocks before the first look are complete", t.Blocks, decide.LeastBlocks)
+			what = fmt.Sprintf("%d of the %d blocks before the first look are complete", t.Blocks, cmp.Or(t.FirstLook, 2))
 		}
 		nothing = "No results yet: " + what + "."
 		if run.State.Ended() {

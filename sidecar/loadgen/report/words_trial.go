@@ -56,6 +56,13 @@ func (r *Results) trialWords() []string {
 		return r.findWords(t)
 	}
 	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
+	if p := t.Prior; p != nil {
+		text := "The intervals rest on the scatter of %s of these arms, too."
+		if p.Contradicted {
+			text = "The spans scatter more than in %s of these arms: only this trial's own scatter counts."
+		}
+		all = append(all, fmt.Sprintf(text, plural(p.Trials, "earlier trial")))
+	}
 	all = append(append(all, r.laneWords()...), r.concurrencyWords()...)
 	if run.State == api.SweepRunning && run.Progress.Beyond {
 		all = append(all, "At the current rate, it will run out of time undecided.")
@@ -71,14 +78,23 @@ func (r *Results) findWords(t *api.TrialState) []string {
 	return []string{"It " + finds(&r.Sweep.Request, t.Detectable)}
 }
 
-// Outlook describes the difference that a trial can find before it starts, and the time until its first look. A nil d
-// means that no earlier trial on the target allows an estimate.
-func Outlook(q *api.SweepRequest, d *api.TrialDetectable) string {
+// Outlook describes the difference that a trial can find before it starts, what earlier trials of its arms bring, and
+// the time until its first look.
+func Outlook(q *api.SweepRequest, t *api.TrialState) string {
+	d, p := t.Detectable, t.Prior
 	if d == nil {
 		return "What it can find is known after its first block: no such trial of these arms was run on this target."
 	}
-	return fmt.Sprintf("It %s A block takes about %s, and the first look comes after the second.",
-		finds(q, d), durationText(d.BlockSeconds))
+	text := "It " + finds(q, d)
+	if p != nil {
+		text += fmt.Sprintf(" The scatter of %s counts", plural(p.Trials, "earlier trial"))
+		if p.Without != nil {
+			text += fmt.Sprintf("; without it, %.1f%s or more", 100**p.Without, unitOf(proof.Metric(*q.Primary).Share()))
+		}
+		text += "."
+	}
+	return fmt.Sprintf("%s A block takes about %s, and the first look comes after block %d.", text,
+		durationText(d.BlockSeconds), t.FirstLook)
 }
 
 // finds describes the difference that a trial can find. The text continues a sentence that begins with "It".

@@ -267,8 +267,9 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	if err != nil {
 		return api.SweepOutlook{}, err
 	}
-	o.Detectable = m.(*proof.Trial).State().Detectable
-	o.Words = append(o.Words, report.Outlook(&r, o.Detectable))
+	state := m.(*proof.Trial).State()
+	o.Detectable, o.Prior = state.Detectable, state.Prior
+	o.Words = append(o.Words, report.Outlook(&r, &state))
 	return o, nil
 }
 

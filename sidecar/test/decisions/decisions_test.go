@@ -87,28 +87,36 @@ const earlier = 4
 
 const withPrior = ", with a prior"
 
-// priorOf returns the prior of trial i, by trials of which each has as many others before it.
-func priorOf(variances []decide.Variance, i int) decide.Variance {
-	var all []decide.Variance
-	for k := 1; k <= earlier && variances != nil; k++ {
-		all = append(all, variances[(i+k)%len(variances)])
+// priorsOf returns the priors of trial i, by trials of which each has as many others before it; nil without any.
+func priorsOf(before []map[string]decide.Variance, i int) map[string]decide.Variance {
+	if before == nil {
+		return nil
 	}
-	return decide.Moderate(all)
+	priors := map[string]decide.Variance{}
+	for _, m := range metrics {
+		var all []decide.Variance
+		for k := 1; k <= earlier; k++ {
+			all = append(all, before[(i+k)%len(before)][m.Name])
+		}
+		priors[m.Name] = decide.Moderate(all)
+	}
+	return priors
 }
 
 // simulate decides trials of two arms once with each of the first metrics as the primary one. before are trials that
-// its prior is taken from; nil: none.
+// its priors are taken from; nil: none.
 func simulate(all, before [][]decide.Block, primaries int, truth float64) []*cell {
 	cells, known := make([]*cell, primaries), &decide.Boundaries{}
 	for primary := range primaries {
 		cells[primary] = &cell{}
 		p := plan(2, primary, known)
-		var variances []decide.Variance
+		var variances []map[string]decide.Variance
 		for _, trial := range before {
-			variances = append(variances, decide.Decide(p, trial).Variance)
+			d := decide.Decide(p, trial)
+			variances = append(variances, decide.Variances(p, trial[:d.Looks[len(d.Looks)-1].Blocks]))
 		}
 		for i, trial := range all {
-			p.Prior = priorOf(variances, i)
+			p.Priors = priorsOf(variances, i)
 			d := decide.Decide(p, trial)
 			cells[primary].add(d, taken(trial, d.Looks[len(d.Looks)-1].Blocks), truth)
 		}
@@ -189,7 +197,7 @@ func TestPriorOfQuieterArms(t *testing.T) {
 	n, line := len(cells[0].minutes), ""
 	for i, c := range cells {
 		line += fmt.Sprintf("; %s %s", metrics[i].Name, c.wrong(false, n))
-		assert.LessOrEqual(t, c.better+c.worse, n*12/100, metrics[i].Name)
+		assert.LessOrEqual(t, c.better+c.worse, n*15/100, metrics[i].Name)
 	}
 	figure.Report(t, "restarts scatter by 3 %%, in the earlier trials by 1 %%: %% of %d trials called different%s",
 		n, line)
@@ -237,7 +245,8 @@ func TestDetectableDifferenceIsDetected(t *testing.T) {
 	known := &decide.Boundaries{}
 	variance := 0.
 	for i := range 200 {
-		variance += decide.Decide(plan(2, 0, known), blocks(world{restart: .01}, 1_000_000+i)).Variance.Value / 200
+		p := plan(2, 0, known)
+		variance += decide.Variances(p, blocks(world{restart: .01}, 1_000_000+i))[metrics[0].Name].Value / 200
 	}
 	difference := -decide.Detectable(plan(2, 0, known), variance, 3*(change+warmUp)+4*length)
 	c := simulate(trialsOf(world{restart: .01, effect: []float64{0, difference}}), nil, 1, difference)[0]
@@ -288,14 +297,15 @@ func TestBestOfSeveralArmsIsFound(t *testing.T) {
 			w.effect[good] = math.Log1p(-test.better)
 			p := plan(test.arms, 0, &decide.Boundaries{})
 			p.MaxSeconds, p.WholeOrder = test.limit, test.wholeOrder
-			var variances []decide.Variance
+			var variances []map[string]decide.Variance
 			for _, prior := range []string{"", withPrior} {
 				named, found, wrong, kept, c := 0, 0, 0, 0, &cell{}
 				before := slices.Clone(variances)
 				for i := range several {
-					p.Prior = priorOf(before, i)
-					d, seconds := run(p, w, i)
-					variances = append(variances, d.Variance)
+					p.Priors = priorsOf(before, i)
+					d, blocks := run(p, w, i)
+					seconds := taken(blocks, len(blocks))
+					variances = append(variances, decide.Variances(p, blocks))
 					c.minutes = append(c.minutes, seconds/60)
 					if d.Verdict == decide.Better {
 						named++

@@ -182,6 +182,64 @@ func TestOutlookBeforeTrial(t *testing.T) {
 	})
 }
 
+// Three trials of two arms give the next one of them a prior, and a look after its first block. So does a trial on
+// another machine, whose arms, level, spans and workload must be the same.
+func TestPriorOfSameArms(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		outlook := func(q api.SweepRequest) (api.SweepOutlook, error) {
+			return b.process.desk.SweepOutlook(t.Context(), api.DefaultLane, q)
+		}
+		var last api.Sweep
+		for seed := range uint64(3) {
+			q := trial()
+			q.Seed = &seed
+			last = b.done(b.begun(q).ID)
+			b.free()
+			require.Equal(t, 2, last.Trial.FirstLook)
+			require.NotEmpty(t, last.Trial.Variances)
+		}
+		o, err := outlook(trial())
+		require.NoError(t, err)
+		require.NotNil(t, o.Prior)
+		assert.Equal(t, 3, o.Prior.Trials)
+		assert.Less(t, o.Detectable.Difference, *o.Prior.Without)
+		assert.Regexp(t, `The scatter of 3 earlier trials counts; without it, \d+\.\d % or more\. .* after block 1\.$`, o.Words[0])
+		q := trial()
+		q.Modes = []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeKV}}
+		o, err = outlook(q)
+		require.NoError(t, err)
+		assert.Nil(t, o.Prior, "of other arms")
+
+		twice := q.Modes
+		like := api.TrialLike{
+			ID: "elsewhere", Modes: last.Request.Modes, Levels: []int{40}, Seconds: 10, Workload: last.Workload,
+			Variances: last.Trial.Variances, BlockSeconds: 60,
+		}
+		q.Modes, q.Like = nil, &like
+		s := b.done(b.begun(q).ID)
+		assert.Equal(t, 4, s.Trial.Prior.Trials)
+		assert.Equal(t, 1, s.Trial.Looks[0].Blocks)
+		assert.Contains(t, strings.Join(s.Words, " "), "4 earlier trials of these arms")
+		b.free()
+		for field, change := range map[string]func(*api.TrialLike){
+			"like.modes":               func(l *api.TrialLike) { l.Modes = twice },
+			"like.levels":              func(l *api.TrialLike) { l.Levels = []int{60} },
+			"like.span_seconds":        func(l *api.TrialLike) { l.Seconds = 60 },
+			"like.together":            func(l *api.TrialLike) { l.Together = true },
+			"like.workload.max_tokens": func(l *api.TrialLike) { l.Workload.MaxTokens++ },
+			"like.variances":           func(l *api.TrialLike) { l.Variances = nil },
+		} {
+			other := like
+			change(&other)
+			q.Like = &other
+			_, err := outlook(q)
+			var refused *api.FieldError
+			require.ErrorAs(t, err, &refused, field)
+			assert.Equal(t, field, refused.Field)
+		}
+	})
+}
+
 // kept is a trial in the format of earlier versions.
 const kept = `{"sweep":{"id":"%[1]s","lane":"main","state":"%[2]s","by":"ann","asked":"2026-01-02T03:04:05Z",
 "request":{"kind":"trial","title":"","modes":[{"mode":"round_robin","speculation":"not_recorded"},{"mode":"kv","speculation":"not_recorded"}],
