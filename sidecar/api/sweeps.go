@@ -86,6 +86,8 @@ type SweepRequest struct {
 	// seed of the order of the spans and of the conversations, a whole number below 2⁶⁴; default: drawn for a trial,
 	// else 1
 	Seed *uint64 `json:"seed,omitempty,string"`
+	// trial: a trial of the same arms on another machine, whose scatter counts
+	Like *TrialLike `json:"like,omitempty"`
 }
 
 // SweepMetrics lists the metrics that may be primary in a trial, in the order of tables. A trial compares all of them,
@@ -113,7 +115,7 @@ var fieldKinds = map[string][]SweepKind{
 	"primary": {SweepTrial}, "question": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels},
 	"order":           {SweepLevels},
 	"warm_up_seconds": {SweepLevels}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
-	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels},
+	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels}, "like": {SweepTrial},
 	"caches": {SweepTrial},
 }
 
@@ -534,7 +536,7 @@ type TrialMethod string
 
 // The methods of a trial.
 const (
-	TrialOnBlocks TrialMethod = "blocks" // a look after each block of spans, from the second block on
+	TrialOnBlocks TrialMethod = "blocks" // a look after each block of spans, from the second on, or the first with a prior
 	TrialOnPairs  TrialMethod = "pairs"  // a look after each pair of spans; earlier versions, such trials can only be read
 )
 
@@ -544,13 +546,12 @@ type TrialState struct {
 	// trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences
 	// as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two
 	// modes, best: one is better than all others; order: each pair is decided
-	Verdict string `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,no_difference,time_over"`
-	Blocks  int    `json:"blocks"` // whole blocks
-	// number of whole blocks before the first look; absent: trial of an earlier version, 2
-	FirstLook int            `json:"first_look,omitempty"`
-	Pairs     int            `json:"pairs,omitempty"`    // trial on pairs: pairs of spans
-	Failures  *TrialFailures `json:"failures,omitempty"` // trial of two modes
-	Ranking   *TrialRanking  `json:"ranking,omitempty"`  // trial of more than two modes
+	Verdict   string         `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,no_difference,time_over"`
+	Blocks    int            `json:"blocks"`               // whole blocks
+	FirstLook int            `json:"first_look,omitempty"` // number of whole blocks at the first look; absent: 2
+	Pairs     int            `json:"pairs,omitempty"`      // trial on pairs: pairs of spans
+	Failures  *TrialFailures `json:"failures,omitempty"`   // trial of two modes
+	Ranking   *TrialRanking  `json:"ranking,omitempty"`    // trial of more than two modes
 	// difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up
 	Primary *TrialDifference `json:"primary,omitempty"`
 	// trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop
@@ -570,7 +571,9 @@ type TrialState struct {
 	// difference that the time left is estimated for: the present estimate
 	Assumed    *float64         `json:"assumed,omitempty"`
 	Detectable *TrialDetectable `json:"detectable,omitempty"` // absent: not known yet
-	Variance   *TrialVariance   `json:"variance,omitempty"`   // variance of the deciding metric, for later trials
+	// variances by metric, from this trial's blocks only, for later trials
+	Variances map[string]TrialVariance `json:"variances,omitempty"`
+	Prior     *TrialPrior              `json:"prior,omitempty"` // absent: no earlier trials of these arms
 	// time of the latest block, with switches and warm-up
 	BlockSeconds float64 `json:"block_seconds,omitempty"`
 	// each of two lanes kept its mode: the trial compares targets as well as modes
@@ -664,6 +667,29 @@ type TrialVariance struct {
 	DegreesOfFreedom float64 `json:"degrees_of_freedom"`
 }
 
+// TrialPrior is what earlier trials of the same arms say of the variance of the deciding metric.
+type TrialPrior struct {
+	TrialVariance
+	Trials int `json:"trials"` // number of earlier trials, with that of `like`
+	// the trial's own blocks scatter more by an F test at 10 % at the latest look: the prior is not used
+	Contradicted bool `json:"contradicted,omitempty"`
+	// smallest difference that the trial would find without the prior; absent: not known
+	Without *float64 `json:"without,omitempty"`
+}
+
+// TrialLike is the scatter of a trial of the same arms on another machine, from its report.
+type TrialLike struct {
+	ID       string          `json:"id"`
+	Modes    List[ModeState] `json:"modes"`
+	Levels   List[int]       `json:"levels"`
+	Seconds  float64         `json:"span_seconds" unit:"seconds"`
+	Together bool            `json:"together"`
+	Workload WorkloadShape   `json:"workload"`
+	// variances by metric; that of the deciding metric is required
+	Variances    Map[string, TrialVariance] `json:"variances"`
+	BlockSeconds float64                    `json:"block_seconds" unit:"seconds"` // time of its latest block
+}
+
 // Capacity is the result of a capacity search.
 type Capacity struct {
 	Modes    List[ModeCapacity] `json:"modes"`
@@ -704,9 +730,10 @@ type Crossing struct {
 type SweepOutlook struct {
 	// with all defaults filled in, except for the seed of a trial, which is drawn at its start
 	Request SweepRequest `json:"request"`
-	// only for a trial; absent: no such trial was run on this target
+	// only for a trial; absent: no such trial of these arms was run on this target
 	Detectable *TrialDetectable `json:"detectable,omitempty"`
-	Words      List[string]     `json:"words"` // the forecast in sentences
+	Prior      *TrialPrior      `json:"prior,omitempty"` // only for a trial; absent: no earlier trials of these arms
+	Words      List[string]     `json:"words"`           // the forecast in sentences
 }
 
 // SweepBaselineRequest is a request to make a baseline of a sweep's rows.

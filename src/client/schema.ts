@@ -2620,8 +2620,10 @@ export interface components {
         SweepOrder: "interleaved" | "mode_after_mode";
         /** @description The forecast of a sweep that has not begun. */
         SweepOutlook: {
-            /** @description only for a trial; absent: no such trial was run on this target */
+            /** @description only for a trial; absent: no such trial of these arms was run on this target */
             detectable?: components["schemas"]["TrialDetectable"];
+            /** @description only for a trial; absent: no earlier trials of these arms */
+            prior?: components["schemas"]["TrialPrior"];
             /** @description with all defaults filled in, except for the seed of a trial, which is drawn at its start */
             request: components["schemas"]["SweepRequest"];
             /** @description the forecast in sentences */
@@ -2670,6 +2672,8 @@ export interface components {
             kind: components["schemas"]["SweepKind"];
             /** @description concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels × modes × repeats must not exceed 1,000. */
             levels?: number[];
+            /** @description trial: a trial of the same arms on another machine, whose scatter counts */
+            like?: components["schemas"]["TrialLike"];
             /** @description trial and capacity search: time after which they end undecided */
             max_seconds?: number;
             /** @description modes that the driver can switch to, an arm by its name alone. A trial has two or more: it compares the second of two with the first, and each pair of more. A capacity search has one or two. */
@@ -2962,6 +2966,21 @@ export interface components {
             /** @description by their places */
             arms: components["schemas"]["TrialArm"][];
         };
+        /** @description The scatter of a trial of the same arms on another machine, from its report. */
+        TrialLike: {
+            /** @description time of its latest block */
+            block_seconds: number;
+            id: string;
+            levels: number[];
+            modes: components["schemas"]["ModeState"][];
+            span_seconds: number;
+            together: boolean;
+            /** @description variances by metric; that of the deciding metric is required */
+            variances: {
+                [key: string]: components["schemas"]["TrialVariance"];
+            };
+            workload: components["schemas"]["WorkloadShape"];
+        };
         /** @description A trial's interim result for the deciding metric after a number of blocks of spans. */
         TrialLook: {
             /** @description whole blocks so far */
@@ -2977,7 +2996,7 @@ export interface components {
         };
         /**
          * @description The method by which a trial decides.
-         *     - `blocks`: a look after each block of spans, from the second block on
+         *     - `blocks`: a look after each block of spans, from the second on, or the first with a prior
          *     - `pairs`: a look after each pair of spans; earlier versions, such trials can only be read
          * @enum {string}
          */
@@ -3013,6 +3032,17 @@ export interface components {
                 number,
                 number
             ];
+        };
+        /** @description What earlier trials of the same arms say of the variance of the deciding metric. */
+        TrialPrior: {
+            /** @description the trial's own blocks scatter more by an F test at 10 % at the latest look: the prior is not used */
+            contradicted?: boolean;
+            degrees_of_freedom: number;
+            /** @description number of earlier trials, with that of `like` */
+            trials: number;
+            value: number;
+            /** @description smallest difference that the trial would find without the prior; absent: not known */
+            without?: number;
         };
         /**
          * @description The question of a trial of more than two modes.
@@ -3055,7 +3085,7 @@ export interface components {
             failures?: components["schemas"]["TrialFailures"];
             /** @description trial of two modes: estimate at the stop; the estimate of `primary` is on average too large after an early stop */
             final?: components["schemas"]["TrialFinal"];
-            /** @description number of whole blocks before the first look; absent: trial of an earlier version, 2 */
+            /** @description number of whole blocks at the first look; absent: 2 */
             first_look?: number;
             /** @description output tokens per answer and shares of finish reasons for the modes of `primary`; where one is unlike, neither mode is better; intervals of 95 % at the latest look */
             guards?: components["schemas"]["TrialDifference"][];
@@ -3070,12 +3100,16 @@ export interface components {
             pairs?: number;
             /** @description difference in the deciding metric; for more than two modes, B has the best estimate and A is the runner-up */
             primary?: components["schemas"]["TrialDifference"];
+            /** @description absent: no earlier trials of these arms */
+            prior?: components["schemas"]["TrialPrior"];
             /** @description trial of more than two modes */
             ranking?: components["schemas"]["TrialRanking"];
             /** @description values of the deciding metric in the spans of whole blocks, as measured */
             spans?: components["schemas"]["TrialSpan"][];
-            /** @description variance of the deciding metric, for later trials */
-            variance?: components["schemas"]["TrialVariance"];
+            /** @description variances by metric, from this trial's blocks only, for later trials */
+            variances?: {
+                [key: string]: components["schemas"]["TrialVariance"];
+            };
             /**
              * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided
              * @enum {string}
@@ -3502,10 +3536,12 @@ export type TrialFailed = components['schemas']['TrialFailed'];
 export type TrialFailures = components['schemas']['TrialFailures'];
 export type TrialFinal = components['schemas']['TrialFinal'];
 export type TrialGroup = components['schemas']['TrialGroup'];
+export type TrialLike = components['schemas']['TrialLike'];
 export type TrialLook = components['schemas']['TrialLook'];
 export type TrialMethod = components['schemas']['TrialMethod'];
 export type TrialPair = components['schemas']['TrialPair'];
 export type TrialPlace = components['schemas']['TrialPlace'];
+export type TrialPrior = components['schemas']['TrialPrior'];
 export type TrialQuestion = components['schemas']['TrialQuestion'];
 export type TrialRanking = components['schemas']['TrialRanking'];
 export type TrialSpan = components['schemas']['TrialSpan'];

@@ -119,23 +119,32 @@ func findResult(ctx context.Context, dir, side, name string, mode api.ModeState)
 // maxResult is the largest size of a file with a result. Every valid result is smaller.
 const maxResult = 16 << 20
 
-// readResult reads a baseline as CSV or JSON, another program's results in the given mode, which such files lack, the
-// rows of a report, or the summary of a run.
-func readResult(path string, mode api.ModeState) (api.Baseline, error) {
+// readFile reads a file with a result.
+func readFile(path string) ([]byte, error) {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {
 		if inner := new(os.PathError); errors.As(err, &inner) {
 			err = inner.Err // the message already contains the path
 		}
-		return api.Baseline{}, err
+		return nil, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxResult+1))
 	if err != nil {
-		return api.Baseline{}, err
+		return nil, err
 	}
 	if len(data) > maxResult {
-		return api.Baseline{}, api.Refuse("file", fmt.Sprintf("more than %d bytes", maxResult), "less")
+		return nil, api.Refuse("file", fmt.Sprintf("more than %d bytes", maxResult), "less")
+	}
+	return data, nil
+}
+
+// readResult reads a baseline as CSV or JSON, another program's results in the given mode, which such files lack, the
+// rows of a report, or the summary of a run.
+func readResult(path string, mode api.ModeState) (api.Baseline, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return api.Baseline{}, err
 	}
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if strings.ToLower(filepath.Ext(path)) != ".json" {

@@ -66,6 +66,13 @@ func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*ques
 	if err := g.files.check(q.asked.Flag("levels"), slices.Max(append([]int{1}, q.asked.Request.Levels...))); err != nil {
 		return nil, err
 	}
+	if path := q.asked.Like; path != "" {
+		like, err := readLike(path)
+		if err != nil {
+			return nil, err
+		}
+		q.asked.Request.Like = like
+	}
 	return q, q.lookBack(ctx)
 }
 
@@ -172,6 +179,8 @@ func shown(v reflect.Value) string {
 			all = append(all, m.Text())
 		}
 		return strings.Join(all, ",")
+	case api.TrialLike:
+		return "the report of trial " + v.ID
 	case api.SLO:
 		return fmt.Sprintf("TTFT %g s and TPOT %g s", v.TTFT, v.TPOT)
 	case []int:

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 var (
 	_ workload.Driver       = (*Arms)(nil)
 	_ workload.Checker      = (*Arms)(nil)
+	_ workload.Router       = (*Arms)(nil)
 	_ workload.WarmSwitcher = (*Arms)(nil)
 )
 
@@ -113,6 +116,13 @@ func (d *Arms) Offers() []api.ModeState {
 
 // Instance returns "": the router at the address chooses the instance.
 func (d *Arms) Instance() string { return "" }
+
+// Route returns a digest of an arm's address and headers.
+func (d *Arms) Route(state api.ModeState) string {
+	a, _ := d.arm(state)
+	text, _ := json.Marshal([]any{a.URL, a.Headers}) // the keys of a map are sorted
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
 
 // Check returns an error for the first arm that cannot serve. It does nothing if arms must be
 // switched, since only one of them serves at a time.

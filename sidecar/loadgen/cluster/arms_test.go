@@ -300,3 +300,16 @@ func TestSelectedSourceReadsTheCurrentOne(t *testing.T) {
 		require.EqualValues(t, current, samples[0].Labels["instance"])
 	}
 }
+
+// The route of an arm differs with its address and its headers, and reveals none of them.
+func TestRouteOfArm(t *testing.T) {
+	a, b := api.ModeState{Arm: "a"}, api.ModeState{Arm: "b"}
+	route := func(url, key string) string {
+		d := &Arms{opts: ArmsOptions{Arms: []Arm{{State: a, URL: url, Headers: map[string]string{"X-Key": key}}, {State: b}}}}
+		return d.Route(a)
+	}
+	require.Equal(t, route(kvURL, "one"), route(kvURL, "one"))
+	require.NotEqual(t, route(kvURL, "one"), route(kvURL, "two"))
+	require.NotEqual(t, route(kvURL, "one"), route(rrURL, "one"))
+	require.NotContains(t, route(kvURL, "one"), "one")
+}

@@ -56,8 +56,9 @@ type Plan struct {
 	// WholeOrder asks how all arms compare, and an arm leaves the trial once each of its pairs is decided. Otherwise the
 	// question is which arm is the best, and an arm leaves once another is better.
 	WholeOrder bool `json:"whole_order,omitempty"`
-	// Prior is the estimate of the first metric's variance from earlier trials on this target; see [Moderate].
-	Prior Variance `json:"prior"`
+	// Priors are the estimates of the variances from earlier trials of the same arms, by the names of metrics and guards;
+	// see [Moderate]. With one of the first metric, a trial of two arms has its first look after its first block.
+	Priors map[string]Variance `json:"priors,omitempty"`
 	// Known caches the boundaries between calls of [Decide]; nil computes them each time.
 	Known *Boundaries `json:"-"`
 }
@@ -153,22 +154,21 @@ type Decision struct {
 	Others []Comparison `json:"others"`
 	// Final is the result of a trial of two arms, set once it is over. Of more arms, the best and the runner-up are
 	// chosen by their estimates, which leaves none of them unbiased.
-	Final    *Final   `json:"final,omitempty"`
-	Variance Variance `json:"variance"` // of the first metric, from these blocks only, for [Moderate] and [Detectable]
+	Final *Final `json:"final,omitempty"`
 }
 
-// The number of whole blocks before the first look: more of pairs, since a pair leaves one degree of freedom.
-const (
-	leastBlocks = 2
-	leastPairs  = 3
-)
-
-// Least returns the number of whole blocks before the first look.
-func (p Plan) Least() int {
-	if p.Switchback {
-		return leastPairs
+// LeastBlocks returns the number of whole blocks before the first look: one where the variance is known from before.
+// More than two arms, whose order one block does not balance, have two in any case. Pairs of slots, each of which leaves
+// one degree of freedom less than it has slots, have two, or three without such knowledge.
+func (p Plan) LeastBlocks() int {
+	known := p.Arms == 2 && p.Priors[p.Metrics[0].Name].DF > 0
+	switch {
+	case p.Switchback && !known:
+		return 3
+	case known && !p.Switchback:
+		return 1
 	}
-	return leastBlocks
+	return 2
 }
 
 // equivalence is the error of the two one-sided tests together.
@@ -178,7 +178,7 @@ const equivalence = .10
 func Decide(p Plan, blocks []Block) Decision {
 	s := state{Plan: p, deviation: map[[3]int][]float64{}}
 	d := Decision{Verdict: Running, Left: s.all(), LeftAfter: make([]int, p.Arms), Best: -1, RunnerUp: -1}
-	for k := p.Least(); k <= len(blocks) && !d.Verdict.Over(); k++ {
+	for k := p.LeastBlocks(); k <= len(blocks) && !d.Verdict.Over(); k++ {
 		if due(k) || next(d.Left, blocks[:k]) > p.MaxSeconds {
 			s.look(&d, blocks[:k])
 		}
@@ -195,7 +195,7 @@ func due(blocks int) bool { return blocks%(1<<bits.Len(uint(blocks-1)/32)) == 0 
 
 // NextLook returns the number of blocks at the next look.
 func (p Plan) NextLook(blocks int) int {
-	n := max(p.Least(), blocks+1)
+	n := max(p.LeastBlocks(), blocks+1)
 	for !due(n) {
 		n++
 	}
@@ -259,9 +259,8 @@ func (s *state) look(d *Decision, blocks []Block) {
 	df, _ := degrees(runs, len(blocks), s.Arms, !s.Switchback)
 	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
-	model, ok := s.fit(s.Metrics[0], s.Prior)
+	model, ok := s.fit(s.Metrics[0])
 	if ok {
-		d.Variance = model.own
 		d.Means = model.means
 		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
@@ -284,10 +283,10 @@ func (s *state) pairAlpha() float64 { return 2 * s.Alpha / float64(s.Arms*(s.Arm
 // pairs returns the comparisons of every pair by a metric. A pair of which an arm has left keeps its earlier one, and
 // so does one that is decided where the whole order is asked for: a decision of an earlier look stands.
 func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alpha float64) (all []Comparison) {
-	repeated := s.bound(alpha, metric, m.df)
+	repeated := s.bound(alpha, metric, m.moderated.DF)
 	narrow := repeated
 	if metric == 0 {
-		narrow = s.bound(equivalence, metric, m.df)
+		narrow = s.bound(equivalence, metric, m.moderated.DF)
 	}
 	for a := range s.Arms {
 		for b := a + 1; b < s.Arms; b++ {
@@ -307,12 +306,12 @@ func (s *state) pairs(earlier []Comparison, left []int, m model, metric int, alp
 }
 
 // fit fits a metric over all runs. ok is false where a run lacks the metric.
-func (s *state) fit(metric Metric, prior Variance) (model, bool) {
+func (s *state) fit(metric Metric) (model, bool) {
 	all, with := s.observations(metric)
 	if len(with) < s.Arms {
 		return model{}, false
 	}
-	return fit(all, s.Arms, !s.Switchback, prior)
+	return fit(all, s.Arms, !s.Switchback, s.Priors[metric.Name])
 }
 
 // observations returns the values of a metric in all runs of the arms of which no run lacks it, and these arms,
@@ -333,13 +332,8 @@ func (s *state) observations(metric Metric) (all []observation, with []int) {
 	return all, slices.DeleteFunc(s.all(), func(arm int) bool { return lacking[arm] })
 }
 
-// prior returns the prior of a metric. Only the first one has any.
-func (s *state) prior(metric int) Variance {
-	if metric == 0 {
-		return s.Prior
-	}
-	return Variance{}
-}
+// prior returns the prior of a metric.
+func (s *state) prior(metric int) Variance { return s.Priors[s.Metrics[metric].Name] }
 
 // bounds returns the critical values of a metric at all looks so far.
 func (s *state) bounds(alpha float64, metric int) []float64 {
@@ -355,7 +349,7 @@ func (s *state) bound(alpha float64, metric int, df float64) float64 {
 // compare compares two arms by a metric, with the critical values of Student's t for both intervals.
 func (s *state) compare(m model, key [3]int, repeated, narrow float64) Comparison {
 	metric, a, b := key[0], key[1], key[2]
-	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.df, Blocks: len(s.blocks), key: key}
+	c := Comparison{Metric: s.Metrics[metric], A: a, B: b, DF: m.moderated.DF, Blocks: len(s.blocks), key: key}
 	c.MeanA, c.MeanB = m.means[a], m.means[b]
 	c.Estimate, c.SE = m.difference(a, b)
 	c.lateA = s.late(metric, a)
@@ -550,7 +544,10 @@ func (s *state) others(d *Decision) {
 	n := (len(s.Metrics) - 1) * s.Arms * (s.Arms - 1) / 2
 	for metric := 1; metric < len(s.Metrics); metric++ {
 		all, with := s.observations(s.Metrics[metric])
-		m, ok := fitSome(all, with, s.Arms, !s.Switchback)
+		m, ok := s.fit(s.Metrics[metric])
+		if !ok {
+			m, ok = fitSome(all, with, s.Arms, !s.Switchback)
+		}
 		if !ok {
 			continue
 		}

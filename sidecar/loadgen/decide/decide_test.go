@@ -40,7 +40,7 @@ func TestModelEqualsHandComputedFit(t *testing.T) {
 	c := d.Primary[0]
 	s2 := (2./3*(.01+.01) + (.01+.09)/2) / 3
 	assert.InDelta(t, .3, c.Estimate, 1e-9)
-	assert.InDelta(t, s2, d.Variance.Value, 1e-9)
+	assert.InDelta(t, s2, Variances(planOf(2, ttft), blocks)[ttft.Name].Value, 1e-9)
 	assert.InDelta(t, 3, c.DF, 0)
 	assert.InDelta(t, math.Sqrt(1.5*s2/2), c.SE, 1e-9)
 	critical := toStudent(Boundary(.05, []Look{{2, 1. / 3, 3}})[0], 3)
@@ -48,10 +48,16 @@ func TestModelEqualsHandComputedFit(t *testing.T) {
 	assert.Equal(t, Running, d.Verdict)
 
 	moderated := planOf(2, ttft)
-	moderated.Prior = Variance{.001, 5}
+	moderated.Priors = map[string]Variance{ttft.Name: {.01, 5}}
 	c = Decide(moderated, blocks).Primary[0]
 	assert.InDelta(t, 8, c.DF, 0)
-	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.001)/8/2), c.SE, 1e-9, "the prior adds its degrees of freedom")
+	assert.InDelta(t, math.Sqrt(1.5*(3*s2+5*.01)/8/2), c.SE, 1e-9, "the prior adds its degrees of freedom")
+	for _, prior := range []Variance{{s2 / 20, 5}, {}} {
+		moderated.Priors[ttft.Name] = prior
+		c = Decide(moderated, blocks).Primary[0]
+		assert.InDelta(t, 3, c.DF, 0, "the blocks contradict the prior")
+		assert.InDelta(t, math.Sqrt(1.5*s2/2), c.SE, 1e-9)
+	}
 }
 
 // blocksOf draws whole blocks of arms with the given effects.
@@ -311,27 +317,29 @@ func TestClusteredFailuresNeedAgreement(t *testing.T) {
 // 80 % of trials.
 func TestDetectable(t *testing.T) {
 	p := planOf(2, ttft)
-	p.Prior = Variance{.0025, 1e6}
+	p.Priors = map[string]Variance{ttft.Name: {.0025, 1e6}}
 	got := Detectable(p, .0025, 600)
 	se := math.Sqrt(1.5 * .0025 / 6)
 	assert.Greater(t, got, 2.80*se)
 	assert.Less(t, got, 3.0*se)
-	p.Prior = Variance{}
+	p.Priors = nil
 	assert.Greater(t, Detectable(p, .0025, 600), got, "an unknown variance reduces the power")
 	assert.InDelta(t, 2*got, Detectable(planWith(p, Variance{1, 1e6}), .01, 600), .01*got)
 	assert.True(t, math.IsNaN(Detectable(p, .0025, 1801)), "two blocks do not fit")
 }
 
 func planWith(p Plan, prior Variance) Plan {
-	p.Prior = prior
+	p.Priors = map[string]Variance{ttft.Name: prior}
 	return p
 }
 
-// Variances that agree keep all their degrees of freedom, others have fewer.
+// Variances that agree keep all their degrees of freedom, others have fewer. A trial that stopped early weighs less.
 func TestModerate(t *testing.T) {
 	assert.Zero(t, Moderate([]Variance{{.01, 5}, {.01, 5}, {0, 5}}))
-	same := Moderate([]Variance{{.01, 5}, {.01, 5}, {.01, 5}})
+	same := Moderate([]Variance{{.01, 5}, {.01, 3}, {.01, 7}})
 	assert.InDelta(t, 15, same.DF, 1e-9)
+	assert.InDelta(t, .01, same.Value, 1e-9)
+	assert.InDelta(t, (.001*2+.01*8+.02*8)/18, Moderate([]Variance{{.001, 2}, {.01, 8}, {.02, 8}}).Value, 1e-9)
 	differ := Moderate([]Variance{{.001, 10}, {.01, 10}, {.1, 10}, {.01, 10}})
 	assert.Less(t, differ.DF, 2.)
 	assert.InDelta(t, math.Pi*math.Pi/6, trigamma(1), 1e-9)

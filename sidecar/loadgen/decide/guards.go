@@ -8,14 +8,14 @@ const GuardMargin = .05
 // guards compares every pair of arms by the guards.
 func (s *state) guards() (all []Comparison) {
 	for _, metric := range s.Guards {
-		m, ok := s.fit(metric, Variance{})
+		m, ok := s.fit(metric)
 		if !ok {
 			continue
 		}
-		t := distuv.StudentsT{Sigma: 1, Nu: m.df}.Quantile(.975)
+		t := distuv.StudentsT{Sigma: 1, Nu: m.moderated.DF}.Quantile(.975)
 		for a := range s.Arms {
 			for b := a + 1; b < s.Arms; b++ {
-				c := Comparison{Metric: metric, A: a, B: b, MeanA: m.means[a], MeanB: m.means[b], DF: m.df}
+				c := Comparison{Metric: metric, A: a, B: b, MeanA: m.means[a], MeanB: m.means[b], DF: m.moderated.DF}
 				c.Estimate, c.SE = m.difference(a, b)
 				c.Repeated, c.Blocks = c.interval(t), len(s.blocks)
 				c.Narrow = c.Repeated

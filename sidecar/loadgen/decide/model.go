@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // leastDegrees is the number of degrees of freedom beyond which the slope within blocks is fitted.
@@ -19,17 +20,31 @@ type observation struct {
 
 // model is the two-way fit: y = arm + block + slope · at + error.
 type model struct {
-	means    []float64 // of each arm, adjusted for blocks and slope
-	inverse  *mat.SymDense
-	variance float64 // of a run, moderated
-	df       float64
-	own      Variance // from these blocks only
+	means     []float64 // of each arm, adjusted for blocks and slope
+	inverse   *mat.SymDense
+	moderated Variance // of a run
+	own       Variance // from these blocks only
 }
 
 // Variance is an estimate of the variance of a run, on the scale of differences, with its degrees of freedom.
 type Variance struct {
 	Value float64 `json:"value"`
 	DF    float64 `json:"df"`
+}
+
+// contradicted is the share of right priors that [Variance.With] drops.
+const contradicted = .1
+
+// With returns a variance together with what is known of it from before. That is dropped where the variance is larger
+// by an F test at 10 %. The zero value is no knowledge.
+func (v Variance) With(earlier Variance) (both Variance) {
+	if !(earlier.DF > 0) ||
+		v.DF > 0 && v.Value > earlier.Value*(distuv.F{D1: v.DF, D2: earlier.DF}).Quantile(1-contradicted) {
+		return v
+	}
+	both.DF = v.DF + earlier.DF
+	both.Value = (v.DF*v.Value + earlier.DF*earlier.Value) / both.DF
+	return both
 }
 
 // fit fits the model by least squares. Block effects are removed by centering within blocks. All runs have one
@@ -75,8 +90,7 @@ func fit(all []observation, arms int, places bool, prior Variance) (m model, ok 
 	}
 	m.means = adjustedMeans(blocks, &coefficients, arms)
 	m.own = Variance{max(0, squares-mat.Dot(&coefficients, right)) / float64(df), float64(df)}
-	m.df = m.own.DF + prior.DF
-	m.variance = (m.own.DF*m.own.Value + prior.DF*prior.Value) / m.df
+	m.moderated = m.own.With(prior)
 	return m, true
 }
 
@@ -167,15 +181,28 @@ func (m model) difference(a, b int) (estimate, deviation float64) {
 		}
 		return m.inverse.At(i-1, j-1)
 	}
-	return m.means[b] - m.means[a], math.Sqrt(m.variance * (at(a, a) + at(b, b) - 2*at(a, b)))
+	return m.means[b] - m.means[a], math.Sqrt(m.moderated.Value * (at(a, a) + at(b, b) - 2*at(a, b)))
 }
 
-// Moderate returns the variance that earlier trials on a target suggest. The more the trials' variances differ beyond
-// chance, the fewer degrees of freedom it has. It is zero for fewer than three trials. Smyth, "Linear models and
+// Variances returns the variances of a run by the metrics and guards of a plan, from these blocks alone, for [Moderate]
+// and [Detectable]. A metric that a run lacks has none.
+func Variances(p Plan, blocks []Block) map[string]Variance {
+	s, all := state{Plan: p, blocks: blocks}, map[string]Variance{}
+	for _, metric := range slices.Concat(p.Metrics, p.Guards) {
+		if m, ok := s.fit(metric); ok {
+			all[metric.Name] = m.own
+		}
+	}
+	return all
+}
+
+// Moderate returns the variance that earlier trials of the same arms suggest: the mean by degrees of freedom, which is
+// also right for trials that stopped early because their variance seemed small. The more the trials' variances differ
+// beyond chance, the fewer degrees of freedom it has. It is zero for fewer than three trials. Smyth, "Linear models and
 // empirical Bayes methods for assessing differential expression in microarray experiments", Statistical Applications in
 // Genetics and Molecular Biology 3 (2004), section 6.2.
 func Moderate(trials []Variance) Variance {
-	var n, sum, squares, chance, total float64
+	var n, sum, squares, chance, total, value float64
 	for _, v := range trials {
 		if !(v.Value > 0 && v.DF > 0) {
 			continue
@@ -186,6 +213,7 @@ func Moderate(trials []Variance) Variance {
 		squares += e * e
 		chance += trigamma(v.DF / 2)
 		total += v.DF
+		value += v.DF * v.Value
 	}
 	if n < 3 {
 		return Variance{}
@@ -195,7 +223,7 @@ func Moderate(trials []Variance) Variance {
 	if beyond := (squares-n*mean*mean)/(n-1) - chance/n; beyond > 0 {
 		df = min(total, 2*solve(1e-3, 1e6, func(x float64) float64 { return trigamma(x) - beyond }))
 	}
-	return Variance{math.Exp(mean + mathext.Digamma(df/2) - math.Log(df/2)), df}
+	return Variance{value / total, df}
 }
 
 // trigamma is the derivative of the digamma function: the recurrence, then the asymptotic series (Abramowitz and

@@ -13,7 +13,7 @@ const Power = .8
 // Detectable returns the smallest difference of the first metric, on the scale of differences, that a trial of two arms
 // finds with probability [Power]. variance is that of a run, from a pilot or the last trial, and a block takes
 // blockSeconds. More than two arms are decided pair by pair with a smaller error. It is NaN where fewer than
-// [Plan.Least] fit into the time.
+// [Plan.LeastBlocks] fit into the time.
 func Detectable(p Plan, variance, blockSeconds float64) float64 {
 	s, looks, t := p.ahead(blockSeconds)
 	if looks == nil || !(variance >= 0) {
@@ -48,19 +48,19 @@ func Expected(p Plan, c *Comparison, blocks int, blockSeconds float64) int {
 }
 
 // ahead returns the looks of a trial whose blocks take blockSeconds, with the critical values of Student's t; none
-// where fewer than [Plan.Least] fit into the time.
+// where fewer than [Plan.LeastBlocks] fit into the time.
 func (p Plan) ahead(blockSeconds float64) (s state, looks []Look, t []float64) {
 	s = state{Plan: p}
 	blocks := int(p.MaxSeconds / blockSeconds * (1 + 1e-9))
-	if blocks < p.Least() || !(blockSeconds > 0) {
+	if blocks < p.LeastBlocks() || !(blockSeconds > 0) {
 		return s, nil, nil
 	}
-	for n := p.Least(); n <= blocks; n++ {
+	for n := p.LeastBlocks(); n <= blocks; n++ {
 		if !due(n) && n < blocks {
 			continue
 		}
 		df, _ := degrees(n*s.runs(), n, p.Arms, !p.Switchback)
-		looks = append(looks, Look{n, float64(n) / float64(blocks), float64(df) + p.Prior.DF})
+		looks = append(looks, Look{n, float64(n) / float64(blocks), float64(df) + s.prior(0).DF})
 	}
 	t = slices.Clone(p.Known.at(s.pairAlpha(), looks))
 	for i, z := range t {

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // scaleOfEffects is the weight of the prior in [Contrast], in batches. It makes the interval narrowest for differences
@@ -13,9 +12,6 @@ const scaleOfEffects = .1
 
 // allowance is the error of a window's mean due to a slow change, in standard deviations of the change.
 const allowance = 2.5
-
-// contradicted is the share of right priors that [Batched] drops.
-const contradicted = .1
 
 // Mean is an estimated mean of batches.
 type Mean struct {
@@ -38,13 +34,7 @@ func Batched(batches []float64, earlier Variance) Mean {
 	if own.DF > 0 {
 		own.Value = squaresOf(batches) * inflation(batches) / own.DF
 	}
-	if own.DF > 0 && earlier.DF > 0 &&
-		own.Value > earlier.Value*(distuv.F{D1: own.DF, D2: earlier.DF}).Quantile(1-contradicted) {
-		earlier = Variance{}
-	}
-	if m.Batch.DF = own.DF + earlier.DF; m.Batch.DF > 0 {
-		m.Batch.Value = (own.DF*own.Value + earlier.DF*earlier.Value) / m.Batch.DF
-	}
+	m.Batch = own.With(earlier)
 	return m
 }
 

@@ -427,3 +427,11 @@ func (l *Lane) Describe() (api.WorkloadShape, api.TargetID, api.Deployment) {
 	defer l.mu.Unlock()
 	return l.shape(), api.TargetID{URL: l.opts.Client.Root(), Model: d.Model}, d
 }
+
+// Route returns the part of a mode's identity that its name lacks; see [workload.Router].
+func (l *Lane) Route(m api.ModeState) string {
+	if r, ok := l.opts.Driver.(workload.Router); ok {
+		return r.Route(m)
+	}
+	return ""
+}

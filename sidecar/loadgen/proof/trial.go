@@ -35,8 +35,8 @@ type Plan struct {
 	Switchback bool `json:"switchback,omitempty"`
 	// KeepsLanes says that each of the two targets keeps its mode, so that the trial compares targets as well.
 	KeepsLanes bool `json:"keeps_lanes,omitempty"`
-	// Prior is what earlier trials on the target say of the variance; see [decide.Moderate].
-	Prior decide.Variance `json:"prior,omitzero"`
+	// Priors are what earlier trials of the same arms say of the variances, by metric; see [decide.Moderate].
+	Priors map[string]decide.Variance `json:"priors,omitempty"`
 }
 
 func (p Plan) modes() []api.ModeState { return append([]api.ModeState{p.A, p.B}, p.More...) }
@@ -50,6 +50,9 @@ func (p Plan) all() (arms []int) {
 	}
 	return arms
 }
+
+// LeastBlocks is the number of blocks before the first look.
+func (p Plan) LeastBlocks() int { return p.decisions(nil).LeastBlocks() }
 
 // least is how long the blocks before the first look take at least.
 func (p Plan) least() (seconds float64) {
@@ -67,9 +70,6 @@ func (p Plan) least() (seconds float64) {
 	}
 	return seconds
 }
-
-// LeastBlocks is the number of whole blocks before the first look.
-func (p Plan) LeastBlocks() int { return decide.Plan{Switchback: p.Switchback}.Least() }
 
 // order returns the runs of a block in their order. Where arms run together, each two that follow each other run at
 // the same time, the first of them on the first target.
@@ -111,7 +111,7 @@ func (p Plan) unit() int {
 func (p Plan) decisions(known *decide.Boundaries) decide.Plan {
 	d := decide.Plan{
 		Arms: len(p.modes()), Alpha: alpha, Margin: p.Smallest, MaxSeconds: p.MaxTime,
-		SideBySide: p.Together, Switchback: p.Switchback, Prior: p.Prior, Known: known,
+		SideBySide: p.Together, Switchback: p.Switchback, Priors: p.Priors, Known: known,
 		WholeOrder: p.several() && p.Question == api.QuestionOrder,
 	}
 	others := slices.DeleteFunc(slices.Clone(Metrics), func(m Metric) bool { return m == p.Primary })
@@ -142,19 +142,9 @@ func (p Plan) Detectable(variance, blockSeconds float64) *api.TrialDetectable {
 	return &api.TrialDetectable{Difference: shown, Power: decide.Power, Seconds: p.MaxTime, BlockSeconds: blockSeconds}
 }
 
-// Variance is what the blocks say of the variance of a run by a metric, which need not be the one that decided.
-func (t *Trial) Variance(m Metric) decide.Variance {
-	if n := len(t.Blocks); n < t.Plan.LeastBlocks() || string(m) == string(t.Plan.Primary) {
-		if v := t.Shown.Variance; v != nil {
-			return decide.Variance{Value: v.Value, DF: v.DegreesOfFreedom}
-		}
-		return decide.Variance{}
-	}
-	p := t.Plan
-	p.Primary, p.Prior = m, decide.Variance{}
-	d := p.decisions(&decide.Boundaries{})
-	d.Metrics = d.Metrics[:1]
-	return decide.Decide(d, t.Blocks).Variance
+// Variances are what the blocks say of the variance of a run, by metric.
+func (t *Trial) Variances() map[string]decide.Variance {
+	return decide.Variances(t.Plan.decisions(nil), t.Blocks)
 }
 
 // BlockSeconds is what a block of all arms takes, by the latest one; 0 before the first.
@@ -233,8 +223,8 @@ type Measured struct {
 func New(p Plan) (*Trial, error) {
 	if least := p.least(); p.MaxTime < least {
 		return nil, api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
-			"%.0f to %d: a trial decides after %d blocks of all arms; a span counts for %g s at least, after at least %.0f s "+
-				"for the switch, the openings and the warm-up",
+			"%.0f to %d: a trial decides after block %d of all arms at the earliest; a span counts for %g s at least, after at "+
+				"least %.0f s for the switch, the openings and the warm-up",
 			math.Ceil(least), maxTrial, p.LeastBlocks(), p.Seconds, p.Before))
 	}
 	t := &Trial{Plan: p, Blocks: []decide.Block{}, Runs: []Measured{}, Attempt: 1}
@@ -486,7 +476,15 @@ func (t *Trial) look() {
 	s.Looks = append(s.Looks, api.TrialLook{
 		Blocks: s.Blocks, Difference: s.Primary.Difference, Interval: s.Primary.Interval,
 	})
-	s.Variance = &api.TrialVariance{Value: d.Variance.Value, DegreesOfFreedom: d.Variance.DF}
+	s.Variances = map[string]api.TrialVariance{}
+	variances := t.Variances()
+	for metric, v := range variances {
+		s.Variances[metric] = api.TrialVariance{Value: v.Value, DegreesOfFreedom: v.DF}
+	}
+	if s.Prior != nil {
+		own := variances[string(t.Plan.Primary)]
+		s.Prior.Contradicted = own.With(t.Plan.Priors[string(t.Plan.Primary)]) == own
+	}
 	if d.Final != nil {
 		if in := shown(p.Metrics[0], d.Final.Interval); in != nil {
 			s.Final = &api.TrialFinal{Difference: p.Metrics[0].Shown(d.Final.Estimate), Interval: *in}

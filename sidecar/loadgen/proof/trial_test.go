@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
 )
 
 var (
@@ -207,7 +208,7 @@ func TestDecides(t *testing.T) {
 			}
 			assert.Equal(t, len(s.Looks)+1, s.Blocks)
 			assert.Equal(t, s.Primary.Interval, s.Looks[len(s.Looks)-1].Interval)
-			assert.Positive(t, s.Variance.DegreesOfFreedom)
+			assert.Positive(t, s.Variances[string(test.primary)].DegreesOfFreedom)
 			for _, o := range s.Others {
 				switch Metric(o.Metric) {
 				case TTFT50:
@@ -245,7 +246,7 @@ func TestDecidesByLaterTurns(t *testing.T) {
 	}
 	other := newTrial(t, nil)
 	drive(t, other, .7, 100)
-	assert.Zero(t, other.Variance(LaterTTFT95).Value, "of a trial that another metric decided")
+	assert.Zero(t, other.Variances()[string(LaterTTFT95)].Value, "of a trial that another metric decided")
 }
 
 // Where two blocks do not fit, it ends after the first; else before a block that would take longer than there is.
@@ -492,11 +493,29 @@ func TestSpoiledSpans(t *testing.T) {
 	}
 }
 
+// With what earlier trials say of the variance, the first look comes after the first block, unless the spans contradict
+// it.
+func TestPriorBringsAnEarlyLook(t *testing.T) {
+	for _, variance := range []float64{1e-3, 1e-9} {
+		trial := newTrial(t, func(p *Plan) {
+			p.Priors = map[string]decide.Variance{string(MeanTTFT): {Value: variance, DF: 30}}
+		})
+		trial.Shown.Prior = &api.TrialPrior{}
+		drive(t, trial, .7, 100)
+		s := trial.State()
+		require.Equal(t, string(BBetter), s.Verdict)
+		assert.Equal(t, 1, s.FirstLook)
+		assert.Equal(t, 1, s.Looks[0].Blocks)
+		assert.Equal(t, variance < 1e-6, s.Prior.Contradicted)
+		assert.Equal(t, variance > 1e-6, s.Blocks == 1)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	p := defaultPlan(roundRobin, kv, 60)
 	p.MaxTime = 500
 	_, err := New(p)
-	assert.Contains(t, refused(t, "max_seconds", err), "540 to 604800: a trial decides after 2 blocks",
+	assert.Contains(t, refused(t, "max_seconds", err), "540 to 604800: a trial decides after block 2 of all arms",
 		"nine spans of a minute")
 	p.MaxTime, p.Before, p.More = 779, 70, []api.ModeState{leastLoaded}
 	_, err = New(p)

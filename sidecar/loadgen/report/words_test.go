@@ -153,6 +153,9 @@ func TestWords(t *testing.T) {
 	}
 	short := tried(proof.TimeOver, nil)
 	short.Trial.Blocks, short.Trial.BlockSeconds = 1, 2400
+	known, contradicted := tried(proof.BBetter, &lower), tried(proof.BBetter, &lower)
+	known.Trial.Prior = &api.TrialPrior{Trials: 4}
+	contradicted.Trial.Prior = &api.TrialPrior{Trials: 1, Contradicted: true}
 	traded := difference(proof.TTFT95, -.194, -.232, -.151, proof.TradeOff)
 	failing := tried(proof.TradeOff, &traded, difference(proof.Goodput, .28, .2, .36, proof.TradeOff))
 	failing.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{
@@ -238,24 +241,26 @@ func TestWords(t *testing.T) {
 	running := capacity(nil, modeCapacity(kv, 120, 60, 180), api.ModeCapacity{Mode: roundRobin})
 	running.State = api.SweepRunning
 	sweeps := map[string]api.Sweep{
-		"trial, B better":             tried(proof.BBetter, &lower),
-		"trial, B better by a share":  tried(proof.BBetter, &goodput),
-		"trial, A better":             tried(proof.ABetter, &higher),
-		"trial, no difference":        tried(proof.NoDifference, &alike),
-		"trial, time over":            tried(proof.TimeOver, &open),
-		"trial, time over, one block": short,
-		"trial, trade-off":            failing,
-		"trial, shorter answers":      shortened,
-		"trial, other finish reasons": ended,
-		"trial, each lane its mode":   kept,
-		"trial, doubted":              doubted,
-		"trial, workers in common":    shared,
-		"trial, mocked":               mocked,
-		"trial, on pairs":             pairs,
-		"trial, running":              tried(proof.Running, &open),
-		"trial, running out of time":  late,
-		"trial, running, no look yet": noLook,
-		"trial, one mode twice":       sameMode,
+		"trial, B better":                    tried(proof.BBetter, &lower),
+		"trial, B better by a share":         tried(proof.BBetter, &goodput),
+		"trial, A better":                    tried(proof.ABetter, &higher),
+		"trial, no difference":               tried(proof.NoDifference, &alike),
+		"trial, time over":                   tried(proof.TimeOver, &open),
+		"trial, time over, one block":        short,
+		"trial, earlier trials":              known,
+		"trial, contradicted earlier trials": contradicted,
+		"trial, trade-off":                   failing,
+		"trial, shorter answers":             shortened,
+		"trial, other finish reasons":        ended,
+		"trial, each lane its mode":          kept,
+		"trial, doubted":                     doubted,
+		"trial, workers in common":           shared,
+		"trial, mocked":                      mocked,
+		"trial, on pairs":                    pairs,
+		"trial, running":                     tried(proof.Running, &open),
+		"trial, running out of time":         late,
+		"trial, running, no look yet":        noLook,
+		"trial, one mode twice":              sameMode,
 		"trial, trade-offs of B": tried(proof.BBetter, &lower, difference(proof.TPOT95, .04, .01, .07, proof.ABetter),
 			notWorse(difference(proof.Throughput, .06, .04, .08, proof.BBetter)), difference(proof.HitRate, .091, .08,
 				.1, proof.BBetter),

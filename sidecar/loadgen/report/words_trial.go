@@ -56,6 +56,13 @@ func (r *Results) trialWords() []string {
 		return r.findWords(t)
 	}
 	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
+	if p := t.Prior; p != nil {
+		text := "The intervals rest on the scatter of %s of these arms, too."
+		if p.Contradicted {
+			text = "The spans scatter more than in %s of these arms: only this trial's own scatter counts."
+		}
+		all = append(all, fmt.Sprintf(text, plural(p.Trials, "earlier trial")))
+	}
 	all = append(append(all, r.laneWords()...), r.concurrencyWords()...)
 	if run.State == api.SweepRunning && run.Progress.Beyond {
 		all = append(all, "At the current rate, it will run out of time undecided.")
@@ -71,27 +78,36 @@ func (r *Results) findWords(t *api.TrialState) []string {
 	return []string{"It " + finds(&r.Sweep.Request, t.Detectable)}
 }
 
-// Outlook describes what a trial asks and what difference it can find, before it starts, and the time until its first
-// look. Without Detectable, no earlier trial on the target allows an estimate.
+// Outlook describes what a trial asks and what difference it can find, before it starts, what earlier trials of its arms
+// bring, and the time until its first look.
 func Outlook(q *api.SweepRequest, t *api.TrialState) []string {
 	how := "Each span begins on cold caches."
 	if q.Warm() {
 		how = fmt.Sprintf("On warm caches that both arms share: the arm changes every %s or so within one run.",
 			durationText(*q.Seconds))
 	}
-	d := t.Detectable
+	d, p := t.Detectable, t.Prior
 	if d == nil {
-		return []string{how, "What it can find is known after its first block: no such trial was run on this target."}
+		return []string{how, "What it can find is known after its first block: no such trial of these arms was run on this " +
+			"target."}
 	}
-	return []string{how, fmt.Sprintf("It %s A block takes about %s, and the first look comes after %d.",
-		finds(q, d), durationText(d.BlockSeconds), t.FirstLook)}
+	text := "It " + finds(q, d)
+	if p != nil {
+		text += fmt.Sprintf(" The scatter of %s counts", plural(p.Trials, "earlier trial"))
+		if p.Without != nil {
+			text += fmt.Sprintf("; without it, %.1f%s or more", 100**p.Without, unitOf(proof.Metric(*q.Primary).Share()))
+		}
+		text += "."
+	}
+	return []string{how, fmt.Sprintf("%s A block takes about %s, and the first look comes after block %d.", text,
+		durationText(d.BlockSeconds), t.FirstLook)}
 }
 
 // finds describes the difference that a trial can find. The text continues a sentence that begins with "It".
 func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 	basis := "the first block"
 	if d.Trial != "" {
-		basis = "the last such trial on this target"
+		basis = "the last such trial of these arms"
 	}
 	primary := proof.Metric(*q.Primary)
 	return fmt.Sprintf("finds a difference of %.1f%s or more in %s within %s in %.0f %% of trials, judged by %s.",

@@ -125,7 +125,7 @@ func kindName(t reflect.Type) string {
 	return "an object"
 }
 
-// fieldNames lists the fields of a body, with paths for nested ones.
+// fieldNames lists the fields of a body and those of its objects, with paths.
 func fieldNames(t reflect.Type) (names []string) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -135,7 +135,8 @@ func fieldNames(t reflect.Type) (names []string) {
 			ft = ft.Elem()
 		}
 		if ft.Kind() == reflect.Struct {
-			for _, deeper := range fieldNames(ft) {
+			for inner := range ft.Fields() {
+				deeper, _, _ := strings.Cut(inner.Tag.Get("json"), ",")
 				names = append(names, name+"."+deeper)
 			}
 		}

@@ -50,7 +50,7 @@ func TestBadInput(t *testing.T) {
 		{"PATCH /settings", `{"slider":{"min":9,"max":3,"increment":1}}`, "slider.min", "less than 3 (slider.max)", true},
 		{"PATCH /settings", `{"title":"` + strings.Repeat("ü", 201) + `"}`, "title", "at most 200 characters", false},
 		// sweeps
-		{"POST /sweeps", `{"kind":"trial","level":60}`, "level", "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, together, caches, slo, slo.ttft, slo.tpot, seed", false},
+		{"POST /sweeps", `{"kind":"trial","level":60}`, "level", "only kind, title, modes, levels, primary, question, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, together, caches, slo, slo.ttft, slo.tpot, seed, like, like.id, like.modes, like.levels, like.span_seconds, like.together, like.workload, like.variances, like.block_seconds", false},
 		{"POST /sweeps", `{"kind":"sweep","levels":60}`, "levels", "a list", false},
 		{"POST /sweeps", `{"kind":"trial","seed":5}`, "seed", "a whole number in quotes", false},
 		{"POST /sweeps", `{"kind":"trial","seed":"five"}`, "seed", "a whole number in quotes", false},

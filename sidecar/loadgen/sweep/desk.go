@@ -230,6 +230,9 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 		Program: d.opts.Program, Spans: []api.SweepSpan{}, Rows: []api.BaselineRow{},
 	}
 	s.doc.Sweep.Workload, s.doc.Sweep.Target, s.doc.Sweep.Deployment = d.opts.Lane.Describe()
+	if r.Kind == api.SweepTrial {
+		s.doc.Routes = d.routes(r)
+	}
 	s.refresh()
 	if err := s.takeLane(); err != nil {
 		return api.Sweep{}, err
@@ -270,7 +273,7 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 		return api.SweepOutlook{}, err
 	}
 	state := m.(*proof.Trial).State()
-	o.Detectable = state.Detectable
+	o.Detectable, o.Prior = state.Detectable, state.Prior
 	o.Words = append(o.Words, report.Outlook(&r, &state)...)
 	return o, nil
 }

@@ -2,44 +2,78 @@ package sweep
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/decide"
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// history holds earlier trials that show the scatter of spans: with the same workload on the same target and lanes, at
-// the same level, with the same length of spans and as many modes. The latest is the last.
+// history holds earlier trials that show the scatter of spans: of the same arms, with the same workload on the same
+// target and lanes, at the same level, with the same length of spans. The latest is the last.
 type history []past
 
-// past is the result of a trial for the requested metric.
+// past is the result of a trial that has the requested metric.
 type past struct {
 	id           string
-	variance     decide.Variance
+	variances    map[string]decide.Variance
 	blockSeconds float64
+	elsewhere    bool // it ran on another machine
 }
 
-// history returns the trials that are similar to a request. The lock is held.
+// history returns the trials that are similar to a request, the one on another machine first. The lock is held.
 func (d *Desk) history(r api.SweepRequest) (all history) {
-	if r.Kind != api.SweepTrial {
-		return nil
-	}
 	shape, target, _ := d.opts.Lane.Describe()
+	if r.Like != nil {
+		one := past{r.Like.ID, map[string]decide.Variance{}, r.Like.BlockSeconds, true}
+		for metric, v := range r.Like.Variances {
+			one.variances[metric] = decide.Variance{Value: v.Value, DF: v.DegreesOfFreedom}
+		}
+		all = append(all, one)
+	}
+	arms := armsOf(r.Modes, d.routes(r))
 	for _, s := range d.all {
 		v, q := &s.doc.Sweep, s.request()
 		t, ok := s.machine.(*proof.Trial)
-		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && len(q.Modes) == len(r.Modes) &&
-			*q.Seconds == *r.Seconds && *q.Together == *r.Together &&
-			q.Warm() == r.Warm() && reflect.DeepEqual(v.Workload, shape)
+		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && *q.Seconds == *r.Seconds &&
+			*q.Together == *r.Together && q.Warm() == r.Warm() && reflect.DeepEqual(v.Workload, shape) &&
+			slices.Equal(armsOf(q.Modes, s.doc.Routes), arms)
 		if !similar {
 			continue
 		}
-		if variance := t.Variance(proof.Metric(*r.Primary)); variance.DF > 0 {
-			all = append(all, past{v.ID, variance, t.BlockSeconds()})
+		if variances := t.Variances(); variances[*r.Primary].DF > 0 {
+			all = append(all, past{v.ID, variances, t.BlockSeconds(), false})
 		}
+	}
+	return all
+}
+
+// armsOf returns what identifies the arms of a trial, in an order that does not depend on that of the request.
+func armsOf(modes []api.ModeState, routes []string) (all []string) {
+	for i, m := range modes {
+		arm := fmt.Sprintf("%q %q %q", m.Arm, m.Mode, m.Speculation)
+		if i < len(routes) { // earlier versions stored none
+			arm += routes[i]
+		}
+		all = append(all, arm)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// routes returns where the turns of each mode of a request go.
+func (d *Desk) routes(r api.SweepRequest) (all []string) {
+	for _, m := range r.Modes {
+		route := d.opts.Lane.Route(m)
+		if *r.Together {
+			_, target, _ := d.opts.Twin.Describe()
+			route += " " + target.URL + d.opts.Twin.Route(m)
+		}
+		all = append(all, route)
 	}
 	return all
 }
@@ -70,38 +104,104 @@ func (d *Desk) leastBefore(r api.SweepRequest) float64 {
 	return least
 }
 
-// prior returns the estimate of the variance.
-func (h history) prior() decide.Variance {
-	var all []decide.Variance
-	for _, p := range h {
-		all = append(all, p.variance)
+// checkLike returns an error for a trial on another machine that is not like the requested one. The lock is held.
+func (d *Desk) checkLike(r api.SweepRequest) error {
+	like := r.Like
+	if like == nil {
+		return nil
 	}
-	return decide.Moderate(all)
+	if was, is := armNames(like.Modes), armNames(r.Modes); !slices.Equal(slices.Sorted(slices.Values(was)),
+		slices.Sorted(slices.Values(is))) {
+		return api.Refuse("like.modes", join(was), join(is)+", the arms of this trial")
+	}
+	if !slices.Equal(like.Levels, r.Levels) {
+		return api.Refuse("like.levels", like.Levels, fmt.Sprint(r.Levels, ", the concurrency of this trial"))
+	}
+	if like.Seconds != *r.Seconds {
+		return api.Refuse("like.span_seconds", like.Seconds, fmt.Sprintf("%g, as in this trial", *r.Seconds))
+	}
+	if like.Together != *r.Together {
+		return api.Refuse("like.together", like.Together, fmt.Sprintf("%t, as in this trial", *r.Together))
+	}
+	shape, _, _ := d.opts.Lane.Describe()
+	unlike, _ := baseline.Unlike(api.Baseline{Workload: &shape}, api.Baseline{Workload: &like.Workload},
+		api.ModeState{}, api.ModeState{})
+	if len(unlike) > 0 {
+		return api.Refuse("like.workload."+unlike[0].Field, unlike[0].Baseline, unlike[0].Live+", as in this trial")
+	}
+	if v := like.Variances[*r.Primary]; !(v.Value > 0 && v.DegreesOfFreedom > 0) {
+		return api.Refuse("like.variances", join(slices.Sorted(maps.Keys(like.Variances))),
+			*r.Primary+", the metric that decides this trial")
+	}
+	return nil
 }
 
-// detectable returns what a trial can find, by the last earlier one; nil without any.
-func (h history) detectable(p proof.Plan) *api.TrialDetectable {
+// armNames returns the names of modes with their speculation.
+func armNames(modes []api.ModeState) (names []string) {
+	for _, m := range modes {
+		names = append(names, m.Text())
+	}
+	return names
+}
+
+// priors returns the estimates of the variances. A trial on another machine counts alone where there are too few.
+func (h history) priors() map[string]decide.Variance {
+	all := map[string][]decide.Variance{}
+	for _, p := range h {
+		for metric, v := range p.variances {
+			all[metric] = append(all[metric], v)
+		}
+	}
+	priors := map[string]decide.Variance{}
+	for metric, variances := range all {
+		prior := decide.Moderate(variances)
+		if prior.DF == 0 && h[0].elsewhere {
+			prior = h[0].variances[metric]
+		}
+		if prior.DF > 0 {
+			priors[metric] = prior
+		}
+	}
+	return priors
+}
+
+// outlook sets what a trial can find, by the last earlier one, and what the prior brings.
+func (h history) outlook(p proof.Plan, s *api.TrialState) {
 	if len(h) == 0 {
-		return nil
+		return
 	}
 	last := h[len(h)-1]
-	d := p.Detectable(last.variance.Value, last.blockSeconds)
-	if d != nil {
-		d.Trial = last.id
+	find := func(p proof.Plan) *api.TrialDetectable {
+		return p.Detectable(last.variances[string(p.Primary)].Value, last.blockSeconds)
 	}
-	return d
+	s.Detectable = find(p)
+	if s.Detectable != nil {
+		s.Detectable.Trial = last.id
+	}
+	prior, ok := p.Priors[string(p.Primary)]
+	if !ok {
+		return
+	}
+	s.Prior = &api.TrialPrior{
+		TrialVariance: api.TrialVariance{Value: prior.Value, DegreesOfFreedom: prior.DF}, Trials: len(h),
+	}
+	p.Priors = nil
+	if without := find(p); without != nil {
+		s.Prior.Without = &without.Difference
+	}
 }
 
-// fits gives an error for a time that, by the last earlier trial, is too short for the blocks before the first look.
+// fits gives an error for a time that, by the last earlier trial on this machine, is too short for the blocks before
+// the first look.
 func (h history) fits(p proof.Plan) error {
-	if len(h) == 0 {
+	if len(h) == 0 || h[len(h)-1].elsewhere {
 		return nil
 	}
-	each := h[len(h)-1].blockSeconds
-	if least := float64(p.LeastBlocks()) * each; p.MaxTime < least {
+	blocks, each := p.LeastBlocks(), h[len(h)-1].blockSeconds
+	if least := float64(blocks) * each; p.MaxTime < least {
 		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
-			"at least %.0f: a trial decides after %d blocks, and one took %.0f s in the last such trial on this target",
-			least, p.LeastBlocks(), each))
+			"at least %.0f: a trial decides after block %d at the earliest, and one took %.0f s in the last such trial of "+
+				"these arms", least, blocks, each))
 	}
 	return nil
 }

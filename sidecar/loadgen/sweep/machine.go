@@ -32,17 +32,20 @@ func (legacyTrial) Left() proof.Left           { return proof.Left{} }
 func (d *Desk) newMachine(r api.SweepRequest) (machine, error) {
 	switch r.Kind {
 	case api.SweepTrial:
+		if err := d.checkLike(r); err != nil {
+			return nil, err
+		}
 		before := d.history(r)
 		p := planOf(r)
 		p.KeepsLanes = d.keepsLanes(r) && r.Modes[0] != r.Modes[1]
-		p.Prior = before.prior()
+		p.Priors = before.priors()
 		if err := before.fits(p); err != nil {
 			return nil, err
 		}
 		p.Before = d.leastBefore(r)
 		t, err := proof.New(p)
 		if err == nil {
-			t.Shown.Detectable = before.detectable(p)
+			before.outlook(p, &t.Shown)
 		}
 		return t, err
 	case api.SweepLevels:

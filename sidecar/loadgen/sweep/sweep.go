@@ -26,6 +26,8 @@ type document struct {
 	Sweep   api.Sweep       `json:"sweep"`
 	Machine json.RawMessage `json:"machine"`
 	Before  *lane.Before    `json:"before,omitempty"` // state of the lane to restore; nil: it was restored
+	// Routes is where the turns of each mode of the request went; see [lane.Lane.Route].
+	Routes []string `json:"routes,omitempty"`
 }
 
 // sweep is a sweep of a desk, guarded by the desk's lock, except for what only its run uses.

@@ -61,6 +61,12 @@ type WarmSwitcher interface {
 	SwitchWarm(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
 }
 
+// Router is a Driver whose modes have addresses or headers of their own.
+type Router interface {
+	// Route returns a text that differs where the address or the headers of a mode do, and reveals no header.
+	Route(mode api.ModeState) string
+}
+
 // Checker is a Driver that can say before any load whether it can switch to modes.
 type Checker interface {
 	// Check returns why one of the modes cannot be switched to, nil if nothing is known against it.

@@ -16,13 +16,12 @@ func plan(arms, primary int, known *decide.Boundaries) decide.Plan {
 }
 
 // run runs a trial of more than two arms to its end.
-func run(p decide.Plan, w world, trial int) (d decide.Decision, seconds float64) {
+func run(p decide.Plan, w world, trial int) (d decide.Decision, blocks []decide.Block) {
 	s := newSpans(w, p.Arms, trial)
-	var blocks []decide.Block
 	for d = decide.Decide(p, nil); !d.Verdict.Over(); d = decide.Decide(p, blocks) {
 		blocks = append(blocks, s.block(uint64(trial), d.Left, len(blocks)))
 	}
-	return d, taken(blocks, len(blocks))
+	return d, blocks
 }
 
 // blocks runs all blocks of a trial of two arms that fit into an hour, for any primary metric: [decide.Decide]

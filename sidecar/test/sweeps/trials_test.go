@@ -134,7 +134,12 @@ func TestTrialNamesTheLimit(t *testing.T) {
 				}
 				require.Len(t, lines, 2, s.Words)
 				for i, arm := range []string{"Round-robin", "KV-aware"} {
-					n := len(s.Spans) / 2
+					n := 0
+					for _, span := range s.Spans {
+						if span.Arm == []string{"a", "b"}[i] {
+							n++
+						}
+					}
 					assert.Equal(t, fmt.Sprintf("In %d of %d spans of %s: the cap of 5 requests/s held the load down.", n, n, arm),
 						lines[i])
 				}
@@ -190,8 +195,7 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		assert.Nil(t, before.Detectable)
 		assert.EqualValues(t, []string{
 			"Each span begins on cold caches.",
-			"What it can find is known after its first block: no such trial was run on " +
-				"this target.",
+			"What it can find is known after its first block: no such trial of these arms was run on this target.",
 		}, before.Words)
 
 		first := b.done(b.begun(trial()).ID)
@@ -203,6 +207,17 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		assert.Positive(t, after.Detectable.Difference)
 		assert.InDelta(t, first.Trial.BlockSeconds, after.Detectable.BlockSeconds, 1e-9)
 		assert.Contains(t, after.Words[1], "in mean TTFT within 4 minutes in 80 % of trials, judged by the last such trial")
+		of := func(modes ...api.Mode) *api.TrialDetectable {
+			q := trial()
+			for _, m := range modes {
+				q.Modes = append(q.Modes, api.ModeState{Mode: m})
+			}
+			o, err := outlook(q)
+			require.NoError(t, err)
+			return o.Detectable
+		}
+		assert.NotNil(t, of(api.ModeKV, api.ModeRoundRobin), "the same arms")
+		assert.Nil(t, of(api.ModeKV, api.ModeKV), "scatter belongs to the arm")
 
 		q := trial()
 		q.Primary = new("ttft_p95")
@@ -234,6 +249,64 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		again := b.begun(q)
 		assert.NotEqual(t, *first.Request.Seed, *again.Request.Seed, "drawn")
 		assert.Equal(t, first.ID, again.Trial.Detectable.Trial)
+	})
+}
+
+// Three trials of two arms give the next one of them a prior, and a look after its first block. So does a trial on
+// another machine, whose arms, level, spans and workload must be the same.
+func TestPriorOfSameArms(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		outlook := func(q api.SweepRequest) (api.SweepOutlook, error) {
+			return b.process.desk.SweepOutlook(t.Context(), api.DefaultLane, q)
+		}
+		var last api.Sweep
+		for seed := range uint64(3) {
+			q := trial()
+			q.Seed = &seed
+			last = b.done(b.begun(q).ID)
+			b.free()
+			require.Equal(t, 2, last.Trial.FirstLook)
+			require.NotEmpty(t, last.Trial.Variances)
+		}
+		o, err := outlook(trial())
+		require.NoError(t, err)
+		require.NotNil(t, o.Prior)
+		assert.Equal(t, 3, o.Prior.Trials)
+		assert.Less(t, o.Detectable.Difference, *o.Prior.Without)
+		assert.Regexp(t, `The scatter of 3 earlier trials counts; without it, \d+\.\d % or more\. .* after block 1\.$`, o.Words[1])
+		q := trial()
+		q.Modes = []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeKV}}
+		o, err = outlook(q)
+		require.NoError(t, err)
+		assert.Nil(t, o.Prior, "of other arms")
+
+		twice := q.Modes
+		like := api.TrialLike{
+			ID: "elsewhere", Modes: last.Request.Modes, Levels: []int{40}, Seconds: 10, Workload: last.Workload,
+			Variances: last.Trial.Variances, BlockSeconds: 60,
+		}
+		q.Modes, q.Like = nil, &like
+		s := b.done(b.begun(q).ID)
+		assert.Equal(t, 4, s.Trial.Prior.Trials)
+		assert.Equal(t, 1, s.Trial.Looks[0].Blocks)
+		assert.Contains(t, strings.Join(s.Words, " "), "4 earlier trials of these arms")
+		b.free()
+		for field, change := range map[string]func(*api.TrialLike){
+			"like.modes":               func(l *api.TrialLike) { l.Modes = twice },
+			"like.levels":              func(l *api.TrialLike) { l.Levels = []int{60} },
+			"like.span_seconds":        func(l *api.TrialLike) { l.Seconds = 60 },
+			"like.together":            func(l *api.TrialLike) { l.Together = true },
+			"like.workload.max_tokens": func(l *api.TrialLike) { l.Workload.MaxTokens++ },
+			"like.variances":           func(l *api.TrialLike) { l.Variances = nil },
+		} {
+			other := like
+			change(&other)
+			q.Like = &other
+			_, err := outlook(q)
+			var refused *api.FieldError
+			require.ErrorAs(t, err, &refused, field)
+			assert.Equal(t, field, refused.Field)
+		}
 	})
 }
 

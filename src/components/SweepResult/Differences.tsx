@@ -27,9 +27,10 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
   const { primary, others, boundaries, blocks, failures, final, ranking } = trial;
   const [a, b] = ranking ? [ranking.places[1]?.mode, ranking.places[0]?.mode] : (request.modes ?? []);
   if (!primary || !a || !b) {
+    const least = trial.first_look ?? 2;
     return (
       <p className={styles.note}>
-        The first difference appears after the second block of spans; {number(blocks)} of 2 done.
+        The first difference appears after block {number(least)} of spans; {number(blocks)} of {number(least)} done.
       </p>
     );
   }

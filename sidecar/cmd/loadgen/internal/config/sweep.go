@@ -21,6 +21,8 @@ type Sweep struct {
 	// Request has only the given values. A mode given without a speculation has an empty one.
 	Request api.SweepRequest
 	Anew    bool // cancel an unfinished sweep of the data directory instead of going on with it
+	// Like is the path of the JSON report of a trial of the same arms on another machine; empty: none.
+	Like string
 }
 
 // The flags of the commands. They have neither a variable nor a place in the file, which
@@ -32,8 +34,9 @@ type (
 		Primary  string        `oneof:"ttft_mean ttft_p95 ttft_p50 ttft_p95_turn2+ tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides; ttft_p95 takes several times as long, ttft_p95_turn2+ is of the second and later turns. Default: ttft_mean."`
 		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 percentage points for shares. Default: 0.05. The trial also ends once the difference is certain to be smaller."`
 		Span     time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
-		MaxTime  time.Duration `limit:"max_seconds" help:"Time limit, after which the trial ends undecided; two blocks must fit in. Default: 1h."`
+		MaxTime  time.Duration `limit:"max_seconds" help:"Time limit, after which the trial ends undecided; two blocks must fit in, or one with earlier trials of the same arms. Default: 1h."`
 		Together bool          `negatable:"" help:"Run two arms at the same time, one on each lane; needs a twin. Default: yes if there is a twin."`
+		Like     string        `form:"path" placeholder:"FILE" help:"JSON report of a trial of the same arms on another machine, with the same concurrency, spans and workload. Its scatter counts, and the first look comes after the first block."`
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	levelsFlags struct {
@@ -141,7 +144,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 	switch command {
 	case Trial:
 		t := &l.Trial
-		modes, s.Anew = t.Modes, t.Anew
+		modes, s.Anew, s.Like = t.Modes, t.Anew, t.Like
 		r.Primary, r.Smallest = when(given("primary"), t.Primary), when(given("smallest"), t.Smallest)
 		r.Question = when(given("question"), api.TrialQuestion(t.Question))
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
@@ -291,7 +294,7 @@ func (s *Sweep) Flag(field string) string {
 	if name, ok := flagsOf[field]; ok {
 		return name
 	}
-	return field
+	return field // like.levels is the field levels of the report of like
 }
 
 // Named returns an error about a request's field with the name of the flag.
