@@ -69,15 +69,17 @@ func (h *headlines) forget() {
 	h.about, h.trial = setting{}, nil
 }
 
-// keep keeps the certain result of a trial while the setting stays.
-func (h *headlines) keep(about setting, trial *api.Headline) {
+// keep keeps the certain result of a trial that has ended while the setting stays.
+func (h *headlines) keep(now time.Time, about setting, trial *api.Headline) {
 	if trial == nil || !trial.Certain {
 		return
 	}
+	kept := *trial
+	kept.Detail = append(slices.Clone(trial.Detail), "trial that ended at "+Clock(now))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.about, h.certain, h.chosen = about, map[lineKey]certainty{}, lineKey{}
-	h.trial = trial
+	h.trial = &kept
 }
 
 // kept returns the certain result of a trial in a setting; nil: there is none.

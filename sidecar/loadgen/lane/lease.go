@@ -344,7 +344,7 @@ func (s *Lease) Release(ctx context.Context, actor string, before Before) error 
 	unlock := l.lockAll()
 	texts := l.nextCorpus
 	if summary := s.sweep(); summary != nil && err == nil {
-		l.headlines.keep(l.setting(), summary.Headline)
+		l.headlines.keep(time.Now(), l.setting(), summary.Headline)
 	}
 	for _, each := range l.lanes {
 		each.lease, each.nextCorpus = nil, nil

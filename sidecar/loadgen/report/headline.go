@@ -41,16 +41,10 @@ func Headline(s *api.Sweep) *api.Headline {
 	}
 	h.Detail = append(h.Detail,
 		fmt.Sprintf("%s %s beside %s", proof.Metric(d.Metric).Name(), lane.InMS(d.B), lane.InMS(d.A)))
-	l := api.HeadlineLine{
-		Against: api.AgainstTrial, Kind: h.Kind, Metric: d.Metric, Live: &d.B, Other: &d.A, Percent: &percent,
-		Text: fmt.Sprintf("%s, in this trial: %s", other, lane.DifferenceText(percent)),
-	}
 	if in := d.Interval; in != nil {
-		l.Interval = &[2]float64{-100 * in[1], -100 * in[0]}
-		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText(*l.Interval))
+		h.Detail = append(h.Detail, "95 % interval: "+lane.IntervalText([2]float64{-100 * in[1], -100 * in[0]}))
 	}
 	h.Detail = append(h.Detail, "on "+plural(t.Blocks, "block")+cachesWords(q, t.Blocks))
-	h.Lines = append(h.Lines, l)
 	return h
 }
 

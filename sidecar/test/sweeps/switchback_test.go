@@ -74,6 +74,9 @@ func TestSwitchbackOnLoadInProgress(t *testing.T) {
 		state := b.free()
 		assert.Equal(t, []any{began, api.PhaseRunning, api.ModeKV}, []any{state.Started, state.Phase, state.Mode})
 		assert.Zero(t, b.process.View.Snapshot().Lanes[0].Totals.Cancelled)
+		if s.Headline.Certain {
+			assert.Equal(t, s.Headline.Text, headline().Text, "the result stays while the setting does")
+		}
 	})
 }
 
