@@ -311,7 +311,7 @@ func (s *side) newArms(ctx context.Context) (workload.Driver, error) {
 	}
 	opts := cluster.ArmsOptions{
 		Name: conf.Mode.Driver, Arms: conf.Mode.Addresses(), Timeout: conf.Switch.Timeout, Ready: conf.Switch.Ready.URL,
-		Answers: conf.Switch.Ready.Turns, Cold: conf.Cold.Requests(), Workers: conf.Workers(),
+		Answers: conf.Switch.Ready.Turns, InPlace: conf.Switch.InPlace, Cold: conf.Cold.Requests(), Workers: conf.Workers(),
 		Redirector: s.client.(*chat.Switch), Sender: sender, Log: s.log,
 	}
 	if words := conf.Switch.Program(); words != nil {

@@ -68,6 +68,7 @@ type ArmsOptions struct {
 	Timeout time.Duration // bounds Action with the wait until the arm is ready, and the roll-back
 	Ready   string        // URL that answers 2xx once an arm is ready; "" omits the check
 	Answers int           // number of answers in a row that an arm must give before turns go to it
+	InPlace bool          // Action ends no turn in flight and keeps the workers; it is true without an Action
 	// Cold empties the caches of all workers. Its placeholders are {worker}, and those of the arm in force. nil keeps
 	// the contents of the caches.
 	Cold       []Request
@@ -161,8 +162,9 @@ func (d *Arms) Switch(
 	return d.emptyCaches(ctx, next, report), nil
 }
 
-// InPlace reports whether every arm serves at its own endpoint, where the turns in flight end.
-func (d *Arms) InPlace(_, _ api.ModeState) bool { return d.opts.Action == nil }
+// InPlace reports whether every arm serves at its own endpoint, where the turns in flight end, or the action leaves
+// them alone.
+func (d *Arms) InPlace(_, _ api.ModeState) bool { return d.opts.Action == nil || d.opts.InPlace }
 
 // SameWorkers reports whether two arms have one address. Routers at addresses of their own may have engines of their
 // own.

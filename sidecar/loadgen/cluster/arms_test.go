@@ -252,6 +252,7 @@ func TestArmsWaitUntilReadyAndEmptyCaches(t *testing.T) {
 
 		asked = nil
 		require.False(t, arms.InPlace(b, a), "the action may end turns in flight")
+		require.True(t, arms.SameWorkers(b, a), "both have one address")
 		cold, err = arms.SwitchWarm(t.Context(), b, a, h.report)
 		require.NoError(t, err)
 		require.False(t, cold)

@@ -158,8 +158,8 @@ type Decision struct {
 }
 
 // LeastBlocks returns the number of whole blocks before the first look: one where the variance is known from before.
-// More than two arms, whose order one block does not balance, have two in any case. Pairs of slots, each of which leaves
-// one degree of freedom less than it has slots, have two, or three without such knowledge.
+// More than two arms, whose order one block does not balance, have two in any case. Pairs of slots, each of which
+// leaves one degree of freedom less than it has slots, have two, or three without such knowledge.
 func (p Plan) LeastBlocks() int {
 	known := p.Arms == 2 && p.Priors[p.Metrics[0].Name].DF > 0
 	switch {

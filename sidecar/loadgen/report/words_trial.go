@@ -78,8 +78,8 @@ func (r *Results) findWords(t *api.TrialState) []string {
 	return []string{"It " + finds(&r.Sweep.Request, t.Detectable)}
 }
 
-// Outlook describes what a trial asks and what difference it can find, before it starts, what earlier trials of its arms
-// bring, and the time until its first look.
+// Outlook describes what a trial asks and what difference it can find, before it starts, what earlier trials of its
+// arms bring, and the time until its first look.
 func Outlook(q *api.SweepRequest, t *api.TrialState) []string {
 	how := "Each span begins on cold caches."
 	if q.Warm() {

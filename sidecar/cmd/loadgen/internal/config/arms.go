@@ -72,6 +72,7 @@ type Switch struct {
 	HTTP    string        `name:"http" form:"request" placeholder:"REQUEST" help:"HTTP request in place of a program: method, url, headers (values as in target.headers) and body in the file, or METHOD URL. The same words in braces stand for the arm; they are escaped in the path and the query of the URL."`
 	Timeout time.Duration `default:"10m" min:"1s" max:"6h" help:"Timeout for a switch until the arm is ready. It is then rolled back; the rollback has the same timeout."`
 	Ready   Ready         `embed:"" prefix:"ready."`
+	InPlace bool          `negatable:"" help:"A switch takes less than 5 s, ends no turn in flight and keeps the workers with their caches, as that of a router's policy over its API. Turns then go on during a switch by hand, and a trial can change the arm within one run (caches)."`
 
 	Opened map[string]string `kong:"-"` // headers of HTTP, with what files and variables contain
 }
@@ -257,7 +258,8 @@ func (l *loader) checkNoArms(c *Config) error {
 		return api.Require("arms", forms["arms"].allowed+"; mode.driver "+c.Mode.Driver+" switches them")
 	}
 	only := []string{
-		"switch.command", "switch.http", "switch.timeout", "switch.ready.url", "cold.http", "mode.arm", "twin.mode.arm",
+		"switch.command", "switch.http", "switch.timeout", "switch.ready.url", "switch.in_place", "cold.http", "mode.arm",
+		"twin.mode.arm",
 	}
 	if c.Mode.Driver != "endpoints" && c.Twin.driver(c) != "endpoints" {
 		only = append(only, "switch.ready.turns")
@@ -276,10 +278,10 @@ func (l *loader) checkUnused(c *Config) error {
 	switch c.Mode.Driver {
 	case "manual":
 		return l.refuseSet("leave it out where arms are switched by hand, or set switch.command or switch.http",
-			"switch.timeout", "switch.ready.url", "switch.ready.turns", "cold.http")
+			"switch.timeout", "switch.ready.url", "switch.ready.turns", "switch.in_place", "cold.http")
 	case "endpoints":
 		return l.refuseSet("leave it out with arms that have a url or headers of their own; they are not switched",
-			"switch.timeout", "switch.ready.url")
+			"switch.timeout", "switch.ready.url", "switch.in_place")
 	}
 	return nil
 }
