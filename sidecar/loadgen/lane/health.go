@@ -10,6 +10,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -353,14 +354,21 @@ func (p *answerCounts) add(r *chat.Result) {
 	}
 }
 
-// notices returns defects of the target's answers that do not keep it from serving.
-func (t *target) notices() []string {
+// notices returns defects of the target's answers that do not keep it from serving. lag is that of the load generator;
+// nil: it is not known.
+func (t *target) notices(lag *stats.Lag) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	if n := t.answers.buffered; n >= noticeFrom && float64(n) >= burstsFrom*float64(t.answers.all) {
-		all = append(all, fmt.Sprintf("%d of %d answers came in bursts: the server or a proxy buffers its streams. "+
-			"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
+	share := float64(t.answers.buffered) / float64(max(1, t.answers.all))
+	if n := t.answers.buffered; n >= noticeFrom && share >= burstsFrom {
+		cause := ": the server or a proxy buffers its streams. Their TPOT and ITL are unknown, and TTFT includes the " +
+			"time in the buffer."
+		if lag != nil && lag.ExplainsBursts(share) {
+			cause = ". Their TPOT and ITL are unknown. The load generator itself was late, so whether the server or a " +
+				"proxy buffers its streams is not known."
+		}
+		all = append(all, fmt.Sprintf("%d of %d answers came in bursts%s", n, t.answers.all, cause))
 	}
 	for i, n := range t.answers.found {
 		if n >= noticeFrom {

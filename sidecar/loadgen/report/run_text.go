@@ -216,8 +216,7 @@ func (r *Run) unknownLines() (lines []string) {
 		n    int
 	}{
 		{"TTFT and latency of %s: no token was seen", r.Metrics.TTFT.Unknown},
-		{"TPOT and ITL of %s: the tokens came in bursts, as the server or a proxy held them back, or their number is " +
-			"unclear; TTFT includes the hold", r.Metrics.TPOT.Unknown},
+		{"TPOT and ITL of %s: the tokens came in bursts, or their number is unclear", r.Metrics.TPOT.Unknown},
 		{"input tokens of %s: not reported or unclear", r.Tokens.InputUnknown},
 		{"cached tokens of %s: not reported or unclear", r.Tokens.CachedUnknown},
 	} {

@@ -6,6 +6,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // warmReason describes caches that were not cold; "" where they were cold, or it is unknown. method
@@ -29,8 +30,9 @@ const (
 	fewestBursts = 3
 )
 
-// burstWarning describes streams that the server or a proxy holds back; "" where there are few.
-func burstWarning(turns []proof.Turn) string {
+// burstWarning describes streams that came in bursts, which the server or a proxy holds back unless the load
+// generator's own lag explains them; "" where there are few. A nil lag is not known.
+func burstWarning(turns []proof.Turn, lag *stats.Lag) string {
 	buffered, ok := 0, 0
 	for i := range turns {
 		if !turns[i].Failed && turns[i].Ended > 0 {
@@ -42,6 +44,10 @@ func burstWarning(turns []proof.Turn) string {
 	}
 	if buffered < fewestBursts || float64(buffered) < burstsFrom*float64(ok) {
 		return ""
+	}
+	if lag != nil && lag.ExplainsBursts(float64(buffered)/float64(ok)) {
+		return fmt.Sprintf("answers came in bursts, and their TPOT and ITL are unknown; the load generator itself was late, "+
+			"so whether the server or a proxy holds its streams back is not known: %d of %d", buffered, ok)
 	}
 	return fmt.Sprintf("answers came in bursts, so the server or a proxy holds its streams back, TTFT includes the hold, "+
 		"and TPOT and ITL are unknown: %d of %d", buffered, ok)
