@@ -195,7 +195,8 @@ func externalParts() []suite.Part {
 		},
 		{
 			Name: "engines", Run: onEngines, Capability: "trials on real engines",
-			Checks: "each installed router recognized before simulated engines; cache_aware and round_robin of " +
+			Checks: "before simulated engines: five routers recognized; trials over HAProxy, nginx and LiteLLM, and " +
+				"over proxies that are killed; streams that HAProxy holds. cache_aware and round_robin of " +
 				"sglang-router, and equal arms, over two vLLM engines on the CPU",
 		},
 		{
@@ -718,7 +719,7 @@ func peers(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=1h", "-tags=peers", "./sidecar/test/peers")
 }
 
-// onEngines runs trials on real engines and routers, where they are installed.
+// onEngines runs trials over real routers, which it installs, and on real engines, where they are installed.
 func onEngines(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=100m", "-tags=engines", "./sidecar/test/engines")
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"kvbooth/internal/debian"
 )
 
 // OldestNode is the first major version of Node.js that can run the tests and build the front end, from its minor
@@ -45,9 +47,6 @@ func FindNode(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// packaged is the path in Debian's package.
-const packaged = "/usr/bin/chromium"
-
 // FindChromium returns the path of Chromium: that of [ChromiumVariable], otherwise Debian's or one on the PATH.
 // Without one, it installs Debian's package if it has the permission, and writes that to out. Otherwise it returns
 // [ErrNoChromium].
@@ -58,35 +57,9 @@ func FindChromium(ctx context.Context, out io.Writer) (string, error) {
 		}
 		return path, nil
 	}
-	if path, ok := lookChromium(); ok {
-		return path, nil
+	path, err := debian.Find(ctx, "chromium", out)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoChromium, err)
 	}
-	apt, err := exec.LookPath("apt-get")
-	if err != nil || os.Getuid() != 0 {
-		return "", ErrNoChromium
-	}
-	fmt.Fprintln(out, "installing Chromium (about 100 MB)")
-	install := exec.CommandContext(ctx, apt, "install", "--yes", "--no-install-recommends", "chromium")
-	install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if output, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: apt-get install chromium: %w: %s", ErrNoChromium, err, last(output))
-	}
-	if path, ok := lookChromium(); ok {
-		return path, nil
-	}
-	return "", ErrNoChromium
-}
-
-func lookChromium() (string, bool) {
-	if _, err := os.Stat(packaged); err == nil {
-		return packaged, true
-	}
-	path, err := exec.LookPath("chromium")
-	return path, err == nil
-}
-
-// last returns the last line of a program's output.
-func last(output []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-	return lines[len(lines)-1]
+	return path, nil
 }

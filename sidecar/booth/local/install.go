@@ -116,13 +116,14 @@ func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (py
 // PythonPackage is a package of the Python Package Index that tests compare the product with.
 type PythonPackage struct {
 	Name, Version string
-	MB            int // approximate size on the disk with all dependencies
+	Extras        string // optional parts, in brackets
+	MB            int    // approximate size on the disk with all dependencies
 }
 
 // Install returns the interpreter of a virtual environment in cacheDir with the package, like [InstallDynamo] for
 // Dynamo.
 func (p PythonPackage) Install(ctx context.Context, cacheDir string, progress io.Writer) (python string, err error) {
-	steps := [][]string{{p.Name + "==" + p.Version}}
+	steps := [][]string{{p.Name + p.Extras + "==" + p.Version}}
 	return installation{
 		name: p.Name + " " + p.Version, venv: folder(cacheDir, p.Name+"-"+p.Version, steps), steps: steps,
 		bytes: int64(p.MB) << 20, check: p.check,

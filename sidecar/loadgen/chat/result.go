@@ -140,12 +140,15 @@ const (
 	// heldChunks is the number of chunks in the first burst from which a proxy held it back, if later bursts have a
 	// third of them or fewer.
 	heldChunks = 4
+	// holdTime is the mean time between bursts from which a proxy holds each of them, the first one too: HAProxy does
+	// for 200 ms, whatever the pace of the tokens. An engine's first burst is one token, that of the prefill.
+	holdTime = 150 * time.Millisecond
 )
 
 // Buffered reports whether the server or a proxy collected tokens and sent many at once: in bursts of [burstChunks] on
-// average, with a first one of [heldChunks] or more, or with so many tokens in the first one that TPOT would be a fifth
-// too low. The time between two tokens is then unknown. The chunks of a burst may come in several packets, so that a
-// gap of a twentieth of the mean is none.
+// average, in bursts of two tokens or more every [holdTime], with a first one of [heldChunks] or more, or with so many
+// tokens in the first one that TPOT would be a fifth too low. The time between two tokens is then unknown. The chunks
+// of a burst may come in several packets, so that a gap of a twentieth of the mean is none.
 func (r *Result) Buffered() bool {
 	bursts, held, first, mean := 0, 0, 0.0, r.tokensPerChunk()
 	gap := burstGap
@@ -165,10 +168,23 @@ func (r *Result) Buffered() bool {
 	if bursts == 0 {
 		return false
 	}
+	if r.heldEach(bursts, held, n) {
+		return true
+	}
 	leftOut := float64(max(1, r.Chunks[0].Tokens)) // by TPOT
 	later := len(r.Chunks) - held
 	return len(r.Chunks) >= burstChunks*bursts || n > 1 && (len(r.Chunks) == 1 || 5*(first-leftOut) > n-leftOut) ||
 		held >= heldChunks && later > 0 && held*(bursts-1) >= 3*later
+}
+
+// heldEach reports whether each burst was held for [holdTime]. first is the number of chunks in the first one, and n
+// that of the tokens: a token in several chunks is no burst.
+func (r *Result) heldEach(bursts, first int, n float64) bool {
+	chunks := float64(len(r.Chunks))
+	tokens := min(1, n/chunks) // of a chunk
+	took := r.Chunks[len(r.Chunks)-1].At - r.Chunks[0].At
+	return bursts > 1 && tokens*float64(first) >= 2 && tokens*chunks >= 2*float64(bursts) &&
+		took >= time.Duration(bursts-1)*holdTime
 }
 
 // inBurst reports whether chunk i, which is not the first, arrived together with the chunk before it.

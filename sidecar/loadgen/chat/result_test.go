@@ -54,6 +54,24 @@ func TestDefinitions(t *testing.T) {
 			574 * ms, 1894 * ms, -1, 69,
 		},
 		{
+			"bursts that a proxy holds for 200 ms",
+			[]int{600, 600, 600, 800, 800, 800, 800, 1000, 1000, 1000, 1200},
+			nil,
+			600 * ms, 1200 * ms, -1, 11,
+		},
+		{
+			"slow steps of speculation",
+			[]int{600, 800, 800, 800, 1000, 1000, 1000},
+			nil,
+			600 * ms, 1000 * ms, 400 * ms / 6, 7,
+		},
+		{
+			"two chunks a token",
+			[]int{600, 600, 800, 800, 1000, 1000, 1200, 1200, 1400, 1400, 1600, 1600, 1800, 1800, 2000, 2000},
+			&Usage{Completion: 8},
+			600 * ms, 2000 * ms, 200 * ms, 8,
+		},
+		{
 			"chunks of speculation",
 			[]int{200, 200, 200, 200, 240, 240, 280, 280, 280, 320, 320, 360, 360, 360, 400, 400, 440},
 			nil, 200 * ms,

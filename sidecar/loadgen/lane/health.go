@@ -350,14 +350,20 @@ func (p *answerCounts) add(r *chat.Result) {
 	}
 }
 
-// notices returns defects of the target's answers that do not keep it from serving.
-func (t *target) notices() []string {
+// notices returns defects of the target's answers that do not keep it from serving. lag is that of the load generator;
+// nil: it is not known.
+func (t *target) notices(lag *stats.Lag) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	if n := t.answers.buffered; stats.HeldBack(n, t.answers.all) {
-		all = append(all, fmt.Sprintf("%d of %d answers came in bursts: the server or a proxy buffers its streams. "+
-			"TPOT and ITL are unknown, and TTFT includes the time in the buffer.", n, t.answers.all))
+	if n, answers := t.answers.buffered, t.answers.all; stats.HeldBack(n, answers) {
+		cause := ": the server or a proxy buffers its streams. TPOT and ITL are unknown, and TTFT includes the time in " +
+			"the buffer."
+		if lag != nil && lag.ExplainsBursts(float64(n)/float64(answers)) {
+			cause = ". TPOT and ITL are unknown. The load generator itself was late, so whether the server or a proxy " +
+				"buffers its streams is not known."
+		}
+		all = append(all, fmt.Sprintf("%d of %d answers came in bursts%s", n, answers, cause))
 	}
 	for i, n := range t.answers.found {
 		if n >= noticeFrom {

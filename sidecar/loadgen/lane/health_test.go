@@ -13,6 +13,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 var broken = &chat.Error{Class: api.ErrorHTTP5xx, Status: 500, Message: "the server failed (500)"}
@@ -241,7 +242,15 @@ func TestDefectsOfAnswersAreReported(t *testing.T) {
 		require.NoError(t, b.view.Ready())
 	})
 	unasked := target{client: newFake(), listed: []string{"unknown"}}
-	assert.Contains(t, strings.Join(unasked.notices(), ""), "list of models lacks")
+	assert.Contains(t, strings.Join(unasked.notices(nil), ""), "list of models lacks")
 	few := target{client: &fake{}, answers: answerCounts{all: 502, buffered: 4}}
-	assert.Empty(t, few.notices(), "a few answers in bursts among many")
+	assert.Empty(t, few.notices(nil), "a few answers in bursts among many")
+	few.answers.all = 20
+	var lag stats.Lag
+	lag.Timer.Add(time.Millisecond)
+	assert.Contains(t, few.notices(&lag), "4 of 20 answers came in bursts: the server or a proxy buffers its streams. "+
+		"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.")
+	lag.Timer.Add(30 * time.Millisecond)
+	assert.Contains(t, few.notices(&lag), "4 of 20 answers came in bursts. TPOT and ITL are unknown. The load "+
+		"generator itself was late, so whether the server or a proxy buffers its streams is not known.")
 }

@@ -69,6 +69,17 @@ func (p Process) allow(r *stats.Report, now time.Time) *float64 {
 	return new(lag.Quantile(.95))
 }
 
+// lag returns the load generator's own delays of the last minutes; nil if they are not known.
+func (p Process) lag(now time.Time) *stats.Lag {
+	if p.Lag == nil {
+		return nil
+	}
+	if lag, known := p.Lag(now.Add(-stats.StepSpan), now); known {
+		return &lag
+	}
+	return nil
+}
+
 // signal reports that something has changed at least once since it was last received.
 type signal struct {
 	c     chan struct{} // buffered for one

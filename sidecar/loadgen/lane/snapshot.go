@@ -114,7 +114,7 @@ func (r *reading) shownTarget() api.Target {
 		Probes:        r.opts.Client.Probes() + r.remoteProbes.Load(),
 	}
 	found := r.opts.Client.Recognized()
-	t.Notices = append(r.target.notices(), found.Remarks...)
+	t.Notices = append(r.target.notices(r.process.lag(r.now)), found.Remarks...)
 	doubt := r.doubt.text()
 	if doubt != "" {
 		t.Notices = append(t.Notices, doubt)

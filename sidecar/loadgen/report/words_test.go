@@ -161,6 +161,7 @@ func TestWords(t *testing.T) {
 	failing.Trial.Failures = &api.TrialFailures{A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{
 		Failed: 30, Ended: 900,
 	}, More: "b"}
+	failing.Spans = []api.SweepSpan{{Arm: "b", Mode: failing.Request.Modes[1], Failed: 30, Actual: new(97.)}}
 	shortened := tried(proof.TradeOff, &traded)
 	shortened.Trial.Guards = []api.TrialDifference{{
 		Metric: string(proof.AnswerTokens), A: 210, B: 130, Difference: -.381, Interval: &[2]float64{-.412, -.35},

@@ -116,11 +116,13 @@ func finds(q *api.SweepRequest, d *api.TrialDetectable) string {
 
 // concurrencyWords returns a warning if the concurrency, as the mean over the spans that count, differs from the
 // requested one by more than a tenth, and otherwise nil. A trial requests one level; of several, the highest counts.
+// Failed turns end their conversations, which no limit of the load generator's settings does.
 func (r *Results) concurrencyWords() []string {
-	sum, n := 0., 0.
+	sum, n, failed := 0., 0., 0
 	for i := range r.Sweep.Spans {
 		if s := &r.Sweep.Spans[i]; s.Spoiled == "" && s.Actual != nil {
 			sum, n = sum+*s.Actual, n+1
+			failed += s.Failed
 		}
 	}
 	level := float64(slices.Max(append([]int{1}, r.Sweep.Request.Levels...)))
@@ -128,7 +130,10 @@ func (r *Results) concurrencyWords() []string {
 		return nil
 	}
 	text := fmt.Sprintf("On average %.0f conversations were in progress, not %.0f", sum/n, level)
-	if sum/n < level {
+	switch {
+	case sum/n < level && failed > 0:
+		text += "; failed turns end their conversations"
+	case sum/n < level:
 		text += "; raise start_rate or target_rps"
 	}
 	return []string{text + "."}

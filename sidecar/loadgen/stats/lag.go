@@ -130,6 +130,13 @@ func (l Lag) Since(earlier Lag) Lag {
 // Quantile returns the p-quantile of the probe with the larger delay, in seconds.
 func (l *Lag) Quantile(p float64) float64 { return max(l.Timer.Quantile(p), l.Stream.Quantile(p)) }
 
+// burstDelay is a delay in seconds during which several tokens of an answer arrive, which then have one time stamp.
+const burstDelay = 20e-3
+
+// ExplainsBursts reports whether the load generator read so late so often that a share of answers may have come in
+// bursts for that reason alone. Half of the share is enough, since an answer is read many times.
+func (l *Lag) ExplainsBursts(share float64) bool { return l.Quantile(1-share/2) >= burstDelay }
+
 const (
 	// errorFactor is the number of standard errors in a bound: 95 % on one side, for samples of
 	// which about four are late together, as in bursts.

@@ -82,11 +82,15 @@ func Open(ctx context.Context, o Options) (*Desk, error) {
 	return d, nil
 }
 
-func (d *Desk) lag(from, to time.Time) (stats.Lag, bool) {
+// lag returns the load generator's own delays between two times; nil if they are not known.
+func (d *Desk) lag(from, to time.Time) *stats.Lag {
 	if d.opts.Lag == nil {
-		return stats.Lag{}, false
+		return nil
 	}
-	return d.opts.Lag(from, to)
+	if lag, known := d.opts.Lag(from, to); known {
+		return &lag
+	}
+	return nil
 }
 
 // Run runs sweeps until ctx ends. A sweep in progress then continues with its next unfinished span

@@ -23,11 +23,16 @@ func warmReason(f *api.SweepFirstTurns, method string) string {
 		"which nothing in the span explains; %s has no effect on this target", f.Warm, f.Openings, f.Cached, done)
 }
 
-// burstWarning describes streams that the server or a proxy holds back; "" where there are few.
-func burstWarning(r *proof.Recording) string {
+// burstWarning describes streams that came in bursts, which the server or a proxy holds back unless the load
+// generator's own lag explains them; "" where there are few. A nil lag is not known.
+func burstWarning(r *proof.Recording, lag *stats.Lag) string {
 	bursts, answers := r.InBursts()
 	if !stats.HeldBack(bursts, answers) {
 		return ""
+	}
+	if lag != nil && lag.ExplainsBursts(float64(bursts)/float64(answers)) {
+		return fmt.Sprintf("answers came in bursts, and their TPOT and ITL are unknown; the load generator itself was late, "+
+			"so whether the server or a proxy holds its streams back is not known: %d of %d", bursts, answers)
 	}
 	return fmt.Sprintf("answers came in bursts, so the server or a proxy holds its streams back, TTFT includes the hold, "+
 		"and TPOT and ITL are unknown: %d of %d", bursts, answers)

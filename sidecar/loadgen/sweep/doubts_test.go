@@ -2,11 +2,13 @@ package sweep
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/stats"
 )
 
 // Few warm openings are tolerated.
@@ -67,11 +69,28 @@ func TestBurstsAreNamed(t *testing.T) {
 		}
 		return &proof.Recording{Turns: all}
 	}
-	assert.Contains(t, burstWarning(of(40, 60, 5)), "answers came in bursts, so the server or a proxy holds its")
-	assert.Contains(t, burstWarning(of(40, 60, 5)), ": 40 of 100")
-	for _, few := range []*proof.Recording{of(2, 2, 0), of(4, 96, 0), of(0, 10, 30), {}} {
-		assert.Empty(t, burstWarning(few))
+	late, quick := lagOf(600, 400), lagOf(900, 100)
+	for _, lag := range []*stats.Lag{nil, quick} {
+		assert.Contains(t, burstWarning(of(40, 60, 5), lag), "answers came in bursts, so the server or a proxy holds its")
+		assert.Contains(t, burstWarning(of(40, 60, 5), lag), ": 40 of 100")
 	}
+	assert.Contains(t, burstWarning(of(40, 60, 5), late), "the load generator itself was late")
+	assert.Contains(t, burstWarning(of(100, 0, 0), late), "the server or a proxy holds", "more than the lag explains")
+	for _, few := range []*proof.Recording{of(2, 2, 0), of(4, 96, 0), of(0, 10, 30), {}} {
+		assert.Empty(t, burstWarning(few, late))
+	}
+}
+
+// lagOf returns the lag of a load generator that was late for many of its samples.
+func lagOf(punctual, late int) *stats.Lag {
+	var l stats.Lag
+	for range punctual {
+		l.Timer.Add(time.Millisecond)
+	}
+	for range late {
+		l.Timer.Add(30 * time.Millisecond)
+	}
+	return &l
 }
 
 // A worker that the cluster lists without an id cannot be matched with the turns, and does not count.

@@ -343,8 +343,8 @@ func (a *attempt) publish(n api.SweepNow) {
 }
 
 // warnings returns what went wrong in the streams of the span, and what held its load down.
-func (a *attempt) warnings(r *proof.Recording) (all []string) {
-	if text := burstWarning(r); text != "" {
+func (a *attempt) warnings(r *proof.Recording, lag *stats.Lag) (all []string) {
+	if text := burstWarning(r, lag); text != "" {
 		all = append(all, text)
 	}
 	for limit, n := range a.limits {
@@ -457,14 +457,15 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	}
 	a.engines.Fill(&row, true)
 	a.named(&row, &out)
-	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {
+	lag := a.sweep.desk.lag(out.CountedFrom, out.Until)
+	if lag != nil {
 		lag.AllowRow(&row, r.TokensPerTurn())
-		r.Errors = lagErrors(&lag, &row)
+		r.Errors = lagErrors(lag, &row)
 	}
 	if n := float64(len(a.seconds)); n > 0 {
 		out.Actual = new(a.actual / n)
 	}
-	out.Warnings = append(slices.Clone(out.Warnings), a.warnings(&r.Recording)...)
+	out.Warnings = append(slices.Clone(out.Warnings), a.warnings(&r.Recording, lag)...)
 	if r.Spoiled = spoiled; spoiled == "" {
 		r.Spoiled = a.invalidReason(&out, &row)
 	}

@@ -3,6 +3,6 @@
 // engines: they need a directory, named by the variable ENGINES or engines in the user's cache directory, with two
 // virtual environments of Python, vllm and routers (the package sglang-router), and a model in the directory model.
 //
-// It also runs each installed router before simulated engines, which need neither vLLM nor a model. The virtual
-// environments routers (sglang-router and vllm-router), smg, envoy and litellm are in the same directory.
+// It also runs routers and proxies before simulated engines, which need neither vLLM nor a model. Those it installs:
+// packages of Python into virtual environments, HAProxy and nginx from Debian's packages.
 package engines

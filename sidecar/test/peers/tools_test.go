@@ -17,6 +17,7 @@ import (
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/test/boothtest"
 )
 
 // tokenizer returns a directory with the simulation's tokenizer, from which both tools generate prompts without a hub.
@@ -60,7 +61,7 @@ func imports(t *testing.T, path string) {
 }
 
 func TestAIPerfAgreesWithCluster(t *testing.T) {
-	python := interpreter(t, local.PythonPackage{Name: "aiperf", Version: "0.13.0", MB: 1200})
+	python := boothtest.Interpreter(t, local.PythonPackage{Name: "aiperf", Version: "0.13.0", MB: 1200})
 	c, dir := start(t), t.TempDir()
 	run(t, filepath.Join(filepath.Dir(python), "aiperf"), "profile",
 		"--model", sim.H200().Model, "--url", c.url, "--endpoint-type", "chat", "--streaming", "--tokenizer", tokenizer(t),
@@ -87,7 +88,7 @@ func TestAIPerfAgreesWithCluster(t *testing.T) {
 }
 
 func TestGuideLLMAgreesWithCluster(t *testing.T) {
-	python := interpreter(t, local.PythonPackage{Name: "guidellm", Version: "0.8.1", MB: 6000})
+	python := boothtest.Interpreter(t, local.PythonPackage{Name: "guidellm", Version: "0.8.1", MB: 6000})
 	c, report := start(t), filepath.Join(t.TempDir(), "report.json")
 	run(t, filepath.Join(filepath.Dir(python), "guidellm"), "run",
 		"--backend", fmt.Sprintf("kind=openai_http,target=%s,model=%s", c.url, sim.H200().Model),
