@@ -249,7 +249,7 @@ func TestDefectsOfAnswersAreReported(t *testing.T) {
 	var lag stats.Lag
 	lag.Timer.Add(time.Millisecond)
 	assert.Contains(t, few.notices(&lag), "4 of 20 answers came in bursts: the server or a proxy buffers its streams. "+
-		"Their TPOT and ITL are unknown, and TTFT includes the time in the buffer.")
+		"TPOT and ITL are unknown, and TTFT includes the time in the buffer.")
 	lag.Timer.Add(30 * time.Millisecond)
 	assert.Contains(t, few.notices(&lag), "4 of 20 answers came in bursts. TPOT and ITL are unknown. The load "+
 		"generator itself was late, so whether the server or a proxy buffers its streams is not known.")
