@@ -217,12 +217,15 @@ func (r *reading) headline(c *api.Comparison) *api.Headline {
 	}
 	lines := r.lines(c)
 	r.mu.Lock()
-	about := r.setting()
+	about, step := r.setting(), r.steps.current().ID
 	r.mu.Unlock()
+	if step != r.state.Step.ID { // what was read says nothing of the setting in force
+		return waiting("Settling: a new step has just begun")
+	}
 	if trial := r.headlines.kept(about); trial != nil {
 		return trial
 	}
-	if r.state.Settling || c.Live.TTFT.Mean == nil { // the step may have begun since the state was read
+	if r.state.Settling || c.Live.TTFT.Mean == nil {
 		return r.settlingHeadline(lines, r.headlines.remembered(about))
 	}
 	if len(lines) == 0 {

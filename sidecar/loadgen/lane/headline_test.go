@@ -31,10 +31,14 @@ func TestHeadlineFollowsASwitch(t *testing.T) {
 		pass(3 * time.Minute)
 		assert.Equal(t, "Nothing to compare with yet at 3 conversations", headline().Text)
 
+		before := b.lane.read(time.Now())
+		comparison := before.compare(before.defaultBaseline())
 		b.setMode(roundRobin)
 		f.set(func(f *fake) { f.ttft = 600 * time.Millisecond })
 		b.driver.called(t).answer(false, nil)
 		pass(10 * time.Second)
+		assert.Equal(t, "Settling: a new step has just begun", before.headline(&comparison).Text,
+			"what was read before the switch says nothing of the new mode")
 		assert.Regexp(t, `^Settling, (49|50|51) s to go$`, headline().Text)
 		assert.Regexp(t, `^to be compared with KV-aware, measured here at 00:03$`, headline().Detail[0])
 		pass(55 * time.Second)
