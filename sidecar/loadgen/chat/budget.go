@@ -22,14 +22,11 @@ const chunkMemory = 20
 // TextMemory returns the memory of a text of n bytes that grew, in bytes.
 func TextMemory(n int) int { return n + n/4 }
 
-// encodings is the number of copies of a history while it is encoded: that of package json and the request's body.
-const encodings = 2
-
 // requestMemory returns the memory of the history's answers in a request, in bytes.
 func requestMemory(messages []openai.ChatCompletionMessage) (n int) {
 	for i := range messages {
 		if messages[i].Role == openai.ChatMessageRoleAssistant {
-			n += encodings * len(messages[i].Content)
+			n += historyMemory(messages[i : i+1])
 		}
 	}
 	return n

@@ -108,7 +108,10 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 32<<10
 // exchange writes the request and reads the head of the response.
 func (l *link) exchange(req *http.Request) (*http.Response, error) {
 	w := writers.Get().(*bufio.Writer)
-	defer writers.Put(w)
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
 	w.Reset(l)
 	if err := errors.Join(req.Write(w), w.Flush()); err != nil {
 		return nil, err
@@ -149,6 +152,7 @@ func (p *pool) pop() *link {
 	}
 	last := len(p.idle) - 1
 	l := p.idle[last]
+	p.idle[last] = nil // so that a connection that is not kept does not stay in memory with its stream's answer
 	p.idle = p.idle[:last]
 	return l
 }

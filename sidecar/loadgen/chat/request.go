@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -44,20 +45,14 @@ type agentHints struct {
 	Priority json.Number `json:"priority"`
 }
 
-// wireRequest is the JSON of a request. Its messages replace the library's, which omit an empty content; servers
-// require one.
+// wireRequest is the JSON of a request, without its messages.
 type wireRequest struct {
 	openai.ChatCompletionRequest
 	StreamOptions map[string]any `json:"stream_options,omitempty"`
 
-	Messages  []message `json:"messages"`
-	MinTokens int       `json:"min_tokens,omitempty"`
-	NVExt     *nvext    `json:"nvext,omitempty"`
-}
-
-type message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Messages  [0]int `json:"messages"` // stands for them; see [appendMessages]
+	MinTokens int    `json:"min_tokens,omitempty"`
+	NVExt     *nvext `json:"nvext,omitempty"`
 }
 
 // extensions holds the server's model and the extensions that it accepts. It is safe for concurrent use.
@@ -110,10 +105,6 @@ func (e *extensions) probeLength() int {
 func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) error {
 	w := wireRequest{
 		ChatCompletionRequest: openai.ChatCompletionRequest{Model: c.Model(), Stream: true},
-		Messages:              make([]message, len(req.Messages)),
-	}
-	for i, m := range req.Messages {
-		w.Messages[i] = message{m.Role, m.Content}
 	}
 	if used[ExtMaxCompletionTokens] {
 		w.MaxCompletionTokens = req.MaxTokens
@@ -144,11 +135,14 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 			w.NVExt.AgentHints = &agentHints{json.Number(c.opts.Priority)}
 		}
 	}
-	e := json.NewEncoder(to)
-	e.SetEscapeHTML(false) // shorter, and no server needs it
-	if err := e.Encode(w); err != nil {
+	var rest jsonText
+	if err := rest.encode(w); err != nil {
 		return err
 	}
+	at := bytes.LastIndex(rest.Bytes(), []byte(noMessages))
+	to.Write(rest.Bytes()[:at])
+	appendMessages(to, req.Messages)
+	to.Write(rest.Bytes()[at+len(noMessages):])
 	addFields(to, c.fields)
 	if c.opts.Session.Kind == SessionBody && req.Conversation != "" {
 		field, err := json.Marshal(map[string]string{c.opts.Session.Name: req.Conversation})
@@ -158,6 +152,63 @@ func (c *Client) encode(to *bytes.Buffer, req Request, used map[string]bool) err
 		addFields(to, field[1:len(field)-1])
 	}
 	return nil
+}
+
+// noMessages is the field messages of a [wireRequest].
+const noMessages = `"messages":[]`
+
+// appendMessages writes the field messages. It encodes long texts in pieces, so that package json needs no buffer for a
+// whole history. Unlike the library, it writes an empty content, too; servers require one.
+func appendMessages(to *bytes.Buffer, messages []openai.ChatCompletionMessage) {
+	to.Grow(historyMemory(messages))
+	to.WriteString(`"messages":[`)
+	var piece jsonText
+	for i, m := range messages {
+		if i > 0 {
+			to.WriteByte(',')
+		}
+		to.WriteString(`{"role":`)
+		piece.append(to, m.Role)
+		to.WriteString(`,"content":`)
+		piece.append(to, m.Content)
+		to.WriteByte('}')
+	}
+	to.WriteByte(']')
+}
+
+// historyMemory returns the memory of messages in a request in bytes, with room for escapes.
+func historyMemory(messages []openai.ChatCompletionMessage) (n int) {
+	for i := range messages {
+		n += len(messages[i].Content) + len(messages[i].Content)/8 + 64
+	}
+	return n
+}
+
+// jsonText is a buffer for JSON without escapes for HTML: it is shorter, and no server needs them.
+type jsonText struct{ bytes.Buffer }
+
+// encode replaces the text by the JSON of v and a line feed.
+func (t *jsonText) encode(v any) error {
+	t.Reset()
+	e := json.NewEncoder(t)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// append writes a text as a JSON string, in pieces that end between characters.
+func (t *jsonText) append(to *bytes.Buffer, text string) {
+	const most = 8 << 10
+	to.WriteByte('"')
+	for text != "" {
+		n := min(len(text), most)
+		for n < len(text) && n > most-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		_ = t.encode(text[:n]) // a string always has a JSON form
+		to.Write(t.Bytes()[1 : t.Len()-2])
+		text = text[n:]
+	}
+	to.WriteByte('"')
 }
 
 // addFields appends fields, JSON without the braces, to the object in the buffer.

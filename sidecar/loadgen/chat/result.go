@@ -302,8 +302,8 @@ func (r *Result) oneEach(n int) bool {
 // Live is the received part of an answer in progress. The zero value is ready to use. It is safe for concurrent use.
 type Live struct {
 	mu        sync.Mutex
-	text      strings.Builder // its strings share its memory
-	reasoning strings.Builder
+	text      text
+	reasoning text
 	sent      time.Time
 	first     time.Duration
 	worker    string
@@ -313,17 +313,17 @@ type Live struct {
 func (l *Live) Text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.text.Len() == 0 {
+	if l.text.n == 0 {
 		return l.reasoning.String()
 	}
 	return l.text.String()
 }
 
-// answer returns the answer received so far.
+// answer returns the answer after its end.
 func (l *Live) answer() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.text.String()
+	return l.text.join()
 }
 
 // First returns when the request was sent, the zero time before that, and the time to the first content chunk. waiting
@@ -345,8 +345,7 @@ func (l *Live) start(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent, l.first, l.worker = sent, 0, ""
-	l.text.Reset()
-	l.reasoning.Reset()
+	l.text, l.reasoning = text{}, text{}
 }
 
 func (l *Live) setWorker(name string) {
@@ -361,6 +360,6 @@ func (l *Live) add(at time.Duration, c chunk) {
 	if l.first == 0 {
 		l.first = at
 	}
-	l.text.WriteString(c.text)
-	l.reasoning.WriteString(c.reasoning)
+	l.text.add(c.text)
+	l.reasoning.add(c.reasoning)
 }

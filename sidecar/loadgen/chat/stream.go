@@ -664,18 +664,18 @@ func (s *stream) incomplete(asked requested) *Error {
 // watchdog cancels a stream that exceeds a timeout. Its timer fires at the earliest time at which a timeout can pass,
 // so that chunks need not reset it.
 type watchdog struct {
-	mu      sync.Mutex
-	timer   *time.Timer
-	stopped bool
+	mu     sync.Mutex
+	timer  *time.Timer
+	stream *stream // nil once stopped: the runtime may hold a stopped timer, and the answer with it, until it is due
 }
 
 func (c *Client) watch(s *stream, cancel context.CancelCauseFunc) *watchdog {
-	d := new(watchdog)
+	d := &watchdog{stream: s}
 	s.dog = d
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	first := min(c.opts.ConnectTimeout, c.opts.FirstTokenTimeout, c.opts.StallTimeout, c.opts.TurnTimeout)
-	d.timer = time.AfterFunc(first, func() { d.look(c.opts, s, cancel) })
+	d.timer = time.AfterFunc(first, func() { d.look(c.opts, cancel) })
 	return d
 }
 
@@ -683,10 +683,11 @@ func (c *Client) watch(s *stream, cancel context.CancelCauseFunc) *watchdog {
 // phase or of the whole turn has passed. Otherwise it resets the timer to the time that is left, but to at most
 // StallTimeout: before the first token, the phase may change at any moment, and a stall begin then. After stop it does
 // nothing. No timeout of o is 0; [New] sets the defaults.
-func (d *watchdog) look(o Options, s *stream, cancel context.CancelCauseFunc) {
+func (d *watchdog) look(o Options, cancel context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stopped {
+	s := d.stream
+	if s == nil {
 		return
 	}
 	now, last := time.Since(s.res.Sent), time.Duration(s.progress.Load())
@@ -727,6 +728,6 @@ func (d *watchdog) wait(s *stream, p phase, limit time.Duration) {
 func (d *watchdog) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stopped = true
+	d.stream = nil
 	d.timer.Stop()
 }

@@ -345,9 +345,9 @@ func TestTextBudget(t *testing.T) {
 	assert.EqualValues(t, 500, texts.used.Load())
 	wantError(t, ask(0, long).Err, api.ErrorOverrun, "target.answer_memory")
 	wantError(t, ask(0, slices.Repeat([]string{"x"}, 25)...).Err, api.ErrorOverrun, "target.answer_memory")
-	wantError(t, ask(251, "x").Err, api.ErrorOverrun, "target.answer_memory")
+	wantError(t, ask(389, "x").Err, api.ErrorOverrun, "target.answer_memory")
 	assert.EqualValues(t, 500, texts.used.Load())
-	assert.Nil(t, ask(250, "x").Err, "the request has been sent when the answer begins")
+	assert.Nil(t, ask(388, "x").Err, "the request has been sent when the answer begins")
 	texts.Release(TextMemory(400) + TextMemory(1))
 	assert.Zero(t, texts.used.Load())
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
@@ -58,10 +59,16 @@ func (o *observer) Shadow() *live.Live { return o.lane.shadow }
 
 // Sent returns the data of a turn that a shadow follows. It is called before the turn is sent.
 func Sent(t *workload.LiveTurn) live.Sent {
-	prompt := t.Prompt()
+	prompt, answers := t.Prompt(), 0
+	for i := range prompt {
+		if prompt[i].Role == openai.ChatMessageRoleAssistant {
+			answers += len(prompt[i].Content)
+		}
+	}
 	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: the turn is not pinned
 	return live.Sent{
 		ID: t.RequestID, Conversation: t.Conversation, Last: t.Last, Instance: instance, Concurrency: t.Concurrency,
+		Answers: answers,
 		Messages: func(yield func(role, text string) bool) {
 			for i := range prompt {
 				if !yield(prompt[i].Role, prompt[i].Content) {

@@ -21,6 +21,10 @@ import (
 const (
 	// maxFollowed is the number of turns that are followed at a time at most.
 	maxFollowed = 20_000
+
+	// maxHeld is the size in bytes of answers in the prompts of waiting turns from which further turns are lost. The
+	// answers of a conversation that has ended are kept by nothing else.
+	maxHeld = 32 << 20
 	// workerTimeout bounds the wait for the worker of a turn.
 	workerTimeout = 30 * time.Second
 	// clusterTimeout bounds the wait of the first turns for the cluster's metrics.
@@ -56,6 +60,7 @@ type Live struct {
 	queue struct {
 		mu       sync.Mutex
 		events   []event
+		held     int   // bytes of answers in the prompts of events
 		followed int   // turns that have not ended
 		lost     int64 // turns lost since the last reset
 		open     bool  // there is an account
@@ -138,6 +143,7 @@ type Sent struct {
 	Last         bool   `json:"last,omitempty"`     // the last turn of the conversation
 	Instance     uint64 `json:"instance,omitempty"` // the instance that the turn is pinned to; 0 leaves it to the router
 	Concurrency  int    `json:"concurrency"`
+	Answers      int    `json:"-"` // bytes of the answers among the messages
 	// Messages are the roles and texts. It may be called later, from another goroutine.
 	Messages iter.Seq2[string, string] `json:"-"`
 }
@@ -179,7 +185,7 @@ func (l *Live) Follow(s Sent) *Turn {
 		ids, _ := l.opts.Capabilities()
 		l.setIDs(ids)
 	}
-	if l.queue.followed >= maxFollowed {
+	if l.queue.followed >= maxFollowed || l.queue.held >= maxHeld {
 		l.queue.lost++
 		return nil
 	}
@@ -255,6 +261,9 @@ func (l *Live) push(e event) {
 		return // the account of the turn was replaced
 	}
 	l.queue.events = append(l.queue.events, e)
+	if e.kind == eventRouted {
+		l.queue.held += e.turn.Answers
+	}
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -282,7 +291,7 @@ func (l *Live) drop() {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	l.queue.open = false
-	l.queue.events = nil
+	l.queue.events, l.queue.held = nil, 0
 	l.queue.lost = 0
 	l.queue.serial++
 }
@@ -342,7 +351,7 @@ func (l *Live) awaitCluster(now time.Time, ids bool) {
 	l.setIDs(ids)
 	l.queue.closed = now.Sub(l.began) > clusterTimeout
 	if l.queue.closed {
-		l.queue.events = nil
+		l.queue.events, l.queue.held = nil, 0
 	}
 }
 
@@ -351,7 +360,7 @@ func (l *Live) awaitCluster(now time.Time, ids bool) {
 func (l *Live) setIDs(ids bool) {
 	if l.queue.ids != ids {
 		l.queue.ids = ids
-		l.queue.events = nil
+		l.queue.events, l.queue.held = nil, 0
 		l.queue.serial++
 	}
 }
@@ -392,7 +401,7 @@ func (l *Live) advance(now time.Time) {
 	}
 	l.queue.mu.Lock()
 	events := l.queue.events
-	l.queue.events = nil
+	l.queue.events, l.queue.held = nil, 0
 	l.queue.mu.Unlock()
 	for i := range events {
 		if events[i].turn.serial == a.serial {
