@@ -103,7 +103,7 @@ type Caches struct {
 // caches measures the caches at the beginning of the run by its first turns.
 func (b *Builder) caches(r *Run) *Caches {
 	found := Coldness(b.firsts, r.Workload.OpeningTokens)
-	if found == nil {
+	if found == nil || r.Tokens.CachedUnknown >= r.Turns.OK { // zeros that the cluster's counters contradict are unknown
 		return &Caches{State: "unknown"}
 	}
 	c := &Caches{State: "cold", SweepFirstTurns: *found}
@@ -139,7 +139,7 @@ func (r *Run) cacheLine() string {
 	var text string
 	switch c.State {
 	case "unknown":
-		return "not known at the beginning: no first turn with a whole opening reported cached tokens"
+		return "not known at the beginning: the cached tokens of first turns with a whole opening are not known"
 	case "warm":
 		text = fmt.Sprintf("warm at the beginning: the first turns on %d of %d openings found up to %d cached tokens, which "+
 			"nothing in this run explains", c.Warm, c.Openings, c.Cached)

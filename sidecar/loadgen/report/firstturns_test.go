@@ -52,3 +52,12 @@ func TestColdness(t *testing.T) {
 		assert.Equal(t, row.want, Coldness(row.turns, row.tokens), name)
 	}
 }
+
+// Zeros that the cluster's counters contradict, which are unknown in the run, show no cold caches.
+func TestDoubtedZerosShowNothing(t *testing.T) {
+	b := Builder{firsts: []FirstTurn{{opening: 1, token: 1, prompt: 3900, known: true}}}
+	r := Run{Turns: Turns{OK: 30}, Tokens: Tokens{CachedUnknown: 27}}
+	assert.Equal(t, "cold", b.caches(&r).State)
+	r.Tokens.CachedUnknown = 30
+	assert.Equal(t, "unknown", b.caches(&r).State)
+}

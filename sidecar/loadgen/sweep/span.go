@@ -365,7 +365,9 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		Concurrency: a.span.Concurrency, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
 		Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
 		Elapsed: r.Elapsed, Cold: "nonce", Warnings: a.run.Warnings, SharedWorkers: a.shared,
-		FirstTurns: a.record.coldness(a.sweep.doc.Sweep.Workload.OpeningTokens),
+	}
+	if !a.lane.CachedDoubted() {
+		out.FirstTurns = a.record.coldness(a.sweep.doc.Sweep.Workload.OpeningTokens)
 	}
 	if a.run.Emptied {
 		out.Cold = "emptied"
