@@ -65,6 +65,9 @@ func (d *cacheDoubt) contradiction(counted map[string][2]float64) string {
 	return ""
 }
 
+// CachedDoubted reports whether the cluster's counters contradict the cached tokens that the answers of the run report.
+func (l *Lane) CachedDoubted() bool { return l.doubt.text() != "" }
+
 // text returns the sentence on the doubt; empty: there is none.
 func (d *cacheDoubt) text() string {
 	d.mu.Lock()

@@ -209,11 +209,13 @@ func TestZerosThatTheEngineContradictsAreUnknown(t *testing.T) {
 		b.start(4)
 		pass(5 * time.Second)
 		assert.Equal(t, 0., *b.snapshot().KV.HitRatio, "the hits were before the run")
+		assert.False(t, b.lane.CachedDoubted())
 		counters(900+7500, 1000+10_000)
 		pass(5 * time.Second)
 		live := b.snapshot()
 		const reason = "The answers report 0 cached tokens, but the counters of the engine show 75.0 % hits"
 		assert.Nil(t, live.KV.HitRatio)
+		assert.True(t, b.lane.CachedDoubted())
 		assert.Contains(t, live.KV.NotReported, reason)
 		assert.Contains(t, strings.Join(live.Target.Notices, "\n"), reason)
 		assert.Empty(t, live.Target.CachedSource)

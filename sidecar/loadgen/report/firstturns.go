@@ -11,7 +11,7 @@ import (
 // caches measures the caches at the beginning of the run by its first turns.
 func (b *Builder) caches(r *Run) *api.Caches {
 	c := stats.CachesOf(b.firsts, r.Workload.OpeningTokens)
-	if c == nil {
+	if c == nil || r.Tokens.CachedUnknown >= r.Turns.OK { // zeros that the cluster's counters contradict are unknown
 		return &api.Caches{State: api.CachesWereUnknown}
 	}
 	if r.Tokens.Cached > 0 {
@@ -43,7 +43,7 @@ func (r *Run) cacheLine() string {
 	var text string
 	switch c.State {
 	case api.CachesWereUnknown:
-		return "not known at the beginning: no first turn with a whole opening reported cached tokens"
+		return "not known at the beginning: the cached tokens of first turns with a whole opening are not known"
 	case api.CachesWereWarm:
 		text = fmt.Sprintf("warm at the beginning: the first turns on %d of %d openings found up to %d cached tokens, which "+
 			"nothing in this run explains", c.Warm, c.Openings, c.Cached)

@@ -415,6 +415,9 @@ func (a *attempt) caches() (cold string, firsts *api.SweepFirstTurns) {
 	default:
 		cold = "nonce"
 	}
+	if a.lane.CachedDoubted() {
+		return cold, nil
+	}
 	return cold, a.record.coldness(a.sweep.doc.Sweep.Workload.OpeningTokens)
 }
 

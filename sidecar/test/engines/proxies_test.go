@@ -323,17 +323,17 @@ func TestTrialWithKilledProxies(t *testing.T) {
 		})
 		return s
 	}
-	counting := func(arm string, seconds float64) func(api.Sweep) bool {
+	runs := func(arm string, phase api.SweepPhase, seconds float64) func(api.Sweep) bool {
 		return func(s api.Sweep) bool {
 			now := s.Progress.Span
-			return now != nil && now.Mode.Arm == arm && now.Phase == api.SpanCounting && now.Seconds >= seconds
+			return now != nil && now.Mode.Arm == arm && now.Phase == phase && now.Seconds >= seconds
 		}
 	}
 	const outage = 3 // seconds
-	now := *follow(trialLimit, "a span over HAProxy counts", counting(inTurn, 1)).Progress.Span
+	now := *follow(trialLimit, "a span over HAProxy counts", runs(inTurn, api.SpanCounting, 1)).Progress.Span
 	rotation.Kill()
 	follow(time.Minute, "the span goes on without HAProxy", func(s api.Sweep) bool {
-		return len(s.Spans) > now.Number || counting(inTurn, now.Seconds+outage)(s)
+		return len(s.Spans) > now.Number || runs(inTurn, api.SpanCounting, now.Seconds+outage)(s)
 	})
 	rotation.Start(t)
 	struck := follow(time.Minute, "the span ends", func(s api.Sweep) bool { return len(s.Spans) > now.Number })
@@ -346,10 +346,12 @@ func TestTrialWithKilledProxies(t *testing.T) {
 		assert.Contains(t, span.Spoiled, rotation.URL()+" does not serve")
 	}
 
-	follow(trialLimit, "a span over nginx counts", counting(bySession, 1))
+	follow(trialLimit, "a span over nginx warms up", runs(bySession, api.SpanWarmingUp, 1))
 	hash.Kill()
 	paused := follow(5*time.Minute, "the trial pauses", func(s api.Sweep) bool { return s.State != api.SweepRunning })
 	require.Equal(t, api.SweepPaused, paused.State)
+	last := paused.Spans[len(paused.Spans)-1]
+	assert.Contains(t, last.Spoiled, hash.URL()+" does not serve", "no turn was answered in the span")
 	assert.Contains(t, paused.Reason, bySession)
 	assert.Contains(t, paused.Reason, hash.URL())
 	figure.Report(t, "killed proxy: %s", paused.Reason)

