@@ -235,7 +235,7 @@ func (r *Results) sweepMethodology() (items []Item) {
 	switch q.Kind {
 	case api.SweepTrial:
 		warmUp += "; these start at different turns, so that they do not all end at once"
-		add("Order", trialOrder(q, onPairs(run.Trial)))
+		add("Order", trialOrder(q, run.Trial))
 		if q.Primary != nil {
 			add("Decided by", proof.Metric(*q.Primary).Name()+
 				", chosen before the start; smallest difference of interest "+r.smallest())
@@ -295,21 +295,30 @@ func kindWords(q *api.SweepRequest) string {
 	return "trial: which arm is better than all others at one concurrency?"
 }
 
-// trialOrder describes the order of a trial's spans. pairs selects the method of earlier versions.
-func trialOrder(q *api.SweepRequest, pairs bool) string {
+// trialOrder describes the order of a trial's spans.
+func trialOrder(q *api.SweepRequest, t *api.TrialState) string {
+	looks := "a look after each block" + firstLook(t)
 	switch {
-	case pairs:
+	case onPairs(t):
 		return "pairs of spans, by the method of earlier versions"
 	case q.Together != nil && *q.Together:
 		return "blocks of spans with the same conversations, both arms at the same time on two targets and then " +
-			"in the opposite order if both can switch; a look after each block from the second on"
+			"in the opposite order if both can switch; " + looks
 	}
 	if len(q.Modes) > 2 {
 		return "blocks of spans with the same conversations, each arm once, in the order of a row of a Williams design, " +
-			"drawn by the seed; once two are left, ABBA or BAAB; a look after each block from the second on"
+			"drawn by the seed; once two are left, ABBA and BAAB in turn; " + looks
 	}
-	return "blocks of spans with the same conversations, ABBA or BAAB, the first by the seed, the two in the middle " +
-		"as one of double length; a look after each block from the second on"
+	return "blocks of spans with the same conversations, ABBA and BAAB in turn, the first by the seed, the two in the " +
+		"middle as one of double length; " + looks
+}
+
+// firstLook says after which block a trial has its first look.
+func firstLook(t *api.TrialState) string {
+	if t != nil && t.FirstLook == 1 {
+		return ""
+	}
+	return " from the second on"
 }
 
 // levelsOrder describes the order of the spans in a sweep of levels.
