@@ -220,10 +220,10 @@ func NextBlock(left []int, blocks []Block) float64 {
 	return used(blocks) * float64(lengthOf(len(left))) / float64(lengths)
 }
 
-// lengthOf returns the spans that a block of so many arms counts: see [Order].
+// lengthOf returns the spans of a block of so many arms, with its run-in: see [Order].
 func lengthOf(arms int) int {
 	if arms == 2 {
-		return 4
+		return 5
 	}
 	return arms
 }

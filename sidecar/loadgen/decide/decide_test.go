@@ -248,7 +248,7 @@ func TestOtherMetricsByTheirIntervals(t *testing.T) {
 	for i := range blocks {
 		for j := range blocks[i].Spans {
 			s := &blocks[i].Spans[j]
-			sign := []float64{1, -1}[j%2] * []float64{1, -1}[i]
+			sign := []float64{1, -1}[j%2]
 			s.Values["rate"] = 100 * math.Exp(.2*float64(s.Arm)+.001*sign)
 			s.Values["tpot"] = math.Exp(.01 * sign)
 		}
@@ -303,7 +303,7 @@ func TestClusteredFailuresNeedAgreement(t *testing.T) {
 		want   [][2]int
 	}{
 		{"none", []int{0, 0, 0, 0, 0, 0}, nil},
-		{"spread", []int{5, 0, 5, 5, 0, 5}, more},
+		{"spread", []int{5, 0, 5, 0, 5, 0}, more},
 		{"all in one run", []int{20, 0, 0, 0, 0, 0}, nil},
 		{"both alike", []int{5, 5, 5, 5, 5, 5}, nil},
 		{"one", []int{1, 0, 0, 0, 0, 0}, nil},

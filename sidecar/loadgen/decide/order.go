@@ -10,26 +10,25 @@ type Run struct {
 	Arm    int
 	Length int     // in spans: 2 where two neighboring spans of an arm run as one
 	At     float64 // middle of the run on the axis of the block's spans, 0 at the middle of the block
-	// RunIn is the number of spans before the run counts: one for the first run of two arms, so that it follows a span of
-	// its own arm, like the first run of most later blocks.
+	// RunIn is the number of spans before the run counts: one for the first run of a block of two arms, so that it follows
+	// a span of its own arm.
 	RunIn int
 }
 
 // Order returns the runs of a block, from 0, of the arms that are left. Two arms run as ABBA or BAAB with the middle
-// pair as one run. The seed draws the first order, which changes after every second block. Within two blocks of one
-// order each arm follows itself as often as the other arm, so that the after-effects of a run are the same for both.
-// Over four blocks both arms have as many single and double runs, so that a difference in their scatter is visible.
+// pair as one run. The seed draws the first order, which changes after every block: a swing of the speed as long as a
+// block, which favors the same arm in each block of one order, then cancels out, and so does a difference in scatter
+// between single and double runs. With the run-in, each arm follows itself as often as the other arm, so that the
+// after-effects of a run are the same for both.
 // More arms run once each in the order of a row of a Williams design, in which every arm follows every other equally
 // often: "Experimental designs balanced for the estimation of residual effects of treatments", Australian Journal of
 // Scientific Research 2 (1949). The seed draws the arms' names and the order of the rows.
 func Order(seed uint64, arms []int, block int) []Run {
 	if len(arms) == 2 {
 		outer, inner := outerInner(seed, arms, block)
-		runs := []Run{{Arm: outer, Length: 1, At: -1.5}, {Arm: inner, Length: 2}, {Arm: outer, Length: 1, At: 1.5}}
-		if block == 0 {
-			runs[0].RunIn = 1
+		return []Run{
+			{Arm: outer, Length: 1, At: -1.5, RunIn: 1}, {Arm: inner, Length: 2}, {Arm: outer, Length: 1, At: 1.5},
 		}
-		return runs
 	}
 	rng := rand.New(rand.NewPCG(seed, 1<<63))
 	names, rows := rng.Perm(len(arms)), williams(len(arms))
@@ -59,7 +58,7 @@ func Pair(seed uint64, arms []int, block int) []Run {
 
 // outerInner assigns two arms to the places of ABBA.
 func outerInner(seed uint64, arms []int, block int) (outer, inner int) {
-	if coin := rand.New(rand.NewPCG(seed, 0)).IntN(2); (coin+block/2)%2 == 1 {
+	if coin := rand.New(rand.NewPCG(seed, 0)).IntN(2); (coin+block)%2 == 1 {
 		return arms[1], arms[0]
 	}
 	return arms[0], arms[1]

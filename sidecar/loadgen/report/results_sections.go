@@ -235,7 +235,7 @@ func (r *Results) sweepMethodology() (items []Item) {
 	switch q.Kind {
 	case api.SweepTrial:
 		warmUp = trialWarmUp(q)
-		add("Order", trialOrder(q, onPairs(run.Trial)))
+		add("Order", trialOrder(q, run.Trial))
 		if q.Primary != nil {
 			add("Decided by", proof.Metric(*q.Primary).Name()+
 				", chosen before the start; smallest difference of interest "+r.smallest())
@@ -313,24 +313,36 @@ func countedWords(q *api.SweepRequest, pairs bool) string {
 	return fmt.Sprintf(text, durationText(*q.Seconds), latencies)
 }
 
-// trialOrder describes the order of a trial's spans. pairs selects the method of earlier versions.
-func trialOrder(q *api.SweepRequest, pairs bool) string {
+// trialOrder describes the order of a trial's spans.
+func trialOrder(q *api.SweepRequest, t *api.TrialState) string {
+	looks := "a look after each block" + firstLook(t)
 	switch {
-	case pairs:
+	case onPairs(t):
 		return "pairs of spans, by the method of earlier versions"
 	case q.Warm():
 		return "one run, whose arm changes every slot, in random order within pairs of slots; conversations and caches go " +
-			"on, and a turn belongs to the slot in which it was sent; a look after each pair from the fourth on"
+			"on, and a turn belongs to the slot in which it was sent; " + looks
 	case q.Together != nil && *q.Together:
 		return "blocks of spans with the same conversations, both arms at the same time on two targets and then " +
-			"in the opposite order if both can switch; a look after each block from the second on"
+			"in the opposite order if both can switch; " + looks
 	}
 	if len(q.Modes) > 2 {
 		return "blocks of spans with the same conversations, each arm once, in the order of a row of a Williams design, " +
-			"drawn by the seed; once two are left, ABBA or BAAB; a look after each block from the second on"
+			"drawn by the seed; once two are left, ABBA and BAAB in turn; " + looks
 	}
-	return "blocks of spans with the same conversations, ABBA or BAAB, the first by the seed, the two in the middle " +
-		"as one of double length; a look after each block from the second on"
+	return "blocks of spans with the same conversations, ABBA and BAAB in turn, the first by the seed, the two in the " +
+		"middle as one of double length; " + looks
+}
+
+// firstLook says after which block a trial has its first look.
+func firstLook(t *api.TrialState) string {
+	switch {
+	case t == nil || t.FirstLook == 0 || t.FirstLook == 2:
+		return " from the second on"
+	case t.FirstLook == 3:
+		return " from the third on"
+	}
+	return ""
 }
 
 // levelsOrder describes the order of the spans in a sweep of levels.

@@ -370,9 +370,9 @@ func (r *Results) trialSection() []Section {
 		}
 		s.Text = append(s.Text,
 			fmt.Sprintf("The verdict stands on %s. The interval of %s, the deciding metric, stays valid over all "+
-				"looks, one after each block from the second on%s. Where it shows no difference, it is one of 90 %%, of two "+
+				"looks, one after each block%s%s. Where it shows no difference, it is one of 90 %%, of two "+
 				"one-sided tests at 5 %% each. The conclusions on the other metrics hold for all of them jointly. %s",
-				plural(t.Blocks, "whole block"), name, pairs, oneEvidence))
+				plural(t.Blocks, "whole block"), name, firstLook(t), pairs, oneEvidence))
 	}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		row := r.differenceRow(&d, i == 0)

@@ -153,6 +153,8 @@ func TestEqualArmsAreRarelyCalledDifferent(t *testing.T) {
 		{"4 % slower after a change of arm", world{switched: .04}, false},
 		{"4 % slower after A", world{after: .04}, false},
 		{"heavy-tailed stalls", world{stalls: true}, false},
+		{"a swing of 5 % as long as a block", world{sine: .05, period: 4}, false},
+		{"a swing of 5 % of five quarters of a block", world{sine: .05, period: 5}, false},
 		{"B fails its slowest 2 %", world{failing: .02}, true},
 		{"B fails its slowest 4.5 %", world{failing: .045}, true},
 	} {
@@ -162,6 +164,21 @@ func TestEqualArmsAreRarelyCalledDifferent(t *testing.T) {
 			reportErrors(t, w.name+withPrior, simulate(all, all, 5, 0), w.failing)
 		})
 	}
+}
+
+// A swing that is in the same phase in each block of one order and in the opposite one in each block of the other
+// favors one arm, and the spans of two blocks do not show it. Every order has such a swing; one of three quarters of a
+// block comes close. What earlier trials showed of the scatter has the swing in it.
+func TestSwingThatTheOrderDoesNotCancel(t *testing.T) {
+	t.Parallel()
+	all := trialsOf(world{sine: .05, period: 3})
+	cells, n, line := simulate(all, nil, 5, 0), trials(), ""
+	for i, c := range cells {
+		line += fmt.Sprintf("%s %s, ", metrics[i].Name, c.wrong(false, n))
+	}
+	figure.Report(t, "a swing of 5 %% of three quarters of a block: %sothers %s %% of %d trials called different", line,
+		percent(cells[0].others, n), n)
+	reportErrors(t, "a swing of 5 % of three quarters of a block"+withPrior, simulate(all, all, 5, 0), false)
 }
 
 // reportErrors reports how often trials of equal arms find a difference. If the last arm fails, it may be called worse.
@@ -248,7 +265,7 @@ func TestDetectableDifferenceIsDetected(t *testing.T) {
 		p := plan(2, 0, known)
 		variance += decide.Variances(p, blocks(world{restart: .01}, 1_000_000+i))[metrics[0].Name].Value / 200
 	}
-	difference := -decide.Detectable(plan(2, 0, known), variance, 3*(change+warmUp)+4*length)
+	difference := -decide.Detectable(plan(2, 0, known), variance, 4*quarter)
 	c := simulate(trialsOf(world{restart: .01, effect: []float64{0, difference}}), nil, 1, difference)[0]
 	share := float64(c.better) / float64(len(c.minutes))
 	figure.Report(t, "predicted to detect %.1f %% in 80 %% of trials within the hour: detected in %.1f %%",

@@ -60,16 +60,19 @@ func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 			add(turn[1], 1)
 			s.passed(turn[0].Arm, 1)
 			b.Seconds += change + warmUp + s.seconds()
+			s.clock += change + warmUp + s.seconds()
 		}
 	} else {
 		for _, r := range decide.Order(seed, left, number) {
 			if r.RunIn > 0 {
 				s.passed(r.Arm, r.RunIn)
-				b.Seconds += length * float64(r.RunIn)
+				b.Seconds += s.seconds() * float64(r.RunIn)
+				s.clock += s.seconds() * float64(r.RunIn)
 			}
 			add(r, 0)
 			s.passed(r.Arm, r.Length)
 			b.Seconds += change + warmUp + s.seconds()*float64(r.Length)
+			s.clock += change + warmUp + s.seconds()*float64(r.Length)
 		}
 	}
 	var ttft, tpot []decide.Sample

@@ -25,6 +25,8 @@ type world struct {
 	stalls   bool      // heavy-tailed pauses without first tokens
 	span     float64   // seconds that a span counts; 0: 60
 	failing  float64   // share of the last arm's turns that fail, the slowest ones
+	sine     float64   // amplitude of a swing of the speed
+	period   float64   // of that swing, in quarters of a block of two arms
 	wander   float64   // standard deviation of a slow change of speed, with a correlation time of ten minutes
 	swing    float64   // standard deviation of the load's effect on TTFT, with a correlation time of half a minute
 }
@@ -38,6 +40,7 @@ const (
 	change   = 5.    // seconds that a change of arm takes
 	length   = 60.   // seconds that a span counts by default
 	hour     = 3600.
+	quarter = (3*(change+warmUp) + 5*length) / 4
 )
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
@@ -48,11 +51,17 @@ type spans struct {
 	arms     int
 	rng      *rand.Rand
 	time     float64 // in spans, for the drift
+	clock    float64 // in seconds, for the swing
 	previous int     // arm of the span before; −1: none
+	phase    float64 // of the swing
 }
 
 func newSpans(w world, arms int, trial int) *spans {
-	return &spans{world: w, arms: arms, rng: rand.New(rand.NewPCG(uint64(trial), 34)), previous: -1}
+	s := &spans{world: w, arms: arms, rng: rand.New(rand.NewPCG(uint64(trial), 34)), previous: -1}
+	if w.sine > 0 {
+		s.phase = 2 * math.Pi * s.rng.Float64()
+	}
+	return s
 }
 
 // seconds returns the time that a span counts.
@@ -82,6 +91,9 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	at := func(t float64) float64 { // the log of the factor on all times
 		span := min(max(int((t-warmUp)/seconds*float64(of)), 0), of-1)
 		v := level + wandered[int(t/60)] + s.drift*(s.time+float64(span))
+		if s.sine > 0 {
+			v += s.sine * math.Sin(s.phase+2*math.Pi*(s.clock+t)/(s.period*quarter))
+		}
 		if span == 0 && s.previous >= 0 && s.previous != arm {
 			v += s.switched
 		}

@@ -268,7 +268,7 @@ func TestTrialOnSharedWorkers(t *testing.T) {
 func TestFiguresAreThoseOfTurnTable(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		q := trial()
-		q.Levels, q.MaxSeconds = []int{20}, new(100.)
+		q.Levels, q.MaxSeconds = []int{20}, new(120.)
 		s := b.done(b.begun(q).ID)
 		b.free()
 		cut := 0
