@@ -11,8 +11,8 @@ const (
 	mostBlock  = 64 << 10
 )
 
-// text is a text that grows in blocks, so that it neither is copied nor leaves garbage while it grows. The zero value is
-// empty.
+// text is a text that grows in blocks, so that it neither is copied nor leaves garbage while it grows. The zero value
+// is empty.
 type text struct {
 	blocks [][]byte
 	n      int
