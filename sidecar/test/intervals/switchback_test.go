@@ -107,9 +107,8 @@ func TestSwitchbackAgainstTruth(t *testing.T) {
 				default:
 					undecided++
 				}
-				for _, span := range s.Trial.Looks[len(s.Trial.Looks)-1:] {
-					estimates = append(estimates, math.Log1p(span.Difference))
-				}
+				require.NotNil(t, s.Trial.Final)
+				estimates = append(estimates, math.Log1p(s.Trial.Final.Difference))
 				minutes = append(minutes, s.Progress.SecondsUsed/60)
 				t.Logf("%s %.1f minutes, %d blocks: %s", s.Trial.Verdict, s.Progress.SecondsUsed/60, s.Trial.Blocks, s.Words[0])
 			}
