@@ -28,7 +28,55 @@ type object struct {
 	Chat   json.RawMessage `json:"chat_id"`
 	Parent json.RawMessage `json:"parent_chat_id"`
 
+	// WEKA's form: all requests of a session, with times in seconds.
+	ID        json.RawMessage `json:"id"`
+	BlockSize *int64          `json:"block_size"`
+	Scope     string          `json:"hash_id_scope"` // global, or of the line
+	Requests  []nested        `json:"requests"`
+
 	Event *event `json:"event"`
+}
+
+// nested is a request of a session, or an agent with requests of its own.
+type nested struct {
+	At       *float64 `json:"t"`
+	In       *int64   `json:"in"`
+	Out      *int64   `json:"out"`
+	HashIDs  []uint64 `json:"hash_ids"`
+	Requests []nested `json:"requests"`
+}
+
+// flat returns the requests of a session with those of its agents.
+func flat(requests []nested) (all []nested) {
+	for _, q := range requests {
+		if q.Requests == nil {
+			all = append(all, q)
+		}
+		all = append(all, flat(q.Requests)...)
+	}
+	return all
+}
+
+// weka returns a request of the session in a line.
+func (o *object) weka(q nested) (*Record, *api.FieldError) {
+	r := &Record{Cached: -1, FirstToken: -1, Ended: -1, Blocks: q.HashIDs, form: Mooncake}
+	r.Session = mix(0, text(string(o.ID)))
+	var c checks
+	if q.At == nil {
+		c.refuse("requests.t", "", "a number, the time of the request")
+	} else {
+		r.moment = c.number("requests.t", *q.At, inMilliseconds[Seconds])
+	}
+	r.BlockTokens = c.tokens("block_size", o.BlockSize, 1)
+	r.PromptTokens = c.tokens("requests.in", q.In, 1)
+	r.OutputTokens = c.tokens("requests.out", q.Out, 0)
+	c.blocks("requests.hash_ids", r)
+	if o.Scope != "global" {
+		for i, id := range r.Blocks {
+			r.Blocks[i] = mix(r.Session, id)
+		}
+	}
+	return r, c.bad
 }
 
 // event is a line of Dynamo's request trace.
@@ -219,6 +267,7 @@ func explain(line []byte, err error) *api.FieldError {
 		{"input_length", "a whole number", new(int64)},
 		{"output_length", "a whole number", new(int64)},
 		{"hash_ids", "a list of whole numbers from 0", new([]uint64)},
+		{"requests", "a list of a session's requests", new([]nested)},
 		{"event", "an event of Dynamo's request trace (" + err.Error() + ")", new(struct{})},
 	} {
 		raw, ok := fields[f.name]

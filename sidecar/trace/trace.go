@@ -1,8 +1,8 @@
 // Package trace reads requests to an inference cluster from files, as a stream. It supports the request trace of
 // NVIDIA Dynamo (DYN_REQUEST_TRACE), and traces in the form of Mooncake (https://github.com/kvcache-ai/Mooncake) or
-// one of two derived from it: Bailian's, with chat_id and parent_chat_id, in which each line has a whole prompt, and
-// AIPerf's, with session_id and delay, in which a line has only what a turn adds. Unusable lines are reported by
-// number, field and value, and skipped.
+// one of three derived from it: Bailian's, with chat_id and parent_chat_id, in which each line has a whole prompt,
+// AIPerf's, with session_id and delay, in which a line has only what a turn adds, and WEKA's, in which a line has all
+// requests of a session. Unusable lines are reported by number, field and value, and skipped.
 package trace
 
 import (
@@ -81,6 +81,8 @@ const (
 	MooncakeDisorder = 10 * time.Second
 	DynamoDisorder   = 10 * time.Minute // because lines come at the ends of the requests
 )
+
+const byteOrderMark = "\ufeff"
 
 const (
 	longestLine = 64 << 20 // bytes
@@ -239,6 +241,9 @@ func (r *Reader) begin(source io.Reader) error {
 		}
 		r.source = bufio.NewReaderSize(unzipped, 1<<20)
 	}
+	if mark, _ := r.source.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = r.source.Discard(len(mark))
+	}
 	return nil
 }
 
@@ -339,6 +344,8 @@ func (r *Reader) take(line []byte, last bool) {
 		if bad == nil {
 			r.lacks(missing)
 		}
+	case o.Requests != nil && r.summary.Form != Dynamo:
+		r.useSession(o)
 	case r.settled || r.summary.Form == Dynamo:
 		r.useObject(o)
 	default:
@@ -393,6 +400,24 @@ func (r *Reader) useObject(o *object) {
 	r.use(record, bad)
 }
 
+// useSession processes a line with all requests of a session. Lines are in the order of their first requests, which
+// later lines may precede by the allowed disorder.
+func (r *Reader) useSession(o *object) {
+	began, first := r.latest, math.Inf(1)
+	for _, q := range flat(o.Requests) {
+		r.latest = began
+		record, bad := o.weka(q)
+		if r.use(record, bad); bad == nil {
+			first = min(first, record.moment)
+		}
+	}
+	if r.latest = began; !math.IsInf(first, 1) {
+		r.latest = max(began, first)
+		r.sessions.begun++
+		r.summary.Sessions = r.sessions.begun
+	}
+}
+
 // use holds a record, or reports it as unusable.
 func (r *Reader) use(record *Record, bad *api.FieldError) {
 	if bad == nil {
@@ -423,9 +448,12 @@ func (r *Reader) firstMoment() float64 {
 	for {
 		line, err := r.nextLine()
 		if o, bad := parse(bytes.TrimSpace(line)); bad == nil {
+			session := flat(o.Requests)
 			switch {
 			case o.Timestamp != nil && o.Event == nil:
 				return *o.Timestamp
+			case len(session) > 0 && session[0].At != nil:
+				return *session[0].At
 			case o.Event != nil && o.Event.Request != nil && o.Event.Request.Received != nil:
 				return *o.Event.Request.Received
 			}

@@ -282,6 +282,33 @@ func TestTurnsContinueTheirSession(t *testing.T) {
 }
 
 // TestDynamoTraceWithoutTracker reads a trace of Dynamo without the values of its tracker. The missing fields are
+// A line of WEKA's form has all requests of a session, those of its agents too. Their hashes are the session's own
+// unless the line says otherwise. Sessions overlap.
+func TestSessionsInOneLineEach(t *testing.T) {
+	const session = `{"id": "%s", "block_size": 64, "hash_id_scope": "%s", "requests": [` +
+		`{"t": %d, "type": "s", "in": 150, "out": 7, "hash_ids": [1, 2, 3], "ttft": 0.8}, ` +
+		`{"t": %[3]d, "type": "subagent", "requests": [{"t": %d, "in": 64, "out": 1, "hash_ids": [1]}]}, ` +
+		`{"t": 60.5, "type": "n", "in": 130, "out": 8, "hash_ids": [1, 2, 9]}]}` + "\n"
+	text := byteOrderMark + fmt.Sprintf(session, "a", "global", 0, 2) + fmt.Sprintf(session, "b", "global", 20, 21) +
+		fmt.Sprintf(session, "c", "local", 20, 22) + `{"id": "d", "block_size": 64, "requests": [{"t": 70, "in": 64}]}`
+	all, s := readAll(t, text, Options{})
+	var moments []float64
+	for _, r := range all {
+		moments = append(moments, r.At.Seconds())
+		assert.Equal(t, 64, r.BlockTokens)
+	}
+	assert.Equal(t, []float64{0, 2, 20, 20, 21, 22, 60.5, 60.5, 60.5}, moments)
+	assert.Equal(t, []int64{3, 9, 0, 1}, []int64{s.Sessions, s.Requests, s.Disordered, s.Unused})
+	require.Len(t, s.Notes, 1)
+	assert.Equal(t, "requests.out", s.Notes[0].Field)
+	assert.Equal(t, []uint64{1, 2, 3}, all[2].Blocks)
+	assert.Equal(t, all[0].Session, all[1].Session)
+	assert.NotEqual(t, all[0].Session, all[2].Session)
+	assert.Len(t, all[3].Blocks, 3)
+	assert.NotContains(t, all[3].Blocks, uint64(1), "the hashes of c are its own")
+	assert.Equal(t, all[3].Blocks[0], all[5].Blocks[0], "but one in all of its requests")
+}
+
 // listed once.
 func TestDynamoTraceWithoutTracker(t *testing.T) {
 	all, s := readFiles(t, "testdata/dynamo_min.jsonl")

@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -35,6 +36,10 @@ func ReadCSV(r io.Reader, name string) (api.Baseline, error) {
 	text, err := readBounded(r)
 	if err != nil {
 		return api.Baseline{}, err
+	}
+	if bytes.HasPrefix(text, []byte("{")) {
+		return api.Baseline{}, cmp.Or(refuseOthers(text),
+			api.Refuse("file", "JSON", "CSV or TSV; or a file of JSON whose name ends in .json"))
 	}
 	b := api.Baseline{Name: name, Title: name, Kind: KindImported}
 	if err := readMetadata(text, &b); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,34 @@ func formatOf(text []byte) *format {
 		return nil
 	}
 	return &formats[at]
+}
+
+// others are programs whose results are not read, and the fields that identify their files.
+var others = []struct {
+	name   string
+	fields []string
+}{
+	{"GenAI-Perf", []string{"input_config.perf_analyzer", "request_throughput"}},
+	{"SGLang's bench_serving", []string{"dataset_name", "total_output_tokens_retokenized"}},
+}
+
+// notNumber matches a value that Python writes for a number, and that is no JSON.
+var notNumber = regexp.MustCompile(`: *-?(?:Infinity|NaN)\b`)
+
+// refuseOthers returns an [api.FieldError] that names the program of a result that is not read, and nil for any other
+// text. It looks at the first value of a text.
+func refuseOthers(text []byte) error {
+	var root node
+	d := json.NewDecoder(bytes.NewReader(notNumber.ReplaceAll(text, []byte(": null"))))
+	if d.Decode(&root.text) != nil {
+		return nil //nolint:nilerr // the reader of the text reports the error
+	}
+	for _, o := range others {
+		if !slices.ContainsFunc(o.fields, func(path string) bool { return root.at(path) == nil }) {
+			return api.Refuse("file", "a result of "+o.name+" (version not recorded)", "a result of "+formatNames())
+		}
+	}
+	return nil
 }
 
 func formatNames() string {

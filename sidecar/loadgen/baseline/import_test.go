@@ -304,3 +304,23 @@ func FuzzReadJSON(f *testing.F) {
 		}
 	})
 }
+
+// Results of a program that are not read are refused by its name, also where they are lines, or no JSON by RFC 8259.
+func TestOtherProgramsAreNamed(t *testing.T) {
+	_, err := ReadJSON(strings.NewReader(`{"request_throughput": {"unit": "requests/sec", "avg": 17.2}, "input_config": `+
+		`{"model": ["m"], "perf_analyzer": {"stimulus": {"concurrency": 100}}}}`), "ours", underKV)
+	refused := refusal(t, err)
+	assert.Equal(t, "a result of GenAI-Perf (version not recorded)", refused.Value)
+	assert.Contains(t, refused.Allowed, "a result of AIPerf, GuideLLM")
+	run := `{"backend": "sglang-oai-chat", "dataset_name": "random", "request_rate": Infinity, "duration": 20.5, ` +
+		`"total_output_tokens_retokenized": 12790, "p99_ttft_ms": 300.0}`
+	for name, read := range map[string]func(string) (api.Baseline, error){
+		"JSON": func(text string) (api.Baseline, error) { return ReadJSON(strings.NewReader(text), "ours", underKV) },
+		"CSV":  func(text string) (api.Baseline, error) { return ReadCSV(strings.NewReader(text), "ours") },
+	} {
+		_, err := read(run + "\n" + run + "\n")
+		assert.Equal(t, "a result of SGLang's bench_serving (version not recorded)", refusal(t, err).Value, name)
+	}
+	_, err = ReadCSV(strings.NewReader(`{"a": 1}`), "ours")
+	assert.Equal(t, "JSON", refusal(t, err).Value)
+}

@@ -31,6 +31,9 @@ func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 	if err != nil {
 		return api.Baseline{}, err
 	}
+	if err := refuseOthers(text); err != nil {
+		return api.Baseline{}, err
+	}
 	if p := formatOf(text); p != nil {
 		return readResults(p, text, name, run)
 	}

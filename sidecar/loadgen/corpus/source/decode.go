@@ -54,6 +54,7 @@ func decode(d document) (items []item, skipped []api.SkippedItem) {
 	case read == nil:
 		return nil, []api.SkippedItem{{Name: d.name, Reason: "not a .jsonl, .json, .md or .txt"}}
 	}
+	d.data = bytes.TrimPrefix(d.data, []byte("\ufeff"))
 	found, skipped := read(d)
 	for _, it := range found {
 		it.Text, it.Topic = strings.TrimSpace(it.Text), strings.TrimSpace(it.Topic)

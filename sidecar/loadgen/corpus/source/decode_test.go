@@ -125,6 +125,14 @@ func TestQuestionSets(t *testing.T) {
 			"p.json", `[{"prompt": "A"}, {"question": ["B", "C"]}]`, "",
 			[]corpus.Starter{asks("p-1", "P", "A"), asks("p-2", "P", "B", "C")},
 		},
+		{
+			"b.jsonl", `{"custom_id": "r0", "method": "POST", "body": {"model": "m", "messages": [` +
+				`{"role": "system", "content": "S"}, {"role": "user", "content": "A"}]}}`, "",
+			[]corpus.Starter{asks("r0", "B", "A")},
+		},
+		{"w.jsonl", "\ufeff" + `{"prompt": "A"}` + "\r\n" + `{"text": "B"}`, "", []corpus.Starter{
+			asks("w-1", "W", "A"), asks("w-2", "W", "B"),
+		}},
 		{"e.jsonl", `{"turns": ["A", " "]}`, "turn 2 of the user is empty", nil},
 		{"n.jsonl", `{"conversations": [{"from": "gpt", "value": "A"}]}`, "it has no turn of a user", nil},
 		{"t.jsonl", `{"turns": 7}`, "not a question set's conversation", nil},

@@ -13,7 +13,8 @@ import (
 
 // scripted is an object of a question set. Its fields cover several sets: turns (MT-Bench, and AIPerf's
 // conversations), conversations (ShareGPT), conversation (LMSYS, WildChat) and messages (the OpenAI API) are
-// a list of texts, or of objects with a role and a text; prompt and question are one text or a list.
+// a list of texts, or of objects with a role and a text; prompt and question are one text or a list, and so is text
+// (AIPerf's single turns). body is a request of OpenAI's batches, which has messages.
 type scripted struct {
 	Turns         []message `json:"turns"`
 	Conversations []message `json:"conversations"`
@@ -21,11 +22,16 @@ type scripted struct {
 	Messages      []message `json:"messages"`
 	Prompt        messages  `json:"prompt"`
 	Question      messages  `json:"question"`
+	Text          messages  `json:"text"`
+	Body          struct {
+		Messages []message `json:"messages"`
+	} `json:"body"`
 
 	ID             name   `json:"id"`
 	QuestionID     name   `json:"question_id"`
 	ConversationID name   `json:"conversation_id"`
 	Session        name   `json:"session_id"`
+	CustomID       name   `json:"custom_id"`
 	Topic          string `json:"topic"`
 	Category       string `json:"category"`
 }
@@ -100,10 +106,14 @@ func (m *message) UnmarshalJSON(data []byte) error {
 // another object. number is the position in the document.
 func script(d document, data []byte, number int) (it item, found bool, err error) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil || fields["text"] != nil {
+	err = json.Unmarshal(data, &fields)
+	opening := fields["text"] != nil && (fields["id"] != nil || fields["topic"] != nil)
+	if err != nil || opening {
 		return it, false, nil //nolint:nilerr // the reader of texts reports the error
 	}
-	for _, field := range []string{"turns", "conversations", "conversation", "messages", "prompt", "question"} {
+	for _, field := range []string{
+		"turns", "conversations", "conversation", "messages", "prompt", "question", "text", "body",
+	} {
 		found = found || fields[field] != nil
 	}
 	if !found {
@@ -113,7 +123,9 @@ func script(d document, data []byte, number int) (it item, found bool, err error
 	if err := json.Unmarshal(data, &s); err != nil {
 		return it, true, fmt.Errorf("not a question set's conversation: %w", err)
 	}
-	for _, list := range [][]message{s.Turns, s.Conversations, s.Conversation, s.Messages, s.Prompt, s.Question} {
+	for _, list := range [][]message{
+		s.Turns, s.Conversations, s.Conversation, s.Messages, s.Prompt, s.Question, s.Text, s.Body.Messages,
+	} {
 		for _, m := range list {
 			if users[m.role] {
 				it.script = append(it.script, strings.TrimSpace(m.text))
@@ -126,7 +138,7 @@ func script(d document, data []byte, number int) (it item, found bool, err error
 	base := strings.TrimSuffix(d.name, path.Ext(d.name))
 	it.Topic = firstOf(s.Topic, s.Category, topicOf(base))
 	id := firstOf(string(s.ID), string(s.QuestionID), string(s.ConversationID), string(s.Session),
-		fmt.Sprintf("%s-%d", base, number))
+		string(s.CustomID), fmt.Sprintf("%s-%d", base, number))
 	it.ID = strings.TrimLeft(notID.ReplaceAllString(id, "-"), "-._")
 	it.ID = it.ID[:min(len(it.ID), 100)]
 	return it, true, nil

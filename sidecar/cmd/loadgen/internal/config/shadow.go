@@ -8,7 +8,7 @@ import (
 
 // Shadow is the request of the command shadow. A field that was not given and has no default is 0 or empty.
 type Shadow struct {
-	File         []string      `arg:"" form:"path" help:"Trace files, or patterns such as 'trace.*.jsonl.gz', in the format of Dynamo, Mooncake, Bailian or AIPerf's sessions; may be gzipped. Several files are one trace."`
+	File         []string      `arg:"" form:"path" help:"Trace files, or patterns such as 'trace.*.jsonl.gz', in the format of Dynamo, Mooncake, Bailian, WEKA or AIPerf's sessions; may be gzipped. Several files are one trace."`
 	Workers      int           `min:"1" max:"1024" placeholder:"N" help:"Number of workers. Default: the workers named in the trace, of which those that never overlap in time count as one; then the real router's choices are reported, too."`
 	Blocks       int           `min:"1" max:"268435456" placeholder:"N" help:"KV cache size of one worker in blocks (Dynamo's total_blocks). This or --tokens is required."`
 	Tokens       int           `min:"1" max:"1000000000000" placeholder:"N" help:"KV cache size of one worker in tokens."`
