@@ -35,7 +35,7 @@ func folder(t *testing.T) string {
 	dir := home(t)
 	for _, name := range []string{"vllm/bin/python", "routers/bin/python", "model/config.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Skipf("skipped: no %s in %s, the folder of the engines (variable ENGINES)", name, dir)
+			t.Skipf("skipped: no %s in the folder of the engines (variable ENGINES)", name)
 		}
 	}
 	return dir
