@@ -319,11 +319,16 @@ func (l *Live) Text() string {
 	return l.text.String()
 }
 
-// answer returns the answer after its end.
+// answer returns the answer after its end. Only the stream, which adds to it, may call it.
 func (l *Live) answer() string {
 	l.mu.Lock()
+	t := l.text
+	l.mu.Unlock()
+	t.join()
+	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.text.join()
+	l.text = t
+	return t.whole
 }
 
 // First returns when the request was sent, the zero time before that, and the time to the first content chunk. waiting

@@ -341,13 +341,13 @@ func TestTextBudget(t *testing.T) {
 		return r
 	}
 	long := strings.Repeat("x", 400)
-	require.Nil(t, ask(0, long).Err, "500 bytes of text and 20 of a chunk")
-	assert.EqualValues(t, 500, texts.used.Load())
+	require.Nil(t, ask(0, long).Err, "800 bytes of text and 32 of a chunk")
+	assert.EqualValues(t, 800, texts.used.Load())
 	wantError(t, ask(0, long).Err, api.ErrorOverrun, "target.answer_memory")
 	wantError(t, ask(0, slices.Repeat([]string{"x"}, 25)...).Err, api.ErrorOverrun, "target.answer_memory")
-	wantError(t, ask(389, "x").Err, api.ErrorOverrun, "target.answer_memory")
-	assert.EqualValues(t, 500, texts.used.Load())
-	assert.Nil(t, ask(388, "x").Err, "the request has been sent when the answer begins")
+	wantError(t, ask(122, "x").Err, api.ErrorOverrun, "target.answer_memory")
+	assert.EqualValues(t, 800, texts.used.Load())
+	assert.Nil(t, ask(121, "x").Err, "the request has been sent when the answer begins")
 	texts.Release(TextMemory(400) + TextMemory(1))
 	assert.Zero(t, texts.used.Load())
 }

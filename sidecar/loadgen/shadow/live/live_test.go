@@ -237,6 +237,23 @@ func TestTurnsWaitForTheCluster(t *testing.T) {
 	})
 }
 
+// Turns that wait for the cluster keep few answers of conversations that may have ended.
+func TestWaitingTurnsKeepFewAnswers(t *testing.T) {
+	on(t, func(s *rig) {
+		s.set(func(s *rig) { s.cluster = api.Cluster{Problem: "not read yet"} })
+		s.Live = New(s.opts)
+		s.adjust(time.Now())
+		for range 4 {
+			s.Follow(Sent{ID: "r", Answers: maxHeld / 4}).Routed(prompt(1, 330))
+		}
+		require.Nil(t, s.Follow(Sent{ID: "r"}), "one more is lost")
+		s.set(func(s *rig) { s.cluster = ready() })
+		s.adjust(time.Now())
+		s.advance(time.Now())
+		require.NotNil(t, s.Follow(Sent{ID: "r"}), "the queue is empty")
+	})
+}
+
 // A reset begins with empty caches. Turns in flight are not followed any more.
 func TestResetBeginsWithEmptyCaches(t *testing.T) {
 	on(t, func(s *rig) {

@@ -101,7 +101,7 @@ type Target struct {
 	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Timeout for the first token of an answer."`
 	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Timeout between two tokens of an answer."`
 	TurnTimeout       time.Duration `default:"10m" min:"100ms" max:"24h" help:"Timeout for a complete answer."`
-	AnswerMemory      int           `default:"536870912" min:"16777216" max:"1099511627776" help:"Maximum bytes of memory that the answers of all conversations in progress take together, with their chunks and their copies in requests, of a lane and of a member. A turn beyond it ends with the error overrun."`
+	AnswerMemory      int           `default:"536870912" min:"16777216" max:"1099511627776" help:"Maximum bytes of memory that the answers of all conversations in progress take together, with their chunks, their copies in requests and the garbage that they leave, of a lane and of a member. Half of it is text. A turn beyond it ends with the error overrun."`
 }
 
 // Route is what may differ between the routers of one trial. An arm has its own; an empty field of it is the target's.
