@@ -40,7 +40,7 @@ const (
 	change   = 5.    // seconds that a change of arm takes
 	length   = 60.   // seconds that a span counts by default
 	hour     = 3600.
-	quarter = (3*(change+warmUp) + 5*length) / 4
+	quarter  = (3*(change+warmUp) + 5*length) / 4
 )
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
