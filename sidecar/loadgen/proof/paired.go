@@ -210,6 +210,7 @@ type Paired struct {
 type arranged struct {
 	difference float64   // B − A of all turns
 	batches    []float64 // B − A of each batch, less difference
+	wander     float64   // standard deviation of slow changes of the difference that are not of interest
 }
 
 // Differences returns the difference of each metric, in the order of [PairedMetrics].
@@ -286,7 +287,10 @@ func (d *Paired) vary(distances [2][]float64) {
 	for i := range both {
 		both[i] = distances[1][i] - distances[0][i]
 	}
-	d.arranged = []arranged{{d.B - d.A, both}}
+	d.arranged = []arranged{{d.B - d.A, both, 0}}
+	if !d.Metric.Share() { // the hit rate has no such allowance, as in live comparisons
+		d.arranged[0].wander = stats.Wander * math.Hypot(d.A, d.B)
+	}
 	d.variance = stat.Variance(both, nil)
 	d.unpaired = stat.Variance(distances[0], nil) + stat.Variance(distances[1], nil)
 }
@@ -308,11 +312,15 @@ func HalfAndHalf(first, second []Paired) []Paired {
 }
 
 // interval returns an interval of B − A that holds at all times together, with an error probability of alpha. Two
-// arrangements have half of alpha each. It returns false if the interval is unknown.
-func (d *Paired) interval(alpha float64) (in [2]float64, ok bool) {
+// arrangements have half of alpha each. It returns false if the interval is unknown. With wander it holds the
+// difference without slow changes of either lane's speed, else that of the turns so far.
+func (d *Paired) interval(alpha float64, wander bool) (in [2]float64, ok bool) {
 	n := float64(len(d.arranged))
 	for i, a := range d.arranged {
-		_, one := decide.Sequence(a.batches, alpha/n, 0, decide.Variance{})
+		if !wander {
+			a.wander = 0
+		}
+		_, one := decide.Sequence(a.batches, alpha/n, a.wander, decide.Variance{})
 		low, high := a.difference+one[0], a.difference+one[1]
 		if i == 1 { // the modes are swapped
 			low, high = -high, -low
@@ -329,7 +337,7 @@ func (d *Paired) API() api.PairedMetric {
 		return m
 	}
 	m.A, m.B, m.Difference = new(d.A), new(d.B), new(d.B-d.A)
-	if in, ok := d.interval(pairedAlpha); ok {
+	if in, ok := d.interval(pairedAlpha, true); ok {
 		m.Interval = &in
 		if d.unpaired > 0 {
 			m.VarianceRatio = new(d.variance / d.unpaired)
@@ -339,7 +347,8 @@ func (d *Paired) API() api.PairedMetric {
 }
 
 // Likeness tests after each batch whether two lanes in the same mode perform alike, by the means of TTFT, TPOT and
-// latency and by the hit rate. The zero value is ready to use.
+// latency and by the hit rate. Slow changes of speed make no difference, and lanes are alike in spite of them. The zero
+// value is ready to use.
 type Likeness struct {
 	batches int
 }
@@ -359,13 +368,14 @@ func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 		if d.Metric == TTFT95 || d.N == 0 {
 			continue
 		}
-		in, known := d.interval(pairedAlpha)
+		in, known := d.interval(pairedAlpha, false)
 		margin := interest
 		if !d.Metric.Share() {
 			margin *= d.A
 		}
 		small := known && -margin <= in[0] && in[1] <= margin
 		alike = alike && small
+		in, known = d.interval(pairedAlpha, true)
 		if known && !small && (in[0] > 0 || in[1] < 0) {
 			differ = true
 			if distance := math.Abs(d.B-d.A) / (in[1] - in[0]); distance > most || largest.N == 0 {
@@ -386,7 +396,7 @@ func (l *Likeness) Look(p *Pairs) (evidence api.TwinEvidence, largest Paired) {
 func Known(all []Paired) bool {
 	for i := range all {
 		if all[i].Metric == TTFTMean {
-			_, ok := all[i].interval(pairedAlpha)
+			_, ok := all[i].interval(pairedAlpha, true)
 			return ok
 		}
 	}

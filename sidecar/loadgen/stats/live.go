@@ -22,8 +22,12 @@ const (
 	liveReach    = time.Hour // age up to which batches are kept
 	liveError    = .05       // error probability of an interval over all times together
 	// liveWander is the standard deviation of slow changes in the speed of a system and of the previous one.
-	liveWander = .01 * math.Sqrt2
+	liveWander = Wander * math.Sqrt2
 )
+
+// Wander is the standard deviation of slow changes in the speed of a system that are no difference, as a share. It is
+// an assumption: see docs/statistics.md.
+const Wander = .01
 
 // liveBatches holds the batches of the latest step.
 type liveBatches struct {

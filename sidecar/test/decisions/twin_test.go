@@ -21,7 +21,9 @@ func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 	s := newSpans(w, 2, trial)
 	const conversations, turns, each, step = 60, 4, 25., 5.
 	var busy [2][]float64
+	var slow [2][]float64
 	for lane := range busy {
+		slow[lane] = s.wanders(hour + turns*each)
 		busy[lane] = make([]float64, int((hour+turns*each)/step)+2)
 		for i := range busy[lane] {
 			if busy[lane][i] = .4 * s.rng.NormFloat64(); i > 0 {
@@ -44,8 +46,9 @@ func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 				if s.rng.Float64() < .14*math.Exp(state) {
 					ttft += .25 * s.rng.ExpFloat64()
 				}
-				ttft *= math.Exp(s.effectOf(lane))
-				tpot := perToken * math.Exp(.1*s.rng.NormFloat64()+.02*state)
+				speed := slow[lane][int(begins/60)]
+				ttft *= math.Exp(s.effectOf(lane) + speed)
+				tpot := perToken * math.Exp(.1*s.rng.NormFloat64()+.02*state+speed)
 				t.Sides[lane] = proof.PairedSide{
 					TTFT: ttft, TPOT: tpot, Latency: ttft + tpot*tokens,
 					PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
@@ -60,14 +63,18 @@ func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 	return all
 }
 
-// Two lanes are compared every minute for an hour. No interval excludes 0 unless the lanes differ.
+// Two lanes are compared every minute for an hour. No interval excludes 0 unless the lanes differ, whether their speeds
+// wander or not.
 func TestTwinIntervalsExcludeZeroOnlyForDifferences(t *testing.T) {
 	t.Parallel()
-	for _, effect := range []float64{0, -.05, -.15, -.30} {
+	for _, test := range []struct{ wander, effect float64 }{
+		{0, 0}, {.01, 0}, {0, -.05}, {.01, -.05}, {0, -.15}, {.01, -.15}, {0, -.30}, {.01, -.30},
+	} {
+		w := world{wander: test.wander, effect: []float64{0, math.Log1p(test.effect)}}
 		some, excluded, minutes := 0, map[proof.Metric]int{}, []float64{}
 		for i := range trials() {
 			p, next, first := proof.NewPairs(60), began.Add(time.Minute), map[proof.Metric]float64{}
-			for _, turn := range pairedTurns(world{effect: []float64{0, math.Log1p(effect)}}, i) {
+			for _, turn := range pairedTurns(w, i) {
 				for ; !next.After(turn.Ended) && !next.After(began.Add(time.Hour)); next = next.Add(time.Minute) {
 					for _, d := range p.Differences() {
 						in := d.API().Interval
@@ -93,10 +100,10 @@ func TestTwinIntervalsExcludeZeroOnlyForDifferences(t *testing.T) {
 		for _, m := range proof.PairedMetrics {
 			line += fmt.Sprintf(", %s in %s %%", m, percent(excluded[m], trials()))
 		}
-		figure.Report(t, "twin, TTFT %+.0f %%: some interval leaves out 0 within an hour in %s %%%s; that of mean TTFT "+
-			"after %.0f min (median)",
-			100*effect, percent(some, trials()), line, minutes[trials()/2])
-		if effect == 0 {
+		figure.Report(t, "twin, each speed wanders by %.0f %%, TTFT %+.0f %%: some interval leaves out 0 within an "+
+			"hour in %s %%%s; that of mean TTFT after %.0f min (median)",
+			100*test.wander, 100*test.effect, percent(some, trials()), line, minutes[trials()/2])
+		if test.effect == 0 {
 			assert.LessOrEqual(t, some, most(trials()))
 		}
 	}
