@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/output"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
@@ -159,7 +160,7 @@ func TestNoticesOfTheStart(t *testing.T) {
 		"a page that is missing":             {idle, "http://router:29000/metrics: no metrics of Dynamo"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var log bytes.Buffer
+			var log output.Buffer
 			begun := time.Now()
 			answered := func() bool { return time.Since(begun) > 1500*time.Millisecond }
 			direct, err := NewDirect("http://frontend:8000", []string{"http://router:29000", "http://one:1"},

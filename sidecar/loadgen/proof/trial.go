@@ -57,19 +57,19 @@ func (p Plan) LeastBlocks() int { return p.decisions(nil).LeastBlocks() }
 // least is how long the blocks before the first look take at least.
 func (p Plan) least() (seconds float64) {
 	if p.Switchback {
-		seconds = p.Before
+		return p.Before + float64(2*p.LeastBlocks())*p.slotSeconds()
 	}
 	for block := range p.LeastBlocks() {
 		order := p.order(block, p.all())
 		for i := 0; i < len(order); i += p.step() {
-			seconds += p.Seconds * float64(order[i].Length+order[i].RunIn)
-			if !p.Switchback {
-				seconds += p.Before
-			}
+			seconds += p.Before + p.Seconds*float64(order[i].Length+order[i].RunIn)
 		}
 	}
 	return seconds
 }
+
+// slotSeconds is how long a slot lasts at least, with its lead-in.
+func (p Plan) slotSeconds() float64 { return max(p.Seconds, leastSlot) }
 
 // order returns the runs of a block in their order. Where arms run together, each two that follow each other run at
 // the same time, the first of them on the first target.
@@ -316,13 +316,17 @@ func (t *Trial) span(place int) Span {
 // left make round-robin 8 to 13 % slower for so long on the simulated cluster; kv is as it stays after 5 s.
 const slotLeadIn = 30
 
+// leastSlot is the shortest slot in seconds: a part of it must count.
+const leastSlot = slotLeadIn + 10
+
 // slot returns a slot of a switchback. Its turns count after the lead-in.
 func (t *Trial) slot(run decide.Run, number int) Span {
 	lead := max(slotLeadIn, t.Latency)
+	length := max(t.Plan.slotSeconds(), TrialLatencies*t.Latency)
 	return Span{
 		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
 		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, WarmUp: t.Plan.Concurrency,
-		LeadIn: lead, Seconds: max(t.Plan.Seconds, TrialLatencies*t.Latency) - lead, Seed: t.Plan.Seed,
+		LeadIn: lead, Seconds: length - lead, Seed: t.Plan.Seed,
 	}
 }
 

@@ -219,10 +219,14 @@ func Turns(t *testing.T, client *api.Client, lane string, step int64) (turns []a
 	return turns
 }
 
-// Trial runs a trial within a time limit and returns it after its end.
+// Trial runs a trial within a time limit and returns it after its end. Unless the request says otherwise, its spans begin
+// on cold caches, and may be shorter than a slot on warm ones.
 func Trial(t *testing.T, client *api.Client, limit time.Duration, q api.SweepRequest) api.Sweep {
 	t.Helper()
 	q.Kind, q.MaxSeconds = api.SweepTrial, new(limit.Seconds())
+	if q.Caches == nil {
+		q.Caches = new(api.TrialCachesCold)
+	}
 	s, err := client.StartSweep(t.Context(), api.DefaultLane, q)
 	require.NoError(t, err)
 	wait.Within(t, limit+10*time.Minute, "the trial ends", func() (any, bool) {
