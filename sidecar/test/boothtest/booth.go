@@ -219,8 +219,8 @@ func Turns(t *testing.T, client *api.Client, lane string, step int64) (turns []a
 	return turns
 }
 
-// Trial runs a trial within a time limit and returns it after its end. Unless the request says otherwise, its spans begin
-// on cold caches, and may be shorter than a slot on warm ones.
+// Trial runs a trial within a time limit and returns it after its end. Unless the request says otherwise, its spans
+// begin on cold caches, and may be shorter than a slot on warm ones.
 func Trial(t *testing.T, client *api.Client, limit time.Duration, q api.SweepRequest) api.Sweep {
 	t.Helper()
 	q.Kind, q.MaxSeconds = api.SweepTrial, new(limit.Seconds())

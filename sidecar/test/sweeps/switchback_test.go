@@ -29,7 +29,7 @@ func TestSwitchback(t *testing.T) {
 		b.start()
 		s := b.done(b.begun(warm()).ID)
 		assert.Equal(t, api.TrialCachesWarm, *s.Request.Caches)
-		require.GreaterOrEqual(t, len(s.Spans), 8)
+		require.GreaterOrEqual(t, len(s.Spans), 2*s.Trial.FirstLook)
 		for i, span := range s.Spans {
 			assert.Equal(t, []any{i, 1, "warm"}, []any{span.Number, span.Attempt, span.Cold})
 			assert.Equal(t, map[string]api.Mode{"a": "round_robin", "b": "kv"}[span.Arm], span.Mode.Mode)
