@@ -18,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/internal/output"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
@@ -146,6 +145,24 @@ func TestRetriesBeforeFirstReading(t *testing.T) {
 	})
 }
 
+// lockedText is a log that is read while a watcher writes it.
+type lockedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // Notices on what the readings lack appear three seconds after the first one, since until then the router is not
 // recognized, it has no series before the first request, and a page may be slow once.
 func TestNoticesOfTheStart(t *testing.T) {
@@ -160,7 +177,7 @@ func TestNoticesOfTheStart(t *testing.T) {
 		"a page that is missing":             {idle, "http://router:29000/metrics: no metrics of Dynamo"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var log output.Buffer
+			var log lockedText
 			begun := time.Now()
 			answered := func() bool { return time.Since(begun) > 1500*time.Millisecond }
 			direct, err := NewDirect("http://frontend:8000", []string{"http://router:29000", "http://one:1"},

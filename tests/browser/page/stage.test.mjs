@@ -82,10 +82,13 @@ test(
     await expect(page.getByRole('heading', { level: 1, name: 'Round-robin' })).toBeVisible();
     const marked = page.getByRole('img', { name: /^TTFT p95 of the last ten minutes.*→ Round-robin/ });
     await marked.waitFor();
+    // What is stored has the mode of each second, so either mode lasts for some.
+    const lasts = ({ step }) => Date.now() - Date.parse(step.started) > 3000;
+    await stateUntil('round-robin for some seconds', lasts);
     await page.keyboard.press('k');
     await page.getByText('Change to KV-aware?').waitFor();
     await page.keyboard.press('Enter');
-    await stateUntil('kv', ({ mode, phase }) => mode === 'kv' && phase === 'running');
+    await stateUntil('kv', (state) => state.mode === 'kv' && state.phase === 'running' && lasts(state));
 
     await page.keyboard.press('ArrowUp');
     await stateUntil('one increment more', ({ concurrency }) => concurrency.target > 60);
