@@ -197,7 +197,7 @@ func externalParts() []suite.Part {
 			Name: "engines", Run: onEngines, Capability: "trials on real engines",
 			Checks: "before simulated engines: five routers recognized; trials over HAProxy, nginx and LiteLLM, and " +
 				"over proxies that are killed; streams that HAProxy holds. cache_aware and round_robin of " +
-				"sglang-router, and equal arms, over two vLLM engines on the CPU",
+				"sglang-router, and equal arms, on cold caches and switched, over two vLLM engines on the CPU",
 		},
 		{
 			Name: "page", Run: onPage("-skip=^TestGate$"), Capability: "the load generator's own pages",

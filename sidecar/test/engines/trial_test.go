@@ -52,6 +52,47 @@ func TestTrialsAgreeWithStoredTurns(t *testing.T) {
 	}
 }
 
+// The same two routers in one run whose arm changes every slot, on the caches that both share, and each on cold caches:
+// both say that cache_aware is not later, and their intervals overlap. Equal arms switched so differ only by chance.
+func TestSwitchbackAgreesWithColdTrial(t *testing.T) {
+	dir, bin := folder(t), boothtest.Programs(t)
+	workers := []string{engine(t, dir, "engine-1"), engine(t, dir, "engine-2")}
+	client := loadgen(t, bin, router(t, dir, "cache_aware", workers...), router(t, dir, "round_robin", workers...))
+	var intervals [][2]float64
+	for _, test := range []struct {
+		name   string
+		a      api.Mode
+		caches api.TrialCaches
+		span   float64
+	}{
+		{"round_robin and cache_aware, each on cold caches", api.ModeRoundRobin, api.TrialCachesCold, spanSeconds},
+		{"round_robin and cache_aware, switched on warm caches", api.ModeRoundRobin, api.TrialCachesWarm, 2 * spanSeconds},
+		{"equal arms, switched on warm caches", api.ModeKV, api.TrialCachesWarm, 2 * spanSeconds},
+	} {
+		s := boothtest.Trial(t, client, limit, api.SweepRequest{
+			Levels: []int{conversations}, Modes: []api.ModeState{{Mode: test.a}, {Mode: api.ModeKV}},
+			Seconds: new(test.span), Seed: new(uint64(2)), Caches: new(test.caches),
+		})
+		p := s.Trial.Primary
+		require.NotNil(t, p)
+		require.NotNil(t, p.Interval)
+		minutes := 0.
+		for i := range s.Spans {
+			minutes += s.Spans[i].Elapsed / 60
+		}
+		figure.Report(t, "%s: %+.1f %% (%+.1f to %+.1f %%), %s after %.0f min and %d looks", test.name,
+			100*p.Difference, 100*p.Interval[0], 100*p.Interval[1], s.Trial.Verdict, minutes, len(s.Trial.Looks))
+		if test.a == api.ModeKV {
+			assert.True(t, p.Interval[0] <= 0 && 0 <= p.Interval[1], "equal arms")
+			continue
+		}
+		assert.Negative(t, p.Difference, "mean TTFT under cache_aware")
+		intervals = append(intervals, *p.Interval)
+	}
+	cold, warm := intervals[0], intervals[1]
+	assert.Less(t, max(cold[0], warm[0]), min(cold[1], warm[1]), "the intervals overlap")
+}
+
 // run has the figures of a span's stored turns.
 type run struct {
 	b       bool
