@@ -293,7 +293,6 @@ func TestRefused(t *testing.T) {
 		{gateway, nats, "set members.nats.existingSecret"},
 		{gateway, nats + ",members.nats.existingSecret=x", "a token goes through TLS only"},
 		{gateway, "members.replicas=2,members.nats.nkeyKey=seed", "the chart's own asks for a token"},
-		{gateway, "members.replicas=2,members.nats.persistence.size=3Gi", "4Gi or more"},
 		{gateway, "members.replicas=2,loadgen.enabled=false,grafana.enabled=false", "set members.nats.url"},
 		{gateway, "grafana.env.GF_AUTH_ANONYMOUS_ORG_ROLE=Editor", "set grafana.anonymousViewer"},
 		{gateway, "grafana.env.GF_AUTH_ANONYMOUS_ENABLED=true", "set grafana.anonymousViewer"},

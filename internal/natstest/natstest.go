@@ -101,14 +101,13 @@ func (k *Link) join(c net.Conn) {
 	<-done
 }
 
-// Server is a NATS server with JetStream in a process of its own. Each start uses another port,
+// Server is a NATS server in a process of its own. Each start uses another port,
 // which its link forwards to.
 type Server struct {
 	*Link
 	Address string // of the server itself
 
 	t    testing.TB
-	dir  string
 	args []string
 	cmd  *exec.Cmd
 
@@ -119,20 +118,20 @@ type Server struct {
 // nats-server, the test is skipped.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{Link: NewLink(t), t: t, dir: t.TempDir(), args: args}
+	s := &Server{Link: NewLink(t), t: t, args: args}
 	s.Restart()
 	t.Cleanup(s.Kill)
 	return s
 }
 
-// Restart starts the server after [Server.Kill], with the data that it stored.
+// Restart starts the server after [Server.Kill].
 func (s *Server) Restart() {
 	s.t.Helper()
 	program, err := process.FindNATS(filepath.Join("..", "..", "..", "bin"))
 	if err != nil {
 		s.t.Skip(err)
 	}
-	args := []string{"-js", "-sd", s.dir, "-a", "127.0.0.1", "-p", "-1"}
+	args := []string{"-a", "127.0.0.1", "-p", "-1"}
 	s.cmd = exec.Command(program, append(args, s.args...)...)
 	log, err := s.cmd.StderrPipe()
 	if err == nil {

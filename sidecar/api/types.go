@@ -62,6 +62,10 @@ const (
 	ErrorEmpty       ErrorClass = "empty"        // the answer ended without any content
 )
 
+// ErrorMember is the class of a cancelled turn whose load generator was lost. It says nothing of the target, and is no
+// class of a failed turn.
+const ErrorMember ErrorClass = "member"
+
 // ErrorClasses lists every class in the order of the documentation.
 var ErrorClasses = []ErrorClass{
 	ErrorConnect, ErrorTimeout, ErrorStall, ErrorRateLimited, ErrorBusy,
@@ -751,20 +755,19 @@ const (
 	OfThreshold  ErrorBasis = "threshold"  // distance from the threshold of an SLO
 )
 
-// Member is a load generator that holds conversations for this one.
+// Member is a process that sends turns for this load generator.
 type Member struct {
-	ID            string       `json:"id"` // id of the lease; a member that lost its lease returns with a new id
-	Name          string       `json:"name"`
-	Version       string       `json:"version"`
-	Started       time.Time    `json:"started"`
-	State         MemberState  `json:"state"`
-	Reason        string       `json:"reason,omitempty"` // why the member is late or refused
-	Conversations int          `json:"conversations"`    // conversations in progress in all lanes
-	Client        ClientHealth `json:"client"`
-	// time by which the member's clock is ahead; its times are corrected by it; absent: not known yet
-	ClockAheadSeconds  *float64 `json:"clock_ahead_seconds,omitempty"`
-	ClockWithinSeconds *float64 `json:"clock_within_seconds,omitempty"` // largest error of clock_ahead_seconds
-	LostTurns          int64    `json:"lost_turns,omitempty"`           // turns that the member could not transfer
+	ID      string       `json:"id"` // another one after each start
+	Name    string       `json:"name"`
+	Version string       `json:"version"`
+	Started time.Time    `json:"started"`
+	State   MemberState  `json:"state"`
+	Reason  string       `json:"reason,omitempty"` // why the member is late or refused
+	Turns   int          `json:"turns"`            // turns in flight in all lanes
+	Client  ClientHealth `json:"client"`
+	// time for a message to the member and its answer; it is in no figure, and delays the next turn
+	RoundTripSeconds float64 `json:"round_trip_seconds"`
+	LostTurns        int64   `json:"lost_turns,omitempty"` // turns that were lost with the member
 }
 
 // MemberState is the state of a member.
@@ -773,10 +776,9 @@ type MemberState string
 // The states of a member.
 const (
 	MemberPresent MemberState = "present"
-	// its own error is noticeable. If most members are on time, they take over its share until it has been on time for a
-	// while.
+	// its own error is noticeable. While other members are on time, they get its turns until it has been on time for 30 s.
 	MemberLate    MemberState = "late"
-	MemberLeaving MemberState = "leaving" // it ends after its conversations
+	MemberLeaving MemberState = "leaving" // it was stopped
 	MemberRefused MemberState = "refused"
 )
 

@@ -1278,7 +1278,7 @@ export interface components {
          *     - `empty`: the answer ended without any content
          * @enum {string}
          */
-        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "busy" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun" | "empty";
+        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "busy" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun" | "empty" | "member";
         /** @description A change of state. */
         Event: {
             /** @description the Grafana login, "command line", or "page" */
@@ -1547,34 +1547,32 @@ export interface components {
         Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
         /** @description A request to begin a new step with unchanged settings. It has no fields. */
         MeasureRequest: Record<string, never>;
-        /** @description A load generator that holds conversations for this one. */
+        /** @description A process that sends turns for this load generator. */
         Member: {
             client: components["schemas"]["ClientHealth"];
-            /** @description time by which the member's clock is ahead; its times are corrected by it; absent: not known yet */
-            clock_ahead_seconds?: number;
-            /** @description largest error of clock_ahead_seconds */
-            clock_within_seconds?: number;
-            /** @description conversations in progress in all lanes */
-            conversations: number;
-            /** @description id of the lease; a member that lost its lease returns with a new id */
+            /** @description another one after each start */
             id: string;
             /**
              * Format: int64
-             * @description turns that the member could not transfer
+             * @description turns that were lost with the member
              */
             lost_turns?: number;
             name: string;
             /** @description why the member is late or refused */
             reason?: string;
+            /** @description time for a message to the member and its answer; it is in no figure, and delays the next turn */
+            round_trip_seconds: number;
             /** Format: date-time */
             started: string;
             state: components["schemas"]["MemberState"];
+            /** @description turns in flight in all lanes */
+            turns: number;
             version: string;
         };
         /**
          * @description The state of a member.
-         *     - `late`: its own error is noticeable. If most members are on time, they take over its share until it has been on time for a while.
-         *     - `leaving`: it ends after its conversations
+         *     - `late`: its own error is noticeable. While other members are on time, they get its turns until it has been on time for 30 s.
+         *     - `leaving`: it was stopped
          * @enum {string}
          */
         MemberState: "present" | "late" | "leaving" | "refused";

@@ -13,6 +13,7 @@ const names: Record<ErrorClass, string> = {
   malformed: 'unreadable answer',
   overrun: 'answer too long',
   empty: 'empty answer',
+  member: 'lost with a member',
 };
 
 /** Returns the name of an error class. */

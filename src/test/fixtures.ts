@@ -253,7 +253,7 @@ export function clientError(level: ClientHealth['verdict'], change: Partial<Clie
   return client;
 }
 
-/** Returns a member with a clock in time and a fifth of a machine. */
+/** Returns a member on time with a fifth of a machine. */
 export function member(name: string, change: Partial<Member> = {}): Member {
   return {
     id: `lease-${name}`,
@@ -261,10 +261,9 @@ export function member(name: string, change: Partial<Member> = {}): Member {
     version: '0.9.0',
     started: '2026-11-20T09:40:00Z',
     state: 'present',
-    conversations: 500,
+    turns: 500,
     client: { verdict: 'ok', reason: '', cpu_ratio: 0.21, lag_seconds: 0.0012 },
-    clock_ahead_seconds: 0.0032,
-    clock_within_seconds: 0.0004,
+    round_trip_seconds: 0.0008,
     ...change,
   };
 }

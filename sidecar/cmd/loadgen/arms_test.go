@@ -54,7 +54,7 @@ arms:
 `, server.URL, key), 0o600))
 	conf, _, err := config.Load([]string{"--config", file, "--data-dir", dir}, nil, os.Stdout)
 	require.NoError(t, err)
-	c, err := newClient(conf)
+	c, err := (&side{conf: conf}).newClient()
 	require.NoError(t, err)
 	defer c.Close()
 	s := c.(*chat.Switch)

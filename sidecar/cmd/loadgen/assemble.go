@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,8 +55,10 @@ type generator struct {
 	twins    *twin.Desk // nil: there is one lane
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
-	question *question            // nil: the command line requests no sweep
-	members  *members.Coordinator // nil: this process holds all conversations
+	question *question      // nil: the command line requests no sweep
+	members  *members.Fleet // nil: this process sends all turns
+	local    *local         // the members on this machine; nil: none
+	viewed   atomic.Pointer[lane.View]
 	store    *store.Store
 	log      *slog.Logger
 }
@@ -64,6 +67,8 @@ type generator struct {
 type side struct {
 	name    string
 	conf    *config.Config // of this lane
+	fleet   *members.Fleet // sends the turns; nil: this process does
+	ownKey  bool           // the target's key is not that of lane main
 	client  client
 	watcher *cluster.Watcher
 	driver  workload.Driver
@@ -100,18 +105,11 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		whatif: desk, log: log,
 	}
 	var err error
-	if g.sides, err = newSides(ctx, conf, address, log); err != nil {
+	if g.store, err = openStore(ctx, conf, address, log); err != nil {
 		return nil, err
 	}
-	if g.store, err = openStore(ctx, conf, address, log); err != nil {
-		return nil, errors.Join(err, g.close())
-	}
-	if conf.Members.Coordinates() {
-		g.members, err = members.Open(ctx, members.Options{
-			Access: conf.Members.Access(), Name: address, Version: api.ProgramVersion(), Owner: ownerOf(conf.DataDir),
-			FilesEach: filesEach(conf), Store: g.store, Log: log,
-			Noticeable: func(lag *stats.Lag) bool { return g.view.Noticeable(lag) }, // it is not called before the view is made
-		})
+	if err = g.openMembers(ctx, conf, address); err == nil {
+		g.sides, err = newSides(ctx, conf, g.members, address, log)
 	}
 	if err == nil {
 		err = g.build(ctx, conf)
@@ -130,13 +128,16 @@ func (g *generator) discard() error {
 }
 
 // newSides makes the parts of each lane, without the lane.
-func newSides(ctx context.Context, conf *config.Config, address string, log *slog.Logger) ([]*side, error) {
+func newSides(ctx context.Context, conf *config.Config, fleet *members.Fleet, address string,
+	log *slog.Logger,
+) ([]*side, error) {
 	sides := []*side{{name: api.DefaultLane, conf: conf}}
 	if own := conf.ForTwin(); own != nil {
 		sides = append(sides, &side{name: api.TwinLane, conf: own})
 	}
 	for i, s := range sides {
-		s.log, s.end = log, func() {}
+		s.log, s.end, s.fleet = log, func() {}, fleet
+		s.ownKey = s.conf.Target.APIKey != conf.Target.APIKey
 		other := sides[len(sides)-1-i].conf
 		if err := s.open(ctx, other, address); err != nil {
 			closeSides(sides[:i+1])
@@ -152,7 +153,7 @@ func newSides(ctx context.Context, conf *config.Config, address string, log *slo
 // open makes client, watcher and driver. other is the configuration of the other lane, address that of the load
 // generator.
 func (s *side) open(ctx context.Context, other *config.Config, address string) (err error) {
-	c, err := newClient(s.conf)
+	c, err := s.newClient()
 	if err != nil { // c may be a nil pointer in an interface
 		return err
 	}
@@ -167,12 +168,15 @@ func (s *side) open(ctx context.Context, other *config.Config, address string) (
 	return nil
 }
 
-// close closes the parts of each lane, the coordinator and the store, as far as they are open.
+// close closes the parts of each lane, the members and the store, as far as they are open.
 func (g *generator) close() error {
+	closeSides(g.sides)
 	if g.members != nil {
 		g.members.Close()
 	}
-	closeSides(g.sides)
+	if g.local != nil {
+		g.local.stop()
+	}
 	if g.store == nil {
 		return nil
 	}
@@ -192,10 +196,16 @@ func closeSides(sides []*side) {
 }
 
 // newClient makes the client of the target, or of each of its addresses.
-func newClient(conf *config.Config) (client, error) {
-	options, err := chatOptions(targetOptions(conf), conf.Target.APIKey, conf.Target.Opened)
+func (s *side) newClient() (client, error) {
+	conf := s.conf
+	to := targetOptions(conf)
+	options, err := chatOptions(to, conf.Target.APIKey, conf.Target.Opened)
 	if err != nil {
 		return nil, err
+	}
+	if s.fleet != nil {
+		to.Twin = s.ownKey
+		options.Send = s.fleet.Sender(to)
 	}
 	served := conf.Mode.Addresses()
 	if conf.Mode.Served == nil && conf.Mode.Driver != "endpoints" {
@@ -509,6 +519,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		registry.MustRegister(stats.NewTwinCollector(g.twins.Twin))
 	}
 	g.view = lane.NewView(catalog)
+	g.viewed.Store(g.view)
 	sweeps := sweep.Options{
 		Program: api.Program(), Lane: g.lane, Catalog: catalog, Store: g.store,
 		Lag: process.Lag, Log: g.log,
@@ -575,7 +586,7 @@ func (g *generator) process(conf *config.Config) lane.Process {
 
 // newLane makes the lane of a side.
 func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog, texts *corpus.Corpus) error {
-	asker, closes, err := keys{s.conf, s.log}.questioner(followupOptions(s.conf))
+	asker, closes, err := newQuestioner(s.conf, s.log)
 	if err != nil {
 		return err
 	}
@@ -603,9 +614,6 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 	}
 	if g.twins != nil {
 		l.Ended, l.SharedWorkers = g.twins.TurnEnded, g.twins.SharedWorkers
-	}
-	if err := g.onMembers(ctx, s, &l); err != nil {
-		return err
 	}
 	s.lane = lane.New(ctx, catalog, l)
 	return nil
@@ -668,7 +676,6 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	if g.twins != nil {
 		wg.Go(func() { g.twins.Run(ctx) })
 	}
-	leave := g.runMembers(cancel)
 	wg.Go(func() { g.whatif.Run(ctx) })
 	wg.Go(func() { g.sweeps.Run(ctx) })
 	wg.Go(func() {
@@ -687,6 +694,5 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	err := g.server.Serve(ctx, l)
 	cancel()
 	wg.Wait()
-	taken := leave()
-	return errors.Join(err, taken, g.close())
+	return errors.Join(err, g.close())
 }

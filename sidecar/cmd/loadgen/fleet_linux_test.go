@@ -71,8 +71,8 @@ func (f fleetProcess) processes() map[string]int {
 					found[name] = p.PID
 				}
 			}
-		case slices.Contains(line, "--data-dir="+f.dir) && slices.Contains(line, "--members-count=0"):
-			found["coordinator"] = p.PID
+		case slices.Contains(line, "--data-dir="+f.dir):
+			found["loadgen"] = p.PID
 		}
 	}
 	return found
@@ -90,64 +90,30 @@ func (f fleetProcess) kill9(part, name string) {
 	pid := f.processes()[part]
 	require.NotZero(f.t, pid, part)
 	require.NoError(f.t, syscall.Kill(pid, syscall.SIGKILL))
-	f.prints("loadgen: " + name + ` is running again\n`)
+	f.prints(name + ` is running again`)
 }
 
-// runs waits until both members hold conversations, the concurrency is reached and turns end.
+// runs waits until both members are present, the concurrency is reached and turns end.
 func (f fleetProcess) runs() {
 	f.t.Helper()
-	f.eventually("both members hold conversations", func() bool {
+	f.eventually("both members are present", func() bool {
 		s, err := f.client.Snapshot(f.t.Context())
-		holding := 0
-		for _, m := range s.Members {
-			if m.Conversations > 0 {
-				holding++
-			}
-		}
-		return err == nil && holding == 2 && s.Lanes[0].State.Concurrency.Actual == 8
+		return err == nil && len(s.Members) == 2 && s.Lanes[0].State.Concurrency.Actual == 8
 	})
 	n := f.lane().Totals.OK
 	f.eventually("turns end", f.serves(n+20))
 }
 
 // One command starts a load generator with members. A killed part restarts while the run continues, and one signal ends
-// all parts. No conversation is held twice, and no log contains the token. (sidecar/test/members covers kills of every
-// part under load.)
+// all parts. No log contains the token. (sidecar/test/members covers kills of every part under load.)
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t)
-	assert.Equal(
-		t, []string{"coordinator", "member-1", "member-2", "nats-server"}, slices.Sorted(maps.Keys(f.processes())),
-	)
+	assert.Equal(t, []string{"loadgen", "member-1", "member-2", "nats-server"}, slices.Sorted(maps.Keys(f.processes())))
 	f.kill9("member-1", "member-1")
-	assert.Contains(
-		t, f.log.String(),
-		"loadgen: member-1 exited: signal: killed; see "+f.dir+"/logs/member-1.log; restarting member-1 in 1s\n",
-	)
+	assert.Contains(t, f.log.String(), "member-1 exited: signal: killed; see "+f.dir+"/logs/member-1.log")
 	f.runs()
 	f.kill9("nats-server", "the NATS server")
-	f.runs()
-	starts := strings.Count(f.log.String(), "load generator started")
-	f.kill9("coordinator", "the coordinator")
-	f.eventually("the coordinator listens", func() bool {
-		return strings.Count(f.log.String(), "load generator started") > starts
-	})
-	f.connect("") // on another port
-	f.runs()
-
-	all := f.conversations()
-	require.Greater(t, len(all), 60)
-	seen := map[int64]bool{}
-	for _, c := range all {
-		assert.False(t, seen[c.Number], "number %d twice", c.Number)
-		seen[c.Number] = true
-	}
-
-	second := newFleet(t, someTarget)
-	second.dir = f.dir
-	code, _, stderr := second.finish()
-	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "the data directory "+f.dir+" is in use by process")
 	f.runs()
 	assert.Equal(t, success, f.stop(os.Interrupt), "%s", &f.log)
 	f.leavesNoProcess()
@@ -173,29 +139,17 @@ func (f fleetProcess) hidesTheToken() {
 	}
 }
 
-// No part outlives the process that the user started: not after a kill, and not after a second signal while the
-// coordinator does not end.
+// No part outlives the load generator.
 func TestFleetEndsWhole(t *testing.T) {
 	t.Parallel()
-	killed := startFleet(t)
-	killed.client = nil // it no longer answers
-	killed.kill()
-	killed.leavesNoProcess()
-
-	stuck := startFleet(t)
-	stuck.client = nil
-	coordinator := stuck.processes()["coordinator"]
-	require.NotZero(t, coordinator) // 0 would be this process's own group
-	require.NoError(t, syscall.Kill(coordinator, syscall.SIGSTOP))
-	stuck.eventually("it ends by a signal that comes again", func() bool {
-		return stuck.cmd.Process.Signal(os.Interrupt) != nil
-	})
-	assert.Equal(t, broken, stuck.code())
-	stuck.leavesNoProcess()
+	f := startFleet(t)
+	f.client = nil // it no longer answers
+	f.kill()
+	f.leavesNoProcess()
 }
 
-// A load generator with members ends with the output and the exit code of its coordinator, including refusals.
-func TestFleetEndsAsItsCoordinator(t *testing.T) {
+// A load generator with members ends with the output and the exit code of one without, including refusals.
+func TestFleetEndsAsOneProcess(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	for name, row := range map[string]struct {
@@ -228,7 +182,6 @@ func TestFleetEndsAsItsCoordinator(t *testing.T) {
 			for _, want := range row.stderr {
 				assert.Contains(t, stderr, want)
 			}
-			assert.NotContains(t, stderr, "restarting the coordinator")
 		})
 	}
 }

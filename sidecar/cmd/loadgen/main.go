@@ -89,13 +89,6 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	case config.Shadowed:
 		return exitCode(stderr, shadowTrace(ctx, conf, stdout, stderr))
 	default:
-		if conf.Members.Count > 0 {
-			code, err := lead(ctx, conf, args)
-			if err != nil {
-				code = exitCode(stderr, err)
-			}
-			return code
-		}
 		return exitCode(stderr, serve(ctx, conf, stdout, stderr))
 	}
 	return success

@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -32,31 +28,23 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// onMembers lets members hold the conversations of a lane, where the configuration requires it, and takes over those
-// that they hold already.
-func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) error {
-	if g.members == nil {
+// openMembers connects to the members that send the turns, where the configuration has some, and starts those on this
+// machine.
+func (g *generator) openMembers(ctx context.Context, conf *config.Config, address string) (err error) {
+	if !conf.Members.Coordinates() {
 		return nil
 	}
-	var instances func() []string
-	if d, ok := s.driver.(interface{ Instances() []string }); ok {
-		instances = d.Instances
+	if g.local, err = startLocal(ctx, conf, g.log); err != nil {
+		return err
 	}
-	target, asker := targetOptions(s.conf), followupOptions(s.conf)
-	target.Twin = s.name == api.TwinLane && s.conf.Target.APIKey != g.sides[0].conf.Target.APIKey
-	if c, ok := s.client.(lane.Redirected); ok {
-		target.Endpoint = c.Endpoint
-	}
-	o.Engine = g.members.Engine(target, asker, instances)
-	found, ok := g.members.Found(s.name, target, asker)
-	mode := found.Step.InMode()
-	// Where the driver knows no mode by itself, the run knows better what it is in.
-	if ok && found.Seed == s.conf.Seed && (mode == s.mode || s.conf.Mode.Driver == "manual") {
-		s.mode, o.Mode, o.Resumed = mode, mode, &found
-		s.watcher.SetSpeculation(mode.Speculation)
-		return nil
-	}
-	return g.members.Discard(ctx, s.name)
+	g.members, err = members.Open(ctx, members.Options{
+		Access: conf.Members.Access(), Name: address, Version: api.ProgramVersion(), FilesEach: filesEach(conf), Log: g.log,
+		Noticeable: func(lag *stats.Lag) bool { // members may answer before there is a view
+			view := g.viewed.Load()
+			return view != nil && view.Noticeable(lag)
+		},
+	})
+	return err
 }
 
 // targetOptions returns the settings of a target, without its key, headers and client certificate.
@@ -70,12 +58,6 @@ func targetOptions(conf *config.Config) members.TargetOptions {
 	}
 }
 
-// followupOptions returns the settings of the follow-up questions, without key, headers and client certificate.
-func followupOptions(conf *config.Config) members.FollowupOptions {
-	f := conf.Followup
-	return members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.Opened.CA, Timeout: f.Timeout}
-}
-
 // chatOptions returns the options of a client for a target. The CA is that of the target options.
 func chatOptions(o members.TargetOptions, key config.Secret, opened chat.Access) (chat.Options, error) {
 	opened.CA = o.CA
@@ -86,27 +68,6 @@ func chatOptions(o members.TargetOptions, key config.Secret, opened chat.Access)
 		TurnTimeout: o.TurnTimeout,
 	}
 	return options, setRouting(&options, o.Routing)
-}
-
-// runMembers accepts members until leave is called, which is when every run has ended. Where another load generator
-// takes over the members, it calls cancel, and leave returns the error.
-func (g *generator) runMembers(cancel context.CancelFunc) (leave func() error) {
-	if g.members == nil {
-		return func() error { return nil }
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		err := g.members.Run(ctx)
-		if err != nil {
-			cancel()
-		}
-		done <- err
-	}()
-	return func() error {
-		stop()
-		return <-done
-	}
 }
 
 // lags returns the lags since the start of the processes that hold streams.
@@ -126,19 +87,6 @@ func (g *generator) health(now time.Time) api.ClientHealth {
 	return own
 }
 
-// ownerOf identifies the data directory, which one process at a time uses.
-func ownerOf(dir string) string {
-	host, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(host + "\x00" + dir))
-	return hex.EncodeToString(sum[:8])
-}
-
 // probed is a target that is probed before it is sent turns.
 type probed struct {
 	workload.Sender
@@ -151,7 +99,7 @@ func (p probed) Probes() int64 { return p.client.Probes() }
 // Close closes its connections.
 func (p probed) Close() { p.client.Close() }
 
-// join holds conversations for a coordinator until ctx ends.
+// join sends turns for a coordinator until ctx ends.
 func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	out := &terminal{w: stderr}
 	log := newLog(conf, out)
@@ -175,7 +123,7 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	if l != nil {
 		wg.Go(func() { serveMember(beside, l, conf, registry, log) })
 	}
-	k := keys{conf, log}
+	k := keys{conf}
 	files := openFileLimit()
 	if files > 0 {
 		files = max(1, files-keptBack)
@@ -183,7 +131,7 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	err = members.RunMember(ctx, members.MemberOptions{
 		Access: conf.Members.Access(), Name: conf.Members.Name, Version: api.ProgramVersion(), Health: check.Health,
 		Lag: check.Take, Files: files,
-		Target: k.target, Questioner: k.questioner, Registry: registry, Log: log,
+		Target: k.target, Registry: registry, Log: log,
 	})
 	if errors.Is(err, members.ErrRefused) || errors.As(err, new(*api.FieldError)) {
 		return notStarted{err}
@@ -194,12 +142,8 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	return err
 }
 
-// keys makes targets and questioners from options, which may be the coordinator's, with the keys, headers and client
-// certificates of this process.
-type keys struct {
-	conf *config.Config
-	log  *slog.Logger
-}
+// keys makes targets from the coordinator's options, with the keys, headers and client certificates of this process.
+type keys struct{ conf *config.Config }
 
 // target makes the client of the server under load.
 func (k keys) target(o members.TargetOptions) (members.Target, error) {
@@ -218,24 +162,22 @@ func (k keys) target(o members.TargetOptions) (members.Target, error) {
 	return probed{lane.NewSender(c), c}, nil
 }
 
-// questioner makes the source of the follow-up questions.
-func (k keys) questioner(o members.FollowupOptions) (corpus.Questioner, func(), error) {
+// newQuestioner makes the source of the follow-up questions. closes is nil where there is nothing to close.
+func newQuestioner(conf *config.Config, log *slog.Logger) (q corpus.Questioner, closes func(), err error) {
+	f := conf.Followup
 	switch {
-	case o.Text != "":
-		return corpus.FixedQuestioner{Text: o.Text}, nil, nil
-	case o.URL == "":
+	case f.Text != "":
+		return corpus.FixedQuestioner{Text: f.Text}, nil, nil
+	case f.URL == "":
 		return corpus.BuiltinQuestioner{}, nil, nil
 	}
-	opened := k.conf.Followup.Opened
-	opened.CA = o.CA
-	q, err := enduser.New(enduser.Options{
-		URL: o.URL, Model: o.Model, APIKey: string(k.conf.Followup.APIKey),
-		Access: opened, Timeout: o.Timeout, Log: k.log,
+	m, err := enduser.New(enduser.Options{
+		URL: f.URL, Model: f.Model, APIKey: string(f.APIKey), Access: f.Opened, Timeout: f.Timeout, Log: log,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return q, q.Close, nil
+	return m, m.Close, nil
 }
 
 // listenMember binds the address of a member's metrics; nil where it has none.

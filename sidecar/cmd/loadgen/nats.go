@@ -16,14 +16,14 @@ import (
 // natsServer is a NATS server for members on this machine only.
 type natsServer struct {
 	service *process.Service
-	dir     string // of its store and its configuration
+	dir     string // of its configuration
 	token   string
 }
 
 const (
 	natsPort   = 4222 // and up: below the ephemeral ports, which might be in use at a restart
 	natsTries  = 10
-	natsWithin = 2 * time.Minute // it reads its store first
+	natsWithin = 10 * time.Second
 	natsPoll   = 20 * time.Millisecond
 )
 
@@ -86,14 +86,14 @@ func (s *natsServer) start(ctx context.Context, to *config.NATS) error {
 	return err
 }
 
-// configure writes the server's configuration: its listener, its token and its store. Only the disk limits the store.
+// configure writes the server's configuration: its listener, its token, and the largest message that there is, since
+// each turn is one with its whole history.
 func (s *natsServer) configure(port int) error {
 	if err := errors.Join(os.RemoveAll(s.ports()), os.MkdirAll(s.ports(), 0o700)); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("listen: %q\nauthorization { token: %q }\njetstream { store_dir: %q, max_file_store: 1TB "+
-		"}\nports_file_dir: %q\n",
-		process.Loopback(port), s.token, s.dir, s.ports())
+	text := fmt.Sprintf("listen: %q\nauthorization { token: %q }\nmax_payload: 64MB\nmax_pending: 256MB\n"+
+		"ports_file_dir: %q\n", process.Loopback(port), s.token, s.ports())
 	if err := os.Remove(s.config()); err != nil && !os.IsNotExist(err) { // other users may have access to an old one
 		return err
 	}

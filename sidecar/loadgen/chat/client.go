@@ -55,6 +55,10 @@ type Options struct {
 	// request is sent over a connection that the server is closing. 0 means 4 s (uvicorn closes after 5 s).
 	IdleTimeout time.Duration
 
+	// Send sends a turn from another process; nil: this one sends it. It gets the address and the model of the client, and
+	// keeps the promises of [Client.Do] but the budget of [Request].Texts.
+	Send func(ctx context.Context, url, model string, req Request) Result
+
 	// Dial opens a connection; nil opens TCP. Tests with a server in the same process replace it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -209,8 +213,22 @@ type Request struct {
 // Do sends the request and reads its answer to the end. The result holds any error. After an answer whose chunks hold
 // several tokens, Do may send a probe before it returns; see [ExtContinuousUsage].
 func (c *Client) Do(ctx context.Context, req Request) Result {
+	if c.opts.Send != nil {
+		return c.sendElsewhere(ctx, req)
+	}
 	r := c.send(ctx, newStream(req), c.ext.inUse())
 	c.countChunks(ctx, &r)
+	return r
+}
+
+// sendElsewhere lets another process send the request. Its answer takes memory here once it is complete.
+func (c *Client) sendElsewhere(ctx context.Context, req Request) Result {
+	r := c.opts.Send(ctx, c.base.String(), c.Model(), req)
+	c.probes.Add(r.Probes)
+	if !req.Texts.take(TextMemory(len(r.Content))) {
+		r.Err, r.Content = outOfMemory(), ""
+	}
+	c.nameField(r.Err)
 	return r
 }
 

@@ -46,13 +46,15 @@ type Result struct {
 	// where neither is reported.
 	Worker string
 	// Token is that of a session, which the server returned; empty where [Options].Session expects none.
-	Token     string
-	Timing    Timing
-	Err       *Error // nil for a complete answer
-	Cancelled bool   // the caller's context ended; Err is nil
-	Resent    bool   // the request was sent twice: the server had closed the kept connection
+	Token  string
+	Timing Timing
+	Err    *Error // nil for a complete answer
+	// Cancelled: the caller's context ended, and Err is nil; or the process that sent the turn was lost, as Err says.
+	Cancelled bool
+	Resent    bool  // the request was sent twice: the server had closed the kept connection
+	Probes    int64 // probes that the process of [Options].Send has sent since its last result
 
-	text, firstText int // bytes of answer and reasoning, and of those in the first chunk; 0: unknown
+	TextBytes, FirstTextBytes int // of answer and reasoning, and of those in the first chunk; 0: unknown
 }
 
 // OK reports whether the answer is complete.
@@ -112,7 +114,7 @@ func (r *Result) visible() (n float64, known bool) {
 	case r.Hidden == 0, r.Hidden > 0 && first > r.Hidden:
 		return float64(total), true
 	case r.Hidden < 0:
-		return float64(total), first > 1 && total-first <= r.text-r.firstText+1
+		return float64(total), first > 1 && total-first <= r.TextBytes-r.FirstTextBytes+1
 	}
 	return float64(total - r.Hidden), true
 }
@@ -124,10 +126,10 @@ func (r *Result) firstTokens(n float64) float64 {
 		return float64(tokens)
 	}
 	further := n - float64(len(r.Chunks))
-	if r.text == 0 || further <= 1 {
+	if r.TextBytes == 0 || further <= 1 {
 		return 1
 	}
-	return min(max(1, n*float64(r.firstText)/float64(r.text)), 1+further)
+	return min(max(1, n*float64(r.FirstTextBytes)/float64(r.TextBytes)), 1+further)
 }
 
 const (
@@ -307,12 +309,14 @@ type Live struct {
 	sent      time.Time
 	first     time.Duration
 	worker    string
+	read      time.Time
 }
 
 // Text returns the answer received so far, or the reasoning before the answer begins.
 func (l *Live) Text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.read = time.Now()
 	if l.text.n == 0 {
 		return l.reasoning.String()
 	}
@@ -344,6 +348,26 @@ func (l *Live) Worker() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.worker
+}
+
+// Read returns when [Live.Text] was last called; the zero time: never.
+func (l *Live) Read() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.read
+}
+
+// Mirror sets what another process has received. Zero values change nothing.
+func (l *Live) Mirror(sent time.Time, ttft time.Duration, worker, received string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !sent.IsZero() {
+		l.sent = sent
+	}
+	l.first, l.worker = cmp.Or(ttft, l.first), cmp.Or(worker, l.worker)
+	if received != "" {
+		l.text = text{whole: received, n: len(received)}
+	}
 }
 
 func (l *Live) start(sent time.Time) {

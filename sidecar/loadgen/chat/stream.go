@@ -568,7 +568,7 @@ func (s *stream) takeText(answer, reasoning int) *Error {
 	s.seen.reasoning += reasoning
 	s.seen.textless = s.seen.textless || n == 0
 	if len(s.res.Chunks) == 1 {
-		s.res.firstText = n
+		s.res.FirstTextBytes = n
 	}
 	s.memory = TextMemory(s.seen.text) + chunkMemory*len(s.res.Chunks)
 	return nil
@@ -634,7 +634,7 @@ func (s *stream) result(ctx context.Context, asked requested) Result {
 // setUsage sets the counts of the result that agree with each other and with the stream.
 func (s *stream) setUsage() {
 	r := &s.res
-	s.seen.chunks, r.text = len(r.Chunks), s.seen.text
+	s.seen.chunks, r.TextBytes = len(r.Chunks), s.seen.text
 	if s.usage != nil && s.usage.completion == s.completion && len(r.Chunks) > 1 {
 		neverGrew := !s.uncounted && s.completion == int(r.Chunks[0].Tokens)
 		s.seen.perChunk = s.fell || neverGrew

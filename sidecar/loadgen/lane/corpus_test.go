@@ -39,7 +39,7 @@ func TestNewCorpusBeginsAStep(t *testing.T) {
 
 		pass(10 * time.Second)
 		assert.NotNil(t, b.lane.State().Step.Settled)
-		for _, c := range b.lane.run.workload.(localRunner).Conversations() {
+		for _, c := range b.lane.run.workload.Conversations() {
 			assert.Contains(t, []string{"tunnels", "rivers"}, c.Starter)
 		}
 		pass(65 * time.Second)

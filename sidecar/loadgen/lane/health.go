@@ -138,7 +138,7 @@ func (t *target) Do(ctx context.Context, req chat.Request) chat.Result {
 	switch {
 	case r.OK():
 		t.serves()
-	case r.Err != nil:
+	case r.Err != nil && !r.Cancelled:
 		t.failed(r.Err, t.lost())
 	}
 	return r

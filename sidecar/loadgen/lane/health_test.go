@@ -174,8 +174,7 @@ func TestTargetWithoutAListOfModelsIsReady(t *testing.T) {
 					require.NoError(t, b.view.Ready(), "answers of 12 s")
 				}
 				assert.Equal(t, 1, f.probes)
-				(&observer{lane: b.lane}).Probes(2)
-				assert.EqualValues(t, 3, b.snapshot().Target.Probes, "with those of other processes")
+				assert.EqualValues(t, 1, b.snapshot().Target.Probes)
 			}, func(o *options) {
 				f := o.Client.(*fake)
 				f.modelsError, f.words, f.gap = modelsError, 3, 6*time.Second

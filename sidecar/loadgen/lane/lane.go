@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -86,10 +85,6 @@ type Options struct {
 	// ModeChanged is called with each mode that was switched to, or that the cluster was found in.
 	// nil disables the callback.
 	ModeChanged func(api.ModeState)
-	// Engine begins runs whose conversations other processes hold; nil: this process holds them.
-	Engine Engine
-	// Resumed is a run that the engine's processes already hold; nil: there is none.
-	Resumed *ResumedRun
 	// Ended is called with every turn of the lane that has ended, in any run, after it was handed
 	// to the store. It is called concurrently, and must neither block nor keep the turn. nil disables
 	// the callback.
@@ -125,9 +120,6 @@ type Lane struct {
 	jobs  chan func(context.Context)
 	ended chan struct{} // closed when the last job is done
 
-	runner       atomic.Pointer[Runner] // runner of the latest run
-	remoteProbes atomic.Int64           // probes that other processes sent to the target
-
 	mu         sync.Mutex
 	lanes      []*Lane // all lanes that change together, including this one; see [Join]
 	phase      api.Phase
@@ -158,7 +150,7 @@ type Lane struct {
 
 // run is the time from a start to its stop.
 type run struct {
-	workload  Runner
+	workload  *workload.Workload
 	observer  *observer
 	cancel    context.CancelFunc
 	cancelled bool // an immediate stop has begun
@@ -192,9 +184,6 @@ func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 	l.steps.lane, l.steps.now.ID = opts.Name, opts.LastStep
 	l.steps.save = func(s api.StepRecord) {
 		l.process.Store.SaveStep(s)
-		if r := l.runner.Load(); r != nil {
-			(*r).Step(s)
-		}
 		l.notify()
 	}
 	catalog.lanes = append(catalog.lanes, l)
@@ -211,9 +200,6 @@ func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 	})
 	if d, ok := opts.Driver.(workload.ModeReporter); ok {
 		l.wg.Go(func() { every(ctx, followEvery, func() { _ = l.follow(ctx, d) }) })
-	}
-	if opts.Resumed != nil {
-		l.resume(*opts.Resumed)
 	}
 	go l.runJobs()
 	return l
@@ -505,37 +491,28 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 	l.doubt.reset(l.opts.Cluster().KV.Counted)
 	l.meter.Reset(now)
 	l.beginStep(now, leadStarted, false)
-	l.holdRun(Task{
-		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
-		Nonce: l.nonce, Settings: l.settings, Corpus: l.corpus, Step: l.steps.current(), Taken: l.lease != nil,
-	}, span)
+	l.holdRun(seed, opened, rampedStart, span)
 	l.event(api.EventStart, actor, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Short()))
 }
 
-// holdRun begins a run, in this process or by the engine. The lock is held.
-func (l *Lane) holdRun(t Task, span SpanObserver) {
+// holdRun holds the conversations of a run. The lock is held.
+func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver) {
 	ctx, cancel := context.WithCancel(l.ctx)
+	settings, texts := l.settings, l.corpus
 	o := &observer{lane: l, opening: func(d workload.Draw) int64 {
-		return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, t.Settings, t.Corpus)
+		return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, settings, texts)
 	}}
 	o.observe(span)
-	t.Receiver = o
-	r := &run{observer: o, cancel: cancel, ended: make(chan struct{})}
 	turns := l.opts.Turns
-	if t.Taken {
+	if l.lease != nil {
 		turns = 0
 	}
-	if l.opts.Engine != nil {
-		r.workload = l.opts.Engine.Begin(t)
-	} else {
-		r.workload = localRunner{workload.New(workload.Options{
-			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, RampedStart: t.RampedStart, Nonce: t.Nonce,
-			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory, Turns: turns,
-			Instance: l.opts.Driver.Instance, Observer: o, ObserveRouting: o.routingObserver(),
-		}, t.Settings)}
-	}
+	r := &run{observer: o, cancel: cancel, ended: make(chan struct{}), workload: workload.New(workload.Options{
+		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
+		Nonce: l.nonce, Sender: l.target, Corpus: texts, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
+		Turns: turns, Instance: l.opts.Driver.Instance, Observer: o, ObserveRouting: o.routingObserver(),
+	}, settings)}
 	l.run = r
-	l.runner.Store(&r.workload)
 	l.wg.Go(func() {
 		defer cancel()
 		r.workload.Run(ctx)
@@ -632,7 +609,7 @@ func (l *Lane) stopped(r *run) {
 	l.failures.stopped(time.Now())
 	l.mu.Lock()
 	l.endStep(time.Now())
-	l.run, l.opened = nil, l.opened+r.workload.Pace().Next
+	l.run, l.opened = nil, l.opened+r.workload.Pace().Begun
 	if l.phase != api.PhaseSwitching {
 		l.phase = api.PhaseStopped
 	}

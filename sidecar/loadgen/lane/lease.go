@@ -178,11 +178,11 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 }
 
 // Adopt makes the run in progress a span, which observer receives from now on; nil where the lane does not run with
-// that many conversations, or other processes hold them. The run goes on at the end of the span.
+// that many conversations. The run goes on at the end of the span.
 func (s *Lease) Adopt(concurrency int, observer SpanObserver) *SpanRun {
 	l := s.lane
 	defer l.lockAll()()
-	if l.phase != api.PhaseRunning || l.settings.Concurrency != concurrency || l.opts.Engine != nil || len(l.lanes) > 1 {
+	if l.phase != api.PhaseRunning || l.settings.Concurrency != concurrency || len(l.lanes) > 1 {
 		return nil
 	}
 	l.run.observer.observe(observer)
@@ -230,7 +230,7 @@ func (s *Lease) Switch(ctx context.Context, actor string, r *SpanRun, to api.Mod
 // far as is known.
 func (l *Lane) Switchback(modes []api.ModeState) (inPlace, shared bool) {
 	d, ok := l.opts.Driver.(workload.WarmSwitcher)
-	inPlace, shared = ok && l.opts.Engine == nil, ok
+	inPlace, shared = ok, ok
 	for _, m := range modes[1:] {
 		inPlace = inPlace && d.InPlace(modes[0], m)
 		shared = shared && d.SameWorkers(modes[0], m)

@@ -79,7 +79,13 @@ func (o *observer) FirstToken(t *workload.LiveTurn) {
 }
 
 // Arrived counts tokens as they arrive.
-func (o *observer) Arrived(tokens int) { o.Tokens(time.Now(), tokens) }
+func (o *observer) Arrived(tokens int) {
+	now := time.Now()
+	o.lane.meter.Add(now, tokens)
+	if span := o.span.Load(); span != nil {
+		(*span).Tokens(now, tokens)
+	}
+}
 
 // Active passes the numbers of conversations to the step.
 func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), actual, target) }

@@ -54,9 +54,6 @@ func (o *observer) routingObserver() func(*workload.LiveTurn) workload.RoutingOb
 	return func(t *workload.LiveTurn) workload.RoutingObserver { return shadow.Follow(Sent(t)) }
 }
 
-// Shadow returns the lane's shadow.
-func (o *observer) Shadow() *live.Live { return o.lane.shadow }
-
 // Sent returns the data of a turn that a shadow follows. It is called before the turn is sent.
 func Sent(t *workload.LiveTurn) live.Sent {
 	prompt, answers := t.Prompt(), 0

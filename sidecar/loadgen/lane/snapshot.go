@@ -111,7 +111,7 @@ func (r *reading) shownTarget() api.Target {
 		Reachable:     problem == "",
 		Problem:       problem,
 		ProblemStatus: status,
-		Probes:        r.opts.Client.Probes() + r.remoteProbes.Load(),
+		Probes:        r.opts.Client.Probes(),
 	}
 	found := r.opts.Client.Recognized()
 	t.Notices = append(r.target.notices(r.process.lag(r.now)), found.Remarks...)

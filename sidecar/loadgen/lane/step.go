@@ -68,16 +68,6 @@ func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed b
 	s.save(s.now)
 }
 
-// resume continues a step that an earlier process began.
-func (s *steps) resume(step api.StepRecord) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	step.Ended = nil
-	s.now, s.open, s.counted = step, true, 0
-	s.mixed = step.Settled == nil // not stored; an unsettled step may have been mixed
-	s.save(s.now)
-}
-
 // from sets what precedes the first tokens that count, and what the step's caches hold.
 func (s *steps) from(lead leadIn, caches api.StepCaches) {
 	s.mu.Lock()

@@ -169,7 +169,7 @@ func (v *View) Conversation(ctx context.Context, id string) (api.Conversation, e
 	var live *api.LiveTurn // read before the store, which then has the turns before it
 	for _, l := range v.lanes {
 		if r := l.running(); r != nil {
-			live = cmp.Or(r.workload.LiveTurn(ctx, id), live)
+			live = cmp.Or(r.workload.LiveTurn(id), live)
 		}
 	}
 	c, err := v.process.Store.Conversation(ctx, id)

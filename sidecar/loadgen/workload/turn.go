@@ -23,8 +23,7 @@ type Draw struct {
 }
 
 // Turn is one turn of a conversation, with its step and, once it has ended, its outcome. The window,
-// the store, spans, twins and, in another process, the coordinator of members receive this value.
-// They must not change what its pointers refer to.
+// the store, spans and twins receive this value. They must not change what its pointers refer to.
 type Turn struct {
 	api.Turn            // what is stored and shown
 	Draw     Draw       `json:"draw"`             // of the conversation

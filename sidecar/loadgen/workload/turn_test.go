@@ -106,25 +106,3 @@ func TestUniformAfterAChange(t *testing.T) {
 		})
 	}
 }
-
-// With granted numbers, only these conversations begin, in the order of the grants.
-func TestGrantedNumbers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &server{}, booth(10), func(o *Options) { o.Granted = true })
-		numbers := func() (all []int64) {
-			advance(2 * time.Second)
-			for _, c := range r.Conversations() {
-				all = append(all, c.Number)
-			}
-			return all
-		}
-		assert.Empty(t, numbers())
-		r.Grant(3, 3)
-		assert.Empty(t, numbers(), "an empty range")
-		r.Grant(3, 5)
-		r.Grant(9, 10)
-		assert.ElementsMatch(t, []int64{3, 4, 9}, numbers())
-		assert.EqualValues(t, 3, r.Pace().Begun)
-		r.stop()
-	})
-}

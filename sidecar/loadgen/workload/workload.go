@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 	"unique"
@@ -52,9 +51,6 @@ type Options struct {
 	AnswerMemory int64
 	// Turns is the number of turns that are sent; 0: no limit. The run does not end by itself.
 	Turns int64
-	// Granted restricts the numbers of conversations to those of [Workload.Grant]. Without it, all
-	// numbers from 0 on may begin.
-	Granted bool
 }
 
 // Workload is one run, from a start to its stop. It is safe for concurrent use.
@@ -70,17 +66,13 @@ type Workload struct {
 	mu       sync.Mutex
 	settings Settings
 	corpus   *corpus.Corpus
-	shape    int       // number of changes that affect draws
-	numbers  []numbers // numbers of conversations that may begin, in this order
-	begun    int64     // number of conversations begun
-	sent     int64     // number of turns sent, counted only where they are limited
+	shape    int   // number of changes that affect draws
+	begun    int64 // number of conversations begun
+	sent     int64 // number of turns sent, counted only where they are limited
 	active   map[*Conversation]struct{}
 	drains   bool
 	changed  chan struct{} // closed when all waits must be evaluated again
 }
-
-// numbers is a range of numbers: from is the first, to the one after the last.
-type numbers struct{ from, to int64 }
 
 // New returns a workload. The settings must have passed [Settings.Check].
 func New(opts Options, s Settings) *Workload {
@@ -98,21 +90,7 @@ func New(opts Options, s Settings) *Workload {
 	if opts.AnswerMemory > 0 {
 		w.texts = chat.NewTextBudget(opts.AnswerMemory)
 	}
-	if !opts.Granted {
-		w.numbers = []numbers{{0, math.MaxInt64}}
-	}
 	return w
-}
-
-// Grant adds a range of numbers to those that may begin: from is the first, to the one after the
-// last.
-func (w *Workload) Grant(from, to int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if from < to {
-		w.numbers = append(w.numbers, numbers{from, to})
-		w.notify()
-	}
 }
 
 // Run holds the conversations until ctx ends, which cancels requests in flight, or until a drain is
@@ -146,7 +124,7 @@ func (w *Workload) Run(ctx context.Context) {
 func (w *Workload) missing() (missing, drained bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0 && !w.spent(), w.drains, w.changed
+	return len(w.active) < w.settings.Concurrency && !w.spent(), w.drains, w.changed
 }
 
 // spent reports whether the number of turns is reached. The lock is held.
@@ -169,7 +147,6 @@ func (w *Workload) take() bool {
 // Pace is how the conversations of a workload have begun so far.
 type Pace struct {
 	Begun  int64                         // number of conversations begun
-	Next   int64                         // the number after the last that may have been used
 	Actual int                           // number of conversations in progress
 	Sent   int64                         // number of turns sent, where they are limited
 	Waited map[api.Limiter]time.Duration // time in which a turn or the next conversation waited, by limit
@@ -180,7 +157,7 @@ func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	return Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Sent: w.sent, Waited: map[api.Limiter]time.Duration{
+	return Pace{Begun: w.begun, Actual: len(w.active), Sent: w.sent, Waited: map[api.Limiter]time.Duration{
 		api.LimitedByStartRate: w.starts.waited(now), api.LimitedByTargetRPS: w.sends.waited(now),
 	}}
 }
@@ -240,11 +217,7 @@ func (w *Workload) start(ctx context.Context) {
 	for {
 		now := time.Now()
 		w.mu.Lock()
-		if len(w.numbers) == 0 {
-			w.mu.Unlock()
-			return
-		}
-		k, settings, texts := w.numbers[0].from, w.settings, w.corpus
+		k, settings, texts := w.begun, w.settings, w.corpus
 		w.mu.Unlock()
 		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.RampedStart, settings, texts) // may take a few ms
 		c, again := w.begin(now, k, d, settings, texts)
@@ -276,9 +249,6 @@ func (w *Workload) begin(
 	}
 	w.take()
 	w.begun++
-	if w.numbers[0].from++; w.numbers[0].from == w.numbers[0].to {
-		w.numbers = w.numbers[1:]
-	}
 	c = &Conversation{
 		ID:    fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k),
 		Draw:  Draw{Seed: w.opts.Seed, Opened: w.opts.Opened, Number: k, Shape: w.shape},

@@ -37,7 +37,7 @@ func TestMembersMeet(t *testing.T) {
 	pods, err := chart.Pods(objects, "kvbooth")
 	require.NoError(t, err)
 	container := func(owner string) corev1.Container {
-		i := slices.IndexFunc(pods, func(p chart.Pod) bool { return p.Owner == "StatefulSet "+owner })
+		i := slices.IndexFunc(pods, func(p chart.Pod) bool { return strings.HasSuffix(p.Owner, " "+owner) })
 		require.GreaterOrEqual(t, i, 0, owner)
 		return pods[i].Template.Spec.Containers[0]
 	}

@@ -19,7 +19,6 @@ import (
 	"kvbooth/internal/natstest"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/members"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
@@ -32,12 +31,12 @@ type rig struct {
 
 	conversations int
 	target        *target
-	recorder      *recorder
 	nats          *natstest.Server
 	coordinator   *part
 	members       []*part
 	client        *api.Client
-	dir           string // of the stored data
+	dir           string      // of the stored data
+	killed        []time.Time // when a coordinator was killed
 	db            *sql.DB
 }
 
@@ -73,7 +72,6 @@ func newRig(t *testing.T, conversations, n int) *rig {
 		})
 	}
 	t.Cleanup(r.stop)
-	r.recorder = newRecorder(t, r.nats.URL(), fleet)
 	for _, m := range r.members {
 		r.start(m)
 	}
@@ -85,7 +83,7 @@ func newRig(t *testing.T, conversations, n int) *rig {
 	)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.db.Close()) })
-	r.until("all members are there", func() bool { now, _ := r.recorder.present(time.Now()); return now == n })
+	r.until("all members are there", func() bool { return r.present() == n })
 	return r
 }
 
@@ -136,22 +134,21 @@ func (r *rig) stop() {
 	}
 }
 
-// holder returns the next member, from an index on, with conversations. A late member may have none.
-func (r *rig) holder(from int) (m *part) {
-	r.Helper()
-	r.until("a member holds conversations", func() bool {
-		for i := range r.members {
-			m = r.members[(from+i)%len(r.members)]
-			if l, ok := r.recorder.leaseOf(m.name); ok && l.Lanes["main"].Active > 0 {
-				return true
-			}
+// present returns the number of members that are present.
+func (r *rig) present() (n int) {
+	s, err := r.client.Snapshot(r.Context())
+	if err != nil {
+		return 0
+	}
+	for i := range s.Members {
+		if s.Members[i].State == api.MemberPresent || s.Members[i].State == api.MemberLate {
+			n++
 		}
-		return false
-	})
-	return m
+	}
+	return n
 }
 
-// until waits for a condition. A failure shows the concurrency by API and members.
+// until waits for a condition. A failure shows the concurrency and the members.
 func (r *rig) until(what string, holds func() bool) {
 	r.Helper()
 	wait.Within(r, 2*time.Minute, what, func() (any, bool) { return r, holds() })
@@ -159,21 +156,16 @@ func (r *rig) until(what string, holds func() bool) {
 
 func (r *rig) String() string {
 	s, err := r.client.Snapshot(context.Background())
-	n, active := r.recorder.present(time.Now())
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("the API shows %+v, %d members report %d conversations", s.Lanes[0].State.Concurrency, n, active)
+	return fmt.Sprintf("%+v, %+v", s.Lanes[0].State.Concurrency, s.Members)
 }
 
-// held reports whether n conversations are in progress, by the API and by the members.
+// held reports whether n conversations are in progress.
 func (r *rig) held(n int) bool {
 	s, err := r.client.Snapshot(r.Context())
-	_, active := r.recorder.present(time.Now())
-	if err != nil || s.Lanes[0].State.Concurrency.Actual != n {
-		return false
-	}
-	return active == n
+	return err == nil && s.Lanes[0].State.Concurrency.Actual == n
 }
 
 // lane returns the only lane's snapshot.
@@ -189,19 +181,6 @@ func (r *rig) set(n int) {
 	_, err := r.client.Patch(r.Context(), api.DefaultLane, api.WorkloadPatch{Concurrency: &n})
 	require.NoError(r, err)
 	r.until(fmt.Sprintf("%d conversations", n), func() bool { return r.held(n) })
-}
-
-// listed returns how many conversations of these numbers are active in the store.
-func (r *rig) listed(blocks []members.Block) (n int) {
-	r.Helper()
-	for _, b := range blocks {
-		var active int
-		const query = "SELECT count(*) FROM conversations WHERE status = 'active' AND number >= ? AND number < ?"
-		err := r.db.QueryRowContext(r.Context(), query, b.From, b.To).Scan(&active)
-		require.NoError(r, err)
-		n += active
-	}
-	return n
 }
 
 // whole returns the first column of a query's rows.

@@ -7,9 +7,9 @@ import { memberStates, shownMembers } from '../../lib/members';
 import { stylesOf } from '../../lib/styles';
 import { DataTable, UNSTACKED, type Column } from '../DataTable';
 import { Section } from '../Section';
-import { clock, lag, notes, totals } from './model';
+import { lag, notes, roundTrip, totals } from './model';
 
-/** The load generators that hold the conversations. It renders nothing unless there are several. */
+/** The processes that send the turns. It renders nothing unless there are several. */
 export function Members({ lane }: { lane: string }) {
   const { state } = useLive(lane);
   const members = shownMembers(lastSnapshot(state)?.members);
@@ -20,11 +20,11 @@ export function Members({ lane }: { lane: string }) {
     <Section
       title="Members"
       info={
-        'The load generators that run the conversations for this one. Each reports its lag (p95 ' +
-        'of the last 10 s) and its CPU use as a share of all cores of its machine. A late member ' +
-        'loses its share of the conversations to the others until it has been on time for a ' +
-        'while. The clock offset is how far a member’s clock is ahead of this load generator’s; ' +
-        'times are corrected by it.'
+        'The processes that send the turns of this load generator. Each reports its lag (p95 of ' +
+        'the last 10 s) and its CPU use as a share of all cores of its machine. A late member gets ' +
+        'no turns until it has been on time for 30 s, while others are on time. The round trip is ' +
+        'the time for a message to the member and its answer. It is in no figure, and delays each ' +
+        'next turn.'
       }
     >
       {state.status === 'lost' ? (
@@ -38,7 +38,7 @@ export function Members({ lane }: { lane: string }) {
 
 function MemberTable({ members }: { members: Member[] }) {
   const styles = useStyles();
-  const { members: count, states, conversations } = totals(members);
+  const { members: count, states, turns } = totals(members);
   const columns: Array<Column<Member>> = [
     { name: 'Member', cell: ({ name }) => name, foot: count },
     {
@@ -53,9 +53,9 @@ function MemberTable({ members }: { members: Member[] }) {
       ),
       foot: states,
     },
-    { name: 'Conversations', cell: (member) => number(member.conversations), foot: conversations },
+    { name: 'Turns in flight', cell: (member) => number(member.turns), foot: turns },
     { name: 'Lag', note: 'p95 of 10 s', cell: lag },
-    { name: 'Clock offset', cell: clock },
+    { name: 'Round trip', cell: roundTrip },
     { name: 'CPU', note: 'of all cores', cell: ({ client }) => percent(client.cpu_ratio, 0) },
   ];
   return (

@@ -1,5 +1,5 @@
 import type { Member, MemberState } from '../../client';
-import { digits, milliseconds, MS, number } from '../../lib/format';
+import { milliseconds, number } from '../../lib/format';
 import { memberStates } from '../../lib/members';
 
 /** The text where a member does not report a figure. */
@@ -10,21 +10,16 @@ export function lag({ client }: Member): string {
   return client.verdict === 'unknown' ? NOT_KNOWN : milliseconds(client.lag_seconds);
 }
 
-/** The offset of a member's clock, with its uncertainty. */
-export function clock({ clock_ahead_seconds: ahead, clock_within_seconds: within }: Member): string {
-  if (ahead === undefined) {
-    return NOT_KNOWN;
-  }
-  const size = digits(Math.abs(ahead), MS);
-  const sign = Number(size) === 0 ? '' : ahead > 0 ? '+' : '−';
-  return `${sign}${size}${within === undefined ? '' : ` ± ${digits(within, MS)}`} ms`;
+/** The time for a message to a member and its answer. */
+export function roundTrip({ round_trip_seconds: seconds }: Member): string {
+  return seconds === 0 ? NOT_KNOWN : milliseconds(seconds);
 }
 
 /** Remarks on a member, in sentences. */
 export function notes({ state, reason, lost_turns: lost = 0 }: Member): string[] {
   const remark = reason && `${memberStates[state]}: ${reason}${/[.!?]$/.test(reason) ? '' : '.'}`;
-  const [turn, object] = lost === 1 ? ['turn is', 'it'] : ['turns are', 'them'];
-  const turns = `${number(lost)} ${turn} lost: it could not deliver ${object}.`;
+  const [turn, count] = lost === 1 ? ['turn was', 'counts'] : ['turns were', 'count'];
+  const turns = `${number(lost)} ${turn} lost with it, and ${count} as cancelled.`;
   return [...(remark ? [remark] : []), ...(lost > 0 ? [turns] : [])];
 }
 
@@ -34,7 +29,7 @@ interface Totals {
   members: string;
   /** The number of members in each state. */
   states: string;
-  conversations: string;
+  turns: string;
 }
 
 /** Sums members up. */
@@ -47,6 +42,6 @@ export function totals(members: Member[]): Totals {
       .filter((state) => count(state) > 0)
       .map((state) => `${number(count(state))} ${memberStates[state].toLowerCase()}`)
       .join(', '),
-    conversations: number(members.reduce((sum, { conversations }) => sum + conversations, 0)),
+    turns: number(members.reduce((sum, { turns }) => sum + turns, 0)),
   };
 }

@@ -76,13 +76,11 @@ tls.key: {{ b64enc $cert.Key }}
 {{- end -}}
 {{- end -}}
 
-{{/* nats.conf of the chart's own server. A tenth of the volume is left free. */}}
+{{/* nats.conf of the chart's own server, which stores nothing. A turn is one message, with its whole history. */}}
 {{- define "kvbooth.nats.config" -}}
 listen: 0.0.0.0:4222
-jetstream {
-  store_dir: /data
-  max_file_store: {{ div (mul (trimSuffix "Gi" .Values.members.nats.persistence.size | int) 1024 9) 10 }}MB
-}
+max_payload: 64MB
+max_pending: 256MB
 tls {
   cert_file: /run/secrets/nats/tls.crt
   key_file: /run/secrets/nats/tls.key
@@ -112,9 +110,6 @@ authorization { token: $NATS_TOKEN }
 {{- end -}}
 {{- if $nats.nkeyKey -}}
 {{- fail "members.nats.nkeyKey is for a server that is there (members.nats.url): the chart's own asks for a token" -}}
-{{- end -}}
-{{- if lt (trimSuffix "Gi" $nats.persistence.size | int) 4 -}}
-{{- fail "members.nats.persistence.size: 4Gi or more; turns that nobody has stored yet may take 1 GiB, and reports of ten minutes the rest" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -7,38 +7,13 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// BlockSpec specifies how prompts are cut into blocks for an account.
-type BlockSpec struct {
-	Serial int64   `json:"serial"`          // serial number of the account
-	Tokens int     `json:"tokens"`          // tokens of a block
-	IDs    bool    `json:"ids,omitempty"`   // blocks are made of token ids, else of text
-	Ratio  float64 `json:"ratio,omitempty"` // bytes of text for one token
-}
-
-// BlockSpec returns the present specification; nil while there is no account.
-func (l *Live) BlockSpec() *BlockSpec {
-	if l == nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.account == nil {
-		return nil
-	}
-	return new(l.account.blockSpec())
-}
-
-func (a *account) blockSpec() BlockSpec {
-	return BlockSpec{Serial: a.serial, Tokens: a.size.tokens, IDs: a.ids, Ratio: a.ratio}
-}
-
-// cut cuts the turn's prompt into blocks.
-func (t *Turn) cut(c BlockSpec, ids []uint32) {
-	if c.IDs {
-		t.blocks = blocksOfIDs(c.Tokens, ids)
+// cut cuts a turn's prompt into blocks: of token ids, or else of text.
+func (a *account) cut(t *Turn, ids []uint32) {
+	if a.ids {
+		t.blocks = blocksOfIDs(a.size.tokens, ids)
 		t.tokens = len(ids)
 	} else {
-		t.blocks, t.tokens, t.text = blocksOfText(c.Tokens, c.Ratio, t.Messages)
+		t.blocks, t.tokens, t.text = blocksOfText(a.size.tokens, a.ratio, t.Messages)
 	}
 	t.Messages = nil
 }

@@ -89,13 +89,12 @@ type account struct {
 	seen      map[sim.WorkerID]time.Time // when each worker was last reported
 	skew      time.Duration
 	rules     rules
-	remote    remotePeers
 }
 
 // New makes a shadow that follows nothing before Run.
 func New(o Options) *Live {
 	l := &Live{opts: o, began: time.Now(), wake: make(chan struct{}, 1), problem: "no cluster data yet"}
-	l.queue.serial = l.began.UnixNano() // differs from the serials of an earlier process, which peers may still report
+	l.queue.serial = l.began.UnixNano()
 	return l
 }
 
@@ -133,42 +132,36 @@ const (
 	eventRouted kind = iota
 	eventFirstToken
 	eventEnded
-	eventOver // the conversation has ended; used by [Recorder] only
 )
 
 // Sent describes a turn that is about to be sent.
 type Sent struct {
-	ID           string `json:"id"` // id of the request
-	Conversation string `json:"conversation"`
-	Last         bool   `json:"last,omitempty"`     // the last turn of the conversation
-	Instance     uint64 `json:"instance,omitempty"` // the instance that the turn is pinned to; 0 leaves it to the router
-	Concurrency  int    `json:"concurrency"`
-	Answers      int    `json:"-"` // bytes of the answers among the messages
+	ID           string // id of the request
+	Conversation string
+	Last         bool   // the last turn of the conversation
+	Instance     uint64 // the instance that the turn is pinned to; 0 leaves it to the router
+	Concurrency  int
+	Answers      int // bytes of the answers among the messages
 	// Messages are the roles and texts. It may be called later, from another goroutine.
-	Messages iter.Seq2[string, string] `json:"-"`
+	Messages iter.Seq2[string, string]
 }
 
 // Turn is a turn that is followed. A nil Turn is not followed. Its methods must be called in
 // order and return at once.
 type Turn struct {
-	sink   interface{ record(e event) } // nil for a turn of another process
+	live   *Live
 	serial int64
 	ids    bool
 	sent   time.Time
 	Sent
 
-	number int64         // serial number in the reports of a process
-	last   time.Time     // time of the last event reported by another process
-	within time.Duration // uncertainty of that process's clock
-
-	// The fields below belong to the goroutine that maintains the account or makes reports.
+	// The fields below belong to the goroutine that maintains the account.
 	text      int // bytes of the prompt
 	tokens    int
 	blocks    []uint64
 	entry     *shadow.Entry
 	first     time.Time // time of the first token; zero before
 	firstSent bool      // the sequencer has the first token
-	begun     bool      // a report contains the beginning
 }
 
 // Follow begins to follow a turn. It returns nil for a turn that is not followed.
@@ -190,7 +183,7 @@ func (l *Live) Follow(s Sent) *Turn {
 		return nil
 	}
 	l.queue.followed++
-	t := &Turn{sink: l, serial: l.queue.serial, ids: l.queue.ids, sent: time.Now(), Sent: s}
+	t := &Turn{live: l, serial: l.queue.serial, ids: l.queue.ids, sent: time.Now(), Sent: s}
 	if !t.ids {
 		l.push(event{at: t.sent, kind: eventRouted, turn: t})
 	}
@@ -203,25 +196,25 @@ func (t *Turn) WantsIDs() bool { return t != nil && t.ids }
 // Routed reports that the router has chosen a worker, with the ids of the prompt's tokens.
 func (t *Turn) Routed(ids []uint32) {
 	if t.WantsIDs() {
-		t.sink.record(event{kind: eventRouted, turn: t, ids: ids})
+		t.live.record(event{kind: eventRouted, turn: t, ids: ids})
 	}
 }
 
 // FirstToken reports the first token of the answer; worker is empty where it is unknown.
 func (t *Turn) FirstToken(worker string) {
 	if t != nil {
-		t.sink.record(event{kind: eventFirstToken, turn: t, worker: workerNumber(worker)})
+		t.live.record(event{kind: eventFirstToken, turn: t, worker: workerNumber(worker)})
 	}
 }
 
 // Result is the result of a turn.
 type Result struct {
-	OK           bool   `json:"ok,omitempty"`
-	Worker       uint64 `json:"worker,omitempty"` // 0: unknown
-	PromptTokens int    `json:"prompt,omitempty"` // 0: unknown
-	OutputTokens int    `json:"output,omitempty"`
-	CachedTokens int    `json:"cached"`          // −1: unknown
-	Bytes        int    `json:"bytes,omitempty"` // size of the answer's text
+	OK           bool
+	Worker       uint64 // 0: unknown
+	PromptTokens int    // 0: unknown
+	OutputTokens int
+	CachedTokens int // −1: unknown
+	Bytes        int // size of the answer's text
 }
 
 // Ended reports the end of a turn.
@@ -229,11 +222,11 @@ func (t *Turn) Ended(turn *api.Turn) { t.end(resultOf(turn)) }
 
 func (t *Turn) end(r Result) {
 	if t != nil {
-		t.sink.record(event{kind: eventEnded, turn: t, worker: r.Worker, result: r})
+		t.live.record(event{kind: eventEnded, turn: t, worker: r.Worker, result: r})
 	}
 }
 
-// resultOf returns the part of an ended turn that an account takes. Other processes report it, too.
+// resultOf returns the part of an ended turn that an account takes.
 func resultOf(t *api.Turn) Result {
 	r := Result{OK: t.Status == api.TurnOK, CachedTokens: -1, Bytes: len(t.AssistantMessage)}
 	r.Worker = workerNumber(t.Worker)
@@ -408,12 +401,7 @@ func (l *Live) advance(now time.Time) {
 			l.apply(a, &events[i])
 		}
 	}
-	events, known := a.remote.release(now)
-	for i := range events { // each at its own time, as if it had been received then
-		l.apply(a, &events[i])
-		a.sequencer.Advance(events[i].at)
-	}
-	a.sequencer.Advance(known)
+	a.sequencer.Advance(now)
 }
 
 // apply passes an event to the sequencer.
@@ -424,10 +412,8 @@ func (l *Live) apply(a *account, e *event) {
 	}
 	switch e.kind {
 	case eventRouted:
-		a.raiseSkew(e.at.Sub(t.sent) + t.within)
-		if t.sink != nil {
-			t.cut(a.blockSpec(), e.ids)
-		}
+		a.raiseSkew(e.at.Sub(t.sent))
+		a.cut(t, e.ids)
 		t.entry = a.sequencer.Begin(e.at, shadow.Request{
 			ID: t.ID, Conversation: conversationHash(t.Conversation), Last: t.Last, Worker: sim.WorkerID(t.Instance),
 			Blocks: t.blocks, PromptTokens: t.tokens,

@@ -91,7 +91,7 @@ func (l *Live) lost() int64 {
 // figures returns the figures at the moment that the account has reached: it waits for the workers
 // of turns in progress.
 func (a *account) figures(now time.Time) shadow.Figures {
-	return a.Figures(a.sequencer.Advance(a.remote.reached(now)))
+	return a.Figures(a.sequencer.Advance(now))
 }
 
 // signed returns the cache account's error with its sign.

@@ -360,9 +360,9 @@ type Store struct {
 	MaxBytes         int           `default:"2147483648" min:"0" max:"1099511627776" help:"Maximum size of the database file in bytes, at least 16777216; the oldest conversations are deleted first. 0: no limit."`
 }
 
-// Members configures the load generators that hold conversations for this one, and the server that connects them.
+// Members configures the processes that send turns for this one, and the server that connects them.
 type Members struct {
-	Count int    `aliases:"members" default:"0" min:"0" max:"64" help:"Members to start on this machine, with a NATS server unless members.nats.url is set. 0: this process runs the conversations itself, unless members.nats.url is set."`
+	Count int    `aliases:"members" default:"0" min:"0" max:"64" help:"Members to start on this machine, with a NATS server unless members.nats.url is set. 0: this process sends the turns itself, unless members.nats.url is set."`
 	Fleet string `default:"default" form:"fleet" placeholder:"NAME" help:"Name that separates several load generators with members on the same NATS server."`
 	Name  string `placeholder:"NAME" help:"Display name of this member. Default: the host name."`
 	// Listen is only for members: a coordinator uses the load generator's own address.
@@ -372,7 +372,7 @@ type Members struct {
 
 // NATS is the server that connects a coordinator and its members.
 type NATS struct {
-	URL       string `aliases:"join" form:"nats" placeholder:"URL" help:"NATS server with JetStream, such as nats://127.0.0.1:4222. Anything but loopback needs an NKey, or tls:// with a token."`
+	URL       string `aliases:"join" form:"nats" placeholder:"URL" help:"NATS server, such as nats://127.0.0.1:4222. Anything but loopback needs an NKey, or tls:// with a token."`
 	Token     Secret `kong:"-"`
 	TokenFile string `form:"path" placeholder:"FILE" help:"File with the server's token. Or set LOADGEN_MEMBERS_NATS_TOKEN."`
 	NKeyFile  string `name:"nkey_file" form:"path" placeholder:"FILE" help:"File with the NKey seed for the server."`
@@ -380,7 +380,7 @@ type NATS struct {
 	CA        []byte `kong:"-"` // content of CAFile
 }
 
-// Coordinates reports whether members hold the conversations.
+// Coordinates reports whether members send the turns.
 func (m Members) Coordinates() bool { return m.Count > 0 || m.NATS.URL != "" }
 
 // Access returns the access to the server.

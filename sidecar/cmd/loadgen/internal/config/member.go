@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// ForMember returns the environment variables, "NAME=value" each, that a member on this machine needs
-// besides the inherited ones: the keys, which have no flags, and the address of the server. The
-// coordinator sends the member its work.
+// ForMember returns the environment variables, "NAME=value" each, that a member on this machine needs besides the
+// inherited ones: the keys, which have no flags, and the address of the server. Turns bring the rest.
 func (c *Config) ForMember(name string) (env []string) {
 	n := c.Members.NATS
 	for _, v := range [][2]string{
@@ -21,13 +20,10 @@ func (c *Config) ForMember(name string) (env []string) {
 		{"members.nats.ca_file", n.CAFile},
 		{"target.api_key", string(c.Target.APIKey)},
 		{"twin.target.api_key", string(c.Twin.Target.APIKey)},
-		{"followup.api_key", string(c.Followup.APIKey)},
 		{"target.cert_file", c.Target.CertFile},
 		{"target.key_file", c.Target.KeyFile},
 		{"twin.target.cert_file", c.Twin.Target.CertFile},
 		{"twin.target.key_file", c.Twin.Target.KeyFile},
-		{"followup.cert_file", c.Followup.CertFile},
-		{"followup.key_file", c.Followup.KeyFile},
 		{"log.level", c.Log.Level},
 		{"log.format", c.Log.Format},
 	} {
@@ -35,10 +31,7 @@ func (c *Config) ForMember(name string) (env []string) {
 			env = append(env, variable(v[0])+"="+v[1])
 		}
 	}
-	for name, a := range map[string]Access{
-		"target": c.Target.Access, "twin.target": c.Twin.Target.Access,
-		"followup": c.Followup.Access,
-	} {
+	for name, a := range map[string]Access{"target": c.Target.Access, "twin.target": c.Twin.Target.Access} {
 		env = append(env, a.headersFor(name)...)
 	}
 	return env
@@ -56,15 +49,4 @@ func (a Access) headersFor(section string) (env []string) {
 		env = append(env, variable(section+".headers")+"="+strings.Join(entries, ","))
 	}
 	return env
-}
-
-// ForCoordinator returns the arguments and the variables ("NAME=value") that this process adds to its own for a
-// coordinator in a separate process. They make it start no members and connect to the server at c.Members.NATS, with
-// its token in the environment. A token from a file is left out: the coordinator reads the file itself.
-func (c *Config) ForCoordinator() (args, env []string) {
-	args = []string{"--members-count=0", "--members-nats-url=" + c.Members.NATS.URL}
-	if c.Members.NATS.Token != "" && c.Members.NATS.TokenFile == "" {
-		env = append(env, variable("members.nats.token")+"="+string(c.Members.NATS.Token))
-	}
-	return args, env
 }

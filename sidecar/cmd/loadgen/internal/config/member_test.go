@@ -31,17 +31,7 @@ func TestFleetSettings(t *testing.T) {
 		assert.Equal(t, Joined, joined)
 		want := Members{Fleet: "one", Name: "member-1", NATS: c.Members.NATS}
 		assert.Equal(t, want, member.Members)
-		keys := []Secret{member.Target.APIKey, member.Twin.Target.APIKey, member.Followup.APIKey}
-		assert.Equal(t, []Secret{"main", "twin", "asks"}, keys)
+		assert.Equal(t, []Secret{"main", "twin"}, []Secret{member.Target.APIKey, member.Twin.Target.APIKey})
 		assert.Equal(t, c.Log, member.Log)
-
-		more, env := c.ForCoordinator()
-		coordinator, is, err := Load(append(given, more...), append(environ, env...), io.Discard)
-		require.NoError(t, err)
-		assert.Equal(t, Command(command), is)
-		assert.Zero(t, coordinator.Members.Count)
-		assert.True(t, coordinator.Members.Coordinates())
-		coordinator.Members.Count = 2
-		assert.Equal(t, c, coordinator)
 	}
 }
