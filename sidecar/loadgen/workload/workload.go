@@ -416,13 +416,12 @@ func (w *Workload) endTurn(c *Conversation, t *LiveTurn, r *chat.Result) {
 }
 
 // updateBreaker reports the result of a turn to the breaker. Success was already reported at the
-// first token. A cancelled turn has no result.
+// first token. A cancelled turn has no result, unless the process that sent it was lost.
 func (w *Workload) updateBreaker(t *LiveTurn, r *chat.Result) {
 	switch {
-	case r.Cancelled:
 	case r.Err != nil:
 		w.notifyIf(w.breaker.Failure(time.Now(), t.Began, min(r.Err.RetryAfter, maxAsked)))
-	case len(r.Chunks) == 0:
+	case len(r.Chunks) == 0 && !r.Cancelled:
 		w.notifyIf(w.breaker.Success())
 	}
 }
