@@ -88,7 +88,9 @@ func (o *observer) Arrived(tokens int) {
 }
 
 // Active passes the numbers of conversations to the step.
-func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), actual, target) }
+func (o *observer) Active(actual, target int, settled bool) {
+	o.lane.steps.active(time.Now(), actual, target, settled)
+}
 
 // TurnEnded stores the turn and records it.
 func (o *observer) TurnEnded(c *workload.Conversation, t *workload.LiveTurn) {

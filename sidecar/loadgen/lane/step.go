@@ -53,6 +53,7 @@ type steps struct {
 	first   time.Time // end of the first counted turn
 	actual  int       // conversations in progress
 	target  int       // the concurrency that the workload was set to
+	reached bool      // the load is what the workload was set to
 }
 
 // begin ends the current step and begins a new one. A mixed step does not settle before unmix.
@@ -137,11 +138,11 @@ func (s *steps) close(at time.Time) {
 	s.save(s.now)
 }
 
-// active records the numbers of conversations, and settles the step if they agree.
-func (s *steps) active(at time.Time, actual, target int) {
+// active records the numbers of conversations, and settles the step if the load is what it was set to.
+func (s *steps) active(at time.Time, actual, target int, reached bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.actual, s.target = actual, target
+	s.actual, s.target, s.reached = actual, target, reached
 	s.settle(at)
 }
 
@@ -169,10 +170,10 @@ func (s *steps) isMixed() bool {
 	return s.open && s.mixed
 }
 
-// settle settles a step when the actual number first equals the target and the step's concurrency.
+// settle settles a step when the load is first what it is set to, with the step's settings.
 // The lock is held.
 func (s *steps) settle(at time.Time) {
-	if s.open && !s.mixed && s.now.Settled == nil && s.actual == s.target && s.target == s.now.Concurrency {
+	if s.open && !s.mixed && s.now.Settled == nil && s.reached && s.target == s.now.Concurrency {
 		s.now.Settled = &at
 		s.save(s.now)
 	}

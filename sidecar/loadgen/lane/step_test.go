@@ -49,7 +49,7 @@ func TestStepSettlesWhenActualReachesTarget(t *testing.T) {
 			s, all := saved(0)
 			s.begin(at(0), 3, kv, false)
 			for i, n := range row.reports {
-				s.active(at(float64(i+1)), n.actual, n.target)
+				s.active(at(float64(i+1)), n.actual, n.target, n.actual == n.target)
 				step, actual, wait := s.view(at(float64(i + 1)))
 				assert.Equal(t, n.actual, actual)
 				assert.Equal(t, settleSpan, wait, "no turn was counted")
@@ -83,7 +83,7 @@ func TestTurnsCountAfterAllEarlierOnesEnded(t *testing.T) {
 	assert.False(t, m.end(s, m.begin(s), at(0)), "no step was ever open")
 	s.begin(at(1), 2, kv, false)
 	early, late := m.begin(s), m.begin(s)
-	s.active(at(2), 2, 2)
+	s.active(at(2), 2, 2, true)
 	short, whole, straddles, twice := m.begin(s), m.begin(s), m.begin(s), m.begin(s)
 	assert.False(t, m.end(s, early, at(3)), "begun before the step had settled")
 	assert.False(t, m.end(s, short, at(3.2)), "one from before is still in progress")
@@ -98,7 +98,7 @@ func TestTurnsCountAfterAllEarlierOnesEnded(t *testing.T) {
 
 	s.begin(at(101), 2, kv, false)
 	assert.Equal(t, int64(2), s.current().ID)
-	s.active(at(101), 2, 2)
+	s.active(at(101), 2, 2, true)
 	within := m.begin(s)
 	assert.False(t, m.end(s, within, at(102)), "one of the step before is still in progress")
 	assert.False(t, m.end(s, straddles, at(102)), "ended in the next step")
@@ -130,7 +130,7 @@ func TestCountedTurnsAreNoShorter(t *testing.T) {
 			l := length()
 			open = append(open, turn{m.begin(s), l, l * rng.Float64()})
 		}
-		s.active(at(0), 60, 60)
+		s.active(at(0), 60, 60, true)
 		var first time.Time
 		for {
 			next := slices.IndexFunc(open, func(o turn) bool {
@@ -161,11 +161,11 @@ func TestEndedStepDoesNotSettle(t *testing.T) {
 	s.end(at(0))
 	assert.Empty(t, *all, "there was none to end")
 	s.begin(at(1), 1, kv, false)
-	s.active(at(2), 1, 1)
+	s.active(at(2), 1, 1, true)
 	s.count(1, at(3))
 	s.end(at(90))
 	s.end(at(91))
-	s.active(at(92), 0, 1)
+	s.active(at(92), 0, 1, false)
 	step, actual, wait := s.view(at(93))
 	assert.Zero(t, actual)
 	assert.Equal(t, settleSpan, wait)
@@ -179,9 +179,9 @@ func TestStepStatesAreSavedInOrder(t *testing.T) {
 	s, all := saved(41)
 	assert.EqualValues(t, 41, s.now.ID)
 	s.begin(at(1), 1, kv, false)
-	s.active(at(2), 1, 1)
+	s.active(at(2), 1, 1, true)
 	s.begin(at(3), 5, roundRobin, false)
-	s.active(at(4), 1, 1) // of the former target
+	s.active(at(4), 1, 1, true) // of the former target
 	s.end(at(5))
 	one := api.StepRecord{
 		Lane: "main", ID: 42, Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff, Started: at(1),
@@ -201,12 +201,12 @@ func TestStepStatesAreSavedInOrder(t *testing.T) {
 func TestUnmixedStepSettlesAtItsTarget(t *testing.T) {
 	s, _ := saved(0)
 	s.begin(at(6), 3, kv, true)
-	s.active(at(7), 2, 3)
+	s.active(at(7), 2, 3, false)
 	assert.True(t, s.isMixed())
 	s.unmix(at(8))
 	assert.False(t, s.isMixed())
 	assert.Nil(t, s.now.Settled, "not as many as asked for yet")
-	s.active(at(9), 3, 3)
+	s.active(at(9), 3, 3, true)
 	assert.Equal(t, at(9), *s.now.Settled)
 	s.begin(at(10), 3, kv, true)
 	s.end(at(11))

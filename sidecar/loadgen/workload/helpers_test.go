@@ -235,7 +235,7 @@ func (l *recorder) ConversationEnded(c *Conversation, status api.ConversationSta
 	l.closed = append(l.closed, e)
 }
 
-func (l *recorder) Active(actual, target int) {
+func (l *recorder) Active(actual, target int, settled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := report{target: target}

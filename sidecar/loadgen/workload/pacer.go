@@ -17,9 +17,7 @@ type pacer struct {
 	// a reservation. So a reservation can be returned in full when the rate changes.
 	head chan struct{}
 
-	mu      sync.Mutex
-	since   time.Time     // start of the wait in progress; zero: there is none
-	elapsed time.Duration // of the waits that have ended
+	waits // for the rate
 }
 
 // newPacer returns a pacer that lets perSecond calls pass; 0: all.
@@ -70,24 +68,38 @@ func (p *pacer) pass(ctx context.Context, changed <-chan struct{}) bool {
 	return false
 }
 
-// mark records the start of a wait, or with the zero time the end of the wait in progress.
-func (p *pacer) mark(start time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if start.IsZero() {
-		p.elapsed += time.Since(p.since)
-	}
-	p.since = start
+// waits measures the time that waits take, one at a time. It is safe for concurrent use.
+type waits struct {
+	mu      sync.Mutex
+	since   time.Time     // start of the wait in progress; zero: there is none
+	elapsed time.Duration // of the waits that have ended
 }
 
-// waited returns the time in which the rate made a caller wait.
-func (p *pacer) waited(now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.since.IsZero() {
-		return p.elapsed
+// during measures a wait.
+func (w *waits) during(wait func()) {
+	w.mark(time.Now())
+	defer w.mark(time.Time{})
+	wait()
+}
+
+// mark records the start of a wait, or with the zero time the end of the wait in progress.
+func (w *waits) mark(start time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if start.IsZero() {
+		w.elapsed += time.Since(w.since)
 	}
-	return p.elapsed + now.Sub(p.since)
+	w.since = start
+}
+
+// waited returns the time of all waits.
+func (w *waits) waited(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.since.IsZero() {
+		return w.elapsed
+	}
+	return w.elapsed + now.Sub(w.since)
 }
 
 // sleep blocks for d. It returns false if ctx ended or changed was closed first.

@@ -6,6 +6,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/sim/arrival"
 )
 
 // Settings define a workload. They may change while it runs; a conversation keeps the draw that it
@@ -69,6 +70,15 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 		return s, err
 	}
 	return next, nil
+}
+
+// arrivals returns the process that the settings describe, from now on. One of the same kind goes on.
+func (s Settings) arrivals(now time.Duration, before arrival.Process) arrival.Process {
+	if l, ok := before.(*arrival.ClosedLoop); ok {
+		l.Set(now, s.Concurrency, s.StartRate)
+		return l
+	}
+	return arrival.NewClosedLoop(s.Concurrency, s.StartRate)
 }
 
 // drawsAs reports whether both settings draw the same conversations.

@@ -13,6 +13,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/sim/arrival"
 )
 
 // After maxFailures failed turns in a row, or one that the server asks a pause for, no conversation
@@ -58,13 +59,15 @@ type Workload struct {
 	opts    Options
 	texts   *chat.TextBudget
 	breaker chat.Breaker
-	starts  *pacer
+	created time.Time
+	paced   waits // for the load's next conversation
 	sends   *pacer
 	freed   chan struct{} // receives a value when a conversation has ended; buffered for one
 	wg      sync.WaitGroup
 
 	mu       sync.Mutex
 	settings Settings
+	load     arrival.Process
 	corpus   *corpus.Corpus
 	shape    int   // number of changes that affect draws
 	begun    int64 // number of conversations begun
@@ -79,10 +82,11 @@ func New(opts Options, s Settings) *Workload {
 	w := &Workload{
 		opts:     opts,
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
+		created:  time.Now(),
 		settings: s,
+		load:     s.arrivals(0, nil),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
-		starts:   newPacer(s.StartRate),
 		sends:    newPacer(s.TargetRPS),
 		freed:    make(chan struct{}, 1),
 		changed:  make(chan struct{}),
@@ -98,8 +102,8 @@ func New(opts Options, s Settings) *Workload {
 func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
 	for ctx.Err() == nil {
-		missing, drained, changed := w.missing()
-		wait := w.breaker.Wait(time.Now())
+		wait, missing, drained, changed := w.missing()
+		pause := w.breaker.Wait(time.Now())
 		switch {
 		case drained:
 			return
@@ -109,22 +113,31 @@ func (w *Workload) Run(ctx context.Context) {
 			case <-changed:
 			case <-w.freed:
 			}
+		case pause > 0:
+			sleep(ctx, changed, pause)
 		case wait > 0:
-			sleep(ctx, changed, wait)
+			w.paced.during(func() { sleep(ctx, changed, wait) })
 		// A conversation begins when its first turn may be sent, so that none is in progress that
 		// only waits for the limit on requests.
-		case w.starts.pass(ctx, changed) && w.sends.pass(ctx, changed):
+		case w.sends.pass(ctx, changed):
 			w.start(ctx)
 		}
 	}
 }
 
-// missing reports whether a conversation is missing, and whether none will start any more. changed
-// is closed when the answer may differ.
-func (w *Workload) missing() (missing, drained bool, changed <-chan struct{}) {
+// missing reports whether a conversation is missing, the time until it may begin, and whether none will start any more.
+// changed is closed when the answer may differ.
+func (w *Workload) missing() (wait time.Duration, missing, drained bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.active) < w.settings.Concurrency && !w.spent(), w.drains, w.changed
+	s := w.state(time.Now())
+	at, ok := w.load.Next(s)
+	return max(at, s.Now) - s.Now, ok && !w.spent(), w.drains, w.changed
+}
+
+// state is the load's state. The lock is held.
+func (w *Workload) state(now time.Time) arrival.State {
+	return arrival.State{Now: now.Sub(w.created), Active: len(w.active)}
 }
 
 // spent reports whether the number of turns is reached. The lock is held.
@@ -158,7 +171,7 @@ func (w *Workload) Pace() Pace {
 	defer w.mu.Unlock()
 	now := time.Now()
 	return Pace{Begun: w.begun, Actual: len(w.active), Sent: w.sent, Waited: map[api.Limiter]time.Duration{
-		api.LimitedByStartRate: w.starts.waited(now), api.LimitedByTargetRPS: w.sends.waited(now),
+		api.LimitedByStartRate: w.paced.waited(now), api.LimitedByTargetRPS: w.sends.waited(now),
 	}}
 }
 
@@ -170,7 +183,7 @@ func (w *Workload) Set(s Settings) {
 		w.shape++
 	}
 	w.settings = s
-	w.starts.set(s.StartRate)
+	w.load = s.arrivals(time.Since(w.created), w.load)
 	w.sends.set(s.TargetRPS)
 	w.report()
 	w.notify()
@@ -244,9 +257,14 @@ func (w *Workload) begin(
 	switch {
 	case settings != w.settings || texts != w.corpus:
 		return nil, true
-	case w.drains || w.spent() || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now):
+	case w.drains || w.spent():
 		return nil, false
 	}
+	state := w.state(now)
+	if at, ok := w.load.Next(state); !ok || at > state.Now || !w.breaker.Admit(now) {
+		return nil, false
+	}
+	w.load.Begin(state)
 	w.take()
 	w.begun++
 	c = &Conversation{
@@ -260,7 +278,9 @@ func (w *Workload) begin(
 }
 
 // report passes the numbers to the observer. The lock, which is held, keeps the reports in order.
-func (w *Workload) report() { w.opts.Observer.Active(len(w.active), w.settings.Concurrency) }
+func (w *Workload) report() {
+	w.opts.Observer.Active(len(w.active), w.settings.Concurrency, w.load.Settled(w.state(time.Now())))
+}
 
 // retireOrContinue decides before turn n whether a conversation retires, because there are too many,
 // or no further turn is left. Then it is removed from those in progress. It also returns the think
@@ -270,7 +290,7 @@ func (w *Workload) retireOrContinue(c *Conversation, n int) (
 ) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.drains && len(w.active) <= w.settings.Concurrency && (n == 1 || !w.spent()) {
+	if !w.drains && !w.load.Surplus(w.state(time.Now())) && (n == 1 || !w.spent()) {
 		return false, w.settings.ThinkTime, w.changed
 	}
 	if n == 1 && w.opts.Turns > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/draw"
 )
 
@@ -133,11 +134,11 @@ type Loop struct {
 	OnTurn func(t *Turn)
 
 	workload Workload
+	load     *arrival.ClosedLoop
 	profile  sim.Profile
 	started  int64
 	active   int
-	nextAt   time.Duration // earliest start of the next conversation
-	tokens   int           // since the last full second
+	tokens   int // since the last full second
 	seconds  []Second
 	turns    []Turn
 	err      error
@@ -159,11 +160,14 @@ func New(o sim.Options, w Workload) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Loop{Cluster: c, workload: w, profile: o.Profile}, nil
+	load := arrival.NewClosedLoop(w.Concurrency, w.StartRate)
+	return &Loop{Cluster: c, workload: w, load: load, profile: o.Profile}, nil
 }
 
 // SetConcurrency changes the number of conversations in progress. Surplus conversations end with their current turn.
-func (l *Loop) SetConcurrency(n int) { l.workload.Concurrency = n }
+func (l *Loop) SetConcurrency(n int) { l.load.Set(l.Cluster.Now(), n, l.workload.StartRate) }
+
+func (l *Loop) state() arrival.State { return arrival.State{Now: l.Cluster.Now(), Active: l.active} }
 
 // Run simulates until a moment of virtual time, rounded up to whole seconds. An error of the cluster, which refused or
 // lost a request, ends the loop.
@@ -197,8 +201,8 @@ func (l *Loop) step(until time.Duration) bool {
 // action is nil if there is none until the given moment.
 func (l *Loop) due(until time.Duration) (at time.Duration, action func()) {
 	at = until
-	if l.active < l.workload.Concurrency && l.nextAt < at {
-		at, action = max(l.nextAt, l.Cluster.Now()), l.begin
+	if next, ok := l.load.Next(l.state()); ok && next < at {
+		at, action = max(next, l.Cluster.Now()), l.begin
 	}
 	if len(l.pauses) > 0 && l.pauses[0].until < at {
 		at, action = l.pauses[0].until, l.resume
@@ -216,9 +220,9 @@ func (l *Loop) resume() {
 // begin starts the next conversation with its first turn.
 func (l *Loop) begin() {
 	w, k := &l.workload, l.started
+	l.load.Begin(l.state())
 	l.started++
 	l.active++
-	l.nextAt = l.Cluster.Now() + time.Duration(float64(time.Second)/w.StartRate)
 	d := draw.New(w.Seed, k, k, draw.Shape{
 		Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, RampedStart: w.RampedStart,
 	})
@@ -322,9 +326,9 @@ func (c *conversation) Finished(r sim.Report) {
 	if l.OnTurn != nil {
 		l.OnTurn(&c.turn)
 	}
-	if c.turn.Number == c.draw.Turns || l.active > l.workload.Concurrency {
+	if c.turn.Number == c.draw.Turns || l.load.Surplus(l.state()) {
 		l.active--
-		if l.active < l.workload.Concurrency && l.nextAt <= l.Cluster.Now() {
+		if next, ok := l.load.Next(l.state()); ok && next <= l.Cluster.Now() {
 			l.begin()
 		}
 		return

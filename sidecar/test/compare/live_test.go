@@ -176,7 +176,7 @@ func (*turnsSeen) TurnStarted(*workload.LiveTurn)                               
 func (*turnsSeen) FirstToken(*workload.LiveTurn)                                         {}
 func (*turnsSeen) Arrived(int)                                                           {}
 func (*turnsSeen) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
-func (*turnsSeen) Active(int, int)                                                       {}
+func (*turnsSeen) Active(int, int, bool)                                                 {}
 
 // The token counts that the simulations use are those of the questioners' texts.
 func TestQuestionTokensAreThoseOfTheSimulation(t *testing.T) {
