@@ -22,8 +22,8 @@ func NewClosedLoop(concurrency int, rate float64) *ClosedLoop {
 	return l
 }
 
-// Set changes the number of conversations, and the rate from now on: the part of the wait for the next conversation that
-// is left becomes as much longer as the rate becomes lower.
+// Set changes the number of conversations, and the rate from now on: the part of the wait for the next conversation
+// that is left becomes as much longer as the rate becomes lower.
 func (l *ClosedLoop) Set(now time.Duration, concurrency int, rate float64) {
 	if rate == 0 {
 		rate = math.Inf(1)
@@ -39,8 +39,8 @@ func (l *ClosedLoop) Next(s State) (at time.Duration, ok bool) {
 	return l.next, s.Active < l.concurrency
 }
 
-// Begin implements [Process]. Of a high rate, what was missed within the last 10 ms is made up for; without that, a timer
-// that is late by a millisecond would reduce it.
+// Begin implements [Process]. Of a high rate, what was missed within the last 10 ms is made up for. Without that, a
+// timer that is late by a millisecond would reduce it.
 func (l *ClosedLoop) Begin(s State) {
 	if math.IsInf(l.rate, 1) {
 		return
