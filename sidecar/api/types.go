@@ -225,7 +225,7 @@ type Snapshot struct {
 	Lanes    List[LaneSnapshot] `json:"lanes"`
 	Settings Settings           `json:"settings"`
 	Client   ClientHealth       `json:"client"`
-	// load generators that hold the conversations for this one, by name; absent: this one holds them itself
+	// processes that send the turns for this one, by name; absent: this one sends them itself
 	Members []Member `json:"members,omitempty"`
 	// why turns are not stored, which stored data is damaged, or what the store did about either
 	StoreProblem string  `json:"store_problem,omitempty"`

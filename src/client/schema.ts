@@ -2295,7 +2295,7 @@ export interface components {
         Snapshot: {
             client: components["schemas"]["ClientHealth"];
             lanes: components["schemas"]["LaneSnapshot"][];
-            /** @description load generators that hold the conversations for this one, by name; absent: this one holds them itself */
+            /** @description processes that send the turns for this one, by name; absent: this one sends them itself */
             members?: components["schemas"]["Member"][];
             /** @description absent: live */
             replay?: components["schemas"]["Replay"];

@@ -24,7 +24,7 @@ func starts(p Process, from, until, granularity time.Duration, active func(n int
 func held(n int) int { return n }
 func none(int) int   { return 0 }
 
-// A closed loop fills up at its rate and then stays, whatever the granularity of its clock. It is settled at its number.
+// A closed loop fills up at its rate and then stays, with any granularity of its clock. It is settled at its number.
 func TestClosedLoop(t *testing.T) {
 	l := NewClosedLoop(5, 2)
 	all := starts(l, 0, time.Minute, 10*time.Millisecond, held)
