@@ -103,7 +103,11 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 	if g.sides, err = newSides(ctx, conf, address, log); err != nil {
 		return nil, err
 	}
-	if g.store, err = openStore(ctx, conf, address, log); err != nil {
+	texts, err := g.openCorpus(ctx, conf) // before the store: a start that fails at it makes no data directory
+	if err == nil {
+		g.store, err = openStore(ctx, conf, address, log)
+	}
+	if err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	if conf.Members.Coordinates() {
@@ -114,19 +118,12 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		})
 	}
 	if err == nil {
-		err = g.build(ctx, conf)
+		err = g.build(ctx, conf, texts)
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.discard())
+		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
-}
-
-// discard closes everything, and removes a store that did not exist before.
-func (g *generator) discard() error {
-	kept := g.store
-	g.store = nil
-	return errors.Join(g.close(), kept.Discard())
 }
 
 // newSides makes the parts of each lane, without the lane.
@@ -478,11 +475,7 @@ func (g *generator) switchLater(ctx context.Context) {
 }
 
 // build makes the parts that require the store.
-func (g *generator) build(ctx context.Context, conf *config.Config) error {
-	texts, err := g.openCorpus(ctx, conf)
-	if err != nil {
-		return err
-	}
+func (g *generator) build(ctx context.Context, conf *config.Config, texts *corpus.Corpus) error {
 	process := g.process(conf)
 	catalog, err := lane.NewCatalog(ctx, process, conf.Settings())
 	if err != nil {

@@ -291,7 +291,7 @@ func TestQueueBounds(t *testing.T) {
 	assert.True(t, q.push(record{done: make(chan struct{})}), "a marker is never refused")
 	q.drop(2)
 	assert.True(t, q.push(record{turn: true, bytes: 100}), "drop frees space for records")
-	assert.Len(t, q.first(10, 1<<30), 3)
+	assert.Len(t, q.first(10), 3)
 }
 
 func TestConversationHasErrorClassOfLastTurn(t *testing.T) {
@@ -632,27 +632,25 @@ func fileSize(t *testing.T, s *Store) int64 {
 	return info.Size()
 }
 
-// The file of an earlier version is rewritten, so that it can shrink, unless that would
-// take long.
-func TestFileOfEarlierVersionBecomesShrinkable(t *testing.T) {
+// The file of an earlier version, which cannot shrink, reuses the space of removed conversations.
+func TestFileOfEarlierVersionReusesSpace(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kvbooth.db"), nil, 0o600))
 	old, err := openDB(filepath.Join(dir, "kvbooth.db"), 1, "journal_mode(WAL)")
 	require.NoError(t, err)
 	require.NoError(t, migrate(t.Context(), old))
-	_, err = old.Exec("INSERT INTO documents (kind, name, data) VALUES ('other', 'large', zeroblob(?))", rewritten)
-	require.NoError(t, err)
 	require.NoError(t, old.Close())
-	for _, small := range []bool{false, true} {
-		s := openTest(t, Options{Dir: dir}, defaultLimits)
-		n, err := measure(t.Context(), s.read)
-		require.NoError(t, err)
-		assert.Equal(t, small, n.shrinks)
-		assert.Equal(t, small, fileSize(t, s) < rewritten)
-		_, err = s.write.Exec("DELETE FROM documents")
-		require.NoError(t, err)
-		require.NoError(t, s.Close())
-	}
+	reserve := filepath.Join(dir, "kvbooth.reserve")
+	require.NoError(t, os.WriteFile(reserve, make([]byte, 4096), 0o600))
+	s := openTest(t, Options{Dir: dir, MaxBytes: MinBytes}, still())
+	assert.NoFileExists(t, reserve)
+	fill(t, s, 400, 8000) // about 24 MB
+	pruned(t, s)
+	n, err := measure(t.Context(), s.read)
+	require.NoError(t, err)
+	assert.Zero(t, s.excess(n))
+	assert.Less(t, (n.pages-n.free)*n.page, int64(MinBytes))
+	assert.Positive(t, n.free)
 }
 
 // The store of a killed process has all that was committed. Recovery cancels its conversations, and ends a step with
