@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"time"
 )
@@ -95,6 +96,12 @@ func (s *Store) excess(n size) int {
 		excess = max(excess, 1, int(int64(n.conversations)*over/used))
 	}
 	return excess
+}
+
+// oversized reports whether the file is larger than the limit.
+func (s *Store) oversized() bool {
+	info, err := os.Stat(s.path)
+	return err == nil && s.opts.MaxBytes > 0 && info.Size() > s.opts.MaxBytes
 }
 
 // vacuum returns free pages to the disk, except for a few.

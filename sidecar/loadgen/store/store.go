@@ -43,7 +43,8 @@ type Options struct {
 	MaxConversations int           // the oldest ended ones beyond it are removed; 0: no limit
 	MaxAge           time.Duration // of an ended conversation, since its start; 0: no limit
 	// MaxBytes limits the database file without its log. Beyond it the oldest ended conversations are removed. 0 means
-	// no limit; otherwise it is at least MinBytes.
+	// no limit; otherwise it is at least MinBytes. Three quarters of the disk, and MinBytes, are a limit in any case: a
+	// database that has filled its disk could not delete anything.
 	MaxBytes int64
 	Log      *slog.Logger     // nil disables the log
 	Now      func() time.Time // the clock for ages; nil means time.Now
@@ -57,14 +58,15 @@ type limits struct {
 	prune              time.Duration // between two checks of the file and the limits
 	queue              bounds
 	checked            int64 // size up to which a file is checked as a whole at each start
+	disk               func(dir string) (bytes int64)
 }
 
 var defaultLimits = limits{
 	gather: 100 * time.Millisecond, batch: 500,
 	retryMin: 200 * time.Millisecond, retryMax: 2 * time.Second,
-	prune: time.Second,
-	queue: bounds{turns: 4096, bytes: 32 << 20, others: 20_000},
-	checked: 64 << 20,
+	prune:   time.Second,
+	queue:   bounds{turns: 4096, bytes: 32 << 20, others: 20_000},
+	checked: 64 << 20, disk: diskSize,
 }
 
 // Store is an open store. All methods are safe for concurrent use.
@@ -119,6 +121,9 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	if most := limits.disk(dir) / 4 * 3; most > 0 && (opts.MaxBytes == 0 || opts.MaxBytes > most) {
+		opts.MaxBytes = max(most, MinBytes)
 	}
 	lock, err := takeLock(dir, opts.Owner)
 	if err != nil {

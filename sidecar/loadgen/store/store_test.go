@@ -588,8 +588,16 @@ func TestRetentionByAge(t *testing.T) {
 	})
 }
 
+// The size is limited by the option, and by three quarters of the disk.
 func TestRetentionByBytes(t *testing.T) {
-	s := openTest(t, Options{MaxBytes: MinBytes}, still())
+	onSmallDisk := still()
+	onSmallDisk.disk = func(string) int64 { return MinBytes / 3 * 4 }
+	testRetention(t, openTest(t, Options{MaxBytes: MinBytes}, still()))
+	testRetention(t, openTest(t, Options{}, onSmallDisk))
+}
+
+func testRetention(t *testing.T, s *Store) {
+	t.Helper()
 	const n = 400
 	fill(t, s, n, 8000) // about 24 MB
 	pruned(t, s)
@@ -602,6 +610,26 @@ func TestRetentionByBytes(t *testing.T) {
 	assert.Greater(t, len(ids), n/4, "only as many are removed as necessary")
 	assert.Equal(t, fmt.Sprintf("main-%d", n-1), ids[0], "the newest are kept")
 	assert.Len(t, turns(t, s, api.DefaultLane, 1), 5*len(ids))
+}
+
+// The size stays limited while the writer is too busy for its maintenance.
+func TestSizeIsLimitedUnderLoad(t *testing.T) {
+	s := openTest(t, Options{MaxBytes: MinBytes}, still())
+	const n = 1600 // about 32 MB
+	for i := range n {
+		c := conversation(i)
+		c.Status = api.ConversationCompleted
+		s.SaveConversation(c)
+		long := turn(c.ID, 1)
+		long.AssistantMessage = strings.Repeat("long ", 4000)
+		s.SaveTurn(long)
+		if i%50 == 49 {
+			flush(t, s)
+		}
+	}
+	assert.Less(t, fileSize(t, s), int64(MinBytes)+6<<20, "the limit, and what is between two checkpoints")
+	assert.EqualValues(t, n, s.Status().StoredTurns)
+	assert.Equal(t, fmt.Sprintf("c%05d", n-1), pageThrough(t, s, api.ConversationQuery{})[0], "the newest are kept")
 }
 
 // fill stores ended conversations with five turns each in one step. The answers have the given size. Conversations

@@ -64,6 +64,8 @@ func (s *Store) drain() {
 		}
 		err := s.commit(batch)
 		s.report(err)
+		for err == nil && s.oversized() && s.prune() { // maintain runs only when the queue is empty
+		}
 		switch {
 		case err == nil:
 			s.queue.drop(len(batch))
