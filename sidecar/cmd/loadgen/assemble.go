@@ -369,13 +369,13 @@ func (s *side) newSimulated(ctx context.Context, client *http.Client) (workload.
 	}
 	s.end = d.Close
 	context.AfterFunc(ctx, d.Close) // so that no roll-back delays the exit
-	return d, s.takeMode(ctx, d, "the simulated cluster has not reported its mode")
+	return d, s.takeMode(ctx, d.Current, "the simulated cluster has not reported its mode")
 }
 
 // takeMode adopts the mode that the cluster reports. If the cluster reports none in time, silence is
 // logged. The error is returned if the cluster cannot report a mode or ctx has ended.
-func (s *side) takeMode(ctx context.Context, d workload.ModeReporter, silence string) error {
-	mode, err := patiently(ctx, d.Current)
+func (s *side) takeMode(ctx context.Context, current func(context.Context) (api.ModeState, error), silence string) error {
+	mode, err := patiently(ctx, current)
 	switch {
 	case err == nil:
 		s.mode = mode
@@ -398,7 +398,7 @@ func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driv
 		s.mode, s.later, s.goesOn = from, &to, true
 		return d, nil
 	}
-	return d, s.takeMode(ctx, d, "Kubernetes has not reported the mode")
+	return d, s.takeMode(ctx, d.Current, "Kubernetes has not reported the mode")
 }
 
 // openKubernetes makes the driver for the configured object.

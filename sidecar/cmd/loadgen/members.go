@@ -38,16 +38,12 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	if g.members == nil {
 		return nil
 	}
-	var instances func() []string
-	if d, ok := s.driver.(interface{ Instances() []string }); ok {
-		instances = d.Instances
-	}
 	target, asker := targetOptions(s.conf), followupOptions(s.conf)
 	target.Twin = s.name == api.TwinLane && s.conf.Target.APIKey != g.sides[0].conf.Target.APIKey
 	if c, ok := s.client.(lane.Redirected); ok {
 		target.Endpoint = c.Endpoint
 	}
-	o.Engine = g.members.Engine(target, asker, instances)
+	o.Engine = g.members.Engine(target, asker, s.driver.Abilities().Instances)
 	found, ok := g.members.Found(s.name, target, asker)
 	mode := found.Step.InMode()
 	// Where the driver knows no mode by itself, the run knows better what it is in.

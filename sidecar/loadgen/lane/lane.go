@@ -209,8 +209,8 @@ func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 			l.history.add(l.point(now))
 		})
 	})
-	if d, ok := opts.Driver.(workload.ModeReporter); ok {
-		l.wg.Go(func() { every(ctx, followEvery, func() { _ = l.follow(ctx, d) }) })
+	if opts.Driver.Abilities().Current != nil {
+		l.wg.Go(func() { every(ctx, followEvery, func() { _ = l.follow(ctx) }) })
 	}
 	if opts.Resumed != nil {
 		l.resume(*opts.Resumed)
@@ -272,8 +272,8 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		(actual < s.Concurrency.Target || limit == api.LimitedByTargetRPS) {
 		s.Concurrency.LimitedBy = limit
 	}
-	if d, ok := l.opts.Driver.(workload.Simulator); ok {
-		s.Simulation = d.Simulation()
+	if simulation := l.opts.Driver.Abilities().Simulation; simulation != nil {
+		s.Simulation = simulation()
 	}
 	if l.change != nil {
 		s.ModeChange = new(l.change.ModeChange)
@@ -531,7 +531,7 @@ func (l *Lane) holdRun(t Task, span SpanObserver) {
 		r.workload = localRunner{workload.New(workload.Options{
 			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, RampedStart: t.RampedStart, Nonce: t.Nonce,
 			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory, Turns: turns,
-			Instance: l.opts.Driver.Instance, Observer: o, ObserveRouting: o.routingObserver(),
+			Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
 		}, t.Settings)}
 	}
 	l.run = r
@@ -712,7 +712,7 @@ func (l *Lane) underway(now time.Time) workload.Underway {
 // determines which baseline rows belong together.
 func (l *Lane) deployment(c api.Cluster) api.Deployment {
 	d := l.opts.Deployment
-	if _, ok := l.opts.Driver.(workload.Simulator); ok {
+	if l.opts.Driver.Abilities().Simulation != nil {
 		d.Kind = api.TargetSimulated
 	}
 	d.Engine = cmp.Or(d.Engine, c.Engine)
