@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +26,6 @@ import (
 
 	"kvbooth/internal/browser"
 	"kvbooth/internal/chart/installed"
-	"kvbooth/internal/figure"
 	"kvbooth/internal/frontend"
 	"kvbooth/internal/kube"
 	"kvbooth/internal/pack"
@@ -127,10 +125,6 @@ func statisticalParts() []suite.Part {
 				"./sidecar/test/calibration", "./sidecar/test/simulation", "./sidecar/sim/..."),
 			Capability: "simulated cluster, what if, calibration",
 			Checks:     "the model over HTTP against its core; profiles against the recorded tables; docs are as computed",
-		},
-		{
-			Name: "mutation", Run: mutation, Capability: "the unit tests themselves",
-			Checks: "share of deliberate faults that they find in sim and seven packages of the load generator",
 		},
 	}
 }
@@ -659,36 +653,6 @@ func verified(args ...string) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) {
 		return suite.GoTest(ctx, suite.Brief, append([]string{"-count=1", "-tags=verify"}, args...)...)
 	}
-}
-
-// mutation prints the share of deliberate faults that unit tests find.
-func mutation(ctx context.Context) (suite.Count, error) {
-	packages := []string{"./sidecar/sim"}
-	for _, name := range []string{"chat", "stats", "workload", "decide", "cluster", "store"} {
-		packages = append(packages, "./sidecar/loadgen/"+name)
-	}
-	tool, err := filepath.Abs(program("mutate"))
-	if err != nil {
-		return suite.Count{}, err
-	}
-	var printed bytes.Buffer
-	out := io.MultiWriter(os.Stdout, &printed)
-	err = errors.Join(
-		suite.Command(ctx, "go", "build", "-C=tools/mutate", "-o="+tool, "."),
-		suite.CommandTo(ctx, out, tool, append([]string{"-n=120"}, packages...)...),
-		// Comparisons are tested by the reports of them.
-		suite.CommandTo(ctx, out, tool, "-n=120", "-also=./sidecar/loadgen/report", "./sidecar/loadgen/proof"),
-	)
-	if err != nil {
-		return suite.Count{}, err
-	}
-	count := suite.Count{Passed: len(packages) + 1}
-	for line := range strings.Lines(printed.String()) {
-		if share, _, ok := strings.Cut(line, " %, in "); ok {
-			count.Figures = append(count.Figures, figure.Figure{Test: "mutation", Text: share + " %"})
-		}
-	}
-	return count, nil
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.

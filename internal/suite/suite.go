@@ -226,13 +226,8 @@ func (c Count) String() string {
 // Command runs a program with the standard streams of this process. When ctx ends, it is interrupted, and killed ten
 // seconds later.
 func Command(ctx context.Context, name string, args ...string) error {
-	return CommandTo(ctx, os.Stdout, name, args...)
-}
-
-// CommandTo is [Command] with another standard output.
-func CommandTo(ctx context.Context, out io.Writer, name string, args ...string) error {
 	cmd := command(ctx, name, args...)
-	cmd.Stdout = out
+	cmd.Stdout = os.Stdout
 	return cmd.Run()
 }
 

@@ -201,13 +201,18 @@ func TestVerificationKeepsRowsOfPartsThatDidNotRun(t *testing.T) {
 		Part: two, Count: Count{Passed: 3, Figures: []figure.Figure{{Text: "2.1 s"}}}, Took: 70 * time.Second,
 	}}
 	require.NoError(t, WriteVerification(page, all, first, day, "go 1.26"))
+	below, err := os.OpenFile(page, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = below.WriteString(earlier + "\n- three, by hand.\n")
+	require.NoError(t, errors.Join(err, below.Close()))
 	second := []Result{{Part: one, Count: Count{Failed: 1}, Err: errors.New("exit status 1")}}
 	require.NoError(t, WriteVerification(page, all, second, day.AddDate(0, 0, 1), "go 1.27"))
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.Equal(t, pageHeading+
 		"| one | turns | kills | **FAILED**: 0 passed, 1 failed, 0 skipped in 0:00 |  | 2026-11-27 | go 1.27 |\n"+
-		"| two | trials | a \\| b | 3 passed, 0 failed, 0 skipped in 1:10 | 2.1 s | 2026-11-26 | go 1.26 |\n", string(text))
+		"| two | trials | a \\| b | 3 passed, 0 failed, 0 skipped in 1:10 | 2.1 s | 2026-11-26 | go 1.26 |\n"+
+		earlier+"\n- three, by hand.\n", string(text))
 }
 
 func TestFuzz(t *testing.T) {

@@ -19,11 +19,14 @@ one part, as it ended the last time that it ran: ` + "`go tool mage verify PART`
 |---|---|---|---|---|---|---|
 `
 
+// earlier is the heading that ends the table. The text below it is written by hand.
+const earlier = "\n## Earlier parts\n"
+
 // rowPattern matches a row of the page and captures the part's name.
 var rowPattern = regexp.MustCompile(`(?m)^\| ([^|]+?) \|.*\|$`)
 
 // WriteVerification writes one row for each result to the page file, in the order of all. It keeps the rows of parts
-// without a result. versions names the programs that the parts used, with their versions.
+// without a result, and the text below the table. versions names the programs that the parts used, with their versions.
 func WriteVerification(file string, all []Part, results []Result, when time.Time, versions string) error {
 	rows := map[string]string{}
 	text, err := os.ReadFile(file)
@@ -46,6 +49,9 @@ func WriteVerification(file string, all []Part, results []Result, when time.Time
 		if rows[p.Name] != "" {
 			page.WriteString(rows[p.Name] + "\n")
 		}
+	}
+	if _, below, ok := strings.Cut(string(text), earlier); ok {
+		page.WriteString(earlier + below)
 	}
 	return os.WriteFile(file, []byte(page.String()), 0o644)
 }

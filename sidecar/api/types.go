@@ -1462,7 +1462,7 @@ type StoreStatus struct {
 	Path        string `json:"path"`
 	OK          bool   `json:"ok"`
 	Problem     string `json:"problem,omitempty"` // why turns are not stored now
-	Notice      string `json:"notice,omitempty"`  // data removed because the disk was nearly full, or indexes rebuilt
+	Notice      string `json:"notice,omitempty"`  // damaged indexes were rebuilt
 	Damage      string `json:"damage,omitempty"`  // stored records that cannot be read
 	StoredTurns int64  `json:"stored_turns"`      // turns in committed transactions, which survive a crash of the process
 	LostTurns   int64  `json:"lost_turns"`

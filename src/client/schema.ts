@@ -2436,7 +2436,7 @@ export interface components {
             damage?: string;
             /** Format: int64 */
             lost_turns: number;
-            /** @description data removed because the disk was nearly full, or indexes rebuilt */
+            /** @description damaged indexes were rebuilt */
             notice?: string;
             ok: boolean;
             path: string;

@@ -73,7 +73,7 @@ func newWorld() *world {
 				`{"endpoint":"generate","instance_id":2},{"endpoint":"worker_kv_query","instance_id":2}]}`},
 			"/api/v1/targets": {body: targets("up", "")},
 		},
-		hits: []float64{0, .97}, metrics: true, age: map[string]float64{},
+		hits: []float64{0, 0, .97}, metrics: true, age: map[string]float64{},
 	}
 	w.status = api.Status{
 		Version: version, Store: api.StoreStatus{Path: "/data/kvbooth.db", OK: true},
@@ -179,7 +179,7 @@ func (w *world) complete(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, `{"message":"unknown field nvext"}`, http.StatusBadRequest)
 		return
 	}
-	if w.delays && strings.Contains(fmt.Sprint(body["messages"]), "Hello.") && w.short.Add(1)%2 == 0 {
+	if w.delays && strings.Contains(fmt.Sprint(body["messages"]), "Hello.") && w.short.Add(1)%2 == 1 {
 		<-time.After(40 * time.Millisecond)
 	}
 	n := int(w.requests.Add(1)) - 1
@@ -188,7 +188,7 @@ func (w *world) complete(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(rw, `data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\n")
 	if !w.plain {
 		fmt.Fprint(rw, `data: {"choices":[],"nvext":{"worker_id":{"decode_worker_id":1}},`+
-			`"usage":{"prompt_tokens_details":{"cached_tokens":32}}}`+"\n\n")
+			`"usage":{"prompt_tokens":40,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":32}}}`+"\n\n")
 	}
 	if extended && len(w.hits) > 0 && !w.plain {
 		hit := w.hits[min(n, len(w.hits)-1)]
@@ -247,7 +247,7 @@ func TestHealthyBoothHasNoProblems(t *testing.T) {
 	} {
 		assert.Contains(t, text(r), line)
 	}
-	assert.EqualValues(t, 2, w.requests.Load(), "requests until a repeat was predicted")
+	assert.EqualValues(t, 3, w.requests.Load(), "the client's own probe, and requests until a repeat was predicted")
 }
 
 // TestOneProblemAtATime breaks one part at a time. Its finding must name the problem and a remedy, and there must be
@@ -322,11 +322,11 @@ func TestOneProblemAtATime(t *testing.T) {
 				func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 },
 			},
 			{
-				"requests fail", bad, "a short request fails: it returned 500", "logs of frontend",
+				"requests fail", bad, "a short request fails: the server failed (500): out of memory", "logs of frontend",
 				serves("/v1/chat/completions", page{code: 500, body: "out of memory"}),
 			},
 			{
-				"no stream", bad, "it does not stream", "logs of frontend",
+				"no stream", bad, "the server did not stream", "logs of frontend",
 				serves("/v1/chat/completions", page{body: "{}", kind: "application/json"}),
 			},
 			{
@@ -486,7 +486,7 @@ func TestRouterIsNamed(t *testing.T) {
 		"SMG": {func(w *world) { w.header = http.Header{"X-Smg-Routed-Worker-Id": {"http://10.0.0.2:8000"}} }, []string{
 			"ok: the router is Shepherd model gateway (SMG); its metrics: smg_worker_requests_total",
 			"ends at the response's headers, before the first token",
-			"ok: the worker of a turn is known by the response header X-Smg-Routed-Worker-Id, such as http://10.0.0.2:8000",
+			"ok: the worker of a turn is known by the response header X-Smg-Routed-Worker-Id, such as 10.0.0.2:8000",
 			"not checked: cached tokens: usage does not report them",
 			"ok: first token of a request on a reused connection",
 		}},

@@ -143,8 +143,7 @@ func (e *exam) checkStatus(ctx context.Context, all *findings, client *api.Clien
 	case s.Store.Damage != "":
 		all.problem(s.Store.Damage, "restart the load generator after that")
 	case s.Store.Notice != "":
-		all.warn(fmt.Sprintf("its database %s: %s", s.Store.Path, s.Store.Notice),
-			"free space on its volume, or lower store.max_bytes")
+		all.warn(fmt.Sprintf("its database %s: %s", s.Store.Path, s.Store.Notice), "check the disk for errors")
 	case s.Store.LostTurns > 0:
 		all.warn(fmt.Sprintf("its database %s has lost %d turns", s.Store.Path, s.Store.LostTurns),
 			"check whether the disk is fast enough; restart it to reset the counter")

@@ -1,19 +1,19 @@
 package doctor
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	openai "github.com/sashabaranov/go-openai"
+
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
 const (
@@ -34,36 +34,42 @@ const routedByKV = "dynamo_component_router_kv_hit_rate_count"
 
 // probed is the result of a few requests with the same beginning.
 type probed struct {
-	requests     int
-	text         int         // chunks with a text
-	predicted    *float64    // best prediction for a repeat, 0 to 1; nil without a prediction
-	cached       int         // largest number of cached tokens in a repeat's prompt
-	routed       *float64    // growth of the router's counter of predictions; nil if there is no counter
-	countsCached bool        // an answer had a count of cached tokens
-	header       http.Header // header of the last answer
-	instance     bool        // an answer had Dynamo's instance id
+	client    *chat.Client
+	router    *router.Router  // nil: not recognized
+	remarks   []router.Remark // on settings that the answers contradict
+	requests  int
+	predicted *float64 // best prediction for a repeat, 0 to 1; nil without a prediction
+	counts    bool     // an answer had a count of cached tokens
+	cached    int      // largest number of cached tokens in a repeat's prompt
+	routed    *float64 // growth of the router's counter of predictions; nil if there is no counter
+	worker    string   // of the last answer; "" where it names none
 }
 
-// probe sends a long prompt, and repeats it until the router predicts a hit.
+// probe has the load generator's client find out what the server can do. Then it sends a long prompt, and repeats it
+// until the router predicts a hit.
 func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err error) {
+	if p.client, err = e.chat(l, &p.router, &p.remarks); err != nil {
+		return p, err
+	}
 	before, _ := e.routed(ctx, l) // a missing counter starts at 0
+	if failure := p.client.Probe(ctx); failure != nil {
+		return p, failure
+	}
 	prompt := "Probe " + rand.Text() + ". " + strings.Repeat(probeSentence, probeText)
 	for p.requests <= probeRepeats {
-		r, err := e.complete(ctx, l, prompt, dynamo)
-		if errors.Is(err, errNoExtension) {
-			dynamo = false
-			r, err = e.complete(ctx, l, prompt, false)
-		}
+		r, err := short(ctx, p.client, prompt)
 		if err != nil {
 			return p, err
 		}
 		p.requests++
-		p.text += r.text
-		p.header, p.instance, p.countsCached = r.header, p.instance || r.instance, p.countsCached || r.countsCached
+		p.worker = r.Worker
+		p.counts = p.counts || r.Usage != nil && r.Usage.HasCached
 		if p.requests > 1 {
-			p.cached = max(p.cached, r.cached)
-			if r.predicted != nil && (p.predicted == nil || *r.predicted > *p.predicted) {
-				p.predicted = r.predicted
+			if r.Usage != nil {
+				p.cached = max(p.cached, r.Usage.Cached)
+			}
+			if r.Timing.HasPredicted && (p.predicted == nil || r.Timing.PredictedHitRatio > *p.predicted) {
+				p.predicted = &r.Timing.PredictedHitRatio
 			}
 		}
 		if p.predicted != nil && *p.predicted > 0 || !dynamo && p.requests > 1 {
@@ -81,6 +87,41 @@ func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err er
 	return p, nil
 }
 
+// chat returns the load generator's client of a lane's server. Its probe sets found and remarks.
+func (e *exam) chat(l lane, found **router.Router, remarks *[]router.Remark) (*chat.Client, error) {
+	settings := router.Settings{
+		Router: e.setting("target.router"), WorkerHeader: e.setting("target.worker_header"),
+		Session: e.setting("target.session"), RequestID: e.setting("target.request_id"),
+	}
+	if l.name == api.TwinLane { // the setting names the router of the main lane
+		settings.Router = ""
+	}
+	key, _ := e.key(l)
+	return chat.New(chat.Options{
+		URL: l.base.String(), Model: l.model, APIKey: key, WorkerHeaders: router.WorkerHeaders(settings.WorkerHeader),
+		ConnectTimeout: callTimeout, FirstTokenTimeout: probeTimeout, TurnTimeout: probeTimeout,
+		Recognize: func(shown chat.Evidence) chat.Recognized {
+			*found, *remarks = settings.Identify(router.Evidence(shown))
+			return chat.Recognized{}
+		},
+	})
+}
+
+// short sends a request for a short answer.
+func short(ctx context.Context, client *chat.Client, prompt string) (chat.Result, error) {
+	r := client.Do(ctx, chat.Request{
+		Messages:  []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: prompt}},
+		MaxTokens: probeTokens,
+	})
+	switch {
+	case r.Cancelled:
+		return r, api.Reason(context.Cause(ctx))
+	case r.Err != nil:
+		return r, r.Err
+	}
+	return r, nil
+}
+
 // report adds a finding on KV events.
 func (p probed) report(all *findings, l lane, dynamo bool) {
 	predicts := p.predicted != nil && *p.predicted > 0
@@ -95,123 +136,6 @@ func (p probed) report(all *findings, l lane, dynamo bool) {
 	case dynamo:
 		all.skip(notObserved(l.mode), "switch to kv and try again")
 	}
-}
-
-// reply is the content of a streamed answer.
-type reply struct {
-	text         int
-	predicted    *float64
-	cached       int
-	countsCached bool // the answer has a count of cached tokens, even 0
-	header       http.Header
-	instance     bool // the answer has Dynamo's instance id
-}
-
-// errNoExtension means that a server rejects Dynamo's extension.
-var errNoExtension = errors.New("it rejects nvext")
-
-func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool) (r reply, err error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	req, err := e.chatRequest(ctx, l, prompt, dynamo)
-	if err != nil {
-		return r, err
-	}
-	a, err := ask(e.http, req)
-	switch {
-	case err != nil:
-		return r, err
-	case dynamo && (a.code == http.StatusBadRequest || a.code == http.StatusUnprocessableEntity):
-		return r, errNoExtension
-	case a.code != http.StatusOK:
-		return r, errors.New(a.describe())
-	case !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream"):
-		return r, errors.New("it does not stream; Content-Type is " + a.header.Get("Content-Type"))
-	}
-	r, err = readStream(a.body)
-	r.header = a.header
-	return r, err
-}
-
-// chatRequest returns a request for a short streamed answer.
-func (e *exam) chatRequest(ctx context.Context, l lane, prompt string, dynamo bool) (*http.Request, error) {
-	body := map[string]any{
-		"model": l.model, "messages": []map[string]string{{"role": "user", "content": prompt}},
-		"max_tokens": probeTokens, "stream": true, "stream_options": map[string]bool{"include_usage": true},
-	}
-	if dynamo {
-		body["nvext"] = map[string]any{"extra_fields": []string{"worker_id", "timing"}}
-	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.at(api.ChatPath), bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if key, _ := e.key(l); key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	return req, nil
-}
-
-// chunk is a chunk of a streamed answer.
-type chunk struct {
-	Choices []struct {
-		Delta struct {
-			Content   string `json:"content"`
-			Reasoning string `json:"reasoning_content"`
-		} `json:"delta"`
-	} `json:"choices"`
-	NVExt struct {
-		WorkerID json.RawMessage `json:"worker_id"`
-		Timing   struct {
-			KVHitRate *float64 `json:"kv_hit_rate"`
-		} `json:"timing"`
-	} `json:"nvext"`
-	Usage struct {
-		Details struct {
-			Cached *int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	} `json:"usage"`
-	Error   json.RawMessage `json:"error"`
-	Message string          `json:"message"` // Dynamo's errors have it at the top level
-}
-
-func readStream(body []byte) (r reply, err error) {
-	lines := bufio.NewScanner(bytes.NewReader(body))
-	lines.Buffer(nil, maxAnswer)
-	for lines.Scan() {
-		data, ok := strings.CutPrefix(lines.Text(), "data:")
-		if data = strings.TrimSpace(data); !ok || data == "[DONE]" {
-			continue
-		}
-		var c chunk
-		if err := json.Unmarshal([]byte(data), &c); err != nil {
-			return r, errors.New("its stream is invalid")
-		}
-		if len(c.Error) > 0 && string(c.Error) != "null" {
-			return r, fmt.Errorf("its stream ends with an error: %s", c.Error)
-		}
-		if c.Message != "" && len(c.Choices) == 0 {
-			return r, fmt.Errorf("its stream ends with an error: %s", c.Message)
-		}
-		for _, choice := range c.Choices {
-			if choice.Delta.Content != "" || choice.Delta.Reasoning != "" {
-				r.text++
-			}
-		}
-		if c.NVExt.Timing.KVHitRate != nil {
-			r.predicted = c.NVExt.Timing.KVHitRate
-		}
-		r.instance = r.instance || len(c.NVExt.WorkerID) > 0
-		if n := c.Usage.Details.Cached; n != nil {
-			r.cached, r.countsCached = max(r.cached, *n), true
-		}
-	}
-	return r, lines.Err()
 }
 
 // routed returns the sum of the counter's series in the frontend's metrics; false if there are none.

@@ -9,9 +9,10 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 
 	"kvbooth/sidecar/api"
 )
@@ -48,7 +49,7 @@ func (e *exam) prometheus(ctx context.Context, all *findings) {
 		return
 	}
 	all.ok(base + " responds")
-	at := time.UnixMilli(int64(1000 * now[0].value))
+	at := time.UnixMilli(int64(1000 * now[0].Value))
 	reportSkew(all, skew(at, at, answered.sent, answered.received))
 	pages, err := e.pages(ctx)
 	if err != nil {
@@ -158,25 +159,29 @@ func remedy(p page) string {
 	return "check what " + p.ScrapeURL + " returns"
 }
 
-// sample is one series of an instant query.
-type sample struct {
-	labels map[string]string
-	value  float64
-}
-
-func (e *exam) query(ctx context.Context, text string) ([]sample, answer, error) {
+// query makes an instant query. A scalar is returned as one sample without labels.
+func (e *exam) query(ctx context.Context, text string) (model.Vector, answer, error) {
 	a, err := e.get(ctx, e.prometheusURL()+"/api/v1/query?query="+url.QueryEscape(text), "")
 	if err != nil {
 		return nil, a, err
 	}
 	var response struct {
 		Data struct {
-			Type   string     `json:"resultType"`
-			Result jsonResult `json:"result"`
+			Type   string          `json:"resultType"`
+			Result json.RawMessage `json:"result"`
 		} `json:"data"`
 	}
-	err = a.read(&response)
-	return response.Data.Result, a, err
+	if err := a.read(&response); err != nil {
+		return nil, a, err
+	}
+	if response.Data.Type == model.ValScalar.String() {
+		var scalar model.Scalar
+		err = json.Unmarshal(response.Data.Result, &scalar)
+		return model.Vector{{Value: scalar.Value}}, a, err
+	}
+	var all model.Vector
+	err = json.Unmarshal(response.Data.Result, &all)
+	return all, a, err
 }
 
 // needed is a group of series that the booth's screens require.
@@ -269,13 +274,13 @@ func (e *exam) checkSeries(ctx context.Context, all *findings, w needed, pages [
 	for _, s := range found {
 		interval := defaultInterval
 		i := slices.IndexFunc(pages, func(p page) bool {
-			return p.Labels["job"] == s.labels["job"] && p.Labels["instance"] == s.labels["instance"]
+			return p.Labels["job"] == string(s.Metric["job"]) && p.Labels["instance"] == string(s.Metric["instance"])
 		})
 		if i >= 0 {
 			interval = pages[i].interval()
 		}
-		if s.value > 3*interval.Seconds() {
-			stale = append(stale, fmt.Sprintf("%s is %.0f s old", s.labels["instance"], s.value))
+		if float64(s.Value) > 3*interval.Seconds() {
+			stale = append(stale, fmt.Sprintf("%s is %.0f s old", s.Metric["instance"], s.Value))
 		}
 	}
 	report := all.problem
@@ -295,34 +300,4 @@ func (e *exam) checkSeries(ctx context.Context, all *findings, w needed, pages [
 	default:
 		all.ok(fmt.Sprintf("%s: present and fresh, from %d endpoint(s)", w.name, len(found)))
 	}
-}
-
-// number reads a value in the format of the API.
-func number(v any) float64 {
-	text, _ := v.(string)
-	f, _ := strconv.ParseFloat(text, 64)
-	return f
-}
-
-// jsonResult is a vector or a scalar; a scalar becomes one sample without labels.
-type jsonResult []sample
-
-// UnmarshalJSON reads a vector or a scalar.
-func (r *jsonResult) UnmarshalJSON(text []byte) error {
-	var vector []struct {
-		Metric map[string]string `json:"metric"`
-		Value  [2]any            `json:"value"`
-	}
-	if err := json.Unmarshal(text, &vector); err == nil {
-		for _, v := range vector {
-			*r = append(*r, sample{v.Metric, number(v.Value[1])})
-		}
-		return nil
-	}
-	var scalar [2]any
-	if err := json.Unmarshal(text, &scalar); err != nil {
-		return err
-	}
-	*r = append(*r, sample{value: number(scalar[1])})
-	return nil
 }

@@ -1,16 +1,14 @@
 package doctor
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster/router"
 )
 
@@ -23,32 +21,10 @@ const (
 	connectionMost  = 4 * time.Second // the probe begins no pair after that
 )
 
-// recognize returns the router in front of a lane's workers, or nil, and remarks on the settings.
-func (e *exam) recognize(ctx context.Context, l lane, p probed) (*router.Router, []router.Remark) {
-	key, _ := e.key(l)
-	settings := router.Settings{
-		Router: e.setting("target.router"), WorkerHeader: e.setting("target.worker_header"),
-		Session: e.setting("target.session"), RequestID: e.setting("target.request_id"),
-	}
-	if l.name == api.TwinLane { // the setting names the router of the main lane
-		settings.Router = ""
-	}
-	return settings.Identify(router.Evidence{
-		Header: p.header, Instance: p.instance,
-		Get: func(path string) (int, []byte) {
-			a, err := e.get(ctx, l.url+path, key)
-			if err != nil {
-				return 0, nil
-			}
-			return a.code, a.body
-		},
-	})
-}
-
 // router reports the router, what it shows of a turn, and what it does to a request.
-func (e *exam) router(ctx context.Context, all *findings, l lane, p probed) {
-	r, remarks := e.recognize(ctx, l, p)
-	for _, m := range remarks {
+func (e *exam) router(ctx context.Context, all *findings, p probed) {
+	r := p.router
+	for _, m := range p.remarks {
 		all.warn(m.Text, m.Remedy)
 	}
 	name := "the router"
@@ -58,8 +34,8 @@ func (e *exam) router(ctx context.Context, all *findings, l lane, p probed) {
 		name = r.Name
 		all.ok("the router is " + name + metricsOf(r.Metrics))
 	}
-	e.worker(all, r, p)
-	if p.countsCached {
+	p.reportWorker(all)
+	if p.counts {
 		all.ok(fmt.Sprintf("cached tokens come from usage: %d of a repeated prompt", p.cached))
 	} else {
 		all.skip("cached tokens: usage does not report them", "let the engines report them (vLLM: "+
@@ -70,7 +46,7 @@ func (e *exam) router(ctx context.Context, all *findings, l lane, p probed) {
 		e.requests(all, r)
 	}
 	if r == nil || r.ID != router.Dynamo {
-		e.connection(ctx, all, l, name)
+		connection(ctx, all, p.client, name)
 	}
 }
 
@@ -95,22 +71,22 @@ func metricsOf(m router.Metrics) string {
 	return text
 }
 
-// worker adds a finding on the header or field that names the worker of a turn.
-func (e *exam) worker(all *findings, r *router.Router, p probed) {
-	names := router.WorkerHeaders(e.setting("target.worker_header"))
-	i := slices.IndexFunc(names, func(name string) bool { return p.header.Get(name) != "" })
-	switch {
-	case i >= 0:
-		all.ok(fmt.Sprintf("the worker of a turn is known by the response header %s, such as %s", names[i],
-			p.header.Get(names[i])))
-	case p.instance:
-		all.ok("the worker of a turn is known by nvext.worker_id")
-	case r != nil:
-		all.skip("the worker of a turn: "+r.Worker, nameWorker)
+// reportWorker adds a finding on the header or field that names the worker of a turn.
+func (p probed) reportWorker(all *findings) {
+	switch by := p.client.Recognized().Worker; {
+	case by == workerField:
+		all.ok("the worker of a turn is known by " + by)
+	case by != "":
+		all.ok(fmt.Sprintf("the worker of a turn is known by the response header %s, such as %s", by, p.worker))
+	case p.router != nil:
+		all.skip("the worker of a turn: "+p.router.Worker, nameWorker)
 	default:
 		all.skip("the worker of a turn: no known header names it", nameWorker)
 	}
 }
+
+// workerField is the field of Dynamo's answers that names the worker.
+const workerField = "nvext.worker_id"
 
 const nameWorker = "let the engines or the router send a header that names the worker, and set " +
 	"target.worker_header to it; without it, spread and same worker as the turn before stay unknown"
@@ -131,7 +107,7 @@ func (e *exam) requests(all *findings, r *router.Router) {
 
 // connection measures whether a request at once on a reused connection gets its first token later than one after a
 // pause.
-func (e *exam) connection(ctx context.Context, all *findings, l lane, name string) {
+func connection(ctx context.Context, all *findings, client *chat.Client, name string) {
 	var atOnce, paused time.Duration
 	began := time.Now()
 	for i := 0; i < connectionPairs && time.Since(began) < connectionMost; i++ {
@@ -141,7 +117,7 @@ func (e *exam) connection(ctx context.Context, all *findings, l lane, name strin
 				return
 			case <-time.After(pause):
 			}
-			d, err := e.firstToken(ctx, l)
+			r, err := short(ctx, client, "Hello.")
 			if err != nil {
 				all.skip("the connection: a short request fails: "+err.Error(), "see the router's log")
 				return
@@ -150,7 +126,7 @@ func (e *exam) connection(ctx context.Context, all *findings, l lane, name strin
 			if pause > 0 {
 				shortest = &paused
 			}
-			if *shortest == 0 || d < *shortest {
+			if d, ok := r.TTFT(); ok && (*shortest == 0 || d < *shortest) {
 				*shortest = d
 			}
 		}
@@ -167,36 +143,3 @@ func (e *exam) connection(ctx context.Context, all *findings, l lane, name strin
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// firstToken sends a short request and returns the time until the first text of its answer.
-func (e *exam) firstToken(ctx context.Context, l lane) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	req, err := e.chatRequest(ctx, l, "Hello.", false)
-	if err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	res, err := e.http.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("it returned %d", res.StatusCode)
-	}
-	var first time.Duration
-	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, maxAnswer)
-	for lines.Scan() { // to the end, so that the connection is reused
-		if first == 0 && strings.HasPrefix(lines.Text(), "data:") {
-			if r, err := readStream(lines.Bytes()); err == nil && r.text > 0 {
-				first = time.Since(began)
-			}
-		}
-	}
-	if first == 0 {
-		first = time.Since(began)
-	}
-	return first, lines.Err()
-}

@@ -43,7 +43,7 @@ type doctorCmd struct {
 // Help returns the text below the list of flags.
 func (c *doctorCmd) Help() string {
 	return "Each line is ok, warning, problem or not checked, with a suggested fix. " +
-		"Nothing is changed; an idle target gets up to six short requests. " +
+		"Nothing is changed; an idle target gets a few short requests. " +
 		"Exit codes: 0 no problem, 1 at least one problem, 2 invalid flags."
 }
 

@@ -66,9 +66,9 @@ type generator struct {
 // side is a lane with the parts that belong to it alone.
 type side struct {
 	name    string
-	conf    *config.Config // of this lane
-	fleet   *members.Fleet // sends the turns; nil: this process does
-	ownKey  bool           // the target's key is not that of lane main
+	conf    *config.Config        // of this lane
+	fleet   func() *members.Fleet // sends the turns, once it is open; nil: this process does
+	ownKey  bool                  // the target's key is not that of lane main
 	client  client
 	watcher *cluster.Watcher
 	driver  workload.Driver
@@ -105,38 +105,36 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		whatif: desk, log: log,
 	}
 	var err error
-	if g.store, err = openStore(ctx, conf, address, log); err != nil {
+	if g.sides, err = g.newSides(ctx, conf, address); err != nil {
 		return nil, err
 	}
-	if err = g.openMembers(ctx, conf, address); err == nil {
-		g.sides, err = newSides(ctx, conf, g.members, address, log)
+	texts, err := g.openCorpus(ctx, conf) // before the store: a start that fails at it makes no data directory
+	if err == nil {
+		g.store, err = openStore(ctx, conf, address, log)
 	}
 	if err == nil {
-		err = g.build(ctx, conf)
+		err = g.openMembers(ctx, conf, address)
+	}
+	if err == nil {
+		err = g.build(ctx, conf, texts)
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.discard())
+		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
 }
 
-// discard closes everything, and removes a store that did not exist before.
-func (g *generator) discard() error {
-	kept := g.store
-	g.store = nil
-	return errors.Join(g.close(), kept.Discard())
-}
-
 // newSides makes the parts of each lane, without the lane.
-func newSides(ctx context.Context, conf *config.Config, fleet *members.Fleet, address string,
-	log *slog.Logger,
-) ([]*side, error) {
+func (g *generator) newSides(ctx context.Context, conf *config.Config, address string) ([]*side, error) {
 	sides := []*side{{name: api.DefaultLane, conf: conf}}
 	if own := conf.ForTwin(); own != nil {
 		sides = append(sides, &side{name: api.TwinLane, conf: own})
 	}
 	for i, s := range sides {
-		s.log, s.end, s.fleet = log, func() {}, fleet
+		s.log, s.end = g.log, func() {}
+		if conf.Members.Coordinates() {
+			s.fleet = func() *members.Fleet { return g.members }
+		}
 		s.ownKey = s.conf.Target.APIKey != conf.Target.APIKey
 		other := sides[len(sides)-1-i].conf
 		if err := s.open(ctx, other, address); err != nil {
@@ -205,7 +203,9 @@ func (s *side) newClient() (client, error) {
 	}
 	if s.fleet != nil {
 		to.Twin = s.ownKey
-		options.Send = s.fleet.Sender(to)
+		options.Send = func(ctx context.Context, url, model string, req chat.Request) chat.Result {
+			return s.fleet().Sender(to)(ctx, url, model, req)
+		}
 	}
 	served := conf.Mode.Addresses()
 	if conf.Mode.Served == nil && conf.Mode.Driver != "endpoints" {
@@ -382,13 +382,13 @@ func (s *side) newSimulated(ctx context.Context, client *http.Client) (workload.
 	}
 	s.end = d.Close
 	context.AfterFunc(ctx, d.Close) // so that no roll-back delays the exit
-	return d, s.takeMode(ctx, d, "the simulated cluster has not reported its mode")
+	return d, s.takeMode(ctx, d.Current, "the simulated cluster has not reported its mode")
 }
 
 // takeMode adopts the mode that the cluster reports. If the cluster reports none in time, silence is
 // logged. The error is returned if the cluster cannot report a mode or ctx has ended.
-func (s *side) takeMode(ctx context.Context, d workload.ModeReporter, silence string) error {
-	mode, err := patiently(ctx, d.Current)
+func (s *side) takeMode(ctx context.Context, current func(context.Context) (api.ModeState, error), silence string) error {
+	mode, err := patiently(ctx, current)
 	switch {
 	case err == nil:
 		s.mode = mode
@@ -411,7 +411,7 @@ func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driv
 		s.mode, s.later, s.goesOn = from, &to, true
 		return d, nil
 	}
-	return d, s.takeMode(ctx, d, "Kubernetes has not reported the mode")
+	return d, s.takeMode(ctx, d.Current, "Kubernetes has not reported the mode")
 }
 
 // openKubernetes makes the driver for the configured object.
@@ -488,11 +488,7 @@ func (g *generator) switchLater(ctx context.Context) {
 }
 
 // build makes the parts that require the store.
-func (g *generator) build(ctx context.Context, conf *config.Config) error {
-	texts, err := g.openCorpus(ctx, conf)
-	if err != nil {
-		return err
-	}
+func (g *generator) build(ctx context.Context, conf *config.Config, texts *corpus.Corpus) error {
 	process := g.process(conf)
 	catalog, err := lane.NewCatalog(ctx, process, conf.Settings())
 	if err != nil {

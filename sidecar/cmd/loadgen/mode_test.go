@@ -14,12 +14,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// teller reports a mode, or why it cannot.
-type teller func() error
-
 var clusterMode = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationEagle3}
-
-func (f teller) Current(context.Context) (api.ModeState, error) { return clusterMode, f() }
 
 // The mode at the start is the cluster's. A cluster that does not answer is waited for, except after a permanent error.
 // Afterwards the configured mode is in force.
@@ -60,8 +55,8 @@ func TestModeIsTheClusters(t *testing.T) {
 				var log strings.Builder
 				s := &side{mode: configured, log: slog.New(slog.NewTextHandler(&log, nil))}
 				began := time.Now()
-				cluster := teller(func() error { return row.answers(time.Since(began)) })
-				err := s.takeMode(ctx, cluster, "the cluster has not reported its mode")
+				current := func(context.Context) (api.ModeState, error) { return clusterMode, row.answers(time.Since(began)) }
+				err := s.takeMode(ctx, current, "the cluster has not reported its mode")
 				assert.Equal(t, row.want, err)
 				assert.Equal(t, row.mode, s.mode)
 				assert.InDelta(t, row.after.Seconds(), time.Since(began).Seconds(), .3)

@@ -122,26 +122,18 @@ func TestCorpusThatCannotBeRead(t *testing.T) {
 	assert.False(t, exists(p.dir))
 }
 
-// A file that is no store, or has lost its content, is named in the error, and is not changed.
+// A file that is no store is named in the error, and is not changed.
 func TestUnusableStore(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct{ text, remedy string }{
-		"another program's": {strings.Repeat("not a database\n", 100), "; move it out of the directory, or "},
-		"empty":             {"", "the database is damaged: the file is empty; keep a copy for recovery"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newProgram(t, someTarget)
-			p.dir = t.TempDir()
-			path := filepath.Join(p.dir, "kvbooth.db")
-			require.NoError(t, os.WriteFile(path, []byte(row.text), 0o600))
-			code, _, stderr := p.finish()
-			assert.Equal(t, badInput, code)
-			assert.Contains(t, stderr, "loadgen: data_dir: "+p.dir+" cannot be used: opening the store "+path)
-			assert.Contains(t, stderr, row.remedy)
-			assert.Equal(t, row.text, content(t, path))
-		})
-	}
+	p := newProgram(t, someTarget)
+	p.dir = t.TempDir()
+	path, text := filepath.Join(p.dir, "kvbooth.db"), strings.Repeat("not a database\n", 100)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	code, _, stderr := p.finish()
+	assert.Equal(t, badInput, code)
+	assert.Contains(t, stderr, "loadgen: data_dir: "+p.dir+" cannot be used: opening the store "+path)
+	assert.Contains(t, stderr, "; move it out of the directory, or ")
+	assert.Equal(t, text, content(t, path))
 }
 
 // A second load generator on one data directory reports the first, whatever address it was given, and does not

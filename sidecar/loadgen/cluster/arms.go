@@ -13,13 +13,6 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-var (
-	_ workload.Driver       = (*Arms)(nil)
-	_ workload.Checker      = (*Arms)(nil)
-	_ workload.Router       = (*Arms)(nil)
-	_ workload.WarmSwitcher = (*Arms)(nil)
-)
-
 const (
 	// redirectTimeout bounds the check whether an address serves.
 	redirectTimeout = 30 * time.Second
@@ -115,8 +108,12 @@ func (d *Arms) Offers() []api.ModeState {
 	return offers
 }
 
-// Instance returns "": the router at the address chooses the instance.
-func (d *Arms) Instance() string { return "" }
+// Abilities returns what arms can do: they have addresses of their own, and keep the caches.
+func (d *Arms) Abilities() workload.Abilities {
+	return workload.Abilities{
+		SwitchWarm: d.SwitchWarm, InPlace: d.InPlace, SameWorkers: d.SameWorkers, Route: d.Route, Check: d.Check,
+	}
+}
 
 // Route returns a digest of an arm's address and headers.
 func (d *Arms) Route(state api.ModeState) string {

@@ -11,11 +11,6 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-var (
-	_ workload.Driver    = (*Manual)(nil)
-	_ workload.Confirmer = (*Manual)(nil)
-)
-
 // Manual is the driver for a cluster that only an operator can switch. It reports
 // the steps and waits for Confirm. It is safe for concurrent use.
 type Manual struct {
@@ -36,8 +31,8 @@ func (m *Manual) Name() string { return "manual" }
 // Offers lists the modes that the operator can bring about.
 func (m *Manual) Offers() []api.ModeState { return slices.Clone(m.offers) }
 
-// Instance returns "": the cluster's router chooses the instance.
-func (m *Manual) Instance() string { return "" }
+// Abilities returns Confirm.
+func (m *Manual) Abilities() workload.Abilities { return workload.Abilities{Confirm: m.Confirm} }
 
 // Switch reports the steps and waits for Confirm. The caches of a Dynamo are empty
 // afterwards, since the steps restart the workers. Those of an arm may not be, so it

@@ -17,12 +17,6 @@ import (
 
 const refreshEvery = 2 * time.Second
 
-var (
-	_ workload.Driver       = (*Pinned)(nil)
-	_ workload.Checker      = (*Pinned)(nil)
-	_ workload.WarmSwitcher = (*Pinned)(nil)
-)
-
 // Pinned is the driver for a Dynamo in kv or direct mode that is not restarted. For
 // round_robin it pins each turn to the next instance in rotation. Under kv the
 // router chooses. It is safe for concurrent use, and requires Close.
@@ -62,6 +56,15 @@ func NewPinned(target string, offers []api.ModeState, client *http.Client, log *
 
 // Name returns "pinned".
 func (p *Pinned) Name() string { return "pinned" }
+
+// Abilities returns what the driver can do. A turn's instance is chosen when it is sent, so that every switch is in
+// place, and the modes differ in who chooses it.
+func (p *Pinned) Abilities() workload.Abilities {
+	return workload.Abilities{
+		Instance: p.Instance, Instances: p.Instances, Check: p.Check,
+		SwitchWarm: p.Switch, InPlace: workload.Always, SameWorkers: workload.Always,
+	}
+}
 
 // Offers lists the modes of [NewPinned].
 func (p *Pinned) Offers() []api.ModeState { return slices.Clone(p.offers) }
@@ -109,19 +112,6 @@ func (p *Pinned) Switch(
 	p.set(&instances)
 	report("switching", fmt.Sprintf("turns are sent to %d instances in rotation", len(instances)))
 	return false, nil
-}
-
-// InPlace returns true: a turn's instance is chosen when it is sent.
-func (p *Pinned) InPlace(_, _ api.ModeState) bool { return true }
-
-// SameWorkers returns true: the modes differ in who chooses the instance.
-func (p *Pinned) SameWorkers(_, _ api.ModeState) bool { return true }
-
-// SwitchWarm is Switch.
-func (p *Pinned) SwitchWarm(
-	ctx context.Context, from, to api.ModeState, report func(phase, message string),
-) (cold bool, err error) {
-	return p.Switch(ctx, from, to, report)
 }
 
 // Check returns an error if the target cannot rotate turns among instances: it is no Dynamo frontend, or it lists no

@@ -31,14 +31,6 @@ const (
 	busyTimeout = 20 * time.Second
 )
 
-var (
-	_ workload.Driver       = (*Simulated)(nil)
-	_ workload.ModeReporter = (*Simulated)(nil)
-	_ workload.Decider      = (*Simulated)(nil)
-	_ workload.Simulator    = (*Simulated)(nil)
-	_ workload.WarmSwitcher = (*Simulated)(nil)
-)
-
 // Simulated is the driver for the simulated cluster, which switches itself on
 // request: it restarts with empty caches, or its router changes in place. It is safe for concurrent use, and
 // requires Close.
@@ -86,8 +78,13 @@ func (s *Simulated) Simulation() *api.Simulation {
 	return nil
 }
 
-// Instance returns "": the cluster's router chooses the instance.
-func (s *Simulated) Instance() string { return "" }
+// Abilities returns what the simulated cluster can do. All modes have the same workers.
+func (s *Simulated) Abilities() workload.Abilities {
+	return workload.Abilities{
+		SwitchWarm: s.SwitchWarm, InPlace: s.InPlace, SameWorkers: workload.Always,
+		Current: s.Current, Simulation: s.Simulation, Decisions: s.Decisions,
+	}
+}
 
 // Current returns the cluster's mode, or the mode after a restart in progress. A
 // target that is no simulated cluster gives an [api.FieldError] for mode.driver.
@@ -129,9 +126,6 @@ func (s *Simulated) Switch(
 // InPlace reports whether only the router changes: another speculation restarts the
 // workers.
 func (s *Simulated) InPlace(from, to api.ModeState) bool { return from.Speculation == to.Speculation }
-
-// SameWorkers returns true.
-func (s *Simulated) SameWorkers(_, _ api.ModeState) bool { return true }
 
 // SwitchWarm changes the router's mode in place if that is possible. Otherwise it is
 // Switch.

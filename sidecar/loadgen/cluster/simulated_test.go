@@ -162,7 +162,7 @@ func TestSimulatedReportsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmin(t)
 		s := simulated(t, a)
-		require.Empty(t, s.Instance())
+		require.Nil(t, s.Abilities().Instance)
 		require.Empty(t, s.Offers(), "nothing is known before the cluster has answered")
 		require.Nil(t, s.Simulation())
 

@@ -275,7 +275,7 @@ func (d *script) Name() string { return "script" }
 
 func (d *script) Offers() []api.ModeState { return d.offers }
 
-func (d *script) Instance() string { return "" }
+func (d *script) Abilities() workload.Abilities { return workload.Abilities{} }
 
 func (d *script) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (bool, error) {
 	s := &switching{from: from, to: to, report: report, answers: make(chan switched, 1)}

@@ -9,6 +9,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // other returns a corpus that shares one id with the small one.
@@ -83,7 +84,9 @@ func TestStarterComesFromTheCorpusInForce(t *testing.T) {
 // simulator is a driver of a simulated cluster.
 type simulator struct{ *script }
 
-func (simulator) Simulation() *api.Simulation { return nil }
+func (simulator) Abilities() workload.Abilities {
+	return workload.Abilities{Simulation: func() *api.Simulation { return nil }}
+}
 
 // The kind of the target is the one that the driver determines, else the configured one, else unknown.
 func TestDriverOverridesConfiguredTargetKind(t *testing.T) {

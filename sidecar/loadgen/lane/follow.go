@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/workload"
 )
 
 // followEvery is the interval at which a cluster that reports its mode is asked for it. A cluster
@@ -26,14 +25,13 @@ func (l *Lane) DetectMode(ctx context.Context) {
 	lanes := l.lanes
 	l.mu.Unlock()
 	concurrently(len(lanes), func(i int) {
-		d, ok := lanes[i].opts.Driver.(workload.ModeReporter)
-		if !ok || lanes[i].follow(ctx, d) == nil {
+		if lanes[i].opts.Driver.Abilities().Current == nil || lanes[i].follow(ctx) == nil {
 			return
 		}
 		retries, stop := context.WithCancel(ctx)
 		defer stop()
 		every(retries, followEvery/4, func() {
-			if lanes[i].follow(ctx, d) == nil {
+			if lanes[i].follow(ctx) == nil {
 				stop()
 			}
 		})
@@ -42,7 +40,8 @@ func (l *Lane) DetectMode(ctx context.Context) {
 
 // follow adopts the mode that the cluster is in, also after a switch by another client. It ignores
 // a cluster that does not answer, since its turns fail as well, and returns the error.
-func (l *Lane) follow(ctx context.Context, d workload.ModeReporter) error {
+func (l *Lane) follow(ctx context.Context) error {
+	d := l.opts.Driver.Abilities()
 	before := l.State()
 	if before.Phase == api.PhaseSwitching || before.ModeChange != nil && !before.ModeChange.Failed {
 		return nil
@@ -56,8 +55,8 @@ func (l *Lane) follow(ctx context.Context, d workload.ModeReporter) error {
 	if found.Mode == api.ModeUnknown {
 		source, why = "", "the cluster is being switched by another client"
 	}
-	if a, ok := d.(workload.Attributor); ok {
-		if author := a.Author(ctx); author != "" {
+	if d.Author != nil {
+		if author := d.Author(ctx); author != "" {
 			why += ", last changed by " + author
 		}
 	}
@@ -125,11 +124,11 @@ func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why strin
 // Where the cluster does not report decisions, they are those that the shadow infers, or none and a
 // message. The error is an [api.ErrUnavailable] if the cluster cannot be asked.
 func (l *Lane) Decisions(ctx context.Context, limit int) (api.DecisionList, error) {
-	d, ok := l.opts.Driver.(workload.Decider)
-	if !ok {
+	ask := l.opts.Driver.Abilities().Decisions
+	if ask == nil {
 		return l.shadow.Decisions(limit), nil
 	}
-	decisions, err := d.Decisions(ctx, limit)
+	decisions, err := ask(ctx, limit)
 	return api.DecisionList{Decisions: notNil(decisions), Source: l.opts.Driver.Name()}, err
 }
 

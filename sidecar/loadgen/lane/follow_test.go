@@ -13,6 +13,7 @@ import (
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 var eagle = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}
@@ -33,13 +34,17 @@ func (d *modeReporter) set(mode api.ModeState, err error) {
 	d.mode, d.err = mode, err
 }
 
-func (d *modeReporter) Current(context.Context) (api.ModeState, error) {
+func (d *modeReporter) Abilities() workload.Abilities {
+	return workload.Abilities{Current: d.current, Decisions: d.latest}
+}
+
+func (d *modeReporter) current(context.Context) (api.ModeState, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mode, d.err
 }
 
-func (d *modeReporter) Decisions(_ context.Context, limit int) ([]api.RoutingDecision, error) {
+func (d *modeReporter) latest(_ context.Context, limit int) ([]api.RoutingDecision, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.decisions[:min(limit, len(d.decisions))], d.err

@@ -198,8 +198,8 @@ func New(ctx context.Context, catalog *Catalog, opts Options) *Lane {
 			l.history.add(l.point(now))
 		})
 	})
-	if d, ok := opts.Driver.(workload.ModeReporter); ok {
-		l.wg.Go(func() { every(ctx, followEvery, func() { _ = l.follow(ctx, d) }) })
+	if opts.Driver.Abilities().Current != nil {
+		l.wg.Go(func() { every(ctx, followEvery, func() { _ = l.follow(ctx) }) })
 	}
 	go l.runJobs()
 	return l
@@ -258,8 +258,8 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		(actual < s.Concurrency.Target || limit == api.LimitedByTargetRPS) {
 		s.Concurrency.LimitedBy = limit
 	}
-	if d, ok := l.opts.Driver.(workload.Simulator); ok {
-		s.Simulation = d.Simulation()
+	if simulation := l.opts.Driver.Abilities().Simulation; simulation != nil {
+		s.Simulation = simulation()
 	}
 	if l.change != nil {
 		s.ModeChange = new(l.change.ModeChange)
@@ -510,7 +510,7 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	r := &run{observer: o, cancel: cancel, ended: make(chan struct{}), workload: workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Sender: l.target, Corpus: texts, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
-		Turns: turns, Instance: l.opts.Driver.Instance, Observer: o, ObserveRouting: o.routingObserver(),
+		Turns: turns, Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
 	}, settings)}
 	l.run = r
 	l.wg.Go(func() {
@@ -689,7 +689,7 @@ func (l *Lane) underway(now time.Time) workload.Underway {
 // determines which baseline rows belong together.
 func (l *Lane) deployment(c api.Cluster) api.Deployment {
 	d := l.opts.Deployment
-	if _, ok := l.opts.Driver.(workload.Simulator); ok {
+	if l.opts.Driver.Abilities().Simulation != nil {
 		d.Kind = api.TargetSimulated
 	}
 	d.Engine = cmp.Or(d.Engine, c.Engine)

@@ -229,8 +229,9 @@ func (s *Lease) Switch(ctx context.Context, actor string, r *SpanRun, to api.Mod
 // Switchback reports whether modes can change while a run goes on, and whether the same workers serve all of them, as
 // far as is known.
 func (l *Lane) Switchback(modes []api.ModeState) (inPlace, shared bool) {
-	d, ok := l.opts.Driver.(workload.WarmSwitcher)
-	inPlace, shared = ok, ok
+	d := l.opts.Driver.Abilities()
+	shared = d.SwitchWarm != nil
+	inPlace = shared
 	for _, m := range modes[1:] {
 		inPlace = inPlace && d.InPlace(modes[0], m)
 		shared = shared && d.SameWorkers(modes[0], m)
@@ -428,10 +429,10 @@ func (l *Lane) Describe() (api.WorkloadShape, api.TargetID, api.Deployment) {
 	return l.shape(), api.TargetID{URL: l.opts.Client.Root(), Model: d.Model}, d
 }
 
-// Route returns the part of a mode's identity that its name lacks; see [workload.Router].
+// Route returns the part of a mode's identity that its name lacks; see [workload.Abilities].
 func (l *Lane) Route(m api.ModeState) string {
-	if r, ok := l.opts.Driver.(workload.Router); ok {
-		return r.Route(m)
+	if route := l.opts.Driver.Abilities().Route; route != nil {
+		return route(m)
 	}
 	return ""
 }

@@ -133,8 +133,8 @@ func (l *Lane) beginChanges(actor string, wanted []api.ModeState) error {
 // canChangeInPlace reports whether the drivers of all lanes can make their changes while turns are sent.
 func canChangeInPlace(changes []*change, lanes []*Lane) bool {
 	for i, c := range changes {
-		d, ok := lanes[i].opts.Driver.(workload.WarmSwitcher)
-		if !c.stays && !(ok && d.InPlace(c.From, c.To)) {
+		inPlace := lanes[i].opts.Driver.Abilities().InPlace
+		if !c.stays && (inPlace == nil || !inPlace(c.From, c.To)) {
 			return false
 		}
 	}
@@ -248,11 +248,11 @@ func (l *Lane) checkChange(to api.ModeState) error {
 // CheckModes asks whether the lane could be switched to modes, where its driver can say so before any
 // load. The error is an [api.ErrUnavailable].
 func (l *Lane) CheckModes(ctx context.Context, modes []api.ModeState) error {
-	d, ok := l.opts.Driver.(workload.Checker)
-	if !ok {
+	check := l.opts.Driver.Abilities().Check
+	if check == nil {
 		return nil
 	}
-	if err := d.Check(ctx, modes); err != nil {
+	if err := check(ctx, modes); err != nil {
 		return fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 	}
 	return nil
@@ -313,10 +313,7 @@ func (l *Lane) sourceOf(m api.ModeState) api.ModeSource {
 
 // acceptsDeclaredMode reports whether the driver cannot determine the mode, so that it is declared
 // by an operator or inferred from the router's metrics.
-func (l *Lane) acceptsDeclaredMode() bool {
-	_, ok := l.opts.Driver.(workload.Confirmer)
-	return ok
-}
+func (l *Lane) acceptsDeclaredMode() bool { return l.opts.Driver.Abilities().Confirm != nil }
 
 // declare sets the mode in force as the operator reports it. Earlier results stay under the mode
 // that was known then. The lock is held.
@@ -324,7 +321,7 @@ func (l *Lane) declare(actor string, to api.ModeState) error {
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if !l.acceptsDeclaredMode() {
 		knows := "knows only what it switched to; the request then switches"
-		if _, ok := l.opts.Driver.(workload.ModeReporter); ok {
+		if l.opts.Driver.Abilities().Current != nil {
 			knows = "detects the mode"
 		}
 		return api.Refuse("in_force", true, fmt.Sprintf("leave it out: the driver %s %s", l.opts.Driver.Name(), knows))
@@ -374,11 +371,11 @@ func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 		return l.State(), err
 	}
 	for _, each := range append([]*Lane{l}, l.others()...) {
-		driver, ok := each.opts.Driver.(workload.Confirmer)
-		if !ok {
+		confirm := each.opts.Driver.Abilities().Confirm
+		if confirm == nil {
 			continue
 		}
-		if err = driver.Confirm(); err == nil {
+		if err = confirm(); err == nil {
 			break
 		}
 	}
@@ -447,8 +444,8 @@ func (l *Lane) switchMode(ctx context.Context, c *change) {
 // drive has the driver change the mode, with the caches kept where c keeps them.
 func (l *Lane) drive(ctx context.Context, c *change, from, to api.ModeState) (cold bool, err error) {
 	report := func(phase, message string) { l.report(c, phase, message) }
-	if d, ok := l.opts.Driver.(workload.WarmSwitcher); ok && c.keep {
-		return d.SwitchWarm(ctx, from, to, report)
+	if warm := l.opts.Driver.Abilities().SwitchWarm; warm != nil && c.keep {
+		return warm(ctx, from, to, report)
 	}
 	return l.opts.Driver.Switch(ctx, from, to, report)
 }

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -135,14 +134,8 @@ func TestChangeByHandKeepsTheNonce(t *testing.T) {
 // warmScript is a driver that changes modes in place.
 type warmScript struct{ *script }
 
-func (warmScript) InPlace(_, _ api.ModeState) bool { return true }
-
-func (warmScript) SameWorkers(_, _ api.ModeState) bool { return true }
-
-func (d warmScript) SwitchWarm(
-	ctx context.Context, from, to api.ModeState, report func(phase, message string),
-) (bool, error) {
-	return d.Switch(ctx, from, to, report)
+func (d warmScript) Abilities() workload.Abilities {
+	return workload.Abilities{SwitchWarm: d.Switch, InPlace: workload.Always, SameWorkers: workload.Always}
 }
 
 // A change in place begins a new step of the same run: no turn is cancelled, and those in flight belong to no step.

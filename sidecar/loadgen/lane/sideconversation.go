@@ -75,9 +75,11 @@ func (a *SideConversation) Turn(ctx context.Context, id, message string, maxToke
 		message = workload.FirstMessage(nonce, a.opening, message)
 	}
 	a.messages = append(a.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: message})
-	r := a.lane.opts.Client.Do(ctx, chat.Request{
-		ID: id, Messages: a.messages, MaxTokens: maxTokens, Instance: a.lane.opts.Driver.Instance(), Live: live,
-	})
+	req := chat.Request{ID: id, Messages: a.messages, MaxTokens: maxTokens, Live: live}
+	if instance := a.lane.opts.Driver.Abilities().Instance; instance != nil {
+		req.Instance = instance()
+	}
+	r := a.lane.opts.Client.Do(ctx, req)
 	a.messages = append(a.messages, openai.ChatCompletionMessage{
 		Role:    openai.ChatMessageRoleAssistant,
 		Content: r.Content,

@@ -129,10 +129,11 @@ func (r *reading) shownTarget() api.Target {
 	case found.Cached:
 		t.CachedSource = "usage"
 	}
-	if _, ok := r.opts.Driver.(workload.Simulator); ok {
+	d := r.opts.Driver.Abilities()
+	if d.Simulation != nil {
 		t.Kind = api.TargetSimulated
 	}
-	if d, ok := r.opts.Driver.(workload.Describer); ok {
+	if d.Features != nil {
 		t.Features = d.Features()
 	}
 	if c, ok := r.opts.Client.(Redirected); ok {

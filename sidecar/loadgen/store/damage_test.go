@@ -57,7 +57,7 @@ func withTurns(t *testing.T, dir string, n int, name string) (path string, pages
 }
 
 // Two flipped bytes in an index hide no turn: the index is rebuilt from its table, or the start is refused, both by
-// name. An index that is not checked at the start is compared with its table by the export, which does not use it.
+// name. The export does not use an index that is not checked at the start.
 func TestDamagedIndexHidesNoTurn(t *testing.T) {
 	const n = 490
 	for _, index := range []string{"turns_by_step", "sqlite_autoindex_turns_1"} {
@@ -93,9 +93,6 @@ func TestDamagedIndexHidesNoTurn(t *testing.T) {
 				}
 				read, _ = exported(t, s)
 				require.Equal(t, n, read, "%s %d, unchecked: %+v", index, at, s.Status())
-				if index == "turns_by_step" && s.Status().Damage != "" {
-					require.Contains(t, s.Status().Damage, "the database is damaged "+path+": unreadable indexes (1); keep a copy")
-				}
 				_ = s.Close()
 			}
 		}

@@ -1,16 +1,10 @@
 package store
 
 import (
-	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -37,110 +31,30 @@ func (e *LockedError) Error() string {
 // holder describes the process that holds the lock. It has its own file, since a
 // locked file cannot be read where locks are mandatory.
 type holder struct {
-	PID     int    `json:"pid"`
-	Owner   string `json:"owner"`
-	Machine string `json:"machine,omitempty"` // differs where the lock may not apply
-	Claim   string `json:"claim,omitempty"`   // id of this opening; empty after closing
+	PID   int    `json:"pid"`
+	Owner string `json:"owner"`
 }
 
 // takeLock locks the directory and writes its holder. Both files remain when
 // the lock is released: removing them would race with the next process.
-func takeLock(ctx context.Context, dir, owner string, beat time.Duration) (*flock.Flock, *claim, error) {
+func takeLock(dir, owner string) (*flock.Flock, error) {
 	lock := newLock(dir)
 	locked, err := lock.TryLock()
 	if err != nil {
-		return nil, nil, fmt.Errorf("locking the data directory: %w", err)
+		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
 	if !locked {
-		return nil, nil, lockedBy(dir)
+		return nil, lockedBy(dir)
 	}
-	c, err := takeClaim(ctx, dir, holder{PID: os.Getpid(), Owner: owner, Machine: machine(), Claim: rand.Text()}, beat)
+	text, err := json.Marshal(holder{PID: os.Getpid(), Owner: owner})
+	if err == nil {
+		err = os.WriteFile(holderPath(dir), append(text, '\n'), 0o600)
+	}
 	if err != nil {
-		return nil, nil, errors.Join(err, lock.Close())
-	}
-	return lock, c, nil
-}
-
-// claim is a second lock on a directory. On a network file system the first one may hold within one machine only. The
-// holder touches lock.json once every beat. A process on another machine takes the directory after several beats
-// without a touch. The first process, which may have been suspended meanwhile, then finds the other claim in lock.json
-// and stops writing. No clocks are compared.
-type claim struct {
-	path string
-	holder
-	beat time.Duration
-
-	mu      sync.Mutex
-	touched time.Time
-}
-
-// beats is the number of missed touches after which a claim has expired.
-const beats = 5
-
-func takeClaim(ctx context.Context, dir string, by holder, beat time.Duration) (*claim, error) {
-	path := holderPath(dir)
-	if last := readHolder(path); last.Claim != "" && last.Machine != by.Machine {
-		before := touches(path)
-		select {
-		case <-time.After(beats * beat):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if touches(path) != before {
-			return nil, lockedBy(dir)
-		}
-	}
-	c := &claim{path: path, holder: by, beat: beat}
-	if err := writeHolder(path, by); err != nil {
+		_ = lock.Close() // the next process can have it
 		return nil, fmt.Errorf("writing the lock file: %w", err)
 	}
-	return c, nil
-}
-
-// touches returns the time of a file's last touch. The file is opened, since network file systems ask their server
-// then.
-func touches(path string) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return err.Error()
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err.Error()
-	}
-	return info.ModTime().String()
-}
-
-// check gives errTaken if another process has taken the directory, and touches the file once every beat.
-func (c *claim) check() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := readHolder(c.path); now.Claim != "" && now.Claim != c.Claim {
-		return fmt.Errorf("%w: process %d at %s", errTaken, now.PID, now.Owner)
-	}
-	if now := time.Now(); now.Sub(c.touched) >= c.beat {
-		c.touched = now
-		_ = os.Chtimes(c.path, now, now) // after a failure only the first lock protects
-	}
-	return nil
-}
-
-// release marks lock.json as free for processes on any machine.
-func (c *claim) release() {
-	if c.check() == nil {
-		// after a failure the next process waits for the claim to expire
-		_ = writeHolder(c.path, holder{PID: c.PID, Owner: c.Owner})
-	}
-}
-
-// machine identifies the machine, by the id of its boot where the system has one, else by its name.
-func machine() string {
-	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		return strings.TrimSpace(string(id))
-	}
-	name, _ := os.Hostname() // without a name only the first lock protects
-	return name
+	return lock, nil
 }
 
 // Locked returns the [*LockedError] that [Open] would give now, nil where it would
@@ -167,23 +81,11 @@ func newLock(dir string) *flock.Flock {
 
 func holderPath(dir string) string { return filepath.Join(dir, "lock.json") }
 
+// lockedBy names the holder, as far as its file can be read: it may be incomplete during a write.
 func lockedBy(dir string) *LockedError {
-	by := readHolder(holderPath(dir))
-	return &LockedError{Path: dir, Owner: by.Owner, PID: by.PID}
-}
-
-func writeHolder(path string, by holder) error {
-	text, err := json.Marshal(by)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o600)
-}
-
-// readHolder returns the readable part of the file, which may be incomplete during a write.
-func readHolder(path string) (by holder) {
-	if text, err := os.ReadFile(path); err == nil {
+	var by holder
+	if text, err := os.ReadFile(holderPath(dir)); err == nil {
 		_ = json.Unmarshal(text, &by) // the error names an unreadable holder "another process"
 	}
-	return by
+	return &LockedError{Path: dir, Owner: by.Owner, PID: by.PID}
 }

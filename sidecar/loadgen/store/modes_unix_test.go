@@ -37,7 +37,6 @@ func TestFilesArePrivate(t *testing.T) {
 		}
 		private := map[string]fs.FileMode{
 			"kvbooth.db": 0o600, "kvbooth.db-wal": 0o600, "kvbooth.db-shm": 0o600, "lock": 0o600, "lock.json": 0o600,
-			"kvbooth.reserve": 0o600,
 		}
 		open()
 		assert.Equal(t, private, modes())

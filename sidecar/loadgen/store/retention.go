@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"time"
 )
@@ -17,13 +18,9 @@ const (
 	pruneBatch  = 250    // conversations
 	vacuumBatch = 2_000  // pages returned to the disk
 	spare       = 500    // free pages kept in the file for the next writes, at least; twice that at most
-	nearlyFull  = 10     // divides the batches on a disk that is nearly full
 	keepEvents  = 10_000 // newest events kept
 	keepSteps   = 10_000 // newest steps kept
 )
-
-// rewritten is the size in bytes up to which a file is rewritten at the start.
-const rewritten = 32 << 20
 
 // MinBytes is the smallest valid [Options.MaxBytes] other than 0.
 const MinBytes = 16 << 20
@@ -44,12 +41,11 @@ func (s *Store) pruneOnce(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	now.disk = s.disk()
 	due, err := s.due(ctx, now)
 	if err != nil {
 		return false, err
 	}
-	err = s.change(ctx, len(due)*perRecord, func(tx *sql.Tx) error {
+	err = s.change(ctx, func(tx *sql.Tx) error {
 		if err := pruneRest(ctx, tx, due); err != nil || len(due) == 0 {
 			return err
 		}
@@ -70,29 +66,8 @@ func (s *Store) pruneOnce(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.reportRemoval(now, len(due))
 	vacuumed, err := s.vacuum(ctx, now)
 	return len(due) > 0 || vacuumed, err
-}
-
-// reportRemoval reports conversations that were removed for lack of disk space, at the first removal and at the end.
-func (s *Store) reportRemoval(now size, removed int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case now.missing() > 0 && removed > 0:
-		if s.removed == 0 {
-			s.opts.Log.Warn("the disk is nearly full: the oldest conversations are removed",
-				"path", s.path, "free_bytes", now.disk.free)
-		}
-		s.removed += removed
-		s.notice = fmt.Sprintf("the disk is nearly full: the %d oldest conversations were removed, and %d are kept; "+
-			"free space on it, or lower store.max_bytes", s.removed, now.conversations-removed)
-	case s.removed > 0 && now.disk.held && now.disk.short() < -4*now.disk.reserve:
-		s.opts.Log.Info("there is room on the disk again", "path", s.path, "removed", s.removed, "kept", now.conversations)
-		s.removed = 0
-		s.notice = ""
-	}
 }
 
 // size describes the contents of the file.
@@ -100,16 +75,6 @@ type size struct {
 	conversations     int
 	pages, free, page int64 // all pages, free pages, and the bytes of a page
 	shrinks           bool  // the file can return free pages to the disk
-	disk              disk
-}
-
-// missing returns the bytes that the database has to return to a disk that it has filled, beyond the free bytes in
-// the file; none if 0 or less.
-func (n size) missing() int64 {
-	if !n.shrinks || !n.disk.filledBy(n.pages*n.page) {
-		return 0
-	}
-	return n.disk.short() - n.free*n.page
 }
 
 func measure(ctx context.Context, db *sql.DB) (n size, err error) {
@@ -130,53 +95,28 @@ func (s *Store) excess(n size) int {
 	if over := used - (s.opts.MaxBytes/n.page - 2*spare); s.opts.MaxBytes > 0 && over > 0 {
 		excess = max(excess, 1, int(int64(n.conversations)*over/used))
 	}
-	if missing := n.missing(); missing > 0 {
-		excess = max(excess, 1, int(float64(n.conversations)*float64(missing)/float64(used*n.page)))
-	}
 	return excess
+}
+
+// oversized reports whether the file is larger than the limit.
+func (s *Store) oversized() bool {
+	info, err := os.Stat(s.path)
+	return err == nil && s.opts.MaxBytes > 0 && info.Size() > s.opts.MaxBytes
 }
 
 // vacuum returns free pages to the disk, except for a few.
 func (s *Store) vacuum(ctx context.Context, n size) (some bool, err error) {
-	pages := min(n.free-spare, vacuumBatch)
-	switch {
-	case n.shrinks && n.free > 0 && n.disk.short() > 0:
-		pages = min(n.free, vacuumBatch/nearlyFull)
-	case !n.shrinks || n.free <= 2*spare:
+	if !n.shrinks || n.free <= 2*spare {
 		return false, nil
 	}
 	// The statement gives a row for each page and must be read to its end. The
 	// checkpoint then shortens the file.
 	_, err = query(ctx, s.write, "shrinking the store", func(*sql.Rows) (none struct{}, err error) { return none, nil },
-		fmt.Sprintf("PRAGMA incremental_vacuum(%d)", pages))
-	if err != nil {
-		return false, err
+		fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(n.free-spare, vacuumBatch)))
+	if err == nil {
+		_, err = s.write.ExecContext(ctx, "PRAGMA wal_checkpoint")
 	}
-	s.files.mu.Lock()
-	s.files.pending += int(pages * n.page)
-	s.files.mu.Unlock()
-	return true, s.checkpoint(ctx, 0)
-}
-
-// makeShrinkable rewrites a file of an earlier version, which could not return
-// pages. For a large file that would take long: it keeps its size, and removed
-// records free space inside it.
-func (s *Store) makeShrinkable(ctx context.Context) error {
-	n, err := measure(ctx, s.write)
-	if err != nil || n.shrinks {
-		return err
-	}
-	if used := (n.pages - n.free) * n.page; used > rewritten {
-		s.opts.Log.Info("the database was made by an earlier version: its file does not shrink, but deleted records free "+
-			"space in it",
-			"path", s.path, "bytes", n.pages*n.page, "used", used, "rewritten_at_a_start_below", rewritten)
-		return nil
-	}
-	// VACUUM applies the setting of auto_vacuum.
-	if _, err := s.write.ExecContext(ctx, "VACUUM; PRAGMA wal_checkpoint"); err != nil {
-		s.opts.Log.Warn("the database file cannot be rewritten, so it does not shrink", "path", s.path, "error", err)
-	}
-	return nil
+	return err == nil, err
 }
 
 // ended is a conversation that can be removed.
@@ -187,10 +127,6 @@ type ended struct {
 
 // due returns the oldest ended conversations that exceed a limit.
 func (s *Store) due(ctx context.Context, now size) ([]ended, error) {
-	batch := pruneBatch
-	if now.missing() > 0 {
-		batch /= nearlyFull
-	}
 	before := int64(math.MinInt64)
 	if s.opts.MaxAge > 0 {
 		before = s.now().Add(-s.opts.MaxAge).UnixNano()
@@ -201,7 +137,7 @@ func (s *Store) due(ctx context.Context, now size) ([]ended, error) {
 	}, `SELECT id, started FROM conversations WHERE rowid IN (
 		SELECT * FROM (SELECT rowid FROM conversations WHERE status <> 'active' ORDER BY rowid LIMIT ?) UNION
 		SELECT * FROM (SELECT rowid FROM conversations WHERE status <> 'active' AND started < ? ORDER BY started LIMIT ?))`,
-		max(0, min(s.excess(now), batch)), before, batch)
+		max(0, min(s.excess(now), pruneBatch)), before, pruneBatch)
 }
 
 // now returns the time from which ages count. While the process runs, a clock that is set forward has no effect, and

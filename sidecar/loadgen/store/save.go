@@ -147,7 +147,7 @@ func (s *Store) Flush(ctx context.Context) error {
 // SaveEvent commits an event and returns it with its id. The error is an
 // [api.ErrUnavailable] if the disk refuses it, or that of ctx.
 func (s *Store) SaveEvent(ctx context.Context, e api.Event) (api.Event, error) {
-	err := s.change(ctx, len(e.Text), func(tx *sql.Tx) error {
+	err := s.change(ctx, func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, "INSERT INTO events (time, lane, kind, by, text) VALUES (?, ?, ?, ?, ?)",
 			e.Time.UnixNano(), e.Lane, e.Kind, e.By, e.Text)
 		if err == nil {
@@ -169,7 +169,7 @@ const (
 // SaveSweep commits a sweep, as JSON. If seconds is not empty, it also commits the
 // seconds of the ended span at index place. Errors are those of [Store.SaveEvent].
 func (s *Store) SaveSweep(ctx context.Context, id string, data []byte, place int, seconds []byte) error {
-	err := s.change(ctx, len(data)+len(seconds), func(tx *sql.Tx) error {
+	err := s.change(ctx, func(tx *sql.Tx) error {
 		if len(seconds) > 0 {
 			if err := execute(ctx, tx, upsertDocument, secondsKind, fmt.Sprintf("%s/%06d", id, place),
 				string(seconds)); err != nil {
@@ -195,7 +195,7 @@ func (s *Store) SweepSeconds(ctx context.Context, id string) ([]json.RawMessage,
 // DeleteSweep deletes a sweep with the seconds of its spans. Turns are kept. Errors are
 // those of [Store.SaveEvent].
 func (s *Store) DeleteSweep(ctx context.Context, id string) error {
-	err := s.change(ctx, 0, func(tx *sql.Tx) error {
+	err := s.change(ctx, func(tx *sql.Tx) error {
 		err := execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name >= ? AND name < ?", secondsKind, id+"/",
 			id+"0")
 		if err == nil {
@@ -229,7 +229,7 @@ func (s *Store) SaveBaseline(ctx context.Context, b api.Baseline) error {
 // DeleteBaseline deletes the baseline with a name, if there is one. Errors are
 // those of [Store.SaveEvent].
 func (s *Store) DeleteBaseline(ctx context.Context, name string) error {
-	err := s.change(ctx, 0, func(tx *sql.Tx) error {
+	err := s.change(ctx, func(tx *sql.Tx) error {
 		return execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name = ?", baselineKind, name)
 	})
 	return unavailable("deleting a "+baselineKind, err)
@@ -248,7 +248,7 @@ func (s *Store) saveDocument(ctx context.Context, kind, name string, v any) erro
 	if err != nil {
 		return fmt.Errorf("storing a %s: %w", kind, err)
 	}
-	err = s.change(ctx, len(data), func(tx *sql.Tx) error { return execute(ctx, tx, upsertDocument, kind, name, data) })
+	err = s.change(ctx, func(tx *sql.Tx) error { return execute(ctx, tx, upsertDocument, kind, name, data) })
 	return unavailable("storing a "+kind, err)
 }
 

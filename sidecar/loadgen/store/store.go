@@ -25,6 +25,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,7 +43,8 @@ type Options struct {
 	MaxConversations int           // the oldest ended ones beyond it are removed; 0: no limit
 	MaxAge           time.Duration // of an ended conversation, since its start; 0: no limit
 	// MaxBytes limits the database file without its log. Beyond it the oldest ended conversations are removed. 0 means
-	// no limit; otherwise it is at least MinBytes.
+	// no limit; otherwise it is at least MinBytes. Three quarters of the disk, and MinBytes, are a limit in any case: a
+	// database that has filled its disk could not delete anything.
 	MaxBytes int64
 	Log      *slog.Logger     // nil disables the log
 	Now      func() time.Time // the clock for ages; nil means time.Now
@@ -53,19 +55,18 @@ type limits struct {
 	gather             time.Duration // from the first record's arrival to the commit of a batch
 	batch              int           // records in one transaction
 	retryMin, retryMax time.Duration // pauses after a failed commit
-	prune              time.Duration // between two checks of the files and the limits
+	prune              time.Duration // between two checks of the file and the limits
 	queue              bounds
-	beat               time.Duration // between two touches of lock.json
-	space              func(dir string) (free, size int64)
 	checked            int64 // size up to which a file is checked as a whole at each start
+	disk               func(dir string) (bytes int64)
 }
 
 var defaultLimits = limits{
 	gather: 100 * time.Millisecond, batch: 500,
 	retryMin: 200 * time.Millisecond, retryMax: 2 * time.Second,
-	prune: time.Second,
-	queue: bounds{turns: 4096, bytes: 32 << 20, others: 20_000},
-	beat:  time.Second, space: space, checked: 64 << 20,
+	prune:   time.Second,
+	queue:   bounds{turns: 4096, bytes: 32 << 20, others: 20_000},
+	checked: 64 << 20, disk: diskSize,
 }
 
 // Store is an open store. All methods are safe for concurrent use.
@@ -74,15 +75,12 @@ type Store struct {
 	limits limits
 	path   string
 	lock   *flock.Flock
-	claim  *claim
-	files  files
-	made   made
+	file   fs.FileInfo // of the opened database
 	opened time.Time
 	write  *sql.DB // one connection: SQLite has one writer
 	// prepared holds statements of write by their text. Closing write closes them.
 	prepared map[string]*sql.Stmt
 	read     *sql.DB
-	pin      *sql.Conn // a connection of read, see pin
 
 	paging  chan struct{} // holds a token while a page of turns is read
 	queue   *queue
@@ -95,8 +93,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	problem string                     // why the last commit failed; empty after a success
-	notice  string                     // describes removals for lack of space
-	removed int                        // conversations removed for lack of space
+	notice  string                     // describes rebuilt indexes
 	damage  map[string]map[string]bool // records that cannot be read, by kind and name
 }
 
@@ -122,51 +119,49 @@ func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the data directory %s: %w", opts.Dir, err)
 	}
-	made := missing(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	lock, claim, err := takeLock(ctx, dir, opts.Owner, limits.beat)
+	if most := limits.disk(dir) / 4 * 3; most > 0 && (opts.MaxBytes == 0 || opts.MaxBytes > most) {
+		opts.MaxBytes = max(most, MinBytes)
+	}
+	lock, err := takeLock(dir, opts.Owner)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
 		opts: opts, limits: limits, path: filepath.Join(dir, "kvbooth.db"), opened: time.Now(),
-		lock: lock, claim: claim, made: made, queue: newQueue(limits.queue),
+		lock: lock, queue: newQueue(limits.queue),
 		paging: make(chan struct{}, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.close = sync.OnceValue(s.shutDown)
+	_ = os.Remove(filepath.Join(dir, "kvbooth.reserve")) // up to 4 MiB of an earlier version
 	if err := s.openFile(ctx); err != nil {
-		err = errors.Join(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
-		if info, missing := os.Stat(s.path); s.made.file && missing == nil && info.Size() == 0 {
-			_ = os.Remove(s.path) // the next start would take an empty file for a damaged one
-		}
-		return nil, err
+		return nil, errors.Join(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
 	}
-	s.keepReserve(s.disk())
 	go s.run()
 	return s, nil
 }
+
+// readers is the number of connections that read concurrently.
+const readers = 4
 
 func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := s.keepPrivate(); err != nil {
 		return err
 	}
-	if err := inspect(s.path, s.made.file); err != nil {
+	if s.read, err = openDB(s.path, readers, "cache_size(-512)", "query_only(1)"); err != nil {
 		return err
 	}
-	if s.disk().short() > 0 {
-		s.release() // SQLite needs free space to open a database
-	}
-	found := s.inspectTables(ctx)
-	if found != nil && !errors.Is(found, errIndexes) {
+	found := s.check(ctx)
+	if found != nil && !errors.Is(found, errDamaged) {
 		return found
 	}
-	// auto_vacuum takes effect while the file is empty; the writer makes the checkpoints
-	s.write, err = openDB(s.path, 1, "cache_size(-8192)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)",
-		"synchronous(FULL)",
-		"journal_size_limit(16777216)", "wal_autocheckpoint(0)")
-	if err != nil {
+	pragmas := []string{"cache_size(-8192)", "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(16777216)"}
+	if s.file.Size() == 0 { // later it has no effect
+		pragmas = slices.Insert(pragmas, 0, "auto_vacuum(INCREMENTAL)")
+	}
+	if s.write, err = openDB(s.path, 1, pragmas...); err != nil {
 		return err
 	}
 	if found != nil {
@@ -177,45 +172,10 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := migrate(ctx, s.write); err != nil {
 		return err
 	}
-	if err := s.makeShrinkable(ctx); err != nil {
-		return err
-	}
 	if err := recoverFromKill(ctx, s.write); err != nil {
 		return err
 	}
-	if err := s.prepare(ctx); err != nil {
-		return err
-	}
-	if s.read, err = openDB(s.path, readers+1, "cache_size(-512)", "query_only(1)"); err != nil {
-		return err
-	}
-	if err := s.openReaders(ctx); err != nil {
-		return err
-	}
-	return s.watch()
-}
-
-// readers is the number of connections that read concurrently.
-const readers = 4
-
-// openReaders opens all connections at the start. A connection opened later would take a file that was emptied
-// meanwhile for a new database, and remove its log.
-func (s *Store) openReaders(ctx context.Context) (err error) {
-	if s.pin, err = pin(ctx, s.read); err != nil {
-		return err
-	}
-	var all [readers]*sql.Conn
-	for i := range all {
-		if all[i], err = pin(ctx, s.read); err != nil {
-			break
-		}
-	}
-	for _, c := range all {
-		if c != nil {
-			err = errors.Join(err, c.Close()) // returns it to the pool
-		}
-	}
-	return err
+	return s.prepare(ctx)
 }
 
 // keepPrivate makes the files of the store accessible to their owner only,
@@ -226,7 +186,11 @@ func (s *Store) keepPrivate() error {
 	if err != nil {
 		return err
 	}
+	s.file, err = file.Stat()
 	_ = file.Close() // nothing was written
+	if err != nil {
+		return err
+	}
 	for _, path := range append(s.databaseFiles(), s.lock.Path(), holderPath(filepath.Dir(s.path))) {
 		// Without such modes, or with another owner, the file can still be used.
 		if err := os.Chmod(path, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -249,62 +213,18 @@ func (s *Store) shutDown() error {
 	if problem := s.Status().Problem; problem != "" {
 		err = errors.New(problem)
 	}
-	if s.intact(context.Background()) != nil {
-		s.pin = nil // the connection stays open
-	}
 	return errors.Join(err, s.closeFile())
-}
-
-// made records what [Open] created: the outermost missing directory of its path, and whether there was no database
-// before.
-type made struct {
-	root string // empty: the directory existed
-	file bool
-}
-
-func missing(dir string) (m made) {
-	_, err := os.Stat(filepath.Join(dir, "kvbooth.db"))
-	m.file = errors.Is(err, fs.ErrNotExist)
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return m
-		}
-		m.root = dir
-	}
-}
-
-// Discard closes the store, and removes the database and the directories if [Open] created them. It serves a start that
-// fails later.
-func (s *Store) Discard() error {
-	err := s.Close()
-	if !s.made.file {
-		return err
-	}
-	dir := filepath.Dir(s.path)
-	for _, path := range append(s.databaseFiles(), s.reservePath(), s.lock.Path(), holderPath(dir)) {
-		_ = os.Remove(path) // a file that cannot be removed stays
-	}
-	for ; s.made.root != ""; dir = filepath.Dir(dir) {
-		if os.Remove(dir) != nil || dir == s.made.root {
-			break
-		}
-	}
-	return err
 }
 
 // closeFile closes the open connections and releases the directory. Readers are
 // closed first, so that closing the writer removes the log.
 func (s *Store) closeFile() error {
 	var err error
-	if s.pin != nil {
-		err = s.pin.Close()
-	}
 	for _, db := range []*sql.DB{s.read, s.write} {
 		if db != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}
-	s.claim.release()
 	return errors.Join(err, s.lock.Close())
 }
 

@@ -291,7 +291,7 @@ func TestQueueBounds(t *testing.T) {
 	assert.True(t, q.push(record{done: make(chan struct{})}), "a marker is never refused")
 	q.drop(2)
 	assert.True(t, q.push(record{turn: true, bytes: 100}), "drop frees space for records")
-	assert.Len(t, q.first(10, 1<<30), 3)
+	assert.Len(t, q.first(10), 3)
 }
 
 func TestConversationHasErrorClassOfLastTurn(t *testing.T) {
@@ -588,8 +588,16 @@ func TestRetentionByAge(t *testing.T) {
 	})
 }
 
+// The size is limited by the option, and by three quarters of the disk.
 func TestRetentionByBytes(t *testing.T) {
-	s := openTest(t, Options{MaxBytes: MinBytes}, still())
+	onSmallDisk := still()
+	onSmallDisk.disk = func(string) int64 { return MinBytes / 3 * 4 }
+	testRetention(t, openTest(t, Options{MaxBytes: MinBytes}, still()))
+	testRetention(t, openTest(t, Options{}, onSmallDisk))
+}
+
+func testRetention(t *testing.T, s *Store) {
+	t.Helper()
 	const n = 400
 	fill(t, s, n, 8000) // about 24 MB
 	pruned(t, s)
@@ -602,6 +610,26 @@ func TestRetentionByBytes(t *testing.T) {
 	assert.Greater(t, len(ids), n/4, "only as many are removed as necessary")
 	assert.Equal(t, fmt.Sprintf("main-%d", n-1), ids[0], "the newest are kept")
 	assert.Len(t, turns(t, s, api.DefaultLane, 1), 5*len(ids))
+}
+
+// The size stays limited while the writer is too busy for its maintenance.
+func TestSizeIsLimitedUnderLoad(t *testing.T) {
+	s := openTest(t, Options{MaxBytes: MinBytes}, still())
+	const n = 1600 // about 32 MB
+	for i := range n {
+		c := conversation(i)
+		c.Status = api.ConversationCompleted
+		s.SaveConversation(c)
+		long := turn(c.ID, 1)
+		long.AssistantMessage = strings.Repeat("long ", 4000)
+		s.SaveTurn(long)
+		if i%50 == 49 {
+			flush(t, s)
+		}
+	}
+	assert.Less(t, fileSize(t, s), int64(MinBytes)+6<<20, "the limit, and what is between two checkpoints")
+	assert.EqualValues(t, n, s.Status().StoredTurns)
+	assert.Equal(t, fmt.Sprintf("c%05d", n-1), pageThrough(t, s, api.ConversationQuery{})[0], "the newest are kept")
 }
 
 // fill stores ended conversations with five turns each in one step. The answers have the given size. Conversations
@@ -632,27 +660,25 @@ func fileSize(t *testing.T, s *Store) int64 {
 	return info.Size()
 }
 
-// The file of an earlier version is rewritten, so that it can shrink, unless that would
-// take long.
-func TestFileOfEarlierVersionBecomesShrinkable(t *testing.T) {
+// The file of an earlier version, which cannot shrink, reuses the space of removed conversations.
+func TestFileOfEarlierVersionReusesSpace(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kvbooth.db"), nil, 0o600))
 	old, err := openDB(filepath.Join(dir, "kvbooth.db"), 1, "journal_mode(WAL)")
 	require.NoError(t, err)
 	require.NoError(t, migrate(t.Context(), old))
-	_, err = old.Exec("INSERT INTO documents (kind, name, data) VALUES ('other', 'large', zeroblob(?))", rewritten)
-	require.NoError(t, err)
 	require.NoError(t, old.Close())
-	for _, small := range []bool{false, true} {
-		s := openTest(t, Options{Dir: dir}, defaultLimits)
-		n, err := measure(t.Context(), s.read)
-		require.NoError(t, err)
-		assert.Equal(t, small, n.shrinks)
-		assert.Equal(t, small, fileSize(t, s) < rewritten)
-		_, err = s.write.Exec("DELETE FROM documents")
-		require.NoError(t, err)
-		require.NoError(t, s.Close())
-	}
+	reserve := filepath.Join(dir, "kvbooth.reserve")
+	require.NoError(t, os.WriteFile(reserve, make([]byte, 4096), 0o600))
+	s := openTest(t, Options{Dir: dir, MaxBytes: MinBytes}, still())
+	assert.NoFileExists(t, reserve)
+	fill(t, s, 400, 8000) // about 24 MB
+	pruned(t, s)
+	n, err := measure(t.Context(), s.read)
+	require.NoError(t, err)
+	assert.Zero(t, s.excess(n))
+	assert.Less(t, (n.pages-n.free)*n.page, int64(MinBytes))
+	assert.Positive(t, n.free)
 }
 
 // The store of a killed process has all that was committed. Recovery cancels its conversations, and ends a step with

@@ -21,15 +21,12 @@ import (
 // so that a slow reader of a long file does not keep the log from being reset.
 const page = 500
 
-// The statements on turns read the table itself, so that a damaged index hides none. countTurns counts them by the
-// table and by the index.
+// The statements on turns read the table itself, so that a damaged index hides none.
 const (
 	firstAndLast = `SELECT coalesce((SELECT seq FROM turns NOT INDEXED ORDER BY seq LIMIT 1), 0),
 		coalesce((SELECT seq FROM turns NOT INDEXED ORDER BY seq DESC LIMIT 1), 0)`
 	selectPage = "SELECT seq, CAST(data AS BLOB) FROM turns NOT INDEXED WHERE lane = ? AND step BETWEEN ? AND ? " +
 		"AND seq BETWEEN ? AND ? ORDER BY seq"
-	countTurns = `SELECT (SELECT count(*) FROM turns NOT INDEXED WHERE lane = ?1 AND step BETWEEN ?2 AND ?3),
-		(SELECT count(*) FROM turns INDEXED BY turns_by_step WHERE lane = ?1 AND step BETWEEN ?2 AND ?3)`
 )
 
 // turnReader reads the turns of a lane's steps from first to last.
@@ -68,7 +65,7 @@ func (s *Store) eachTurn(ctx context.Context, lane string, first, last int64, ad
 			return r.unread, err
 		}
 	}
-	return r.compare(ctx)
+	return r.unread, nil
 }
 
 // page reads the turns from one position to another. Only one page is read at a time, so that many readers leave
@@ -126,25 +123,6 @@ func (r *turnReader) read(ctx context.Context, from, to int64) (next int64, err 
 func (r *turnReader) leaveOut(seq int64) {
 	r.unread++
 	r.store.noteDamage("turns", strconv.FormatInt(seq, 10))
-}
-
-// compare compares the table with its index, and returns the number of turns that are damaged, or have another lane or
-// step in the table.
-func (r *turnReader) compare(ctx context.Context) (unread int, err error) {
-	var table, index int
-	err = r.store.read.QueryRowContext(ctx, countTurns, r.lane, r.first, r.last).Scan(&table, &index)
-	switch {
-	case damaged(err):
-		if r.unread == 0 { // the index alone is damaged
-			r.store.noteDamage("indexes", "turns_by_step")
-		}
-		return r.unread, nil
-	case err != nil:
-		return r.unread, unavailable("counting turns", err)
-	case table != index:
-		r.store.noteDamage("indexes", "turns_by_step")
-	}
-	return r.unread + max(0, index-table), nil
 }
 
 // checkStep gives [api.ErrNotFound] for a step that the lane never had.

@@ -56,23 +56,15 @@ func (s *Store) pause(d time.Duration, wake <-chan struct{}) {
 // there is one attempt, after which the records are lost.
 func (s *Store) drain() {
 	pause := s.limits.retryMin
-	// A batch, and the log before a checkpoint, must fit into the reserve of a full disk.
-	most := int(s.disk().reserve / 4)
 	for {
 		last := s.isClosing()
-		batch := s.queue.first(s.limits.batch, most)
+		batch := s.queue.first(s.limits.batch)
 		if len(batch) == 0 {
 			return
 		}
 		err := s.commit(batch)
-		if full(err) && s.makeRoom() {
-			err = s.commit(batch)
-		}
 		s.report(err)
-		if err == nil {
-			_ = s.checkpoint(context.Background(), most) // the next checkpoint retries
-			for s.disk().short() > 0 && s.prune() {
-			}
+		for err == nil && s.oversized() && s.prune() { // maintain runs only when the queue is empty
 		}
 		switch {
 		case err == nil:
@@ -101,11 +93,8 @@ func (s *Store) isClosing() bool {
 // counted as lost, so that it does not block the others.
 func (s *Store) commit(batch []record) error {
 	ctx := context.Background() // a batch is completed even while the store is closing
-	var refused, stored, bytes int
-	for _, r := range batch {
-		bytes += r.bytes + perRecord
-	}
-	err := s.change(ctx, bytes, func(tx *sql.Tx) error {
+	var refused, stored int
+	err := s.change(ctx, func(tx *sql.Tx) error {
 		for _, r := range batch {
 			if r.write == nil {
 				continue
@@ -132,32 +121,11 @@ func (s *Store) commit(batch []record) error {
 	return err
 }
 
-// full reports whether an error means a full disk.
-func full(err error) bool { return codeOf(err) == sqlite3.SQLITE_FULL }
-
-// maintain checks the files, moves the log, removes what exceeds the limits, and keeps the reserve. It reports whether
-// there may be more to remove.
+// maintain checks the file and removes what exceeds the limits. It reports whether there may be more to remove.
 func (s *Store) maintain() (more bool) {
-	err := s.intact(context.Background())
+	err := s.present()
 	s.report(err)
-	if err != nil {
-		return false
-	}
-	_ = s.checkpoint(context.Background(), 0) // the next call retries
-	more = s.prune()
-	s.keepReserve(s.disk())
-	return more
-}
-
-// makeRoom deletes the reserve of a full disk and removes conversations until there is free space. It reports whether a
-// retry may succeed.
-func (s *Store) makeRoom() bool {
-	freed := s.release()
-	_ = s.checkpoint(context.Background(), 0)
-	for s.prune() {
-		freed = true
-	}
-	return freed
+	return err == nil && s.prune()
 }
 
 // errEncoding reports a record that has no JSON form.
@@ -174,7 +142,7 @@ func isPermanent(err error) bool {
 
 // abandon counts everything in the queue as lost.
 func (s *Store) abandon() {
-	rest := s.queue.first(math.MaxInt, math.MaxInt)
+	rest := s.queue.first(math.MaxInt)
 	turns := 0
 	for _, r := range rest {
 		if r.turn {
@@ -269,18 +237,11 @@ func (b bounds) with(r record, sign int) bounds {
 	return b
 }
 
-// first returns up to n records without removing them. More than one record fits within bytes.
-func (q *queue) first(n, bytes int) []record {
+// first returns up to n records without removing them.
+func (q *queue) first(n int) []record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n = min(n, len(q.records))
-	for i, r := range q.records[:n] {
-		if bytes -= r.bytes + perRecord; bytes < 0 {
-			n = max(i, 1)
-			break
-		}
-	}
-	return slices.Clone(q.records[:n])
+	return slices.Clone(q.records[:min(n, len(q.records))])
 }
 
 // drop removes the first n records and wakes the callers that wait for them.

@@ -22,12 +22,11 @@ type Driver interface {
 	// message for the operator. cold reports that the caches were emptied. If they were not, the
 	// caller makes the prefixes cold with a new nonce. The error is an [api.FieldError] for a mode
 	// that is not offered, or that of ctx. After an error the cluster is in the former mode, unless
-	// the error is an [ErrModeUnknown] or a [ModeReporter] reports another one.
+	// the error is an [ErrModeUnknown] or [Abilities.Current] reports another one.
 	Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
 
-	// Instance returns the worker instance (decimal id) that the next turn must be pinned to, "" to
-	// leave it to the router. It is called once for each turn, concurrently.
-	Instance() string
+	// Abilities returns what else the driver can do. It is always the same.
+	Abilities() Abilities
 }
 
 // ErrModeUnknown reports that a switch failed and the cluster could not be switched back.
@@ -49,65 +48,46 @@ const PhaseWarning = "warning"
 // PhaseWaiting is the phase of a Driver that waits for the operator. The message says what to do, and becomes an event.
 const PhaseWaiting = "waiting_for_operator"
 
-// WarmSwitcher is a Driver that can switch with the caches kept, where Switch empties them.
-type WarmSwitcher interface {
+// Abilities are what some drivers can do. A nil function is an ability that a driver lacks. The functions are safe for
+// concurrent use.
+type Abilities struct {
+	// Instance returns the worker instance (decimal id) that the next turn must be pinned to, "" to
+	// leave it to the router. It is called once for each turn. nil leaves every turn to the router.
+	Instance func() string
+	// Instances returns the instances that Instance names in rotation; nil: the router chooses.
+	Instances func() []string
+
+	// SwitchWarm is [Driver].Switch for a change that keeps the contents of the caches where it can, where Switch empties
+	// them. cold reports that they were emptied nevertheless. Drivers with it have InPlace and SameWorkers.
+	SwitchWarm func(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
 	// InPlace reports whether turns may be sent during SwitchWarm. None of them fails then.
-	InPlace(from, to api.ModeState) bool
+	InPlace func(from, to api.ModeState) bool
 	// SameWorkers reports whether the same workers serve both modes, as far as is known: each finds in their caches what
 	// the other has left.
-	SameWorkers(a, b api.ModeState) bool
-	// SwitchWarm is Switch for a change that keeps the contents of the caches where it can. cold reports that they were
-	// emptied nevertheless.
-	SwitchWarm(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
-}
+	SameWorkers func(a, b api.ModeState) bool
 
-// Router is a Driver whose modes have addresses or headers of their own.
-type Router interface {
 	// Route returns a text that differs where the address or the headers of a mode do, and reveals no header.
-	Route(mode api.ModeState) string
-}
-
-// Checker is a Driver that can say before any load whether it can switch to modes.
-type Checker interface {
-	// Check returns why one of the modes cannot be switched to, nil if nothing is known against it.
-	Check(ctx context.Context, modes []api.ModeState) error
-}
-
-// Confirmer is a Driver that waits for the operator to confirm a switch.
-type Confirmer interface {
+	Route func(mode api.ModeState) string
+	// Check returns before any load why one of the modes cannot be switched to, nil if nothing is known against it.
+	Check func(ctx context.Context, modes []api.ModeState) error
 	// Confirm confirms that the operator has done what the driver asked for. It returns
-	// [api.ErrConflict] if no switch is waiting.
-	Confirm() error
-}
+	// [api.ErrConflict] if no switch is waiting. Drivers with it do not know the mode by themselves.
+	Confirm func() error
+	// Current asks the cluster, which other clients may switch, for its mode. An error means that the mode is not known at
+	// the moment.
+	Current func(ctx context.Context) (api.ModeState, error)
+	// Author returns the author of the cluster's last change, "" if it is not known.
+	Author func(ctx context.Context) string
 
-// ModeReporter is a Driver whose cluster reports its mode, and may be switched by other clients.
-type ModeReporter interface {
-	// Current asks the cluster for its mode. An error means that the mode is not known at the moment.
-	Current(ctx context.Context) (api.ModeState, error)
-}
-
-// Attributor is a ModeReporter whose cluster records the author of changes.
-type Attributor interface {
-	// Author returns the author of the last change, "" if it is not known.
-	Author(ctx context.Context) string
-}
-
-// Describer is a Driver whose cluster's description contains the features that the deployment uses.
-type Describer interface {
-	// Features returns the features of the latest description; nil before the first one. They must
+	// Features returns the features that the cluster's latest description contains; nil before the first one. They must
 	// not be modified.
-	Features() []api.Feature
-}
-
-// Simulator is a Driver whose cluster is simulated.
-type Simulator interface {
-	// Simulation returns the cluster's latest report on itself, nil before the first one.
-	Simulation() *api.Simulation
-}
-
-// Decider is a Driver whose cluster reports its router's decisions with their reasons.
-type Decider interface {
-	// Decisions returns the newest decisions, newest first, at most limit. The error is an
+	Features func() []api.Feature
+	// Simulation returns a simulated cluster's latest report on itself, nil before the first one.
+	Simulation func() *api.Simulation
+	// Decisions returns the router's newest decisions with their reasons, newest first, at most limit. The error is an
 	// [api.ErrUnavailable] if the cluster cannot be asked.
-	Decisions(ctx context.Context, limit int) ([]api.RoutingDecision, error)
+	Decisions func(ctx context.Context, limit int) ([]api.RoutingDecision, error)
 }
+
+// Always returns true. It is the InPlace or SameWorkers of drivers to which all modes are alike.
+func Always(_, _ api.ModeState) bool { return true }

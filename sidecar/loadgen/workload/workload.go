@@ -43,7 +43,7 @@ type Options struct {
 	Sender      Sender
 	Corpus      *corpus.Corpus // at the start; see [Workload.SetCorpus]
 	Questioner  corpus.Questioner
-	Instance    func() string // see [Driver]; nil pins no turn
+	Instance    func() string // see [Abilities]; nil pins no turn
 	Observer    Observer
 	// ObserveRouting is called right before a turn is sent, and returns what observes its routing. It
 	// must not block. nil: the routing of no turn is observed.

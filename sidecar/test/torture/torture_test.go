@@ -76,8 +76,7 @@ func faults() []fault {
 		{name: "none", brief: true, inflict: func(ctx context.Context, _ *rig) { <-ctx.Done() }},
 		{name: "a clock that jumps by an hour both ways", brief: true, jumps: true, inflict: clockJumps},
 		{name: "the load generator is suspended", brief: true, inflict: suspended},
-		{name: "a full disk", disk: tmpfs(32), inflict: fullDisk},
-		{name: "a disk of 10 MB that the database fills", brief: true, disk: tmpfs(10), inflict: filledDisk},
+		{name: "a full disk", brief: true, disk: tmpfs, inflict: fullDisk},
 		{name: "900 half-open bodies without a token", brief: true, inflict: halfOpen},
 		{name: "900 idle connections with the token", brief: true, inflict: idlers},
 		{name: "900 WebSocket readers that do not read", brief: true, inflict: stalledReaders},
@@ -174,35 +173,6 @@ func TestReadOnlyDiskKeepsLoadRunning(t *testing.T) {
 	assert.ErrorContains(t, problem, "make it writable")
 	assert.GreaterOrEqual(t, int64(len(r.stored())), s.Store.StoredTurns)
 	figure.Report(t, "a file system that becomes read-only: reported after %.2f s", noticed.Seconds())
-}
-
-// filledDisk makes the target send long answers until the database has filled its disk. Then a file takes all space
-// that becomes free, and the store continues with its reserve.
-func filledDisk(ctx context.Context, r *rig) {
-	text := strings.Repeat("more and more ", 4000)
-	event := `data: {"choices":[{"index":0,"delta":{"content":"` + text + `"},"finish_reason":"stop"}]}`
-	answering(once(event+"\n\ndata: [DONE]\n\n"))(ctx, r)
-	r.until("room was made, and every turn is stored", func(s api.Status) bool {
-		return s.Store.Notice != "" && s.Store.OK && s.Store.LostTurns == 0
-	})
-	r.fill()
-	s, err := r.status()
-	assert.NoError(r, err)
-	r.until("turns are stored beside what fills the disk", func(now api.Status) bool {
-		return now.Store.OK && now.Store.StoredTurns > s.Store.StoredTurns+10*conversations
-	})
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/root%s", r.part.PID(), r.dir))
-	assert.NoError(r, err)
-	sizes := ""
-	for _, f := range files {
-		if info, err := f.Info(); err == nil && info.Size() > 0 {
-			sizes += fmt.Sprintf(" %s %d kB", f.Name(), info.Size()/1000)
-		}
-	}
-	s, err = r.status()
-	assert.NoError(r, err)
-	figure.Report(r, "a disk of 10 MB:%s; %d turns stored and %d lost; %s",
-		sizes, s.Store.StoredTurns, s.Store.LostTurns, s.Store.Notice)
 }
 
 // fill fills the data's disk, and returns the path of the file that does.

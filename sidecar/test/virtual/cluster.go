@@ -55,11 +55,6 @@ type Cluster struct {
 	profile sim.Profile
 }
 
-var (
-	_ workload.Driver       = (*Cluster)(nil)
-	_ workload.WarmSwitcher = (*Cluster)(nil)
-)
-
 // Turn is a completely answered turn.
 type Turn struct {
 	Number int           // in its conversation, from 1
@@ -355,11 +350,10 @@ func (c *Cluster) Switch(
 	}
 }
 
-// InPlace returns true.
-func (*Cluster) InPlace(_, _ api.ModeState) bool { return true }
-
-// SameWorkers returns true.
-func (*Cluster) SameWorkers(_, _ api.ModeState) bool { return true }
+// Abilities returns SwitchWarm, which changes every mode in place.
+func (c *Cluster) Abilities() workload.Abilities {
+	return workload.Abilities{SwitchWarm: c.SwitchWarm, InPlace: workload.Always, SameWorkers: workload.Always}
+}
 
 // SwitchWarm changes the mode of the router in place.
 func (c *Cluster) SwitchWarm(
@@ -376,9 +370,6 @@ func (c *Cluster) SwitchWarm(
 	}
 	return false, err
 }
-
-// Instance returns "", which leaves the choice to the router.
-func (*Cluster) Instance() string { return "" }
 
 // Mode returns the current mode.
 func (c *Cluster) Mode() api.ModeState {

@@ -23,13 +23,6 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-var (
-	_ workload.Driver       = (*Driver)(nil)
-	_ workload.ModeReporter = (*Driver)(nil)
-	_ workload.Attributor   = (*Driver)(nil)
-	_ workload.Describer    = (*Driver)(nil)
-)
-
 const (
 	pollEvery   = 500 * time.Millisecond // interval of the checks during a switch
 	callTimeout = 10 * time.Second       // timeout of one call of the API server
@@ -91,8 +84,10 @@ func New(ctx context.Context, client dynamic.Interface, opts Options) *Driver {
 // Name returns "kubernetes".
 func (d *Driver) Name() string { return "kubernetes" }
 
-// Instance returns "": the router chooses the instance.
-func (d *Driver) Instance() string { return "" }
+// Abilities returns what the object shows: the mode, the author of a change, and features.
+func (d *Driver) Abilities() workload.Abilities {
+	return workload.Abilities{Current: d.Current, Author: d.Author, Features: d.Features}
+}
 
 // Offers lists the configured modes, each with every variant of the workers.
 func (d *Driver) Offers() []api.ModeState {

@@ -2,4 +2,4 @@
 
 package store
 
-func space(string) (free, size int64) { return 0, 0 }
+func diskSize(string) int64 { return 0 }
