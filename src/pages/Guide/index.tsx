@@ -1,4 +1,13 @@
-import { memo, useDeferredValue, useEffect, useMemo, useState, type KeyboardEvent, type ReactNode } from 'react';
+import {
+  memo,
+  useDeferredValue,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type ReactNode,
+} from 'react';
 import { cx } from '@emotion/css';
 import { Link, useLocation } from 'react-router-dom';
 
@@ -146,8 +155,12 @@ interface ContentsProps {
 /** The table of contents, which stays in view. */
 const Contents = memo(function Contents({ chapters, open, onOpen }: ContentsProps) {
   const styles = useStyles();
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [open?.id]);
   return (
-    <nav aria-label="On this page" className={styles.contents} tabIndex={0}>
+    <nav aria-label="On this page" className={styles.contents} tabIndex={0} ref={nav}>
       <ul>
         {chapters.map((chapter) => (
           <li key={chapter.id}>
@@ -207,7 +220,8 @@ interface EntriesProps {
 /** The entries of a chapter. Each has an address, the parts below it have none. */
 const Entries = memo(function Entries({ of, areCards, onOpen }: EntriesProps) {
   const styles = useStyles();
-  const cards = (parts: Part[]) => cx(areCards && parts.every((part) => part.parts.length === 0) && styles.cards);
+  const cards = (parts: Part[]) =>
+    areCards && parts.every((part) => part.parts.length === 0) ? styles.cards : styles.list;
   return (
     <div className={cards(of)}>
       {of.map((entry) => (
@@ -260,7 +274,13 @@ const useStyles = stylesOf((theme) => {
       fontSize: theme.typography.bodySmall.fontSize,
       fontVariantNumeric: 'tabular-nums',
     },
-    text: { ...COLUMN, gap: theme.spacing(2), minWidth: 0, scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)' },
+    text: {
+      ...COLUMN,
+      gap: theme.spacing(2),
+      minWidth: 0,
+      scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)',
+      '& :is(p, li) > a': { color: theme.colors.text.link, textDecoration: 'underline' },
+    },
     note: { margin: 0, paddingLeft: theme.spacing(1.5), borderLeft: `4px solid ${theme.colors.info.main}` },
     large: { fontSize: '1.15em' },
     contents: {
@@ -296,18 +316,17 @@ const useStyles = stylesOf((theme) => {
       gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, 19em), 1fr))',
       gap: theme.spacing(2, 3),
     },
+    list: { ...COLUMN, gap: theme.spacing(3) },
     entry: {
       breakInside: 'avoid',
       scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 150px)',
       [wide]: { scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 8px)' },
-      '&:target > h3': { textDecoration: 'underline' },
-      '& > h3': { margin: theme.spacing(0, 0, 0.5), fontSize: '1em', fontWeight: theme.typography.fontWeightBold },
+      '& > h3': { margin: theme.spacing(0, 0, 0.5), fontSize: '1.1em', fontWeight: theme.typography.fontWeightBold },
       '& > h3 > a': { color: theme.colors.text.primary, '&:hover': { textDecoration: 'underline' } },
-      '& p > a': { color: theme.colors.text.link, textDecoration: 'underline' },
     },
     part: {
       breakInside: 'avoid',
-      '& > h4': { margin: 0, fontSize: 'inherit', fontWeight: theme.typography.fontWeightMedium },
+      '& > h4': { margin: 0, fontSize: 'inherit', color: theme.colors.text.secondary },
     },
   };
 });
