@@ -351,16 +351,6 @@ describe('before anything is configured', () => {
     expect(screen.getByText(/appear here once the app is enabled and the connection is saved/)).toBeInTheDocument();
     expect(requests.some(({ url }) => url.includes('/resources/'))).toBe(false);
   });
-
-  it('shows the remaining sections once the URL is saved', async () => {
-    render(<ConfigPage />);
-    await screen.findByRole('form', { name: 'Connection' });
-    await enter(/^Load generator URL/, 'http://127.0.0.1:8088');
-    answer('GET /settings', { enabled: true, jsonData: { sidecarUrl: 'http://127.0.0.1:8088' } });
-    await userEvent.click(save('Connection'));
-    expect(await screen.findByRole('form', { name: 'Load generator' })).toBeInTheDocument();
-    expect(await screen.findByText('The connection works')).toBeInTheDocument();
-  });
 });
 
 describe('panels that Grafana has not loaded', () => {
