@@ -163,19 +163,26 @@ func PluginIDs(folder string) ([]string, error) {
 		ID       string
 		Includes []struct{ Type, Path string }
 	}
-	text, err := os.ReadFile(filepath.Join(folder, "plugin.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &plugin)
+	file := filepath.Join(folder, "plugin.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &plugin); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	ids := []string{plugin.ID}
 	for _, part := range plugin.Includes {
-		if err == nil && part.Type == "panel" {
-			var nested []string
-			nested, err = PluginIDs(filepath.Dir(filepath.Join(folder, part.Path)))
-			ids = append(ids, nested...)
+		if part.Type != "panel" {
+			continue
 		}
+		nested, err := PluginIDs(filepath.Dir(filepath.Join(folder, part.Path)))
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, nested...)
 	}
-	return ids, err
+	return ids, nil
 }
 
 // DataSourceUID is the uid of the data source in the project's provisioning. In a Grafana with an existing Prometheus,
