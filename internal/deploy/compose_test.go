@@ -119,7 +119,8 @@ func TestGrafanaHasTheBoothsSettings(t *testing.T) {
 	require.Equal(t, "grafana/grafana:"+local.OldestGrafana, service.Image)
 
 	command, err := local.Grafana{}.Command(local.GrafanaOptions{
-		Dir: t.TempDir(), Provisioning: filepath.Join(root, "provisioning"), Unsigned: local.AppIDs, Port: 3000,
+		Dir: t.TempDir(), Provisioning: filepath.Join(root, "provisioning"), Port: 3000,
+		Plugins: map[string]string{local.AppID: filepath.Join(root, "src")},
 	})
 	require.NoError(t, err)
 	image := regexp.MustCompile(`^GF_(PATHS_.*|LOG_MODE|SERVER_(PROTOCOL|HTTP_ADDR|HTTP_PORT))$`)

@@ -199,5 +199,7 @@ func TestDateOfArchive(t *testing.T) {
 func TestReadmeNamesEveryPlugin(t *testing.T) {
 	text, err := os.ReadFile("../../src/README.md")
 	require.NoError(t, err)
-	require.Contains(t, string(text), "allow_loading_unsigned_plugins = "+strings.Join(local.AppIDs, ",")+"\n")
+	ids, err := local.PluginIDs("../../src")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "allow_loading_unsigned_plugins = "+strings.Join(ids, ",")+"\n")
 }

@@ -11,5 +11,5 @@ export { asProblem, Problem } from './problem';
 export type * from './types';
 export { useBaselines, useRenewBaselines } from './useBaselines';
 export { type Polled, usePolled } from './usePolled';
-export { SHOWCASE_EVERY, useTwin, useSetTwin } from './useTwin';
+export { useTwin, useSetTwin } from './useTwin';
 export { type WorkloadSetting, type WorkloadSettingName, workloadSettings } from './workload';

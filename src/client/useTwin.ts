@@ -10,7 +10,7 @@ import { usePolled, type Polled } from './usePolled';
 const TWIN_EVERY = 2000;
 
 /** The interval during a showcase, whose text grows while it is read. */
-export const SHOWCASE_EVERY = 250;
+const SHOWCASE_EVERY = 250;
 
 const KEY = 'twin';
 

@@ -8,6 +8,7 @@ import type { Settings } from '../client';
 import { violations } from '../test/axe';
 import { settings } from '../test/fixtures';
 import ConfigPage from './ConfigPage';
+import { PLUGIN_IDS } from './pluginSettings';
 
 jest.mock('@grafana/runtime', () =>
   Object.create(jest.requireActual('@grafana/runtime'), { getBackendSrv: { value: jest.fn() } })
@@ -75,10 +76,7 @@ beforeEach(() => {
     secureJsonFields: { token: true },
   });
   answer('POST /settings', {});
-  answer('GET /api/plugins/kvbooth-controls-panel/settings', {});
-  answer('GET /api/plugins/kvbooth-comparison-panel/settings', {});
-  answer('GET /api/plugins/kvbooth-benchmarks-panel/settings', {});
-  answer('GET /api/plugins/kvbooth-routers-panel/settings', {});
+  PLUGIN_IDS.slice(1).forEach((id) => answer(`GET /api/plugins/${id}/settings`, {}));
   answer('GET /health', { status: 'OK', message: 'Load generator 1.0 answers.' });
   answer('GET /resources/settings', settings());
   answer('GET /resources/baselines', { baselines: [{ name: 'h200', title: '3 × H200', rows: [] }] });
@@ -353,16 +351,6 @@ describe('before anything is configured', () => {
     expect(screen.getByText(/appear here once the app is enabled and the connection is saved/)).toBeInTheDocument();
     expect(requests.some(({ url }) => url.includes('/resources/'))).toBe(false);
   });
-
-  it('shows the remaining sections once the URL is saved', async () => {
-    render(<ConfigPage />);
-    await screen.findByRole('form', { name: 'Connection' });
-    await enter(/^Load generator URL/, 'http://127.0.0.1:8088');
-    answer('GET /settings', { enabled: true, jsonData: { sidecarUrl: 'http://127.0.0.1:8088' } });
-    await userEvent.click(save('Connection'));
-    expect(await screen.findByRole('form', { name: 'Load generator' })).toBeInTheDocument();
-    expect(await screen.findByText('The connection works')).toBeInTheDocument();
-  });
 });
 
 describe('panels that Grafana has not loaded', () => {
@@ -374,12 +362,9 @@ describe('panels that Grafana has not loaded', () => {
     expect(
       await screen.findByText('Grafana has not loaded kvbooth-controls-panel and kvbooth-comparison-panel')
     ).toBeInTheDocument();
-    expect(
-      screen.getByText(
-        'kvbooth-inference-app,kvbooth-controls-panel,kvbooth-comparison-panel,' +
-          'kvbooth-benchmarks-panel,kvbooth-routers-panel'
-      )
-    ).toBeInTheDocument();
+    const files = PLUGIN_IDS.slice(1).map((id) => `../panels/${id.split('-')[1]}/plugin.json`);
+    const ids = ['../plugin.json', ...files].map((file) => jest.requireActual<{ id: string }>(file).id);
+    expect(screen.getByText(ids.join(','))).toBeInTheDocument();
   });
 
   it('do not include plugins of unknown state', async () => {

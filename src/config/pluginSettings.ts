@@ -4,11 +4,8 @@ import { getBackendSrv, isFetchError } from '@grafana/runtime';
 
 import { asProblem } from '../client';
 import { PLUGIN_ID } from '../client/grafana';
-import benchmarks from '../panels/benchmarks/plugin.json';
-import comparison from '../panels/comparison/plugin.json';
-import controls from '../panels/controls/plugin.json';
-import routers from '../panels/routers/plugin.json';
 import { toProblem } from '../client/problem';
+import app from '../plugin.json';
 
 /** The app's settings that Grafana stores in clear. The TLS options have the names of Grafana's HTTP options. */
 export interface PluginSettings {
@@ -90,15 +87,20 @@ export async function testConnection(): Promise<Health> {
   }
 }
 
+/** The app's panels, by the folders that its plugin.json includes: panels/NAME has the panel kvbooth-NAME-panel. */
+const PANEL_IDS = app.includes
+  .filter(({ type }) => type === 'panel')
+  .map(({ path }) => `kvbooth-${path.split('/')[1]}-panel`);
+
 /** The plugins of the app. A Grafana that allow-lists unsigned plugins has to allow each of them. */
-export const PLUGIN_IDS = [PLUGIN_ID, controls.id, comparison.id, benchmarks.id, routers.id];
+export const PLUGIN_IDS = [PLUGIN_ID, ...PANEL_IDS];
 
 /**
  * Returns the ids of the app's panels that Grafana has not loaded and shows blank. Grafana answers for them that they
  * do not exist or have no signature; any other answer is ignored. missingPanels never rejects.
  */
 export async function missingPanels(): Promise<string[]> {
-  const missing = PLUGIN_IDS.slice(1).map(async (id) => {
+  const missing = PANEL_IDS.map(async (id) => {
     try {
       await call('GET', `/api/plugins/${id}/settings`);
       return [];

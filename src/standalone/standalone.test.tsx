@@ -3,7 +3,6 @@ import userEvent from '@testing-library/user-event';
 
 import { Problem, type Session } from '../client';
 import type { StandaloneClient } from '../client/standalone';
-import { violations } from '../test/axe';
 import { FakeClient, settings, viewer } from '../test/fixtures';
 import { answered } from '../test/settled';
 import { FETCH_AFTER } from './Layout';
@@ -111,15 +110,6 @@ it('fetches the other pages after the first, and ignores failures', async () => 
 });
 
 describe('with a token', () => {
-  it('shows nothing but the form where nothing is public', async () => {
-    const { container } = await show(closed);
-    expect(screen.getByRole('heading', { name: 'KV Booth' })).toBeInTheDocument();
-    expect(screen.queryByRole('navigation')).not.toBeInTheDocument();
-    expect(mockClient.states.observed).toBe(false);
-    expect(button('Enter')).toBeDisabled();
-    expect(await violations(container)).toEqual([]);
-  });
-
   it('reports a wrong token, and opens with the right one', async () => {
     await show(closed);
     mockClient.signIns.mockRejectedValueOnce(new Problem(401, 'the token is wrong'));

@@ -53,7 +53,7 @@ function references({ questions, technical, claims, sources, links, ...rest }: V
 /** Requires a claim for each figure: a figure typed into a text has no source. */
 function typedFigures({ names, claims, sources, links, ...rest }: Vendor): string[] {
   return texts(rest, '')
-    .filter(([path]) => !/(^|\.)(id|words|sources|links|asks)(\[|$)/.test(path))
+    .filter(([path]) => !/(^|\.)(id|words|sources|links)(\[|$)/.test(path))
     .filter(([, said]) => /\d/.test(withoutNames(said, names)))
     .map(([path]) => `${path}: has a figure without a source; make it a claim, or add the name to names`);
 }

@@ -1,7 +1,7 @@
 import type { Settings } from '../client';
 import type { Vendor } from './schema';
 
-export type { Platform, Vendor, VendorQuestion, VisitorKind } from './schema';
+export type { Platform, Vendor, VendorQuestion } from './schema';
 export { useVendor } from './useVendor';
 
 /** The name of a vendor file, a value of the load generator's setting `vendor`. */

@@ -37,18 +37,6 @@ const platform = object({
   groups: nonEmptyListOf(object({ id, title: text, text, items: nonEmptyListOf(object({ id, title: text, text })) })),
 });
 
-/** A kind of visitor: who that is, what to say first and what to leave out, and the ids of the questions to expect. */
-const visitor = object({
-  title: text,
-  who: text,
-  first: nonEmptyListOf(text),
-  leave: nonEmptyListOf(text),
-  asks: nonEmptyListOf(id),
-});
-
-/** The kinds of visitor, by what the guide shows them: from the headline to the mechanism. */
-const visitors = object({ returning: visitor, newcomer: visitor, evaluator: visitor, technical: visitor });
-
 const question = object({
   id,
   question: text,
@@ -76,7 +64,6 @@ export const schema = object({
   pitch: text,
   /** The last of the four takeaways. */
   takeaway: object({ title: text, text }),
-  visitors,
   /** The platform below the cluster, as text: a heading, the kind of its figures, the parts, and the conclusion. */
   story: object({ title: text, info: text, parts: nonEmptyListOf(object({ id, title: text, text })), message: text }),
   platform,
@@ -105,6 +92,3 @@ export type VendorQuestion = z.infer<typeof question>;
 
 /** What the serving cluster stands on. */
 export type Platform = z.infer<typeof platform>;
-
-/** The four kinds of visitor that the guide knows. */
-export type VisitorKind = keyof z.infer<typeof visitors>;

@@ -42,11 +42,6 @@ describe('a mistake is reported by name', () => {
       'platform.groups[storage].items[share].title: must be a non-empty string',
     ],
     ['a field that is not known', (f) => Object.assign(f.platform, { color: 'blue' }), 'platform.color: unknown field'],
-    [
-      'a kind of visitor left out',
-      (f) => delete (f.visitors as Partial<Vendor['visitors']>).technical,
-      'visitors.technical: must be an object',
-    ],
     ['a list that is none', (f) => Object.assign(f.story, { parts: 'once' }), 'story.parts: must be a non-empty list'],
     ['an id twice', (f) => f.story.parts.push(f.story.parts[0]), 'story.parts: “kubernetes” is there twice'],
     [

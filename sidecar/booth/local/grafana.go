@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -155,9 +156,33 @@ func numbers(version string) []int {
 // AppID is the id of the project's Grafana app.
 const AppID = "kvbooth-inference-app"
 
-// AppIDs are the ids of the app and of its panels. None of them is signed.
-var AppIDs = []string{
-	AppID, "kvbooth-controls-panel", "kvbooth-comparison-panel", "kvbooth-benchmarks-panel", "kvbooth-routers-panel",
+// PluginIDs returns the id of the plugin in a folder and those of the panels that it includes, in the order of its
+// plugin.json. Grafana must allow each of them, because none is signed.
+func PluginIDs(folder string) ([]string, error) {
+	var plugin struct {
+		ID       string
+		Includes []struct{ Type, Path string }
+	}
+	file := filepath.Join(folder, "plugin.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &plugin); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	ids := []string{plugin.ID}
+	for _, part := range plugin.Includes {
+		if part.Type != "panel" {
+			continue
+		}
+		nested, err := PluginIDs(filepath.Dir(filepath.Join(folder, part.Path)))
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, nested...)
+	}
+	return ids, nil
 }
 
 // DataSourceUID is the uid of the data source in the project's provisioning. In a Grafana with an existing Prometheus,
@@ -172,7 +197,6 @@ type GrafanaOptions struct {
 	Dir          string            // folder for database and plugins, made where necessary
 	Provisioning string            // folder with datasources and the like
 	Plugins      map[string]string // folders of built plugins, by plugin id
-	Unsigned     []string          // ids of plugins that need no signature, nested ones included
 	Port         int               // on loopback
 	Log          string            // file to which the output is appended
 	Env          []string          // further environment variables as "NAME=value", for example for the provisioning
@@ -186,6 +210,11 @@ func (g Grafana) Command(o GrafanaOptions) (process.Command, error) {
 	plugins := filepath.Join(o.Dir, "plugins")
 	provisioning := filepath.Join(o.Dir, "provisioning")
 	folders, err := o.provisioning()
+	var unsigned []string
+	for _, folder := range o.Plugins {
+		ids, problem := PluginIDs(folder)
+		unsigned, err = append(unsigned, ids...), errors.Join(err, problem)
+	}
 	err = errors.Join(err, link(plugins, o.Plugins), link(provisioning, folders), os.WriteFile(config, nil, 0o600))
 	if err != nil {
 		return process.Command{}, fmt.Errorf("prepare Grafana: %w", err)
@@ -200,7 +229,7 @@ func (g Grafana) Command(o GrafanaOptions) (process.Command, error) {
 		"GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES=false", "GF_ANALYTICS_FEEDBACK_LINKS_ENABLED=false",
 		"GF_SECURITY_DISABLE_GRAVATAR=true", "GF_NEWS_NEWS_FEED_ENABLED=false",
 		"GF_PLUGINS_PREINSTALL_DISABLED=true", "GF_PLUGINS_PUBLIC_KEY_RETRIEVAL_DISABLED=true",
-		"GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+strings.Join(o.Unsigned, ","))
+		"GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+strings.Join(unsigned, ","))
 	return process.Command{
 		Name: "Grafana", Path: g.Program, Args: []string{"server", "--homepath", g.Home, "--config", config},
 		Env: append(env, o.Env...), Log: o.Log, Parent: true,

@@ -75,9 +75,16 @@ func TestGrafanaCommandPreparesFolder(t *testing.T) {
 	for _, name := range []string{"datasources", "plugins"} {
 		require.NoError(t, os.Mkdir(filepath.Join(project, name), 0o755))
 	}
+	for folder, text := range map[string]string{
+		plugin:                     `{"id": "app", "includes": [{"type": "page"}, {"type": "panel", "path": "p/plugin.json"}]}`,
+		filepath.Join(plugin, "p"): `{"id": "panel"}`,
+	} {
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "plugin.json"), []byte(text), 0o644))
+	}
 	g := local.Grafana{Home: "/home", Program: "/program"}
 	c, err := g.Command(local.GrafanaOptions{
-		Dir: dir, Provisioning: project, Plugins: map[string]string{"app": plugin}, Unsigned: []string{"app", "panel"},
+		Dir: dir, Provisioning: project, Plugins: map[string]string{"app": plugin},
 		Port: 3001, Log: "/log", Env: []string{"MORE=1"},
 	})
 	require.NoError(t, err)

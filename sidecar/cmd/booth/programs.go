@@ -146,7 +146,7 @@ func (b *booth) newGrafana(g local.Grafana) (*service, error) {
 	url, app := "http://"+b.grafanaAt, app(provisioning)
 	command, err := g.Command(local.GrafanaOptions{
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
-		Unsigned: local.AppIDs, Port: port(b.grafanaAt), Log: b.log("grafana"),
+		Port: port(b.grafanaAt), Log: b.log("grafana"),
 		Env: []string{
 			"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID,
 			"KVBOOTH_SIDECAR_URL=http://" + b.loadgenAt,

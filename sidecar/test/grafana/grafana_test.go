@@ -61,7 +61,7 @@ func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, pat
 	}
 	grafana := part(t, installed, path, local.DataSourceUID, local.GrafanaOptions{
 		Dir: t.TempDir(), Provisioning: filepath.Join(b.Root, "provisioning"),
-		Plugins: map[string]string{local.AppID: dist}, Unsigned: local.AppIDs,
+		Plugins: map[string]string{local.AppID: dist},
 		Env: []string{
 			"KVBOOTH_PROMETHEUS_URL=" + b.Prometheus, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID,
 			"KVBOOTH_SIDECAR_URL=" + b.Loadgen, "KVBOOTH_SIDECAR_TOKEN=" + b.Token,

@@ -100,12 +100,6 @@ describe('the recorded benchmark', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('has all levels on request', async () => {
-    await show();
-    await userEvent.click(screen.getByRole('switch', { name: 'All levels' }));
-    expect(shown().map(([level]) => level)).toEqual(['40', '60', '120live now', '125']);
-  });
-
   it('shows the concurrency of the workload where it is no level, or none where nothing runs', async () => {
     const { client } = await show(undefined, { state: { concurrency: { target: 97, actual: 97 } } });
     expect(screen.getByText(/runs at 97, which is not one of these levels/)).toBeInTheDocument();

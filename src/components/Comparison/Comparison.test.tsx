@@ -1,5 +1,4 @@
 import { act, screen, within } from '@testing-library/react';
-import userEvent from '@testing-library/user-event';
 
 import { Problem } from '../../client';
 import { violations } from '../../test/axe';
@@ -246,27 +245,5 @@ describe('accessibility', () => {
     }
     act(() => client.lose());
     expect(await violations(container)).toEqual([]);
-  });
-});
-
-describe('the choice of a baseline', () => {
-  const choose = async (name: string) => {
-    await userEvent.click(screen.getByRole('combobox', { name: 'Compare with' }));
-    await userEvent.click(await screen.findByRole('option', { name }));
-  };
-
-  it('compares with it until another is chosen, and stores nothing', async () => {
-    const client = new FakeClient();
-    const mine = { name: 'mine', title: 'My run' };
-    const baselines = [{ ...mine, kind: 'imported', deployment: {}, rows: [] }];
-    client.reads.mockImplementation(async (path) => (path === '/baselines' ? { baselines } : comparison(mine)));
-    showLane({}, {}, client);
-    expect(client.reads).not.toHaveBeenCalled();
-    await choose('My run');
-    expect(await screen.findByText(/Baseline: My run/)).toBeInTheDocument();
-    expect(client.reads).toHaveBeenCalledWith('/comparison?baseline=mine&lane=main');
-    await choose('Default baseline');
-    expect(await screen.findByText(/Baseline: 3 × H200/)).toBeInTheDocument();
-    expect(client.writes).not.toHaveBeenCalled();
   });
 });

@@ -277,14 +277,6 @@ describe('concurrency', () => {
     expect(client.writes).toHaveBeenCalledTimes(1);
   });
 
-  it('is sent with Start, if it was pending', async () => {
-    const { client } = await showLane(stopped);
-    slide(90);
-    fireEvent.click(button('Start'));
-    await pass(10 * DEBOUNCE);
-    expect(client.writes.mock.calls).toEqual([['POST', '/workload/start?lane=main', { concurrency: 90 }]]);
-  });
-
   it('returns to the value in force after a refusal', async () => {
     const { client } = await showLane();
     client.writes.mockRejectedValue(new Problem(422, 'concurrency: 150 is not allowed', 'concurrency', '1 to 140'));

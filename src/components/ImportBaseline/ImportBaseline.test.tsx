@@ -73,22 +73,6 @@ describe('the import of a baseline', () => {
     expect(screen.queryByRole('region', { name: 'Preview' })).not.toBeInTheDocument();
   });
 
-  it('marks the invalid line', async () => {
-    const { client } = await show();
-    await enter(CSV);
-    client.uploads.mockRejectedValue(
-      new Problem(422, 'line 2, column mode: "KV" is not allowed: one of round_robin, kv', 'line 2, column mode')
-    );
-    await userEvent.click(button('Check'));
-    expect(screen.getByText('Error in line 2')).toBeInTheDocument();
-    expect(screen.getByText(/"KV" is not allowed/)).toBeInTheDocument();
-    expect(screen.getByText('2: 60,kv')).toBeInTheDocument();
-    await userEvent.click(button('Go to line 2'));
-    const area = content() as HTMLTextAreaElement;
-    expect(area).toHaveFocus();
-    expect(area.value.slice(area.selectionStart, area.selectionEnd)).toBe('60,kv');
-  });
-
   it('reports a name that belongs to a built-in baseline', async () => {
     const { client } = await show();
     await enter('{"name":"h200","rows":[]}');

@@ -64,11 +64,6 @@ describe('the key figures', () => {
     expect(card('Tokens/s')).toHaveTextContent('RR 2,817 measured');
   });
 
-  it('turn red above no error, with the classes', () => {
-    show({ ...full, totals: { ...lane.totals, errors: 3, errors_by_class: { stall: 1, timeout: 2 } } });
-    expect(card('Errors')).toHaveTextContent(/3 \(should be zero\).*2 timed out, 1 stalled/);
-  });
-
   it('are dashes once the load generator is unreachable, the recorded ones too, and while stopped', () => {
     const { client } = show();
     act(() => client.lose());

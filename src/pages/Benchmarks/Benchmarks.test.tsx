@@ -379,16 +379,6 @@ describe('a result', () => {
     );
   });
 
-  it('becomes a baseline under a name and a title', async () => {
-    const { booth } = await showOne(done);
-    await click(screen.getByRole('button', { name: 'Save as baseline' }));
-    type('Name', 'mine');
-    type('Title', 'Mine');
-    await click(screen.getByRole('button', { name: 'Save baseline' }));
-    expect(booth.writes).toHaveBeenLastCalledWith('POST', '/sweeps/t0/baseline', { name: 'mine', title: 'Mine' });
-    expect(screen.getByText(/^“Mine” saved as a baseline/)).toBeInTheDocument();
-  });
-
   it('shows at its field why it cannot become a baseline', async () => {
     const booth = new Booth([done]);
     booth.refusal = new Problem(422, 'name: it is that of a recorded one', 'name');

@@ -6,10 +6,9 @@ import { Problem, type Conversation } from '../../client';
 import { violations } from '../../test/axe';
 import { conversation, figures, listOf } from '../../test/conversations';
 import { FakeClient } from '../../test/fixtures';
-import { address, renderWith, texts } from '../../test/render';
+import { renderWith, texts } from '../../test/render';
 import { stubSizes } from '../../test/sizes';
 import { PageBase } from '../navigation';
-import { TYPING } from './Filters';
 import Conversations from '.';
 import { ROW } from './Row';
 import { MAX_WAITING, REFRESH_EVERY } from './useConversations';
@@ -90,42 +89,6 @@ describe('the list', () => {
     expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-3');
     jest.useRealTimers();
     expect(await violations(container)).toEqual([]);
-  });
-
-  it('renders only the visible ones of two thousand rows, and loads more on scrolling', async () => {
-    const { client } = await show(range(2000));
-    expect(client.reads).toHaveBeenCalledTimes(1);
-    expect(rows().length).toBeLessThan(40);
-    expect(table()).toHaveAttribute('aria-rowcount', '-1');
-    for (let n = 200; n <= 2000; n += 200) {
-      await scroll(n - 15);
-      expect(rows().length).toBeLessThan(40);
-    }
-    expect(rows()[rows().length - 1]).toHaveAttribute('aria-rowindex', '2001');
-    expect(table()).toHaveAttribute('aria-rowcount', '2001');
-    expect(within(table()).getByText('09:00:00')).toBeInTheDocument();
-    expect(client.reads).toHaveBeenCalledTimes(10);
-  });
-
-  it('is updated by polling', async () => {
-    const { store } = await show([conversation(0), conversation(1, { status: 'active', turns_done: 0 })]);
-    store.all = [conversation(0), conversation(1), conversation(2)];
-    await pass(REFRESH_EVERY);
-    expect(rows().map((row) => cells(row)[0])).toEqual(['Completed', 'Completed', 'Completed']);
-    expect(cells(rows()[0])[1]).toBe('Topic 2');
-  });
-
-  it('keeps its position after scrolling, and inserts new rows on request', async () => {
-    const { store } = await show(range(100));
-    await scroll(40);
-    const before = links().map((link) => link.getAttribute('href'));
-    store.all = range(103);
-    await pass(REFRESH_EVERY);
-    expect(links().map((link) => link.getAttribute('href'))).toEqual(before);
-    fireEvent.click(screen.getByRole('button', { name: '3 new' }));
-    await scroll(0);
-    expect(screen.queryByRole('button', { name: /new$/ })).not.toBeInTheDocument();
-    expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-102');
   });
 
   it('requests no more once very many rows wait', async () => {
@@ -211,37 +174,10 @@ describe('the keyboard', () => {
 describe('the filters', () => {
   const mixed = [conversation(0), conversation(1, { status: 'error' }), conversation(11)];
 
-  it('are in the address', async () => {
-    await show(mixed, '/app/conversations?status=error');
-    expect(rows()).toHaveLength(1);
-    expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-1?status=error');
-  });
-
   it('ignore an unknown status', async () => {
     const { client } = await show(mixed, '/app/conversations?status=toString');
     expect(rows()).toHaveLength(3);
     expect(client.reads).toHaveBeenCalledWith(expect.not.stringContaining('status'));
-  });
-
-  it('apply a part of a topic after typing', async () => {
-    const { client } = await show(mixed);
-    client.reads.mockClear();
-    await user().type(screen.getByRole('searchbox', { name: 'Topic' }), 'TOPIC 1');
-    expect(address()).toBe('/app/conversations');
-    await pass(TYPING);
-    expect(address()).toBe('/app/conversations?topic=TOPIC+1');
-    await pass(0);
-    expect(rows()).toHaveLength(2);
-    expect(client.reads).toHaveBeenCalledTimes(1);
-  });
-
-  it('choose a status from a list', async () => {
-    await show(mixed);
-    await user().click(screen.getByRole('combobox', { name: 'Status' }));
-    await user().click(await screen.findByRole('option', { name: /^Error/ }));
-    await pass(0);
-    expect(address()).toBe('/app/conversations?status=error');
-    expect(rows()).toHaveLength(1);
   });
 
   it('report that nothing matches', async () => {

@@ -10,7 +10,7 @@ import { looks } from './StatusBadge';
 import type { Filter } from './useConversations';
 
 /** The pause after typing before the text is applied, in milliseconds. */
-export const TYPING = 300;
+const TYPING = 300;
 
 interface FiltersProps {
   filter: Filter;

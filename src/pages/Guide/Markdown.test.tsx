@@ -31,19 +31,29 @@ Only while it runs.
 1. First
 2. Second
 
+> A note.
+
+- One more
+
 ## Below
 
 Text.
 `;
 
-  it('is parts with addresses, notes, conditions and lists', () => {
+  it('is parts with addresses, remarks, conditions, lists and notes', () => {
     expect(parse(file)).toMatchObject([
       {
         id: 'id',
         title: 'Title',
         also: 'other words',
-        blocks: [{ text: 'Always.' }, { when: 'running' }, { items: ['First', 'Second'], when: undefined }],
-        parts: [{ id: '', title: 'Below', blocks: [{ text: 'Text.' }] }],
+        blocks: [
+          { text: 'Always.', kind: 'paragraph' },
+          { when: 'running' },
+          { text: 'First\nSecond', kind: 'ol', when: undefined },
+          { text: 'A note.', kind: 'note' },
+          { text: 'One more', kind: 'ul' },
+        ],
+        parts: [{ id: 'below', title: 'Below', blocks: [{ text: 'Text.' }] }],
       },
     ]);
   });
@@ -55,11 +65,11 @@ Text.
       </FactsProvider>
     );
     expect(screen.getByText('Always.')).toBeInTheDocument();
-    expect(screen.getAllByRole('listitem').map((item) => item.textContent)).toEqual(['First', 'Second']);
+    expect(screen.getAllByRole('listitem').map((item) => item.textContent)).toEqual(['First', 'Second', 'One more']);
     expect(screen.queryByText('Only while it runs.')).not.toBeInTheDocument();
   });
 
-  it.each(['<!-- when: it rains -->', '<!-- hidden: yes -->', '<hr>', '> quote'])('with %s is refused', (comment) => {
+  it.each(['<!-- when: it rains -->', '<!-- hidden: yes -->', '<hr>', '```js'])('with %s is refused', (comment) => {
     expect(() => parse(`# Title\n\n${comment}\n\nText.`)).toThrow(/^There is no/);
   });
 });

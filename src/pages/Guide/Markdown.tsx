@@ -1,12 +1,14 @@
 import { createContext, Fragment, memo, useContext, useMemo, type PropsWithChildren, type ReactNode } from 'react';
 import { cx } from '@emotion/css';
 import { Lexer, type MarkedToken, type Token } from 'marked';
+import { Link } from 'react-router-dom';
 
-import { stylesOf } from '../../lib/styles';
-import type { Condition, Facts } from './facts';
 import { DASH } from '../../lib/format';
-import type { Figure as FigureValue, Figures, Reference } from './figures';
-import { figureName, pieces, quoted, type Block, type Part } from './parse';
+import { stylesOf } from '../../lib/styles';
+import { usePagePath } from '../navigation';
+import type { Condition, Facts } from './facts';
+import type { Figure as FigureValue, Figures } from './figures';
+import { figureName, pieces, type Block, type Part } from './parse';
 
 const FiguresContext = createContext<Figures>({});
 /** The conditions as one string, so that dependent components are rendered again only when they change. */
@@ -24,36 +26,44 @@ export function FactsProvider({ facts, children }: PropsWithChildren<{ facts: Fa
   );
 }
 
-/** Paragraphs and lists whose condition holds. */
+/** The blocks whose condition holds. */
 export function Markdown({ of }: { of: Block[] }) {
-  const styles = useStyles();
   const holds = useHolds();
   const isThere = ({ when }: Block) => when === undefined || holds.has(when);
+  return <>{of.map((block, i) => isThere(block) && <BlockView key={i} {...block} />)}</>;
+}
+
+function BlockView({ text, kind }: Block) {
+  const styles = useStyles();
+  if (kind === 'paragraph' || kind === 'note') {
+    return (
+      <p className={styles[kind]}>
+        <Text of={text} />
+      </p>
+    );
+  }
+  const List = kind;
   return (
-    <>
-      {of.map((block, i) =>
-        !isThere(block) ? null : block.items ? (
-          <ol key={i} className={styles.list}>
-            {block.items.map((item) => (
-              <li key={item}>
-                <Text of={item} />
-              </li>
-            ))}
-          </ol>
-        ) : (
-          <p key={i} className={styles.paragraph}>
-            <Text of={block.text} />
-          </p>
-        )
-      )}
-    </>
+    <List className={styles.list}>
+      {text.split('\n').map((item) => (
+        <li key={item}>
+          <Text of={item} />
+        </li>
+      ))}
+    </List>
   );
 }
 
-/** The parts whose condition holds. */
+/** Returns the parts whose condition holds, with those of their parts. */
 export function useVisibleParts(parts: Part[]): Part[] {
   const holds = useHolds();
-  return parts.filter(({ needs }) => needs === undefined || holds.has(needs));
+  return useMemo(() => {
+    const visible = (of: Part[]): Part[] =>
+      of
+        .filter(({ needs }) => needs === undefined || holds.has(needs))
+        .map((part) => ({ ...part, parts: visible(part.parts) }));
+    return visible(parts);
+  }, [parts, holds]);
 }
 
 function useHolds(): ReadonlySet<Condition> {
@@ -76,7 +86,11 @@ function inline(tokens: Token[]): ReactNode[] {
       case 'codespan':
         return <code key={i}>{token.text}</code>;
       case 'link':
-        return (
+        return token.href.startsWith(PAGE) ? (
+          <PageLink key={i} path={token.href.slice(PAGE.length)}>
+            {inline(token.tokens)}
+          </PageLink>
+        ) : (
           <a key={i} href={token.href} target="_blank" rel="noopener noreferrer">
             {inline(token.tokens)}
           </a>
@@ -88,6 +102,14 @@ function inline(tokens: Token[]): ReactNode[] {
         return <Fragment key={i}>{withFigures(token.raw)}</Fragment>;
     }
   });
+}
+
+/** The beginning of a link to a page of the app: page://kv-routing. */
+const PAGE = 'page://';
+
+function PageLink({ path, children }: PropsWithChildren<{ path: string }>) {
+  const pagePath = usePagePath();
+  return <Link to={pagePath(path)}>{children}</Link>;
 }
 
 function withFigures(text: string): ReactNode[] {
@@ -115,18 +137,16 @@ const Value = memo(function Value({ value, word }: { value: string; word: string
   );
 });
 
-/** The sources of the published figures in some texts. */
-export function useSources(of: Block[]): Reference[] {
-  const figures = useContext(FiguresContext);
-  const names = useMemo(() => of.flatMap(({ text }) => quoted(text)), [of]);
-  const sources = names.flatMap((name) => figures[name]?.source ?? []);
-  return sources.filter(({ url }, i) => sources.findIndex((source) => source.url === url) === i);
-}
-
 const useStyles = stylesOf((theme) => ({
   paragraph: { margin: theme.spacing(0, 0, 1), maxWidth: '68ch', textWrap: 'pretty' },
+  note: {
+    margin: theme.spacing(0, 0, 1),
+    maxWidth: '90ch',
+    color: theme.colors.text.secondary,
+    fontSize: '0.8em',
+  },
   list: {
-    margin: 0,
+    margin: theme.spacing(0, 0, 1),
     paddingLeft: theme.spacing(3),
     maxWidth: '68ch',
     '& li': { marginBottom: theme.spacing(0.75), breakInside: 'avoid' },

@@ -11,13 +11,6 @@ export interface Figure {
   value: string;
   /** The kind of figure, such as live, recorded or published, or why there is none. */
   word: string;
-  source?: Reference;
-}
-
-/** A source of a figure, or further reading. */
-export interface Reference {
-  title: string;
-  url: string;
 }
 
 /** Figures by the names that texts quote. */
@@ -88,7 +81,7 @@ const running: Record<string, Read> = {
 };
 
 /** How often consecutive requests go to different workers, as "2 times in 3"; undefined for a single worker. */
-export function elsewhere({ cluster }: Pick<LaneSnapshot, 'cluster'>): string | undefined {
+function elsewhere({ cluster }: Pick<LaneSnapshot, 'cluster'>): string | undefined {
   const workers = workerCount(cluster);
   return workers > 1 ? `${number(workers - 1)} times in ${number(workers)}` : undefined;
 }
@@ -140,7 +133,7 @@ export function columnOf(columns: Column[], mode: Routing, speculation?: Specula
 }
 
 /** Describes the origin of a baseline's value. */
-export const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
+const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
   exact: 'recorded',
   interpolated: 'interpolated',
   outside_range: 'outside the recorded range',

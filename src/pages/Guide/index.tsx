@@ -1,38 +1,36 @@
-import { useDeferredValue, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
-import { Link, useLocation, useSearchParams } from 'react-router-dom';
+import {
+  memo,
+  useDeferredValue,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type ReactNode,
+} from 'react';
+import { cx } from '@emotion/css';
+import { Link, useLocation } from 'react-router-dom';
 
-import { Alert } from '@grafana/ui';
+import { Alert, Icon, Input } from '@grafana/ui';
 
-import { useBaselines, useLive, type Baseline, type Live } from '../../client';
+import { useBaselines, useLive, type Live } from '../../client';
 import { DeploymentTable } from '../../components/Deployment';
 import { Loading } from '../../components/Loading';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
-import { COLUMN, stylesOf } from '../../lib/styles';
+import { COLUMN, PLAIN_LIST, stylesOf } from '../../lib/styles';
 import { targetKind, targetNotes } from '../../lib/target';
-import { LANE } from '../lane';
-import { useChoice } from '../useChoice';
-import { Checklist } from './Checklist';
 import { useVendor, type Vendor } from '../../vendor';
-import { contentOf, type Content } from './content';
-import type { Visitor } from './content/visitors';
+import { LANE } from '../lane';
+import { chaptersOf } from './content';
+import { publishedFigures } from './content/published';
 import { buildFacts } from './facts';
-import { FactsProvider } from './Markdown';
-import { Reference } from './Reference';
-import { ReadOn } from './References';
-import { Scenes } from './Scenes';
-import { Screens } from './Screens';
-import { search } from './search';
-import { SearchBox } from './SearchBox';
-import { Pitch, PlatformStory, Results, Takeaways } from './Story';
-import { useProgress } from './useProgress';
-import { Visitors } from './Visitors';
+import { FactsProvider, Markdown, Text, useVisibleParts } from './Markdown';
+import type { Part } from './parse';
+import { countEntries, search } from './search';
 
-/** The name of the visitor's kind in the address. */
-const VISITOR = 'visitor';
-
-/** The presenter's guide: visitors, the flow, questions and the glossary. */
+/** The presenter's guide: what to say, what the screens show, questions and the glossary, with live figures. */
 export default function Guide() {
   const live = useLive(LANE);
   const { value: vendor, problem } = useVendor(LANE);
@@ -48,165 +46,203 @@ export default function Guide() {
   return <VendorGuide live={live} vendor={vendor} />;
 }
 
-/** The guide of one vendor: its contents and the search, and the open topic. */
+/** The guide of one vendor, with the facts that it quotes. */
 function VendorGuide({ live, vendor }: { live: Live; vendor: Vendor }) {
-  const styles = useStyles();
-  const content = useMemo(() => contentOf(vendor), [vendor]);
+  const chapters = useMemo(() => chaptersOf(vendor), [vendor]);
+  const published = useMemo(() => publishedFigures(vendor), [vendor]);
   const { value: baselines } = useBaselines(lastKnown(live, LANE)?.settings.slo);
-  const facts = useMemo(
-    () => buildFacts({ live, baselines, published: content.published }),
-    [live, baselines, content]
+  const facts = useMemo(() => buildFacts({ live, baselines, published }), [live, baselines, published]);
+  const deployment = (
+    <DeploymentTable
+      live={lastKnown(live, LANE)?.lane.target.deployment}
+      recorded={recordedTable(baselines, live.lane)}
+    />
   );
-  const [kind, choose] = useChoice(VISITOR);
-  const visitor = content.visitors.find(({ id }) => id === kind);
-  const [query, setQuery] = useState('');
-  const settledQuery = useDeferredValue(query.trim());
-  const found = useMemo(() => search(settledQuery, content.groups, content.glossary.parts), [settledQuery, content]);
-  const watched = useProgress(LANE, baselines);
-  const top = useRef<HTMLDivElement>(null);
-  const open = () => {
-    setQuery('');
-    if (top.current && top.current.getBoundingClientRect().top < 0) {
-      top.current.scrollIntoView({ block: 'start' });
-    }
-  };
-  const topic = topicOf(useLocation().hash);
-  const shown = settledQuery === '' ? topic : QUESTIONS;
-  const note = targetNotes[targetKind(live.lane, undefined)];
-  const parts: Record<Topic, () => ReactNode> = {
-    visitors: () => <FirstMessage content={content} visitor={visitor} onChoose={(id) => choose(id || undefined)} />,
-    takeaways: () => <Takeaways content={content} visitor={visitor} />,
-    results: () => <Results />,
-    screens: () => <Screens />,
-    scenes: () => <Scenes />,
-    checklist: () => <Checklist live={live} watched={watched} />,
-    deployment: () => <Deployment live={live} baselines={baselines} />,
-    questions: () => (
-      <Reference glossary={content.glossary} found={found} visitor={visitor} isFiltered={settledQuery !== ''} />
-    ),
-    'read-on': () => <ReadOn of={content.readOn} />,
-  };
   return (
     <FactsProvider facts={facts}>
-      <div className={styles.guide} ref={top} onKeyDown={moveByArrows}>
-        <div className={styles.sidebar}>
-          <SearchBox
-            query={query}
-            onChange={setQuery}
-            found={found}
-            questions={content.groups.reduce((sum, group) => sum + group.questions.length, 0)}
-            terms={content.glossary.parts.length}
-          />
-          <Contents shown={shown} onOpen={open} />
-        </div>
-        <div className={styles.topic} id={shown}>
-          {note && <p className={styles.note}>{note}</p>}
-          {parts[shown]()}
-        </div>
-      </div>
+      <Chapters of={chapters} note={targetNotes[targetKind(live.lane, undefined)]} deployment={deployment} />
     </FactsProvider>
   );
 }
 
-interface FirstMessageProps {
-  content: Content;
-  visitor: Visitor | undefined;
-  onChoose(id: string): void;
+interface ChaptersProps {
+  of: Part[];
+  /** What all live figures have in common, such as that the cluster is simulated. */
+  note: string | undefined;
+  deployment: ReactNode;
 }
 
-/** The visitor's kind, and the first message for it. */
-function FirstMessage({ content, visitor, onChoose }: FirstMessageProps) {
+/** The table of contents and the search, and beside them the chapter of the address or what was found. */
+function Chapters({ of, note, deployment }: ChaptersProps) {
   const styles = useStyles();
-  const [First, Second] = visitor?.story === 'first' ? [PlatformStory, Pitch] : [Pitch, PlatformStory];
+  const chapters = useVisibleParts(of);
+  const [query, setQuery] = useState('');
+  const wanted = useDeferredValue(query.trim());
+  const isSearched = wanted !== '';
+  const found = useMemo(() => search(wanted, chapters), [wanted, chapters]);
+  const target = decodeURIComponent(useLocation().hash.slice(1));
+  const open = chapters.find((one) => [one, ...one.parts].some(({ id }) => id === target)) ?? chapters[0];
+  useEffect(() => {
+    const element = document.getElementById(target);
+    if (element && (target !== open.id || element.getBoundingClientRect().top < 0)) {
+      element.scrollIntoView({ block: 'start' });
+    }
+  }, [target, open.id, isSearched]);
+  const clear = () => setQuery('');
   return (
-    <>
-      <Visitors visitors={content.visitors} visitor={visitor} onChoose={onChoose} />
-      <div className={styles.group}>
-        <First content={content} visitor={visitor} />
-        <Second content={content} visitor={visitor} />
+    <div className={styles.guide}>
+      <div className={styles.sidebar}>
+        <SearchBox
+          query={query}
+          onChange={setQuery}
+          count={`${countEntries(found)} of ${countEntries(chapters)} entries`}
+        />
+        <Contents chapters={chapters} open={isSearched ? undefined : open} onOpen={clear} />
       </div>
-    </>
+      <div className={styles.text} id={isSearched ? undefined : open.id}>
+        {note && <p className={styles.note}>{note}</p>}
+        {isSearched && found.length === 0 && <p>No matches. Try fewer or different words.</p>}
+        {(isSearched ? found : [open]).map((chapter) => (
+          <Chapter key={chapter.id} of={chapter} onOpen={clear}>
+            {chapter.id === 'deployment' && deployment}
+          </Chapter>
+        ))}
+      </div>
+    </div>
   );
 }
 
-function Deployment({ live, baselines }: { live: Live; baselines: Baseline[] | undefined }) {
+interface SearchBoxProps {
+  query: string;
+  onChange(query: string): void;
+  count: string;
+}
+
+function SearchBox({ query, onChange, count }: SearchBoxProps) {
+  const styles = useStyles();
+  const clear = (event: KeyboardEvent) => {
+    if (event.key === 'Escape' && query !== '') {
+      event.stopPropagation();
+      onChange('');
+    }
+  };
   return (
-    <Section
-      title="The recorded deployment"
-      info={
-        'Hardware, versions and settings of the runs behind the recorded figures, as documented, ' +
-        'next to the live deployment.'
-      }
-    >
-      <DeploymentTable
-        live={lastKnown(live, LANE)?.lane.target.deployment}
-        recorded={recordedTable(baselines, live.lane)}
+    <div role="search">
+      <Input
+        type="search"
+        className={styles.input}
+        aria-label="Search the guide"
+        placeholder="Search the guide"
+        prefix={<Icon name="search" aria-hidden />}
+        value={query}
+        onChange={(event) => onChange(event.currentTarget.value)}
+        onKeyDown={clear}
       />
+      <span role="status" className={styles.count}>
+        {count}
+      </span>
+    </div>
+  );
+}
+
+interface ContentsProps {
+  chapters: Part[];
+  /** The chapter whose entries are listed. */
+  open: Part | undefined;
+  onOpen(): void;
+}
+
+/** The table of contents, which stays in view. */
+const Contents = memo(function Contents({ chapters, open, onOpen }: ContentsProps) {
+  const styles = useStyles();
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [open?.id]);
+  return (
+    <nav aria-label="On this page" className={styles.contents} tabIndex={0} ref={nav}>
+      <ul>
+        {chapters.map((chapter) => (
+          <li key={chapter.id}>
+            <PartLink of={chapter} onOpen={onOpen} isOpen={chapter.id === open?.id} />
+            {chapter.id === open?.id && chapter.parts.length > 0 && (
+              <ul>
+                {chapter.parts.map((part) => (
+                  <li key={part.id}>
+                    <PartLink of={part} onOpen={onOpen} />
+                  </li>
+                ))}
+              </ul>
+            )}
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+});
+
+function PartLink({ of: { id, title }, isOpen, onOpen }: { of: Part; isOpen?: boolean; onOpen(): void }) {
+  const { search: params } = useLocation();
+  return (
+    <Link to={{ search: params, hash: `#${id}` }} replace aria-current={isOpen || undefined} onClick={onOpen}>
+      {title}
+    </Link>
+  );
+}
+
+interface ChapterProps {
+  of: Part;
+  onOpen(): void;
+  children: ReactNode;
+}
+
+/** A chapter with its entries. Its first paragraph says what it is about. */
+function Chapter({ of: { title, layout, blocks, parts }, onOpen, children }: ChapterProps) {
+  const styles = useStyles();
+  const [info, ...text] = blocks;
+  return (
+    <Section title={title} info={<Text of={info.text} />}>
+      <div className={cx(layout === 'large' && styles.large)}>
+        <Markdown of={text} />
+        <Entries of={parts} areCards={layout === 'cards'} onOpen={onOpen} />
+        {children}
+      </div>
     </Section>
   );
 }
 
-const topics = {
-  visitors: 'Visitor and pitch',
-  takeaways: 'Take home',
-  results: 'Results',
-  screens: 'On this screen',
-  scenes: 'Scenes',
-  checklist: 'Checklist',
-  deployment: 'Recorded deployment',
-  questions: 'Questions and glossary',
-  'read-on': 'Sources',
-};
-
-type Topic = keyof typeof topics;
-
-/** The topic that the search covers. */
-const QUESTIONS = 'questions';
-
-/** Returns the topic that an address names or points into; the first one for any other address. */
-function topicOf(hash: string): Topic {
-  const id = hash.slice(1);
-  if (/^(question|term)-/.test(id)) {
-    return QUESTIONS;
-  }
-  return Object.hasOwn(topics, id) ? (id as Topic) : 'visitors';
+interface EntriesProps {
+  of: Part[];
+  areCards: boolean;
+  onOpen(): void;
 }
 
-/** The navigation between topics, which stays in view. */
-function Contents({ shown, onOpen }: { shown: Topic; onOpen(): void }) {
+/** The entries of a chapter. Each has an address, the parts below it have none. */
+const Entries = memo(function Entries({ of, areCards, onOpen }: EntriesProps) {
   const styles = useStyles();
-  const [params] = useSearchParams();
+  const cards = (parts: Part[]) =>
+    areCards && parts.every((part) => part.parts.length === 0) ? styles.cards : styles.list;
   return (
-    <nav aria-label="On this page" className={styles.contents} tabIndex={0}>
-      {Object.entries(topics).map(([id, title]) => (
-        <Link
-          key={id}
-          to={{ search: params.toString(), hash: `#${id}` }}
-          replace
-          aria-current={id === shown ? 'true' : undefined}
-          onClick={onOpen}
-        >
-          {title}
-        </Link>
+    <div className={cards(of)}>
+      {of.map((entry) => (
+        <article key={entry.id} id={entry.id} aria-label={entry.title} className={styles.entry}>
+          <h3>
+            <PartLink of={entry} onOpen={onOpen} />
+          </h3>
+          <Markdown of={entry.blocks} />
+          <div className={cards(entry.parts)}>
+            {entry.parts.map(({ title, blocks }) => (
+              <div key={title} className={styles.part}>
+                <h4>{title}</h4>
+                <Markdown of={blocks} />
+              </div>
+            ))}
+          </div>
+        </article>
       ))}
-    </nav>
+    </div>
   );
-}
-
-/** The keys Up and Down move through the search's results and back. */
-function moveByArrows(event: KeyboardEvent<HTMLDivElement>) {
-  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
-  if (step === 0) {
-    return;
-  }
-  const stops = Array.from(event.currentTarget.querySelectorAll<HTMLElement>('[type="search"], [data-result]'));
-  const at = stops.findIndex((stop) => stop === document.activeElement);
-  const next = at < 0 ? undefined : stops[at + step];
-  if (next) {
-    event.preventDefault();
-    next.focus();
-  }
-}
+});
 
 const useStyles = stylesOf((theme) => {
   const wide = '@media (min-width: 1000px)';
@@ -218,8 +254,7 @@ const useStyles = stylesOf((theme) => {
       gap: theme.spacing(1, 3),
       fontSize: 'clamp(16px, 1.1vw, 20px)',
       lineHeight: 1.5,
-      scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)',
-      [wide]: { gridTemplateColumns: '15em minmax(0, 1fr)' },
+      [wide]: { gridTemplateColumns: '17em minmax(0, 1fr)' },
     },
     sidebar: {
       position: 'sticky',
@@ -230,23 +265,34 @@ const useStyles = stylesOf((theme) => {
       minWidth: 0,
       padding: theme.spacing(1, 0),
       background: theme.colors.background.canvas,
-      [wide]: { background: 'none' },
+      [wide]: { maxHeight: 'calc(100vh - var(--kvbooth-sticky-top, 0px))', background: 'none' },
       '@media print': { display: 'none' },
     },
-    topic: { ...COLUMN, gap: theme.spacing(2), minWidth: 0 },
-    group: {
-      display: 'grid',
-      gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 640px), 1fr))',
+    input: { '& input': { fontSize: 'inherit' } },
+    count: {
+      color: theme.colors.text.secondary,
+      fontSize: theme.typography.bodySmall.fontSize,
+      fontVariantNumeric: 'tabular-nums',
+    },
+    text: {
+      ...COLUMN,
       gap: theme.spacing(2),
+      minWidth: 0,
+      scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)',
+      '& :is(p, li) > a': { color: theme.colors.text.link, textDecoration: 'underline' },
     },
-    note: {
-      margin: 0,
-      paddingLeft: theme.spacing(1.5),
-      borderLeft: `4px solid ${theme.colors.info.main}`,
-    },
+    note: { margin: 0, paddingLeft: theme.spacing(1.5), borderLeft: `4px solid ${theme.colors.info.main}` },
+    large: { fontSize: '1.15em' },
     contents: {
-      display: 'flex',
-      overflowX: 'auto',
+      overflow: 'auto',
+      minHeight: 0,
+      '& ul': { ...PLAIN_LIST, display: 'flex', [wide]: { display: 'block' } },
+      '& li > ul': {
+        display: 'none',
+        margin: theme.spacing(0, 0, 1, 2),
+        fontSize: '0.875em',
+        [wide]: { display: 'block' },
+      },
       '& a': {
         display: 'flex',
         alignItems: 'center',
@@ -255,6 +301,7 @@ const useStyles = stylesOf((theme) => {
         borderBottom: '3px solid transparent',
         color: theme.colors.text.secondary,
         whiteSpace: 'nowrap',
+        [wide]: { minHeight: 32, borderBottom: 0, borderLeft: '3px solid transparent', whiteSpace: 'normal' },
       },
       '& a:hover': { background: theme.colors.action.hover, color: theme.colors.text.primary },
       '& a:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: -2 },
@@ -263,10 +310,23 @@ const useStyles = stylesOf((theme) => {
         color: theme.colors.text.primary,
         fontWeight: theme.typography.fontWeightMedium,
       },
-      [wide]: {
-        flexDirection: 'column',
-        '& a': { minHeight: 36, borderBottom: 0, borderLeft: '3px solid transparent', whiteSpace: 'normal' },
-      },
+    },
+    cards: {
+      display: 'grid',
+      gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, 19em), 1fr))',
+      gap: theme.spacing(2, 3),
+    },
+    list: { ...COLUMN, gap: theme.spacing(3) },
+    entry: {
+      breakInside: 'avoid',
+      scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 150px)',
+      [wide]: { scrollMarginTop: 'calc(var(--kvbooth-sticky-top, 0px) + 8px)' },
+      '& > h3': { margin: theme.spacing(0, 0, 0.5), fontSize: '1.1em', fontWeight: theme.typography.fontWeightBold },
+      '& > h3 > a': { color: theme.colors.text.primary, '&:hover': { textDecoration: 'underline' } },
+    },
+    part: {
+      breakInside: 'avoid',
+      '& > h4': { margin: 0, fontSize: 'inherit', color: theme.colors.text.secondary },
     },
   };
 });

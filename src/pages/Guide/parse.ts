@@ -2,24 +2,25 @@ import { lexer, type MarkedToken } from 'marked';
 
 import { figures, type FigureKey } from '../../client';
 import { CONDITIONS, type Condition } from './facts';
-import type { Reference } from './figures';
 
-/** A paragraph, or a numbered list with its items. Figures are quoted by name in braces: {live.ttft.p95}. */
+/** A paragraph, a list or, in a block quote, a note. Figures are quoted by name in braces: {live.ttft.p95}. */
 export interface Block {
+  /** In Markdown; the items of a list are below each other. */
   text: string;
-  items?: string[];
+  kind: 'paragraph' | 'note' | 'ol' | 'ul';
   /** The condition under which it is shown. */
   when?: Condition;
 }
 
 /** A heading with its content. */
 export interface Part {
-  /** Its address, where it has one. */
+  /** Its address. */
   id: string;
   title: string;
+  /** Further words by which it is found. */
   also?: string;
-  /** Labels of the sources for further reading. */
-  readOn?: string[];
+  /** How the parts of a chapter are shown; below each other unless it is set. */
+  layout?: string;
   /** The condition under which it is shown. */
   needs?: Condition;
   blocks: Block[];
@@ -27,50 +28,61 @@ export interface Part {
 }
 
 /**
- * Splits a Markdown file by its headings and returns the parts of the first level. "## Title {#id}" has an address. The
- * comment "when" applies to the next block, any other comment to the part.
+ * Splits a Markdown text by its headings and returns the parts of the first level. "## Title {#id}" sets an address.
+ * The comment "when" applies to the next block, any other comment to the part.
  */
 export function parse(markdown: string): Part[] {
-  const path = [part('', '', [])];
+  const path: Part[] = [{ id: '', title: '', blocks: [], parts: [] }];
   let when: Condition | undefined;
   const text = markdown.replace(/\{help\.(\w+)\}/g, (_, key: FigureKey) => figures[key].help);
   for (const token of lexer(text) as MarkedToken[]) {
     const above = path[path.length - 1];
     if (token.type === 'heading') {
-      const [, title, id = ''] = /^(.*?)(?: \{#([\w-]+)\})?$/.exec(token.text) ?? [];
-      const found = part(id, title, []);
+      const [, title, id = slug(title)] = /^(.*?)(?: \{#([\w-]+)\})?$/.exec(token.text) ?? [];
+      const found = { id, title, blocks: [], parts: [] };
       path.length = token.depth;
       path[token.depth - 1].parts.push(found);
       path.push(found);
     } else if (token.type === 'html') {
       const [, name, value] = /^<!-- ([a-z ]+): (.*) -->/.exec(token.text) ?? ['', '', ''];
       when = name === 'when' ? condition(value) : undefined;
-      Object.assign(above, when ? {} : note(name, value));
-    } else if (token.type === 'paragraph') {
-      above.blocks.push({ text: token.text, when });
+      Object.assign(above, when ? {} : remark(name, value));
+    } else if (token.type !== 'space') {
+      above.blocks.push({ ...block(token), when });
       when = undefined;
-    } else if (token.type === 'list') {
-      const items = token.items.map((item) => item.text);
-      above.blocks.push({ text: items.join('\n'), items, when });
-      when = undefined;
-    } else if (token.type !== 'space' && token.type !== 'def') {
-      throw new Error(`There is no way to show a ${token.type}.`);
     }
   }
   return path[0].parts;
 }
 
+function block(token: MarkedToken): Block {
+  switch (token.type) {
+    case 'paragraph':
+      return { text: token.text, kind: 'paragraph' };
+    case 'blockquote':
+      return { text: token.text, kind: 'note' };
+    case 'list':
+      return { text: token.items.map((item) => item.text).join('\n'), kind: token.ordered ? 'ol' : 'ul' };
+    default:
+      throw new Error(`There is no way to show a ${token.type}.`);
+  }
+}
+
+/** Returns a title as an address. */
+function slug(title: string): string {
+  return title.toLowerCase().replace(/[^a-z0-9]+/g, '-');
+}
+
 /** Parses a comment of a part. */
-function note(name: string, value: string): Pick<Part, 'also' | 'readOn' | 'needs'> {
+function remark(name: string, value: string): Pick<Part, 'also' | 'layout' | 'needs'> {
   switch (name) {
     case 'also':
-      return { also: value };
-    case 'read on':
-      return { readOn: value.split(', ') };
+    case 'layout':
+      return { [name]: value };
     case 'needs':
       return { needs: condition(value) };
     default:
-      throw new Error(`There is no note “${name}”.`);
+      throw new Error(`There is no remark “${name}”.`);
   }
 }
 
@@ -80,17 +92,6 @@ function condition(name: string): Condition {
     throw new Error(`There is no condition “${name}”.`);
   }
   return found;
-}
-
-/** Returns a part of some paragraphs, in the form of a parsed file. */
-export function part(id: string, title: string, texts: string[]): Part {
-  return { id, title, blocks: texts.map((text) => ({ text })), parts: [] };
-}
-
-/** Returns the sources that a file defines, by their labels: [label]: https://… "Title". */
-export function definitions(markdown: string): Record<string, Reference> {
-  const links = Object.entries(lexer(markdown).links);
-  return Object.fromEntries(links.map(([label, { href, title }]) => [label, { title: title ?? href, url: href }]));
 }
 
 /** Splits a text into words and figures in braces. */

@@ -1,4 +1,3 @@
-import type { Question, QuestionGroup } from './content';
 import { withoutFigures, type Part } from './parse';
 
 /** Converts to lower case without accents, so that "Señor" matches "senor". */
@@ -7,39 +6,35 @@ function fold(text: string): string {
 }
 
 /** Whether a text contains every word of a query. An empty query matches everything. */
-export function matches(query: string, text: string): boolean {
+function matches(query: string, text: string): boolean {
   const folded = fold(text);
   return fold(query)
     .split(/\s+/)
     .every((word) => folded.includes(word));
 }
 
-/** Returns all text by which a question or a term is found. */
-function searched({ title, also, blocks }: Part): string {
+/** Returns the chapters with the entries that match a query. Those without a match are omitted. */
+export function search(query: string, chapters: Part[]): Part[] {
+  return chapters.flatMap((chapter) =>
+    chapter.parts.length > 0 ? withMatches(chapter, query) : found([chapter], query)
+  );
+}
+
+/** Returns the parts whose own text matches, in full, and others with those of their parts that match. */
+function found(parts: Part[], query: string): Part[] {
+  return parts.flatMap((part) => (matches(query, ownText(part)) ? [part] : withMatches(part, query)));
+}
+
+function withMatches(part: Part, query: string): Part[] {
+  const parts = found(part.parts, query);
+  return parts.length > 0 ? [{ ...part, parts }] : [];
+}
+
+function ownText({ title, also, blocks }: Part): string {
   return [title, also, ...blocks.map(({ text }) => withoutFigures(text))].join('\n');
 }
 
-/** The results, in the order of the guide. Groups without a match are omitted. */
-export interface Found {
-  groups: QuestionGroup[];
-  terms: Part[];
-  /** The number of questions, and of terms. */
-  questions: number;
-}
-
-/** Searches questions and terms. */
-export function search(query: string, groups: QuestionGroup[], terms: Part[]): Found {
-  const found = groups
-    .map((group) => ({ ...group, questions: group.questions.filter((one) => matches(query, searched(one))) }))
-    .filter((group) => group.questions.length > 0);
-  return {
-    groups: found,
-    terms: terms.filter((term) => matches(query, searched(term))),
-    questions: found.reduce((sum, group) => sum + group.questions.length, 0),
-  };
-}
-
-/** Moves a visitor's likely questions to the front, and keeps the order otherwise. */
-export function likelyFirst(questions: Question[], likely: string[]): Question[] {
-  return [...questions].sort((a, b) => Number(likely.includes(b.id)) - Number(likely.includes(a.id)));
+/** Returns the number of entries of some chapters. A chapter without entries is one. */
+export function countEntries(chapters: Part[]): number {
+  return chapters.reduce((sum, { parts }) => sum + Math.max(1, parts.length), 0);
 }

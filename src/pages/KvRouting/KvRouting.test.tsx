@@ -64,20 +64,6 @@ describe('the decisions', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('follow the newest until one is pinned, and again on request', async () => {
-    const { client } = await show();
-    await candidates();
-    await userEvent.click(screen.getByRole('button', { name: '9, turn 1' }));
-    expect(detailOf(/Conversation 9, turn 1/)).toBeInTheDocument();
-    answer(client, {
-      decisions: { ...listed, decisions: [decision({ seconds: 9, request_id: 'main-abc-12-3' }), ...listed.decisions] },
-    });
-    expect(await screen.findByRole('button', { name: '12, turn 3' })).toBeInTheDocument();
-    expect(detailOf(/Conversation 9, turn 1/)).toBeInTheDocument();
-    await userEvent.click(screen.getByRole('button', { name: 'Follow the newest' }));
-    expect(detailOf(/Conversation 12, turn 3/)).toBeInTheDocument();
-  });
-
   it('show KV-aware routing as the alternative under round-robin', async () => {
     const decisions = listed.decisions.map((d) => ({ ...d, mode: 'round_robin' as const, chosen: 0 }));
     await show({ decisions: { ...listed, decisions } }, laneChange(3, { state: { mode: 'round_robin' } }));

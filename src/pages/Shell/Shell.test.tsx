@@ -1,7 +1,6 @@
 import type { ComponentType } from 'react';
-import { act, screen, waitFor } from '@testing-library/react';
+import { act, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { useParams } from 'react-router-dom';
 
 import { Problem } from '../../client';
 import { FakeClient, laneSnapshot, settings, sweepSummary, viewer, type LaneChange } from '../../test/fixtures';
@@ -20,7 +19,6 @@ jest.mock('../registry', () => {
     pages: [
       { id: 'first', path: '', title: 'First', icon: 'apps', load: load(() => <h2>The first page</h2>) },
       { id: 'many', path: 'many', title: 'Many', icon: 'apps', load: load(() => <h2>All of them</h2>) },
-      { id: 'one', path: 'many/:id', title: 'One', icon: 'apps', nested: true, load: load(One) },
       { id: 'two', path: 'two', title: 'Two', icon: 'apps', twin: true, load: load(() => <h2>Both</h2>) },
       { id: 'broken', path: 'broken', title: 'Broken', icon: 'apps', load: load(Broken) },
       {
@@ -36,10 +34,6 @@ jest.mock('../registry', () => {
 });
 
 const mockLate = jest.fn<Promise<{ default: ComponentType }>, []>(() => Promise.reject(new Error('chunk 8 failed')));
-
-function One() {
-  return <h2>Number {useParams().id}</h2>;
-}
 
 function Broken(): never {
   throw new Error('no such field');
@@ -121,20 +115,6 @@ describe('Start and Stop', () => {
     expect(button('Stop')).toBeEnabled();
   });
 
-  it('start at the concurrency that the slider has set, and stop after a confirmation', async () => {
-    const { client } = await show();
-    act(() => client.show(stopped));
-    await userEvent.click(button('Start'));
-    expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/start?lane=main', {});
-    expect(button('Start')).toBeDisabled();
-    act(() => client.show());
-    await waitFor(() => expect(button('Stop')).toBeEnabled());
-    await userEvent.click(button('Stop'));
-    expect(client.writes).toHaveBeenCalledTimes(1);
-    await userEvent.click(button('Stop (Enter)'));
-    expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/stop?lane=main', { drain: false });
-  });
-
   it('are disabled until the user is known', async () => {
     const client = new FakeClient();
     client.who.mockReturnValue(new Promise(() => undefined));
@@ -179,25 +159,11 @@ describe('the pages', () => {
     expect(screen.getByRole('link', { name: 'Two' })).toBeInTheDocument();
   });
 
-  it('have parameters, and an address below the one of the app inside Grafana', async () => {
-    await show(new FakeClient(), '/many/12');
-    expect(await screen.findByText('Number 12')).toBeInTheDocument();
-    expect(screen.getByRole('link', { name: 'Many' })).toHaveAttribute('aria-current', 'page');
-    expect(screen.getByRole('main', { name: 'One' })).toBeInTheDocument();
-  });
-
   it('have the address of their host', async () => {
     await show(new FakeClient(), '/a/app/many', '/a/app');
     expect(screen.getByRole('link', { name: 'First' })).toHaveAttribute('href', '/a/app');
     expect(screen.getByRole('link', { name: 'Many' })).toHaveAttribute('href', '/a/app/many');
     expect(screen.getByRole('main', { name: 'Many' })).toBeInTheDocument();
-  });
-
-  it('report an unknown address, with a link', async () => {
-    await show(new FakeClient(), '/nothing');
-    expect(screen.getByText('Page not found')).toBeInTheDocument();
-    await userEvent.click(screen.getByRole('link', { name: 'Go to first' }));
-    expect(await screen.findByText('The first page')).toBeInTheDocument();
   });
 
   it.each([

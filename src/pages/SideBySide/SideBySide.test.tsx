@@ -1,7 +1,7 @@
 import { act, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { Problem, SHOWCASE_EVERY, type HistoryPoint, type Me, type Twin } from '../../client';
+import { Problem, type HistoryPoint, type Me, type Twin } from '../../client';
 import { bothLanes, showcase, twin } from '../../components/Twin/fixtures';
 import { violations } from '../../test/axe';
 import { admin, FakeClient, viewer } from '../../test/fixtures';
@@ -153,28 +153,6 @@ describe('the arrangement', () => {
 });
 
 describe('the showcase', () => {
-  it('begins by a button or a key, and is updated four times a second', async () => {
-    const { client } = await show();
-    expect(screen.getByText(/^No showcase has run yet/)).toBeInTheDocument();
-    answer(client, twin({ showcase: showcase() }));
-    await userEvent.keyboard('c');
-    expect(client.writes).toHaveBeenCalledWith('POST', '/twin/showcase', {});
-    expect(await screen.findByText('Turn 2 of 5')).toBeInTheDocument();
-    expect(region('Answer of KV-aware').getByText('A trace follows one request')).toBeInTheDocument();
-    expect(region('Answer of Round-robin').getAllByText('Waiting for the first token')).toHaveLength(2);
-    expect(screen.getByText(/^KV-aware is first/)).toBeInTheDocument();
-    expect(screen.getByRole('row', { name: '1 250 ms 750 ms KV-aware, by 500 ms' })).toBeInTheDocument();
-    const before = client.reads.mock.calls.length;
-    answer(
-      client,
-      twin({ showcase: showcase({ b: { text: 'It names the parts', done: true, sent: true, ttft: 0.5, latency: 3 } }) })
-    );
-    const found = await screen.findByText('It names the parts', undefined, { timeout: 8 * SHOWCASE_EVERY });
-    expect(region('Answer of Round-robin').getByText('It names the parts')).toBe(found);
-    expect(client.reads.mock.calls.length).toBeGreaterThan(before);
-    expect(screen.getByText(/^KV-aware was first, by 300 ms/)).toBeInTheDocument();
-  });
-
   it('is ended on request', async () => {
     const { client } = await show(twin({ showcase: showcase() }));
     client.writes.mockImplementation(async () => {

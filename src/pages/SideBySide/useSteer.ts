@@ -12,7 +12,7 @@ import { useConfirm, type Confirm } from '../../components/Confirm';
 import { useAction, type Action } from '../../components/Controls/useAction';
 import { arrivalOf } from '../../lib/known';
 import { readOnlyReason } from '../Shell/StartStop';
-import { arrangeQuestion } from './Arrange';
+import { arrangeQuestion } from './arrangements';
 import type { Both } from './useBoth';
 
 /** An operator's actions on two lanes, and their results. */

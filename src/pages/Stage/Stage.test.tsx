@@ -166,29 +166,6 @@ describe('the display', () => {
   });
 });
 
-describe('the curves', () => {
-  it('begin with the load generator’s history, and mark a change of mode', async () => {
-    const at = (second: number) => new Date(Date.parse('2026-11-20T09:58:00Z') + 1000 * second).toISOString();
-    kept.push(
-      ...Array.from({ length: 60 }, (_, i): HistoryPoint => ({
-        time: at(i),
-        running: true,
-        concurrency: 120,
-        mode: i < 30 ? 'round_robin' : 'kv',
-        speculation: 'off',
-        ttft_p95: 0.8,
-      }))
-    );
-    await show();
-    const name = /^TTFT p95 of the last ten minutes, at most 800 ms; last .* KV-aware .*; SLO 600 ms; .* → KV-aware$/;
-    expect(await screen.findByRole('img', { name })).toBeInTheDocument();
-    expect(
-      screen.getByRole('img', { name: /^Output tokens\/s of the last ten minutes, at most 3,168/ })
-    ).toBeInTheDocument();
-    kept.length = 0;
-  });
-});
-
 describe('the keys', () => {
   it('start and stop', async () => {
     const shown = await show({ state: { running: false, phase: 'stopped' } });
@@ -252,17 +229,6 @@ describe('the keys', () => {
     } finally {
       jest.useRealTimers();
     }
-  });
-
-  it('have a list, and lead back to the previous page', async () => {
-    await show();
-    await press('?');
-    expect(screen.getByText('Keys of the stage view')).toBeInTheDocument();
-    expect(screen.getByText('Leaves the stage view')).toBeInTheDocument();
-    await press('{Escape}');
-    expect(screen.queryByText('Keys of the stage view')).not.toBeInTheDocument();
-    await press('{Escape}');
-    expect(screen.getByText('Elsewhere /guide')).toBeInTheDocument();
   });
 
   it('report why a request was refused', async () => {
@@ -329,23 +295,6 @@ describe('the keys', () => {
     expect(notices()).toMatch(/Nothing can be changed while the load generator is unreachable\.$/);
     expect(written(other)).toEqual([]);
   });
-});
-
-it('has controls on small screens, with the same confirmation', async () => {
-  const shown = await show();
-  const controls = within(part('Workload controls'));
-  await userEvent.click(controls.getByRole('button', { name: 'Round-robin' }));
-  expect(screen.getByText('Change to Round-robin?')).toBeInTheDocument();
-  await press('{Enter}');
-  expect(written(shown)).toEqual([['PUT', '/cluster/mode?lane=main', { mode: 'round_robin', speculation: 'off' }]]);
-  await userEvent.click(controls.getByRole('button', { name: 'Fewer conversations' }));
-  expect(controls.getByRole('status', { name: 'Concurrency' })).toHaveTextContent('110');
-  await userEvent.click(controls.getByRole('button', { name: 'Measure anew' }));
-  expect(written(shown)).toContainEqual(['POST', '/workload/measure?lane=main', {}]);
-  await userEvent.click(controls.getByRole('button', { name: 'Stop' }));
-  await press('{Enter}');
-  await answered();
-  expect(written(shown)).toContainEqual(['POST', '/workload/stop?lane=main', { drain: false }]);
 });
 
 describe('two routers', () => {

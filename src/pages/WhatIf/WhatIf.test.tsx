@@ -63,7 +63,6 @@ async function show(booth = new Booth(), at = '/what-if') {
   return { booth, ...result };
 }
 
-const preset = (name: string) => screen.getByRole('button', { name });
 const region = (name: string) => within(screen.getByRole('region', { name }));
 
 describe('the answer', () => {
@@ -88,14 +87,6 @@ describe('the answer', () => {
     await wait(5 * LOOK_EVERY);
     expect(booth.reads.mock.calls.length).toBe(reads);
     expect(booth.cancelled).toEqual([]);
-  });
-
-  it('is read level by level by keys', async () => {
-    await show();
-    const slider = screen.getByRole('slider', { name: 'TTFT p95 by concurrency: read its values' });
-    expect(slider).toHaveAttribute('max', '1'); // 100 conversations are still to be computed
-    fireEvent.change(slider, { target: { value: '0' } });
-    expect(slider.getAttribute('aria-valuetext')).toMatch(/^60 conversations; .*KV-aware simulated 300 \(270–330\)/);
   });
 
   it('is a table on request, which the address keeps', async () => {
@@ -151,15 +142,6 @@ describe('a change', () => {
     await click(screen.getByRole('button', { name: 'Reset all' }));
     expect(address()).toBe('/what-if');
     expect(screen.getByRole('checkbox', { name: /^Count the blocks of answers in progress/ })).not.toBeChecked();
-  });
-
-  it('of the preset takes its values, at the chosen levels', async () => {
-    const { booth } = await show(new Booth(), '/what-if?workers=6&to=80');
-    expect(preset('As recorded')).toHaveAttribute('aria-pressed', 'true');
-    await click(preset('One document per user'));
-    await wait(DEBOUNCE);
-    expect(booth.questions[1]).toEqual({ ...defaults, openings: 0, levels: [60, 80] });
-    expect(preset('One document per user')).toHaveAttribute('aria-pressed', 'true');
   });
 
   it('that is invalid is reported at its field, and nothing is requested', async () => {

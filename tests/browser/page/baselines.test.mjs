@@ -66,6 +66,9 @@ test('a baseline is imported, chosen, and listed among the events', { tag: ['@ga
   const theirs = section(other.page, 'Live against baseline');
   await theirs.getByText(/Baseline:/).waitFor();
   await expect(theirs).not.toContainText(TITLE);
+  await live.getByRole('combobox', { name: 'Compare with' }).click();
+  await page.getByRole('option', { name: 'Default baseline' }).click();
+  await expect(live).not.toContainText(`Baseline: ${TITLE}`);
 
   await Page.open(page, '/events');
   const events = section(page, 'Events');

@@ -67,6 +67,8 @@ test(
     );
     expect(costs.length).toBe((await workers()).length);
     expect(costs.find(({ chosen }) => chosen).cost).toBe(Math.min(...costs.map(({ cost }) => cost)));
+    await page.getByRole('button', { name: 'Follow the newest' }).click();
+    await expect(page.getByRole('button', { name: 'Follow the newest' })).toHaveCount(0);
 
     await page.getByLabel('What round-robin would have done').press('Space');
     const sum = page.getByText('to be computed; round-robin would have left about');

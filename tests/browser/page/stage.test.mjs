@@ -140,6 +140,10 @@ test('in one hand', async ({ visit }) => {
   await firstTurn();
   await button('More conversations').click();
   await stateUntil('more', ({ concurrency }) => concurrency.target > 60);
+  await button('Fewer conversations').click();
+  const { step } = await stateUntil('fewer', ({ concurrency }) => concurrency.target === 60);
+  await button('Measure anew').click();
+  await stateUntil('a new step', ({ step: { id } }) => id > step.id);
   const boxes = await controls
     .getByRole('button')
     .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));

@@ -9,103 +9,104 @@ import { withoutNames } from '../../../test/vendorMistakes';
 import { PHASES } from '../../../lib/phases';
 import { live } from '../../../test/fixtures';
 import { buildFacts, CONDITIONS } from '../facts';
-import type { Figure } from '../figures';
-import { parse, withoutFigures, quoted, type Part } from '../parse';
+import { withoutFigures, quoted, type Part } from '../parse';
 import { pages } from '../../registry';
-import { contentOf } from '.';
-import { IN_DOCUMENTS } from './published';
+import { chaptersOf } from '.';
+import { IN_DOCUMENTS, publishedFigures } from './published';
 import file from './published.json';
 
-const names = readdirSync(__dirname).filter((name) => name.endsWith('.md'));
+/** The Markdown of the guide, without the vendor's texts. */
+const markdown = readdirSync(__dirname)
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => readFileSync(join(__dirname, name), 'utf8'))
+  .join('\n');
 
 /** A part and all parts below it. */
 const flat = (part: Part): Part[] => [part, ...part.parts.flatMap(flat)];
 
-/** Every part of a Markdown file. */
-const partsOf = (name: string) => parse(readFileSync(join(__dirname, name), 'utf8')).flatMap(flat);
-const own = names.flatMap(partsOf);
+const chapter = (id: string) => chaptersOf(neutral).find((one) => one.id === id);
+const partsOf = (id: string) => chapter(id)?.parts ?? [];
 
-/** The texts of parts, by their titles. */
-const said = (parts: Part[]) =>
-  parts.flatMap(({ title, blocks }) => blocks.map(({ text }): [string, string] => [title, text]));
+/** The addresses of the links in a text. */
+const linksIn = (text: string) => Array.from(text.matchAll(/\]\((https?:[^)]+)\)/g), ([, url]) => url);
 
-describe('the Markdown files', () => {
-  it('depend on every condition somewhere', () => {
-    const needed = own.flatMap(({ needs, blocks }) => [needs, ...blocks.map(({ when }) => when)]);
-    expect(CONDITIONS.filter((one) => !needed.includes(one))).toEqual([]);
-  });
+it('the Markdown names no vendor', () => {
+  const theirs = [digitalocean, neutral].flatMap(({ name, names: products }) => [name, ...products]);
+  const text = markdown.replaceAll('GTC Demo: Optimized LLM Inference', '');
+  expect(theirs.filter((name) => text.includes(name))).toEqual([]);
+});
 
-  it('have one address each', () => {
-    for (const ids of names.map((name) => partsOf(name).flatMap(({ id }) => id || []))) {
-      expect(ids).toEqual(Array.from(new Set(ids)));
-    }
-  });
-
-  it('name no vendor', () => {
-    const theirs = [digitalocean, neutral].flatMap(({ name, names: products }) => [name, ...products]);
-    const text = JSON.stringify([own, said(own)]).replaceAll('GTC Demo: Optimized LLM Inference', '');
-    expect(theirs.filter((name) => text.includes(name))).toEqual([]);
-  });
+it('published figures have a source beside them, or are marked', () => {
+  const sources = file.flatMap(({ source }) => source ?? []);
+  expect(sources.filter((url) => !linksIn(markdown).includes(url))).toEqual([]);
 });
 
 describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (vendorName) => {
   const vendor: Vendor = { neutral, digitalocean }[vendorName];
-  const content = contentOf(vendor);
-  const { pitch, vendorPitch, visitors, takeaways, story, groups, glossary, readOn, published } = content;
-  const questions = groups.flatMap((group) => group.questions);
+  const chapters = chaptersOf(vendor);
+  const parts = chapters.flatMap(flat);
+  const published = publishedFigures(vendor);
+  const entriesOf = (id: string) => chapters.find((one) => one.id === id)?.parts ?? [];
+  const questions = ['questions', 'platform', 'technical'].map(entriesOf);
 
-  /** Every text of the guide, by its place. */
-  const texts: Array<[string, string]> = [
-    ...said(own.map((part) => ({ ...part, blocks: [{ text: part.title }, ...part.blocks] }))),
-    ...said([pitch, takeaways, glossary, readOn].flatMap(flat)),
-    ...said(questions),
-    ...visitors.flatMap(({ id, who, first, leave }) =>
-      [who, ...first, ...leave].map((one): [string, string] => [`visitor ${id}`, one])
-    ),
-    ...story.parts.map(({ id, text }): [string, string] => [`story ${id}`, text]),
-    ['vendor pitch', vendorPitch.text],
-    ['vendor message', story.message],
-  ];
+  /** Every text of the guide, with the title above it. */
+  const texts = parts.flatMap(({ title, blocks }) =>
+    [title, ...blocks.map(({ text }) => text)].map((text) => [title, text])
+  );
 
-  describe('the booth guide’s questions', () => {
-    it('are complete, in their groups', () => {
-      expect(groups.map(({ id, questions: of }) => [id, of.map((one) => one.id)])).toEqual([
-        ['demo', ['running', 'rps-low', 'crossover', 'disaggregated', 'model', 'slos', 'benchmarks']],
-        ['platform', vendor.questions.map(({ id }) => id)],
-        ['technical', ['router', 'grove', ...vendor.technical.map(({ id }) => id)]],
-      ]);
-      expect(vendor.questions.length).toBeGreaterThanOrEqual(10);
-    });
+  it('questions are complete, in their chapters', () => {
+    const ids = questions.map((entries) => entries.map(({ id }) => id.replace('question-', '')));
+    expect(ids).toEqual([
+      ['running', 'rps-low', 'crossover', 'disaggregated', 'model', 'slos', 'benchmarks'],
+      vendor.questions.map(({ id }) => id),
+      ['router', 'grove', ...vendor.technical.map(({ id }) => id)],
+    ]);
+    expect(vendor.questions.length).toBeGreaterThanOrEqual(10);
+  });
 
-    it('and terms have one id each', () => {
-      for (const list of [questions, glossary.parts]) {
-        expect(new Set(list.map((one) => one.id)).size).toBe(list.length);
-      }
-    });
+  it('every chapter and entry has one address', () => {
+    const ids = chapters.flatMap((one) => [one, ...one.parts]).map(({ id }) => id);
+    expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([]);
+  });
 
-    it('have answers with short paragraphs, and known sources', () => {
-      const long = said(questions).filter(([, text]) => withoutFigures(text).split(/\s+/).length > 65);
-      expect(long).toEqual([]);
-      const links = questions.flatMap((question) => question.links);
-      expect(links.filter((link) => !readOn.links.includes(link))).toEqual([]);
-    });
+  it('every condition is used', () => {
+    const needed = parts.flatMap(({ needs, blocks }) => [needs, ...blocks.map(({ when }) => when)]);
+    expect(CONDITIONS.filter((one) => !needed.includes(one))).toEqual([]);
+  });
+
+  it('answers have short paragraphs', () => {
+    const answers = questions.flat().flatMap(({ blocks }) => blocks.filter(({ kind }) => kind === 'paragraph'));
+    expect(answers.filter(({ text }) => withoutFigures(text).split(/\s+/).length > 65)).toEqual([]);
+  });
+
+  it('answers name the sources of the vendor’s figures, and ask to check them', () => {
+    for (const { id, sources } of [...vendor.questions, ...vendor.technical]) {
+      const text =
+        questions
+          .flat()
+          .find((one) => one.id === `question-${id}`)
+          ?.blocks.map((block) => block.text)
+          .join('\n') ?? '';
+      const claims = vendor.claims.filter((claim) => text.includes(`{claim.${claim.id}}`));
+      const wanted = [...sources, ...claims.flatMap(({ source }) => source ?? [])];
+      const urls = vendor.sources.flatMap((source) => (wanted.includes(source.id) ? source.url : []));
+      expect(urls.filter((url) => !linksIn(text).includes(url))).toEqual([]);
+      expect(text.includes('Check these figures before')).toBe(claims.length > 0);
+    }
   });
 
   describe('texts', () => {
     const { figures } = buildFacts({ live: live(), baselines: [], published });
-    const ofVendor = ['vendor.name', 'vendor.router'];
     const used = new Set(texts.flatMap(([, text]) => quoted(text)));
 
     it('quote every known figure, and no other', () => {
-      expect(Array.from(used).filter((name) => !(name in figures) && !ofVendor.includes(name))).toEqual([]);
+      expect(Array.from(used).filter((name) => !(name in figures))).toEqual([]);
       const unused = Object.keys(figures).filter((name) => !used.has(name) && !/^(twin|here)\./.test(name));
       expect(unused).toEqual([]);
     });
 
     it('have no unmatched brace', () => {
       expect(texts.filter(([, text]) => /[{}]/.test(text.replace(/\{[a-z0-9.-]+\}/g, '')))).toEqual([]);
-      const resolved = JSON.stringify([groups, pitch, takeaways]);
-      expect(ofVendor.filter((name) => resolved.includes(`{${name}}`))).toEqual([]);
     });
 
     it('contain no typed figure', () => {
@@ -124,30 +125,23 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
       ];
       const phases = [...PHASES.map(({ id }) => `Phase ${id}`), 'phases 1, 2, 3a and 3b', 'with 3a'];
       const typed = texts.filter(([, text]) =>
-        /\d/.test(withoutNames(withoutFigures(text), [...known, ...phases, ...vendor.names]))
+        /\d/.test(
+          withoutNames(withoutFigures(text).replace(/\[[^\]]*\]\([^)]*\)/g, ''), [...known, ...phases, ...vendor.names])
+        )
       );
       expect(typed).toEqual([]);
     });
 
-    it('name the publication of every figure, or that only the documents of the demonstration contain it', () => {
+    it('mark every published figure', () => {
       const claimed = Object.values(published).filter(({ word }) => word !== 'example');
-      expect(claimed).toHaveLength(file.figures.length + vendor.claims.length);
-      const sourced = ({ word, source }: Figure) =>
-        source ? /^published/.test(word) && source.url.startsWith('https://') : word.startsWith(IN_DOCUMENTS);
-      expect(claimed.filter((one) => !sourced(one))).toEqual([]);
-    });
-
-    it('with the vendor’s figures ask to check them', () => {
-      const claiming = questions.filter(({ blocks }) => /\{claim\./.test(JSON.stringify(blocks)));
-      expect(claiming.filter(({ blocks }) => !/^Check these figures before/.test(blocks.at(-1)?.text ?? ''))).toEqual(
-        []
-      );
+      expect(claimed).toHaveLength(file.length + vendor.claims.length);
+      expect(claimed.filter(({ word }) => !word.startsWith('published') && !word.startsWith(IN_DOCUMENTS))).toEqual([]);
     });
   });
 
   it('the pitch takes thirty seconds', () => {
-    const [, ...spoken] = pitch.blocks;
-    const always = [...spoken.filter(({ when }) => when === undefined || when === 'running'), vendorPitch];
+    const [, ...spoken] = chapters[0].blocks;
+    const always = spoken.filter(({ when }) => when === undefined || when === 'running');
     const words = always
       .map(({ text }) => withoutFigures(text))
       .join(' ')
@@ -155,25 +149,28 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (ven
     expect(words).toBeLessThanOrEqual(100); // at 200 words a minute
   });
 
-  it('sources to read on are public, each once', () => {
-    const urls = readOn.links.map((one) => one.url);
-    expect(urls.filter((url) => !url?.startsWith('https://'))).toEqual([]);
+  it('links for further reading are public, and all are in the last chapter, each once', () => {
+    const urls = linksIn(
+      chapters
+        .at(-1)
+        ?.blocks.map(({ text }) => text)
+        .join('\n') ?? ''
+    );
+    expect(urls.filter((url) => !url.startsWith('https://'))).toEqual([]);
     expect(new Set(urls).size).toBe(urls.length);
-  });
-
-  it('visitors refer to existing questions', () => {
-    const known = questions.map((question) => question.id);
-    expect(visitors).toHaveLength(4);
-    expect(visitors.flatMap((visitor) => visitor.asks).filter((id) => !known.includes(id))).toEqual([]);
+    const notes = questions.flat().flatMap(({ blocks }) => blocks.filter(({ text }) => text.startsWith('Read on:')));
+    expect(notes.flatMap(({ text }) => linksIn(text)).filter((url) => !urls.includes(url))).toEqual([]);
   });
 });
 
-it('every page of the app is explained, and no other', () => {
-  const [explained] = parse(readFileSync(join(__dirname, 'screens.md'), 'utf8'));
+it('every page of the app is explained and linked, and no other', () => {
+  const explained = partsOf('screens').filter(({ title }) => !title.startsWith('Grafana: '));
   const there = pages.filter(({ id, nested }) => !nested && id !== 'guide');
-  const about = ({ title, id, needs }: Part) => [title, id, needs === 'twin'];
-  expect(explained.parts.map(about)).toEqual(there.map(({ title, id, twin }) => [title, id, twin === true]));
-  expect(there.map(({ path }) => path || 'dashboard')).toEqual(there.map(({ id }) => id));
+  const about = ({ title, id, needs, blocks }: Part) => [title, id, needs === 'twin', blocks[0].text];
+  const link = ({ title, path }: (typeof there)[number]) => `[Open “${title}”](page://${path})`;
+  expect(explained.map(about)).toEqual(
+    there.map((page) => [page.title, `screen-${page.id}`, page.twin === true, link(page)])
+  );
 });
 
 it('every panel of the detailed dashboard is explained by its title', () => {
@@ -181,20 +178,19 @@ it('every panel of the detailed dashboard is explained by its title', () => {
   const titles = (panels as Array<{ title: string; type: string }>)
     .filter(({ type }) => type !== 'row')
     .map(({ title }) => title.replace(/ \(SLO: .*/, ''));
-  const dashboard = partsOf('screens.md').find(({ id }) => id === 'gtc-demo');
+  const dashboard = partsOf('screens').find(({ id }) => id === 'screen-gtc-demo');
   expect(dashboard?.parts.flatMap(({ title }) => title.split(', ')).sort()).toEqual(titles.sort());
 });
 
 it('every phase is a step', () => {
-  const steps = partsOf('checklist.md').filter(({ id }) => id.startsWith('phase-'));
-  const phases = PHASES.map(({ id, title }) => [`phase-${id}`, `Phase ${id}: ${title}`]);
-  expect(steps.map(({ id, title }) => [id, title])).toEqual(phases);
+  const steps = partsOf('checklist').find(({ id }) => id === 'steps-phases');
+  expect(steps?.parts.map(({ title }) => title)).toEqual(PHASES.map(({ id, title }) => `Phase ${id}: ${title}`));
 });
 
 it('the terms of deployments are explained', () => {
   const wanted = ['tensorrt-llm', 'gpu-utilization', 'gpu-memory', 'router-mode', 'block-size', 'event-publishing'];
-  const terms = partsOf('glossary.md');
-  expect(wanted.filter((id) => !terms.some((term) => term.id === id))).toEqual([]);
-  const modes = terms.find(({ id }) => id === 'router-mode');
+  const terms = partsOf('glossary');
+  expect(wanted.filter((id) => !terms.some((term) => term.id === `term-${id}`))).toEqual([]);
+  const modes = terms.find(({ id }) => id === 'term-router-mode');
   expect(modes?.blocks[0].text).toMatch(/“round_robin”.*“round-robin”/);
 });

@@ -1,103 +1,85 @@
 import type { Vendor, VendorQuestion } from '../../../vendor';
-import type { Figures, Reference } from '../figures';
-import { definitions, parse, part, quoted, type Block, type Part } from '../parse';
-import glossaryFile from './glossary.md';
-import pitchFile from './pitch.md';
-import { IN_DOCUMENTS, publishedFigures } from './published';
-import questionsFile from './questions.md';
-import sourcesFile from './sources.md';
-import takeawaysFile from './takeaways.md';
-import { visitors, type Visitor } from './visitors';
+import { parse, quoted, type Part } from '../parse';
+import glossary from './glossary.md';
+import pitch from './pitch.md';
+import { IN_DOCUMENTS } from './published';
+import questions from './questions.md';
+import results from './results.md';
+import scenes from './scenes.md';
+import screens from './screens.md';
+import sources from './sources.md';
+import steps from './steps.md';
+import takeaways from './takeaways.md';
 
-/** A question with its answer, the sources of its figures, and further reading. */
-export interface Question extends Part {
-  sources: Reference[];
-  links: Reference[];
+const files = [pitch, takeaways, results, scenes, steps, screens, questions, glossary, sources];
+
+/** Returns the guide of one vendor, as chapters. The vendor's texts replace their names in braces: {vendor.terms}. */
+export function chaptersOf(vendor: Vendor): Part[] {
+  const texts = vendorTexts(vendor);
+  const text = files.join('\n\n').replace(/\{vendor\.(\w+)\}/g, (_, name: string) => texts[name]);
+  return parse(text).map((chapter) => (chapter.id === 'glossary' ? alphabetical(chapter) : chapter));
 }
 
-/** A group of questions. */
-export interface QuestionGroup {
-  id: string;
-  title: string;
-  questions: Question[];
-}
-
-/** The parts of the guide that depend on the vendor, wholly or in part. */
-export interface Content {
-  /** The pitch without the vendor's part, which precedes or follows it. */
-  pitch: Part;
-  vendorPitch: Block;
-  visitors: Visitor[];
-  takeaways: Part;
-  /** Similar workloads, and what others report of them. */
-  similar: Part;
-  others: Part;
-  story: Vendor['story'];
-  groups: QuestionGroup[];
-  glossary: Part;
-  readOn: Part & { links: Reference[] };
-  /** The fixed figures that texts quote. */
-  published: Figures;
-}
-
-/** The guide of one vendor. */
-export function contentOf(vendor: Vendor): Content {
-  const read = (file: string) =>
-    parse(file.replaceAll('{vendor.name}', vendor.name).replaceAll('{vendor.router}', vendor.router));
-  const [pitch] = read(pitchFile);
-  const [takeaways, similar, others] = read(takeawaysFile);
-  const [glossary] = read(glossaryFile);
-  const [readOn] = read(sourcesFile);
-  const { title, text } = vendor.takeaway;
+/** The texts of a vendor's file in Markdown, by their names. */
+function vendorTexts(vendor: Vendor): Record<string, string> {
+  const { name, router, pitch, takeaway, story, links } = vendor;
+  const entries = (of: VendorQuestion[]) => of.map((question) => questionText(question, vendor)).join('\n\n');
+  const parts = story.parts.map(({ title, text }) => `## ${title}\n\n${text}\n\n${published([text], [], vendor)}`);
   return {
+    name,
+    router,
     pitch,
-    vendorPitch: { text: vendor.pitch },
-    visitors: visitors(vendor),
-    takeaways: { ...takeaways, parts: [...takeaways.parts, part('', title, [text])] },
-    similar,
-    others,
-    story: vendor.story,
-    groups: read(questionsFile).map((group) => questionGroup(group, vendor)),
-    glossary: { ...glossary, parts: alphabetical([...glossary.parts, ...vendor.terms.map(toTerm)]) },
-    readOn: { ...readOn, links: [...Object.values(publicSources), ...vendor.links] },
-    published: publishedFigures(vendor),
+    takeaway: `## ${takeaway.title}\n\n${takeaway.text}`,
+    story: [`# ${story.title} {#story}`, '<!-- layout: cards -->', story.info, story.message, ...parts].join('\n\n'),
+    questions: entries(vendor.questions),
+    technical: entries(vendor.technical),
+    terms: vendor.terms.map(({ id, term, text }) => `## ${term} {#term-${id}}\n\n${text}`).join('\n\n'),
+    links: links.map((link) => `- ${anchor(link)}`).join('\n'),
   };
-}
-
-const publicSources = definitions(sourcesFile);
-
-/** Merges the vendor's answers from its file. */
-function questionGroup({ id, title, parts }: Part, vendor: Vendor): QuestionGroup {
-  const theirs = { platform: vendor.questions, technical: vendor.technical }[id] ?? [];
-  return {
-    id,
-    title,
-    questions: [...parts.map(withSources), ...theirs.map((question) => toQuestion(question, vendor))],
-  };
-}
-
-function withSources(question: Part): Question {
-  const { readOn = [] } = question;
-  return { ...question, sources: [], links: readOn.map((label) => publicSources[label]) };
 }
 
 /** The note below an answer with figures of the vendor. */
 const CHECK = `Check these figures before the event. Those marked “${IN_DOCUMENTS}” have no public source.`;
 
-function toQuestion({ id, question, words, answer, sources, links }: VendorQuestion, vendor: Vendor): Question {
-  const hasClaims = answer.flatMap(quoted).some((name) => name.startsWith('claim.'));
-  return {
-    ...part(id, question, hasClaims ? [...answer, CHECK] : answer),
-    also: words.join(', '),
-    sources: vendor.sources.filter((source) => sources.includes(source.id)),
-    links: vendor.links.filter((link) => links.includes(link.id)),
-  };
+function questionText({ id, question, words, answer, sources, links }: VendorQuestion, vendor: Vendor): string {
+  return [
+    `## ${question} {#question-${id}}`,
+    `<!-- also: ${words.join(', ')} -->`,
+    ...answer,
+    ...(claimsIn(answer).length > 0 ? [CHECK] : []),
+    published(answer, sources, vendor),
+    note(
+      'Read on',
+      vendor.links.filter((link) => links.includes(link.id))
+    ),
+  ].join('\n\n');
 }
 
-function toTerm({ id, term, text }: Vendor['terms'][number]): Part {
-  return part(id, term, [text]);
+/** The sources of the vendor's figures in some texts, and further ones. */
+function published(texts: string[], further: string[], { claims, sources }: Vendor): string {
+  const quotedClaims = claimsIn(texts);
+  const wanted = [...further, ...claims.flatMap(({ id, source = '' }) => (quotedClaims.includes(id) ? [source] : []))];
+  return note(
+    'Published, not measured here',
+    sources.filter(({ id }) => wanted.includes(id))
+  );
 }
 
-function alphabetical(terms: Part[]): Part[] {
-  return terms.sort((a, b) => a.title.localeCompare(b.title, 'en'));
+/** Returns the ids of the vendor's figures that some texts quote. */
+function claimsIn(texts: string[]): string[] {
+  return texts.flatMap(quoted).flatMap((name) => (name.startsWith('claim.') ? name.slice('claim.'.length) : []));
+}
+
+type Link = Vendor['links'][number];
+
+function note(title: string, links: Link[]): string {
+  return links.length > 0 ? `> ${title}: ${links.map(anchor).join(' · ')}` : '';
+}
+
+function anchor({ title, url }: Link): string {
+  return `[${title}](${url})`;
+}
+
+function alphabetical(chapter: Part): Part {
+  return { ...chapter, parts: [...chapter.parts].sort((a, b) => a.title.localeCompare(b.title, 'en')) };
 }

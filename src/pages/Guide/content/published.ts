@@ -1,30 +1,17 @@
 import type { Vendor } from '../../../vendor';
 import { EXAMPLE, workOut } from '../../KvRouting/example';
-import type { Figures, Reference } from '../figures';
+import { prefixed, type Figures } from '../figures';
 import file from './published.json';
 
-/** Figures with the source that each names. Those without a source are only in the documents of the demonstration. */
-function quotable(prefix: string, figures: Claim[], sources: Array<Reference & { id: string }>): Figures {
+type Claim = Pick<Vendor['claims'][number], 'id' | 'value' | 'source'> & { date?: string };
+
+function quotable(claims: Claim[]): Figures {
   return Object.fromEntries(
-    figures.map(({ id, value, date, source }) => {
+    claims.map(({ id, value, date, source }) => {
       const word = source === undefined ? IN_DOCUMENTS : 'published';
-      return [
-        `${prefix}.${id}`,
-        {
-          value,
-          word: date === undefined ? word : `${word}, ${date}`,
-          source: sources.find((one) => one.id === source),
-        },
-      ];
+      return [id, { value, word: date === undefined ? word : `${word}, ${date}` }];
     })
   );
-}
-
-interface Claim {
-  id: string;
-  value: string;
-  date?: string;
-  source?: string;
 }
 
 /** The label of a figure without a public source. */
@@ -36,11 +23,12 @@ const example = (value: number) => ({ value: String(value), word: 'example' });
 
 /**
  * The figures that this program does not measure. published.json has those of others and of the demonstration's
- * documents, the vendor's file has the vendor's claims, each with publisher and place. The names under `ex` are those
- * of the worked example of the cost formula, computed here.
+ * documents, the vendor's file has the vendor's claims; texts with them name their sources. The names under `ex` are
+ * those of the worked example of the cost formula, computed here.
  */
-export const publishedFigures = ({ claims, sources }: Vendor): Figures => ({
-  ...quotable('pub', file.figures, file.sources),
+export const publishedFigures = ({ claims }: Vendor): Figures => ({
+  ...prefixed('pub', quotable(file)),
+  ...prefixed('claim', quotable(claims)),
   'ex.blocks': example(EXAMPLE.blocks),
   'ex.cached': example(chosen.cached),
   'ex.busy': example(chosen.decode),
@@ -48,5 +36,4 @@ export const publishedFigures = ({ claims, sources }: Vendor): Figures => ({
   'ex.other-cached': example(other.cached),
   'ex.other-busy': example(other.decode),
   'ex.other-cost': example(other.cost),
-  ...quotable('claim', claims, sources),
 });
