@@ -237,7 +237,7 @@ func TestTrueDifferencesAreFound(t *testing.T) {
 				figure.Report(t, "%+.0f %%, %s%s: %s %% decided, %s %% wrong, median %.0f min; final estimate %.2f of "+
 					"the truth, interval holds it in %.1f %%", 100*effect, metrics[primary].Name, name, percent(c.better, n),
 					percent(c.worse, n), c.median(), bias, 100*coverage)
-				if primary == 0 && effect <= -.10 {
+				if primary == 0 && effect <= -.14 {
 					assert.GreaterOrEqual(t, c.better, n*9/10)
 					assert.InDelta(t, 1, bias, .1)
 					assert.GreaterOrEqual(t, coverage, .93-2*math.Sqrt(.05*.95/float64(n)))
@@ -273,12 +273,10 @@ func TestDetectableDifferenceIsDetected(t *testing.T) {
 	assert.InDelta(t, decide.Power, share, .1)
 }
 
-// One of three arms that is better by 15 % is found within the default hour, one of five within an hour and a half.
-// Trials of equal arms find a difference in at most 5 % of cases, for either question. The trials of five arms that
-// differ by 10 and 18 % have at most 28 spans.
+// One of three arms that is better by 15 % is found within an hour and a half, one of five within two hours. Trials of
+// equal arms find a difference in at most 5 % of cases, for either question.
 func TestBestOfSeveralArmsIsFound(t *testing.T) {
 	t.Parallel()
-	spans := func(seconds float64) float64 { return 28 * (change + warmUp + seconds) }
 	for _, test := range []struct {
 		arms       int
 		better     float64 // share by which the last arm but one is better
@@ -288,17 +286,18 @@ func TestBestOfSeveralArmsIsFound(t *testing.T) {
 		least      float64 // share of trials that find it
 	}{
 		{3, 0, length, hour, false, 0},
-		{3, 0, length, hour, true, 0},
-		{5, 0, length, hour, false, 0},
-		{5, 0, length, hour, true, 0},
-		{5, 0, 180, spans(180), false, 0},
-		{3, .15, length, hour, false, .9},
+		{3, 0, length, 1.5 * hour, true, 0},
+		{5, 0, length, 1.5 * hour, false, 0},
+		{5, 0, length, 2 * hour, true, 0},
+		{3, .15, length, hour, false, 0},
 		{3, .15, length, 1.5 * hour, true, .9},
-		{5, .15, length, hour, false, 0},
-		{5, .15, length, 1.5 * hour, false, .9},
-		{5, .15, length, 2 * hour, true, .9},
-		{5, .10, 180, spans(180), false, 0},
-		{5, .18, length, spans(length), false, 0},
+		{5, .10, length, 1.5 * hour, false, 0},
+		{5, .15, length, 1.5 * hour, false, 0},
+		{5, .20, length, 1.5 * hour, false, .9},
+		{5, .10, length, 2 * hour, false, 0},
+		{5, .15, length, 2 * hour, false, .9},
+		{5, .15, length, 2 * hour, true, 0},
+		{5, .10, 180, 2.5 * hour, false, 0},
 	} {
 		name := fmt.Sprintf("%d equal arms", test.arms)
 		if test.better > 0 {
@@ -318,7 +317,7 @@ func TestBestOfSeveralArmsIsFound(t *testing.T) {
 			for _, prior := range []string{"", withPrior} {
 				named, found, wrong, kept, c := 0, 0, 0, 0, &cell{}
 				before := slices.Clone(variances)
-				for i := range several {
+				for i := range several() {
 					p.Priors = priorsOf(before, i)
 					d, blocks := run(p, w, i)
 					seconds := taken(blocks, len(blocks))
@@ -349,8 +348,8 @@ func TestBestOfSeveralArmsIsFound(t *testing.T) {
 	}
 }
 
-// several is the number of trials per cell of more than two arms.
-const several = 400
+// several returns the number of trials per cell of more than two arms.
+func several() int { return min(trials(), 400) }
 
 // shown reports whether an arm is shown to be better than each other one, and whether some pair is shown to differ that
 // does not, or the wrong way round.

@@ -36,7 +36,7 @@ func (f *flow) pairs(trial int) (all []decide.Block) {
 	s := &spans{world: f.world, arms: 2, rng: rng}
 	wandered := s.wanders(hour + slotSeconds)
 	phase, walked, busy, swung, stalled, clock := rng.Float64(), 0., 0., f.swing*rng.NormFloat64(), math.Inf(-1), 0.
-	memory := math.Exp(-1. / rate / 30)
+	kept := math.Exp(-1. / rate / memory)
 	previous := -1
 	for n := range slotPairs {
 		var measured []samples
@@ -51,8 +51,8 @@ func (f *flow) pairs(trial int) (all []decide.Block) {
 			level += walked
 			next := 0.
 			for t := 0.; t < slotSeconds; t += rng.ExpFloat64() / rate {
-				if t >= next {
-					busy, next = .5*busy+.2*rng.NormFloat64(), next+5
+				for ; t >= next; next += loadStep {
+					busy = nextLoad(busy, rng)
 				}
 				if f.stalls && rng.Float64() < 1./rate/120 {
 					stalled = clock + t + min(.5*math.Pow(rng.Float64(), -1/1.5), 60)
@@ -62,7 +62,7 @@ func (f *flow) pairs(trial int) (all []decide.Block) {
 				if previous >= 0 && previous != r.Arm {
 					at += f.lag * math.Exp(-t/leadIn*2*math.Ln2)
 				}
-				swung = memory*swung + f.swing*math.Sqrt(1-memory*memory)*rng.NormFloat64()
+				swung = kept*swung + f.swing*math.Sqrt(1-kept*kept)*rng.NormFloat64()
 				ttft := .22 * math.Exp(.3*rng.NormFloat64())
 				if rng.Float64() < .14*math.Exp(busy) {
 					ttft += .25 * rng.ExpFloat64()

@@ -51,6 +51,7 @@ func first[T any](i int, all []T) []T {
 func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 	var all []samples
 	add := func(r decide.Run, lane int) {
+		s.wait(lane, change)
 		all = append(all, counted(s.record(r.Arm, lane, s.seconds()*float64(r.Length), r.Length)))
 		b.Spans = append(b.Spans, decide.Span{Arm: r.Arm, At: r.At})
 	}
@@ -65,6 +66,8 @@ func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 	} else {
 		for _, r := range decide.Order(seed, left, number) {
 			if r.RunIn > 0 {
+				s.wait(0, s.seconds()*float64(r.RunIn))
+				s.lanes[0].runIn = s.seconds() * float64(r.RunIn)
 				s.passed(r.Arm, r.RunIn)
 				b.Seconds += s.seconds() * float64(r.RunIn)
 				s.clock += s.seconds() * float64(r.RunIn)

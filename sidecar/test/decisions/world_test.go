@@ -23,7 +23,7 @@ type world struct {
 	switched float64   // slowness of a span after a change of arm
 	after    float64   // slowness of a span after one of the first arm
 	stalls   bool      // heavy-tailed pauses without first tokens
-	span     float64   // seconds that a span counts; 0: 60
+	span     float64   // seconds that a span counts; 0: three median latencies
 	failing  float64   // share of the last arm's turns that fail, the slowest ones
 	sine     float64   // amplitude of a swing of the speed
 	period   float64   // of that swing, in quarters of a block of two arms
@@ -31,17 +31,32 @@ type world struct {
 	swing    float64   // standard deviation of the load's effect on TTFT, with a correlation time of half a minute
 }
 
-// A span has 60 conversations with turns of about 25 s.
+// A span has 60 conversations of five turns of about 23 s. On the simulated cluster at this level, the conversations
+// that begin a span have ended after 131 s (kv) or 142 s (round-robin), by 24 spans of each.
 const (
 	rate     = 2.4   // turns that begin per second
 	tokens   = 830   // per answer
 	perToken = .0275 // seconds
-	warmUp   = 100.  // seconds before a run counts
+	warmUp   = 136.  // seconds before a run counts
 	change   = 5.    // seconds that a change of arm takes
-	length   = 60.   // seconds that a span counts by default
+	length   = 70.   // seconds that a span counts by default: three median latencies
 	hour     = 3600.
 	quarter  = (3*(change+warmUp) + 5*length) / 4
 )
+
+// What a turn measures depends on the time before it, also across a change of arm: the load of the workers and what the
+// arm before left behind decay with this time constant, in seconds.
+const memory = 30.
+
+// loadStep is the number of seconds after which the load of the workers changes.
+const loadStep = 5.
+
+// nextLoad returns the load of the workers one loadStep later, on the logarithmic scale.
+func nextLoad(load float64, rng *rand.Rand) float64 {
+	const scatter = .23
+	kept := math.Exp(-loadStep / memory)
+	return kept*load + scatter*math.Sqrt(1-kept*kept)*rng.NormFloat64()
+}
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
 
@@ -54,6 +69,28 @@ type spans struct {
 	clock    float64 // in seconds, for the swing
 	previous int     // arm of the span before; −1: none
 	phase    float64 // of the swing
+	lanes    [2]onLane
+}
+
+// onLane is what goes on on a lane from run to run.
+type onLane struct {
+	load   float64 // of the workers
+	runIn  float64 // seconds that the arm has run before its next run
+	began  bool
+	before arrears // what the arm before leaves behind
+}
+
+// arrears are the slowness of a run's first tokens that is due to its arm, and that of all its times.
+type arrears struct{ effect, level float64 }
+
+// faded returns what is left of a slowness after an arm has run for some seconds.
+func faded(before, own, seconds float64) float64 { return own + (before-own)*math.Exp(-seconds/memory) }
+
+// wait lets time pass on a lane.
+func (s *spans) wait(lane int, seconds float64) {
+	for ; seconds > 0; seconds -= loadStep {
+		s.lanes[lane].load = nextLoad(s.lanes[lane].load, s.rng)
+	}
 }
 
 func newSpans(w world, arms int, trial int) *spans {
@@ -86,11 +123,16 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	if s.rougher > 0 && arm == s.arms-1 {
 		rough = s.rougher
 	}
-	level := s.restart*rough*s.rng.NormFloat64() + s.lane*float64(lane)
+	on, own := &s.lanes[lane], arrears{s.effectOf(arm), s.restart*rough*s.rng.NormFloat64() + s.lane*float64(lane)}
+	if !on.began {
+		on.before, on.began = own, true
+	}
+	before, runIn := on.before, on.runIn
+	on.before, on.runIn = own, 0
 	wandered := s.wanders(r.Until)
 	at := func(t float64) float64 { // the log of the factor on all times
 		span := min(max(int((t-warmUp)/seconds*float64(of)), 0), of-1)
-		v := level + wandered[int(t/60)] + s.drift*(s.time+float64(span))
+		v := faded(before.level, own.level, runIn+t) + wandered[int(t/60)] + s.drift*(s.time+float64(span))
 		if s.sine > 0 {
 			v += s.sine * math.Sin(s.phase+2*math.Pi*(s.clock+t)/(s.period*quarter))
 		}
@@ -102,22 +144,22 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		}
 		return v
 	}
-	busy, stalled, swung := 0., math.Inf(-1), s.swing*s.rng.NormFloat64()
-	memory := math.Exp(-1. / rate / 30) // from turn to turn
+	stalled, swung := math.Inf(-1), s.swing*s.rng.NormFloat64()
+	kept := math.Exp(-1. / rate / memory) // from turn to turn
 	for t, next := 0., 0.; t < r.Until; t += s.rng.ExpFloat64() / rate {
-		if t >= next { // the load of the workers changes every 5 s
-			busy, next = .5*busy+.2*s.rng.NormFloat64(), next+5
+		for ; t >= next; next += loadStep {
+			on.load = nextLoad(on.load, s.rng)
 		}
 		if s.stalls && s.rng.Float64() < 1./rate/120 { // once per two minutes; Pareto with infinite variance
 			stalled = t + min(.5*math.Pow(s.rng.Float64(), -1/1.5), 60)
 		}
 		ttft := .22 * math.Exp(.3*s.rng.NormFloat64())
-		if s.rng.Float64() < .14*math.Exp(busy) {
+		if s.rng.Float64() < .14*math.Exp(on.load) {
 			ttft += .25 * s.rng.ExpFloat64()
 		}
-		swung = memory*swung + s.swing*math.Sqrt(1-memory*memory)*s.rng.NormFloat64()
-		ttft = ttft*math.Exp(at(t)+swung+s.effectOf(arm)) + max(0, stalled-t)
-		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*busy)
+		swung = kept*swung + s.swing*math.Sqrt(1-kept*kept)*s.rng.NormFloat64()
+		ttft = ttft*math.Exp(at(t)+swung+faded(before.effect, own.effect, runIn+t)) + max(0, stalled-t)
+		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*on.load)
 		r.Turns = append(r.Turns, proof.Turn{
 			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens, TPOT: tpot,
 			PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,

@@ -37,6 +37,7 @@ type setting struct {
 	draws       uint64  // seed of the workload
 	system      uint64  // seed of the cluster
 	slower      float64 // factor on the duration of all steps; 0: 1
+	prefill     float64 // factor on the duration of prefill, 1 or more; 0: 1
 	// together starts all conversations at their beginning, as in a run and a capacity search. Otherwise they start in
 	// their midst, as in a trial.
 	together bool
@@ -58,6 +59,9 @@ func observe(s setting) (*observed, error) {
 	o.Mode, o.Seed = s.mode, s.system
 	if s.slower != 0 {
 		slow(&o.Profile.Step, s.slower)
+	}
+	if s.prefill != 0 {
+		slowPrefill(&o.Profile.Step, s.prefill)
 	}
 	w := workload(s.concurrency, s.draws)
 	if !s.together {
@@ -107,6 +111,18 @@ func slow(c *sim.StepCost, factor float64) {
 	c.Floors = slices.Clone(c.Floors)
 	for i := range c.Floors {
 		c.Floors[i].Milliseconds *= factor
+	}
+}
+
+// slowPrefill multiplies the duration of prefill.
+func slowPrefill(c *sim.StepCost, factor float64) {
+	c.PerPrefillToken *= factor
+	c.PerChunkContext *= factor
+	c.Floors = slices.Clone(c.Floors)
+	for i := range c.Floors {
+		if c.Floors[i].Prefill {
+			c.Floors[i].Milliseconds *= factor
+		}
 	}
 }
 
