@@ -180,6 +180,11 @@ const (
 	Unlike       Verdict = "unlike"            // of a guard: certainly different by more than its margin
 	NoDifference         = decide.NoDifference // the smallest difference of interest is excluded, both ways
 	TimeOver             = decide.TimeOver
+	// The verdicts where failures certainly differ, and the deciding metric shows no difference or is undecided at the
+	// time limit. FailuresDiffer is of more than two arms.
+	BFailsMore     Verdict = "b_fails_more"
+	AFailsMore     Verdict = "a_fails_more"
+	FailuresDiffer         = decide.FailuresDiffer
 )
 
 // Trial compares two arms or more at one concurrency, by the method of package [decide]: whole blocks of runs, with a
@@ -465,7 +470,7 @@ func (t *Trial) look() {
 		s.Ranking = t.ranking(&d)
 		a, b = d.RunnerUp, d.Best
 	} else {
-		s.Failures = t.failures(d.FailsMore)
+		s.Failures = t.failures(&d)
 	}
 	s.Others = t.differences(&d, d.Others, a, b)
 	s.Guards = guardsOf(&d, a, b)
@@ -516,9 +521,10 @@ func (t *Trial) measuredSpans() (all []api.TrialSpan) {
 }
 
 // expected is after how many blocks the trial is over, as likely as not, if the estimates are right. It is 0 where that
-// is not in its time.
+// is not in its time. Where only failures are open, it is the next block.
 func (t *Trial) expected(d *decide.Decision) (blocks int) {
 	p := t.Plan.decisions(&t.known)
+	blocks = len(t.Blocks) + 1
 	for i := range d.Primary {
 		c := &d.Primary[i]
 		open := c.Blocks == len(t.Blocks) && (p.WholeOrder || c.A == d.Best || c.B == d.Best)
@@ -539,6 +545,11 @@ func (t *Trial) verdictOf(d *decide.Decision) Verdict {
 	switch {
 	case d.Verdict == decide.Ordered:
 		return Order
+	case d.Verdict == FailuresDiffer && !t.Plan.several():
+		if d.MoreFailures(0, 1) > 0 {
+			return BFailsMore
+		}
+		return AFailsMore
 	case d.Verdict != decide.Better:
 		return d.Verdict
 	case t.Plan.several():
@@ -563,12 +574,23 @@ func (t *Trial) failed(arm int) (f api.TrialFailed) {
 }
 
 // failures are the failed turns of two arms.
-func (t *Trial) failures(more [][2]int) *api.TrialFailures {
-	f := &api.TrialFailures{A: t.failed(0), B: t.failed(1)}
-	for _, arms := range more {
-		f.More = api.TrialArms[arms[0]]
+func (t *Trial) failures(d *decide.Decision) *api.TrialFailures {
+	f := &api.TrialFailures{A: t.failed(0), B: t.failed(1), More: moreFailures(d, 0, 1)}
+	for _, c := range d.Failures {
+		f.Difference, f.Interval = c.Estimate, shown(c.Metric, c.Repeated)
 	}
 	return f
+}
+
+// moreFailures is the one of two arms that certainly fails more turns; empty: neither.
+func moreFailures(d *decide.Decision, a, b int) api.TrialArm {
+	switch d.MoreFailures(a, b) {
+	case 1:
+		return api.TrialArms[b]
+	case -1:
+		return api.TrialArms[a]
+	}
+	return ""
 }
 
 // between returns the comparisons of two arms, B with A.
@@ -610,7 +632,7 @@ func guardsOf(d *decide.Decision, a, b int) (all []api.TrialDifference) {
 }
 
 // difference is what is shown of a comparison. An arm that certainly fails more turns, or whose answers differ, is
-// better in nothing.
+// better in nothing, and none is while it seems to fail more.
 func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.TrialDifference {
 	m := Metric(c.Metric.Name)
 	d := api.TrialDifference{
@@ -627,6 +649,7 @@ func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.
 		d.Outcome, d.Interval = string(NoDifference), shown(c.Metric, c.Narrow)
 	case decision.TradesOff(c):
 		d.Outcome = string(TradeOff)
+	case decision.Suspects(c): // more blocks show whether the better arm fails more turns
 	case c.Shown != 0 && (c.Shown < 0) == m.LessIsBetter():
 		d.Outcome = string(BBetter)
 	case c.Shown != 0:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -393,6 +394,24 @@ func TestFailuresAreObservations(t *testing.T) {
 		assert.NotEqual(t, string(BBetter), d.Outcome, "an arm that fails more is better in nothing: %s", d.Metric)
 	}
 	assert.Equal(t, string(TradeOff), trial.State().Primary.Outcome)
+
+	refuses := func(every int, arms ...Arm) func(Span, *Result) {
+		return func(s Span, r *Result) {
+			for i := range r.Turns {
+				if u := &r.Turns[i]; slices.Contains(arms, s.Arm) && i%every == 0 {
+					u.Failed, u.Ended, u.FirstToken = true, u.Sent+.01, 0
+				}
+			}
+		}
+	}
+	trial = newTrial(t, func(p *Plan) { p.Primary = Throughput })
+	drive(t, trial, 1, 100, refuses(10, ArmB))
+	assert.Equal(t, string(BFailsMore), trial.State().Verdict)
+	assert.Equal(t, string(NoDifference), trial.State().Primary.Outcome)
+	f = trial.State().Failures
+	assert.InDelta(t, .1, f.Difference, .05)
+	require.NotNil(t, f.Interval)
+	assert.Positive(t, f.Interval[0])
 
 	r := Recording{CountedFrom: 1, Until: 9, Turns: []Turn{{Sent: 2}, {Sent: 3, FirstToken: 4}}}
 	r.GiveUp()

@@ -28,7 +28,6 @@ func trials() int {
 type cell struct {
 	better, worse, none, over, trade int // decisions about the last arm
 	others                           int // trials in which another metric was found to differ
-	failsMore                        int
 	covered, final                   int
 	bias                             float64 // sum of the estimates of trials with a verdict, over the truth
 	minutes                          []float64
@@ -56,9 +55,6 @@ func (c *cell) add(d decide.Decision, seconds, truth float64) {
 	}
 	if shown {
 		c.others++
-	}
-	if len(d.FailsMore) > 0 {
-		c.failsMore++
 	}
 	if d.Verdict != decide.TimeOver && d.Final != nil {
 		c.final++

@@ -63,7 +63,8 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
       </p>
       {failures && (
         <p className={styles.note}>
-          Failed turns: {failedText(failures.a)} under {modeText(a)}, {failedText(failures.b)} under {modeText(b)}.
+          Failed turns: {failedText(failures.a)} under {modeText(a)}, {failedText(failures.b)} under {modeText(b)}
+          {failures.interval && ` (${failures.interval.map(endText).join(' to ')} points)`}.
         </p>
       )}
       {(trial.guards ?? [])
