@@ -568,6 +568,9 @@ type TrialState struct {
 	// output tokens per answer and shares of finish reasons for the modes of `primary`; where one is unlike, neither mode
 	// is better; intervals of 95 % at the latest look
 	Guards List[TrialDifference] `json:"guards,omitempty"`
+	// whether the mean TTFT is that of successful turns, since turns failed and the shares of no two modes certainly
+	// differ by more than 1 point; otherwise a failed turn counts as the slowest of its block
+	Succeeded bool `json:"succeeded,omitempty"`
 	// values of the deciding metric in the spans of whole blocks, as measured
 	Spans List[TrialSpan] `json:"spans,omitempty"`
 	// difference that the time left is estimated for: the present estimate
@@ -583,7 +586,7 @@ type TrialState struct {
 }
 
 // TrialSpan is the value of a trial's deciding metric in a span. A failed turn counts as slower than every successful
-// one of its block.
+// one of its block, or in no mean where the trial says so.
 type TrialSpan struct {
 	Number int     `json:"number"`
 	Value  float64 `json:"value"`

@@ -3068,7 +3068,7 @@ export interface components {
             places: components["schemas"]["TrialPlace"][];
             question: components["schemas"]["TrialQuestion"];
         };
-        /** @description The value of a trial's deciding metric in a span. A failed turn counts as slower than every successful one of its block. */
+        /** @description The value of a trial's deciding metric in a span. A failed turn counts as slower than every successful one of its block, or in no mean where the trial says so. */
         TrialSpan: {
             number: number;
             value: number;
@@ -3113,6 +3113,8 @@ export interface components {
             ranking?: components["schemas"]["TrialRanking"];
             /** @description values of the deciding metric in the spans of whole blocks, as measured */
             spans?: components["schemas"]["TrialSpan"][];
+            /** @description whether the mean TTFT is that of successful turns, since turns failed and the shares of no two modes certainly differ by more than 1 point; otherwise a failed turn counts as the slowest of its block */
+            succeeded?: boolean;
             /** @description variances by metric, from this trial's blocks only, for later trials */
             variances?: {
                 [key: string]: components["schemas"]["TrialVariance"];

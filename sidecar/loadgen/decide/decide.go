@@ -69,11 +69,25 @@ type Span struct {
 	At  float64 `json:"at"` // of the run; for arms that run side by side, −½ or ½ for the lane
 	// Values are those of the plan's metrics by name, in their own units. Missing values are unknown.
 	Values map[string]float64 `json:"values"`
+	// Succeeded are the means of times over successful turns only, of runs in which turns failed. They replace Values
+	// where [Decision.Succeeded] holds.
+	Succeeded map[string]float64 `json:"succeeded,omitempty"`
 	// Late is the amount by which a value may be too large because of late time stamps of the load generator, on the scale
 	// of differences.
 	Late   map[string]float64 `json:"late,omitempty"`
 	Failed int                `json:"failed"`
 	Ended  int                `json:"ended"` // turns, including failed ones
+}
+
+// Value returns the value of a metric by name; succeeded is [Decision.Succeeded].
+func (s *Span) Value(metric string, succeeded bool) (v float64, known bool) {
+	if succeeded {
+		if v, known = s.Succeeded[metric]; known {
+			return v, true
+		}
+	}
+	v, known = s.Values[metric]
+	return v, known
 }
 
 // Block is a whole block: the runs of all arms that were left at its beginning.
@@ -151,6 +165,9 @@ type Decision struct {
 	// large as that of the first metric, over all looks and pairs. Narrow is that of two one-sided tests at 5 % at this
 	// look alone: an arm that fails more by it is not called better before more blocks. See [Decision.Suspects].
 	Failures []Comparison `json:"failures"`
+	// Succeeded means that means of times are those of successful turns. It holds where turns failed and the shares of no
+	// two arms certainly differ and are more than 1 point apart. Otherwise a failed turn counts as in [Sample].
+	Succeeded bool `json:"succeeded,omitempty"`
 	// Guards are the comparisons of the guards, of every pair. Their intervals hold at 95 % for this look alone, since a
 	// guard prevents a verdict and favors no arm. Shown says that the difference certainly exceeds [GuardMargin].
 	Guards []Comparison `json:"guards"`
@@ -244,6 +261,7 @@ type state struct {
 	Plan
 	blocks    []Block
 	looks     []Look
+	succeeded bool                 // [Decision.Succeeded]
 	deviation map[[3]int][]float64 // standard errors by metric and pair, of every look
 }
 
@@ -264,6 +282,8 @@ func (s *state) look(d *Decision, blocks []Block) {
 	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
 	d.Failures = s.failures(d.Failures, d.Left)
+	d.Succeeded = alike(d.Failures)
+	s.succeeded = d.Succeeded
 	model, ok := s.fit(s.Metrics[0])
 	if ok {
 		d.Means = model.means
@@ -332,7 +352,7 @@ func (s *state) observations(metric Metric) (all []observation, with []int) {
 	lacking := map[int]bool{}
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
-			v, known := run.Values[metric.Name]
+			v, known := run.Value(metric.Name, s.succeeded)
 			y := metric.scaled(v)
 			if !known || math.IsNaN(y) || math.IsInf(y, 0) {
 				lacking[run.Arm] = true

@@ -40,7 +40,7 @@ func TestModelEqualsHandComputedFit(t *testing.T) {
 	c := d.Primary[0]
 	s2 := (2./3*(.01+.01) + (.01+.09)/2) / 3
 	assert.InDelta(t, .3, c.Estimate, 1e-9)
-	assert.InDelta(t, s2, Variances(planOf(2, ttft), blocks)[ttft.Name].Value, 1e-9)
+	assert.InDelta(t, s2, Variances(planOf(2, ttft), blocks, false)[ttft.Name].Value, 1e-9)
 	assert.InDelta(t, 3, c.DF, 0)
 	assert.InDelta(t, math.Sqrt(1.5*s2/2), c.SE, 1e-9)
 	critical := toStudent(Boundary(.05, []Look{{2, 1. / 3, 3}})[0], 3)
@@ -350,6 +350,33 @@ func TestFailuresBesideTheFirstMetric(t *testing.T) {
 	short.MaxSeconds = 1200
 	assert.Equal(t, TimeOver, Decide(short, failing(2, 2)).Verdict, "failures are as likely as not chance")
 	assert.Equal(t, Better, Decide(short, failing(2, 1)).Verdict)
+}
+
+// Means of times are those of successful turns unless the arms' shares of failed turns certainly differ, by more than 1
+// point.
+func TestMeanOfSuccessfulTurns(t *testing.T) {
+	of := func(failedA, failedB int) []Block {
+		blocks := blocksOf(1, 2, .001, 0, .3)
+		for i := range blocks {
+			for j := range blocks[i].Spans {
+				s := &blocks[i].Spans[j]
+				s.Failed, s.Ended = []int{failedA, failedB}[s.Arm], 1000
+				s.Succeeded = map[string]float64{ttft.Name: s.Values[ttft.Name] * math.Exp(-.6*float64(s.Arm))}
+			}
+		}
+		return blocks
+	}
+	for _, test := range []struct {
+		a, b int
+		want bool
+	}{{0, 0, false}, {0, 9, true}, {49, 40, true}, {40, 60, true}, {40, 90, false}, {90, 40, false}} {
+		d := Decide(planOf(2, ttft), of(test.a, test.b))
+		assert.Equal(t, test.want, d.Succeeded, "%v", test)
+		assert.Equal(t, test.want, d.Primary[0].Estimate < 0)
+	}
+	stored := of(40, 49)
+	stored[0].Spans[0].Succeeded = nil
+	assert.True(t, Decide(planOf(2, ttft), stored).Succeeded, "runs without failures have no value of their own")
 }
 
 // With a known variance, two looks or more lose a few per cent of the power of one, which finds 2.80 standard errors in

@@ -144,7 +144,7 @@ func (p Plan) Detectable(variance, blockSeconds float64) *api.TrialDetectable {
 
 // Variances are what the blocks say of the variance of a run, by metric.
 func (t *Trial) Variances() map[string]decide.Variance {
-	return decide.Variances(t.Plan.decisions(nil), t.Blocks)
+	return decide.Variances(t.Plan.decisions(nil), t.Blocks, t.Shown.Succeeded)
 }
 
 // BlockSeconds is what a block of all arms takes, by the latest one; 0 before the first.
@@ -436,9 +436,16 @@ func (t *Trial) block(order []decide.Run) decide.Block {
 			Arm: order[i].Arm, At: order[i].At, Failed: m.Failed, Ended: m.Ended,
 			Values: map[string]float64{}, Late: map[string]float64{},
 		}
+		succeeded := decide.Sample{OK: m.TTFT.OK}.Mean(0)
+		if m.Failed > 0 && finite(MeanTTFT.scaled(succeeded)) {
+			s.Succeeded = map[string]float64{string(MeanTTFT): succeeded}
+		}
 		for metric, v := range m.values(decide.Largest(ttft...), decide.Largest(tpot...)) {
 			if finite(metric.scaled(v)) {
 				s.Values[string(metric)] = v
+			}
+			if metric == MeanTTFT && s.Succeeded != nil {
+				v = succeeded // the smaller one, of which the error is a larger part
 			}
 			if e := m.Errors[metric]; e > 0 && v > 0 {
 				s.Late[string(metric)] = -math.Log1p(-min(e/v, tooLate))
@@ -454,9 +461,9 @@ func (t *Trial) look() {
 	p := t.Plan.decisions(&t.known)
 	d := decide.Decide(p, t.Blocks)
 	s := &t.Shown
-	s.Spans = t.measuredSpans()
+	s.Spans = t.measuredSpans(d.Succeeded)
 	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
-	s.Verdict = string(t.verdictOf(&d))
+	s.Verdict, s.Succeeded = string(t.verdictOf(&d)), d.Succeeded
 	if s.Detectable == nil && s.Blocks == 1 {
 		within := 0.
 		for i := range t.Runs {
@@ -507,11 +514,11 @@ func (t *Trial) look() {
 }
 
 // measuredSpans are the values of the deciding metric in the spans of whole blocks.
-func (t *Trial) measuredSpans() (all []api.TrialSpan) {
+func (t *Trial) measuredSpans(succeeded bool) (all []api.TrialSpan) {
 	number := 0
 	for i := range t.Blocks {
 		for _, s := range t.Blocks[i].Spans {
-			if v, ok := s.Values[string(t.Plan.Primary)]; ok {
+			if v, ok := s.Value(string(t.Plan.Primary), succeeded); ok {
 				all = append(all, api.TrialSpan{Number: number, Value: v})
 			}
 			number++

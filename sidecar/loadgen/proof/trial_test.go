@@ -413,6 +413,20 @@ func TestFailuresAreObservations(t *testing.T) {
 	require.NotNil(t, f.Interval)
 	assert.Positive(t, f.Interval[0])
 
+	for _, alike := range []bool{false, true} {
+		trial = newTrial(t, nil)
+		arms := []Arm{ArmA, ArmB}
+		if !alike {
+			arms = arms[1:]
+		}
+		drive(t, trial, .9, 6, refuses(2, arms...))
+		s := trial.State()
+		assert.Equal(t, alike, s.Succeeded)
+		i := slices.IndexFunc(trial.Blocks[1].Spans, func(s decide.Span) bool { return s.Arm == 1 })
+		b := trial.Blocks[1].Spans[i].Values[string(MeanTTFT)]
+		assert.Equal(t, alike, s.Spans[3+i].Value < b, "%v of %v with refused turns", s.Spans[3+i].Value, b)
+	}
+
 	r := Recording{CountedFrom: 1, Until: 9, Turns: []Turn{{Sent: 2}, {Sent: 3, FirstToken: 4}}}
 	r.GiveUp()
 	whole, _ := r.cut(1, api.SLO{})

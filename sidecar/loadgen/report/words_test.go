@@ -171,6 +171,7 @@ func TestWords(t *testing.T) {
 		A: api.TrialFailed{Failed: 9, Ended: 900}, B: api.TrialFailed{Failed: 1, Ended: 900}, More: "a",
 		Difference: -.0089, Interval: &[2]float64{-.017, -.001},
 	}
+	unequal.Trial.Succeeded = true
 	shortened := tried(proof.TradeOff, &traded)
 	shortened.Trial.Guards = []api.TrialDifference{{
 		Metric: string(proof.AnswerTokens), A: 210, B: 130, Difference: -.381, Interval: &[2]float64{-.412, -.35},
@@ -352,6 +353,23 @@ func TestHeadlineOfFailures(t *testing.T) {
 		"3.33 % of turns failed under KV-aware and 0 % under Round-robin (1.1 to 5.6 points more)")
 	s.Trial.Verdict = string(proof.Running)
 	assert.NotContains(t, Headline(&s).Text, "fails")
+}
+
+// A report says where failed turns are in no mean.
+func TestMeanOfSuccessfulTurns(t *testing.T) {
+	s := looked()
+	s.Trial.Primary.Metric = string(proof.MeanTTFT)
+	assert.NotContains(t, markdownOf(t, OfSweep(s)), "successful turns only (decides)")
+	s.Trial.Succeeded = true
+	s.Trial.Failures.Interval = &[2]float64{-.005, .001}
+	text := markdownOf(t, OfSweep(s))
+	for _, part := range []string{
+		"| Mean TTFT, successful turns only (decides) |",
+		"failed turns count in all times but the mean TTFT", "The mean TTFT is that of successful turns:",
+		"| Failed turns | 0.3 % | 0.1 % | 0.0 points | −0.5 to +0.1 points |",
+	} {
+		assert.Contains(t, text, part)
+	}
 }
 
 // How often each mode of a sweep was on either of two lanes is said, level by level.

@@ -56,6 +56,10 @@ func (r *Results) trialWords() []string {
 		return r.findWords(t)
 	}
 	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
+	if t.Succeeded {
+		all = append(all, "The mean TTFT is that of successful turns: the shares of failed turns do not certainly differ, "+
+			"or by 1 point at most.")
+	}
 	if p := t.Prior; p != nil {
 		text := "The intervals rest on the scatter of %s of these arms, too."
 		if p.Contradicted {
@@ -419,6 +423,9 @@ func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
 	a, b := r.trialNames()
 	m := proof.Metric(d.Metric)
 	name := sentenceCase(m.Name())
+	if m == proof.MeanTTFT && r.Sweep.Trial.Succeeded {
+		name += ", " + succeeded
+	}
 	if decides {
 		name += " (decides)"
 	}

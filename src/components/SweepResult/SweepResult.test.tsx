@@ -101,14 +101,15 @@ describe('the verdict', () => {
     expect(await violations(container)).toEqual([]);
   });
 
-  it('of a trial says which turns failed', async () => {
+  it('of a trial says which turns failed, and where they are in no mean', async () => {
     const decided = trial();
+    decided.trial!.primary!.metric = 'ttft_mean';
+    decided.trial!.succeeded = true;
     decided.trial!.failures = { a: { failed: 0, ended: 900 }, b: { failed: 6, ended: 900 }, interval: [-0.002, 0.016] };
     show(having(decided), 'verdict');
+    expect(await screen.findByText(/, successful turns only$/)).toBeInTheDocument();
     expect(
-      await screen.findByText(
-        'Failed turns: 0 of 900 under Round-robin, 6 of 900 under KV-aware (−0.2 to +1.6 points).'
-      )
+      screen.getByText('Failed turns: 0 of 900 under Round-robin, 6 of 900 under KV-aware (−0.2 to +1.6 points).')
     ).toBeInTheDocument();
   });
 
