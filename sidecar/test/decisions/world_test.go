@@ -25,6 +25,8 @@ type world struct {
 	stalls   bool      // heavy-tailed pauses without first tokens
 	span     float64   // seconds that a span counts; 0: 60
 	failing  float64   // share of the last arm's turns that fail, the slowest ones
+	refused  []float64 // share of each arm's turns that fail at once; nil: none
+	outage   float64   // seconds for which all turns are refused; 0: each turn by itself
 	sine     float64   // amplitude of a swing of the speed
 	period   float64   // of that swing, in quarters of a block of two arms
 	wander   float64   // standard deviation of a slow change of speed, with a correlation time of ten minutes
@@ -54,6 +56,7 @@ type spans struct {
 	clock    float64 // in seconds, for the swing
 	previous int     // arm of the span before; −1: none
 	phase    float64 // of the swing
+	down     float64 // end of the latest outage, on the clock of the turns
 }
 
 func newSpans(w world, arms int, trial int) *spans {
@@ -103,6 +106,7 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		return v
 	}
 	busy, stalled, swung := 0., math.Inf(-1), s.swing*s.rng.NormFloat64()
+	s.down = 0
 	memory := math.Exp(-1. / rate / 30) // from turn to turn
 	for t, next := 0., 0.; t < r.Until; t += s.rng.ExpFloat64() / rate {
 		if t >= next { // the load of the workers changes every 5 s
@@ -118,6 +122,10 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		swung = memory*swung + s.swing*math.Sqrt(1-memory*memory)*s.rng.NormFloat64()
 		ttft = ttft*math.Exp(at(t)+swung+s.effectOf(arm)) + max(0, stalled-t)
 		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*busy)
+		if s.refuses(arm, t) {
+			r.Turns = append(r.Turns, proof.Turn{Sent: t, Ended: t + refusal, Failed: true})
+			continue
+		}
 		r.Turns = append(r.Turns, proof.Turn{
 			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens, TPOT: tpot,
 			PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
@@ -130,6 +138,23 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		r.Tokens = append(r.Tokens, rate*tokens*math.Exp(.1*s.rng.NormFloat64()-at(float64(second))))
 	}
 	return r
+}
+
+// refusal is the time in seconds after which a turn fails that is refused.
+const refusal = .01
+
+// refuses draws whether a turn of an arm fails at once. The draws of a world without failures do not change.
+func (s *spans) refuses(arm int, t float64) bool {
+	switch {
+	case s.refused == nil || t < s.down:
+		return s.refused != nil
+	case s.outage == 0:
+		return s.rng.Float64() < s.refused[arm]
+	case s.rng.Float64() < s.refused[arm]/(rate*s.outage*(1-s.refused[arm])+1):
+		s.down = t + s.outage
+		return true
+	}
+	return false
 }
 
 // wanders returns the system's slowness in each minute, on the logarithmic scale.
@@ -197,8 +222,7 @@ func counted(r proof.Recording) (s samples) {
 		}
 		s.ended++
 		if t.Failed {
-			s.failed++
-			s.ttft.Failed, s.tpot.Failed = append(s.ttft.Failed, t.Ended-t.Sent), append(s.tpot.Failed, 0)
+			s.fails(t.Ended - t.Sent)
 			continue
 		}
 		tpot := (t.Ended - t.FirstToken) / float64(t.OutputTokens-1)
@@ -213,6 +237,17 @@ func counted(r proof.Recording) (s samples) {
 		s.time++
 	}
 	return s
+}
+
+// fails adds a failed turn that waited for some seconds.
+func (s *samples) fails(wait float64) {
+	s.failed++
+	s.ttft.Failed, s.tpot.Failed = append(s.ttft.Failed, wait), append(s.tpot.Failed, 0)
+}
+
+// succeeded returns the means over successful turns only.
+func (s *samples) succeeded() map[string]float64 {
+	return map[string]float64{"TTFT mean": decide.Sample{OK: s.ttft.OK}.Mean(0)}
 }
 
 // values returns the figures of all metrics.
