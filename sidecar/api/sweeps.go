@@ -545,8 +545,10 @@ type TrialState struct {
 	Method TrialMethod `json:"method"`
 	// trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences
 	// as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two
-	// modes, best: one is better than all others; order: each pair is decided
-	Verdict   string         `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,no_difference,time_over"`
+	// modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly
+	// fails more turns, and the deciding metric shows no difference or is undecided when the time is over;
+	// failures_differ: so do some of more than two modes
+	Verdict   string         `json:"verdict" enum:"running,b_better,a_better,best,order,trade_off,b_fails_more,a_fails_more,failures_differ,no_difference,time_over"`
 	Blocks    int            `json:"blocks"`               // whole blocks
 	FirstLook int            `json:"first_look,omitempty"` // number of whole blocks at the first look; absent: 2
 	Pairs     int            `json:"pairs,omitempty"`      // trial on pairs: pairs of spans
@@ -566,6 +568,9 @@ type TrialState struct {
 	// output tokens per answer and shares of finish reasons for the modes of `primary`; where one is unlike, neither mode
 	// is better; intervals of 95 % at the latest look
 	Guards List[TrialDifference] `json:"guards,omitempty"`
+	// whether the mean TTFT is that of successful turns, since turns failed and the shares of no two modes certainly
+	// differ by more than 1 point; otherwise a failed turn counts as the slowest of its block
+	Succeeded bool `json:"succeeded,omitempty"`
 	// values of the deciding metric in the spans of whole blocks, as measured
 	Spans List[TrialSpan] `json:"spans,omitempty"`
 	// difference that the time left is estimated for: the present estimate
@@ -581,7 +586,7 @@ type TrialState struct {
 }
 
 // TrialSpan is the value of a trial's deciding metric in a span. A failed turn counts as slower than every successful
-// one of its block.
+// one of its block, or in no mean where the trial says so.
 type TrialSpan struct {
 	Number int     `json:"number"`
 	Value  float64 `json:"value"`
@@ -634,6 +639,10 @@ type TrialFailures struct {
 	A    TrialFailed `json:"a"`
 	B    TrialFailed `json:"b"`
 	More TrialArm    `json:"more,omitempty"` // mode that certainly fails more turns; absent: neither
+	// B's share of failed turns minus A's
+	Difference float64 `json:"difference,omitempty"`
+	// 95 % interval of the difference over all looks; absent: it has no bounds yet
+	Interval *[2]float64 `json:"interval,omitempty"`
 }
 
 // TrialFailed is the number of failed turns of a mode.

@@ -2947,6 +2947,13 @@ export interface components {
         TrialFailures: {
             a: components["schemas"]["TrialFailed"];
             b: components["schemas"]["TrialFailed"];
+            /** @description B's share of failed turns minus A's */
+            difference?: number;
+            /** @description 95 % interval of the difference over all looks; absent: it has no bounds yet */
+            interval?: [
+                number,
+                number
+            ];
             /** @description mode that certainly fails more turns; absent: neither */
             more?: components["schemas"]["TrialArm"];
         };
@@ -3059,7 +3066,7 @@ export interface components {
             places: components["schemas"]["TrialPlace"][];
             question: components["schemas"]["TrialQuestion"];
         };
-        /** @description The value of a trial's deciding metric in a span. A failed turn counts as slower than every successful one of its block. */
+        /** @description The value of a trial's deciding metric in a span. A failed turn counts as slower than every successful one of its block, or in no mean where the trial says so. */
         TrialSpan: {
             number: number;
             value: number;
@@ -3104,15 +3111,17 @@ export interface components {
             ranking?: components["schemas"]["TrialRanking"];
             /** @description values of the deciding metric in the spans of whole blocks, as measured */
             spans?: components["schemas"]["TrialSpan"][];
+            /** @description whether the mean TTFT is that of successful turns, since turns failed and the shares of no two modes certainly differ by more than 1 point; otherwise a failed turn counts as the slowest of its block */
+            succeeded?: boolean;
             /** @description variances by metric, from this trial's blocks only, for later trials */
             variances?: {
                 [key: string]: components["schemas"]["TrialVariance"];
             };
             /**
-             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided
+             * @description trade_off: one is better and fails more turns than the other, or their answers differ; no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided. For more than two modes, best: one is better than all others; order: each pair is decided. b_fails_more, a_fails_more: one certainly fails more turns, and the deciding metric shows no difference or is undecided when the time is over; failures_differ: so do some of more than two modes
              * @enum {string}
              */
-            verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "no_difference" | "time_over";
+            verdict: "running" | "b_better" | "a_better" | "best" | "order" | "trade_off" | "b_fails_more" | "a_fails_more" | "failures_differ" | "no_difference" | "time_over";
         };
         /** @description The variance between the spans of an arm on the scale of differences, which is logarithmic for times and rates. */
         TrialVariance: {

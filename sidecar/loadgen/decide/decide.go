@@ -69,11 +69,25 @@ type Span struct {
 	At  float64 `json:"at"` // of the run; for arms that run side by side, −½ or ½ for the lane
 	// Values are those of the plan's metrics by name, in their own units. Missing values are unknown.
 	Values map[string]float64 `json:"values"`
+	// Succeeded are the means of times over successful turns only, of runs in which turns failed. They replace Values
+	// where [Decision.Succeeded] holds.
+	Succeeded map[string]float64 `json:"succeeded,omitempty"`
 	// Late is the amount by which a value may be too large because of late time stamps of the load generator, on the scale
 	// of differences.
 	Late   map[string]float64 `json:"late,omitempty"`
 	Failed int                `json:"failed"`
 	Ended  int                `json:"ended"` // turns, including failed ones
+}
+
+// Value returns the value of a metric by name; succeeded is [Decision.Succeeded].
+func (s *Span) Value(metric string, succeeded bool) (v float64, known bool) {
+	if succeeded {
+		if v, known = s.Succeeded[metric]; known {
+			return v, true
+		}
+	}
+	v, known = s.Values[metric]
+	return v, known
 }
 
 // Block is a whole block: the runs of all arms that were left at its beginning.
@@ -93,6 +107,8 @@ const (
 	TradeOff     Verdict = "trade_off"     // every pair left is decided, and one trades off: [Decision.TradesOff]
 	NoDifference Verdict = "no_difference" // all arms left are within the margin
 	TimeOver     Verdict = "time_over"     // undecided at the time limit
+	// FailuresDiffer replaces the two before where an arm left certainly fails more turns than another.
+	FailuresDiffer Verdict = "failures_differ"
 )
 
 // Over reports whether a trial with this verdict has ended.
@@ -145,8 +161,13 @@ type Decision struct {
 	MayBeBest []int `json:"may_be_best"`
 	// Primary are the comparisons of the first metric, of every pair of arms.
 	Primary []Comparison `json:"primary"`
-	// FailsMore are pairs of arms, the first of which fails more often than the second.
-	FailsMore [][2]int `json:"fails_more"`
+	// Failures are the comparisons of the shares of failed turns, of every pair. Repeated has an error of its own, as
+	// large as that of the first metric, over all looks and pairs. Narrow is that of two one-sided tests at 5 % at this
+	// look alone: an arm that fails more by it is not called better before more blocks. See [Decision.Suspects].
+	Failures []Comparison `json:"failures"`
+	// Succeeded means that means of times are those of successful turns. It holds where turns failed and the shares of no
+	// two arms certainly differ and are more than 1 point apart. Otherwise a failed turn counts as in [Sample].
+	Succeeded bool `json:"succeeded,omitempty"`
 	// Guards are the comparisons of the guards, of every pair. Their intervals hold at 95 % for this look alone, since a
 	// guard prevents a verdict and favors no arm. Shown says that the difference certainly exceeds [GuardMargin].
 	Guards []Comparison `json:"guards"`
@@ -240,6 +261,7 @@ type state struct {
 	Plan
 	blocks    []Block
 	looks     []Look
+	succeeded bool                 // [Decision.Succeeded]
 	deviation map[[3]int][]float64 // standard errors by metric and pair, of every look
 }
 
@@ -259,18 +281,28 @@ func (s *state) look(d *Decision, blocks []Block) {
 	df, _ := degrees(runs, len(blocks), s.Arms, !s.Switchback)
 	d.Looks = append(d.Looks, Look{len(blocks), share, float64(max(1, df))})
 	s.looks = d.Looks
+	d.Failures = s.failures(d.Failures, d.Left)
+	d.Succeeded = alike(d.Failures)
+	s.succeeded = d.Succeeded
 	model, ok := s.fit(s.Metrics[0])
 	if ok {
 		d.Means = model.means
 		d.Primary = s.pairs(d.Primary, d.Left, model, 0, s.pairAlpha())
 	}
-	d.FailsMore, d.Guards = s.failsMore(), s.guards()
+	d.Guards = s.guards()
 	s.others(d)
 	if ok {
 		s.verdict(d, model)
 	}
 	if d.Verdict == Running && share == 1 {
 		d.Verdict = TimeOver
+	}
+	arms := d.Left
+	if s.WholeOrder {
+		arms = s.all()
+	}
+	if (d.Verdict == TimeOver || d.Verdict == NoDifference) && d.failuresDiffer(arms) {
+		d.Verdict = FailuresDiffer
 	}
 	if d.Verdict.Over() && ok && s.Arms == 2 {
 		d.Final = s.final(&d.Primary[0])
@@ -320,7 +352,7 @@ func (s *state) observations(metric Metric) (all []observation, with []int) {
 	lacking := map[int]bool{}
 	for i := range s.blocks {
 		for _, run := range s.blocks[i].Spans {
-			v, known := run.Values[metric.Name]
+			v, known := run.Value(metric.Name, s.succeeded)
 			y := metric.scaled(v)
 			if !known || math.IsNaN(y) || math.IsInf(y, 0) {
 				lacking[run.Arm] = true
@@ -363,13 +395,19 @@ func (s *state) compare(m model, key [3]int, repeated, narrow float64) Compariso
 	}
 	c.deviation = s.deviation[c.key]
 	c.Repeated, c.Narrow = c.interval(repeated), c.interval(narrow)
-	switch {
-	case c.Repeated[0] > 0:
-		c.Shown = 1
-	case c.Repeated[1] < 0:
-		c.Shown = -1
-	}
+	c.Shown = side(c.Repeated)
 	return c
+}
+
+// side returns the sign of the differences in an interval, 0 where they have both.
+func side(interval [2]float64) int {
+	switch {
+	case interval[0] > 0:
+		return 1
+	case interval[1] < 0:
+		return -1
+	}
+	return 0
 }
 
 // interval extends t standard errors on either side of the estimate, plus the lateness of the arm that it favors.
@@ -429,10 +467,11 @@ func (s *state) late(metric, arm int) float64 {
 
 // verdict removes arms from the trial and sets its state.
 func (s *state) verdict(d *Decision, m model) {
+	settled := func(c *Comparison) bool { return s.decided(c) && !d.Suspects(c) }
 	arms := s.all()
 	if s.WholeOrder {
 		d.Left = slices.DeleteFunc(s.all(), func(arm int) bool {
-			return every(d.Primary, func(c *Comparison) bool { return c.A != arm && c.B != arm || s.decided(c) })
+			return every(d.Primary, func(c *Comparison) bool { return c.A != arm && c.B != arm || settled(c) })
 		})
 	} else {
 		if !every(among(d.Primary, d.Left), s.within) {
@@ -450,9 +489,9 @@ func (s *state) verdict(d *Decision, m model) {
 	switch {
 	case len(arms) == 1:
 		d.Verdict = Better
+	case !every(pairs, settled): // more blocks
 	case every(pairs, s.within):
 		d.Verdict = NoDifference
-	case !every(pairs, s.decided): // more blocks
 	case every(pairs, func(c *Comparison) bool { return !d.TradesOff(c) }):
 		d.Verdict = Ordered
 	default:
@@ -493,22 +532,23 @@ func every(all []Comparison, has func(*Comparison) bool) bool {
 	return true
 }
 
-// unbeaten returns the arms that none of the others is better than. An arm that fails more often is not better.
+// unbeaten returns the arms that none of the others is better than. An arm that fails more often, or seems to, is not
+// better.
 func (s *state) unbeaten(d *Decision, arms []int) []int {
 	arms = slices.Clone(arms)
 	for _, c := range among(d.Primary, arms) {
-		if _, loser, ok := c.Better(); ok && !d.TradesOff(&c) {
+		if _, loser, ok := c.Better(); ok && !d.TradesOff(&c) && !d.Suspects(&c) {
 			arms = slices.DeleteFunc(arms, func(arm int) bool { return arm == loser })
 		}
 	}
 	return arms
 }
 
-// TradesOff reports whether the better arm of a comparison fails more often than the other, or the two differ in a
-// guard.
+// TradesOff reports whether the better arm of a comparison certainly fails more often than the other, or the two differ
+// in a guard.
 func (d *Decision) TradesOff(c *Comparison) bool {
 	winner, loser, ok := c.Better()
-	return ok && (slices.Contains(d.FailsMore, [2]int{winner, loser}) ||
+	return ok && (d.MoreFailures(loser, winner) > 0 ||
 		slices.ContainsFunc(d.Guards, func(g Comparison) bool {
 			return g.Shown != 0 && g.A == min(winner, loser) && g.B == max(winner, loser)
 		}))

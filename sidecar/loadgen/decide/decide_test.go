@@ -40,7 +40,7 @@ func TestModelEqualsHandComputedFit(t *testing.T) {
 	c := d.Primary[0]
 	s2 := (2./3*(.01+.01) + (.01+.09)/2) / 3
 	assert.InDelta(t, .3, c.Estimate, 1e-9)
-	assert.InDelta(t, s2, Variances(planOf(2, ttft), blocks)[ttft.Name].Value, 1e-9)
+	assert.InDelta(t, s2, Variances(planOf(2, ttft), blocks, false)[ttft.Name].Value, 1e-9)
 	assert.InDelta(t, 3, c.DF, 0)
 	assert.InDelta(t, math.Sqrt(1.5*s2/2), c.SE, 1e-9)
 	critical := toStudent(Boundary(.05, []Look{{2, 1. / 3, 3}})[0], 3)
@@ -115,11 +115,12 @@ func TestVerdicts(t *testing.T) {
 		{"blocks after the end are ignored", blocksOf(2, 6, .001, 0, .3), Better, 0, 1},
 		{"within the margin", blocksOf(1, 2, .001, 0, .001), NoDifference, 0, 1},
 		{"the time is over", wide, TimeOver, -1, 5},
-		{"the faster arm fails more often", failing(blocksOf(1, 2, .001, 0, -.3), 1, 5), TradeOff, 1, 1},
-		{"the slower arm fails more often", failing(blocksOf(1, 2, .001, 0, -.3), 0, 5), Better, 1, 1},
+		{"the faster arm fails more often", failing(blocksOf(1, 2, .001, 0, -.3), 1, 20), TradeOff, 1, 1},
+		{"the slower arm fails more often", failing(blocksOf(1, 2, .001, 0, -.3), 0, 20), Better, 1, 1},
 		{"the load generator may be that late", late, Running, 1, 1},
 		{"the best of three", blocksOf(3, 4, .001, 0, -.3, -.2), Better, 1, 1},
-		{"the best of three fails more often", failing(blocksOf(3, 4, .001, 0, -.3, -.2), 1, 5), TradeOff, 1, 1},
+		{"the best of three fails more often", failing(blocksOf(3, 4, .001, 0, -.3, -.2), 1, 20), TradeOff, 1, 2},
+		{"one of three equal ones fails more often", failing(blocksOf(3, 4, .001, 0, 0, 0), 1, 20), FailuresDiffer, 0, 2},
 		{"two of four are within the margin", blocksOf(3, 4, .002, 0, -.3, -.3, 0), NoDifference, 2, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -284,7 +285,8 @@ func TestOtherMetricsByTheirIntervals(t *testing.T) {
 	assert.InDelta(t, .2, Metric{Share: true}.Shown(.2), 0)
 }
 
-// Clustered failures are as certain as the runs agree.
+// Clustered failures are as certain as the runs agree. They replace a verdict of no difference where they are certain
+// over all looks, and postpone it where they are certain at this look alone.
 func TestClusteredFailuresNeedAgreement(t *testing.T) {
 	of := func(failed ...int) []Block {
 		blocks := blocksOf(1, 2, .001, 0, 0)
@@ -296,21 +298,85 @@ func TestClusteredFailuresNeedAgreement(t *testing.T) {
 		return blocks
 	}
 	outer := Order(1, []int{0, 1}, 0)[0].Arm
-	more := [][2]int{{outer, 1 - outer}}
 	for _, test := range []struct {
 		name   string
 		failed []int
-		want   [][2]int
+		want   Verdict
 	}{
-		{"none", []int{0, 0, 0, 0, 0, 0}, nil},
-		{"spread", []int{5, 0, 5, 0, 5, 0}, more},
-		{"all in one run", []int{20, 0, 0, 0, 0, 0}, nil},
-		{"both alike", []int{5, 5, 5, 5, 5, 5}, nil},
-		{"one", []int{1, 0, 0, 0, 0, 0}, nil},
+		{"none", []int{0, 0, 0, 0, 0, 0}, NoDifference},
+		{"many", []int{20, 0, 20, 0, 20, 0}, FailuresDiffer},
+		{"some", []int{5, 0, 5, 0, 5, 0}, Running},
+		{"all in one run", []int{20, 0, 0, 0, 0, 0}, NoDifference},
+		{"both alike", []int{5, 5, 5, 5, 5, 5}, NoDifference},
+		{"one", []int{1, 0, 0, 0, 0, 0}, NoDifference},
 	} {
 		d := Decide(planOf(2, ttft), of(test.failed...))
-		assert.Equal(t, test.want, d.FailsMore, test.name)
+		assert.Equal(t, test.want, d.Verdict, test.name)
+		more := 0
+		if test.want == FailuresDiffer {
+			more = 1
+		}
+		assert.Equal(t, more, d.MoreFailures(1-outer, outer), test.name)
+		assert.Equal(t, -more, d.MoreFailures(outer, 1-outer), test.name)
 	}
+}
+
+// A time that is shown to be better makes a trade-off only once failures are certain over all looks, and no look ends
+// the trial while they seem to differ. At the time limit it is then undecided.
+func TestFailuresBesideTheFirstMetric(t *testing.T) {
+	failing := func(n, failed int) []Block {
+		blocks := blocksOf(1, n, .001, 0, -.3)
+		for i := range blocks {
+			for j := range blocks[i].Spans {
+				if s := &blocks[i].Spans[j]; s.Arm == 1 {
+					s.Failed = failed
+				}
+			}
+		}
+		return blocks
+	}
+	d := Decide(planOf(2, ttft), failing(6, 5))
+	assert.Equal(t, TradeOff, d.Verdict)
+	require.Len(t, d.Looks, 2, "the first look postpones the verdict")
+	c := d.Failures[0]
+	assert.InDelta(t, .05, c.Estimate, 1e-9)
+	p := 26. / 902 // B has five of the nine runs
+	se := math.Sqrt(p * (1 - p) * (1./400 + 1./500))
+	assert.InDelta(t, se, c.SE, 1e-9, "binomial, since the runs agree")
+	critical := toStudent(Boundary(.05, d.Looks)[1], 7)
+	assert.InDelta(t, .05-critical*se, c.Repeated[0], 1e-9)
+
+	short := planOf(2, ttft)
+	short.MaxSeconds = 1200
+	assert.Equal(t, TimeOver, Decide(short, failing(2, 2)).Verdict, "failures are as likely as not chance")
+	assert.Equal(t, Better, Decide(short, failing(2, 1)).Verdict)
+}
+
+// Means of times are those of successful turns unless the arms' shares of failed turns certainly differ, by more than 1
+// point.
+func TestMeanOfSuccessfulTurns(t *testing.T) {
+	of := func(failedA, failedB int) []Block {
+		blocks := blocksOf(1, 2, .001, 0, .3)
+		for i := range blocks {
+			for j := range blocks[i].Spans {
+				s := &blocks[i].Spans[j]
+				s.Failed, s.Ended = []int{failedA, failedB}[s.Arm], 1000
+				s.Succeeded = map[string]float64{ttft.Name: s.Values[ttft.Name] * math.Exp(-.6*float64(s.Arm))}
+			}
+		}
+		return blocks
+	}
+	for _, test := range []struct {
+		a, b int
+		want bool
+	}{{0, 0, false}, {0, 9, true}, {49, 40, true}, {40, 60, true}, {40, 90, false}, {90, 40, false}} {
+		d := Decide(planOf(2, ttft), of(test.a, test.b))
+		assert.Equal(t, test.want, d.Succeeded, "%v", test)
+		assert.Equal(t, test.want, d.Primary[0].Estimate < 0)
+	}
+	stored := of(40, 49)
+	stored[0].Spans[0].Succeeded = nil
+	assert.True(t, Decide(planOf(2, ttft), stored).Succeeded, "runs without failures have no value of their own")
 }
 
 // With a known variance, two looks or more lose a few per cent of the power of one, which finds 2.80 standard errors in

@@ -185,9 +185,9 @@ func (m model) difference(a, b int) (estimate, deviation float64) {
 }
 
 // Variances returns the variances of a run by the metrics and guards of a plan, from these blocks alone, for [Moderate]
-// and [Detectable]. A metric that a run lacks has none.
-func Variances(p Plan, blocks []Block) map[string]Variance {
-	s, all := state{Plan: p, blocks: blocks}, map[string]Variance{}
+// and [Detectable]. succeeded is [Decision.Succeeded]. A metric that a run lacks has none.
+func Variances(p Plan, blocks []Block, succeeded bool) map[string]Variance {
+	s, all := state{Plan: p, blocks: blocks, succeeded: succeeded}, map[string]Variance{}
 	for _, metric := range slices.Concat(p.Metrics, p.Guards) {
 		if m, ok := s.fit(metric); ok {
 			all[metric.Name] = m.own

@@ -94,14 +94,7 @@ func (t *Trial) pair(d *decide.Decision, a, b int) (p api.TrialPair, ok bool) {
 		A: api.TrialArms[a], B: api.TrialArms[b], Blocks: primary[0].Blocks, Primary: t.difference(d, &primary[0]),
 		Others: t.differences(d, d.Others, a, b), Guards: guardsOf(d, a, b),
 	}
-	for _, more := range d.FailsMore {
-		switch more {
-		case [2]int{a, b}:
-			p.More = p.A
-		case [2]int{b, a}:
-			p.More = p.B
-		}
-	}
+	p.More = moreFailures(d, a, b)
 	return p, true
 }
 

@@ -144,7 +144,7 @@ func (p Plan) Detectable(variance, blockSeconds float64) *api.TrialDetectable {
 
 // Variances are what the blocks say of the variance of a run, by metric.
 func (t *Trial) Variances() map[string]decide.Variance {
-	return decide.Variances(t.Plan.decisions(nil), t.Blocks)
+	return decide.Variances(t.Plan.decisions(nil), t.Blocks, t.Shown.Succeeded)
 }
 
 // BlockSeconds is what a block of all arms takes, by the latest one; 0 before the first.
@@ -180,6 +180,11 @@ const (
 	Unlike       Verdict = "unlike"            // of a guard: certainly different by more than its margin
 	NoDifference         = decide.NoDifference // the smallest difference of interest is excluded, both ways
 	TimeOver             = decide.TimeOver
+	// The verdicts where failures certainly differ, and the deciding metric shows no difference or is undecided at the
+	// time limit. FailuresDiffer is of more than two arms.
+	BFailsMore     Verdict = "b_fails_more"
+	AFailsMore     Verdict = "a_fails_more"
+	FailuresDiffer         = decide.FailuresDiffer
 )
 
 // Trial compares two arms or more at one concurrency, by the method of package [decide]: whole blocks of runs, with a
@@ -431,9 +436,16 @@ func (t *Trial) block(order []decide.Run) decide.Block {
 			Arm: order[i].Arm, At: order[i].At, Failed: m.Failed, Ended: m.Ended,
 			Values: map[string]float64{}, Late: map[string]float64{},
 		}
+		succeeded := decide.Sample{OK: m.TTFT.OK}.Mean(0)
+		if m.Failed > 0 && finite(MeanTTFT.scaled(succeeded)) {
+			s.Succeeded = map[string]float64{string(MeanTTFT): succeeded}
+		}
 		for metric, v := range m.values(decide.Largest(ttft...), decide.Largest(tpot...)) {
 			if finite(metric.scaled(v)) {
 				s.Values[string(metric)] = v
+			}
+			if metric == MeanTTFT && s.Succeeded != nil {
+				v = succeeded // the smaller one, of which the error is a larger part
 			}
 			if e := m.Errors[metric]; e > 0 && v > 0 {
 				s.Late[string(metric)] = -math.Log1p(-min(e/v, tooLate))
@@ -449,9 +461,9 @@ func (t *Trial) look() {
 	p := t.Plan.decisions(&t.known)
 	d := decide.Decide(p, t.Blocks)
 	s := &t.Shown
-	s.Spans = t.measuredSpans()
+	s.Spans = t.measuredSpans(d.Succeeded)
 	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
-	s.Verdict = string(t.verdictOf(&d))
+	s.Verdict, s.Succeeded = string(t.verdictOf(&d)), d.Succeeded
 	if s.Detectable == nil && s.Blocks == 1 {
 		within := 0.
 		for i := range t.Runs {
@@ -465,7 +477,7 @@ func (t *Trial) look() {
 		s.Ranking = t.ranking(&d)
 		a, b = d.RunnerUp, d.Best
 	} else {
-		s.Failures = t.failures(d.FailsMore)
+		s.Failures = t.failures(&d)
 	}
 	s.Others = t.differences(&d, d.Others, a, b)
 	s.Guards = guardsOf(&d, a, b)
@@ -502,11 +514,11 @@ func (t *Trial) look() {
 }
 
 // measuredSpans are the values of the deciding metric in the spans of whole blocks.
-func (t *Trial) measuredSpans() (all []api.TrialSpan) {
+func (t *Trial) measuredSpans(succeeded bool) (all []api.TrialSpan) {
 	number := 0
 	for i := range t.Blocks {
 		for _, s := range t.Blocks[i].Spans {
-			if v, ok := s.Values[string(t.Plan.Primary)]; ok {
+			if v, ok := s.Value(string(t.Plan.Primary), succeeded); ok {
 				all = append(all, api.TrialSpan{Number: number, Value: v})
 			}
 			number++
@@ -516,9 +528,10 @@ func (t *Trial) measuredSpans() (all []api.TrialSpan) {
 }
 
 // expected is after how many blocks the trial is over, as likely as not, if the estimates are right. It is 0 where that
-// is not in its time.
+// is not in its time. Where only failures are open, it is the next block.
 func (t *Trial) expected(d *decide.Decision) (blocks int) {
 	p := t.Plan.decisions(&t.known)
+	blocks = len(t.Blocks) + 1
 	for i := range d.Primary {
 		c := &d.Primary[i]
 		open := c.Blocks == len(t.Blocks) && (p.WholeOrder || c.A == d.Best || c.B == d.Best)
@@ -539,6 +552,11 @@ func (t *Trial) verdictOf(d *decide.Decision) Verdict {
 	switch {
 	case d.Verdict == decide.Ordered:
 		return Order
+	case d.Verdict == FailuresDiffer && !t.Plan.several():
+		if d.MoreFailures(0, 1) > 0 {
+			return BFailsMore
+		}
+		return AFailsMore
 	case d.Verdict != decide.Better:
 		return d.Verdict
 	case t.Plan.several():
@@ -563,12 +581,23 @@ func (t *Trial) failed(arm int) (f api.TrialFailed) {
 }
 
 // failures are the failed turns of two arms.
-func (t *Trial) failures(more [][2]int) *api.TrialFailures {
-	f := &api.TrialFailures{A: t.failed(0), B: t.failed(1)}
-	for _, arms := range more {
-		f.More = api.TrialArms[arms[0]]
+func (t *Trial) failures(d *decide.Decision) *api.TrialFailures {
+	f := &api.TrialFailures{A: t.failed(0), B: t.failed(1), More: moreFailures(d, 0, 1)}
+	for _, c := range d.Failures {
+		f.Difference, f.Interval = c.Estimate, shown(c.Metric, c.Repeated)
 	}
 	return f
+}
+
+// moreFailures is the one of two arms that certainly fails more turns; empty: neither.
+func moreFailures(d *decide.Decision, a, b int) api.TrialArm {
+	switch d.MoreFailures(a, b) {
+	case 1:
+		return api.TrialArms[b]
+	case -1:
+		return api.TrialArms[a]
+	}
+	return ""
 }
 
 // between returns the comparisons of two arms, B with A.
@@ -610,7 +639,7 @@ func guardsOf(d *decide.Decision, a, b int) (all []api.TrialDifference) {
 }
 
 // difference is what is shown of a comparison. An arm that certainly fails more turns, or whose answers differ, is
-// better in nothing.
+// better in nothing, and none is while it seems to fail more.
 func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.TrialDifference {
 	m := Metric(c.Metric.Name)
 	d := api.TrialDifference{
@@ -627,6 +656,7 @@ func (t *Trial) difference(decision *decide.Decision, c *decide.Comparison) api.
 		d.Outcome, d.Interval = string(NoDifference), shown(c.Metric, c.Narrow)
 	case decision.TradesOff(c):
 		d.Outcome = string(TradeOff)
+	case decision.Suspects(c): // more blocks show whether the better arm fails more turns
 	case c.Shown != 0 && (c.Shown < 0) == m.LessIsBetter():
 		d.Outcome = string(BBetter)
 	case c.Shown != 0:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -393,6 +394,38 @@ func TestFailuresAreObservations(t *testing.T) {
 		assert.NotEqual(t, string(BBetter), d.Outcome, "an arm that fails more is better in nothing: %s", d.Metric)
 	}
 	assert.Equal(t, string(TradeOff), trial.State().Primary.Outcome)
+
+	refuses := func(every int, arms ...Arm) func(Span, *Result) {
+		return func(s Span, r *Result) {
+			for i := range r.Turns {
+				if u := &r.Turns[i]; slices.Contains(arms, s.Arm) && i%every == 0 {
+					u.Failed, u.Ended, u.FirstToken = true, u.Sent+.01, 0
+				}
+			}
+		}
+	}
+	trial = newTrial(t, func(p *Plan) { p.Primary = Throughput })
+	drive(t, trial, 1, 100, refuses(10, ArmB))
+	assert.Equal(t, string(BFailsMore), trial.State().Verdict)
+	assert.Equal(t, string(NoDifference), trial.State().Primary.Outcome)
+	f = trial.State().Failures
+	assert.InDelta(t, .1, f.Difference, .05)
+	require.NotNil(t, f.Interval)
+	assert.Positive(t, f.Interval[0])
+
+	for _, alike := range []bool{false, true} {
+		trial = newTrial(t, nil)
+		arms := []Arm{ArmA, ArmB}
+		if !alike {
+			arms = arms[1:]
+		}
+		drive(t, trial, .9, 6, refuses(2, arms...))
+		s := trial.State()
+		assert.Equal(t, alike, s.Succeeded)
+		i := slices.IndexFunc(trial.Blocks[1].Spans, func(s decide.Span) bool { return s.Arm == 1 })
+		b := trial.Blocks[1].Spans[i].Values[string(MeanTTFT)]
+		assert.Equal(t, alike, s.Spans[3+i].Value < b, "%v of %v with refused turns", s.Spans[3+i].Value, b)
+	}
 
 	r := Recording{CountedFrom: 1, Until: 9, Turns: []Turn{{Sent: 2}, {Sent: 3, FirstToken: 4}}}
 	r.GiveUp()

@@ -17,7 +17,8 @@ func Headline(s *api.Sweep) *api.Headline {
 	if t == nil || q.Primary == nil || len(q.Modes) != 2 || !strings.HasPrefix(*q.Primary, "ttft") {
 		return nil
 	}
-	a, b := OfSweep(*s).trialNames()
+	r := OfSweep(*s)
+	a, b := r.trialNames()
 	other := lane.InSentence(a)
 	if t.Primary == nil {
 		return beforeLook(s, b, other)
@@ -37,7 +38,13 @@ func Headline(s *api.Sweep) *api.Headline {
 		h.Text, h.Detail = lane.Claim(b, percent, other), nil
 	}
 	if h.Kind == api.HeadlineSame {
-		h.Text = fmt.Sprintf("%s: no difference of %s or more from %s", b, OfSweep(*s).smallest(), other)
+		h.Text = fmt.Sprintf("%s: no difference of %s or more from %s", b, r.smallest(), other)
+	}
+	if text := failsMoreWords(t, a, b); text != "" {
+		h.Text, h.Difference = sentenceCase(text), ""
+	}
+	if t.Failures != nil && t.Failures.More != "" {
+		h.Detail = append(h.Detail, r.failureWords(t, a, b))
 	}
 	h.Detail = append(h.Detail,
 		fmt.Sprintf("%s %s beside %s", proof.Metric(d.Metric).Name(), lane.InMS(d.B), lane.InMS(d.A)))

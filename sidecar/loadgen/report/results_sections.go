@@ -453,8 +453,12 @@ func (r *Results) howToRead() (text []string) {
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
 	case r.OfTrial():
-		return []string{"Under “The verdict”, arms are compared by whole blocks: failed turns count in all times, and a " +
-			"value is the mean over the spans, geometric for times and rates, adjusted for the block and the place of each " +
+		times := "all times"
+		if t := r.Sweep.Trial; t != nil && t.Succeeded {
+			times += " but the mean TTFT"
+		}
+		return []string{"Under “The verdict”, arms are compared by whole blocks: failed turns count in " + times + ", and " +
+			"a value is the mean over the spans, geometric for times and rates, adjusted for the block and the place of each " +
 			"span, so that values and differences agree. “Figures” and “Spans” have what was measured, without adjustment. " +
 			"In brackets are 95 % intervals of each arm by itself. " + overSpans}
 	}

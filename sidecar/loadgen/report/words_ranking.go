@@ -55,6 +55,9 @@ func (r *Results) rankingWords() string {
 	case proof.TradeOff:
 		start = "A trade-off "
 		clauses = append(clauses, r.tradeWords(), lead)
+	case proof.FailuresDiffer:
+		start = r.moreWords() + " "
+		clauses = append(clauses, lead)
 	case proof.NoDifference:
 		left := r.placeNames(func(p *api.TrialPlace) bool { return p.Place[0] == 1 })
 		start = fmt.Sprintf("No difference of %s or more between %s ", r.smallest(), join(left))
@@ -164,6 +167,20 @@ func placeOf(place [2]int) string {
 		return strconv.Itoa(place[0])
 	}
 	return fmt.Sprintf("%d to %d", place[0], place[1])
+}
+
+// moreWords lists the pairs of which one arm certainly fails more turns.
+func (r *Results) moreWords() string {
+	var parts []string
+	for _, p := range r.ranking().Pairs {
+		switch more := r.armName(p.More) + " fails more turns than "; p.More {
+		case p.A:
+			parts = append(parts, more+r.armName(p.B))
+		case p.B:
+			parts = append(parts, more+r.armName(p.A))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // tradeWords lists the pairs whose better arm fails more turns, or whose answers differ.

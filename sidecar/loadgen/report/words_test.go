@@ -162,6 +162,16 @@ func TestWords(t *testing.T) {
 		Failed: 30, Ended: 900,
 	}, More: "b"}
 	failing.Spans = []api.SweepSpan{{Arm: "b", Mode: failing.Request.Modes[1], Failed: 30, Actual: new(97.)}}
+	refusing, unequal := tried(proof.BFailsMore, &alike), tried(proof.AFailsMore, &open)
+	refusing.Trial.Failures = &api.TrialFailures{
+		A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{Failed: 30, Ended: 900}, More: "b", Difference: .0333,
+		Interval: &[2]float64{.011, .056},
+	}
+	unequal.Trial.Failures = &api.TrialFailures{
+		A: api.TrialFailed{Failed: 9, Ended: 900}, B: api.TrialFailed{Failed: 1, Ended: 900}, More: "a",
+		Difference: -.0089, Interval: &[2]float64{-.017, -.001},
+	}
+	unequal.Trial.Succeeded = true
 	shortened := tried(proof.TradeOff, &traded)
 	shortened.Trial.Guards = []api.TrialDifference{{
 		Metric: string(proof.AnswerTokens), A: 210, B: 130, Difference: -.381, Interval: &[2]float64{-.412, -.35},
@@ -227,6 +237,9 @@ func TestWords(t *testing.T) {
 	slow := ranked(proof.TradeOff) // the best one fails more turns than another
 	slow.Trial.Ranking.Pairs[1].More, slow.Trial.Ranking.Pairs[1].Primary.Outcome = "b", string(proof.TradeOff)
 	slow.Trial.Ranking.Places[0].Failures.Failed = 20
+	differ := ranked(proof.FailuresDiffer) // two are alike by the metric, and one of them fails more turns
+	differ.Trial.Ranking.Pairs[0].Primary, differ.Trial.Ranking.Pairs[0].More = alike, "b"
+	differ.Trial.Ranking.Places[0].Failures.Failed = 20
 
 	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{
 		Level: new(148), Interval: &[2]int{140, 160}, Below: "b",
@@ -251,6 +264,8 @@ func TestWords(t *testing.T) {
 		"trial, earlier trials":              known,
 		"trial, contradicted earlier trials": contradicted,
 		"trial, trade-off":                   failing,
+		"trial, B fails more":                refusing,
+		"trial, A fails more":                unequal,
 		"trial, shorter answers":             shortened,
 		"trial, other finish reasons":        ended,
 		"trial, each lane its mode":          kept,
@@ -275,6 +290,7 @@ func TestWords(t *testing.T) {
 		"trial of three, order":         order,
 		"trial of three, trade-off":     slow,
 		"trial of three, cut answers":   cut,
+		"trial of three, failures":      differ,
 		"trial of three, two are left":  two,
 		"trial of three, one is worse":  worse,
 		"trial of three, no difference": alikeBest,
@@ -321,6 +337,39 @@ func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	assert.Equal(t, "Paused by ann, who stopped the workload, with 1 span measured.", Words(&s)[1])
 	s.Reason, s.Cause = "the target failed in a span twice", api.CauseTarget
 	assert.Equal(t, "Paused, with 1 span measured: the target failed in a span twice.", Words(&s)[1])
+}
+
+// The sentence of the stage names the arm that fails more turns, where that is the verdict.
+func TestHeadlineOfFailures(t *testing.T) {
+	s := tried(proof.BFailsMore, new(difference(proof.TTFT95, -.008, -.021, .005, proof.NoDifference)))
+	s.Request.Primary = new(string(proof.TTFT95))
+	s.Trial.Failures = &api.TrialFailures{
+		A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{Failed: 30, Ended: 900}, More: "b", Difference: .0333,
+		Interval: &[2]float64{.011, .056},
+	}
+	h := Headline(&s)
+	assert.Equal(t, "KV-aware fails more turns than Round-robin", h.Text)
+	assert.Contains(t, h.Detail,
+		"3.33 % of turns failed under KV-aware and 0 % under Round-robin (1.1 to 5.6 points more)")
+	s.Trial.Verdict = string(proof.Running)
+	assert.NotContains(t, Headline(&s).Text, "fails")
+}
+
+// A report says where failed turns are in no mean.
+func TestMeanOfSuccessfulTurns(t *testing.T) {
+	s := looked()
+	s.Trial.Primary.Metric = string(proof.MeanTTFT)
+	assert.NotContains(t, markdownOf(t, OfSweep(s)), "successful turns only (decides)")
+	s.Trial.Succeeded = true
+	s.Trial.Failures.Interval = &[2]float64{-.005, .001}
+	text := markdownOf(t, OfSweep(s))
+	for _, part := range []string{
+		"| Mean TTFT, successful turns only (decides) |",
+		"failed turns count in all times but the mean TTFT", "The mean TTFT is that of successful turns:",
+		"| Failed turns | 0.3 % | 0.1 % | 0.0 points | −0.5 to +0.1 points |",
+	} {
+		assert.Contains(t, text, part)
+	}
 }
 
 // How often each mode of a sweep was on either of two lanes is said, level by level.

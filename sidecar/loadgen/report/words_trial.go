@@ -56,6 +56,10 @@ func (r *Results) trialWords() []string {
 		return r.findWords(t)
 	}
 	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
+	if t.Succeeded {
+		all = append(all, "The mean TTFT is that of successful turns: the shares of failed turns do not certainly differ, "+
+			"or by 1 point at most.")
+	}
 	if p := t.Prior; p != nil {
 		text := "The intervals rest on the scatter of %s of these arms, too."
 		if p.Contradicted {
@@ -216,6 +220,12 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 			a, b, at, on, failed, changeOfB, r.guardrailWords(t, api.TrialArmA))
 	case proof.TradeOff:
 		text = fmt.Sprintf("A trade-off %s, %s, so neither is better: %s; %s", at, on, failed, changeOfB)
+	case proof.BFailsMore, proof.AFailsMore:
+		open := "which is not decided"
+		if proof.Verdict(t.Primary.Outcome) == proof.NoDifference {
+			open = "no difference of " + r.smallest() + " or more"
+		}
+		text = fmt.Sprintf("%s %s, %s: %s; %s, %s", failsMoreWords(t, a, b), at, on, failed, changeOfB, open)
 	case proof.NoDifference:
 		text = fmt.Sprintf("No difference of %s or more between %s and %s %s, %s: %s; %s",
 			r.smallest(), b, a, at, on, failed, changeOfB)
@@ -249,13 +259,28 @@ func (r *Results) failureWords(t *api.TrialState, a, b string) string {
 		return "no turn failed"
 	}
 	text := fmt.Sprintf("%s of turns failed under %s and %s under %s", failedShare(f.B), b, failedShare(f.A), a)
-	switch f.More {
-	case api.TrialArmA:
-		return text + ", certainly more under " + a
-	case api.TrialArmB:
-		return text + ", certainly more under " + b
+	if f.More == "" {
+		return text
+	}
+	if failsMoreWords(t, a, b) == "" { // which is before this text, where it is the verdict
+		text += ", certainly more under " + map[api.TrialArm]string{api.TrialArmA: a, api.TrialArmB: b}[f.More]
+	}
+	if in := f.Interval; in != nil {
+		low, high := math.Abs(in[0]), math.Abs(in[1])
+		text += fmt.Sprintf(" (%.1f to %.1f points more)", 100*min(low, high), 100*max(low, high))
 	}
 	return text
+}
+
+// failsMoreWords names the arm that fails more turns, where that is the verdict; empty where it is not.
+func failsMoreWords(t *api.TrialState, a, b string) string {
+	switch proof.Verdict(t.Verdict) {
+	case proof.BFailsMore:
+		return b + " fails more turns than " + a
+	case proof.AFailsMore:
+		return a + " fails more turns than " + b
+	}
+	return ""
 }
 
 func failedShare(f api.TrialFailed) string {
@@ -383,8 +408,12 @@ func (r *Results) trialSection() []Section {
 	}
 	if f := t.Failures; f != nil {
 		conclusion := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
+		difference, interval := "", ""
+		if f.Interval != nil {
+			difference, interval = signed(f.Difference, true), intervalText(f.Interval, true)
+		}
 		s.Table.Rows = append(s.Table.Rows,
-			[]string{"Failed turns", failedShare(f.A), failedShare(f.B), "", "", conclusion})
+			[]string{"Failed turns", failedShare(f.A), failedShare(f.B), difference, interval, conclusion})
 	}
 	s.Table.Rows = append(s.Table.Rows, guardRows(t.Guards)...)
 	return slices.Concat(r.rankingSections(), []Section{s}, r.looksSection(t))
@@ -394,6 +423,9 @@ func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
 	a, b := r.trialNames()
 	m := proof.Metric(d.Metric)
 	name := sentenceCase(m.Name())
+	if m == proof.MeanTTFT && r.Sweep.Trial.Succeeded {
+		name += ", " + succeeded
+	}
 	if decides {
 		name += " (decides)"
 	}

@@ -28,7 +28,6 @@ func trials() int {
 type cell struct {
 	better, worse, none, over, trade int // decisions about the last arm
 	others                           int // trials in which another metric was found to differ
-	failsMore                        int
 	covered, final                   int
 	bias                             float64 // sum of the estimates of trials with a verdict, over the truth
 	minutes                          []float64
@@ -56,9 +55,6 @@ func (c *cell) add(d decide.Decision, seconds, truth float64) {
 	}
 	if shown {
 		c.others++
-	}
-	if len(d.FailsMore) > 0 {
-		c.failsMore++
 	}
 	if d.Verdict != decide.TimeOver && d.Final != nil {
 		c.final++
@@ -113,7 +109,7 @@ func simulate(all, before [][]decide.Block, primaries int, truth float64) []*cel
 		var variances []map[string]decide.Variance
 		for _, trial := range before {
 			d := decide.Decide(p, trial)
-			variances = append(variances, decide.Variances(p, trial[:d.Looks[len(d.Looks)-1].Blocks]))
+			variances = append(variances, decide.Variances(p, trial[:d.Looks[len(d.Looks)-1].Blocks], false))
 		}
 		for i, trial := range all {
 			p.Priors = priorsOf(variances, i)
@@ -263,7 +259,7 @@ func TestDetectableDifferenceIsDetected(t *testing.T) {
 	variance := 0.
 	for i := range 200 {
 		p := plan(2, 0, known)
-		variance += decide.Variances(p, blocks(world{restart: .01}, 1_000_000+i))[metrics[0].Name].Value / 200
+		variance += decide.Variances(p, blocks(world{restart: .01}, 1_000_000+i), false)[metrics[0].Name].Value / 200
 	}
 	difference := -decide.Detectable(plan(2, 0, known), variance, 4*quarter)
 	c := simulate(trialsOf(world{restart: .01, effect: []float64{0, difference}}), nil, 1, difference)[0]
@@ -321,7 +317,7 @@ func TestBestOfSeveralArmsIsFound(t *testing.T) {
 					p.Priors = priorsOf(before, i)
 					d, blocks := run(p, w, i)
 					seconds := taken(blocks, len(blocks))
-					variances = append(variances, decide.Variances(p, blocks))
+					variances = append(variances, decide.Variances(p, blocks, false))
 					c.minutes = append(c.minutes, seconds/60)
 					if d.Verdict == decide.Better {
 						named++

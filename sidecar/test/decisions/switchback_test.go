@@ -69,10 +69,15 @@ func (f *flow) pairs(trial int) (all []decide.Block) {
 				}
 				ttft = ttft*math.Exp(at+swung+s.effectOf(r.Arm)) + max(0, stalled-clock-t)
 				tpot := perToken * math.Exp(at+.1*rng.NormFloat64()+.02*busy)
+				refused := s.refuses(r.Arm, clock+t)
 				if t < leadIn {
 					continue
 				}
 				m.ended++
+				if refused {
+					m.fails(refusal)
+					continue
+				}
 				m.ttft.OK, m.tpot.OK = append(m.ttft.OK, ttft), append(m.tpot.OK, tpot)
 				m.prompt, m.cached = m.prompt+4000, m.cached+4000*min(1, .9+.02*rng.NormFloat64())
 				if ttft <= slo.TTFT && tpot <= slo.TPOT {
@@ -97,6 +102,7 @@ func (f *flow) pairs(trial int) (all []decide.Block) {
 		for i := range measured {
 			m := &measured[i]
 			b.Spans[i].Values, b.Spans[i].Failed, b.Spans[i].Ended = m.values(slowest[0], slowest[1]), m.failed, m.ended
+			b.Spans[i].Succeeded = m.succeeded()
 		}
 		all = append(all, b)
 	}
@@ -105,7 +111,7 @@ func (f *flow) pairs(trial int) (all []decide.Block) {
 
 // fail makes a share of the turns fail, the slowest ones, at the time of their first token.
 func (s *samples) fail(share float64) {
-	n := int(share * float64(len(s.ttft.OK)))
+	n := int(math.Round(share * float64(len(s.ttft.OK))))
 	for range n {
 		slowest := 0
 		for i, v := range s.ttft.OK {
@@ -113,9 +119,8 @@ func (s *samples) fail(share float64) {
 				slowest = i
 			}
 		}
-		s.ttft.Failed, s.tpot.Failed = append(s.ttft.Failed, s.ttft.OK[slowest]), append(s.tpot.Failed, 0)
+		s.fails(s.ttft.OK[slowest])
 		s.ttft.OK = append(s.ttft.OK[:slowest], s.ttft.OK[slowest+1:]...)
-		s.failed++
 	}
 }
 

@@ -85,6 +85,7 @@ func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 	for i := range all {
 		v := all[i].values(decide.Largest(ttft...), decide.Largest(tpot...))
 		b.Spans[i].Values, b.Spans[i].Failed, b.Spans[i].Ended = v, all[i].failed, all[i].ended
+		b.Spans[i].Succeeded = all[i].succeeded()
 	}
 	return b
 }

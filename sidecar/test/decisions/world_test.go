@@ -25,6 +25,8 @@ type world struct {
 	stalls   bool      // heavy-tailed pauses without first tokens
 	span     float64   // seconds that a span counts; 0: three median latencies
 	failing  float64   // share of the last arm's turns that fail, the slowest ones
+	refused  []float64 // share of each arm's turns that fail at once; nil: none
+	outage   float64   // seconds for which all turns are refused; 0: each turn by itself
 	sine     float64   // amplitude of a swing of the speed
 	period   float64   // of that swing, in quarters of a block of two arms
 	wander   float64   // standard deviation of a slow change of speed, with a correlation time of ten minutes
@@ -70,6 +72,7 @@ type spans struct {
 	previous int     // arm of the span before; −1: none
 	phase    float64 // of the swing
 	lanes    [2]onLane
+	down     float64 // end of the latest outage, on the clock of the turns
 }
 
 // onLane is what goes on on a lane from run to run.
@@ -145,6 +148,7 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		return v
 	}
 	stalled, swung := math.Inf(-1), s.swing*s.rng.NormFloat64()
+	s.down = 0
 	kept := math.Exp(-1. / rate / memory) // from turn to turn
 	for t, next := 0., 0.; t < r.Until; t += s.rng.ExpFloat64() / rate {
 		for ; t >= next; next += loadStep {
@@ -160,6 +164,10 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		swung = kept*swung + s.swing*math.Sqrt(1-kept*kept)*s.rng.NormFloat64()
 		ttft = ttft*math.Exp(at(t)+swung+faded(before.effect, own.effect, runIn+t)) + max(0, stalled-t)
 		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*on.load)
+		if s.refuses(arm, t) {
+			r.Turns = append(r.Turns, proof.Turn{Sent: t, Ended: t + refusal, Failed: true})
+			continue
+		}
 		r.Turns = append(r.Turns, proof.Turn{
 			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens, TPOT: tpot,
 			PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
@@ -172,6 +180,23 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		r.Tokens = append(r.Tokens, rate*tokens*math.Exp(.1*s.rng.NormFloat64()-at(float64(second))))
 	}
 	return r
+}
+
+// refusal is the time in seconds after which a turn fails that is refused.
+const refusal = .01
+
+// refuses draws whether a turn of an arm fails at once. The draws of a world without failures do not change.
+func (s *spans) refuses(arm int, t float64) bool {
+	switch {
+	case s.refused == nil || t < s.down:
+		return s.refused != nil
+	case s.outage == 0:
+		return s.rng.Float64() < s.refused[arm]
+	case s.rng.Float64() < s.refused[arm]/(rate*s.outage*(1-s.refused[arm])+1):
+		s.down = t + s.outage
+		return true
+	}
+	return false
 }
 
 // wanders returns the system's slowness in each minute, on the logarithmic scale.
@@ -239,8 +264,7 @@ func counted(r proof.Recording) (s samples) {
 		}
 		s.ended++
 		if t.Failed {
-			s.failed++
-			s.ttft.Failed, s.tpot.Failed = append(s.ttft.Failed, t.Ended-t.Sent), append(s.tpot.Failed, 0)
+			s.fails(t.Ended - t.Sent)
 			continue
 		}
 		tpot := (t.Ended - t.FirstToken) / float64(t.OutputTokens-1)
@@ -255,6 +279,17 @@ func counted(r proof.Recording) (s samples) {
 		s.time++
 	}
 	return s
+}
+
+// fails adds a failed turn that waited for some seconds.
+func (s *samples) fails(wait float64) {
+	s.failed++
+	s.ttft.Failed, s.tpot.Failed = append(s.ttft.Failed, wait), append(s.tpot.Failed, 0)
+}
+
+// succeeded returns the means over successful turns only.
+func (s *samples) succeeded() map[string]float64 {
+	return map[string]float64{"TTFT mean": decide.Sample{OK: s.ttft.OK}.Mean(0)}
 }
 
 // values returns the figures of all metrics.

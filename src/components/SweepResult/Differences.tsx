@@ -40,6 +40,7 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
     <Row
       key={one.metric}
       difference={one}
+      isSucceeded={trial.succeeded}
       a={a}
       b={b}
       boundaries={one === primary ? boundaries : undefined}
@@ -63,7 +64,8 @@ export function Differences({ trial, request }: { trial: TrialState; request: Sw
       </p>
       {failures && (
         <p className={styles.note}>
-          Failed turns: {failedText(failures.a)} under {modeText(a)}, {failedText(failures.b)} under {modeText(b)}.
+          Failed turns: {failedText(failures.a)} under {modeText(a)}, {failedText(failures.b)} under {modeText(b)}
+          {failures.interval && ` (${failures.interval.map(endText).join(' to ')} points)`}.
         </p>
       )}
       {(trial.guards ?? [])
@@ -110,6 +112,8 @@ function reachOf(all: TrialDifference[], smallest: number): number {
 
 interface RowProps {
   difference: TrialDifference;
+  /** Whether the mean TTFT is that of successful turns. */
+  isSucceeded?: boolean;
   a: ModeState;
   b: ModeState;
   /** The bounds of irrelevant differences; undefined for a metric that does not decide. */
@@ -118,13 +122,16 @@ interface RowProps {
 }
 
 /** One metric: both values, the difference in words, and its interval around zero. */
-function Row({ difference, a, b, boundaries, reach }: RowProps) {
+function Row({ difference, isSucceeded, a, b, boundaries, reach }: RowProps) {
   const styles = useStyles();
   const { metric, difference: estimate, interval } = difference;
   return (
     <li className={styles.row}>
       <div className={styles.name}>
-        <b>{metricName(metric)}</b>
+        <b>
+          {metricName(metric)}
+          {isSucceeded && metric === 'ttft_mean' && ', successful turns only'}
+        </b>
         <small>{valuesText(difference, a, b)}</small>
       </div>
       <div className={styles.words}>

@@ -101,6 +101,18 @@ describe('the verdict', () => {
     expect(await violations(container)).toEqual([]);
   });
 
+  it('of a trial says which turns failed, and where they are in no mean', async () => {
+    const decided = trial();
+    decided.trial!.primary!.metric = 'ttft_mean';
+    decided.trial!.succeeded = true;
+    decided.trial!.failures = { a: { failed: 0, ended: 900 }, b: { failed: 6, ended: 900 }, interval: [-0.002, 0.016] };
+    show(having(decided), 'verdict');
+    expect(await screen.findByText(/, successful turns only$/)).toBeInTheDocument();
+    expect(
+      screen.getByText('Failed turns: 0 of 900 under Round-robin, 6 of 900 under KV-aware (−0.2 to +1.6 points).')
+    ).toBeInTheDocument();
+  });
+
   it('of a trial of three modes has their places, every pair and the modes that are not different', async () => {
     const { container } = show(having(ranked()), 'verdict');
     const rows = (name: string) =>
