@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
@@ -236,17 +237,25 @@ var liveMetrics = []string{
 	"TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "latency p50", "latency p95", "throughput", "requests", "hit rate",
 }
 
-// swept returns a finished sweep of two modes at seven levels with three repeats, whose values scatter by 5 %. The
-// second mode is slower by effect standard deviations at every level.
-func swept(rng *rand.Rand, effect float64) api.Sweep {
+// swept returns a finished sweep of two modes at nine levels. The values of a level scatter by its standard deviation,
+// on the logarithmic scale, and heavy ones by Student's t with 3 degrees of freedom. The second mode is slower by
+// effect at every level.
+func swept(rng *rand.Rand, repeats int, scatter func(share float64) float64, heavy bool, effect float64) api.Sweep {
 	s := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepDone, Request: api.SweepRequest{
 		Kind: api.SweepLevels, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
 	}}}
-	for level := 60; level <= 180; level += 20 {
+	tails := distuv.StudentsT{Sigma: 1 / math.Sqrt(3), Nu: 3, Src: rng}
+	for level := 20; level <= 180; level += 20 {
 		for arm, mode := range s.Request.Modes {
 			var rows []api.BaselineRow
-			for range 3 {
-				by := func() float64 { return .05 * (float64(arm)*effect + rng.NormFloat64()) }
+			for range repeats {
+				by := func() float64 {
+					v := rng.NormFloat64()
+					if heavy {
+						v = tails.Rand()
+					}
+					return float64(arm)*effect + scatter(float64(level-20)/160)*v
+				}
 				row := api.BaselineRow{Concurrency: level, Mode: mode.Mode, N: 900, Seconds: 300, Intervals: &api.RowIntervals{}}
 				row.TTFT.P95, row.OutputTokensPerSecond = new(.5*math.Exp(by())), new(2000*math.Exp(-by()))
 				row.KVHitRatio = new(.5 - .2*by())
@@ -259,24 +268,39 @@ func swept(rng *rand.Rand, effect float64) api.Sweep {
 	return s
 }
 
-// A report compares seven levels and three figures, with three repeats.
+// A report compares nine levels and three figures. At most 6 % of reports on equal modes name a level.
 func TestSweepReportNamesDifferences(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(7, 3))
-	for _, effect := range []float64{0, 2} {
-		some, levels := 0, 0
-		for range trials() {
-			n := 0
-			for _, s := range report.OfSweep(swept(rng, effect)).Pairs[0].Averages {
-				n += len(s.Better) + len(s.Worse)
+	constant := func(float64) float64 { return .04 }
+	even := func(share float64) float64 { return .02 + .13*share }
+	steep := func(share float64) float64 { return .02 * math.Pow(7.5, share) }
+	for _, w := range []struct {
+		name    string
+		scatter func(share float64) float64
+		heavy   bool
+	}{
+		{"4 % at all levels", constant, false},
+		{"2 to 15 %, evenly", even, false},
+		{"2 to 15 %, by the same factor", steep, false},
+		{"4 % with heavy tails", constant, true},
+		{"2 to 15 % with heavy tails", even, true},
+	} {
+		for _, repeats := range []int{2, 3, 6} {
+			rng := rand.New(rand.NewPCG(7, uint64(repeats)))
+			some, levels := [2]int{}, [2]int{}
+			for range trials() {
+				for i, effect := range []float64{0, math.Log(1.15)} {
+					n := 0
+					for _, s := range report.OfSweep(swept(rng, repeats, w.scatter, w.heavy, effect)).Pairs[0].Averages {
+						n += len(s.Better) + len(s.Worse)
+					}
+					levels[i], some[i] = levels[i]+n, some[i]+count(n > 0)
+				}
 			}
-			levels, some = levels+n, some+count(n > 0)
-		}
-		figure.Report(t, "sweeps of arms that differ by %.0f standard deviations: some level named in %s %% of "+
-			"reports, %s %% of all levels",
-			effect, percent(some, trials()), percent(levels, 21*trials()))
-		if effect == 0 {
-			assert.LessOrEqual(t, some, most(trials()))
+			figure.Report(t, "sweeps whose spans scatter by %s, %d repeats: equal modes, some level named in %s %% of "+
+				"reports; 15 %% slower, %s %% of all levels named",
+				w.name, repeats, percent(some[0], trials()), percent(levels[1], 27*trials()))
+			assert.LessOrEqual(t, some[0], most(trials()))
 		}
 	}
 }
