@@ -321,51 +321,69 @@ func spanWith(s proof.Span, ttft float64) proof.Result {
 	return proof.Result{Elapsed: s.Seconds, Recording: r}
 }
 
-// Searches over nine levels from 60 to 180 have at most 36 spans. The curves cross the limit at a known level.
+// Searches over nine levels from 20 to 180 have at most 36 spans. The curves cross the limit at a known level. A curve
+// with a kink stays closely below the limit up to there.
 func TestCapacityIntervalCoversTruth(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(8, 3))
-	for _, slope := range []float64{.0005, .002, .01} { // of log p95 per conversation
-		for _, truth := range []float64{100, 140} {
-			covered, undetermined, estimates, widths := 0, 0, []float64{}, []float64{}
-			for range trials() {
-				plan := proof.CapacityPlan{
-					Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 15, Seconds: 60, MaxTime: 36 * 60,
-					SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1,
-				}
-				for level := 60; level <= 180; level += 15 {
-					plan.Levels = append(plan.Levels, level)
-				}
-				c, err := proof.NewCapacity(plan)
-				require.NoError(t, err)
-				for {
-					s, ok := c.Next()
-					if !ok {
-						break
-					}
-					by := slope*(float64(s.Concurrency)-truth) + .05*rng.NormFloat64()
-					require.Empty(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
-				}
-				m := c.State().Modes[0]
-				covered += count(float64(m.Interval[0]) <= truth && (m.Above || truth <= float64(m.Interval[1])))
-				undetermined += count(m.Interval[0] == 0 && m.Above)
-				estimates = append(estimates, float64(*m.Level))
-				width := float64(m.Interval[1] - m.Interval[0])
-				if m.Above {
-					width = math.Inf(1)
-				}
-				widths = append(widths, width)
+	rises := func(slope, truth float64) func(float64) float64 { // by so much of log p95 per conversation
+		return func(level float64) float64 { return slope * (level - truth) }
+	}
+	kink := func(level float64) float64 { return max(-.02, .01*(level-140)) }
+	constant := func(float64) float64 { return .05 }
+	growing := func(level float64) float64 { return .03 + .14*(level-20)/160 }
+	for _, w := range []struct {
+		name    string
+		curve   func(level float64) float64
+		scatter func(level float64) float64
+		truth   float64
+	}{
+		{"p95 rises by 0.05 % a conversation", rises(.0005, 100), constant, 100},
+		{"p95 rises by 0.05 % a conversation", rises(.0005, 140), constant, 140},
+		{"p95 rises by 0.20 % a conversation", rises(.002, 100), constant, 100},
+		{"p95 rises by 0.20 % a conversation", rises(.002, 140), constant, 140},
+		{"p95 rises by 0.40 % a conversation", rises(.004, 140), constant, 140},
+		{"p95 rises by 0.40 % a conversation, growing scatter", rises(.004, 140), growing, 140},
+		{"p95 rises by 1.00 % a conversation", rises(.01, 100), constant, 100},
+		{"p95 rises by 1.00 % a conversation", rises(.01, 140), constant, 140},
+		{"p95 has a kink", kink, constant, 140},
+		{"p95 has a kink, growing scatter", kink, growing, 140},
+	} {
+		rng := rand.New(rand.NewPCG(8, 3))
+		covered, undetermined, estimates, widths, spans := 0, 0, []float64{}, []float64{}, []float64{}
+		for range trials() {
+			plan := proof.CapacityPlan{
+				Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 10, Seconds: 60, MaxTime: 36 * 60,
+				SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1, Levels: []int{20, 40, 60, 80, 100, 120, 140, 160, 180},
 			}
-			slices.Sort(estimates)
-			slices.Sort(widths)
-			n := len(estimates)
-			figure.Report(t, "capacity, p95 rises by %s a conversation, truth %.0f: estimates %.0f to %.0f (nine of ten), "+
-				"median %.0f; "+
-				"interval covers the truth in %s %%, median width %.0f, undetermined in %s %%", fmt.Sprintf("%.2f %%", 100*slope),
-				truth,
-				estimates[n/20], estimates[n*19/20], estimates[n/2],
-				percent(covered, n), widths[n/2], percent(undetermined, n))
-			assert.GreaterOrEqual(t, covered, n-most(n))
+			c, err := proof.NewCapacity(plan)
+			require.NoError(t, err)
+			for {
+				s, ok := c.Next()
+				if !ok {
+					break
+				}
+				at := float64(s.Concurrency)
+				by := w.curve(at) + w.scatter(at)*rng.NormFloat64()
+				require.Empty(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
+			}
+			m := c.State().Modes[0]
+			covered += count(float64(m.Interval[0]) <= w.truth && (m.Above || w.truth <= float64(m.Interval[1])))
+			undetermined += count(m.Interval[0] == 0 && m.Above)
+			estimates, spans = append(estimates, float64(*m.Level)), append(spans, float64(len(c.Done)))
+			width := float64(m.Interval[1] - m.Interval[0])
+			if m.Above {
+				width = math.Inf(1)
+			}
+			widths = append(widths, width)
 		}
+		slices.Sort(estimates)
+		slices.Sort(widths)
+		slices.Sort(spans)
+		n := len(estimates)
+		figure.Report(t, "capacity, %s, truth %.0f: estimates %.0f to %.0f (nine of ten), median %.0f; interval covers "+
+			"the truth in %s %%, median width %.0f, undetermined in %s %%; %.0f spans (median)",
+			w.name, w.truth, estimates[n/20], estimates[n*19/20], estimates[n/2], percent(covered, n), widths[n/2],
+			percent(undetermined, n), spans[n/2])
+		assert.GreaterOrEqual(t, covered, n-most(n), w.name)
 	}
 }
