@@ -7,9 +7,9 @@ import (
 )
 
 // Excess is the amount by which a level exceeds its limit, as the logarithm of their ratio: the mean over its spans,
-// and their number.
+// and the weight of that. Weights are proportional to the number of spans over the variance of one.
 type Excess struct {
-	Level, Mean, Spans float64
+	Level, Mean, Weight float64
 }
 
 // Sustained is the level up to which a limit is met. An infinite or zero end of the interval lies beyond the measured
@@ -24,11 +24,11 @@ type Sustained struct {
 const crossingRatio = 2.28
 
 // Capacity estimates the level at which a limit begins to be missed, from one level or more in ascending order and the
-// variance of a span. More load does not make a target faster, so the excess rises with the level. The estimate uses
-// isotonic regression (Barlow, Bartholomew, Bremner and Brunk, "Statistical Inference under Order Restrictions", 1972),
-// interpolated between levels. The interval holds the points that the likelihood ratio test does not reject: Banerjee
-// and Wellner, "Likelihood ratio tests for monotone functions", Annals of Statistics 29 (2001), with their quantile
-// increased by the ratio of Student's t to the normal quantile.
+// variance of a mean of weight 1. More load does not make a target faster, so the excess rises with the level. The
+// estimate uses isotonic regression (Barlow, Bartholomew, Bremner and Brunk, "Statistical Inference under Order
+// Restrictions", 1972), interpolated between levels. The interval holds the points that the likelihood ratio test does
+// not reject: Banerjee and Wellner, "Likelihood ratio tests for monotone functions", Annals of Statistics 29 (2001),
+// with their quantile increased by the ratio of Student's t to the normal quantile.
 func Capacity(levels []Excess, variance Variance) Sustained {
 	n := len(levels)
 	fitted := isotonic(levels)
@@ -69,8 +69,8 @@ func isotonic(levels []Excess) (fitted []float64) {
 		sizes = append(sizes, 1)
 		for i := len(pools) - 1; i > 0 && pools[i-1].Mean >= pools[i].Mean; i-- {
 			a, b := pools[i-1], pools[i]
-			a.Mean = (a.Mean*a.Spans + b.Mean*b.Spans) / (a.Spans + b.Spans)
-			a.Spans += b.Spans
+			a.Mean = (a.Mean*a.Weight + b.Mean*b.Weight) / (a.Weight + b.Weight)
+			a.Weight += b.Weight
 			sizes[i-1] += sizes[i]
 			pools = append(pools[:i-1], a)
 			sizes = sizes[:i]
@@ -100,10 +100,10 @@ func crossingOf(levels []Excess, fitted []float64) float64 {
 	return levels[len(levels)-1].Level
 }
 
-// misfit returns the sum of squares of the levels' means around fitted values, weighted by the number of spans.
+// misfit returns the sum of squares of the levels' means around fitted values, each with its weight.
 func misfit(levels []Excess, fitted []float64) (sum float64) {
 	for i, l := range levels {
-		sum += l.Spans * (l.Mean - fitted[i]) * (l.Mean - fitted[i])
+		sum += l.Weight * (l.Mean - fitted[i]) * (l.Mean - fitted[i])
 	}
 	return sum
 }

@@ -6,33 +6,40 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // LevelDifference is the difference of two arms at a level: B minus A, on the scale of the values.
 type LevelDifference struct {
 	Estimate, SE, DF float64
-	P                float64 // two-sided; for [Holm]
+
+	scatter Scatter
+	level   int
+	spans   float64 // half the harmonic mean of the arms' spans
 }
 
-// Levels compares two arms at several levels by the values of their repeats. All levels share one variance, since a few
-// repeats of one level determine it poorly. A level that lacks an arm has NaN. The results are unknown where no arm has
-// two values at any level.
-func Levels(levels [][2][]float64) []LevelDifference {
-	var groups [][]float64
-	for _, arms := range levels {
-		groups = append(groups, arms[:]...)
+// P returns the two-sided p-value for [Holm] of what the difference has beyond an allowance. It is NaN where an arm is
+// missing or no variance is known.
+func (d LevelDifference) P(allowance float64) float64 {
+	return d.scatter.p(d.level, max(0, math.Abs(d.Estimate)-allowance), d.spans)
+}
+
+// Levels compares two arms at several ascending levels by the values of their repeats, with the variances of a
+// [Scatter]. A level that lacks an arm has NaN. The results are unknown where no arm has two values at any level.
+func Levels(at []float64, repeats [][2][]float64) []LevelDifference {
+	var own []Variance
+	for _, arms := range repeats {
+		own = append(own, Pooled(arms[:]))
 	}
-	v := Pooled(groups)
-	all := make([]LevelDifference, len(levels))
-	for i, arms := range levels {
+	scatter := NewScatter(at, own)
+	all := make([]LevelDifference, len(repeats))
+	for i, arms := range repeats {
 		a, b := float64(len(arms[0])), float64(len(arms[1]))
-		d := LevelDifference{Estimate: stat.Mean(arms[1], nil) - stat.Mean(arms[0], nil), DF: v.DF}
-		d.SE = math.Sqrt(v.Value * (1/a + 1/b))
-		d.P = math.NaN()
-		if v.DF > 0 && a > 0 && b > 0 {
-			d.P = 2 * distuv.StudentsT{Sigma: 1, Nu: v.DF}.CDF(-math.Abs(d.Estimate)/d.SE)
+		v := scatter.At(i)
+		d := LevelDifference{
+			Estimate: stat.Mean(arms[1], nil) - stat.Mean(arms[0], nil), DF: v.DF,
+			scatter: scatter, level: i, spans: 1 / (1/a + 1/b),
 		}
+		d.SE = math.Sqrt(v.Value / d.spans)
 		all[i] = d
 	}
 	return all

@@ -2,20 +2,60 @@ package decide
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"gonum.org/v1/gonum/stat"
 )
 
-// The four variances of two repeats are .02, .02, 0 and .04, so that the pooled one is .02.
-func TestLevelsPoolTheVariance(t *testing.T) {
-	got := Levels([][2][]float64{{{1, 1.2}, {2, 2.2}}, {{1, 1}, {1.1, 1.1 + math.Sqrt(.08)}}, {{1}, nil}})
+// Levels that scatter alike share their degrees of freedom; a level without a second value has the others' variance.
+func TestLevelsShareVariance(t *testing.T) {
+	got := Levels([]float64{60, 90, 120}, [][2][]float64{{{1, 1.2}, {2, 2.2}}, {{1, 1.2}, {1.1, 1.3}}, {{1}, nil}})
 	assert.InDelta(t, 1, got[0].Estimate, 1e-9)
-	assert.InDelta(t, .1+math.Sqrt(.02), got[1].Estimate, 1e-9)
-	assert.InDelta(t, math.Sqrt(.02), got[0].SE, 1e-9)
+	assert.InDelta(t, .1, got[1].Estimate, 1e-9)
+	assert.InDelta(t, math.Sqrt(.02), got[0].SE, .01)
 	assert.InDelta(t, 4, got[0].DF, 0)
-	assert.InDelta(t, .00212, got[0].P, 1e-5)
-	assert.True(t, math.IsNaN(got[2].P))
+	assert.Less(t, got[0].P(0), .01)
+	assert.Greater(t, got[1].P(0), .4)
+	assert.InDelta(t, 1, got[0].P(2), 1e-9)
+	assert.True(t, math.IsNaN(got[2].P(0)))
+	assert.True(t, math.IsNaN(Levels([]float64{60}, [][2][]float64{{{1}, {2}}})[0].P(0)))
+}
+
+// Where the scatter grows from 2 to 15 %, few reports on equal arms name a level of nine in one of three quantities,
+// and the variances follow the growth.
+func TestLevelsFollowGrowingScatter(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 5))
+	const reports = 100
+	for _, repeats := range []int{2, 3} {
+		named, ratios := 0, []float64{}
+		for range reports {
+			var p []float64
+			for range 3 {
+				var at []float64
+				var values [][2][]float64
+				for level := 20.; level <= 180; level += 20 {
+					var arms [2][]float64
+					for i := range 2 * repeats {
+						arms[i%2] = append(arms[i%2], .02*math.Pow(7.5, (level-20)/160)*rng.NormFloat64())
+					}
+					at, values = append(at, level), append(values, arms)
+				}
+				found := Levels(at, values)
+				for _, d := range found {
+					p = append(p, d.P(0))
+				}
+				ratios = append(ratios, found[8].SE/found[0].SE)
+			}
+			if slices.Contains(Holm(p, .05), true) {
+				named++
+			}
+		}
+		assert.LessOrEqual(t, named, 10, "%d repeats", repeats)
+		assert.InDelta(t, 7.5, stat.Mean(ratios, nil), 3.5)
+	}
 }
 
 func TestHolm(t *testing.T) {

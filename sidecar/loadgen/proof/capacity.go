@@ -27,7 +27,7 @@ type CapacityPlan struct {
 // Both questions ask for the first level that misses a limit. The limit is an SLO, or the order of the modes at the
 // lowest levels. Load makes no target faster, so the figures rise with the level. Isotonic regression over all spans
 // gives the estimate. The 95 % interval holds the levels that a likelihood ratio test does not reject; see
-// [decide.Capacity]. The variance of a span is pooled over all levels, from the spans of each. With two SLOs, the one
+// [decide.Capacity]. The variance of a span may change with the level; see [decide.Scatter]. With two SLOs, the one
 // that is missed first counts. A level that certainly misses by itself ends the row, and higher levels do not count.
 //
 // Each level of the scan is measured once in every mode first. After that, each question adds the level that was

@@ -37,45 +37,55 @@ const leastAtEnds = 4
 
 // chosen is a factor on the variance of an interval. It allows for two effects: earlier spans decide which level is
 // measured next, and either of two figures may be missed first. The value was found by simulation.
-const chosen = 1.5
+const chosen = 1.7
 
-// scatter returns the variance of a figure between the spans of a level, pooled over all levels.
-func (r row) scatter(figure int) decide.Variance {
-	var spans [][]float64
+// scatter returns the variance of a figure between the spans of a level, for each level of the row.
+func (r row) scatter(figure int) (all []decide.Variance) {
+	var at []float64
+	var own []decide.Variance
 	for _, l := range r {
-		spans = append(spans, l.excess[figure])
+		at = append(at, float64(l.concurrency))
+		own = append(own, decide.Pooled([][]float64{l.excess[figure]}))
 	}
-	return decide.Pooled(spans)
+	s := decide.NewScatter(at, own)
+	for i := range r {
+		all = append(all, s.At(i))
+	}
+	return all
 }
 
-// certain returns 1 if a level by itself lies above the limit of a figure, −1 if below, and 0 if neither is certain.
-// Its error probability is far smaller than that of an interval, since a level that misses ends the row.
-func (r row) certain(l level, figure int) int {
-	v := r.scatter(figure)
-	if l.spans == 0 || v.DF == 0 {
-		return 0
+// certain returns for each level of the row 1 if it lies by itself above the limit of a figure, −1 if below, and 0 if
+// neither is certain. The error probability is far smaller than that of an interval, since a level that misses ends the
+// row.
+func (r row) certain(figure int) []int {
+	all := make([]int, len(r))
+	for i, v := range r.scatter(figure) {
+		if r[i].spans == 0 || v.DF == 0 {
+			continue
+		}
+		mean := stat.Mean(r[i].excess[figure], nil)
+		width := student(.2*alpha/float64(len(r)), v.DF) * math.Sqrt(v.Value/float64(r[i].spans))
+		switch {
+		case mean-r[i].late[figure][0] > width:
+			all[i] = 1
+		case mean+r[i].late[figure][1] < -width:
+			all[i] = -1
+		}
 	}
-	mean := stat.Mean(l.excess[figure], nil)
-	width := student(.2*alpha/float64(len(r)), v.DF) * math.Sqrt(v.Value/float64(l.spans))
-	switch {
-	case mean-l.late[figure][0] > width:
-		return 1
-	case mean+l.late[figure][1] < -width:
-		return -1
-	}
-	return 0
+	return all
 }
 
 // until divides the row after the first level that certainly misses by itself.
 func (r row) until() (below, above row) {
-	for i, l := range r {
-		for figure := range l.excess {
-			if r.certain(l, figure) > 0 {
-				return r[:i+1], r[i+1:]
+	n := len(r)
+	if n > 0 {
+		for figure := range r[0].excess {
+			if i := slices.Index(r.certain(figure), 1); i >= 0 {
+				n = min(n, i+1)
 			}
 		}
 	}
-	return r, nil
+	return r[:n], r[n:]
 }
 
 // answer is the estimated level at which a limit begins to be missed, with its 95 % interval. The upper end is infinite
@@ -85,8 +95,9 @@ type answer struct {
 	known bool // the interval is known: some level has two spans
 }
 
-// answer estimates the level by isotonic regression, for the figure that is missed first. The load generator's own
-// error widens the interval. It returns false if no level was measured.
+// answer estimates the level by isotonic regression, for the figure that is missed first. In the interval, a level
+// weighs less the more its spans scatter; in the estimate all spans weigh the same. The load generator's own error
+// widens the interval. It returns false if no level was measured.
 func (r row) answer() (a answer, ok bool) {
 	a = answer{decide.Sustained{Level: math.Inf(1), Interval: [2]float64{math.Inf(1), math.Inf(1)}}, true}
 	measured := slices.DeleteFunc(slices.Clone(r), func(l level) bool { return l.spans == 0 })
@@ -95,21 +106,25 @@ func (r row) answer() (a answer, ok bool) {
 	}
 	below, _ := measured.until()
 	for figure := range below[0].excess {
-		v := measured.scatter(figure)
-		v.Value *= chosen
-		excess := func(late int, sign float64) (all []decide.Excess) {
-			for _, l := range below {
-				mean := stat.Mean(l.excess[figure], nil) + sign*l.late[figure][late]
-				all = append(all, decide.Excess{Level: float64(l.concurrency), Mean: mean, Spans: float64(l.spans)})
-			}
-			return all
-		}
+		scatter := measured.scatter(figure)
+		v := decide.Variance{Value: chosen, DF: scatter[0].DF}
 		if a.known = v.DF > 0; !a.known {
 			v = decide.Variance{Value: math.Inf(1), DF: 1}
 		}
-		a.Level = min(a.Level, decide.Capacity(excess(0, 0), v).Level)
-		a.Interval[0] = min(a.Interval[0], decide.Capacity(excess(1, 1), v).Interval[0])
-		a.Interval[1] = min(a.Interval[1], decide.Capacity(excess(0, -1), v).Interval[1])
+		excess := func(late int, sign float64, weighed bool) (all []decide.Excess) {
+			for i, l := range below {
+				mean := stat.Mean(l.excess[figure], nil) + sign*l.late[figure][late]
+				e := decide.Excess{Level: float64(l.concurrency), Mean: mean, Weight: float64(l.spans)}
+				if weighed {
+					e.Weight /= max(scatter[i].Value, rounding*rounding)
+				}
+				all = append(all, e)
+			}
+			return all
+		}
+		a.Level = min(a.Level, decide.Capacity(excess(0, 0, false), v).Level)
+		a.Interval[0] = min(a.Interval[0], decide.Capacity(excess(1, 1, a.known), v).Interval[0])
+		a.Interval[1] = min(a.Interval[1], decide.Capacity(excess(0, -1, a.known), v).Interval[1])
 	}
 	return a, true
 }
@@ -245,7 +260,7 @@ func (r row) turn() (below string) {
 	var lowest []float64
 	levels := 0
 	for _, l := range r {
-		if l.spans > 0 && levels < 2 && (levels == 0 || r.certain(r[0], 0) == 0) {
+		if l.spans > 0 && levels < 2 && (levels == 0 || r.certain(0)[0] == 0) {
 			lowest, levels = append(lowest, stat.Mean(l.excess[0], nil)), levels+1
 		}
 	}
@@ -303,10 +318,11 @@ func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 		}
 		s.Tested = append(s.Tested, api.LevelTest{Concurrency: l.concurrency, Spans: l.spans, Verdict: verdict})
 	}
-	_, above := r.until()
-	for _, l := range above {
-		if r.certain(l, 0) < 0 && r.certain(l, 1) < 0 {
-			s.Isolated = append(s.Isolated, l.concurrency)
+	below, _ := r.until()
+	ttft, tpot := r.certain(0), r.certain(1)
+	for i := len(below); i < len(r); i++ {
+		if ttft[i] < 0 && tpot[i] < 0 {
+			s.Isolated = append(s.Isolated, r[i].concurrency)
 		}
 	}
 	if known && c.scanned(r) {

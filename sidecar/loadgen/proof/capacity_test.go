@@ -166,6 +166,23 @@ func TestCapacityScansFirst(t *testing.T) {
 	assert.Greater(t, most, 1, "what decides is measured again")
 }
 
+// A level is judged by its own scatter where the scatter grows with the load.
+func TestCapacityScatterGrows(t *testing.T) {
+	var r row
+	for i, scatter := range []float64{.005, .0125, .03, .08, .2} {
+		l := level{concurrency: 60 + 30*i, spans: 4, excess: [][]float64{nil}, late: [][2]float64{{}}}
+		for _, side := range []float64{-1, 1, -.5, .5} {
+			l.excess[0] = append(l.excess[0], -.03+scatter*side)
+		}
+		r = append(r, l)
+	}
+	assert.Equal(t, []int{-1, -1, 0, 0, 0}, r.certain(0))
+	a, ok := r.answer()
+	assert.True(t, ok)
+	assert.InDelta(t, 180, a.Level, 0)
+	assert.GreaterOrEqual(t, a.Interval[0], 90., "the scatter at 180 does not count below")
+}
+
 // Levels that pass above one that fails are named, and do not count.
 func TestCapacityNamesIsolatedPasses(t *testing.T) {
 	recorded := func(concurrency int) float64 {

@@ -23,10 +23,10 @@ type levelTest struct {
 	p, allowed float64
 }
 
-// judgeLevels sets the outcomes of a sweep of levels. All levels of a quantity share one variance, since a few repeats
-// of one level do not determine it. Holm's procedure covers all quantities in [Named] together, so that a report on
-// equal modes names a level in 5 % of cases. It covers the other quantities separately. A sweep with one repeat uses
-// the intervals from the parts of its spans.
+// judgeLevels sets the outcomes of a sweep of levels. A few repeats of one level do not determine its variance, so that
+// of every level comes from all levels of a quantity; see [decide.Scatter]. Holm's procedure covers all quantities in
+// [Named] together, so that a report on equal modes names a level in 5 % of cases. It covers the other quantities
+// separately. A sweep with one repeat uses the intervals from the parts of its spans.
 func (c *Comparison) judgeLevels() {
 	for _, family := range []bool{true, false} {
 		var tests []levelTest
@@ -64,21 +64,22 @@ func (c *Comparison) judgeLevels() {
 // interval are left out.
 func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
 	a, b := &c.Sides[p.A], &c.Sides[p.B]
-	repeats := make([][2][]float64, len(p.Levels))
+	at, repeats := make([]float64, len(p.Levels)), make([][2][]float64, len(p.Levels))
 	for i := range p.Levels {
+		at[i] = float64(p.Levels[i].Concurrency)
 		repeats[i] = [2][]float64{c.repeats(q, a, p.Levels[i].Concurrency), c.repeats(q, b, p.Levels[i].Concurrency)}
 	}
-	for i, d := range decide.Levels(repeats) {
+	for i, d := range decide.Levels(at, repeats) {
 		f := p.Levels[i].Figures[q]
 		if f.Advantage == nil {
 			continue
 		}
 		t := levelTest{figure: p.Levels[i].Figures, quantity: q, better: *f.Advantage > 0}
 		switch {
-		case !math.IsNaN(d.P):
+		case !math.IsNaN(d.P(0)):
 			lateA, lateB := late(q, a, p.Levels[i].Concurrency), late(q, b, p.Levels[i].Concurrency)
 			t.better = d.Estimate > 0 != q.Kind.LessIsBetter()
-			t.p, t.allowed = d.P, pValue((math.Abs(d.Estimate)-max(lateA[0]+lateB[1], lateA[1]+lateB[0]))/d.SE, d.DF)
+			t.p, t.allowed = d.P(0), d.P(max(lateA[0]+lateB[1], lateA[1]+lateB[0]))
 			half := student(alpha, d.DF) * d.SE
 			f.Interval = advantages(q.Kind, d.Estimate-half-lateA[1]-lateB[0], d.Estimate+half+lateA[0]+lateB[1])
 			t.figure[q] = f
@@ -128,9 +129,9 @@ func late(q Quantity, s *Side, level int) (bounds [2]float64) {
 	return bounds
 }
 
-// pValue returns the two-sided p-value of a Student's t. It is 1 for a negative t.
+// pValue returns the two-sided p-value of a Student's t.
 func pValue(t, df float64) float64 {
-	return 2 * distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-max(0, t))
+	return 2 * distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-t)
 }
 
 // advantages converts an interval of B − A on the scale of differences to an interval of the advantage.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
@@ -236,17 +237,25 @@ var liveMetrics = []string{
 	"TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "latency p50", "latency p95", "throughput", "requests", "hit rate",
 }
 
-// swept returns a finished sweep of two modes at seven levels with three repeats, whose values scatter by 5 %. The
-// second mode is slower by effect standard deviations at every level.
-func swept(rng *rand.Rand, effect float64) api.Sweep {
+// swept returns a finished sweep of two modes at nine levels. The values of a level scatter by its standard deviation,
+// on the logarithmic scale, and heavy ones by Student's t with 3 degrees of freedom. The second mode is slower by
+// effect at every level.
+func swept(rng *rand.Rand, repeats int, scatter func(share float64) float64, heavy bool, effect float64) api.Sweep {
 	s := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepDone, Request: api.SweepRequest{
 		Kind: api.SweepLevels, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
 	}}}
-	for level := 60; level <= 180; level += 20 {
+	tails := distuv.StudentsT{Sigma: 1 / math.Sqrt(3), Nu: 3, Src: rng}
+	for level := 20; level <= 180; level += 20 {
 		for arm, mode := range s.Request.Modes {
 			var rows []api.BaselineRow
-			for range 3 {
-				by := func() float64 { return .05 * (float64(arm)*effect + rng.NormFloat64()) }
+			for range repeats {
+				by := func() float64 {
+					v := rng.NormFloat64()
+					if heavy {
+						v = tails.Rand()
+					}
+					return float64(arm)*effect + scatter(float64(level-20)/160)*v
+				}
 				row := api.BaselineRow{Concurrency: level, Mode: mode.Mode, N: 900, Seconds: 300, Intervals: &api.RowIntervals{}}
 				row.TTFT.P95, row.OutputTokensPerSecond = new(.5*math.Exp(by())), new(2000*math.Exp(-by()))
 				row.KVHitRatio = new(.5 - .2*by())
@@ -259,24 +268,39 @@ func swept(rng *rand.Rand, effect float64) api.Sweep {
 	return s
 }
 
-// A report compares seven levels and three figures, with three repeats.
+// A report compares nine levels and three figures. At most 6 % of reports on equal modes name a level.
 func TestSweepReportNamesDifferences(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(7, 3))
-	for _, effect := range []float64{0, 2} {
-		some, levels := 0, 0
-		for range trials() {
-			n := 0
-			for _, s := range report.OfSweep(swept(rng, effect)).Pairs[0].Averages {
-				n += len(s.Better) + len(s.Worse)
+	constant := func(float64) float64 { return .04 }
+	even := func(share float64) float64 { return .02 + .13*share }
+	steep := func(share float64) float64 { return .02 * math.Pow(7.5, share) }
+	for _, w := range []struct {
+		name    string
+		scatter func(share float64) float64
+		heavy   bool
+	}{
+		{"4 % at all levels", constant, false},
+		{"2 to 15 %, evenly", even, false},
+		{"2 to 15 %, by the same factor", steep, false},
+		{"4 % with heavy tails", constant, true},
+		{"2 to 15 % with heavy tails", even, true},
+	} {
+		for _, repeats := range []int{2, 3, 6} {
+			rng := rand.New(rand.NewPCG(7, uint64(repeats)))
+			some, levels := [2]int{}, [2]int{}
+			for range trials() {
+				for i, effect := range []float64{0, math.Log(1.15)} {
+					n := 0
+					for _, s := range report.OfSweep(swept(rng, repeats, w.scatter, w.heavy, effect)).Pairs[0].Averages {
+						n += len(s.Better) + len(s.Worse)
+					}
+					levels[i], some[i] = levels[i]+n, some[i]+count(n > 0)
+				}
 			}
-			levels, some = levels+n, some+count(n > 0)
-		}
-		figure.Report(t, "sweeps of arms that differ by %.0f standard deviations: some level named in %s %% of "+
-			"reports, %s %% of all levels",
-			effect, percent(some, trials()), percent(levels, 21*trials()))
-		if effect == 0 {
-			assert.LessOrEqual(t, some, most(trials()))
+			figure.Report(t, "sweeps whose spans scatter by %s, %d repeats: equal modes, some level named in %s %% of "+
+				"reports; 15 %% slower, %s %% of all levels named",
+				w.name, repeats, percent(some[0], trials()), percent(levels[1], 27*trials()))
+			assert.LessOrEqual(t, some[0], most(trials()))
 		}
 	}
 }
@@ -297,51 +321,69 @@ func spanWith(s proof.Span, ttft float64) proof.Result {
 	return proof.Result{Elapsed: s.Seconds, Recording: r}
 }
 
-// Searches over nine levels from 60 to 180 have at most 36 spans. The curves cross the limit at a known level.
+// Searches over nine levels from 20 to 180 have at most 36 spans. The curves cross the limit at a known level. A curve
+// with a kink stays closely below the limit up to there.
 func TestCapacityIntervalCoversTruth(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(8, 3))
-	for _, slope := range []float64{.0005, .002, .01} { // of log p95 per conversation
-		for _, truth := range []float64{100, 140} {
-			covered, undetermined, estimates, widths := 0, 0, []float64{}, []float64{}
-			for range trials() {
-				plan := proof.CapacityPlan{
-					Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 15, Seconds: 60, MaxTime: 36 * 60,
-					SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1,
-				}
-				for level := 60; level <= 180; level += 15 {
-					plan.Levels = append(plan.Levels, level)
-				}
-				c, err := proof.NewCapacity(plan)
-				require.NoError(t, err)
-				for {
-					s, ok := c.Next()
-					if !ok {
-						break
-					}
-					by := slope*(float64(s.Concurrency)-truth) + .05*rng.NormFloat64()
-					require.Empty(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
-				}
-				m := c.State().Modes[0]
-				covered += count(float64(m.Interval[0]) <= truth && (m.Above || truth <= float64(m.Interval[1])))
-				undetermined += count(m.Interval[0] == 0 && m.Above)
-				estimates = append(estimates, float64(*m.Level))
-				width := float64(m.Interval[1] - m.Interval[0])
-				if m.Above {
-					width = math.Inf(1)
-				}
-				widths = append(widths, width)
+	rises := func(slope, truth float64) func(float64) float64 { // by so much of log p95 per conversation
+		return func(level float64) float64 { return slope * (level - truth) }
+	}
+	kink := func(level float64) float64 { return max(-.02, .01*(level-140)) }
+	constant := func(float64) float64 { return .05 }
+	growing := func(level float64) float64 { return .03 + .14*(level-20)/160 }
+	for _, w := range []struct {
+		name    string
+		curve   func(level float64) float64
+		scatter func(level float64) float64
+		truth   float64
+	}{
+		{"p95 rises by 0.05 % a conversation", rises(.0005, 100), constant, 100},
+		{"p95 rises by 0.05 % a conversation", rises(.0005, 140), constant, 140},
+		{"p95 rises by 0.20 % a conversation", rises(.002, 100), constant, 100},
+		{"p95 rises by 0.20 % a conversation", rises(.002, 140), constant, 140},
+		{"p95 rises by 0.40 % a conversation", rises(.004, 140), constant, 140},
+		{"p95 rises by 0.40 % a conversation, growing scatter", rises(.004, 140), growing, 140},
+		{"p95 rises by 1.00 % a conversation", rises(.01, 100), constant, 100},
+		{"p95 rises by 1.00 % a conversation", rises(.01, 140), constant, 140},
+		{"p95 has a kink", kink, constant, 140},
+		{"p95 has a kink, growing scatter", kink, growing, 140},
+	} {
+		rng := rand.New(rand.NewPCG(8, 3))
+		covered, undetermined, estimates, widths, spans := 0, 0, []float64{}, []float64{}, []float64{}
+		for range trials() {
+			plan := proof.CapacityPlan{
+				Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 10, Seconds: 60, MaxTime: 36 * 60,
+				SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1, Levels: []int{20, 40, 60, 80, 100, 120, 140, 160, 180},
 			}
-			slices.Sort(estimates)
-			slices.Sort(widths)
-			n := len(estimates)
-			figure.Report(t, "capacity, p95 rises by %s a conversation, truth %.0f: estimates %.0f to %.0f (nine of ten), "+
-				"median %.0f; "+
-				"interval covers the truth in %s %%, median width %.0f, undetermined in %s %%", fmt.Sprintf("%.2f %%", 100*slope),
-				truth,
-				estimates[n/20], estimates[n*19/20], estimates[n/2],
-				percent(covered, n), widths[n/2], percent(undetermined, n))
-			assert.GreaterOrEqual(t, covered, n-most(n))
+			c, err := proof.NewCapacity(plan)
+			require.NoError(t, err)
+			for {
+				s, ok := c.Next()
+				if !ok {
+					break
+				}
+				at := float64(s.Concurrency)
+				by := w.curve(at) + w.scatter(at)*rng.NormFloat64()
+				require.Empty(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
+			}
+			m := c.State().Modes[0]
+			covered += count(float64(m.Interval[0]) <= w.truth && (m.Above || w.truth <= float64(m.Interval[1])))
+			undetermined += count(m.Interval[0] == 0 && m.Above)
+			estimates, spans = append(estimates, float64(*m.Level)), append(spans, float64(len(c.Done)))
+			width := float64(m.Interval[1] - m.Interval[0])
+			if m.Above {
+				width = math.Inf(1)
+			}
+			widths = append(widths, width)
 		}
+		slices.Sort(estimates)
+		slices.Sort(widths)
+		slices.Sort(spans)
+		n := len(estimates)
+		figure.Report(t, "capacity, %s, truth %.0f: estimates %.0f to %.0f (nine of ten), median %.0f; interval covers "+
+			"the truth in %s %%, median width %.0f, undetermined in %s %%; %.0f spans (median)",
+			w.name, w.truth, estimates[n/20], estimates[n*19/20], estimates[n/2], percent(covered, n), widths[n/2],
+			percent(undetermined, n), spans[n/2])
+		assert.GreaterOrEqual(t, covered, n-most(n), w.name)
 	}
 }
