@@ -20,15 +20,6 @@ export function modeName(mode: Mode): string {
   return modes[mode].name;
 }
 
-/**
- * Returns the routing mode of a name or of a value of the API, which earlier versions wrote into their sentences;
- * undefined for other words.
- */
-export function modeNamed(words: string): Mode | undefined {
-  const known = Object.keys(modes) as Mode[];
-  return known.find((mode) => words === mode || words.toLowerCase() === modeName(mode).toLowerCase());
-}
-
 /** Returns a routing mode as the word before "routing", or that it is not known. */
 export function routingName(mode: Mode): string {
   return mode === 'unknown' ? 'Routing mode unknown' : `${modeName(mode)} routing`;

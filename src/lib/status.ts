@@ -84,7 +84,7 @@ function describeRunning(lane: LaneSnapshot): StatusWords {
 }
 
 /** Describes how long a step still takes to settle, or that no turn counts so far. */
-export function settlingText({ settling_for_seconds: left }: Comparison): string {
+function settlingText({ settling_for_seconds: left }: Comparison): string {
   return left > 0 ? `${number(Math.ceil(left))} s to go` : 'waiting for the first turns';
 }
 

@@ -1,6 +1,6 @@
 import { useId, type ReactNode } from 'react';
 
-import { COLUMN, stylesOf, visuallyHidden } from '../../lib/styles';
+import { COLUMN, stylesOf } from '../../lib/styles';
 
 interface Card<T extends string> {
   value: T;
@@ -11,20 +11,18 @@ interface Card<T extends string> {
 
 interface RadioCardsProps<T extends string> {
   legend: string;
-  /** Whether the legend is for screen readers only. */
-  isLegendHidden?: boolean;
   cards: Array<Card<T>>;
   value: T;
   onChange(value: T): void;
 }
 
 /** A choice of one among some options, each of which is explained. */
-export function RadioCards<T extends string>({ legend, isLegendHidden, cards, value, onChange }: RadioCardsProps<T>) {
+export function RadioCards<T extends string>({ legend, cards, value, onChange }: RadioCardsProps<T>) {
   const styles = useStyles();
   const name = useId();
   return (
     <fieldset className={styles.cards}>
-      <legend className={isLegendHidden ? visuallyHidden : styles.legend}>{legend}</legend>
+      <legend className={styles.legend}>{legend}</legend>
       {cards.map((card) => (
         <label key={card.value} className={styles.card}>
           <input
