@@ -117,6 +117,7 @@ func TestVerdicts(t *testing.T) {
 		{"the time is over", wide, TimeOver, -1, 5},
 		{"the faster arm fails more often", failing(blocksOf(1, 2, .001, 0, -.3), 1, 20), TradeOff, 1, 1},
 		{"the slower arm fails more often", failing(blocksOf(1, 2, .001, 0, -.3), 0, 20), Better, 1, 1},
+		{"the slower arm seems to fail more often", failing(blocksOf(1, 2, .001, 0, -.3), 0, 5), Better, 1, 1},
 		{"the load generator may be that late", late, Running, 1, 1},
 		{"the best of three", blocksOf(3, 4, .001, 0, -.3, -.2), Better, 1, 1},
 		{"the best of three fails more often", failing(blocksOf(3, 4, .001, 0, -.3, -.2), 1, 20), TradeOff, 1, 2},
