@@ -310,6 +310,40 @@ func TestPriorOfSameArms(t *testing.T) {
 	})
 }
 
+// Where many openings warm the caches slowly, the spans of the first block wait for the hit rate, and those that follow
+// as long. Where no answer reports cached tokens, none waits.
+func TestRunInFollowsHitRate(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		t.Run(fmt.Sprint(silent), func(t *testing.T) {
+			in(t, func(t *testing.T, b *booth) {
+				q := trial()
+				q.Levels, q.MaxSeconds = []int{16}, new(1200.)
+				s := b.begun(q)
+				waits := map[int]bool{}
+				s = b.until(s.ID, "two blocks", limit, func(s api.Sweep) bool {
+					now := s.Progress.Span
+					if now != nil && now.Message == "waiting until the KV cache hit rate no longer rises" {
+						waits[now.Number] = true
+					}
+					return len(s.Spans) == 6
+				})
+				assert.Equal(t, !silent, waits[0] || waits[1] || waits[2])
+				assert.Equal(t, !silent, s.Trial.RunIn > 0)
+				assert.False(t, waits[3] || waits[4] || waits[5], "the first block fixes it")
+				for _, span := range s.Spans[3:] {
+					assert.GreaterOrEqual(t, span.Until.Sub(span.CountedFrom).Seconds(), 2*s.Trial.RunIn, "span %d", span.Number)
+				}
+				var report strings.Builder
+				require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, s.ID, api.ReportMarkdown))
+				assert.Equal(t, !silent, strings.Contains(report.String(), "hit rate no longer rose in the first block"))
+			}, func(b *booth) {
+				b.workload.Openings = 200
+				b.cluster = b.made(virtual.Options{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second, Silent: silent})
+			})
+		})
+	}
+}
+
 // kept is a trial in the format of earlier versions.
 const kept = `{"sweep":{"id":"%[1]s","lane":"main","state":"%[2]s","by":"ann","asked":"2026-01-02T03:04:05Z",
 "request":{"kind":"trial","title":"","modes":[{"mode":"round_robin","speculation":"not_recorded"},{"mode":"kv","speculation":"not_recorded"}],
