@@ -65,3 +65,29 @@ func TestFirstBlockFixesRunIn(t *testing.T) {
 	assert.InDelta(t, .8*within.MaxTime, within.least(), 1e-6)
 	assert.Zero(t, trial.LongestRunIn(1e6, 10))
 }
+
+// An effect that is smaller at the beginning of what counts is named at the end of the trial, and an even one is not.
+func TestAfterEffect(t *testing.T) {
+	for _, switchback := range []bool{false, true} {
+		for early, want := range map[float64]bool{.6: true, .5: false} {
+			trial := newTrial(t, func(p *Plan) { p.Smallest, p.Switchback, p.MaxTime = .001, switchback, 7200 })
+			drive(t, trial, .5, 1000, func(s Span, r *Result) {
+				r.Until = r.CountedFrom + s.Seconds
+				for i := range r.Turns {
+					turn := &r.Turns[i]
+					if turn.FirstToken < r.CountedFrom+s.Seconds/3 && s.Arm == ArmB {
+						turn.FirstToken = turn.Sent + (turn.FirstToken-turn.Sent)*early/.5
+					}
+				}
+			})
+			require.True(t, Verdict(trial.State().Verdict).Over())
+			e := trial.State().AfterEffect
+			require.Equal(t, want, e != nil, "switchback %t, %g", switchback, early)
+			if want {
+				assert.InDelta(t, early-1, e.First, .06)
+				assert.InDelta(t, .5-1, e.Rest, .06)
+				assert.Positive(t, e.Interval[0])
+			}
+		}
+	}
+}

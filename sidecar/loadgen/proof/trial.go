@@ -403,7 +403,7 @@ func (t *Trial) complete() {
 
 // measured is what a recording says.
 func (r *Result) measured(p Plan) Measured {
-	whole, _ := r.cut(1, p.SLO)
+	whole, parts := r.cut(3, p.SLO)
 	m := Measured{
 		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.ttft, Failed: whole.waits},
 		TPOT:  decide.Sample{OK: whole.tpot, Failed: make([]float64, len(whole.waits))},
@@ -419,6 +419,12 @@ func (r *Result) measured(p Plan) Measured {
 		if v := whole.value(metric); finite(v) {
 			m.Known[metric] = v
 		}
+	}
+	rest := &parts[1]
+	rest.add(&parts[2])
+	first, later := p.Primary.scaled(parts[0].value(p.Primary)), p.Primary.scaled(rest.value(p.Primary))
+	if finite(first) && finite(later) {
+		m.Known[firstThird], m.Known[otherThirds], m.Known[afterEffect] = first, later, first-later
 	}
 	if s, ok := r.section(r.sections(), p.SLO, p.Primary)[p.Primary]; ok {
 		m.Within = s.variance() * inflation([]Sectioned{s})
@@ -521,6 +527,30 @@ func (t *Trial) look() {
 	if Verdict(s.Verdict) == Running {
 		s.Assumed = &s.Primary.Difference
 		t.Expected = t.expected(&d)
+	} else {
+		s.AfterEffect = t.afterEffect(a, b)
+	}
+}
+
+// afterEffect returns how far the difference of B and A in the first third of what counts differs from that in the
+// rest; nil where that is not certain. It is one test at 5 %, by the model of the verdict, so that arms are compared
+// within blocks, and of successful turns only. The end of the trial does not depend on it: of a mean, whole and contrast
+// are uncorrelated.
+//
+// It is tested once, at the end, and lengthens no run-in of the trial: a look in progress would be a second test, and a
+// run-in that the measured difference lengthens would choose by its sign which of the spans count later. Spans from
+// before and after would also measure different quantities, of which one interval holds neither.
+func (t *Trial) afterEffect(a, b int) *api.TrialAfterEffect {
+	p := t.Plan.decisions(nil)
+	all := between(decide.Once(p, t.Blocks, firstThird.forDecisions(), otherThirds.forDecisions(),
+		afterEffect.forDecisions()), a, b)
+	if len(all) < 3 || all[2].Repeated[0] <= 0 && all[2].Repeated[1] >= 0 {
+		return nil
+	}
+	shown := p.Metrics[0].Shown
+	return &api.TrialAfterEffect{
+		First: shown(all[0].Estimate), Rest: shown(all[1].Estimate),
+		Interval: [2]float64{shown(all[2].Repeated[0]), shown(all[2].Repeated[1])},
 	}
 }
 
