@@ -91,3 +91,18 @@ func TestAfterEffect(t *testing.T) {
 		}
 	}
 }
+
+// A trial is answered sooner where arms differ more, and nothing is said of one that its time is too short for.
+func TestAnswer(t *testing.T) {
+	answer := func(times, maxTime float64) float64 {
+		p := defaultPlan(roundRobin, kv, 4)
+		trial := newTrial(t, nil)
+		drive(t, trial, times, 6)
+		require.NotNil(t, trial.Shown.Primary)
+		p.MaxTime = maxTime
+		return p.Answer(trial, 600)
+	}
+	assert.InDelta(t, 1200, answer(.5, 36_000), 1e-9, "the first look")
+	assert.Greater(t, answer(.97, 36_000), 1200.)
+	assert.Zero(t, answer(.5, 1100), "two blocks do not fit")
+}

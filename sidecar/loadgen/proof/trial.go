@@ -153,6 +153,19 @@ func (p Plan) Detectable(variance, blockSeconds float64) *api.TrialDetectable {
 	return &api.TrialDetectable{Difference: shown, Power: decide.Power, Seconds: p.MaxTime, BlockSeconds: blockSeconds}
 }
 
+// Answer is the median time in seconds after which a trial of two arms is answered, by the displayed difference and the
+// scatter of another one, whose blocks took so long; 0 where its time is over first, or nothing is known.
+func (p Plan) Answer(t *Trial, blockSeconds float64) float64 {
+	v := t.Variances()[string(p.Primary)]
+	for _, d := range append(slices.Clone(t.Shown.Others), *t.Shown.Primary) {
+		if d.Metric == string(p.Primary) && v.DF > 0 && !p.several() {
+			one := p.decisions(&decide.Boundaries{})
+			return decide.Answer(one, v.Value, one.Metrics[0].Margin(d.Difference), blockSeconds)
+		}
+	}
+	return 0
+}
+
 // Variances are what the blocks say of the variance of a run, by metric.
 func (t *Trial) Variances() map[string]decide.Variance {
 	return decide.Variances(t.Plan.decisions(nil), t.Blocks)

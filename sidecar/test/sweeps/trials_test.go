@@ -203,6 +203,21 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		after, err := outlook(trial())
 		require.NoError(t, err)
 		require.NotNil(t, after.Detectable)
+		assert.Nil(t, before.Soonest)
+		q := trial()
+		q.Levels, q.Seconds, q.MaxSeconds = []int{20}, new(20.), new(86_400.)
+		elsewhere, err := outlook(q)
+		require.NoError(t, err)
+		require.NotNil(t, elsewhere.Soonest, "another level and length tell")
+		assert.Positive(t, elsewhere.Soonest.After)
+		assert.Equal(t, []any{first.ID, 40, 10.},
+			[]any{elsewhere.Soonest.Trial, elsewhere.Soonest.Concurrency, elsewhere.Soonest.Seconds})
+		assert.Contains(t, strings.Join(elsewhere.Words, " "),
+			"answered soonest at 40 conversations with a span length of 10 seconds: after ")
+		q.Modes = []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeLeastLoaded}}
+		elsewhere, err = outlook(q)
+		require.NoError(t, err)
+		assert.Nil(t, elsewhere.Soonest, "nothing is known of other arms")
 		assert.Equal(t, first.ID, after.Detectable.Trial)
 		assert.Positive(t, after.Detectable.Difference)
 		assert.InDelta(t, first.Trial.BlockSeconds, after.Detectable.BlockSeconds, 1e-9)
@@ -219,7 +234,7 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		assert.NotNil(t, of(api.ModeKV, api.ModeRoundRobin), "the same arms")
 		assert.Nil(t, of(api.ModeKV, api.ModeKV), "scatter belongs to the arm")
 
-		q := trial()
+		q = trial()
 		q.Primary = new("ttft_p95")
 		p95, err := outlook(q)
 		require.NoError(t, err)
