@@ -65,7 +65,8 @@ type SweepRequest struct {
 	// sweep: spans of each level and mode
 	Repeats *int        `json:"repeats,omitempty" minimum:"1" maximum:"100"`
 	Order   *SweepOrder `json:"order,omitempty"` // sweep: order of the spans
-	// sweep: time at full concurrency before a span counts
+	// sweep: time at full concurrency before a span counts; trial: the least time that does not count after the initial
+	// conversations of a span have ended, or at the beginning of a slot; default for a trial: as measured
 	WarmUp *float64 `json:"warm_up_seconds,omitempty" minimum:"0" maximum:"3600" unit:"seconds"`
 	// minimum counted time of a span
 	Seconds *float64 `json:"span_seconds,omitempty" minimum:"1" maximum:"86400" unit:"seconds"`
@@ -114,7 +115,7 @@ var SweepLimits = limitsOf[SweepRequest]()
 var fieldKinds = map[string][]SweepKind{
 	"primary": {SweepTrial}, "question": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels},
 	"order":           {SweepLevels},
-	"warm_up_seconds": {SweepLevels}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
+	"warm_up_seconds": {SweepLevels, SweepTrial}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
 	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels}, "like": {SweepTrial},
 	"caches": {SweepTrial},
 }
@@ -418,7 +419,7 @@ type SweepNow struct {
 	Mode        ModeState  `json:"mode"`
 	Concurrency int        `json:"concurrency"`
 	Phase       SweepPhase `json:"phase"`
-	Message     string     `json:"message,omitempty"` // progress of a mode change
+	Message     string     `json:"message,omitempty"` // progress of a mode change, or what a warm-up waits for
 	Seconds     float64    `json:"seconds"`           // time in this phase
 	Elapsed     float64    `json:"elapsed_seconds"`   // time since the span began, with the switch before it
 	Of          *float64   `json:"of,omitempty"`      // minimum seconds of the phase; absent: not known
@@ -583,6 +584,30 @@ type TrialState struct {
 	BlockSeconds float64 `json:"block_seconds,omitempty"`
 	// each of two lanes kept its mode: the trial compares targets as well as modes
 	KeepsLanes bool `json:"keeps_lanes,omitempty"`
+	// time in seconds that does not count after the initial conversations of a span have ended, measured by the hit rate
+	// in the first block; absent: none, or a trial within one run
+	RunIn float64 `json:"run_in_seconds,omitempty"`
+	// a trial that has ended: the difference in the first third of what counts certainly differs from that in the rest;
+	// absent: it does not
+	AfterEffect *TrialAfterEffect `json:"after_effect,omitempty"`
+}
+
+// TrialAfterEffect is a difference in the deciding metric that changes while spans count, for the modes of `primary`.
+type TrialAfterEffect struct {
+	First float64 `json:"first"` // difference in the first third of what counts of spans or slots
+	Rest  float64 `json:"rest"`  // difference in the rest
+	// 95 % interval of how far the first differs from the rest, which leaves out 0; relative for times and rates
+	Interval [2]float64 `json:"interval"`
+}
+
+// TrialSoonest is the setting at which earlier trials of the same modes, with the same workload on the same target,
+// show that a trial is answered soonest.
+type TrialSoonest struct {
+	Trial       string  `json:"trial"` // id of the trial that shows it
+	Concurrency int     `json:"concurrency"`
+	Seconds     float64 `json:"span_seconds"`
+	// median time until it is answered, if the difference and the scatter are those of that trial
+	After float64 `json:"after_seconds"`
 }
 
 // TrialSpan is the value of a trial's deciding metric in a span. A failed turn counts as slower than every successful
@@ -742,7 +767,9 @@ type SweepOutlook struct {
 	// only for a trial; absent: no such trial of these arms was run on this target
 	Detectable *TrialDetectable `json:"detectable,omitempty"`
 	Prior      *TrialPrior      `json:"prior,omitempty"` // only for a trial; absent: no earlier trials of these arms
-	Words      List[string]     `json:"words"`           // the forecast in sentences
+	// only for a trial; absent: no earlier trial at any concurrency tells, or none would be answered in its time
+	Soonest *TrialSoonest `json:"soonest,omitempty"`
+	Words   List[string]  `json:"words"` // the forecast in sentences
 }
 
 // SweepBaselineRequest is a request to make a baseline of a sweep's rows.

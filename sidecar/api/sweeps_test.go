@@ -51,7 +51,7 @@ func TestSweepRequestCheck(t *testing.T) {
 		`{"kind":"capacity","smallest":0.05}`:         `smallest: 0.05 is not allowed: only a trial has this field`,
 		`{"kind":"trial","repeats":3}`:                `repeats: 3 is not allowed: only a sweep has this field`,
 		`{"kind":"trial","order":"interleaved"}`:      `order: "interleaved" is not allowed: only a sweep has this field`,
-		`{"kind":"capacity","warm_up_seconds":60}`:    `warm_up_seconds: 60 is not allowed: only a sweep has this field`,
+		`{"kind":"capacity","warm_up_seconds":60}`:    `warm_up_seconds: 60 is not allowed: only a sweep or a trial has this field`,
 		`{"kind":"capacity","snapshots":3}`:           `snapshots: 3 is not allowed: only a sweep has this field`,
 		`{"kind":"sweep","resolution":5}`:             `resolution: 5 is not allowed: only a capacity search has this field`,
 		`{"kind":"sweep","max_seconds":3600}`:         `max_seconds: 3600 is not allowed: only a trial or a capacity search has this field`,

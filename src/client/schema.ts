@@ -2594,7 +2594,7 @@ export interface components {
             elapsed_seconds: number;
             /** @description lane of the span, if both modes run together */
             lane?: string;
-            /** @description progress of a mode change */
+            /** @description progress of a mode change, or what a warm-up waits for */
             message?: string;
             mode: components["schemas"]["ModeState"];
             /** @description from 0; a repeated span keeps its number */
@@ -2624,6 +2624,8 @@ export interface components {
             prior?: components["schemas"]["TrialPrior"];
             /** @description with all defaults filled in, except for the seed of a trial, which is drawn at its start */
             request: components["schemas"]["SweepRequest"];
+            /** @description only for a trial; absent: no earlier trial at any concurrency tells, or none would be answered in its time */
+            soonest?: components["schemas"]["TrialSoonest"];
             /** @description the forecast in sentences */
             words: string[];
         };
@@ -2702,7 +2704,7 @@ export interface components {
             title?: string;
             /** @description trial and sweep of two modes: both modes run at the same time, each on one of two lanes with the same conversations; default: true for a trial if there are two lanes, else false */
             together?: boolean;
-            /** @description sweep: time at full concurrency before a span counts */
+            /** @description sweep: time at full concurrency before a span counts; trial: the least time that does not count after the initial conversations of a span have ended, or at the beginning of a slot; default for a trial: as measured */
             warm_up_seconds?: number;
         };
         /** @description A span that has ended. */
@@ -2890,6 +2892,18 @@ export interface components {
             /** Format: int64 */
             output_tokens: number;
         };
+        /** @description A difference in the deciding metric that changes while spans count, for the modes of `primary`. */
+        TrialAfterEffect: {
+            /** @description difference in the first third of what counts of spans or slots */
+            first: number;
+            /** @description 95 % interval of how far the first differs from the rest, which leaves out 0; relative for times and rates */
+            interval: [
+                number,
+                number
+            ];
+            /** @description difference in the rest */
+            rest: number;
+        };
         /**
          * @description A mode of a trial by its place in the request.
          * @enum {string}
@@ -3066,6 +3080,15 @@ export interface components {
             places: components["schemas"]["TrialPlace"][];
             question: components["schemas"]["TrialQuestion"];
         };
+        /** @description The setting at which earlier trials of the same modes, with the same workload on the same target, show that a trial is answered soonest. */
+        TrialSoonest: {
+            /** @description median time until it is answered, if the difference and the scatter are those of that trial */
+            after_seconds: number;
+            concurrency: number;
+            span_seconds: number;
+            /** @description id of the trial that shows it */
+            trial: string;
+        };
         /** @description The value of a trial's deciding metric in a span. A failed turn counts as slower than every successful one of its block, or in no mean where the trial says so. */
         TrialSpan: {
             number: number;
@@ -3073,6 +3096,8 @@ export interface components {
         };
         /** @description The state of a trial. */
         TrialState: {
+            /** @description a trial that has ended: the difference in the first third of what counts certainly differs from that in the rest; absent: it does not */
+            after_effect?: components["schemas"]["TrialAfterEffect"];
             /** @description difference that the time left is estimated for: the present estimate */
             assumed?: number;
             /** @description time of the latest block, with switches and warm-up */
@@ -3109,6 +3134,8 @@ export interface components {
             prior?: components["schemas"]["TrialPrior"];
             /** @description trial of more than two modes */
             ranking?: components["schemas"]["TrialRanking"];
+            /** @description time in seconds that does not count after the initial conversations of a span have ended, measured by the hit rate in the first block; absent: none, or a trial within one run */
+            run_in_seconds?: number;
             /** @description values of the deciding metric in the spans of whole blocks, as measured */
             spans?: components["schemas"]["TrialSpan"][];
             /** @description whether the mean TTFT is that of successful turns, since turns failed and the shares of no two modes certainly differ by more than 1 point; otherwise a failed turn counts as the slowest of its block */
@@ -3535,6 +3562,7 @@ export type TargetID = components['schemas']['TargetID'];
 export type TargetKind = components['schemas']['TargetKind'];
 export type Timeouts = components['schemas']['Timeouts'];
 export type Totals = components['schemas']['Totals'];
+export type TrialAfterEffect = components['schemas']['TrialAfterEffect'];
 export type TrialArm = components['schemas']['TrialArm'];
 export type TrialCaches = components['schemas']['TrialCaches'];
 export type TrialDetectable = components['schemas']['TrialDetectable'];
@@ -3551,6 +3579,7 @@ export type TrialPlace = components['schemas']['TrialPlace'];
 export type TrialPrior = components['schemas']['TrialPrior'];
 export type TrialQuestion = components['schemas']['TrialQuestion'];
 export type TrialRanking = components['schemas']['TrialRanking'];
+export type TrialSoonest = components['schemas']['TrialSoonest'];
 export type TrialSpan = components['schemas']['TrialSpan'];
 export type TrialState = components['schemas']['TrialState'];
 export type TrialVariance = components['schemas']['TrialVariance'];

@@ -103,7 +103,7 @@ function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, co
     case 'warming_up':
       return waiting > 0
         ? `warming up: ${number(waiting)} of ${number(concurrency)} initial conversations still in progress`
-        : `warming up: ${time}`;
+        : `warming up: ${time}${message ? `, ${message}` : ''}`;
     case 'counting':
       return `counting: ${time}, ${number(turns)} ${turns === 1 ? 'turn' : 'turns'}`;
     case 'storing':

@@ -126,6 +126,8 @@ func nowWords(n api.SweepNow) string {
 		text += " warming up " + seconds
 		if n.WarmingUp > 0 {
 			text += fmt.Sprintf(", waiting for %d initial conversations to end", n.WarmingUp)
+		} else if n.Message != "" {
+			text += ", " + n.Message
 		}
 	case api.SpanCounting:
 		text += fmt.Sprintf(" measuring %s, %d turns", seconds, n.Turns)

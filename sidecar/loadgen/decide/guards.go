@@ -5,6 +5,12 @@ import "gonum.org/v1/gonum/stat/distuv"
 // GuardMargin is the displayed difference in a guard up to which arms are comparable.
 const GuardMargin = .05
 
+// Once compares every pair of arms by metrics, with intervals of 95 % that hold for one look alone.
+func Once(p Plan, blocks []Block, metrics ...Metric) []Comparison {
+	p.Guards = metrics
+	return (&state{Plan: p, blocks: blocks}).guards()
+}
+
 // guards compares every pair of arms by the guards.
 func (s *state) guards() (all []Comparison) {
 	for _, metric := range s.Guards {

@@ -47,6 +47,14 @@ func Expected(p Plan, c *Comparison, blocks int, blockSeconds float64) int {
 	return 0
 }
 
+// Answer returns the median time in seconds after which a trial of two arms is over, if the first metric differs by so
+// much on the scale of differences, runs have that variance, and a block takes blockSeconds; 0 where the time limit
+// comes first.
+func Answer(p Plan, variance, difference, blockSeconds float64) float64 {
+	c := Comparison{Estimate: difference, SE: math.Sqrt(variance * (&state{Plan: p}).perBlock())}
+	return blockSeconds * float64(Expected(p, &c, 1, blockSeconds))
+}
+
 // ahead returns the looks of a trial whose blocks take blockSeconds, with the critical values of Student's t; none
 // where fewer than [Plan.LeastBlocks] fit into the time.
 func (p Plan) ahead(blockSeconds float64) (s state, looks []Look, t []float64) {

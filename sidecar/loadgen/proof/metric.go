@@ -32,6 +32,12 @@ const (
 	// StopShare and LengthShare are the shares of successful turns with that finish reason.
 	StopShare   Metric = "finish_stop"
 	LengthShare Metric = "finish_length"
+
+	// firstThird and otherThirds are the deciding metric in the first third of what counts and in the rest, on the scale of
+	// differences, and afterEffect is how far the first is above the rest.
+	firstThird  Metric = "first_third"
+	otherThirds Metric = "other_thirds"
+	afterEffect Metric = "after_effect"
 )
 
 // Guards lists the metrics in which arms may not differ by more than [decide.GuardMargin] where one is called better.
@@ -52,6 +58,7 @@ var metrics = map[Metric]struct {
 	Goodput: {"goodput", baseline.Share}, AnswerTokens: {"output tokens per answer", baseline.Rate},
 	StopShare:   {"answers with finish reason stop", baseline.Share},
 	LengthShare: {"answers with finish reason length", baseline.Share},
+	firstThird:  {"", baseline.Share}, otherThirds: {"", baseline.Share}, afterEffect: {"", baseline.Share},
 }
 
 // Name returns the metric's name in sentences.

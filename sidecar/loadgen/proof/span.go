@@ -264,6 +264,10 @@ type Span struct {
 	WarmUp int `json:"warm_up"`
 	// RunIn extends the warm-up, in multiples of the counted time; see [decide.Run].
 	RunIn float64 `json:"run_in,omitempty"`
+	// Settle is the least time in seconds between the end of these conversations and the counted time or the run-in.
+	Settle float64 `json:"settle,omitempty"`
+	// Settles extends that until the hit rate no longer rises; see [HitRateRises] and [Trial.LongestRunIn].
+	Settles bool `json:"settles,omitempty"`
 	// Midway is the number of first conversations that start in their middle. Without it, conversations that start
 	// together would end together again and again; see [draw.Shape].
 	Midway int `json:"midway,omitempty"`
@@ -287,6 +291,8 @@ type Result struct {
 	Spoiled string
 	// Errors holds the upper bounds of the load generator's own error by metric, in seconds.
 	Errors map[Metric]float64
+	// RunIn is the time in seconds for which the span waited after its warm-up until the hit rate no longer rose.
+	RunIn float64
 	Recording
 }
 

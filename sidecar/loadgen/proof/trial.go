@@ -27,6 +27,8 @@ type Plan struct {
 	MaxTime  float64 `json:"max_time"` // seconds, of all blocks with their warm-up; a longer block is not begun
 	// Before is the minimum time in seconds before a run counts: the switch, the openings and the warm-up.
 	Before float64 `json:"before,omitempty"`
+	// WarmUp is the least run-in of a span, and the least lead-in of a slot, in seconds.
+	WarmUp float64 `json:"warm_up,omitempty"`
 	SLO    api.SLO `json:"slo"`
 	Seed   uint64  `json:"seed,string"` // of the order and of the draws
 	// Together runs the two arms at the same time, on two targets, in turn on either.
@@ -59,17 +61,26 @@ func (p Plan) least() (seconds float64) {
 	if p.Switchback {
 		return p.Before + float64(2*p.LeastBlocks())*p.slotSeconds()
 	}
+	runs, spans := p.leastRuns()
+	return runs*(p.Before+p.WarmUp) + spans*max(p.Seconds, counting*p.WarmUp)
+}
+
+// leastRuns are the runs of the blocks before the first look, those of one time as one, and their lengths in spans.
+func (p Plan) leastRuns() (runs, spans float64) {
 	for block := range p.LeastBlocks() {
 		order := p.order(block, p.all())
 		for i := 0; i < len(order); i += p.step() {
-			seconds += p.Before + p.Seconds*float64(order[i].Length+order[i].RunIn)
+			runs++
+			spans += float64(order[i].Length + order[i].RunIn)
 		}
 	}
-	return seconds
+	return runs, spans
 }
 
 // slotSeconds is how long a slot lasts at least, with its lead-in.
-func (p Plan) slotSeconds() float64 { return max(p.Seconds, leastSlot) }
+func (p Plan) slotSeconds() float64 {
+	return max(p.Seconds, max(LeadIn, p.WarmUp)+leastCounted)
+}
 
 // order returns the runs of a block in their order. Where arms run together, each two that follow each other run at
 // the same time, the first of them on the first target.
@@ -142,6 +153,19 @@ func (p Plan) Detectable(variance, blockSeconds float64) *api.TrialDetectable {
 	return &api.TrialDetectable{Difference: shown, Power: decide.Power, Seconds: p.MaxTime, BlockSeconds: blockSeconds}
 }
 
+// Answer is the median time in seconds after which a trial of two arms is answered, by the displayed difference and the
+// scatter of another one, whose blocks took so long; 0 where its time is over first, or nothing is known.
+func (p Plan) Answer(t *Trial, blockSeconds float64) float64 {
+	v := t.Variances()[string(p.Primary)]
+	for _, d := range append(slices.Clone(t.Shown.Others), *t.Shown.Primary) {
+		if d.Metric == string(p.Primary) && v.DF > 0 && !p.several() {
+			one := p.decisions(&decide.Boundaries{})
+			return decide.Answer(one, v.Value, one.Metrics[0].Margin(d.Difference), blockSeconds)
+		}
+	}
+	return 0
+}
+
 // Variances are what the blocks say of the variance of a run, by metric.
 func (t *Trial) Variances() map[string]decide.Variance {
 	return decide.Variances(t.Plan.decisions(nil), t.Blocks, t.Shown.Succeeded)
@@ -201,6 +225,12 @@ type Trial struct {
 	// Arms are those that the block under way runs; nil means all.
 	Arms    []int   `json:"arms,omitempty"`
 	Latency float64 `json:"latency"` // the longest median latency of a run so far, in seconds
+	// RunIn is the longest time in seconds for which a run of the first block waited for its hit rate after its warm-up.
+	// The other runs wait as long. It is measured in one block alone, and in no later one, so that all arms are treated
+	// alike: a run-in that followed each run's own hit rate would be longer for the arm that warms its caches slower, and
+	// the length of spans, which it is a third of at most, would differ from block to block. The first run of the first
+	// block, which may have waited for less, lets a whole span pass as well.
+	RunIn float64 `json:"run_in,omitempty"`
 	// Expected is after how many blocks it is over, as likely as not; 0: not known, or not in its time.
 	Expected int            `json:"expected"`
 	Shown    api.TrialState `json:"state"` // after the latest block
@@ -312,22 +342,24 @@ func (t *Trial) span(place int) Span {
 		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
 		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency,
 		WarmUp: t.Plan.Concurrency, RunIn: float64(run.RunIn) / length,
-		Seconds: length * max(t.Plan.Seconds, TrialLatencies*t.Latency), Latencies: length * TrialLatencies,
-		Seed: rand.New(rand.NewPCG(t.Plan.Seed, uint64(len(t.Blocks)+1))).Uint64(),
+		Settle: t.settle(), Settles: len(t.Blocks) == 0,
+		Seconds:   length * max(t.Plan.Seconds, TrialLatencies*t.Latency, counting*t.settle()),
+		Latencies: length * TrialLatencies,
+		Seed:      rand.New(rand.NewPCG(t.Plan.Seed, uint64(len(t.Blocks)+1))).Uint64(),
 	}
 }
 
-// slotLeadIn is the time at the beginning of a slot that does not count. After a change, the caches that the other arm
+// LeadIn is the least time at the beginning of a slot that does not count, in seconds. After a change, the caches that the other arm
 // left make round-robin 8 to 13 % slower for so long on the simulated cluster; kv is as it stays after 5 s.
-const slotLeadIn = 30
+const LeadIn = 30
 
-// leastSlot is the shortest slot in seconds: a part of it must count.
-const leastSlot = slotLeadIn + 10
+// leastCounted is the shortest counted part of a slot in seconds.
+const leastCounted = 10
 
 // slot returns a slot of a switchback. Its turns count after the lead-in.
 func (t *Trial) slot(run decide.Run, number int) Span {
-	lead := max(slotLeadIn, t.Latency)
-	length := max(t.Plan.slotSeconds(), TrialLatencies*t.Latency)
+	lead := max(LeadIn, t.Latency, t.Plan.WarmUp)
+	length := max(t.Plan.slotSeconds(), TrialLatencies*t.Latency, lead+leastCounted)
 	return Span{
 		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
 		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, WarmUp: t.Plan.Concurrency,
@@ -356,6 +388,9 @@ func (t *Trial) Add(r Result) (spoiled string) {
 	if spoiled == "" {
 		m = r.measured(t.Plan)
 		t.Expect(r.medianLatency())
+		if len(t.Blocks) == 0 {
+			t.RunIn = max(t.RunIn, r.RunIn)
+		}
 	}
 	t.Runs = append(t.Runs, m)
 	dropsPair := t.Plan.Switchback && spoiled != ""
@@ -386,7 +421,7 @@ func (t *Trial) complete() {
 
 // measured is what a recording says.
 func (r *Result) measured(p Plan) Measured {
-	whole, _ := r.cut(1, p.SLO)
+	whole, parts := r.cut(3, p.SLO)
 	m := Measured{
 		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.ttft, Failed: whole.waits},
 		TPOT:  decide.Sample{OK: whole.tpot, Failed: make([]float64, len(whole.waits))},
@@ -402,6 +437,12 @@ func (r *Result) measured(p Plan) Measured {
 		if v := whole.value(metric); finite(v) {
 			m.Known[metric] = v
 		}
+	}
+	rest := &parts[1]
+	rest.add(&parts[2])
+	first, later := p.Primary.scaled(parts[0].value(p.Primary)), p.Primary.scaled(rest.value(p.Primary))
+	if finite(first) && finite(later) {
+		m.Known[firstThird], m.Known[otherThirds], m.Known[afterEffect] = first, later, first-later
 	}
 	if s, ok := r.section(r.sections(), p.SLO, p.Primary)[p.Primary]; ok {
 		m.Within = s.variance() * inflation([]Sectioned{s})
@@ -464,6 +505,7 @@ func (t *Trial) look() {
 	s.Spans = t.measuredSpans(d.Succeeded)
 	s.Blocks, s.BlockSeconds = len(t.Blocks), t.Blocks[len(t.Blocks)-1].Seconds
 	s.Verdict, s.Succeeded = string(t.verdictOf(&d)), d.Succeeded
+	s.RunIn = t.settle()
 	if s.Detectable == nil && s.Blocks == 1 {
 		within := 0.
 		for i := range t.Runs {
@@ -510,6 +552,30 @@ func (t *Trial) look() {
 	if Verdict(s.Verdict) == Running {
 		s.Assumed = &s.Primary.Difference
 		t.Expected = t.expected(&d)
+	} else {
+		s.AfterEffect = t.afterEffect(a, b)
+	}
+}
+
+// afterEffect returns how far the difference of B and A in the first third of what counts differs from that in the
+// rest; nil where that is not certain. It is one test at 5 %, by the model of the verdict, so that arms are compared
+// within blocks, and of successful turns only. The end of the trial does not depend on it: of a mean, whole and contrast
+// are uncorrelated.
+//
+// It is tested once, at the end, and lengthens no run-in of the trial: a look in progress would be a second test, and a
+// run-in that the measured difference lengthens would choose by its sign which of the spans count later. Spans from
+// before and after would also measure different quantities, of which one interval holds neither.
+func (t *Trial) afterEffect(a, b int) *api.TrialAfterEffect {
+	p := t.Plan.decisions(nil)
+	all := between(decide.Once(p, t.Blocks, firstThird.forDecisions(), otherThirds.forDecisions(),
+		afterEffect.forDecisions()), a, b)
+	if len(all) < 3 || all[2].Repeated[0] <= 0 && all[2].Repeated[1] >= 0 {
+		return nil
+	}
+	shown := p.Metrics[0].Shown
+	return &api.TrialAfterEffect{
+		First: shown(all[0].Estimate), Rest: shown(all[1].Estimate),
+		Interval: [2]float64{shown(all[2].Repeated[0]), shown(all[2].Repeated[1])},
 	}
 }
 

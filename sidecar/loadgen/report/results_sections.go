@@ -234,7 +234,7 @@ func (r *Results) sweepMethodology() (items []Item) {
 	warmUp := untilFirstEnded
 	switch q.Kind {
 	case api.SweepTrial:
-		warmUp = trialWarmUp(q)
+		warmUp = trialWarmUp(q, run.Trial)
 		add("Order", trialOrder(q, run.Trial))
 		if q.Primary != nil {
 			add("Decided by", proof.Metric(*q.Primary).Name()+
@@ -294,11 +294,21 @@ func kindWords(q *api.SweepRequest) string {
 const untilFirstEnded = "each span warms up until its initial conversations have ended"
 
 // trialWarmUp describes what of a trial does not count.
-func trialWarmUp(q *api.SweepRequest) string {
+func trialWarmUp(q *api.SweepRequest, t *api.TrialState) string {
 	if q.Warm() {
-		return "until the initial conversations have ended, which start at different turns; then the first 30 s of each slot"
+		return "until the initial conversations have ended, which start at different turns; then the first " +
+			leadIn(q) + " of each slot"
 	}
-	return untilFirstEnded + "; these start at different turns, so that they do not all end at once"
+	text := untilFirstEnded + "; these start at different turns, so that they do not all end at once"
+	if t != nil && t.RunIn > 0 {
+		text += "; then for " + durationText(t.RunIn) + ", after which the hit rate no longer rose in the first block"
+	}
+	return text
+}
+
+// leadIn describes the least time at the beginning of a slot that does not count.
+func leadIn(q *api.SweepRequest) string {
+	return fmt.Sprintf("%.0f s", max(proof.LeadIn, value64(q.WarmUp)))
 }
 
 // countedWords describes how long a span counts. pairs selects the method of earlier versions.
@@ -308,7 +318,7 @@ func countedWords(q *api.SweepRequest, pairs bool) string {
 		latencies = proof.TrialLatencies
 	}
 	if q.Warm() {
-		text = "each slot lasts %s at least, and no less than %d median latencies, without its first 30 s"
+		text = "each slot lasts %s at least, and no less than %d median latencies, without its first " + leadIn(q)
 	}
 	return fmt.Sprintf(text, durationText(*q.Seconds), latencies)
 }

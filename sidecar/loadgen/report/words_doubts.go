@@ -60,10 +60,27 @@ func (r *Results) ownWorkersWords() []string {
 		"the other's slots; --caches cold asks another question."}
 }
 
+// afterEffectWords says that the arms differ otherwise in the first part of what counts.
+func (r *Results) afterEffectWords() []string {
+	t := r.Sweep.Trial
+	if t == nil || t.AfterEffect == nil || t.Primary == nil {
+		return nil
+	}
+	_, b := r.trialNames()
+	e, m, what := t.AfterEffect, proof.Metric(t.Primary.Metric), "span"
+	if r.Sweep.Request.Warm() {
+		what = "slot"
+	}
+	return []string{fmt.Sprintf("In the first third of what counts of each %s, %s of %s is %s, in the rest %s, and that "+
+		"change is certain (%s): a change of arm has after-effects on what was measured. Ask again with a longer warm-up "+
+		"(warm_up_seconds, --warm-up).", what, m.Name(), b, directed(e.First, m.Share()), directed(e.Rest, m.Share()),
+		intervalText(&e.Interval, m.Share()))}
+}
+
 // doubtWords reports workers that both lanes have in common, arms whose spans contradict their configuration, what
 // went wrong in switches, and different numbers of workers between arms.
 func (r *Results) doubtWords() (all []string) {
-	all = append(r.sharedWords(), r.ownWorkersWords()...)
+	all = slices.Concat(r.sharedWords(), r.ownWorkersWords(), r.afterEffectWords())
 	modes := r.Sweep.Request.Modes
 	names, served := proof.ModeNames(modes), r.turnsByWorker()
 	workers := make([]int, len(modes))

@@ -276,9 +276,13 @@ func (d *Desk) SweepOutlook(_ context.Context, name string, req api.SweepRequest
 	if err != nil {
 		return api.SweepOutlook{}, err
 	}
-	state := m.(*proof.Trial).State()
-	o.Detectable, o.Prior = state.Detectable, state.Prior
+	trial := m.(*proof.Trial)
+	state := trial.State()
+	o.Detectable, o.Prior, o.Soonest = state.Detectable, state.Prior, d.soonest(r, trial.Plan)
 	o.Words = append(o.Words, report.Outlook(&r, &state)...)
+	if o.Soonest != nil {
+		o.Words = append(o.Words, report.Soonest(o.Soonest))
+	}
 	return o, nil
 }
 

@@ -27,7 +27,6 @@ type past struct {
 
 // history returns the trials that are similar to a request, the one on another machine first. The lock is held.
 func (d *Desk) history(r api.SweepRequest) (all history) {
-	shape, target, _ := d.opts.Lane.Describe()
 	if r.Like != nil {
 		one := past{r.Like.ID, map[string]decide.Variance{}, r.Like.BlockSeconds, true}
 		for metric, v := range r.Like.Variances {
@@ -35,21 +34,62 @@ func (d *Desk) history(r api.SweepRequest) (all history) {
 		}
 		all = append(all, one)
 	}
-	arms := armsOf(r.Modes, d.routes(r))
-	for _, s := range d.all {
-		v, q := &s.doc.Sweep, s.request()
-		t, ok := s.machine.(*proof.Trial)
-		similar := ok && v.Target == target && q.Levels[0] == r.Levels[0] && *q.Seconds == *r.Seconds &&
-			*q.Together == *r.Together && q.Warm() == r.Warm() && reflect.DeepEqual(v.Workload, shape) &&
-			slices.Equal(armsOf(q.Modes, s.doc.Routes), arms)
-		if !similar {
+	for _, s := range d.alike(r) {
+		t, q := s.machine.(*proof.Trial), s.request()
+		if q.Levels[0] != r.Levels[0] || *q.Seconds != *r.Seconds {
 			continue
 		}
 		if variances := t.Variances(); variances[*r.Primary].DF > 0 {
-			all = append(all, past{v.ID, variances, t.BlockSeconds(), false})
+			all = append(all, past{s.doc.Sweep.ID, variances, t.BlockSeconds(), false})
 		}
 	}
 	return all
+}
+
+// alike returns the trials of the same arms with the same workload on the same target and lanes, at any level and with
+// any length of spans. The lock is held.
+func (d *Desk) alike(r api.SweepRequest) (all []*sweep) {
+	shape, target, _ := d.opts.Lane.Describe()
+	arms := armsOf(r.Modes, d.routes(r))
+	for _, s := range d.all {
+		v, q := &s.doc.Sweep, s.request()
+		_, ok := s.machine.(*proof.Trial)
+		if ok && v.Target == target && *q.Together == *r.Together && q.Warm() == r.Warm() &&
+			reflect.DeepEqual(v.Workload, shape) && slices.Equal(armsOf(q.Modes, s.doc.Routes), arms) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// soonest returns the level and the length of spans at which the latest trials of the same arms show that a trial is
+// answered soonest; nil where none shows it. Only what was measured is compared: how scatter and difference depend on
+// the level is not extrapolated. The lock is held.
+func (d *Desk) soonest(r api.SweepRequest, p proof.Plan) (best *api.TrialSoonest) {
+	type setting struct {
+		level   int
+		seconds float64
+	}
+	latest := map[setting]*api.TrialSoonest{}
+	for _, s := range d.alike(r) {
+		t, at := s.machine.(*proof.Trial), setting{s.request().Levels[0], *s.request().Seconds}
+		if t.Shown.Primary == nil {
+			continue
+		}
+		plan := p
+		if at != (setting{r.Levels[0], *r.Seconds}) {
+			plan.Priors = nil
+		}
+		latest[at] = &api.TrialSoonest{
+			Trial: s.doc.Sweep.ID, Concurrency: at.level, Seconds: at.seconds, After: plan.Answer(t, t.BlockSeconds()),
+		}
+	}
+	for _, one := range latest {
+		if one.After > 0 && (best == nil || one.After < best.After || one.After == best.After && one.Trial > best.Trial) {
+			best = one
+		}
+	}
+	return best
 }
 
 // armsOf returns what identifies the arms of a trial, in an order that does not depend on that of the request.

@@ -186,6 +186,13 @@ func (r *recorder) counted(from, until float64) (ok, failed int, latency float64
 	return len(all), failed, stats.Percentile(all, .5)
 }
 
+// hitRateRises returns [proof.HitRateRises] of the turns so far.
+func (r *recorder) hitRateRises(second, round float64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return proof.HitRateRises(r.turns, second, round)
+}
+
 // serves reports whether more than a tenth of the turns that were sent between two seconds, and ended before a third,
 // were served, or failed by a time-out of the load generator or by a limit (429, 529). It is true without such turns.
 // Other errors, such as the 503 of a gateway, count as not served, since a gateway gives them for load and for a server

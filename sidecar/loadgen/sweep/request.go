@@ -106,6 +106,7 @@ func setDefaults(r *api.SweepRequest, driver string) {
 		}
 		r.Smallest = orDefault(r.Smallest, smallest)
 		r.Caches = orDefault(r.Caches, api.TrialCachesAuto)
+		r.WarmUp = orDefault(r.WarmUp, 0)
 		r.Seconds = orDefault(r.Seconds, trialSeconds)
 		r.MaxSeconds = orDefault(r.MaxSeconds, trialTime)
 	case api.SweepLevels:

@@ -46,6 +46,8 @@ type attempt struct {
 	span     proof.Span
 	record   *recorder
 	run      *lane.SpanRun
+	begun    float64 // second in which the conversations that began it had ended; 0: not yet
+	look     float64 // second of the next look at the hit rate
 	warm     float64 // second in which its warm-up ended; 0: not yet
 	from     float64 // second from which it counts; 0: not yet
 	full     float64 // second from which it is at its concurrency; 0: not yet
@@ -55,6 +57,7 @@ type attempt struct {
 	limits   map[string]int // counted seconds by the limit that held the load down
 	progress time.Time      // when the number of ended turns last changed
 	ended    int            // ended turns at that time
+	rises    bool           // its hit rate still rose when it began to count
 	silent   bool           // it was abandoned, since the target answered no turn
 	unserved bool           // it does not count in a trial, since its target did not serve
 	shared   []string       // workers that also serve the lane beside it
@@ -274,13 +277,46 @@ func (a *attempt) warmedUp(second float64) bool {
 		return false
 	}
 	if a.warm == 0 {
+		if a.begun == 0 {
+			a.begun = second
+		}
+		if a.settles(second) {
+			return false
+		}
 		a.warm = second
+		a.span.Settled(second - a.begun)
 	}
 	if a.span.RunIn == 0 {
 		return true
 	}
 	_, required := a.requiredSeconds(a.warm, second)
 	return second-a.warm >= a.span.RunIn*required
+}
+
+// settles reports whether the span waits for its run-in. Where that is measured, it ends once the hit rate, looked at
+// once a round of a median latency, no longer rises. A server that reports no cached tokens ends it at once.
+func (a *attempt) settles(second float64) bool {
+	waited := second - a.begun
+	if waited < a.span.Settle || !a.span.Settles {
+		return waited < a.span.Settle
+	}
+	if second < a.look {
+		return true
+	}
+	_, _, round := a.record.counted(0, second)
+	a.look = second + round
+	if !a.record.hitRateRises(second, round) {
+		return false
+	}
+	a.rises = waited >= a.sweep.longestRunIn(a.begun, round)
+	return !a.rises
+}
+
+// longestRunIn returns how long a span of a trial may wait for its hit rate, see [proof.Trial.LongestRunIn].
+func (s *sweep) longestRunIn(before, latency float64) float64 {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	return s.machine.(*proof.Trial).LongestRunIn(before, latency)
 }
 
 // requiredSeconds returns how long the span must count, by the turns since a second, and how many of those succeeded.
@@ -324,6 +360,9 @@ func (a *attempt) state(p api.SweepPhase, since time.Time, duration *float64) ap
 	}
 	if p == api.SpanWarmingUp {
 		n.WarmingUp = a.record.warmingUp()
+		if a.begun > 0 && a.warm == 0 && a.span.Settles {
+			n.Message = "waiting until the KV cache hit rate no longer rises"
+		}
 	}
 	return n
 }
@@ -346,6 +385,9 @@ func (a *attempt) publish(n api.SweepNow) {
 func (a *attempt) warnings(r *proof.Recording, lag *stats.Lag) (all []string) {
 	if text := burstWarning(r, lag); text != "" {
 		all = append(all, text)
+	}
+	if a.rises {
+		all = append(all, "the KV cache hit rate still rose when it began to count; allow a longer trial (max_seconds)")
 	}
 	for limit, n := range a.limits {
 		if 2*n > len(a.seconds) {
@@ -424,7 +466,7 @@ func (a *attempt) caches() (cold string, firsts *api.SweepFirstTurns) {
 // result computes the results of the span. The reason why it does not count is in the first one only, since the machine
 // has the final decision.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
-	r := proof.Result{Elapsed: a.record.seconds(time.Now())}
+	r := proof.Result{Elapsed: a.record.seconds(time.Now()), RunIn: a.warm - a.begun}
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,
 		Concurrency: a.span.Concurrency, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,

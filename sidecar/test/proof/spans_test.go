@@ -3,6 +3,7 @@
 package proof
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -41,6 +42,7 @@ type setting struct {
 	// together starts all conversations at their beginning, as in a run and a capacity search. Otherwise they start in
 	// their midst, as in a trial.
 	together bool
+	openings int // 0: the recorded ten
 }
 
 // restart is the duration of a change of mode.
@@ -64,6 +66,7 @@ func observe(s setting) (*observed, error) {
 		slowPrefill(&o.Profile.Step, s.prefill)
 	}
 	w := workload(s.concurrency, s.draws)
+	w.Openings = cmp.Or(s.openings, w.Openings)
 	if !s.together {
 		w.RampedStart = int64(s.concurrency)
 	}

@@ -203,6 +203,21 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		after, err := outlook(trial())
 		require.NoError(t, err)
 		require.NotNil(t, after.Detectable)
+		assert.Nil(t, before.Soonest)
+		q := trial()
+		q.Levels, q.Seconds, q.MaxSeconds = []int{20}, new(20.), new(86_400.)
+		elsewhere, err := outlook(q)
+		require.NoError(t, err)
+		require.NotNil(t, elsewhere.Soonest, "another level and length tell")
+		assert.Positive(t, elsewhere.Soonest.After)
+		assert.Equal(t, []any{first.ID, 40, 10.},
+			[]any{elsewhere.Soonest.Trial, elsewhere.Soonest.Concurrency, elsewhere.Soonest.Seconds})
+		assert.Contains(t, strings.Join(elsewhere.Words, " "),
+			"answered soonest at 40 conversations with a span length of 10 seconds: after ")
+		q.Modes = []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeLeastLoaded}}
+		elsewhere, err = outlook(q)
+		require.NoError(t, err)
+		assert.Nil(t, elsewhere.Soonest, "nothing is known of other arms")
 		assert.Equal(t, first.ID, after.Detectable.Trial)
 		assert.Positive(t, after.Detectable.Difference)
 		assert.InDelta(t, first.Trial.BlockSeconds, after.Detectable.BlockSeconds, 1e-9)
@@ -219,7 +234,7 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		assert.NotNil(t, of(api.ModeKV, api.ModeRoundRobin), "the same arms")
 		assert.Nil(t, of(api.ModeKV, api.ModeKV), "scatter belongs to the arm")
 
-		q := trial()
+		q = trial()
 		q.Primary = new("ttft_p95")
 		p95, err := outlook(q)
 		require.NoError(t, err)
@@ -308,6 +323,40 @@ func TestPriorOfSameArms(t *testing.T) {
 			assert.Equal(t, field, refused.Field)
 		}
 	})
+}
+
+// Where many openings warm the caches slowly, the spans of the first block wait for the hit rate, and those that follow
+// as long. Where no answer reports cached tokens, none waits.
+func TestRunInFollowsHitRate(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		t.Run(fmt.Sprint(silent), func(t *testing.T) {
+			in(t, func(t *testing.T, b *booth) {
+				q := trial()
+				q.Levels, q.MaxSeconds = []int{16}, new(1200.)
+				s := b.begun(q)
+				waits := map[int]bool{}
+				s = b.until(s.ID, "two blocks", limit, func(s api.Sweep) bool {
+					now := s.Progress.Span
+					if now != nil && now.Message == "waiting until the KV cache hit rate no longer rises" {
+						waits[now.Number] = true
+					}
+					return len(s.Spans) == 6
+				})
+				assert.Equal(t, !silent, waits[0] || waits[1] || waits[2])
+				assert.Equal(t, !silent, s.Trial.RunIn > 0)
+				assert.False(t, waits[3] || waits[4] || waits[5], "the first block fixes it")
+				for _, span := range s.Spans[3:] {
+					assert.GreaterOrEqual(t, span.Until.Sub(span.CountedFrom).Seconds(), 2*s.Trial.RunIn, "span %d", span.Number)
+				}
+				var report strings.Builder
+				require.NoError(t, b.process.desk.WriteSweepReport(t.Context(), &report, s.ID, api.ReportMarkdown))
+				assert.Equal(t, !silent, strings.Contains(report.String(), "hit rate no longer rose in the first block"))
+			}, func(b *booth) {
+				b.workload.Openings = 200
+				b.cluster = b.made(virtual.Options{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second, Silent: silent})
+			})
+		})
+	}
 }
 
 // kept is a trial in the format of earlier versions.

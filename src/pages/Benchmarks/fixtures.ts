@@ -22,6 +22,7 @@ export const defaults = {
     levels: [120],
     primary: 'ttft_p95',
     smallest: 0.05,
+    warm_up_seconds: 0,
     span_seconds: 60,
     max_seconds: 3600,
     slo,

@@ -100,10 +100,12 @@ const fields: Field[] = [
     help: 'With an even number of repeats, each mode runs equally often on both lanes.',
   }),
   field('caches', 'Caches', 'caches', ['trial']),
-  field('warm_up_seconds', 'Warm-up', 'number', ['sweep'], {
+  field('warm_up_seconds', 'Warm-up', 'number', ['sweep', 'trial'], {
     more: true,
     unit: 's',
-    help: 'From full concurrency until a span starts counting.',
+    help:
+      'Sweep: from full concurrency until a span starts counting. Trial: what does not count at least, after the ' +
+      'initial conversations of a span have ended or at the beginning of a slot.',
   }),
   field('span_seconds', 'Span length', 'number', all, {
     more: true,

@@ -34,6 +34,7 @@ type (
 		Primary  string        `oneof:"ttft_mean ttft_p95 ttft_p50 ttft_p95_turn2+ tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides; ttft_p95 takes several times as long, ttft_p95_turn2+ is of the second and later turns. Default: ttft_mean."`
 		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 percentage points for shares. Default: 0.05. The trial also ends once the difference is certain to be smaller."`
 		Span     time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
+		WarmUp   time.Duration `limit:"warm_up_seconds" help:"Minimum time that does not count after the initial conversations of a span have ended, or at the beginning of a slot. Default: as measured by the hit rate, or 30s of a slot."`
 		MaxTime  time.Duration `limit:"max_seconds" help:"Time limit, after which the trial ends undecided; two blocks must fit in, or one with earlier trials of the same arms. Default: 1h."`
 		Together bool          `negatable:"" help:"Run two arms at the same time, one on each lane; needs a twin. Default: yes if there is a twin."`
 		Like     string        `form:"path" placeholder:"FILE" help:"JSON report of a trial of the same arms on another machine, with the same concurrency, spans and workload. Its scatter counts, and the first look comes after the first block."`
@@ -148,6 +149,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Primary, r.Smallest = when(given("primary"), t.Primary), when(given("smallest"), t.Smallest)
 		r.Question = when(given("question"), api.TrialQuestion(t.Question))
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
+		r.WarmUp = when(given("warm_up"), t.WarmUp.Seconds())
 		r.Together = when(given("together"), t.Together)
 		r.Caches = when(c.Caches != "auto", api.TrialCaches(c.Caches))
 		if general("concurrency") {
