@@ -75,8 +75,8 @@ func (r row) certain(figure int) []int {
 	return all
 }
 
-// until divides the row after the first level that certainly misses by itself.
-func (r row) until() (below, above row) {
+// until returns the row up to the first level that certainly misses by itself.
+func (r row) until() row {
 	n := len(r)
 	if n > 0 {
 		for figure := range r[0].excess {
@@ -85,7 +85,7 @@ func (r row) until() (below, above row) {
 			}
 		}
 	}
-	return r[:n], r[n:]
+	return r[:n]
 }
 
 // answer is the estimated level at which a limit begins to be missed, with its 95 % interval. The upper end is infinite
@@ -104,7 +104,7 @@ func (r row) answer() (a answer, ok bool) {
 	if len(measured) == 0 {
 		return a, false
 	}
-	below, _ := measured.until()
+	below := measured.until()
 	for figure := range below[0].excess {
 		scatter := measured.scatter(figure)
 		v := decide.Variance{Value: chosen, DF: scatter[0].DF}
@@ -155,7 +155,7 @@ func (c *Capacity) wish(r row) (concurrency, spans int, ok bool) {
 		return 0, 0, false
 	}
 	inside := func(l level) bool { return l.spans > 0 && !l.lost && l.spans < maxRepeats && a.open(l) }
-	r, _ = r.until()
+	r = r.until()
 	distance := math.Inf(1)
 	for _, l := range r {
 		toEstimate := math.Abs(float64(l.concurrency) - a.Level)
@@ -318,9 +318,8 @@ func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 		}
 		s.Tested = append(s.Tested, api.LevelTest{Concurrency: l.concurrency, Spans: l.spans, Verdict: verdict})
 	}
-	below, _ := r.until()
 	ttft, tpot := r.certain(0), r.certain(1)
-	for i := len(below); i < len(r); i++ {
+	for i := len(r.until()); i < len(r); i++ {
 		if ttft[i] < 0 && tpot[i] < 0 {
 			s.Isolated = append(s.Isolated, r[i].concurrency)
 		}

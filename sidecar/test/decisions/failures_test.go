@@ -88,7 +88,7 @@ func TestFailuresAreDecided(t *testing.T) {
 		{"B fails its slowest 4.5 %", world{failing: .045, restart: .01}, false, true, true},
 	} {
 		for _, slots := range []bool{false, true} {
-			known, n := &decide.Boundaries{}, min(trials(), several)
+			known, n := &decide.Boundaries{}, several()
 			cells := []*ends{{verdicts: map[string]int{}}, {verdicts: map[string]int{}}, {verdicts: map[string]int{}}}
 			primaries := []int{0, 1, 4}
 			for i := range n {
