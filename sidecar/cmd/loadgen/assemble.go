@@ -387,7 +387,9 @@ func (s *side) newSimulated(ctx context.Context, client *http.Client) (workload.
 
 // takeMode adopts the mode that the cluster reports. If the cluster reports none in time, silence is
 // logged. The error is returned if the cluster cannot report a mode or ctx has ended.
-func (s *side) takeMode(ctx context.Context, current func(context.Context) (api.ModeState, error), silence string) error {
+func (s *side) takeMode(
+	ctx context.Context, current func(context.Context) (api.ModeState, error), silence string,
+) error {
 	mode, err := patiently(ctx, current)
 	switch {
 	case err == nil:
