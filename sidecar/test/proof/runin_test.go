@@ -14,7 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 )
 
-// Where many openings warm the caches slowly, kv's effect is too small when the initial conversations have ended, and is
+// Where many openings warm the caches slowly, kv's effect is too small when the initial conversations have ended. It is
 // not after a run-in that the hit rate ends: the longer one of both modes in a block, for spans of another block.
 func TestRunInRemovesBiasOfColdCaches(t *testing.T) {
 	t.Parallel()
@@ -44,9 +44,9 @@ func TestRunInRemovesBiasOfColdCaches(t *testing.T) {
 		truth, se := effect(func(int) float64 { return late }, 900-late)
 		before, seBefore := effect(func(int) float64 { return 0 }, counted)
 		after, seAfter := effect(func(block int) float64 { return runIns[(block+1)%blocks] }, counted)
-		figure.Report(t, "%d conversations, %d openings, %d blocks: log effect of kv %.3f ± %.3f, at once %.3f ± %.3f, after "+
-			"run-ins of %.0f s (mean) %.3f ± %.3f", s.concurrency, max(10, s.openings), blocks, truth, se, before, seBefore,
-			stat.Mean(runIns, nil), after, seAfter)
+		figure.Report(t, "%d conversations, %d openings, %d blocks: log effect of kv %.3f ± %.3f, at once %.3f ± %.3f, "+
+			"after run-ins of %.0f s (mean) %.3f ± %.3f", s.concurrency, max(10, s.openings), blocks, truth, se, before,
+			seBefore, stat.Mean(runIns, nil), after, seAfter)
 		assert.InDelta(t, truth, after, 3*(se+seAfter))
 	}
 }

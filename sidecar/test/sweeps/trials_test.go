@@ -208,7 +208,7 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		q.Levels, q.Seconds, q.MaxSeconds = []int{20}, new(20.), new(86_400.)
 		elsewhere, err := outlook(q)
 		require.NoError(t, err)
-		require.NotNil(t, elsewhere.Soonest, "another level and length tell")
+		require.NotNil(t, elsewhere.Soonest, "known from another level and length")
 		assert.Positive(t, elsewhere.Soonest.After)
 		assert.Equal(t, []any{first.ID, 40, 10.},
 			[]any{elsewhere.Soonest.Trial, elsewhere.Soonest.Concurrency, elsewhere.Soonest.Seconds})
