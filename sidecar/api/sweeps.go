@@ -767,7 +767,7 @@ type SweepOutlook struct {
 	// only for a trial; absent: no such trial of these arms was run on this target
 	Detectable *TrialDetectable `json:"detectable,omitempty"`
 	Prior      *TrialPrior      `json:"prior,omitempty"` // only for a trial; absent: no earlier trials of these arms
-	// only for a trial; absent: no earlier trial at any concurrency tells, or none would be answered in its time
+	// only for a trial; absent: no earlier trial at any concurrency shows it, or none would be answered in its time
 	Soonest *TrialSoonest `json:"soonest,omitempty"`
 	Words   List[string]  `json:"words"` // the forecast in sentences
 }

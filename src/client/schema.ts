@@ -2624,7 +2624,7 @@ export interface components {
             prior?: components["schemas"]["TrialPrior"];
             /** @description with all defaults filled in, except for the seed of a trial, which is drawn at its start */
             request: components["schemas"]["SweepRequest"];
-            /** @description only for a trial; absent: no earlier trial at any concurrency tells, or none would be answered in its time */
+            /** @description only for a trial; absent: no earlier trial at any concurrency shows it, or none would be answered in its time */
             soonest?: components["schemas"]["TrialSoonest"];
             /** @description the forecast in sentences */
             words: string[];

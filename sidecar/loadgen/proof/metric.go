@@ -33,8 +33,8 @@ const (
 	StopShare   Metric = "finish_stop"
 	LengthShare Metric = "finish_length"
 
-	// firstThird and otherThirds are the deciding metric in the first third of what counts and in the rest, on the scale of
-	// differences, and afterEffect is how far the first is above the rest.
+	// firstThird and otherThirds are the deciding metric in the first third of what counts and in the rest, on the scale
+	// of differences, and afterEffect is how far the first is above the rest.
 	firstThird  Metric = "first_third"
 	otherThirds Metric = "other_thirds"
 	afterEffect Metric = "after_effect"

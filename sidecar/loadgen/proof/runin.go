@@ -61,13 +61,13 @@ func HitRateRises(turns []Turn, at, round float64) bool {
 // settle returns how long a run waits at least between its warm-up and what counts, in seconds.
 func (t *Trial) settle() float64 { return max(t.Plan.WarmUp, t.RunIn) }
 
-// inTime is the share of a trial's time that the blocks before the first look may take for the sake of their run-ins. The
-// rest is for runs that take longer than the one that the limit is computed from.
+// inTime is the share of a trial's time that the blocks before the first look may take for the sake of their run-ins.
+// The rest is for runs that take longer than the one that the limit is computed from.
 const inTime = .8
 
 // LongestRunIn returns the longest run-in with which the blocks before the first look fit well into the trial's time,
-// where a run takes so many seconds before it, and its median latency is known: a hit rate that rises for longer does not
-// leave the trial without a look.
+// where a run takes so many seconds before it, and its median latency is known: a hit rate that rises for longer does
+// not leave the trial without a look.
 func (t *Trial) LongestRunIn(before, latency float64) float64 {
 	runs, spans := t.Plan.leastRuns()
 	left := inTime*t.Plan.MaxTime - runs*before

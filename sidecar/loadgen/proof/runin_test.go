@@ -33,7 +33,8 @@ func TestHitRateRises(t *testing.T) {
 	assert.True(t, HitRateRises(steady, 49, 10), "before five rounds are over")
 	assert.False(t, HitRateRises(steady, 60, 10))
 	assert.False(t, HitRateRises(hits(1000, func(float64) float64 { return 0 }), 60, 10))
-	assert.True(t, HitRateRises(hits(1000, func(at float64) float64 { return at / 4000 }), 800, 10), "a slow rise is found late")
+	slow := hits(1000, func(at float64) float64 { return at / 4000 })
+	assert.True(t, HitRateRises(slow, 800, 10), "a slow rise is found late")
 	for i := range turns {
 		turns[i].HasCached = false
 	}

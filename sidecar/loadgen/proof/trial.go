@@ -349,8 +349,9 @@ func (t *Trial) span(place int) Span {
 	}
 }
 
-// LeadIn is the least time at the beginning of a slot that does not count, in seconds. After a change, the caches that the other arm
-// left make round-robin 8 to 13 % slower for so long on the simulated cluster; kv is as it stays after 5 s.
+// LeadIn is the least time at the beginning of a slot that does not count, in seconds. After a change, the
+// caches that the other arm left make round-robin 8 to 13 % slower for so long on
+// the simulated cluster; kv is as it stays after 5 s.
 const LeadIn = 30
 
 // leastCounted is the shortest counted part of a slot in seconds.
@@ -559,8 +560,8 @@ func (t *Trial) look() {
 
 // afterEffect returns how far the difference of B and A in the first third of what counts differs from that in the
 // rest; nil where that is not certain. It is one test at 5 %, by the model of the verdict, so that arms are compared
-// within blocks, and of successful turns only. The end of the trial does not depend on it: of a mean, whole and contrast
-// are uncorrelated.
+// within blocks, and of successful turns only. The end of the trial does not depend on it: of a mean, whole and
+// contrast are uncorrelated.
 //
 // It is tested once, at the end, and lengthens no run-in of the trial: a look in progress would be a second test, and a
 // run-in that the measured difference lengthens would choose by its sign which of the spans count later. Spans from

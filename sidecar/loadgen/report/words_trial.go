@@ -109,8 +109,8 @@ func Outlook(q *api.SweepRequest, t *api.TrialState) []string {
 
 // Soonest names the setting at which a question is answered soonest.
 func Soonest(s *api.TrialSoonest) string {
-	return fmt.Sprintf("By earlier trials of these arms, the question is answered soonest at %d conversations with a span "+
-		"length of %s: after %s, as likely as not.", s.Concurrency, durationText(s.Seconds), durationText(s.After))
+	return fmt.Sprintf("By earlier trials of these arms, the question is answered soonest at %d conversations with a "+
+		"span length of %s: after %s, as likely as not.", s.Concurrency, durationText(s.Seconds), durationText(s.After))
 }
 
 // finds describes the difference that a trial can find. The text continues a sentence that begins with "It".
