@@ -273,9 +273,9 @@ func Build(ctx context.Context) error {
 // buildParts builds the booth, the load generator and the bundles, beside other steps.
 func buildParts(ctx context.Context, bundles []frontend.Bundle, steps ...suite.Step) error {
 	compiler := &suite.Compiler{Out: os.Stderr}
-	// The load generator embeds the page, which is built meanwhile: all else that it
-	// is made of is compiled now.
-	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/..."}}
+	// The load generator embeds the page, whose files are replaced meanwhile: what sweeps import, which is nearly all
+	// that it is made of, is compiled now.
+	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/sweep"}}
 	switch _, err := browser.FindNode(ctx); {
 	case err == nil:
 		if slices.Contains(bundles, frontend.App) {

@@ -45,8 +45,15 @@ func membersTable(ctx context.Context) error {
 		"streams", "TTFT p50", "TTFT p95", "ITL p95", "tokens/s", "turns/s", "load gens", "coordinator", "NATS",
 		"traffic", "memory", "files", "verdict")
 	for _, r := range []membersRow{
-		{0, membersStreams}, {0, manyStreams}, {1, 0}, {8, 0}, {1, membersStreams}, {2, membersStreams}, {4, membersStreams},
-		{1, manyStreams}, {3, manyStreams},
+		{0, membersStreams},
+		{0, manyStreams},
+		{1, 0},
+		{8, 0},
+		{1, membersStreams},
+		{2, membersStreams},
+		{4, membersStreams},
+		{1, manyStreams},
+		{3, manyStreams},
 	} {
 		if err := measureMembers(ctx, loadgen, server, r); err != nil {
 			return fmt.Errorf("%s: %w", r.name(), err)

@@ -4,6 +4,8 @@ package engines
 
 import (
 	"math"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +24,19 @@ import (
 const (
 	conversations = 6
 	spanSeconds   = 20.
-	limit         = 25 * time.Minute // per trial
 )
+
+// limit returns the time limit of a trial: 25 minutes, or as many as the variable ENGINES_MINUTES says.
+func limit(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("ENGINES_MINUTES")
+	if text == "" {
+		return 25 * time.Minute
+	}
+	minutes, err := strconv.Atoi(text)
+	require.NoError(t, err, "ENGINES_MINUTES")
+	return time.Duration(minutes) * time.Minute
+}
 
 // cache_aware routing is not found worse than round-robin, and equal arms differ only by chance. The results of both
 // trials agree with a separate computation over the stored turns.
@@ -38,7 +51,7 @@ func TestTrialsAgreeWithStoredTurns(t *testing.T) {
 		{"round_robin and cache_aware", api.ModeRoundRobin, api.ModeKV},
 		{"equal arms", api.ModeKV, api.ModeKV},
 	} {
-		s := boothtest.Trial(t, client, limit, api.SweepRequest{
+		s := boothtest.Trial(t, client, limit(t), api.SweepRequest{
 			Levels: []int{conversations}, Modes: []api.ModeState{{Mode: test.a}, {Mode: test.b}},
 			Seconds: new(spanSeconds), Seed: new(uint64(1)),
 		})
@@ -69,7 +82,7 @@ func TestSwitchbackAgreesWithColdTrial(t *testing.T) {
 		{"round_robin and cache_aware, switched on warm caches", api.ModeRoundRobin, api.TrialCachesWarm, 2 * spanSeconds},
 		{"equal arms, switched on warm caches", api.ModeKV, api.TrialCachesWarm, 2 * spanSeconds},
 	} {
-		s := boothtest.Trial(t, client, limit, api.SweepRequest{
+		s := boothtest.Trial(t, client, limit(t), api.SweepRequest{
 			Levels: []int{conversations}, Modes: []api.ModeState{{Mode: test.a}, {Mode: api.ModeKV}},
 			Seconds: new(test.span), Seed: new(uint64(2)), Caches: new(test.caches),
 		})
@@ -188,7 +201,7 @@ func agrees(t *testing.T, s api.Sweep, all []api.Turn) {
 			each += r.elapsed
 		}
 	}
-	share := used / (used + each*math.Floor((limit.Seconds()-used)/each))
+	share := used / (used + each*math.Floor((limit(t).Seconds()-used)/each))
 	spent := .95 * .05 * math.Expm1(2*share) / math.Expm1(2)
 	half := distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(1-spent/2) * deviation
 	require.NotNil(t, first.Interval)

@@ -75,7 +75,7 @@ func (r *rig) killMember(i int) func() {
 func (r *rig) killNATS() {
 	r.Helper()
 	r.nats.Kill()
-	time.Sleep(outage)
+	<-time.After(outage)
 	r.nats.Restart()
 }
 

@@ -175,14 +175,6 @@ func (r *rig) lane() api.LaneSnapshot {
 	return s.Lanes[0]
 }
 
-// set sets the concurrency and waits until the members have reached it.
-func (r *rig) set(n int) {
-	r.Helper()
-	_, err := r.client.Patch(r.Context(), api.DefaultLane, api.WorkloadPatch{Concurrency: &n})
-	require.NoError(r, err)
-	r.until(fmt.Sprintf("%d conversations", n), func() bool { return r.held(n) })
-}
-
 // whole returns the first column of a query's rows.
 func (r *rig) whole(query string) (all []string) {
 	r.Helper()

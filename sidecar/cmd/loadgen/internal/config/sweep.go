@@ -149,8 +149,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Primary, r.Smallest = when(given("primary"), t.Primary), when(given("smallest"), t.Smallest)
 		r.Question = when(given("question"), api.TrialQuestion(t.Question))
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
-		r.WarmUp = when(given("warm_up"), t.WarmUp.Seconds())
-		r.Together = when(given("together"), t.Together)
+		r.WarmUp, r.Together = when(given("warm_up"), t.WarmUp.Seconds()), when(given("together"), t.Together)
 		r.Caches = when(c.Caches != "auto", api.TrialCaches(c.Caches))
 		if general("concurrency") {
 			r.Levels = []int{c.Concurrency}
