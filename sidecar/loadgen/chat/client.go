@@ -221,11 +221,11 @@ func (c *Client) Do(ctx context.Context, req Request) Result {
 	return r
 }
 
-// sendElsewhere lets another process send the request. Its answer takes memory here once it is complete.
+// sendElsewhere lets another process send the request. A complete answer takes memory here.
 func (c *Client) sendElsewhere(ctx context.Context, req Request) Result {
 	r := c.opts.Send(ctx, c.base.String(), c.Model(), req)
 	c.probes.Add(r.Probes)
-	if !req.Texts.take(TextMemory(len(r.Content))) {
+	if r.OK() && !req.Texts.take(TextMemory(len(r.Content))) {
 		r.Err, r.Content = outOfMemory(), ""
 	}
 	c.nameField(r.Err)

@@ -227,3 +227,23 @@ func TestLive(t *testing.T) {
 		t.Errorf("live %v %v %v %s; %s", sent, ttft, waiting, live.Worker(), outcome(r))
 	}
 }
+
+// Of turns that another process sends, only complete answers take memory, as of those that this one sends.
+func TestAnswersSentElsewhereTakeMemory(t *testing.T) {
+	r := Result{Content: "0123456789", Cancelled: true}
+	c, err := New(Options{URL: "http://x", Send: func(_ context.Context, url, _ string, _ Request) Result {
+		assert.Equal(t, "http://x/v1", url)
+		return r
+	}})
+	require.NoError(t, err)
+	req := Request{Texts: NewTextBudget(int64(TextMemory(15)))}
+	for range 3 {
+		require.Nil(t, c.Do(t.Context(), req).Err, "a cancelled answer")
+	}
+	r.Cancelled = false
+	require.Nil(t, c.Do(t.Context(), req).Err, "one answer fits")
+	second := c.Do(t.Context(), req)
+	require.NotNil(t, second.Err)
+	assert.Equal(t, api.ErrorOverrun, second.Err.Class)
+	assert.Empty(t, second.Content)
+}
