@@ -204,7 +204,9 @@ func (s *side) newClient() (client, error) {
 	if s.fleet != nil {
 		to.Twin = s.ownKey
 		options.Send = func(ctx context.Context, url, model string, req chat.Request) chat.Result {
-			return s.fleet().Sender(to)(ctx, url, model, req)
+			to := to
+			to.URL, to.Model = url, model
+			return s.fleet().Send(ctx, to, req)
 		}
 	}
 	served := conf.Mode.Addresses()

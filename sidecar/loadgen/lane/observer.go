@@ -44,18 +44,10 @@ func (o *observer) ConversationEnded(c *workload.Conversation, status api.Conver
 }
 
 func (o *observer) save(c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) {
-	o.lane.process.Store.SaveConversation(ConversationOf(o.lane.opts.Name, c, status, done, ended))
-}
-
-// ConversationOf returns a lane's conversation as it is stored. ended is nil while it is in
-// progress.
-func ConversationOf(lane string, c *workload.Conversation, status api.ConversationStatus, done int,
-	ended *time.Time,
-) api.Conversation {
-	return api.Conversation{
-		ID: c.ID, Lane: lane, Number: c.Number, Topic: c.Topic, Starter: c.Starter,
+	o.lane.process.Store.SaveConversation(api.Conversation{
+		ID: c.ID, Lane: o.lane.opts.Name, Number: c.Number, Topic: c.Topic, Starter: c.Starter,
 		Status: status, TurnsPlanned: c.Planned, TurnsDone: done, Started: c.Started, Ended: ended,
-	}
+	})
 }
 
 // TurnStarted marks the turn with the step in force.

@@ -138,25 +138,21 @@ func (f *Fleet) grace() {
 	}
 }
 
-// Sender returns what [chat.Options] have as Send, for a target.
-func (f *Fleet) Sender(to TargetOptions) func(ctx context.Context, url, model string, req chat.Request) chat.Result {
-	return func(ctx context.Context, url, model string, req chat.Request) chat.Result {
-		o := order{
-			By: f.id, ID: req.ID, Target: to, Conversation: req.Conversation, Token: req.Token, Instance: req.Instance,
-			MaxTokens: req.MaxTokens, WantsPrompt: req.OnPrompt != nil, Messages: req.Messages,
-		}
-		o.Target.URL, o.Target.Model = url, model
-		data, err := json.Marshal(o)
-		if most := f.conn.MaxPayload(); err == nil && int64(len(data)) > most {
-			err = fmt.Errorf("the turn has %d bytes, and the NATS server takes messages of %d: raise its max_payload", len(data),
-				most)
-		}
-		if err != nil {
-			f.opts.Log.Error("a turn was not sent", "turn", req.ID, "problem", err)
-			return notSent(err.Error())
-		}
-		return f.send(ctx, &turn{order: data, req: req, result: make(chan chat.Result, 1)})
+// Send sends a turn to a target as [chat.Options].Send does.
+func (f *Fleet) Send(ctx context.Context, to TargetOptions, req chat.Request) chat.Result {
+	data, err := json.Marshal(order{
+		By: f.id, ID: req.ID, Target: to, Conversation: req.Conversation, Token: req.Token, Instance: req.Instance,
+		MaxTokens: req.MaxTokens, WantsPrompt: req.OnPrompt != nil, Messages: req.Messages,
+	})
+	if most := f.conn.MaxPayload(); err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("the turn has %d bytes, and the NATS server takes messages of %d: raise its max_payload", len(data),
+			most)
 	}
+	if err != nil {
+		f.opts.Log.Error("a turn was not sent", "turn", req.ID, "problem", err)
+		return notSent(err.Error())
+	}
+	return f.send(ctx, &turn{order: data, req: req, result: make(chan chat.Result, 1)})
 }
 
 // notSent is the result of a turn that its load generator lost, which is no fault of the target.
@@ -349,7 +345,7 @@ func (f *Fleet) receive(data []byte) {
 	f.mu.Lock()
 	m := f.members[r.Member]
 	if m == nil && r.Beat != nil {
-		m = &member{id: r.Member, lags: stats.LagHistory{}}
+		m = &member{id: r.Member}
 		f.members[r.Member] = m
 	}
 	if m != nil {
@@ -403,7 +399,7 @@ func (f *Fleet) beat(m *member, now time.Time, b *beat) {
 	f.wake()
 }
 
-// progress takes what a member knows of a turn.
+// progress takes what a member reports of a turn.
 func (f *Fleet) progress(t *turn, p *progress) {
 	f.mu.Lock()
 	at := func(d time.Duration) time.Time { return f.began.Add(t.member.clock.here(d)) }

@@ -281,7 +281,8 @@ func (s *session) send(ctx context.Context, o *order, t *sent) {
 		r = notSent(err.Error())
 	} else {
 		r = to.Do(ctx, s.request(o, t))
-		r.Probes = to.Probes() - to.reported.Swap(to.Probes())
+		probes := to.Probes()
+		r.Probes = probes - to.reported.Swap(probes)
 	}
 	if most := s.conn.MaxPayload() * 9 / 10; int64(len(r.Content)) > most {
 		r = notSent(fmt.Sprintf("the answer has %d bytes, and the NATS server takes messages of %d: raise its max_payload",

@@ -163,7 +163,7 @@ func (b *booth) send(id string) *sending {
 	ctx, cancel := context.WithCancel(b.Context())
 	t.cancel = cancel
 	go func() {
-		t.result <- b.fleet.Sender(TargetOptions{})(ctx, "http://x/v1", "m", chat.Request{
+		t.result <- b.fleet.Send(ctx, TargetOptions{URL: "http://x/v1", Model: "m"}, chat.Request{
 			ID: id, Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "you"}}, Live: &t.live,
 			OnChunk: func(n int) { t.tokens.Add(int64(n)) }, OnPrompt: func(ids []uint32) { t.prompt.Store(len(ids) == 2) },
 		})

@@ -84,7 +84,7 @@ type beat struct {
 	Lost    int64            `json:"lost"` // results that no coordinator took
 }
 
-// progress is what a member knows of a turn so far. It is complete each time, so that lost messages cost nothing.
+// progress is what a member has of a turn so far. It is complete each time, so that lost messages cost nothing.
 type progress struct {
 	ID     string        `json:"id"`
 	Sent   time.Duration `json:"sent,omitempty"` // by the member's clock; 0: it is not sent yet

@@ -21,14 +21,12 @@ var ErrClosed = errors.New("the store is closed")
 
 // Statements that run for every turn. Each is prepared once, since SQLite takes longer to parse than to run it.
 const (
-	insertConversation = `INSERT INTO conversations
+	upsertConversation = `INSERT INTO conversations
 		(id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (id) DO `
-	upsertConversation = insertConversation + `UPDATE SET status = excluded.status,
+		ON CONFLICT (id) DO UPDATE SET status = excluded.status,
 		turns_planned = excluded.turns_planned, turns_done = excluded.turns_done, ended = excluded.ended`
-	insertNewConversation = insertConversation + "NOTHING"
-	insertTurn            = `INSERT INTO turns
+	insertTurn = `INSERT INTO turns
 		(lane, step, ended, data, user_message, assistant_message, conversation, number) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (conversation, number) DO NOTHING`
 )
@@ -36,7 +34,7 @@ const (
 // prepare prepares the statements that run for every turn.
 func (s *Store) prepare(ctx context.Context) error {
 	s.prepared = map[string]*sql.Stmt{}
-	for _, query := range []string{upsertConversation, insertNewConversation, insertTurn} {
+	for _, query := range []string{upsertConversation, insertTurn} {
 		statement, err := s.write.PrepareContext(ctx, query) //nolint:sqlclosecheck // closed with its connection
 		if err != nil {
 			return err
@@ -56,17 +54,8 @@ func (s *Store) executePrepared(ctx context.Context, tx *sql.Tx, query string, a
 // SaveConversation queues the present state of a conversation. The newest state
 // of an id is kept. Turns are saved separately. It never blocks.
 func (s *Store) SaveConversation(c api.Conversation) {
-	s.saveConversation(c, upsertConversation)
-}
-
-// SaveNewConversation queues a conversation that is stored unless its id is known. It never blocks.
-func (s *Store) SaveNewConversation(c api.Conversation) {
-	s.saveConversation(c, insertNewConversation)
-}
-
-func (s *Store) saveConversation(c api.Conversation, query string) {
 	s.enqueue(record{write: func(ctx context.Context, tx *sql.Tx) error {
-		_, err := s.executePrepared(ctx, tx, query,
+		_, err := s.executePrepared(ctx, tx, upsertConversation,
 			c.ID, c.Lane, c.Number, c.Topic, strings.ToLower(c.Topic), c.Starter, c.Status,
 			c.TurnsPlanned, c.TurnsDone, c.Started.UnixNano(), nanos(c.Ended))
 		return err

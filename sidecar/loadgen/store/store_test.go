@@ -95,13 +95,11 @@ func TestReopenReturnsEverything(t *testing.T) {
 	require.NoError(t, err)
 
 	c := conversation(1)
-	s.SaveNewConversation(c)
 	s.SaveConversation(c)
 	s.SaveTurn(turn(c.ID, 2))
 	s.SaveTurn(turn(c.ID, 1))
 	c.Status, c.TurnsDone, c.Ended = api.ConversationCompleted, 2, new(t0.Add(time.Minute))
 	s.SaveConversation(c)
-	s.SaveNewConversation(conversation(1)) // its id is known
 	step := api.StepRecord{Lane: api.DefaultLane, ID: 7, Concurrency: 4, Mode: api.ModeKV, Started: t0}
 	s.SaveStep(step)
 	step.Settled, step.Ended = new(t0.Add(time.Second)), new(t0.Add(time.Minute))
