@@ -144,7 +144,7 @@ func WriteSections(w io.Writer, all []Section) error {
 		for _, text := range s.Text {
 			fmt.Fprintf(&b, "\n%s\n", inline(text))
 		}
-		for i, it := range s.Items {
+		for i, it := range s.list() {
 			if i == 0 {
 				b.WriteString("\n")
 			}
@@ -163,6 +163,18 @@ func WriteSections(w io.Writer, all []Section) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// list returns the cards as entries of the list, and the list itself.
+func (s *Section) list() (all []Item) {
+	for _, c := range s.Cards {
+		text := c.Value
+		if c.Below != "" {
+			text += " (" + c.Below + ")"
+		}
+		all = append(all, Item{c.Name, text})
+	}
+	return append(all, s.Items...)
 }
 
 func (s *Section) level() int {

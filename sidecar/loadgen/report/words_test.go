@@ -325,7 +325,7 @@ func TestWords(t *testing.T) {
 		selfContained(t, written(t, r, api.ReportHTML))
 		fmt.Fprintf(&all, "%s\n  %s\n", name, strings.Join(r.Words, "\n  "))
 	}
-	golden(t, "words", all.String())
+	golden(t, "words.txt", all.String())
 }
 
 // One span spoiled after the other is said in front, and an operator who paused it is no cause.
