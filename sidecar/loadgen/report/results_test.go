@@ -125,7 +125,7 @@ func TestFormats(t *testing.T) {
 		{Top: true, Text: []string{"First sentence.", "Second [sentence](x)."}, Items: []Item{{"Unfinished", "2 of 3"}}},
 		{
 			Title: "Figures", Warning: "Too late.", Text: []string{"Below the title."},
-			Cards: []Card{{"TTFT p95", "446 ms", "SLO 600 ms", "good"}, {Name: "KV cache hit", Value: "–"}},
+			Figures: []Figure{{"TTFT p95", "446 ms", "SLO 600 ms met", "good"}, {Name: "KV cache hit", Note: "not reported"}},
 		},
 		{Title: "Lane twin", Level: 1, Items: []Item{{"Turns", "one\ntwo"}, {Text: "unnamed"}}},
 		{

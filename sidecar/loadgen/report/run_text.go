@@ -39,7 +39,7 @@ func (r *Run) Document() Document {
 
 // sections returns the sections of one lane.
 func (r *Run) sections() []Section {
-	all := []Section{{Text: []string{r.summary()}, Cards: r.cards()}}
+	all := []Section{{Text: []string{r.summary()}, Figures: r.figures()}}
 	if r.Turns.OK > 0 {
 		all = append(all, Section{Title: "Latencies of the turns that ended well, in milliseconds", Table: r.latencies()})
 	}
@@ -127,19 +127,15 @@ func (r *Run) items() (all []Item) {
 		add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
 	}
 	if r.Turns.OK > 0 {
-		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
-		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
-		add("KV cache hit", r.hitLine())
 		add("Caches", r.cacheLine())
 		add("Tokens", r.tokenLine())
 		add("By turn", r.turnLines()...)
 		add("Unknown", r.unknownLines()...)
 	}
-	add("Errors", r.errorLines()...)
+	add("Error classes", r.errorLines()...)
 	add("Answers", r.answerLines()...)
 	add("Router", r.routerLines()...)
 	all = append(all, r.Cluster.items(r.Routing)...)
-	add("SLO", r.sloLine())
 	add("Load generator", r.clientLine())
 	add("Baseline", r.baselineLines()...)
 	add("--fail-if", r.conditionLines()...)
@@ -148,22 +144,6 @@ func (r *Run) items() (all []Item) {
 	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
 	add("Data", append(data, r.Data.Files...)...)
 	return all
-}
-
-// hitLine gives the hit rate with its source: the usage of the answers, or else the counters nearest to the caches. The
-// JSON has all of them.
-func (r *Run) hitLine() string {
-	if r.KVHitRatio.Value != nil {
-		return r.KVHitRatio.text(share100) + ", from " + cachedSources["usage"]
-	}
-	for _, source := range []string{"engine", "frontend"} {
-		for _, h := range r.Cluster.Hits {
-			if h.Source == source {
-				return share100(h.Ratio) + ", from " + cachedSources[source]
-			}
-		}
-	}
-	return r.KVHitRatio.text(share100)
 }
 
 // turnLines returns a line for each turn number. It returns nil if conversations have one turn.
@@ -246,66 +226,12 @@ func (r *Run) answerLines() (lines []string) {
 	return lines
 }
 
-func (r *Run) errorLines() []string {
-	if !r.Measured() {
-		return []string{"nothing was measured: no turn completed or failed"}
-	}
-	if len(r.Errors) == 0 {
-		return []string{"none"}
-	}
-	lines := []string{fmt.Sprintf("%s of the finished turns", share100(*r.ErrorRatio))}
+// errorLines counts the failed turns by their class.
+func (r *Run) errorLines() (lines []string) {
 	for _, e := range r.Errors {
 		lines = append(lines, fmt.Sprintf("%s: %d, first: %s", e.Class, e.N, api.Printable(e.Message)))
 	}
 	return lines
-}
-
-func (r *Run) sloLine() string {
-	if r.SLO[0].P95 == nil && r.SLO[0].Withheld == "" && r.SLO[1].Withheld == "" {
-		return "not measured"
-	}
-	var missed, met, parts []string
-	for _, o := range r.SLO {
-		switch name := strings.ToUpper(o.Metric) + " p95"; {
-		case o.Withheld != "":
-			parts = append(parts, "undecided: "+name+o.text())
-		case o.Met == nil && o.Metric == "tpot" && r.Metrics.TPOT.Unknown > 0:
-			parts = append(parts, name+" not judged")
-		case o.Met == nil:
-			parts = append(parts, name+" not measured")
-		case *o.Met:
-			met = append(met, name+o.text())
-		default:
-			missed = append(missed, name+o.text())
-		}
-	}
-	if len(met) > 0 {
-		parts = slices.Insert(parts, 0, "met: "+strings.Join(met, ", "))
-	}
-	if len(missed) > 0 {
-		parts = slices.Insert(parts, 0, "missed: "+strings.Join(missed, ", "))
-	}
-	text := strings.Join(parts, "; ")
-	if r.GoodputRatio != nil {
-		text += fmt.Sprintf("; %s of the finished turns met every SLO", share100(*r.GoodputRatio))
-	}
-	return text
-}
-
-func (o Objective) text() string {
-	return fmt.Sprintf(" %s of %s%s", inMilliseconds(*o.P95), inMilliseconds(o.Threshold), o.doubt())
-}
-
-// doubt returns the reason why a longer run or a faster load generator might change the outcome.
-func (o Objective) doubt() string {
-	if o.Withheld != "" {
-		return " (" + o.Withheld + ")"
-	}
-	if o.Interval != nil && o.Interval[0] <= o.Threshold && o.Interval[1] > o.Threshold {
-		return fmt.Sprintf(" (its 95 %% interval, %s to %s, includes the threshold)", inMilliseconds(o.Interval[0]),
-			inMilliseconds(o.Interval[1]))
-	}
-	return ""
 }
 
 func (r *Run) clientLine() string {
@@ -416,16 +342,6 @@ func (d Data) steps() string {
 		return fmt.Sprintf("step %d", d.FirstStep)
 	}
 	return fmt.Sprintf("steps %d to %d", d.FirstStep, d.LastStep)
-}
-
-func (v Value) text(number func(float64) string) string {
-	switch {
-	case v.Value == nil:
-		return "not reported"
-	case v.Interval == nil:
-		return number(*v.Value) + " (too few independent turns for an interval)"
-	}
-	return fmt.Sprintf("%s (%s to %s)", number(*v.Value), number(v.Interval[0]), number(v.Interval[1]))
 }
 
 func inMilliseconds(s float64) string { return inMS(s) + " ms" }
