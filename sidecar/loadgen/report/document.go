@@ -42,6 +42,21 @@ type Section struct {
 	Table   *Table
 }
 
+// add adds an entry of some lines to the list. It leaves out an entry without text.
+func (s *Section) add(name string, lines ...string) {
+	if text := strings.Join(lines, "\n"); text != "" {
+		s.Items = append(s.Items, Item{name, text})
+	}
+}
+
+// filled returns the sections that have content besides their title.
+func filled(all []Section) []Section {
+	return slices.DeleteFunc(all, func(s Section) bool {
+		return len(s.Text)+len(s.Figures)+len(s.Items)+len(s.Charts) == 0 && s.Warning == "" &&
+			(s.Table == nil || len(s.Table.Rows) == 0)
+	})
+}
+
 // Item is an entry of a list. Name may be empty, and Text may have several lines.
 type Item struct{ Name, Text string }
 
@@ -64,6 +79,8 @@ type Table struct {
 	Head  []string
 	Rows  [][]string
 }
+
+func (t *Table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Left reports whether a column holds text, which is aligned to the left.
 func (t *Table) Left(column int) bool { return slices.Contains(t.Words, column) }

@@ -32,18 +32,17 @@ func (r *Run) Document() Document {
 	if r.Twin != nil {
 		twin := r.Twin.sections()
 		twin[0].Title, twin[0].Level = "Lane twin: "+r.Twin.title(), 1
-		d.Sections = append(append(d.Sections, twin...), Section{Items: r.pairItems()})
+		d.Sections = append(append(d.Sections, twin...), r.pairs())
 	}
 	return d
 }
 
 // sections returns the sections of one lane.
 func (r *Run) sections() []Section {
-	all := []Section{{Text: []string{r.summary()}, Figures: r.figures()}}
-	if r.Turns.OK > 0 {
-		all = append(all, Section{Title: "Latencies of the turns that ended well, in milliseconds", Table: r.latencies()})
-	}
-	return append(all, Section{Charts: r.charts()}, Section{Items: r.items()})
+	latencies := Section{Title: "Latencies of the turns that ended well, in milliseconds", Table: r.latencies()}
+	return filled([]Section{
+		{Text: []string{r.summary()}, Figures: r.figures()}, latencies, {Charts: r.charts()}, r.details(),
+	})
 }
 
 // title names the target and the length of the run.
@@ -75,16 +74,18 @@ func (r *Run) summary() string {
 	return text
 }
 
+// latencies returns the table of times. It is nil if no turn ended well.
 func (r *Run) latencies() *Table {
+	if r.Turns.OK == 0 {
+		return nil
+	}
 	t := &Table{Head: []string{"ms", "p50", "95 % interval", "p95", "95 % interval", "p99", "n"}}
 	add := func(name string, q *api.Quantiles) {
 		if q.Estimated {
 			name += " (estimated)"
 		}
-		t.Rows = append(t.Rows, []string{
-			name, atLeast(q, "p50") + ms(q.P50), msInterval(q.P50Interval), atLeast(q, "p95") + ms(q.P95),
-			msInterval(q.P95Interval), atLeast(q, "p99") + ms(q.P99), strconv.Itoa(q.N),
-		})
+		t.add(name, atLeast(q, "p50")+ms(q.P50), msInterval(q.P50Interval), atLeast(q, "p95")+ms(q.P95),
+			msInterval(q.P95Interval), atLeast(q, "p99")+ms(q.P99), strconv.Itoa(q.N))
 	}
 	add("TTFT", &r.Metrics.TTFT)
 	if r.FirstAnswer != nil {
@@ -113,37 +114,32 @@ func (r *Run) cutLine() []string {
 		"long as it took so far, and ≥ marks the figures that depend on it"}
 }
 
-// items returns the lines below the latencies.
-func (r *Run) items() (all []Item) {
-	add := func(name string, lines ...string) {
-		if len(lines) > 0 {
-			all = append(all, Item{name, strings.Join(lines, "\n")})
-		}
-	}
+// details returns the list below the latencies.
+func (r *Run) details() (s Section) {
 	n := r.Turns
-	add("Turns", fmt.Sprintf("%d completed, %d failed, %d cut at the end", n.OK, n.Failed, n.Cancelled))
-	add("Cut", r.cutLine()...)
+	s.add("Turns", fmt.Sprintf("%d completed, %d failed, %d cut at the end", n.OK, n.Failed, n.Cancelled))
+	s.add("Cut", r.cutLine()...)
 	if l := r.Limited; l != nil {
-		add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
+		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
 	}
 	if r.Turns.OK > 0 {
-		add("Caches", r.cacheLine())
-		add("Tokens", r.tokenLine())
-		add("By turn", r.turnLines()...)
-		add("Unknown", r.unknownLines()...)
+		s.add("Caches", r.cacheLine())
+		s.add("Tokens", r.tokenLine())
+		s.add("By turn", r.turnLines()...)
+		s.add("Unknown", r.unknownLines()...)
 	}
-	add("Error classes", r.errorLines()...)
-	add("Answers", r.answerLines()...)
-	add("Router", r.routerLines()...)
-	all = append(all, r.Cluster.items(r.Routing)...)
-	add("Load generator", r.clientLine())
-	add("Baseline", r.baselineLines()...)
-	add("--fail-if", r.conditionLines()...)
-	add("Events", r.eventLines()...)
-	add("Note", r.Notes...)
+	s.add("Error classes", r.errorLines()...)
+	s.add("Answers", r.answerLines()...)
+	s.add("Router", r.routerLines()...)
+	r.Cluster.describe(&s, r.Routing)
+	s.add("Load generator", r.clientLine())
+	s.add("Baseline", r.baselineLines()...)
+	s.add("--fail-if", r.conditionLines()...)
+	s.add("Events", r.eventLines()...)
+	s.add("Note", r.Notes...)
 	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
-	add("Data", append(data, r.Data.Files...)...)
-	return all
+	s.add("Data", append(data, r.Data.Files...)...)
+	return s
 }
 
 // turnLines returns a line for each turn number. It returns nil if conversations have one turn.
@@ -371,22 +367,21 @@ func elapsed(seconds float64) string {
 	return d.Round(time.Second).String()
 }
 
-// pairItems compares the two lanes by the turns that succeeded on both.
-func (r *Run) pairItems() []Item {
+// pairs compares the two lanes by the turns that succeeded on both.
+func (r *Run) pairs() (s Section) {
 	t := r.Pairs
 	if t == nil {
-		return []Item{{"Two lanes", "not compared: the workload had ended"}}
+		s.add("Two lanes", "not compared: the workload had ended")
+		return s
 	}
 	lines := []string{fmt.Sprintf("%s at %s against %s at %s, %s", t.A.Mode.Name(), api.Printable(t.A.Target),
 		t.B.Mode.Name(), api.Printable(t.B.Target), plural(t.Pairs, "pair"))}
 	for _, m := range t.Metrics {
 		lines = append(lines, pairLine(m))
 	}
-	all := []Item{{"Two lanes", strings.Join(lines, "\n")}}
-	if t.Caution != "" {
-		all = append(all, Item{"Note", api.Printable(t.Caution)})
-	}
-	return all
+	s.add("Two lanes", lines...)
+	s.add("Note", api.Printable(t.Caution))
+	return s
 }
 
 // pairLine formats both values of a metric, and their difference with its interval.

@@ -380,8 +380,8 @@ func change(difference, low, high float64, points bool) string {
 	return fmt.Sprintf("%s (%s to %s)", text, directed(low, points), directed(high, points))
 }
 
-// trialSection returns the verdict of a trial with all metrics. It returns nothing before the first look.
-func (r *Results) trialSection() []Section {
+// trialSections returns the verdict of a trial with all metrics. It returns nothing before the first look.
+func (r *Results) trialSections() []Section {
 	if r.Sweep == nil || r.Sweep.Trial == nil || r.Sweep.Trial.Primary == nil {
 		return nil
 	}
@@ -410,7 +410,7 @@ func (r *Results) trialSection() []Section {
 		if f := t.Final; i == 0 && f != nil {
 			row[3] += fmt.Sprintf(" (%s corrected for the early stop)", signed(f.Difference, proof.Metric(d.Metric).Share()))
 		}
-		s.Table.Rows = append(s.Table.Rows, row)
+		s.Table.add(row...)
 	}
 	if f := t.Failures; f != nil {
 		conclusion := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
@@ -418,11 +418,10 @@ func (r *Results) trialSection() []Section {
 		if f.Interval != nil {
 			difference, interval = signed(f.Difference, true), intervalText(f.Interval, true)
 		}
-		s.Table.Rows = append(s.Table.Rows,
-			[]string{"Failed turns", failedShare(f.A), failedShare(f.B), difference, interval, conclusion})
+		s.Table.add("Failed turns", failedShare(f.A), failedShare(f.B), difference, interval, conclusion)
 	}
 	s.Table.Rows = append(s.Table.Rows, guardRows(t.Guards)...)
-	return slices.Concat(r.rankingSections(), []Section{s}, r.looksSection(t))
+	return append(r.rankingSections(), s, r.looksSection(t))
 }
 
 func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
@@ -460,9 +459,9 @@ func (r *Results) outcomeWords(outcome, a, b string) string {
 }
 
 // looksSection returns the deciding difference and its interval at each look.
-func (r *Results) looksSection(t *api.TrialState) []Section {
+func (r *Results) looksSection(t *api.TrialState) Section {
 	if len(t.Looks) == 0 {
-		return nil
+		return Section{}
 	}
 	a, b := r.trialNames()
 	name, points := proof.Metric(t.Primary.Metric).Name(), proof.Metric(t.Primary.Metric).Share()
@@ -489,7 +488,7 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 	for _, l := range t.Looks {
 		n := l.Blocks + l.Pairs // one of which is 0
 		interval := intervalText(l.Interval, points)
-		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(n), signed(l.Difference, points), interval})
+		s.Table.add(strconv.Itoa(n), signed(l.Difference, points), interval)
 		title := fmt.Sprintf("after %s: %s (%s)", plural(n, what), signed(l.Difference, points), interval)
 		words = append(words, title)
 		point := chart.Point{Level: n, Value: 100 * l.Difference, Title: title}
@@ -501,7 +500,7 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 	drawn := chart.Looks("Difference in "+name, unit, [2]float64{100 * t.Boundaries[0], 100 * t.Boundaries[1]}, series)
 	drawn.XName, drawn.Words = what+"s of spans", strings.Join(words, "; ")
 	s.Charts = []chart.Chart{drawn}
-	return []Section{s}
+	return s
 }
 
 // intervalText formats the interval of a difference. A nil interval is not bounded yet.
