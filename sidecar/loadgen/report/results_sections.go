@@ -659,28 +659,9 @@ func (r *Results) sustained() Section {
 	}
 	s.Table = &Table{Words: []int{1}, Head: []string{sentenceCase(r.side()), "Sustained concurrency"}}
 	for i := range r.Sides {
-		side := &r.Sides[i]
-		text := "not known"
-		if x := side.Sustained; x != nil && x.Level != nil {
-			text = strconv.Itoa(*x.Level)
-			if *x.Level == 0 {
-				text = fmt.Sprintf("none: even %d, the lowest level tested, misses the SLOs", testedLevels(side)[0])
-			}
-			if len(x.Isolated) > 0 {
-				text += "; " + numbers(x.Isolated) + " also meet the SLOs, above a level that misses them"
-			}
-			if len(x.TTFTOnly) > 0 {
-				text += "; judged by TTFT alone, since TPOT was not recorded at " + numbers(x.TTFTOnly)
-			}
-		}
-		s.Table.add(side.Name, text)
+		s.Table.add(r.Sides[i].Name, cmp.Or(sustains(&r.Sides[i]), "not known"))
 	}
 	return s
-}
-
-// testedLevels returns the levels with a TTFT p95. s.Sustained must not be nil.
-func testedLevels(s *proof.Side) []int {
-	return slices.DeleteFunc(s.Levels(), func(l int) bool { return slices.Contains(s.Sustained.Untested, l) })
 }
 
 func (r *Results) summary() Section {

@@ -193,8 +193,8 @@ func TestReportsOfUnusualResults(t *testing.T) {
 		}},
 		"a lower SLO": {recorded(t, h100, proof.Question{SLO: api.SLO{TTFT: .4, TPOT: .06}}), []string{
 			"Round-robin sustains nothing: even 20, the lowest level measured, misses them, judged by TTFT alone where TPOT",
-			"| Round-robin | none: even 20, the lowest level tested, misses the SLOs; judged by TTFT alone, since TPOT was not " +
-				"recorded at 20, 30, 40, 50, 60, 70, 80, 100, 120 |",
+			"| Round-robin | nothing: even 20, the lowest level measured, misses them, judged by TTFT alone where TPOT was not " +
+				"recorded |",
 			"### Latency\n\nNot recorded.\n",
 		}},
 		"a cascade of queues": {recorded(t, h200, proof.Question{SLO: slo}), []string{
@@ -205,7 +205,7 @@ func TestReportsOfUnusualResults(t *testing.T) {
 				"of 64; queue times grew on more than one worker, to 1.48 s and 1.36 s; under Round-robin no queue time was",
 			"spread no less evenly under KV-aware, with an in-flight skew of 1.02× against 1.11×.",
 			"Throughput is better under KV-aware even there, by +14.0 %.",
-			"130 also meet the SLOs, above a level that misses them |", "(above that, these still meet them: 130)",
+			"(above that, these still meet them: 130); KV-aware", "(above that, these still meet them: 130) |",
 		}},
 		"two baselines": {against(t, recordedH100, builtin(t, h200), api.ModeKV), []string{
 			"# KV-aware: 3× H200, Llama 3.1 70B FP8, recorded against 8× H100, Llama 3.1 70B FP8, recorded\n",

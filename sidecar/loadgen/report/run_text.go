@@ -296,14 +296,12 @@ func columnOutcomes(c api.Column) (all []string) {
 			all = append(all, v.name+" outside the recorded range")
 		case i == nil:
 			all = append(all, v.name+" not recorded")
-		case i.Outcome == api.OutcomeBetter, i.Outcome == api.OutcomeWorse:
-			all = append(all, v.name+" "+improved(i.Percent))
-		case i.Outcome == api.OutcomeNoDifference:
-			all = append(all, fmt.Sprintf("%s %s, not certain", v.name, improved(i.Percent)))
 		case i.Outcome == api.OutcomeWithheld:
-			all = append(all, v.name+" withheld: the load generator's own error could change it")
+			all = append(all, v.name+" "+ownError)
+		case undecided[i.Outcome] != "":
+			all = append(all, fmt.Sprintf("%s %s, %s", v.name, improved(i.Percent), undecided[i.Outcome]))
 		default:
-			all = append(all, fmt.Sprintf("%s %s, not certain yet", v.name, improved(i.Percent)))
+			all = append(all, v.name+" "+improved(i.Percent))
 		}
 	}
 	return all

@@ -307,8 +307,12 @@ func (r *Results) sideWords() (all []string) {
 	}
 	var clauses []string
 	for i := range r.Sides {
-		if s := &r.Sides[i]; s.Sustained != nil {
-			clauses = append(clauses, sustains(s))
+		switch s := &r.Sides[i]; {
+		case s.Sustained == nil:
+		case s.Sustained.Level == nil:
+			clauses = append(clauses, "what "+s.Name+" sustains is not known")
+		default:
+			clauses = append(clauses, s.Name+" sustains "+sustains(s))
 		}
 	}
 	if len(clauses) > 0 {
@@ -331,17 +335,18 @@ func (r *Results) sideWords() (all []string) {
 	return all
 }
 
-// sustains describes the sustained concurrency of a side in a clause. s.Sustained must not be nil.
+// sustains describes the sustained concurrency of a side. It is empty if that is not known.
 func sustains(s *proof.Side) string {
 	x := s.Sustained
-	if x.Level == nil {
-		return "what " + s.Name + " sustains is not known"
+	if x == nil || x.Level == nil {
+		return ""
 	}
-	tested := testedLevels(s)
-	text := fmt.Sprintf("%s sustains %s", s.Name, plural(*x.Level, "conversation"))
+	// A level without a TTFT p95 is not tested.
+	tested := slices.DeleteFunc(s.Levels(), func(l int) bool { return slices.Contains(x.Untested, l) })
+	text := plural(*x.Level, "conversation")
 	switch {
 	case *x.Level == 0:
-		text = fmt.Sprintf("%s sustains nothing: even %d, the lowest level measured, misses them", s.Name, tested[0])
+		text = fmt.Sprintf("nothing: even %d, the lowest level measured, misses them", tested[0])
 	case *x.Level == tested[len(tested)-1]:
 		text += ", the most that was measured"
 	}
@@ -366,7 +371,7 @@ func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 				advantageRange(p, q, of.levels)))
 		}
 	}
-	return strings.Join(append(parts, undecided(s)...), "; ")
+	return strings.Join(append(parts, undecidedLevels(s)...), "; ")
 }
 
 // advantageRange formats the smallest and the largest advantage at some levels, without their signs.

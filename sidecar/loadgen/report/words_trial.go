@@ -406,7 +406,13 @@ func (r *Results) trialSections() []Section {
 				plural(t.Blocks, "whole block"), name, firstLook(t), pairs, oneEvidence))
 	}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
-		row := r.differenceRow(&d, i == 0)
+		row := differenceRow(&d, r.outcomeWords(d.Outcome, a, b))
+		if proof.Metric(d.Metric) == proof.MeanTTFT && t.Succeeded {
+			row[0] += ", " + succeeded
+		}
+		if i == 0 {
+			row[0] += " (decides)"
+		}
 		if f := t.Final; i == 0 && f != nil {
 			row[3] += fmt.Sprintf(" (%s corrected for the early stop)", signed(f.Difference, proof.Metric(d.Metric).Share()))
 		}
@@ -420,23 +426,18 @@ func (r *Results) trialSections() []Section {
 		}
 		s.Table.add("Failed turns", failedShare(f.A), failedShare(f.B), difference, interval, conclusion)
 	}
-	s.Table.Rows = append(s.Table.Rows, guardRows(t.Guards)...)
+	for i := range t.Guards {
+		s.Table.add(differenceRow(&t.Guards[i], guardConclusion(&t.Guards[i]))...)
+	}
 	return append(r.rankingSections(), s, r.looksSection(t))
 }
 
-func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
-	a, b := r.trialNames()
+// differenceRow formats a difference: its metric, both values, the difference and its interval, with a conclusion.
+func differenceRow(d *api.TrialDifference, conclusion string) []string {
 	m := proof.Metric(d.Metric)
-	name := sentenceCase(m.Name())
-	if m == proof.MeanTTFT && r.Sweep.Trial.Succeeded {
-		name += ", " + succeeded
-	}
-	if decides {
-		name += " (decides)"
-	}
 	return []string{
-		name, trialValue(m, d.A), trialValue(m, d.B), signed(d.Difference, m.Share()),
-		intervalText(d.Interval, m.Share()), r.outcomeWords(d.Outcome, a, b),
+		sentenceCase(m.Name()), trialValue(m, d.A), trialValue(m, d.B), signed(d.Difference, m.Share()),
+		intervalText(d.Interval, m.Share()), conclusion,
 	}
 }
 
@@ -521,12 +522,4 @@ func trialValue(m proof.Metric, v float64) string {
 		return tenths(v)
 	}
 	return milliseconds(v)
-}
-
-// signed formats a difference with its sign, in per cent or percentage points. v is a fraction.
-func signed(v float64, points bool) string {
-	if points {
-		return describe(proof.QuantityHitRate).advantage(v)
-	}
-	return describe(proof.QuantityThroughput).advantage(v)
 }
