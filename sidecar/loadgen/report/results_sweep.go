@@ -198,10 +198,8 @@ func (r *Results) charts() (all []chart.Chart) {
 	for _, c := range chartedQuantities {
 		q := describe(c.of)
 		var series []chart.Series
-		var words []string
 		for j := range r.Sides {
 			one := chart.Series{Name: r.Sides[j].Name}
-			var values []string
 			for k := range r.Sides[j].Rows {
 				row := &r.Sides[j].Rows[k]
 				v := *q.In(row)
@@ -213,10 +211,6 @@ func (r *Results) charts() (all []chart.Chart) {
 					point.Band = &[2]float64{math.Max(0, c.scale*in[0]), c.scale * in[1]}
 				}
 				one.Points = append(one.Points, point)
-				values = append(values, fmt.Sprintf("%s at %d", q.cell(v, q.IntervalOf(row)), row.Concurrency))
-			}
-			if len(one.Points) > 0 {
-				words = append(words, one.Name+" "+strings.Join(values, ", "))
 			}
 			series = append(series, one)
 		}
@@ -224,9 +218,7 @@ func (r *Results) charts() (all []chart.Chart) {
 		if c.of == proof.QuantityTTFT95 {
 			slo = r.SLO.TTFT
 		}
-		drawn := chart.Levels(q.title, c.unit, c.scale*slo, series...)
-		drawn.Words = strings.Join(words, "; ")
-		all = append(all, drawn)
+		all = append(all, chart.Levels(q.title, c.unit, c.scale*slo, series...))
 	}
 	return all
 }

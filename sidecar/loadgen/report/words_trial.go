@@ -485,13 +485,11 @@ func (r *Results) looksSection(t *api.TrialState) Section {
 	if points {
 		unit = "points"
 	}
-	var words []string
 	for _, l := range t.Looks {
 		n := l.Blocks + l.Pairs // one of which is 0
 		interval := intervalText(l.Interval, points)
 		s.Table.add(strconv.Itoa(n), signed(l.Difference, points), interval)
 		title := fmt.Sprintf("after %s: %s (%s)", plural(n, what), signed(l.Difference, points), interval)
-		words = append(words, title)
 		point := chart.Point{Level: n, Value: 100 * l.Difference, Title: title}
 		if l.Interval != nil {
 			point.Band = &[2]float64{100 * l.Interval[0], 100 * l.Interval[1]}
@@ -499,7 +497,7 @@ func (r *Results) looksSection(t *api.TrialState) Section {
 		series.Points = append(series.Points, point)
 	}
 	drawn := chart.Looks("Difference in "+name, unit, [2]float64{100 * t.Boundaries[0], 100 * t.Boundaries[1]}, series)
-	drawn.XName, drawn.Words = what+"s of spans", strings.Join(words, "; ")
+	drawn.XName = what + "s of spans"
 	s.Charts = []chart.Chart{drawn}
 	return s
 }
