@@ -62,11 +62,8 @@ func Headline(s *api.Sweep) *api.Headline {
 
 // tradedFor names what forbids to call the arm with the sooner first token better.
 func tradedFor(t *api.TrialState, a, b string) string {
-	switch {
-	case t.Failures != nil && t.Failures.More == api.TrialArmA:
-		return a + " fails more turns"
-	case t.Failures != nil && t.Failures.More == api.TrialArmB:
-		return b + " fails more turns"
+	if f := t.Failures; f != nil && f.More != "" {
+		return nameOf(f.More, a, b) + " fails more turns"
 	}
 	return "their answers differ"
 }

@@ -65,8 +65,8 @@ func (r *Run) summary() string {
 	}[r.Cause]
 	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"),
 		cmp.Or(r.Arm, string(r.Mode)), cause)
-	if kind := notReal(r.Target.Kind); kind != "" {
-		text = sentenceCase(kind) + " · " + text
+	if kind := notReal[r.Target.Kind]; kind != "" {
+		text = kind + " · " + text
 	}
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)

@@ -90,21 +90,15 @@ func spoiling(r *proof.Run) string {
 // kindSentences says what answers in place of engines on GPUs, which a reader must know before any figure. It is empty,
 // and not nil, for other kinds.
 func kindSentences(kind api.TargetKind) []string {
-	if text := notReal(kind); text != "" {
-		return []string{sentenceCase(text) + ": times and rates are no measurements of a GPU."}
+	if text := notReal[kind]; text != "" {
+		return []string{text + ": times and rates are no measurements of a GPU."}
 	}
 	return []string{}
 }
 
 // notReal names what answers in place of engines on GPUs.
-func notReal(kind api.TargetKind) string {
-	switch kind {
-	case api.TargetMocked:
-		return "the engines are mocked"
-	case api.TargetSimulated:
-		return "the cluster is simulated"
-	}
-	return ""
+var notReal = map[api.TargetKind]string{
+	api.TargetMocked: "The engines are mocked", api.TargetSimulated: "The cluster is simulated",
 }
 
 // kindWords returns [kindSentences] of the sides, with their names where they differ.

@@ -211,37 +211,37 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 		return r.rankingWords()
 	}
 	a, b := r.trialNames()
-	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
-	on := "on " + plural(t.Blocks, "block") + cachesWords(&r.Sweep.Request, t.Blocks)
+	on := fmt.Sprintf("at %s conversations, on %s%s", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"),
+		cachesWords(&r.Sweep.Request, t.Blocks))
 	changed := changeOf(t.Primary, true)
 	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
-	failed := strings.Join(append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...), "; ")
-	var text string
+	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.BBetter:
-		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
-			b, a, at, on, failed, changed, r.guardrailWords(t, api.TrialArmB))
+		start = b + " is better than " + a
+		changeOfB = changed + r.guardrailWords(t, api.TrialArmB)
 	case proof.ABetter:
-		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
-			a, b, at, on, failed, changeOfB, r.guardrailWords(t, api.TrialArmA))
+		start = a + " is better than " + b
+		changeOfB += r.guardrailWords(t, api.TrialArmA)
 	case proof.TradeOff:
-		text = fmt.Sprintf("A trade-off %s, %s, so neither is better: %s; %s", at, on, failed, changeOfB)
+		start = "A trade-off"
+		on += ", so neither is better"
 	case proof.BFailsMore, proof.AFailsMore:
-		open := "which is not decided"
+		start = failsMoreWords(t, a, b)
 		if proof.Verdict(t.Primary.Outcome) == proof.NoDifference {
-			open = "no difference of " + r.smallest() + " or more"
+			changeOfB += ", no difference of " + r.smallest() + " or more"
+		} else {
+			changeOfB += ", which is not decided"
 		}
-		text = fmt.Sprintf("%s %s, %s: %s; %s, %s", failsMoreWords(t, a, b), at, on, failed, changeOfB, open)
 	case proof.NoDifference:
-		text = fmt.Sprintf("No difference of %s or more between %s and %s %s, %s: %s; %s",
-			r.smallest(), b, a, at, on, failed, changeOfB)
+		start = fmt.Sprintf("No difference of %s or more between %s and %s", r.smallest(), b, a)
 	case proof.TimeOver:
-		text = fmt.Sprintf("Undecided after %s %s, %s: %s; %s", durationText(r.Sweep.Progress.SecondsUsed), at, on, failed,
-			changeOfB)
+		start = "Undecided after " + durationText(r.Sweep.Progress.SecondsUsed)
 	default:
-		text = fmt.Sprintf("Undecided so far %s, %s: %s; %s", at, on, failed, changeOfB)
+		start = "Undecided so far"
 	}
-	return sentenceCase(text) + "."
+	clauses := append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...)
+	return sentenceCase(fmt.Sprintf("%s %s: %s.", start, on, strings.Join(append(clauses, changeOfB), "; ")))
 }
 
 // cachesWords says, as a clause, which question a trial asks: of caches that both arms share, or of cold ones. It is
@@ -269,13 +269,21 @@ func (r *Results) failureWords(t *api.TrialState, a, b string) string {
 		return text
 	}
 	if failsMoreWords(t, a, b) == "" { // which is before this text, where it is the verdict
-		text += ", certainly more under " + map[api.TrialArm]string{api.TrialArmA: a, api.TrialArmB: b}[f.More]
+		text += ", certainly more under " + nameOf(f.More, a, b)
 	}
 	if in := f.Interval; in != nil {
 		low, high := math.Abs(in[0]), math.Abs(in[1])
 		text += fmt.Sprintf(" (%.1f to %.1f points more)", 100*min(low, high), 100*max(low, high))
 	}
 	return text
+}
+
+// nameOf returns the name of one of two arms.
+func nameOf(arm api.TrialArm, a, b string) string {
+	if arm == api.TrialArmA {
+		return a
+	}
+	return b
 }
 
 // failsMoreWords names the arm that fails more turns, where that is the verdict; empty where it is not.
@@ -419,8 +427,10 @@ func (r *Results) trialSections() []Section {
 		s.Table.add(row...)
 	}
 	if f := t.Failures; f != nil {
-		conclusion := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
-		difference, interval := "", ""
+		conclusion, difference, interval := "", "", ""
+		if f.More != "" {
+			conclusion = "more under " + nameOf(f.More, a, b)
+		}
 		if f.Interval != nil {
 			difference, interval = signed(f.Difference, true), intervalText(f.Interval, true)
 		}
