@@ -151,7 +151,8 @@ func TestUnknownFigures(t *testing.T) {
 	for _, want := range []string{
 		"First answer  2500", "Tokens          input not reported, cached not reported, ",
 		"output (estimated from the chunks of ", "TPOT and ITL of ", ": the number of tokens is unclear", "input tokens of ",
-		"cached tokens of ", "SLO              not judged; 0.0 % of the", "669 ms (SLO 2000 ms met)", "TPOT p95         not judged\n",
+		"cached tokens of ", "SLO              not judged; 0.0 % of the", "669 ms (SLO 2000 ms met)",
+		"TPOT p95         not judged\n",
 	} {
 		assert.Contains(t, got, want)
 	}

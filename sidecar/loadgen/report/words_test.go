@@ -365,7 +365,7 @@ func TestHeadlineOfFailures(t *testing.T) {
 	assert.NotContains(t, Headline(&s).Text, "fails")
 }
 
-// The sentence of the stage names a trade-off, and what forbids to call an arm better. The difference itself is certain.
+// The sentence of the stage names a trade-off, and what forbids to call an arm better.
 func TestHeadlineOfTradeOff(t *testing.T) {
 	s := tried(proof.TradeOff, new(difference(proof.TTFT95, -.194, -.232, -.151, proof.TradeOff)))
 	s.Request.Primary = new(string(proof.TTFT95))
