@@ -80,6 +80,7 @@ type Table struct {
 	Rows  [][]string
 }
 
+// add adds a row.
 func (t *Table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Left reports whether a column holds text, which is aligned to the left.
