@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -108,10 +107,10 @@ func signed(v float64, points bool) string {
 	return strings.Replace(text, "-", "−", 1) + unitOf(points)
 }
 
-func numbers(all []int) string {
+func numbers(all []api.Level) string {
 	text := make([]string, len(all))
-	for i, n := range all {
-		text[i] = strconv.Itoa(n)
+	for i, level := range all {
+		text[i] = level.String()
 	}
 	return strings.Join(text, ", ")
 }
@@ -197,11 +196,11 @@ func withoutUnit(text string) string {
 
 // verdict describes an average advantage of b in a sentence, favorable or not.
 func (q *quantity) verdict(s proof.Average, b string) string {
-	text := fmt.Sprintf("an average advantage of %s for %s over %d levels (%d to %d), from %s at %d to %s at %d.",
+	text := fmt.Sprintf("an average advantage of %s for %s over %d levels (%v to %v), from %s at %v to %s at %v.",
 		q.advantage(s.Advantage), b, s.Levels, s.From, s.To, q.advantage(s.Worst), s.WorstLevel,
 		q.advantage(s.Best), s.BestLevel)
 	if s.Levels == 1 {
-		text = fmt.Sprintf("an advantage of %s for %s at %d.", q.advantage(s.Advantage), b, s.BestLevel)
+		text = fmt.Sprintf("an advantage of %s for %s at %v.", q.advantage(s.Advantage), b, s.BestLevel)
 	}
 	var parts []string
 	if len(s.Worse) > 0 {
@@ -218,7 +217,7 @@ func (q *quantity) verdict(s proof.Average, b string) string {
 func undecidedLevels(s *proof.Average) (parts []string) {
 	for _, of := range []struct {
 		outcome api.Outcome
-		levels  []int
+		levels  []api.Level
 	}{
 		{api.OutcomeNoDifference, s.NoneShown}, {api.OutcomeTooVariable, s.TooVariable},
 		{api.OutcomeWithheld, s.Withheld}, {api.OutcomeTradeOff, s.TradeOff},
