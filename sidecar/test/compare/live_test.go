@@ -103,7 +103,7 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 		Lane: "main", Run: "r1", Seed: w.Seed, Sender: client, Corpus: articles, Questioner: q, Observer: seen,
 	}, workload.Settings{
 		Concurrency: w.Concurrency, Turns: w.Turns, Openings: workload.OpeningsOf(w.Openings), MaxTokens: w.MaxTokens,
-		Output: w.Output, StartRate: w.StartRate,
+		OutputTokens: *w.Output, StartRate: w.StartRate,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
