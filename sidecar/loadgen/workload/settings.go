@@ -14,7 +14,7 @@ import (
 // began with. The names in JSON are those of the API and of the configuration, which reads the tags: defaults, ranges
 // and help are those of [api.WorkloadSettings], to which a help in a tag is added.
 type Settings struct {
-	Concurrency  int              `json:"concurrency" basic:""` // conversations in progress
+	Level        api.Level        `json:"concurrency" kong:"-"` // conversations in progress
 	Turns        api.Range        `json:"turns" embed:"" prefix:"turns."`
 	Openings     Openings         `json:"openings" placeholder:"N" help:"Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
 	MaxTokens    int              `json:"max_tokens" basic:""`                            // limit of an answer
@@ -22,6 +22,12 @@ type Settings struct {
 	StartRate    float64          `json:"start_rate"`                                     // maximum of new conversations per second
 	TargetRPS    float64          `json:"target_rps"`                                     // maximum of requests per second; 0: none
 	ThinkTime    time.Duration    `json:"think_time"`                                     // pause between an answer and the follow-up
+
+	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
+	Arrivals   arrival.Gaps `json:"arrivals" kong:"-"`
+	Burstiness float64      `json:"burstiness" kong:"-"`
+	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
+	MaxInflight int `json:"max_inflight" kong:"-"`
 }
 
 // Shape returns what of the settings affects results, for a corpus.
@@ -114,13 +120,22 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on.
-func (s Settings) arrivals(now time.Duration, before arrival.Process) arrival.Process {
+// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the number
+// of conversations so far.
+func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint64, begun int64) arrival.Process {
+	if s.Level.Kind == api.Rate {
+		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed}
+		if o, ok := before.(*arrival.Open); ok && o.Follows(schedule) {
+			o.Set(now, s.Level.Value)
+			return o
+		}
+		return arrival.NewOpen(now, begun, s.Level.Value, schedule)
+	}
 	if l, ok := before.(*arrival.ClosedLoop); ok {
-		l.Set(now, s.Concurrency, s.StartRate)
+		l.Set(now, s.Level.Conversations(), s.StartRate)
 		return l
 	}
-	return arrival.NewClosedLoop(s.Concurrency, s.StartRate)
+	return arrival.NewClosedLoop(s.Level.Conversations(), s.StartRate)
 }
 
 // drawsAs reports whether both settings draw the same conversations.
@@ -133,8 +148,8 @@ func (s Settings) Check(maxConcurrency int) error {
 	if err := api.CheckLimits(s); err != nil {
 		return err
 	}
-	if s.Concurrency > maxConcurrency {
-		return api.Refuse("concurrency", s.Concurrency, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))
+	if s.Level.Conversations() > maxConcurrency {
+		return api.Refuse("concurrency", s.Level, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))
 	}
 	if s.Openings < OneEach || s.Openings > api.MaxOpenings {
 		return api.Refuse("openings", int(s.Openings), api.Limits["openings"].String())

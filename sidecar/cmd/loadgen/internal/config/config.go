@@ -143,6 +143,7 @@ type Deployment struct {
 
 // Workload describes the conversations.
 type Workload struct {
+	Concurrency       int `basic:""`
 	workload.Settings `embed:""`
 
 	Start          bool     `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
@@ -417,7 +418,11 @@ const (
 )
 
 // WorkloadSettings returns the settings with which a lane starts.
-func (c *Config) WorkloadSettings() workload.Settings { return c.Workload.Settings }
+func (c *Config) WorkloadSettings() workload.Settings {
+	s := c.Workload.Settings
+	s.Level = api.AtConversations(c.Concurrency)
+	return s
+}
 
 // OpeningLength returns the length of the opening texts in tokens; 0 leaves them unchanged.
 func (c *Config) OpeningLength() int {

@@ -144,17 +144,17 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.WarmUp, r.Together = when(given("warm_up"), t.WarmUp.Seconds()), when(given("together"), t.Together)
 		r.Caches = when(c.Caches != "auto", api.TrialCaches(c.Caches))
 		if general("concurrency") {
-			r.Levels = []int{c.Concurrency}
+			r.Levels = api.LevelsOf(c.Concurrency)
 		}
 	case Levels:
 		t := &l.Sweep
-		r.Levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
+		r.Levels, modes, s.Anew = api.LevelsOf(t.Levels...), t.Modes, t.Anew
 		r.Repeats, r.Snapshots = when(given("repeats"), t.Repeats), when(given("snapshots"), t.Snapshots)
 		r.WarmUp, r.Seconds = when(given("warm_up"), t.WarmUp.Seconds()), when(given("span"), t.Span.Seconds())
 		r.Order, r.Together = when(given("order"), api.SweepOrder(t.Order)), when(given("together"), t.Together)
 	case Capacity:
 		t := &l.Capacity
-		r.Levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
+		r.Levels, modes, s.Anew = api.LevelsOf(t.Levels...), t.Modes, t.Anew
 		r.Resolution = when(given("resolution"), t.Resolution)
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 	}
@@ -219,7 +219,7 @@ func (c *Config) checkSweep() error {
 		}
 	}
 	for _, level := range r.Levels {
-		if level > c.MaxConcurrency {
+		if level.Conversations() > c.MaxConcurrency {
 			return s.Named(api.Refuse("levels", level, fmt.Sprintf("1 to %d (max_concurrency)", c.MaxConcurrency)))
 		}
 	}
