@@ -11,7 +11,7 @@ export interface WorkloadSetting {
 }
 
 const table = {
-  concurrency: { label: 'Concurrency', whole: true },
+  concurrency: { label: 'Concurrency' },
   'turns.min': { label: 'Minimum turns', whole: true },
   'turns.max': { label: 'Maximum turns', whole: true },
   openings: { label: 'Opening texts', zero: 'one each', whole: true },
