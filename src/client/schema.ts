@@ -3179,6 +3179,8 @@ export interface components {
             itl_p50?: number;
             itl_p95?: number;
             lane: string;
+            /** @description seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and `latency`; absent: the load waits for the server */
+            late?: number;
             latency?: number;
             mode: components["schemas"]["Mode"];
             /** @description from 1 */

@@ -52,7 +52,8 @@ func targetOptions(conf *config.Config) members.TargetOptions {
 	t := conf.Target
 	return members.TargetOptions{
 		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens,
-		Priority: conf.Request.PriorityText(), Routing: conf.Routing(), TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
+		Priority: conf.Request.PriorityText(), Routing: conf.Routing(),
+		TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
 		Settings: t.Settings,
 	}
 }

@@ -93,7 +93,8 @@ var errSession = errors.New("no session")
 var bodyField = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,99}$`)
 
 // sessionHeaders are the headers that cannot show a session.
-var sessionHeaders = append([]string{"Host", RequestIDHeader, "Authorization", "User-Agent", "Set-Cookie"}, OwnHeaders...)
+var sessionHeaders = append([]string{"Host", RequestIDHeader, "Authorization", "User-Agent", "Set-Cookie"},
+	OwnHeaders...)
 
 // UnmarshalText parses KIND:NAME; the empty text is no session. [Session.Allowed] explains the error.
 func (s *Session) UnmarshalText(text []byte) error {

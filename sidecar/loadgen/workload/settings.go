@@ -140,7 +140,8 @@ func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint6
 
 // drawsAs reports whether both settings draw the same conversations.
 func (s Settings) drawsAs(o Settings) bool {
-	return s.Turns == o.Turns && s.Openings == o.Openings && s.MaxTokens == o.MaxTokens && s.OutputTokens == o.OutputTokens
+	return s.Turns == o.Turns && s.Openings == o.Openings && s.MaxTokens == o.MaxTokens &&
+		s.OutputTokens == o.OutputTokens
 }
 
 // Check checks every field against its range. The error is an [api.FieldError].

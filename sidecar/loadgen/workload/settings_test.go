@@ -55,7 +55,8 @@ func TestApplyChangesAllOrNothing(t *testing.T) {
 	}, 200)
 	require.NoError(t, err)
 	assert.Equal(t, Settings{
-		Level: api.AtConversations(100), Turns: turns, MaxTokens: 64, OutputTokens: s.OutputTokens, StartRate: 3, TargetRPS: 7,
+		Level: api.AtConversations(100), Turns: turns, MaxTokens: 64,
+		OutputTokens: s.OutputTokens, StartRate: 3, TargetRPS: 7,
 	}, next)
 
 	// The number of a baseline is that of the corpus's texts, which AsMany is at its time.
