@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"reflect"
 	"time"
 )
 
@@ -193,10 +194,10 @@ type WorkloadShape struct {
 	Corpus        string        `json:"corpus,omitempty"`
 	Followup      string        `json:"followup,omitempty"` // source of the follow-up questions
 	// the user's pause before a follow-up question; absent: not known
-	ThinkSeconds *float64  `json:"think_seconds,omitempty"`
-	TargetRPS    *float64  `json:"target_rps,omitempty"` // limit of requests per second; 0: none; absent: not known
-	Timeouts     *Timeouts `json:"timeouts,omitempty"`   // absent: not known
-	Request      string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
+	ThinkTime *float64  `json:"think_time,omitempty"`
+	TargetRPS *float64  `json:"target_rps,omitempty"` // limit of requests per second; 0: none; absent: not known
+	Timeouts  *Timeouts `json:"timeouts,omitempty"`   // absent: not known
+	Request   string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
 	// how requests name their conversation to the router, a value of target.session; absent: they do not
 	Session string `json:"session,omitempty"`
 	// requests had no X-Request-Id, by configuration or because the router routes by it
@@ -1184,6 +1185,19 @@ type Slider struct {
 func Patch[T any](field, value *T) {
 	if value != nil {
 		*field = *value
+	}
+}
+
+// Merge sets the fields of the struct at to that a patch has with the same names and types in Go, and that are not nil
+// there.
+func Merge(to, patch any) {
+	fields, changes := reflect.ValueOf(to).Elem(), reflect.ValueOf(patch)
+	for i := range changes.NumField() {
+		change := changes.Field(i)
+		field := fields.FieldByName(changes.Type().Field(i).Name)
+		if !change.IsNil() && field.IsValid() && field.Type() == change.Type().Elem() {
+			field.Set(change.Elem())
+		}
 	}
 }
 

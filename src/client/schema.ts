@@ -2215,7 +2215,7 @@ export interface components {
             /** @description temperature of the KV router's choice; 0 always chooses the lowest cost */
             temperature?: number;
             /** @description User's pause before the next question. */
-            think_time_seconds?: number;
+            think_time?: number;
             /** @description min 1 to 50, max 1 to 50 */
             turns?: components["schemas"]["Range"];
             workers?: number;
@@ -3179,6 +3179,8 @@ export interface components {
             itl_p50?: number;
             itl_p95?: number;
             lane: string;
+            /** @description seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and `latency`; absent: the load waits for the server */
+            late?: number;
             latency?: number;
             mode: components["schemas"]["Mode"];
             /** @description from 1 */
@@ -3392,7 +3394,7 @@ export interface components {
             /** @description limit of requests per second; 0: none; absent: not known */
             target_rps?: number;
             /** @description the user's pause before a follow-up question; absent: not known */
-            think_seconds?: number;
+            think_time?: number;
             /** @description absent: not known */
             timeouts?: components["schemas"]["Timeouts"];
             turns: components["schemas"]["Range"];

@@ -180,7 +180,7 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		r.Modes = append(r.Modes, api.Mode(m))
 	}
 	if c.ThinkTime != nil {
-		r.ThinkTimeSeconds = new(c.ThinkTime.Seconds())
+		r.ThinkTime = new(c.ThinkTime.Seconds())
 	}
 	if c.KVBlocks != nil {
 		r.KVTokens = new(*c.KVBlocks * blockSize)
@@ -232,7 +232,7 @@ func flagOf(err error) error {
 		return err
 	}
 	name, named := map[string]string{
-		"levels": "concurrency", "think_time_seconds": "think-time",
+		"levels":       "concurrency",
 		"block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
 	}[field.Field]
 	if !named {

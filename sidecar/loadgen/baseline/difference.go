@@ -172,7 +172,11 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 	d.text("output_tokens", lengths(is.OutputTokens), lengths(was.OutputTokens), plain)
 	d.text("corpus", is.Corpus, was.Corpus, plain)
 	d.text("followup", is.Followup, was.Followup, plain)
-	d.pause(is.ThinkSeconds, was.ThinkSeconds)
+	for _, s := range api.WorkloadSettings {
+		if s.Key != "target_rps" {
+			d.number(s, is.Number(s), was.Number(s))
+		}
+	}
 	d.both("target_rps", requestCap(is.TargetRPS), requestCap(was.TargetRPS))
 	d.text("request", cmp.Or(is.Request, noFields), cmp.Or(was.Request, noFields), plain)
 	d.text("session", cmp.Or(is.Session, noSession), cmp.Or(was.Session, noSession), plain)
@@ -201,17 +205,17 @@ func (d *differenceList) both(field, live, recorded string) {
 	}
 }
 
-// pause compares the pauses of users between turns. Where one side does not have it, only a pause of the other is a
-// difference.
-func (d *differenceList) pause(is, was *float64) {
+// number compares the numbers of a setting, such as the pauses of users between turns. Where one side does not have it,
+// only a number above 0 of the other is a difference.
+func (d *differenceList) number(s api.WorkloadSetting, is, was *float64) {
 	text := func(v *float64) string {
 		if v == nil {
 			return ""
 		}
-		return fmt.Sprintf("%g s", *v)
+		return s.Text(*v)
 	}
 	if is != nil && *is > 0 || was != nil && *was > 0 {
-		d.text("think_time", text(is), text(was), plain)
+		d.text(s.Key, text(is), text(was), plain)
 	}
 }
 

@@ -104,7 +104,7 @@ func validateWorkload(w api.WorkloadShape) error {
 		validateInt("workload.openings", *cmp.Or(w.Openings, new(int)), 0, maxCount),
 		validateValue("workload.output_tokens.mean", lengths.Mean, maxCount),
 		validateValue("workload.output_tokens.cv", lengths.CV, maxCount),
-		validateValue("workload.think_seconds", *cmp.Or(w.ThinkSeconds, new(float64)), maxCount),
+		validateValue("workload.think_time", *cmp.Or(w.ThinkTime, new(float64)), maxCount),
 		validateValue("workload.target_rps", *cmp.Or(w.TargetRPS, new(float64)), maxCount),
 		validateValue("workload.timeouts.first_token", timeouts.FirstToken, maxCount),
 		validateValue("workload.timeouts.stall", timeouts.Stall, maxCount),

@@ -272,13 +272,10 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 
 // shape returns the settings of the workload that affect its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
-	return api.WorkloadShape{
-		Turns: l.corpus.Turns(l.settings.Turns), MaxTokens: l.settings.MaxTokens,
-		Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
-		Corpus: l.corpus.Name, Followup: l.corpus.Asker(l.opts.Questioner),
-		ThinkSeconds: new(l.settings.ThinkTime.Seconds()), TargetRPS: new(l.settings.TargetRPS), Timeouts: l.opts.Timeouts,
-		Request: l.opts.Request, Session: l.opts.Session, NoRequestID: l.opts.Client.Recognized().NoRequestID,
-	}
+	s := l.settings.Shape(l.corpus)
+	s.Corpus, s.Followup, s.Timeouts = l.corpus.Name, l.corpus.Asker(l.opts.Questioner), l.opts.Timeouts
+	s.Request, s.Session, s.NoRequestID = l.opts.Request, l.opts.Session, l.opts.Client.Recognized().NoRequestID
+	return s
 }
 
 // Start starts the workload, or sets the concurrency of a running one, on all joined lanes (see

@@ -114,9 +114,14 @@ func workload(w *api.WorkloadShape) string {
 	add(w.MaxTokens > 0, "at most %d tokens an answer", w.MaxTokens)
 	add(w.Corpus != "", "corpus %s", w.Corpus)
 	add(w.Followup != "", "follow-up questions: %s", w.Followup)
-	think, rps := value64(w.ThinkSeconds), value64(w.TargetRPS)
+	think, rps := value64(w.ThinkTime), value64(w.TargetRPS)
 	add(think > 0, "users think for %s s", trimmed(think))
 	add(rps > 0, "at most %s requests/s", trimmed(rps))
+	for _, s := range api.WorkloadSettings {
+		if v := value64(w.Number(s)); s.Key != "think_time" && s.Key != "target_rps" {
+			add(v > 0, "%s %s", strings.ToLower(s.Label), s.Text(v))
+		}
+	}
 	add(w.Request != "", "each request with %s", w.Request)
 	add(w.Session != "", "session by %s", w.Session)
 	add(w.NoRequestID, "no X-Request-Id")

@@ -49,7 +49,7 @@ type sweep struct {
 // read makes a sweep from its stored form.
 func (d *Desk) read(data []byte) (*sweep, error) {
 	s := &sweep{desk: d, lane: d.opts.Lane}
-	if err := json.Unmarshal(data, &s.doc); err != nil {
+	if err := json.Unmarshal(api.PresentNames(data), &s.doc); err != nil {
 		return nil, err
 	}
 	var err error

@@ -90,7 +90,7 @@ func TestUniformAfterAChange(t *testing.T) {
 		"the start rate":    {func(r *testRun) { s := booth(10); s.StartRate = 20; r.Set(s) }, true},
 		"the turns":         {func(r *testRun) { s := booth(10); s.Turns.Max = 6; r.Set(s) }, false},
 		"the limit":         {func(r *testRun) { s := booth(10); s.MaxTokens = 900; r.Set(s) }, false},
-		"the lengths":       {func(r *testRun) { s := booth(10); s.Output = nil; r.Set(s) }, false},
+		"the lengths":       {func(r *testRun) { s := booth(10); s.OutputTokens = api.Distribution{}; r.Set(s) }, false},
 		"the openings":      {func(r *testRun) { s := booth(10); s.Openings = 2; r.Set(s) }, false},
 		"the corpus in use": {func(r *testRun) { r.SetCorpus(r.corpus) }, true},
 		"another corpus": {func(r *testRun) {

@@ -40,7 +40,7 @@ func onStage(t *testing.T, level int, seed uint64, o virtual.Options, play func(
 		s := &stage{Generator: g, t: t}
 		s.lane = g.Lane(g.Cluster(o), workload.Settings{
 			Level: api.AtConversations(level), Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 1024, StartRate: 10,
-			Output: &api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
+			OutputTokens: api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
 		}, func(o *lane.Options) { o.RampedStart, o.Seed = true, seed })
 		g.Run()
 		recorded := api.SettingsPatch{DefaultBaseline: new("h200x3-tp1-llama70b-fp8")}

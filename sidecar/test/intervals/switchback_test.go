@@ -27,7 +27,7 @@ import (
 func demo(level int) workload.Settings {
 	return workload.Settings{
 		Level: api.AtConversations(level), Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 1024, StartRate: 10,
-		Output: &api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
+		OutputTokens: api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -205,12 +206,12 @@ func (f field) placeHolder() string {
 	if words := f.words(); len(words) > 0 {
 		return strings.Join(words, "|")
 	}
-	switch f.flag.Target.Interface().(type) {
-	case int, uint64, float64:
-		return "N"
-	case time.Duration:
+	switch t := f.valueType(); {
+	case t == reflect.TypeFor[time.Duration]():
 		return "TIME"
-	case []string:
+	case t.Kind() == reflect.Int || t.Kind() == reflect.Uint64 || t.Kind() == reflect.Float64:
+		return "N"
+	case f.flag.Target.Kind() == reflect.Slice:
 		return "NAME"
 	}
 	return "TEXT"
