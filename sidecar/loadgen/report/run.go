@@ -253,8 +253,7 @@ func (b *Builder) Add(t *api.Turn) {
 	}
 	b.routing.add(t)
 	if t.Number == 1 && b.run.Opening != nil {
-		sent := t.Started.Sub(b.run.Started).Seconds()
-		b.firsts = append(b.firsts, stats.NewFirstTurn(t, b.run.Opening(t.Conversation), sent))
+		b.firsts = append(b.firsts, stats.NewFirstTurn(t, b.run.Opening(t.Conversation), b.run.Started))
 	}
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {
