@@ -1,13 +1,15 @@
 package report
 
-import "kvbooth/sidecar/loadgen/report/chart"
+import (
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/report/chart"
+)
 
 func (r *Run) cards() []Card {
 	cards := []Card{r.outcomeCard()}
 	for _, o := range r.SLO {
 		c := Card{
-			Name: map[string]string{"ttft": "TTFT p95", "tpot": "TPOT p95"}[o.Metric], Value: "–",
-			Below: "not measured",
+			Name: sentenceCase(api.FigureOf(o.Metric).Short()) + " p95", Value: "–", Below: "not measured",
 		}
 		if o.P95 != nil {
 			c.Value, c.Below, c.Class = inMilliseconds(*o.P95), "SLO "+inMilliseconds(o.Threshold), "good"

@@ -50,7 +50,7 @@ func newHistograms() *histograms {
 		output: newByTurn("loadgen_output_tokens", "Output tokens of whole turns.", outputBuckets),
 	}
 	for i, t := range times {
-		h.times[i] = newByTurn(t.histogram, t.Help+" Of whole turns.", t.buckets)
+		h.times[i] = newByTurn(t.histogram(), t.Help+" Of whole turns.", t.buckets)
 	}
 	return h
 }

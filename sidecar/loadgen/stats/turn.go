@@ -44,41 +44,35 @@ func Compact(gaps []chat.Gap) []chat.Gap {
 // turnTime is one of the times of a turn: its figure, and how it is computed.
 type turnTime struct {
 	*api.Figure
-	histogram, summary string // names of its metrics
-
 	of      func(*workload.Outcome) float64 // nil for inter-token latencies, of which a turn has many
 	unknown func(*workload.Outcome) bool    // whether a whole turn counts as one without a known value
 	buckets []float64                       // classic ones of its histogram, in seconds
 }
 
-// The indexes of [times].
+// The indexes of the [times] that have rules of their own.
 const (
 	timeTTFT = iota
 	timeTPOT
 	timeITL
 	timeLatency
-	numTimes
+	numTimes = api.NumTimes
 )
 
 // times are all of them, in the order of [api.Times].
-var times = [numTimes]turnTime{
-	timeTTFT: {
-		Figure: api.FigureOf("ttft"), histogram: "loadgen_ttft_seconds", summary: "loadgen_ttft_all_seconds",
-		of:      func(t *workload.Outcome) float64 { return t.TTFT },
-		unknown: (*workload.Outcome).Waiting, buckets: ttftBuckets,
-	},
-	timeTPOT: {
-		Figure: api.FigureOf("tpot"), histogram: "loadgen_tpot_seconds", summary: "loadgen_tpot_all_seconds",
-		of:      func(t *workload.Outcome) float64 { return t.TPOT },
-		unknown: (*workload.Outcome).TPOTUnknown, buckets: gapBuckets,
-	},
-	timeITL: {
-		Figure: api.FigureOf("itl"), histogram: "loadgen_itl_seconds", summary: "loadgen_itl_all_seconds",
-		unknown: (*workload.Outcome).TPOTUnknown, buckets: gapBuckets,
-	},
-	timeLatency: {
-		Figure: api.FigureOf("latency"), histogram: "loadgen_latency_seconds", summary: "loadgen_latency_all_seconds",
-		of:      func(t *workload.Outcome) float64 { return t.Latency },
-		unknown: (*workload.Outcome).Waiting, buckets: latencyBuckets,
-	},
-}
+var times = func() (all [numTimes]turnTime) {
+	for i, f := range api.Times {
+		all[i] = turnTime{Figure: f, buckets: latencyBuckets}
+		all[i].of, all[i].unknown = workload.TimeOf(f)
+		switch i {
+		case timeTTFT:
+			all[i].buckets = ttftBuckets
+		case timeTPOT, timeITL:
+			all[i].buckets = gapBuckets
+		}
+	}
+	return all
+}()
+
+// histogram and summary return the names of the metrics.
+func (t *turnTime) histogram() string { return "loadgen_" + t.Metric }
+func (t *turnTime) summary() string   { return "loadgen_" + t.Key + "_all_seconds" }

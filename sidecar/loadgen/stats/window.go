@@ -114,31 +114,30 @@ func (r *Report) Allow(l *Lag) {
 // Row converts a report to a row of a baseline. The caller sets its level, mode and time.
 func (r *Report) Row() api.BaselineRow {
 	m := &r.Window.Metrics
-	var atLeast []string
-	for name, q := range map[string]*api.Quantiles{"ttft": &m.TTFT, "latency": &m.Latency} {
-		for _, figure := range []string{"p50", "p95", "mean"} {
-			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || q.Mean != nil) {
-				atLeast = append(atLeast, name+"_"+figure)
-			}
-		}
-	}
-	slices.Sort(atLeast)
-	return api.BaselineRow{
-		TTFT: percentiles(m.TTFT), TPOT: percentiles(m.TPOT), ITL: percentiles(m.ITL), Latency: percentiles(m.Latency),
+	row := api.BaselineRow{
 		OutputTokensPerSecond: new(r.Window.OutputTokensPerSecond), RequestsPerSecond: new(r.Window.RequestsPerSecond),
 		KVHitRatio: r.HitRatio, ErrorRatio: r.Window.ErrorRatio, TTFTMean: m.TTFT.Mean,
-		N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m), AtLeast: atLeast,
+		N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m),
 		Intervals: &api.RowIntervals{
-			TTFT: intervals(m.TTFT), TPOT: intervals(m.TPOT), ITL: intervals(m.ITL), Latency: intervals(m.Latency),
 			OutputTokensPerSecond: r.OutputInterval, RequestsPerSecond: r.RequestsInterval, KVHitRatio: r.HitInterval,
 			TTFTMean: m.TTFT.MeanInterval,
 		},
 	}
+	for _, f := range api.Times {
+		q := f.Quantiles(m)
+		*f.Row(&row) = api.Percentiles{P50: q.P50, P95: q.P95}
+		*f.Intervals(row.Intervals) = intervals(q)
+		for _, figure := range []string{"p50", "p95", "mean"} {
+			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || q.Mean != nil) {
+				row.AtLeast = append(row.AtLeast, f.Key+"_"+figure)
+			}
+		}
+	}
+	slices.Sort(row.AtLeast)
+	return row
 }
 
-func percentiles(q api.Quantiles) api.Percentiles { return api.Percentiles{P50: q.P50, P95: q.P95} }
-
-func intervals(q api.Quantiles) api.PercentileIntervals {
+func intervals(q *api.Quantiles) api.PercentileIntervals {
 	return api.PercentileIntervals{P50: q.P50Interval, P95: q.P95Interval}
 }
 

@@ -99,6 +99,20 @@ func OutcomeOf(t *api.Turn, origin time.Time) Outcome {
 	return o
 }
 
+// TimeOf returns how one of [api.Times] is read from an outcome, and whether a turn that ended well counts as one
+// without a known value. value is nil for inter-token latencies, of which a turn has many.
+func TimeOf(f *api.Figure) (value func(*Outcome) float64, unknown func(*Outcome) bool) {
+	switch f.Key {
+	case "ttft":
+		return func(o *Outcome) float64 { return o.TTFT }, (*Outcome).Waiting
+	case "tpot":
+		return func(o *Outcome) float64 { return o.TPOT }, (*Outcome).TPOTUnknown
+	case "latency":
+		return func(o *Outcome) float64 { return o.Latency }, (*Outcome).Waiting
+	}
+	return nil, (*Outcome).TPOTUnknown
+}
+
 // OK reports whether the turn ended well.
 func (o *Outcome) OK() bool { return o.Status == api.TurnOK }
 
