@@ -109,7 +109,7 @@ var Figures = []*Figure{
 	},
 	{
 		Key: "latency", Name: "End-to-end latency", short: "latency", Unit: UnitSeconds, Better: BetterLower,
-		Metric: "latency_seconds",
+		Metric:    "latency_seconds",
 		Help:      "From sending a request to the last content of its answer.",
 		Quantiles: func(m *Metrics) *Quantiles { return &m.Latency },
 		Row:       func(r *BaselineRow) *Percentiles { return &r.Latency },
