@@ -87,13 +87,12 @@ func (r *Run) latencies() *Table {
 		t.add(name, atLeast(q, "p50")+ms(q.P50), msInterval(q.P50Interval), atLeast(q, "p95")+ms(q.P95),
 			msInterval(q.P95Interval), atLeast(q, "p99")+ms(q.P99), strconv.Itoa(q.N))
 	}
-	add("TTFT", &r.Metrics.TTFT)
-	if r.FirstAnswer != nil {
-		add("First answer", r.FirstAnswer)
+	for _, f := range api.Times {
+		add(sentenceCase(f.Short()), f.Quantiles(&r.Metrics))
+		if f.Key == "ttft" && r.FirstAnswer != nil {
+			add("First answer", r.FirstAnswer)
+		}
 	}
-	add("TPOT", &r.Metrics.TPOT)
-	add("ITL", &r.Metrics.ITL)
-	add("Latency", &r.Metrics.Latency)
 	return t
 }
 

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +60,52 @@ func TestOutcomeOfATurn(t *testing.T) {
 		var turn Turn
 		turn.end(&row.result, 0)
 		assert.Equal(t, row.want, turn, name)
+	}
+}
+
+// The content of an answer ends before its stream does. A turn that was cancelled, or is in flight, has no end.
+func TestEndOfAnOutcome(t *testing.T) {
+	origin := time.Unix(1000, 0)
+	for name, row := range map[string]struct {
+		turn        api.Turn
+		end, waited float64 // NaN: there is none
+	}{
+		"an answer":            {api.Turn{Status: api.TurnOK, TTFT: new(.5), Latency: new(1.5)}, 3.5, 1.5},
+		"without content":      {api.Turn{Status: api.TurnOK}, 5, 3},
+		"failed":               {api.Turn{Status: api.TurnError, TTFT: new(.5), Latency: new(1.5)}, 5, 3},
+		"cancelled":            {api.Turn{Status: api.TurnCancelled, TTFT: new(.5)}, math.NaN(), math.NaN()},
+		"in flight, no tokens": {api.Turn{}, math.NaN(), math.NaN()},
+	} {
+		row.turn.Started, row.turn.Ended = origin.Add(2*time.Second), origin.Add(5*time.Second)
+		o := OutcomeOf(&row.turn, origin)
+		end, ok := o.End()
+		assert.Equal(t, !math.IsNaN(row.end), ok, name)
+		assert.InDelta(t, row.end, end, 0, name)
+		assert.InDelta(t, row.waited, o.Took(), 0, name)
+		assert.Equal(t, row.turn.TTFT == nil, o.Waiting(), name)
+		if !o.Waiting() {
+			assert.InDelta(t, 2.5, o.FirstToken(), 0, name)
+		}
+	}
+}
+
+// An answer in one chunk without a count of tokens may have any number, and its TPOT is unknown; that of one token has
+// none. An unknown TPOT meets no objective.
+func TestUnknownTPOTMeetsNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		turn           api.Turn
+		unknown, meets bool
+	}{
+		"known":            {api.Turn{TPOT: new(.02), OutputTokens: new(9), TokenSource: "usage"}, false, true},
+		"slow":             {api.Turn{TPOT: new(.09), OutputTokens: new(9), TokenSource: "usage"}, false, false},
+		"one token":        {api.Turn{OutputTokens: new(1), TokenSource: "usage"}, false, true},
+		"many in one":      {api.Turn{OutputTokens: new(9), TokenSource: "usage"}, true, false},
+		"one chunk of any": {api.Turn{OutputTokens: new(1), TokenSource: "chunks"}, true, false},
+	} {
+		row.turn.Status, row.turn.TTFT = api.TurnOK, new(.3)
+		o := OutcomeOf(&row.turn, row.turn.Started)
+		assert.Equal(t, row.unknown, o.TPOTUnknown(), name)
+		assert.Equal(t, row.meets, o.Meets(api.SLO{TTFT: .3, TPOT: .05}), name)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,15 +48,14 @@ func newLiveTarget(w world, trial, minutes int, earlier []stats.Series) *liveTar
 	l.window.BeginStep(1, earlier)
 	l.window.CountFrom(began)
 	for _, t := range r.Turns {
-		if t.FirstToken >= warmUp {
-			l.first = append(l.first, arrival{began.Add(seconds(t.FirstToken - warmUp)), t.FirstToken - t.Sent})
+		if t.FirstToken() >= warmUp {
+			l.first = append(l.first, arrival{began.Add(seconds(t.FirstToken() - warmUp)), t.TTFT})
 		}
-		if t.Ended >= warmUp {
+		if end, _ := t.End(); end >= warmUp {
 			l.turns = append(l.turns, api.Turn{
-				Ended: began.Add(seconds(t.Ended - warmUp)), Number: 1, Step: 1, Counted: true, Status: api.TurnOK,
-				TTFT: new(t.FirstToken - t.Sent), TPOT: new((t.Ended - t.FirstToken) / (tokens - 1)),
-				Latency: new(t.Ended - t.Sent), PromptTokens: &t.PromptTokens, CachedTokens: &t.CachedTokens,
-				OutputTokens: &t.OutputTokens,
+				Ended: began.Add(seconds(end - warmUp)), Number: 1, Step: 1, Counted: true, Status: api.TurnOK,
+				TTFT: &t.TTFT, TPOT: new((t.Latency - t.TTFT) / (tokens - 1)), Latency: &t.Latency,
+				PromptTokens: &t.PromptTokens, CachedTokens: &t.CachedTokens, OutputTokens: &t.OutputTokens,
 			})
 		}
 	}
@@ -322,7 +322,9 @@ func count(yes bool) int {
 func spanWith(s proof.Span, ttft float64) proof.Result {
 	r := proof.Recording{Until: s.Seconds, Tokens: make([]float64, int(s.Seconds)+1)}
 	for at := 0.; at < s.Seconds; at++ {
-		r.Turns = append(r.Turns, proof.Turn{Sent: at - ttft, FirstToken: at, Ended: at + .5, OutputTokens: 11, TPOT: .05})
+		r.Turns = append(r.Turns, workload.Outcome{
+			Status: api.TurnOK, Sent: seconds(at - ttft), TTFT: ttft, Latency: ttft + .5, OutputTokens: 11, TPOT: .05,
+		})
 	}
 	return proof.Result{Elapsed: s.Seconds, Recording: r}
 }

@@ -13,6 +13,7 @@ import (
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // pairedTurns draws an hour of turns that two lanes have in common, in the order of their ends: 60 conversations with
@@ -49,7 +50,7 @@ func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 				speed := slow[lane][int(begins/60)]
 				ttft *= math.Exp(s.effectOf(lane) + speed)
 				tpot := perToken * math.Exp(.1*s.rng.NormFloat64()+.02*state+speed)
-				t.Sides[lane] = proof.PairedSide{
+				t.Sides[lane] = workload.Outcome{
 					TTFT: ttft, TPOT: tpot, Latency: ttft + tpot*tokens,
 					PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
 				}

@@ -11,6 +11,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // world describes a target's effects on its spans apart from chance, on the logarithmic scale: .03 is 3 %.
@@ -120,8 +121,8 @@ func (s *spans) effectOf(arm int) float64 {
 }
 
 // record draws a run of an arm of some seconds, which consists of several spans, on a lane.
-func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
-	r := proof.Recording{CountedFrom: warmUp, Until: warmUp + seconds}
+func (s *spans) record(arm, lane int, counts float64, of int) proof.Recording {
+	r := proof.Recording{CountedFrom: warmUp, Until: warmUp + counts}
 	rough := 1.
 	if s.rougher > 0 && arm == s.arms-1 {
 		rough = s.rougher
@@ -134,7 +135,7 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	on.before, on.runIn = own, 0
 	wandered := s.wanders(r.Until)
 	at := func(t float64) float64 { // the log of the factor on all times
-		span := min(max(int((t-warmUp)/seconds*float64(of)), 0), of-1)
+		span := min(max(int((t-warmUp)/counts*float64(of)), 0), of-1)
 		v := faded(before.level, own.level, runIn+t) + wandered[int(t/60)] + s.drift*(s.time+float64(span))
 		if s.sine > 0 {
 			v += s.sine * math.Sin(s.phase+2*math.Pi*(s.clock+t)/(s.period*quarter))
@@ -165,11 +166,13 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 		ttft = ttft*math.Exp(at(t)+swung+faded(before.effect, own.effect, runIn+t)) + max(0, stalled-t)
 		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*on.load)
 		if s.refuses(arm, t) {
-			r.Turns = append(r.Turns, proof.Turn{Sent: t, Ended: t + refusal, Failed: true})
+			r.Turns = append(r.Turns, workload.Outcome{
+				Status: api.TurnError, Sent: seconds(t), Ended: seconds(t + refusal), TTFT: math.NaN(),
+			})
 			continue
 		}
-		r.Turns = append(r.Turns, proof.Turn{
-			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens, TPOT: tpot,
+		r.Turns = append(r.Turns, workload.Outcome{
+			Status: api.TurnOK, Sent: seconds(t), TTFT: ttft, Latency: ttft + tpot*(tokens-1), OutputTokens: tokens, TPOT: tpot,
 			PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
 		})
 	}
@@ -214,17 +217,17 @@ func (s *spans) wanders(seconds float64) []float64 {
 }
 
 // fail makes the slowest turns fail at the time of their first token.
-func (s *spans) fail(turns []proof.Turn) {
+func (s *spans) fail(turns []workload.Outcome) {
 	order := make([]int, len(turns))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Compare(turns[b].FirstToken-turns[b].Sent, turns[a].FirstToken-turns[a].Sent)
+		return cmp.Compare(turns[b].TTFT, turns[a].TTFT)
 	})
 	for _, i := range order[:int(s.failing*float64(len(order)))] {
 		t := &turns[i]
-		t.Failed, t.Ended, t.FirstToken, t.OutputTokens = true, t.FirstToken, 0, 0
+		t.Status, t.Ended, t.TTFT, t.OutputTokens = api.TurnError, seconds(t.FirstToken()), math.NaN(), 0
 	}
 }
 
@@ -256,21 +259,21 @@ func counted(r proof.Recording) (s samples) {
 	for i := range r.Turns {
 		t := &r.Turns[i]
 		in := func(v float64) bool { return r.CountedFrom <= v && v < r.Until }
-		if !t.Failed && in(t.FirstToken) {
-			s.ttft.OK = append(s.ttft.OK, t.FirstToken-t.Sent)
+		if !t.Failed() && in(t.FirstToken()) {
+			s.ttft.OK = append(s.ttft.OK, t.TTFT)
 		}
-		if !in(t.Ended) {
+		if end, _ := t.End(); !in(end) {
 			continue
 		}
 		s.ended++
-		if t.Failed {
-			s.fails(t.Ended - t.Sent)
+		if t.Failed() {
+			s.fails(t.Took())
 			continue
 		}
-		tpot := (t.Ended - t.FirstToken) / float64(t.OutputTokens-1)
+		tpot := (t.Latency - t.TTFT) / float64(t.OutputTokens-1)
 		s.tpot.OK = append(s.tpot.OK, tpot)
 		s.prompt, s.cached = s.prompt+float64(t.PromptTokens), s.cached+float64(t.CachedTokens)
-		if t.FirstToken-t.Sent <= slo.TTFT && tpot <= slo.TPOT {
+		if t.TTFT <= slo.TTFT && tpot <= slo.TPOT {
 			s.good++
 		}
 	}

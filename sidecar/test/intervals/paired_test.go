@@ -19,6 +19,7 @@ import (
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 )
@@ -28,7 +29,7 @@ type onLane struct {
 	conversation int64
 	number       int
 	sent, ended  time.Duration
-	side         proof.PairedSide
+	side         workload.Outcome
 }
 
 // runLane runs a cluster and returns the turns that ended.
@@ -42,7 +43,7 @@ func runLane(mode api.Mode, concurrency int, draws, system uint64, until time.Du
 	}
 	l.OnTurn = func(t *closedloop.Turn) {
 		tpot, _ := t.TPOT()
-		all = append(all, onLane{t.Conversation, t.Number, t.Submitted, t.Ended, proof.PairedSide{
+		all = append(all, onLane{t.Conversation, t.Number, t.Submitted, t.Ended, workload.Outcome{
 			TTFT: t.TTFT().Seconds(), TPOT: tpot.Seconds(), Latency: t.Latency().Seconds(),
 			PromptTokens: t.PromptTokens, CachedTokens: t.CachedTokens, HasCached: true,
 		}})
@@ -84,7 +85,7 @@ func pair(lanes [2][]onLane, concurrency int, settled time.Duration, look func(a
 			look(next, p)
 		}
 		p.Add(proof.PairedTurn{
-			Conversation: t.b.conversation, Number: t.b.number, Ended: began.Add(ended(t)), Sides: [2]proof.PairedSide{
+			Conversation: t.b.conversation, Number: t.b.number, Ended: began.Add(ended(t)), Sides: [2]workload.Outcome{
 				t.a.side, t.b.side,
 			},
 		})

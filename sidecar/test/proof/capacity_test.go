@@ -46,10 +46,10 @@ func (w *truths) of(c cell) map[proof.Metric]float64 {
 	var ttft, tpot []float64
 	for _, r := range spans(w.t, 3000, settings) {
 		for _, turn := range r.Turns {
-			if turn.FirstToken < r.CountedFrom || turn.Ended == 0 {
+			if turn.FirstToken() < r.CountedFrom || !turn.OK() {
 				continue
 			}
-			ttft = append(ttft, turn.FirstToken-turn.Sent)
+			ttft = append(ttft, turn.TTFT)
 			if turn.TPOT > 0 {
 				tpot = append(tpot, turn.TPOT)
 			}

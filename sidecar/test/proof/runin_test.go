@@ -63,8 +63,8 @@ func runIn(r proof.Recording) float64 {
 func ttft(r proof.Recording, wait, length float64) float64 {
 	var all []float64
 	for i := range r.Turns {
-		if at := r.Turns[i].FirstToken - r.CountedFrom; wait <= at && at < wait+length {
-			all = append(all, r.Turns[i].FirstToken-r.Turns[i].Sent)
+		if at := r.Turns[i].FirstToken() - r.CountedFrom; wait <= at && at < wait+length {
+			all = append(all, r.Turns[i].TTFT)
 		}
 	}
 	return stat.Mean(all, nil)

@@ -15,6 +15,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 const (
@@ -85,7 +86,7 @@ func coverage(t *testing.T, concurrency int, mode api.Mode, windows int) map[pro
 func between(r proof.Recording, from float64) proof.Recording {
 	at := func(when float64) int {
 		i, _ := slices.BinarySearchFunc(r.Turns, when,
-			func(t proof.Turn, when float64) int { return int(math.Copysign(1, t.FirstToken-when)) })
+			func(t workload.Outcome, when float64) int { return int(math.Copysign(1, t.FirstToken()-when)) })
 		return i
 	}
 	// The first tokens of its turns came at most some minutes before.
@@ -101,8 +102,8 @@ func wholes(t *testing.T, runs []proof.Recording) map[proof.Metric]float64 {
 	var tokens, seconds, prompt, cached float64
 	for _, r := range runs {
 		for _, turn := range r.Turns {
-			if turn.FirstToken >= settled {
-				ttft = append(ttft, turn.FirstToken-turn.Sent)
+			if turn.FirstToken() >= settled {
+				ttft = append(ttft, turn.TTFT)
 				prompt += float64(turn.PromptTokens)
 				cached += float64(turn.CachedTokens)
 			}

@@ -130,8 +130,8 @@ func runSeveral(t *testing.T, p proof.Plan, prefill float64) (e ended, ttft map[
 func meanTTFT(r proof.Recording) float64 {
 	var all []float64
 	for _, turn := range r.Turns {
-		if turn.FirstToken >= r.CountedFrom && turn.FirstToken < r.Until {
-			all = append(all, turn.FirstToken-turn.Sent)
+		if turn.FirstToken() >= r.CountedFrom && turn.FirstToken() < r.Until {
+			all = append(all, turn.TTFT)
 		}
 	}
 	return stat.Mean(all, nil)

@@ -15,6 +15,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/draw"
@@ -23,9 +24,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// workload returns the recorded workload: five turns on ten openings. The profile of the simulated H200 is fitted to
-// its record, so that the modes differ as they did there.
-func workload(concurrency int, seed uint64) closedloop.Workload {
+// recordedWorkload returns the recorded workload: five turns on ten openings. The profile of the simulated H200 is
+// fitted to its record, so that the modes differ as they did there.
+func recordedWorkload(concurrency int, seed uint64) closedloop.Workload {
 	w := closedloop.Recorded()
 	w.Concurrency, w.Seed = concurrency, seed
 	return w
@@ -65,7 +66,7 @@ func observe(s setting) (*observed, error) {
 	if s.prefill != 0 {
 		slowPrefill(&o.Profile.Step, s.prefill)
 	}
-	w := workload(s.concurrency, s.draws)
+	w := recordedWorkload(s.concurrency, s.draws)
 	w.Openings = cmp.Or(s.openings, w.Openings)
 	if !s.together {
 		w.RampedStart = int64(s.concurrency)
@@ -79,7 +80,7 @@ func observe(s setting) (*observed, error) {
 	l.OnTokens = func(t *closedloop.Turn, at time.Duration, _ int) {
 		if at == t.FirstToken {
 			run.latest[t.Conversation] = len(*turns)
-			*turns = append(*turns, proof.Turn{Sent: t.Submitted.Seconds(), FirstToken: t.FirstToken.Seconds()})
+			*turns = append(*turns, workload.Outcome{Sent: t.Submitted, TTFT: t.TTFT().Seconds()})
 		}
 	}
 	shape := draw.Shape{
@@ -87,7 +88,7 @@ func observe(s setting) (*observed, error) {
 	}
 	l.OnTurn = func(t *closedloop.Turn) {
 		seen := &(*turns)[run.latest[t.Conversation]]
-		seen.Ended, seen.OutputTokens = t.Ended.Seconds(), t.OutputTokens
+		seen.Status, seen.Latency, seen.OutputTokens = api.TurnOK, t.Latency().Seconds(), t.OutputTokens
 		if tpot, ok := t.TPOT(); ok {
 			seen.TPOT = tpot.Seconds()
 		}
@@ -178,8 +179,8 @@ func cut(t *testing.T, r proof.Recording, s proof.Span) proof.Recording {
 func latency(r proof.Recording, end float64) float64 {
 	var all []float64
 	for _, turn := range r.Turns {
-		if turn.Ended >= r.CountedFrom && turn.Ended < end {
-			all = append(all, turn.Ended-turn.Sent)
+		if at, _ := turn.End(); at >= r.CountedFrom && at < end {
+			all = append(all, turn.Took())
 		}
 	}
 	if len(all) == 0 {

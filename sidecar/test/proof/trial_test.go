@@ -153,8 +153,8 @@ func value(p pool, arm int, m proof.Metric) float64 {
 		for _, r := range p[i][arm] {
 			var ttft []float64
 			for _, turn := range r.Turns {
-				if turn.FirstToken >= r.CountedFrom {
-					ttft = append(ttft, turn.FirstToken-turn.Sent)
+				if turn.FirstToken() >= r.CountedFrom {
+					ttft = append(ttft, turn.TTFT)
 				}
 			}
 			slices.Sort(ttft)
