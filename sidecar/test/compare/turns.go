@@ -42,7 +42,8 @@ func summarize(turns []api.Turn, from, to time.Time) result {
 		}
 	}
 	return result{
-		before: before, turns: t.ok, failed: t.failed, hit: floats.Sum(t.cached) / floats.Sum(t.prompt), stay: stat.Mean(t.stays, nil),
+		before: before, turns: t.ok, failed: t.failed, hit: floats.Sum(t.cached) / floats.Sum(t.prompt),
+		stay: stat.Mean(t.stays, nil),
 		ttft: stats.Summarize(t.ttft), tpot: stats.Summarize(t.tpot), spread: math.NaN(),
 		rate: floats.Sum(t.output) / to.Sub(from).Seconds(),
 	}

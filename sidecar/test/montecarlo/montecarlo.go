@@ -103,8 +103,8 @@ func (c *Cell) Count(name string, yes bool) {
 // Sample adds a value, such as a time. The report has the median, and the range that holds nine of ten values.
 func (c *Cell) Sample(name string, v float64) {
 	c.add(name, v, func(of []float64) string {
-		return fmt.Sprintf("%.3g (median; 5 to 95 %%: %.3g to %.3g; nine of ten by %.3g)", quantile(of, .5), quantile(of, .05),
-			quantile(of, .95), quantile(of, .9))
+		return fmt.Sprintf("%.3g (median; 5 to 95 %%: %.3g to %.3g; nine of ten by %.3g)",
+			quantile(of, .5), quantile(of, .05), quantile(of, .95), quantile(of, .9))
 	})
 }
 

@@ -129,7 +129,9 @@ func TestCapacityIntervalsCoverTruth(t *testing.T) {
 func (w *truths) search(t *testing.T, searches int, slo api.SLO, r *montecarlo.Results) {
 	t.Helper()
 	modes := []api.Mode{api.ModeRoundRobin, api.ModeKV}
-	plan := proof.CapacityPlan{Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600, SLO: slo}
+	plan := proof.CapacityPlan{
+		Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600, SLO: slo,
+	}
 	var truth [3]float64
 	for i, mode := range modes {
 		plan.Modes = append(plan.Modes, api.ModeState{Mode: mode, Speculation: api.SpeculationNotRecorded})

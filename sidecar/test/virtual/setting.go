@@ -42,8 +42,8 @@ func (s Setting) Loop() (*closedloop.Loop, closedloop.Workload, error) {
 	return l, w, err
 }
 
-// slow multiplies the duration of all iterations, or only of what the GPU does in them. With a factor below 1, attention
-// keeps its duration, since the profile has it at the GPU's peak.
+// slow multiplies the duration of all iterations, or only of what the GPU does in them. With a factor below 1,
+// attention keeps its duration, since the profile has it at the GPU's peak.
 func slow(p *sim.Profile, factor float64, gpu bool) {
 	for _, c := range p.Constants() {
 		switch {
