@@ -80,7 +80,7 @@ func (o *observer) Arrived(tokens int) {
 }
 
 // Active passes the numbers of conversations to the step.
-func (o *observer) Active(actual, target int, settled bool) {
+func (o *observer) Active(actual int, target api.Level, settled bool) {
 	o.lane.steps.active(time.Now(), actual, target, settled)
 }
 

@@ -80,7 +80,7 @@ type Observer interface {
 	ConversationEnded(c *Conversation, status api.ConversationStatus, turnsDone int)
 	// Active is called in order for each change of the number of conversations in progress, and for
 	// each [Workload.Set], with the target at that moment. It must not call the workload.
-	Active(actual, target int, settled bool)
+	Active(actual int, target api.Level, settled bool)
 }
 
 // drawn holds the random choices for one conversation, and the text that opens it.

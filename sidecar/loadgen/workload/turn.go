@@ -127,7 +127,7 @@ type LiveTurn struct {
 
 // Begin sets the step that the turn begins in.
 func (t *LiveTurn) Begin(s api.StepRecord) {
-	t.Step, t.Concurrency = s.ID, s.Concurrency
+	t.Step, t.Level = s.ID, s.Level
 	t.Arm, t.Mode, t.Speculation = s.Arm, s.Mode, s.Speculation
 	t.Settled = s.Settled != nil
 }

@@ -279,7 +279,7 @@ func (w *Workload) begin(
 
 // report passes the numbers to the observer. The lock, which is held, keeps the reports in order.
 func (w *Workload) report() {
-	w.opts.Observer.Active(len(w.active), w.settings.Concurrency, w.load.Settled(w.state(time.Now())))
+	w.opts.Observer.Active(len(w.active), w.settings.Level, w.load.Settled(w.state(time.Now())))
 }
 
 // retireOrContinue decides before turn n whether a conversation retires, because there are too many,

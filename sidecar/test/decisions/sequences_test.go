@@ -95,7 +95,7 @@ func row(w world, trial int) api.Baseline {
 	}
 	r := l.window.CountedAsArrived(l.meter, now, 1)
 	one := r.Row()
-	one.Concurrency, one.Mode, one.Speculation = 60, api.ModeKV, api.SpeculationOff
+	one.Level, one.Mode, one.Speculation = api.AtConversations(60), api.ModeKV, api.SpeculationOff
 	return api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{one}}
 }
 
@@ -104,7 +104,7 @@ func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
 	l, first := newLiveTarget(w, trial, 60, nil), map[string]float64{}
 	for minute := 1.; minute <= 60; minute++ {
 		is := l.window.Live(l.meter, l.pass(), 1)
-		for name, v := range virtual.Outcomes(&is, was, 60) {
+		for name, v := range virtual.Outcomes(&is, was, api.AtConversations(60)) {
 			if _, known := first[name]; !known && (v == api.OutcomeBetter || v == api.OutcomeWorse) {
 				first[name] = minute
 			}
@@ -254,11 +254,12 @@ func swept(rng *rand.Rand, repeats int, scatter func(share float64) float64, hea
 					}
 					return float64(arm)*effect + scatter(float64(level-20)/160)*v
 				}
-				row := api.BaselineRow{Concurrency: level, Mode: mode.Mode, N: 900, Seconds: 300, Intervals: &api.RowIntervals{}}
+				row := api.BaselineRow{Level: api.AtConversations(level), Mode: mode.Mode, N: 900, Seconds: 300}
+				row.Intervals = &api.RowIntervals{}
 				row.TTFT.P95, row.OutputTokensPerSecond = new(.5*math.Exp(by())), new(2000*math.Exp(-by()))
 				row.KVHitRatio = new(.5 - .2*by())
 				rows = append(rows, row)
-				s.Spans = append(s.Spans, api.SweepSpan{Concurrency: level, Mode: mode, Row: &row})
+				s.Spans = append(s.Spans, api.SweepSpan{Level: api.AtConversations(level), Mode: mode, Row: &row})
 			}
 			s.Rows = append(s.Rows, proof.MeanRow(rows))
 		}
@@ -348,7 +349,7 @@ func TestCapacityIntervalCoversTruth(t *testing.T) {
 		for range trials() {
 			plan := proof.CapacityPlan{
 				Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 10, Seconds: 60, MaxTime: 36 * 60,
-				SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1, Levels: []int{20, 40, 60, 80, 100, 120, 140, 160, 180},
+				SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1, Levels: api.LevelsOf(20, 40, 60, 80, 100, 120, 140, 160, 180),
 			}
 			search, err := proof.NewCapacity(plan)
 			require.NoError(t, err)
@@ -357,12 +358,12 @@ func TestCapacityIntervalCoversTruth(t *testing.T) {
 				if !ok {
 					break
 				}
-				at := float64(s.Concurrency)
+				at := s.Level.Value
 				by := w.curve(at) + w.scatter(at)*rng.NormFloat64()
 				require.Empty(t, search.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
 			}
 			m := search.State().Modes[0]
-			c.Search(m.Level, *m.Interval, m.Above, w.truth)
+			c.Search(m.Level, m.Interval, m.Above, w.truth)
 			c.Sample("spans", float64(len(search.Done)))
 		}
 		c.AtLeast(t, montecarlo.Covers, trials()-montecarlo.Most(trials()))

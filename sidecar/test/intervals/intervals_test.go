@@ -69,14 +69,14 @@ func measure(t *testing.T, s virtual.Setting, looked time.Duration) (m measured)
 			}
 			window.Add(&t, gaps)
 		}))
-	m.row.Concurrency, m.row.Mode, m.row.Speculation = 1, api.ModeKV, api.SpeculationOff
+	m.row.Level, m.row.Mode, m.row.Speculation = api.AtConversations(1), api.ModeKV, api.SpeculationOff
 	return m
 }
 
 // outcomes compares a step with a row of the same target.
 func outcomes(step *stats.Report, row api.BaselineRow) map[string]api.Outcome {
 	b := api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{row}}
-	return virtual.Outcomes(step, b, 1)
+	return virtual.Outcomes(step, b, api.AtConversations(1))
 }
 
 // On the simulated cluster, a step is compared with a row of the same setting every minute for an hour, and is hardly

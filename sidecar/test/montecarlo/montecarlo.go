@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/internal/figure"
+	"kvbooth/sidecar/api"
 )
 
 // Each returns a case for each value, with the value in this format as its name.
@@ -120,8 +121,8 @@ const Covers = "interval holds the truth"
 
 // Search adds the result of a capacity search, which is nil if it found no level. An interval that is open above has no
 // upper end.
-func (c *Cell) Search(level *int, interval [2]int, above bool, truth float64) {
-	low, high := float64(interval[0]), float64(interval[1])
+func (c *Cell) Search(level *api.Level, interval *[2]api.Level, above bool, truth float64) {
+	low, high := interval[0].Value, interval[1].Value
 	if above {
 		high = math.Inf(1)
 	}
@@ -129,7 +130,7 @@ func (c *Cell) Search(level *int, interval [2]int, above bool, truth float64) {
 	c.Count("open above", above)
 	c.Count("undetermined", above && low == 0)
 	if level != nil {
-		c.Sample("estimate", float64(*level))
+		c.Sample("estimate", level.Value)
 	}
 	c.Sample("width", high-low)
 }

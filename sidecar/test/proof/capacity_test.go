@@ -90,7 +90,11 @@ func (w *truths) span(t *testing.T, c cell, place int) proof.Recording {
 // crosses returns the lowest concurrency at which a function of the long runs reaches zero from below: by the levels
 // of the scan, then by bisection, then by interpolation. It is 0 if the function is positive at the lowest level, and
 // infinite if it is positive at none.
-func crosses(levels []int, excess func(concurrency int) float64) float64 {
+func crosses(tested []api.Level, excess func(concurrency int) float64) float64 {
+	var levels []int
+	for _, level := range tested {
+		levels = append(levels, level.Conversations())
+	}
 	first := slices.IndexFunc(levels, func(n int) bool { return excess(n) > 0 })
 	switch first {
 	case 0:
@@ -130,7 +134,7 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO, r *montecarlo.R
 	t.Helper()
 	modes := []api.Mode{api.ModeRoundRobin, api.ModeKV}
 	plan := proof.CapacityPlan{
-		Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600, SLO: slo,
+		Levels: api.LevelsOf(60, 90, 120, 150, 180), Resolution: 8, Seconds: 60, MaxTime: 6 * 3600, SLO: slo,
 	}
 	var truth [3]float64
 	for i, mode := range modes {
@@ -157,8 +161,8 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO, r *montecarlo.R
 			if !ok {
 				break
 			}
-			at := cell{s.Concurrency, s.Mode.Mode}
-			order := rand.New(rand.NewPCG(uint64(i), uint64(s.Concurrency))).Perm(w.size)
+			at := cell{s.Level.Conversations(), s.Mode.Mode}
+			order := rand.New(rand.NewPCG(uint64(i), uint64(s.Level.Value))).Perm(w.size)
 			span := cut(t, w.span(t, at, order[drawn[at]]), s)
 			drawn[at]++
 			used += restart.Seconds() + span.Until
@@ -170,10 +174,10 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO, r *montecarlo.R
 		all.Count("ends by its time limit", c.Over() == proof.CapacityTimeOver)
 		state := c.State()
 		for j, m := range state.Modes {
-			cells[j].Search(m.Level, *m.Interval, m.Above, truth[j])
+			cells[j].Search(m.Level, m.Interval, m.Above, truth[j])
 		}
 		require.NotNil(t, state.Crossing)
-		cells[2].Search(state.Crossing.Level, *state.Crossing.Interval, state.Crossing.Above, truth[2])
+		cells[2].Search(state.Crossing.Level, state.Crossing.Interval, state.Crossing.Above, truth[2])
 	}
 	for _, c := range cells {
 		c.AtLeast(t, montecarlo.Covers, searches*95/100)

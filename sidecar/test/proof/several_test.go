@@ -53,7 +53,7 @@ func (a fiveArms) run(t *testing.T, seed uint64, r *montecarlo.Results) {
 	p.More, p.MaxTime = []api.ModeState{p.A, {Mode: a.mode, Speculation: p.A.Speculation}, p.A}, 5400
 	e := run(t, p, func(s proof.Span) (proof.Recording, error) {
 		one := virtual.Setting{
-			Concurrency: p.Concurrency, Mode: s.Mode.Mode, Draws: s.Seed, System: p.Seed<<20 + uint64(s.Number),
+			Concurrency: p.Level.Conversations(), Mode: s.Mode.Mode, Draws: s.Seed, System: p.Seed<<20 + uint64(s.Number),
 			Prefill: a.prefill, Ramped: true,
 		}
 		arm := "the other arms"

@@ -12,7 +12,7 @@ const Output = "output tokens/s"
 
 // Outcomes returns the outcomes by metric of a comparison of a step with a baseline at a level. Metrics that are not
 // measured have none.
-func Outcomes(step *stats.Report, was api.Baseline, level int) map[string]api.Outcome {
+func Outcomes(step *stats.Report, was api.Baseline, level api.Level) map[string]api.Outcome {
 	c := baseline.Compare(lane.Compared(step), was, level).Columns[0]
 	found := map[string]api.Outcome{}
 	for name, value := range map[string]api.LookedUp{
