@@ -236,8 +236,8 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 	case int:
 		n = float64(value)
 	case Level:
-		if n = value.Value; value.Kind != Conversations {
-			return Refuse(path, value, "a number of conversations")
+		if n = value.Value; value.Kind == Rate {
+			return checkRate(path, value)
 		}
 	case float64:
 		n = value
@@ -256,6 +256,16 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 		return Refuse(path, v.Interface(), l.String())
 	}
 	return nil
+}
+
+// maxRate limits a level that is a rate, per second.
+const maxRate = 10_000
+
+func checkRate(path string, l Level) error {
+	if l.Value > 0 && l.Value <= maxRate {
+		return nil
+	}
+	return Refuse(path, l, fmt.Sprintf("more than 0/s, up to %d/s", maxRate))
 }
 
 func (c check) text(path, text string, tag reflect.StructTag) error {

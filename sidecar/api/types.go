@@ -1271,6 +1271,9 @@ type Turn struct {
 	ITLEstimated     bool     `json:"itl_estimated,omitempty"`
 	InBursts         bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
 	Latency          *float64 `json:"latency,omitempty"`
+	// seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and
+	// `latency`; absent: the load waits for the server
+	Late *float64 `json:"late,omitempty"`
 	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty"`
 	OutputTokens     *int     `json:"output_tokens,omitempty"`

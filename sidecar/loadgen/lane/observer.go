@@ -64,7 +64,7 @@ func (o *observer) FirstToken(t *workload.LiveTurn) {
 	if waiting {
 		sent, ttft = t.Began, time.Since(t.Began)
 	}
-	o.lane.record.FirstToken(t.Step, sent.Add(ttft), ttft.Seconds())
+	o.lane.record.FirstToken(t.Step, sent.Add(ttft), (t.Late(sent) + ttft).Seconds())
 	if span := o.span.Load(); span != nil {
 		(*span).FirstToken(t.RequestID, sent.Add(ttft))
 	}

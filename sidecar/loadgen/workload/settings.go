@@ -20,6 +20,11 @@ type Settings struct {
 	StartRate float64           `json:"start_rate"`    // maximum of new conversations per second
 	TargetRPS float64           `json:"target_rps"`    // maximum of requests per second; 0: none
 	ThinkTime time.Duration     `json:"think_time"`    // pause between an answer and the follow-up
+	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
+	Arrivals   arrival.Gaps `json:"arrivals"`
+	Burstiness float64      `json:"burstiness"`
+	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
+	MaxInflight int `json:"max_inflight"`
 }
 
 // Openings is the number of different texts that open the conversations, or one of the constants.
@@ -72,8 +77,17 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on.
-func (s Settings) arrivals(now time.Duration, before arrival.Process) arrival.Process {
+// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the number
+// of conversations so far.
+func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint64, begun int64) arrival.Process {
+	if s.Level.Kind == api.Rate {
+		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed}
+		if o, ok := before.(*arrival.Open); ok && o.Follows(schedule) {
+			o.Set(now, s.Level.Value)
+			return o
+		}
+		return arrival.NewOpen(now, begun, s.Level.Value, schedule)
+	}
 	if l, ok := before.(*arrival.ClosedLoop); ok {
 		l.Set(now, s.Level.Conversations(), s.StartRate)
 		return l

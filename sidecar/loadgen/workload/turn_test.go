@@ -57,7 +57,7 @@ func TestOutcomeOfATurn(t *testing.T) {
 		row.result.Sent, row.want.Started = sent, sent
 		row.result.Ended, row.want.Ended = ended, ended
 		var turn Turn
-		turn.end(&row.result)
+		turn.end(&row.result, 0)
 		assert.Equal(t, row.want, turn, name)
 	}
 }
