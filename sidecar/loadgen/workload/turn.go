@@ -54,7 +54,7 @@ func (t *LiveTurn) Late(sent time.Time) time.Duration {
 func (t *Turn) end(r *chat.Result, late time.Duration) {
 	since := func(d time.Duration, ok bool) *float64 { return seconds(late+d, ok) }
 	t.Status = status(r)
-	t.Started, t.Ended = r.Sent, r.Ended
+	t.Started, t.Ended = r.Sent.Add(-late), r.Ended
 	t.TTFT, t.TPOT, t.Latency = since(r.TTFT()), seconds(r.TPOT()), since(r.Latency())
 	if ttft, _ := r.TTFT(); r.FirstAnswer > ttft {
 		t.FirstAnswer = since(r.FirstAnswer, true)

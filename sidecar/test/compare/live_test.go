@@ -129,7 +129,7 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	running.Wait()
 	r := summarize(seen.turns, from, from.Add(span))
 	require.Empty(t, r.failed)
-	r.spread = mean(spreads)
+	r.spread = stat.Mean(spreads, nil)
 	return r
 }
 

@@ -56,9 +56,12 @@ const loadStep = 5.
 
 // nextLoad returns the load of the workers one loadStep later, on the logarithmic scale.
 func nextLoad(load float64, rng *rand.Rand) float64 {
-	const scatter = .23
-	kept := math.Exp(-loadStep / memory)
-	return kept*load + scatter*math.Sqrt(1-kept*kept)*rng.NormFloat64()
+	return nextValue(load, .23, math.Exp(-loadStep/memory), rng)
+}
+
+// nextValue draws the next value of a process with a standard deviation, of which it keeps a share.
+func nextValue(value, scatter, kept float64, rng *rand.Rand) float64 {
+	return kept*value + scatter*math.Sqrt(1-kept*kept)*rng.NormFloat64()
 }
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
@@ -150,19 +153,13 @@ func (s *spans) record(arm, lane int, counts float64, of int) proof.Recording {
 	}
 	stalled, swung := math.Inf(-1), s.swing*s.rng.NormFloat64()
 	s.down = 0
-	kept := math.Exp(-1. / rate / memory) // from turn to turn
 	for t, next := 0., 0.; t < r.Until; t += s.rng.ExpFloat64() / rate {
 		for ; t >= next; next += loadStep {
 			on.load = nextLoad(on.load, s.rng)
 		}
-		if s.stalls && s.rng.Float64() < 1./rate/120 { // once per two minutes; Pareto with infinite variance
-			stalled = t + min(.5*math.Pow(s.rng.Float64(), -1/1.5), 60)
-		}
-		ttft := .22 * math.Exp(.3*s.rng.NormFloat64())
-		if s.rng.Float64() < .14*math.Exp(on.load) {
-			ttft += .25 * s.rng.ExpFloat64()
-		}
-		swung = kept*swung + s.swing*math.Sqrt(1-kept*kept)*s.rng.NormFloat64()
+		stalled = s.stall(t, stalled)
+		ttft := drawTTFT(on.load, s.rng)
+		swung = s.swings(swung)
 		ttft = ttft*math.Exp(at(t)+swung+faded(before.effect, own.effect, runIn+t)) + max(0, stalled-t)
 		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*on.load)
 		if s.refuses(arm, t) {
@@ -208,12 +205,34 @@ func (s *spans) wanders(seconds float64) []float64 {
 	if s.wander == 0 {
 		return all
 	}
-	memory := math.Exp(-1. / 10)
 	all[0] = s.wander * s.rng.NormFloat64()
 	for i := range all[1:] {
-		all[i+1] = memory*all[i] + s.wander*math.Sqrt(1-memory*memory)*s.rng.NormFloat64()
+		all[i+1] = nextValue(all[i], s.wander, math.Exp(-1./10), s.rng)
 	}
 	return all
+}
+
+// drawTTFT draws the TTFT of a turn under a load of the workers.
+func drawTTFT(load float64, rng *rand.Rand) float64 {
+	ttft := .22 * math.Exp(.3*rng.NormFloat64())
+	if rng.Float64() < .14*math.Exp(load) {
+		ttft += .25 * rng.ExpFloat64()
+	}
+	return ttft
+}
+
+// stall returns the end of the latest pause without first tokens. There is one per two minutes, Pareto with infinite
+// variance.
+func (s *spans) stall(now, latest float64) float64 {
+	if s.stalls && s.rng.Float64() < 1./rate/120 {
+		return now + min(.5*math.Pow(s.rng.Float64(), -1/1.5), 60)
+	}
+	return latest
+}
+
+// swings returns the load's effect on the next turn.
+func (s *spans) swings(swung float64) float64 {
+	return nextValue(swung, s.swing, math.Exp(-1./rate/memory), s.rng)
 }
 
 // fail makes the slowest turns fail at the time of their first token.
