@@ -72,6 +72,9 @@ func fieldsOf(line []byte) string {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(line, &fields) // it was parsed before
 	names := slices.Sorted(maps.Keys(fields))
+	if len(names) == 0 {
+		return "an object without fields"
+	}
 	return "an object with " + strings.Join(names[:min(len(names), 5)], ", ")
 }
 

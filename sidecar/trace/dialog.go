@@ -330,7 +330,7 @@ func (r *Reader) tokenize(first *Record) {
 	}
 	blockTokens := r.options.BlockTokens
 	if blockTokens == 0 {
-		blockTokens = textTokens
+		blockTokens = TextBlockTokens
 	}
 	tokens, hash := 0, uint64(0)
 	var blocks []uint64

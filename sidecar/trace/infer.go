@@ -51,7 +51,7 @@ const (
 func inferScale(lines []*object, o Options) (s scale, err *api.FieldError) {
 	hashed := false
 	for _, line := range lines {
-		hashed = hashed || len(line.HashIDs) > 0
+		hashed = hashed || line.HashIDs != nil
 		s.timed = s.timed || line.Timestamp != nil
 		s.outputs = s.outputs || line.OutputLength != nil
 	}

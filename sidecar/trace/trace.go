@@ -99,10 +99,24 @@ func newRecord(form Form) *Record {
 const (
 	LacksTime   = "times"
 	LacksDelay  = "delays between turns"
-	LacksPrompt = "block hashes"
+	LacksBlocks = "block hashes"
 	LacksInput  = "input tokens"
 	LacksOutput = "output tokens"
 )
+
+// Require returns an error for a turn, of the record and those that follow it, that lacks one of the named values. Its
+// field is the given one.
+func (r *Record) Require(field string, names ...string) error {
+	for turn := r; turn != nil; turn = turn.Next {
+		for _, name := range turn.lacks() {
+			if slices.Contains(names, name) {
+				return refuse(field, fmt.Sprintf("one without %s (line %d)", name, turn.Line),
+					"a trace with "+strings.Join(names, ", "))
+			}
+		}
+	}
+	return nil
+}
 
 // lacks returns the names of the record's unknown values.
 func (r *Record) lacks() (names []string) {
@@ -112,7 +126,7 @@ func (r *Record) lacks() (names []string) {
 	}{
 		{LacksTime, r.untimed},
 		{LacksDelay, r.follows && r.Delay < 0},
-		{LacksPrompt, r.BlockTokens == 0},
+		{LacksBlocks, r.BlockTokens == 0},
 		{LacksInput, r.PromptTokens < 0},
 		{LacksOutput, r.OutputTokens < 0},
 	} {
@@ -173,6 +187,9 @@ const (
 	DynamoDisorder   = 10 * time.Minute // because lines come at the ends of the requests
 )
 
+// TextBlockTokens is the default block size of prompts with texts, that of vLLM.
+const TextBlockTokens = 16
+
 const byteOrderMark = "\ufeff"
 
 const (
@@ -181,7 +198,7 @@ const (
 	mostHeld    = 1 << 24 // words of requests that are held back for sorting: 128 MB
 	keptNotes   = 10
 	firstLines  = 1000 // number of lines for inferring the scale
-	textTokens  = 16   // default block size of prompts with texts, that of vLLM
+
 )
 
 // Note describes an unusable line.
@@ -190,9 +207,6 @@ type Note struct {
 	Line int64
 	api.FieldError
 }
-
-// Unwrap returns the field error.
-func (n *Note) Unwrap() error { return &n.FieldError }
 
 // Error returns file, line, field, value and what is allowed.
 func (n *Note) Error() string {
@@ -236,8 +250,11 @@ func (s *Summary) Lacking() string {
 		if m.Requests < s.Requests {
 			name += fmt.Sprintf(" (in %d of %d requests)", m.Requests, s.Requests)
 		}
-		if m.Field == "input_tokens" {
+		switch m.Field {
+		case "input_tokens":
 			name += " (replay.input_length is used)"
+		case LacksBlocks:
+			name += " (no prompt shares its beginning with another)"
 		}
 		names = append(names, name)
 	}
