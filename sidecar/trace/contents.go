@@ -261,7 +261,7 @@ const (
 	shortestWindow = time.Millisecond
 	mostWindows    = 1 << 13
 	fewestWindows  = 32
-	fewestArrivals = 10 // mean of a window from which its count says something
+	fewestArrivals = 10 // mean of a window; below half of it, the counts say little
 )
 
 func (a *arrivals) add(at time.Duration) {
@@ -321,7 +321,7 @@ func (a *arrivals) describe(c *Contents) {
 		sum += float64(n)
 		squares += float64(n) * float64(n)
 	}
-	if mean := sum / float64(len(whole)); mean > 0 {
+	if mean := sum / float64(len(whole)); mean >= fewestArrivals/2 {
 		variance := (squares - mean*sum) / float64(len(whole)-1)
 		c.Dispersion, c.DispersionWindow = new(variance/mean), new(a.window.Seconds())
 	}

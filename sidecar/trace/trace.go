@@ -486,6 +486,8 @@ func (r *Reader) take(line []byte, last bool) {
 		r.refuseForm(fieldsOf(line))
 	case known == Dynamo && form != Dynamo:
 		r.note(refuse("event", "", "an event of Dynamo's request trace, as in the lines before"))
+	case known != "" && form != "" && form != known:
+		r.note(refuse("form", form, fmt.Sprintf("%s, as in the lines before it", known)))
 	default:
 		r.takeObject(o, line, cmp.Or(form, known))
 	}
@@ -588,6 +590,9 @@ func (r *Reader) useObject(o *object) {
 // useSession processes a line with all requests of a session. Lines are in the order of their first requests, which
 // later lines may precede by the allowed disorder.
 func (r *Reader) useSession(o *object) {
+	if len(o.Requests) == 0 {
+		r.note(refuse("requests", "", "a list of the session's requests"))
+	}
 	began, first := r.latest, math.Inf(1)
 	for _, q := range flat(o.Requests) {
 		if r.failed != nil {

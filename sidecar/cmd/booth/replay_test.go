@@ -71,7 +71,7 @@ func TestSimulateRejectsBadTraceFlags(t *testing.T) {
 	require.NoError(t, os.WriteFile(fractions, []byte(rows), 0o600))
 	for flags, message := range map[string]string{
 		"--trace=nothing.jsonl": "trace: nothing.jsonl is not allowed: readable files",
-		"--trace=" + empty:      "a trace with requests; line 1: timestamp is required",
+		"--trace=" + empty:      "a trace with requests; line 1: form: an object without fields is not allowed",
 		"--trace=../../trace/testdata/dynamo.jsonl --concurrency=60": "concurrency: a value is not allowed: leave " +
 			"it out with --trace",
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-speed=0":       "trace-speed: 0 is not allowed",

@@ -195,7 +195,8 @@ func unreadable(files []string, err error) error {
 // noRequest returns why a trace has no request.
 func noRequest(files *trace.Files, summary trace.Summary, err error) error {
 	if bad := new(api.FieldError); errors.As(err, &bad) { // of an option that the trace requires
-		return api.Require(bad.Field, fmt.Sprintf("%s (--%s)", bad.Allowed, strings.ReplaceAll(bad.Field, "_", "-")))
+		allowed := fmt.Sprintf("%s (--%s)", bad.Allowed, strings.ReplaceAll(bad.Field, "_", "-"))
+		return &api.FieldError{Field: bad.Field, Value: bad.Value, Allowed: allowed}
 	}
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("file: %s: %w", files, err)

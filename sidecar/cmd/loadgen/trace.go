@@ -164,10 +164,17 @@ func (c *traceContents) writeText(to io.Writer) error {
 	row("file", "%s", c.File)
 	row("form", "%s", c.Form)
 	row("requests", "%s in %s lines", grouped(c.Requests), grouped(c.Lines))
-	row("sessions", "%s", grouped(c.Sessions))
+	if c.Sessions == 0 {
+		row("sessions", "none in the trace")
+	} else {
+		row("sessions", "%s", grouped(c.Sessions))
+	}
 	row("turns per session", "%s", described(c.Turns))
 	row("duration", "%s", known(c.Seconds, "%.1f s"))
 	row("rate", "%s", known(c.Rate, "%.3g requests/s"))
+	if c.Rate != nil && c.Timed < c.Requests {
+		row("", "of the %s requests with times of their own", grouped(c.Timed))
+	}
 	row("burstiness", "%s", known(c.GapCV, "coefficient of variation of the gaps %.2f (Poisson: 1)"))
 	if c.Dispersion != nil {
 		row("", "index of dispersion %.2f in windows of %.3g s (Poisson: 1)", *c.Dispersion, *c.DispersionWindow)
