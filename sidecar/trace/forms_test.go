@@ -80,7 +80,8 @@ func TestRowsOfCSV(t *testing.T) {
 	assert.EqualValues(t, 3, s.Sessions)
 	third := all[2]
 	assert.Equal(t, all[0].Session, third.Session)
-	assert.Equal(t, []any{2, "GPT-4", 7500 * time.Millisecond, 3 * time.Second}, []any{third.Turn, third.Model, third.At, third.Ended})
+	assert.Equal(t, []any{2, "GPT-4", 7500 * time.Millisecond, 3 * time.Second},
+		[]any{third.Turn, third.Model, third.At, third.Ended})
 	assert.Equal(t, 0, third.OutputTokens, "a failed request has no answer")
 	assert.Negative(t, third.FirstToken)
 	all, _ = readFiles(t, "testdata/azure.csv")
@@ -120,6 +121,7 @@ func TestTurnsOfDialogs(t *testing.T) {
 
 // TestStrictReadingStopsAtFirstBadLine checks the number of the line and what was expected there.
 func TestStrictReadingStopsAtFirstBadLine(t *testing.T) {
+	const azureHeader = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 	const session = `{"session_id": 1, "timestamp": %d, "input_length": 600, "output_length": 1, "hash_ids": [%d], "turn": %d}` + "\n"
 	for _, c := range []struct{ text, message string }{
 		{`{"a": 1, "b": 2}`, "line 1: form: an object with a, b is not allowed: lines of Dynamo's request trace or"},
@@ -141,9 +143,9 @@ func TestStrictReadingStopsAtFirstBadLine(t *testing.T) {
 		{`{"messages": [{"role": "system", "content": "x"}]}`, "line 1: messages: an object with messages is not allowed: a conversation with a text of the user"},
 		{`{"prompt": " "}`, "line 1: prompts: turn 1 without a text is not allowed: a text in each turn of the user"},
 		{"[{\"prompt\": \"a\"},\n {\"prompt\": \"b\", ", "a complete line: the trace ends within this one"},
-		{"TIMESTAMP,ContextTokens,GeneratedTokens\n12,1,1\n", "line 2: TIMESTAMP: 12 is not allowed: a date and a time such as"},
-		{"TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00,1\n", "line 2: line: 2 columns is not allowed: 3, as in the header"},
-		{"TIMESTAMP,ContextTokens,GeneratedTokens\n2024-01-01 00:00:00,x,1\n", "line 2: ContextTokens: x is not allowed: a whole number"},
+		{azureHeader + "12,1,1\n", "line 2: TIMESTAMP: 12 is not allowed: a date and a time"},
+		{azureHeader + "2024-01-01 00:00:00,1\n", "line 2: line: 2 columns is not allowed: 3, as in the header"},
+		{azureHeader + "2024-01-01 00:00:00,x,1\n", "line 2: ContextTokens: x is not allowed: a whole number"},
 		{entry(1) + `{"prompt": "a"}`, "line 2: form: prompts is not allowed: mooncake, as in the lines before it"},
 	} {
 		r, err := NewReader(strings.NewReader(c.text), Options{Strict: true})

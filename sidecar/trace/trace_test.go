@@ -131,7 +131,8 @@ func TestBadLinesAreReportedAndSkipped(t *testing.T) {
 	assert.EqualValues(t, 1, s.Others)
 	require.Len(t, s.Notes, 2)
 	assert.Equal(t, "line 2: event.request is required: an object", s.Notes[0].Error())
-	assert.Equal(t, "line 3: event.request.replay is required: an object with the prompt's block hashes", s.Notes[1].Error())
+	missing := "line 3: event.request.replay is required: an object with the prompt's block hashes"
+	assert.Equal(t, missing, s.Notes[1].Error())
 }
 
 func TestTruncatedTraceIsReported(t *testing.T) {

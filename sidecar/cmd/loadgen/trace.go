@@ -92,7 +92,8 @@ func readContents(ctx context.Context, conf *config.Config) (*traceContents, err
 		return nil, notStarted{noRequest(files, s, io.EOF)}
 	case contents.Requests == 0:
 		return nil, notStarted{api.Refuse("file", files.String(),
-			fmt.Sprintf("a trace of which --trace-from, --trace-to and --trace-sessions leave a request; it has %d", s.Requests))}
+			fmt.Sprintf("a trace of which --trace-from, --trace-to and --trace-sessions leave a request; %d were read",
+				s.Requests))}
 	}
 	c := &traceContents{
 		Program: api.Program(), File: files.String(), Form: s.Form, Lines: s.Lines, Unused: s.Unused,
@@ -213,8 +214,8 @@ func (c *traceContents) writeText(to io.Writer) error {
 func (c *traceContents) writeNotes(to io.Writer) error {
 	var b strings.Builder
 	if c.Form == trace.ShareGPT || c.Form == trace.Messages || c.Form == trace.Prompts {
-		b.WriteString("\nTokens and blocks are those of a tokenizer of this program, not of the target. Conversations count " +
-			"one after another.\n")
+		b.WriteString("\nTokens and blocks are those of a tokenizer of this program, not of the target. Conversations " +
+			"count one after another.\n")
 	}
 	if len(c.Missing) > 0 {
 		b.WriteString("\nMissing for a replay:\n")

@@ -69,11 +69,11 @@ func TestBadTraces(t *testing.T) {
 		{broken, `line 5: line: "nonsense" is not allowed: a JSON object (--trace-skip-invalid skips such lines)`},
 		{written(t, `{"request_rate": 1}`), "line 1: form: an object with request_rate is not allowed: lines of Dynamo's"},
 		{written(t, ""), "a trace with requests; none of its 0 lines is usable"},
-		{written(t, good) + " --trace-from=1h", "--trace-sessions leave a request; it has 4"},
+		{written(t, good) + " --trace-from=1h", "--trace-sessions leave a request; 4 were read"},
 		{written(t, good) + " --cache-blocks=1 --cache-tokens=512", "set either --cache-blocks or --cache-tokens"},
 		{written(t, good) + " --cache-tokens=511", "cache_tokens: 511 is not allowed: at least one block"},
 		{written(t, good) + " --trace-sessions=2", "trace_sessions: 2 is not allowed"},
-		{written(t, good) + " --output=contents.html", "output: contents.html is not allowed: a file whose name ends in .json"},
+		{written(t, good) + " --output=contents.html", "contents.html is not allowed: a file whose name ends in .json"},
 		{"nothing.jsonl", "file: nothing.jsonl is not allowed: readable files"},
 		{
 			written(t, strings.ReplaceAll(good, "000,", "000.5,")),
