@@ -19,14 +19,14 @@ import (
 	"testing"
 	"time"
 
+	"kvbooth/internal/output"
+	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
+
 	prom "github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
-
-	"kvbooth/internal/output"
-	"kvbooth/internal/wait"
-	"kvbooth/sidecar/api"
 )
 
 // prometheusVariable names the environment variable with the URL of the Prometheus
@@ -233,21 +233,21 @@ func (b *booth) steer(prometheus v1.API) {
 				return false
 			}
 			now, n := s.Lanes[0].State, s.Lanes[0].Window.Metrics.TTFT.N
-			return now.Running && now.Mode == mode && now.Concurrency.Target == concurrency && n > 0
+			return now.Running && now.Mode == mode && now.Concurrency.Target.Conversations() == concurrency && n > 0
 		})
 		// Annotations compare with what was 5 s ago.
 		sees("it has run for a while",
 			"min_over_time(loadgen_workload_running[7s]) == 1 and count_over_time(loadgen_workload_running[7s]) > 5")
 	}
 	reaches(api.ModeKV, 60)
-	_, err = loadgen.Patch(ctx, api.DefaultLane, api.WorkloadPatch{Concurrency: new(70)})
+	_, err = loadgen.Patch(ctx, api.DefaultLane, api.WorkloadPatch{Level: new(api.AtConversations(70))})
 	require.NoError(b.t, err)
 	reaches(api.ModeKV, 70)
 
 	_, err = loadgen.Stop(ctx, api.DefaultLane, api.StopRequest{})
 	require.NoError(b.t, err)
 	sees("it has stopped", "loadgen_workload_running == 0")
-	_, err = loadgen.Start(ctx, api.DefaultLane, api.StartRequest{Concurrency: new(70)})
+	_, err = loadgen.Start(ctx, api.DefaultLane, api.StartRequest{Level: new(api.AtConversations(70))})
 	require.NoError(b.t, err)
 
 	for _, mode := range []api.Mode{api.ModeRoundRobin, api.ModeKV} {
@@ -262,8 +262,13 @@ func (b *booth) steer(prometheus v1.API) {
 func (b *booth) sweep(loadgen *api.Client) {
 	ctx := b.t.Context()
 	asked, err := loadgen.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepLevels, Levels: []int{4}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
-		Repeats: new(1), WarmUp: new(0.), Seconds: new(1.), Snapshots: new(1),
+		Kind:      api.SweepLevels,
+		Levels:    api.LevelsOf(4),
+		Modes:     []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
+		Repeats:   new(1),
+		WarmUp:    new(0.),
+		Seconds:   new(1.),
+		Snapshots: new(1),
 	})
 	require.NoError(b.t, err)
 	b.until("the sweep has ended", func() bool {

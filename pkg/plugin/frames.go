@@ -176,7 +176,7 @@ var stateColumns = []column[laneView]{
 	ofLane("settling", "Settling", "", 0, func(l *api.LaneSnapshot) *bool { return &l.State.Settling }),
 	ofLane("step", "Step", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Step.ID) }),
 	ofLane("target_concurrency", "Target concurrency", "none", 0,
-		func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Target) }),
+		func(l *api.LaneSnapshot) *float64 { return new(l.State.Concurrency.Target.Value) }),
 	ofLane("target_reachable", "Target reachable", "", 0, func(l *api.LaneSnapshot) *bool { return &l.Target.Reachable }),
 	field("client", "Client", "", 0, func(m laneView) *string {
 		if m.snapshot == nil {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"kvbooth/sidecar/api"
+
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
 	"github.com/stretchr/testify/require"
-
-	"kvbooth/sidecar/api"
 )
 
 // check returns the health check's result for a user.
@@ -103,10 +103,17 @@ func TestHealth(t *testing.T) {
 	_, d := check(t, startAt(t, s.URL), user("Admin"))
 	require.Equal(t, healthDetails{
 		Reason: reasonNone, URL: s.URL, Version: "1.2.3", Warnings: []string{},
-		Lanes: []laneHealth{{
-			Name: "main", Target: "http://target:8000", Reachable: true, Phase: api.PhaseRunning,
-			Mode: api.ModeKV, Speculation: api.SpeculationOff, Concurrency: api.Concurrency{Target: 120, Actual: 118},
-		}},
+		Lanes: []laneHealth{
+			{
+				Name:        "main",
+				Target:      "http://target:8000",
+				Reachable:   true,
+				Phase:       api.PhaseRunning,
+				Mode:        api.ModeKV,
+				Speculation: api.SpeculationOff,
+				Concurrency: api.Concurrency{Target: api.AtConversations(120), Actual: 118},
+			},
+		},
 	}, d)
 }
 

@@ -196,7 +196,7 @@ func sample() api.Snapshot {
 			Name:   "main",
 			Target: api.Target{URL: "http://target:8000", Reachable: true},
 			State: api.State{
-				Running: true, Phase: api.PhaseRunning, Concurrency: api.Concurrency{Target: 120, Actual: 118},
+				Running: true, Phase: api.PhaseRunning, Concurrency: api.Concurrency{Target: api.AtConversations(120), Actual: 118},
 				Mode: api.ModeKV, Speculation: api.SpeculationOff, Settling: true, Step: api.Step{ID: 7},
 			},
 			Window: api.Window{

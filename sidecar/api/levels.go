@@ -1,13 +1,175 @@
 package api
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// LevelRange is a range of concurrencies, From and To included, in steps of Step. A Step of 0 means all.
+// LevelKind is what a load holds or offers at a [Level].
+type LevelKind uint8
+
+// The kinds of a level.
+const (
+	Conversations LevelKind = iota // conversations in progress
+	Rate                           // conversations that begin in a second
+)
+
+// perSecond follows the number of a level of the kind [Rate].
+const perSecond = "/s"
+
+// AllowedLevel describes the texts and numbers that a [Level] is read from.
+const AllowedLevel = "a number of conversations, such as 60, or a rate, such as 12/s"
+
+// Level is the strength of a load: what is steered, and the key under which results are kept and compared. Levels of
+// different kinds are never equal. The zero value stands for no load.
+//
+// In JSON and YAML, conversations are a number and a rate is a text: 60 and "12/s". As a text, they are 60 and 12/s.
+type Level struct {
+	Kind  LevelKind
+	Value float64 // conversations, or conversations per second
+}
+
+// AtConversations returns the level of n conversations in progress.
+func AtConversations(n int) Level { return Level{Value: float64(n)} }
+
+// AtRate returns the level of a rate per second.
+func AtRate(perSecond float64) Level { return Level{Kind: Rate, Value: perSecond} }
+
+// LevelsOf returns the levels of numbers of conversations, nil without any.
+func LevelsOf(conversations ...int) []Level {
+	var all []Level
+	for _, n := range conversations {
+		all = append(all, AtConversations(n))
+	}
+	return all
+}
+
+// Conversations returns the number of conversations in progress, 0 for a rate.
+func (l Level) Conversations() int {
+	if l.Kind != Conversations {
+		return 0
+	}
+	return int(l.Value)
+}
+
+// Compare orders levels by kind, then by value, for [slices.SortFunc].
+func (l Level) Compare(other Level) int {
+	return cmp.Or(cmp.Compare(l.Kind, other.Kind), cmp.Compare(l.Value, other.Value))
+}
+
+// With returns the level of the same kind with another value: of conversations, the whole ones.
+func (l Level) With(value float64) Level {
+	if l.Kind == Conversations {
+		value = math.Trunc(value)
+	}
+	return Level{l.Kind, value}
+}
+
+// Below reports whether a level is lower than another one of the same kind. Levels of different kinds have no order.
+func (l Level) Below(other Level) bool { return l.Kind == other.Kind && l.Value < other.Value }
+
+// OneKind checks that all levels are of one kind, since only these can be compared. The error is a [*FieldError].
+func OneKind(field string, all ...Level) error {
+	for _, l := range all {
+		if l.Kind != all[0].Kind {
+			return Refuse(field, fmt.Sprintf("%v and %v", all[0], l), "levels of one kind: conversations, or a rate")
+		}
+	}
+	return nil
+}
+
+// String returns the level as a text, such as 60 or 12/s.
+func (l Level) String() string {
+	text := plain(l.Value)
+	if l.Kind == Rate {
+		text += perSecond
+	}
+	return text
+}
+
+// InWords returns the level with what it counts, such as "60 conversations" or "12 conversations/s".
+func (l Level) InWords() string {
+	switch {
+	case l.Kind == Rate:
+		return plain(l.Value) + " conversations" + perSecond
+	case l.Value == 1:
+		return "1 conversation"
+	}
+	return plain(l.Value) + " conversations"
+}
+
+// ParseLevel reads the text of a level. Whether the value is allowed depends on where it is used.
+func ParseLevel(text string) (l Level, ok bool) {
+	number, rate := strings.CutSuffix(text, perSecond)
+	if rate {
+		l.Kind = Rate
+	}
+	value, err := strconv.ParseFloat(number, 64)
+	l.Value = value
+	whole := value == math.Trunc(value)
+	return l, err == nil && !math.IsInf(value, 0) && !math.IsNaN(value) && (rate || whole)
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (l *Level) UnmarshalText(text []byte) error {
+	parsed, ok := ParseLevel(string(text))
+	if !ok {
+		return fmt.Errorf("%.40q is not %s", text, AllowedLevel)
+	}
+	*l = parsed
+	return nil
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (l Level) MarshalJSON() ([]byte, error) {
+	if l.Kind == Conversations {
+		return []byte(l.String()), nil
+	}
+	return json.Marshal(l.String())
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *Level) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	if quoted := strings.HasPrefix(string(text), `"`); quoted {
+		var rate string
+		if err := json.Unmarshal(text, &rate); err == nil && strings.HasSuffix(rate, perSecond) &&
+			l.UnmarshalText([]byte(rate)) == nil {
+			return nil
+		}
+		return &json.UnmarshalTypeError{Value: "string " + string(text), Type: reflect.TypeFor[Level]()}
+	}
+	if err := l.UnmarshalText(text); err != nil {
+		return &json.UnmarshalTypeError{Value: kindOfJSON(text), Type: reflect.TypeFor[Level]()}
+	}
+	return nil
+}
+
+// kindOfJSON names the kind of a JSON value as encoding/json does in its errors.
+func kindOfJSON(text []byte) string {
+	switch text[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "bool"
+	}
+	return "number " + string(text)
+}
+
+// LevelRange is a range of numbers of conversations, From and To included, in steps of Step. A Step of 0 means all.
 type LevelRange struct{ From, To, Step int }
 
 // AllowedLevels describes the items that [ParseLevels] accepts between commas.
@@ -50,8 +212,9 @@ func parseRange(text string) (r LevelRange, ok bool) {
 }
 
 // Holds reports whether one of the ranges contains a level. An empty list contains every level.
-func Holds(ranges []LevelRange, level int) bool {
-	return len(ranges) == 0 || slices.ContainsFunc(ranges, func(r LevelRange) bool {
-		return r.From <= level && level <= r.To && (level-r.From)%max(1, r.Step) == 0
+func Holds(ranges []LevelRange, level Level) bool {
+	n := level.Conversations()
+	return len(ranges) == 0 || level.Kind == Conversations && slices.ContainsFunc(ranges, func(r LevelRange) bool {
+		return r.From <= n && n <= r.To && (n-r.From)%max(1, r.Step) == 0
 	})
 }

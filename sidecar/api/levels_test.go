@@ -14,7 +14,7 @@ func TestParseLevels(t *testing.T) {
 		ranges, err := api.ParseLevels(text)
 		require.NoError(t, err, text)
 		for level := range 200 {
-			if api.Holds(ranges, level) {
+			if api.Holds(ranges, api.AtConversations(level)) {
 				all = append(all, level)
 			}
 		}
@@ -23,7 +23,7 @@ func TestParseLevels(t *testing.T) {
 	assert.Equal(t, []int{60}, held("60"))
 	assert.Equal(t, []int{60, 80, 100, 150}, held("60-100/20, 150"))
 	assert.Equal(t, []int{9, 10, 11}, held("9-11"))
-	assert.True(t, api.Holds(nil, 7), "all")
+	assert.True(t, api.Holds(nil, api.AtConversations(7)), "all")
 	for _, text := range []string{
 		"", "a", "60-", "-60", "100-60", "60/20", "60-100/0", "60-100/x", "0", "1,,2", "60--70",
 	} {

@@ -80,12 +80,17 @@ func addLimits(all map[string]Limit, path string, t reflect.Type, outer reflect.
 		switch {
 		case f.Anonymous:
 			addLimits(all, path, inner, "")
-		case inner.Kind() == reflect.Struct:
+		case isObject(inner):
 			addLimits(all, path+name+".", inner, f.Tag)
 		case ok:
 			all[path+name] = l
 		}
 	}
+}
+
+// isObject reports whether a type is an object in JSON that has fields of its own. A [Level] is a single value.
+func isObject(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t != reflect.TypeFor[Level]()
 }
 
 // fieldName returns the name of a field in JSON or in a query, and the options of its tag.
@@ -230,6 +235,10 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 		return c.text(path, value, tag)
 	case int:
 		n = float64(value)
+	case Level:
+		if n = value.Value; value.Kind == Rate {
+			return checkRate(path, value)
+		}
 	case float64:
 		n = value
 	case time.Duration:
@@ -249,6 +258,16 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 	return nil
 }
 
+// maxRate limits a level that is a rate, per second.
+const maxRate = 10_000
+
+func checkRate(path string, l Level) error {
+	if l.Value > 0 && l.Value <= maxRate {
+		return nil
+	}
+	return Refuse(path, l, fmt.Sprintf("more than 0/s, up to %d/s", maxRate))
+}
+
 func (c check) text(path, text string, tag reflect.StructTag) error {
 	if l, ok := c.limit(path, tag); ok && !l.Allows(float64(utf8.RuneCountInString(text))) {
 		return Refuse(path, fmt.Sprintf("%.40q…", text), l.String())
@@ -261,7 +280,7 @@ func (c check) list(path string, list reflect.Value, tag reflect.StructTag) erro
 	if most, err := strconv.Atoi(tag.Get("maxItems")); err == nil && c.limits == nil && list.Len() > most {
 		return Refuse(path, fmt.Sprintf("a list of %d", list.Len()), fmt.Sprintf("at most %d of them", most))
 	}
-	if list.Type().Elem().Kind() == reflect.Struct {
+	if isObject(list.Type().Elem()) {
 		return nil
 	}
 	for i := range list.Len() {

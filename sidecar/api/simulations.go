@@ -10,7 +10,7 @@ import (
 type SimulationRequest struct {
 	Profile *string `json:"profile,omitempty"` // name of a `SimulationProfile`; default: that of the recorded H200s
 	// concurrencies; their sum × modes × seeds must not exceed 150,000
-	Levels []int `json:"levels,omitempty" minimum:"1" maximum:"10000" maxItems:"40"`
+	Levels []Level `json:"levels,omitempty" minimum:"1" maximum:"10000" maxItems:"40"`
 	// kv, round_robin, least_loaded
 	Modes []Mode `json:"modes,omitempty" maxItems:"3"`
 	// number of runs of each point
@@ -65,7 +65,7 @@ var SimulationLimits = limitsOf[SimulationRequest]()
 func (r SimulationRequest) CheckWork() error {
 	conversations := 0
 	for _, level := range r.Levels {
-		conversations += level
+		conversations += level.Conversations()
 	}
 	modes, seeds := len(r.Modes), *r.Seeds
 	if work := conversations * modes * seeds; work > MaxSimulationWork {
@@ -196,11 +196,11 @@ type SimulationResult struct {
 
 // SimulationPoint is the result of one level in one mode, over the seeds computed so far.
 type SimulationPoint struct {
-	Concurrency int               `json:"concurrency"`
-	Mode        Mode              `json:"mode"`
-	Seeds       int               `json:"seeds"` // computed so far
-	Basis       string            `json:"basis" enum:"simulated"`
-	Figures     SimulationFigures `json:"figures"`
+	Level   Level             `json:"concurrency"`
+	Mode    Mode              `json:"mode"`
+	Seeds   int               `json:"seeds"` // computed so far
+	Basis   string            `json:"basis" enum:"simulated"`
+	Figures SimulationFigures `json:"figures"`
 }
 
 // SimulationFigures are figures that are computed like the recorded results: the mean of three windows of 60 s. Absent

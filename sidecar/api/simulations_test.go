@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"kvbooth/sidecar/api"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"kvbooth/sidecar/api"
 )
 
 func TestSimulationRequestCheck(t *testing.T) {
@@ -42,9 +42,13 @@ func TestSimulationRequestCheck(t *testing.T) {
 }
 
 func TestSimulationRequestCheckWork(t *testing.T) {
-	r := api.SimulationRequest{Levels: []int{5000, 7500}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(6)}
+	r := api.SimulationRequest{
+		Levels: api.LevelsOf(5000, 7500),
+		Modes:  []api.Mode{api.ModeKV, api.ModeRoundRobin},
+		Seeds:  new(6),
+	}
 	assert.NoError(t, r.CheckWork())
-	r.Levels[0]++
+	r.Levels[0].Value++
 	assert.EqualError(t, r.CheckWork(), "levels: 12501 conversations over all levels × 2 modes × 6 seeds = 150012 is "+
 		"not allowed: at most 150000: ask for lower or fewer levels, or for fewer seeds")
 }

@@ -56,7 +56,7 @@ type SweepRequest struct {
 	Modes []ModeState `json:"modes,omitempty" maxItems:"9"`
 	// concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels ×
 	// modes × repeats must not exceed 1,000.
-	Levels  []int   `json:"levels,omitempty" minimum:"1" maximum:"100000" maxItems:"40"`
+	Levels  []Level `json:"levels,omitempty" minimum:"1" maximum:"100000" maxItems:"40"`
 	Primary *string `json:"primary,omitempty"` // trial: the metric that decides
 	// trial of more than two modes: the question whose answer ends it; default: best
 	Question *TrialQuestion `json:"question,omitempty"`
@@ -126,7 +126,8 @@ func (r SweepRequest) Check() error {
 	if err := OneOf("kind", r.Kind, SweepKinds); err != nil {
 		return err
 	}
-	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r), r.CheckSpans())
+	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r), OneKind("levels", r.Levels...),
+		r.CheckSpans())
 }
 
 func (r SweepRequest) checkWords() error {
@@ -414,17 +415,17 @@ type SweepNow struct {
 	Number  int `json:"number"`  // from 0; a repeated span keeps its number
 	Attempt int `json:"attempt"` // from 1; spoiled attempts precede later ones
 	// trial: letter of the mode in the order of the request; pilot: a span of a trial on pairs that counts for no mode
-	Arm         string     `json:"arm,omitempty" enum:"pilot,a,b,c,d,e,f,g,h,i"`
-	Lane        string     `json:"lane,omitempty"` // lane of the span, if both modes run together
-	Mode        ModeState  `json:"mode"`
-	Concurrency int        `json:"concurrency"`
-	Phase       SweepPhase `json:"phase"`
-	Message     string     `json:"message,omitempty"` // progress of a mode change, or what a warm-up waits for
-	Seconds     float64    `json:"seconds"`           // time in this phase
-	Elapsed     float64    `json:"elapsed_seconds"`   // time since the span began, with the switch before it
-	Of          *float64   `json:"of,omitempty"`      // minimum seconds of the phase; absent: not known
-	Turns       int        `json:"turns"`             // counted turns that ended well
-	WarmingUp   int        `json:"warming_up"`        // conversations that began the span and have not ended
+	Arm       string     `json:"arm,omitempty" enum:"pilot,a,b,c,d,e,f,g,h,i"`
+	Lane      string     `json:"lane,omitempty"` // lane of the span, if both modes run together
+	Mode      ModeState  `json:"mode"`
+	Level     Level      `json:"concurrency"`
+	Phase     SweepPhase `json:"phase"`
+	Message   string     `json:"message,omitempty"` // progress of a mode change, or what a warm-up waits for
+	Seconds   float64    `json:"seconds"`           // time in this phase
+	Elapsed   float64    `json:"elapsed_seconds"`   // time since the span began, with the switch before it
+	Of        *float64   `json:"of,omitempty"`      // minimum seconds of the phase; absent: not known
+	Turns     int        `json:"turns"`             // counted turns that ended well
+	WarmingUp int        `json:"warming_up"`        // conversations that began the span and have not ended
 }
 
 // SweepSpan is a span that has ended.
@@ -437,7 +438,7 @@ type SweepSpan struct {
 	Mode        ModeState `json:"mode"`
 	Target      string    `json:"target,omitempty"` // URL that the turns were sent to; absent: not known
 	Router      string    `json:"router,omitempty"` // description of the target's router; absent: not known
-	Concurrency int       `json:"concurrency"`
+	Level       Level     `json:"concurrency"`
 	Seed        uint64    `json:"seed,string"`
 	Step        int64     `json:"step"` // step of the turns in `turns.csv`
 	Started     time.Time `json:"started"`
@@ -603,9 +604,9 @@ type TrialAfterEffect struct {
 // TrialSoonest is the setting at which earlier trials of the same modes, with the same workload on the same target,
 // show that a trial is answered soonest.
 type TrialSoonest struct {
-	Trial       string  `json:"trial"` // id of the trial that shows it
-	Concurrency int     `json:"concurrency"`
-	Seconds     float64 `json:"span_seconds"`
+	Trial   string  `json:"trial"` // id of the trial that shows it
+	Level   Level   `json:"concurrency"`
+	Seconds float64 `json:"span_seconds"`
 	// median time until it is answered, if the difference and the scatter are those of that trial
 	After float64 `json:"after_seconds"`
 }
@@ -715,7 +716,7 @@ type TrialPrior struct {
 type TrialLike struct {
 	ID       string          `json:"id"`
 	Modes    List[ModeState] `json:"modes"`
-	Levels   List[int]       `json:"levels"`
+	Levels   List[Level]     `json:"levels"`
 	Seconds  float64         `json:"span_seconds" unit:"seconds"`
 	Together bool            `json:"together"`
 	Workload WorkloadShape   `json:"workload"`
@@ -734,26 +735,26 @@ type Capacity struct {
 type ModeCapacity struct {
 	Mode ModeState `json:"mode"`
 	// estimate; 0: even the lowest level misses the SLOs; absent: not known yet
-	Level *int `json:"level,omitempty"`
+	Level *Level `json:"level,omitempty"`
 	// 95 % interval of the estimate; it begins at 0 if no level is certain to meet the SLOs
-	Interval *[2]int `json:"interval,omitempty"`
+	Interval *[2]Level `json:"interval,omitempty"`
 	// no level is certain to miss the SLOs: the interval ends at the highest level or beyond it
 	Above    bool            `json:"above,omitempty"`
-	Isolated List[int]       `json:"isolated"` // levels that meet the SLOs above the first level that misses them
+	Isolated List[Level]     `json:"isolated"` // levels that meet the SLOs above the first level that misses them
 	Tested   List[LevelTest] `json:"tested"`   // ascending
 }
 
 // LevelTest is the verdict on one level by the SLOs.
 type LevelTest struct {
-	Concurrency int    `json:"concurrency"`
-	Spans       int    `json:"spans"`
-	Verdict     string `json:"verdict" enum:"meets,misses,open"`
+	Level   Level  `json:"concurrency"`
+	Spans   int    `json:"spans"`
+	Verdict string `json:"verdict" enum:"meets,misses,open"`
 }
 
 // Crossing is the level at which the second of two modes stops or begins to be better by TTFT p95.
 type Crossing struct {
-	Level    *int    `json:"level,omitempty"`    // estimate; absent: the modes do not seem to cross in the range
-	Interval *[2]int `json:"interval,omitempty"` // 95 %; from 0 if the order is not certain at the lowest level
+	Level    *Level    `json:"level,omitempty"`    // estimate; absent: the modes do not seem to cross in the range
+	Interval *[2]Level `json:"interval,omitempty"` // 95 %; from 0 if the order is not certain at the lowest level
 	// no level is certain to be above the crossing: the interval ends at the highest level or beyond it
 	Above bool `json:"above,omitempty"`
 	// mode that is better below the crossing

@@ -24,7 +24,7 @@ var turnColumns = []turnColumn{
 	wholeColumn("turn", func(t *Turn) *int { return &t.Number }),
 	textColumn("request_id", func(t *Turn) *string { return &t.RequestID }),
 	wholeColumn("step", func(t *Turn) *int64 { return &t.Step }),
-	wholeColumn("concurrency", func(t *Turn) *int { return &t.Concurrency }),
+	levelColumn(),
 	textColumn("mode", func(t *Turn) *Mode { return &t.Mode }),
 	textColumn("speculation", func(t *Turn) *Speculation { return &t.Speculation }),
 	flagColumn("counted", func(t *Turn) *bool { return &t.Counted }),
@@ -94,6 +94,14 @@ func wholeColumn[T int | int64](name string, field func(*Turn) *T) turnColumn {
 			*field(t) = T(v)
 			return err
 		},
+	}
+}
+
+func levelColumn() turnColumn {
+	return turnColumn{
+		name: "concurrency",
+		text: func(t *Turn) string { return t.Level.String() },
+		set:  func(t *Turn, text string) error { return t.Level.UnmarshalText([]byte(text)) },
 	}
 }
 

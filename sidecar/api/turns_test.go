@@ -17,7 +17,7 @@ const header = "lane,conversation,turn,status,started,ended\r\n"
 func TestTurnsAreReadAsWritten(t *testing.T) {
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	want := []Turn{{
-		Lane: "main", Conversation: "c-1", Number: 2, RequestID: "c-1-2", Step: 1, Concurrency: 60, Mode: ModeKV,
+		Lane: "main", Conversation: "c-1", Number: 2, RequestID: "c-1-2", Step: 1, Level: AtConversations(60), Mode: ModeKV,
 		Speculation: SpeculationOff, Counted: true, Status: TurnOK, Started: noon, Ended: noon.Add(20500 * time.Millisecond),
 		TTFT: new(.25), FirstAnswer: new(.5), TPOT: new(.026), ITLP50: new(.02), ITLP95: new(.03), ITLEstimated: true,
 		Latency: new(20.), PromptTokens: new(4000), CachedTokens: new(3200), OutputTokens: new(830), TokenSource: "usage",

@@ -133,8 +133,8 @@ type Range struct {
 
 // Concurrency is the requested and the actual number of conversations in progress.
 type Concurrency struct {
-	Target int `json:"target"`
-	Actual int `json:"actual"`
+	Target Level `json:"target"`
+	Actual int   `json:"actual"`
 	// limit that turns or the next conversation wait for most of the time; absent: none
 	LimitedBy Limiter `json:"limited_by,omitempty"`
 }
@@ -881,7 +881,7 @@ type Difference struct {
 type Comparison struct {
 	Name        string  `json:"name"`
 	Title       string  `json:"title"`
-	Concurrency int     `json:"concurrency"`
+	Level       Level   `json:"concurrency"`
 	Settling    bool    `json:"settling"`
 	SettlingFor float64 `json:"settling_for_seconds"` // estimated time until figures are compared
 	// time that the live figures cover: whole batches of the step since its first counted turn, at most an hour
@@ -969,7 +969,7 @@ type HeadlineLine struct {
 
 // NotKept is the reason why a step was not added to the baseline `this target`.
 type NotKept struct {
-	Concurrency int         `json:"concurrency"`
+	Level       Level       `json:"concurrency"`
 	Arm         string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`
@@ -987,7 +987,7 @@ type Percentiles struct {
 // call itl. `tpot_derived`, which they call tpot, was computed from other percentiles. It is not compared, nor are the
 // cluster's figures, from `queue_seconds` to `inflight_skew`, which can explain a result.
 type BaselineRow struct {
-	Concurrency           int         `json:"concurrency" minimum:"1" maximum:"100000"`
+	Level                 Level       `json:"concurrency" minimum:"1" maximum:"100000"`
 	Arm                   string      `json:"arm,omitempty"` // measured arm; absent: the row has a mode only
 	Mode                  Mode        `json:"mode"`
 	Speculation           Speculation `json:"speculation"`
@@ -1119,7 +1119,7 @@ type Source struct {
 
 // Advantage is the advantage of KV-aware routing over round-robin at one level of a baseline.
 type Advantage struct {
-	Concurrency int                      `json:"concurrency"`
+	Level       Level                    `json:"concurrency"`
 	Speculation Speculation              `json:"speculation"`
 	Of          Map[string, Improvement] `json:"of"` // by the names of a row's values, such as ttft_p95
 }
@@ -1132,10 +1132,10 @@ type Sustained struct {
 	Speculation Speculation `json:"speculation"`
 	SLO         SLO         `json:"slo"` // SLOs that were applied
 	// 0: even the lowest tested level misses the SLOs; absent: no level was tested
-	Level    *int      `json:"level,omitempty"`
-	Isolated List[int] `json:"isolated"`  // levels that meet the SLOs above a level that misses them, ascending
-	TTFTOnly List[int] `json:"ttft_only"` // tested levels whose TPOT p95 was not recorded; ascending
-	Untested List[int] `json:"untested"`  // levels without a TTFT p95; ascending
+	Level    *Level      `json:"level,omitempty"`
+	Isolated List[Level] `json:"isolated"`  // levels that meet the SLOs above a level that misses them, ascending
+	TTFTOnly List[Level] `json:"ttft_only"` // tested levels whose TPOT p95 was not recorded; ascending
+	Untested List[Level] `json:"untested"`  // levels without a TTFT p95; ascending
 }
 
 // BaselineList is a page of all baselines: built-in ones, imported ones, and this target's own.
@@ -1201,7 +1201,7 @@ type SettingsPatch struct {
 // StartRequest is a request to start the workload or to set the concurrency of a running one. Default: the last
 // concurrency.
 type StartRequest struct {
-	Concurrency *int `json:"concurrency,omitempty"` // up to max_concurrency
+	Level *Level `json:"concurrency,omitempty"` // up to max_concurrency
 }
 
 // StopRequest is a request to stop the workload. With `drain`, turns in flight end first. Otherwise they are cancelled.
@@ -1211,12 +1211,12 @@ type StopRequest struct {
 
 // WorkloadPatch is a change of the workload's settings. Omitted fields do not change.
 type WorkloadPatch struct {
-	Concurrency *int     `json:"concurrency,omitempty"` // up to max_concurrency
-	Turns       *Range   `json:"turns,omitempty"`
-	MaxTokens   *int     `json:"max_tokens,omitempty"`
-	Openings    *int     `json:"openings,omitempty"`
-	StartRate   *float64 `json:"start_rate,omitempty"`
-	TargetRPS   *float64 `json:"target_rps,omitempty"`
+	Level     *Level   `json:"concurrency,omitempty"` // up to max_concurrency
+	Turns     *Range   `json:"turns,omitempty"`
+	MaxTokens *int     `json:"max_tokens,omitempty"`
+	Openings  *int     `json:"openings,omitempty"`
+	StartRate *float64 `json:"start_rate,omitempty"`
+	TargetRPS *float64 `json:"target_rps,omitempty"`
 }
 
 // MeasureRequest is a request to begin a new step with unchanged settings. It has no fields.
@@ -1251,7 +1251,7 @@ type Turn struct {
 	Number       int         `json:"number"` // from 1
 	RequestID    string      `json:"request_id"`
 	Step         int64       `json:"step"`
-	Concurrency  int         `json:"concurrency"`   // target of the step in which the turn began
+	Level        Level       `json:"concurrency"`   // target of the step in which the turn began
 	Arm          string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Mode         Mode        `json:"mode"`
 	Speculation  Speculation `json:"speculation"`
@@ -1271,6 +1271,9 @@ type Turn struct {
 	ITLEstimated     bool     `json:"itl_estimated,omitempty"`
 	InBursts         bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
 	Latency          *float64 `json:"latency,omitempty"`
+	// seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and
+	// `latency`; absent: the load waits for the server
+	Late *float64 `json:"late,omitempty"`
 	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty"`
 	OutputTokens     *int     `json:"output_tokens,omitempty"`
@@ -1367,7 +1370,7 @@ type EventList struct {
 type StepRecord struct {
 	Lane        string      `json:"lane"`
 	ID          int64       `json:"id"`
-	Concurrency int         `json:"concurrency"`
+	Level       Level       `json:"concurrency"`
 	Arm         string      `json:"arm,omitempty"` // arm in force; absent: none of the configuration
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation"`

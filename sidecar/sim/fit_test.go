@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/calibrate"
 	"kvbooth/sidecar/sim/closedloop"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 type level struct {
@@ -35,9 +35,15 @@ func recorded() api.Baseline {
 		{.4215, .7221, 3126.8, .0511, .901}, {.4238, .7043, 3471.8, .0455, .953}, // at 160
 	} {
 		b.Rows = append(b.Rows, api.BaselineRow{
-			Concurrency: []int{50, 60, 80, 120, 160}[i/2], Mode: bothModes[i%2], Speculation: api.SpeculationNotRecorded,
-			TTFT: api.Percentiles{P50: &v[0], P95: &v[1]}, OutputTokensPerSecond: &v[2],
-			TPOT: api.Percentiles{P50: &v[3]}, KVHitRatio: &v[4],
+			Level: api.AtConversations(
+				[]int{50, 60, 80, 120, 160}[i/2],
+			),
+			Mode:                  bothModes[i%2],
+			Speculation:           api.SpeculationNotRecorded,
+			TTFT:                  api.Percentiles{P50: &v[0], P95: &v[1]},
+			OutputTokensPerSecond: &v[2],
+			TPOT:                  api.Percentiles{P50: &v[3]},
+			KVHitRatio:            &v[4],
 		})
 	}
 	return b
@@ -51,9 +57,9 @@ func TestSimulationMatchesRecordedTable(t *testing.T) {
 	require.NoError(t, err)
 	got := map[level]closedloop.Figures{}
 	for _, r := range rows {
-		got[level{r.Recorded.Concurrency, r.Recorded.Mode}] = r.Simulated
+		got[level{r.Recorded.Level.Conversations(), r.Recorded.Mode}] = r.Simulated
 	}
-	e := calibrate.ErrorsOf(slices.DeleteFunc(rows, func(r calibrate.Row) bool { return r.Recorded.Concurrency < 60 }))
+	e := calibrate.ErrorsOf(slices.DeleteFunc(rows, func(r calibrate.Row) bool { return r.Recorded.Level.Value < 60 }))
 	t.Log(e)
 	// Throughput times TPOT is about the concurrency, so these two count as one.
 	assert.Less(t, (e.TTFT50+(e.Throughput+e.TPOT)/2)/2, .035)

@@ -203,7 +203,7 @@ func reportRows(out io.Writer, rows []calibrate.Row) {
 		if row.Held {
 			note = "held out"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Concurrency, r.Mode,
+		fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Level, r.Mode,
 			beside(1000*s.TTFT50, r.TTFT.P50, 1000, 0), beside(1000*s.TTFT95, r.TTFT.P95, 1000, 0),
 			beside(s.TokensPerSecond, r.OutputTokensPerSecond, 1, 0), beside(1000*s.TPOT50, r.TPOT.P50, 1000, 1),
 			beside(100*s.Hit, r.KVHitRatio, 100, 1), note)

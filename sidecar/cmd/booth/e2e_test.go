@@ -21,10 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/output"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -32,6 +28,10 @@ import (
 	"kvbooth/sidecar/loadgen/cluster/kubernetes"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
+
+	"github.com/prometheus/procfs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // project is the path of the module's root from this package.
@@ -281,10 +281,14 @@ func TestBoothRecovers(t *testing.T) {
 // follow sets the concurrency and waits until as many conversations are in progress.
 func (b *realBooth) follow(concurrency int) {
 	b.t.Helper()
-	_, err := b.client.Patch(b.t.Context(), api.DefaultLane, api.WorkloadPatch{Concurrency: &concurrency})
+	_, err := b.client.Patch(
+		b.t.Context(),
+		api.DefaultLane,
+		api.WorkloadPatch{Level: new(api.AtConversations(concurrency))},
+	)
 	require.NoError(b.t, err)
 	b.becomes("the concurrency is reached", func(l api.LaneSnapshot) bool {
-		return l.State.Concurrency.Target == concurrency && l.State.Concurrency.Actual == concurrency
+		return l.State.Concurrency.Target.Conversations() == concurrency && l.State.Concurrency.Actual == concurrency
 	})
 }
 
@@ -293,7 +297,7 @@ func (b *realBooth) finishTrial() {
 	t := b.t
 	t.Helper()
 	s := boothtest.Trial(t, b.client, 2*time.Minute, api.SweepRequest{
-		Levels: []int{3}, Modes: []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}},
+		Levels: api.LevelsOf(3), Modes: []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}},
 		Primary: new("output_tokens_per_second"), Smallest: new(.5), Seconds: new(1.), // mostly two blocks
 	})
 	require.NotEmpty(t, s.Spans)
@@ -306,7 +310,7 @@ func (b *realBooth) finishTrial() {
 	require.NoError(t, json.Unmarshal(text.Bytes(), &report))
 	assert.NotEmpty(t, report)
 	b.becomes("the workload goes on as before the trial", func(l api.LaneSnapshot) bool {
-		return l.State.Sweep == nil && l.State.Running && l.State.Concurrency.Target == 12
+		return l.State.Sweep == nil && l.State.Running && l.State.Concurrency.Target == api.AtConversations(12)
 	})
 }
 

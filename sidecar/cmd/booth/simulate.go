@@ -161,7 +161,7 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		Mean: or(c.QuestionTokensMean, base.QuestionTokens.Mean), CV: or(c.QuestionTokensCV, base.QuestionTokens.CV),
 	}
 	r := study.Request{
-		Levels: levels, Seeds: c.Seeds, FirstSeed: c.FirstSeed,
+		Levels: api.LevelsOf(levels...), Seeds: c.Seeds, FirstSeed: c.FirstSeed,
 		Openings: c.Openings, OpeningTokens: c.OpeningTokens, MaxTokens: c.MaxTokens, StartRate: c.StartRate,
 		Turns: &turns, OutputTokens: &output, QuestionTokens: &question,
 		Workers: c.Workers, MaxBatchSize: c.MaxBatchSize, BlockSize: c.BlockSize, KVTokens: c.KVTokens,
@@ -262,7 +262,7 @@ func (c *simulateCmd) checkFiles(p *plan) error {
 	for _, path := range c.Baseline { // checked without values
 		var points []study.Point
 		for _, level := range p.grid.Levels {
-			points = append(points, study.Point{Concurrency: level, Mode: p.grid.Modes[0]})
+			points = append(points, study.Point{Level: level, Mode: p.grid.Modes[0]})
 		}
 		empty := study.NewResult(p.request, p.profile, points)
 		if err := baseline.Validate(empty.Baseline(baselineName(path))); err != nil {
@@ -365,7 +365,7 @@ func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 	fmt.Fprintln(w, "\nconversations\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %"+
 		"\tqueued requests\tlongest wait, s")
 	for _, point := range r.Points {
-		fmt.Fprintf(w, "%d\t%s", point.Concurrency, point.Mode)
+		fmt.Fprintf(w, "%v\t%s", point.Level, point.Mode)
 		for _, column := range columns {
 			fmt.Fprintf(w, "\t%s", column.simulated(point.Figures))
 		}
@@ -431,7 +431,7 @@ func (c column) simulated(figures map[string]study.Estimate) string {
 // recordedRow returns the recorded values for a point's level and mode.
 func recordedRow(b api.Baseline, at study.ResultPoint) (cells []string) {
 	kind := b.Deployment.Speculation
-	found, _ := baseline.At(b, api.ModeState{Mode: at.Mode, Speculation: kind}, at.Concurrency)
+	found, _ := baseline.At(b, api.ModeState{Mode: at.Mode, Speculation: kind}, at.Level)
 	for _, c := range columns {
 		cell := notKnown
 		if c.recorded != nil {

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim/study"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // small defines a grid that is simulated in less than a second.
@@ -66,7 +66,7 @@ func TestSimulateIsRepeatable(t *testing.T) {
 	var result study.Result
 	require.NoError(t, json.Unmarshal([]byte(first["all.json"]), &result))
 	assert.Equal(t, "simulated", result.Basis)
-	assert.Equal(t, []int{4, 8, 12}, result.Request.Levels)
+	assert.Equal(t, api.LevelsOf(4, 8, 12), result.Request.Levels)
 	assert.Len(t, result.Points, 6)
 	assert.Len(t, result.Points[0].Runs, 2)
 	assert.NotEmpty(t, result.Explanation)
@@ -82,7 +82,11 @@ func TestSimulateIsRepeatable(t *testing.T) {
 	assert.Equal(t, "simulated H200", fromCSV.Deployment.GPU)
 	assert.Contains(t, fromCSV.Notes, "Simulated, not measured")
 	assert.Equal(t, &api.Distribution{Mean: 100, CV: .2}, fromCSV.Workload.OutputTokens)
-	found, ok := baseline.At(fromCSV, api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded}, 8)
+	found, ok := baseline.At(
+		fromCSV,
+		api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded},
+		api.AtConversations(8),
+	)
 	require.True(t, ok)
 	assert.InDelta(t, result.Points[2].Figures["ttft_p95"].Mean, *found.TTFT.P95.Value, 1e-12)
 

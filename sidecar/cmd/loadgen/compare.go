@@ -204,10 +204,10 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	}
 	mode := api.ModeState{Arm: r.Arm, Mode: r.Mode, Speculation: r.Speculation}
 	for _, s := range r.Steps {
-		if s.Concurrency != r.Concurrency || s.InMode() != mode {
-			return b, true, api.Refuse("steps", fmt.Sprintf("%d conversations, %s", s.Concurrency, s.InMode().Text()),
-				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %d, %s; its figures are of "+
-					"all together", r.Concurrency, mode.Text()))
+		if s.Level != r.Level || s.InMode() != mode {
+			return b, true, api.Refuse("steps", fmt.Sprintf("%s, %s", s.Level.InWords(), s.InMode().Text()),
+				fmt.Sprintf("a run at one concurrency in one mode: this one ended with %v, %s; its figures are of "+
+					"all together", r.Level, mode.Text()))
 		}
 	}
 	whole := stats.Report{
@@ -217,7 +217,7 @@ func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 		HitInterval: r.KVHitRatio.Interval,
 	}
 	row := whole.Row()
-	row.Concurrency, row.LagSeconds = r.Concurrency, &r.Client.WorstLagSeconds
+	row.Level, row.LagSeconds = r.Level, &r.Client.WorstLagSeconds
 	row.Arm, row.Mode, row.Speculation = r.Arm, r.Mode, r.Speculation
 	row.OutputTokensPerSecond = r.OutputTokensPerSecond.Value // nil: not known
 	row.RequestsPerSecond = r.RequestsPerSecond.Value         // nil: not known

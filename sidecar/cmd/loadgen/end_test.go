@@ -104,7 +104,7 @@ func TestRequests(t *testing.T) {
 	code, stdout, stderr = command(t, "compare", document, again+","+document)
 	require.Equal(t, success, code, stderr)
 	assert.Regexp(t, `(?m)^\| 4 \| .*\| ≥ \d+ ms \| `, stdout, "also in a mean")
-	r.Steps[0].Concurrency = 3
+	r.Steps[0].Level = api.AtConversations(3)
 	code, _, stderr = comparedWith(r)
 	assert.Equal(t, badInput, code)
 	assert.Contains(t, stderr, "steps: 3 conversations, unknown is not allowed: a run at one concurrency in one mode")

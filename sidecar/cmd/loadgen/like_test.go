@@ -5,22 +5,22 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/report"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The scatter of a trial comes from its JSON report. Any other file is refused with the flag.
 func TestReadLike(t *testing.T) {
 	s := api.Sweep{
 		SweepSummary: api.SweepSummary{ID: "abc", Request: api.SweepRequest{
-			Kind: api.SweepTrial, Modes: []api.ModeState{rrMode, kvMode}, Levels: []int{60}, Seconds: new(60.),
+			Kind: api.SweepTrial, Modes: []api.ModeState{rrMode, kvMode}, Levels: api.LevelsOf(60), Seconds: new(60.),
 			Together: new(false),
 		}},
 		Workload: api.WorkloadShape{MaxTokens: 1024},
-		Rows:     []api.BaselineRow{{Concurrency: 60, Mode: api.ModeRoundRobin}},
+		Rows:     []api.BaselineRow{{Level: api.AtConversations(60), Mode: api.ModeRoundRobin}},
 		Trial: &api.TrialState{
 			Method: api.TrialOnBlocks, BlockSeconds: 500,
 			Variances: map[string]api.TrialVariance{"ttft_mean": {Value: .002, DegreesOfFreedom: 9}},
@@ -37,7 +37,12 @@ func TestReadLike(t *testing.T) {
 	like, err := readLike(path)
 	require.NoError(t, err)
 	assert.Equal(t, &api.TrialLike{
-		ID: "abc", Modes: s.Request.Modes, Levels: []int{60}, Seconds: 60, Workload: s.Workload, Variances: s.Trial.Variances,
+		ID:           "abc",
+		Modes:        s.Request.Modes,
+		Levels:       api.LevelsOf(60),
+		Seconds:      60,
+		Workload:     s.Workload,
+		Variances:    s.Trial.Variances,
 		BlockSeconds: 500,
 	}, like)
 

@@ -73,11 +73,11 @@ func TestOperatorIsServedAtTheLimitOfOpenFiles(t *testing.T) {
 	p.http.CloseIdleConnections()
 	p.http.Transport = &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
 	p.connect(token)
-	state, err := p.client.Patch(wait.Context(t), "", api.WorkloadPatch{Concurrency: new(8)})
+	state, err := p.client.Patch(wait.Context(t), "", api.WorkloadPatch{Level: new(api.AtConversations(8))})
 	require.NoError(t, err)
-	assert.Equal(t, 8, state.Concurrency.Target)
-	_, patch := p.client.Patch(t.Context(), "", api.WorkloadPatch{Concurrency: new(129)})
-	_, begin := p.client.Start(t.Context(), "", api.StartRequest{Concurrency: new(129)})
+	assert.Equal(t, api.AtConversations(8), state.Concurrency.Target)
+	_, patch := p.client.Patch(t.Context(), "", api.WorkloadPatch{Level: new(api.AtConversations(129))})
+	_, begin := p.client.Start(t.Context(), "", api.StartRequest{Level: new(api.AtConversations(129))})
 	_, settings := p.client.PatchSettings(
 		t.Context(), api.SettingsPatch{MaxConcurrency: new(129), Slider: &api.Slider{Min: 1, Max: 100, Increment: 1}},
 	)

@@ -108,7 +108,7 @@ func span(seconds float64) string {
 
 // nowWords describes the span in progress.
 func nowWords(n api.SweepNow) string {
-	text := fmt.Sprintf("%s at %d", n.Mode.Name(), n.Concurrency)
+	text := fmt.Sprintf("%s at %v", n.Mode.Name(), n.Level)
 	if n.Attempt > 1 {
 		text += " again"
 	}
@@ -174,7 +174,7 @@ func takePart(places []api.TrialPlace) string {
 
 // spanWords describes the result of an ended span, with its number on the page and in the report.
 func spanWords(s api.SweepSpan) string {
-	text := fmt.Sprintf("span %d, %s at %d: ", s.Number+1, s.Mode.Name(), s.Concurrency)
+	text := fmt.Sprintf("span %d, %s at %v: ", s.Number+1, s.Mode.Name(), s.Level)
 	if s.Spoiled != "" {
 		return text + "invalid: " + s.Spoiled
 	}

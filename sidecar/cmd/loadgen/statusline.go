@@ -69,7 +69,7 @@ func laneParts(l api.LaneSnapshot) []string {
 func phase(s api.State) string {
 	text := string(s.Phase)
 	if s.Running {
-		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.InMode().Short())
+		text = fmt.Sprintf("%s %d/%v %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.InMode().Short())
 	}
 	if s.Running && s.Step.Held != nil {
 		text += " limited by " + string(s.Step.Held.By)

@@ -61,13 +61,13 @@ func screen(text string, columns int) []string {
 
 func TestDescribe(t *testing.T) {
 	stopped := api.LaneSnapshot{State: api.State{
-		Phase: api.PhaseStopped, Concurrency: api.Concurrency{Target: 60}, Mode: api.ModeKV,
+		Phase: api.PhaseStopped, Concurrency: api.Concurrency{Target: api.AtConversations(60)}, Mode: api.ModeKV,
 	}}
 	running := stopped
 	running.State.Running, running.State.Phase, running.State.Concurrency.Actual = true, api.PhaseRunning, 58
 	running.Totals.Errors = 2
 	held := running
-	held.State.Concurrency = api.Concurrency{Target: 1000, Actual: 52}
+	held.State.Concurrency = api.Concurrency{Target: api.AtConversations(1000), Actual: 52}
 	held.State.Step.Held = &api.Held{By: api.LimitedByTargetRPS, At: 53}
 	measured := running
 	measured.State.Settling = true

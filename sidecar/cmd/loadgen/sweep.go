@@ -63,7 +63,7 @@ func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*ques
 		state: g.lane.State,
 		say:   func(text string) { g.log.Info(fit(text, 0)) },
 	}
-	if err := g.files.check(q.asked.Flag("levels"), slices.Max(append([]int{1}, q.asked.Request.Levels...))); err != nil {
+	if err := g.files.check(q.asked.Flag("levels"), most(q.asked.Request.Levels)); err != nil {
 		return nil, err
 	}
 	if path := q.asked.Like; path != "" {
@@ -110,11 +110,20 @@ func (q *question) lookBack(ctx context.Context) error {
 	return nil
 }
 
+// most returns the largest number of conversations of some levels, at least 1.
+func most(levels []api.Level) int {
+	n := 1
+	for _, level := range levels {
+		n = max(n, level.Conversations())
+	}
+	return n
+}
+
 // disagreement returns the first field in which the new request differs from the earlier one, with both values; empty:
 // there is none. An omitted field agrees with any value.
 func disagreement(was, is api.SweepRequest) (field, before, now string) {
-	was.Levels = slices.Sorted(slices.Values(was.Levels))
-	is.Levels = slices.Sorted(slices.Values(is.Levels))
+	was.Levels = slices.SortedFunc(slices.Values(was.Levels), api.Level.Compare)
+	is.Levels = slices.SortedFunc(slices.Values(is.Levels), api.Level.Compare)
 	is.Modes = slices.Clone(is.Modes)
 	for i := range is.Modes {
 		is.Modes[i] = is.Modes[i].Resolve(was.Modes)
@@ -183,7 +192,7 @@ func shown(v reflect.Value) string {
 		return "the report of trial " + v.ID
 	case api.SLO:
 		return fmt.Sprintf("TTFT %g s and TPOT %g s", v.TTFT, v.TPOT)
-	case []int:
+	case []api.Level:
 		return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]")
 	default:
 		return fmt.Sprint(v)

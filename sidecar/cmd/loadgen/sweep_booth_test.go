@@ -49,7 +49,7 @@ func TestSweepOnTheCommandLine(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &compared))
 	for i, s := range compared.Sides {
 		require.Len(t, s.Rows, 1)
-		assert.Equal(t, measured.Sides[i].Rows[0].Concurrency, s.Rows[0].Concurrency)
+		assert.Equal(t, measured.Sides[i].Rows[0].Level, s.Rows[0].Level)
 		assert.Equal(t, measured.Sides[i].Rows[0].TTFT.P95, s.Rows[0].TTFT.P95)
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/report"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -34,7 +34,7 @@ var (
 // asked returns a request with all of its fields, as a desk stores it.
 func asked() api.SweepRequest {
 	return api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{60}, Modes: []api.ModeState{rrMode, kvMode}, Primary: new("ttft_p95"),
+		Kind: api.SweepTrial, Levels: api.LevelsOf(60), Modes: []api.ModeState{rrMode, kvMode}, Primary: new("ttft_p95"),
 		Smallest: new(.05), Seconds: new(60.), MaxSeconds: new(3600.), Seed: new(uint64(1)),
 		SLO: &api.SLO{TTFT: .6, TPOT: .06}, Title: new(""),
 	}
@@ -48,7 +48,7 @@ func TestDisagreement(t *testing.T) {
 		"nothing is given": {},
 		"all is given":     {is: asked()},
 		"another kind":     {api.SweepRequest{Kind: api.SweepLevels}, [3]string{"kind", "trial", "sweep"}},
-		"another level":    {api.SweepRequest{Levels: []int{120}}, [3]string{"levels", "60", "120"}},
+		"another level":    {api.SweepRequest{Levels: api.LevelsOf(120)}, [3]string{"levels", "60", "120"}},
 		"another seed":     {api.SweepRequest{Seed: new(uint64(2))}, [3]string{"seed", "1", "2"}},
 		"other SLOs": {
 			api.SweepRequest{SLO: &api.SLO{TTFT: .4, TPOT: .06}},
@@ -69,10 +69,10 @@ func TestDisagreement(t *testing.T) {
 		assert.Equal(t, row.want, [3]string{field, before, now}, name)
 		assert.Equal(t, asked(), was)
 	}
-	sweep := api.SweepRequest{Kind: api.SweepLevels, Levels: []int{60, 180, 120}}
-	field, _, _ := disagreement(sweep, api.SweepRequest{Kind: api.SweepLevels, Levels: []int{180, 60, 120}})
+	sweep := api.SweepRequest{Kind: api.SweepLevels, Levels: api.LevelsOf(60, 180, 120)}
+	field, _, _ := disagreement(sweep, api.SweepRequest{Kind: api.SweepLevels, Levels: api.LevelsOf(180, 60, 120)})
 	assert.Empty(t, field, "the order of the levels is drawn")
-	assert.Equal(t, []int{60, 180, 120}, sweep.Levels)
+	assert.Equal(t, api.LevelsOf(60, 180, 120), sweep.Levels)
 }
 
 // desk is a desk whose sweeps follow the script of a test.
@@ -150,7 +150,7 @@ func (d *desk) becomes(id string, change func(*api.Sweep)) {
 func (d *desk) ends(id, verdict string) {
 	d.becomes(id, func(s *api.Sweep) {
 		s.State, s.Trial, s.Words = api.SweepDone, &api.TrialState{Verdict: verdict}, []string{"kv is better."}
-		s.Spans, s.Progress.Spans = []api.SweepSpan{{Mode: kvMode, Concurrency: 60, Turns: 9}}, 1
+		s.Spans, s.Progress.Spans = []api.SweepSpan{{Mode: kvMode, Level: api.AtConversations(60), Turns: 9}}, 1
 	})
 }
 
@@ -342,7 +342,7 @@ func TestQuestionCannotBegin(t *testing.T) {
 func TestQuestionGoesOn(t *testing.T) {
 	const differs = "data_dir: /data has an unfinished trial with different settings (%s): finish it with those " +
 		"settings (loadgen trial), cancel it with --anew, or choose another directory with --data-dir"
-	other, longer := api.SweepRequest{Levels: []int{120}}, api.SweepRequest{MaxSeconds: new(7200.)}
+	other, longer := api.SweepRequest{Levels: api.LevelsOf(120)}, api.SweepRequest{MaxSeconds: new(7200.)}
 	for name, row := range map[string]struct {
 		state   api.SweepState
 		asked   api.SweepRequest
@@ -416,10 +416,17 @@ func TestArmsOfUnfinishedSweep(t *testing.T) {
 func TestProgressLine(t *testing.T) {
 	v := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepRunning, Request: asked()}}
 	v.Progress = api.SweepProgress{Spans: 4, SecondsUsed: 390, SecondsLeft: new(390.), Span: &api.SweepNow{
-		Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting, Seconds: 34, Of: new(60.), Turns: 99,
+		Number:  5,
+		Attempt: 2,
+		Mode:    kvMode,
+		Level:   api.AtConversations(60),
+		Phase:   api.SpanCounting,
+		Seconds: 34,
+		Of:      new(60.),
+		Turns:   99,
 	}}
 	now := func(v api.Sweep, phase api.SweepPhase, change func(*api.SweepNow)) api.Sweep {
-		v.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: phase}
+		v.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Level: api.AtConversations(60), Phase: phase}
 		change(v.Progress.Span)
 		return v
 	}
@@ -486,9 +493,16 @@ func TestSpan(t *testing.T) {
 }
 
 func TestSpanWords(t *testing.T) {
-	s := api.SweepSpan{Number: 2, Mode: kvMode, Concurrency: 60, Turns: 231, Elapsed: 100, Row: &api.BaselineRow{
-		TTFT: api.Percentiles{P95: new(.4121)}, OutputTokensPerSecond: new(1234.5), KVHitRatio: new(.9),
-	}}
+	s := api.SweepSpan{
+		Number:  2,
+		Mode:    kvMode,
+		Level:   api.AtConversations(60),
+		Turns:   231,
+		Elapsed: 100,
+		Row: &api.BaselineRow{
+			TTFT: api.Percentiles{P95: new(.4121)}, OutputTokensPerSecond: new(1234.5), KVHitRatio: new(.9),
+		},
+	}
 	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min",
 		spanWords(s))
 	s.Failed = 2
@@ -501,7 +515,7 @@ func TestSpanWords(t *testing.T) {
 func TestUnanswered(t *testing.T) {
 	done := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepDone}}
 	require.NoError(t, unanswered(done), "a sweep of levels has its answer")
-	done.Capacity = &api.Capacity{Modes: []api.ModeCapacity{{Mode: kvMode, Level: new(0)}}}
+	done.Capacity = &api.Capacity{Modes: []api.ModeCapacity{{Mode: kvMode, Level: new(api.AtConversations(0))}}}
 	require.NoError(t, unanswered(done), "not even the lowest level is an answer, too")
 	done.Capacity.Modes = append(slices.Clone(done.Capacity.Modes), api.ModeCapacity{Mode: rrMode})
 	require.EqualError(t, unanswered(done),

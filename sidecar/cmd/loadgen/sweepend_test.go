@@ -51,7 +51,7 @@ func TestTrialIsResumed(t *testing.T) {
 	}
 	p := trial()
 	began := p.lane().State.Sweep
-	assert.Equal(t, []int{3}, began.Request.Levels)
+	assert.Equal(t, api.LevelsOf(3), began.Request.Levels)
 	assert.Equal(t, byCommand, began.By)
 	list, err := p.client.Sweeps(t.Context())
 	require.NoError(t, err)

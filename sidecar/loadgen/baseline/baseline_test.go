@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"kvbooth/sidecar/api"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"kvbooth/sidecar/api"
 )
 
 func h200() api.Baseline { return Builtin()[0] }
@@ -18,7 +18,7 @@ func h100() api.Baseline { return Builtin()[1] }
 
 func at(t *testing.T, b api.Baseline, mode api.Mode, concurrency int) api.Column {
 	t.Helper()
-	c, ok := At(b, api.ModeState{Mode: mode, Speculation: api.SpeculationNotRecorded}, concurrency)
+	c, ok := At(b, api.ModeState{Mode: mode, Speculation: api.SpeculationNotRecorded}, api.AtConversations(concurrency))
 	require.True(t, ok)
 	return c
 }
@@ -34,7 +34,11 @@ func TestBuiltinTables(t *testing.T) {
 		require.NoError(t, Validate(b))
 		assert.Equal(t, want.name, b.Name)
 		require.Len(t, b.Rows, want.rows)
-		assert.Equal(t, []int{want.low, want.high}, []int{b.Rows[0].Concurrency, b.Rows[want.rows-1].Concurrency})
+		assert.Equal(
+			t,
+			[]int{want.low, want.high},
+			[]int{b.Rows[0].Level.Conversations(), b.Rows[want.rows-1].Level.Conversations()},
+		)
 		golden(t, want.name, b)
 	}
 }
@@ -74,20 +78,24 @@ func TestLookup(t *testing.T) {
 		assert.Equal(t, api.LookedUp{Lookup: api.LookupOutside}, c.TTFT.P50)
 		assert.Equal(t, api.LookupNotRecorded, c.ITL.P95.Lookup)
 	}
-	_, ok := At(h200(), api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationNotRecorded}, 100)
+	_, ok := At(
+		h200(),
+		api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationNotRecorded},
+		api.AtConversations(100),
+	)
 	assert.False(t, ok)
 }
 
 func TestColumnsAreOrdered(t *testing.T) {
 	row := func(m api.Mode, s api.Speculation) api.BaselineRow {
-		return api.BaselineRow{Concurrency: 10, Mode: m, Speculation: s, N: 7}
+		return api.BaselineRow{Level: api.AtConversations(10), Mode: m, Speculation: s, N: 7}
 	}
 	b := api.Baseline{Rows: []api.BaselineRow{
 		row(api.ModeLeastLoaded, api.SpeculationOff), row(api.ModeKV, api.SpeculationEagle3),
 		row(api.ModeKV, api.SpeculationOff), row(api.ModeRoundRobin, api.SpeculationOff),
 	}}
 	var got []api.ModeState
-	for _, c := range Columns(b, 10) {
+	for _, c := range Columns(b, api.AtConversations(10)) {
 		got = append(got, api.ModeState{Mode: c.Mode, Speculation: c.Speculation})
 		assert.Equal(t, 7, c.N)
 	}
@@ -97,7 +105,7 @@ func TestColumnsAreOrdered(t *testing.T) {
 		{Mode: api.ModeKV, Speculation: api.SpeculationEagle3},
 		{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff},
 	}, got)
-	assert.NotNil(t, Columns(api.Baseline{}, 10))
+	assert.NotNil(t, Columns(api.Baseline{}, api.AtConversations(10)))
 }
 
 func quantiles(p50, low, high float64) api.Quantiles {
@@ -116,7 +124,7 @@ func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
 		KVHitRatio: new(0.9735), HitInterval: &[2]float64{.96, .98}, // recorded 0.885: 10 % better
 		N: 100, Seconds: 90,
 	}
-	c := Compare(live, h200(), 100)
+	c := Compare(live, h200(), api.AtConversations(100))
 	require.Len(t, c.Columns, 2)
 	rr := c.Columns[0]
 	require.Equal(t, api.ModeRoundRobin, rr.Mode)
@@ -147,7 +155,7 @@ func TestScatterWidensTheInterval(t *testing.T) {
 	const recorded = 2547.5
 	compare := func(live, half float64) api.LookedUp {
 		l := Live{OutputTokensPerSecond: &live, OutputInterval: &[2]float64{live - half, live + half}}
-		return Compare(l, h200(), 100).Columns[0].OutputTokensPerSecond
+		return Compare(l, h200(), api.AtConversations(100)).Columns[0].OutputTokensPerSecond
 	}
 	exact := compare(1.05*recorded, 0)
 	assert.True(t, exact.Estimated)
@@ -174,10 +182,10 @@ func TestTimeToADecision(t *testing.T) {
 	left := func(live, half, seconds float64) *float64 {
 		l := Live{Metrics: api.Metrics{TTFT: quantiles(live, live-half, live+half)}, Seconds: seconds}
 		b := api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{{
-			Concurrency: 10, Mode: api.ModeKV, TTFT: api.Percentiles{P50: new(.5)},
+			Level: api.AtConversations(10), Mode: api.ModeKV, TTFT: api.Percentiles{P50: new(.5)},
 			Intervals: &api.RowIntervals{TTFT: api.PercentileIntervals{P50: &[2]float64{.47, .53}}},
 		}}}
-		return Compare(l, b, 10).Columns[0].TTFT.P50.Improvement.SecondsLeft
+		return Compare(l, b, api.AtConversations(10)).Columns[0].TTFT.P50.Improvement.SecondsLeft
 	}
 	assert.InDelta(t, 180, *left(.45, .08, 60), 1e-6, "half as wide after four times the time: 4 and 3 make 5")
 	assert.InDelta(t, 180, *left(.55, .08, 60), 1e-6, "the other way")
@@ -190,7 +198,7 @@ func TestTimeToADecision(t *testing.T) {
 func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 	row := func(concurrency int, ttft float64, in *[2]float64) api.BaselineRow {
 		return api.BaselineRow{
-			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff, LagSeconds: new(.004),
+			Level: api.AtConversations(concurrency), Mode: api.ModeKV, Speculation: api.SpeculationOff, LagSeconds: new(.004),
 			TTFT: api.Percentiles{P50: &ttft}, Intervals: &api.RowIntervals{TTFT: api.PercentileIntervals{P50: in}},
 		}
 	}
@@ -198,13 +206,15 @@ func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 		row(10, .4, &[2]float64{.38, .42}), row(20, .5, &[2]float64{.44, .6}), row(30, .6, nil),
 	}}
 	live := Live{Metrics: api.Metrics{TTFT: quantiles(.45, .44, .46)}}
-	at := func(concurrency int) api.LookedUp { return Compare(live, b, concurrency).Columns[0].TTFT.P50 }
+	at := func(concurrency int) api.LookedUp {
+		return Compare(live, b, api.AtConversations(concurrency)).Columns[0].TTFT.P50
+	}
 	ten := at(10)
 	assert.Equal(t, &[2]float64{.38, .42}, ten.Interval)
 	assert.False(t, ten.Estimated)
 	assert.Equal(t, api.OutcomeWorse, ten.Improvement.Outcome)
 	assert.InDelta(t, -12.5-math.Hypot(1, 2)/40*100, ten.Improvement.Interval[0], 1e-6)
-	assert.Equal(t, .004, *Compare(live, b, 10).Columns[0].LagSeconds)
+	assert.Equal(t, .004, *Compare(live, b, api.AtConversations(10)).Columns[0].LagSeconds)
 	fifteen := at(15)
 	assert.Equal(t, api.LookupInterpolated, fifteen.Lookup)
 	assert.InDelta(t, .41, fifteen.Interval[0], 1e-9)
@@ -245,14 +255,19 @@ func TestErrorsOfBothSides(t *testing.T) {
 			q.P50Error = &row.liveError
 			was := api.Percentiles{P50: new(.4)}
 			in := api.PercentileIntervals{P50: down(.4, row.wasError)}
-			r := api.BaselineRow{Concurrency: 10, Mode: api.ModeKV, Errors: &api.RowErrors{}, Intervals: &api.RowIntervals{}}
+			r := api.BaselineRow{
+				Level:     api.AtConversations(10),
+				Mode:      api.ModeKV,
+				Errors:    &api.RowErrors{},
+				Intervals: &api.RowIntervals{},
+			}
 			live := Live{}
 			if row.tpot {
 				live.Metrics.TPOT, r.TPOT, r.Intervals.TPOT, r.Errors.TPOT = q, was, in, api.Percentiles{P50: &row.wasError}
 			} else {
 				live.Metrics.TTFT, r.TTFT, r.Intervals.TTFT, r.Errors.TTFT = q, was, in, api.Percentiles{P50: &row.wasError}
 			}
-			c := Compare(live, api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{r}}, 10).Columns[0]
+			c := Compare(live, api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{r}}, api.AtConversations(10)).Columns[0]
 			found := c.TTFT.P50
 			if row.tpot {
 				found = c.TPOT.P50
@@ -315,9 +330,9 @@ func TestNothingIsBetterWhereNotComparable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := h200()
 			live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Shape: *b.Workload, N: 40, SettlingFor: 12}
-			require.NotZero(t, improvements(Compare(live, b, 60)))
+			require.NotZero(t, improvements(Compare(live, b, api.AtConversations(60))))
 			test.change(&live, &b)
-			c := Compare(live, b, 60)
+			c := Compare(live, b, api.AtConversations(60))
 			assert.Zero(t, improvements(c))
 			assert.NotNil(t, c.Columns[0].TTFT.P95.Value)
 			assert.Equal(t, test.withheld, c.Withheld)
@@ -328,7 +343,7 @@ func TestNothingIsBetterWhereNotComparable(t *testing.T) {
 	own := h200()
 	own.Workload.OpeningTokens = 500
 	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Shape: *own.Workload}
-	assert.NotZero(t, improvements(Compare(live, own, 60)), "the same length")
+	assert.NotZero(t, improvements(Compare(live, own, api.AtConversations(60))), "the same length")
 }
 
 // Rows that were measured before the target's mode was reported are excluded: only rows of a known mode are compared.
@@ -340,7 +355,7 @@ func TestRowsOfAnUnknownModeDoNotCompare(t *testing.T) {
 		}
 	}
 	c := Compare(Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Mode: api.ModeState{Mode: api.ModeKV}}, b,
-		100)
+		api.AtConversations(100))
 	require.Len(t, c.Columns, 2)
 	assert.Equal(t, api.ModeUnknown, c.Columns[1].Mode, "last")
 	assert.NotNil(t, c.Columns[0].TTFT.P50.Improvement)
@@ -369,8 +384,8 @@ func TestScatter(t *testing.T) {
 }
 
 func TestNoImprovementOnAZero(t *testing.T) {
-	b := api.Baseline{Rows: []api.BaselineRow{{Concurrency: 1, Mode: api.ModeKV, KVHitRatio: new(0.0)}}}
-	c := Compare(Live{KVHitRatio: new(0.5)}, b, 1)
+	b := api.Baseline{Rows: []api.BaselineRow{{Level: api.AtConversations(1), Mode: api.ModeKV, KVHitRatio: new(0.0)}}}
+	c := Compare(Live{KVHitRatio: new(0.5)}, b, api.AtConversations(1))
 	assert.Nil(t, c.Columns[0].KVHitRatio.Improvement)
 }
 
@@ -442,23 +457,23 @@ func TestDifferences(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			live := alikeLive()
 			c.change(&live)
-			assert.EqualValues(t, c.want, Compare(live, h200(), 100).Differences)
+			assert.EqualValues(t, c.want, Compare(live, h200(), api.AtConversations(100)).Differences)
 		})
 	}
 }
 
 func TestDifferencesOfSparseBaseline(t *testing.T) {
 	b := api.Baseline{Rows: []api.BaselineRow{
-		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationDraft},
-		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff},
+		{Level: api.AtConversations(1), Mode: api.ModeKV, Speculation: api.SpeculationDraft},
+		{Level: api.AtConversations(1), Mode: api.ModeKV, Speculation: api.SpeculationOff},
 	}}
 	live := Live{Mode: api.ModeState{Speculation: api.SpeculationOff}, Shape: api.WorkloadShape{Turns: api.Range{
 		Min: 5, Max: 5,
 	}, MaxTokens: 9}}
 	assert.EqualValues(t, []api.Difference{{Field: "workload", Live: "turns 5, max_tokens 9", Baseline: "not recorded"}},
-		Compare(live, b, 1).Differences, "one of the rows has the live speculation")
+		Compare(live, b, api.AtConversations(1)).Differences, "one of the rows has the live speculation")
 	live.Mode.Speculation = api.SpeculationEagle3
-	assert.Contains(t, Compare(live, b, 1).Differences,
+	assert.Contains(t, Compare(live, b, api.AtConversations(1)).Differences,
 		api.Difference{Field: "speculation", Live: "eagle3", Baseline: "draft, off"})
 }
 
@@ -482,6 +497,11 @@ func TestJudge(t *testing.T) {
 
 // Both recorded tables have known sustained levels, under the booth's SLOs and under those of the report on 8 H100. The
 // report's answer is 50 for kv and none for round-robin.
+// listOf returns levels as the API lists them, never nil.
+func listOf(conversations []int) api.List[api.Level] {
+	return append(api.List[api.Level]{}, api.LevelsOf(conversations...)...)
+}
+
 func TestSustainedConcurrency(t *testing.T) {
 	none := []int{}
 	h100Levels := []int{20, 30, 40, 50, 60, 70, 80, 100, 120} // TPOT was not recorded at any
@@ -503,12 +523,22 @@ func TestSustainedConcurrency(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			assert.Equal(t, []api.Sustained{
 				{
-					Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded, SLO: c.slo, Level: &c.rr,
-					Isolated: c.rrIsolated, TTFTOnly: c.ttftOnly, Untested: none,
+					Mode:        api.ModeRoundRobin,
+					Speculation: api.SpeculationNotRecorded,
+					SLO:         c.slo,
+					Level:       new(api.AtConversations(c.rr)),
+					Isolated:    listOf(c.rrIsolated),
+					TTFTOnly:    listOf(c.ttftOnly),
+					Untested:    listOf(none),
 				},
 				{
-					Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded, SLO: c.slo, Level: &c.kv, Isolated: none,
-					TTFTOnly: c.ttftOnly, Untested: none,
+					Mode:        api.ModeKV,
+					Speculation: api.SpeculationNotRecorded,
+					SLO:         c.slo,
+					Level:       new(api.AtConversations(c.kv)),
+					Isolated:    listOf(none),
+					TTFTOnly:    listOf(c.ttftOnly),
+					Untested:    listOf(none),
 				},
 			}, Sustained(c.b, c.slo))
 		})
@@ -519,24 +549,32 @@ func TestSustainedConcurrency(t *testing.T) {
 func TestSustainedReportsUntestedLevels(t *testing.T) {
 	row := func(concurrency int, ttft *float64) api.BaselineRow {
 		return api.BaselineRow{
-			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff, TTFT: api.Percentiles{P95: ttft},
+			Level:       api.AtConversations(concurrency),
+			Mode:        api.ModeKV,
+			Speculation: api.SpeculationOff,
+			TTFT:        api.Percentiles{P95: ttft},
 		}
 	}
 	slo := api.SLO{TTFT: 0.6, TPOT: 0.06}
 	of := func(rows ...api.BaselineRow) api.Sustained { return Sustained(api.Baseline{Rows: rows}, slo)[0] }
 	got := of(row(10, new(0.5)), row(20, nil), row(30, new(0.6)))
-	assert.Equal(t, 30, *got.Level)
-	assert.EqualValues(t, []int{20}, got.Untested)
+	assert.Equal(t, api.AtConversations(30), *got.Level)
+	assert.EqualValues(t, api.LevelsOf(20), got.Untested)
 	assert.Nil(t, of(row(10, nil)).Level, "no level was tested")
 	late := row(20, new(.605))
 	late.Errors = &api.RowErrors{TTFT: api.Percentiles{P95: new(.01)}}
-	assert.EqualValues(t, []int{20}, of(row(10, new(.5)), late).Untested,
+	assert.EqualValues(t, api.LevelsOf(20), of(row(10, new(.5)), late).Untested,
 		"5 ms above the SLO, of which 10 may be the load generator's own")
 	late.Errors.TTFT.P95 = new(.004)
 	assert.Empty(t, of(row(10, new(.5)), late).Untested)
 	cut := row(20, new(.5))
 	cut.AtLeast = []string{"ttft_p95"}
-	assert.EqualValues(t, []int{20}, of(row(10, new(.5)), cut).Untested, "turns that were cut may have missed the SLO")
+	assert.EqualValues(
+		t,
+		api.LevelsOf(20),
+		of(row(10, new(.5)), cut).Untested,
+		"turns that were cut may have missed the SLO",
+	)
 	cut.TTFT.P95 = new(.7)
 	assert.Empty(t, of(row(10, new(.5)), cut).Untested, "it misses the SLO in any case")
 	assert.Equal(t, []api.Sustained{}, Sustained(api.Baseline{}, slo))
@@ -545,7 +583,7 @@ func TestSustainedReportsUntestedLevels(t *testing.T) {
 func TestMergeReplacesAndSorts(t *testing.T) {
 	var b api.Baseline
 	put := func(concurrency int, mode api.Mode, n int) {
-		Merge(&b, api.BaselineRow{Concurrency: concurrency, Mode: mode, Speculation: api.SpeculationOff, N: n})
+		Merge(&b, api.BaselineRow{Level: api.AtConversations(concurrency), Mode: mode, Speculation: api.SpeculationOff, N: n})
 	}
 	put(80, api.ModeKV, 1)
 	put(40, api.ModeKV, 2)
@@ -605,7 +643,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"workload.turns.max", func(b *api.Baseline) { b.Workload.Turns.Max = 1 }},
 		{"workload.output_tokens.cv", func(b *api.Baseline) { b.Workload.OutputTokens = &api.Distribution{CV: math.Inf(1)} }},
 		{"rows", func(b *api.Baseline) { b.Rows = nil }},
-		{"rows[1].concurrency", func(b *api.Baseline) { b.Rows[1].Concurrency = 0 }},
+		{"rows[1].concurrency", func(b *api.Baseline) { b.Rows[1].Level = api.AtConversations(0) }},
 		{"rows[1].mode", func(b *api.Baseline) { b.Rows[1].Mode = "round-robin" }},
 		{"rows[1].speculation", func(b *api.Baseline) { b.Rows[1].Speculation = "" }},
 		{"rows[1].ttft.p95", func(b *api.Baseline) { b.Rows[1].TTFT.P95 = new(math.NaN()) }},
@@ -641,8 +679,12 @@ func TestReadJSON(t *testing.T) {
 	want.Kind = KindImported
 	assert.Equal(t, want, got)
 
-	short, err := ReadJSON(strings.NewReader(`{"name":"x","deployment":{"speculation":"draft"},"rows":[{"concurrency":1,"mode":"kv"}],
-		"sustained":[{"mode":"kv"}]}`), "other", api.ModeState{})
+	short, err := ReadJSON(
+		strings.NewReader(`{"name":"x","deployment":{"speculation":"draft"},"rows":[{"concurrency":1,"mode":"kv"}],
+		"sustained":[{"mode":"kv"}]}`),
+		"other",
+		api.ModeState{},
+	)
 	require.NoError(t, err)
 	assert.Equal(t, "other", short.Name)
 	assert.Equal(t, "other", short.Title)
@@ -683,19 +725,26 @@ func TestReadJSONRefuses(t *testing.T) {
 func TestRowsAt(t *testing.T) {
 	for _, b := range Builtin() {
 		for _, concurrency := range []int{1, 60, 70, 120, 180, 10_000} {
-			rows, columns := RowsAt(b, concurrency), Columns(b, concurrency)
+			rows, columns := RowsAt(b, api.AtConversations(concurrency)), Columns(b, api.AtConversations(concurrency))
 			require.Len(t, rows, len(columns))
 			for i, c := range columns {
 				assert.Equal(t, api.BaselineRow{
-					Concurrency: concurrency, Mode: c.Mode, Speculation: c.Speculation, TTFT: found(c.TTFT), TPOT: found(c.TPOT),
-					ITL: found(c.ITL), Latency: found(c.Latency), TPOTDerived: rows[i].TPOTDerived,
-					OutputTokensPerSecond: c.OutputTokensPerSecond.Value, RequestsPerSecond: c.RequestsPerSecond.Value,
-					KVHitRatio: c.KVHitRatio.Value,
+					Level:                 api.AtConversations(concurrency),
+					Mode:                  c.Mode,
+					Speculation:           c.Speculation,
+					TTFT:                  found(c.TTFT),
+					TPOT:                  found(c.TPOT),
+					ITL:                   found(c.ITL),
+					Latency:               found(c.Latency),
+					TPOTDerived:           rows[i].TPOTDerived,
+					OutputTokensPerSecond: c.OutputTokensPerSecond.Value,
+					RequestsPerSecond:     c.RequestsPerSecond.Value,
+					KVHitRatio:            c.KVHitRatio.Value,
 				}, rows[i])
 			}
 		}
 	}
-	assert.Empty(t, RowsAt(api.Baseline{}, 60))
+	assert.Empty(t, RowsAt(api.Baseline{}, api.AtConversations(60)))
 }
 
 func found(p api.LookedUpPair) api.Percentiles {
@@ -710,7 +759,7 @@ func TestWithIntervals(t *testing.T) {
 	got := WithIntervals(b)
 	assert.Same(t, own, got.Rows[0].Intervals)
 	assert.Nil(t, b.Rows[1].Intervals)
-	at, _ := At(b, b.Rows[1].InMode(), b.Rows[1].Concurrency)
+	at, _ := At(b, b.Rows[1].InMode(), b.Rows[1].Level)
 	require.NotNil(t, at.TTFT.P95.Interval)
 	assert.Equal(t, at.TTFT.P95.Interval, got.Rows[1].Intervals.TTFT.P95)
 	assert.Equal(t, at.OutputTokensPerSecond.Interval, got.Rows[1].Intervals.OutputTokensPerSecond)
@@ -722,7 +771,7 @@ func TestWithIntervals(t *testing.T) {
 func TestUnlike(t *testing.T) {
 	of := func(w *api.WorkloadShape, workers int, spec api.Speculation) api.Baseline {
 		return api.Baseline{Deployment: api.Deployment{Workers: workers}, Workload: w, Rows: []api.BaselineRow{
-			{Concurrency: 60, Mode: api.ModeKV, Speculation: spec},
+			{Level: api.AtConversations(60), Mode: api.ModeKV, Speculation: spec},
 		}}
 	}
 	load := func(turns int, think, rps, turn float64) *api.WorkloadShape {
@@ -760,7 +809,11 @@ func TestUnlike(t *testing.T) {
 func TestAdvantages(t *testing.T) {
 	all := Advantages(h100())
 	require.Len(t, all, 9)
-	assert.Equal(t, []int{20, 50, 120}, []int{all[0].Concurrency, all[3].Concurrency, all[8].Concurrency})
+	assert.Equal(
+		t,
+		[]int{20, 50, 120},
+		[]int{all[0].Level.Conversations(), all[3].Level.Conversations(), all[8].Level.Conversations()},
+	)
 	assert.Len(t, all[0].Of, 3, "TTFT p50 and p95, and the hit ratio were recorded")
 	assert.Equal(t, api.OutcomeBetter, all[3].Of["ttft_p95"].Outcome, "the H100 table scatters by 3 % at most")
 	assert.InDelta(t, 9.7, all[3].Of["ttft_p95"].Percent, .05)

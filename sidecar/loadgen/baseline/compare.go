@@ -27,7 +27,7 @@ type Live struct {
 	Mode                                          api.ModeState // an empty speculation is the deployment's
 }
 
-// Compare puts a live step beside a baseline at a concurrency. The result has all columns of the baseline, the live
+// Compare puts a live step beside a baseline at a level. The result has all columns of the baseline, the live
 // run's own mode included, and every difference of deployment and workload.
 //
 // An improvement is (baseline − live) / baseline for latencies and (live − baseline) / baseline for rates and the hit
@@ -35,15 +35,15 @@ type Live struct {
 // interval the outcome is not certain. There is no improvement while settling or withheld, against openings of another
 // length, where a value is missing or the baseline's is 0, and where a routing mode is unknown, because the compared
 // modes are then undefined.
-func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
+func Compare(live Live, b api.Baseline, level api.Level) api.Comparison {
 	c := api.Comparison{
-		Name: b.Name, Title: b.Title, Concurrency: concurrency,
+		Name: b.Name, Title: b.Title, Level: level,
 		Settling: live.Settling, SettlingFor: live.SettlingFor, Withheld: live.Withheld,
 		N: live.N, Seconds: live.Seconds, Live: live.Metrics,
 		LiveOutput: live.OutputTokensPerSecond, LiveRPS: live.RequestsPerSecond, LiveKV: live.KVHitRatio,
 		LiveOutputInterval: live.OutputInterval, LiveRPSInterval: live.RequestsInterval, LiveKVInterval: live.HitInterval,
 		Differences: differences(live, b),
-		Columns:     Columns(b, concurrency),
+		Columns:     Columns(b, level),
 	}
 	if reason := incomparable(live.Shape, b.Workload); reason != "" {
 		c.Withheld = reason
@@ -213,10 +213,10 @@ func Advantages(b api.Baseline) []api.Advantage {
 		}
 		roundRobin, kv := latest(t.rows[before]), latest(t.rows[i])
 		for j := range t.rows[i] {
-			level := t.rows[i][j].Concurrency
+			level := t.rows[i][j].Level
 			if roundRobin[level] != nil && kv[level] == &t.rows[i][j] {
 				all = append(all, advantage(t.exactly(roundRobin[level]), t.exactly(kv[level])))
-				all[len(all)-1].Concurrency = level
+				all[len(all)-1].Level = level
 			}
 		}
 	}
@@ -224,13 +224,13 @@ func Advantages(b api.Baseline) []api.Advantage {
 }
 
 // latest returns the latest row of each level.
-func latest(rows []api.BaselineRow) map[int]*api.BaselineRow {
-	found := map[int]*api.BaselineRow{}
+func latest(rows []api.BaselineRow) map[api.Level]*api.BaselineRow {
+	found := map[api.Level]*api.BaselineRow{}
 	for i := range rows {
 		r := &rows[i]
-		was := found[r.Concurrency]
+		was := found[r.Level]
 		if was == nil || r.Measured != nil && (was.Measured == nil || !r.Measured.Before(*was.Measured)) {
-			found[r.Concurrency] = r
+			found[r.Level] = r
 		}
 	}
 	return found

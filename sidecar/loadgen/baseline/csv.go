@@ -211,8 +211,8 @@ func (t *table) place(i int) string {
 var keyColumns = []column{
 	{
 		name: "concurrency", needed: true, allowed: wholeAllowed(1, maxConcurrency),
-		set:  func(r *api.BaselineRow, text string) bool { return setWhole(&r.Concurrency, text, 1, maxConcurrency) },
-		text: func(r *api.BaselineRow) string { return strconv.Itoa(r.Concurrency) },
+		set:  func(r *api.BaselineRow, text string) bool { return setLevel(&r.Level, text) },
+		text: func(r *api.BaselineRow) string { return r.Level.String() },
 	},
 	{
 		name: "mode", needed: true, allowed: oneOf(modes),
@@ -286,6 +286,13 @@ func setWhole(to *int, text string, low, high int) bool {
 	}
 	*to = int(n)
 	return true
+}
+
+func setLevel(to *api.Level, text string) bool {
+	var n int
+	ok := setWhole(&n, text, 1, maxConcurrency)
+	*to = api.AtConversations(n)
+	return ok
 }
 
 func setOne[S ~string](to *S, text string, allowed []S) bool {

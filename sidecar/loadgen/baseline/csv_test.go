@@ -131,7 +131,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 		}, ThinkSeconds: new(2.), TargetRPS: new(0.), Timeouts: &api.Timeouts{Turn: 600}},
 		Rows: []api.BaselineRow{
 			{
-				Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,
+				Level: api.AtConversations(1), Mode: api.ModeKV, Speculation: api.SpeculationOff,
 				// values whose neighbors in milliseconds are many digits long
 				TTFT: api.Percentiles{P50: new(0.1 + 0.2), P95: new(1.0 / 3)},
 				TPOT: api.Percentiles{P50: new(math.SmallestNonzeroFloat64), P95: new(math.Nextafter(maxSeconds, 0))},

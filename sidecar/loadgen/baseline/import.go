@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -121,12 +120,12 @@ func readResults(p *format, text []byte, name string, run api.ModeState) (api.Ba
 	}
 	levels := f.read(p)
 	b := api.Baseline{Name: name, Title: name, Kind: KindImported, Deployment: api.Deployment{Model: f.only(p.models)}}
-	seen := make(map[int]bool)
+	seen := make(map[api.Level]bool)
 	for _, l := range levels {
-		if seen[l.row.Concurrency] {
-			f.refuse(l.at, strconv.Itoa(l.row.Concurrency), "each concurrency once in a file")
+		if seen[l.row.Level] {
+			f.refuse(l.at, l.row.Level.String(), "each concurrency once in a file")
 		}
-		seen[l.row.Concurrency] = true
+		seen[l.row.Level] = true
 		l.row.Mode, l.row.Speculation = run.Mode, run.Speculation
 		b.Rows = append(b.Rows, l.row)
 	}
@@ -206,8 +205,8 @@ func (f *file) failures(path string, row *api.BaselineRow) {
 		row.ErrorRatio = new(float64(failed) / float64(failed+row.N))
 	}
 	if failed > 0 {
-		f.note("At concurrency %d, %d of %d requests failed; the times are those of the others.",
-			row.Concurrency, failed, failed+row.N)
+		f.note("At concurrency %v, %d of %d requests failed; the times are those of the others.",
+			row.Level, failed, failed+row.N)
 	}
 }
 

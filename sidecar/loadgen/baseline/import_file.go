@@ -173,6 +173,6 @@ func (f *file) whole(path string, low, high int) int {
 // level returns the level whose concurrency is at a path.
 func (f *file) level(path string) *level {
 	l := &level{at: f.below + path}
-	l.row.Concurrency = f.whole(path, 1, maxConcurrency)
+	l.row.Level = api.AtConversations(f.whole(path, 1, maxConcurrency))
 	return l
 }

@@ -156,7 +156,7 @@ func levelsAIPerf(f *file) []*level {
 // levelOr1 returns a level of AIPerf, which omits settings without a value: 1 is then in force.
 func (f *file) levelOr1(at, path string) *level {
 	if f.value(path) == "" {
-		return &level{at: at, row: api.BaselineRow{Concurrency: 1}}
+		return &level{at: at, row: api.BaselineRow{Level: api.AtConversations(1)}}
 	}
 	return f.level(path)
 }
@@ -212,7 +212,7 @@ func levelsGuideLLM(f *file) (all []*level) {
 	for i := range f.items("benchmarks") {
 		below := fmt.Sprintf("benchmarks[%d].", i)
 		strategy := below + "config.strategy"
-		l := &level{at: strategy, row: api.BaselineRow{Concurrency: 1}}
+		l := &level{at: strategy, row: api.BaselineRow{Level: api.AtConversations(1)}}
 		switch kind := f.text(strategy + ".type_"); kind {
 		case "synchronous":
 		case "concurrent":
@@ -238,8 +238,8 @@ func judgeGuideLLM(f *file, l *level) {
 		l.unlike = append(l.unlike, "tpot")
 	}
 	if len(l.unlike) > 1 || l.row.TPOT.P50 == nil {
-		f.note("TPOT at concurrency %d: GuideLLM weights each answer by its length, and the answers had different lengths.",
-			l.row.Concurrency)
+		f.note("TPOT at concurrency %v: GuideLLM weights each answer by its length, and the answers had different lengths.",
+			l.row.Level)
 	}
 	if v := f.number("end_time", 0, maxTime); v != nil {
 		if end := time.UnixMilli(int64(*v * 1000)).UTC(); plausible(end) {

@@ -200,7 +200,7 @@ func TestImportKeepsWhatHasAConcurrency(t *testing.T) {
 	b, err := ReadJSON(strings.NewReader(edited(t, "guidellm.json", `"type_": "concurrent"`, `"type_": "throughput"`)), "ours", underKV)
 	require.NoError(t, err)
 	require.Len(t, b.Rows, 1)
-	assert.Equal(t, 8, b.Rows[0].Concurrency)
+	assert.Equal(t, api.AtConversations(8), b.Rows[0].Level)
 	assert.Contains(t, b.Notes, `Benchmarks of strategy "throughput" are left out`)
 }
 
@@ -223,7 +223,7 @@ func TestImportOfTheRecordedTables(t *testing.T) {
 		text := fixture(t, b.Name+".csv")
 		got, err := ReadCSV(strings.NewReader(text), b.Name)
 		require.NoError(t, err)
-		require.Equal(t, b.Rows[0].Concurrency, got.Rows[0].Concurrency)
+		require.Equal(t, b.Rows[0].Level, got.Rows[0].Level)
 		require.Len(t, got.Rows, len(b.Rows))
 		for i := range b.Rows { // the cluster's further figures are only in the built-in one
 			b.Rows[i].ClusterFigures = api.ClusterFigures{}

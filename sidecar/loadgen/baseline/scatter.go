@@ -35,7 +35,7 @@ func (q *Quantity) differences(rows []api.BaselineRow) (sizes []float64) {
 			continue
 		}
 		if low != nil && (q.Kind == Share || **q.In(middle) != 0) {
-			share := float64(middle.Concurrency-low.Concurrency) / float64(high.Concurrency-low.Concurrency)
+			share := (middle.Level.Value - low.Level.Value) / (high.Level.Value - low.Level.Value)
 			d := **q.In(middle) - between(**q.In(low), **q.In(high), share)
 			if q.Kind != Share {
 				d /= **q.In(middle)

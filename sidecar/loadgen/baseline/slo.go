@@ -66,25 +66,25 @@ func Sustained(b api.Baseline, slo api.SLO) []api.Sustained {
 func sustained(rows []api.BaselineRow, m api.ModeState, slo api.SLO) api.Sustained {
 	s := api.Sustained{
 		Arm: m.Arm, Mode: m.Mode, Speculation: m.Speculation, SLO: slo,
-		Isolated: []int{}, TTFTOnly: []int{}, Untested: []int{},
+		Isolated: []api.Level{}, TTFTOnly: []api.Level{}, Untested: []api.Level{},
 	}
-	level, broken := 0, false
+	level, broken := api.Level{}, false
 	for _, row := range rows {
 		if row.TTFT.P95 == nil || !decidable(row, slo) {
-			s.Untested = append(s.Untested, row.Concurrency)
+			s.Untested = append(s.Untested, row.Level)
 			continue
 		}
 		s.Level = &level
 		if row.TPOT.P95 == nil {
-			s.TTFTOnly = append(s.TTFTOnly, row.Concurrency)
+			s.TTFTOnly = append(s.TTFTOnly, row.Level)
 		}
 		switch {
 		case !Meets(row, slo):
 			broken = true
 		case broken:
-			s.Isolated = append(s.Isolated, row.Concurrency)
+			s.Isolated = append(s.Isolated, row.Level)
 		default:
-			level = row.Concurrency
+			level = row.Level
 		}
 	}
 	return s

@@ -166,7 +166,7 @@ func validateRow(field string, r api.BaselineRow) error {
 		return api.Refuse(field+"."+m.Path, **m.In(&r), fmt.Sprintf("at least the median, %v", median))
 	}
 	return firstError(
-		validateInt(field+".concurrency", r.Concurrency, 1, maxConcurrency),
+		validateInt(field+".concurrency", r.Level.Conversations(), 1, maxConcurrency),
 		validateInt(field+".n", r.N, 0, maxCount),
 		validateQuality(field, r),
 	)
@@ -232,9 +232,9 @@ func wholeAllowed(low, high int) string {
 
 func describe(r api.BaselineRow) string {
 	if r.Arm != "" {
-		return fmt.Sprintf("a second row for concurrency %d, arm %s", r.Concurrency, r.Arm)
+		return fmt.Sprintf("a second row for concurrency %v, arm %s", r.Level, r.Arm)
 	}
-	return fmt.Sprintf("a second row for concurrency %d, mode %s, speculation %s", r.Concurrency, r.Mode, r.Speculation)
+	return fmt.Sprintf("a second row for concurrency %v, mode %s, speculation %s", r.Level, r.Mode, r.Speculation)
 }
 
 // quote shortens a user's text, so that an error stays one line.

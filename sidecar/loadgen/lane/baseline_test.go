@@ -17,7 +17,7 @@ import (
 func (b *booth) rows() map[level]api.BaselineRow {
 	rows := map[level]api.BaselineRow{}
 	for _, r := range b.store.own().Rows {
-		rows[level{r.Concurrency, r.Mode}] = r
+		rows[level{r.Level.Conversations(), r.Mode}] = r
 	}
 	return rows
 }
@@ -117,7 +117,7 @@ func TestRowHasTheSettingsOfItsStep(t *testing.T) {
 		assert.InDelta(t, 7.5, *b.rows()[level{3, api.ModeKV}].RequestsPerSecond, .3)
 		pass(60 * time.Second)
 		b.setMode(roundRobin)
-		b.patch(api.WorkloadPatch{Concurrency: new(9)})
+		b.patch(api.WorkloadPatch{Level: new(api.AtConversations(9))})
 		b.driver.called(t).answer(true, nil)
 		pass(20 * time.Second)
 		rows := b.rows()
@@ -149,7 +149,7 @@ func TestRunOfAMinuteLeavesARow(t *testing.T) {
 		"a shorter run":   {59 * time.Second, turns(400 * time.Millisecond), 0},
 		"never reached its concurrency": {200 * time.Second, func(b *booth, _ *fake) {
 			b.start(3)
-			b.patch(api.WorkloadPatch{Concurrency: new(200), StartRate: new(.01)})
+			b.patch(api.WorkloadPatch{Level: new(api.AtConversations(200)), StartRate: new(.01)})
 		}, 0},
 		"the load generator's own error is not known": {200 * time.Second, func(b *booth, _ *fake) {
 			b.judge(api.VerdictUnknown)
@@ -228,7 +228,7 @@ func TestNotKeptIsReported(t *testing.T) {
 		synctest.Wait()
 		n := notKept()
 		require.NotNil(t, n)
-		assert.Equal(t, level{3, api.ModeKV}, level{n.Concurrency, n.Mode})
+		assert.Equal(t, level{3, api.ModeKV}, level{n.Level.Conversations(), n.Mode})
 		assert.WithinDuration(t, time.Now(), n.Time, time.Second)
 		const reason = `^the step ended after (29|30) s of counted turns; ` +
 			`a row takes 60 s, or 30 s in a step that lasted 60 s$`
@@ -238,7 +238,7 @@ func TestNotKeptIsReported(t *testing.T) {
 		pass(65 * time.Second)
 		n = notKept()
 		require.NotNil(t, n)
-		assert.Equal(t, 4, n.Concurrency)
+		assert.Equal(t, api.AtConversations(4), n.Level)
 		assert.Regexp(t, `^TTFT cannot be judged: up to 14\d.\d ms of its 200.0 ms \(p50\) may be the load generator's own; `+
 			`run fewer conversations, give it more cores, or add members$`, n.Reason)
 		assert.Empty(t, b.rows())
@@ -339,7 +339,7 @@ func TestComparisonWithTheOtherMode(t *testing.T) {
 		assert.Empty(t, c.Withheld)
 		assert.False(t, c.Settling)
 		assert.Zero(t, c.SettlingFor)
-		assert.Equal(t, 3, c.Concurrency)
+		assert.Equal(t, api.AtConversations(3), c.Level)
 		assert.InEpsilon(t, .6, *c.Live.TTFT.P95, .004)
 		was := column(t, c, api.ModeKV)
 		assert.Equal(t, api.LookupExact, was.TTFT.P95.Lookup)
@@ -362,7 +362,7 @@ func TestComparisonWithTheOtherMode(t *testing.T) {
 		pass(time.Second)
 		c = b.snapshot().Baseline
 		assert.True(t, c.Settling, "a new step settles anew")
-		assert.Equal(t, 4, c.Concurrency)
+		assert.Equal(t, api.AtConversations(4), c.Level)
 		assert.Equal(t, api.LookupOutside, column(t, c, api.ModeKV).TTFT.P95.Lookup)
 	})
 }
@@ -378,7 +378,7 @@ func TestDefaultBaselineMatchesTheDeployment(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, api.ThisTarget, b.snapshot().Baseline.Name)
 	}, func(o *options) {
-		o.Settings.Concurrency = 100
+		o.Settings.Level = api.AtConversations(100)
 		o.Deployment = api.Deployment{TensorParallel: 1, Model: "nvidia/Llama-3.1-70B-Instruct-FP8"}
 		o.Cluster = func() api.Cluster { return api.Cluster{GPU: "H200", Workers: make([]api.Worker, 3)} }
 	})
@@ -408,7 +408,7 @@ func TestComparisonWithAChosenBaseline(t *testing.T) {
 		chosen, err := b.lane.Comparison(recorded)
 		require.NoError(t, err)
 		assert.Equal(t, recorded, chosen.Name)
-		assert.Equal(t, 100, chosen.Concurrency)
+		assert.Equal(t, api.AtConversations(100), chosen.Level)
 		assert.Equal(t, byDefault.Live, chosen.Live)
 		assert.NotNil(t, column(t, chosen, api.ModeRoundRobin).TTFT.P95.Improvement)
 		assert.NotEmpty(t, chosen.Differences, "another deployment than the recorded one")
@@ -438,7 +438,7 @@ func TestStepSettlesAfterShapeChange(t *testing.T) {
 		for _, turn := range b.store.allTurns() {
 			if turn.Counted && turn.Step == 3 {
 				assert.False(t, turn.Started.Before(*settled))
-				assert.Equal(t, 4, turn.Concurrency)
+				assert.Equal(t, api.AtConversations(4), turn.Level)
 				counted++
 			}
 		}

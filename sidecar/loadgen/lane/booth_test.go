@@ -10,15 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,9 +69,20 @@ func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 			MaxConcurrency: 200, Vendor: api.VendorNeutral,
 		},
 		Options: Options{
-			Name: api.DefaultLane, Client: target, Corpus: smallCorpus(), Questioner: corpus.BuiltinQuestioner{},
-			Settings: workload.Settings{Concurrency: 1, Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 64, StartRate: 1000},
-			Seed:     7, Driver: b.driver, Mode: kv, Cluster: func() api.Cluster { return api.Cluster{} },
+			Name:       api.DefaultLane,
+			Client:     target,
+			Corpus:     smallCorpus(),
+			Questioner: corpus.BuiltinQuestioner{},
+			Settings: workload.Settings{
+				Level:     api.AtConversations(1),
+				Turns:     api.Range{Min: 3, Max: 5},
+				MaxTokens: 64,
+				StartRate: 1000,
+			},
+			Seed:        7,
+			Driver:      b.driver,
+			Mode:        kv,
+			Cluster:     func() api.Cluster { return api.Cluster{} },
 			ModeChanged: func(m api.ModeState) { b.locked(func() { b.modes = append(b.modes, m) }) },
 		},
 	}
@@ -166,7 +177,7 @@ func (b *booth) noError(s api.State, err error) api.State {
 // start starts the workload at a concurrency, or changes the concurrency.
 func (b *booth) start(concurrency int) api.State {
 	b.t.Helper()
-	return b.noError(b.lane.Start(b.t.Context(), ann, api.StartRequest{Concurrency: &concurrency}))
+	return b.noError(b.lane.Start(b.t.Context(), ann, api.StartRequest{Level: new(api.AtConversations(concurrency))}))
 }
 
 func (b *booth) stop() api.State {
@@ -205,7 +216,7 @@ func waitLanesSettled(t testing.TB, n int, lanes ...*Lane) {
 	for _, l := range lanes {
 		wait.Eventually(t, fmt.Sprintf("%d conversations on lane %s", n, l.Name()), func() (any, bool) {
 			s := l.State()
-			return s, s.Concurrency == api.Concurrency{Target: n, Actual: n} && s.Step.Settled != nil
+			return s, s.Concurrency == api.Concurrency{Target: api.AtConversations(n), Actual: n} && s.Step.Settled != nil
 		})
 	}
 }

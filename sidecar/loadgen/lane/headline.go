@@ -229,7 +229,7 @@ func (r *reading) headline(c *api.Comparison) *api.Headline {
 		return r.settlingHeadline(lines, r.headlines.remembered(about))
 	}
 	if len(lines) == 0 {
-		return waiting(fmt.Sprintf("Nothing to compare with yet at %s", conversations(r.level())),
+		return waiting(fmt.Sprintf("Nothing to compare with yet at %s", r.level().InWords()),
 			"switch to another mode, which is then compared with this one")
 	}
 	shown, was, in := r.headlines.judge(r.now, about, lines)

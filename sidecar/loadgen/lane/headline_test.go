@@ -119,7 +119,7 @@ func TestHeadlinesKeepTheirReference(t *testing.T) {
 		}
 		return l
 	}
-	about := setting{level: 60}
+	about := setting{level: api.AtConversations(60)}
 	uncertain := func(left time.Duration) []line {
 		return []line{
 			one(api.AgainstMeasured, api.HeadlineUncertain, 20, left),
@@ -154,7 +154,7 @@ func TestHeadlinesKeepTheirReference(t *testing.T) {
 	l, was, _ = h.judge(now.Add(3*time.Minute), about, uncertain(0))
 	assert.Equal(t, api.AgainstRecorded, l.Against)
 	assert.Equal(t, now.Add(time.Minute), was.since, "it is remembered")
-	l, was, _ = h.judge(now.Add(4*time.Minute), setting{level: 80}, uncertain(0))
+	l, was, _ = h.judge(now.Add(4*time.Minute), setting{level: api.AtConversations(80)}, uncertain(0))
 	assert.Equal(t, api.AgainstMeasured, l.Against)
 	assert.Zero(t, was.since, "not under another level")
 }

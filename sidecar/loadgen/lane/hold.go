@@ -141,14 +141,15 @@ func (d *holdDetector) mean() float64 {
 	return sum / float64(len(d.paces))
 }
 
-// isNear reports whether a mean number of conversations is within a tenth of the level.
-func isNear(mean float64, level int) bool { return math.Abs(mean-float64(level)) <= float64(level)/10 }
+// isNear reports whether a mean number of conversations is within a tenth of the level. At a rate, any number is.
+func isNear(mean float64, level api.Level) bool {
+	return level.Kind != api.Conversations || math.Abs(mean-level.Value) <= level.Value/10
+}
 
-// effectiveConcurrency returns the concurrency that a step's figures apply to: where the step is
-// held, less than the target.
-func effectiveConcurrency(target int, held *api.Held) int {
+// effectiveLevel returns the level that a step's figures apply to: where the step is held, less than the target.
+func effectiveLevel(target api.Level, held *api.Held) api.Level {
 	if held != nil {
-		return held.At
+		return api.AtConversations(held.At)
 	}
 	return target
 }
@@ -157,21 +158,21 @@ func effectiveConcurrency(target int, held *api.Held) int {
 // at another concurrency, or reaches its target after all, it ends and a new step begins. The lock
 // is held.
 func (l *Lane) settleHeld(now time.Time) {
-	step, held := l.steps.current(), l.holds.held(l.settings.Concurrency)
-	reached := step.Held != nil && l.holds.paces[len(l.holds.paces)-1].Actual >= l.settings.Concurrency
+	step, held := l.steps.current(), l.holds.held(l.settings.Level.Conversations())
+	reached := step.Held != nil && l.holds.paces[len(l.holds.paces)-1].Actual >= l.settings.Level.Conversations()
 	switch {
 	case l.steps.isMixed() || held == nil && !reached:
 		return
-	case held != nil && step.Settled != nil && isNear(float64(held.At), effectiveConcurrency(step.Concurrency, step.Held)):
+	case held != nil && step.Settled != nil && isNear(float64(held.At), effectiveLevel(step.Level, step.Held)):
 		return
 	case step.Settled != nil:
 		l.endStep(now)
 		l.beginStep(now, leadSwitched, false)
 	}
-	text := fmt.Sprintf("step %d: reached %d conversations", l.steps.current().ID, l.settings.Concurrency)
+	text := fmt.Sprintf("step %d: reached %d conversations", l.steps.current().ID, l.settings.Level.Conversations())
 	if held != nil {
 		text = fmt.Sprintf("step %d: held at %d of %d conversations by %s", l.steps.current().ID, held.At,
-			l.settings.Concurrency, l.limiterText(held.By))
+			l.settings.Level.Conversations(), l.limiterText(held.By))
 	}
 	l.steps.settleAt(now, held)
 	l.event(api.EventStep, "load generator", text)

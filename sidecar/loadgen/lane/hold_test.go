@@ -49,7 +49,7 @@ func TestHeldByTheCap(t *testing.T) {
 		s = b.lane.State()
 		assert.False(t, s.Settling)
 		assert.Equal(t, id, s.Step.ID, "one step")
-		assert.Equal(t, at, b.snapshot().Baseline.Concurrency)
+		assert.Equal(t, at, b.snapshot().Baseline.Level.Conversations())
 		row := b.rows()[level{at, api.ModeKV}]
 		require.NotNil(t, row.Measured, "%v", b.rows())
 		assert.InDelta(t, 25, *row.RequestsPerSecond, .5)
@@ -59,8 +59,8 @@ func TestHeldByTheCap(t *testing.T) {
 		s = b.lane.State()
 		assert.Nil(t, s.Step.Held)
 		assert.NotNil(t, s.Step.Settled)
-		assert.Equal(t, api.Concurrency{Target: 1000, Actual: 1000}, s.Concurrency)
-		assert.Equal(t, 1000, b.snapshot().Baseline.Concurrency)
+		assert.Equal(t, api.Concurrency{Target: api.AtConversations(1000), Actual: 1000}, s.Concurrency)
+		assert.Equal(t, api.AtConversations(1000), b.snapshot().Baseline.Level)
 		b.stop()
 		assert.NotContains(t, b.rows(), level{1000, api.ModeKV}, "after five seconds")
 	}, func(o *options) { o.configured.MaxConcurrency = 1000 })
@@ -97,7 +97,7 @@ func TestHeldAfterReachingTheTarget(t *testing.T) {
 		assert.Nil(t, s.Step.Held)
 		assert.Equal(t, 60, s.Concurrency.Actual)
 		b.reported("reached 60 conversations")
-		assert.Equal(t, 60, b.snapshot().Baseline.Concurrency)
+		assert.Equal(t, api.AtConversations(60), b.snapshot().Baseline.Level)
 		assert.InDelta(t, 1, latency(at), .1, "without the slower turns")
 	})
 }

@@ -90,7 +90,7 @@ func TestJoinedLanesChangeTogether(t *testing.T) {
 	virtualTwins(t, func(t *testing.T, d *twinBooth) {
 		d.startBoth(3)
 		assert.Equal(t, d.lane.State().Started, d.twin.State().Started)
-		d.noError(d.twin.Start(t.Context(), ann, api.StartRequest{Concurrency: new(6)}))
+		d.noError(d.twin.Start(t.Context(), ann, api.StartRequest{Level: new(api.AtConversations(6))}))
 		d.waitBothSettled(6)
 		d.noError(d.twin.Patch(t.Context(), ann, api.WorkloadPatch{Turns: &api.Range{Min: 2, Max: 2}, Openings: new(0)}))
 		pass(30 * time.Second)
@@ -293,7 +293,7 @@ func TestSweepTakesBothLanes(t *testing.T) {
 
 		begun := make(chan error)
 		go func() {
-			span := SpanOn{d.lane, SpanSettings{Mode: kv, Concurrency: 2, Seed: 9}, nil}
+			span := SpanOn{d.lane, SpanSettings{Mode: kv, Level: api.AtConversations(2), Seed: 9}, nil}
 			_, err := lease.Begin(t.Context(), ann, []SpanOn{span}, nil)
 			begun <- err
 		}()

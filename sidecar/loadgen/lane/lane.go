@@ -243,7 +243,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 	wait := l.steps.comparedIn(now, turn, l.settings.StartRate)
 	s := api.State{
 		Running: l.phase == api.PhaseRunning || l.phase == api.PhaseDraining, Phase: l.phase,
-		Concurrency: api.Concurrency{Target: l.settings.Concurrency, Actual: actual},
+		Concurrency: api.Concurrency{Target: l.settings.Level, Actual: actual},
 		Step:        step, Settling: (wait > 0 || values == 0) && l.phase == api.PhaseRunning,
 		Arm: l.mode.Arm, Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
@@ -255,7 +255,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 	}
 	s.Showcase = len(l.sideConversations) > 0
 	if limit := l.holds.limiter(); s.Phase == api.PhaseRunning &&
-		(actual < s.Concurrency.Target || limit == api.LimitedByTargetRPS) {
+		(actual < s.Concurrency.Target.Conversations() || limit == api.LimitedByTargetRPS) {
 		s.Concurrency.LimitedBy = limit
 	}
 	if simulation := l.opts.Driver.Abilities().Simulation; simulation != nil {
@@ -293,7 +293,7 @@ func (l *Lane) Start(_ context.Context, actor string, req api.StartRequest) (api
 // prepareStart returns the change that a start makes, or the reason why it cannot be made. The lock
 // is held.
 func (l *Lane) prepareStart(actor string, req api.StartRequest, limit int) (func(), error) {
-	next, err := l.next(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
+	next, err := l.next(api.WorkloadPatch{Level: req.Level}, limit)
 	if err == nil {
 		err = l.checkOpen()
 	}
@@ -367,7 +367,7 @@ func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
 	}
 	next, err := l.settings.Apply(p, limit)
 	if err == nil {
-		err = l.process.checkConcurrency("concurrency", next.Concurrency)
+		err = l.process.checkConcurrency("concurrency", next.Level.Conversations())
 	}
 	return next, err
 }
@@ -378,13 +378,13 @@ func (l *Lane) apply(actor string, next workload.Settings) {
 		return
 	}
 	lead := leadSwitched
-	if next.Concurrency > l.settings.Concurrency {
+	if l.settings.Level.Below(next.Level) {
 		lead = leadStarted
 	}
 	if l.inNewStep(lead, func() { l.settings = next }) {
 		step := l.steps.current()
 		l.event(api.EventStep, actor,
-			fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.InMode().Short()))
+			fmt.Sprintf("step %d: %v conversations, %s", step.ID, step.Level, step.InMode().Short()))
 	}
 }
 
@@ -463,7 +463,7 @@ func (l *Lane) endStep(now time.Time) {
 
 // beginStep begins a step with the settings and the mode in force. mixed: see [steps.begin]. The lock is held.
 func (l *Lane) beginStep(now time.Time, lead leadIn, mixed bool) {
-	l.steps.begin(now, l.settings.Concurrency, l.mode, mixed)
+	l.steps.begin(now, l.settings.Level, l.mode, mixed)
 	l.steps.from(lead, l.caches)
 	l.caches = ""
 	l.record.BeginStep(l.steps.current().ID, l.series[l.setting()])
@@ -473,7 +473,7 @@ func (l *Lane) beginStep(now time.Time, lead leadIn, mixed bool) {
 func (l *Lane) begin(actor string) {
 	ramped := 0
 	if l.opts.RampedStart {
-		ramped = l.settings.Concurrency
+		ramped = l.settings.Level.Conversations()
 	}
 	l.beginRun(actor, l.opts.Seed, l.opened, int64(ramped), nil)
 }
@@ -492,7 +492,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 	l.meter.Reset(now)
 	l.beginStep(now, leadStarted, false)
 	l.holdRun(seed, opened, rampedStart, span)
-	l.event(api.EventStart, actor, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Short()))
+	l.event(api.EventStart, actor, fmt.Sprintf("%v conversations, %s", l.settings.Level, l.mode.Short()))
 }
 
 // holdRun holds the conversations of a run. The lock is held.

@@ -31,9 +31,9 @@ type SpanObserver interface {
 
 // Before is the state of a lane when it was taken. [Lease.Release] restores it.
 type Before struct {
-	Mode        api.ModeState `json:"mode"`
-	Running     bool          `json:"running"`
-	Concurrency int           `json:"concurrency"`
+	Mode    api.ModeState `json:"mode"`
+	Running bool          `json:"running"`
+	Level   api.Level     `json:"concurrency"`
 	// Others are the modes of the lanes that are joined with it.
 	Others []api.ModeState `json:"others,omitempty"`
 }
@@ -71,7 +71,7 @@ func (l *Lane) Take(ctx context.Context, sweep func() *api.SweepSummary) (*Lease
 	for _, each := range l.lanes {
 		each.lease = s
 	}
-	before := Before{Mode: l.mode, Running: l.phase == api.PhaseRunning, Concurrency: l.settings.Concurrency}
+	before := Before{Mode: l.mode, Running: l.phase == api.PhaseRunning, Level: l.settings.Level}
 	for _, other := range l.others() {
 		before.Others = append(before.Others, other.mode)
 	}
@@ -116,9 +116,9 @@ func (s *Lease) noun() string {
 
 // SpanSettings are the settings of a span.
 type SpanSettings struct {
-	Mode        api.ModeState
-	Concurrency int
-	Seed        uint64 // seed of the conversations, whose numbers begin at 0
+	Mode  api.ModeState
+	Level api.Level
+	Seed  uint64 // seed of the conversations, whose numbers begin at 0
 	// RampedStart is the number of conversations, from the first on, that start in their middle:
 	// with as many turns as remain of a conversation at a random moment. See [draw.Shape].
 	RampedStart int
@@ -167,7 +167,7 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 	s.spans = nil
 	for i, n := range spans {
 		l := n.Lane
-		l.settings.Concurrency = n.Set.Concurrency
+		l.settings.Level = n.Set.Level
 		l.beginRun(actor, n.Set.Seed, 0, int64(n.Set.RampedStart), n.Observer)
 		s.spans = append(s.spans, &SpanRun{
 			Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold,
@@ -177,12 +177,12 @@ func (s *Lease) Begin(ctx context.Context, actor string, spans []SpanOn, report 
 	return s.spans, nil
 }
 
-// Adopt makes the run in progress a span, which observer receives from now on; nil where the lane does not run with
-// that many conversations. The run goes on at the end of the span.
-func (s *Lease) Adopt(concurrency int, observer SpanObserver) *SpanRun {
+// Adopt makes the run in progress a span, which observer receives from now on; nil where the lane does not run at that
+// level. The run goes on at the end of the span.
+func (s *Lease) Adopt(level api.Level, observer SpanObserver) *SpanRun {
 	l := s.lane
 	defer l.lockAll()()
-	if l.phase != api.PhaseRunning || l.settings.Concurrency != concurrency || len(l.lanes) > 1 {
+	if l.phase != api.PhaseRunning || l.settings.Level != level || len(l.lanes) > 1 {
 		return nil
 	}
 	l.run.observer.observe(observer)
@@ -255,7 +255,7 @@ func (s *Lease) checkActive(ctx context.Context) error {
 func (s *Lease) plan(spans []SpanOn, limit int) (lanes []*Lane, modes []api.ModeState, err error) {
 	for _, n := range spans {
 		l := n.Lane
-		if _, err := l.next(api.WorkloadPatch{Concurrency: &n.Set.Concurrency}, limit); err != nil {
+		if _, err := l.next(api.WorkloadPatch{Level: &n.Set.Level}, limit); err != nil {
 			return nil, nil, s.lane.nameLane(l, err)
 		}
 		if err := l.checkOffered(l.opts.Driver.Offers(), n.Set.Mode); err != nil {
@@ -352,7 +352,7 @@ func (s *Lease) Release(ctx context.Context, actor string, before Before) error 
 	}
 	if err == nil && l.checkOpen() == nil && s.begun {
 		for _, each := range l.lanes {
-			each.settings.Concurrency = before.Concurrency
+			each.settings.Level = before.Level
 		}
 		if before.Running {
 			l.beginAll(actor)

@@ -86,7 +86,7 @@ func TestModeChangeRestartsTheWorkload(t *testing.T) {
 		_, err := b.catalog.PatchSettings(t.Context(), ann, three)
 		refuses(t, err, "max_concurrency")
 
-		b.patch(api.WorkloadPatch{Concurrency: new(5), MaxTokens: new(17)}) // for the start at the end
+		b.patch(api.WorkloadPatch{Level: new(api.AtConversations(5)), MaxTokens: new(17)}) // for the start at the end
 		f.endTurns()
 		f.requests = nil
 		call.answer(false, nil)
@@ -401,7 +401,7 @@ func TestEachSpanHasTheWarningsOfItsSwitch(t *testing.T) {
 				call.report(workload.PhaseWarning, warning)
 				call.answer(false, nil)
 			}()
-			span := SpanOn{b.lane, SpanSettings{Mode: kv, Concurrency: 1, Seed: 9}, nil}
+			span := SpanOn{b.lane, SpanSettings{Mode: kv, Level: api.AtConversations(1), Seed: 9}, nil}
 			runs, err := lease.Begin(t.Context(), ann, []SpanOn{span}, nil)
 			require.NoError(t, err)
 			assert.Equal(t, []string{warning}, runs[0].Warnings)

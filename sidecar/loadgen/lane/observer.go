@@ -64,7 +64,7 @@ func (o *observer) FirstToken(t *workload.LiveTurn) {
 	if waiting {
 		sent, ttft = t.Began, time.Since(t.Began)
 	}
-	o.lane.record.FirstToken(t.Step, sent.Add(ttft), ttft.Seconds())
+	o.lane.record.FirstToken(t.Step, sent.Add(ttft), (t.Late(sent) + ttft).Seconds())
 	if span := o.span.Load(); span != nil {
 		(*span).FirstToken(t.RequestID, sent.Add(ttft))
 	}
@@ -80,7 +80,7 @@ func (o *observer) Arrived(tokens int) {
 }
 
 // Active passes the numbers of conversations to the step.
-func (o *observer) Active(actual, target int, settled bool) {
+func (o *observer) Active(actual int, target api.Level, settled bool) {
 	o.lane.steps.active(time.Now(), actual, target, settled)
 }
 

@@ -71,9 +71,9 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 		return
 	}
 	l.lastRow = now
-	concurrency := effectiveConcurrency(l.settings.Concurrency, step.Held)
-	if mean := l.holds.mean(); !math.IsNaN(mean) && !isNear(mean, concurrency) {
-		l.drop(now, fmt.Sprintf("%.0f conversations were in progress on average, not %d", mean, concurrency))
+	level := effectiveLevel(l.settings.Level, step.Held)
+	if mean := l.holds.mean(); !math.IsNaN(mean) && !isNear(mean, level) {
+		l.drop(now, fmt.Sprintf("%.0f conversations were in progress on average, not %v", mean, level))
 		return
 	}
 	if reason := l.disturbed(); reason != "" {
@@ -91,14 +91,14 @@ func (l *Lane) keepRow(now time.Time, ends bool) {
 	if l.enginesStep == step.ID {
 		l.engines.Fill(&row, report.Batched)
 	}
-	row.Concurrency = concurrency
+	row.Level = level
 	row.Arm, row.Mode, row.Speculation = l.mode.Arm, l.mode.Mode, l.mode.Speculation
 	row.Measured = &now
 	if reason := unjudgeable(&row); reason != "" {
 		l.drop(now, reason)
 		return
 	}
-	if n := l.notKept; n != nil && n.Concurrency == row.Concurrency &&
+	if n := l.notKept; n != nil && n.Level == row.Level &&
 		(api.ModeState{Arm: n.Arm, Mode: n.Mode, Speculation: n.Speculation}) == row.InMode() {
 		l.notKept = nil
 	}
@@ -112,8 +112,8 @@ func (l *Lane) drop(now time.Time, reason string) {
 	step := l.steps.current()
 	l.process.Log.Warn("a measured row was dropped", "step", step.ID, "reason", reason)
 	l.notKept = &api.NotKept{
-		Concurrency: effectiveConcurrency(l.settings.Concurrency, step.Held),
-		Arm:         l.mode.Arm, Mode: l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
+		Level: effectiveLevel(l.settings.Level, step.Held),
+		Arm:   l.mode.Arm, Mode: l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/workload"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The slider moves from 1 to 180, 60 and 180 while the workload runs. That is one run from start to stop.
@@ -25,7 +25,7 @@ func TestConcurrencyChangesWhileRunning(t *testing.T) {
 			actor string
 			n     int
 		}{{ann, 1}, {"bob", 180}, {"cleo", 60}, {"bob", 180}} {
-			_, err := b.lane.Start(t.Context(), step.actor, api.StartRequest{Concurrency: &step.n})
+			_, err := b.lane.Start(t.Context(), step.actor, api.StartRequest{Level: new(api.AtConversations(step.n))})
 			require.NoError(t, err)
 			b.waitSettled(step.n)
 			pass(3 * time.Second)
@@ -40,7 +40,7 @@ func TestConcurrencyChangesWhileRunning(t *testing.T) {
 		state := b.lane.State()
 		assert.Equal(t, api.PhaseStopped, state.Phase)
 		assert.False(t, state.Running || state.Settling)
-		assert.Equal(t, api.Concurrency{Target: 180}, state.Concurrency)
+		assert.Equal(t, api.Concurrency{Target: api.AtConversations(180)}, state.Concurrency)
 
 		b.expectEvents("start ann: 1 conversations, KV-aware", "step bob: step 2: 180 conversations, KV-aware",
 			"step cleo: step 3: 60 conversations, KV-aware", "step bob: step 4: 180 conversations, KV-aware",
@@ -56,7 +56,7 @@ func checkSteps(t *testing.T, steps []api.StepRecord, concurrencies ...int) {
 	t.Helper()
 	require.Len(t, steps, len(concurrencies))
 	for i, s := range steps {
-		assert.Equal(t, concurrencies[i], s.Concurrency)
+		assert.Equal(t, concurrencies[i], s.Level.Conversations())
 		assert.Equal(t, int64(i+1), s.ID)
 		assert.Equal(t, kv, api.ModeState{Mode: s.Mode, Speculation: s.Speculation})
 		assert.Equal(t, api.DefaultLane, s.Lane)
@@ -136,7 +136,7 @@ func TestStopCancels(t *testing.T) {
 
 		state := b.stop()
 		assert.Equal(t, api.PhaseStopped, state.Phase)
-		assert.Equal(t, api.Concurrency{Target: 4}, state.Concurrency)
+		assert.Equal(t, api.Concurrency{Target: api.AtConversations(4)}, state.Concurrency)
 		after := b.totals()
 		assert.Equal(t, []int64{before.OK, 4, 0}, []int64{after.OK, after.Cancelled, after.Errors})
 		assert.Empty(t, after.ErrorsByClass)
@@ -246,9 +246,9 @@ func TestRequestsAreIdempotent(t *testing.T) {
 		state := b.drain()
 		assert.Equal(t, api.PhaseDraining, state.Phase)
 		assert.True(t, state.Running, "turns are still in flight")
-		_, err := b.lane.Start(t.Context(), ann, api.StartRequest{Concurrency: new(3)})
+		_, err := b.lane.Start(t.Context(), ann, api.StartRequest{Level: new(api.AtConversations(3))})
 		require.ErrorIs(t, err, api.ErrConflict)
-		assert.Equal(t, 2, b.lane.State().Concurrency.Target)
+		assert.Equal(t, api.AtConversations(2), b.lane.State().Concurrency.Target)
 
 		b.stop()
 		assert.Equal(t, api.PhaseStopped, b.stop().Phase)
@@ -307,10 +307,14 @@ func TestMaxConcurrencyIsEnforced(t *testing.T) {
 		lower := api.SettingsPatch{MaxConcurrency: new(20), Slider: &api.Slider{Min: 1, Max: 20, Increment: 1}}
 		outOfRange := func() {
 			was := b.lane.State()
-			state, err := b.lane.Patch(t.Context(), ann, api.WorkloadPatch{MaxTokens: new(0), Concurrency: new(2)})
+			state, err := b.lane.Patch(
+				t.Context(),
+				ann,
+				api.WorkloadPatch{MaxTokens: new(0), Level: new(api.AtConversations(2))},
+			)
 			refuses(t, err, "max_tokens")
 			assert.Equal(t, was, state, "one bad field refuses all")
-			_, err = b.lane.Start(t.Context(), ann, api.StartRequest{Concurrency: new(201)})
+			_, err = b.lane.Start(t.Context(), ann, api.StartRequest{Level: new(api.AtConversations(201))})
 			assert.Contains(t, refuses(t, err, "concurrency"), "1 to 200")
 			assert.Equal(t, was, b.lane.State())
 		}
@@ -354,7 +358,7 @@ func TestEndOfProcessStoresResults(t *testing.T) {
 		_, err = b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
 		require.ErrorIs(t, err, api.ErrUnavailable)
 		b.stop()
-		assert.Equal(t, api.PhaseStopped, b.patch(api.WorkloadPatch{Concurrency: new(2)}).Phase)
+		assert.Equal(t, api.PhaseStopped, b.patch(api.WorkloadPatch{Level: new(api.AtConversations(2))}).Phase)
 	})
 }
 

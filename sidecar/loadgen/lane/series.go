@@ -19,14 +19,14 @@ const (
 // setting identifies what the TTFT of a step depends on.
 type setting struct {
 	mode  api.ModeState
-	level int
+	level api.Level
 	shape string // the workload's shape, as JSON
 }
 
 // setting returns the one in force. The lock is held.
 func (l *Lane) setting() setting {
 	shape, _ := json.Marshal(l.shape()) // a shape has no value that JSON lacks
-	return setting{l.mode, effectiveConcurrency(l.settings.Concurrency, l.steps.current().Held), string(shape)}
+	return setting{l.mode, effectiveLevel(l.settings.Level, l.steps.current().Held), string(shape)}
 }
 
 // keepSeries keeps the TTFT of the step that ends, for comparison with later ones. The lock is held.

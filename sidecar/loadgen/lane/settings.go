@@ -35,9 +35,9 @@ func (c *Catalog) checkSettings(s api.Settings) error {
 func (c *Catalog) checkRunning(s api.Settings) error {
 	for _, l := range c.lanes {
 		state := l.State()
-		if n := state.Concurrency.Target; state.Phase != api.PhaseStopped && n > s.MaxConcurrency {
+		if n := state.Concurrency.Target; state.Phase != api.PhaseStopped && n.Conversations() > s.MaxConcurrency {
 			return api.Refuse("max_concurrency", s.MaxConcurrency,
-				fmt.Sprintf("at least %d, the concurrency of lane %s; lower that first", n, l.opts.Name))
+				fmt.Sprintf("at least %v, the concurrency of lane %s; lower that first", n, l.opts.Name))
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func Sent(t *workload.LiveTurn) live.Sent {
 	}
 	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: the turn is not pinned
 	return live.Sent{
-		ID: t.RequestID, Conversation: t.Conversation, Last: t.Last, Instance: instance, Concurrency: t.Concurrency,
+		ID: t.RequestID, Conversation: t.Conversation, Last: t.Last, Instance: instance, Concurrency: t.Level.Conversations(),
 		Answers: answers,
 		Messages: func(yield func(role, text string) bool) {
 			for i := range prompt {

@@ -16,8 +16,8 @@ import (
 // Every setting that changes the load at a concurrency is in the shape. A new setting fails the test until it is added.
 func TestShapeHasEverySettingOfTheLoad(t *testing.T) {
 	besides := map[string]string{
-		"Concurrency": "it is the level of a row",
-		"StartRate":   "a step that it holds below its target has a row of the concurrency at which it was held",
+		"Level":     "it is the level of a row",
+		"StartRate": "a step that it holds below its target has a row of the concurrency at which it was held",
 	}
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		shape := func() api.WorkloadShape { return b.lane.State().Shape }

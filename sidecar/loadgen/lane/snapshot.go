@@ -225,13 +225,12 @@ func Compared(r *stats.Report) baseline.Live {
 	return live
 }
 
-// level returns the concurrency that the figures apply to: less than the target where the step is
-// held.
-func (r *reading) level() int {
+// level returns the level that the figures apply to: less than the target where the step is held.
+func (r *reading) level() api.Level {
 	if r.state.Phase != api.PhaseRunning {
 		return r.state.Concurrency.Target
 	}
-	return effectiveConcurrency(r.state.Concurrency.Target, r.state.Step.Held)
+	return effectiveLevel(r.state.Concurrency.Target, r.state.Step.Held)
 }
 
 // defaultBaseline returns the baseline to compare with where none is chosen.
@@ -301,7 +300,7 @@ func (r *reading) gauges() stats.Gauges {
 		asker = new(r.followup())
 	}
 	return stats.Gauges{
-		TargetConcurrency: r.state.Concurrency.Target, ActiveConversations: r.state.Concurrency.Actual,
+		TargetConcurrency: r.state.Concurrency.Target.Conversations(), ActiveConversations: r.state.Concurrency.Actual,
 		InflightRequests: r.underway.Turns, AwaitingFirstToken: r.underway.Awaiting.N, Running: r.state.Running,
 		Settling: r.state.Settling, Step: r.state.Step.ID,
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),

@@ -54,17 +54,17 @@ type steps struct {
 	counted int
 	first   time.Time // end of the first counted turn
 	actual  int       // conversations in progress
-	target  int       // the concurrency that the workload was set to
+	target  api.Level // the level that the workload was set to
 	reached bool      // the load is what the workload was set to
 }
 
 // begin ends the current step and begins a new one. A mixed step does not settle before unmix.
-func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed bool) {
+func (s *steps) begin(at time.Time, level api.Level, mode api.ModeState, mixed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.close(at)
 	s.now = api.StepRecord{
-		Lane: s.lane, ID: s.now.ID + 1, Concurrency: concurrency,
+		Lane: s.lane, ID: s.now.ID + 1, Level: level,
 		Arm: mode.Arm, Mode: mode.Mode, Speculation: mode.Speculation, Started: at,
 	}
 	s.open, s.mixed, s.counted = true, mixed, 0
@@ -103,14 +103,14 @@ func (s *steps) isCounting() bool {
 func (s *steps) comparedIn(now time.Time, turn time.Duration, pace float64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch missing := float64(s.target - s.actual); {
+	switch missing := s.target.Value - float64(s.actual); {
 	case !s.counts.IsZero():
 		return max(0, s.counts.Add(compareSpan).Sub(now))
 	case s.lead.turns > 0 && turn == 0:
 		return 0
 	case s.now.Settled != nil:
 		return max(0, s.now.Settled.Add(s.lead.after(turn)).Sub(now)) + compareSpan
-	case missing > 0 && pace > 0:
+	case s.target.Kind == api.Conversations && missing > 0 && pace > 0:
 		return time.Duration(missing/pace*float64(time.Second)) + s.lead.after(turn) + compareSpan
 	default:
 		return s.lead.after(turn) + compareSpan
@@ -141,7 +141,7 @@ func (s *steps) close(at time.Time) {
 }
 
 // active records the numbers of conversations, and settles the step if the load is what it was set to.
-func (s *steps) active(at time.Time, actual, target int, reached bool) {
+func (s *steps) active(at time.Time, actual int, target api.Level, reached bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.actual, s.target, s.reached = actual, target, reached
@@ -175,7 +175,7 @@ func (s *steps) isMixed() bool {
 // settle settles a step when the load is first what it is set to, with the step's settings.
 // The lock is held.
 func (s *steps) settle(at time.Time) {
-	if s.open && !s.mixed && s.now.Settled == nil && s.reached && s.target == s.now.Concurrency {
+	if s.open && !s.mixed && s.now.Settled == nil && s.reached && s.target == s.now.Level {
 		s.now.Settled = &at
 		s.save(s.now)
 	}

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -47,9 +47,9 @@ func TestStepSettlesWhenActualReachesTarget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, all := saved(0)
-			s.begin(at(0), 3, kv, false)
+			s.begin(at(0), api.AtConversations(3), kv, false)
 			for i, n := range row.reports {
-				s.active(at(float64(i+1)), n.actual, n.target, n.actual == n.target)
+				s.active(at(float64(i+1)), n.actual, api.AtConversations(n.target), n.actual == n.target)
 				step, actual, wait := s.view(at(float64(i + 1)))
 				assert.Equal(t, n.actual, actual)
 				assert.Equal(t, settleSpan, wait, "no turn was counted")
@@ -81,9 +81,9 @@ func TestTurnsCountAfterAllEarlierOnesEnded(t *testing.T) {
 	s, _ := saved(0)
 	m := new(Marks)
 	assert.False(t, m.end(s, m.begin(s), at(0)), "no step was ever open")
-	s.begin(at(1), 2, kv, false)
+	s.begin(at(1), api.AtConversations(2), kv, false)
 	early, late := m.begin(s), m.begin(s)
-	s.active(at(2), 2, 2, true)
+	s.active(at(2), 2, api.AtConversations(2), true)
 	short, whole, straddles, twice := m.begin(s), m.begin(s), m.begin(s), m.begin(s)
 	assert.False(t, m.end(s, early, at(3)), "begun before the step had settled")
 	assert.False(t, m.end(s, short, at(3.2)), "one from before is still in progress")
@@ -96,9 +96,9 @@ func TestTurnsCountAfterAllEarlierOnesEnded(t *testing.T) {
 	_, _, wait = s.view(at(100))
 	assert.Zero(t, wait)
 
-	s.begin(at(101), 2, kv, false)
+	s.begin(at(101), api.AtConversations(2), kv, false)
 	assert.Equal(t, int64(2), s.current().ID)
-	s.active(at(101), 2, 2, true)
+	s.active(at(101), 2, api.AtConversations(2), true)
 	within := m.begin(s)
 	assert.False(t, m.end(s, within, at(102)), "one of the step before is still in progress")
 	assert.False(t, m.end(s, straddles, at(102)), "ended in the next step")
@@ -120,7 +120,7 @@ func TestCountedTurnsAreNoShorter(t *testing.T) {
 	for range 200 {
 		s, _ := saved(0)
 		m := new(Marks)
-		s.begin(at(0), 60, kv, false)
+		s.begin(at(0), api.AtConversations(60), kv, false)
 		type turn struct {
 			*workload.LiveTurn
 			length, ends float64
@@ -130,7 +130,7 @@ func TestCountedTurnsAreNoShorter(t *testing.T) {
 			l := length()
 			open = append(open, turn{m.begin(s), l, l * rng.Float64()})
 		}
-		s.active(at(0), 60, 60, true)
+		s.active(at(0), 60, api.AtConversations(60), true)
 		var first time.Time
 		for {
 			next := slices.IndexFunc(open, func(o turn) bool {
@@ -160,12 +160,12 @@ func TestEndedStepDoesNotSettle(t *testing.T) {
 	s, all := saved(0)
 	s.end(at(0))
 	assert.Empty(t, *all, "there was none to end")
-	s.begin(at(1), 1, kv, false)
-	s.active(at(2), 1, 1, true)
+	s.begin(at(1), api.AtConversations(1), kv, false)
+	s.active(at(2), 1, api.AtConversations(1), true)
 	s.count(1, at(3))
 	s.end(at(90))
 	s.end(at(91))
-	s.active(at(92), 0, 1, false)
+	s.active(at(92), 0, api.AtConversations(1), false)
 	step, actual, wait := s.view(at(93))
 	assert.Zero(t, actual)
 	assert.Equal(t, settleSpan, wait)
@@ -178,19 +178,24 @@ func TestEndedStepDoesNotSettle(t *testing.T) {
 func TestStepStatesAreSavedInOrder(t *testing.T) {
 	s, all := saved(41)
 	assert.EqualValues(t, 41, s.now.ID)
-	s.begin(at(1), 1, kv, false)
-	s.active(at(2), 1, 1, true)
-	s.begin(at(3), 5, roundRobin, false)
-	s.active(at(4), 1, 1, true) // of the former target
+	s.begin(at(1), api.AtConversations(1), kv, false)
+	s.active(at(2), 1, api.AtConversations(1), true)
+	s.begin(at(3), api.AtConversations(5), roundRobin, false)
+	s.active(at(4), 1, api.AtConversations(1), true) // of the former target
 	s.end(at(5))
 	one := api.StepRecord{
-		Lane: "main", ID: 42, Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff, Started: at(1),
+		Lane:        "main",
+		ID:          42,
+		Level:       api.AtConversations(1),
+		Mode:        api.ModeKV,
+		Speculation: api.SpeculationOff,
+		Started:     at(1),
 	}
 	settled, ended := one, one
 	settled.Settled = new(at(2))
 	ended.Settled, ended.Ended = new(at(2)), new(at(3))
 	two := one
-	two.ID, two.Concurrency, two.Mode, two.Started = 43, 5, api.ModeRoundRobin, at(3)
+	two.ID, two.Level, two.Mode, two.Started = 43, api.AtConversations(5), api.ModeRoundRobin, at(3)
 	closed := two
 	closed.Ended = new(at(5))
 	assert.Equal(t, []api.StepRecord{one, settled, ended, two, closed}, *all)
@@ -200,15 +205,15 @@ func TestStepStatesAreSavedInOrder(t *testing.T) {
 // TestStepSettlesAfterShapeChange shows that it does not settle while they are in progress.
 func TestUnmixedStepSettlesAtItsTarget(t *testing.T) {
 	s, _ := saved(0)
-	s.begin(at(6), 3, kv, true)
-	s.active(at(7), 2, 3, false)
+	s.begin(at(6), api.AtConversations(3), kv, true)
+	s.active(at(7), 2, api.AtConversations(3), false)
 	assert.True(t, s.isMixed())
 	s.unmix(at(8))
 	assert.False(t, s.isMixed())
 	assert.Nil(t, s.now.Settled, "not as many as asked for yet")
-	s.active(at(9), 3, 3, true)
+	s.active(at(9), 3, api.AtConversations(3), true)
 	assert.Equal(t, at(9), *s.now.Settled)
-	s.begin(at(10), 3, kv, true)
+	s.begin(at(10), api.AtConversations(3), kv, true)
 	s.end(at(11))
 	assert.False(t, s.isMixed())
 }
@@ -226,13 +231,13 @@ func TestEachChangeBeginsAStep(t *testing.T) {
 			more  int64
 		}{
 			{"nothing", api.WorkloadPatch{}, 0},
-			{"what is in force", api.WorkloadPatch{Concurrency: new(2), MaxTokens: new(50)}, 0},
-			{"concurrency", api.WorkloadPatch{Concurrency: new(3)}, 1},
+			{"what is in force", api.WorkloadPatch{Level: new(api.AtConversations(2)), MaxTokens: new(50)}, 0},
+			{"concurrency", api.WorkloadPatch{Level: new(api.AtConversations(3))}, 1},
 			{"turns", api.WorkloadPatch{Turns: &api.Range{Min: 1, Max: 2}}, 1},
 			{"max_tokens", api.WorkloadPatch{MaxTokens: new(51)}, 1},
 			{"start_rate", api.WorkloadPatch{StartRate: new(500.0)}, 1},
 			{"target_rps", api.WorkloadPatch{TargetRPS: new(1000.0)}, 1},
-			{"several at once", api.WorkloadPatch{Concurrency: new(2), MaxTokens: new(52)}, 1},
+			{"several at once", api.WorkloadPatch{Level: new(api.AtConversations(2)), MaxTokens: new(52)}, 1},
 		} {
 			id += row.more
 			assert.Equal(t, id, b.patch(row.patch).Step.ID, row.name)

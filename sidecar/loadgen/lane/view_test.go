@@ -12,19 +12,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/chat"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func imported(name string, levels ...int) api.Baseline {
 	b := api.Baseline{Name: name, Title: "Mine"}
 	for _, concurrency := range append(levels, 10)[:max(1, len(levels))] {
-		b.Rows = append(b.Rows, api.BaselineRow{Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff})
+		b.Rows = append(
+			b.Rows,
+			api.BaselineRow{Level: api.AtConversations(concurrency), Mode: api.ModeKV, Speculation: api.SpeculationOff},
+		)
 	}
 	return b
 }
@@ -65,7 +68,9 @@ func TestFeedSendsEachSecondAndOnChange(t *testing.T) {
 			check func(api.Snapshot, api.State) bool
 		}{
 			{"start", func() { b.start(3) }, func(_ api.Snapshot, s api.State) bool { return s.Step.Settled != nil }},
-			{"concurrency", func() { b.start(5) }, func(_ api.Snapshot, s api.State) bool { return s.Concurrency.Target == 5 }},
+			{"concurrency", func() { b.start(5) }, func(_ api.Snapshot, s api.State) bool {
+				return s.Concurrency.Target == api.AtConversations(5)
+			}},
 			{"settings", settings, func(s api.Snapshot, _ api.State) bool { return s.Settings.Title == "Booth 42" }},
 			{"drain", func() { b.drain() }, func(_ api.Snapshot, s api.State) bool { return s.Phase == api.PhaseDraining }},
 			{"stop", func() { b.stop() }, func(_ api.Snapshot, s api.State) bool { return s.Phase == api.PhaseStopped }},
@@ -104,9 +109,9 @@ func TestEncodedOnce(t *testing.T) {
 			again, _ := read()
 			assert.Same(t, &first[0], &again[0], name)
 			for i := range 50 {
-				b.patch(api.WorkloadPatch{Concurrency: new(i + 2)})
+				b.patch(api.WorkloadPatch{Level: new(api.AtConversations(i + 2))})
 				_, s := read()
-				assert.Equal(t, i+2, s.Lanes[0].State.Concurrency.Target, name)
+				assert.Equal(t, i+2, s.Lanes[0].State.Concurrency.Target.Conversations(), name)
 			}
 			old, _ := read()
 			pass(time.Second)
@@ -312,7 +317,7 @@ func TestImportedBaselinesAreReplacedMergedAndDeleted(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, baseline.KindImported, found.Kind)
 			for _, r := range found.Rows {
-				all = append(all, r.Concurrency)
+				all = append(all, r.Level.Conversations())
 			}
 			return all
 		}
@@ -446,10 +451,14 @@ func (b *booth) answerSwitches(done <-chan struct{}) {
 func (b *booth) callAtRandom(r *rand.Rand) {
 	ctx, n := b.t.Context(), 1+r.IntN(12)
 	mode := api.ModeRequest{Mode: []api.Mode{api.ModeKV, api.ModeRoundRobin}[r.IntN(2)], Confirm: n == 1}
-	patches := []api.WorkloadPatch{{Concurrency: &n}, {MaxTokens: &n}, {StartRate: new(float64(100 * n))}}
+	patches := []api.WorkloadPatch{
+		{Level: new(api.AtConversations(n))},
+		{MaxTokens: &n},
+		{StartRate: new(float64(100 * n))},
+	}
 	slo := api.SettingsPatch{SLO: &api.SLO{TTFT: float64(n), TPOT: 1}}
 	actions := []func(){
-		func() { _, _ = b.lane.Start(ctx, ann, api.StartRequest{Concurrency: &n}) },
+		func() { _, _ = b.lane.Start(ctx, ann, api.StartRequest{Level: new(api.AtConversations(n))}) },
 		func() { _, _ = b.lane.Start(ctx, ann, api.StartRequest{}) },
 		func() { _, _ = b.lane.Stop(ctx, ann, api.StopRequest{Drain: n%2 == 0}) },
 		func() { _, _ = b.lane.Patch(ctx, ann, patches[n%3]) },

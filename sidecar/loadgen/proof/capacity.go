@@ -12,7 +12,7 @@ import (
 // CapacityPlan holds the settings of a capacity search. They do not change after the first span.
 type CapacityPlan struct {
 	Modes      []api.ModeState `json:"modes"`      // one, or two to find their crossing, too
-	Levels     []int           `json:"levels"`     // levels of the coarse scan, ascending
+	Levels     []api.Level     `json:"levels"`     // levels of the coarse scan, ascending
 	Resolution int             `json:"resolution"` // smallest gap between levels, in conversations
 	Seconds    float64         `json:"seconds"`    // minimum counted time of a span
 	MaxTime    float64         `json:"max_time"`   // seconds for all spans with their warm-up
@@ -90,7 +90,7 @@ func (c *Capacity) next() (Span, CapacityEnd) {
 		}
 		s = c.span(t)
 	}
-	if each, known := c.expected(s.Concurrency); known && c.used()+each > c.Plan.MaxTime {
+	if each, known := c.expected(s.Level); known && c.used()+each > c.Plan.MaxTime {
 		return Span{}, CapacityTimeOver
 	}
 	return s, CapacityRunning
@@ -107,23 +107,30 @@ func (c *Capacity) repeated() (Span, bool) {
 }
 
 // task is a level to measure in a mode. mode is an index of [CapacityPlan.Modes].
-type task struct{ level, mode int }
+type task struct {
+	level api.Level
+	mode  int
+}
 
 // span returns the next span of a task. The k-th spans of a level run the same conversations in all modes.
 func (c *Capacity) span(t task) Span {
 	s := Span{
-		Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Midway: t.level,
+		Attempt: 1,
+		Mode:    c.Plan.Modes[t.mode],
+		Level:   t.level,
+		WarmUp:  t.level.Conversations(),
+		Midway:  t.level.Conversations(),
 		Seconds: c.Plan.Seconds,
 	}
 	if n := len(c.Done); n > 0 {
 		s.Number = c.Done[n-1].Number + 1
 	}
 	for i := range c.Done {
-		if d := &c.Done[i]; d.Concurrency <= t.level { // more conversations are slower
+		if d := &c.Done[i]; !t.level.Below(d.Level) { // more conversations are slower
 			s.Seconds = max(s.Seconds, capacityPlanned*d.Latency)
 		}
 	}
-	s.Seed = rand.New(rand.NewPCG(c.Plan.Seed, uint64(t.level)<<32|uint64(len(c.at(t))))).Uint64()
+	s.Seed = rand.New(rand.NewPCG(c.Plan.Seed, drawOf(t.level, len(c.at(t))))).Uint64()
 	return s
 }
 
@@ -134,7 +141,7 @@ type held []*Done
 func (c *Capacity) at(t task) (h held) {
 	for i := range c.Done {
 		switch d := &c.Done[i]; {
-		case d.Concurrency != t.level || d.Mode != c.Plan.Modes[t.mode]:
+		case d.Level != t.level || d.Mode != c.Plan.Modes[t.mode]:
 		case d.Spoiled == "":
 			h = append(h, d)
 		case d.Attempt == 2:
@@ -155,10 +162,10 @@ func (c *Capacity) task() (task, bool) {
 		}
 	}
 	rows, _ := c.rows()
-	best, question, fewest := 0, -1, math.MaxInt
+	best, question, fewest := api.Level{}, -1, math.MaxInt
 	for i, r := range rows {
-		if concurrency, spans, ok := c.wish(r); ok && spans < fewest {
-			best, question, fewest = concurrency, i, spans
+		if level, spans, ok := c.wish(r); ok && spans < fewest {
+			best, question, fewest = level, i, spans
 		}
 	}
 	switch question {
@@ -172,12 +179,12 @@ func (c *Capacity) task() (task, bool) {
 
 // fewest returns the task of the level with the fewest spans, if it has fewer than below. For each pair of spans, the
 // seed draws which of two modes comes first.
-func (c *Capacity) fewest(level, below int) (best task, ok bool) {
+func (c *Capacity) fewest(level api.Level, below int) (best task, ok bool) {
 	first := 0
 	for mode := range c.Plan.Modes {
 		first += len(c.at(task{level, mode}))
 	}
-	coin := rand.New(rand.NewPCG(c.Plan.Seed, 1<<63|uint64(level)<<32|uint64(first/2))).IntN(2)
+	coin := rand.New(rand.NewPCG(c.Plan.Seed, 1<<63|drawOf(level, first/2))).IntN(2)
 	least := below
 	for i := range c.Plan.Modes {
 		t := task{level, (i + coin) % len(c.Plan.Modes)}
@@ -205,11 +212,11 @@ func (c *Capacity) used() (seconds float64) {
 
 // expected returns the time that a span of a level takes, in seconds: the mean over the spans of the closest measured
 // level. It returns false before the first span.
-func (c *Capacity) expected(level int) (seconds float64, known bool) {
-	closest, sum, n := math.MaxInt, 0., 0.
+func (c *Capacity) expected(level api.Level) (seconds float64, known bool) {
+	closest, sum, n := math.Inf(1), 0., 0.
 	for i := range c.Done {
 		d := &c.Done[i]
-		distance := max(d.Concurrency-level, level-d.Concurrency)
+		distance := math.Abs(d.Level.Value - level.Value)
 		if distance < closest {
 			closest, sum, n = distance, 0, 0
 		}

@@ -21,11 +21,11 @@ const (
 // scale of differences. For the crossing, a positive excess means that the modes are in the opposite order to the
 // lowest levels.
 type level struct {
-	concurrency int
-	spans       int // number of spans, or of pairs for the crossing; 0 if all were spoiled
-	lost        bool
-	excess      [][]float64  // by figure, then by span
-	late        [][2]float64 // by figure: largest own error of the load generator, upwards and downwards
+	at     api.Level
+	spans  int // number of spans, or of pairs for the crossing; 0 if all were spoiled
+	lost   bool
+	excess [][]float64  // by figure, then by span
+	late   [][2]float64 // by figure: largest own error of the load generator, upwards and downwards
 }
 
 // row holds the levels tested for one question, in ascending order.
@@ -41,13 +41,13 @@ const chosen = 1.7
 
 // scatter returns the variance of a figure between the spans of a level, for each level of the row.
 func (r row) scatter(figure int) (all []decide.Variance) {
-	var at []float64
+	var levels []float64
 	var own []decide.Variance
 	for _, l := range r {
-		at = append(at, float64(l.concurrency))
+		levels = append(levels, l.at.Value)
 		own = append(own, decide.Pooled([][]float64{l.excess[figure]}))
 	}
-	s := decide.NewScatter(at, own)
+	s := decide.NewScatter(levels, own)
 	for i := range r {
 		all = append(all, s.At(i))
 	}
@@ -114,7 +114,7 @@ func (r row) answer() (a answer, ok bool) {
 		excess := func(late int, sign float64, weighed bool) (all []decide.Excess) {
 			for i, l := range below {
 				mean := stat.Mean(l.excess[figure], nil) + sign*l.late[figure][late]
-				e := decide.Excess{Level: float64(l.concurrency), Mean: mean, Weight: float64(l.spans)}
+				e := decide.Excess{Level: l.at.Value, Mean: mean, Weight: float64(l.spans)}
 				if weighed {
 					e.Weight /= max(scatter[i].Value, rounding*rounding)
 				}
@@ -137,7 +137,7 @@ func (l level) seems() bool {
 // open reports whether a level needs more spans. A level is open within the interval, at an end of the interval with
 // few spans, where its mean is on the wrong side of the estimate, and where there is no interval yet.
 func (a answer) open(l level) bool {
-	at := float64(l.concurrency)
+	at := l.at.Value
 	switch {
 	case !a.known || l.seems() != (at > a.Level):
 		return true
@@ -149,39 +149,39 @@ func (a answer) open(l level) bool {
 
 // wish returns the level to measure next for a question: an open one that was measured least often, or the
 // middle of the gap around the estimate. It returns false if no further level would add information.
-func (c *Capacity) wish(r row) (concurrency, spans int, ok bool) {
+func (c *Capacity) wish(r row) (at api.Level, spans int, ok bool) {
 	a, known := r.answer()
 	if !known {
-		return 0, 0, false
+		return at, 0, false
 	}
 	inside := func(l level) bool { return l.spans > 0 && !l.lost && l.spans < maxRepeats && a.open(l) }
 	r = r.until()
 	distance := math.Inf(1)
 	for _, l := range r {
-		toEstimate := math.Abs(float64(l.concurrency) - a.Level)
+		toEstimate := math.Abs(l.at.Value - a.Level)
 		if inside(l) && (!ok || l.spans < spans || l.spans == spans && toEstimate < distance) {
-			concurrency, spans, distance, ok = l.concurrency, l.spans, toEstimate, true
+			at, spans, distance, ok = l.at, l.spans, toEstimate, true
 		}
 	}
-	high := slices.IndexFunc(r, func(l level) bool { return float64(l.concurrency) > a.Level })
+	high := slices.IndexFunc(r, func(l level) bool { return l.at.Value > a.Level })
 	if high <= 0 {
-		return concurrency, spans, ok
+		return at, spans, ok
 	}
 	low, up := r[high-1], r[high]
-	wide := up.concurrency-low.concurrency > c.Plan.Resolution
+	wide := up.at.Value-low.at.Value > float64(c.Plan.Resolution)
 	if wide && (!inside(low) || low.spans > 1) && (!inside(up) || up.spans > 1) {
-		return (low.concurrency + up.concurrency) / 2, 0, true
+		return low.at.With((low.at.Value + up.at.Value) / 2), 0, true
 	}
-	return concurrency, spans, ok
+	return at, spans, ok
 }
 
 // tested returns the levels of the scan and of all spans, in ascending order.
-func (c *Capacity) tested() []int {
+func (c *Capacity) tested() []api.Level {
 	all := slices.Clone(c.Plan.Levels)
 	for i := range c.Done {
-		all = append(all, c.Done[i].Concurrency)
+		all = append(all, c.Done[i].Level)
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, api.Level.Compare)
 	return slices.Compact(all)
 }
 
@@ -189,17 +189,17 @@ func (c *Capacity) tested() []int {
 // below is the arm that is better at lower levels.
 func (c *Capacity) rows() (all []row, below string) {
 	all = make([]row, 2*len(c.Plan.Modes)-1)
-	for _, concurrency := range c.tested() {
+	for _, at := range c.tested() {
 		var measured []held
 		for mode := range c.Plan.Modes {
-			h := c.at(task{concurrency, mode})
+			h := c.at(task{at, mode})
 			measured = append(measured, h)
 			if len(h) > 0 {
-				all[mode] = append(all[mode], c.judge(concurrency, h))
+				all[mode] = append(all[mode], c.judge(at, h))
 			}
 		}
 		if len(measured) == 2 {
-			if l := order(concurrency, measured[0], measured[1]); l.spans > 0 || l.lost {
+			if l := order(at, measured[0], measured[1]); l.spans > 0 || l.lost {
 				all[2] = append(all[2], l)
 			}
 		}
@@ -211,8 +211,8 @@ func (c *Capacity) rows() (all []row, below string) {
 }
 
 // judge compares the spans of a level in one mode with the SLOs.
-func (c *Capacity) judge(concurrency int, h held) level {
-	l := level{concurrency: concurrency, lost: h.lost()}
+func (c *Capacity) judge(at api.Level, h held) level {
+	l := level{at: at, lost: h.lost()}
 	for _, m := range capacityMetrics {
 		threshold := c.Plan.SLO.TTFT
 		if m == TPOT95 {
@@ -240,8 +240,8 @@ func (c *Capacity) judge(concurrency int, h held) level {
 
 // order compares TTFT p95 of the second mode with the first at one level, by pairs of spans with the same draws. The
 // excess is negative where the second mode is better.
-func order(concurrency int, a, b held) level {
-	l := level{concurrency: concurrency, lost: a.lost() || b.lost(), excess: [][]float64{nil}, late: [][2]float64{{}}}
+func order(at api.Level, a, b held) level {
+	l := level{at: at, lost: a.lost() || b.lost(), excess: [][]float64{nil}, late: [][2]float64{{}}}
 	for i := range min(len(a), len(b)) {
 		if a[i] != nil && b[i] != nil {
 			first, second := a[i].Metrics[TTFT95], b[i].Metrics[TTFT95]
@@ -294,8 +294,8 @@ func (c *Capacity) State() api.Capacity {
 
 // scanned reports whether a row has all levels of the scan, and at least one span that counts.
 func (c *Capacity) scanned(r row) bool {
-	for _, concurrency := range c.Plan.Levels {
-		if !slices.ContainsFunc(r, func(l level) bool { return l.concurrency == concurrency }) {
+	for _, at := range c.Plan.Levels {
+		if !slices.ContainsFunc(r, func(l level) bool { return l.at == at }) {
 			return false
 		}
 	}
@@ -304,11 +304,11 @@ func (c *Capacity) scanned(r row) bool {
 
 // capacity returns the verdicts on all tested levels of a mode. It sets the estimate once the scan is complete.
 func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
-	s := api.ModeCapacity{Mode: m, Isolated: []int{}, Tested: []api.LevelTest{}}
+	s := api.ModeCapacity{Mode: m, Isolated: []api.Level{}, Tested: []api.LevelTest{}}
 	a, known := r.answer()
 	for _, l := range r {
 		verdict := Open
-		if at := float64(l.concurrency); l.spans > 0 && known && a.known {
+		if at := l.at.Value; l.spans > 0 && known && a.known {
 			switch {
 			case at <= a.Interval[0]:
 				verdict = meets
@@ -316,29 +316,29 @@ func (c *Capacity) capacity(m api.ModeState, r row) api.ModeCapacity {
 				verdict = misses
 			}
 		}
-		s.Tested = append(s.Tested, api.LevelTest{Concurrency: l.concurrency, Spans: l.spans, Verdict: verdict})
+		s.Tested = append(s.Tested, api.LevelTest{Level: l.at, Spans: l.spans, Verdict: verdict})
 	}
 	ttft, tpot := r.certain(0), r.certain(1)
 	for i := len(r.until()); i < len(r); i++ {
 		if ttft[i] < 0 && tpot[i] < 0 {
-			s.Isolated = append(s.Isolated, r[i].concurrency)
+			s.Isolated = append(s.Isolated, r[i].at)
 		}
 	}
 	if known && c.scanned(r) {
-		s.Level = new(int(a.Level))
+		s.Level = new(r[0].at.With(a.Level))
 		s.Interval, s.Above = r.interval(a)
 	}
 	return s
 }
 
-// interval returns the interval of an answer in whole conversations, or nil if it is unknown. An interval without upper
+// interval returns the interval of an answer in levels, or nil if it is unknown. An interval without upper
 // end is cut at the highest level of the row, and above is true.
-func (r row) interval(a answer) (in *[2]int, above bool) {
+func (r row) interval(a answer) (in *[2]api.Level, above bool) {
 	if !a.known {
 		return nil, false
 	}
-	high := float64(r[len(r)-1].concurrency)
-	return &[2]int{int(a.Interval[0]), int(min(a.Interval[1], high))}, a.Interval[1] > high
+	high := r[len(r)-1].at
+	return &[2]api.Level{high.With(a.Interval[0]), high.With(min(a.Interval[1], high.Value))}, a.Interval[1] > high.Value
 }
 
 // crossing returns the level at which the order of two modes changes, or nil before the scan is complete.
@@ -349,8 +349,8 @@ func (c *Capacity) crossing(r row, below string) *api.Crossing {
 	}
 	s := &api.Crossing{Below: below}
 	s.Interval, s.Above = r.interval(a)
-	if a.Level < float64(r[len(r)-1].concurrency) {
-		s.Level = new(int(math.Round(a.Level)))
+	if a.Level < r[len(r)-1].at.Value {
+		s.Level = new(r[0].at.With(math.Round(a.Level)))
 	}
 	return s
 }
@@ -368,15 +368,15 @@ func (c *Capacity) Left() Left {
 	seconds := 0.
 	rows, _ := c.rows()
 	for mode, r := range rows[:len(c.Plan.Modes)] {
-		for _, concurrency := range c.Plan.Levels {
-			if len(c.at(task{concurrency, mode})) == 0 {
-				each, _ := c.expected(concurrency)
+		for _, at := range c.Plan.Levels {
+			if len(c.at(task{at, mode})) == 0 {
+				each, _ := c.expected(at)
 				seconds += each
 			}
 		}
-		concurrency, spans, ok := c.wish(r)
+		at, spans, ok := c.wish(r)
 		if ok || len(r) == 0 { // the ends of the interval and what lies between
-			each, _ := c.expected(concurrency)
+			each, _ := c.expected(at)
 			seconds += float64(max(1, 3*leastAtEnds-spans)) * each
 		}
 	}

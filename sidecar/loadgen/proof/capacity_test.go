@@ -24,7 +24,7 @@ func always(seconds float64) func(int) float64 { return func(int) float64 { retu
 // defaultCapacity scans the range of the booths' slider for six hours at most.
 func defaultCapacity(modes ...api.ModeState) CapacityPlan {
 	return CapacityPlan{
-		Modes: modes, Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600,
+		Modes: modes, Levels: api.LevelsOf(60, 90, 120, 150, 180), Resolution: 8, Seconds: 60, MaxTime: 6 * 3600,
 		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
 	}
 }
@@ -48,7 +48,7 @@ func served(s Span, a, b func(int) float64) Result {
 		p95 = b
 	}
 	// 1.645 standard deviations of .1 lie between the median and p95.
-	r := recording(rand.New(rand.NewPCG(s.Seed, uint64(s.Mode.Mode[0]))), p95(s.Concurrency)/math.Exp(.1645),
+	r := recording(rand.New(rand.NewPCG(s.Seed, uint64(s.Mode.Mode[0]))), p95(s.Level.Conversations())/math.Exp(.1645),
 		max(s.Seconds, 600))
 	return Result{Elapsed: r.Until + 5, Recording: r}
 }
@@ -106,9 +106,9 @@ func TestCapacity(t *testing.T) {
 				got := s.Modes[i]
 				require.NotNil(t, got.Level)
 				assert.Equal(t, c.Plan.Modes[i], got.Mode)
-				assert.InDelta(t, *want.level, *got.Level, 4)
-				assert.LessOrEqual(t, got.Interval[0], *want.level)
-				assert.GreaterOrEqual(t, got.Interval[1], *want.level)
+				assert.InDelta(t, *want.level, got.Level.Value, 4)
+				assert.LessOrEqual(t, got.Interval[0].Conversations(), *want.level)
+				assert.GreaterOrEqual(t, got.Interval[1].Conversations(), *want.level)
 				assert.Equal(t, want.above, got.Above)
 				assert.Empty(t, got.Isolated)
 			}
@@ -117,14 +117,14 @@ func TestCapacity(t *testing.T) {
 			assert.Equal(t, test.crossing == nil, s.Crossing.Above)
 			if test.crossing == nil {
 				assert.Nil(t, s.Crossing.Level)
-				assert.Equal(t, [2]int{180, 180}, *s.Crossing.Interval)
+				assert.Equal(t, [2]api.Level{api.AtConversations(180), api.AtConversations(180)}, *s.Crossing.Interval)
 				return
 			}
 			require.NotNil(t, s.Crossing.Level)
-			assert.InDelta(t, *test.crossing, *s.Crossing.Level, 6)
-			assert.Less(t, s.Crossing.Interval[1]-s.Crossing.Interval[0], 31)
-			assert.LessOrEqual(t, s.Crossing.Interval[0], *test.crossing)
-			assert.GreaterOrEqual(t, s.Crossing.Interval[1], *test.crossing)
+			assert.InDelta(t, *test.crossing, s.Crossing.Level.Value, 6)
+			assert.Less(t, s.Crossing.Interval[1].Value-s.Crossing.Interval[0].Value, 31.)
+			assert.LessOrEqual(t, s.Crossing.Interval[0].Conversations(), *test.crossing)
+			assert.GreaterOrEqual(t, s.Crossing.Interval[1].Conversations(), *test.crossing)
 		})
 	}
 }
@@ -141,17 +141,17 @@ func TestCapacityScansFirst(t *testing.T) {
 	counts, seeds := map[at]int{}, map[uint64]at{}
 	for i, s := range spans {
 		assert.Equal(t, i, s.Number)
-		assert.Equal(t, s.Concurrency, s.WarmUp)
-		assert.Equal(t, s.Concurrency, s.Midway, "the start is ramped, as a trial's")
+		assert.Equal(t, s.Level.Conversations(), s.WarmUp)
+		assert.Equal(t, s.Level.Conversations(), s.Midway, "the start is ramped, as a trial's")
 		if i < 10 {
-			assert.Equal(t, c.Plan.Levels[i/2], s.Concurrency)
-			assert.Zero(t, counts[at{s.Concurrency, s.Mode.Mode}])
+			assert.Equal(t, c.Plan.Levels[i/2], s.Level)
+			assert.Zero(t, counts[at{s.Level.Conversations(), s.Mode.Mode}])
 		}
-		key := at{s.Concurrency, s.Mode.Mode}
+		key := at{s.Level.Conversations(), s.Mode.Mode}
 		k := counts[key]
 		counts[key]++
 		if other, ok := seeds[s.Seed]; ok {
-			assert.Equal(t, s.Concurrency, other.level)
+			assert.Equal(t, s.Level.Conversations(), other.level)
 			assert.NotEqual(t, s.Mode.Mode, other.mode)
 			assert.GreaterOrEqual(t, counts[other], k+1)
 		}
@@ -170,7 +170,7 @@ func TestCapacityScansFirst(t *testing.T) {
 func TestCapacityScatterGrows(t *testing.T) {
 	var r row
 	for i, scatter := range []float64{.005, .0125, .03, .08, .2} {
-		l := level{concurrency: 60 + 30*i, spans: 4, excess: [][]float64{nil}, late: [][2]float64{{}}}
+		l := level{at: api.AtConversations(60 + 30*i), spans: 4, excess: [][]float64{nil}, late: [][2]float64{{}}}
 		for _, side := range []float64{-1, 1, -.5, .5} {
 			l.excess[0] = append(l.excess[0], -.03+scatter*side)
 		}
@@ -198,9 +198,9 @@ func TestCapacityNamesIsolatedPasses(t *testing.T) {
 	search(t, c, func(s Span) Result { return served(s, recorded, always(.3)) }, many)
 	s := c.State().Modes[0]
 	assert.Zero(t, *s.Level)
-	assert.Equal(t, [2]int{0, 60}, *s.Interval)
+	assert.Equal(t, [2]api.Level{api.AtConversations(0), api.AtConversations(60)}, *s.Interval)
 	assert.False(t, s.Above)
-	assert.Subset(t, s.Isolated, []int{90, 120, 150})
+	assert.Subset(t, []api.Level(s.Isolated), api.LevelsOf(90, 120, 150))
 	assert.Equal(t, misses, s.Tested[0].Verdict)
 	assert.Equal(t, misses, s.Tested[len(s.Tested)-1].Verdict)
 }
@@ -211,7 +211,7 @@ func TestCapacityHoldsBothSLOs(t *testing.T) {
 	search(t, c, func(s Span) Result { return served(s, always(.3), nil) }, many)
 	s := c.State()
 	assert.Zero(t, *s.Modes[0].Level)
-	assert.Equal(t, [2]int{0, 60}, *s.Modes[0].Interval)
+	assert.Equal(t, [2]api.Level{api.AtConversations(0), api.AtConversations(60)}, *s.Modes[0].Interval)
 	assert.Nil(t, s.Crossing, "there is but one mode")
 }
 
@@ -256,8 +256,8 @@ func TestCapacityTooCloseToCall(t *testing.T) {
 	s := c.State().Modes[0]
 	assert.Equal(t, CapacityDecided, c.Over())
 	assert.Len(t, spans, 5*maxRepeats)
-	assert.Equal(t, 180, *s.Level)
-	assert.Equal(t, [2]int{0, 180}, *s.Interval)
+	assert.Equal(t, api.AtConversations(180), *s.Level)
+	assert.Equal(t, [2]api.Level{api.AtConversations(0), api.AtConversations(180)}, *s.Interval)
 	assert.True(t, s.Above)
 	for _, l := range s.Tested {
 		assert.Equal(t, Open, l.Verdict)
@@ -320,7 +320,7 @@ func TestCapacityResumes(t *testing.T) {
 func TestCapacitySpoiledSpans(t *testing.T) {
 	c := newCapacity(t, nil)
 	result := func(s Span) Result {
-		if s.Mode == kv && s.Concurrency == 120 {
+		if s.Mode == kv && s.Level == api.AtConversations(120) {
 			return Result{Elapsed: 10, Spoiled: "12 % errors"}
 		}
 		return served(s, grows(96, 100), grows(160, 50))
@@ -328,7 +328,7 @@ func TestCapacitySpoiledSpans(t *testing.T) {
 	spans := search(t, c, result, many)
 	var spoiled []Span
 	for _, s := range spans {
-		if s.Mode == kv && s.Concurrency == 120 {
+		if s.Mode == kv && s.Level == api.AtConversations(120) {
 			spoiled = append(spoiled, s)
 		}
 	}
@@ -337,10 +337,10 @@ func TestCapacitySpoiledSpans(t *testing.T) {
 	spoiled[1].Attempt = 1
 	assert.Equal(t, spoiled[0], spoiled[1])
 	s := c.State()
-	assert.InDelta(t, 160, *s.Modes[1].Level, 4)
-	assert.LessOrEqual(t, s.Modes[1].Interval[0], 160)
-	assert.GreaterOrEqual(t, s.Modes[1].Interval[1], 160)
-	assert.Contains(t, s.Modes[1].Tested, api.LevelTest{Concurrency: 120, Verdict: Open})
+	assert.InDelta(t, 160, s.Modes[1].Level.Value, 4)
+	assert.LessOrEqual(t, s.Modes[1].Interval[0].Value, 160.)
+	assert.GreaterOrEqual(t, s.Modes[1].Interval[1].Value, 160.)
+	assert.Contains(t, s.Modes[1].Tested, api.LevelTest{Level: api.AtConversations(120), Verdict: Open})
 }
 
 // A mode of which nothing could be measured has no capacity; the other has its own.
@@ -354,7 +354,7 @@ func TestCapacityOfASpoiledMode(t *testing.T) {
 	}, many)
 	assert.Equal(t, CapacityDecided, c.Over())
 	s := c.State()
-	assert.InDelta(t, 96, *s.Modes[0].Level, 4)
+	assert.InDelta(t, 96, s.Modes[0].Level.Value, 4)
 	assert.Nil(t, s.Modes[1].Level)
 	assert.Nil(t, s.Modes[1].Interval)
 	assert.Len(t, s.Modes[1].Tested, 5)

@@ -61,8 +61,8 @@ type Pair struct {
 	Differences []api.Difference     `json:"differences"`        // of deployment and workload; live is B, baseline is A
 	Withheld    string               `json:"withheld,omitempty"` // why no advantage is reported
 	Levels      []Level              `json:"levels"`             // levels of both sides
-	OnlyA       []int                `json:"only_a"`             // levels of A only
-	OnlyB       []int                `json:"only_b"`             // levels of B only
+	OnlyA       []api.Level          `json:"only_a"`             // levels of A only
+	OnlyB       []api.Level          `json:"only_b"`             // levels of B only
 	Averages    map[Quantity]Average `json:"averages"`
 }
 
@@ -90,8 +90,8 @@ type Figure struct {
 
 // Level is a row of a report: the figures of one concurrency.
 type Level struct {
-	Concurrency int                 `json:"concurrency"`
-	Figures     map[Quantity]Figure `json:"figures"`
+	Level   api.Level           `json:"concurrency"`
+	Figures map[Quantity]Figure `json:"figures"`
 	// FailsMore is the side, an index of [Comparison.Sides], that certainly fails more turns; nil: neither.
 	FailsMore *int `json:"fails_more,omitempty"`
 	// Answers is the difference in the length of answers; nil unless it certainly exceeds [decide.GuardMargin].
@@ -106,24 +106,24 @@ type AnswerDifference struct {
 
 // Average summarizes a quantity over the levels at which both sides have it.
 type Average struct {
-	Levels      int        `json:"levels"`
-	From        int        `json:"from"`    // the lowest of these levels
-	To          int        `json:"to"`      // the highest
-	A           float64    `json:"a"`       // mean
-	B           float64    `json:"b"`       // mean
-	RangeA      [2]float64 `json:"range_a"` // least and largest
-	RangeB      [2]float64 `json:"range_b"`
-	Advantage   float64    `json:"advantage"` // mean of the advantages at the levels
-	Best        float64    `json:"best"`      // the largest advantage
-	BestLevel   int        `json:"best_level"`
-	Worst       float64    `json:"worst"` // the smallest advantage
-	WorstLevel  int        `json:"worst_level"`
-	Better      []int      `json:"better"` // levels at which B is better
-	Worse       []int      `json:"worse"`
-	NoneShown   []int      `json:"no_difference"`
-	TooVariable []int      `json:"too_variable"`
-	Withheld    []int      `json:"withheld"`  // for the load generator's own error
-	TradeOff    []int      `json:"trade_off"` // [Level.FailsMore] or [Level.Answers] forbids it
+	Levels      int         `json:"levels"`
+	From        api.Level   `json:"from"`    // the lowest of these levels
+	To          api.Level   `json:"to"`      // the highest
+	A           float64     `json:"a"`       // mean
+	B           float64     `json:"b"`       // mean
+	RangeA      [2]float64  `json:"range_a"` // least and largest
+	RangeB      [2]float64  `json:"range_b"`
+	Advantage   float64     `json:"advantage"` // mean of the advantages at the levels
+	Best        float64     `json:"best"`      // the largest advantage
+	BestLevel   api.Level   `json:"best_level"`
+	Worst       float64     `json:"worst"` // the smallest advantage
+	WorstLevel  api.Level   `json:"worst_level"`
+	Better      []api.Level `json:"better"` // levels at which B is better
+	Worse       []api.Level `json:"worse"`
+	NoneShown   []api.Level `json:"no_difference"`
+	TooVariable []api.Level `json:"too_variable"`
+	Withheld    []api.Level `json:"withheld"`  // for the load generator's own error
+	TradeOff    []api.Level `json:"trade_off"` // [Level.FailsMore] or [Level.Answers] forbids it
 }
 
 // Quantity is a column of a report's tables.
@@ -235,7 +235,7 @@ func newSide(b api.Baseline, mode api.ModeState) Side {
 			s.Rows = append(s.Rows, row)
 		}
 	}
-	slices.SortFunc(s.Rows, func(a, b api.BaselineRow) int { return a.Concurrency - b.Concurrency })
+	slices.SortFunc(s.Rows, func(a, b api.BaselineRow) int { return a.Level.Compare(b.Level) })
 	s.source.Rows = s.Rows
 	s.table = baseline.NewTable(b)
 	return s
@@ -247,11 +247,11 @@ func (s *Side) only(ranges []api.LevelRange) error {
 	levels := strings.Fields(strings.Trim(fmt.Sprint(s.Levels()), "[]"))
 	has := s.Title + " under " + s.Mode.Name() + " has " + strings.Join(levels, ", ")
 	for _, r := range ranges {
-		if r.From == r.To && s.Row(r.From) == nil {
+		if r.From == r.To && s.Row(api.AtConversations(r.From)) == nil {
 			return api.Refuse("levels", r.From, "one that both results have: "+has)
 		}
 	}
-	s.Rows = slices.DeleteFunc(s.Rows, func(r api.BaselineRow) bool { return !api.Holds(ranges, r.Concurrency) })
+	s.Rows = slices.DeleteFunc(s.Rows, func(r api.BaselineRow) bool { return !api.Holds(ranges, r.Level) })
 	if len(ranges) > 0 && len(s.Rows) == 0 {
 		return api.Refuse("levels", fmt.Sprintf("%d to %d", ranges[0].From, ranges[0].To),
 			"a range that holds levels of both results: "+has)
@@ -261,8 +261,8 @@ func (s *Side) only(ranges []api.LevelRange) error {
 }
 
 // Row returns the row of a level, or nil.
-func (s *Side) Row(level int) *api.BaselineRow {
-	i := slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Concurrency == level })
+func (s *Side) Row(level api.Level) *api.BaselineRow {
+	i := slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Level == level })
 	if i < 0 {
 		return nil
 	}
@@ -270,9 +270,9 @@ func (s *Side) Row(level int) *api.BaselineRow {
 }
 
 // Levels returns the levels of the side's rows.
-func (s *Side) Levels() (all []int) {
+func (s *Side) Levels() (all []api.Level) {
 	for i := range s.Rows {
-		all = append(all, s.Rows[i].Concurrency)
+		all = append(all, s.Rows[i].Level)
 	}
 	return all
 }
@@ -406,7 +406,7 @@ const (
 func (c *Comparison) pair(i, j int) Pair {
 	a, b := &c.Sides[i], &c.Sides[j]
 	p := Pair{
-		A: i, B: j, Differences: []api.Difference{}, Levels: []Level{}, OnlyA: []int{}, OnlyB: []int{},
+		A: i, B: j, Differences: []api.Difference{}, Levels: []Level{}, OnlyA: []api.Level{}, OnlyB: []api.Level{},
 		Averages: map[Quantity]Average{},
 	}
 	if a.Baseline != b.Baseline {
@@ -435,12 +435,12 @@ func (c *Comparison) pair(i, j int) Pair {
 }
 
 // compareAt returns the figures of a level on both sides. Advantages are computed only if judged is true.
-func compareAt(level int, a, b *Side, judged bool, wanted []Quantity) Level {
+func compareAt(level api.Level, a, b *Side, judged bool, wanted []Quantity) Level {
 	column, _ := a.table.At(a.Mode, level)
 	other, _ := b.table.At(b.Mode, level)
 	column = baseline.Against(column, other)
 	row, otherRow := a.Row(level), b.Row(level)
-	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}
+	l := Level{Level: level, Figures: map[Quantity]Figure{}}
 	for _, q := range wanted {
 		f := Figure{
 			A: *q.In(row), IntervalA: q.IntervalOf(row), UnlikeA: q.UnlikeIn(row),
@@ -494,15 +494,15 @@ func advantage(k baseline.Kind, a, b float64) float64 {
 func (p *Pair) average(name Quantity) (s Average, ok bool) {
 	s = Average{
 		RangeA: [2]float64{math.Inf(1), math.Inf(-1)}, RangeB: [2]float64{math.Inf(1), math.Inf(-1)},
-		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{},
-		TooVariable: []int{}, Withheld: []int{}, TradeOff: []int{},
+		Best: math.Inf(-1), Worst: math.Inf(1), Better: []api.Level{}, Worse: []api.Level{}, NoneShown: []api.Level{},
+		TooVariable: []api.Level{}, Withheld: []api.Level{}, TradeOff: []api.Level{},
 	}
-	lists := map[api.Outcome]*[]int{
+	lists := map[api.Outcome]*[]api.Level{
 		api.OutcomeBetter: &s.Better, api.OutcomeWorse: &s.Worse, api.OutcomeNoDifference: &s.NoneShown,
 		api.OutcomeTooVariable: &s.TooVariable, api.OutcomeWithheld: &s.Withheld, api.OutcomeTradeOff: &s.TradeOff,
 	}
 	for i := range p.Levels {
-		f, level := p.Levels[i].Figures[name], p.Levels[i].Concurrency
+		f, level := p.Levels[i].Figures[name], p.Levels[i].Level
 		if f.Advantage == nil {
 			continue
 		}

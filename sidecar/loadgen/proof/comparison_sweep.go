@@ -71,7 +71,7 @@ func SourceOf(s *api.Sweep) api.Source {
 // has the order of tables.
 func sweepModes(s *api.Sweep) []api.ModeState {
 	var all []api.ModeState
-	for _, c := range baseline.Columns(api.Baseline{Rows: s.Rows}, 0) {
+	for _, c := range baseline.Columns(api.Baseline{Rows: s.Rows}, api.Level{}) {
 		all = append(all, c.InMode())
 	}
 	if s.Request.Kind != api.SweepLevels {

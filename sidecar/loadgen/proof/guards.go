@@ -12,8 +12,8 @@ import (
 func (c *Comparison) guard(p *Pair) {
 	for i := range p.Levels {
 		l := &p.Levels[i]
-		a, b := c.failures(&c.Sides[p.A], l.Concurrency), c.failures(&c.Sides[p.B], l.Concurrency)
-		l.Answers = c.answers(p, l.Concurrency)
+		a, b := c.failures(&c.Sides[p.A], l.Level), c.failures(&c.Sides[p.B], l.Level)
+		l.Answers = c.answers(p, l.Level)
 		switch {
 		case decide.FailsMore(b, a):
 			l.FailsMore = &p.B
@@ -31,10 +31,10 @@ func (c *Comparison) guard(p *Pair) {
 }
 
 // failures returns the failed turns of a side at a level: of each span of a sweep, else of its row.
-func (c *Comparison) failures(s *Side, level int) (all []decide.Failures) {
+func (c *Comparison) failures(s *Side, level api.Level) (all []decide.Failures) {
 	if c.Sweep != nil {
 		for i := range c.Sweep.Spans {
-			if span := &c.Sweep.Spans[i]; span.Spoiled == "" && span.Mode == s.Mode && span.Concurrency == level {
+			if span := &c.Sweep.Spans[i]; span.Spoiled == "" && span.Mode == s.Mode && span.Level == level {
 				all = append(all, decide.Failures{Failed: float64(span.Failed), Ended: float64(span.Turns + span.Failed)})
 			}
 		}
@@ -54,7 +54,7 @@ const fewFailures = .02
 
 // answers returns the certain difference in output tokens per answer at a level, by throughput and requests and their
 // intervals; nil without one.
-func (c *Comparison) answers(p *Pair, level int) *AnswerDifference {
+func (c *Comparison) answers(p *Pair, level api.Level) *AnswerDifference {
 	estimate, squares := 0.0, 0.0
 	for i, side := range []*Side{&c.Sides[p.A], &c.Sides[p.B]} {
 		column, _ := side.table.At(side.Mode, level)

@@ -66,8 +66,8 @@ func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
 	a, b := &c.Sides[p.A], &c.Sides[p.B]
 	at, repeats := make([]float64, len(p.Levels)), make([][2][]float64, len(p.Levels))
 	for i := range p.Levels {
-		at[i] = float64(p.Levels[i].Concurrency)
-		repeats[i] = [2][]float64{c.repeats(q, a, p.Levels[i].Concurrency), c.repeats(q, b, p.Levels[i].Concurrency)}
+		at[i] = p.Levels[i].Level.Value
+		repeats[i] = [2][]float64{c.repeats(q, a, p.Levels[i].Level), c.repeats(q, b, p.Levels[i].Level)}
 	}
 	for i, d := range decide.Levels(at, repeats) {
 		f := p.Levels[i].Figures[q]
@@ -77,7 +77,7 @@ func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
 		t := levelTest{figure: p.Levels[i].Figures, quantity: q, better: *f.Advantage > 0}
 		switch {
 		case !math.IsNaN(d.P(0)):
-			lateA, lateB := late(q, a, p.Levels[i].Concurrency), late(q, b, p.Levels[i].Concurrency)
+			lateA, lateB := late(q, a, p.Levels[i].Level), late(q, b, p.Levels[i].Level)
 			t.better = d.Estimate > 0 != q.Kind.LessIsBetter()
 			t.p, t.allowed = d.P(0), d.P(max(lateA[0]+lateB[1], lateA[1]+lateB[0]))
 			half := student(alpha, d.DF) * d.SE
@@ -101,10 +101,10 @@ func (c *Comparison) testLevels(p *Pair, q Quantity) (tests []levelTest) {
 }
 
 // repeats returns the values of a quantity in the spans of a level that count, on the scale of differences.
-func (c *Comparison) repeats(q Quantity, s *Side, level int) (all []float64) {
+func (c *Comparison) repeats(q Quantity, s *Side, level api.Level) (all []float64) {
 	for i := range c.Sweep.Spans {
 		span := &c.Sweep.Spans[i]
-		if span.Spoiled != "" || span.Row == nil || span.Mode != s.Mode || span.Concurrency != level {
+		if span.Spoiled != "" || span.Row == nil || span.Mode != s.Mode || span.Level != level {
 			continue
 		}
 		if v := scaled(q.Kind, value(q, span.Row)); finite(v) {
@@ -116,7 +116,7 @@ func (c *Comparison) repeats(q Quantity, s *Side, level int) (all []float64) {
 
 // late returns the amounts by which the load generator's own error may make a side's value too large and too small, on
 // the scale of differences.
-func late(q Quantity, s *Side, level int) (bounds [2]float64) {
+func late(q Quantity, s *Side, level api.Level) (bounds [2]float64) {
 	column, _ := s.table.At(s.Mode, level)
 	figure := q.LookedUpIn(&column)
 	if figure.Error == nil || figure.Value == nil || q.Kind != baseline.Time {

@@ -281,7 +281,7 @@ func AddSpanFigures(rows []api.BaselineRow, spans []api.SweepSpan) {
 		failed, ended := 0, 0
 		for j := range spans {
 			s := &spans[j]
-			if s.Spoiled != "" || s.Arm == string(ArmPilot) || s.Concurrency != rows[i].Concurrency ||
+			if s.Spoiled != "" || s.Arm == string(ArmPilot) || s.Level != rows[i].Level ||
 				s.Mode != rows[i].InMode() {
 				continue
 			}

@@ -8,7 +8,7 @@ import (
 
 // rateAt is a rate at a level. down and up are the distances to the ends of its interval.
 type rateAt struct {
-	level    int
+	level    api.Level
 	rate     float64
 	down, up float64
 }
@@ -20,7 +20,7 @@ func (p *rateAt) grew(higher *rateAt) bool {
 
 // proportional is the growth up to a higher level if the rate grows as the conversations do.
 func (p *rateAt) proportional(higher *rateAt) float64 {
-	return p.rate * float64(higher.level-p.level) / float64(p.level)
+	return p.rate * (higher.level.Value - p.level.Value) / p.level.Value
 }
 
 // flatTo reports whether the rate certainly grows by less than the share flat of a proportional growth.
@@ -31,10 +31,10 @@ func (p *rateAt) flatTo(higher *rateAt) bool {
 // Saturation is the level at which the throughput of a side stops growing.
 type Saturation struct {
 	Quantity Quantity
-	From     int     // the lowest level that saturates; 0 if none certainly does
-	Top      int     // the highest level
-	Rate     float64 // mean over the levels that saturate, or the rate at Top
-	Grows    bool    // the rate still grows at Top
+	From     api.Level // the lowest level that saturates; 0 if none certainly does
+	Top      api.Level // the highest level
+	Rate     float64   // mean over the levels that saturate, or the rate at Top
+	Grows    bool      // the rate still grows at Top
 }
 
 // flat is the share of a growth in proportion to the conversations below which throughput saturates.
@@ -83,11 +83,11 @@ func saturatesAt(points []rateAt) int {
 // rates returns the rates of a side that have a known interval, by ascending level.
 func (s *Side) rates(q Quantity) (all []rateAt) {
 	for i := range s.Rows {
-		column, _ := s.table.At(s.Mode, s.Rows[i].Concurrency)
+		column, _ := s.table.At(s.Mode, s.Rows[i].Level)
 		l := q.LookedUpIn(&column)
 		if l.Value != nil && l.Interval != nil && l.Lookup == api.LookupExact {
 			v, in := *l.Value, *l.Interval
-			all = append(all, rateAt{level: s.Rows[i].Concurrency, rate: v, down: v - in[0], up: in[1] - v})
+			all = append(all, rateAt{level: s.Rows[i].Level, rate: v, down: v - in[0], up: in[1] - v})
 		}
 	}
 	return all

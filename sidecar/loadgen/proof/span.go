@@ -258,8 +258,8 @@ type Span struct {
 	Arm     Arm           `json:"arm,omitempty"` // empty outside trials
 	Mode    api.ModeState `json:"mode"`
 	// Concurrency is the number of conversations in progress.
-	Concurrency int    `json:"concurrency"`
-	Seed        uint64 `json:"seed,string"` // seed of the workload; equal for spans that are compared
+	Level api.Level `json:"concurrency"`
+	Seed  uint64    `json:"seed,string"` // seed of the workload; equal for spans that are compared
 	// WarmUp is the number of first conversations that must have ended before the span counts.
 	WarmUp int `json:"warm_up"`
 	// RunIn extends the warm-up, in multiples of the counted time; see [decide.Run].

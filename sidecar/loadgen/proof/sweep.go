@@ -10,7 +10,7 @@ import (
 
 // SweepPlan holds the settings of a sweep of levels. They do not change after the first span.
 type SweepPlan struct {
-	Levels  []int           `json:"levels"`
+	Levels  []api.Level     `json:"levels"`
 	Modes   []api.ModeState `json:"modes"`
 	Repeats int             `json:"repeats"` // spans per level and mode
 	Order   api.SweepOrder  `json:"order"`
@@ -125,11 +125,19 @@ func (s *Sweep) order() (all []Span) {
 
 // span returns the span of a level in a mode. Each repeat of a level runs different conversations, which are the same
 // in all modes.
-func (s *Sweep) span(level int, m api.ModeState, repeat int) Span {
+func (s *Sweep) span(level api.Level, m api.ModeState, repeat int) Span {
 	return Span{
-		Mode: m, Concurrency: level, WarmUpSeconds: s.Plan.WarmUp, Seconds: s.Plan.Seconds,
-		Seed: rand.New(rand.NewPCG(s.Plan.Seed, uint64(level)<<32|uint64(repeat))).Uint64(),
+		Mode: m, Level: level, WarmUpSeconds: s.Plan.WarmUp, Seconds: s.Plan.Seconds,
+		Seed: rand.New(rand.NewPCG(s.Plan.Seed, drawOf(level, repeat))).Uint64(),
 	}
+}
+
+// drawOf identifies the draws of the n-th span of a level.
+func drawOf(level api.Level, n int) uint64 {
+	if level.Kind == api.Conversations {
+		return uint64(level.Conversations())<<32 | uint64(n)
+	}
+	return math.Float64bits(level.Value) ^ uint64(n)
 }
 
 // Add records the result of the span that [Sweep.Next] returned. It returns why the span does not count, or "".

@@ -17,10 +17,10 @@ type Plan struct {
 	A api.ModeState `json:"a"` // what B is compared with
 	B api.ModeState `json:"b"` // may be A, of two: such a trial tests the method on one's own cluster
 	// More are the other arms of a trial of more than two, in which each is compared with each.
-	More        []api.ModeState   `json:"more,omitempty"`
-	Question    api.TrialQuestion `json:"question,omitempty"` // of more than two arms; empty: the best one
-	Concurrency int               `json:"concurrency"`
-	Primary     Metric            `json:"primary"` // decides
+	More     []api.ModeState   `json:"more,omitempty"`
+	Question api.TrialQuestion `json:"question,omitempty"` // of more than two arms; empty: the best one
+	Level    api.Level         `json:"concurrency"`
+	Primary  Metric            `json:"primary"` // decides
 	// Smallest is the smallest difference of interest: relative for times and rates, in points for shares.
 	Smallest float64 `json:"smallest"`
 	Seconds  float64 `json:"seconds"`  // that a span counts at least; two that follow each other in one mode run as one
@@ -340,8 +340,8 @@ func (t *Trial) span(place int) Span {
 	}
 	return Span{
 		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
-		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency,
-		WarmUp: t.Plan.Concurrency, RunIn: float64(run.RunIn) / length,
+		Level: t.Plan.Level, Midway: t.Plan.Level.Conversations(),
+		WarmUp: t.Plan.Level.Conversations(), RunIn: float64(run.RunIn) / length,
 		Settle: t.settle(), Settles: len(t.Blocks) == 0,
 		Seconds:   length * max(t.Plan.Seconds, TrialLatencies*t.Latency, counting*t.settle()),
 		Latencies: length * TrialLatencies,
@@ -367,7 +367,7 @@ func (t *Trial) slot(run decide.Run, number int) Span {
 	length := max(t.Plan.slotSeconds(), TrialLatencies*t.Latency, lead+leastCounted)
 	return Span{
 		Number: number, Attempt: t.Attempt, Arm: Arm(api.TrialArms[run.Arm]), Mode: t.Plan.modes()[run.Arm],
-		Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, WarmUp: t.Plan.Concurrency,
+		Level: t.Plan.Level, Midway: t.Plan.Level.Conversations(), WarmUp: t.Plan.Level.Conversations(),
 		LeadIn: lead, Seconds: length - lead, Seed: t.Plan.Seed,
 	}
 }

@@ -33,7 +33,7 @@ func refused(t *testing.T, field string, err error) (allowed string) {
 // defaultPlan compares the mean TTFT for an hour at most, with 5 % as the smallest difference of interest.
 func defaultPlan(a, b api.ModeState, concurrency int) Plan {
 	return Plan{
-		A: a, B: b, Concurrency: concurrency, Primary: MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600,
+		A: a, B: b, Level: api.AtConversations(concurrency), Primary: MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600,
 		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
 	}
 }

@@ -60,17 +60,17 @@ func checkAverage(first, b *api.Baseline) error {
 // levelsOf lists the levels of each mode in one line of text.
 func levelsOf(b *api.Baseline) string {
 	var modes []api.ModeState
-	of := map[api.ModeState][]int{}
+	of := map[api.ModeState][]api.Level{}
 	for _, r := range b.Rows {
 		m := r.InMode()
 		if of[m] == nil {
 			modes = append(modes, m)
 		}
-		of[m] = append(of[m], r.Concurrency)
+		of[m] = append(of[m], r.Level)
 	}
 	var parts []string
 	for _, m := range modes {
-		slices.Sort(of[m])
+		slices.SortFunc(of[m], api.Level.Compare)
 		parts = append(parts, numbers(of[m])+" under "+m.Name())
 	}
 	slices.Sort(parts)
@@ -80,7 +80,7 @@ func levelsOf(b *api.Baseline) string {
 // rowAt returns the index in b of the row with the level and mode of row, or -1.
 func rowAt(b *api.Baseline, row *api.BaselineRow) int {
 	return slices.IndexFunc(b.Rows, func(r api.BaselineRow) bool {
-		return r.Concurrency == row.Concurrency && r.InMode() == row.InMode()
+		return r.Level == row.Level && r.InMode() == row.InMode()
 	})
 }
 

@@ -114,7 +114,7 @@ func (r *Results) Records() [][]string {
 		for j := range s.Rows {
 			row := &s.Rows[j]
 			fields := []string{
-				api.CSVText(oneLine(s.Name)), api.CSVText(oneLine(s.Baseline)), strconv.Itoa(row.Concurrency),
+				api.CSVText(oneLine(s.Name)), api.CSVText(oneLine(s.Baseline)), row.Level.String(),
 				string(row.Mode), string(row.Speculation),
 			}
 			if named {
@@ -122,7 +122,7 @@ func (r *Results) Records() [][]string {
 			}
 			fields = append(fields, strconv.Itoa(row.N), digits(&row.Seconds, -1))
 			for _, q := range all {
-				f := r.overFirst(i, row.Concurrency)[q]
+				f := r.overFirst(i, row.Level)[q]
 				fields = append(fields, digits(*q.In(row), -1))
 				fields = append(fields, ends(q.IntervalOf(row), -1)...)
 				fields = append(fields, digits(f.Advantage, 6))
@@ -153,11 +153,11 @@ func placeFields(k *api.TrialRanking, mode api.ModeState) []string {
 
 // overFirst returns the comparison of a side with the first side at a level. It is nil for a level that one of them
 // lacks.
-func (r *Results) overFirst(side, level int) map[proof.Quantity]proof.Figure {
+func (r *Results) overFirst(side int, level api.Level) map[proof.Quantity]proof.Figure {
 	for i := range r.Pairs {
 		if p := &r.Pairs[i]; p.A == 0 && p.B == side {
 			for _, l := range p.Levels {
-				if l.Concurrency == level {
+				if l.Level == level {
 					return l.Figures
 				}
 			}

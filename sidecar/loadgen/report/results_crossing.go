@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -154,10 +153,10 @@ func (r *Results) clusterTable(known []clusterColumn) *Table {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.row.Concurrency, b.row.Concurrency) })
+	slices.SortStableFunc(all, func(a, b place) int { return a.row.Level.Compare(b.row.Level) })
 	for _, p := range all {
 		cells := []string{
-			strconv.Itoa(p.row.Concurrency), r.Sides[p.side].Name, ttft.cell(p.row.TTFT.P95, nil),
+			p.row.Level.String(), r.Sides[p.side].Name, ttft.cell(p.row.TTFT.P95, nil),
 			tokens.cell(p.row.OutputTokensPerSecond, nil),
 		}
 		for _, c := range known {
@@ -171,7 +170,7 @@ func (r *Results) clusterTable(known []clusterColumn) *Table {
 // crossed describes where the better side of a pair changes by TTFT p95, and the cluster's figures there.
 func (r *Results) crossed(p *proof.Pair) (text []string) {
 	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
-	before, beforeAt := api.Outcome(""), 0
+	before, beforeAt := api.Outcome(""), api.Level{}
 	var worst, explained *proof.Level // level of the largest disadvantage of b; explained: with figures of both sides
 	behind := func(l *proof.Level, than *proof.Level) bool {
 		v := *l.Figures[proof.QuantityTTFT95].Advantage
@@ -184,14 +183,14 @@ func (r *Results) crossed(p *proof.Pair) (text []string) {
 			continue
 		}
 		if before != "" && f.Outcome != before {
-			text = append(text, fmt.Sprintf("By TTFT p95, %s is %s than %s at %d and %s at %d: they cross between the two.",
-				b, before, a, beforeAt, f.Outcome, l.Concurrency))
+			text = append(text, fmt.Sprintf("By TTFT p95, %s is %s than %s at %v and %s at %v: they cross between the two.",
+				b, before, a, beforeAt, f.Outcome, l.Level))
 		}
-		before, beforeAt = f.Outcome, l.Concurrency
+		before, beforeAt = f.Outcome, l.Level
 		if behind(l, worst) {
 			worst = l
 		}
-		if r.figuresAt(p, l.Concurrency) != "" && behind(l, explained) {
+		if r.figuresAt(p, l.Level) != "" && behind(l, explained) {
 			explained = l
 		}
 	}
@@ -206,19 +205,19 @@ func (r *Results) crossed(p *proof.Pair) (text []string) {
 			"difference is shown.", b, a, b, before))
 	}
 	if explained != nil {
-		where := fmt.Sprintf("By TTFT p95, %s is furthest behind at %d. The cluster's own metrics there",
-			b, worst.Concurrency)
+		where := fmt.Sprintf("By TTFT p95, %s is furthest behind at %v. The cluster's own metrics there",
+			b, worst.Level)
 		if worst != explained {
-			where += fmt.Sprintf(" are not %s; at %d", r.sourceVerb(), explained.Concurrency)
+			where += fmt.Sprintf(" are not %s; at %v", r.sourceVerb(), explained.Level)
 		}
-		text = append(text, fmt.Sprintf("%s, under %s against %s: %s.", where, b, a, r.figuresAt(p, explained.Concurrency)))
+		text = append(text, fmt.Sprintf("%s, under %s against %s: %s.", where, b, a, r.figuresAt(p, explained.Level)))
 		text = append(text, r.cascade(p, explained)...)
 	}
 	return text
 }
 
 // figuresAt lists the cluster's figures of b and a at a level. It is empty if the sides have none in common.
-func (r *Results) figuresAt(p *proof.Pair, level int) string {
+func (r *Results) figuresAt(p *proof.Pair, level api.Level) string {
 	a, b := &r.Sides[p.A].Row(level).ClusterFigures, &r.Sides[p.B].Row(level).ClusterFigures
 	var parts []string
 	for _, c := range clusterColumns {
@@ -234,7 +233,7 @@ func (r *Results) figuresAt(p *proof.Pair, level int) string {
 // the steps that the figures do not show.
 func (r *Results) cascade(p *proof.Pair, l *proof.Level) (text []string) {
 	a, b := &r.Sides[p.A], &r.Sides[p.B]
-	x, y := &a.Row(l.Concurrency).ClusterFigures, &b.Row(l.Concurrency).ClusterFigures
+	x, y := &a.Row(l.Level).ClusterFigures, &b.Row(l.Level).ClusterFigures
 	if x.QueueLargest == nil || y.QueueLargest == nil || *y.QueueLargest <= *x.QueueLargest {
 		return nil
 	}
@@ -251,8 +250,8 @@ func (r *Results) cascade(p *proof.Pair, l *proof.Level) (text []string) {
 		steps = append(steps, fmt.Sprintf("on the last worker they stayed within %s", precise(*y.QueueLeast)))
 	}
 	if len(steps) > 0 {
-		text = append(text, fmt.Sprintf("Under %s, queues built up at %d: %s; under %s no queue time was above %s.",
-			b.Name, l.Concurrency, strings.Join(steps, "; "), a.Name, precise(*x.QueueLargest)))
+		text = append(text, fmt.Sprintf("Under %s, queues built up at %v: %s; under %s no queue time was above %s.",
+			b.Name, l.Level, strings.Join(steps, "; "), a.Name, precise(*x.QueueLargest)))
 	}
 	if x.InflightSkew != nil && y.InflightSkew != nil && *y.InflightSkew <= *x.InflightSkew {
 		text = append(text, fmt.Sprintf("These are moments: on average, requests are spread no less evenly under %s, "+

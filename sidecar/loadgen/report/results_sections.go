@@ -433,8 +433,8 @@ func spoiledSpans(spans []api.SweepSpan) string {
 	var all []string
 	for _, s := range spans {
 		if s.Spoiled != "" {
-			all = append(all, fmt.Sprintf("span %d, attempt %d (%s at %d): %s", s.Number+1, s.Attempt, s.Mode.Name(),
-				s.Concurrency, s.Spoiled))
+			all = append(all, fmt.Sprintf("span %d, attempt %d (%s at %v): %s", s.Number+1, s.Attempt, s.Mode.Name(),
+				s.Level, s.Spoiled))
 		}
 	}
 	return cmp.Or(strings.Join(all, "; "), "none")
@@ -533,7 +533,7 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 	}
 	for _, only := range []struct {
 		name   string
-		levels []int
+		levels []api.Level
 	}{{a, p.OnlyA}, {b, p.OnlyB}} {
 		if len(only.levels) > 0 {
 			head.Text = append(head.Text, fmt.Sprintf("Levels of %s alone, which are not compared: %s.", only.name,
@@ -560,7 +560,7 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 	for _, t := range r.tables() {
 		var rows []*api.BaselineRow
 		for _, l := range p.Levels {
-			rows = append(rows, r.Sides[p.A].Row(l.Concurrency), r.Sides[p.B].Row(l.Concurrency))
+			rows = append(rows, r.Sides[p.A].Row(l.Level), r.Sides[p.B].Row(l.Level))
 		}
 		title := withFailures(r.versus(p, ": ")+t.title, t.of[0].isTime(), rows...)
 		all = append(all, pairTable(p, title, t.of, a, b))
@@ -583,9 +583,9 @@ func (r *Results) errorSection(p *proof.Pair) []Section {
 	s.Table = &Table{Head: []string{"Concurrency", a.Name + " failed", b.Name + " failed"}}
 	known := false
 	for _, l := range p.Levels {
-		x, y := a.Row(l.Concurrency).ErrorRatio, b.Row(l.Concurrency).ErrorRatio
+		x, y := a.Row(l.Level).ErrorRatio, b.Row(l.Level).ErrorRatio
 		known = known || x != nil || y != nil
-		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(l.Concurrency), failedCell(x), failedCell(y)})
+		s.Table.Rows = append(s.Table.Rows, []string{l.Level.String(), failedCell(x), failedCell(y)})
 	}
 	if !known {
 		return nil
@@ -619,7 +619,7 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 		s.Table.Head = append(s.Table.Head, a+" "+q.label, b+" "+q.label, "Advantage")
 	}
 	for _, l := range p.Levels {
-		row := []string{strconv.Itoa(l.Concurrency)}
+		row := []string{l.Level.String()}
 		for _, q := range known {
 			f := l.Figures[q.Quantity]
 			row = append(row, q.cellOf(f.A, f.IntervalA, f.UnlikeA, f.AtLeastA),
@@ -653,7 +653,7 @@ func (r *Results) figures() Section {
 	for i := range r.Sides {
 		for j := range r.Sides[i].Rows {
 			of := &r.Sides[i].Rows[j]
-			row := []string{r.Sides[i].Name, strconv.Itoa(of.Concurrency)}
+			row := []string{r.Sides[i].Name, of.Level.String()}
 			for _, q := range known {
 				row = append(row, q.cellOf(*q.In(of), q.IntervalOf(of), q.UnlikeIn(of), q.AtLeastIn(of)))
 			}
@@ -687,9 +687,9 @@ func (r *Results) sustained() []Section {
 		side := &r.Sides[i]
 		text := "not known"
 		if x := side.Sustained; x != nil && x.Level != nil {
-			text = strconv.Itoa(*x.Level)
-			if *x.Level == 0 {
-				text = fmt.Sprintf("none: even %d, the lowest level tested, misses the SLOs", testedLevels(side)[0])
+			text = x.Level.String()
+			if x.Level.Value == 0 {
+				text = fmt.Sprintf("none: even %v, the lowest level tested, misses the SLOs", testedLevels(side)[0])
 			}
 			if len(x.Isolated) > 0 {
 				text += "; " + numbers(x.Isolated) + " also meet the SLOs, above a level that misses them"
@@ -704,8 +704,8 @@ func (r *Results) sustained() []Section {
 }
 
 // testedLevels returns the levels with a TTFT p95. s.Sustained must not be nil.
-func testedLevels(s *proof.Side) []int {
-	return slices.DeleteFunc(s.Levels(), func(l int) bool { return slices.Contains(s.Sustained.Untested, l) })
+func testedLevels(s *proof.Side) []api.Level {
+	return slices.DeleteFunc(s.Levels(), func(l api.Level) bool { return slices.Contains(s.Sustained.Untested, l) })
 }
 
 func (r *Results) summary() []Section {
@@ -775,11 +775,11 @@ func saturation(side *proof.Side) string {
 	q := describe(s.Quantity)
 	rate := q.value(s.Rate) + " " + q.label
 	switch {
-	case s.From > 0:
-		return fmt.Sprintf("at about %s: from %d conversations to %d, throughput grows by less than half as much as "+
-			"the conversations, or not at all.", rate, s.From, s.Top)
+	case s.From.Value > 0:
+		return fmt.Sprintf("at about %s: from %s to %v, throughput grows by less than half as much as "+
+			"the conversations, or not at all.", rate, s.From.InWords(), s.Top)
 	case s.Grows:
-		return fmt.Sprintf("not shown: throughput still grows at %d, to %s.", s.Top, rate)
+		return fmt.Sprintf("not shown: throughput still grows at %v, to %s.", s.Top, rate)
 	}
-	return fmt.Sprintf("not certain: throughput is %s at %d, the highest level.", rate, s.Top)
+	return fmt.Sprintf("not certain: throughput is %s at %v, the highest level.", rate, s.Top)
 }

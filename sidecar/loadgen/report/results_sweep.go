@@ -43,13 +43,13 @@ func (r *Results) capacitySection() []Section {
 		s.Table.Rows = append(s.Table.Rows, []string{names[i], sustained(m), between, isolated})
 		for _, t := range m.Tested {
 			tests.Table.Rows = append(tests.Table.Rows, []string{
-				names[i], strconv.Itoa(t.Concurrency), t.Verdict,
+				names[i], t.Level.String(), t.Verdict,
 				strconv.Itoa(t.Spans),
 			})
 		}
 	}
 	if x := c.Crossing; x != nil && x.Level != nil {
-		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %d conversations%s.", *x.Level,
+		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %v conversations%s.", *x.Level,
 			bracketed(x.Interval, x.Above))}
 	}
 	if len(tests.Table.Rows) == 0 {
@@ -100,7 +100,7 @@ func (r *Results) spans() []Section {
 			counted = fmt.Sprintf("%.0f s", x.Until.Sub(x.CountedFrom).Seconds())
 		}
 		row := []string{
-			number, r.modeName(x.Mode), strconv.Itoa(x.Concurrency), began, counted,
+			number, r.modeName(x.Mode), x.Level.String(), began, counted,
 			strconv.Itoa(x.Turns), strconv.Itoa(x.Failed), strconv.FormatUint(x.Seed, 10),
 		}
 		if values != nil {
@@ -217,12 +217,12 @@ func (r *Results) charts() (all []chart.Chart) {
 				if v == nil {
 					continue
 				}
-				point := chart.Point{Level: row.Concurrency, Value: c.scale * *v}
+				point := chart.Point{Level: row.Level.Value, Value: c.scale * *v}
 				if in := q.IntervalOf(row); in != nil {
 					point.Band = &[2]float64{math.Max(0, c.scale*in[0]), c.scale * in[1]}
 				}
 				one.Points = append(one.Points, point)
-				values = append(values, fmt.Sprintf("%s at %d", q.cell(v, q.IntervalOf(row)), row.Concurrency))
+				values = append(values, fmt.Sprintf("%s at %v", q.cell(v, q.IntervalOf(row)), row.Level))
 			}
 			if len(one.Points) > 0 {
 				words = append(words, one.Name+" "+strings.Join(values, ", "))

@@ -7,17 +7,16 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -41,9 +40,18 @@ func swept(kind api.SweepKind, levels ...int) api.Sweep {
 		SweepSummary: api.SweepSummary{
 			ID: "20260217-125242", Lane: "main", State: api.SweepDone, Asked: asked,
 			Request: api.SweepRequest{
-				Kind: kind, Modes: []api.ModeState{roundRobin, kv}, Levels: levels, SLO: &api.SLO{TTFT: .6, TPOT: .06},
-				Primary: new("ttft_p95"), Smallest: new(.05), Seconds: new(300.), WarmUp: new(60.), Snapshots: new(3),
-				Repeats: new(3), Order: new(api.OrderInterleaved), Seed: new(uint64(7)),
+				Kind:      kind,
+				Modes:     []api.ModeState{roundRobin, kv},
+				Levels:    api.LevelsOf(levels...),
+				SLO:       &api.SLO{TTFT: .6, TPOT: .06},
+				Primary:   new("ttft_p95"),
+				Smallest:  new(.05),
+				Seconds:   new(300.),
+				WarmUp:    new(60.),
+				Snapshots: new(3),
+				Repeats:   new(3),
+				Order:     new(api.OrderInterleaved),
+				Seed:      new(uint64(7)),
 			},
 			Progress: api.SweepProgress{Spans: 18, Of: new(18), SecondsUsed: 3600},
 		},
@@ -56,7 +64,7 @@ func swept(kind api.SweepKind, levels ...int) api.Sweep {
 // measured is a row with intervals of a share of each value.
 func measured(level int, m api.ModeState, ttft95, tokens, share float64) api.BaselineRow {
 	around := func(v float64) *[2]float64 { return &[2]float64{v * (1 - share), v * (1 + share)} }
-	r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: 900, Seconds: 900}
+	r := api.BaselineRow{Level: api.AtConversations(level), Mode: m.Mode, Speculation: m.Speculation, N: 900, Seconds: 900}
 	r.TTFT = api.Percentiles{P50: new(ttft95 / 2), P95: new(ttft95)}
 	r.TPOT = api.Percentiles{P50: new(.03), P95: new(.04)}
 	r.Latency = api.Percentiles{P50: new(24.), P95: new(30.)}
@@ -80,7 +88,7 @@ func TestReportNamesWhatIsWithheld(t *testing.T) {
 	}
 	r := OfSweep(s)
 	assert.Equal(t, api.OutcomeWithheld, r.Pairs[0].Levels[0].Figures[proof.QuantityTTFT95].Outcome)
-	assert.Equal(t, []int{60}, r.Pairs[0].Averages[proof.QuantityTTFT95].Withheld)
+	assert.Equal(t, api.LevelsOf(60), r.Pairs[0].Averages[proof.QuantityTTFT95].Withheld)
 	assert.Contains(t, markdownOf(t, r), "+31.9 %, −209 ms, "+ownError)
 	assert.Contains(t, markdownOf(t, r), ownError+" at 60")
 }
@@ -90,14 +98,14 @@ func TestReportNamesWhatIsWithheld(t *testing.T) {
 func TestReportOfFailingMode(t *testing.T) {
 	s := crossed()
 	for i := range s.Spans { // KV-aware at 60, which is faster
-		if x := &s.Spans[i]; x.Concurrency == 60 && x.Mode == kv {
+		if x := &s.Spans[i]; x.Level == api.AtConversations(60) && x.Mode == kv {
 			x.Turns, x.Failed = 800, 100
 		}
 	}
 	r := OfSweep(s)
 	p := r.Pairs[0]
 	assert.Equal(t, api.OutcomeTradeOff, p.Levels[0].Figures[proof.QuantityTTFT95].Outcome)
-	assert.Equal(t, []int{60}, p.Averages[proof.QuantityTTFT95].TradeOff)
+	assert.Equal(t, api.LevelsOf(60), p.Averages[proof.QuantityTTFT95].TradeOff)
 	assert.Contains(t, r.Words, "KV-aware certainly fails more turns at 60, and is better in nothing there.")
 	text := markdownOf(t, r)
 	assert.Contains(t, text, "### TTFT, successful turns only\n")
@@ -168,7 +176,7 @@ func crossed() api.Sweep {
 				QueueSeconds: new(.02 + float64(repeat)/100), QueueLargest: new(.04), QueueSkew: new(1.17),
 				InflightSpread: new(13.), EngineTTFT: new(.26),
 			}}
-			if r.Concurrency == 180 && r.Mode == api.ModeKV {
+			if r.Level == api.AtConversations(180) && r.Mode == api.ModeKV {
 				c.ClusterFigures = api.ClusterFigures{
 					QueueSeconds: new(.31), QueueLargest: new(1.48 - float64(repeat)), QueueSecond: new(.4 + float64(repeat)),
 					QueueLeast: new(.03), QueueSkew: new(2.55), InflightLargest: new(71.), InflightSpread: new(30.),
@@ -176,7 +184,7 @@ func crossed() api.Sweep {
 				}
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{
-				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: asked,
+				Number: 2*i + repeat, Attempt: 1, Mode: state, Level: r.Level, Seed: 1 << 63, Started: asked,
 				CountedFrom: asked.Add(time.Minute), Until: asked.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied",
 				Row: &row, Causes: &c, Target: "http://" + strings.ReplaceAll(string(r.Mode), "_", "-") + ":8000",
 				Router:     "mode set by the driver endpoints; no metrics say how it chooses workers",
@@ -199,7 +207,7 @@ func written(t *testing.T, r Readable, f api.ReportFormat) string {
 func spoiled() api.Sweep {
 	s := crossed()
 	s.Spans = append(s.Spans, api.SweepSpan{
-		Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: asked, Cold: "nonce",
+		Number: 12, Attempt: 2, Mode: kv, Level: api.AtConversations(180), Started: asked, Cold: "nonce",
 		Spoiled: "12 % of its turns failed",
 		Causes:  &api.SweepCauses{ClusterFigures: api.ClusterFigures{QueueSeconds: new(99.)}},
 	})
@@ -236,14 +244,22 @@ func drafted() api.Sweep {
 		for _, level := range s.Request.Levels {
 			var repeats []api.BaselineRow
 			for _, scale := range []float64{.99, 1.01} {
-				r := measured(level, m, kind.ttft95*scale, kind.tokens*scale, .02)
+				r := measured(level.Conversations(), m, kind.ttft95*scale, kind.tokens*scale, .02)
 				r.TPOT.P50 = new(kind.tpot * scale)
 				r.AcceptanceRate, r.TokensPerStep, r.GPUMemoryBytes = new(kind.acceptance*scale),
 					new(kind.perStep*scale), new(130e9)
 				repeats = append(repeats, r)
 				s.Spans = append(s.Spans, api.SweepSpan{
-					Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Turns: 900, Cold: "emptied", Row: &r,
-					Causes: &api.SweepCauses{},
+					Number: len(
+						s.Spans,
+					),
+					Attempt: 1,
+					Mode:    m,
+					Level:   api.AtConversations(level.Conversations()),
+					Turns:   900,
+					Cold:    "emptied",
+					Row:     &r,
+					Causes:  &api.SweepCauses{},
 				})
 			}
 			s.Rows = append(s.Rows, proof.MeanRow(repeats))
@@ -292,13 +308,19 @@ func anySweep(rng *rand.Rand) api.Sweep {
 	modes := []api.ModeState{kv, roundRobin, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}[:1+rng.IntN(3)]
 	s.Request.Modes = modes
 	for level := 10; level <= 10*(1+rng.IntN(6)); level += 10 {
-		s.Request.Levels = append(s.Request.Levels, level)
+		s.Request.Levels = append(s.Request.Levels, api.AtConversations(level))
 		for _, m := range modes {
 			if rng.IntN(6) == 0 {
 				continue
 			}
 			r := api.BaselineRow{
-				Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000), Intervals: &api.RowIntervals{},
+				Level: api.AtConversations(
+					level,
+				),
+				Mode:        m.Mode,
+				Speculation: m.Speculation,
+				N:           rng.IntN(1000),
+				Intervals:   &api.RowIntervals{},
 			}
 			for _, q := range quantities {
 				*q.IntervalIn(r.Intervals) = value(q.In(&r), map[baseline.Kind]float64{
@@ -314,7 +336,15 @@ func anySweep(rng *rand.Rand) api.Sweep {
 				value(c.InCluster(&causes.ClusterFigures), 3)
 			}
 			s.Spans = append(s.Spans, api.SweepSpan{
-				Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Row: &r, Causes: &causes, Started: asked,
+				Number: len(
+					s.Spans,
+				),
+				Attempt: 1,
+				Mode:    m,
+				Level:   api.AtConversations(level),
+				Row:     &r,
+				Causes:  &causes,
+				Started: asked,
 			})
 		}
 	}
@@ -335,7 +365,7 @@ func TestReportsNumbersAreTheSweeps(t *testing.T) {
 		}
 		for i := range s.Rows {
 			want := &s.Rows[i]
-			row := found[string(want.Mode)+string(want.Speculation)+strconv.Itoa(want.Concurrency)]
+			row := found[string(want.Mode)+string(want.Speculation)+want.Level.String()]
 			require.NotNil(t, row)
 			for _, q := range quantities {
 				require.Equal(t, digits(*q.In(want), -1), row[q.Name])

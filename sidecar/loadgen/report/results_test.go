@@ -220,7 +220,7 @@ func TestLowerBoundsInReports(t *testing.T) {
 		b := builtin(t, "h200x3-tp1-llama70b-fp8")
 		b.Rows = slices.Clone(b.Rows)
 		for i := range b.Rows {
-			if b.Rows[i].Mode == mode && b.Rows[i].Concurrency == 60 {
+			if b.Rows[i].Mode == mode && b.Rows[i].Level == api.AtConversations(60) {
 				b.Rows[i].AtLeast = []string{"ttft_p95"}
 			}
 		}
@@ -234,7 +234,7 @@ func TestReportRefusals(t *testing.T) {
 	b := baseline.Builtin()[0]
 	two := b
 	two.Rows = append(slices.Clone(b.Rows), api.BaselineRow{
-		Concurrency: 60, Mode: api.ModeKV, Speculation: api.SpeculationDraft,
+		Level: api.AtConversations(60), Mode: api.ModeKV, Speculation: api.SpeculationDraft,
 	})
 	arms := api.Baseline{Name: "arms", Rows: arms().Rows}
 	a, kv := api.ReportSide{Mode: api.ModeRoundRobin}, api.ReportSide{Mode: api.ModeKV}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
@@ -101,10 +100,10 @@ func (q *quantity) advantage(v float64) string {
 	return strings.Replace(text, "-", "−", 1) + unitOf(q.inPoints())
 }
 
-func numbers(all []int) string {
+func numbers(all []api.Level) string {
 	text := make([]string, len(all))
-	for i, n := range all {
-		text[i] = strconv.Itoa(n)
+	for i, level := range all {
+		text[i] = level.String()
 	}
 	return strings.Join(text, ", ")
 }
@@ -202,11 +201,11 @@ func withoutUnit(text string) string {
 
 // verdict describes an average advantage of b in a sentence, favorable or not.
 func (q *quantity) verdict(s proof.Average, b string) string {
-	text := fmt.Sprintf("an average advantage of %s for %s over %d levels (%d to %d), from %s at %d to %s at %d.",
+	text := fmt.Sprintf("an average advantage of %s for %s over %d levels (%v to %v), from %s at %v to %s at %v.",
 		q.advantage(s.Advantage), b, s.Levels, s.From, s.To, q.advantage(s.Worst), s.WorstLevel,
 		q.advantage(s.Best), s.BestLevel)
 	if s.Levels == 1 {
-		text = fmt.Sprintf("an advantage of %s for %s at %d.", q.advantage(s.Advantage), b, s.BestLevel)
+		text = fmt.Sprintf("an advantage of %s for %s at %v.", q.advantage(s.Advantage), b, s.BestLevel)
 	}
 	var parts []string
 	if len(s.Worse) > 0 {
@@ -223,7 +222,7 @@ func (q *quantity) verdict(s proof.Average, b string) string {
 func undecided(s *proof.Average) (parts []string) {
 	for _, of := range []struct {
 		words  string
-		levels []int
+		levels []api.Level
 	}{{noneShown, s.NoneShown}, {tooVariable, s.TooVariable}, {ownError, s.Withheld}, {tradeOff, s.TradeOff}} {
 		if len(of.levels) > 0 {
 			parts = append(parts, of.words+" at "+numbers(of.levels))

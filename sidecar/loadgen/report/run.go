@@ -58,7 +58,7 @@ type Run struct {
 	Seconds   float64 `json:"seconds"`   // time of all figures except the baseline's
 
 	Target      api.Target        `json:"target"`
-	Concurrency int               `json:"concurrency"`
+	Level       api.Level         `json:"concurrency"`
 	Arm         string            `json:"arm,omitempty"`
 	Mode        api.Mode          `json:"mode"`
 	Speculation api.Speculation   `json:"speculation"`
@@ -223,7 +223,7 @@ func NewBuilder(run Ended) *Builder {
 		Format: 1, Program: run.Program, Cause: run.Cause, Restarted: run.Restart,
 		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339),
 		Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
-		Target:  run.Status.Target, Concurrency: state.Concurrency.Target,
+		Target:  run.Status.Target, Level: state.Concurrency.Target,
 		Arm: state.Arm, Mode: state.Mode, Speculation: state.Speculation,
 		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Limited: run.Limited,
 		Baseline: run.Before, Data: run.Data,

@@ -44,7 +44,7 @@ func reported(t *testing.T, turns []*api.Turn, change func(*Ended), conditions .
 		},
 	}
 	run.Status.Target = api.Target{URL: "http://gpu.example:8000", Model: "llama"}
-	run.Status.State.Mode, run.Status.State.Concurrency.Target = api.ModeKV, 20
+	run.Status.State.Mode, run.Status.State.Concurrency.Target = api.ModeKV, api.AtConversations(20)
 	if change != nil {
 		change(&run)
 	}
@@ -296,7 +296,7 @@ func TestSummaryOfTheBaseline(t *testing.T) {
 	}{
 		"compared": {
 			api.Comparison{
-				Title: "Recorded", N: 9, Seconds: 90, Concurrency: 20, Columns: []api.Column{better},
+				Title: "Recorded", N: 9, Seconds: 90, Level: api.AtConversations(20), Columns: []api.Column{better},
 				Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}},
 			},
 			"vs. round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output " +

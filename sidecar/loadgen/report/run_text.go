@@ -64,7 +64,7 @@ func (r *Run) summary() string {
 		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
 		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
 	}[r.Cause]
-	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"),
+	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, r.Level.InWords(),
 		cmp.Or(r.Arm, string(r.Mode)), cause)
 	if kind := notReal(r.Target.Kind); kind != "" {
 		text = sentenceCase(kind) + " · " + text
@@ -334,7 +334,7 @@ func (r *Run) baselineLines() []string {
 			c.SettlingFor)}
 	}
 	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title,
-		plural(c.Concurrency, "conversation"), c.Seconds, c.N)}
+		c.Level.InWords(), c.Seconds, c.N)}
 	for _, column := range c.Columns {
 		lines = append(lines, fmt.Sprintf("vs. %s: %s", columnMode(column), strings.Join(columnOutcomes(column), ", ")))
 	}

@@ -3,12 +3,12 @@ package report
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // proof.Throughput saturates at the level from which on it grows by less than half as much as the conversations.
@@ -31,7 +31,12 @@ func TestSaturation(t *testing.T) {
 		b := api.Baseline{Name: "x", Kind: baseline.KindImported}
 		for i, v := range c.rates {
 			b.Rows = append(b.Rows, api.BaselineRow{
-				Concurrency: []int{30, 60, 80, 100, 120}[i], Mode: kv.Mode, Speculation: kv.Speculation, RequestsPerSecond: new(v),
+				Level: api.AtConversations(
+					[]int{30, 60, 80, 100, 120}[i],
+				),
+				Mode:              kv.Mode,
+				Speculation:       kv.Speculation,
+				RequestsPerSecond: new(v),
 			})
 		}
 		r, err := Compare(b, b, proof.Question{})

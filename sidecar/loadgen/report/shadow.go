@@ -289,7 +289,7 @@ func (r *Shadow) Curves() (all []Section) {
 			for i, name := range names {
 				row = append(row, share100(p.Hit[name]))
 				series[i].Name = name
-				series[i].Points = append(series[i].Points, chart.Point{Level: c.at(p), Value: 100 * p.Hit[name]})
+				series[i].Points = append(series[i].Points, chart.Point{Level: float64(c.at(p)), Value: 100 * p.Hit[name]})
 			}
 			t.Rows = append(t.Rows, row)
 		}

@@ -131,17 +131,17 @@ const oneEvidence = "In a closed loop, throughput and latency are not independen
 func (r *Results) laneWords() []string {
 	_, b := r.trialNames()
 	pairs, onTwin := 0, 0
-	surplus := map[int]int{} // by level: pairs with B on lane twin less pairs with B on lane main
+	surplus := map[api.Level]int{} // by level: pairs with B on lane twin less pairs with B on lane main
 	for i := range r.Sweep.Spans {
 		s := &r.Sweep.Spans[i]
 		if s.Lane == "" || s.Spoiled != "" || !r.isB(s) {
 			continue
 		}
 		pairs++
-		surplus[s.Concurrency]--
+		surplus[s.Level]--
 		if s.Lane == api.TwinLane {
 			onTwin++
-			surplus[s.Concurrency] += 2
+			surplus[s.Level] += 2
 		}
 	}
 	even := true
@@ -209,9 +209,9 @@ func (r *Results) capacityWords() []string {
 		states[i], order[i] = c.Modes[i].Mode, i
 	}
 	names := proof.ModeNames(states)
-	level := func(i int) int {
+	level := func(i int) float64 {
 		if l := c.Modes[i].Level; l != nil {
-			return *l
+			return l.Value
 		}
 		return -1
 	}
@@ -226,7 +226,7 @@ func (r *Results) capacityWords() []string {
 	}
 	text := strings.Join(clauses, ", ")
 	if x := c.Crossing; x != nil && x.Level != nil && len(names) == 2 {
-		text += fmt.Sprintf("; they cross at %d%s", *x.Level, bracketed(x.Interval, x.Above))
+		text += fmt.Sprintf("; they cross at %v%s", *x.Level, bracketed(x.Interval, x.Above))
 		better := names[0]
 		if x.Below == string(proof.ArmB) {
 			better = names[1]
@@ -246,10 +246,10 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 			"its scatter, to say where it meets the SLOs"
 	case unsure(m):
 		return fmt.Sprintf("%s probably misses the SLOs even at %s, the lowest level%s", name,
-			plural(m.Tested[0].Concurrency, "conversation"), in)
-	case *m.Level == 0 && first:
+			m.Tested[0].Level.InWords(), in)
+	case m.Level.Value == 0 && first:
 		return name + " does not meet the SLOs even at the lowest level" + in
-	case *m.Level == 0:
+	case m.Level.Value == 0:
 		return name + " none, not even at the lowest level" + in
 	case first:
 		return fmt.Sprintf("%s sustains %s conversations within the SLOs%s", name, sustained(m), in)
@@ -259,12 +259,12 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 
 // uninformative reports whether the interval begins at 0 and has no upper end, so that the estimate has no value.
 func uninformative(m *api.ModeCapacity) bool {
-	return m.Interval != nil && m.Interval[0] == 0 && m.Above
+	return m.Interval != nil && m.Interval[0].Value == 0 && m.Above
 }
 
 // unsure reports whether the estimate is 0 although the lowest level has no verdict.
 func unsure(m *api.ModeCapacity) bool {
-	return m.Level != nil && *m.Level == 0 && len(m.Tested) > 0 && m.Tested[0].Verdict == proof.Open
+	return m.Level != nil && m.Level.Value == 0 && len(m.Tested) > 0 && m.Tested[0].Verdict == proof.Open
 }
 
 // sustained formats the estimate of a mode's sustained concurrency.
@@ -276,16 +276,16 @@ func sustained(m *api.ModeCapacity) string {
 		return "cannot be determined"
 	case unsure(m):
 		return "perhaps none"
-	case *m.Level == 0:
+	case m.Level.Value == 0:
 		return "none"
-	case m.Above && (m.Interval == nil || *m.Level >= m.Interval[1]):
-		return "at least " + strconv.Itoa(*m.Level)
+	case m.Above && (m.Interval == nil || !m.Level.Below(m.Interval[1])):
+		return "at least " + m.Level.String()
 	}
-	return strconv.Itoa(*m.Level)
+	return m.Level.String()
 }
 
 // bracketed formats an interval of levels in brackets, after a blank. It is empty for a nil interval.
-func bracketed(v *[2]int, above bool) string {
+func bracketed(v *[2]api.Level, above bool) string {
 	if v == nil {
 		return ""
 	}
@@ -293,11 +293,11 @@ func bracketed(v *[2]int, above bool) string {
 }
 
 // levelInterval formats an interval of levels. above marks an interval without an upper end.
-func levelInterval(v *[2]int, above bool) string {
+func levelInterval(v *[2]api.Level, above bool) string {
 	if above {
-		return fmt.Sprintf("%d to %d or more", v[0], v[1])
+		return fmt.Sprintf("%v to %v or more", v[0], v[1])
 	}
-	return fmt.Sprintf("%d to %d", v[0], v[1])
+	return fmt.Sprintf("%v to %v", v[0], v[1])
 }
 
 // sideWords describes the sustained concurrency of each side, and compares each side with the first.
@@ -338,10 +338,10 @@ func sustains(s *proof.Side) string {
 		return "what " + s.Name + " sustains is not known"
 	}
 	tested := testedLevels(s)
-	text := fmt.Sprintf("%s sustains %s", s.Name, plural(*x.Level, "conversation"))
+	text := fmt.Sprintf("%s sustains %s", s.Name, x.Level.InWords())
 	switch {
-	case *x.Level == 0:
-		text = fmt.Sprintf("%s sustains nothing: even %d, the lowest level measured, misses them", s.Name, tested[0])
+	case x.Level.Value == 0:
+		text = fmt.Sprintf("%s sustains nothing: even %v, the lowest level measured, misses them", s.Name, tested[0])
 	case *x.Level == tested[len(tested)-1]:
 		text += ", the most that was measured"
 	}
@@ -359,7 +359,7 @@ func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 	var parts []string
 	for _, of := range []struct {
 		word   string
-		levels []int
+		levels []api.Level
 	}{{"better", s.Better}, {"worse", s.Worse}} {
 		if len(of.levels) > 0 {
 			parts = append(parts, fmt.Sprintf("%s at %s (by %s)", of.word, numbers(of.levels),
@@ -370,10 +370,10 @@ func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 }
 
 // advantageRange formats the smallest and the largest advantage at some levels, without their signs.
-func advantageRange(p *proof.Pair, q proof.Quantity, levels []int) string {
+func advantageRange(p *proof.Pair, q proof.Quantity, levels []api.Level) string {
 	low, high := math.Inf(1), 0.0
 	for i := range p.Levels {
-		if slices.Contains(levels, p.Levels[i].Concurrency) {
+		if slices.Contains(levels, p.Levels[i].Level) {
 			v := math.Abs(*p.Levels[i].Figures[q].Advantage)
 			low, high = min(low, v), max(high, v)
 		}

@@ -41,10 +41,10 @@ func answerWords(a, b string, difference float64, in [2]float64) string {
 func (r *Results) guardSentences(p *proof.Pair) (all []string) {
 	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
 	for _, side := range []int{p.A, p.B} {
-		var levels []int
+		var levels []api.Level
 		for _, l := range p.Levels {
 			if l.FailsMore != nil && *l.FailsMore == side {
-				levels = append(levels, l.Concurrency)
+				levels = append(levels, l.Level)
 			}
 		}
 		if len(levels) > 0 {
@@ -54,7 +54,7 @@ func (r *Results) guardSentences(p *proof.Pair) (all []string) {
 	}
 	for _, l := range p.Levels {
 		if d := l.Answers; d != nil {
-			all = append(all, fmt.Sprintf("At %d, %s, so neither is better there.", l.Concurrency,
+			all = append(all, fmt.Sprintf("At %v, %s, so neither is better there.", l.Level,
 				answerWords(a, b, d.Difference, d.Interval)))
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func difference(m proof.Metric, by, low, high float64, outcome proof.Verdict) api.TrialDifference {
@@ -61,7 +61,7 @@ func looked() api.Sweep {
 		Failed: 1, Ended: 1000,
 	}}
 	s.Trial.Final = &api.TrialFinal{Difference: -.18, Interval: [2]float64{-.22, -.14}}
-	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "a", Mode: kv, Concurrency: 120, Cold: "nonce"}}
+	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "a", Mode: kv, Level: api.AtConversations(120), Cold: "nonce"}}
 	s.Trial.Guards = []api.TrialDifference{{
 		Metric: string(proof.AnswerTokens), A: 210, B: 208, Difference: -.0095, Interval: &[2]float64{-.03, .01},
 		Outcome: string(proof.Running),
@@ -82,7 +82,9 @@ func ranked(v proof.Verdict) api.Sweep {
 		notWorse(difference(proof.Throughput, .06, .04, .08, proof.BBetter)))
 	s.Request.Modes = append(s.Request.Modes, least)
 	s.Rows = append(crossed().Rows[2:4], measured(120, least, .58, 2700, .02))
-	s.Spans = []api.SweepSpan{{Number: 0, Attempt: 1, Arm: "c", Mode: least, Concurrency: 120, Cold: "nonce"}}
+	s.Spans = []api.SweepSpan{
+		{Number: 0, Attempt: 1, Arm: "c", Mode: least, Level: api.AtConversations(120), Cold: "nonce"},
+	}
 	s.Trial.Looks = []api.TrialLook{{Blocks: 2, Difference: -.194, Interval: &[2]float64{-.232, -.151}}}
 	s.Trial.Boundaries = [2]float64{-.047619, .05}
 	place := func(arm api.TrialArm, m api.ModeState, from, to int, mean float64, left *int) api.TrialPlace {
@@ -131,21 +133,32 @@ func capacity(crossing *api.Crossing, modes ...api.ModeCapacity) api.Sweep {
 
 func modeCapacity(m api.ModeState, level, low, high int) api.ModeCapacity {
 	return api.ModeCapacity{
-		Mode: m, Level: &level, Interval: &[2]int{low, high},
-		Tested: []api.LevelTest{{Concurrency: level, Spans: 3, Verdict: "meets"}},
+		Mode:     m,
+		Level:    new(api.AtConversations(level)),
+		Interval: &[2]api.Level{api.AtConversations(low), api.AtConversations(high)},
+		Tested:   []api.LevelTest{{Level: api.AtConversations(level), Spans: 3, Verdict: "meets"}},
 	}
 }
 
 // searched is a capacity search with a value in every column of its table.
 func searched() api.Sweep {
 	isolated, unsure := modeCapacity(roundRobin, 96, 90, 100), modeCapacity(kv, 0, 0, 28)
-	isolated.Isolated, unsure.Above = []int{130}, true
-	unsure.Tested = []api.LevelTest{{Concurrency: 14, Spans: 8, Verdict: "open"}, {
-		Concurrency: 28, Spans: 3, Verdict: "misses",
+	isolated.Isolated, unsure.Above = api.LevelsOf(130), true
+	unsure.Tested = []api.LevelTest{{Level: api.AtConversations(14), Spans: 8, Verdict: "open"}, {
+		Level: api.AtConversations(28), Spans: 3, Verdict: "misses",
 	}}
 	above := modeCapacity(kv, 180, 180, 180)
 	above.Above, above.Interval = true, nil
-	return capacity(&api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}, isolated, above, unsure)
+	return capacity(
+		&api.Crossing{
+			Level:    new(api.AtConversations(148)),
+			Interval: &[2]api.Level{api.AtConversations(140), api.AtConversations(160)},
+			Below:    "b",
+		},
+		isolated,
+		above,
+		unsure,
+	)
 }
 
 // Words of every kind of sweep are as those in testdata, which hold a line for each sentence.
@@ -196,14 +209,14 @@ func TestWords(t *testing.T) {
 	kept.Trial.KeepsLanes = true
 	for i, arm := range []string{"a", "b"} {
 		kept.Spans = append(kept.Spans, api.SweepSpan{
-			Arm: arm, Mode: kept.Request.Modes[i], Target: "http://" + arm, Concurrency: 120,
+			Arm: arm, Mode: kept.Request.Modes[i], Target: "http://" + arm, Level: api.AtConversations(120),
 			Lane: []string{api.DefaultLane, api.TwinLane}[i], Actual: new(97.),
 		})
 	}
 	doubted := tried(proof.BBetter, &lower)
 	for i, arm := range []string{"a", "b", "b"} {
 		doubted.Spans = append(doubted.Spans, api.SweepSpan{
-			Arm: arm, Mode: doubted.Request.Modes[min(i, 1)], Concurrency: 120, Workers: 3 - min(i, 1),
+			Arm: arm, Mode: doubted.Request.Modes[min(i, 1)], Level: api.AtConversations(120), Workers: 3 - min(i, 1),
 		})
 	}
 	doubted.Spans[1].Doubts = []string{"all turns went to one worker of 2"}
@@ -252,15 +265,19 @@ func TestWords(t *testing.T) {
 	differ.Trial.Ranking.Places[0].Failures.Failed = 20
 
 	found, crossing := modeCapacity(kv, 128, 120, 135), &api.Crossing{
-		Level: new(148), Interval: &[2]int{140, 160}, Below: "b",
+		Level: new(
+			api.AtConversations(148),
+		),
+		Interval: &[2]api.Level{api.AtConversations(140), api.AtConversations(160)},
+		Below:    "b",
 	}
 	round, isolated := modeCapacity(roundRobin, 96, 90, 100), modeCapacity(roundRobin, 96, 90, 100)
-	isolated.Isolated = []int{130}
+	isolated.Isolated = api.LevelsOf(130)
 	above, openAbove := modeCapacity(kv, 180, 180, 180), modeCapacity(kv, 137, 90, 180)
 	above.Above, above.Interval, openAbove.Above = true, nil, true
 	unsure := modeCapacity(kv, 0, 0, 28)
-	unsure.Tested = []api.LevelTest{{Concurrency: 14, Spans: 8, Verdict: "open"}, {
-		Concurrency: 28, Spans: 3, Verdict: "misses",
+	unsure.Tested = []api.LevelTest{{Level: api.AtConversations(14), Spans: 8, Verdict: "open"}, {
+		Level: api.AtConversations(28), Spans: 3, Verdict: "misses",
 	}}
 	running := capacity(nil, modeCapacity(kv, 120, 60, 180), api.ModeCapacity{Mode: roundRobin})
 	running.State = api.SweepRunning
@@ -313,7 +330,15 @@ func TestWords(t *testing.T) {
 		"capacity, unsure":              capacity(nil, unsure),
 		"capacity, one unsure":          capacity(nil, round, unsure),
 		"capacity, open above": capacity(
-			&api.Crossing{Level: new(167), Interval: &[2]int{150, 180}, Above: true, Below: "a"}, openAbove, isolated),
+			&api.Crossing{
+				Level:    new(api.AtConversations(167)),
+				Interval: &[2]api.Level{api.AtConversations(150), api.AtConversations(180)},
+				Above:    true,
+				Below:    "a",
+			},
+			openAbove,
+			isolated,
+		),
 		"capacity, running": running,
 		"capacity, nothing": capacity(nil),
 	}
@@ -392,8 +417,8 @@ func TestWordsOfASweepOnTwoLanes(t *testing.T) {
 	}
 	both := func(level int, kvOn string) []api.SweepSpan {
 		other := map[string]string{api.DefaultLane: api.TwinLane, api.TwinLane: api.DefaultLane}[kvOn]
-		return []api.SweepSpan{{Concurrency: level, Mode: kv, Lane: kvOn}, {
-			Concurrency: level, Mode: roundRobin, Lane: other,
+		return []api.SweepSpan{{Level: api.AtConversations(level), Mode: kv, Lane: kvOn}, {
+			Level: api.AtConversations(level), Mode: roundRobin, Lane: other,
 		}}
 	}
 	first := slices.Concat(both(60, api.DefaultLane), both(60, api.TwinLane))

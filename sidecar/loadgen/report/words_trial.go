@@ -109,8 +109,8 @@ func Outlook(q *api.SweepRequest, t *api.TrialState) []string {
 
 // Soonest names the setting at which a question is answered soonest.
 func Soonest(s *api.TrialSoonest) string {
-	return fmt.Sprintf("By earlier trials of these arms, the question is answered soonest at %d conversations with a "+
-		"span length of %s: after %s, as likely as not.", s.Concurrency, durationText(s.Seconds), durationText(s.After))
+	return fmt.Sprintf("By earlier trials of these arms, the question is answered soonest at %s with a "+
+		"span length of %s: after %s, as likely as not.", s.Level.InWords(), durationText(s.Seconds), durationText(s.After))
 }
 
 // finds describes the difference that a trial can find. The text continues a sentence that begins with "It".
@@ -135,7 +135,7 @@ func (r *Results) concurrencyWords() []string {
 			failed += s.Failed
 		}
 	}
-	level := float64(slices.Max(append([]int{1}, r.Sweep.Request.Levels...)))
+	level := slices.MaxFunc(append(api.LevelsOf(1), r.Sweep.Request.Levels...), api.Level.Compare).Value
 	if n == 0 || math.Abs(sum/n-level) <= .1*level {
 		return nil
 	}
@@ -492,7 +492,7 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(n), signed(l.Difference, points), interval})
 		title := fmt.Sprintf("after %s: %s (%s)", plural(n, what), signed(l.Difference, points), interval)
 		words = append(words, title)
-		point := chart.Point{Level: n, Value: 100 * l.Difference, Title: title}
+		point := chart.Point{Level: float64(n), Value: 100 * l.Difference, Title: title}
 		if l.Interval != nil {
 			point.Band = &[2]float64{100 * l.Interval[0], 100 * l.Interval[1]}
 		}

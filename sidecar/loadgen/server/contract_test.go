@@ -218,7 +218,7 @@ func everyCall(c *api.Client) []clientCall {
 // laneCalls are the calls that read or change the present state.
 func laneCalls(c *api.Client) []clientCall {
 	const by = "gräfin"
-	startReq, stopReq := api.StartRequest{Concurrency: new(180)}, api.StopRequest{Drain: true}
+	startReq, stopReq := api.StartRequest{Level: new(api.AtConversations(180))}, api.StopRequest{Drain: true}
 	patch, mode, settings := sample[api.WorkloadPatch](), sample[api.ModeRequest](), sample[api.SettingsPatch]()
 	settings.Slider = &api.Slider{Min: 1, Max: 200, Increment: 10}
 	swap, show := api.TwinRequest{Arranged: api.TwinSwapped}, api.ShowcaseRequest{Starter: new("gpu"), Turns: new(3)}
@@ -258,7 +258,7 @@ func baselineCalls(c *api.Client) []clientCall {
 	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
 	kv := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
 	measured := api.Baseline{Name: "a table", Kind: "imported", Rows: []api.BaselineRow{{
-		Concurrency: 1, Mode: kv.Mode, Speculation: kv.Speculation,
+		Level: api.AtConversations(1), Mode: kv.Mode, Speculation: kv.Speculation,
 	}}}
 	return []clientCall{
 		call0(c.Baselines, call{name: "baselines"}).answers(lastPage),
@@ -282,7 +282,7 @@ func resultCalls(c *api.Client) []clientCall {
 	question.QuestionTokens.Mean = 12
 	rr, kv := api.ModeState{Mode: "round_robin", Speculation: "off"}, api.ModeState{Mode: "kv", Speculation: "off"}
 	trial := api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{rr, kv}, Seed: new(uint64(1<<64 - 1)),
+		Kind: api.SweepTrial, Levels: api.LevelsOf(120), Modes: []api.ModeState{rr, kv}, Seed: new(uint64(1<<64 - 1)),
 	}
 	pause, made := api.SweepPatch{State: api.SweepPaused}, sample[api.SweepBaselineRequest]()
 	return []clientCall{

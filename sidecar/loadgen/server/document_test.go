@@ -160,7 +160,11 @@ func (d *draft) readSpec(decl *ast.GenDecl, spec ast.Spec) {
 		if !ok || decl.Tok != gotoken.CONST {
 			return
 		}
-		word, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		value, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok { // counted by iota, which is no word of the API
+			return
+		}
+		word, _ := strconv.Unquote(value.Value)
 		d.words[typ.Name] = append(d.words[typ.Name], word)
 		if text := oneLine(spec.Doc.Text() + spec.Comment.Text()); text != "" {
 			d.texts[typ.Name] += fmt.Sprintf("\n- `%s`: %s", word, text)
@@ -355,12 +359,15 @@ var ofWorkload = map[string]bool{
 	"StartRequest": true, "WorkloadPatch": true, "SimulationRequest": true, "State": false, "WorkloadShape": false,
 }
 
+// level is a single value in JSON.
+var level = reflect.TypeFor[api.Level]()
+
 // innerLimits describes the limits of a setting's fields, which are in their own type.
 func innerLimits(name string, t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || t == level {
 		return ""
 	}
 	var all []string
@@ -396,6 +403,9 @@ func wordsOf(f field) []string {
 func (d *draft) schema(t reflect.Type) *openapi3.SchemaRef {
 	if t.Kind() == reflect.Pointer {
 		return d.schema(t.Elem())
+	}
+	if t == level { // the only kind that requests and results have yet
+		return openapi3.NewIntegerSchema().NewRef()
 	}
 	if own := t.PkgPath() == reflect.TypeFor[api.Problem]().PkgPath(); own && t.Kind() != reflect.Slice &&
 		t.Kind() != reflect.Map {
@@ -466,7 +476,7 @@ func (d *draft) close(t reflect.Type) {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		d.close(t.Elem())
 	case reflect.Struct:
-		if t.PkgPath() != reflect.TypeFor[api.Problem]().PkgPath() || d.closed[t.Name()] {
+		if t.PkgPath() != reflect.TypeFor[api.Problem]().PkgPath() || d.closed[t.Name()] || t == level {
 			return
 		}
 		d.closed[t.Name()] = true

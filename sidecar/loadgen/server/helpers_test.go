@@ -335,6 +335,10 @@ func sample[T any]() T {
 
 // fill sets every field. Strings of a named type get the first value in the document.
 func fill(v reflect.Value) {
+	if v.Type() == level {
+		v.Set(reflect.ValueOf(api.AtConversations(7)))
+		return
+	}
 	switch v.Kind() {
 	case reflect.Bool:
 		v.SetBool(true)
@@ -438,8 +442,8 @@ func options(b Backend) Options {
 			}
 			if run != (api.ModeState{}) {
 				return api.Baseline{Name: name, Kind: "imported", Rows: []api.BaselineRow{{
-					Concurrency: 1,
-					Mode:        run.Mode, Speculation: run.Speculation,
+					Level: api.AtConversations(1),
+					Mode:  run.Mode, Speculation: run.Speculation,
 				}}}, nil
 			}
 			return b, json.Unmarshal(text, &b)

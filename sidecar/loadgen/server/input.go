@@ -110,6 +110,9 @@ func kindOf(field string, t reflect.Type) string {
 }
 
 func kindName(t reflect.Type) string {
+	if t == reflect.TypeFor[api.Level]() {
+		return "a whole number"
+	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
@@ -134,7 +137,7 @@ func fieldNames(t reflect.Type) (names []string) {
 		if ft.Kind() == reflect.Pointer {
 			ft = ft.Elem()
 		}
-		if ft.Kind() == reflect.Struct {
+		if ft.Kind() == reflect.Struct && ft != reflect.TypeFor[api.Level]() {
 			for inner := range ft.Fields() {
 				deeper, _, _ := strings.Cut(inner.Tag.Get("json"), ",")
 				names = append(names, name+"."+deeper)

@@ -37,7 +37,7 @@ func TestBadInput(t *testing.T) {
 		{"PATCH /workload", `{"turns":{"min":1,"max":2,"mean":1}}`, "mean", "only concurrency, turns, turns.min, turns.max, max_tokens, openings, start_rate, target_rps", false},
 		{"POST /workload/start", `{"concurrency":"5"}`, "concurrency", "a whole number", false},
 		{"POST /workload/start", `{"concurrency":1.5}`, "concurrency", "a whole number", false},
-		{"POST /workload/start", `{"concurrency":1e30}`, "concurrency", "a whole number", false},
+		{"POST /workload/start", `{"concurrency":1e30}`, "concurrency", "1 to 100000", false},
 		{"POST /workload/stop", `{"drain":1}`, "drain", "true or false", false},
 		{"PATCH /settings", `{"title":1}`, "title", "a string", false},
 		{"PATCH /settings", `{"slo":1}`, "slo", "an object", false},

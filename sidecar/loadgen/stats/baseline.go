@@ -2,7 +2,6 @@ package stats
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -66,14 +65,14 @@ func (e emitter) baseline(g *Gauges) {
 		e.row(inForce, api.ThisTarget, row)
 	}
 	for _, row := range newest(g.Baseline.Rows) {
-		e.row(everyLevel, g.Baseline.Name, row, strconv.Itoa(row.Concurrency))
+		e.row(everyLevel, g.Baseline.Name, row, row.Level.String())
 	}
 }
 
 // rowKey identifies the series of a baseline's row.
 type rowKey struct {
-	mode        api.ModeState
-	concurrency int
+	mode  api.ModeState
+	level api.Level
 }
 
 // newest keeps the last of several rows for the same series. Two of them would make the
@@ -81,7 +80,7 @@ type rowKey struct {
 func newest(rows []api.BaselineRow) map[rowKey]api.BaselineRow {
 	last := map[rowKey]api.BaselineRow{}
 	for _, row := range rows {
-		last[rowKey{row.InMode(), row.Concurrency}] = row
+		last[rowKey{row.InMode(), row.Level}] = row
 	}
 	return last
 }

@@ -219,7 +219,7 @@ func (e emitter) sweep(s *api.SweepSummary) {
 	e.gauge(descSweep, 1, s.ID, string(s.Request.Kind))
 	if n := s.Progress.Span; n != nil && n.Phase != api.SpanSwitching {
 		e.gauge(descSpan, 1, s.ID, strconv.Itoa(n.Number), n.Mode.Arm, string(n.Mode.Mode),
-			string(n.Mode.Speculation), strconv.Itoa(n.Concurrency))
+			string(n.Mode.Speculation), n.Level.String())
 	}
 }
 

@@ -26,7 +26,7 @@ func pair(p50, p95 float64) api.Percentiles { return api.Percentiles{P50: &p50, 
 
 func row(mode api.Mode, concurrency int) api.BaselineRow {
 	return api.BaselineRow{
-		Mode: mode, Speculation: api.SpeculationOff, Concurrency: concurrency,
+		Mode: mode, Speculation: api.SpeculationOff, Level: api.AtConversations(concurrency),
 		TTFT: pair(.2, .5), TPOT: pair(.02, .03), ITL: pair(.01, .04), Latency: pair(20, 25),
 		TPOTDerived: api.Percentiles{P95: new(.05)}, KVHitRatio: new(.7), AcceptanceRate: new(.6), TokensPerStep: new(2.5),
 		OutputTokensPerSecond: new(5000.0), RequestsPerSecond: new(6.0), GPUMemoryBytes: new(70e9),
@@ -51,7 +51,7 @@ func fullGauges() Gauges {
 // trial returns a trial in its third span.
 func trial(state api.SweepState, phase api.SweepPhase) *api.SweepSummary {
 	now := api.SweepNow{
-		Number: 2, Attempt: 1, Arm: "a", Phase: phase, Concurrency: 60,
+		Number: 2, Attempt: 1, Arm: "a", Phase: phase, Level: api.AtConversations(60),
 		Mode: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff},
 	}
 	return &api.SweepSummary{

@@ -16,12 +16,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"kvbooth/internal/wait"
-	"kvbooth/sidecar/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,10 +67,23 @@ func conversation(i int) api.Conversation {
 
 func turn(conversation string, number int) api.Turn {
 	return api.Turn{
-		Lane: api.DefaultLane, Conversation: conversation, Number: number, RequestID: fmt.Sprint(conversation, "-", number),
-		Step: 1, Concurrency: 4, Mode: api.ModeKV, Speculation: api.SpeculationOff, Counted: true, Status: api.TurnOK,
-		Started: t0, Ended: t0.Add(30 * time.Second), TTFT: new(0.25), TPOT: new(0.025), PromptTokens: new(3600),
-		UserMessage: "Why?", AssistantMessage: "Because.",
+		Lane:             api.DefaultLane,
+		Conversation:     conversation,
+		Number:           number,
+		RequestID:        fmt.Sprint(conversation, "-", number),
+		Step:             1,
+		Level:            api.AtConversations(4),
+		Mode:             api.ModeKV,
+		Speculation:      api.SpeculationOff,
+		Counted:          true,
+		Status:           api.TurnOK,
+		Started:          t0,
+		Ended:            t0.Add(30 * time.Second),
+		TTFT:             new(0.25),
+		TPOT:             new(0.025),
+		PromptTokens:     new(3600),
+		UserMessage:      "Why?",
+		AssistantMessage: "Because.",
 	}
 }
 
@@ -100,7 +113,7 @@ func TestReopenReturnsEverything(t *testing.T) {
 	s.SaveTurn(turn(c.ID, 1))
 	c.Status, c.TurnsDone, c.Ended = api.ConversationCompleted, 2, new(t0.Add(time.Minute))
 	s.SaveConversation(c)
-	step := api.StepRecord{Lane: api.DefaultLane, ID: 7, Concurrency: 4, Mode: api.ModeKV, Started: t0}
+	step := api.StepRecord{Lane: api.DefaultLane, ID: 7, Level: api.AtConversations(4), Mode: api.ModeKV, Started: t0}
 	s.SaveStep(step)
 	step.Settled, step.Ended = new(t0.Add(time.Second)), new(t0.Add(time.Minute))
 	s.SaveStep(step)
@@ -111,7 +124,7 @@ func TestReopenReturnsEverything(t *testing.T) {
 	require.NoError(t, s.SaveSettings(ctx, settings))
 	table := api.Baseline{
 		Name: api.ThisTarget,
-		Rows: []api.BaselineRow{{Concurrency: 4, TTFT: api.Percentiles{P50: new(0.1 + 0.2)}}},
+		Rows: []api.BaselineRow{{Level: api.AtConversations(4), TTFT: api.Percentiles{P50: new(0.1 + 0.2)}}},
 	}
 	require.NoError(t, s.SaveBaseline(ctx, table))
 	require.NoError(t, s.Close())
@@ -779,7 +792,7 @@ func TestReadBaselines(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "none"))
 
 	s := openTest(t, Options{Dir: dir}, defaultLimits)
-	b := api.Baseline{Name: "ours", Rows: []api.BaselineRow{{Concurrency: 60, Mode: api.ModeKV}}}
+	b := api.Baseline{Name: "ours", Rows: []api.BaselineRow{{Level: api.AtConversations(60), Mode: api.ModeKV}}}
 	require.NoError(t, s.SaveBaseline(t.Context(), b))
 	for range 2 {
 		all, err := ReadBaselines(t.Context(), dir)

@@ -108,11 +108,11 @@ func mean(all []second, figure func(*second) *float64) *float64 {
 
 // spanSeconds holds the seconds of a span as they are stored.
 type spanSeconds struct {
-	Number      int           `json:"number"`
-	Attempt     int           `json:"attempt"`
-	Mode        api.ModeState `json:"mode"`
-	Concurrency int           `json:"concurrency"`
-	Seconds     []second      `json:"seconds"`
+	Number  int           `json:"number"`
+	Attempt int           `json:"attempt"`
+	Mode    api.ModeState `json:"mode"`
+	Level   api.Level     `json:"concurrency"`
+	Seconds []second      `json:"seconds"`
 }
 
 var secondsHeader = []string{
@@ -136,7 +136,7 @@ func writeSeconds(w io.Writer, spans []json.RawMessage) error {
 			second := &s.Seconds[i]
 			row := []string{
 				strconv.Itoa(s.Number), strconv.Itoa(s.Attempt), string(s.Mode.Mode), string(s.Mode.Speculation),
-				strconv.Itoa(s.Concurrency), second.Time.UTC().Format(time.RFC3339Nano),
+				s.Level.String(), second.Time.UTC().Format(time.RFC3339Nano),
 			}
 			for _, v := range []*float64{
 				second.QueueSeconds, second.QueueLargest, second.Waiting, second.InflightSpread, second.InflightSkew,

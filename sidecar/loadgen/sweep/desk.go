@@ -447,7 +447,7 @@ func describe(r api.SweepRequest) string {
 	}
 	var levels []string
 	for _, l := range r.Levels {
-		levels = append(levels, strconv.Itoa(l))
+		levels = append(levels, l.String())
 	}
 	switch r.Kind {
 	case api.SweepTrial:

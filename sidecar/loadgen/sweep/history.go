@@ -67,7 +67,7 @@ func (d *Desk) alike(r api.SweepRequest) (all []*sweep) {
 // the level is not extrapolated. The lock is held.
 func (d *Desk) soonest(r api.SweepRequest, p proof.Plan) (best *api.TrialSoonest) {
 	type setting struct {
-		level   int
+		level   api.Level
 		seconds float64
 	}
 	latest := map[setting]*api.TrialSoonest{}
@@ -81,7 +81,7 @@ func (d *Desk) soonest(r api.SweepRequest, p proof.Plan) (best *api.TrialSoonest
 			plan.Priors = nil
 		}
 		latest[at] = &api.TrialSoonest{
-			Trial: s.doc.Sweep.ID, Concurrency: at.level, Seconds: at.seconds, After: plan.Answer(t, t.BlockSeconds()),
+			Trial: s.doc.Sweep.ID, Level: at.level, Seconds: at.seconds, After: plan.Answer(t, t.BlockSeconds()),
 		}
 	}
 	for _, one := range latest {
@@ -133,13 +133,13 @@ func (d *Desk) leastBefore(r api.SweepRequest) float64 {
 			if span.Lane != "" {
 				lanes = 2 // which share the time
 			}
-			if span.Spoiled == "" && span.Concurrency == r.Levels[0] && slices.Contains(r.Modes, span.Mode) {
+			if span.Spoiled == "" && span.Level == r.Levels[0] && slices.Contains(r.Modes, span.Mode) {
 				least = min(least, lanes*span.Elapsed-span.Until.Sub(span.CountedFrom).Seconds())
 			}
 		}
 	}
 	if math.IsInf(least, 1) {
-		return float64(r.Levels[0]) / d.opts.Lane.State().StartRate
+		return r.Levels[0].Value / d.opts.Lane.State().StartRate
 	}
 	return least
 }

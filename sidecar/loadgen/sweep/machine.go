@@ -64,7 +64,7 @@ func (d *Desk) newMachine(r api.SweepRequest) (machine, error) {
 
 func planOf(r api.SweepRequest) proof.Plan {
 	p := proof.Plan{
-		A: r.Modes[0], B: r.Modes[1], More: r.Modes[2:], Concurrency: r.Levels[0], Primary: proof.Metric(*r.Primary),
+		A: r.Modes[0], B: r.Modes[1], More: r.Modes[2:], Level: r.Levels[0], Primary: proof.Metric(*r.Primary),
 		Smallest: *r.Smallest, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds, SLO: *r.SLO, Seed: *r.Seed, Together: *r.Together,
 		Switchback: r.Warm(), WarmUp: *r.WarmUp,
 	}

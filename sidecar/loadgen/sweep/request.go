@@ -61,13 +61,13 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 		r.Levels = defaultLevels(r.Kind, state, settings)
 	}
 	for _, level := range r.Levels {
-		if level > settings.MaxConcurrency {
+		if level.Conversations() > settings.MaxConcurrency {
 			return r, api.Refuse("levels", level,
 				fmt.Sprintf("1 to %d, which is max_concurrency of the settings", settings.MaxConcurrency))
 		}
 	}
 	if r.Kind == api.SweepCapacity {
-		r.Levels = slices.Sorted(slices.Values(r.Levels))
+		r.Levels = slices.SortedFunc(slices.Values(r.Levels), api.Level.Compare)
 	}
 	r.Title = orDefault(r.Title, "")
 	r.SLO = orDefault(r.SLO, settings.SLO)
@@ -224,9 +224,9 @@ func join(all []string) string { return strings.Join(all, ", ") }
 
 // defaultLevels returns the default levels of a kind: the present concurrency for a trial, levels up
 // to the end of the slider for the others.
-func defaultLevels(k api.SweepKind, state api.State, settings api.Settings) []int {
+func defaultLevels(k api.SweepKind, state api.State, settings api.Settings) []api.Level {
 	if k == api.SweepTrial {
-		return []int{max(1, min(state.Concurrency.Target, settings.MaxConcurrency))}
+		return api.LevelsOf(max(1, min(state.Concurrency.Target.Conversations(), settings.MaxConcurrency)))
 	}
 	top := min(settings.Slider.Max, settings.MaxConcurrency)
 	if k == api.SweepLevels {
@@ -234,12 +234,12 @@ func defaultLevels(k api.SweepKind, state api.State, settings api.Settings) []in
 		for level := settings.Slider.Min; level <= top; level += settings.Slider.Increment {
 			levels = append(levels, level)
 		}
-		return levels[:min(len(levels), api.MaxSweepLevels)]
+		return api.LevelsOf(levels[:min(len(levels), api.MaxSweepLevels)]...)
 	}
 	low := min(settings.Slider.Min, top-1)
 	var levels []int
 	for i := range scanned {
 		levels = append(levels, max(1, low)+(top-max(1, low))*i/(scanned-1))
 	}
-	return slices.Compact(levels)
+	return api.LevelsOf(slices.Compact(levels)...)
 }

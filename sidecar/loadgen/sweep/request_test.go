@@ -28,7 +28,7 @@ func TestAllArmsAreCompared(t *testing.T) {
 			kind: api.SweepCapacity, arms: 3, want: "modes: a list of 3 is not allowed: 1 to 2 for a capacity search",
 		},
 	} {
-		state := api.State{Driver: "endpoints", Concurrency: api.Concurrency{Target: 20}}
+		state := api.State{Driver: "endpoints", Concurrency: api.Concurrency{Target: api.AtConversations(20)}}
 		for i := range row.arms {
 			state.Modes = append(state.Modes, api.ModeState{Arm: fmt.Sprint("a", i), Mode: api.ModeUnknown})
 		}

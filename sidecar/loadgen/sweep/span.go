@@ -145,7 +145,7 @@ func (s *sweep) attempts(now time.Time, spans []proof.Span) (all []*attempt, beg
 		all = append(all, &attempt{sweep: s, lane: l, place: i, began: now, span: span, record: record})
 		begin = append(begin, lane.SpanOn{
 			Lane: l, Observer: record,
-			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, RampedStart: span.Midway},
+			Set: lane.SpanSettings{Mode: span.Mode, Level: span.Level, Seed: span.Seed, RampedStart: span.Midway},
 		})
 	}
 	return all, begin
@@ -224,7 +224,7 @@ func (a *attempt) watch(ctx context.Context) (spoiled string, until float64) {
 func (a *attempt) tick(second float64) bool {
 	now := a.record.at(second)
 	actual := a.run.Actual()
-	if a.full == 0 && actual >= a.span.Concurrency {
+	if a.full == 0 && actual >= a.span.Level.Conversations() {
 		a.full = second
 	}
 	if a.from == 0 && !a.warmedUp(second) {
@@ -354,8 +354,8 @@ func (a *attempt) abandonReason() string {
 func (a *attempt) state(p api.SweepPhase, since time.Time, duration *float64) api.SweepNow {
 	n := api.SweepNow{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode,
-		Concurrency: a.span.Concurrency,
-		Phase:       p, Seconds: max(0, time.Since(since).Seconds()), Of: duration, Lane: a.laneName(),
+		Level: a.span.Level,
+		Phase: p, Seconds: max(0, time.Since(since).Seconds()), Of: duration, Lane: a.laneName(),
 		Elapsed: max(0, time.Since(a.began).Seconds()),
 	}
 	if p == api.SpanWarmingUp {
@@ -399,7 +399,7 @@ func (a *attempt) warnings(r *proof.Recording, lag *stats.Lag) (all []string) {
 
 // named sets the level, the arm and the end of the measurement of a span's row, and the share of its failed turns.
 func (a *attempt) named(row *api.BaselineRow, out *api.SweepSpan) {
-	row.Concurrency = a.span.Concurrency
+	row.Level = a.span.Level
 	row.Arm, row.Mode, row.Speculation = a.span.Mode.Arm, a.span.Mode.Mode, a.span.Mode.Speculation
 	row.Measured = &out.Until
 	if ended := out.Turns + out.Failed; ended > 0 {
@@ -469,7 +469,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	r := proof.Result{Elapsed: a.record.seconds(time.Now()), RunIn: a.warm - a.begun}
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,
-		Concurrency: a.span.Concurrency, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
+		Level: a.span.Level, Target: a.lane.Address(), Router: a.lane.Router(), Seed: a.span.Seed,
 		Step: a.step, Started: a.start.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
 		Elapsed: r.Elapsed, Warnings: a.run.Warnings, SharedWorkers: a.shared,
 	}
@@ -563,10 +563,10 @@ func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
 		return fmt.Sprintf("TTFT cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; run "+
 			"fewer conversations, give it more cores, or add members", 1000**row.Errors.TTFT.P95, 1000**p50)
 	}
-	target := float64(a.span.Concurrency)
-	if s.Actual != nil && math.Abs(*s.Actual-target) > tolerableMiss*target {
-		return fmt.Sprintf("%.0f conversations were in progress on average, not %d; raise start_rate or target_rps",
-			*s.Actual, a.span.Concurrency)
+	target := a.span.Level.Value
+	if s.Actual != nil && a.span.Level.Kind == api.Conversations && math.Abs(*s.Actual-target) > tolerableMiss*target {
+		return fmt.Sprintf("%.0f conversations were in progress on average, not %v; raise start_rate or target_rps",
+			*s.Actual, a.span.Level)
 	}
 	return ""
 }
@@ -574,7 +574,7 @@ func (a *attempt) invalidReason(s *api.SweepSpan, row *api.BaselineRow) string {
 // encodeSeconds returns the span's seconds in the form of the store.
 func (a *attempt) encodeSeconds() []byte {
 	data, err := json.Marshal(spanSeconds{
-		Number: a.span.Number, Attempt: a.span.Attempt, Mode: a.span.Mode, Concurrency: a.span.Concurrency,
+		Number: a.span.Number, Attempt: a.span.Attempt, Mode: a.span.Mode, Level: a.span.Level,
 		Seconds: a.seconds,
 	})
 	if err != nil { // cannot happen: numbers and names

@@ -197,13 +197,13 @@ func (s *sweep) view() api.Sweep {
 // rows computes the figures of each level and mode over the spans that count, without pilots.
 func rows(spans []api.SweepSpan) []api.BaselineRow {
 	type key struct {
-		level int
+		level api.Level
 		mode  api.ModeState
 	}
 	groups := map[key][]api.BaselineRow{}
 	for _, s := range spans {
 		if s.Spoiled == "" && s.Row != nil && s.Arm != string(proof.ArmPilot) {
-			k := key{s.Concurrency, s.Mode}
+			k := key{s.Level, s.Mode}
 			groups[k] = append(groups[k], *s.Row)
 		}
 	}
@@ -214,7 +214,7 @@ func rows(spans []api.SweepSpan) []api.BaselineRow {
 	proof.AddSpanFigures(all, spans)
 	slices.SortFunc(all, func(a, b api.BaselineRow) int {
 		return cmp.Or(
-			a.Concurrency-b.Concurrency,
+			a.Level.Compare(b.Level),
 			slices.Index(api.Modes, a.Mode)-slices.Index(api.Modes, b.Mode),
 			slices.Index(api.Speculations, a.Speculation)-slices.Index(api.Speculations, b.Speculation),
 			cmp.Compare(a.Arm, b.Arm),
@@ -527,7 +527,7 @@ func restoredText(before lane.Before, mode api.ModeState) string {
 	if before.Running {
 		workload = "running"
 	}
-	return fmt.Sprintf("%s%s, %d conversations, %s", text, mode.Name(), before.Concurrency, workload)
+	return fmt.Sprintf("%s%s, %v conversations, %s", text, mode.Name(), before.Level, workload)
 }
 
 // conclude sets the state of a sweep that does not run any more, unless it is set already, and

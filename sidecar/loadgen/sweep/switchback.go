@@ -79,7 +79,7 @@ func (s *sweep) runSlots(ctx context.Context, lease *lane.Lease, span proof.Span
 	now := time.Now()
 	r := &slots{sweep: s, lease: lease, record: newRecorder(now, 0, s.lane.Opening), lost: s.desk.opts.Store.LostTurns()}
 	a := &attempt{sweep: s, lane: s.lane, began: now, span: span, record: r.record}
-	if r.run = lease.Adopt(span.Concurrency, r.record); r.run == nil {
+	if r.run = lease.Adopt(span.Level, r.record); r.run == nil {
 		if err := r.begin(ctx, a); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (r *slots) warmUp(ctx context.Context, a *attempt) error {
 
 // growing reports whether conversations of a run that was in progress are still to begin, and nothing holds them back.
 func (r *slots) growing(a *attempt) bool {
-	return r.run.Adopted() && r.run.Actual() < a.span.Concurrency && r.run.Limit() == ""
+	return r.run.Adopted() && r.run.Actual() < a.span.Level.Conversations() && r.run.Limit() == ""
 }
 
 // slot runs a slot to its end, and meanwhile takes in the result of the one before. over means that this ended the

@@ -22,16 +22,18 @@ type Conversation struct {
 	Planned int // number of turns
 	Started time.Time
 
+	intended time.Time // when the next turn is to be sent; zero: whenever it may be
 	draw     drawn
 	messages []openai.ChatCompletionMessage
 	answers  int // memory of all answers in messages, in bytes
 	// opening is the first message. Few openings differ and each is long, so conversations share
 	// their memory. The handle keeps the shared text in memory.
-	opening  unique.Handle[string]
-	question string // the next question
-	token    string // of its session, as the server returned it last
-	asked    []string
-	done     int
+	opening    unique.Handle[string]
+	question   string    // the next question
+	questioned time.Time // when that was there
+	token      string    // of its session, as the server returned it last
+	asked      []string
+	done       int
 
 	mu   sync.Mutex
 	turn *LiveTurn
@@ -80,7 +82,7 @@ type Observer interface {
 	ConversationEnded(c *Conversation, status api.ConversationStatus, turnsDone int)
 	// Active is called in order for each change of the number of conversations in progress, and for
 	// each [Workload.Set], with the target at that moment. It must not call the workload.
-	Active(actual, target int, settled bool)
+	Active(actual int, target api.Level, settled bool)
 }
 
 // drawn holds the random choices for one conversation, and the text that opens it.

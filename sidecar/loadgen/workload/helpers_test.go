@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // booth returns the settings of the booth's recorded results, without a limit on requests.
 func booth(concurrency int) Settings {
 	return Settings{
-		Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024,
+		Level: api.AtConversations(concurrency), Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024,
 		Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10,
 	}
 }
@@ -235,10 +235,10 @@ func (l *recorder) ConversationEnded(c *Conversation, status api.ConversationSta
 	l.closed = append(l.closed, e)
 }
 
-func (l *recorder) Active(actual, target int, settled bool) {
+func (l *recorder) Active(actual int, target api.Level, settled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last := report{target: target}
+	last := report{target: target.Conversations()}
 	if n := len(l.reports); n > 0 {
 		last = l.reports[n-1]
 	}
@@ -247,12 +247,12 @@ func (l *recorder) Active(actual, target int, settled bool) {
 		assert.NotEmpty(l.t, l.reports, "nothing to report")
 	} else {
 		assert.True(l.t, step == 1 || step == -1, "from %d to %d at once", last.actual, actual)
-		assert.Equal(l.t, last.target, target, "a change of the target is reported separately")
+		assert.Equal(l.t, last.target, target.Conversations(), "a change of the target is reported separately")
 	}
-	if step > 0 {
-		assert.LessOrEqual(l.t, actual, target, "a start above the target")
+	if step > 0 && target.Kind == api.Conversations {
+		assert.LessOrEqual(l.t, actual, target.Conversations(), "a start above the target")
 	}
-	l.reports = append(l.reports, report{time.Now(), actual, target})
+	l.reports = append(l.reports, report{time.Now(), actual, target.Conversations()})
 }
 
 // actual returns the last reported number of conversations.

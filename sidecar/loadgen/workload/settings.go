@@ -12,14 +12,19 @@ import (
 // Settings define a workload. They may change while it runs; a conversation keeps the draw that it
 // began with. The names in JSON are those of [api.Limits].
 type Settings struct {
-	Concurrency int               `json:"concurrency"` // conversations in progress
-	Turns       api.Range         `json:"turns"`
-	Openings    Openings          `json:"openings"`
-	MaxTokens   int               `json:"max_tokens"`    // limit of an answer
-	Output      *api.Distribution `json:"output_tokens"` // of max_tokens per turn; nil: always MaxTokens
-	StartRate   float64           `json:"start_rate"`    // maximum of new conversations per second
-	TargetRPS   float64           `json:"target_rps"`    // maximum of requests per second; 0: none
-	ThinkTime   time.Duration     `json:"think_time"`    // pause between an answer and the follow-up
+	Level     api.Level         `json:"concurrency"` // conversations in progress
+	Turns     api.Range         `json:"turns"`
+	Openings  Openings          `json:"openings"`
+	MaxTokens int               `json:"max_tokens"`    // limit of an answer
+	Output    *api.Distribution `json:"output_tokens"` // of max_tokens per turn; nil: always MaxTokens
+	StartRate float64           `json:"start_rate"`    // maximum of new conversations per second
+	TargetRPS float64           `json:"target_rps"`    // maximum of requests per second; 0: none
+	ThinkTime time.Duration     `json:"think_time"`    // pause between an answer and the follow-up
+	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
+	Arrivals   arrival.Gaps `json:"arrivals"`
+	Burstiness float64      `json:"burstiness"`
+	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
+	MaxInflight int `json:"max_inflight"`
 }
 
 // Openings is the number of different texts that open the conversations, or one of the constants.
@@ -58,7 +63,7 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 		return s, err
 	}
 	next := s
-	api.Patch(&next.Concurrency, p.Concurrency)
+	api.Patch(&next.Level, p.Level)
 	api.Patch(&next.Turns, p.Turns)
 	api.Patch(&next.MaxTokens, p.MaxTokens)
 	api.Patch(&next.StartRate, p.StartRate)
@@ -72,13 +77,22 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on.
-func (s Settings) arrivals(now time.Duration, before arrival.Process) arrival.Process {
+// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the number
+// of conversations so far.
+func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint64, begun int64) arrival.Process {
+	if s.Level.Kind == api.Rate {
+		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed}
+		if o, ok := before.(*arrival.Open); ok && o.Follows(schedule) {
+			o.Set(now, s.Level.Value)
+			return o
+		}
+		return arrival.NewOpen(now, begun, s.Level.Value, schedule)
+	}
 	if l, ok := before.(*arrival.ClosedLoop); ok {
-		l.Set(now, s.Concurrency, s.StartRate)
+		l.Set(now, s.Level.Conversations(), s.StartRate)
 		return l
 	}
-	return arrival.NewClosedLoop(s.Concurrency, s.StartRate)
+	return arrival.NewClosedLoop(s.Level.Conversations(), s.StartRate)
 }
 
 // drawsAs reports whether both settings draw the same conversations.
@@ -98,8 +112,8 @@ func (s Settings) Check(maxConcurrency int) error {
 	if err := api.CheckLimits(s); err != nil {
 		return err
 	}
-	if s.Concurrency > maxConcurrency {
-		return api.Refuse("concurrency", s.Concurrency, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))
+	if s.Level.Conversations() > maxConcurrency {
+		return api.Refuse("concurrency", s.Level, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))
 	}
 	if s.Openings < OneEach || s.Openings > api.MaxOpenings {
 		return api.Refuse("openings", int(s.Openings), api.Limits["openings"].String())

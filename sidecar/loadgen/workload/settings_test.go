@@ -16,11 +16,11 @@ import (
 func TestCheckNamesTheInvalidField(t *testing.T) {
 	for want, change := range map[string]func(*Settings){
 		"": func(s *Settings) {
-			s.Concurrency, s.Turns, s.Openings = 200, api.Range{Min: 1, Max: 50}, 1_000_000
+			s.Level, s.Turns, s.Openings = api.AtConversations(200), api.Range{Min: 1, Max: 50}, 1_000_000
 			s.Output, s.TargetRPS, s.ThinkTime = nil, 0, 0
 		},
-		"concurrency: 0":          func(s *Settings) { s.Concurrency = 0 },
-		"concurrency: 201":        func(s *Settings) { s.Concurrency = 201 },
+		"concurrency: 0":          func(s *Settings) { s.Level = api.AtConversations(0) },
+		"concurrency: 201":        func(s *Settings) { s.Level = api.AtConversations(201) },
 		"turns.min: 6":            func(s *Settings) { s.Turns.Min = 6 },
 		"max_tokens: 131073":      func(s *Settings) { s.MaxTokens = 131073 },
 		"output_tokens.mean: 0":   func(s *Settings) { s.Output = &api.Distribution{CV: .15} },
@@ -52,11 +52,11 @@ func TestApplyChangesAllOrNothing(t *testing.T) {
 
 	concurrency, turns, maxTokens, rate, rps := 100, api.Range{Min: 2, Max: 2}, 64, 3., 7.
 	next, err := s.Apply(api.WorkloadPatch{
-		Concurrency: &concurrency, Turns: &turns, MaxTokens: &maxTokens, StartRate: &rate, TargetRPS: &rps,
+		Level: new(api.AtConversations(concurrency)), Turns: &turns, MaxTokens: &maxTokens, StartRate: &rate, TargetRPS: &rps,
 	}, 200)
 	require.NoError(t, err)
 	assert.Equal(t, Settings{
-		Concurrency: 100, Turns: turns, MaxTokens: 64, Output: s.Output, StartRate: 3, TargetRPS: 7,
+		Level: api.AtConversations(100), Turns: turns, MaxTokens: 64, Output: s.Output, StartRate: 3, TargetRPS: 7,
 	}, next)
 
 	// The number of a baseline is that of the corpus's texts, which AsMany is at its time.
@@ -73,7 +73,7 @@ func TestApplyChangesAllOrNothing(t *testing.T) {
 	require.ErrorContains(t, err, "openings: -1 is not allowed: 0 to 1000000")
 
 	concurrency = 201
-	kept, err := s.Apply(api.WorkloadPatch{Concurrency: &concurrency, MaxTokens: &maxTokens}, 200)
+	kept, err := s.Apply(api.WorkloadPatch{Level: new(api.AtConversations(concurrency)), MaxTokens: &maxTokens}, 200)
 	assert.ErrorContains(t, err, "concurrency: 201 is not allowed")
 	assert.Equal(t, s, kept, "all or nothing")
 }

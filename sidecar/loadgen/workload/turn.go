@@ -31,13 +31,32 @@ type Turn struct {
 	ITL      []chat.Gap `json:"itl,omitempty"`    // inter-token latencies
 }
 
-// end sets the outcome.
-func (t *Turn) end(r *chat.Result) {
+// end sets the outcome. Times to the user count from when the turn was to be sent, so that neither a slow load generator
+// nor a limit on its connections hides that the user waits.
+func (t *LiveTurn) end(r *chat.Result) {
+	late := t.Late(r.Sent)
+	t.Turn.end(r, late)
+	if !t.Intended.IsZero() {
+		t.Turn.Late = new(late.Seconds())
+	}
+}
+
+// Late returns how long after its intended moment a turn was sent; 0 where it has none.
+func (t *LiveTurn) Late(sent time.Time) time.Duration {
+	if t.Intended.IsZero() {
+		return 0
+	}
+	return max(0, sent.Sub(t.Intended))
+}
+
+// end sets the outcome of a turn that was sent late.
+func (t *Turn) end(r *chat.Result, late time.Duration) {
+	since := func(d time.Duration, ok bool) *float64 { return seconds(late+d, ok) }
 	t.Status = status(r)
 	t.Started, t.Ended = r.Sent, r.Ended
-	t.TTFT, t.TPOT, t.Latency = seconds(r.TTFT()), seconds(r.TPOT()), seconds(r.Latency())
+	t.TTFT, t.TPOT, t.Latency = since(r.TTFT()), seconds(r.TPOT()), since(r.Latency())
 	if ttft, _ := r.TTFT(); r.FirstAnswer > ttft {
-		t.FirstAnswer = new(r.FirstAnswer.Seconds())
+		t.FirstAnswer = since(r.FirstAnswer, true)
 	}
 	t.Chunks = len(r.Chunks)
 	t.ITL, t.ITLEstimated = r.Gaps(nil)
@@ -116,7 +135,9 @@ type LiveTurn struct {
 	Settled bool      // the step had settled when the turn began
 	Last    bool      // the conversation has no further turn planned
 	Began   time.Time // before the request was sent
-	Live    chat.Live
+	// Intended is when the turn was to be sent, by a load that waits for no server; zero for others.
+	Intended time.Time
+	Live     chat.Live
 	// Instance is the worker instance (decimal id) that the turn is pinned to, "" if the router
 	// chooses one. It is set before [Options].ObserveRouting receives the turn, and empty without it.
 	Instance string
@@ -127,7 +148,7 @@ type LiveTurn struct {
 
 // Begin sets the step that the turn begins in.
 func (t *LiveTurn) Begin(s api.StepRecord) {
-	t.Step, t.Concurrency = s.ID, s.Concurrency
+	t.Step, t.Level = s.ID, s.Level
 	t.Arm, t.Mode, t.Speculation = s.Arm, s.Mode, s.Speculation
 	t.Settled = s.Settled != nil
 }
@@ -171,8 +192,8 @@ func (t *LiveTurn) live() *api.LiveTurn {
 		Number: t.Number, Started: t.Began, UserMessage: t.UserMessage, AssistantMessage: t.Live.Text(),
 		Worker: t.Live.Worker(),
 	}
-	if _, ttft, waiting := t.Live.First(); !waiting {
-		live.TTFT = new(ttft.Seconds())
+	if sent, ttft, waiting := t.Live.First(); !waiting {
+		live.TTFT = new((t.Late(sent) + ttft).Seconds())
 	}
 	return live
 }

@@ -5,11 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // A turn has the figures of its result. What the result lacks is absent.
@@ -57,7 +57,7 @@ func TestOutcomeOfATurn(t *testing.T) {
 		row.result.Sent, row.want.Started = sent, sent
 		row.result.Ended, row.want.Ended = ended, ended
 		var turn Turn
-		turn.end(&row.result)
+		turn.end(&row.result, 0)
 		assert.Equal(t, row.want, turn, name)
 	}
 }
@@ -65,13 +65,18 @@ func TestOutcomeOfATurn(t *testing.T) {
 // A turn has the step in which it begins.
 func TestTurnBeginsInAStep(t *testing.T) {
 	step := api.StepRecord{
-		ID: 4, Concurrency: 60, Arm: "a", Mode: api.ModeKV, Speculation: api.SpeculationOff, Settled: new(time.Unix(1, 0)),
+		ID:          4,
+		Level:       api.AtConversations(60),
+		Arm:         "a",
+		Mode:        api.ModeKV,
+		Speculation: api.SpeculationOff,
+		Settled:     new(time.Unix(1, 0)),
 	}
 	var settled, settling LiveTurn
 	settled.Begin(step)
 	step.Settled = nil
 	settling.Begin(step)
-	want := api.Turn{Step: 4, Concurrency: 60, Arm: "a", Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	want := api.Turn{Step: 4, Level: api.AtConversations(60), Arm: "a", Mode: api.ModeKV, Speculation: api.SpeculationOff}
 	assert.Equal(t, []api.Turn{want, want}, []api.Turn{settled.Turn.Turn, settling.Turn.Turn})
 	assert.Equal(t, []bool{true, false}, []bool{settled.Settled, settling.Settled})
 }

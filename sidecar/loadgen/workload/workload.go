@@ -70,7 +70,9 @@ type Workload struct {
 	load     arrival.Process
 	corpus   *corpus.Corpus
 	shape    int   // number of changes that affect draws
-	begun    int64 // number of conversations begun
+	begun    int64 // number of conversations begun, with those that were dropped
+	dropped  int64 // number of arrivals and further turns that were dropped
+	inflight int   // number of turns in flight
 	sent     int64 // number of turns sent, counted only where they are limited
 	active   map[*Conversation]struct{}
 	drains   bool
@@ -84,7 +86,7 @@ func New(opts Options, s Settings) *Workload {
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
 		created:  time.Now(),
 		settings: s,
-		load:     s.arrivals(0, nil),
+		load:     s.arrivals(0, nil, opts.Seed, 0),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
 		sends:    newPacer(s.TargetRPS),
@@ -103,7 +105,7 @@ func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
 	for ctx.Err() == nil {
 		wait, missing, drained, changed := w.missing()
-		pause := w.breaker.Wait(time.Now())
+		pause := w.pause()
 		switch {
 		case drained:
 			return
@@ -116,13 +118,38 @@ func (w *Workload) Run(ctx context.Context) {
 		case pause > 0:
 			sleep(ctx, changed, pause)
 		case wait > 0:
-			w.paced.during(func() { sleep(ctx, changed, wait) })
+			w.await(func() { sleep(ctx, changed, wait) })
 		// A conversation begins when its first turn may be sent, so that none is in progress that
 		// only waits for the limit on requests.
 		case w.sends.pass(ctx, changed):
 			w.start(ctx)
 		}
 	}
+}
+
+// pause returns the time for which a failed target is not asked. A load that waits for no server is not held back, since
+// arrivals that are held back would all come at the end of the pause.
+func (w *Workload) pause() time.Duration {
+	if !w.waits() {
+		return 0
+	}
+	return w.breaker.Wait(time.Now())
+}
+
+// waits reports whether conversations wait for the server.
+func (w *Workload) waits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.load.Waits()
+}
+
+// await waits for the next conversation. Between arrivals, nothing holds the load back.
+func (w *Workload) await(wait func()) {
+	if w.waits() {
+		w.paced.during(wait)
+		return
+	}
+	wait()
 }
 
 // missing reports whether a conversation is missing, the time until it may begin, and whether none will start any more.
@@ -159,10 +186,11 @@ func (w *Workload) take() bool {
 
 // Pace is how the conversations of a workload have begun so far.
 type Pace struct {
-	Begun  int64                         // number of conversations begun
-	Actual int                           // number of conversations in progress
-	Sent   int64                         // number of turns sent, where they are limited
-	Waited map[api.Limiter]time.Duration // time in which a turn or the next conversation waited, by limit
+	Begun   int64                         // number of conversations begun
+	Dropped int64                         // number of arrivals and further turns beyond [Settings.MaxInflight]
+	Actual  int                           // number of conversations in progress
+	Sent    int64                         // number of turns sent, where they are limited
+	Waited  map[api.Limiter]time.Duration // time in which a turn or the next conversation waited, by limit
 }
 
 // Pace returns how the conversations have begun so far.
@@ -170,7 +198,7 @@ func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	return Pace{Begun: w.begun, Actual: len(w.active), Sent: w.sent, Waited: map[api.Limiter]time.Duration{
+	return Pace{Begun: w.begun, Dropped: w.dropped, Actual: len(w.active), Sent: w.sent, Waited: map[api.Limiter]time.Duration{
 		api.LimitedByStartRate: w.paced.waited(now), api.LimitedByTargetRPS: w.sends.waited(now),
 	}}
 }
@@ -183,7 +211,7 @@ func (w *Workload) Set(s Settings) {
 		w.shape++
 	}
 	w.settings = s
-	w.load = s.arrivals(time.Since(w.created), w.load)
+	w.load = s.arrivals(time.Since(w.created), w.load, w.opts.Seed, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
 	w.notify()
@@ -261,25 +289,47 @@ func (w *Workload) begin(
 		return nil, false
 	}
 	state := w.state(now)
-	if at, ok := w.load.Next(state); !ok || at > state.Now || !w.breaker.Admit(now) {
+	if at, ok := w.load.Next(state); !ok || at > state.Now || w.load.Waits() && !w.breaker.Admit(now) {
 		return nil, false
 	}
-	w.load.Begin(state)
-	w.take()
+	intended := w.load.Begin(state)
 	w.begun++
+	if w.full() {
+		return nil, false
+	}
+	w.take()
+	w.inflight++
 	c = &Conversation{
 		ID:    fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k),
 		Draw:  Draw{Seed: w.opts.Seed, Opened: w.opts.Opened, Number: k, Shape: w.shape},
 		Topic: d.starter.Topic, Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,
+	}
+	if !w.load.Waits() {
+		c.intended = w.created.Add(intended)
 	}
 	w.active[c] = struct{}{}
 	w.report()
 	return c, false
 }
 
+// full reports whether no further turn may be sent at a rate, and counts the one that is not. The lock is held.
+func (w *Workload) full() bool {
+	if w.load.Waits() || w.inflight < w.settings.MaxInflight {
+		return false
+	}
+	w.dropped++
+	return true
+}
+
 // report passes the numbers to the observer. The lock, which is held, keeps the reports in order.
 func (w *Workload) report() {
-	w.opts.Observer.Active(len(w.active), w.settings.Concurrency, w.load.Settled(w.state(time.Now())))
+	s := w.state(time.Now())
+	if s.Oldest = w.begun; !w.load.Waits() {
+		for c := range w.active {
+			s.Oldest = min(s.Oldest, c.Number)
+		}
+	}
+	w.opts.Observer.Active(len(w.active), w.settings.Level, w.load.Settled(s))
 }
 
 // retireOrContinue decides before turn n whether a conversation retires, because there are too many,
@@ -321,6 +371,9 @@ func (w *Workload) converse(ctx context.Context, c *Conversation) {
 	status := api.ConversationStatus("")
 	for n := 1; n <= c.Planned; n++ {
 		if status = w.awaitTurn(ctx, c, n); status != "" {
+			if n == 1 {
+				w.landed()
+			}
 			break
 		}
 		if status = w.turn(ctx, c, n); status != "" {
@@ -361,22 +414,46 @@ func (w *Workload) awaitTurn(ctx context.Context, c *Conversation, n int) api.Co
 		if n > 1 && !(sleep(ctx, changed, think-time.Since(waitStart)) && await(ctx, changed, question)) {
 			continue
 		}
-		// Turn 1 has passed with the start of the conversation.
-		if n == 1 || w.sends.pass(ctx, changed) && w.mayContinue() {
+		if n == 1 { // it has passed with the start of the conversation
+			return ""
+		}
+		if !w.sends.pass(ctx, changed) {
+			continue
+		}
+		switch ok, dropped := w.mayContinue(); {
+		case dropped:
+			return api.ConversationRetired
+		case ok:
+			c.intend(waitStart.Add(think))
 			return ""
 		}
 	}
 	return api.ConversationCancelled
 }
 
-// mayContinue is take for a further turn of a conversation.
-func (w *Workload) mayContinue() bool {
-	if w.opts.Turns == 0 {
-		return true
-	}
+// mayContinue is take for a further turn of a conversation. dropped reports that too many turns are in flight.
+func (w *Workload) mayContinue() (ok, dropped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.take()
+	switch {
+	case w.full():
+		return false, true
+	case !w.take():
+		return false, false
+	}
+	w.inflight++
+	return true, false
+}
+
+// intend sets when the next turn of an open load was to be sent: after the think time, once its question was there.
+func (c *Conversation) intend(at time.Time) {
+	if c.intended.IsZero() {
+		return
+	}
+	c.intended = at
+	if c.questioned.After(at) {
+		c.intended = c.questioned
+	}
 }
 
 // await blocks until done is closed. It returns false if ctx ended or changed was closed first.
@@ -401,12 +478,13 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 		Turn: Turn{Turn: api.Turn{
 			Lane: w.opts.Lane, Conversation: c.ID, Number: n, RequestID: fmt.Sprintf("%s-%d", c.ID, n),
 		}, Draw: c.Draw},
-		Last: n == c.Planned, Began: time.Now(),
+		Last: n == c.Planned, Began: time.Now(), Intended: c.intended,
 	}
 	c.appendQuestion(w.opts, t)
 	c.setTurn(t)
 	w.opts.Observer.TurnStarted(t)
 	r := w.opts.Sender.Do(ctx, w.request(c, t))
+	w.landed()
 	c.setTurn(nil)
 	c.token = cmp.Or(r.Token, c.token)
 	w.updateBreaker(t, &r)
@@ -421,6 +499,13 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	c.messages = append(c.messages, answer)
 	c.answers += chat.TextMemory(len(r.Content))
 	return ""
+}
+
+// landed counts a turn that is no longer in flight.
+func (w *Workload) landed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inflight--
 }
 
 // endTurn sets the outcome of a turn and passes it on.
@@ -525,6 +610,7 @@ func (c *Conversation) generateQuestion(ctx context.Context, q corpus.Questioner
 		defer close(done)
 		answer := c.messages[len(c.messages)-1].Content
 		c.question = c.draw.starter.Asker(q).Follow(ctx, c.draw.Questions, c.Topic, c.asked, answer)
+		c.questioned = time.Now()
 	}()
 	return done
 }

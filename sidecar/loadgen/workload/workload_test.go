@@ -192,8 +192,8 @@ func TestPaceReportsTheLimiter(t *testing.T) {
 		least, highest int     // conversations in progress
 	}{
 		{"enough", func(*Settings) {}, 0, 0, 60, 60},
-		{"on the way", func(s *Settings) { s.Concurrency, s.StartRate = 1000, 1 }, 60, 0, 50, 110},
-		{"at the cap", func(s *Settings) { s.Concurrency, s.TargetRPS = 1000, 10 }, 10, 50, 165, 190},
+		{"on the way", func(s *Settings) { s.Level, s.StartRate = api.AtConversations(1000), 1 }, 60, 0, 50, 110},
+		{"at the cap", func(s *Settings) { s.Level, s.TargetRPS = api.AtConversations(1000), 10 }, 10, 50, 165, 190},
 	} {
 		virtual(t, tt.name, func(t *testing.T) {
 			s := booth(60)
@@ -266,7 +266,7 @@ func TestSurplusRetiresWhileItWaits(t *testing.T) {
 			advance(longest)
 			before := r.actual()
 			require.Greater(t, before, 40)
-			s.Concurrency = 10
+			s.Level = api.AtConversations(10)
 			r.Set(s)
 			synctest.Wait()
 			assert.Equal(t, 10, r.actual())
@@ -289,7 +289,7 @@ func TestNewStartRateAppliesAtOnce(t *testing.T) {
 		r.Set(s)
 		for i := range 100 {
 			advance(10 * time.Millisecond)
-			s.Concurrency = 100 + i
+			s.Level = api.AtConversations(100 + i)
 			r.Set(s)
 		}
 		assert.InDelta(t, 51, r.actual(), 1)

@@ -1,10 +1,14 @@
 package arrival
 
 import (
+	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // starts runs a process until a moment, looking at it with a granularity, and returns the moments of the beginnings.
@@ -61,12 +65,61 @@ func TestClosedLoopSetAnew(t *testing.T) {
 	assert.False(t, ok, "none is missing")
 }
 
-// A constant rate goes on whatever is in progress, and makes up for what was late.
-func TestConstant(t *testing.T) {
-	c := NewConstant(time.Second, 4)
-	assert.Len(t, starts(c, 0, 11*time.Second, 70*time.Millisecond, held), 40)
-	assert.True(t, c.Settled(State{Active: 1000}))
-	assert.False(t, c.Surplus(State{Active: 1000}))
-	late := starts(c, 13*time.Second, 13*time.Second+time.Nanosecond, time.Millisecond, held)
-	assert.Len(t, late, 9)
+// A constant rate goes on whatever is in progress, and makes up for what was late, which was intended for earlier.
+func TestOpenConstant(t *testing.T) {
+	o := NewOpen(time.Second, 0, 4, Schedule{Gaps: GapsConstant})
+	assert.Len(t, starts(o, 0, 11*time.Second, 70*time.Millisecond, held), 40)
+	assert.False(t, o.Surplus(State{Active: 1000}))
+	assert.False(t, o.Waits())
+	at, ok := o.Next(State{})
+	require.True(t, ok)
+	assert.Equal(t, 11*time.Second, at)
+	assert.Equal(t, at, o.Begin(State{Now: 13 * time.Second}))
+	assert.Len(t, starts(o, 13*time.Second, 13*time.Second+time.Nanosecond, time.Millisecond, held), 8)
+}
+
+// The gaps have the distribution that they are named after, by the test of Kolmogorov and Smirnov at 1 %.
+func TestOpenGaps(t *testing.T) {
+	const n, rate = 20_000, 50.
+	for name, row := range map[string]struct {
+		schedule Schedule
+		cdf      func(seconds float64) float64
+	}{
+		"poisson": {Schedule{GapsPoisson, 0, 1}, distuv.Exponential{Rate: rate}.CDF},
+		"bursty":  {Schedule{GapsGamma, .5, 1}, distuv.Gamma{Alpha: .5, Beta: .5 * rate}.CDF},
+		"regular": {Schedule{GapsGamma, 4, 1}, distuv.Gamma{Alpha: 4, Beta: 4 * rate}.CDF},
+	} {
+		o, gaps, last := NewOpen(0, 0, rate, row.schedule), make([]float64, n), time.Duration(0)
+		for i := range gaps {
+			at := o.Begin(State{})
+			gaps[i], last = (at - last).Seconds(), at
+		}
+		slices.Sort(gaps)
+		distance := 0.
+		for i, gap := range gaps {
+			p := row.cdf(gap)
+			distance = max(distance, p-float64(i)/n, float64(i+1)/n-p)
+		}
+		assert.Less(t, distance, 1.63/math.Sqrt(n), name)
+	}
+}
+
+// Another rate applies to the gap in progress, and changes nothing in the draws. It is settled once conversations of
+// all ages began at that rate.
+func TestOpenSetAnew(t *testing.T) {
+	schedule := Schedule{Gaps: GapsPoisson, Seed: 3}
+	slow, fast := NewOpen(0, 0, 1, schedule), NewOpen(0, 0, 1, schedule)
+	fast.Set(0, 4)
+	for range 100 {
+		assert.InDelta(t, slow.Begin(State{}).Seconds(), 4*fast.Begin(State{}).Seconds(), 1e-6)
+	}
+	o := NewOpen(0, 0, 1, Schedule{Gaps: GapsConstant})
+	assert.False(t, o.Settled(State{Oldest: 0}))
+	assert.True(t, o.Settled(State{Oldest: 1}), "the first one has ended")
+	o.Begin(State{})
+	o.Set(500*time.Millisecond, .5)
+	at, _ := o.Next(State{})
+	assert.Equal(t, 1500*time.Millisecond, at, "half of the gap is left, and takes twice as long")
+	assert.False(t, o.Settled(State{Oldest: 1}))
+	assert.True(t, o.Settled(State{Oldest: 2}))
 }

@@ -41,17 +41,21 @@ func (l *ClosedLoop) Next(s State) (at time.Duration, ok bool) {
 
 // Begin implements [Process]. Of a high rate, what was missed within the last 10 ms is made up for. Without that, a
 // timer that is late by a millisecond would reduce it.
-func (l *ClosedLoop) Begin(s State) {
+func (l *ClosedLoop) Begin(s State) (intended time.Duration) {
 	if math.IsInf(l.rate, 1) {
-		return
+		return s.Now
 	}
 	interval := time.Duration(float64(time.Second) / l.rate)
 	missed := time.Duration(max(0, int(l.rate/100)-1)) * interval
 	l.next = max(l.next, s.Now-missed) + interval
+	return s.Now
 }
 
 // Surplus implements [Process].
 func (l *ClosedLoop) Surplus(s State) bool { return s.Active > l.concurrency }
+
+// Waits implements [Process].
+func (l *ClosedLoop) Waits() bool { return true }
 
 // Settled implements [Process].
 func (l *ClosedLoop) Settled(s State) bool { return s.Active == l.concurrency }

@@ -28,7 +28,7 @@ func recordedBy(t testing.TB, p sim.Profile, opening int, modes []api.Mode, leve
 	w := closedloop.Recorded()
 	w.OpeningTokens, w.Output, w.MaxTokens = []int{opening}, &api.Distribution{Mean: 150, CV: .4}, 1024
 	grid := study.Grid{
-		Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: modes,
+		Cluster: sim.DefaultOptions(p), Workload: w, Levels: api.LevelsOf(levels...), Modes: modes,
 		Seeds: []uint64{101, 102, 103, 104}, Sweep: true,
 	}
 	points, err := grid.Run(t.Context(), 2, nil)
@@ -44,7 +44,7 @@ func recordedBy(t testing.TB, p sim.Profile, opening int, modes []api.Mode, leve
 	for _, point := range points {
 		f := point.Mean()
 		b.Rows = append(b.Rows, api.BaselineRow{
-			Concurrency: point.Concurrency, Mode: point.Mode, Speculation: api.SpeculationNotRecorded,
+			Level: point.Level, Mode: point.Mode, Speculation: api.SpeculationNotRecorded,
 			TTFT: api.Percentiles{P50: &f.TTFT50, P95: &f.TTFT95}, TPOT: api.Percentiles{P50: &f.TPOT50, P95: &f.TPOT95},
 			OutputTokensPerSecond: &f.TokensPerSecond, RequestsPerSecond: &f.RequestsPerSecond, KVHitRatio: &f.Hit,
 		})
@@ -151,7 +151,7 @@ func compare(t *testing.T, r *Result, truth sim.Profile) {
 		}
 	}
 	for _, row := range r.Rows {
-		at := fmt.Sprintf("%s at %d", row.Baseline, row.Recorded.Concurrency)
+		at := fmt.Sprintf("%s at %v", row.Baseline, row.Recorded.Level)
 		assert.InEpsilon(t, *row.Recorded.TTFT.P50, row.Simulated.TTFT50, .02, at)
 		assert.InEpsilon(t, *row.Recorded.OutputTokensPerSecond, row.Simulated.TokensPerSecond, .02, at)
 		assert.InEpsilon(t, *row.Recorded.TPOT.P50, row.Simulated.TPOT50, .02, at)

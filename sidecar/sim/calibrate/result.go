@@ -126,7 +126,7 @@ func ErrorsOf(rows []Row) Errors {
 		return math.NaN()
 	})
 	for _, r := range rows {
-		e.Levels = append(e.Levels, r.Recorded.Concurrency)
+		e.Levels = append(e.Levels, r.Recorded.Level.Conversations())
 	}
 	slices.Sort(e.Levels)
 	e.Levels = slices.Compact(e.Levels)

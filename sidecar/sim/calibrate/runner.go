@@ -1,7 +1,6 @@
 package calibrate
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -57,7 +56,7 @@ func (r *runner) run(
 						Modes: []api.Mode{first.row.Mode}, Seeds: []uint64{uint64(seed) + 1}, Sweep: true,
 					}
 					for _, k := range sweep {
-						grid.Levels = append(grid.Levels, cells[k].row.Concurrency)
+						grid.Levels = append(grid.Levels, cells[k].row.Level)
 					}
 					points, err := grid.Run(ctx, 1, progress)
 					if err != nil {
@@ -89,7 +88,7 @@ func sweeps(cells []cell) (list [][]int) {
 	}
 	for _, s := range list {
 		slices.SortFunc(s, func(a, b int) int {
-			return cmp.Compare(cells[a].row.Concurrency, cells[b].row.Concurrency)
+			return cells[a].row.Level.Compare(cells[b].row.Level)
 		})
 	}
 	return list

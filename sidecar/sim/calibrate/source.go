@@ -230,7 +230,7 @@ func (s *source) options(p sim.Profile) sim.Options {
 func levelsOf(rows []api.BaselineRow) []int {
 	var list []int
 	for _, r := range rows {
-		list = append(list, r.Concurrency)
+		list = append(list, r.Level.Conversations())
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
@@ -252,7 +252,7 @@ func split(sources []source, holdOut []int) (fitted, held []cell, err error) {
 		}
 		for k := range rows {
 			c := cell{i, &rows[k]}
-			if slices.Contains(out, c.row.Concurrency) {
+			if slices.Contains(out, c.row.Level.Conversations()) {
 				held = append(held, c)
 			} else {
 				fitted = append(fitted, c)
@@ -274,7 +274,7 @@ func sufficient(sources []source, cells []cell, chosen bool) error {
 	var levels []int
 	first, speeds := 0, 0
 	for _, c := range cells {
-		levels = append(levels, c.row.Concurrency)
+		levels = append(levels, c.row.Level.Conversations())
 		if positive(c.row.TTFT.P50) {
 			first++
 		}

@@ -103,7 +103,7 @@ func (f *fit) simulate(ctx context.Context, m measurement) (knowledge, error) {
 	value := new(1.) // arbitrary; only the noise is used
 	for _, level := range m.levels {
 		cells = append(cells, cell{row: &api.BaselineRow{
-			Concurrency: level, Mode: s.baseline.Rows[0].Mode, OutputTokensPerSecond: value,
+			Level: api.AtConversations(level), Mode: s.baseline.Rows[0].Mode, OutputTokensPerSecond: value,
 			TTFT: api.Percentiles{P50: value, P95: value}, TPOT: api.Percentiles{P50: value},
 		}})
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -103,24 +104,24 @@ var (
 // comparison holds two curves at their common levels, ascending.
 type comparison struct {
 	a, b   Curve // their points are those at levels
-	levels []int
+	levels []api.Level
 	means  [2][]closedloop.Figures
 }
 
 func compare(a, b Curve) comparison {
 	c := comparison{a: Curve{Name: a.Name}, b: Curve{Name: b.Name}}
 	for _, p := range a.Points {
-		i := slices.IndexFunc(b.Points, func(q Point) bool { return q.Concurrency == p.Concurrency })
+		i := slices.IndexFunc(b.Points, func(q Point) bool { return q.Level == p.Level })
 		if i >= 0 && len(p.Runs) > 0 && len(b.Points[i].Runs) > 0 {
 			c.a.Points = append(c.a.Points, p)
 			c.b.Points = append(c.b.Points, b.Points[i])
 		}
 	}
-	byLevel := func(p, q Point) int { return p.Concurrency - q.Concurrency }
+	byLevel := func(p, q Point) int { return p.Level.Compare(q.Level) }
 	slices.SortFunc(c.a.Points, byLevel)
 	slices.SortFunc(c.b.Points, byLevel)
 	for i := range c.a.Points {
-		c.levels = append(c.levels, c.a.Points[i].Concurrency)
+		c.levels = append(c.levels, c.a.Points[i].Level)
 		c.means[0] = append(c.means[0], c.a.Points[i].Mean())
 		c.means[1] = append(c.means[1], c.b.Points[i].Mean())
 	}
@@ -207,11 +208,11 @@ func (c *comparison) where(sides []int, side int) string {
 		}
 		switch i - first {
 		case 0:
-			spans = append(spans, strconv.Itoa(c.levels[i]))
+			spans = append(spans, c.levels[i].String())
 		case 1:
-			spans = append(spans, strconv.Itoa(c.levels[first]), strconv.Itoa(c.levels[i]))
+			spans = append(spans, c.levels[first].String(), c.levels[i].String())
 		default:
-			spans = append(spans, fmt.Sprintf("%d to %d", c.levels[first], c.levels[i]))
+			spans = append(spans, fmt.Sprintf("%v to %v", c.levels[first], c.levels[i]))
 		}
 	}
 	return list(spans)
@@ -306,7 +307,7 @@ func (c *comparison) cross(from, to int, difference func(int) float64) float64 {
 		case math.IsNaN(low):
 			continue
 		case high*low <= 0 && high != 0:
-			x, y := float64(c.levels[i]), float64(c.levels[above])
+			x, y := c.levels[i].Value, c.levels[above].Value
 			return x + (y-x)*low/(low-high)
 		}
 		above = i
@@ -359,7 +360,7 @@ func (c *comparison) causesAt(level, side int) extreme {
 	default:
 		reason = "neither longer queues nor more tokens recomputed are shown"
 	}
-	sentence := fmt.Sprintf("At %d, %s is furthest behind %s, with a TTFT p95 of %s against %s: %s.",
+	sentence := fmt.Sprintf("At %v, %s is furthest behind %s, with a TTFT p95 of %s against %s: %s.",
 		c.levels[level], worse, better, seconds(high.TTFT95), seconds(low.TTFT95), reason)
 	text := fmt.Sprintf(" The longest wait in a queue is %s against %s, "+
 		"and %s of the prompt tokens are recomputed against %s.",
@@ -389,7 +390,7 @@ func (c *comparison) causesAt(level, side int) extreme {
 // atLevel lists the figures of both curves at one level.
 func (c *comparison) atLevel(i int) string {
 	a, b := &c.means[0][i], &c.means[1][i]
-	return fmt.Sprintf("At %d, %s against %s: TTFT p50 %s against %s, p95 %s against %s; "+
+	return fmt.Sprintf("At %v, %s against %s: TTFT p50 %s against %s, p95 %s against %s; "+
 		"longest wait in a queue %s against %s; in-flight skew %.2f against %.2f, spread %.1f against %.1f; "+
 		"first turns sent to the busiest worker %s against %s; prompt tokens recomputed %s against %s.",
 		c.levels[i], c.a.Name, c.b.Name, seconds(a.TTFT50), seconds(b.TTFT50),

@@ -16,7 +16,7 @@ import (
 func curve(name string, field closedloop.Field, levels []int, values ...[]float64) Curve {
 	c := Curve{Name: name}
 	for i, level := range levels {
-		p := Point{Concurrency: level, Mode: api.ModeKV}
+		p := Point{Level: api.AtConversations(level), Mode: api.ModeKV}
 		for _, v := range values[i] {
 			f := closedloop.Figures{}
 			for _, other := range closedloop.Fields {
@@ -97,7 +97,7 @@ func figures(ttft95, queue, twice, spread, herding float64) closedloop.Figures {
 }
 
 func point(level int, mode api.Mode, runs ...closedloop.Figures) Point {
-	return Point{Concurrency: level, Mode: mode, Runs: runs}
+	return Point{Level: api.AtConversations(level), Mode: mode, Runs: runs}
 }
 
 func TestExplainDescribesDifferencesAndCauses(t *testing.T) {

@@ -44,7 +44,7 @@ const (
 )
 
 var (
-	defaultLevels = []int{60, 80, 100, 120, 140, 160, 180}
+	defaultLevels = api.LevelsOf(60, 80, 100, 120, 140, 160, 180)
 	defaultModes  = []api.Mode{api.ModeKV, api.ModeRoundRobin}
 )
 
@@ -74,7 +74,7 @@ func (r Request) Complete(p sim.Profile) Request {
 		RouterTrackOutputBlocks:         &o.Router.TrackOutputBlocks,
 		RouterAssumeKVReuse:             &o.Router.AssumeKVReuse,
 	})
-	full.Levels = slices.Compact(slices.Sorted(slices.Values(full.Levels)))
+	full.Levels = slices.Compact(slices.SortedFunc(slices.Values(full.Levels), api.Level.Compare))
 	full.Modes = distinct(full.Modes)
 	return full
 }

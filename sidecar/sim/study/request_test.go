@@ -18,7 +18,7 @@ func TestEmptyRequestIsAsRecorded(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, sim.DefaultOptions(sim.H200()), g.Cluster)
 	assert.Equal(t, closedloop.Recorded(), g.Workload)
-	assert.Equal(t, []int{60, 80, 100, 120, 140, 160, 180}, g.Levels)
+	assert.Equal(t, api.LevelsOf(60, 80, 100, 120, 140, 160, 180), g.Levels)
 	assert.Equal(t, []api.Mode{api.ModeKV, api.ModeRoundRobin}, g.Modes)
 	assert.Equal(t, []uint64{1, 2, 3, 4, 5, 6}, g.Seeds)
 }
@@ -42,7 +42,7 @@ func TestGridTakesAllFields(t *testing.T) {
 	o.Speculation, o.OverlapWeight, o.Temperature = api.SpeculationEagle3, 2, .5
 	o.Router.DecodeActiveRequestWeight, o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = 60, true, false
 	assert.Equal(t, Grid{
-		Cluster: o, Levels: []int{20, 90}, Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
+		Cluster: o, Levels: api.LevelsOf(20, 90), Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
 		Sweep: true, LeadIn: true,
 		Workload: closedloop.Workload{
 			Concurrency: 60, Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500},

@@ -2,7 +2,6 @@ package study
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -35,10 +34,10 @@ type Result struct {
 // ResultPoint is the result of one level in one mode. Figures are named as in [closedloop.Fields]; missing values are
 // left out. Times are in seconds, shares from 0 to 1.
 type ResultPoint struct {
-	Concurrency int                  `json:"concurrency"`
-	Mode        api.Mode             `json:"mode"`
-	Figures     map[string]Estimate  `json:"figures"`
-	Runs        []map[string]float64 `json:"runs"` // figures of each seed
+	Level   api.Level            `json:"concurrency"`
+	Mode    api.Mode             `json:"mode"`
+	Figures map[string]Estimate  `json:"figures"`
+	Runs    []map[string]float64 `json:"runs"` // figures of each seed
 }
 
 // Estimate is the mean of a figure over the seeds, with the smallest and the largest value.
@@ -68,7 +67,7 @@ func NewResult(r Request, p sim.Profile, points []Point) Result {
 }
 
 func resultPoint(p *Point) ResultPoint {
-	r := ResultPoint{Concurrency: p.Concurrency, Mode: p.Mode, Figures: map[string]Estimate{}}
+	r := ResultPoint{Level: p.Level, Mode: p.Mode, Figures: map[string]Estimate{}}
 	mean := p.Mean()
 	for _, field := range closedloop.Fields {
 		if low, high := p.Band(field); !math.IsNaN(low) {
@@ -105,7 +104,7 @@ func ReadResult(r io.Reader) (Result, error) {
 		err = errors.New("it is not marked as simulated")
 	}
 	for _, p := range result.Points {
-		point := Point{Concurrency: p.Concurrency, Mode: p.Mode}
+		point := Point{Level: p.Level, Mode: p.Mode}
 		for _, values := range p.Runs {
 			var f closedloop.Figures
 			for _, field := range closedloop.Fields {
@@ -161,7 +160,7 @@ func (r *Result) WriteCSV(w io.Writer) error {
 	}
 	_ = out.Write(header) // out.Error reports the error below
 	for _, p := range r.Points {
-		row := []string{strconv.Itoa(p.Concurrency), string(p.Mode), strconv.Itoa(len(p.Runs))}
+		row := []string{p.Level.String(), string(p.Mode), strconv.Itoa(len(p.Runs))}
 		for _, f := range closedloop.Fields {
 			e, ok := p.Figures[f.Name]
 			if !ok {
@@ -223,7 +222,7 @@ func (r *Result) Baseline(name string) api.Baseline {
 	for i := range r.points {
 		m := r.points[i].Mean()
 		b.Rows = append(b.Rows, api.BaselineRow{
-			Concurrency: r.points[i].Concurrency, Mode: r.points[i].Mode, Speculation: *q.Speculation,
+			Level: r.points[i].Level, Mode: r.points[i].Mode, Speculation: *q.Speculation,
 			TTFT:    api.Percentiles{P50: known(m.TTFT50), P95: known(m.TTFT95)},
 			TPOT:    api.Percentiles{P50: known(m.TPOT50), P95: known(m.TPOT95)},
 			Latency: api.Percentiles{P50: known(m.Latency50), P95: known(m.Latency95)},
@@ -232,7 +231,7 @@ func (r *Result) Baseline(name string) api.Baseline {
 			KVHitRatio: known(m.Hit),
 		})
 	}
-	slices.SortStableFunc(b.Rows, func(a, b api.BaselineRow) int { return cmp.Compare(a.Concurrency, b.Concurrency) })
+	slices.SortStableFunc(b.Rows, func(a, b api.BaselineRow) int { return a.Level.Compare(b.Level) })
 	return b
 }
 

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestNamesMatchFields(t *testing.T) {
@@ -42,7 +42,11 @@ func TestResultRoundTrip(t *testing.T) {
 		point(60, api.ModeKV, figures(.4, 1, .1, 3, .1), figures(.6, 3, .1, 5, .1)),
 		point(60, api.ModeRoundRobin, unknown, unknown),
 	}
-	r := NewResult(Request{Levels: []int{60}, Seeds: new(2), Speculation: new(api.SpeculationEagle3)}, sim.H200(), points)
+	r := NewResult(
+		Request{Levels: api.LevelsOf(60), Seeds: new(2), Speculation: new(api.SpeculationEagle3)},
+		sim.H200(),
+		points,
+	)
 	assert.False(t, r.Calibrated)
 	assert.Equal(t, sim.H200().Speculation[api.SpeculationEagle3].Basis, r.About)
 	assert.Equal(t, "Simulated, not measured: h200-tp1 (not calibrated), 3 × H200, 2 seeds.", r.Heading())

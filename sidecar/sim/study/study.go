@@ -20,7 +20,7 @@ import (
 type Grid struct {
 	Cluster  sim.Options         // without mode and seed
 	Workload closedloop.Workload // without concurrency and seed
-	Levels   []int               // concurrencies
+	Levels   []api.Level
 	Modes    []api.Mode
 	Seeds    []uint64 // for the draws and the cluster
 
@@ -36,9 +36,9 @@ type Grid struct {
 
 // Point is the result of one level in one mode so far.
 type Point struct {
-	Concurrency int
-	Mode        api.Mode
-	Runs        []closedloop.Figures // one for each completed seed
+	Level api.Level
+	Mode  api.Mode
+	Runs  []closedloop.Figures // one for each completed seed
 }
 
 // Mean returns the means over the seeds.
@@ -72,7 +72,7 @@ func (g *Grid) Run(ctx context.Context, goroutines int, onPoint func(Point, int)
 	for _, level := range g.Levels {
 		for _, mode := range g.Modes {
 			runs := make([]closedloop.Figures, 0, len(g.Seeds))
-			points = append(points, Point{Concurrency: level, Mode: mode, Runs: runs})
+			points = append(points, Point{Level: level, Mode: mode, Runs: runs})
 		}
 	}
 	type done struct {
@@ -115,14 +115,14 @@ func (g *Grid) Run(ctx context.Context, goroutines int, onPoint func(Point, int)
 			}
 		}
 		if onPoint != nil {
-			onPoint(Point{p.Concurrency, p.Mode, slices.Clone(p.Runs)}, count)
+			onPoint(Point{p.Level, p.Mode, slices.Clone(p.Runs)}, count)
 		}
 	}
 	return points, <-finished
 }
 
 // point returns level and mode of a point by its index. Points are in the order of levels, then modes.
-func (g *Grid) point(number int) (concurrency int, mode api.Mode) {
+func (g *Grid) point(number int) (level api.Level, mode api.Mode) {
 	return g.Levels[number/len(g.Modes)], g.Modes[number%len(g.Modes)]
 }
 
@@ -149,7 +149,8 @@ func (g *Grid) run(
 ) error {
 	o, w := g.Cluster, g.Workload
 	o.Seed, w.Seed = seed, seed
-	w.Concurrency, o.Mode = g.point(indices[0])
+	first, mode := g.point(indices[0])
+	w.Concurrency, o.Mode = first.Conversations(), mode
 	if g.LeadIn {
 		w.Concurrency = (2*w.Concurrency + 2) / 3
 	}
@@ -164,8 +165,8 @@ func (g *Grid) run(
 	}
 	for _, index := range indices {
 		from := l.Cluster.Now()
-		concurrency, _ := g.point(index)
-		l.SetConcurrency(concurrency)
+		at, _ := g.point(index)
+		l.SetConcurrency(at.Conversations())
 		if err := level(ctx, l); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 
 func grid(levels ...int) Grid {
 	return Grid{
-		Cluster: sim.DefaultOptions(sim.H200()), Workload: closedloop.Recorded(), Levels: levels,
+		Cluster: sim.DefaultOptions(sim.H200()), Workload: closedloop.Recorded(), Levels: api.LevelsOf(levels...),
 		Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: []uint64{1, 2},
 	}
 }
@@ -32,14 +32,14 @@ func TestRunIndependentOfGoroutines(t *testing.T) {
 		mode  api.Mode
 	}{{20, api.ModeKV}, {20, api.ModeRoundRobin}, {60, api.ModeKV}, {60, api.ModeRoundRobin}} {
 		p := points[i]
-		assert.Equal(t, at.level, p.Concurrency)
+		assert.Equal(t, at.level, p.Level.Conversations())
 		assert.Equal(t, at.mode, p.Mode)
 		assert.Len(t, p.Runs, 2)
 		low, high := p.Band(closedloop.Fields[0])
 		mean := p.Mean()
 		assert.LessOrEqual(t, low, mean.TTFT50)
 		assert.GreaterOrEqual(t, high, mean.TTFT50)
-		t.Logf("%d %s %+v", p.Concurrency, p.Mode, mean)
+		t.Logf("%v %s %+v", p.Level, p.Mode, mean)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestLeadInMatchesSweep(t *testing.T) {
 		g.Modes, g.Sweep, g.LeadIn = []api.Mode{api.ModeKV}, true, leadIn
 		points, err := g.Run(t.Context(), 2, nil)
 		require.NoError(t, err)
-		require.Equal(t, 150, points[len(points)-1].Concurrency)
+		require.Equal(t, api.AtConversations(150), points[len(points)-1].Level)
 		mean := points[len(points)-1].Mean()
 		return mean.TTFT95
 	}

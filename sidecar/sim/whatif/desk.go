@@ -181,7 +181,7 @@ func (d *Desk) update(s *simulation, p api.SimulationPoint) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	i := slices.IndexFunc(s.points, func(old point) bool {
-		return old.Concurrency == p.Concurrency && old.Mode == p.Mode
+		return old.Level == p.Level && old.Mode == p.Mode
 	})
 	if i < 0 || s.state.Ended() {
 		return
@@ -291,7 +291,7 @@ func (d *Desk) read(req api.SimulationRequest) (*simulation, error) {
 	}
 	for _, level := range full.Levels {
 		for _, mode := range full.Modes {
-			s.points = append(s.points, point{SimulationPoint: api.SimulationPoint{Concurrency: level, Mode: mode}})
+			s.points = append(s.points, point{SimulationPoint: api.SimulationPoint{Level: level, Mode: mode}})
 		}
 	}
 	return s, nil
@@ -407,8 +407,8 @@ func (d *Desk) progress(s *simulation) api.SimulationProgress {
 func (s *simulation) secondsLeft(now time.Time) *float64 {
 	var done, all int
 	for _, p := range s.points {
-		done += p.Seeds * p.Concurrency
-		all += len(s.grid.Seeds) * p.Concurrency
+		done += p.Seeds * p.Level.Conversations()
+		all += len(s.grid.Seeds) * p.Level.Conversations()
 	}
 	if done == 0 {
 		return nil

@@ -16,14 +16,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/study"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // running returns a desk that computes until the end of the test. how selects the behavior of its processes.
@@ -53,7 +53,11 @@ func desk(o Options, how string) (d *Desk, stop func()) {
 
 // small returns a simulation that is quickly computed.
 func small() api.SimulationRequest {
-	return api.SimulationRequest{Levels: []int{20, 4}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(2)}
+	return api.SimulationRequest{
+		Levels: api.LevelsOf(20, 4),
+		Modes:  []api.Mode{api.ModeKV, api.ModeRoundRobin},
+		Seeds:  new(2),
+	}
 }
 
 func ask(t *testing.T, d *Desk, who string, r api.SimulationRequest) api.SimulationResult {
@@ -81,7 +85,7 @@ func begun(r api.SimulationResult) bool { return len(r.Points) > 0 }
 func TestSimulationEqualsStudy(t *testing.T) {
 	d := running(t, Options{}, "")
 	s := ask(t, d, "ada", small())
-	assert.Equal(t, []int{4, 20}, s.Request.Levels)
+	assert.Equal(t, api.LevelsOf(4, 20), s.Request.Levels)
 	assert.Equal(t, 3, *s.Request.Workers, "as recorded")
 	assert.Equal(t, 8, s.Runs)
 	assert.True(t, s.Calibrated)
@@ -93,7 +97,7 @@ func TestSimulationEqualsStudy(t *testing.T) {
 	require.NoError(t, d.FollowSimulation(t.Context(), s.ID, func(_ string, data any) error {
 		switch data := data.(type) {
 		case api.SimulationPoint:
-			latest[name(data.Mode, data.Concurrency)] = data
+			latest[name(data.Mode, data.Level.Conversations())] = data
 		case api.SimulationEnd:
 			end = data
 		}
@@ -111,7 +115,7 @@ func TestSimulationEqualsStudy(t *testing.T) {
 	for i, p := range points {
 		want := pointOf(p)
 		assert.Equal(t, want, r.Points[i])
-		assert.Equal(t, want, latest[name(p.Mode, p.Concurrency)], "the last point that a follower received")
+		assert.Equal(t, want, latest[name(p.Mode, p.Level.Conversations())], "the last point that a follower received")
 		low, high := p.Band(closedloop.TTFT50)
 		assert.Equal(t, api.SimulationFigure{Mean: want.Figures.TTFTP50.Mean, Low: low, High: high}, *want.Figures.TTFTP50)
 		assert.InDelta(t, p.Mean().TTFT50, want.Figures.TTFTP50.Mean, 1e-9)
@@ -271,7 +275,7 @@ func TestEndLeavesNoProcess(t *testing.T) {
 
 // A process exits when its standard input ends, as after a kill of the load generator. A bad request gives an error.
 func TestProcessReadsItsInput(t *testing.T) {
-	g, err := study.Request{Levels: []int{10_000}, Seeds: new(12)}.Grid()
+	g, err := study.Request{Levels: api.LevelsOf(10_000), Seeds: new(12)}.Grid()
 	require.NoError(t, err)
 	long, err := json.Marshal(job{g, 1 << 40})
 	require.NoError(t, err)
@@ -316,14 +320,14 @@ func TestSimulationsAreDisabled(t *testing.T) {
 func TestStartRefusesInvalidRequests(t *testing.T) {
 	d := New(Options{CPUs: 1})
 	for want, r := range map[string]api.SimulationRequest{
-		"levels: 0 is not allowed: 1 to 10000":                                  {Levels: []int{0}},
+		"levels: 0 is not allowed: 1 to 10000":                                  {Levels: api.LevelsOf(0)},
 		`profile: "tpu" is not allowed: one of h100-tp2, h100-tp4, h200-tp1`:    {Profile: new("tpu")},
 		`modes: "unknown" is not allowed: one of kv, round_robin, least_loaded`: {Modes: []api.Mode{api.ModeUnknown}},
 	} {
 		_, err := d.StartSimulation("ada", "ada", r)
 		assert.EqualError(t, err, want)
 	}
-	_, err := d.StartSimulation("ada", "ada", api.SimulationRequest{Levels: []int{10000, 9999, 1}})
+	_, err := d.StartSimulation("ada", "ada", api.SimulationRequest{Levels: api.LevelsOf(10000, 9999, 1)})
 	assert.ErrorContains(t, err, "= 240000 is not allowed: at most 150000: ask for lower or fewer levels")
 	assert.Empty(t, d.Simulations().Simulations)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kvbooth/internal/wait"
+	"kvbooth/sidecar/api"
 )
 
 // Every thread of the process has the lowest priority, and the environment of the process has no secret of the load
@@ -22,7 +23,7 @@ func TestProcessHasLowestPriority(t *testing.T) {
 	t.Setenv("LOADGEN_TOKEN", "secret")
 	d := running(t, Options{}, "stands back")
 	r := small()
-	r.Levels, r.Seeds = []int{2000}, new(12) // takes longer than this test
+	r.Levels, r.Seeds = api.LevelsOf(2000), new(12) // takes longer than this test
 	ask(t, d, "ada", r)
 	var process string
 	wait.Eventually(t, "a process of the lowest priority", func() (any, bool) {

@@ -90,7 +90,7 @@ func watchMemory(ctx context.Context, limit int64, cancel context.CancelCauseFun
 func pointOf(p study.Point) api.SimulationPoint {
 	mean := func(f closedloop.Field) *api.SimulationFigure { return overSeeds(p.Runs, f) }
 	return api.SimulationPoint{
-		Concurrency: p.Concurrency, Mode: p.Mode, Seeds: len(p.Runs), Basis: api.BasisSimulated,
+		Level: p.Level, Mode: p.Mode, Seeds: len(p.Runs), Basis: api.BasisSimulated,
 		Figures: api.SimulationFigures{
 			TTFTP50:             mean(closedloop.TTFT50),
 			TTFTP95:             mean(closedloop.TTFT95),

@@ -17,13 +17,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/known"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // row is one line of the table.
@@ -213,7 +213,10 @@ func startSimulations(ctx context.Context, control *api.Client) (stop func() err
 	failed := make(chan error, 1)
 	go func() {
 		for {
-			r, err := control.StartSimulation(ctx, api.SimulationRequest{Levels: []int{6000}, Seeds: new(12), Workers: new(200)})
+			r, err := control.StartSimulation(
+				ctx,
+				api.SimulationRequest{Levels: api.LevelsOf(6000), Seeds: new(12), Workers: new(200)},
+			)
 			for err == nil && !r.Progress.State.Ended() {
 				if err = pause(ctx, time.Second); err == nil {
 					r, err = control.Simulation(ctx, r.ID)

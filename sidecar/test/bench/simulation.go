@@ -25,7 +25,7 @@ var simulations = []struct {
 }{
 	{name: "grid as recorded", within: 10 * time.Second, memory: 300},
 	{name: "200 workers", request: study.Request{
-		Workers: new(200), Levels: []int{12_000}, Modes: []api.Mode{api.ModeKV}, Seeds: new(1), StartRate: new(600.),
+		Workers: new(200), Levels: api.LevelsOf(12_000), Modes: []api.Mode{api.ModeKV}, Seeds: new(1), StartRate: new(600.),
 	}},
 }
 
@@ -52,7 +52,7 @@ func simulationTable(ctx context.Context) error {
 		took := time.Since(began)
 		levels := fmt.Sprint(g.Levels[0])
 		if last := g.Levels[len(g.Levels)-1]; last != g.Levels[0] {
-			levels += fmt.Sprintf(" to %d", last)
+			levels += fmt.Sprintf(" to %v", last)
 		}
 		target := "reported"
 		if s.within > 0 {

@@ -55,7 +55,7 @@ func TestStoredResultsAreCurrent(t *testing.T) {
 		require.True(t, ok)
 		row := one.Rows[0]
 		b.Rows = slices.DeleteFunc(b.Rows,
-			func(r api.BaselineRow) bool { return r.Concurrency != row.Concurrency || r.Mode != row.Mode })
+			func(r api.BaselineRow) bool { return r.Level.Conversations() != row.Concurrency || r.Mode != row.Mode })
 		rows, _, err := calibrate.Check(t.Context(), p, b, errorSeeds, 2, nil)
 		require.NoError(t, err)
 		require.Len(t, rows, 1)

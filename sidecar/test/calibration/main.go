@@ -132,7 +132,7 @@ func compute(ctx context.Context, name string) (profileResults, error) {
 		s := r.Simulated
 		out.Rows = append(out.Rows,
 			rowResults{
-				r.Recorded.Concurrency, r.Recorded.Mode,
+				r.Recorded.Level.Conversations(), r.Recorded.Mode,
 				round(s.TTFT50), round(s.TTFT95), round(s.TPOT50), round(s.TokensPerSecond), round(s.Hit),
 			})
 	}
@@ -202,7 +202,9 @@ func read(file string) (all results, err error) {
 func (r *profileResults) join(b api.Baseline) (rows []calibrate.Row) {
 	for _, kept := range r.Rows {
 		i := slices.IndexFunc(b.Rows,
-			func(row api.BaselineRow) bool { return row.Concurrency == kept.Concurrency && row.Mode == kept.Mode })
+			func(row api.BaselineRow) bool {
+				return row.Level.Conversations() == kept.Concurrency && row.Mode == kept.Mode
+			})
 		if i < 0 {
 			continue
 		}

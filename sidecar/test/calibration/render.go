@@ -35,12 +35,12 @@ var sets = map[string][]set{
 }
 
 func fittedTo(r api.BaselineRow) bool {
-	return r.Concurrency >= 60 && r.Concurrency%20 == 0 && !collapse(r)
+	return r.Level.Value >= 60 && r.Level.Conversations()%20 == 0 && !collapse(r)
 }
 
 // collapse reports whether a row is at a level where one worker of the recorded run had more requests than its batch
 // holds: from one level to the next, p95 changes fourfold, so that a mean error means nothing.
-func collapse(r api.BaselineRow) bool { return r.Mode == api.ModeKV && r.Concurrency >= 170 }
+func collapse(r api.BaselineRow) bool { return r.Mode == api.ModeKV && r.Level.Value >= 170 }
 
 // section is the document's section about a profile.
 type section struct {
@@ -111,7 +111,7 @@ func sectionOf(p sim.Profile, kept profileResults) section {
 	}
 	for _, r := range rows {
 		m, v := r.Recorded, r.Simulated
-		s.Rows = append(s.Rows, fmt.Sprintf("| %d | %s | %s | %s | %s | %s | %s |", m.Concurrency, m.Mode,
+		s.Rows = append(s.Rows, fmt.Sprintf("| %v | %s | %s | %s | %s | %s | %s |", m.Level, m.Mode,
 			pair(1000*v.TTFT50, m.TTFT.P50, 1000, 0), pair(1000*v.TTFT95, m.TTFT.P95, 1000, 0),
 			pair(v.TokensPerSecond, m.OutputTokensPerSecond, 1, 0),
 			pair(1000*v.TPOT50, m.TPOT.P50, 1000, 1), pair(100*v.Hit, m.KVHitRatio, 100, 1)))

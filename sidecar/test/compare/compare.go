@@ -135,7 +135,11 @@ func recorded(profile sim.Profile, s setting) api.Column {
 	}
 	for _, b := range baseline.Builtin() {
 		if b.Name == profile.Baseline {
-			c, _ := baseline.At(b, api.ModeState{Mode: s.mode, Speculation: api.SpeculationNotRecorded}, s.level)
+			c, _ := baseline.At(
+				b,
+				api.ModeState{Mode: s.mode, Speculation: api.SpeculationNotRecorded},
+				api.AtConversations(s.level),
+			)
 			return c
 		}
 	}

@@ -16,11 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/stat"
-
-	reporting "kvbooth/internal/figure"
 	"kvbooth/internal/inmem"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -31,6 +26,12 @@ import (
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/draw"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
+
+	reporting "kvbooth/internal/figure"
 )
 
 // The simulated cluster over HTTP, with the load generator's workload and client, has the figures of the core's closed
@@ -102,8 +103,14 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	load := workload.New(workload.Options{
 		Lane: "main", Run: "r1", Seed: w.Seed, Sender: client, Corpus: articles, Questioner: q, Observer: seen,
 	}, workload.Settings{
-		Concurrency: w.Concurrency, Turns: w.Turns, Openings: workload.OpeningsOf(w.Openings), MaxTokens: w.MaxTokens,
-		Output: w.Output, StartRate: w.StartRate,
+		Level: api.AtConversations(
+			w.Concurrency,
+		),
+		Turns:     w.Turns,
+		Openings:  workload.OpeningsOf(w.Openings),
+		MaxTokens: w.MaxTokens,
+		Output:    w.Output,
+		StartRate: w.StartRate,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -176,7 +183,7 @@ func (*turnsSeen) TurnStarted(*workload.LiveTurn)                               
 func (*turnsSeen) FirstToken(*workload.LiveTurn)                                         {}
 func (*turnsSeen) Arrived(int)                                                           {}
 func (*turnsSeen) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
-func (*turnsSeen) Active(int, int, bool)                                                 {}
+func (*turnsSeen) Active(int, api.Level, bool)                                           {}
 
 // The token counts that the simulations use are those of the questioners' texts.
 func TestQuestionTokensAreThoseOfTheSimulation(t *testing.T) {

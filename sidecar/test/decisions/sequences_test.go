@@ -10,10 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
@@ -21,6 +17,10 @@ import (
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // liveTarget is a lane of a simulated run.
@@ -96,7 +96,7 @@ func row(w world, trial int) api.Baseline {
 	}
 	r := l.window.CountedAsArrived(l.meter, now, 1)
 	one := r.Row()
-	one.Concurrency, one.Mode, one.Speculation = 60, api.ModeKV, api.SpeculationOff
+	one.Level, one.Mode, one.Speculation = api.AtConversations(60), api.ModeKV, api.SpeculationOff
 	return api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{one}}
 }
 
@@ -105,7 +105,7 @@ func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
 	l, first := newLiveTarget(w, trial, 60, nil), map[string]float64{}
 	for minute := 1.; minute <= 60; minute++ {
 		is := l.window.Live(l.meter, l.pass(), 1)
-		c := baseline.Compare(lane.Compared(&is), was, 60).Columns[0]
+		c := baseline.Compare(lane.Compared(&is), was, api.AtConversations(60)).Columns[0]
 		for name, v := range map[string]api.LookedUp{
 			"TTFT p50": c.TTFT.P50, "TTFT p95": c.TTFT.P95, "TPOT p50": c.TPOT.P50, "TPOT p95": c.TPOT.P95,
 			"latency p50": c.Latency.P50, "latency p95": c.Latency.P95,
@@ -256,11 +256,17 @@ func swept(rng *rand.Rand, repeats int, scatter func(share float64) float64, hea
 					}
 					return float64(arm)*effect + scatter(float64(level-20)/160)*v
 				}
-				row := api.BaselineRow{Concurrency: level, Mode: mode.Mode, N: 900, Seconds: 300, Intervals: &api.RowIntervals{}}
+				row := api.BaselineRow{
+					Level:     api.AtConversations(level),
+					Mode:      mode.Mode,
+					N:         900,
+					Seconds:   300,
+					Intervals: &api.RowIntervals{},
+				}
 				row.TTFT.P95, row.OutputTokensPerSecond = new(.5*math.Exp(by())), new(2000*math.Exp(-by()))
 				row.KVHitRatio = new(.5 - .2*by())
 				rows = append(rows, row)
-				s.Spans = append(s.Spans, api.SweepSpan{Concurrency: level, Mode: mode, Row: &row})
+				s.Spans = append(s.Spans, api.SweepSpan{Level: api.AtConversations(level), Mode: mode, Row: &row})
 			}
 			s.Rows = append(s.Rows, proof.MeanRow(rows))
 		}
@@ -353,7 +359,7 @@ func TestCapacityIntervalCoversTruth(t *testing.T) {
 		for range trials() {
 			plan := proof.CapacityPlan{
 				Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 10, Seconds: 60, MaxTime: 36 * 60,
-				SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1, Levels: []int{20, 40, 60, 80, 100, 120, 140, 160, 180},
+				SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1, Levels: api.LevelsOf(20, 40, 60, 80, 100, 120, 140, 160, 180),
 			}
 			c, err := proof.NewCapacity(plan)
 			require.NoError(t, err)
@@ -362,15 +368,15 @@ func TestCapacityIntervalCoversTruth(t *testing.T) {
 				if !ok {
 					break
 				}
-				at := float64(s.Concurrency)
+				at := s.Level.Value
 				by := w.curve(at) + w.scatter(at)*rng.NormFloat64()
 				require.Empty(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
 			}
 			m := c.State().Modes[0]
-			covered += count(float64(m.Interval[0]) <= w.truth && (m.Above || w.truth <= float64(m.Interval[1])))
-			undetermined += count(m.Interval[0] == 0 && m.Above)
-			estimates, spans = append(estimates, float64(*m.Level)), append(spans, float64(len(c.Done)))
-			width := float64(m.Interval[1] - m.Interval[0])
+			covered += count(m.Interval[0].Value <= w.truth && (m.Above || w.truth <= m.Interval[1].Value))
+			undetermined += count(m.Interval[0].Value == 0 && m.Above)
+			estimates, spans = append(estimates, m.Level.Value), append(spans, float64(len(c.Done)))
+			width := m.Interval[1].Value - m.Interval[0].Value
 			if m.Above {
 				width = math.Inf(1)
 			}

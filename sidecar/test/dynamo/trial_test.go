@@ -20,7 +20,7 @@ import (
 func TestTrialOnDynamoEndsWithReport(t *testing.T) {
 	b := startBooth(t)
 	s := boothtest.Trial(t, b.client, 5*time.Minute, api.SweepRequest{
-		Levels: []int{12}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}, Seconds: new(5.),
+		Levels: api.LevelsOf(12), Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}, Seconds: new(5.),
 	})
 	require.NotNil(t, s.Trial.Primary, "two blocks must fit into its time")
 	require.NotEqual(t, "running", s.Trial.Verdict)

@@ -310,7 +310,7 @@ func TestTrialWithKilledProxies(t *testing.T) {
 		configured(t, workers, haproxyArm(rotation), nginxArm(hash))...)
 	pid := generator.PID()
 	s, err := client.StartSweep(t.Context(), api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{6}, Modes: []api.ModeState{{Arm: inTurn}, {Arm: bySession}},
+		Kind: api.SweepTrial, Levels: api.LevelsOf(6), Modes: []api.ModeState{{Arm: inTurn}, {Arm: bySession}},
 		Seconds: new(float64(proxySpan)), MaxSeconds: new(2 * trialLimit.Seconds()), Seed: new(uint64(1)),
 	})
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func TestTrialsAgreeWithStoredTurns(t *testing.T) {
 		{"equal arms", api.ModeKV, api.ModeKV},
 	} {
 		s := boothtest.Trial(t, client, limit(t), api.SweepRequest{
-			Levels: []int{conversations}, Modes: []api.ModeState{{Mode: test.a}, {Mode: test.b}},
+			Levels: api.LevelsOf(conversations), Modes: []api.ModeState{{Mode: test.a}, {Mode: test.b}},
 			Seconds: new(spanSeconds), Seed: new(uint64(1)),
 		})
 		require.NotEmpty(t, s.Trial.Looks, "two blocks fit into its time")
@@ -83,7 +83,7 @@ func TestSwitchbackAgreesWithColdTrial(t *testing.T) {
 		{"equal arms, switched on warm caches", api.ModeKV, api.TrialCachesWarm, 2 * spanSeconds},
 	} {
 		s := boothtest.Trial(t, client, limit(t), api.SweepRequest{
-			Levels: []int{conversations}, Modes: []api.ModeState{{Mode: test.a}, {Mode: api.ModeKV}},
+			Levels: api.LevelsOf(conversations), Modes: []api.ModeState{{Mode: test.a}, {Mode: api.ModeKV}},
 			Seconds: new(test.span), Seed: new(uint64(2)), Caches: new(test.caches),
 		})
 		p := s.Trial.Primary

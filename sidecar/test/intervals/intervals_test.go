@@ -68,14 +68,14 @@ func measure(t *testing.T, s setting, looked time.Duration) (m measured) {
 			}
 			window.Add(&t, gaps)
 		}))
-	m.row.Concurrency, m.row.Mode, m.row.Speculation = 1, api.ModeKV, api.SpeculationOff
+	m.row.Level, m.row.Mode, m.row.Speculation = api.AtConversations(1), api.ModeKV, api.SpeculationOff
 	return m
 }
 
 // outcomes compares a step with a row of the same target.
 func outcomes(step *stats.Report, row api.BaselineRow) map[string]api.Outcome {
 	b := api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{row}}
-	column := baseline.Compare(lane.Compared(step), b, 1).Columns[0]
+	column := baseline.Compare(lane.Compared(step), b, api.AtConversations(1)).Columns[0]
 	found := map[string]api.Outcome{}
 	for name, value := range map[string]api.LookedUp{
 		"TTFT p50": column.TTFT.P50, "TTFT p95": column.TTFT.P95, "TPOT p50": column.TPOT.P50, "TPOT p95": column.TPOT.P95,

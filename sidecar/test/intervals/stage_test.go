@@ -39,7 +39,7 @@ func onStage(t *testing.T, level int, seed uint64, o virtual.Options, play func(
 		o.Mode, o.Seed = api.ModeKV, seed
 		s := &stage{Generator: g, t: t}
 		s.lane = g.Lane(g.Cluster(o), workload.Settings{
-			Concurrency: level, Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 1024, StartRate: 10,
+			Level: api.AtConversations(level), Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 1024, StartRate: 10,
 			Output: &api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
 		}, func(o *lane.Options) { o.RampedStart, o.Seed = true, seed })
 		g.Run()

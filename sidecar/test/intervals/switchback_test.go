@@ -26,7 +26,7 @@ import (
 // demo is the workload of the demo at a level.
 func demo(level int) workload.Settings {
 	return workload.Settings{
-		Concurrency: level, Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 1024, StartRate: 10,
+		Level: api.AtConversations(level), Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 1024, StartRate: 10,
 		Output: &api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
 	}
 }
@@ -47,7 +47,7 @@ func ranIn(t *testing.T, level int, seed uint64, o virtual.Options, q api.SweepR
 		g.Run()
 		g.Go(desk.Run)
 		synctest.Wait()
-		q.Kind, q.Levels, q.Seed = api.SweepTrial, []int{level}, &seed
+		q.Kind, q.Levels, q.Seed = api.SweepTrial, api.LevelsOf(level), &seed
 		begun, err := desk.StartSweep(g.Context, "test", api.DefaultLane, q)
 		require.NoError(t, err)
 		wait.Within(t, 3*time.Hour, "the end", func() (any, bool) {

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -58,7 +58,11 @@ func TestNothingIsLostUncounted(t *testing.T) {
 // begin starts the run and waits until it is whole.
 func (r *rig) begin() {
 	r.Helper()
-	_, err := r.client.Start(r.Context(), api.DefaultLane, api.StartRequest{Concurrency: new(conversations)})
+	_, err := r.client.Start(
+		r.Context(),
+		api.DefaultLane,
+		api.StartRequest{Level: new(api.AtConversations(conversations))},
+	)
 	require.NoError(r, err)
 	r.until("all begin", func() bool { return r.held(conversations) })
 }

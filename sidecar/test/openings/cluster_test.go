@@ -23,7 +23,7 @@ func run(t *testing.T, mode api.Mode, openings workload.Openings, long time.Dura
 		g := virtual.NewGenerator(t, dir)
 		target := g.Cluster(virtual.Options{Mode: mode, Seed: 1})
 		l := g.Lane(target, workload.Settings{
-			Concurrency: 60, Turns: api.Range{Min: 3, Max: 5}, Openings: openings, MaxTokens: 1024,
+			Level: api.AtConversations(60), Turns: api.Range{Min: 3, Max: 5}, Openings: openings, MaxTokens: 1024,
 			Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10, TargetRPS: 25,
 		})
 		g.Run()

@@ -40,7 +40,7 @@ type booth struct {
 // demo returns a workload with a concurrency, and answers with a mean number of tokens.
 func demo(concurrency int, tokens float64) workload.Settings {
 	return workload.Settings{
-		Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
+		Level: api.AtConversations(concurrency), Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
 		Output: &api.Distribution{Mean: tokens, CV: .15}, StartRate: 10,
 	}
 }
@@ -194,7 +194,7 @@ func TestArrangementsOfTwin(t *testing.T) {
 
 		b.arrange(api.TwinApart)
 		assert.Equal(t, api.EvidenceAlike, b.twin().Evidence, "the evidence is of the targets, in any mode")
-		_, err := b.lanes[0].Start(t.Context(), "test", api.StartRequest{Concurrency: new(30)})
+		_, err := b.lanes[0].Start(t.Context(), "test", api.StartRequest{Level: new(api.AtConversations(30))})
 		require.NoError(t, err)
 		v = b.twin()
 		assert.Zero(t, v.Pairs)
@@ -363,7 +363,7 @@ func TestLanesHaveTheSameConversations(t *testing.T) {
 	virtually(t, demo(30, 300), clusters, func(b *booth) {
 		b.start()
 		wait.Advance(3 * time.Minute)
-		_, err := b.lanes[1].Start(b.t.Context(), "ann", api.StartRequest{Concurrency: new(60)})
+		_, err := b.lanes[1].Start(b.t.Context(), "ann", api.StartRequest{Level: new(api.AtConversations(60))})
 		require.NoError(b.t, err)
 		wait.Advance(3 * time.Minute)
 		type key struct {

@@ -52,7 +52,7 @@ func imports(t *testing.T, path string) {
 	require.NoError(t, err)
 	require.Len(t, b.Rows, 1)
 	row := b.Rows[0]
-	require.Equal(t, []int{streams, requests}, []int{row.Concurrency, row.N})
+	require.Equal(t, []int{streams, requests}, []int{row.Level.Conversations(), row.N})
 	for _, v := range []*float64{
 		row.TTFT.P50, row.TTFT.P95, row.TPOT.P50, row.TPOT.P95, row.OutputTokensPerSecond, row.RequestsPerSecond,
 	} {

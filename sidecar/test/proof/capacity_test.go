@@ -84,7 +84,11 @@ func (w *truths) span(c cell, place int) proof.Recording {
 // crosses returns the lowest concurrency at which a function of the long runs reaches zero from below: by the levels
 // of the scan, then by bisection, then by interpolation. It is 0 if the function is positive at the lowest level, and
 // infinite if it is positive at none.
-func (w *truths) crosses(levels []int, excess func(concurrency int) float64) float64 {
+func (w *truths) crosses(tested []api.Level, excess func(concurrency int) float64) float64 {
+	var levels []int
+	for _, level := range tested {
+		levels = append(levels, level.Conversations())
+	}
 	first := slices.IndexFunc(levels, func(n int) bool { return excess(n) > 0 })
 	switch first {
 	case 0:
@@ -112,18 +116,18 @@ type sought struct {
 	widths    []float64
 }
 
-func (s *sought) take(level *int, interval *[2]int, above bool) {
+func (s *sought) take(level *api.Level, interval *[2]api.Level, above bool) {
 	in := *interval
-	if float64(in[0]) <= s.truth && (above || s.truth <= float64(in[1])) {
+	if in[0].Value <= s.truth && (above || s.truth <= in[1].Value) {
 		s.held++
 	}
 	if above {
 		s.open++
 	}
 	if level != nil {
-		s.estimates = append(s.estimates, float64(*level))
+		s.estimates = append(s.estimates, level.Value)
 	}
-	s.widths = append(s.widths, float64(in[1]-in[0]))
+	s.widths = append(s.widths, in[1].Value-in[0].Value)
 }
 
 func (s *sought) String() string {
@@ -166,7 +170,7 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO) {
 	modes := []api.Mode{api.ModeRoundRobin, api.ModeKV}
 	var of [3]sought
 	plan := proof.CapacityPlan{
-		Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600,
+		Levels: api.LevelsOf(60, 90, 120, 150, 180), Resolution: 8, Seconds: 60, MaxTime: 6 * 3600,
 		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
 	}
 	for i, mode := range modes {
@@ -193,8 +197,8 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO) {
 			if !ok {
 				break
 			}
-			at := cell{s.Concurrency, s.Mode.Mode}
-			order := rand.New(rand.NewPCG(uint64(i), uint64(s.Concurrency))).Perm(w.size)
+			at := cell{s.Level.Conversations(), s.Mode.Mode}
+			order := rand.New(rand.NewPCG(uint64(i), uint64(s.Level.Value))).Perm(w.size)
 			r := cut(t, w.span(at, order[drawn[at]]), s)
 			drawn[at]++
 			used += restart.Seconds() + r.Until

@@ -110,7 +110,7 @@ func runSeveral(t *testing.T, p proof.Plan, prefill float64) (e ended, ttft map[
 			return e, ttft
 		}
 		one := setting{
-			concurrency: p.Concurrency, mode: s.Mode.Mode, draws: s.Seed, system: p.Seed<<20 + uint64(s.Number),
+			concurrency: p.Level.Conversations(), mode: s.Mode.Mode, draws: s.Seed, system: p.Seed<<20 + uint64(s.Number),
 			prefill: prefill,
 		}
 		if s.Arm == best {

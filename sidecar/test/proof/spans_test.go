@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/draw"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 // workload returns the recorded workload: five turns on ten openings. The profile of the simulated H200 is fitted to
@@ -315,8 +315,17 @@ func run(t *testing.T, p proof.Plan, from source) (e ended) {
 func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
 	return proof.Plan{
 		A: api.ModeState{Mode: a, Speculation: api.SpeculationNotRecorded},
-		B: api.ModeState{Mode: b, Speculation: api.SpeculationNotRecorded}, Concurrency: concurrency, Primary: proof.MeanTTFT,
-		Smallest: .05, Seconds: 60, MaxTime: 3600, SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: uint64(trial),
+		B: api.ModeState{
+			Mode:        b,
+			Speculation: api.SpeculationNotRecorded,
+		},
+		Level:    api.AtConversations(concurrency),
+		Primary:  proof.MeanTTFT,
+		Smallest: .05,
+		Seconds:  60,
+		MaxTime:  3600,
+		SLO:      api.SLO{TTFT: .6, TPOT: .06},
+		Seed:     uint64(trial),
 	}
 }
 

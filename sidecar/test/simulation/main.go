@@ -160,7 +160,7 @@ func atScale(ctx context.Context, p sim.Profile, workers, openings int, perWorke
 		StartRate: new(startRatio * float64(workers)),
 	}
 	for _, load := range perWorker {
-		q.Levels = append(q.Levels, load*workers)
+		q.Levels = append(q.Levels, api.AtConversations(load*workers))
 	}
 	g, err := q.GridOn(p)
 	if err != nil {

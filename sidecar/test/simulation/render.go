@@ -105,7 +105,7 @@ func write(r results) ([]byte, error) {
 func loadsOf(scales []scale) (loads []int) {
 	for _, p := range scales[0].Points {
 		if p.Mode == api.ModeKV {
-			loads = append(loads, p.Concurrency/scales[0].Workers)
+			loads = append(loads, p.Level.Conversations()/scales[0].Workers)
 		}
 	}
 	return loads
@@ -155,7 +155,7 @@ func ratioCurve(s scale) (xys plotter.XYs) {
 	kv, rr := sides(s)
 	for i := range kv.Points {
 		a, b := kv.Points[i].Mean(), rr.Points[i].Mean()
-		xys = append(xys, plotter.XY{X: float64(kv.Points[i].Concurrency) / float64(s.Workers), Y: a.TTFT95 / b.TTFT95})
+		xys = append(xys, plotter.XY{X: kv.Points[i].Level.Value / float64(s.Workers), Y: a.TTFT95 / b.TTFT95})
 	}
 	return xys
 }

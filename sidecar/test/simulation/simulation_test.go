@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/sim/study"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The committed document and charts are those of the committed results, which are those of the current profile.
@@ -46,7 +46,7 @@ func TestSmallSimulationIsRendered(t *testing.T) {
 		s, err := atScale(t.Context(), p, workers, 10, []int{2, 4}, 1)
 		require.NoError(t, err)
 		require.Len(t, s.Points, 4)
-		assert.Equal(t, 4*workers, s.Points[2].Concurrency)
+		assert.Equal(t, 4*workers, s.Points[2].Level)
 		r.Scales, r.Grown = append(r.Scales, s), append(r.Grown, s)
 		c, err := cost(t.Context(), p, workers, 4, 30*time.Second)
 		require.NoError(t, err)
@@ -75,8 +75,11 @@ func made(workers int, ratios ...float64) scale {
 	for i, ratio := range ratios {
 		kv, rr := closedloop.Figures{TTFT95: ratio}, closedloop.Figures{TTFT95: 1}
 		level := (20 + 20*i) * workers
-		s.Points = append(s.Points, study.Point{Concurrency: level, Mode: api.ModeKV, Runs: []closedloop.Figures{kv, kv}},
-			study.Point{Concurrency: level, Mode: api.ModeRoundRobin, Runs: []closedloop.Figures{rr, rr}})
+		s.Points = append(
+			s.Points,
+			study.Point{Level: api.AtConversations(level), Mode: api.ModeKV, Runs: []closedloop.Figures{kv, kv}},
+			study.Point{Level: api.AtConversations(level), Mode: api.ModeRoundRobin, Runs: []closedloop.Figures{rr, rr}},
+		)
 	}
 	return s
 }

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/test/boothtest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // A load generator that is killed in the middle of a sweep continues with the next unfinished span. The report agrees
@@ -29,8 +29,12 @@ func TestKilledProcessContinuesSweep(t *testing.T) {
 	require.NoError(t, err)
 
 	s, err := client.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepLevels, Levels: []int{4, 8}, Modes: []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}},
-		Repeats: new(1), WarmUp: new(1.), Seconds: new(4.),
+		Kind:    api.SweepLevels,
+		Levels:  api.LevelsOf(4, 8),
+		Modes:   []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeRoundRobin}},
+		Repeats: new(1),
+		WarmUp:  new(1.),
+		Seconds: new(4.),
 	})
 	require.NoError(t, err)
 	follow := func(what string, ok func(api.Sweep) bool) api.Sweep {
@@ -68,7 +72,7 @@ func TestKilledProcessContinuesSweep(t *testing.T) {
 		state, err = client.Status(ctx)
 		return err, err == nil && state.Lanes[0].State.Sweep == nil
 	})
-	assert.Equal(t, 3, state.Lanes[0].State.Concurrency.Target)
+	assert.Equal(t, api.AtConversations(3), state.Lanes[0].State.Concurrency.Target)
 	assert.True(t, state.Lanes[0].State.Running, "the state before the sweep, and before the kill")
 }
 

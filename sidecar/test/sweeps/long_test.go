@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // A trial ends with a verdict and restores the lane. The events report both.
@@ -40,7 +40,7 @@ func TestTrialEndsWithVerdict(t *testing.T) {
 		assert.NotEqual(t, s.Spans[0].Seed, s.Spans[3].Seed)
 		state := b.free()
 		assert.Equal(t, api.ModeKV, state.Mode)
-		assert.Equal(t, 8, state.Concurrency.Target)
+		assert.Equal(t, api.AtConversations(8), state.Concurrency.Target)
 		assert.True(t, state.Running)
 		events, err := b.process.Store.Events(t.Context(), "", 100)
 		require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestResumeRepeatsInterruptedSpan(t *testing.T) {
 		assert.Equal(t, "by bob", s.Reason)
 		assert.Equal(t, api.CauseOperator, s.Cause)
 		b.free()
-		_, err = b.process.lane.Start(t.Context(), "bob", api.StartRequest{Concurrency: new(3)})
+		_, err = b.process.lane.Start(t.Context(), "bob", api.StartRequest{Level: new(api.AtConversations(3))})
 		require.NoError(t, err)
 		s, err = desk.PatchSweep(t.Context(), "bob", s.ID, api.SweepPatch{State: api.SweepRunning})
 		require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestResumeRepeatsInterruptedSpan(t *testing.T) {
 		s = b.done(s.ID)
 		assert.Equal(t, 1, s.Spans[1].Number)
 		state := b.free()
-		assert.Equal(t, 3, state.Concurrency.Target, "the concurrency at the time of the resume")
+		assert.Equal(t, api.AtConversations(3), state.Concurrency.Target, "the concurrency at the time of the resume")
 		assert.True(t, state.Running)
 	})
 }
@@ -110,8 +110,13 @@ func TestFailingTargetPausesSweep(t *testing.T) {
 func TestCapacitySearchSurvivesKill(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(api.SweepRequest{
-			Kind: api.SweepCapacity, Levels: []int{4, 16, 28}, Modes: append([]api.ModeState{{Mode: api.ModeRoundRobin}}, kv...),
-			Seconds: new(10.), MaxSeconds: new(1200.), Resolution: new(4), SLO: &api.SLO{TTFT: .5, TPOT: .06},
+			Kind:       api.SweepCapacity,
+			Levels:     api.LevelsOf(4, 16, 28),
+			Modes:      append([]api.ModeState{{Mode: api.ModeRoundRobin}}, kv...),
+			Seconds:    new(10.),
+			MaxSeconds: new(1200.),
+			Resolution: new(4),
+			SLO:        &api.SLO{TTFT: .5, TPOT: .06},
 		})
 		s = b.until(s.ID, "some spans", limit, func(s api.Sweep) bool { return len(s.Spans) == 4 })
 		b.kill()
@@ -120,10 +125,10 @@ func TestCapacitySearchSurvivesKill(t *testing.T) {
 		require.Len(t, s.Capacity.Modes, 2)
 		for _, m := range s.Capacity.Modes {
 			require.NotNil(t, m.Level)
-			figure.Report(t, "%s sustains %d conversations (%d to %d)", m.Mode.Mode, *m.Level, m.Interval[0], m.Interval[1])
+			figure.Report(t, "%s sustains %v conversations (%v to %v)", m.Mode.Mode, *m.Level, m.Interval[0], m.Interval[1])
 			for _, tested := range m.Tested {
 				row := s.Rows[slices.IndexFunc(s.Rows,
-					func(r api.BaselineRow) bool { return r.Concurrency == tested.Concurrency && r.Mode == m.Mode.Mode })]
+					func(r api.BaselineRow) bool { return r.Level == tested.Level && r.Mode == m.Mode.Mode })]
 				if tested.Verdict == "meets" {
 					assert.LessOrEqual(t, *row.TTFT.P95, .5)
 				}

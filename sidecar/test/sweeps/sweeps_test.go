@@ -14,14 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // limit is the limit in virtual time of steps without a limit of their own.
@@ -85,14 +85,19 @@ func (b *booth) free() api.State {
 
 func trial() api.SweepRequest {
 	return api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{40}, Seconds: new(10.), MaxSeconds: new(240.), Seed: new(uint64(1)),
+		Kind: api.SweepTrial, Levels: api.LevelsOf(40), Seconds: new(10.), MaxSeconds: new(240.), Seed: new(uint64(1)),
 		Caches: new(api.TrialCachesCold),
 	}
 }
 
 func levels() api.SweepRequest {
 	return api.SweepRequest{
-		Kind: api.SweepLevels, Levels: []int{20, 40}, Repeats: new(2), WarmUp: new(5.), Seconds: new(15.), Snapshots: new(3),
+		Kind:      api.SweepLevels,
+		Levels:    api.LevelsOf(20, 40),
+		Repeats:   new(2),
+		WarmUp:    new(5.),
+		Seconds:   new(15.),
+		Snapshots: new(3),
 	}
 }
 
@@ -103,8 +108,14 @@ func TestSweepReservesLane(t *testing.T) {
 		s := b.begun(trial())
 		ctx, l := t.Context(), b.process.lane
 		for what, do := range map[string]func() error{
-			"start":  func() error { _, err := l.Start(ctx, "bob", api.StartRequest{Concurrency: new(9)}); return err },
-			"patch":  func() error { _, err := l.Patch(ctx, "bob", api.WorkloadPatch{Concurrency: new(9)}); return err },
+			"start": func() error {
+				_, err := l.Start(ctx, "bob", api.StartRequest{Level: new(api.AtConversations(9))})
+				return err
+			},
+			"patch": func() error {
+				_, err := l.Patch(ctx, "bob", api.WorkloadPatch{Level: new(api.AtConversations(9))})
+				return err
+			},
 			"mode":   func() error { _, err := l.SetMode(ctx, "bob", api.ModeRequest{Mode: api.ModeRoundRobin}); return err },
 			"cancel": func() error { _, err := l.CancelMode(ctx, "bob"); return err },
 			"sweep":  func() error { _, err := b.process.desk.StartSweep(ctx, "bob", api.DefaultLane, trial()); return err },
@@ -164,7 +175,7 @@ func TestLateClientRepeatsSpan(t *testing.T) {
 		b.begin()
 		synctest.Wait()
 		s := b.begun(api.SweepRequest{
-			Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(1), WarmUp: new(1.), Seconds: new(10.),
+			Kind: api.SweepLevels, Levels: api.LevelsOf(20), Modes: kv, Repeats: new(1), WarmUp: new(1.), Seconds: new(10.),
 		})
 		s = b.done(s.ID)
 		require.Len(t, s.Spans, 2)
@@ -200,7 +211,7 @@ func TestSpanWithWarmCachesIsSpoiled(t *testing.T) {
 			row.cluster.Mode, row.cluster.Seed = api.ModeKV, 1
 			in(t, func(t *testing.T, b *booth) {
 				s := b.done(b.begun(api.SweepRequest{
-					Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.),
+					Kind: api.SweepLevels, Levels: api.LevelsOf(20), Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.),
 				}).ID)
 				var spoiled []bool
 				for _, span := range s.Spans {
@@ -268,7 +279,7 @@ func TestTrialOnSharedWorkers(t *testing.T) {
 func TestFiguresAreThoseOfTurnTable(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		q := trial()
-		q.Levels, q.MaxSeconds = []int{20}, new(120.)
+		q.Levels, q.MaxSeconds = api.LevelsOf(20), new(120.)
 		s := b.done(b.begun(q).ID)
 		b.free()
 		cut := 0
@@ -300,7 +311,7 @@ func (b *booth) shortest(span api.SweepSpan) int {
 			return nil
 		}
 		number, err := strconv.Atoi(u.Conversation[strings.LastIndex(u.Conversation, "-")+1:])
-		if number < span.Concurrency {
+		if number < span.Level.Conversations() {
 			held[number]++
 		}
 		return err
@@ -371,7 +382,7 @@ var kv = []api.ModeState{{Mode: api.ModeKV}}
 func TestFullDiskDelaysSweep(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		s := b.begun(api.SweepRequest{
-			Kind: api.SweepLevels, Levels: []int{20}, Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.),
+			Kind: api.SweepLevels, Levels: api.LevelsOf(20), Modes: kv, Repeats: new(2), WarmUp: new(1.), Seconds: new(10.),
 		})
 		b.full.Store(true)
 		s = b.until(s.ID, "the reason is shown", limit, func(s api.Sweep) bool { return s.Reason != "" })
@@ -415,7 +426,7 @@ var errFull = errors.New("the disk is full")
 func TestBadRequestsAreRejected(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		for field, requests := range map[string][]api.SweepRequest{
-			"levels": {{Kind: api.SweepLevels, Levels: []int{20, 201}}},
+			"levels": {{Kind: api.SweepLevels, Levels: api.LevelsOf(20, 201)}},
 			"modes": {{Kind: api.SweepTrial, Modes: []api.ModeState{
 				{Mode: api.ModeKV, Speculation: api.SpeculationDraft}, {Mode: api.ModeKV},
 			}}},

@@ -54,7 +54,7 @@ func TestSwitchback(t *testing.T) {
 // A load at the trial's level goes on during the trial and after it, in the mode that it had, and no turn is cancelled.
 func TestSwitchbackOnLoadInProgress(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
-		_, err := b.process.lane.Start(t.Context(), "ann", api.StartRequest{Concurrency: new(40)})
+		_, err := b.process.lane.Start(t.Context(), "ann", api.StartRequest{Level: new(api.AtConversations(40))})
 		require.NoError(t, err)
 		wait.Advance(time.Minute)
 		began := b.process.lane.State().Started

@@ -205,13 +205,13 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		require.NotNil(t, after.Detectable)
 		assert.Nil(t, before.Soonest)
 		q := trial()
-		q.Levels, q.Seconds, q.MaxSeconds = []int{20}, new(20.), new(86_400.)
+		q.Levels, q.Seconds, q.MaxSeconds = api.LevelsOf(20), new(20.), new(86_400.)
 		elsewhere, err := outlook(q)
 		require.NoError(t, err)
 		require.NotNil(t, elsewhere.Soonest, "known from another level and length")
 		assert.Positive(t, elsewhere.Soonest.After)
-		assert.Equal(t, []any{first.ID, 40, 10.},
-			[]any{elsewhere.Soonest.Trial, elsewhere.Soonest.Concurrency, elsewhere.Soonest.Seconds})
+		assert.Equal(t, []any{first.ID, api.AtConversations(40), 10.},
+			[]any{elsewhere.Soonest.Trial, elsewhere.Soonest.Level, elsewhere.Soonest.Seconds})
 		assert.Contains(t, strings.Join(elsewhere.Words, " "),
 			"answered soonest at 40 conversations with a span length of 10 seconds: after ")
 		q.Modes = []api.ModeState{{Mode: api.ModeKV}, {Mode: api.ModeLeastLoaded}}
@@ -297,7 +297,7 @@ func TestPriorOfSameArms(t *testing.T) {
 
 		twice := q.Modes
 		like := api.TrialLike{
-			ID: "elsewhere", Modes: last.Request.Modes, Levels: []int{40}, Seconds: 10, Workload: last.Workload,
+			ID: "elsewhere", Modes: last.Request.Modes, Levels: api.LevelsOf(40), Seconds: 10, Workload: last.Workload,
 			Variances: last.Trial.Variances, BlockSeconds: 60,
 		}
 		q.Modes, q.Like = nil, &like
@@ -308,7 +308,7 @@ func TestPriorOfSameArms(t *testing.T) {
 		b.free()
 		for field, change := range map[string]func(*api.TrialLike){
 			"like.modes":               func(l *api.TrialLike) { l.Modes = twice },
-			"like.levels":              func(l *api.TrialLike) { l.Levels = []int{60} },
+			"like.levels":              func(l *api.TrialLike) { l.Levels = api.LevelsOf(60) },
 			"like.span_seconds":        func(l *api.TrialLike) { l.Seconds = 60 },
 			"like.together":            func(l *api.TrialLike) { l.Together = true },
 			"like.workload.max_tokens": func(l *api.TrialLike) { l.Workload.MaxTokens++ },
@@ -332,7 +332,7 @@ func TestRunInFollowsHitRate(t *testing.T) {
 		t.Run(fmt.Sprint(silent), func(t *testing.T) {
 			in(t, func(t *testing.T, b *booth) {
 				q := trial()
-				q.Levels, q.MaxSeconds = []int{16}, new(1200.)
+				q.Levels, q.MaxSeconds = api.LevelsOf(16), new(1200.)
 				s := b.begun(q)
 				waits := map[int]bool{}
 				s = b.until(s.ID, "two blocks", limit, func(s api.Sweep) bool {
@@ -384,7 +384,7 @@ func TestTrialsOfEarlierVersionsAreReadable(t *testing.T) {
 		b.begin()
 		b.until("older", "the lane is given back", limit, func(api.Sweep) bool {
 			state := b.process.lane.State()
-			return state.Mode == api.ModeRoundRobin && state.Concurrency.Target == 5 && state.Sweep == nil
+			return state.Mode == api.ModeRoundRobin && state.Concurrency.Target == api.AtConversations(5) && state.Sweep == nil
 		})
 		old, err := b.process.desk.Sweep(t.Context(), "old")
 		require.NoError(t, err)

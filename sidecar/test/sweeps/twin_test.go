@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // inTwo runs a test in virtual time on a booth with two lanes.
@@ -29,8 +29,8 @@ func bothCount(s api.Sweep) bool {
 func atOnce(t *testing.T, first, second api.SweepSpan) {
 	t.Helper()
 	require.Empty(t, first.Spoiled+second.Spoiled)
-	assert.Equal(t, []any{first.Seed, first.Concurrency, first.Attempt},
-		[]any{second.Seed, second.Concurrency, second.Attempt})
+	assert.Equal(t, []any{first.Seed, first.Level, first.Attempt},
+		[]any{second.Seed, second.Level, second.Attempt})
 	assert.NotEqual(t, first.Mode, second.Mode)
 	assert.Equal(t, []string{api.DefaultLane, api.TwinLane}, []string{first.Lane, second.Lane})
 	assert.True(t, first.CountedFrom.Before(second.Until) && second.CountedFrom.Before(first.Until), "in the same time")
@@ -131,7 +131,7 @@ func TestSweepRunsTogetherOnTwoLanes(t *testing.T) {
 			} else {
 				assert.Equal(t, 2, first.Attempt, "the spoiled pair is repeated")
 			}
-			on[fmt.Sprintf("%s at %d", first.Mode.Mode, first.Concurrency)]++
+			on[fmt.Sprintf("%s at %v", first.Mode.Mode, first.Level)]++
 		}
 		assert.Equal(t, map[string]int{"kv at 20": 1, "kv at 40": 1, "round_robin at 20": 1, "round_robin at 40": 1}, on,
 			"on main")
@@ -201,7 +201,8 @@ func TestModeChangeAndSweepEndShowcase(t *testing.T) {
 		assert.Nil(t, p.lane.State().ModeChange, "the change must not have failed")
 		alone := trial()
 		alone.Together = new(false)
-		for _, r := range []api.SweepRequest{trial(), alone, levels(), {Kind: api.SweepCapacity, Levels: []int{4, 16}}} {
+		capacity := api.SweepRequest{Kind: api.SweepCapacity, Levels: api.LevelsOf(4, 16)}
+		for _, r := range []api.SweepRequest{trial(), alone, levels(), capacity} {
 			var s api.Sweep
 			gives("a "+r.Kind.Noun()+" has begun", func() { s = b.begun(r) })
 			require.NoError(t, second(p.desk.PatchSweep(ctx, "ann", s.ID, api.SweepPatch{State: api.SweepCancelled})))

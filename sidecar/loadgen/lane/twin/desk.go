@@ -48,11 +48,11 @@ type Desk struct {
 
 // verdict is the result of the last comparison with the same mode on both lanes.
 type verdict struct {
-	evidence    api.TwinEvidence // api.EvidenceNone: no result yet
-	mode        api.ModeState
-	concurrency int
-	largest     proof.Paired
-	targets     [2]identity // the targets that it applies to
+	evidence api.TwinEvidence // api.EvidenceNone: no result yet
+	mode     api.ModeState
+	level    api.Level
+	largest  proof.Paired
+	targets  [2]identity // the targets that it applies to
 }
 
 // identity identifies a target. Evidence is void if it changes.
@@ -101,9 +101,9 @@ func (d *Desk) TurnEnded(t *workload.Turn) {
 	if m := &d.matcher; m.modes[0] == m.modes[1] {
 		evidence, largest := d.likeness.Look(m.pairs)
 		if evidence != api.EvidenceNone {
-			d.verdict = verdict{evidence, m.modes[0], m.concurrency, largest, d.targets()}
+			d.verdict = verdict{evidence, m.modes[0], m.level, largest, d.targets()}
 			d.log.Info("two lanes in one mode were compared",
-				"evidence", evidence, "mode", m.modes[0].Mode, "conversations", m.concurrency)
+				"evidence", evidence, "mode", m.modes[0].Mode, "level", m.level)
 		}
 	}
 }
@@ -113,9 +113,9 @@ func (d *Desk) TurnEnded(t *workload.Turn) {
 func (d *Desk) renew() [2]api.State {
 	states := d.states()
 	s := setting{
-		steps:       [2]int64{states[0].Step.ID, states[1].Step.ID},
-		modes:       [2]api.ModeState{states[0].InMode(), states[1].InMode()},
-		concurrency: states[0].Concurrency.Target, shape: states[0].Shape,
+		steps: [2]int64{states[0].Step.ID, states[1].Step.ID},
+		modes: [2]api.ModeState{states[0].InMode(), states[1].InMode()},
+		level: states[0].Concurrency.Target, shape: states[0].Shape,
 	}
 	if s.steps != d.matcher.steps || s.modes != d.matcher.modes {
 		d.matcher.begin(s)
@@ -223,7 +223,7 @@ func (d *Desk) evidence(arranged api.TwinArrangement, bothArrangements bool) (ap
 	}
 	var notes []string
 	if arranged == api.TwinSame &&
-		(v.evidence == api.EvidenceNone || v.mode != d.matcher.modes[0] || v.concurrency != d.matcher.concurrency) {
+		(v.evidence == api.EvidenceNone || v.mode != d.matcher.modes[0] || v.level != d.matcher.level) {
 		notes = append(notes, fmt.Sprintf("both lanes run %s to check whether the clusters differ; no result yet",
 			d.matcher.modes[0].Name()))
 	}
@@ -233,12 +233,12 @@ func (d *Desk) evidence(arranged api.TwinArrangement, bothArrangements bool) (ap
 	switch {
 	case v.evidence == api.EvidenceDiffer:
 		notes = append(notes, fmt.Sprintf(
-			"the clusters differ in more than their modes: with %s on both at %d conversations, %s was %s on lane %s",
-			v.mode.Name(), v.concurrency, nameOf(v.largest.Metric), amount(&v.largest), api.TwinLane))
-	case v.evidence == api.EvidenceAlike && v.concurrency != d.matcher.concurrency:
+			"the clusters differ in more than their modes: with %s on both at %s, %s was %s on lane %s",
+			v.mode.Name(), v.level.InWords(), nameOf(v.largest.Metric), amount(&v.largest), api.TwinLane))
+	case v.evidence == api.EvidenceAlike && v.level != d.matcher.level:
 		notes = append(notes, fmt.Sprintf(
-			"with %s on both, no difference between the clusters was found at %d conversations; not checked at %d",
-			v.mode.Name(), v.concurrency, d.matcher.concurrency))
+			"with %s on both, no difference between the clusters was found at %s; not checked at %v",
+			v.mode.Name(), v.level.InWords(), d.matcher.level))
 	}
 	return v.evidence, strings.Join(notes, "; ")
 }

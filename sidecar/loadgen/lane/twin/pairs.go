@@ -32,16 +32,16 @@ type waiting struct {
 
 // setting is the state of both lanes under which turns are paired.
 type setting struct {
-	steps       [2]int64
-	modes       [2]api.ModeState
-	concurrency int
-	shape       api.WorkloadShape
+	steps [2]int64
+	modes [2]api.ModeState
+	level api.Level
+	shape api.WorkloadShape
 }
 
 // swaps reports whether two settings differ only in that the lanes have exchanged their modes.
 func (s *setting) swaps(o *setting) bool {
 	return s.modes[0] != s.modes[1] && s.modes[0] == o.modes[1] && s.modes[1] == o.modes[0] &&
-		s.concurrency == o.concurrency && reflect.DeepEqual(s.shape, o.shape)
+		s.level == o.level && reflect.DeepEqual(s.shape, o.shape)
 }
 
 // matcher pairs each turn of a lane with the same turn of the same conversation on the other lane.
@@ -68,7 +68,7 @@ func (m *matcher) begin(s setting) {
 		m.other = nil
 	}
 	m.setting = s
-	m.pairs = proof.NewPairs(s.concurrency)
+	m.pairs = proof.NewPairs(s.level.Conversations())
 	m.waiting = [2]map[turnKey]waiting{{}, {}}
 	m.unpaired = 0
 	m.swept = time.Time{}

@@ -25,7 +25,7 @@ func turn(k int64, number int, ended time.Time) *workload.Turn {
 // another one.
 func TestMatcherPairsTurns(t *testing.T) {
 	var m matcher
-	m.begin(setting{concurrency: 2})
+	m.begin(setting{level: api.AtConversations(2)})
 	assert.False(t, m.add(0, turn(4, 1, noon)))
 	assert.Equal(t, 1, m.left())
 	assert.True(t, m.add(1, turn(4, 1, noon)))
@@ -47,7 +47,7 @@ func TestMatcherPairsTurns(t *testing.T) {
 // count as unpaired.
 func TestMatcherIsBounded(t *testing.T) {
 	var m matcher
-	m.begin(setting{concurrency: 2})
+	m.begin(setting{level: api.AtConversations(2)})
 	for k := range int64(maxWaiting + 10) {
 		m.add(0, turn(k, 1, noon))
 	}
@@ -63,7 +63,7 @@ func TestMatcherIsBounded(t *testing.T) {
 func TestMatcherKeepsTheOtherHalf(t *testing.T) {
 	kv, rr := api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeRoundRobin}
 	shape := api.WorkloadShape{Openings: new(10)}
-	apart := setting{steps: [2]int64{1, 1}, modes: [2]api.ModeState{kv, rr}, concurrency: 2, shape: shape}
+	apart := setting{steps: [2]int64{1, 1}, modes: [2]api.ModeState{kv, rr}, level: api.AtConversations(2), shape: shape}
 	fill := func(m *matcher) {
 		m.add(0, turn(1, 1, noon))
 		m.add(1, turn(1, 1, noon))
@@ -85,7 +85,7 @@ func TestMatcherKeepsTheOtherHalf(t *testing.T) {
 	assert.NotSame(t, first, m.other, "now the half before is the other one")
 	assert.NotNil(t, m.other)
 	more := apart
-	more.concurrency = 3
+	more.level = api.AtConversations(3)
 	m.begin(more)
 	assert.Nil(t, m.other)
 	m.begin(apart)
@@ -151,7 +151,7 @@ func TestMatcherPairsTurnsAfterClockJumps(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			var m matcher
-			m.begin(setting{concurrency: 2})
+			m.begin(setting{level: api.AtConversations(2)})
 			assert.False(t, m.add(0, turn(10, 1, noon)))
 			after := noon.Add(jump + time.Second)
 			assert.Equal(t, jump < 0, m.add(1, turn(10, 1, after)), "an hour is what a turn waits")

@@ -20,7 +20,7 @@ type Series struct {
 
 // Point is a point of a [Series].
 type Point struct {
-	Level int
+	Level float64
 	Value float64
 	Band  *[2]float64 // 95 % interval; nil: not known
 	Title string      // tooltip; empty: level and value
@@ -38,7 +38,7 @@ const markSize = 4.0
 func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 	c := Chart{Title: title, Unit: unit, XName: "conversations in progress"}
 	var values []float64
-	var levels []int
+	var levels []float64
 	for _, s := range all {
 		for _, p := range s.Points {
 			values, levels = append(values, p.Value), append(levels, p.Level)
@@ -112,32 +112,32 @@ func (c *Chart) logarithmic(low, top float64) func(float64) float64 {
 }
 
 // levelsAcross sets ticks at the levels for which there is room, and returns the scale.
-func (c *Chart) levelsAcross(levels []int) func(int) float64 {
-	first, last := float64(levels[0]), float64(levels[len(levels)-1])
+func (c *Chart) levelsAcross(levels []float64) func(float64) float64 {
+	first, last := levels[0], levels[len(levels)-1]
 	const inset, room = 16.0, 30.0
-	across := func(level int) float64 {
+	across := func(level float64) float64 {
 		if first == last {
 			return plotLeft + plotWidth/2
 		}
-		return round(plotLeft + inset + (plotWidth-2*inset)*(float64(level)-first)/(last-first))
+		return round(plotLeft + inset + (plotWidth-2*inset)*(level-first)/(last-first))
 	}
 	before := -room
 	for _, level := range levels {
 		if x := across(level); x-before >= room {
-			c.XTicks = append(c.XTicks, tick{x, strconv.Itoa(level)})
+			c.XTicks = append(c.XTicks, tick{x, strconv.FormatFloat(level, 'f', -1, 64)})
 			before = x
 		}
 	}
 	return across
 }
 
-func (c *Chart) series(class string, s Series, unit string, across func(int) float64, scale func(float64) float64) {
+func (c *Chart) series(class string, s Series, unit string, across func(float64) float64, scale func(float64) float64) {
 	var through, upper, lower []*dot
 	whiskers := ""
 	for _, p := range s.Points {
 		x, y := across(p.Level), scale(p.Value)
 		through = append(through, &dot{x, y})
-		title := fmt.Sprintf("%s at %d: %s %s", s.Name, p.Level, Number(p.Value), unit)
+		title := fmt.Sprintf("%s at %v: %s %s", s.Name, p.Level, Number(p.Value), unit)
 		if p.Band != nil {
 			title += fmt.Sprintf(" (%s to %s)", Number(p.Band[0]), Number(p.Band[1]))
 			low, high := &dot{x, scale(p.Band[0])}, &dot{x, scale(p.Band[1])}
@@ -190,7 +190,7 @@ func Looks(title, unit string, boundaries [2]float64, s Series) Chart {
 		}
 		c.YTicks[i].Text = strings.Replace(c.YTicks[i].Text, "-", "−", 1)
 	}
-	pairs := make([]int, len(s.Points))
+	pairs := make([]float64, len(s.Points))
 	for i, p := range s.Points {
 		pairs[i] = p.Level
 	}

@@ -31,7 +31,7 @@ func recording(t *testing.T, n int) []byte {
 		at := began.Add(time.Duration(i) * time.Second)
 		lane := api.LaneSnapshot{
 			Name:  api.DefaultLane,
-			State: api.State{Step: api.Step{Started: began}, Concurrency: api.Concurrency{Target: i}},
+			State: api.State{Step: api.Step{Started: began}, Concurrency: api.Concurrency{Target: api.AtConversations(i)}},
 		}
 		text, err := json.Marshal(api.Snapshot{Time: at, Lanes: []api.LaneSnapshot{lane}})
 		require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestPlayerLoops(t *testing.T) {
 		var s api.Snapshot
 		require.NoError(t, json.Unmarshal(text, &s))
 		at := time.Duration(tc.shown) * time.Second
-		require.Equal(t, tc.shown, s.Lanes[0].State.Concurrency.Target)
+		require.Equal(t, tc.shown, s.Lanes[0].State.Concurrency.Target.Conversations())
 		require.Equal(t, tc.began.Add(at), s.Time, "its times are moved into the present")
 		require.Equal(t, tc.began, s.Lanes[0].State.Step.Started)
 		require.Equal(t, &api.Replay{RecordedAt: began, Position: at.Seconds(), Length: 3}, s.Replay)

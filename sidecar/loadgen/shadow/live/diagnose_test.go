@@ -125,7 +125,7 @@ func TestHitRateFallsWithConcurrency(t *testing.T) {
 			s.turn(1, 11, 320)
 		}
 		require.NotContains(t, found(s.shadow()), "hit_rate_falls_with_concurrency")
-		s.set(func(s *rig) { s.state.Concurrency.Target = 20 })
+		s.set(func(s *rig) { s.state.Concurrency.Target = api.AtConversations(20) })
 		for range 110 {
 			f := s.Follow(Sent{ID: "r", Conversation: "1", Concurrency: 20})
 			f.Routed(prompt(1, 330))

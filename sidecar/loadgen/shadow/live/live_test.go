@@ -55,7 +55,7 @@ func on(t *testing.T, test func(s *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &rig{t: t, cluster: ready(), ids: true, workers: true}
-		s.state = api.State{Running: true, Mode: api.ModeKV, Concurrency: api.Concurrency{Target: 10}}
+		s.state = api.State{Running: true, Mode: api.ModeKV, Concurrency: api.Concurrency{Target: api.AtConversations(10)}}
 		locked := func(f func()) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -76,7 +76,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	}
 	s.Choices = choices(mode, f.Choices)
 	if now.Sub(a.since) >= coldFor {
-		s.Diagnoses = append(s.Diagnoses, a.diagnose(state.Mode, cluster, state.Concurrency.Target, &f)...)
+		s.Diagnoses = append(s.Diagnoses, a.diagnose(state.Mode, cluster, state.Concurrency.Target.Conversations(), &f)...)
 	}
 	return s
 }

@@ -457,12 +457,12 @@ const (
 // WorkloadSettings returns the settings with which a lane starts.
 func (c *Config) WorkloadSettings() workload.Settings {
 	s := workload.Settings{
-		Concurrency: c.Concurrency,
-		Turns:       api.Range(c.Turns),
-		MaxTokens:   c.MaxTokens,
-		StartRate:   c.StartRate,
-		TargetRPS:   c.TargetRPS,
-		ThinkTime:   c.ThinkTime,
+		Level:     api.AtConversations(c.Concurrency),
+		Turns:     api.Range(c.Turns),
+		MaxTokens: c.MaxTokens,
+		StartRate: c.StartRate,
+		TargetRPS: c.TargetRPS,
+		ThinkTime: c.ThinkTime,
 	}
 	if n, err := strconv.Atoi(c.Openings); err == nil { // of the form, or empty
 		s.Openings = workload.OpeningsOf(n)

@@ -152,7 +152,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.WarmUp, r.Together = when(given("warm_up"), t.WarmUp.Seconds()), when(given("together"), t.Together)
 		r.Caches = when(c.Caches != "auto", api.TrialCaches(c.Caches))
 		if general("concurrency") {
-			r.Levels = []int{c.Concurrency}
+			r.Levels = api.LevelsOf(c.Concurrency)
 		}
 	case Levels:
 		t := &l.Sweep
@@ -166,7 +166,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Resolution = when(given("resolution"), t.Resolution)
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 	}
-	r.Levels = append(r.Levels, numbersOf(levels)...)
+	r.Levels = append(r.Levels, levelsOf(levels)...)
 	for _, mode := range modes {
 		r.Modes = append(r.Modes, c.way(mode))
 	}
@@ -175,13 +175,13 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 	return s
 }
 
-// numbersOf returns levels as numbers. They have been checked.
-func numbersOf(levels []string) (numbers []int) {
-	for _, level := range levels {
-		n, _ := strconv.Atoi(level)
-		numbers = append(numbers, n)
+// levelsOf reads levels, which have been checked.
+func levelsOf(texts []string) (levels []api.Level) {
+	for _, text := range texts {
+		level, _ := api.ParseLevel(text)
+		levels = append(levels, level)
 	}
-	return numbers
+	return levels
 }
 
 // when returns a pointer to a value that was given, else nil.
@@ -237,7 +237,7 @@ func (c *Config) checkSweep() error {
 		}
 	}
 	for _, level := range r.Levels {
-		if level > c.MaxConcurrency {
+		if level.Conversations() > c.MaxConcurrency {
 			return s.Named(api.Refuse("levels", level, fmt.Sprintf("1 to %d (max_concurrency)", c.MaxConcurrency)))
 		}
 	}

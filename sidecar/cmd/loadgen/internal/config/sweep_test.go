@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
+
+	"github.com/stretchr/testify/require"
 )
 
 // A request has exactly the values that a flag, a variable or the file sets.
@@ -24,7 +24,7 @@ func TestSweepRequests(t *testing.T) {
 		{"trial", nil, Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial}}},
 		{"trial --concurrency=120 --modes=round_robin,kv --primary=goodput --smallest=0.1 --span=90s --max-time=2h " +
 			"--seed=7 --slo-ttft=400ms --anew", nil, Sweep{Command: Trial, Anew: true, Request: api.SweepRequest{
-			Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{rr, kv}, Primary: new("goodput"),
+			Kind: api.SweepTrial, Levels: api.LevelsOf(120), Modes: []api.ModeState{rr, kv}, Primary: new("goodput"),
 			Smallest: new(.1), Seconds: new(90.), MaxSeconds: new(7200.), Seed: new(uint64(7)),
 			SLO: &api.SLO{TTFT: .4, TPOT: .06},
 		}}},
@@ -34,11 +34,12 @@ func TestSweepRequests(t *testing.T) {
 		}}},
 		{"trial", []string{"LOADGEN_CONCURRENCY=80", "LOADGEN_SLO_TPOT=50ms"}, Sweep{
 			Command: Trial,
-			Request: api.SweepRequest{Kind: api.SweepTrial, Levels: []int{80}, SLO: &api.SLO{TTFT: .6, TPOT: .05}},
+			Request: api.SweepRequest{Kind: api.SweepTrial, Levels: api.LevelsOf(80), SLO: &api.SLO{TTFT: .6, TPOT: .05}},
 		}},
 		{"sweep --concurrency=120 --levels=60,120 --levels=180 --modes=kv/eagle3 --repeats=2 --warm-up=0s --span=5m " +
 			"--snapshots=1 --order=mode_after_mode", nil, Sweep{Command: Levels, Request: api.SweepRequest{
-			Kind: api.SweepLevels, Levels: []int{60, 120, 180}, Modes: []api.ModeState{eagle}, Repeats: new(2), WarmUp: new(0.),
+			Kind: api.SweepLevels, Levels: api.LevelsOf(60, 120, 180), Modes: []api.ModeState{eagle},
+			Repeats: new(2), WarmUp: new(0.),
 			Seconds: new(300.), Snapshots: new(1), Order: new(api.OrderModeAfterMode),
 		}}},
 		{"sweep --together --modes=round_robin,kv", nil, Sweep{Command: Levels, Request: api.SweepRequest{
@@ -46,7 +47,8 @@ func TestSweepRequests(t *testing.T) {
 		}}},
 		{"capacity --levels=60,100 --resolution=2 --span=1m --max-time=30m", nil, Sweep{
 			Command: Capacity, Request: api.SweepRequest{
-				Kind: api.SweepCapacity, Levels: []int{60, 100}, Resolution: new(2), Seconds: new(60.), MaxSeconds: new(1800.),
+				Kind: api.SweepCapacity, Levels: api.LevelsOf(60, 100),
+				Resolution: new(2), Seconds: new(60.), MaxSeconds: new(1800.),
 			},
 		}},
 	} {
