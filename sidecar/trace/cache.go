@@ -22,7 +22,7 @@ const (
 
 // add adds a hash. It reports whether it is new.
 func (s *blockSet) add(hash uint64) bool {
-	isNew := false
+	var isNew bool
 	if hash < mostSmall {
 		isNew = s.addSmall(hash)
 	} else {

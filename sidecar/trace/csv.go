@@ -96,8 +96,8 @@ func (c *columns) record(line []byte, unit Unit) (*Record, *api.FieldError) {
 	if c.model >= 0 {
 		r.Model = values[c.model]
 	}
-	if c.session >= 0 && values[c.session] != "" {
-		r.Session = mix(0, text(values[c.session]))
+	if c.session >= 0 {
+		r.Session = sessionOf(values[c.session])
 	}
 	if c.took >= 0 && values[c.took] != "" {
 		r.Ended = milliseconds(check.decimal(c.names[c.took], values[c.took], inMilliseconds[Seconds]))

@@ -214,9 +214,7 @@ func (e *event) dynamo() (r *Record, missing []string, bad *api.FieldError) {
 	}
 	r = newRecord(Dynamo)
 	r.ID, r.Model, r.Blocks = q.ID, q.Model, q.Replay.Hashes
-	if e.Agent.Session != "" {
-		r.Session = mix(0, text(e.Agent.Session))
-	}
+	r.Session = sessionOf(e.Agent.Session)
 	var c checks
 	if q.Received == nil {
 		c.refuse("event.request.request_received_ms", "", "a number of milliseconds")

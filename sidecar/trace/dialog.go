@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -297,10 +298,7 @@ func (r *Reader) takeDialog(line []byte, form Form) {
 		unit = r.options.Unit
 	}
 	var c checks
-	session := mix(1, uint64(r.number), text(r.file))
-	if d.ID != "" {
-		session = mix(0, text(d.ID))
-	}
+	session := cmp.Or(sessionOf(d.ID), mix(1, uint64(r.number), text(r.file)))
 	for i, turn := range d.Turns {
 		turn.Session = session
 		turn.moment = c.number("timestamp", turn.moment, inMilliseconds[unit])

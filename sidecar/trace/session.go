@@ -105,7 +105,7 @@ func (s *sessions) conversation(id string, words int) (c *conversation, found bo
 // joinTurn continues a session: it puts the prompts and answers of earlier turns in front of the prompt, unless the
 // line contains them already.
 func (r *Reader) joinTurn(record *Record, id string, turn int) *api.FieldError {
-	record.Session, record.Turn = mix(0, text(id)), turn
+	record.Session, record.Turn = sessionOf(id), turn
 	c, found := r.sessions.conversation(id, record.words())
 	if !found {
 		switch {
@@ -211,6 +211,14 @@ func hashes(pieces []piece, blockTokens int) (blocks []uint64) {
 		last = hash
 		blocks = append(blocks, last)
 	}
+}
+
+// sessionOf returns the number of a session, 0 without an id.
+func sessionOf(id string) uint64 {
+	if id == "" {
+		return 0
+	}
+	return mix(0, text(id))
 }
 
 func text(s string) uint64 {
