@@ -85,6 +85,7 @@ type Config struct {
 	Sweep   *Sweep   `kong:"-"` // of the commands trial, sweep and capacity alone
 	Compare *Compare `kong:"-"` // of the command compare alone
 	Shadow  *Shadow  `kong:"-"` // of the command shadow alone
+	Trace   *Trace   `kong:"-"` // of the command trace alone
 	Record  *Record  `kong:"-"` // of the command record alone
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
@@ -162,7 +163,7 @@ type End struct {
 	Grace    time.Duration      `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
 	Caches   string             `default:"auto" oneof:"auto fresh kept cold warm" help:"What a run with duration or requests, or a trial, finds in the caches. Of a run: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there; auto is fresh. Of a trial: with cold, every span begins on cold caches; with warm, the arm changes every minute or so within one run, on the caches that both arms share, which takes fewer minutes; auto is warm where changing the arm restarts nothing and both arms have the same workers."`
 	FailIf   []report.Condition `basic:"" name:"fail_if" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
-	Output   []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html."`
+	Output   []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html; with trace: as .json, or json for standard output."`
 }
 
 // Request has fields that are added to every request of a turn. Empty and 0 add none.
@@ -411,6 +412,7 @@ const (
 	Capacity Command = "capacity"
 	Compared Command = "compare"
 	Shadowed Command = "shadow"
+	Traced   Command = "trace"
 	Recorded Command = "record"
 	Replayed Command = "replay"
 

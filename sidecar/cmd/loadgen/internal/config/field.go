@@ -63,6 +63,7 @@ type grammar struct {
 	Compare  Compare       `cmd:"" help:"Compare two existing results; measures nothing."`
 	Record   Record        `cmd:"" help:"Record what a running load generator shows, into a file for loadgen replay."`
 	Replay   replayFlags   `cmd:"" help:"Serve a recording on all pages, over and over, in place of a run; needs no target."`
+	Trace    Trace         `cmd:"" help:"Print what a recorded trace or a dataset holds, and what a replay of it would have to make up; sends nothing."`
 	Shadow   Shadow        `cmd:"" help:"Calculate what other routers would have found in the caches, from a recorded request trace."`
 
 	hook func(*kong.Context) error

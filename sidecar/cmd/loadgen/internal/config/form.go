@@ -245,12 +245,13 @@ func isRecordedMode(s string) bool {
 
 // allowedOutput describes the files that the commands write.
 var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " +
-	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed()
+	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed() + "; with trace, json, text, or " +
+	report.TraceFormats.Allowed()
 
 func isOutput(s string) bool {
 	formats := slices.Concat(report.RunFormats, report.ResultFormats, report.ShadowFormats)
 	_, ok := formats.Of(s)
-	return ok && isPath(s)
+	return ok && isPath(s) || IsStandardOutput(s)
 }
 
 func readOrigin(s string) (string, error) {

@@ -193,6 +193,8 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		c.Compare = &l.grammar.Compare
 	case Shadowed:
 		c.Shadow = &l.grammar.Shadow
+	case Traced:
+		c.Trace = &l.grammar.Trace
 	case Recorded:
 		c.Record = &l.grammar.Record
 	case Joined:

@@ -95,7 +95,7 @@ var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLe
 
 // own reports whether a command has flags of its own.
 func (c Command) own() bool {
-	return kinds[c] != "" || slices.Contains([]Command{Compared, Shadowed, Recorded, Replayed, Check}, c)
+	return kinds[c] != "" || slices.Contains([]Command{Compared, Shadowed, Traced, Recorded, Replayed, Check}, c)
 }
 
 // commandOf returns the given command.
@@ -241,11 +241,19 @@ func (c *Config) checkCaches() error {
 	return api.Refuse("caches", c.Caches, enumerate(allowed)+" for "+of)
 }
 
+// OutputJSON is the value of --output that makes the command trace print JSON.
+const OutputJSON = "json"
+
+// IsStandardOutput reports whether a value of --output is a format of what the command trace prints, not a file.
+func IsStandardOutput(s string) bool { return s == OutputJSON || s == "text" }
+
 // OutputFormats returns the formats of the files that the command can write.
 func (c *Config) OutputFormats() report.Formats {
 	switch {
 	case c.Shadow != nil:
 		return report.ShadowFormats
+	case c.Trace != nil:
+		return report.TraceFormats
 	case c.Sweep != nil || c.Compare != nil:
 		return report.ResultFormats
 	}
@@ -256,7 +264,7 @@ func (c *Config) OutputFormats() report.Formats {
 func (c *Config) checkOutput() error {
 	formats := c.OutputFormats()
 	for _, path := range c.Output {
-		if _, ok := formats.Of(path); !ok {
+		if _, ok := formats.Of(path); !ok && !(c.Trace != nil && IsStandardOutput(path)) {
 			return api.Refuse("output", path, formats.Allowed())
 		}
 	}
