@@ -1278,16 +1278,16 @@ type Turn struct {
 	Ended        time.Time  `json:"ended"`
 	TTFT         *float64   `json:"ttft,omitempty"`
 	// seconds to the first token after the reasoning; absent: no reasoning
-	FirstAnswer      *float64 `json:"first_answer,omitempty"`
-	TPOT             *float64 `json:"tpot,omitempty"`
-	ITLP50           *float64 `json:"itl_p50,omitempty"`
-	ITLP95           *float64 `json:"itl_p95,omitempty"`
-	ITLEstimated     bool     `json:"itl_estimated,omitempty"`
-	InBursts         bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
-	Latency          *float64 `json:"latency,omitempty"`
+	FirstAnswer  *float64 `json:"first_answer,omitempty"`
+	TPOT         *float64 `json:"tpot,omitempty"`
+	ITLP50       *float64 `json:"itl_p50,omitempty"`
+	ITLP95       *float64 `json:"itl_p95,omitempty"`
+	ITLEstimated bool     `json:"itl_estimated,omitempty"`
+	InBursts     bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
+	Latency      *float64 `json:"latency,omitempty"`
 	// seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and
 	// `latency`; absent: the load waits for the server
-	Late *float64 `json:"late,omitempty"`
+	Late             *float64 `json:"late,omitempty"`
 	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty"`
 	OutputTokens     *int     `json:"output_tokens,omitempty"`

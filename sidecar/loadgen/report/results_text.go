@@ -219,8 +219,10 @@ func undecidedLevels(s *proof.Average) (parts []string) {
 		outcome api.Outcome
 		levels  []api.Level
 	}{
-		{api.OutcomeNoDifference, s.NoneShown}, {api.OutcomeTooVariable, s.TooVariable},
-		{api.OutcomeWithheld, s.Withheld}, {api.OutcomeTradeOff, s.TradeOff},
+		{api.OutcomeNoDifference, s.NoneShown},
+		{api.OutcomeTooVariable, s.TooVariable},
+		{api.OutcomeWithheld, s.Withheld},
+		{api.OutcomeTradeOff, s.TradeOff},
 	} {
 		if len(of.levels) > 0 {
 			parts = append(parts, undecided[of.outcome]+" at "+numbers(of.levels))

@@ -16,9 +16,9 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
-	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/montecarlo"
 	"kvbooth/sidecar/test/virtual"
 )
