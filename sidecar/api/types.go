@@ -136,6 +136,8 @@ type Range struct {
 type Concurrency struct {
 	Target Level `json:"target"`
 	Actual int   `json:"actual"`
+	// arrivals and further turns that were dropped since the start, since as many turns as `max_inflight` were in flight
+	Dropped int64 `json:"dropped,omitempty"`
 	// limit that turns or the next conversation wait for most of the time; absent: none
 	LimitedBy Limiter `json:"limited_by,omitempty"`
 }
@@ -196,6 +198,7 @@ type WorkloadShape struct {
 	// the user's pause before a follow-up question; absent: not known
 	ThinkTime *float64  `json:"think_time,omitempty"`
 	TargetRPS *float64  `json:"target_rps,omitempty"` // limit of requests per second; 0: none; absent: not known
+	Arrivals  string    `json:"arrivals,omitempty"`   // how conversations come at a rate; absent: as others end
 	Timeouts  *Timeouts `json:"timeouts,omitempty"`   // absent: not known
 	Request   string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
 	// how requests name their conversation to the router, a value of target.session; absent: they do not
@@ -497,7 +500,18 @@ type Window struct {
 	Awaiting     Awaiting `json:"awaiting"`
 	// time to the first token after the reasoning, for turns with reasoning
 	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
-	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, over the turns with a count
+	// absent: the load waits for the server, so that no turn has a time at which it was to be sent
+	Late     *Lateness `json:"late,omitempty"`
+	InputP95 *float64  `json:"input_p95,omitempty"` // prompt tokens of a turn, over the turns with a count
+}
+
+// Lateness is how long after the intended moment turns were sent, over those that ended well. It is part of their TTFT
+// and latency, and a fault of the load generator or of the machine that it runs on.
+type Lateness struct {
+	N     int     `json:"n"`
+	P50   float64 `json:"p50"`   // seconds
+	P99   float64 `json:"p99"`   // seconds
+	Above float64 `json:"above"` // share of the turns that were late by more than 50 ms
 }
 
 // Awaiting are the turns that still wait for their first token.

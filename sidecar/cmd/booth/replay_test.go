@@ -87,7 +87,8 @@ func TestSimulateRejectsBadTraceFlags(t *testing.T) {
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-time-unit=h": "trace-time-unit: h is not allowed: one of " +
 			"s, ms, us, ns",
 		"--trace=../../trace/testdata/prompts.jsonl": "trace: one without times (line 1) is not allowed: a trace with times",
-		"--trace=" + fractions:                       "trace-time-unit is required: the unit of the trace's timestamps, one of s, ms, us, ns",
+		"--trace=" + fractions: "trace-time-unit is required: the unit of the trace's timestamps, " +
+			"one of s, ms, us, ns",
 	} {
 		code, _, errOut := simulate(t, flags)
 		assert.Equal(t, badInput, code, flags)

@@ -178,6 +178,7 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 		}
 	}
 	d.both("target_rps", requestCap(is.TargetRPS), requestCap(was.TargetRPS))
+	d.text("arrivals", cmp.Or(is.Arrivals, asOthersEnd), cmp.Or(was.Arrivals, asOthersEnd), plain)
 	d.text("request", cmp.Or(is.Request, noFields), cmp.Or(was.Request, noFields), plain)
 	d.text("session", cmp.Or(is.Session, noSession), cmp.Or(was.Session, noSession), plain)
 	d.text("request_id", requestID(is.NoRequestID), requestID(was.NoRequestID), plain)
@@ -187,6 +188,9 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 // noFields describes requests without additional fields, which is how all requests were before there were such
 // settings.
 const noFields = "no further fields"
+
+// asOthersEnd describes a number of conversations in progress, which all loads held before rates existed.
+const asOthersEnd = "as others end"
 
 // noSession describes requests that show no session, which is how all requests were before there was such a setting.
 const noSession = "no session"

@@ -122,6 +122,7 @@ func workload(w *api.WorkloadShape) string {
 			add(v > 0, "%s %s", strings.ToLower(s.Label), s.Text(v))
 		}
 	}
+	add(w.Arrivals != "", "arrivals: %s", w.Arrivals)
 	add(w.Request != "", "each request with %s", w.Request)
 	add(w.Session != "", "session by %s", w.Session)
 	add(w.NoRequestID, "no X-Request-Id")

@@ -46,7 +46,7 @@ func (r *Results) capacitySections() []Section {
 		}
 	}
 	if x := c.Crossing; x != nil && x.Level != nil {
-		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %v conversations%s.", *x.Level,
+		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %s%s.", x.Level.InWords(),
 			bracketed(x.Interval, x.Above))}
 	}
 	return []Section{s, tests}

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -21,6 +22,7 @@ type tally struct {
 	inBursts            int                // whole turns
 	cuts                [numTimes]cutValues
 	firstAnswer         measured
+	late                []float64
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
 }
@@ -111,6 +113,9 @@ func (t *tally) addWhole(one *workload.Outcome) {
 	if one.FirstAnswer > 0 {
 		t.firstAnswer.add(batch, one.FirstAnswer)
 	}
+	if defined(one.Late) {
+		t.late = append(t.late, one.Late)
+	}
 	t.countUnknown(one)
 	t.PromptTokens += int64(one.PromptTokens)
 	t.OutputTokens += int64(one.OutputTokens)
@@ -162,6 +167,7 @@ func (t *tally) report() Report {
 	if first := t.firstAnswer.summarize(r.Batched); first.N > 0 {
 		r.Window.FirstAnswer = &first
 	}
+	r.Window.Late = lateness(t.late)
 	if r.Batched {
 		for i := range batches {
 			t.rated.whole[i] = span / batches
@@ -172,6 +178,22 @@ func (t *tally) report() Report {
 		r.HitInterval = t.hits.interval(1)
 	}
 	return r
+}
+
+// tooLate is the lateness, in seconds, from which a turn counts as late.
+const tooLate = .05
+
+// lateness describes how late turns were sent; nil without any.
+func lateness(all []float64) *api.Lateness {
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Sort(all)
+	on, _ := slices.BinarySearch(all, math.Nextafter(tooLate, 1))
+	return &api.Lateness{
+		N: len(all), P50: Percentile(all, .5), P99: Percentile(all, .99),
+		Above: float64(len(all)-on) / float64(len(all)),
+	}
 }
 
 // meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.

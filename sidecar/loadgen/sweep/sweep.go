@@ -527,7 +527,7 @@ func restoredText(before lane.Before, mode api.ModeState) string {
 	if before.Running {
 		workload = "running"
 	}
-	return fmt.Sprintf("%s%s, %v conversations, %s", text, mode.Name(), before.Level, workload)
+	return fmt.Sprintf("%s%s, %s, %s", text, mode.Name(), before.Level.InWords(), workload)
 }
 
 // conclude sets the state of a sweep that does not run any more, unless it is set already, and

@@ -24,10 +24,10 @@ type Settings struct {
 	ThinkTime    time.Duration    `json:"think_time"`                                     // pause between an answer and the follow-up
 
 	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
-	Arrivals   arrival.Gaps `json:"arrivals" kong:"-"`
-	Burstiness float64      `json:"burstiness" kong:"-"`
+	Arrivals   arrival.Gaps `json:"arrivals" default:"poisson" oneof:"constant poisson gamma" help:"How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness)."`
+	Burstiness float64      `json:"burstiness" default:"1" min:"0.05" max:"100" help:"Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular."`
 	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
-	MaxInflight int `json:"max_inflight" kong:"-"`
+	MaxInflight int `json:"max_inflight" default:"1000" min:"1" max:"100000" help:"At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent."`
 }
 
 // Shape returns what of the settings affects results, for a corpus.
@@ -35,7 +35,19 @@ func (s Settings) Shape(c *corpus.Corpus) api.WorkloadShape {
 	return api.WorkloadShape{
 		Turns: c.Turns(s.Turns), MaxTokens: s.MaxTokens, Openings: new(s.Openings.Of(c)), OpeningTokens: c.Length,
 		OutputTokens: s.lengths(), ThinkTime: new(s.ThinkTime.Seconds()), TargetRPS: new(s.TargetRPS),
+		Arrivals: s.arrivalsText(),
 	}
+}
+
+// arrivalsText describes how conversations come at a rate, empty at a number of them.
+func (s Settings) arrivalsText() string {
+	switch {
+	case s.Level.Kind != api.Rate:
+		return ""
+	case s.Arrivals == arrival.GapsGamma:
+		return fmt.Sprintf("%s, burstiness %v", s.Arrivals, s.Burstiness)
+	}
+	return string(s.Arrivals)
 }
 
 // lengths returns the distribution of the lengths of answers, nil without one.
@@ -120,8 +132,8 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the number
-// of conversations so far.
+// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the
+// number of conversations so far.
 func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint64, begun int64) arrival.Process {
 	if s.Level.Kind == api.Rate {
 		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed}
@@ -148,6 +160,10 @@ func (s Settings) drawsAs(o Settings) bool {
 func (s Settings) Check(maxConcurrency int) error {
 	if err := api.CheckLimits(s); err != nil {
 		return err
+	}
+	if s.Level.Kind == api.Rate && s.TargetRPS > 0 {
+		return api.Refuse("target_rps", s.TargetRPS,
+			fmt.Sprintf("0 at a rate, here %v: it would hold arrivals back", s.Level))
 	}
 	if s.Level.Conversations() > maxConcurrency {
 		return api.Refuse("concurrency", s.Level, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))

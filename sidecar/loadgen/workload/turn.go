@@ -32,8 +32,8 @@ type Turn struct {
 	ITL      []chat.Gap `json:"itl,omitempty"`    // inter-token latencies
 }
 
-// end sets the outcome. Times to the user count from when the turn was to be sent, so that neither a slow load generator
-// nor a limit on its connections hides that the user waits.
+// end sets the outcome. Times to the user count from when the turn was to be sent, so that neither a slow load
+// generator nor a limit on its connections hides that the user waits.
 func (t *LiveTurn) end(r *chat.Result) {
 	late := t.Late(r.Sent)
 	t.Turn.end(r, late)
@@ -91,6 +91,7 @@ type Outcome struct {
 
 	TTFT, TPOT, Latency float64
 	FirstAnswer         float64 // 0 without reasoning
+	Late                float64 // NaN where the load waits for the server
 
 	// Tokens, 0 where unknown. CachedTokens is valid only with HasCached.
 	PromptTokens, CachedTokens, OutputTokens int
@@ -107,7 +108,7 @@ func OutcomeOf(t *api.Turn, origin time.Time) Outcome {
 	o := Outcome{
 		Number: t.Number, Step: t.Step, Status: t.Status, Class: t.ErrorClass, FinishReason: strings.ToLower(t.FinishReason),
 		Sent: t.Started.Sub(origin), Ended: t.Ended.Sub(origin),
-		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency),
+		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), Late: orNaN(t.Late),
 		HasCached: t.PromptTokens != nil && t.CachedTokens != nil, InBursts: t.InBursts, Counted: t.Counted,
 		Usage: t.TokenSource == "usage", Estimated: t.TokenSource == "chunks",
 	}

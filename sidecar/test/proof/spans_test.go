@@ -266,7 +266,8 @@ func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
 	return proof.Plan{
 		A: api.ModeState{Mode: a, Speculation: api.SpeculationNotRecorded},
 		B: api.ModeState{Mode: b, Speculation: api.SpeculationNotRecorded}, Level: api.AtConversations(concurrency),
-		Primary: proof.MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600, SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: uint64(trial),
+		Primary: proof.MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600, SLO: api.SLO{TTFT: .6, TPOT: .06},
+		Seed: uint64(trial),
 	}
 }
 

@@ -144,7 +144,8 @@ type Deployment struct {
 
 // Workload describes the conversations.
 type Workload struct {
-	Concurrency       int `basic:""`
+	Concurrency       int  `basic:""`
+	Rate              Rate `basic:"" placeholder:"RATE/s" help:"Conversations that begin in a second, such as 12/s, whatever the server does, in place of a number in progress (concurrency)."`
 	workload.Settings `embed:""`
 
 	Start          bool     `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
@@ -154,6 +155,36 @@ type Workload struct {
 	OpeningTokens  *int     `placeholder:"N" help:"Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
 	Request        Request  `embed:"" prefix:"request."`
 	Followup       Followup `embed:"" prefix:"followup."`
+}
+
+// Rate is a level that is a rate; the zero value is none.
+type Rate api.Level
+
+// UnmarshalText parses a rate such as 12/s. The empty text is none.
+func (r *Rate) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*r = Rate{}
+		return nil
+	}
+	level, ok := api.ParseLevel(string(text))
+	if !ok || level.Kind != api.Rate || level.Value <= 0 || level.Value > api.MaxRate {
+		return api.Refuse("rate", string(text), r.Allowed())
+	}
+	*r = Rate(level)
+	return nil
+}
+
+// Allowed describes the texts that [Rate.UnmarshalText] accepts.
+func (Rate) Allowed() string {
+	return fmt.Sprintf("more than 0/s, up to %d/s, such as 12/s", api.MaxRate)
+}
+
+// String returns the text that [Rate.UnmarshalText] parses.
+func (r Rate) String() string {
+	if r == (Rate{}) {
+		return ""
+	}
+	return api.Level(r).String()
 }
 
 // End configures when a run ends by itself, when it counts as failed, and the files that it writes.
@@ -422,7 +453,9 @@ const (
 // WorkloadSettings returns the settings with which a lane starts.
 func (c *Config) WorkloadSettings() workload.Settings {
 	s := c.Workload.Settings
-	s.Level = api.AtConversations(c.Concurrency)
+	if s.Level = api.AtConversations(c.Concurrency); c.Rate != (Rate{}) {
+		s.Level = api.Level(c.Rate)
+	}
 	return s
 }
 
