@@ -228,6 +228,7 @@ func NewBuilder(run Ended) *Builder {
 		Target:  run.Status.Target, Level: state.Concurrency.Target,
 		Arm: state.Arm, Mode: state.Mode, Speculation: state.Speculation,
 		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Limited: run.Limited,
+		Dropped:  state.Concurrency.Dropped,
 		Baseline: run.Before, Data: run.Data,
 		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},

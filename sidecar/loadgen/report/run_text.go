@@ -113,6 +113,19 @@ func (r *Run) cutLine() []string {
 		"long as it took so far, and ≥ marks the figures that depend on it"}
 }
 
+// arrivalLines describes how the arrivals at a rate were kept to.
+func (r *Run) arrivalLines() (lines []string) {
+	if l := r.Late; l != nil {
+		lines = append(lines, fmt.Sprintf("turns were sent %s after their intended moment (p50; p99 %s), %s of them more "+
+			"than 50 ms; TTFT and latency contain it", inMilliseconds(l.P50), inMilliseconds(l.P99), share100(l.Above)))
+	}
+	if r.Dropped > 0 {
+		lines = append(lines, fmt.Sprintf("%d arrivals and further turns were dropped, since max_inflight turns were in "+
+			"flight: the target cannot keep up with this rate", r.Dropped))
+	}
+	return lines
+}
+
 // details returns the list below the latencies.
 func (r *Run) details() (s Section) {
 	n := r.Turns
@@ -121,6 +134,7 @@ func (r *Run) details() (s Section) {
 	if l := r.Limited; l != nil {
 		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
 	}
+	s.add("Arrivals", r.arrivalLines()...)
 	if r.Turns.OK > 0 {
 		s.add("Caches", r.cacheLine())
 		s.add("Tokens", r.tokenLine())
