@@ -164,7 +164,7 @@ func startBooth(t *testing.T) *booth {
 func (b *booth) start(program string, args ...string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "LOADGEN_BASELINE_DEFAULT=h200x3-tp1-llama70b-fp8")
+	cmd.Env = append(os.Environ(), "LOADGEN_DEFAULT_BASELINE=h200x3-tp1-llama70b-fp8")
 	cmd.Stdout, cmd.Stderr = &b.out, &b.out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second // then it is killed

@@ -435,7 +435,7 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, out); err != nil {
+	if err := json.Unmarshal(PresentNames(text), out); err != nil {
 		return fmt.Errorf("the response of %s is not what this version of the client expects: %w", u.Redacted(), err)
 	}
 	return nil

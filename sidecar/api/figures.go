@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 )
@@ -35,6 +36,7 @@ const (
 type Figure struct {
 	Key    string // name in the API
 	Name   string // name on screens
+	short  string // name beside those of other latencies; "": no other than Name
 	Help   string // definition in sentences, for metrics and the glossary
 	Unit   Unit
 	Better Better
@@ -47,8 +49,12 @@ type Figure struct {
 
 	// Live returns the value over the last 60 s, or nil if it is not known. It is nil for the figures in [Times].
 	Live func(*LaneSnapshot) *float64
-	// Quantiles and Column return the percentiles of a figure in [Times]. They are nil for other figures.
+	// The following return the part of a set, of a row with its errors and intervals, or of a column that belongs to a
+	// figure in [Times]. They are nil for other figures.
 	Quantiles func(*Metrics) *Quantiles
+	Row       func(*BaselineRow) *Percentiles
+	Errors    func(*RowErrors) *Percentiles
+	Intervals func(*RowIntervals) *PercentileIntervals
 	Column    func(*Column) *LookedUpPair
 }
 
@@ -59,6 +65,9 @@ func (f *Figure) InSentence() string {
 	}
 	return strings.ToLower(f.Name[:1]) + f.Name[1:]
 }
+
+// Short returns the name in lower case for tables and sentences on several latencies.
+func (f *Figure) Short() string { return cmp.Or(f.short, f.InSentence()) }
 
 // Frame is a figure's field in a data frame.
 type Frame struct {
@@ -73,23 +82,39 @@ var Figures = []*Figure{
 		Key: "ttft", Name: "TTFT", Unit: UnitSeconds, Better: BetterLower, Metric: "ttft_seconds",
 		Help:      "Time to first token: from sending a request to its first content.",
 		Objective: func(s SLO) float64 { return s.TTFT },
-		Quantiles: func(m *Metrics) *Quantiles { return &m.TTFT }, Column: func(c *Column) *LookedUpPair { return &c.TTFT },
+		Quantiles: func(m *Metrics) *Quantiles { return &m.TTFT },
+		Row:       func(r *BaselineRow) *Percentiles { return &r.TTFT },
+		Errors:    func(e *RowErrors) *Percentiles { return &e.TTFT },
+		Intervals: func(i *RowIntervals) *PercentileIntervals { return &i.TTFT },
+		Column:    func(c *Column) *LookedUpPair { return &c.TTFT },
 	},
 	{
 		Key: "tpot", Name: "TPOT", Unit: UnitSeconds, Better: BetterLower, Metric: "tpot_seconds", BothWays: true,
 		Help:      "Time per output token: (latency − TTFT) / (output tokens − those of the first chunk) per request.",
 		Objective: func(s SLO) float64 { return s.TPOT },
-		Quantiles: func(m *Metrics) *Quantiles { return &m.TPOT }, Column: func(c *Column) *LookedUpPair { return &c.TPOT },
+		Quantiles: func(m *Metrics) *Quantiles { return &m.TPOT },
+		Row:       func(r *BaselineRow) *Percentiles { return &r.TPOT },
+		Errors:    func(e *RowErrors) *Percentiles { return &e.TPOT },
+		Intervals: func(i *RowIntervals) *PercentileIntervals { return &i.TPOT },
+		Column:    func(c *Column) *LookedUpPair { return &c.TPOT },
 	},
 	{
 		Key: "itl", Name: "ITL", Unit: UnitSeconds, Better: BetterLower, Metric: "itl_seconds", BothWays: true,
 		Help:      "Inter-token latency: the gap between two tokens as the client sees it, one value per token.",
-		Quantiles: func(m *Metrics) *Quantiles { return &m.ITL }, Column: func(c *Column) *LookedUpPair { return &c.ITL },
+		Quantiles: func(m *Metrics) *Quantiles { return &m.ITL },
+		Row:       func(r *BaselineRow) *Percentiles { return &r.ITL },
+		Errors:    func(e *RowErrors) *Percentiles { return &e.ITL },
+		Intervals: func(i *RowIntervals) *PercentileIntervals { return &i.ITL },
+		Column:    func(c *Column) *LookedUpPair { return &c.ITL },
 	},
 	{
-		Key: "latency", Name: "End-to-end latency", Unit: UnitSeconds, Better: BetterLower, Metric: "latency_seconds",
+		Key: "latency", Name: "End-to-end latency", short: "latency", Unit: UnitSeconds, Better: BetterLower,
+		Metric:    "latency_seconds",
 		Help:      "From sending a request to the last content of its answer.",
 		Quantiles: func(m *Metrics) *Quantiles { return &m.Latency },
+		Row:       func(r *BaselineRow) *Percentiles { return &r.Latency },
+		Errors:    func(e *RowErrors) *Percentiles { return &e.Latency },
+		Intervals: func(i *RowIntervals) *PercentileIntervals { return &i.Latency },
 		Column:    func(c *Column) *LookedUpPair { return &c.Latency },
 	},
 	{
@@ -191,8 +216,11 @@ var Figures = []*Figure{
 	},
 }
 
+// NumTimes is the number of [Times].
+const NumTimes = 4
+
 // Times lists the latencies of a turn, which have percentiles.
-var Times = Figures[:4]
+var Times = Figures[:NumTimes]
 
 // FigureOf returns the figure with a key, or nil if there is none.
 func FigureOf(key string) *Figure {

@@ -187,6 +187,18 @@ func ParseLevels(text string) (all []LevelRange, err error) {
 	return all, nil
 }
 
+// Allowed describes the texts that [LevelRange.UnmarshalText] accepts.
+func (LevelRange) Allowed() string { return AllowedLevels }
+
+// UnmarshalText parses a level or a range. The error is a [*FieldError] of the field levels.
+func (r *LevelRange) UnmarshalText(text []byte) error {
+	all, err := ParseLevels(string(text))
+	if err == nil {
+		*r = all[0]
+	}
+	return err
+}
+
 func parseRange(text string) (r LevelRange, ok bool) {
 	text, step, stepped := strings.Cut(text, "/")
 	from, to, ranged := strings.Cut(text, "-")

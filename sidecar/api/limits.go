@@ -26,6 +26,7 @@ const (
 	MaxLogin        = 190    // bytes, the limit of Grafana
 
 	MaxConcurrency = 100_000   // conversations
+	MaxRate        = 10_000    // conversations that begin in a second
 	MaxTurns       = 50        // turns of a conversation
 	MaxTokens      = 131_072   // tokens of an answer
 	MaxOpenings    = 1_000_000 // shared opening texts; openings of a single conversation have higher numbers
@@ -258,14 +259,11 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 	return nil
 }
 
-// maxRate limits a level that is a rate, per second.
-const maxRate = 10_000
-
 func checkRate(path string, l Level) error {
-	if l.Value > 0 && l.Value <= maxRate {
+	if l.Value > 0 && l.Value <= MaxRate {
 		return nil
 	}
-	return Refuse(path, l, fmt.Sprintf("more than 0/s, up to %d/s", maxRate))
+	return Refuse(path, l, fmt.Sprintf("more than 0/s, up to %d/s", MaxRate))
 }
 
 func (c check) text(path, text string, tag reflect.StructTag) error {

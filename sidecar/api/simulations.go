@@ -23,11 +23,11 @@ type SimulationRequest struct {
 	OpeningTokens *int   `json:"opening_tokens,omitempty" minimum:"0" maximum:"131072"`
 	Turns         *Range `json:"turns,omitempty"`
 	// length of an answer, up to max_tokens; mean 0: always max_tokens
-	OutputTokens     *Distribution `json:"output_tokens,omitempty"`
-	MaxTokens        *int          `json:"max_tokens,omitempty"`
-	QuestionTokens   *Distribution `json:"question_tokens,omitempty"` // tokens that a follow-up adds to the prompt
-	ThinkTimeSeconds *float64      `json:"think_time_seconds,omitempty"`
-	StartRate        *float64      `json:"start_rate,omitempty"`
+	OutputTokens   *Distribution `json:"output_tokens,omitempty"`
+	MaxTokens      *int          `json:"max_tokens,omitempty"`
+	QuestionTokens *Distribution `json:"question_tokens,omitempty"` // tokens that a follow-up adds to the prompt
+	ThinkTime      *float64      `json:"think_time,omitempty"`
+	StartRate      *float64      `json:"start_rate,omitempty"`
 
 	Workers *int `json:"workers,omitempty" minimum:"1" maximum:"256"`
 	// largest number of sequences in a worker's iteration

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"reflect"
 	"time"
 )
 
@@ -135,6 +136,8 @@ type Range struct {
 type Concurrency struct {
 	Target Level `json:"target"`
 	Actual int   `json:"actual"`
+	// arrivals and further turns that were dropped since the start, since as many turns as `max_inflight` were in flight
+	Dropped int64 `json:"dropped,omitempty"`
 	// limit that turns or the next conversation wait for most of the time; absent: none
 	LimitedBy Limiter `json:"limited_by,omitempty"`
 }
@@ -193,10 +196,11 @@ type WorkloadShape struct {
 	Corpus        string        `json:"corpus,omitempty"`
 	Followup      string        `json:"followup,omitempty"` // source of the follow-up questions
 	// the user's pause before a follow-up question; absent: not known
-	ThinkSeconds *float64  `json:"think_seconds,omitempty"`
-	TargetRPS    *float64  `json:"target_rps,omitempty"` // limit of requests per second; 0: none; absent: not known
-	Timeouts     *Timeouts `json:"timeouts,omitempty"`   // absent: not known
-	Request      string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
+	ThinkTime *float64  `json:"think_time,omitempty"`
+	TargetRPS *float64  `json:"target_rps,omitempty"` // limit of requests per second; 0: none; absent: not known
+	Arrivals  string    `json:"arrivals,omitempty"`   // how conversations come at a rate; absent: as others end
+	Timeouts  *Timeouts `json:"timeouts,omitempty"`   // absent: not known
+	Request   string    `json:"request,omitempty"`    // further fields of each request's body, as JSON; absent: none
 	// how requests name their conversation to the router, a value of target.session; absent: they do not
 	Session string `json:"session,omitempty"`
 	// requests had no X-Request-Id, by configuration or because the router routes by it
@@ -496,7 +500,18 @@ type Window struct {
 	Awaiting     Awaiting `json:"awaiting"`
 	// time to the first token after the reasoning, for turns with reasoning
 	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
-	InputP95    *float64   `json:"input_p95,omitempty"` // prompt tokens of a turn, over the turns with a count
+	// absent: the load waits for the server, so that no turn has a time at which it was to be sent
+	Late     *Lateness `json:"late,omitempty"`
+	InputP95 *float64  `json:"input_p95,omitempty"` // prompt tokens of a turn, over the turns with a count
+}
+
+// Lateness is how long after the intended moment turns were sent, over those that ended well. It is part of their TTFT
+// and latency, and a fault of the load generator or of the machine that it runs on.
+type Lateness struct {
+	N     int     `json:"n"`
+	P50   float64 `json:"p50"`   // seconds
+	P99   float64 `json:"p99"`   // seconds
+	Above float64 `json:"above"` // share of the turns that were late by more than 50 ms
 }
 
 // Awaiting are the turns that still wait for their first token.
@@ -1187,6 +1202,19 @@ func Patch[T any](field, value *T) {
 	}
 }
 
+// Merge sets the fields of the struct at to that a patch has with the same names and types in Go, and that are not nil
+// there.
+func Merge(to, patch any) {
+	fields, changes := reflect.ValueOf(to).Elem(), reflect.ValueOf(patch)
+	for i := range changes.NumField() {
+		change := changes.Field(i)
+		field := fields.FieldByName(changes.Type().Field(i).Name)
+		if !change.IsNil() && field.IsValid() && field.Type() == change.Type().Elem() {
+			field.Set(change.Elem())
+		}
+	}
+}
+
 // SettingsPatch is a change of the settings. Omitted fields do not change.
 type SettingsPatch struct {
 	SLO             *SLO    `json:"slo,omitempty"`
@@ -1264,16 +1292,16 @@ type Turn struct {
 	Ended        time.Time  `json:"ended"`
 	TTFT         *float64   `json:"ttft,omitempty"`
 	// seconds to the first token after the reasoning; absent: no reasoning
-	FirstAnswer      *float64 `json:"first_answer,omitempty"`
-	TPOT             *float64 `json:"tpot,omitempty"`
-	ITLP50           *float64 `json:"itl_p50,omitempty"`
-	ITLP95           *float64 `json:"itl_p95,omitempty"`
-	ITLEstimated     bool     `json:"itl_estimated,omitempty"`
-	InBursts         bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
-	Latency          *float64 `json:"latency,omitempty"`
+	FirstAnswer  *float64 `json:"first_answer,omitempty"`
+	TPOT         *float64 `json:"tpot,omitempty"`
+	ITLP50       *float64 `json:"itl_p50,omitempty"`
+	ITLP95       *float64 `json:"itl_p95,omitempty"`
+	ITLEstimated bool     `json:"itl_estimated,omitempty"`
+	InBursts     bool     `json:"in_bursts,omitempty"` // the server or a proxy held tokens back and sent many at once
+	Latency      *float64 `json:"latency,omitempty"`
 	// seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and
 	// `latency`; absent: the load waits for the server
-	Late *float64 `json:"late,omitempty"`
+	Late             *float64 `json:"late,omitempty"`
 	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty"`
 	OutputTokens     *int     `json:"output_tokens,omitempty"`

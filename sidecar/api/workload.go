@@ -1,7 +1,9 @@
 package api
 
 import (
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -75,12 +77,34 @@ var WorkloadSettings = []WorkloadSetting{
 	},
 }
 
-// WorkloadSettingOf returns the setting with a path, which may end with _seconds. It returns false if there is none.
+// WorkloadSettingOf returns the setting with a path. It returns false if there is none.
 func WorkloadSettingOf(path string) (WorkloadSetting, bool) {
-	path = strings.TrimSuffix(path, "_seconds")
 	i := slices.IndexFunc(WorkloadSettings, func(s WorkloadSetting) bool { return s.Key == path })
 	if i < 0 {
 		return WorkloadSetting{}, false
 	}
 	return WorkloadSettings[i], true
+}
+
+// ShortUnit returns the unit of the setting as screens abbreviate it; empty: none.
+func (s WorkloadSetting) ShortUnit() string {
+	return strings.NewReplacer(" per second", "/s", "seconds", "s").Replace(s.Limit.Unit)
+}
+
+// Text returns a value of the setting with its unit.
+func (s WorkloadSetting) Text(v float64) string {
+	return strings.TrimSpace(strconv.FormatFloat(v, 'g', -1, 64) + " " + s.ShortUnit())
+}
+
+// Number returns the value of a setting with a number of its own in the shape, nil where that is not known or not of
+// this kind.
+func (w WorkloadShape) Number(s WorkloadSetting) *float64 {
+	fields := reflect.ValueOf(w)
+	for i := range fields.NumField() {
+		name, _ := fieldName(fields.Type().Field(i))
+		if v, ok := fields.Field(i).Interface().(*float64); ok && name == s.Key {
+			return v
+		}
+	}
+	return nil
 }

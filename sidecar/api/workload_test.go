@@ -1,9 +1,13 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 )
@@ -19,11 +23,13 @@ export interface WorkloadSetting {
   readonly unit?: string;
   /** What 0 means. */
   readonly zero?: string;
+  /** Only whole numbers are valid. */
+  readonly whole?: boolean;
 }
 
 const table = {
 `)
-	units := strings.NewReplacer(" per second", "/s", "seconds", "s")
+	kinds, patched := patchKinds(), []string{}
 	for _, s := range api.WorkloadSettings {
 		key := s.Key
 		if strings.Contains(key, ".") {
@@ -31,10 +37,16 @@ const table = {
 		}
 		fmt.Fprintf(&text, "  %s: { label: '%s'", key, s.Label)
 		if s.Limit.Unit != "" {
-			fmt.Fprintf(&text, ", unit: '%s'", units.Replace(s.Limit.Unit))
+			fmt.Fprintf(&text, ", unit: '%s'", s.ShortUnit())
 		}
 		if s.Zero != "" {
 			fmt.Fprintf(&text, ", zero: '%s'", s.Zero)
+		}
+		if kinds[s.Key] == reflect.Int {
+			text.WriteString(", whole: true")
+		}
+		if kinds[s.Key] != reflect.Invalid && s.Key != "concurrency" { // which has a slider
+			patched = append(patched, "  '"+s.Key+"',\n")
 		}
 		text.WriteString(" },\n")
 	}
@@ -45,6 +57,37 @@ export type WorkloadSettingName = keyof typeof table;
 
 /** The settings of a workload. */
 export const workloadSettings: Record<WorkloadSettingName, WorkloadSetting> = table;
+
+/** The settings that a form changes while the workload runs, in its order. */
+export const patched = [
+` + strings.Join(patched, "") + `] as const satisfies WorkloadSettingName[];
 `)
 	requireGenerated(t, file, text.String())
+}
+
+// patchKinds returns the kinds of the numbers in a patch by their paths.
+func patchKinds() map[string]reflect.Kind {
+	kinds := map[string]reflect.Kind{}
+	for f := range reflect.TypeFor[api.WorkloadPatch]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		kinds[name] = f.Type.Elem().Kind()
+		if f.Type.Elem().Kind() == reflect.Struct {
+			for inner := range f.Type.Elem().Fields() {
+				kinds[name+"."+inner.Tag.Get("json")] = inner.Type.Kind()
+			}
+		}
+	}
+	return kinds
+}
+
+// Fields have their present names, whatever version wrote the JSON, and stay at their places in the text.
+func TestPresentNames(t *testing.T) {
+	const before = `{"think_seconds": 2, "nested": {"think_time_seconds":1.5,"title":"think_seconds"}, "max_tokens": 5}`
+	const now = `{"think_time"   : 2, "nested": {"think_time"        :1.5,"title":"think_seconds"}, "max_tokens": 5}`
+	require.Equal(t, now, string(api.PresentNames([]byte(before))))
+	require.Equal(t, now, string(api.PresentNames([]byte(now))))
+
+	var shape api.WorkloadShape
+	require.NoError(t, json.Unmarshal(api.PresentNames([]byte(before)), &shape))
+	require.Equal(t, new(2.), shape.ThinkTime)
 }

@@ -2,7 +2,10 @@ package trace
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -19,10 +22,13 @@ type object struct {
 	InputLength  *int64   `json:"input_length"`
 	OutputLength *int64   `json:"output_length"`
 	HashIDs      []uint64 `json:"hash_ids"`
+	Model        name     `json:"model"`
+	Turn         *int64   `json:"turn"`
 
 	// AIPerf's multi-turn form.
 	Session json.RawMessage `json:"session_id"`
 	Delay   *float64        `json:"delay"`
+	Text    *string         `json:"text_input"`
 
 	// Bailian's form.
 	Chat   json.RawMessage `json:"chat_id"`
@@ -34,7 +40,42 @@ type object struct {
 	Scope     string          `json:"hash_id_scope"` // global, or of the line
 	Requests  []nested        `json:"requests"`
 
+	// Dynamo's form: an event, or an object with one.
 	Event *event `json:"event"`
+	event
+
+	texts
+}
+
+// form returns the form of an object, "" for none.
+func (o *object) form() Form {
+	trace := o.Timestamp != nil && o.texts.form() != Prompts || o.InputLength != nil || o.HashIDs != nil
+	switch {
+	case o.Event != nil || o.EventType != "":
+		return Dynamo
+	case given(o.Chat):
+		return Bailian
+	case o.Requests != nil:
+		return Weka
+	case trace || o.Text != nil:
+		return Mooncake
+	}
+	return o.texts.form()
+}
+
+// knownForms lists the forms for the error of another one.
+const knownForms = "lines of Dynamo's request trace or in the form of Mooncake, Bailian or WEKA, the CSV of BurstGPT " +
+	"or Azure, or conversations as in ShareGPT, messages, or prompts as vLLM and AIPerf have them"
+
+// fieldsOf returns the names of an object's first fields.
+func fieldsOf(line []byte) string {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(line, &fields) // it was parsed before
+	names := slices.Sorted(maps.Keys(fields))
+	if len(names) == 0 {
+		return "an object without fields"
+	}
+	return "an object with " + strings.Join(names[:min(len(names), 5)], ", ")
 }
 
 // nested is a request of a session, or an agent with requests of its own.
@@ -43,6 +84,7 @@ type nested struct {
 	In       *int64   `json:"in"`
 	Out      *int64   `json:"out"`
 	HashIDs  []uint64 `json:"hash_ids"`
+	Model    name     `json:"model"`
 	Requests []nested `json:"requests"`
 }
 
@@ -59,7 +101,8 @@ func flat(requests []nested) (all []nested) {
 
 // weka returns a request of the session in a line.
 func (o *object) weka(q nested) (*Record, *api.FieldError) {
-	r := &Record{Cached: -1, FirstToken: -1, Ended: -1, Blocks: q.HashIDs, form: Mooncake}
+	r := newRecord(Weka)
+	r.Blocks, r.Model = q.HashIDs, string(q.Model)
 	r.Session = mix(0, text(string(o.ID)))
 	var c checks
 	if q.At == nil {
@@ -82,8 +125,12 @@ func (o *object) weka(q nested) (*Record, *api.FieldError) {
 // event is a line of Dynamo's request trace.
 type event struct {
 	EventType string `json:"event_type"`
-	Request   *struct {
+	Agent     struct {
+		Session string `json:"session_id"`
+	} `json:"agent_context"`
+	Request *struct {
 		ID           string   `json:"request_id"`
+		Model        string   `json:"model"`
 		InputTokens  *int64   `json:"input_tokens"`
 		OutputTokens *int64   `json:"output_tokens"`
 		CachedTokens *int64   `json:"cached_tokens"`
@@ -116,24 +163,39 @@ func parse(line []byte) (*object, *api.FieldError) {
 // mooncake returns the request of a line in Mooncake's form or a derived one. A later turn of a session has a delay,
 // or nothing, in place of a timestamp; its record has no moment.
 func (o *object) mooncake(s scale) (*Record, *api.FieldError) {
-	r := &Record{
-		Cached: -1, FirstToken: -1, Ended: -1, BlockTokens: s.blockTokens, Blocks: o.HashIDs, form: Mooncake,
+	r := newRecord(Mooncake)
+	if given(o.Chat) {
+		r.form = Bailian
 	}
+	r.BlockTokens, r.Blocks, r.Model = s.blockTokens, o.HashIDs, string(o.Model)
 	var c checks
 	switch {
 	case o.Timestamp != nil:
 		r.moment = c.number("timestamp", *o.Timestamp, s.milliseconds)
-	case !given(o.Session):
-		c.refuse("timestamp", "", "a number, the time of the request")
-	default:
+	case given(o.Session):
 		r.follows = true
 		if o.Delay != nil {
 			r.Delay = milliseconds(c.number("delay", *o.Delay, s.milliseconds))
 		}
+	case s.timed:
+		c.refuse("timestamp", "", "a number, the time of the request")
+	default:
+		r.untimed = true
 	}
-	r.PromptTokens = c.tokens("input_length", o.InputLength, 1)
-	r.OutputTokens = c.tokens("output_length", o.OutputLength, 0)
-	c.blocks("hash_ids", r)
+	if o.Text != nil {
+		r.Messages = []Message{{Role: RoleUser, Text: *o.Text}}
+	} else if list, _ := o.list(); len(list) > 0 { // without texts, input_length is required
+		r.Messages = promptOf(list)
+	}
+	if r.Messages == nil || o.InputLength != nil {
+		r.PromptTokens = c.tokens("input_length", o.InputLength, 1)
+	}
+	if s.outputs || o.OutputLength != nil {
+		r.OutputTokens = c.tokens("output_length", o.OutputLength, 0)
+	}
+	if s.blockTokens > 0 {
+		c.blocks("hash_ids", r)
+	}
 	return r, c.bad
 }
 
@@ -150,7 +212,9 @@ func (e *event) dynamo() (r *Record, missing []string, bad *api.FieldError) {
 	if q.Replay == nil {
 		return nil, nil, refuse("event.request.replay", "", "an object with the prompt's block hashes")
 	}
-	r = &Record{ID: q.ID, Cached: -1, FirstToken: -1, Ended: -1, form: Dynamo, Blocks: q.Replay.Hashes}
+	r = newRecord(Dynamo)
+	r.ID, r.Model, r.Blocks = q.ID, q.Model, q.Replay.Hashes
+	r.Session = sessionOf(e.Agent.Session)
 	var c checks
 	if q.Received == nil {
 		c.refuse("event.request.request_received_ms", "", "a number of milliseconds")

@@ -108,7 +108,7 @@ func (r *Reader) openNext() error {
 	if err != nil {
 		return err
 	}
-	r.closer, r.number = file, 0
+	r.closer = file
 	if r.several = r.several || len(r.waiting) > 0; r.several {
 		r.file = filepath.Base(name)
 	}

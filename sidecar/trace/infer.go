@@ -26,8 +26,10 @@ var inMilliseconds = map[Unit]float64{Seconds: 1000, Milliseconds: 1, Microsecon
 
 // scale holds values that lines in Mooncake's form omit.
 type scale struct {
-	blockTokens  int
+	blockTokens  int     // 0 if the lines have no block hashes
 	milliseconds float64 // per unit of time
+	timed        bool    // the first requests have times
+	outputs      bool    // the lines have lengths of answers
 }
 
 // Block sizes that the forms define.
@@ -47,7 +49,15 @@ const (
 
 // inferScale infers the scale of a trace from its first lines. The error names the option to set.
 func inferScale(lines []*object, o Options) (s scale, err *api.FieldError) {
-	if s.blockTokens = o.BlockTokens; s.blockTokens == 0 {
+	hashed := false
+	for _, line := range lines {
+		hashed = hashed || line.HashIDs != nil
+		s.timed = s.timed || line.Timestamp != nil
+		s.outputs = s.outputs || line.OutputLength != nil
+	}
+	if s.blockTokens = o.BlockTokens; !hashed {
+		s.blockTokens = 0
+	} else if s.blockTokens == 0 {
 		if s.blockTokens = inferBlockTokens(lines); s.blockTokens == 0 {
 			return s, &api.FieldError{
 				Field:   "block_tokens",
@@ -66,8 +76,6 @@ func inferScale(lines []*object, o Options) (s scale, err *api.FieldError) {
 	return s, nil
 }
 
-func isBailian(o *object) bool { return given(o.Chat) }
-
 // inferUnit returns seconds for Bailian's form with decimals, and milliseconds for whole numbers in Mooncake's form,
 // unless they look like a time of day in another unit or give an absurd rate. Otherwise it returns "".
 func inferUnit(lines []*object) Unit {
@@ -81,7 +89,7 @@ func inferUnit(lines []*object) Unit {
 		n++
 		least, most = min(least, at), max(most, at)
 		fractions = fractions || at != math.Trunc(at)
-		bailian = bailian || isBailian(o)
+		bailian = bailian || given(o.Chat)
 	}
 	span := most - least
 	switch {
@@ -110,7 +118,7 @@ func inferBlockTokens(lines []*object) int {
 		if o.InputLength == nil || *o.InputLength < 1 {
 			continue
 		}
-		if isBailian(o) {
+		if given(o.Chat) {
 			usual = bailianBlockTokens
 		}
 		// With blocks of b tokens, all full blocks are hashed, and possibly one more:

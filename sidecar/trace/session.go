@@ -10,22 +10,32 @@ import (
 
 // sessions are the sessions in the lines of a trace.
 type sessions struct {
-	turns map[string]*conversation // by AIPerf's session_id
-	// chats has the sessions of Bailian's chats by chat_id. Only the latest half million to a million chats are
-	// kept.
-	chats, oldChats map[string]uint64
-	begun           int64
+	// turns has the conversations by AIPerf's session_id. Only the latest ones are kept, by the words that their turns
+	// take.
+	turns, oldTurns map[string]*conversation
+	kept            int
+	delayed         bool // turns may have delays in place of times
+	composed        bool // lines have only what their turns add
+	// chats has Bailian's chats by chat_id. Only the latest half million to a million are kept.
+	chats, oldChats map[string]chatTurn
+}
+
+// chatTurn is the session of a chat and its turn in there, 0 if unknown.
+type chatTurn struct {
+	session uint64
+	turn    int
 }
 
 const (
 	mostChats  = 1 << 19
 	mostBlocks = 1 << 17 // of a prompt that is composed of turns
+	mostKept   = 1 << 22 // words of conversations before the oldest are dropped
 )
 
 // conversation is a session whose lines contain only what each turn adds.
 type conversation struct {
 	last   *Record
-	pieces []piece // of the latest turn's prompt
+	pieces []piece // of the latest turn's prompt; nil if its line had all of it
 }
 
 // piece is a run of a prompt's tokens. Pieces with the same id begin with the same tokens.
@@ -35,79 +45,127 @@ type piece struct {
 }
 
 // join sets a record's session and adds earlier turns to its prompt.
-func (s *sessions) join(r *Record, o *object) *api.FieldError {
+func (r *Reader) join(record *Record, o *object) *api.FieldError {
+	turn := 0
+	if o.Turn != nil {
+		turn = int(min(max(*o.Turn, 0), mostTokens))
+	}
 	switch {
 	case given(o.Session):
-		return s.turn(r, string(o.Session))
-	case isBailian(o):
-		s.chat(r, string(o.Chat), o)
+		return r.joinTurn(record, string(o.Session), turn)
+	case given(o.Chat):
+		return r.sessions.chat(record, string(o.Chat), turn, o)
 	}
 	return nil
 }
 
 // chat assigns a chat to the session of its parent. Its prompt is complete.
-func (s *sessions) chat(r *Record, id string, o *object) {
+func (s *sessions) chat(r *Record, id string, turn int, o *object) *api.FieldError {
 	if s.chats == nil {
-		s.chats = map[string]uint64{}
+		s.chats = map[string]chatTurn{}
 	}
 	parent := id
 	if p := string(o.Parent); given(o.Parent) && p != "-1" && p != `"-1"` {
 		parent = p
 	}
-	session, ok := s.chats[parent]
+	before, ok := s.chats[parent]
 	if !ok {
-		session, ok = s.oldChats[parent]
+		before, ok = s.oldChats[parent]
 	}
 	if !ok {
-		session = mix(0, text(parent))
-		s.begun++
+		before = chatTurn{session: mix(0, text(parent))}
+	}
+	if turn > 0 && turn <= before.turn {
+		return refuse("turn", turn, fmt.Sprintf("%d or more, after that of its parent, chat %s", before.turn+1, parent))
 	}
 	if len(s.chats) >= mostChats {
-		s.chats, s.oldChats = map[string]uint64{}, s.chats
+		s.chats, s.oldChats = map[string]chatTurn{}, s.chats
 	}
-	s.chats[parent], s.chats[id] = session, session
-	r.Session = session
+	s.chats[parent], s.chats[id] = before, chatTurn{before.session, turn}
+	r.Session, r.Turn = before.session, turn
+	return nil
 }
 
-// turn continues a session: it puts the prompts and answers of earlier turns in front of the prompt, unless the line
-// contains them already.
-func (s *sessions) turn(r *Record, id string) *api.FieldError {
-	if s.turns == nil {
-		s.turns = map[string]*conversation{}
+// conversation returns the conversation of a session, and whether the session is new.
+func (s *sessions) conversation(id string, words int) (c *conversation, found bool) {
+	if s.kept += words; s.turns == nil || s.kept > mostKept {
+		s.turns, s.oldTurns, s.kept = map[string]*conversation{}, s.turns, 0
 	}
-	c := s.turns[id]
-	if c == nil {
-		if r.follows {
-			return refuse("timestamp", "", "a number, the time of the session's first request")
-		}
+	if c = s.turns[id]; c == nil {
+		c = s.oldTurns[id]
+	}
+	found = c != nil
+	if !found {
 		c = &conversation{}
-		s.turns[id] = c
-		s.begun++
 	}
-	r.Session = mix(0, text(id))
-	pieces := r.pieces()
-	if before := c.last; before != nil {
-		if r.follows && before.given {
+	s.turns[id] = c
+	return c, found
+}
+
+// joinTurn continues a session: it puts the prompts and answers of earlier turns in front of the prompt, unless the
+// line contains them already.
+func (r *Reader) joinTurn(record *Record, id string, turn int) *api.FieldError {
+	record.Session, record.Turn = sessionOf(id), turn
+	c, found := r.sessions.conversation(id, record.words())
+	if !found {
+		switch {
+		case r.turns[record.Session] > 0 && (r.sessions.composed || record.follows):
 			return refuse("session_id", id, "a turn not that far behind the one before it")
+		case record.follows && r.scale.timed && r.turns[record.Session] == 0:
+			delete(r.sessions.turns, id)
+			return refuse("timestamp", "", "a number, the time of the session's first request")
+		case record.follows:
+			record.follows, record.untimed = false, true
 		}
-		full := before.Blocks[:min(len(before.Blocks), before.PromptTokens/before.BlockTokens)]
-		if len(full) == 0 || len(r.Blocks) < len(full) || !slices.Equal(r.Blocks[:len(full)], full) {
-			most := min(mostTokens, mostBlocks*r.BlockTokens)
-			if r.PromptTokens+before.PromptTokens+before.OutputTokens > most {
-				allowed := fmt.Sprintf("at most %d with the turns before it", most)
-				return refuse("input_length", r.PromptTokens, allowed)
-			}
-			id := mix(r.Session, uint64(before.Line), uint64(before.OutputTokens))
-			answer := piece{id, before.OutputTokens}
-			pieces = slices.Concat(c.pieces, []piece{answer}, pieces)
-			r.PromptTokens += before.PromptTokens + before.OutputTokens
-			r.Blocks = hashes(pieces, r.BlockTokens)
-		}
-		if r.follows {
-			before.Next = r
-		}
+		c.last = record
+		return nil
 	}
-	c.last, c.pieces = r, pieces
+	before := c.last
+	switch {
+	case record.follows && before.given:
+		return refuse("session_id", id, "a turn not that far behind the one before it")
+	case turn > 0 && turn <= before.Turn:
+		return refuse("turn", turn, fmt.Sprintf("%d or more, after that of the session's turn in line %d", before.Turn+1,
+			before.Line))
+	case !record.follows && !before.follows && record.moment < before.moment:
+		return refuse("timestamp", fmt.Sprintf("%.0f ms", record.moment),
+			fmt.Sprintf("%.0f ms or more, the time of the session's turn in line %d", before.moment, before.Line))
+	}
+	if bad := r.compose(record, c); bad != nil {
+		return bad
+	}
+	if record.follows {
+		before.Next = record
+	}
+	c.last = record
+	return nil
+}
+
+// compose puts the earlier turns of a conversation in front of a prompt, unless the line contains them already.
+func (r *Reader) compose(record *Record, c *conversation) *api.FieldError {
+	before := c.last
+	if record.BlockTokens == 0 {
+		return nil
+	}
+	full := before.Blocks[:min(len(before.Blocks), before.PromptTokens/before.BlockTokens)]
+	if len(full) > 0 && len(record.Blocks) >= len(full) && slices.Equal(record.Blocks[:len(full)], full) {
+		c.pieces = nil
+		return nil
+	}
+	most := min(mostTokens, mostBlocks*record.BlockTokens)
+	if record.PromptTokens+before.PromptTokens+max(before.OutputTokens, 0) > most {
+		allowed := fmt.Sprintf("at most %d with the turns before it", most)
+		return refuse("input_length", record.PromptTokens, allowed)
+	}
+	r.sessions.composed = true
+	if c.pieces == nil {
+		c.pieces = before.pieces()
+	}
+	id := mix(record.Session, uint64(before.Line), uint64(before.OutputTokens))
+	answer := piece{id, max(before.OutputTokens, 0)}
+	c.pieces = slices.Concat(c.pieces, []piece{answer}, record.pieces())
+	record.PromptTokens += before.PromptTokens + answer.tokens
+	record.Blocks = hashes(c.pieces, record.BlockTokens)
 	return nil
 }
 
@@ -153,6 +211,14 @@ func hashes(pieces []piece, blockTokens int) (blocks []uint64) {
 		last = hash
 		blocks = append(blocks, last)
 	}
+}
+
+// sessionOf returns the number of a session, 0 without an id.
+func sessionOf(id string) uint64 {
+	if id == "" {
+		return 0
+	}
+	return mix(0, text(id))
 }
 
 func text(s string) uint64 {

@@ -117,8 +117,6 @@ func TestBadLinesAreReportedAndSkipped(t *testing.T) {
 		{`"timestamp": 1`, `"timestamp": -1`, "timestamp: -1 is not allowed: 0 to 9e+12"},
 		{"[1]", "[-1]", "hash_ids: [-1] is not allowed: a list of whole numbers from 0"},
 		{whole, "[1]", `line: "[1]" is not allowed: a JSON object`},
-		{whole, `{"event": {"event_type": "request_end"}}`, "event.request is required: an object"},
-		{whole, bare, "event.request.replay is required: an object with the prompt's block hashes"},
 	} {
 		lines := strings.SplitAfter(good, "\n")
 		all, s := readAll(t, lines[0]+strings.Replace(whole, c.old, c.changed, 1)+"\n"+lines[1], Options{})
@@ -128,8 +126,13 @@ func TestBadLinesAreReportedAndSkipped(t *testing.T) {
 		assert.Equal(t, "line 2: "+c.note, s.Notes[0].Error())
 		assert.False(t, s.Cut)
 	}
-	_, s := readAll(t, `{"event": {"event_type": "request_start"}}`, Options{})
+	_, s := readAll(t, `{"event": {"event_type": "request_start"}}`+"\n"+
+		`{"event": {"event_type": "request_end"}}`+"\n"+bare, Options{})
 	assert.EqualValues(t, 1, s.Others)
+	require.Len(t, s.Notes, 2)
+	assert.Equal(t, "line 2: event.request is required: an object", s.Notes[0].Error())
+	missing := "line 3: event.request.replay is required: an object with the prompt's block hashes"
+	assert.Equal(t, missing, s.Notes[1].Error())
 }
 
 func TestTruncatedTraceIsReported(t *testing.T) {

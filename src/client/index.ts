@@ -12,4 +12,4 @@ export type * from './types';
 export { useBaselines, useRenewBaselines } from './useBaselines';
 export { type Polled, usePolled } from './usePolled';
 export { useTwin, useSetTwin } from './useTwin';
-export { type WorkloadSetting, type WorkloadSettingName, workloadSettings } from './workload';
+export { patched, type WorkloadSetting, type WorkloadSettingName, workloadSettings } from './workload';

@@ -1104,6 +1104,11 @@ export interface components {
         /** @description The requested and the actual number of conversations in progress. */
         Concurrency: {
             actual: number;
+            /**
+             * Format: int64
+             * @description arrivals and further turns that were dropped since the start, since as many turns as `max_inflight` were in flight
+             */
+            dropped?: number;
             /** @description limit that turns or the next conversation wait for most of the time; absent: none */
             limited_by?: components["schemas"]["Limiter"];
             target: number | string;
@@ -1497,6 +1502,16 @@ export interface components {
             state: components["schemas"]["State"];
             target: components["schemas"]["Target"];
             totals: components["schemas"]["Totals"];
+        };
+        /** @description How long after the intended moment turns were sent, over those that ended well. It is part of their TTFT and latency, and a fault of the load generator or of the machine that it runs on. */
+        Lateness: {
+            /** @description share of the turns that were late by more than 50 ms */
+            above: number;
+            n: number;
+            /** @description seconds */
+            p50: number;
+            /** @description seconds */
+            p99: number;
         };
         /** @description The verdict on one level by the SLOs. */
         LevelTest: {
@@ -2215,7 +2230,7 @@ export interface components {
             /** @description temperature of the KV router's choice; 0 always chooses the lowest cost */
             temperature?: number;
             /** @description User's pause before the next question. */
-            think_time_seconds?: number;
+            think_time?: number;
             /** @description min 1 to 50, max 1 to 50 */
             turns?: components["schemas"]["Range"];
             workers?: number;
@@ -3329,6 +3344,8 @@ export interface components {
             goodput_ratio?: number;
             /** @description prompt tokens of a turn, over the turns with a count */
             input_p95?: number;
+            /** @description absent: the load waits for the server, so that no turn has a time at which it was to be sent */
+            late?: components["schemas"]["Lateness"];
             metrics: components["schemas"]["Metrics"];
             output_tokens_per_second: number;
             requests_per_second: number;
@@ -3374,6 +3391,8 @@ export interface components {
         };
         /** @description The part of a workload's configuration that affects its results at a concurrency. A baseline contains it, so that differences can be listed. It leaves out the seed, which chooses among equivalent conversations, and the start rate: if that limits the concurrency, the row has the concurrency that was reached. Values that rows of former versions lack are not known. */
         WorkloadShape: {
+            /** @description how conversations come at a rate; absent: as others end */
+            arrivals?: string;
             corpus?: string;
             /** @description source of the follow-up questions */
             followup?: string;
@@ -3394,7 +3413,7 @@ export interface components {
             /** @description limit of requests per second; 0: none; absent: not known */
             target_rps?: number;
             /** @description the user's pause before a follow-up question; absent: not known */
-            think_seconds?: number;
+            think_time?: number;
             /** @description absent: not known */
             timeouts?: components["schemas"]["Timeouts"];
             turns: components["schemas"]["Range"];
@@ -3463,6 +3482,7 @@ export type Improvement = components['schemas']['Improvement'];
 export type KV = components['schemas']['KV'];
 export type LaneSnapshot = components['schemas']['LaneSnapshot'];
 export type LaneStatus = components['schemas']['LaneStatus'];
+export type Lateness = components['schemas']['Lateness'];
 export type LevelTest = components['schemas']['LevelTest'];
 export type Limiter = components['schemas']['Limiter'];
 export type LiveTurn = components['schemas']['LiveTurn'];

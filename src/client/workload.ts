@@ -6,15 +6,17 @@ export interface WorkloadSetting {
   readonly unit?: string;
   /** What 0 means. */
   readonly zero?: string;
+  /** Only whole numbers are valid. */
+  readonly whole?: boolean;
 }
 
 const table = {
   concurrency: { label: 'Concurrency' },
-  'turns.min': { label: 'Minimum turns' },
-  'turns.max': { label: 'Maximum turns' },
-  openings: { label: 'Opening texts', zero: 'one each' },
+  'turns.min': { label: 'Minimum turns', whole: true },
+  'turns.max': { label: 'Maximum turns', whole: true },
+  openings: { label: 'Opening texts', zero: 'one each', whole: true },
   opening_tokens: { label: 'Opening length', unit: 'tokens' },
-  max_tokens: { label: 'Longest answer', unit: 'tokens' },
+  max_tokens: { label: 'Longest answer', unit: 'tokens', whole: true },
   'output_tokens.mean': { label: 'Answer length', unit: 'tokens', zero: 'the longest' },
   'output_tokens.cv': { label: 'Variation of answers' },
   'question_tokens.mean': { label: 'Question length', unit: 'tokens' },
@@ -29,3 +31,13 @@ export type WorkloadSettingName = keyof typeof table;
 
 /** The settings of a workload. */
 export const workloadSettings: Record<WorkloadSettingName, WorkloadSetting> = table;
+
+/** The settings that a form changes while the workload runs, in its order. */
+export const patched = [
+  'turns.min',
+  'turns.max',
+  'openings',
+  'max_tokens',
+  'start_rate',
+  'target_rps',
+] as const satisfies WorkloadSettingName[];

@@ -99,7 +99,7 @@ func (e *exam) chat(l lane, found **router.Router, remarks *[]router.Remark) (*c
 	key, _ := e.key(l)
 	return chat.New(chat.Options{
 		URL: l.base.String(), Model: l.model, APIKey: key, WorkerHeaders: router.WorkerHeaders(settings.WorkerHeader),
-		ConnectTimeout: callTimeout, FirstTokenTimeout: probeTimeout, TurnTimeout: probeTimeout,
+		Settings: chat.Settings{ConnectTimeout: callTimeout, FirstTokenTimeout: probeTimeout, TurnTimeout: probeTimeout},
 		Recognize: func(shown chat.Evidence) chat.Recognized {
 			*found, *remarks = settings.Identify(router.Evidence(shown))
 			return chat.Recognized{}

@@ -205,7 +205,7 @@ func TestDynamoBoothRestartsKilledParts(t *testing.T) {
 		"--target-url=" + frontend, "--concurrency=120", "--start=true", "--mode-driver=pinned", "--mode-mode=kv",
 		"--prometheus-url=" + prometheus, "--prometheus-namespace=dynamo-workload",
 		"--deployment-kind=mocked", "--deployment-engine=mock of vllm", "--deployment-gpu=mock of H200",
-		"--deployment-workers=3", "--baseline-default=h200x3-tp1-llama70b-fp8",
+		"--deployment-workers=3", "--default-baseline=h200x3-tp1-llama70b-fp8",
 	})
 	assert.ElementsMatch(t,
 		[]string{"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dynamo-worker-3", "loadgen", "prometheus"},
@@ -327,7 +327,7 @@ func TestBackendsDescribeThemselves(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, demo.heading(o), "timing fitted to h200x3-tp1-llama70b-fp8. It runs at 20 times real time")
 	args := strings.Join(demo.loadgenArgs(), " ")
-	assert.NotContains(t, args, "--baseline-default", "a faster run is not compared with a recording")
+	assert.NotContains(t, args, "--default-baseline", "a faster run is not compared with a recording")
 	assert.Contains(t, args, "--deployment-engine=simulated 20 times as fast: trtllm")
 }
 

@@ -60,7 +60,7 @@ func (c *demoCmd) loadgenArgs() []string {
 		"--deployment-chunked-prefill=true", "--deployment-kv-cache-dtype="+strings.ToLower(p.Precision),
 		"--mode-driver=simulated", "--mode-mode="+string(c.Mode), "--mode-speculation="+string(c.Speculation))
 	if p.Baseline != "" && c.Speed == 1 {
-		args = append(args, "--baseline-default="+p.Baseline)
+		args = append(args, "--default-baseline="+p.Baseline)
 	}
 	return args
 }

@@ -54,7 +54,7 @@ func (c *dynamoCmd) options() local.Options {
 // comparison names these differences.
 func (c *dynamoCmd) loadgenArgs() []string {
 	p := sim.H200()
-	args := append(deployment(api.TargetMocked, "mock of", c.Engine, p, c.Workers), "--baseline-default="+p.Baseline)
+	args := append(deployment(api.TargetMocked, "mock of", c.Engine, p, c.Workers), "--default-baseline="+p.Baseline)
 	switch {
 	case c.Mode == string(api.ModeKV):
 		return append(args, "--mode-driver=pinned", "--mode-mode=kv")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"text/tabwriter"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -76,11 +76,14 @@ func (c *simulateCmd) checkTrace() error {
 				"leave it out with --trace, which determines the requests and their times")
 		}
 	}
-	if !(c.TraceSpeed >= .001 && c.TraceSpeed <= 1000) {
+	if c.TraceSpeed == 0 {
 		return api.Refuse("trace_speed", c.TraceSpeed, "0.001 to 1000")
 	}
-	return nil
+	return trace.Selection{Speed: c.TraceSpeed}.Check()
 }
+
+// simulateNeeds are the values without which a request cannot be simulated.
+var simulateNeeds = []string{trace.LacksTime, trace.LacksBlocks, trace.LacksInput, trace.LacksOutput}
 
 // replay replays a trace on the simulated cluster, once for each mode. It writes the output files and prints a table,
 // but only after all modes have succeeded.
@@ -175,7 +178,10 @@ func (c *simulateCmd) report(r *replayed, stdout io.Writer) error {
 
 // openTrace opens the trace at its beginning. progress is called with the number of bytes read.
 func (c *simulateCmd) openTrace(files *trace.Files, progress func(int)) (*trace.Reader, error) {
-	options := trace.Options{BlockTokens: c.TraceBlockSize, Unit: c.TraceTimeUnit, Progress: progress}
+	options := trace.Options{
+		BlockTokens: c.TraceBlockSize, Unit: c.TraceTimeUnit, Progress: progress,
+		FillTokens: cmp.Or(c.TraceBlockSize, trace.TextBlockTokens),
+	}
 	r, err := files.Open(options)
 	if err != nil && !errors.As(err, new(*api.FieldError)) {
 		err = api.Refuse("trace", strings.Join(c.Trace, ", "), fmt.Sprintf("a trace, plain or gzipped (%v)", err))
@@ -191,8 +197,11 @@ func (c *simulateCmd) readFirst(files *trace.Files) (*trace.Record, error) {
 	}
 	defer r.Close()
 	first, err := r.Next()
-	if err == nil || errors.As(err, new(*api.FieldError)) {
-		return first, err
+	if err == nil {
+		return first, first.Require("trace", simulateNeeds...)
+	}
+	if errors.As(err, new(*api.FieldError)) {
+		return nil, err
 	}
 	allowed := "a trace with requests"
 	for _, n := range r.Summary().Notes {
@@ -221,25 +230,28 @@ func (c *simulateCmd) replayMode(
 		return openloop.Figures{}, trace.Summary{}, err
 	}
 	defer r.Close()
+	requests := trace.Selection{Speed: c.TraceSpeed}.Of(r)
 	figures, err := openloop.Run(ctx, o, func() (openloop.Arrival, error) {
-		q, err := r.Next()
+		q, err := requests.Next()
+		if err == nil {
+			err = q.Require("trace", simulateNeeds...)
+		}
 		if err != nil {
 			return openloop.Arrival{}, err
 		}
-		return *c.arrival(q), nil
+		return *arrival(q), nil
 	})
 	return figures, r.Summary(), err
 }
 
 // arrival converts a request of the trace and the turns that follow it.
-func (c *simulateCmd) arrival(q *trace.Record) *openloop.Arrival {
+func arrival(q *trace.Record) *openloop.Arrival {
 	if q == nil {
 		return nil
 	}
-	atSpeed := func(d time.Duration) time.Duration { return time.Duration(float64(d) / c.TraceSpeed) }
 	return &openloop.Arrival{
-		At: atSpeed(q.At), Delay: atSpeed(q.Delay), PromptTokens: q.PromptTokens, OutputTokens: q.OutputTokens,
-		Blocks: q.Blocks[:q.PromptTokens/q.BlockTokens], Next: c.arrival(q.Next),
+		At: q.At, Delay: max(q.Delay, 0), PromptTokens: q.PromptTokens, OutputTokens: q.OutputTokens,
+		Blocks: q.Blocks[:q.PromptTokens/q.BlockTokens], Next: arrival(q.Next),
 	}
 }
 

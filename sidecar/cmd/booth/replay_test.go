@@ -62,6 +62,14 @@ func TestSimulateReplaysOtherTraceFormats(t *testing.T) {
 		"the trace fits into these caches")
 }
 
+// TestSimulateTraceWithoutHashes checks that requests of known lengths are simulated, and that nothing is shared.
+func TestSimulateTraceWithoutHashes(t *testing.T) {
+	code, out, errOut := simulate(t, "--trace=../../trace/testdata/azure.csv --modes=kv")
+	require.Equal(t, success, code, errOut)
+	assert.Contains(t, out, "The trace lacks block hashes (no prompt shares its beginning with another).")
+	assert.Regexp(t, `(?m)^kv +4 .* 0\.0 +[0-9.]+$`, out)
+}
+
 func TestSimulateRejectsBadTraceFlags(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.jsonl")
 	require.NoError(t, os.WriteFile(empty, []byte("{}\n"), 0o600))
@@ -71,14 +79,16 @@ func TestSimulateRejectsBadTraceFlags(t *testing.T) {
 	require.NoError(t, os.WriteFile(fractions, []byte(rows), 0o600))
 	for flags, message := range map[string]string{
 		"--trace=nothing.jsonl": "trace: nothing.jsonl is not allowed: readable files",
-		"--trace=" + empty:      "a trace with requests; line 1: timestamp is required",
+		"--trace=" + empty:      "a trace with requests; line 1: form: an object without fields is not allowed",
 		"--trace=../../trace/testdata/dynamo.jsonl --concurrency=60": "concurrency: a value is not allowed: leave " +
 			"it out with --trace",
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-speed=0":       "trace-speed: 0 is not allowed",
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-block-size=-1": "trace-block-size: -1 is not allowed",
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-time-unit=h": "trace-time-unit: h is not allowed: one of " +
 			"s, ms, us, ns",
-		"--trace=" + fractions: "trace-time-unit is required: the unit of the trace's timestamps, one of s, ms, us, ns",
+		"--trace=../../trace/testdata/prompts.jsonl": "trace: one without times (line 1) is not allowed: a trace with times",
+		"--trace=" + fractions: "trace-time-unit is required: the unit of the trace's timestamps, " +
+			"one of s, ms, us, ns",
 	} {
 		code, _, errOut := simulate(t, flags)
 		assert.Equal(t, badInput, code, flags)

@@ -62,7 +62,7 @@ type simulateCmd struct {
 	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME"`
 	StartRate          *float64       `group:"Workload" placeholder:"RATE"`
 
-	Trace          []string      `group:"Trace" sep:"none" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in the format of Mooncake, Bailian, WEKA or AIPerf's sessions; may be gzipped, a pattern such as 'trace.*.jsonl.gz', or repeated for several files. The cache uses the trace's block size and, unless --kv-blocks sets its blocks, holds as many tokens as without a trace."`
+	Trace          []string      `group:"Trace" sep:"none" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in the format of Mooncake, Bailian, WEKA or AIPerf's sessions, or the CSV of BurstGPT or Azure, whose prompts then share no blocks; may be gzipped, a pattern such as 'trace.*.jsonl.gz', or repeated for several files. The cache uses the trace's block size and, unless --kv-blocks sets its blocks, holds as many tokens as without a trace."`
 	TraceBlockSize int           `group:"Trace" placeholder:"TOKENS" help:"Tokens per block in a trace that does not include it. Default: inferred from the trace."`
 	TraceTimeUnit  trace.Unit    `group:"Trace" placeholder:"UNIT" help:"Unit of the trace's timestamps: s, ms, us or ns. Default: inferred from the trace."`
 	firstRequest   *trace.Record `kong:"-"` // of the trace; nil without a trace
@@ -180,7 +180,7 @@ func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Reques
 		r.Modes = append(r.Modes, api.Mode(m))
 	}
 	if c.ThinkTime != nil {
-		r.ThinkTimeSeconds = new(c.ThinkTime.Seconds())
+		r.ThinkTime = new(c.ThinkTime.Seconds())
 	}
 	if c.KVBlocks != nil {
 		r.KVTokens = new(*c.KVBlocks * blockSize)
@@ -232,7 +232,7 @@ func flagOf(err error) error {
 		return err
 	}
 	name, named := map[string]string{
-		"levels": "concurrency", "think_time_seconds": "think-time",
+		"levels":       "concurrency",
 		"block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
 	}[field.Field]
 	if !named {

@@ -119,7 +119,7 @@ func TestSimulateFlagsOverridePresetAndProfile(t *testing.T) {
 	assert.Equal(t, 5, *r.Workers)
 	assert.Equal(t, api.Range{Min: 5, Max: 7}, *r.Turns)
 	assert.Equal(t, 64_000, *r.KVTokens)
-	assert.InDelta(t, 1.5, *r.ThinkTimeSeconds, 1e-12)
+	assert.InDelta(t, 1.5, *r.ThinkTime, 1e-12)
 	assert.True(t, *r.RouterTrackOutputBlocks)
 	assert.False(t, *r.RouterAssumeKVReuse)
 	r = request("--preset=own-documents")

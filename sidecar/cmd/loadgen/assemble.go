@@ -93,7 +93,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 	log *slog.Logger,
 ) (*generator, error) {
 	plausible.LogTo(log)
-	if conf.Baseline.Default != "" {
+	if conf.Baseline != "" {
 		if err := checkData(ctx, conf); err != nil {
 			return nil, err
 		}
@@ -216,12 +216,12 @@ func (s *side) newClient() (client, error) {
 	var endpoints []chat.Endpoint
 	for _, a := range served {
 		e := chat.Endpoint{Name: a.Key(), URL: a.URL, Field: a.Field, Headers: a.Headers}
-		if at := conf.At(a); at.Target.Route != conf.Target.Route {
-			own, err := chatOptions(targetOptions(at), at.Target.APIKey, at.Target.Opened)
+		if at, own := conf.At(a); own {
+			options, err := chatOptions(targetOptions(at), at.Target.APIKey, at.Target.Opened)
 			if err != nil {
 				return nil, err
 			}
-			e.Own = &own
+			e.Own = &options
 		}
 		if a.State == conf.Mode.State() { // in use first
 			endpoints = slices.Insert(endpoints, 0, e)
@@ -263,7 +263,8 @@ func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
 		if e.URL == other.Target.URL {
 			of = other
 		}
-		source, err := s.sourceOf(of.At(e), e.URL)
+		at, _ := of.At(e)
+		source, err := s.sourceOf(at, e.URL)
 		if err != nil {
 			return nil, err
 		}
@@ -323,13 +324,13 @@ func (s *side) newArms(ctx context.Context) (workload.Driver, error) {
 	}
 	opts := cluster.ArmsOptions{
 		Name: conf.Mode.Driver, Arms: conf.Mode.Addresses(), Timeout: conf.Switch.Timeout, Ready: conf.Switch.Ready.URL,
-		Answers: conf.Switch.Ready.Turns, InPlace: conf.Switch.InPlace, Cold: conf.Cold.Requests(), Workers: conf.Workers(),
+		Answers: conf.Switch.Ready.Turns, InPlace: conf.Switch.InPlace, Cold: conf.Cold.Requests, Workers: conf.Workers(),
 		Redirector: s.client.(*chat.Switch), Sender: sender, Log: s.log,
 	}
-	if words := conf.Switch.Program(); words != nil {
+	if words := conf.Switch.Command; len(words) > 0 {
 		opts.Action = cluster.Program(words)
-	} else if request, ok := conf.Switch.Request(); ok {
-		opts.Action = cluster.Call{Request: request, Sender: sender}
+	} else if request := conf.Switch.Request; request != nil {
+		opts.Action = cluster.Call{Request: *request, Sender: sender}
 	}
 	return cluster.NewArms(ctx, opts)
 }
@@ -660,7 +661,7 @@ func openTexts(ctx context.Context, conf *config.Config, log *slog.Logger) (*sou
 		}
 		return nil, fmt.Errorf("%s: %w", field, err)
 	case err == nil && conf.OpeningLength() > 0 && texts.Corpus().Scripted():
-		return nil, api.Refuse("opening_tokens", conf.OpeningTokens,
+		return nil, api.Refuse("opening_tokens", conf.OpeningLength(),
 			"leave it out: the corpus is a question set, whose questions have their own length")
 	}
 	return texts, err

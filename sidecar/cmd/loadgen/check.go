@@ -112,11 +112,11 @@ func checkData(ctx context.Context, conf *config.Config) error {
 	if err != nil {
 		return err
 	}
-	name := conf.Baseline.Default
+	name := conf.Baseline
 	if _, ok := all[name]; ok || name == "" || name == api.ThisTarget {
 		return nil
 	}
-	return api.Refuse("baseline.default", name,
+	return api.Refuse("default_baseline", name,
 		fmt.Sprintf("%q, or a baseline in data_dir or built in: %s; import another one first", api.ThisTarget,
 			baselineNames(all)))
 }

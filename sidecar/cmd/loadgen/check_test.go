@@ -48,8 +48,8 @@ func TestCheckReadsWhatStartReads(t *testing.T) {
 		{"--data-dir=/dev/null/data", "data_dir: /dev/null/data is not allowed: a directory", false},
 		{"--output=" + dir + "/none/run.json", "its directory does not exist", false},
 		{"--tls-cert-file=" + short + " --tls-key-file=" + short, "tls_cert_file: ", false},
-		{"--baseline-default=none", `baseline.default: none is not allowed: "this target", or a baseline in data_dir or built in: h100x8`, false},
-		{"--baseline-default=H100X8", "baseline.default: H100X8 is not allowed", false},
+		{"--default-baseline=none", `default_baseline: none is not allowed: "this target", or a baseline in data_dir or built in: h100x8`, false},
+		{"--default-baseline=H100X8", "default_baseline: H100X8 is not allowed", false},
 	} {
 		code, stdout, stderr := command(t, append([]string{"check", someTarget}, strings.Fields(c.arg)...)...)
 		if c.starts {

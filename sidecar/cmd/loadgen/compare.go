@@ -43,7 +43,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	}
 	defer outputs.Close()
 	r, err := report.Compare(a, b, proof.Question{
-		A: sideOf(a, c.AMode), B: sideOf(b, c.BMode), Levels: c.Ranges(), SLO: conf.Settings().SLO,
+		A: sideOf(a, c.AMode), B: sideOf(b, c.BMode), Levels: c.Levels, SLO: conf.Settings().SLO,
 	})
 	if err != nil {
 		return notStarted{c.Named(err)}
@@ -178,7 +178,7 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 		}
 	}
 	switch {
-	case json.Unmarshal(data, &r) != nil || len(r.Sides) == 0:
+	case json.Unmarshal(api.PresentNames(data), &r) != nil || len(r.Sides) == 0:
 		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader reports the error
 	case len(r.Sweep) == 0:
 		return b, true, api.Refuse("report", "a comparison of two results",
@@ -199,7 +199,7 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 // fromRun reads the summary of a run at one concurrency in one mode. The second result is false for other JSON.
 func fromRun(data []byte, name string) (b api.Baseline, is bool, err error) {
 	var r report.Run
-	if json.Unmarshal(data, &r) != nil || r.Format == 0 || r.Cause == "" {
+	if json.Unmarshal(api.PresentNames(data), &r) != nil || r.Format == 0 || r.Cause == "" {
 		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader reports the error
 	}
 	mode := api.ModeState{Arm: r.Arm, Mode: r.Mode, Speculation: r.Speculation}

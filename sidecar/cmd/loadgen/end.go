@@ -291,7 +291,7 @@ func (e *endOf) reportLane(ctx context.Context, cause report.Cause, status api.S
 	}
 	var conditions []report.Condition
 	if place == 0 {
-		run.Data.Files, conditions = e.outputs.Names(), e.conf.Conditions()
+		run.Data.Files, conditions = e.outputs.Names(), e.conf.FailIf
 	}
 	if last.Ended != nil && cause != report.ByRequests { // whose turns are all of the run
 		run.Ended = *last.Ended

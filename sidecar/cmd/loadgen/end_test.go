@@ -373,7 +373,7 @@ func TestOpeningTokens(t *testing.T) {
 	server := startTarget(t)
 	p := start(
 		t, server.URL, "--opening-tokens=500", "--openings=0", "--start", "--concurrency=2",
-		"--baseline-default=h200x3-tp1-llama70b-fp8",
+		"--default-baseline=h200x3-tp1-llama70b-fp8",
 	)
 	p.eventually("turns have ended", p.serves(5))
 	first := *server.first.Load()

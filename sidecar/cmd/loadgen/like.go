@@ -21,7 +21,7 @@ func readLike(path string) (*api.TrialLike, error) {
 		}
 		Sides []struct{ Workload *api.WorkloadShape }
 	}
-	switch err := json.Unmarshal(data, &r); {
+	switch err := json.Unmarshal(api.PresentNames(data), &r); {
 	case err != nil || r.Sweep == nil || r.Sweep.Trial == nil || len(r.Sides) == 0 || r.Sides[0].Workload == nil ||
 		r.Sweep.Request.Seconds == nil || r.Sweep.Request.Together == nil:
 		return nil, api.Refuse("like", path, "the JSON report of a trial")

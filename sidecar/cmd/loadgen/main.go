@@ -86,6 +86,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exitCode(stderr, record(ctx, conf, stderr))
 	case config.Replayed:
 		return exitCode(stderr, playBack(ctx, conf, stderr))
+	case config.Traced:
+		return exitCode(stderr, describeTrace(ctx, conf, stdout))
 	case config.Shadowed:
 		return exitCode(stderr, shadowTrace(ctx, conf, stdout, stderr))
 	default:

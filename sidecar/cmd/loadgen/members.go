@@ -52,9 +52,9 @@ func targetOptions(conf *config.Config) members.TargetOptions {
 	t := conf.Target
 	return members.TargetOptions{
 		URL: t.URL, Model: t.Model, CA: t.Opened.CA, Fields: conf.Request.Fields(), MinTokens: conf.Request.MinTokens,
-		Priority: conf.Request.Priority, Routing: conf.Routing(), TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
-		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout,
-		TurnTimeout: t.TurnTimeout, AnswerMemory: int64(t.AnswerMemory),
+		Priority: conf.Request.PriorityText(), Routing: conf.Routing(),
+		TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
+		Settings: t.Settings,
 	}
 }
 
@@ -63,9 +63,7 @@ func chatOptions(o members.TargetOptions, key config.Secret, opened chat.Access)
 	opened.CA = o.CA
 	options := chat.Options{
 		URL: o.URL, Model: o.Model, APIKey: string(key), Access: opened, TokenIDs: o.TokenIDs, Fields: o.Fields,
-		MinTokens: o.MinTokens, Priority: o.Priority,
-		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout,
-		TurnTimeout: o.TurnTimeout,
+		MinTokens: o.MinTokens, Priority: o.Priority, Settings: o.Settings,
 	}
 	return options, setRouting(&options, o.Routing)
 }

@@ -53,7 +53,7 @@ func TestMetrics(t *testing.T) {
 	server := startTarget(t)
 	// The cap of 25 requests/s holds none of 60 conversations with turns of 3 s, so that the baseline has their level.
 	server.gap.Store(int64(time.Second))
-	p := start(t, server.URL, "--concurrency=60", "--baseline-default=h200x3-tp1-llama70b-fp8", "--start",
+	p := start(t, server.URL, "--concurrency=60", "--default-baseline=h200x3-tp1-llama70b-fp8", "--start",
 		"--start-rate=100")
 	p.eventually("the self-check has a verdict", func() bool { return p.status().Client.Verdict != api.VerdictUnknown })
 	p.eventually("turns have ended", p.serves(100))

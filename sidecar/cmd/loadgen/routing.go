@@ -6,12 +6,11 @@ import (
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/cluster/router"
-	"kvbooth/sidecar/loadgen/members"
 )
 
 // setRouting sets the options that concern the router in front of the engines. The error is that of
 // [chat.Access.Client].
-func setRouting(o *chat.Options, r members.Routing) error {
+func setRouting(o *chat.Options, r chat.Routing) error {
 	o.WorkerHeaders, o.Session = router.WorkerHeaders(r.WorkerHeader), r.Session
 	settings := router.Settings{
 		Router: r.Router, WorkerHeader: r.WorkerHeader, Session: r.Session.String(), RequestID: r.RequestID,

@@ -90,7 +90,7 @@ type progress struct {
 func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	var err error
 	if s.files, err = trace.Find(s.conf.File...); err != nil {
-		return nil, notStarted{api.Refuse("file", strings.Join(s.conf.File, ", "), fmt.Sprintf("readable files (%v)", err))}
+		return nil, notStarted{unreadable(s.conf.File, err)}
 	}
 	source, err := s.open("reading")
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	}
 	defer func() { _ = source.Close() }()
 	if source.first, err = source.Reader.Next(); err != nil {
-		return nil, notStarted{s.nothing(source.Summary(), err)}
+		return nil, notStarted{noRequest(s.files, source.Summary(), err)}
 	}
 	if err := s.settings(source.first); err != nil {
 		return nil, notStarted{err}
@@ -187,15 +187,21 @@ func (s *shadowing) open(what string) (*requests, error) {
 	return &requests{Reader: r, of: s}, nil
 }
 
-// nothing returns why a trace has no request.
-func (s *shadowing) nothing(summary trace.Summary, err error) error {
+// unreadable returns the error for files that cannot be read.
+func unreadable(files []string, err error) error {
+	return api.Refuse("file", strings.Join(files, ", "), fmt.Sprintf("readable files (%v)", err))
+}
+
+// noRequest returns why a trace has no request.
+func noRequest(files *trace.Files, summary trace.Summary, err error) error {
 	if bad := new(api.FieldError); errors.As(err, &bad) { // of an option that the trace requires
-		return api.Require(bad.Field, fmt.Sprintf("%s (--%s)", bad.Allowed, strings.ReplaceAll(bad.Field, "_", "-")))
+		allowed := fmt.Sprintf("%s (--%s)", bad.Allowed, strings.ReplaceAll(bad.Field, "_", "-"))
+		return &api.FieldError{Field: bad.Field, Value: bad.Value, Allowed: allowed}
 	}
 	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("file: %s: %w", s.files, err)
+		return fmt.Errorf("file: %s: %w", files, err)
 	}
-	all := []error{api.Refuse("file", s.files.String(),
+	all := []error{api.Refuse("file", files.String(),
 		fmt.Sprintf("a trace with requests; none of its %d lines is usable", summary.Lines))}
 	for _, n := range summary.Notes {
 		all = append(all, &n)
@@ -203,8 +209,14 @@ func (s *shadowing) nothing(summary trace.Summary, err error) error {
 	return errors.Join(all...)
 }
 
+// shadowNeeds are the values without which a request cannot be replayed.
+var shadowNeeds = []string{trace.LacksTime, trace.LacksBlocks, trace.LacksInput, trace.LacksOutput}
+
 // settings returns the cluster's settings, from the flags and the first request.
 func (s *shadowing) settings(first *trace.Record) error {
+	if err := first.Require("file", shadowNeeds...); err != nil {
+		return err
+	}
 	o := shadow.DefaultOptions(first.BlockTokens)
 	o.Policies = nil
 	s.own = s.conf.Workers == 0
@@ -383,6 +395,9 @@ func (r *requests) Next() (*trace.Record, error) {
 	record, err := r.first, error(nil)
 	if r.first = nil; record == nil {
 		record, err = r.Reader.Next()
+	}
+	if err == nil {
+		err = record.Require("file", shadowNeeds...)
 	}
 	for turn := record; turn != nil; turn = turn.Next {
 		switch {

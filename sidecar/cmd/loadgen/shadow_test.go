@@ -225,10 +225,14 @@ func TestShadowOfABadTrace(t *testing.T) {
 		{good + " --workers=2 --tokens=511", "tokens: 511 is not allowed: at least one block of 512 tokens"},
 		{good + " --workers=2 --blocks=10 --tokens=5120", "set either --blocks or --tokens"},
 		{good + " --workers=2 --blocks=10 --output=r.tsv", "output: r.tsv is not allowed: " + report.ShadowFormats.Allowed()},
+		{
+			"../../trace/testdata/azure.csv --workers=2 --blocks=10",
+			"file: one without block hashes (line 2) is not allowed: a trace with times, block hashes",
+		},
 		{"nothing.jsonl --workers=2 --blocks=10", "file: nothing.jsonl is not allowed: readable files"},
 		{written(t, `{"timestamp":0.5,"input_length":5,"output_length":1,"hash_ids":[]}`+"\n"+`{"timestamp":1.5,"input_length":5,"output_length":1,"hash_ids":[]}`) + " --workers=2 --blocks=10", "time_unit is required: the unit of the trace's timestamps, one of s, ms, us, ns: the trace does not show it (--time-unit)"},
 		{written(t, `{"timestamp":1,"input_length":90,"output_length":1,"hash_ids":[1,2,3,4]}`) + " --workers=2 --blocks=10", "(--block-tokens)"},
-		{written(t, "{}\n") + " --workers=2 --blocks=10", "none of its 1 lines is usable\nline 1: timestamp is required"},
+		{written(t, "{}\n") + " --workers=2 --blocks=10", "lines is usable\nline 1: form: an object without fields"},
 	} {
 		code, _, stderr := command(t, strings.Fields("shadow "+c.args)...)
 		assert.Equal(t, badInput, code, c.args)

@@ -46,8 +46,8 @@ func TestRefusals(t *testing.T) {
 			want: "concurrency: 0 is not allowed: a whole number, 1 to 100000 (from LOADGEN_CONCURRENCY)\n",
 		},
 		"a default that is no baseline": {
-			args: []string{someTarget, "--baseline-default=none"},
-			want: "baseline.default: none is not allowed: \"this target\", or a baseline in data_dir or built in: ",
+			args: []string{someTarget, "--default-baseline=none"},
+			want: "default_baseline: none is not allowed: \"this target\", or a baseline in data_dir or built in: ",
 		},
 		"not an address of this machine": {
 			args: []string{someTarget}, listen: "192.0.2.1:8088", env: "LOADGEN_TOKEN=0123456789abcdef",

@@ -66,10 +66,18 @@ func laneParts(l api.LaneSnapshot) []string {
 	return parts
 }
 
+// load describes the conversations in progress and what they are to be: 57/60, or 57 at 12/s.
+func load(c api.Concurrency) string {
+	if c.Target.Kind == api.Rate {
+		return fmt.Sprintf("%d at %v", c.Actual, c.Target)
+	}
+	return fmt.Sprintf("%d/%v", c.Actual, c.Target)
+}
+
 func phase(s api.State) string {
 	text := string(s.Phase)
 	if s.Running {
-		text = fmt.Sprintf("%s %d/%v %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.InMode().Short())
+		text = fmt.Sprintf("%s %s %s", s.Phase, load(s.Concurrency), s.InMode().Short())
 	}
 	if s.Running && s.Step.Held != nil {
 		text += " limited by " + string(s.Step.Held.By)

@@ -439,7 +439,7 @@ func TestDifferences(t *testing.T) {
 			{Field: "openings", Live: "not known", Baseline: "10"},
 		}},
 		{"settings that no recorded result has", func(l *Live) {
-			l.Shape.ThinkSeconds, l.Shape.TargetRPS, l.Shape.Timeouts = new(0.), new(25.), &api.Timeouts{Turn: 600}
+			l.Shape.ThinkTime, l.Shape.TargetRPS, l.Shape.Timeouts = new(0.), new(25.), &api.Timeouts{Turn: 600}
 		}, []api.Difference{}},
 		{"fields that no recorded request has", func(l *Live) { l.Shape.Request = `{"ignore_eos":true}` }, []api.Difference{
 			{Field: "request", Live: `{"ignore_eos":true}`, Baseline: "no further fields"},
@@ -450,7 +450,7 @@ func TestDifferences(t *testing.T) {
 			{Field: "session", Live: "header:X-Session-Id", Baseline: "no session"},
 			{Field: "request_id", Live: "without X-Request-Id", Baseline: "with X-Request-Id"},
 		}},
-		{"users who think", func(l *Live) { l.Shape.ThinkSeconds = new(2.5) }, []api.Difference{
+		{"users who think", func(l *Live) { l.Shape.ThinkTime = new(2.5) }, []api.Difference{
 			{Field: "think_time", Live: "2.5 s", Baseline: "not recorded"},
 		}},
 	} {
@@ -655,7 +655,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"rows[1].intervals.ttft.p50", func(b *api.Baseline) {
 			b.Rows[1].Intervals = &api.RowIntervals{TTFT: api.PercentileIntervals{P50: &[2]float64{0, 1e308}}}
 		}},
-		{"workload.think_seconds", func(b *api.Baseline) { b.Workload.ThinkSeconds = new(1e308) }},
+		{"workload.think_time", func(b *api.Baseline) { b.Workload.ThinkTime = new(1e308) }},
 		{"rows[1].kv_hit_ratio", func(b *api.Baseline) { b.Rows[1].KVHitRatio = new(1.01) }},
 		{"rows[1].n", func(b *api.Baseline) { b.Rows[1].N = -1 }},
 		{"rows[1].measured", func(b *api.Baseline) { b.Rows[1].Measured = &time.Time{} }},
@@ -776,7 +776,7 @@ func TestUnlike(t *testing.T) {
 	}
 	load := func(turns int, think, rps, turn float64) *api.WorkloadShape {
 		return &api.WorkloadShape{
-			Turns: api.Range{Min: turns, Max: 5}, ThinkSeconds: &think, TargetRPS: &rps,
+			Turns: api.Range{Min: turns, Max: 5}, ThinkTime: &think, TargetRPS: &rps,
 			Timeouts: &api.Timeouts{FirstToken: 1, Stall: 2, Turn: turn},
 		}
 	}

@@ -74,19 +74,19 @@ const ModeNotKnown = "the routing mode of this server is unknown"
 
 // column converts the live step into the form of a recorded column.
 func (l *Live) column() api.Column {
-	pair := func(q *api.Quantiles) api.LookedUpPair {
-		return api.LookedUpPair{
-			P50: api.LookedUp{Value: q.P50, Interval: q.P50Interval, Error: q.P50Error},
-			P95: api.LookedUp{Value: q.P95, Interval: q.P95Interval, Error: q.P95Error},
-		}
-	}
-	m := &l.Metrics
-	return api.Column{
-		TTFT: pair(&m.TTFT), TPOT: pair(&m.TPOT), ITL: pair(&m.ITL), Latency: pair(&m.Latency),
+	c := api.Column{
 		OutputTokensPerSecond: api.LookedUp{Value: l.OutputTokensPerSecond, Interval: l.OutputInterval},
 		RequestsPerSecond:     api.LookedUp{Value: l.RequestsPerSecond, Interval: l.RequestsInterval},
 		KVHitRatio:            api.LookedUp{Value: l.KVHitRatio, Interval: l.HitInterval},
 	}
+	for _, f := range api.Times {
+		q := f.Quantiles(&l.Metrics)
+		*f.Column(&c) = api.LookedUpPair{
+			P50: api.LookedUp{Value: q.P50, Interval: q.P50Interval, Error: q.P50Error},
+			P95: api.LookedUp{Value: q.P95, Interval: q.P95Interval, Error: q.P95Error},
+		}
+	}
+	return c
 }
 
 // improve fills the improvements of one column. The live values were measured for this number of seconds. Where the

@@ -128,7 +128,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 		Name: api.ThisTarget, Title: "", Kind: KindImported, Notes: "title: this is a note\n\ngpu: so is this",
 		Workload: &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, OutputTokens: &api.Distribution{
 			Mean: 830, CV: .15,
-		}, ThinkSeconds: new(2.), TargetRPS: new(0.), Timeouts: &api.Timeouts{Turn: 600}},
+		}, ThinkTime: new(2.), TargetRPS: new(0.), Timeouts: &api.Timeouts{Turn: 600}},
 		Rows: []api.BaselineRow{
 			{
 				Level: api.AtConversations(1), Mode: api.ModeKV, Speculation: api.SpeculationOff,
@@ -216,4 +216,16 @@ func TestReadsTabSeparatedValues(t *testing.T) {
 		}
 		assert.ErrorContains(t, err, want, text)
 	}
+}
+
+// Files of former versions have earlier names.
+func TestReadEarlierNames(t *testing.T) {
+	const shape = `{"turns":{"min":3,"max":5},"max_tokens":64,"think_seconds":2}`
+	b, err := ReadJSON(strings.NewReader(`{"name":"x","workload":`+shape+`,"rows":[{"concurrency":1,"mode":"kv"}]}`), "",
+		api.ModeState{})
+	require.NoError(t, err)
+	require.Equal(t, new(2.), b.Workload.ThinkTime)
+	b, err = ReadCSV(strings.NewReader("# workload: "+shape+"\nconcurrency,mode\n1,kv\n"), "x")
+	require.NoError(t, err)
+	require.Equal(t, new(2.), b.Workload.ThinkTime)
 }

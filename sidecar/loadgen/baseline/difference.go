@@ -172,8 +172,13 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 	d.text("output_tokens", lengths(is.OutputTokens), lengths(was.OutputTokens), plain)
 	d.text("corpus", is.Corpus, was.Corpus, plain)
 	d.text("followup", is.Followup, was.Followup, plain)
-	d.pause(is.ThinkSeconds, was.ThinkSeconds)
+	for _, s := range api.WorkloadSettings {
+		if s.Key != "target_rps" {
+			d.number(s, is.Number(s), was.Number(s))
+		}
+	}
 	d.both("target_rps", requestCap(is.TargetRPS), requestCap(was.TargetRPS))
+	d.text("arrivals", cmp.Or(is.Arrivals, asOthersEnd), cmp.Or(was.Arrivals, asOthersEnd), plain)
 	d.text("request", cmp.Or(is.Request, noFields), cmp.Or(was.Request, noFields), plain)
 	d.text("session", cmp.Or(is.Session, noSession), cmp.Or(was.Session, noSession), plain)
 	d.text("request_id", requestID(is.NoRequestID), requestID(was.NoRequestID), plain)
@@ -183,6 +188,9 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 // noFields describes requests without additional fields, which is how all requests were before there were such
 // settings.
 const noFields = "no further fields"
+
+// asOthersEnd describes a number of conversations in progress, which all loads held before rates existed.
+const asOthersEnd = "as others end"
 
 // noSession describes requests that show no session, which is how all requests were before there was such a setting.
 const noSession = "no session"
@@ -201,17 +209,17 @@ func (d *differenceList) both(field, live, recorded string) {
 	}
 }
 
-// pause compares the pauses of users between turns. Where one side does not have it, only a pause of the other is a
-// difference.
-func (d *differenceList) pause(is, was *float64) {
+// number compares the numbers of a setting, such as the pauses of users between turns. Where one side does not have it,
+// only a number above 0 of the other is a difference.
+func (d *differenceList) number(s api.WorkloadSetting, is, was *float64) {
 	text := func(v *float64) string {
 		if v == nil {
 			return ""
 		}
-		return fmt.Sprintf("%g s", *v)
+		return s.Text(*v)
 	}
 	if is != nil && *is > 0 || was != nil && *was > 0 {
-		d.text("think_time", text(is), text(was), plain)
+		d.text(s.Key, text(is), text(was), plain)
 	}
 }
 

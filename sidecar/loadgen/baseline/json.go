@@ -77,7 +77,7 @@ func refuseRun(run api.ModeState) error {
 
 // decodeStrictly reads one JSON value with no unknown fields and nothing after it.
 func decodeStrictly(text []byte, to any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
+	d := json.NewDecoder(bytes.NewReader(api.PresentNames(text)))
 	d.DisallowUnknownFields()
 	return decode(d, text, to)
 }

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -51,11 +52,7 @@ const pace = 1.
 
 // quantities are all quantities, in the order of the CSV columns.
 var quantities = located(slices.Concat(
-	percentiles(Quantity{Path: "ttft", column: "ttft", label: "TTFT"}, .02, .05),
-	percentiles(Quantity{Path: "tpot_derived", column: "tpot"}, 0, 0),
-	percentiles(Quantity{Path: "tpot", column: "itl", label: "TPOT", margin: pace, BothWays: true}, .015, .015),
-	percentiles(Quantity{Path: "itl", column: "gap_itl", BothWays: true}, 0, 0),
-	percentiles(Quantity{Path: "latency", column: "latency", label: "latency"}, .03, .02),
+	times(),
 	[]Quantity{
 		{Path: "output_tokens_per_second", Kind: Rate, column: "tops", label: "output tokens/s", assumed: .015},
 		{Path: "kv_hit_ratio", Kind: Share, column: "kv_hit_rate_pct", label: "KV hit rate", assumed: .02},
@@ -80,6 +77,36 @@ var quantities = located(slices.Concat(
 		{Path: "ttft_mean", column: "ttft_mean_ms", optional: true},
 	},
 ))
+
+// ofTimes has what files and comparisons know of the figures in [api.Times]. Another one has a column of its own name,
+// and no other program measures it.
+var ofTimes = map[string]struct {
+	column   string  // in a CSV file, without the percentile
+	unlike   bool    // whether no other program measures it by this definition
+	p50, p95 float64 // assumed scatters
+	margin   float64
+}{
+	"ttft":    {column: "ttft", p50: .02, p95: .05},
+	"tpot":    {column: "itl", p50: .015, p95: .015, margin: pace},
+	"itl":     {column: "gap_itl", unlike: true},
+	"latency": {column: "latency", p50: .03, p95: .02},
+}
+
+// times returns the percentiles of all [api.Times], and after those of TTFT those of the derived TPOT.
+func times() (all []Quantity) {
+	for _, f := range api.Times {
+		known, ok := ofTimes[f.Key]
+		q := Quantity{Path: f.Key, column: cmp.Or(known.column, f.Key), margin: known.margin, BothWays: f.BothWays}
+		if ok && !known.unlike {
+			q.label = f.Short()
+		}
+		all = append(all, percentiles(q, known.p50, known.p95)...)
+		if f.Key == "ttft" {
+			all = append(all, percentiles(Quantity{Path: "tpot_derived", column: "tpot"}, 0, 0)...)
+		}
+	}
+	return all
+}
 
 // percentiles returns the p50 and the p95 of a time, with their assumed scatters.
 func percentiles(q Quantity, assumed50, assumed95 float64) []Quantity {
@@ -200,6 +227,11 @@ func (q *Quantity) errorOf(r *api.BaselineRow) *float64 {
 
 // values are the quantities in comparisons, which have an interval each.
 var values = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.lookedUp == nil })
+
+// Latencies are the percentiles of the [api.Times] that other programs measure, too, in the order of tables.
+var Latencies = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool {
+	return q.error == nil || q.label == ""
+})
 
 // Erring are the quantities for which the load generator's own error is known.
 var Erring = slices.DeleteFunc(slices.Clone(quantities), func(q *Quantity) bool { return q.error == nil })

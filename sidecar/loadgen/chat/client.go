@@ -47,10 +47,7 @@ type Options struct {
 	// Recognize identifies the server after a successful probe; nil: it is not identified.
 	Recognize func(Evidence) Recognized
 
-	ConnectTimeout    time.Duration // to open a connection, TLS included; 0 means 5 s
-	FirstTokenTimeout time.Duration // from sending to the first content chunk; 0 means 120 s
-	StallTimeout      time.Duration // between two non-empty events of the stream; 0 means 30 s
-	TurnTimeout       time.Duration // from sending to the end of the answer; 0 means 10 min
+	Settings
 	// IdleTimeout is the time that an idle connection is kept. It must be shorter than the server's keep-alive, or a
 	// request is sent over a connection that the server is closing. 0 means 4 s (uvicorn closes after 5 s).
 	IdleTimeout time.Duration
@@ -81,31 +78,6 @@ type Recognized struct {
 	// not.
 	Worker string
 	Cached bool // the answer's usage had a count of cached tokens
-}
-
-// SessionKind says how a request names its conversation.
-type SessionKind string
-
-// The kinds of [Session].
-const (
-	SessionNone     SessionKind = ""
-	SessionHeader   SessionKind = "header"   // the conversation's id in a request header
-	SessionBody     SessionKind = "body"     // the conversation's id in a field of the body
-	SessionReturned SessionKind = "returned" // the value of a response header, sent back in a header of that name
-)
-
-// Session says how the server learns which conversation a request belongs to. The zero value does not show it.
-type Session struct {
-	Kind SessionKind `json:"kind,omitempty"`
-	Name string      `json:"name,omitempty"` // of the header, canonical, or of the field
-}
-
-// String returns the session in the notation of the setting target.session; empty: there is none.
-func (s Session) String() string {
-	if s.Kind == SessionNone {
-		return ""
-	}
-	return string(s.Kind) + ":" + s.Name
 }
 
 // Client sends requests to one server. It is safe for concurrent use.
@@ -300,7 +272,7 @@ func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body 
 	}
 	c.authorize(req)
 	if !c.Recognized().NoRequestID {
-		setHeader(req, "X-Request-Id", s.req.ID)
+		setHeader(req, RequestIDHeader, s.req.ID)
 	}
 	switch c.opts.Session.Kind {
 	case SessionHeader:

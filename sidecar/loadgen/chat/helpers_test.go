@@ -154,7 +154,8 @@ func over(t testing.TB, o Options, dial func() net.Conn) *Client {
 // connection was kept for the next one.
 func replay(t testing.TB, req Request, end error, pieces ...string) (r Result, kept bool) {
 	t.Helper()
-	c := over(t, Options{Model: "m", FirstTokenTimeout: time.Hour, StallTimeout: time.Hour, ConnectTimeout: time.Hour},
+	never := Settings{FirstTokenTimeout: time.Hour, StallTimeout: time.Hour, ConnectTimeout: time.Hour}
+	c := over(t, Options{Model: "m", Settings: never},
 		func() net.Conn {
 			return &script{pieces: slices.Clone(pieces), end: end, wrote: make(chan struct{}), closed: make(chan struct{})}
 		})
@@ -278,8 +279,9 @@ func always(response string) func(call) bool {
 func clientOf(t testing.TB, url string, change ...func(*Options)) *Client {
 	t.Helper()
 	o := Options{
-		URL: url, Model: "m", ConnectTimeout: 20 * time.Second,
-		FirstTokenTimeout: 20 * time.Second, StallTimeout: 20 * time.Second, IdleTimeout: 20 * time.Second,
+		URL: url, Model: "m", IdleTimeout: 20 * time.Second, Settings: Settings{
+			ConnectTimeout: 20 * time.Second, FirstTokenTimeout: 20 * time.Second, StallTimeout: 20 * time.Second,
+		},
 	}
 	for _, f := range change {
 		f(&o)

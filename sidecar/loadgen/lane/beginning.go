@@ -36,7 +36,7 @@ func (b *beginning) add(t *workload.Turn, opening func(workload.Draw) int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.turns) < mostFirstTurns && !t.Started.Before(b.began) {
-		b.turns = append(b.turns, stats.NewFirstTurn(&t.Turn, number, t.Started.Sub(b.began).Seconds()))
+		b.turns = append(b.turns, stats.NewFirstTurn(&t.Turn, number, b.began))
 	}
 }
 

@@ -75,7 +75,8 @@ func (c *Catalog) PatchSettings(ctx context.Context, actor string, p api.Setting
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	old := c.Settings()
-	next := applySettings(old, p)
+	next := old
+	api.Merge(&next, p)
 	if err := c.checkSettings(next); err != nil {
 		return old, err
 	}

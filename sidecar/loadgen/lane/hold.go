@@ -179,6 +179,14 @@ func (l *Lane) settleHeld(now time.Time) {
 	l.notify()
 }
 
+// dropped returns the number of turns that the run under way has dropped. The lock is held.
+func (l *Lane) dropped() int64 {
+	if l.run == nil {
+		return 0
+	}
+	return l.run.workload.Pace().Dropped
+}
+
 // limiterText describes a limiter. The lock is held.
 func (l *Lane) limiterText(limitedBy api.Limiter) string {
 	if limitedBy == api.LimitedByStartRate {

@@ -243,7 +243,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 	wait := l.steps.comparedIn(now, turn, l.settings.StartRate)
 	s := api.State{
 		Running: l.phase == api.PhaseRunning || l.phase == api.PhaseDraining, Phase: l.phase,
-		Concurrency: api.Concurrency{Target: l.settings.Level, Actual: actual},
+		Concurrency: api.Concurrency{Target: l.settings.Level, Actual: actual, Dropped: l.dropped()},
 		Step:        step, Settling: (wait > 0 || values == 0) && l.phase == api.PhaseRunning,
 		Arm: l.mode.Arm, Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
@@ -272,13 +272,10 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 
 // shape returns the settings of the workload that affect its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
-	return api.WorkloadShape{
-		Turns: l.corpus.Turns(l.settings.Turns), MaxTokens: l.settings.MaxTokens,
-		Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
-		Corpus: l.corpus.Name, Followup: l.corpus.Asker(l.opts.Questioner),
-		ThinkSeconds: new(l.settings.ThinkTime.Seconds()), TargetRPS: new(l.settings.TargetRPS), Timeouts: l.opts.Timeouts,
-		Request: l.opts.Request, Session: l.opts.Session, NoRequestID: l.opts.Client.Recognized().NoRequestID,
-	}
+	s := l.settings.Shape(l.corpus)
+	s.Corpus, s.Followup, s.Timeouts = l.corpus.Name, l.corpus.Asker(l.opts.Questioner), l.opts.Timeouts
+	s.Request, s.Session, s.NoRequestID = l.opts.Request, l.opts.Session, l.opts.Client.Recognized().NoRequestID
+	return s
 }
 
 // Start starts the workload, or sets the concurrency of a running one, on all joined lanes (see
@@ -384,7 +381,7 @@ func (l *Lane) apply(actor string, next workload.Settings) {
 	if l.inNewStep(lead, func() { l.settings = next }) {
 		step := l.steps.current()
 		l.event(api.EventStep, actor,
-			fmt.Sprintf("step %d: %v conversations, %s", step.ID, step.Level, step.InMode().Short()))
+			fmt.Sprintf("step %d: %s, %s", step.ID, step.Level.InWords(), step.InMode().Short()))
 	}
 }
 
@@ -492,7 +489,7 @@ func (l *Lane) beginRun(actor string, seed uint64, opened, rampedStart int64, sp
 	l.meter.Reset(now)
 	l.beginStep(now, leadStarted, false)
 	l.holdRun(seed, opened, rampedStart, span)
-	l.event(api.EventStart, actor, fmt.Sprintf("%v conversations, %s", l.settings.Level, l.mode.Short()))
+	l.event(api.EventStart, actor, fmt.Sprintf("%s, %s", l.settings.Level.InWords(), l.mode.Short()))
 }
 
 // holdRun holds the conversations of a run. The lock is held.

@@ -156,13 +156,10 @@ func unjudgeable(row *api.BaselineRow) (reason string) {
 		row.Errors.ITL = api.Percentiles{}
 		row.Intervals.ITL = api.PercentileIntervals{}
 	}
-	for _, m := range []struct {
-		name           string
-		figures, error api.Percentiles
-	}{{"TTFT", row.TTFT, e.TTFT}, {"TPOT", row.TPOT, e.TPOT}, {"latency", row.Latency, e.Latency}} {
-		if tooLarge(m.figures.P50, m.error.P95) {
+	for _, f := range api.Times {
+		if p50, late := f.Row(row).P50, f.Errors(e).P95; tooLarge(p50, late) {
 			return fmt.Sprintf("%s cannot be judged: up to %.1f ms of its %.1f ms (p50) may be the load generator's own; %s",
-				m.name, 1000**m.error.P95, 1000**m.figures.P50, remedy)
+				f.Short(), 1000**late, 1000**p50, remedy)
 		}
 	}
 	return ""

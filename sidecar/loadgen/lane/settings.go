@@ -6,17 +6,6 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-func applySettings(s api.Settings, p api.SettingsPatch) api.Settings {
-	api.Patch(&s.SLO, p.SLO)
-	api.Patch(&s.Slider, p.Slider)
-	api.Patch(&s.MaxConcurrency, p.MaxConcurrency)
-	api.Patch(&s.DefaultBaseline, p.DefaultBaseline)
-	api.Patch(&s.Title, p.Title)
-	api.Patch(&s.Subtitle, p.Subtitle)
-	api.Patch(&s.Vendor, p.Vendor)
-	return s
-}
-
 // checkSettings checks every setting against its range, and against the baselines and lanes that
 // exist.
 func (c *Catalog) checkSettings(s api.Settings) error {

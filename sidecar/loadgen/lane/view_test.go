@@ -174,7 +174,8 @@ func TestConversationHasTheTurnInProgress(t *testing.T) {
 	}))
 	defer s.Close()
 	client, err := chat.New(chat.Options{
-		URL: s.URL, Model: "m", ConnectTimeout: wait.Limit, FirstTokenTimeout: wait.Limit, StallTimeout: wait.Limit,
+		URL: s.URL, Model: "m",
+		Settings: chat.Settings{ConnectTimeout: wait.Limit, FirstTokenTimeout: wait.Limit, StallTimeout: wait.Limit},
 	})
 	require.NoError(t, err)
 	defer client.Close()

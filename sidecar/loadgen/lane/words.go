@@ -91,10 +91,3 @@ func grouped(v float64) string {
 	}
 	return text
 }
-
-func conversations(n int) string {
-	if n == 1 {
-		return "1 conversation"
-	}
-	return strconv.Itoa(n) + " conversations"
-}

@@ -13,30 +13,17 @@ import (
 // TargetOptions describe the server under load. Its key, headers and client certificate are not included: a member
 // reads them from its own configuration.
 type TargetOptions struct {
-	Twin     bool    `json:"twin,omitempty"` // the target of lane twin, which has its own key
-	URL      string  `json:"url"`
-	Model    string  `json:"model,omitempty"`
-	CA       []byte  `json:"ca,omitempty"`
-	TokenIDs bool    `json:"token_ids,omitempty"`
-	Routing  Routing `json:"routing,omitzero"`
+	Twin     bool         `json:"twin,omitempty"` // the target of lane twin, which has its own key
+	URL      string       `json:"url"`
+	Model    string       `json:"model,omitempty"`
+	CA       []byte       `json:"ca,omitempty"`
+	TokenIDs bool         `json:"token_ids,omitempty"`
+	Routing  chat.Routing `json:"routing,omitzero"`
 	// Fields, MinTokens and Priority are the fields of the same names in [chat.Options].
-	Fields            map[string]any `json:"fields,omitempty"`
-	MinTokens         int            `json:"min_tokens,omitempty"`
-	Priority          string         `json:"priority,omitempty"`
-	ConnectTimeout    time.Duration  `json:"connect_timeout"`
-	FirstTokenTimeout time.Duration  `json:"first_token_timeout"`
-	StallTimeout      time.Duration  `json:"stall_timeout"`
-	TurnTimeout       time.Duration  `json:"turn_timeout"`
-	AnswerMemory      int64          `json:"answer_memory,omitempty"` // of each member, in bytes; 0: no limit
-}
-
-// Routing has the settings that concern the router in front of the engines, under the names of the configuration.
-type Routing struct {
-	Router       string       `json:"router,omitempty"`        // empty: it is recognized
-	WorkerHeader string       `json:"worker_header,omitempty"` // empty: those of known routers
-	Session      chat.Session `json:"session,omitzero"`
-	RequestID    string       `json:"request_id,omitempty"` // auto, on or off; empty: auto
-	Direct       bool         `json:"direct,omitempty"`     // a Dynamo that answers only requests that name their worker
+	Fields    map[string]any `json:"fields,omitempty"`
+	MinTokens int            `json:"min_tokens,omitempty"`
+	Priority  string         `json:"priority,omitempty"`
+	chat.Settings
 }
 
 // order hands a turn to a member.

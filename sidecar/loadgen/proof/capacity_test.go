@@ -249,7 +249,7 @@ func TestCapacityTooCloseToCall(t *testing.T) {
 	spans := search(t, c, func(s Span) Result {
 		r := served(s, always(.6), nil)
 		for i := range r.Turns { // exactly .6, whatever the draws
-			r.Turns[i].FirstToken = r.Turns[i].Sent + .6
+			r.Turns[i].TTFT = .6
 		}
 		return r
 	}, many)

@@ -148,11 +148,10 @@ var (
 )
 
 // quantities lists all quantities, in the order of a report's tables.
-var quantities = []Quantity{
-	QuantityTTFT50, QuantityTTFT95, QuantityTPOT50, QuantityTPOT95, QuantityLatency50, QuantityLatency95,
+var quantities = slices.Concat(baseline.Latencies, []Quantity{
 	QuantityThroughput, QuantityRequests, QuantityHitRate,
 	QuantityAcceptance, QuantityPerStep, QuantityGPUMemory,
-}
+})
 
 // Quantities returns the quantities of the report. A quantity that only some servers report is included if any row has
 // it. Tokens per step are left out where all rows have 1, since no tokens were drafted.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Sections that follow their neighbors inflate the variance; those that make up for
@@ -40,8 +41,8 @@ func TestIntervalOfSnapshotsIsPossible(t *testing.T) {
 		if i < 300 { // outside of the snapshot, which is the last 60 s
 			first = .2 + .1*float64(i%7)
 		}
-		r.Turns = append(r.Turns, Turn{
-			Sent: sent, FirstToken: sent + first, Ended: sent + first + 1, OutputTokens: 5, TPOT: .25,
+		r.Turns = append(r.Turns, workload.Outcome{
+			Status: api.TurnOK, Sent: seconds(sent), TTFT: first, Latency: first + 1, OutputTokens: 5, TPOT: .25,
 		})
 	}
 	row, err := r.Row(1, api.SLO{})

@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
@@ -78,45 +77,13 @@ func (m Metric) scaled(value float64) float64 { return scaled(metrics[m].kind, v
 // unscaled is the inverse of scaled.
 func (m Metric) unscaled(value float64) float64 { return unscaled(metrics[m].kind, value) }
 
-// Turn is one turn of a span. Its times are seconds since the span's beginning.
-type Turn struct {
-	Number       int // in its conversation, from 1
-	Sent         float64
-	FirstToken   float64 // 0 if no token arrived
-	Ended        float64 // 0 if it was cancelled at the end of the span
-	Failed       bool    // the turn ended in an error
-	OutputTokens int
-	TPOT         float64 // 0: undefined, as without a token after the first chunk, or unknown
-	Usage        bool    // the server reported OutputTokens
-	FinishReason string  // empty if unknown
-	PromptTokens int
-	CachedTokens int // prompt tokens from a cache
-	HasCached    bool
-	TPOTUnknown  bool // such as that of tokens in bursts
-	InBursts     bool // the server or a proxy held tokens back and sent many at once
-}
-
-// good reports whether an ended turn is whole and within the SLOs, by the same rule as [stats.Window]. A turn with
-// unknown TPOT is not good.
-func (t *Turn) good(slo api.SLO) bool {
-	return !t.Failed && t.FirstToken > 0 && t.FirstToken-t.Sent <= slo.TTFT && !t.TPOTUnknown && t.TPOT <= slo.TPOT
-}
-
-// wait returns the time to the first token of a failed turn, or to its end if no token arrived.
-func (t *Turn) wait() float64 {
-	if t.FirstToken > 0 {
-		return t.FirstToken - t.Sent
-	}
-	return t.Ended - t.Sent
-}
-
 // tally holds the counted values of a section of a span, or of the whole span. Times are in seconds.
 type tally struct {
 	ttft, tpot      []float64
 	latency         []float64
-	waits           []float64 // [Turn.wait] of failed turns
+	waits           []float64 // [wait] of failed turns
 	later           []float64 // TTFT from turn 2 on
-	laterWaits      []float64 // [Turn.wait] of failed turns from turn 2 on
+	laterWaits      []float64 // [wait] of failed turns from turn 2 on
 	tokens, seconds float64
 	prompt, cached  float64
 	ended, good     float64

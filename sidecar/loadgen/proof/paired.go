@@ -11,6 +11,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // The mean times by which two lanes are compared, in seconds.
@@ -26,19 +27,12 @@ var PairedMetrics = []Metric{TTFTMean, TTFT95, TPOTMean, LatencyMean, HitRate}
 // ratioMetrics lists the metrics that are ratios of sums: seconds over turns, or cached tokens over prompt tokens.
 var ratioMetrics = [...]Metric{TTFTMean, TPOTMean, LatencyMean, HitRate}
 
-// PairedSide holds the figures of a turn on one of two lanes. Times are in seconds, and NaN if unknown.
-type PairedSide struct {
-	TTFT, TPOT, Latency        float64
-	PromptTokens, CachedTokens int // CachedTokens is valid only with HasCached
-	HasCached                  bool
-}
-
 // PairedTurn is a turn that succeeded on both lanes, A and B, which run the same conversations.
 type PairedTurn struct {
 	Conversation int64     // number; both lanes begin conversations in this order
 	Number       int       // number of the turn, from 1
 	Ended        time.Time // end of the later of the two turns
-	Sides        [2]PairedSide
+	Sides        [2]workload.Outcome
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -33,7 +34,7 @@ func (m *model) fill(p *Pairs, from, conversations int64) {
 					cached = 80
 				}
 				v := 10 + common + m.own*m.r.NormFloat64() + float64(i)*(m.faster+m.shifts)
-				t.Sides[i] = PairedSide{
+				t.Sides[i] = workload.Outcome{
 					TTFT: v / 20, TPOT: v / 400, Latency: v, PromptTokens: 100, CachedTokens: cached, HasCached: true,
 				}
 			}
@@ -118,7 +119,7 @@ func TestHalfAndHalf(t *testing.T) {
 // Memory is bounded in turns, in time and in cells, whatever the conversations are like.
 func TestPairsAreBounded(t *testing.T) {
 	p := NewPairs(1)
-	turn := PairedTurn{Number: 1, Sides: [2]PairedSide{{TTFT: 1, TPOT: math.NaN(), Latency: 1}, {
+	turn := PairedTurn{Number: 1, Sides: [2]workload.Outcome{{TTFT: 1, TPOT: math.NaN(), Latency: 1}, {
 		TTFT: 2, TPOT: 1, Latency: 3,
 	}}}
 	for k := range int64(5000) {

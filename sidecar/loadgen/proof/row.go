@@ -50,11 +50,8 @@ func (r *Recording) Row(snapshots int, slo api.SLO) (api.BaselineRow, error) {
 // TokensPerTurn returns the mean output tokens of the turns that succeeded in the counted time; 0 without turns.
 func (r *Recording) TokensPerTurn() float64 {
 	n, tokens := 0, 0
-	for i := range r.Turns {
-		t := &r.Turns[i]
-		if at := r.when(t, t.Ended); !t.Failed && t.Ended > 0 && r.CountedFrom <= at && at < r.Until {
-			n, tokens = n+1, tokens+t.OutputTokens
-		}
+	for t := range r.answered() {
+		n, tokens = n+1, tokens+t.OutputTokens
 	}
 	return float64(tokens) / float64(max(1, n))
 }
@@ -85,10 +82,11 @@ func (r *Recording) shot(row *api.BaselineRow, snapshots int) {
 func (r *Recording) endedIn(from, to float64) api.BaselineRow {
 	t := tally{seconds: to - from}
 	for i := range r.Turns {
-		if turn := &r.Turns[i]; turn.Ended > from && turn.Ended <= to {
+		turn := &r.Turns[i]
+		if end, ok := turn.End(); ok && end > from && end <= to {
 			t.end(turn, api.SLO{})
-			if !turn.Failed && turn.FirstToken > 0 {
-				t.ttft = append(t.ttft, turn.FirstToken-turn.Sent)
+			if turn.OK() && !turn.Waiting() {
+				t.addTTFT(turn)
 			}
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
+
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // leastRounds is the least number of rounds over which the trend of the hit rate is taken.
@@ -16,11 +18,11 @@ const counting = 2
 // rises at a time in seconds: whether the slope over rounds of so many seconds exceeds its standard error. It takes the
 // rounds of the latest half of the time since the first turn, and at least [leastRounds], which must be over. The later
 // it is, the slower the rise that it finds. Turns without cached tokens are left out, and without any it is false.
-func HitRateRises(turns []Turn, at, round float64) bool {
+func HitRateRises(turns []workload.Outcome, at, round float64) bool {
 	first := at
 	for i := range turns {
 		if turns[i].HasCached {
-			first = min(first, turns[i].Sent)
+			first = min(first, turns[i].Sent.Seconds())
 		}
 	}
 	n := max(leastRounds, int((at-first)/round/2))
@@ -33,8 +35,9 @@ func HitRateRises(turns []Turn, at, round float64) bool {
 	}
 	rounds := make([]tally, n)
 	for i := range turns {
-		if t := &turns[i]; t.HasCached && begin <= t.Ended && t.Ended < at {
-			r := &rounds[min(int((t.Ended-begin)/round), n-1)]
+		t := &turns[i]
+		if end, ok := t.End(); ok && t.HasCached && begin <= end && end < at {
+			r := &rounds[min(int((end-begin)/round), n-1)]
 			r.prompt += float64(t.PromptTokens)
 			r.cached += float64(t.CachedTokens)
 		}

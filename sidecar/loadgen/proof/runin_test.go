@@ -6,14 +6,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // hits are turns of four places in rounds of 10 s, whose hit rate is a function of the time.
-func hits(seconds float64, rate func(at float64) float64) (all []Turn) {
-	for at := 0.; at < seconds; at += 10 {
+func hits(until float64, rate func(at float64) float64) (all []workload.Outcome) {
+	for at := 0.; at < until; at += 10 {
 		for place := range 4 {
-			all = append(all, Turn{
-				Sent: at, Ended: at + 9, PromptTokens: 1000, HasCached: true,
+			all = append(all, workload.Outcome{
+				Status: api.TurnOK, Sent: seconds(at), Latency: 9, PromptTokens: 1000, HasCached: true,
 				CachedTokens: int(1000*rate(at)) + 10*(place+int(at)/10*7%5), // scatters
 			})
 		}
@@ -76,8 +79,8 @@ func TestAfterEffect(t *testing.T) {
 				r.Until = r.CountedFrom + s.Seconds
 				for i := range r.Turns {
 					turn := &r.Turns[i]
-					if turn.FirstToken < r.CountedFrom+s.Seconds/3 && s.Arm == ArmB {
-						turn.FirstToken = turn.Sent + (turn.FirstToken-turn.Sent)*early/.5
+					if turn.FirstToken() < r.CountedFrom+s.Seconds/3 && s.Arm == ArmB {
+						turn.TTFT *= early / .5
 					}
 				}
 			})

@@ -3,11 +3,14 @@ package proof
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
+	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // The limits of a span.
@@ -29,7 +32,7 @@ const (
 type Recording struct {
 	// CountedFrom and Until bound the counted time. It starts when all conversations that began the span have ended.
 	CountedFrom, Until float64
-	Turns              []Turn
+	Turns              []workload.Outcome
 	Tokens             []float64 // output tokens delivered in each second of the span
 	Short              bool      // the counted time may be below [Latencies] median latencies, as in a trial
 	// BySent counts a turn, with all of its times, where it was sent in the counted time, as in a slot of a switchback,
@@ -38,11 +41,24 @@ type Recording struct {
 }
 
 // when returns the time by which an event of a turn counts.
-func (r *Recording) when(t *Turn, event float64) float64 {
+func (r *Recording) when(t *workload.Outcome, event float64) float64 {
 	if r.BySent {
-		return t.Sent
+		return t.Sent.Seconds()
 	}
 	return event
+}
+
+// answered returns the turns that ended well in the counted time.
+func (r *Recording) answered() iter.Seq[*workload.Outcome] {
+	return func(yield func(*workload.Outcome) bool) {
+		for i := range r.Turns {
+			t := &r.Turns[i]
+			end, _ := t.End()
+			if at := r.when(t, end); t.OK() && r.CountedFrom <= at && at < r.Until && !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // Least returns the minimum counted time of a span in seconds: the larger of Seconds and the required number of median
@@ -55,8 +71,8 @@ func (s Span) Least(medianLatency float64) float64 {
 // answering, and for turns of a slot that are not answered when the next one has ended.
 func (r *Recording) GiveUp() {
 	for i := range r.Turns {
-		if t := &r.Turns[i]; t.Ended == 0 && t.FirstToken == 0 {
-			t.Failed, t.Ended = true, math.Nextafter(r.Until, 0)
+		if t := &r.Turns[i]; !t.OK() && !t.Failed() && t.Waiting() {
+			t.Status, t.Ended = api.TurnError, time.Duration(r.Until*float64(time.Second))-1
 		}
 	}
 }
@@ -87,11 +103,8 @@ const rounding = 1e-9
 // without such turns.
 func (r *Recording) medianLatency() float64 {
 	var all []float64
-	for i := range r.Turns {
-		t := &r.Turns[i]
-		if at := r.when(t, t.Ended); !t.Failed && t.Ended > 0 && r.CountedFrom <= at && at < r.Until {
-			all = append(all, t.Ended-t.Sent)
-		}
+	for t := range r.answered() {
+		all = append(all, t.Took())
 	}
 	return percentile(all, .5)
 }
@@ -99,11 +112,11 @@ func (r *Recording) medianLatency() float64 {
 // InBursts returns the numbers of answers that came in bursts, and of all that ended well.
 func (r *Recording) InBursts() (bursts, answers int) {
 	for i := range r.Turns {
-		if t := &r.Turns[i]; !t.Failed && t.Ended > 0 {
+		if r.Turns[i].OK() {
 			answers++
-			if t.InBursts {
-				bursts++
-			}
+		}
+		if r.Turns[i].Buffered() {
+			bursts++
 		}
 	}
 	return bursts, answers
@@ -130,14 +143,15 @@ func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 	}
 	for i := range r.Turns {
 		t := &r.Turns[i]
-		if p, ok := at(r.when(t, t.FirstToken)); ok && !t.Failed && t.FirstToken > 0 {
-			p.ttft = append(p.ttft, t.FirstToken-t.Sent)
-			if t.Number > 1 {
-				p.later = append(p.later, t.FirstToken-t.Sent)
+		if !t.Failed() && !t.Waiting() {
+			if p, ok := at(r.when(t, t.FirstToken())); ok {
+				p.addTTFT(t)
 			}
 		}
-		if p, ok := at(r.when(t, t.Ended)); ok && t.Ended > 0 {
-			p.end(t, slo)
+		if end, ended := t.End(); ended {
+			if p, ok := at(r.when(t, end)); ok {
+				p.end(t, slo)
+			}
 		}
 	}
 	for second, tokens := range r.Tokens {
@@ -156,20 +170,28 @@ func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
 	return whole, parts
 }
 
+// addTTFT adds the TTFT of a turn that has not failed.
+func (t *tally) addTTFT(turn *workload.Outcome) {
+	t.ttft = append(t.ttft, turn.TTFT)
+	if turn.Number > 1 {
+		t.later = append(t.later, turn.TTFT)
+	}
+}
+
 // end adds an ended turn, without its TTFT.
-func (t *tally) end(turn *Turn, slo api.SLO) {
+func (t *tally) end(turn *workload.Outcome, slo api.SLO) {
 	t.ended++
-	if turn.good(slo) {
+	if turn.Meets(slo) {
 		t.good++
 	}
-	if turn.Failed {
-		t.waits = append(t.waits, turn.wait())
+	if turn.Failed() {
+		t.waits = append(t.waits, wait(turn))
 		if turn.Number > 1 {
-			t.laterWaits = append(t.laterWaits, turn.wait())
+			t.laterWaits = append(t.laterWaits, wait(turn))
 		}
 		return
 	}
-	t.latency = append(t.latency, turn.Ended-turn.Sent)
+	t.latency = append(t.latency, turn.Took())
 	t.answers++
 	if turn.Usage {
 		t.reported++
@@ -185,6 +207,14 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 		t.prompt += float64(turn.PromptTokens)
 		t.cached += float64(turn.CachedTokens)
 	}
+}
+
+// wait returns the time to the first token of a failed turn, or to its end if no token arrived.
+func wait(turn *workload.Outcome) float64 {
+	if turn.Waiting() {
+		return turn.Took()
+	}
+	return turn.TTFT
 }
 
 func (t *tally) add(o *tally) {

@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 var (
@@ -49,15 +51,22 @@ func newTrial(t *testing.T, change func(*Plan)) *Trial {
 	return trial
 }
 
+func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
+
+// fail lets a turn end in an error some seconds after it was sent, without a token.
+func fail(u *workload.Outcome, after float64) {
+	u.Status, u.Ended, u.TTFT = api.TurnError, u.Sent+seconds(after), math.NaN()
+}
+
 // recording is a span in which turns of 10 s follow on each other on four places,
 // with TTFTs around a median.
-func recording(rng *rand.Rand, median, seconds float64) Recording {
-	r := Recording{CountedFrom: 50, Until: 50 + seconds}
+func recording(rng *rand.Rand, median, counted float64) Recording {
+	r := Recording{CountedFrom: 50, Until: 50 + counted}
 	for place := range 4 {
 		for at := float64(place); at < r.Until; at += 10 {
 			ttft := median * math.Exp(.1*rng.NormFloat64())
-			r.Turns = append(r.Turns, Turn{
-				Sent: at, FirstToken: at + ttft, Ended: at + 10, TPOT: (10 - ttft) / 100,
+			r.Turns = append(r.Turns, workload.Outcome{
+				Status: api.TurnOK, Sent: seconds(at), TTFT: ttft, Latency: 10, TPOT: (10 - ttft) / 100,
 				OutputTokens: 101, Usage: true, FinishReason: "length", PromptTokens: 1000, CachedTokens: 900, HasCached: true,
 			})
 		}
@@ -233,7 +242,7 @@ func TestDecidesByLaterTurns(t *testing.T) {
 				u := &r.Turns[i]
 				u.Number = 1 + i%turns
 				if u.Number == 1 && s.Arm == ArmB {
-					u.FirstToken += 2
+					u.TTFT += 2
 				}
 			}
 		})
@@ -292,7 +301,7 @@ func TestSeveralArms(t *testing.T) {
 		by := map[Arm]float64{"c": 1.001, "d": 1.2}[s.Arm]
 		for i := range r.Turns {
 			if u := &r.Turns[i]; by > 0 {
-				u.FirstToken = u.Sent + by*(u.FirstToken-u.Sent)
+				u.TTFT *= by
 			}
 		}
 	}
@@ -360,8 +369,8 @@ func TestFailuresAreObservations(t *testing.T) {
 	fails := func(above float64) func(Span, *Result) {
 		return func(s Span, r *Result) {
 			for i := range r.Turns {
-				if u := &r.Turns[i]; s.Arm == ArmB && u.FirstToken-u.Sent > above {
-					u.Failed, u.Ended, u.FirstToken = true, u.FirstToken, 0
+				if u := &r.Turns[i]; s.Arm == ArmB && u.TTFT > above {
+					fail(u, u.TTFT)
 				}
 			}
 		}
@@ -399,7 +408,7 @@ func TestFailuresAreObservations(t *testing.T) {
 		return func(s Span, r *Result) {
 			for i := range r.Turns {
 				if u := &r.Turns[i]; slices.Contains(arms, s.Arm) && i%every == 0 {
-					u.Failed, u.Ended, u.FirstToken = true, u.Sent+.01, 0
+					fail(u, .01)
 				}
 			}
 		}
@@ -427,10 +436,12 @@ func TestFailuresAreObservations(t *testing.T) {
 		assert.Equal(t, alike, s.Spans[3+i].Value < b, "%v of %v with refused turns", s.Spans[3+i].Value, b)
 	}
 
-	r := Recording{CountedFrom: 1, Until: 9, Turns: []Turn{{Sent: 2}, {Sent: 3, FirstToken: 4}}}
+	r := Recording{CountedFrom: 1, Until: 9, Turns: []workload.Outcome{
+		{Sent: 2 * time.Second, TTFT: math.NaN()}, {Sent: 3 * time.Second, TTFT: 1},
+	}}
 	r.GiveUp()
 	whole, _ := r.cut(1, api.SLO{})
-	assert.InDelta(t, 7, whole.waits[0], 1e-9, "a target that answers nothing fails what waits")
+	assert.InDelta(t, 7-1e-9, whole.waits[0], 1e-9, "a target that answers nothing fails what waits")
 	assert.Equal(t, []float64{1}, whole.ttft)
 }
 
@@ -438,20 +449,22 @@ func TestFailuresAreObservations(t *testing.T) {
 // called better. The same answers, and ones of unknown length, decide nothing.
 func TestAnswersAreGuards(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*Turn)
+		change func(*workload.Outcome)
 		want   Verdict
 		unlike []string
 	}{
-		"cut": {func(u *Turn) {
-			if u.FirstToken-u.Sent > .3 {
-				u.OutputTokens, u.Ended, u.FinishReason = 1, u.FirstToken, "stop"
-				u.FirstToken = u.Sent + .2
+		"cut": {func(u *workload.Outcome) {
+			if u.TTFT > .3 {
+				u.OutputTokens, u.Latency, u.FinishReason = 1, u.TTFT, "stop"
+				u.TTFT = .2
 			}
 		}, TradeOff, []string{"output_tokens_per_turn", "finish_stop", "finish_length"}},
-		"other reason": {func(u *Turn) { u.FinishReason = "content_filter" }, TradeOff, []string{"finish_length"}},
-		"longer":       {func(u *Turn) { u.OutputTokens = 120 }, TradeOff, []string{"output_tokens_per_turn"}},
-		"alike":        {func(u *Turn) { u.OutputTokens = 103 }, BBetter, nil},
-		"unknown":      {func(u *Turn) { u.OutputTokens, u.Usage, u.FinishReason = 1, false, "" }, BBetter, nil},
+		"other reason": {
+			func(u *workload.Outcome) { u.FinishReason = "content_filter" }, TradeOff, []string{"finish_length"},
+		},
+		"longer":  {func(u *workload.Outcome) { u.OutputTokens = 120 }, TradeOff, []string{"output_tokens_per_turn"}},
+		"alike":   {func(u *workload.Outcome) { u.OutputTokens = 103 }, BBetter, nil},
+		"unknown": {func(u *workload.Outcome) { u.OutputTokens, u.Usage, u.FinishReason = 1, false, "" }, BBetter, nil},
 	} {
 		trial := newTrial(t, nil)
 		drive(t, trial, .75, 100, func(s Span, r *Result) {
@@ -507,8 +520,8 @@ func TestSpoiledSpans(t *testing.T) {
 				spoil--
 			}
 			for i := range r.Turns { // no first token for 20 s
-				if u := &r.Turns[i]; u.FirstToken > 60 && u.FirstToken < 80 {
-					u.FirstToken = 80
+				if u := &r.Turns[i]; u.FirstToken() > 60 && u.FirstToken() < 80 {
+					u.TTFT = 80 - u.Sent.Seconds()
 				}
 			}
 		})

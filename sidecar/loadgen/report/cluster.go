@@ -140,14 +140,9 @@ func (c *Cluster) setHits(counted map[string][2]float64) {
 	}
 }
 
-// items returns the lines of a summary. Values that were not reported have no line. The turns may name more workers
+// describe adds the metrics to a list. Values that were not reported have no entry. The turns may name more workers
 // than the metrics.
-func (c *Cluster) items(turns *Routing) (all []Item) {
-	add := func(name string, parts []string) {
-		if len(parts) > 0 {
-			all = append(all, Item{name, strings.Join(parts, ", ")})
-		}
-	}
+func (c *Cluster) describe(s *Section, turns *Routing) {
 	var facts, workers, queue []string
 	for _, v := range []string{c.Engine, c.GPU} {
 		if v != "" {
@@ -185,14 +180,13 @@ func (c *Cluster) items(turns *Routing) (all []Item) {
 			queue = append(queue, chart.Number(*q.Engines)+" on average at the engines")
 		}
 	}
-	add("Cluster", facts)
-	add("Workers", workers)
-	add("Queue", queue)
-	add("Speculation", c.speculation())
+	s.add("Cluster", strings.Join(facts, ", "))
+	s.add("Workers", strings.Join(workers, ", "))
+	s.add("Queue", strings.Join(queue, ", "))
+	s.add("Speculation", strings.Join(c.speculation(), ", "))
 	if c.GPUMemoryBytes != nil {
-		add("GPU memory", []string{gigabytes(*c.GPUMemoryBytes) + " of a GPU"})
+		s.add("GPU memory", gigabytes(*c.GPUMemoryBytes)+" of a GPU")
 	}
-	return all
 }
 
 // speculation describes acceptance rate and tokens per step. It is empty if no tokens were drafted.

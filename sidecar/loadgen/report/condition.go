@@ -148,6 +148,18 @@ func (q *measure) hint() Hint {
 	return Hint("= and one of " + strings.Join(q.words, ", ") + ", such as " + q.name + "=" + q.words[0])
 }
 
+// Allowed describes the texts of conditions, as the function [Allowed] does.
+func (Condition) Allowed() string { return Allowed() }
+
+// String returns the condition without blanks.
+func (c Condition) String() string { return c.Text }
+
+// UnmarshalText parses a condition. The error is that of [ParseCondition].
+func (c *Condition) UnmarshalText(text []byte) (err error) {
+	*c, err = ParseCondition(string(text))
+	return err
+}
+
 // conditionPattern matches name, operator, value and unit. Blanks between them are allowed.
 var conditionPattern = regexp.MustCompile(`^\s*([a-zA-Z0-9_]*)\s*(>=|<=|[<>=])\s*([^<>=\s]*)(?:\s+([a-zµ%]+))?\s*$`)
 

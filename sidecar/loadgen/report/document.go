@@ -36,17 +36,41 @@ type Section struct {
 	Top     bool   // a page shows the section as its main finding
 	Text    []string
 	Warning string
-	Cards   []Card
+	Figures []Figure
 	Items   []Item
 	Charts  []chart.Chart
 	Table   *Table
 }
 
+// add adds an entry of some lines to the list. It leaves out an entry without text.
+func (s *Section) add(name string, lines ...string) {
+	if text := strings.Join(lines, "\n"); text != "" {
+		s.Items = append(s.Items, Item{name, text})
+	}
+}
+
+// filled returns the sections that have content besides their title.
+func filled(all []Section) []Section {
+	return slices.DeleteFunc(all, func(s Section) bool {
+		return len(s.Text)+len(s.Figures)+len(s.Items)+len(s.Charts) == 0 && s.Warning == "" &&
+			(s.Table == nil || len(s.Table.Rows) == 0)
+	})
+}
+
 // Item is an entry of a list. Name may be empty, and Text may have several lines.
 type Item struct{ Name, Text string }
 
-// Card is a headline figure of a page. Below is a note under the value. Class is good, bad or empty.
-type Card struct{ Name, Value, Below, Class string }
+// Figure is a headline figure. A page shows it as a card, and other formats as an entry of a list. Value is empty where
+// it is not known, and Note then says why. Class is good, bad or empty.
+type Figure struct{ Name, Value, Note, Class string }
+
+// text returns the value with its note.
+func (f *Figure) text() string {
+	if f.Value == "" || f.Note == "" {
+		return f.Value + f.Note
+	}
+	return f.Value + " (" + f.Note + ")"
+}
 
 // Table holds the cells of a table. A page aligns the first column and the columns in Words, which holds their indexes,
 // to the left. All other columns hold numbers.
@@ -55,6 +79,9 @@ type Table struct {
 	Head  []string
 	Rows  [][]string
 }
+
+// add adds a row.
+func (t *Table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Left reports whether a column holds text, which is aligned to the left.
 func (t *Table) Left(column int) bool { return slices.Contains(t.Words, column) }
@@ -144,7 +171,10 @@ func WriteSections(w io.Writer, all []Section) error {
 		for _, text := range s.Text {
 			fmt.Fprintf(&b, "\n%s\n", inline(text))
 		}
-		for i, it := range s.Items {
+		if s.Warning != "" {
+			fmt.Fprintf(&b, "\n%s\n", inline(s.Warning))
+		}
+		for i, it := range s.list() {
 			if i == 0 {
 				b.WriteString("\n")
 			}
@@ -163,6 +193,14 @@ func WriteSections(w io.Writer, all []Section) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// list returns the figures as entries of the list, and the list itself.
+func (s *Section) list() (all []Item) {
+	for _, f := range s.Figures {
+		all = append(all, Item{f.Name, f.text()})
+	}
+	return append(all, s.Items...)
 }
 
 func (s *Section) level() int {
@@ -189,7 +227,7 @@ func cells(row []string) string {
 	return strings.Join(all, " | ")
 }
 
-// WriteText writes the document for a terminal or a log. It leaves out cards, charts, and titles below level 1.
+// WriteText writes the document for a terminal or a log. It leaves out charts, warnings, and titles below level 1.
 func (d *Document) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", d.Title)
@@ -208,10 +246,10 @@ func (d *Document) WriteText(w io.Writer) error {
 			}
 			_ = t.Flush()
 		}
-		if len(s.Items) > 0 {
+		if items := s.list(); len(items) > 0 {
 			b.WriteString("\n")
 			t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-			for _, it := range s.Items {
+			for _, it := range items {
 				fmt.Fprintf(t, "%s\t%s\n", it.Name, strings.ReplaceAll(it.Text, "\n", "\n\t"))
 			}
 			_ = t.Flush()

@@ -43,6 +43,11 @@ func Headline(s *api.Sweep) *api.Headline {
 	if text := failsMoreWords(t, a, b); text != "" {
 		h.Text, h.Difference = sentenceCase(text), ""
 	}
+	if proof.Verdict(d.Outcome) == proof.TradeOff {
+		h.Text = fmt.Sprintf("A trade-off of %s against %s: first token %s, but %s", b, other, h.Difference,
+			tradedFor(t, a, b))
+		h.Detail = guardWords(t.Guards, a, b)
+	}
 	if t.Failures != nil && t.Failures.More != "" {
 		h.Detail = append(h.Detail, r.failureWords(t, a, b))
 	}
@@ -53,6 +58,14 @@ func Headline(s *api.Sweep) *api.Headline {
 	}
 	h.Detail = append(h.Detail, "on "+plural(t.Blocks, "block")+cachesWords(q, t.Blocks))
 	return h
+}
+
+// tradedFor names what forbids to call the arm with the sooner first token better.
+func tradedFor(t *api.TrialState, a, b string) string {
+	if f := t.Failures; f != nil && f.More != "" {
+		return nameOf(f.More, a, b) + " fails more turns"
+	}
+	return "their answers differ"
 }
 
 // uncertain words a difference of B, in per cent, that is not certain.

@@ -22,6 +22,7 @@ const CSV api.ReportFormat = "csv"
 var (
 	RunFormats    = Formats{api.ReportJSON, CSV, api.ReportHTML}
 	ResultFormats = Formats(api.ReportFormats)
+	TraceFormats  = Formats{api.ReportJSON}
 	ShadowFormats = Formats{api.ReportJSON, CSV, api.ReportMarkdown, api.ReportHTML}
 )
 
@@ -29,6 +30,9 @@ var (
 func (f Formats) Allowed() string {
 	last := len(f) - 1
 	text := "a file whose name ends in"
+	if last == 0 {
+		return text + " ." + string(f[0])
+	}
 	for i, format := range f[:last] {
 		if i > 0 {
 			text += ","

@@ -71,7 +71,7 @@ func whole(v float64) string   { return fmt.Sprintf("%.0f", v) }
 
 // crossing returns the section on the levels at which another mode becomes better by TTFT p95, with the cluster's own
 // figures.
-func (r *Results) crossing() []Section {
+func (r *Results) crossing() Section {
 	s := Section{Title: "Where and why the modes cross"}
 	for i := range r.Pairs {
 		if p := &r.Pairs[i]; p.Withheld == "" && r.Sides[p.A].Mode != r.Sides[p.B].Mode {
@@ -86,7 +86,7 @@ func (r *Results) crossing() []Section {
 	case !crossed: // one mode, or one level
 		s.Title = "The cluster's own metrics"
 		if len(r.Sides) == 0 || len(known) == 0 && r.Sweep == nil {
-			return nil
+			return Section{}
 		}
 	case len(known) == 0 && r.Sweep == nil:
 		s.Text = append(s.Text,
@@ -96,11 +96,11 @@ func (r *Results) crossing() []Section {
 		if r.Sweep != nil {
 			s.Text = append(s.Text, "The cluster reported no metrics that could explain why.")
 		}
-		return []Section{s}
+		return s
 	}
 	s.Text = append(s.Text, r.aboutFigures(known)...)
 	s.Table = r.clusterTable(known)
-	return []Section{s}
+	return s
 }
 
 // sourceVerb returns "reported" for a sweep, whose figures come from the cluster, and "recorded" for baselines.
@@ -162,7 +162,7 @@ func (r *Results) clusterTable(known []clusterColumn) *Table {
 		for _, c := range known {
 			cells = append(cells, cmp.Or(c.cell(&p.row.ClusterFigures), "not "+r.sourceVerb()))
 		}
-		g.Rows = append(g.Rows, cells)
+		g.add(cells...)
 	}
 	return g
 }

@@ -16,32 +16,18 @@ import (
 func (r *Results) sections() []Section {
 	top := Section{Top: true, Text: r.Words}
 	if run := r.Sweep; run != nil && run.Unfinished != "" {
-		text := fmt.Sprintf("%s, with %s measured. This report is partial.", run.State, run.Unfinished)
-		top.Items = []Item{{"Unfinished", text}}
-	}
-	var all []Section
-	if len(top.Text)+len(top.Items) > 0 {
-		all = append(all, top)
-	}
-	all = append(all, r.setup(), r.methodology())
-	if notes := r.notes(); notes.Items != nil {
-		all = append(all, notes)
+		top.add("Unfinished", fmt.Sprintf("%s, with %s measured. This report is partial.", run.State, run.Unfinished))
 	}
 	results := Section{Title: "Results", Text: r.howToRead(), Charts: r.charts()}
-	all = append(all, results)
-	all = append(all, r.trialSection()...)
-	all = append(all, r.capacitySection()...)
+	all := append([]Section{top, r.setup(), r.methodology(), r.notes(), results}, r.trialSections()...)
+	all = append(all, r.capacitySections()...)
 	if len(r.Sides) == 1 || len(r.Sides) > 0 && r.OfTrial() {
 		all = append(all, r.figures())
 	}
 	for i := range r.Pairs {
 		all = append(all, r.pairSections(&r.Pairs[i])...)
 	}
-	all = append(all, r.sustained()...)
-	all = append(all, r.crossing()...)
-	all = append(all, r.summary()...)
-	all = append(all, r.workers()...)
-	return append(all, append(r.spans(), r.inputs())...)
+	return filled(append(all, r.sustained(), r.crossing(), r.summary(), r.workers(), r.spans(), r.inputs()))
 }
 
 // sameForAll reports whether a text is the same for all sides.
@@ -128,9 +114,15 @@ func workload(w *api.WorkloadShape) string {
 	add(w.MaxTokens > 0, "at most %d tokens an answer", w.MaxTokens)
 	add(w.Corpus != "", "corpus %s", w.Corpus)
 	add(w.Followup != "", "follow-up questions: %s", w.Followup)
-	think, rps := value64(w.ThinkSeconds), value64(w.TargetRPS)
+	think, rps := value64(w.ThinkTime), value64(w.TargetRPS)
 	add(think > 0, "users think for %s s", trimmed(think))
 	add(rps > 0, "at most %s requests/s", trimmed(rps))
+	for _, s := range api.WorkloadSettings {
+		if v := value64(w.Number(s)); s.Key != "think_time" && s.Key != "target_rps" {
+			add(v > 0, "%s %s", strings.ToLower(s.Label), s.Text(v))
+		}
+	}
+	add(w.Arrivals != "", "arrivals: %s", w.Arrivals)
 	add(w.Request != "", "each request with %s", w.Request)
 	add(w.Session != "", "session by %s", w.Session)
 	add(w.NoRequestID, "no X-Request-Id")
@@ -144,17 +136,12 @@ func workload(w *api.WorkloadShape) string {
 // setup lists the deployment and workload of the sides. Values that do not differ are listed once.
 func (r *Results) setup() Section {
 	s := Section{Title: "Setup"}
-	add := func(name, text string) {
-		if text != "" {
-			s.Items = append(s.Items, Item{name, text})
-		}
-	}
 	if run := r.Sweep; run != nil {
-		add("Load generator", run.Program)
+		s.add("Load generator", run.Program)
 	}
 	if !r.sameForAll(func(s *proof.Side) string { return s.Baseline }) {
 		for i := range r.Sides {
-			add(r.Sides[i].Name, r.Sides[i].Title+" ("+r.Sides[i].Kind+")")
+			s.add(r.Sides[i].Name, r.Sides[i].Title+" ("+r.Sides[i].Kind+")")
 		}
 	}
 	for _, d := range setupItems {
@@ -162,14 +149,14 @@ func (r *Results) setup() Section {
 			break
 		}
 		if r.sameForAll(d.value) {
-			add(d.name, d.value(&r.Sides[0]))
+			s.add(d.name, d.value(&r.Sides[0]))
 			continue
 		}
 		var each []string
 		for i := range r.Sides {
 			each = append(each, r.Sides[i].Name+": "+cmp.Or(d.value(&r.Sides[i]), notRecorded))
 		}
-		add(d.name, strings.Join(each, "; "))
+		s.add(d.name, strings.Join(each, "; "))
 	}
 	var modes []string
 	for i := range r.Sides {
@@ -179,25 +166,23 @@ func (r *Results) setup() Section {
 	if len(modes) == 2 {
 		modes = []string{modes[1] + " against " + modes[0]}
 	}
-	add(sentenceCase(r.side())+"s", strings.Join(modes, "; "))
+	s.add(sentenceCase(r.side())+"s", strings.Join(modes, "; "))
 	return s
 }
 
 func (r *Results) methodology() Section {
 	s := Section{Title: "Methodology"}
 	if r.Sweep != nil {
-		s.Items = r.sweepMethodology()
+		r.sweepMethodology(&s)
 		return s
 	}
 	add := func(name string, same bool, text func(*proof.Side) string) {
+		if same {
+			s.add(name, text(&r.Sides[0]))
+			return
+		}
 		for i := range r.Sides {
-			switch text := text(&r.Sides[i]); {
-			case text == "" || i > 0 && same:
-			case same:
-				s.Items = append(s.Items, Item{name, text})
-			default:
-				s.Items = append(s.Items, Item{name + ", " + r.Sides[i].Name, text})
-			}
+			s.add(name+", "+r.Sides[i].Name, text(&r.Sides[i]))
 		}
 	}
 	concurrency := func(s *proof.Side) string { return numbers(s.Levels()) + " conversations in progress" }
@@ -224,55 +209,53 @@ func averaged(s *proof.Side) string {
 const minuteFormat = "2006-01-02 15:04 MST"
 
 // sweepMethodology describes how a sweep measures, from its request and its spans.
-func (r *Results) sweepMethodology() (items []Item) {
+func (r *Results) sweepMethodology(s *Section) {
 	run := r.Sweep
 	q := &run.Request
-	add := func(name, text string) { items = append(items, Item{name, text}) }
-	add("Kind", kindWords(q))
-	add("Measured", when(run))
-	add("Concurrency", numbers(q.Levels)+" conversations in progress")
+	s.add("Kind", kindWords(q))
+	s.add("Measured", when(run))
+	s.add("Concurrency", numbers(q.Levels)+" conversations in progress")
 	warmUp := untilFirstEnded
 	switch q.Kind {
 	case api.SweepTrial:
 		warmUp = trialWarmUp(q, run.Trial)
-		add("Order", trialOrder(q, run.Trial))
+		s.add("Order", trialOrder(q, run.Trial))
 		if q.Primary != nil {
-			add("Decided by", proof.Metric(*q.Primary).Name()+
+			s.add("Decided by", proof.Metric(*q.Primary).Name()+
 				", chosen before the start; smallest difference of interest "+r.smallest())
 		}
 	case api.SweepLevels:
-		add("Order", levelsOrder(q))
+		s.add("Order", levelsOrder(q))
 		if q.Repeats != nil {
-			add("Repeats", plural(*q.Repeats, "span")+" of each level and mode")
+			s.add("Repeats", plural(*q.Repeats, "span")+" of each level and mode")
 		}
 		warmUp = "each span for " + durationText(value64(q.WarmUp)) + " at its full concurrency"
 	case api.SweepCapacity:
-		add("Order", "a scan of these levels, then bisection of the first that misses the SLOs; each level that "+
+		s.add("Order", "a scan of these levels, then bisection of the first that misses the SLOs; each level that "+
 			"decides is measured until its verdict is certain enough")
 		if q.Resolution != nil {
-			add("Resolution", plural(*q.Resolution, "conversation"))
+			s.add("Resolution", plural(*q.Resolution, "conversation"))
 		}
 	}
 	if q.MaxSeconds != nil {
-		add("Time", "at most "+durationText(*q.MaxSeconds))
+		s.add("Time", "at most "+durationText(*q.MaxSeconds))
 	}
-	add("Warm-up", warmUp)
+	s.add("Warm-up", warmUp)
 	if q.Seconds != nil {
-		add("Counted", countedWords(q, onPairs(run.Trial)))
+		s.add("Counted", countedWords(q, onPairs(run.Trial)))
 	}
 	if q.Snapshots != nil {
-		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span",
+		s.add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span",
 			plural(*q.Snapshots, "snapshot"), proof.SnapshotSeconds))
 	}
 	if q.Seed != nil {
-		add("Seed", strconv.FormatUint(*q.Seed, 10))
+		s.add("Seed", strconv.FormatUint(*q.Seed, 10))
 	}
-	add("Time used", durationText(run.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
-	add("Caches", coldCaches(run.Spans))
-	add("Intervals", fmt.Sprintf("95 %%, by Student's t over the spans of a level and %s, or over parts of the span if "+
+	s.add("Time used", durationText(run.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
+	s.add("Caches", coldCaches(run.Spans))
+	s.add("Intervals", fmt.Sprintf("95 %%, by Student's t over the spans of a level and %s, or over parts of the span if "+
 		"there is only one", sideOf(q.Kind)))
-	add("Spoiled spans", spoiledSpans(run.Spans))
-	return items
+	s.add("Spoiled spans", spoiledSpans(run.Spans))
 }
 
 // kindWords describes the question of a sweep.
@@ -448,7 +431,7 @@ func (r *Results) notes() Section {
 		if side.Notes == "" || i > 0 && side.Baseline == r.Sides[0].Baseline {
 			continue
 		}
-		s.Items = append(s.Items, Item{side.Title, side.Notes})
+		s.add(side.Title, side.Notes)
 	}
 	return s
 }
@@ -548,12 +531,10 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 		head.Text = append(head.Text, "More than the mode differs, so the results do not compare the modes alone:")
 		head.Table = &Table{Words: []int{1, 2}, Head: []string{"What", b, a}}
 		for _, d := range p.Differences {
-			head.Table.Rows = append(head.Table.Rows, []string{strings.ReplaceAll(d.Field, "_", " "), d.Live, d.Baseline})
+			head.Table.add(strings.ReplaceAll(d.Field, "_", " "), d.Live, d.Baseline)
 		}
 	}
-	if len(head.Text) > 0 {
-		all = append(all, head)
-	}
+	all = append(all, head)
 	if len(p.Levels) == 0 {
 		return all
 	}
@@ -565,7 +546,7 @@ func (r *Results) pairSections(p *proof.Pair) (all []Section) {
 		title := withFailures(r.versus(p, ": ")+t.title, t.of[0].isTime(), rows...)
 		all = append(all, pairTable(p, title, t.of, a, b))
 	}
-	return append(all, r.errorSection(p)...)
+	return append(all, r.errorSection(p))
 }
 
 // versus names a pair, with the text that follows, in a report on several pairs.
@@ -576,8 +557,8 @@ func (r *Results) versus(p *proof.Pair, then string) string {
 	return r.Sides[p.B].Name + " against " + r.Sides[p.A].Name + then
 }
 
-// errorSection returns the table of failed turns. It returns nothing if no level has a share of failed turns.
-func (r *Results) errorSection(p *proof.Pair) []Section {
+// errorSection returns the table of failed turns. It is empty if no level has a share of failed turns.
+func (r *Results) errorSection(p *proof.Pair) Section {
 	a, b := &r.Sides[p.A], &r.Sides[p.B]
 	s := Section{Title: r.versus(p, ": ") + "Errors", Level: 3}
 	s.Table = &Table{Head: []string{"Concurrency", a.Name + " failed", b.Name + " failed"}}
@@ -585,12 +566,12 @@ func (r *Results) errorSection(p *proof.Pair) []Section {
 	for _, l := range p.Levels {
 		x, y := a.Row(l.Level).ErrorRatio, b.Row(l.Level).ErrorRatio
 		known = known || x != nil || y != nil
-		s.Table.Rows = append(s.Table.Rows, []string{l.Level.String(), failedCell(x), failedCell(y)})
+		s.Table.add(l.Level.String(), failedCell(x), failedCell(y))
 	}
 	if !known {
-		return nil
+		return Section{}
 	}
-	return []Section{s}
+	return s
 }
 
 // failedCell formats a share of failed turns, from 0 to 1.
@@ -625,7 +606,7 @@ func pairTable(p *proof.Pair, title string, of []*quantity, a, b string) Section
 			row = append(row, q.cellOf(f.A, f.IntervalA, f.UnlikeA, f.AtLeastA),
 				q.cellOf(f.B, f.IntervalB, f.UnlikeB, f.AtLeastB), q.advantageCell(&f))
 		}
-		s.Table.Rows = append(s.Table.Rows, row)
+		s.Table.add(row...)
 	}
 	return s
 }
@@ -660,7 +641,7 @@ func (r *Results) figures() Section {
 			if failed {
 				row = append(row, failedCell(of.ErrorRatio))
 			}
-			s.Table.Rows = append(s.Table.Rows, row)
+			s.Table.add(row...)
 		}
 	}
 	return s
@@ -672,9 +653,9 @@ func (r *Results) anyRow(has func(*api.BaselineRow) bool) bool {
 	})
 }
 
-func (r *Results) sustained() []Section {
+func (r *Results) sustained() Section {
 	if len(r.Sides) == 0 || r.SLO == (api.SLO{}) {
-		return nil
+		return Section{}
 	}
 	s := Section{
 		Title: "What the SLOs allow", Level: 3,
@@ -684,31 +665,12 @@ func (r *Results) sustained() []Section {
 	}
 	s.Table = &Table{Words: []int{1}, Head: []string{sentenceCase(r.side()), "Sustained concurrency"}}
 	for i := range r.Sides {
-		side := &r.Sides[i]
-		text := "not known"
-		if x := side.Sustained; x != nil && x.Level != nil {
-			text = x.Level.String()
-			if x.Level.Value == 0 {
-				text = fmt.Sprintf("none: even %v, the lowest level tested, misses the SLOs", testedLevels(side)[0])
-			}
-			if len(x.Isolated) > 0 {
-				text += "; " + numbers(x.Isolated) + " also meet the SLOs, above a level that misses them"
-			}
-			if len(x.TTFTOnly) > 0 {
-				text += "; judged by TTFT alone, since TPOT was not recorded at " + numbers(x.TTFTOnly)
-			}
-		}
-		s.Table.Rows = append(s.Table.Rows, []string{side.Name, text})
+		s.Table.add(r.Sides[i].Name, cmp.Or(sustains(&r.Sides[i]), "not known"))
 	}
-	return []Section{s}
+	return s
 }
 
-// testedLevels returns the levels with a TTFT p95. s.Sustained must not be nil.
-func testedLevels(s *proof.Side) []api.Level {
-	return slices.DeleteFunc(s.Levels(), func(l api.Level) bool { return slices.Contains(s.Sustained.Untested, l) })
-}
-
-func (r *Results) summary() []Section {
+func (r *Results) summary() Section {
 	s := Section{Title: "Summary"}
 	for i := range r.Pairs {
 		p := &r.Pairs[i]
@@ -730,19 +692,14 @@ func (r *Results) summary() []Section {
 						v(average.B), b, v(average.RangeB[0]), v(average.RangeB[1]), v(average.A), a,
 						v(average.RangeA[0]), v(average.RangeA[1]))
 				}
-				s.Items = append(s.Items, Item{name, text})
+				s.add(name, text)
 			}
 		}
 	}
 	for i := range r.Sides {
-		if text := saturation(&r.Sides[i]); text != "" {
-			s.Items = append(s.Items, Item{"Saturation, " + r.Sides[i].Name, text})
-		}
+		s.add("Saturation, "+r.Sides[i].Name, saturation(&r.Sides[i]))
 	}
-	if len(s.Items) == 0 {
-		return nil
-	}
-	return []Section{s}
+	return s
 }
 
 func (r *Results) inputs() Section {
@@ -760,8 +717,7 @@ func (r *Results) inputs() Section {
 		if in.Seed != nil {
 			seed = strconv.FormatUint(*in.Seed, 10)
 		}
-		s.Table.Rows = append(s.Table.Rows, []string{cmp.Or(in.File, notRecorded), date, seed, cmp.Or(in.Version,
-			notRecorded)})
+		s.Table.add(cmp.Or(in.File, notRecorded), date, seed, cmp.Or(in.Version, notRecorded))
 	}
 	return s
 }

@@ -14,8 +14,8 @@ import (
 	"kvbooth/sidecar/loadgen/report/chart"
 )
 
-// capacitySection returns the results of a capacity search and the tested levels.
-func (r *Results) capacitySection() []Section {
+// capacitySections returns the results of a capacity search and the tested levels.
+func (r *Results) capacitySections() []Section {
 	if r.Sweep == nil || r.Sweep.Capacity == nil {
 		return nil
 	}
@@ -40,20 +40,14 @@ func (r *Results) capacitySection() []Section {
 		if len(m.Isolated) > 0 {
 			isolated = numbers(m.Isolated)
 		}
-		s.Table.Rows = append(s.Table.Rows, []string{names[i], sustained(m), between, isolated})
+		s.Table.add(names[i], sustained(m), between, isolated)
 		for _, t := range m.Tested {
-			tests.Table.Rows = append(tests.Table.Rows, []string{
-				names[i], t.Level.String(), t.Verdict,
-				strconv.Itoa(t.Spans),
-			})
+			tests.Table.add(names[i], t.Level.String(), t.Verdict, strconv.Itoa(t.Spans))
 		}
 	}
 	if x := c.Crossing; x != nil && x.Level != nil {
-		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %v conversations%s.", *x.Level,
+		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %s%s.", x.Level.InWords(),
 			bracketed(x.Interval, x.Above))}
-	}
-	if len(tests.Table.Rows) == 0 {
-		return []Section{s}
 	}
 	return []Section{s, tests}
 }
@@ -69,9 +63,9 @@ func (r *Results) modeName(m api.ModeState) string {
 }
 
 // spans lists the spans of a sweep in the order in which they ended.
-func (r *Results) spans() []Section {
-	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
-		return nil
+func (r *Results) spans() Section {
+	if r.Sweep == nil {
+		return Section{}
 	}
 	head := []string{"Span", sentenceCase(r.side()), "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed"}
 	values := r.spanValues()
@@ -110,9 +104,9 @@ func (r *Results) spans() []Section {
 			}
 			row = append(row, value)
 		}
-		s.Table.Rows = append(s.Table.Rows, append(row, strings.Join(remarks, "; ")))
+		s.Table.add(append(row, strings.Join(remarks, "; "))...)
 	}
-	return []Section{s}
+	return s
 }
 
 // spanValues returns the deciding metric of a trial's spans by their numbers. It is nil before the first look, and for
@@ -160,9 +154,9 @@ func (r *Results) turnsByWorker() []map[string]int {
 }
 
 // workers lists the turns of each worker under each arm or mode.
-func (r *Results) workers() []Section {
+func (r *Results) workers() Section {
 	if r.Sweep == nil {
-		return nil
+		return Section{}
 	}
 	s := Section{Title: "Turns by worker", Table: &Table{Words: []int{1}, Head: []string{
 		sentenceCase(r.side()), "Turns by worker, warm-up included", "Busiest / mean",
@@ -171,13 +165,10 @@ func (r *Results) workers() []Section {
 	for i, count := range r.turnsByWorker() {
 		if len(count) > 0 {
 			workers, skew := spread(count)
-			s.Table.Rows = append(s.Table.Rows, []string{names[i], eachWorker(workers), hundredths(skew)})
+			s.Table.add(names[i], eachWorker(workers), hundredths(skew))
 		}
 	}
-	if len(s.Table.Rows) == 0 {
-		return nil
-	}
-	return []Section{s}
+	return s
 }
 
 func armLetter(arm string) string {
@@ -207,10 +198,8 @@ func (r *Results) charts() (all []chart.Chart) {
 	for _, c := range chartedQuantities {
 		q := describe(c.of)
 		var series []chart.Series
-		var words []string
 		for j := range r.Sides {
 			one := chart.Series{Name: r.Sides[j].Name}
-			var values []string
 			for k := range r.Sides[j].Rows {
 				row := &r.Sides[j].Rows[k]
 				v := *q.In(row)
@@ -222,10 +211,6 @@ func (r *Results) charts() (all []chart.Chart) {
 					point.Band = &[2]float64{math.Max(0, c.scale*in[0]), c.scale * in[1]}
 				}
 				one.Points = append(one.Points, point)
-				values = append(values, fmt.Sprintf("%s at %v", q.cell(v, q.IntervalOf(row)), row.Level))
-			}
-			if len(one.Points) > 0 {
-				words = append(words, one.Name+" "+strings.Join(values, ", "))
 			}
 			series = append(series, one)
 		}
@@ -233,9 +218,7 @@ func (r *Results) charts() (all []chart.Chart) {
 		if c.of == proof.QuantityTTFT95 {
 			slo = r.SLO.TTFT
 		}
-		drawn := chart.Levels(q.title, c.unit, c.scale*slo, series...)
-		drawn.Words = strings.Join(words, "; ")
-		all = append(all, drawn)
+		all = append(all, chart.Levels(q.title, c.unit, c.scale*slo, series...))
 	}
 	return all
 }

@@ -427,7 +427,7 @@ func TestReportAsAPage(t *testing.T) {
 	assert.Equal(t, 4, elements["svg"])
 	assert.Contains(t, html, "&lt;script&gt;alert(1)&lt;/script&gt;")
 	assert.Contains(t, html, "SLO 600 ms")
-	assert.Contains(t, html, `aria-label="TTFT p95: Round-robin 655 ms (642 to 668) at 60, 595 ms`)
+	assert.Contains(t, html, `aria-label="TTFT p95: Round-robin at 60: 655 ms (642 to 668); Round-robin at 120: 595 ms`)
 	assert.Contains(t, html, noneShown)
 	assert.Contains(t, html, `class="band first"`)
 	assert.Regexp(t, `@media screen and \(prefers-[a-z]+-scheme: dark\)`, html)

@@ -14,11 +14,15 @@ import (
 // Texts in place of an outcome. The screens use the same ones.
 const (
 	noneShown   = "not certain"
-	tooVariable = "not certain yet"
 	ownError    = "withheld for the load generator's own error"
-	tradeOff    = "not counted"
 	notRecorded = "not recorded"
 )
+
+// undecided maps the outcomes that do not decide which side is better to their texts.
+var undecided = map[api.Outcome]string{
+	api.OutcomeNoDifference: noneShown, api.OutcomeTooVariable: "not certain yet", api.OutcomeWithheld: ownError,
+	api.OutcomeTradeOff: "not counted",
+}
 
 // speculation is the title of a table that only reports with speculative decoding have.
 const speculation = "Speculation and GPU memory"
@@ -92,12 +96,15 @@ func (q *quantity) inPoints() bool {
 }
 
 // advantage formats an advantage with its sign, in per cent or points. v is a fraction.
-func (q *quantity) advantage(v float64) string {
+func (q *quantity) advantage(v float64) string { return signed(v, q.inPoints()) }
+
+// signed formats a difference with its sign, in per cent or percentage points. v is a fraction.
+func signed(v float64, points bool) string {
 	text := fmt.Sprintf("%+.1f", 100*v)
 	if strings.Trim(text, "+-0.") == "" {
 		text = "0.0"
 	}
-	return strings.Replace(text, "-", "−", 1) + unitOf(q.inPoints())
+	return strings.Replace(text, "-", "−", 1) + unitOf(points)
 }
 
 func numbers(all []api.Level) string {
@@ -156,30 +163,18 @@ func (q *quantity) advantageCell(f *proof.Figure) string {
 		return notRecorded
 	}
 	text := q.advantage(*f.Advantage)
-	if !notCertain[f.Outcome] && f.Interval != nil && !f.Estimated {
+	why := undecided[f.Outcome]
+	if why == "" && f.Interval != nil && !f.Estimated {
 		text = fmt.Sprintf("%s (%s to %s)", text, withoutUnit(q.advantage(f.Interval[0])),
 			withoutUnit(q.advantage(f.Interval[1])))
 	}
 	if strings.HasPrefix(q.Name, "ttft") && f.A != nil && f.B != nil {
 		text += ", " + signedMilliseconds(*f.B-*f.A)
 	}
-	switch f.Outcome {
-	case api.OutcomeNoDifference:
-		return text + ", " + noneShown
-	case api.OutcomeTooVariable:
-		return text + ", " + tooVariable
-	case api.OutcomeWithheld:
-		return text + ", " + ownError
-	case api.OutcomeTradeOff:
-		return text + ", " + tradeOff
+	if why != "" {
+		text += ", " + why
 	}
 	return text
-}
-
-// notCertain holds the outcomes that do not decide which side is better.
-var notCertain = map[api.Outcome]bool{
-	api.OutcomeNoDifference: true, api.OutcomeTooVariable: true, api.OutcomeWithheld: true,
-	api.OutcomeTradeOff: true,
 }
 
 func signedMilliseconds(seconds float64) string {
@@ -211,21 +206,26 @@ func (q *quantity) verdict(s proof.Average, b string) string {
 	if len(s.Worse) > 0 {
 		parts = append(parts, b+" is worse at "+numbers(s.Worse))
 	}
-	parts = append(parts, undecided(&s)...)
+	parts = append(parts, undecidedLevels(&s)...)
 	if len(parts) > 0 {
 		text += " " + capital(parts[0], b) + strings.Join(append([]string{""}, parts[1:]...), "; ") + "."
 	}
 	return text
 }
 
-// undecided lists the levels at which no side is better.
-func undecided(s *proof.Average) (parts []string) {
+// undecidedLevels lists the levels at which no side is better.
+func undecidedLevels(s *proof.Average) (parts []string) {
 	for _, of := range []struct {
-		words  string
-		levels []api.Level
-	}{{noneShown, s.NoneShown}, {tooVariable, s.TooVariable}, {ownError, s.Withheld}, {tradeOff, s.TradeOff}} {
+		outcome api.Outcome
+		levels  []api.Level
+	}{
+		{api.OutcomeNoDifference, s.NoneShown},
+		{api.OutcomeTooVariable, s.TooVariable},
+		{api.OutcomeWithheld, s.Withheld},
+		{api.OutcomeTradeOff, s.TradeOff},
+	} {
 		if len(of.levels) > 0 {
-			parts = append(parts, of.words+" at "+numbers(of.levels))
+			parts = append(parts, undecided[of.outcome]+" at "+numbers(of.levels))
 		}
 	}
 	return parts

@@ -71,6 +71,8 @@ type Run struct {
 	Metrics api.Metrics `json:"metrics"` // latencies of the turns that ended well
 	// FirstAnswer is the time to the first token after the reasoning; nil where no turn had any.
 	FirstAnswer           *api.Quantiles    `json:"first_answer,omitempty"`
+	Late                  *api.Lateness     `json:"late,omitempty"`    // nil where the load waits for the server
+	Dropped               int64             `json:"dropped,omitempty"` // arrivals and further turns that were dropped
 	Tokens                Tokens            `json:"tokens"`
 	OutputTokensPerSecond Value             `json:"output_tokens_per_second"`
 	RequestsPerSecond     Value             `json:"requests_per_second"` // turns that ended well
@@ -226,6 +228,7 @@ func NewBuilder(run Ended) *Builder {
 		Target:  run.Status.Target, Level: state.Concurrency.Target,
 		Arm: state.Arm, Mode: state.Mode, Speculation: state.Speculation,
 		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Limited: run.Limited,
+		Dropped:  state.Concurrency.Dropped,
 		Baseline: run.Before, Data: run.Data,
 		Cluster: run.Cluster, Events: append([]api.Event{}, run.Events...),
 		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},
@@ -253,8 +256,7 @@ func (b *Builder) Add(t *api.Turn) {
 	}
 	b.routing.add(t)
 	if t.Number == 1 && b.run.Opening != nil {
-		sent := t.Started.Sub(b.run.Started).Seconds()
-		b.firsts = append(b.firsts, stats.NewFirstTurn(t, b.run.Opening(t.Conversation), sent))
+		b.firsts = append(b.firsts, stats.NewFirstTurn(t, b.run.Opening(t.Conversation), b.run.Started))
 	}
 	r := b.report
 	if t.Status == api.TurnOK && t.TokenSource == "chunks" {
@@ -302,6 +304,7 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet, InBursts: r.Turns.InBursts,
 	}
 	r.Metrics, r.FirstAnswer, r.TTFTByTurn = whole.Window.Metrics, whole.Window.FirstAnswer, whole.TTFTByTurn
+	r.Late = whole.Window.Late
 	r.Tokens = Tokens{
 		Input: whole.PromptTokens, InputP95: whole.Window.InputP95, InputUnknown: whole.PromptUnknown,
 		Cached: whole.CachedTokens, CachedUnknown: whole.CachedUnknown,
@@ -324,9 +327,10 @@ func (b *Builder) Run(whole stats.Report, conditions []Condition, notes ...strin
 		}
 		return strings.Compare(string(a.Class), string(b.Class))
 	})
-	r.SLO = []Objective{
-		objective("ttft", r.Metrics.TTFT, b.run.SLO.TTFT),
-		objective("tpot", r.Metrics.TPOT, b.run.SLO.TPOT),
+	for _, f := range api.Times {
+		if f.Objective != nil {
+			r.SLO = append(r.SLO, objective(f, f.Quantiles(&r.Metrics), f.Objective(b.run.SLO)))
+		}
 	}
 	r.Notes = append(r.Notes, notes...)
 	slices.Sort(r.ttft)
@@ -351,13 +355,13 @@ func percentiles(values []float64) (p50, p95 *float64) {
 	return new(stats.Percentile(values, .5)), new(stats.Percentile(values, .95))
 }
 
-func objective(metric string, q api.Quantiles, threshold float64) Objective {
-	o := Objective{Metric: metric, Threshold: threshold, P95: q.P95, Interval: q.P95Interval}
+func objective(f *api.Figure, q *api.Quantiles, threshold float64) Objective {
+	o := Objective{Metric: f.Key, Threshold: threshold, P95: q.P95, Interval: q.P95Interval}
 	switch {
 	case q.P95 == nil:
 	case slices.Contains(q.AtLeast, "p95") && *q.P95 <= threshold:
 		o.Withheld = cutShort(q.Cut)
-	case q.P95Error != nil && !api.Decidable(*q.P95, *q.P95Error, threshold, metric == "tpot"):
+	case q.P95Error != nil && !api.Decidable(*q.P95, *q.P95Error, threshold, f.BothWays):
 		o.Withheld = withheld(*q.P95Error)
 	default:
 		o.Met = new(baseline.Judge(*q.P95, threshold) != baseline.SLOMissed)

@@ -92,12 +92,14 @@ func TestSummary(t *testing.T) {
 	out := text(t, r)
 	for _, want := range []string{
 		"Run of 2m0s against http://gpu.example:8000 (llama)\n", "20 conversations · kv · ended by --duration\n",
-		"600 completed, 3 failed, 0 cut at the end", "0.5 % of the finished turns",
+		"600 completed, 3 failed, 0 cut at the end", "Errors           0.5 % (3 failed turns)",
 		"2396000 input (p95 of a turn 4000), 1797000 cached, 59950 output",
 		"turn 1: TTFT p50 400 ms, p95 669 ms; 4000 input tokens (p95 4000), 100 output; latency p50 2000 ms; n 599\n",
 		"turn 6+: TTFT p50 100 ms, p95 100 ms; – input tokens (p95 –), 50 output; latency p50 2000 ms; n 1\n",
 		"http_5xx: 2, first: 503 \\u001b[31mbusy\n",
-		"missed: TTFT p95 669 ms of 600 ms; met: TPOT p95 30.0 ms of 60.0 ms; 83.1 % of the finished turns met every SLO",
+		"Result           failed (by --fail-if)\n",
+		"SLO              missed (83.1 % of the finished turns met every SLO)\n",
+		"TTFT p95         669 ms (SLO 600 ms missed)\n", "TPOT p95         30.0 ms (SLO 60.0 ms met)\n",
 		"ttft_p95>600ms: FAILED, value is 669 ms", "error_rate>1%: passed, value is 0.5 %", "errors>2: FAILED, value is 3.00",
 		"kv_hit<70%: passed, value is 75.0 %", "verdict=bottleneck: passed, value is unknown",
 		"slo=missed: FAILED, value is missed", "not compared: there were no counted turns when the run ended",
@@ -117,21 +119,25 @@ func addUp(series []Point) (n float64) {
 	return n
 }
 
-// The line of the SLO names what was missed apart from what was met.
-func TestSLOLine(t *testing.T) {
-	for want, slo := range map[string]api.SLO{
-		"missed: TPOT p95 30.0 ms of 20.0 ms; met: TTFT p95 669 ms of 700 ms; ":           {TTFT: .7, TPOT: .02},
-		"missed: TTFT p95 669 ms of 200 ms, TPOT p95 30.0 ms of 20.0 ms; 0.0 %":           {TTFT: .2, TPOT: .02},
-		"SLO              met: TTFT p95 669 ms of 2000 ms, TPOT p95 30.0 ms of 50.0 ms; ": {TTFT: 2, TPOT: .05},
+// The figures of the SLO say what was missed and what was met.
+func TestFiguresOfTheSLO(t *testing.T) {
+	for slo, want := range map[api.SLO][]string{
+		{TTFT: .7, TPOT: .02}: {"SLO              missed (", "669 ms (SLO 700 ms met)", "30.0 ms (SLO 20.0 ms missed)"},
+		{TTFT: .2, TPOT: .02}: {"SLO              missed (0.0 %", "669 ms (SLO 200 ms missed)", "(SLO 20.0 ms missed)"},
+		{TTFT: 2, TPOT: .05}:  {"SLO              met (", "669 ms (SLO 2000 ms met)", "30.0 ms (SLO 50.0 ms met)"},
 	} {
-		r := reported(t, some(), func(run *Ended) { run.SLO = slo })
-		assert.Contains(t, text(t, r), want)
+		got := text(t, reported(t, some(), func(run *Ended) { run.SLO = slo }))
+		for _, line := range want {
+			assert.Contains(t, got, line)
+		}
 	}
 	short := some()
 	for _, one := range short {
 		one.TPOT = nil
 	}
-	assert.Contains(t, text(t, reported(t, short, nil)), "missed: TTFT p95 669 ms of 600 ms; TPOT p95 not judged; ")
+	got := text(t, reported(t, short, nil))
+	assert.Contains(t, got, "669 ms (SLO 600 ms missed)")
+	assert.Contains(t, got, "TPOT p95         not judged\n")
 }
 
 // A figure that some turns do not have is said beside it, and is never 0.
@@ -143,9 +149,10 @@ func TestUnknownFigures(t *testing.T) {
 	}
 	got := text(t, reported(t, turns, func(run *Ended) { run.SLO = api.SLO{TTFT: 2, TPOT: .05} }))
 	for _, want := range []string{
-		"First answer  2500", "Tokens           input not reported, cached not reported, ",
+		"First answer  2500", "Tokens          input not reported, cached not reported, ",
 		"output (estimated from the chunks of ", "TPOT and ITL of ", ": the number of tokens is unclear", "input tokens of ",
-		"cached tokens of ", "SLO              met: TTFT p95 669 ms of 2000 ms; TPOT p95 not judged; 0.0 % of the",
+		"cached tokens of ", "SLO              not judged; 0.0 % of the", "669 ms (SLO 2000 ms met)",
+		"TPOT p95         not judged\n",
 	} {
 		assert.Contains(t, got, want)
 	}
@@ -170,7 +177,7 @@ func TestRunInBursts(t *testing.T) {
 	out := text(t, r)
 	assert.Contains(t, out, "TPOT and ITL of 600 of 600 turns: the tokens of 60 came in bursts, as the server or a proxy "+
 		"held them back; TTFT includes the hold")
-	assert.Contains(t, out, "TPOT p95 not judged")
+	assert.Contains(t, out, "TPOT p95         not judged\n")
 	few := held(25)
 	assert.Equal(t, []int{576, 24}, []int{few.Metrics.TPOT.N, few.Metrics.TPOT.Unknown})
 	assert.NotNil(t, few.Series[30].TPOTP50)
@@ -216,7 +223,7 @@ func TestClusterOfARun(t *testing.T) {
 	for _, want := range []string{
 		"vllm, metrics: direct\n", "2, 1 from 14:03:10, unknown from 14:03:11, 1 from 14:03:12, 300 from 14:03:13\n",
 		"2.40 requests waited on average, at most 8.00\n",
-		"KV cache hit     75.0 % (75.0 % to 75.0 %), from the answers' usage\n",
+		"KV cache hit     75.0 % (95 %: 75.0 % to 75.0 %; from the answers' usage)\n",
 		"60.0 % of the drafted tokens accepted, 2.50 tokens per step\n", "128.0 GiB of a GPU\n",
 		"acceptance_rate<55%: passed, value is 60.0 %", "acceptance_rate<70%: FAILED, value is 60.0 %",
 		"tokens_per_step<2: passed, value is 2.50", "14:03:09 mode change: Round-robin\\u001b (ann)\n",
@@ -338,19 +345,19 @@ func TestClient(t *testing.T) {
 	}{
 		"not known": {
 			0, "unknown", "its own error is unknown: the run was too short for the self-check",
-			"missed: TTFT p95 669 ms", "ttft_p95>660ms: FAILED, value is 669 ms",
+			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: FAILED, value is 669 ms",
 		},
 		"negligible": {
 			100 * time.Microsecond, "ok", "negligible: the load generator's own error is at most ",
-			"missed: TTFT p95 669 ms", "ttft_p95>660ms: FAILED, value is 669 ms",
+			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: FAILED, value is 669 ms",
 		},
 		"noticeable": {
 			20 * time.Millisecond, "noticeable", "; the intervals include it",
-			"missed: TTFT p95 669 ms", "ttft_p95>660ms: undecided, value is 669 ms (up to 2",
+			"669 ms (SLO 600 ms missed", "ttft_p95>660ms: undecided, value is 669 ms (up to 2",
 		},
 		"too large": {
 			80 * time.Millisecond, "bottleneck", "too large: TTFT cannot be judged: ",
-			"undecided: TTFT p95 669 ms of 600 ms (up to 10", "ttft_p95>660ms: undecided, value is 669 ms (up to 10",
+			"669 ms (SLO 600 ms undecided: up to 10", "ttft_p95>660ms: undecided, value is 669 ms (up to 10",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,18 +32,17 @@ func (r *Run) Document() Document {
 	if r.Twin != nil {
 		twin := r.Twin.sections()
 		twin[0].Title, twin[0].Level = "Lane twin: "+r.Twin.title(), 1
-		d.Sections = append(append(d.Sections, twin...), Section{Items: r.pairItems()})
+		d.Sections = append(append(d.Sections, twin...), r.pairs())
 	}
 	return d
 }
 
 // sections returns the sections of one lane.
 func (r *Run) sections() []Section {
-	all := []Section{{Text: []string{r.summary()}, Cards: r.cards()}}
-	if r.Turns.OK > 0 {
-		all = append(all, Section{Title: "Latencies of the turns that ended well, in milliseconds", Table: r.latencies()})
-	}
-	return append(all, Section{Charts: r.charts()}, Section{Items: r.items()})
+	latencies := Section{Title: "Latencies of the turns that ended well, in milliseconds", Table: r.latencies()}
+	return filled([]Section{
+		{Text: []string{r.summary()}, Figures: r.figures()}, latencies, {Charts: r.charts()}, r.details(),
+	})
 }
 
 // title names the target and the length of the run.
@@ -66,8 +65,8 @@ func (r *Run) summary() string {
 	}[r.Cause]
 	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, r.Level.InWords(),
 		cmp.Or(r.Arm, string(r.Mode)), cause)
-	if kind := notReal(r.Target.Kind); kind != "" {
-		text = sentenceCase(kind) + " · " + text
+	if kind := notReal[r.Target.Kind]; kind != "" {
+		text = kind + " · " + text
 	}
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
@@ -75,24 +74,25 @@ func (r *Run) summary() string {
 	return text
 }
 
+// latencies returns the table of times. It is nil if no turn ended well.
 func (r *Run) latencies() *Table {
+	if r.Turns.OK == 0 {
+		return nil
+	}
 	t := &Table{Head: []string{"ms", "p50", "95 % interval", "p95", "95 % interval", "p99", "n"}}
 	add := func(name string, q *api.Quantiles) {
 		if q.Estimated {
 			name += " (estimated)"
 		}
-		t.Rows = append(t.Rows, []string{
-			name, atLeast(q, "p50") + ms(q.P50), msInterval(q.P50Interval), atLeast(q, "p95") + ms(q.P95),
-			msInterval(q.P95Interval), atLeast(q, "p99") + ms(q.P99), strconv.Itoa(q.N),
-		})
+		t.add(name, atLeast(q, "p50")+ms(q.P50), msInterval(q.P50Interval), atLeast(q, "p95")+ms(q.P95),
+			msInterval(q.P95Interval), atLeast(q, "p99")+ms(q.P99), strconv.Itoa(q.N))
 	}
-	add("TTFT", &r.Metrics.TTFT)
-	if r.FirstAnswer != nil {
-		add("First answer", r.FirstAnswer)
+	for _, f := range api.Times {
+		add(sentenceCase(f.Short()), f.Quantiles(&r.Metrics))
+		if f.Key == "ttft" && r.FirstAnswer != nil {
+			add("First answer", r.FirstAnswer)
+		}
 	}
-	add("TPOT", &r.Metrics.TPOT)
-	add("ITL", &r.Metrics.ITL)
-	add("Latency", &r.Metrics.Latency)
 	return t
 }
 
@@ -113,57 +113,46 @@ func (r *Run) cutLine() []string {
 		"long as it took so far, and ≥ marks the figures that depend on it"}
 }
 
-// items returns the lines below the latencies.
-func (r *Run) items() (all []Item) {
-	add := func(name string, lines ...string) {
-		if len(lines) > 0 {
-			all = append(all, Item{name, strings.Join(lines, "\n")})
-		}
+// arrivalLines describes how the arrivals at a rate were kept to.
+func (r *Run) arrivalLines() (lines []string) {
+	if l := r.Late; l != nil {
+		lines = append(lines, fmt.Sprintf("turns were sent %s after their intended moment (p50; p99 %s), %s of them more "+
+			"than 50 ms; TTFT and latency contain it", inMilliseconds(l.P50), inMilliseconds(l.P99), share100(l.Above)))
 	}
-	n := r.Turns
-	add("Turns", fmt.Sprintf("%d completed, %d failed, %d cut at the end", n.OK, n.Failed, n.Cancelled))
-	add("Cut", r.cutLine()...)
-	if l := r.Limited; l != nil {
-		add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
+	if r.Dropped > 0 {
+		lines = append(lines, fmt.Sprintf("%d arrivals and further turns were dropped, since max_inflight turns were in "+
+			"flight: the target cannot keep up with this rate", r.Dropped))
 	}
-	if r.Turns.OK > 0 {
-		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
-		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
-		add("KV cache hit", r.hitLine())
-		add("Caches", r.cacheLine())
-		add("Tokens", r.tokenLine())
-		add("By turn", r.turnLines()...)
-		add("Unknown", r.unknownLines()...)
-	}
-	add("Errors", r.errorLines()...)
-	add("Answers", r.answerLines()...)
-	add("Router", r.routerLines()...)
-	all = append(all, r.Cluster.items(r.Routing)...)
-	add("SLO", r.sloLine())
-	add("Load generator", r.clientLine())
-	add("Baseline", r.baselineLines()...)
-	add("--fail-if", r.conditionLines()...)
-	add("Events", r.eventLines()...)
-	add("Note", r.Notes...)
-	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
-	add("Data", append(data, r.Data.Files...)...)
-	return all
+	return lines
 }
 
-// hitLine gives the hit rate with its source: the usage of the answers, or else the counters nearest to the caches. The
-// JSON has all of them.
-func (r *Run) hitLine() string {
-	if r.KVHitRatio.Value != nil {
-		return r.KVHitRatio.text(share100) + ", from " + cachedSources["usage"]
+// details returns the list below the latencies.
+func (r *Run) details() (s Section) {
+	n := r.Turns
+	s.add("Turns", fmt.Sprintf("%d completed, %d failed, %d cut at the end", n.OK, n.Failed, n.Cancelled))
+	s.add("Cut", r.cutLine()...)
+	if l := r.Limited; l != nil {
+		s.add("Load", fmt.Sprintf("%s held it down for %s of the time; raise %s for more", l.Text, share100(l.Share), l.By))
 	}
-	for _, source := range []string{"engine", "frontend"} {
-		for _, h := range r.Cluster.Hits {
-			if h.Source == source {
-				return share100(h.Ratio) + ", from " + cachedSources[source]
-			}
-		}
+	s.add("Arrivals", r.arrivalLines()...)
+	if r.Turns.OK > 0 {
+		s.add("Caches", r.cacheLine())
+		s.add("Tokens", r.tokenLine())
+		s.add("By turn", r.turnLines()...)
+		s.add("Unknown", r.unknownLines()...)
 	}
-	return r.KVHitRatio.text(share100)
+	s.add("Error classes", r.errorLines()...)
+	s.add("Answers", r.answerLines()...)
+	s.add("Router", r.routerLines()...)
+	r.Cluster.describe(&s, r.Routing)
+	s.add("Load generator", r.clientLine())
+	s.add("Baseline", r.baselineLines()...)
+	s.add("--fail-if", r.conditionLines()...)
+	s.add("Events", r.eventLines()...)
+	s.add("Note", r.Notes...)
+	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
+	s.add("Data", append(data, r.Data.Files...)...)
+	return s
 }
 
 // turnLines returns a line for each turn number. It returns nil if conversations have one turn.
@@ -246,66 +235,12 @@ func (r *Run) answerLines() (lines []string) {
 	return lines
 }
 
-func (r *Run) errorLines() []string {
-	if !r.Measured() {
-		return []string{"nothing was measured: no turn completed or failed"}
-	}
-	if len(r.Errors) == 0 {
-		return []string{"none"}
-	}
-	lines := []string{fmt.Sprintf("%s of the finished turns", share100(*r.ErrorRatio))}
+// errorLines counts the failed turns by their class.
+func (r *Run) errorLines() (lines []string) {
 	for _, e := range r.Errors {
 		lines = append(lines, fmt.Sprintf("%s: %d, first: %s", e.Class, e.N, api.Printable(e.Message)))
 	}
 	return lines
-}
-
-func (r *Run) sloLine() string {
-	if r.SLO[0].P95 == nil && r.SLO[0].Withheld == "" && r.SLO[1].Withheld == "" {
-		return "not measured"
-	}
-	var missed, met, parts []string
-	for _, o := range r.SLO {
-		switch name := strings.ToUpper(o.Metric) + " p95"; {
-		case o.Withheld != "":
-			parts = append(parts, "undecided: "+name+o.text())
-		case o.Met == nil && o.Metric == "tpot" && r.Metrics.TPOT.Unknown > 0:
-			parts = append(parts, name+" not judged")
-		case o.Met == nil:
-			parts = append(parts, name+" not measured")
-		case *o.Met:
-			met = append(met, name+o.text())
-		default:
-			missed = append(missed, name+o.text())
-		}
-	}
-	if len(met) > 0 {
-		parts = slices.Insert(parts, 0, "met: "+strings.Join(met, ", "))
-	}
-	if len(missed) > 0 {
-		parts = slices.Insert(parts, 0, "missed: "+strings.Join(missed, ", "))
-	}
-	text := strings.Join(parts, "; ")
-	if r.GoodputRatio != nil {
-		text += fmt.Sprintf("; %s of the finished turns met every SLO", share100(*r.GoodputRatio))
-	}
-	return text
-}
-
-func (o Objective) text() string {
-	return fmt.Sprintf(" %s of %s%s", inMilliseconds(*o.P95), inMilliseconds(o.Threshold), o.doubt())
-}
-
-// doubt returns the reason why a longer run or a faster load generator might change the outcome.
-func (o Objective) doubt() string {
-	if o.Withheld != "" {
-		return " (" + o.Withheld + ")"
-	}
-	if o.Interval != nil && o.Interval[0] <= o.Threshold && o.Interval[1] > o.Threshold {
-		return fmt.Sprintf(" (its 95 %% interval, %s to %s, includes the threshold)", inMilliseconds(o.Interval[0]),
-			inMilliseconds(o.Interval[1]))
-	}
-	return ""
 }
 
 func (r *Run) clientLine() string {
@@ -374,14 +309,12 @@ func columnOutcomes(c api.Column) (all []string) {
 			all = append(all, v.name+" outside the recorded range")
 		case i == nil:
 			all = append(all, v.name+" not recorded")
-		case i.Outcome == api.OutcomeBetter, i.Outcome == api.OutcomeWorse:
-			all = append(all, v.name+" "+improved(i.Percent))
-		case i.Outcome == api.OutcomeNoDifference:
-			all = append(all, fmt.Sprintf("%s %s, not certain", v.name, improved(i.Percent)))
 		case i.Outcome == api.OutcomeWithheld:
-			all = append(all, v.name+" withheld: the load generator's own error could change it")
+			all = append(all, v.name+" "+ownError)
+		case undecided[i.Outcome] != "":
+			all = append(all, fmt.Sprintf("%s %s, %s", v.name, improved(i.Percent), undecided[i.Outcome]))
 		default:
-			all = append(all, fmt.Sprintf("%s %s, not certain yet", v.name, improved(i.Percent)))
+			all = append(all, v.name+" "+improved(i.Percent))
 		}
 	}
 	return all
@@ -418,16 +351,6 @@ func (d Data) steps() string {
 	return fmt.Sprintf("steps %d to %d", d.FirstStep, d.LastStep)
 }
 
-func (v Value) text(number func(float64) string) string {
-	switch {
-	case v.Value == nil:
-		return "not reported"
-	case v.Interval == nil:
-		return number(*v.Value) + " (too few independent turns for an interval)"
-	}
-	return fmt.Sprintf("%s (%s to %s)", number(*v.Value), number(v.Interval[0]), number(v.Interval[1]))
-}
-
 func inMilliseconds(s float64) string { return inMS(s) + " ms" }
 
 func inMS(s float64) string { return chart.Number(1000 * s) }
@@ -455,22 +378,21 @@ func elapsed(seconds float64) string {
 	return d.Round(time.Second).String()
 }
 
-// pairItems compares the two lanes by the turns that succeeded on both.
-func (r *Run) pairItems() []Item {
+// pairs compares the two lanes by the turns that succeeded on both.
+func (r *Run) pairs() (s Section) {
 	t := r.Pairs
 	if t == nil {
-		return []Item{{"Two lanes", "not compared: the workload had ended"}}
+		s.add("Two lanes", "not compared: the workload had ended")
+		return s
 	}
 	lines := []string{fmt.Sprintf("%s at %s against %s at %s, %s", t.A.Mode.Name(), api.Printable(t.A.Target),
 		t.B.Mode.Name(), api.Printable(t.B.Target), plural(t.Pairs, "pair"))}
 	for _, m := range t.Metrics {
 		lines = append(lines, pairLine(m))
 	}
-	all := []Item{{"Two lanes", strings.Join(lines, "\n")}}
-	if t.Caution != "" {
-		all = append(all, Item{"Note", api.Printable(t.Caution)})
-	}
-	return all
+	s.add("Two lanes", lines...)
+	s.add("Note", api.Printable(t.Caution))
+	return s
 }
 
 // pairLine formats both values of a metric, and their difference with its interval.

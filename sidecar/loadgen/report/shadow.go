@@ -266,9 +266,9 @@ func (r *Shadow) findings() []Section {
 		if p.Spread != nil {
 			spread = tenths(*p.Spread)
 		}
-		t.Rows = append(t.Rows, []string{p.Policy, share100(p.HitRatio), strconv.FormatInt(p.PrefillTokens, 10), spread})
+		t.add(p.Policy, share100(p.HitRatio), strconv.FormatInt(p.PrefillTokens, 10), spread)
 	}
-	return []Section{{Items: unnamed(r.facts())}, {Table: t}, {Items: unnamed(r.doubts())}}
+	return filled([]Section{{Items: unnamed(r.facts())}, {Table: t}, {Items: unnamed(r.doubts())}})
 }
 
 func unnamed(sentences []string) (all []Item) {
@@ -291,7 +291,7 @@ func (r *Shadow) Curves() (all []Section) {
 				series[i].Name = name
 				series[i].Points = append(series[i].Points, chart.Point{Level: float64(c.at(p)), Value: 100 * p.Hit[name]})
 			}
-			t.Rows = append(t.Rows, row)
+			t.add(row...)
 		}
 		drawn := chart.Levels("Hit rate", "%", 0, series...)
 		drawn.XName = c.across

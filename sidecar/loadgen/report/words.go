@@ -90,21 +90,15 @@ func spoiling(r *proof.Run) string {
 // kindSentences says what answers in place of engines on GPUs, which a reader must know before any figure. It is empty,
 // and not nil, for other kinds.
 func kindSentences(kind api.TargetKind) []string {
-	if text := notReal(kind); text != "" {
-		return []string{sentenceCase(text) + ": times and rates are no measurements of a GPU."}
+	if text := notReal[kind]; text != "" {
+		return []string{text + ": times and rates are no measurements of a GPU."}
 	}
 	return []string{}
 }
 
 // notReal names what answers in place of engines on GPUs.
-func notReal(kind api.TargetKind) string {
-	switch kind {
-	case api.TargetMocked:
-		return "the engines are mocked"
-	case api.TargetSimulated:
-		return "the cluster is simulated"
-	}
-	return ""
+var notReal = map[api.TargetKind]string{
+	api.TargetMocked: "The engines are mocked", api.TargetSimulated: "The cluster is simulated",
 }
 
 // kindWords returns [kindSentences] of the sides, with their names where they differ.
@@ -307,8 +301,12 @@ func (r *Results) sideWords() (all []string) {
 	}
 	var clauses []string
 	for i := range r.Sides {
-		if s := &r.Sides[i]; s.Sustained != nil {
-			clauses = append(clauses, sustains(s))
+		switch s := &r.Sides[i]; {
+		case s.Sustained == nil:
+		case s.Sustained.Level == nil:
+			clauses = append(clauses, "what "+s.Name+" sustains is not known")
+		default:
+			clauses = append(clauses, s.Name+" sustains "+sustains(s))
 		}
 	}
 	if len(clauses) > 0 {
@@ -331,17 +329,18 @@ func (r *Results) sideWords() (all []string) {
 	return all
 }
 
-// sustains describes the sustained concurrency of a side in a clause. s.Sustained must not be nil.
+// sustains describes the sustained concurrency of a side. It is empty if that is not known.
 func sustains(s *proof.Side) string {
 	x := s.Sustained
-	if x.Level == nil {
-		return "what " + s.Name + " sustains is not known"
+	if x == nil || x.Level == nil {
+		return ""
 	}
-	tested := testedLevels(s)
-	text := fmt.Sprintf("%s sustains %s", s.Name, x.Level.InWords())
+	// A level without a TTFT p95 is not tested.
+	tested := slices.DeleteFunc(s.Levels(), func(l api.Level) bool { return slices.Contains(x.Untested, l) })
+	text := x.Level.InWords()
 	switch {
 	case x.Level.Value == 0:
-		text = fmt.Sprintf("%s sustains nothing: even %v, the lowest level measured, misses them", s.Name, tested[0])
+		text = fmt.Sprintf("nothing: even %v, the lowest level measured, misses them", tested[0])
 	case *x.Level == tested[len(tested)-1]:
 		text += ", the most that was measured"
 	}
@@ -366,7 +365,7 @@ func outcomes(p *proof.Pair, q proof.Quantity, s *proof.Average) string {
 				advantageRange(p, q, of.levels)))
 		}
 	}
-	return strings.Join(append(parts, undecided(s)...), "; ")
+	return strings.Join(append(parts, undecidedLevels(s)...), "; ")
 }
 
 // advantageRange formats the smallest and the largest advantage at some levels, without their signs.

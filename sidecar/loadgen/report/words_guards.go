@@ -69,20 +69,13 @@ func (r *Results) rankedGuards() (all []string) {
 	return all
 }
 
-// guardRows returns the rows of the guards in the table of the verdict.
-func guardRows(guards []api.TrialDifference) (rows [][]string) {
-	for _, d := range guards {
-		m := proof.Metric(d.Metric)
-		conclusion := "no certain difference of more than 5" + unitOf(m.Share())
-		if proof.Verdict(d.Outcome) == proof.Unlike {
-			conclusion = "certainly different by more than 5" + unitOf(m.Share())
-		}
-		rows = append(rows, []string{
-			sentenceCase(m.Name()), trialValue(m, d.A), trialValue(m, d.B), signed(d.Difference, m.Share()),
-			intervalText(d.Interval, m.Share()), conclusion,
-		})
+// guardConclusion says whether the answers of two arms certainly differ.
+func guardConclusion(d *api.TrialDifference) string {
+	most := "more than 5" + unitOf(proof.Metric(d.Metric).Share())
+	if proof.Verdict(d.Outcome) == proof.Unlike {
+		return "certainly different by " + most
 	}
-	return rows
+	return "no certain difference of " + most
 }
 
 // unlike reports whether the answers of two arms certainly differ.

@@ -247,8 +247,7 @@ func (r *Results) rankingSections() []Section {
 		if p.Mean != nil {
 			mean = trialValue(m, *p.Mean)
 		}
-		places.Table.Rows = append(places.Table.Rows,
-			[]string{placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures)})
+		places.Table.add(placeOf(p.Place), r.armName(p.Arm), mean, part, may, failedShare(p.Failures))
 	}
 	pairs := Section{
 		Title: "Every pair", Level: 3,

@@ -350,7 +350,7 @@ func TestWords(t *testing.T) {
 		selfContained(t, written(t, r, api.ReportHTML))
 		fmt.Fprintf(&all, "%s\n  %s\n", name, strings.Join(r.Words, "\n  "))
 	}
-	golden(t, "words", all.String())
+	golden(t, "words.txt", all.String())
 }
 
 // One span spoiled after the other is said in front, and an operator who paused it is no cause.
@@ -388,6 +388,30 @@ func TestHeadlineOfFailures(t *testing.T) {
 		"3.33 % of turns failed under KV-aware and 0 % under Round-robin (1.1 to 5.6 points more)")
 	s.Trial.Verdict = string(proof.Running)
 	assert.NotContains(t, Headline(&s).Text, "fails")
+}
+
+// The sentence of the stage names a trade-off, and what forbids to call an arm better.
+func TestHeadlineOfTradeOff(t *testing.T) {
+	s := tried(proof.TradeOff, new(difference(proof.TTFT95, -.194, -.232, -.151, proof.TradeOff)))
+	s.Request.Primary = new(string(proof.TTFT95))
+	s.Trial.Failures = &api.TrialFailures{
+		A: api.TrialFailed{Ended: 900}, B: api.TrialFailed{Failed: 30, Ended: 900}, More: "b",
+	}
+	h := Headline(&s)
+	assert.Equal(t, "A trade-off of KV-aware against round-robin: first token 19 % sooner, but KV-aware fails more turns",
+		h.Text)
+	assert.Contains(t, h.Text, h.Difference)
+	assert.False(t, h.Certain, "neither arm is better")
+	assert.Equal(t, "3.33 % of turns failed under KV-aware and 0 % under Round-robin, certainly more under KV-aware",
+		h.Detail[0])
+	s.Trial.Failures = nil
+	s.Trial.Guards = []api.TrialDifference{{
+		Metric: string(proof.AnswerTokens), A: 210, B: 130, Difference: -.381, Interval: &[2]float64{-.412, -.35},
+		Outcome: string(proof.Unlike),
+	}}
+	h = Headline(&s)
+	assert.Contains(t, h.Text, "first token 19 % sooner, but their answers differ")
+	assert.Equal(t, "answers under KV-aware are 38.1 % shorter (35.0 to 41.2 %) than under Round-robin", h.Detail[0])
 }
 
 // A report says where failed turns are in no mean.

@@ -211,37 +211,37 @@ func (r *Results) verdictWords(t *api.TrialState) string {
 		return r.rankingWords()
 	}
 	a, b := r.trialNames()
-	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
-	on := "on " + plural(t.Blocks, "block") + cachesWords(&r.Sweep.Request, t.Blocks)
+	on := fmt.Sprintf("at %s conversations, on %s%s", numbers(r.Sweep.Request.Levels), plural(t.Blocks, "block"),
+		cachesWords(&r.Sweep.Request, t.Blocks))
 	changed := changeOf(t.Primary, true)
 	changeOfB := strings.Replace(changed, " is ", " of "+b+" is ", 1)
-	failed := strings.Join(append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...), "; ")
-	var text string
+	var start string
 	switch proof.Verdict(t.Verdict) {
 	case proof.BBetter:
-		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
-			b, a, at, on, failed, changed, r.guardrailWords(t, api.TrialArmB))
+		start = b + " is better than " + a
+		changeOfB = changed + r.guardrailWords(t, api.TrialArmB)
 	case proof.ABetter:
-		text = fmt.Sprintf("%s is better than %s %s, %s: %s; %s%s",
-			a, b, at, on, failed, changeOfB, r.guardrailWords(t, api.TrialArmA))
+		start = a + " is better than " + b
+		changeOfB += r.guardrailWords(t, api.TrialArmA)
 	case proof.TradeOff:
-		text = fmt.Sprintf("A trade-off %s, %s, so neither is better: %s; %s", at, on, failed, changeOfB)
+		start = "A trade-off"
+		on += ", so neither is better"
 	case proof.BFailsMore, proof.AFailsMore:
-		open := "which is not decided"
+		start = failsMoreWords(t, a, b)
 		if proof.Verdict(t.Primary.Outcome) == proof.NoDifference {
-			open = "no difference of " + r.smallest() + " or more"
+			changeOfB += ", no difference of " + r.smallest() + " or more"
+		} else {
+			changeOfB += ", which is not decided"
 		}
-		text = fmt.Sprintf("%s %s, %s: %s; %s, %s", failsMoreWords(t, a, b), at, on, failed, changeOfB, open)
 	case proof.NoDifference:
-		text = fmt.Sprintf("No difference of %s or more between %s and %s %s, %s: %s; %s",
-			r.smallest(), b, a, at, on, failed, changeOfB)
+		start = fmt.Sprintf("No difference of %s or more between %s and %s", r.smallest(), b, a)
 	case proof.TimeOver:
-		text = fmt.Sprintf("Undecided after %s %s, %s: %s; %s", durationText(r.Sweep.Progress.SecondsUsed), at, on, failed,
-			changeOfB)
+		start = "Undecided after " + durationText(r.Sweep.Progress.SecondsUsed)
 	default:
-		text = fmt.Sprintf("Undecided so far %s, %s: %s; %s", at, on, failed, changeOfB)
+		start = "Undecided so far"
 	}
-	return sentenceCase(text) + "."
+	clauses := append([]string{r.failureWords(t, a, b)}, guardWords(t.Guards, a, b)...)
+	return sentenceCase(fmt.Sprintf("%s %s: %s.", start, on, strings.Join(append(clauses, changeOfB), "; ")))
 }
 
 // cachesWords says, as a clause, which question a trial asks: of caches that both arms share, or of cold ones. It is
@@ -269,13 +269,21 @@ func (r *Results) failureWords(t *api.TrialState, a, b string) string {
 		return text
 	}
 	if failsMoreWords(t, a, b) == "" { // which is before this text, where it is the verdict
-		text += ", certainly more under " + map[api.TrialArm]string{api.TrialArmA: a, api.TrialArmB: b}[f.More]
+		text += ", certainly more under " + nameOf(f.More, a, b)
 	}
 	if in := f.Interval; in != nil {
 		low, high := math.Abs(in[0]), math.Abs(in[1])
 		text += fmt.Sprintf(" (%.1f to %.1f points more)", 100*min(low, high), 100*max(low, high))
 	}
 	return text
+}
+
+// nameOf returns the name of one of two arms.
+func nameOf(arm api.TrialArm, a, b string) string {
+	if arm == api.TrialArmA {
+		return a
+	}
+	return b
 }
 
 // failsMoreWords names the arm that fails more turns, where that is the verdict; empty where it is not.
@@ -380,8 +388,8 @@ func change(difference, low, high float64, points bool) string {
 	return fmt.Sprintf("%s (%s to %s)", text, directed(low, points), directed(high, points))
 }
 
-// trialSection returns the verdict of a trial with all metrics. It returns nothing before the first look.
-func (r *Results) trialSection() []Section {
+// trialSections returns the verdict of a trial with all metrics. It returns nothing before the first look.
+func (r *Results) trialSections() []Section {
 	if r.Sweep == nil || r.Sweep.Trial == nil || r.Sweep.Trial.Primary == nil {
 		return nil
 	}
@@ -406,38 +414,40 @@ func (r *Results) trialSection() []Section {
 				plural(t.Blocks, "whole block"), name, firstLook(t), pairs, oneEvidence))
 	}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
-		row := r.differenceRow(&d, i == 0)
+		row := differenceRow(&d, r.outcomeWords(d.Outcome, a, b))
+		if proof.Metric(d.Metric) == proof.MeanTTFT && t.Succeeded {
+			row[0] += ", " + succeeded
+		}
+		if i == 0 {
+			row[0] += " (decides)"
+		}
 		if f := t.Final; i == 0 && f != nil {
 			row[3] += fmt.Sprintf(" (%s corrected for the early stop)", signed(f.Difference, proof.Metric(d.Metric).Share()))
 		}
-		s.Table.Rows = append(s.Table.Rows, row)
+		s.Table.add(row...)
 	}
 	if f := t.Failures; f != nil {
-		conclusion := map[api.TrialArm]string{api.TrialArmA: "more under " + a, api.TrialArmB: "more under " + b}[f.More]
-		difference, interval := "", ""
+		conclusion, difference, interval := "", "", ""
+		if f.More != "" {
+			conclusion = "more under " + nameOf(f.More, a, b)
+		}
 		if f.Interval != nil {
 			difference, interval = signed(f.Difference, true), intervalText(f.Interval, true)
 		}
-		s.Table.Rows = append(s.Table.Rows,
-			[]string{"Failed turns", failedShare(f.A), failedShare(f.B), difference, interval, conclusion})
+		s.Table.add("Failed turns", failedShare(f.A), failedShare(f.B), difference, interval, conclusion)
 	}
-	s.Table.Rows = append(s.Table.Rows, guardRows(t.Guards)...)
-	return slices.Concat(r.rankingSections(), []Section{s}, r.looksSection(t))
+	for i := range t.Guards {
+		s.Table.add(differenceRow(&t.Guards[i], guardConclusion(&t.Guards[i]))...)
+	}
+	return append(r.rankingSections(), s, r.looksSection(t))
 }
 
-func (r *Results) differenceRow(d *api.TrialDifference, decides bool) []string {
-	a, b := r.trialNames()
+// differenceRow formats a difference: its metric, both values, the difference and its interval, with a conclusion.
+func differenceRow(d *api.TrialDifference, conclusion string) []string {
 	m := proof.Metric(d.Metric)
-	name := sentenceCase(m.Name())
-	if m == proof.MeanTTFT && r.Sweep.Trial.Succeeded {
-		name += ", " + succeeded
-	}
-	if decides {
-		name += " (decides)"
-	}
 	return []string{
-		name, trialValue(m, d.A), trialValue(m, d.B), signed(d.Difference, m.Share()),
-		intervalText(d.Interval, m.Share()), r.outcomeWords(d.Outcome, a, b),
+		sentenceCase(m.Name()), trialValue(m, d.A), trialValue(m, d.B), signed(d.Difference, m.Share()),
+		intervalText(d.Interval, m.Share()), conclusion,
 	}
 }
 
@@ -460,9 +470,9 @@ func (r *Results) outcomeWords(outcome, a, b string) string {
 }
 
 // looksSection returns the deciding difference and its interval at each look.
-func (r *Results) looksSection(t *api.TrialState) []Section {
+func (r *Results) looksSection(t *api.TrialState) Section {
 	if len(t.Looks) == 0 {
-		return nil
+		return Section{}
 	}
 	a, b := r.trialNames()
 	name, points := proof.Metric(t.Primary.Metric).Name(), proof.Metric(t.Primary.Metric).Share()
@@ -485,13 +495,11 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 	if points {
 		unit = "points"
 	}
-	var words []string
 	for _, l := range t.Looks {
 		n := l.Blocks + l.Pairs // one of which is 0
 		interval := intervalText(l.Interval, points)
-		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(n), signed(l.Difference, points), interval})
+		s.Table.add(strconv.Itoa(n), signed(l.Difference, points), interval)
 		title := fmt.Sprintf("after %s: %s (%s)", plural(n, what), signed(l.Difference, points), interval)
-		words = append(words, title)
 		point := chart.Point{Level: float64(n), Value: 100 * l.Difference, Title: title}
 		if l.Interval != nil {
 			point.Band = &[2]float64{100 * l.Interval[0], 100 * l.Interval[1]}
@@ -499,9 +507,9 @@ func (r *Results) looksSection(t *api.TrialState) []Section {
 		series.Points = append(series.Points, point)
 	}
 	drawn := chart.Looks("Difference in "+name, unit, [2]float64{100 * t.Boundaries[0], 100 * t.Boundaries[1]}, series)
-	drawn.XName, drawn.Words = what+"s of spans", strings.Join(words, "; ")
+	drawn.XName = what + "s of spans"
 	s.Charts = []chart.Chart{drawn}
-	return []Section{s}
+	return s
 }
 
 // intervalText formats the interval of a difference. A nil interval is not bounded yet.
@@ -522,12 +530,4 @@ func trialValue(m proof.Metric, v float64) string {
 		return tenths(v)
 	}
 	return milliseconds(v)
-}
-
-// signed formats a difference with its sign, in per cent or percentage points. v is a fraction.
-func signed(v float64, points bool) string {
-	if points {
-		return describe(proof.QuantityHitRate).advantage(v)
-	}
-	return describe(proof.QuantityThroughput).advantage(v)
 }

@@ -30,7 +30,7 @@ func decode[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if body = bytes.TrimSpace(body); len(body) == 0 || body[0] != '{' {
 		return v, malformed("the body is not a JSON object")
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(bytes.NewReader(api.PresentNames(body)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
 		return v, explain(err, reflect.TypeFor[T]())

@@ -104,3 +104,13 @@ func TestStartSimulation(t *testing.T) {
 	}
 	require.Len(t, asked, 2)
 }
+
+// Requests of clients of former versions have earlier names.
+func TestRequestHasEarlierNames(t *testing.T) {
+	b := &recorder{}
+	s := newServer(t, b, withToken)
+	header := bearer(token)
+	header[api.UserHeader] = "ada"
+	answer(t, s, http.StatusCreated, post("/simulations", `{"think_time_seconds":1.5}`, header))
+	require.Equal(t, call{"start simulation", "", "ada", api.SimulationRequest{ThinkTime: new(1.5)}}, b.last())
+}

@@ -259,7 +259,7 @@ func (p *producer) begin(r *trace.Record) {
 	}
 	heap.Push(&p.ahead, step{r.At + ended, ending, q})
 	if next := r.Next; next != nil {
-		next.At = r.At + ended + next.Delay
+		next.At = r.At + ended + max(next.Delay, 0)
 		heap.Push(&p.ahead, step{next.At, beginning, &request{Record: next}})
 	}
 }

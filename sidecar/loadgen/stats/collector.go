@@ -58,7 +58,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descTimes = func() (all [numTimes]*prometheus.Desc) {
 		for i, t := range times {
-			all[i] = desc(t.summary, t.Help+" Of whole turns: quantiles over the last 60 s.")
+			all[i] = desc(t.summary(), t.Help+" Of whole turns: quantiles over the last 60 s.")
 		}
 		return all
 	}()

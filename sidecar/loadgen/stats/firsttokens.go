@@ -97,8 +97,8 @@ func (w *Window) MeanTurn(now time.Time) (latency time.Duration, turns int) {
 func (w *Window) meanTurn(now time.Duration) (latency time.Duration, turns int) {
 	sum := 0.
 	for i := range w.turns {
-		if t := &w.turns[i]; t.status == api.TurnOK && t.ended > now-windowSpan && defined(t.latency) {
-			sum += t.latency
+		if t := &w.turns[i]; t.OK() && t.Ended > now-windowSpan && defined(t.Latency) {
+			sum += t.Latency
 			turns++
 		}
 	}
@@ -112,9 +112,9 @@ func (w *Window) FailedShare(now time.Time) float64 {
 	from := now.Sub(w.start) - windowSpan
 	failed, all := 0., 0.
 	for i := range w.turns {
-		if t := &w.turns[i]; t.ended > from && t.status != api.TurnCancelled {
+		if t := &w.turns[i]; t.Ended > from && t.Status != api.TurnCancelled {
 			all++
-			if t.status == api.TurnError {
+			if t.Failed() {
 				failed++
 			}
 		}

@@ -3,8 +3,10 @@ package stats
 import (
 	"cmp"
 	"math"
+	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 const (
@@ -29,16 +31,17 @@ type FirstTurn struct {
 	known          bool // prompt and cached were reported
 }
 
-// NewFirstTurn returns the first turn of a conversation on an opening, sent at a time.
-func NewFirstTurn(t *api.Turn, opening int64, sent float64) FirstTurn {
-	f := FirstTurn{opening: opening, sent: sent, token: math.Inf(1)}
-	if t.TTFT != nil {
-		f.token = sent + *t.TTFT
+// NewFirstTurn returns the first turn of a conversation on an opening. The times of turns that [Coldness] compares have
+// one origin.
+func NewFirstTurn(t *api.Turn, opening int64, origin time.Time) FirstTurn {
+	o := workload.OutcomeOf(t, origin)
+	f := FirstTurn{opening: opening, sent: o.Sent.Seconds(), token: o.FirstToken(), known: o.HasCached}
+	if o.Waiting() {
+		f.token = math.Inf(1)
 	}
-	if t.PromptTokens != nil && t.CachedTokens != nil {
-		f.prompt = *t.PromptTokens
-		f.cached = *t.CachedTokens
-		f.known = true
+	if o.HasCached {
+		f.prompt = o.PromptTokens
+		f.cached = o.CachedTokens
 	}
 	return f
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Classic buckets, in seconds and tokens. They include the default objectives.
@@ -49,7 +50,7 @@ func newHistograms() *histograms {
 		output: newByTurn("loadgen_output_tokens", "Output tokens of whole turns.", outputBuckets),
 	}
 	for i, t := range times {
-		h.times[i] = newByTurn(t.histogram, t.Help+" Of whole turns.", t.buckets)
+		h.times[i] = newByTurn(t.histogram(), t.Help+" Of whole turns.", t.buckets)
 	}
 	return h
 }
@@ -78,17 +79,17 @@ func (h *histograms) all() []prometheus.Collector {
 
 // observe adds a whole turn with its gaps, and returns the count and sum of its observed inter-token
 // latencies. It is not safe for concurrent use.
-func (h *histograms) observe(one *turn, gaps []chat.Gap) (n uint64, total float64) {
-	turn := turnIndex(one.number)
+func (h *histograms) observe(one *workload.Outcome, gaps []chat.Gap) (n uint64, total float64) {
+	turn := turnIndex(one.Number)
 	for i := range times {
 		if times[i].of != nil {
 			observe(h.times[i].turn[turn], times[i].of(one))
 		}
 	}
-	if one.promptTokens > 0 { // 0 where the server did not report it
-		h.input.turn[turn].Observe(float64(one.promptTokens))
+	if one.PromptTokens > 0 { // 0 where the server did not report it
+		h.input.turn[turn].Observe(float64(one.PromptTokens))
 	}
-	h.output.turn[turn].Observe(float64(one.outputTokens))
+	h.output.turn[turn].Observe(float64(one.OutputTokens))
 	for _, g := range gaps {
 		if !possible(g) {
 			continue

@@ -286,26 +286,25 @@ func (l *Lag) AllowRow(row *api.BaselineRow, tokens float64) {
 	if row.Intervals == nil {
 		row.Intervals = &api.RowIntervals{}
 	}
-	in := row.Intervals
-	quantiles := func(p api.Percentiles, in api.PercentileIntervals) api.Quantiles {
-		return api.Quantiles{P50: p.P50, P95: p.P95, P50Interval: in.P50, P95Interval: in.P95, N: row.N}
-	}
-	m := api.Metrics{
-		TTFT: quantiles(row.TTFT, in.TTFT), TPOT: quantiles(row.TPOT, in.TPOT),
-		ITL: quantiles(row.ITL, in.ITL), Latency: quantiles(row.Latency, in.Latency),
+	var m api.Metrics
+	for _, f := range api.Times {
+		p, in := f.Row(row), f.Intervals(row.Intervals)
+		*f.Quantiles(&m) = api.Quantiles{P50: p.P50, P95: p.P95, P50Interval: in.P50, P95Interval: in.P95, N: row.N}
 	}
 	l.Allow(&m, tokens)
-	in.TTFT = intervals(m.TTFT)
-	in.TPOT = intervals(m.TPOT)
-	in.ITL = intervals(m.ITL)
-	in.Latency = intervals(m.Latency)
+	for _, f := range api.Times {
+		*f.Intervals(row.Intervals) = intervals(f.Quantiles(&m))
+	}
 	row.LagSeconds = new(l.Quantile(.95))
 	row.Errors = errorsOf(&m)
 }
 
 func errorsOf(m *api.Metrics) *api.RowErrors {
-	p := func(q api.Quantiles) api.Percentiles { return api.Percentiles{P50: q.P50Error, P95: q.P95Error} }
-	e := api.RowErrors{TTFT: p(m.TTFT), TPOT: p(m.TPOT), ITL: p(m.ITL), Latency: p(m.Latency)}
+	var e api.RowErrors
+	for _, f := range api.Times {
+		q := f.Quantiles(m)
+		*f.Errors(&e) = api.Percentiles{P50: q.P50Error, P95: q.P95Error}
+	}
 	if e == (api.RowErrors{}) {
 		return nil
 	}

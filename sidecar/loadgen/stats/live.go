@@ -6,6 +6,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // A step in progress is observed continuously, and decisions are made at any time. Its intervals are therefore
@@ -73,8 +74,8 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 	from := w.live.from
 	for length := liveBatch; length <= StepSpan && from+length <= now; length += liveBatch {
 		b.until = from + length
-		counts := func(t *turn) bool {
-			return t.counted && t.step == w.step && from < t.ended && t.ended <= b.until
+		counts := func(t *workload.Outcome) bool {
+			return t.Counted && t.Step == w.step && from < t.Ended && t.Ended <= b.until
 		}
 		if length < StepSpan && !w.suffices(length, counts) {
 			continue
@@ -98,19 +99,19 @@ func (w *Window) nextBatch(now time.Duration) (b stepBatch, ok bool) {
 
 // suffices reports whether a batch of a length has enough turns, none of them too long. It allocates nothing, since it
 // is called again and again before a batch with long turns is over.
-func (w *Window) suffices(length time.Duration, counts func(*turn) bool) bool {
+func (w *Window) suffices(length time.Duration, counts func(*workload.Outcome) bool) bool {
 	ok := 0
 	known := 0
 	seconds := 0.
 	for i := range w.turns {
 		t := &w.turns[i]
-		if t.status != api.TurnOK || !counts(t) {
+		if !t.OK() || !counts(t) {
 			continue
 		}
 		ok++
-		if defined(t.latency) {
+		if defined(t.Latency) {
 			known++
-			seconds += t.latency
+			seconds += t.Latency
 		}
 	}
 	return ok >= leastTurns && known > 0 && length.Seconds() >= liveTurns*seconds/float64(known)

@@ -7,6 +7,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Recorder holds all figures of one lane: its window, its totals since the last start, and
@@ -82,11 +83,11 @@ func NewRecorder(now time.Time, slo api.SLO) *Recorder {
 // Add adds an ended turn with its number of content chunks and the gaps between them, and keeps neither t nor gaps.
 func (r *Recorder) Add(t *api.Turn, chunks int, gaps []chat.Gap) {
 	r.Window.Add(t, gaps)
-	one, slo := newTurn(t, 0), r.objectives()
+	one, slo := workload.OutcomeOf(t, t.Ended), r.objectives()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ever.add(&one, slo)
-	if one.status != api.TurnOK {
+	if !one.OK() {
 		return
 	}
 	for i := range times {
@@ -165,26 +166,26 @@ func (r *Recorder) cumulative() (counts, sums) {
 	return r.ever.clone(), r.sums
 }
 
-func (c *counts) add(one *turn, slo api.SLO) {
-	c.turns[one.status]++
-	if one.status == api.TurnError {
-		c.errors[one.class]++
+func (c *counts) add(one *workload.Outcome, slo api.SLO) {
+	c.turns[one.Status]++
+	if one.Failed() {
+		c.errors[one.Class]++
 	}
-	if one.meets(slo) {
+	if one.Meets(slo) {
 		c.sloMet++
 	}
-	if one.status == api.TurnOK && one.promptTokens == 0 {
+	if one.OK() && one.PromptTokens == 0 {
 		c.inputUnknown++
 	}
-	if one.status == api.TurnOK && !one.hasCached {
+	if one.OK() && !one.HasCached {
 		c.cachedUnknown++
 	}
-	c.input += int64(one.promptTokens)
-	c.output += int64(one.outputTokens)
-	if one.hasCached {
-		c.cached += int64(one.cachedTokens)
+	c.input += int64(one.PromptTokens)
+	c.output += int64(one.OutputTokens)
+	if one.HasCached {
+		c.cached += int64(one.CachedTokens)
 		c.cacheReported++
-		c.cacheReportedInput += int64(one.promptTokens)
+		c.cacheReportedInput += int64(one.PromptTokens)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // gapsOfRun holds the inter-token latencies of a run of any length in bounded space: in
@@ -85,14 +86,14 @@ func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 	}
 	r.mu.Unlock()
 	for one := range turns {
-		part := newTurn(one, one.Ended.Sub(start))
-		part.hasCached = part.hasCached && (!doubt || part.cachedTokens > 0)
+		part := workload.OutcomeOf(one, start)
+		part.HasCached = part.HasCached && (!doubt || part.CachedTokens > 0)
 		t.add(&part)
-		if part.status == api.TurnCancelled && one.Ended.After(one.Started) { // else it was never sent
+		if part.Status == api.TurnCancelled && one.Ended.After(one.Started) { // else it was never sent
 			t.addCut(&part, one.Ended.Sub(one.Started).Seconds())
 		}
-		if part.status == api.TurnOK && part.ended <= span {
-			t.rated.part[t.batch(part.ended)]++
+		if part.OK() && part.Ended <= span {
+			t.rated.part[t.batch(part.Ended)]++
 		}
 		for i, tokens := range Arrived(one, perChunk, start, span, batches) {
 			t.tokens.part[i] += tokens

@@ -2,9 +2,11 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // tally gathers a selection of turns under the window's lock. The slower computations are in
@@ -20,6 +22,7 @@ type tally struct {
 	inBursts            int                // whole turns
 	cuts                [numTimes]cutValues
 	firstAnswer         measured
+	late                []float64
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
 }
@@ -33,19 +36,19 @@ func newTally(now, span, origin time.Duration, slo api.SLO) *tally {
 
 // gather adds the wanted turns of the span, and their gaps. The rates count every whole turn,
 // since a conversation continues at the same pace whether its turn counts or not.
-func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
+func (t *tally) gather(w *Window, wanted func(*workload.Outcome) bool, gaps *ring) {
 	for i := range w.turns {
 		turn := &w.turns[i]
-		if turn.ended <= t.now-t.span || turn.ended > t.now {
+		if turn.Ended <= t.now-t.span || turn.Ended > t.now {
 			continue
 		}
 		if wanted(turn) {
 			t.add(turn)
 		}
-		if turn.status == api.TurnOK && turn.ended > t.from {
-			batch := t.batch(turn.ended)
+		if turn.OK() && turn.Ended > t.from {
+			batch := t.batch(turn.Ended)
 			t.rated.part[batch]++
-			t.tokens.part[batch] += float64(turn.outputTokens)
+			t.tokens.part[batch] += float64(turn.OutputTokens)
 		}
 	}
 	for i := range gaps.slots {
@@ -59,14 +62,14 @@ func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
 
 func (t *tally) batch(ended time.Duration) int { return batchOf(ended-t.from, t.now-t.from) }
 
-func (t *tally) add(one *turn) {
-	switch one.status {
+func (t *tally) add(one *workload.Outcome) {
+	switch one.Status {
 	case api.TurnCancelled:
 		t.Cancelled++
 	case api.TurnError:
 		t.Errors++
-		t.Window.Errors[one.class]++
-		if one.class == api.ErrorTimeout || one.class == api.ErrorStall {
+		t.Window.Errors[one.Class]++
+		if one.Class == api.ErrorTimeout || one.Class == api.ErrorStall {
 			t.Window.Timeouts++
 		}
 	case api.TurnOK:
@@ -76,26 +79,26 @@ func (t *tally) add(one *turn) {
 
 // addCut adds a turn that was cut at the end of a run, so many seconds after it was sent. Its TTFT, where it had no
 // token, and its latency are at least that long.
-func (t *tally) addCut(one *turn, elapsed float64) {
-	batch := t.batch(one.ended)
-	if !defined(one.ttft) {
-		one.ttft = elapsed
+func (t *tally) addCut(one *workload.Outcome, elapsed float64) {
+	batch := t.batch(one.Ended)
+	if !defined(one.TTFT) {
+		one.TTFT = elapsed
 		t.cuts[timeTTFT].add(elapsed)
-		t.byTurn[turnIndex(one.number)].cut++
+		t.byTurn[turnIndex(one.Number)].cut++
 	}
-	t.times[timeTTFT].add(batch, one.ttft)
-	t.byTurn[turnIndex(one.number)].ttft = append(t.byTurn[turnIndex(one.number)].ttft, one.ttft)
+	t.times[timeTTFT].add(batch, one.TTFT)
+	t.byTurn[turnIndex(one.Number)].ttft = append(t.byTurn[turnIndex(one.Number)].ttft, one.TTFT)
 	t.times[timeLatency].add(batch, elapsed)
 	t.cuts[timeLatency].add(elapsed)
 }
 
-func (t *tally) addWhole(one *turn) {
+func (t *tally) addWhole(one *workload.Outcome) {
 	t.OK++
-	if one.meets(t.slo) {
+	if one.Meets(t.slo) {
 		t.SLOMet++
 	}
-	t.byTurn[turnIndex(one.number)].add(one)
-	batch := t.batch(one.ended)
+	t.byTurn[turnIndex(one.Number)].add(one)
+	batch := t.batch(one.Ended)
 	for i := range times {
 		if times[i].of != nil {
 			t.times[i].add(batch, times[i].of(one))
@@ -104,27 +107,30 @@ func (t *tally) addWhole(one *turn) {
 			t.unknown[i]++
 		}
 	}
-	if one.inBursts {
+	if one.Buffered() {
 		t.inBursts++
 	}
-	if one.firstAnswer > 0 {
-		t.firstAnswer.add(batch, one.firstAnswer)
+	if one.FirstAnswer > 0 {
+		t.firstAnswer.add(batch, one.FirstAnswer)
+	}
+	if defined(one.Late) {
+		t.late = append(t.late, one.Late)
 	}
 	t.countUnknown(one)
-	t.PromptTokens += int64(one.promptTokens)
-	t.OutputTokens += int64(one.outputTokens)
-	if one.hasCached {
-		t.CachedTokens += int64(one.cachedTokens)
-		t.hits.add(batch, float64(one.cachedTokens), float64(one.promptTokens))
+	t.PromptTokens += int64(one.PromptTokens)
+	t.OutputTokens += int64(one.OutputTokens)
+	if one.HasCached {
+		t.CachedTokens += int64(one.CachedTokens)
+		t.hits.add(batch, float64(one.CachedTokens), float64(one.PromptTokens))
 	}
 }
 
 // countUnknown counts the tokens that a whole turn does not report.
-func (t *tally) countUnknown(one *turn) {
-	if one.promptTokens == 0 {
+func (t *tally) countUnknown(one *workload.Outcome) {
+	if one.PromptTokens == 0 {
 		t.PromptUnknown++
 	}
-	if !one.hasCached {
+	if !one.HasCached {
 		t.CachedUnknown++
 	}
 }
@@ -161,6 +167,7 @@ func (t *tally) report() Report {
 	if first := t.firstAnswer.summarize(r.Batched); first.N > 0 {
 		r.Window.FirstAnswer = &first
 	}
+	r.Window.Late = lateness(t.late)
 	if r.Batched {
 		for i := range batches {
 			t.rated.whole[i] = span / batches
@@ -171,6 +178,22 @@ func (t *tally) report() Report {
 		r.HitInterval = t.hits.interval(1)
 	}
 	return r
+}
+
+// tooLate is the lateness, in seconds, from which a turn counts as late.
+const tooLate = .05
+
+// lateness describes how late turns were sent; nil without any.
+func lateness(all []float64) *api.Lateness {
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Sort(all)
+	on, _ := slices.BinarySearch(all, math.Nextafter(tooLate, 1))
+	return &api.Lateness{
+		N: len(all), P50: Percentile(all, .5), P99: Percentile(all, .99),
+		Above: float64(len(all)-on) / float64(len(all)),
+	}
 }
 
 // meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.
@@ -195,22 +218,22 @@ type turnValues struct {
 	cached, prompt       int64 // tokens of the turns that reported both
 }
 
-func (v *turnValues) add(one *turn) {
-	if defined(one.ttft) {
-		v.ttft = append(v.ttft, one.ttft)
+func (v *turnValues) add(one *workload.Outcome) {
+	if defined(one.TTFT) {
+		v.ttft = append(v.ttft, one.TTFT)
 	}
-	if defined(one.latency) {
-		v.latency = append(v.latency, one.latency)
+	if defined(one.Latency) {
+		v.latency = append(v.latency, one.Latency)
 	}
-	if one.promptTokens > 0 {
-		v.input = append(v.input, float64(one.promptTokens))
+	if one.PromptTokens > 0 {
+		v.input = append(v.input, float64(one.PromptTokens))
 	}
-	if one.hasCached && one.promptTokens > 0 {
-		v.cached += int64(one.cachedTokens)
-		v.prompt += int64(one.promptTokens)
+	if one.HasCached && one.PromptTokens > 0 {
+		v.cached += int64(one.CachedTokens)
+		v.prompt += int64(one.PromptTokens)
 	}
 	v.turns++
-	v.output += one.outputTokens
+	v.output += one.OutputTokens
 }
 
 // rows returns the figures by turn number, and the p95 of the input of all turns.

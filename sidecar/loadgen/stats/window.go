@@ -7,6 +7,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 const windowSeconds = 60
@@ -27,15 +28,15 @@ type Window struct {
 	mu      sync.Mutex
 	slo     api.SLO
 	start   time.Time
-	turns   []turn        // in the order in which they were added
-	gaps    ring          // of all whole turns
-	counted ring          // of the latest step's counted turns
-	step    int64         // the latest step with a counted turn
-	first   time.Duration // end of its first counted turn
-	kept    time.Duration // turns that ended up to then may be missing, although they are within StepSpan
-	counts  bool          // there is such a step
-	live    liveBatches   // of that step
-	tokens  firstTokens   // of the latest step
+	turns   []workload.Outcome // in the order in which they were added
+	gaps    ring               // of all whole turns
+	counted ring               // of the latest step's counted turns
+	step    int64              // the latest step with a counted turn
+	first   time.Duration      // end of its first counted turn
+	kept    time.Duration      // turns that ended up to then may be missing, although they are within StepSpan
+	counts  bool               // there is such a step
+	live    liveBatches        // of that step
+	tokens  firstTokens        // of the latest step
 }
 
 const ringSlots = 60
@@ -113,31 +114,30 @@ func (r *Report) Allow(l *Lag) {
 // Row converts a report to a row of a baseline. The caller sets its level, mode and time.
 func (r *Report) Row() api.BaselineRow {
 	m := &r.Window.Metrics
-	var atLeast []string
-	for name, q := range map[string]*api.Quantiles{"ttft": &m.TTFT, "latency": &m.Latency} {
-		for _, figure := range []string{"p50", "p95", "mean"} {
-			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || q.Mean != nil) {
-				atLeast = append(atLeast, name+"_"+figure)
-			}
-		}
-	}
-	slices.Sort(atLeast)
-	return api.BaselineRow{
-		TTFT: percentiles(m.TTFT), TPOT: percentiles(m.TPOT), ITL: percentiles(m.ITL), Latency: percentiles(m.Latency),
+	row := api.BaselineRow{
 		OutputTokensPerSecond: new(r.Window.OutputTokensPerSecond), RequestsPerSecond: new(r.Window.RequestsPerSecond),
 		KVHitRatio: r.HitRatio, ErrorRatio: r.Window.ErrorRatio, TTFTMean: m.TTFT.Mean,
-		N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m), AtLeast: atLeast,
+		N: r.OK, Seconds: r.Window.Seconds, Errors: errorsOf(m),
 		Intervals: &api.RowIntervals{
-			TTFT: intervals(m.TTFT), TPOT: intervals(m.TPOT), ITL: intervals(m.ITL), Latency: intervals(m.Latency),
 			OutputTokensPerSecond: r.OutputInterval, RequestsPerSecond: r.RequestsInterval, KVHitRatio: r.HitInterval,
 			TTFTMean: m.TTFT.MeanInterval,
 		},
 	}
+	for _, f := range api.Times {
+		q := f.Quantiles(m)
+		*f.Row(&row) = api.Percentiles{P50: q.P50, P95: q.P95}
+		*f.Intervals(row.Intervals) = intervals(q)
+		for _, figure := range []string{"p50", "p95", "mean"} {
+			if slices.Contains(q.AtLeast, figure) && (figure != "mean" || q.Mean != nil) {
+				row.AtLeast = append(row.AtLeast, f.Key+"_"+figure)
+			}
+		}
+	}
+	slices.Sort(row.AtLeast)
+	return row
 }
 
-func percentiles(q api.Quantiles) api.Percentiles { return api.Percentiles{P50: q.P50, P95: q.P95} }
-
-func intervals(q api.Quantiles) api.PercentileIntervals {
+func intervals(q *api.Quantiles) api.PercentileIntervals {
 	return api.PercentileIntervals{P50: q.P50Interval, P95: q.P95Interval}
 }
 
@@ -193,10 +193,10 @@ func (w *Window) Add(t *api.Turn, gaps []chat.Gap) {
 	}
 	old := 0
 	for old < len(w.turns) && w.isOld(&w.turns[old], len(w.turns)-old, ended) {
-		w.kept = max(w.kept, w.turns[old].ended)
+		w.kept = max(w.kept, w.turns[old].Ended)
 		old++
 	}
-	w.turns = append(w.turns[old:], newTurn(t, ended))
+	w.turns = append(w.turns[old:], workload.OutcomeOf(t, w.start))
 }
 
 // doubtCached makes the counts of 0 cached tokens of earlier turns unknown.
@@ -207,7 +207,7 @@ func (w *Window) doubtCached(doubt bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.turns {
-		w.turns[i].hasCached = w.turns[i].hasCached && w.turns[i].cachedTokens > 0
+		w.turns[i].HasCached = w.turns[i].HasCached && w.turns[i].CachedTokens > 0
 	}
 	for i := range w.live.all {
 		if b := &w.live.all[i]; b.report.CachedTokens == 0 {
@@ -217,9 +217,9 @@ func (w *Window) doubtCached(doubt bool) {
 }
 
 // isOld reports whether the oldest of so many turns can be removed.
-func (w *Window) isOld(t *turn, turns int, now time.Duration) bool {
-	age := now - t.ended
-	ofStep := w.counts && t.ended >= w.first && age < StepSpan && turns <= maxStepTurns
+func (w *Window) isOld(t *workload.Outcome, turns int, now time.Duration) bool {
+	age := now - t.Ended
+	ofStep := w.counts && t.Ended >= w.first && age < StepSpan && turns <= maxStepTurns
 	return age >= windowSpan && !ofStep
 }
 
@@ -260,7 +260,7 @@ func (s *slot) addGaps(gaps []chat.Gap, estimated bool) {
 func (w *Window) Report(now time.Time) Report {
 	w.mu.Lock()
 	t := newTally(now.Sub(w.start), windowSpan, 0, w.slo)
-	t.gather(w, func(*turn) bool { return true }, &w.gaps)
+	t.gather(w, func(*workload.Outcome) bool { return true }, &w.gaps)
 	w.mu.Unlock()
 	return t.report()
 }
@@ -276,7 +276,7 @@ func (w *Window) Counted(now time.Time, step int64) Report {
 	t := newTally(at, StepSpan, at, w.slo)
 	if w.counts && step == w.step {
 		t = newTally(at, StepSpan, max(w.first, w.kept), w.slo)
-		counts := func(one *turn) bool { return one.counted && one.step == step && one.ended >= t.from }
+		counts := func(one *workload.Outcome) bool { return one.Counted && one.Step == step && one.Ended >= t.from }
 		t.gather(w, counts, &w.counted)
 	}
 	w.mu.Unlock()
@@ -291,15 +291,15 @@ func (w *Window) Course(now time.Time) (ttft api.Quantiles, hitRatio *float64) {
 	var cached, prompt int64
 	for i := range w.turns {
 		one := &w.turns[i]
-		if one.ended <= from || one.status != api.TurnOK {
+		if one.Ended <= from || !one.OK() {
 			continue
 		}
-		if defined(one.ttft) {
-			values = append(values, one.ttft)
+		if defined(one.TTFT) {
+			values = append(values, one.TTFT)
 		}
-		if one.hasCached {
-			cached += int64(one.cachedTokens)
-			prompt += int64(one.promptTokens)
+		if one.HasCached {
+			cached += int64(one.CachedTokens)
+			prompt += int64(one.PromptTokens)
 		}
 	}
 	w.mu.Unlock()

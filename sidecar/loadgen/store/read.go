@@ -270,9 +270,9 @@ func query[T any](ctx context.Context, db *sql.DB, doing string, scan func(*sql.
 // errRecord reports a record whose data is damaged.
 var errRecord = errors.New("the record is damaged")
 
-// decode is json.Unmarshal with an errRecord.
+// decode is json.Unmarshal of present or earlier names, with an errRecord.
 func decode(data []byte, v any) error {
-	if err := json.Unmarshal(data, v); err != nil {
+	if err := json.Unmarshal(api.PresentNames(data), v); err != nil {
 		return fmt.Errorf("%w: %w", errRecord, err)
 	}
 	return nil

@@ -805,3 +805,18 @@ func TestReadBaselines(t *testing.T) {
 	_, err = ReadBaselines(t.Context(), dir)
 	require.Error(t, err)
 }
+
+// Documents of former versions have earlier names.
+func TestReadEarlierNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir}, defaultLimits)
+	before := map[string]any{"name": "ours", "workload": map[string]any{"think_seconds": 2}}
+	require.NoError(t, s.saveDocument(t.Context(), baselineKind, "ours", before))
+	all, err := s.Baselines(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, new(2.), all[0].Workload.ThinkTime)
+	all, err = ReadBaselines(t.Context(), dir)
+	require.NoError(t, err)
+	require.Equal(t, new(2.), all[0].Workload.ThinkTime)
+}

@@ -9,6 +9,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Few warm openings are tolerated.
@@ -57,15 +58,15 @@ func TestDoubtsOfAnArm(t *testing.T) {
 // A span names an arm whose streams come in bursts. A few late reads do not count, and failed turns do not either.
 func TestBurstsAreNamed(t *testing.T) {
 	of := func(buffered, smooth, failed int) *proof.Recording {
-		var all []proof.Turn
+		var all []workload.Outcome
 		for range buffered {
-			all = append(all, proof.Turn{Ended: 1, InBursts: true})
+			all = append(all, workload.Outcome{Status: api.TurnOK, InBursts: true})
 		}
 		for range smooth {
-			all = append(all, proof.Turn{Ended: 1})
+			all = append(all, workload.Outcome{Status: api.TurnOK})
 		}
 		for range failed {
-			all = append(all, proof.Turn{Ended: 1, Failed: true, InBursts: true})
+			all = append(all, workload.Outcome{Status: api.TurnError, InBursts: true})
 		}
 		return &proof.Recording{Turns: all}
 	}

@@ -3,7 +3,6 @@ package sweep
 import (
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +20,7 @@ type recorder struct {
 	opening func(workload.Draw) int64 // number of a conversation's opening
 
 	mu       sync.Mutex
-	turns    []proof.Turn
-	unserved []bool    // of each of turns: it failed without a connection or with a status, and not for load
+	turns    []workload.Outcome
 	ttft     []float64 // reported by the server, of some of turns
 	ttftAt   []float64 // times of those turns' first tokens
 	tokens   []float64 // output tokens of each second
@@ -31,23 +29,25 @@ type recorder struct {
 	first    int64 // number of conversations that begin the span
 	ok       int
 	failed   int
-	reason   string                 // error of the latest failed turn
-	workers  []string               // of each of turns, as its answer names it; "" if it does not
-	inFlight map[string]*proof.Turn // by their requests
+	reason   string                       // error of the latest failed turn
+	workers  []string                     // of each of turns, as its answer names it; "" if it does not
+	inFlight map[string]*workload.Outcome // by their requests
 }
 
 var _ lane.SpanObserver = (*recorder)(nil)
 
 // newRecorder makes a recorder for a span that begins with so many conversations.
 func newRecorder(now time.Time, begin int, opening func(workload.Draw) int64) *recorder {
-	return &recorder{base: now, opening: opening, left: begin, first: int64(begin), inFlight: map[string]*proof.Turn{}}
+	return &recorder{
+		base: now, opening: opening, left: begin, first: int64(begin), inFlight: map[string]*workload.Outcome{},
+	}
 }
 
 // TurnBegan records that a turn is in flight.
 func (r *recorder) TurnBegan(request string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.inFlight[request] = &proof.Turn{Sent: at.Sub(r.base).Seconds()}
+	r.inFlight[request] = &workload.Outcome{Sent: at.Sub(r.base), TTFT: math.NaN()}
 }
 
 // FirstToken records the first token of a turn in flight.
@@ -55,7 +55,7 @@ func (r *recorder) FirstToken(request string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.inFlight[request]; t != nil {
-		t.FirstToken = at.Sub(r.base).Seconds()
+		t.TTFT = (at.Sub(r.base) - t.Sent).Seconds()
 	}
 }
 
@@ -80,46 +80,22 @@ func (r *recorder) grow(seconds int) {
 	}
 }
 
-// Turn records a turn. A cancelled turn has no end, but may have a first token.
+// Turn records a turn.
 func (r *recorder) Turn(t *workload.Turn) {
-	sent := t.Started.Sub(r.base).Seconds()
-	turn := proof.Turn{Number: t.Number, Sent: sent, Failed: t.Status == api.TurnError}
-	if t.TTFT != nil {
-		turn.FirstToken = sent + *t.TTFT
-	}
-	switch {
-	case t.Status == api.TurnOK && t.Latency != nil:
-		turn.Ended = sent + *t.Latency // the last content chunk
-	case t.Status != api.TurnCancelled:
-		turn.Ended = t.Ended.Sub(r.base).Seconds()
-	}
-	if t.OutputTokens != nil {
-		turn.OutputTokens, turn.Usage = *t.OutputTokens, t.TokenSource == "usage"
-	}
-	api.Patch(&turn.TPOT, t.TPOT)
-	turn.InBursts = t.InBursts
-	turn.TPOTUnknown = t.Status == api.TurnOK && t.TPOT == nil && turn.OutputTokens > 1
-	turn.FinishReason = strings.ToLower(t.FinishReason)
-	if t.PromptTokens != nil && t.CachedTokens != nil {
-		turn.PromptTokens = *t.PromptTokens
-		turn.CachedTokens = *t.CachedTokens
-		turn.HasCached = true
-	}
+	turn := workload.OutcomeOf(&t.Turn, r.base)
 	var firsts []stats.FirstTurn
 	if t.Number == 1 {
-		firsts = []stats.FirstTurn{stats.NewFirstTurn(&t.Turn, r.opening(t.Draw), sent)}
+		firsts = []stats.FirstTurn{stats.NewFirstTurn(&t.Turn, r.opening(t.Draw), r.base)}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.inFlight, t.RequestID)
 	r.turns = append(r.turns, turn)
-	r.unserved = append(r.unserved, turn.Failed &&
-		slices.Contains([]api.ErrorClass{api.ErrorConnect, api.ErrorHTTP4xx, api.ErrorHTTP5xx}, t.ErrorClass))
 	r.workers = append(r.workers, t.Worker)
 	r.firsts = append(r.firsts, firsts...)
 	if t.ServerTTFT != nil {
 		r.ttft = append(r.ttft, *t.ServerTTFT)
-		r.ttftAt = append(r.ttftAt, turn.FirstToken)
+		r.ttftAt = append(r.ttftAt, turn.FirstToken())
 	}
 	switch t.Status {
 	case api.TurnOK:
@@ -171,12 +147,13 @@ func (r *recorder) counted(from, until float64) (ok, failed int, latency float64
 	defer r.mu.Unlock()
 	var all []float64
 	for i := range r.turns {
-		switch t := &r.turns[i]; {
-		case t.Ended < from || t.Ended >= until || t.Ended == 0:
-		case t.Failed:
+		t := &r.turns[i]
+		switch end, ended := t.End(); {
+		case !ended || end < from || end >= until:
+		case t.Failed():
 			failed++
 		default:
-			all = append(all, t.Ended-t.Sent)
+			all = append(all, t.Took())
 		}
 	}
 	slices.Sort(all)
@@ -193,6 +170,15 @@ func (r *recorder) hitRateRises(second, round float64) bool {
 	return proof.HitRateRises(r.turns, second, round)
 }
 
+// notServed lists the classes of turns that failed without a connection or with a status, and not for load.
+var notServed = []api.ErrorClass{api.ErrorConnect, api.ErrorHTTP4xx, api.ErrorHTTP5xx}
+
+// sentWithin reports whether a turn was sent between two seconds.
+func sentWithin(t *workload.Outcome, from, until float64) bool {
+	sent := t.Sent.Seconds()
+	return from <= sent && sent < until
+}
+
 // serves reports whether more than a tenth of the turns that were sent between two seconds, and ended before a third,
 // were served, or failed by a time-out of the load generator or by a limit (429, 529). It is true without such turns.
 // Other errors, such as the 503 of a gateway, count as not served, since a gateway gives them for load and for a server
@@ -202,9 +188,10 @@ func (r *recorder) serves(from, until, ended float64) bool {
 	defer r.mu.Unlock()
 	all, unserved := 0, 0
 	for i := range r.turns {
-		if t := &r.turns[i]; t.Sent >= from && t.Sent < until && t.Ended > 0 && t.Ended < ended {
+		t := &r.turns[i]
+		if end, ok := t.End(); ok && end < ended && sentWithin(t, from, until) {
 			all++
-			if r.unserved[i] {
+			if slices.Contains(notServed, t.Class) {
 				unserved++
 			}
 		}
@@ -227,7 +214,7 @@ func (r *recorder) underway(from, until float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range r.inFlight {
-		if from <= t.Sent && t.Sent < until {
+		if sentWithin(t, from, until) {
 			return true
 		}
 	}
@@ -242,15 +229,15 @@ func (r *recorder) slot(from, until, now float64) proof.Recording {
 	r.grow(int(math.Ceil(until)))
 	rec := proof.Recording{CountedFrom: from, Until: until, Tokens: slices.Clone(r.tokens), BySent: true}
 	for i := range r.turns {
-		if t := &r.turns[i]; from <= t.Sent && t.Sent < until {
+		if t := &r.turns[i]; sentWithin(t, from, until) {
 			rec.Turns = append(rec.Turns, *t)
 		}
 	}
 	for _, t := range r.inFlight {
-		if from <= t.Sent && t.Sent < until {
+		if sentWithin(t, from, until) {
 			late := *t
-			if late.FirstToken == 0 {
-				late.Ended, late.Failed = now, true
+			if late.Waiting() {
+				late.Status, late.Ended = api.TurnError, time.Duration(now*float64(time.Second))
 			}
 			rec.Turns = append(rec.Turns, late)
 		}
@@ -264,7 +251,7 @@ func (r *recorder) servedBy(from, until float64) map[string]int {
 	defer r.mu.Unlock()
 	all := map[string]int{}
 	for i, worker := range r.workers {
-		if t := &r.turns[i]; worker != "" && from <= t.Sent && t.Sent < until {
+		if worker != "" && sentWithin(&r.turns[i], from, until) {
 			all[worker]++
 		}
 	}

@@ -39,6 +39,8 @@ func TestRecorderKeepsTPOT(t *testing.T) {
 		}})
 	}
 	turns := r.recording(0, 2).Turns
-	assert.Equal(t, []float64{.02, 0}, []float64{turns[0].TPOT, turns[1].TPOT})
-	assert.Equal(t, []bool{false, true}, []bool{turns[0].TPOTUnknown, turns[1].TPOTUnknown})
+	assert.InDelta(t, .02, turns[0].TPOT, 0)
+	assert.Equal(t, []bool{false, true}, []bool{turns[0].TPOTUnknown(), turns[1].TPOTUnknown()})
+	slo := api.SLO{TTFT: 1, TPOT: 1}
+	assert.Equal(t, []bool{true, false}, []bool{turns[0].Meets(slo), turns[1].Meets(slo)})
 }

@@ -422,9 +422,10 @@ func (a *attempt) counted(r *proof.Recording) (ok, failed int) {
 		return ok, failed
 	}
 	for i := range r.Turns {
-		if r.Turns[i].Failed {
+		switch t := &r.Turns[i]; {
+		case t.Failed():
 			failed++
-		} else if r.Turns[i].Ended > 0 {
+		case t.OK():
 			ok++
 		}
 	}

@@ -49,7 +49,7 @@ type sweep struct {
 // read makes a sweep from its stored form.
 func (d *Desk) read(data []byte) (*sweep, error) {
 	s := &sweep{desk: d, lane: d.opts.Lane}
-	if err := json.Unmarshal(data, &s.doc); err != nil {
+	if err := json.Unmarshal(api.PresentNames(data), &s.doc); err != nil {
 		return nil, err
 	}
 	var err error
@@ -527,7 +527,7 @@ func restoredText(before lane.Before, mode api.ModeState) string {
 	if before.Running {
 		workload = "running"
 	}
-	return fmt.Sprintf("%s%s, %v conversations, %s", text, mode.Name(), before.Level, workload)
+	return fmt.Sprintf("%s%s, %s, %s", text, mode.Name(), before.Level.InWords(), workload)
 }
 
 // conclude sets the state of a sweep that does not run any more, unless it is set already, and

@@ -95,7 +95,7 @@ type drawn struct {
 // where every conversation has its own. rampedStart is the field RampedStart of [draw.Shape].
 func newDraw(seed uint64, k, own, rampedStart int64, s Settings, c *corpus.Corpus) drawn {
 	d := draw.New(seed, k, own, draw.Shape{
-		Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.Output, RampedStart: rampedStart,
+		Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.lengths(), RampedStart: rampedStart,
 	})
 	text := c.Opening(seed, d.Opening)
 	if n := len(text.Script); n > 0 && (k >= rampedStart || d.Turns > n) {

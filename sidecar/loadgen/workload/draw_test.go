@@ -122,7 +122,7 @@ func TestSettingsChangeOnlyTheirOwnDraws(t *testing.T) {
 	for name, change := range map[string]func(*Settings){
 		"turns":      func(s *Settings) { s.Turns = api.Range{Min: 1, Max: 50} },
 		"max_tokens": func(s *Settings) { s.MaxTokens = 100 },
-		"output":     func(s *Settings) { s.Output = nil },
+		"output":     func(s *Settings) { s.OutputTokens = api.Distribution{} },
 		"openings":   func(s *Settings) { s.Openings = 1000 },
 		"own":        func(s *Settings) { s.Openings = OneEach },
 	} {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func booth(concurrency int) Settings {
 	return Settings{
 		Level: api.AtConversations(concurrency), Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024,
-		Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10,
+		OutputTokens: api.Distribution{Mean: 830, CV: .15}, StartRate: 10,
 	}
 }
 

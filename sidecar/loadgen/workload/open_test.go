@@ -83,8 +83,8 @@ func TestOpenLoadHidesNoWait(t *testing.T) {
 	})
 }
 
-// What a schedule begins does not depend on the server, so that two arms get the same conversations at the same moments.
-// Beyond the limit of turns in flight, arrivals are dropped and counted, and the others keep their moments.
+// What a schedule begins does not depend on the server, so that two arms get the same conversations at the same
+// moments. Beyond the limit of turns in flight, arrivals are dropped and counted, and the others keep their moments.
 func TestOpenLoadIsTheSameForAll(t *testing.T) {
 	begun := map[string][]string{}
 	var dropped int64

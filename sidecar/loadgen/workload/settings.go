@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -10,21 +11,51 @@ import (
 )
 
 // Settings define a workload. They may change while it runs; a conversation keeps the draw that it
-// began with. The names in JSON are those of [api.Limits].
+// began with. The names in JSON are those of the API and of the configuration, which reads the tags: defaults, ranges
+// and help are those of [api.WorkloadSettings], to which a help in a tag is added.
 type Settings struct {
-	Level     api.Level         `json:"concurrency"` // conversations in progress
-	Turns     api.Range         `json:"turns"`
-	Openings  Openings          `json:"openings"`
-	MaxTokens int               `json:"max_tokens"`    // limit of an answer
-	Output    *api.Distribution `json:"output_tokens"` // of max_tokens per turn; nil: always MaxTokens
-	StartRate float64           `json:"start_rate"`    // maximum of new conversations per second
-	TargetRPS float64           `json:"target_rps"`    // maximum of requests per second; 0: none
-	ThinkTime time.Duration     `json:"think_time"`    // pause between an answer and the follow-up
+	Level        api.Level        `json:"concurrency" kong:"-"` // conversations in progress
+	Turns        api.Range        `json:"turns" embed:"" prefix:"turns."`
+	Openings     Openings         `json:"openings" placeholder:"N" help:"Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
+	MaxTokens    int              `json:"max_tokens" basic:""`                            // limit of an answer
+	OutputTokens api.Distribution `json:"output_tokens" embed:"" prefix:"output_tokens."` // of max_tokens per turn; mean 0: always MaxTokens
+	StartRate    float64          `json:"start_rate"`                                     // maximum of new conversations per second
+	TargetRPS    float64          `json:"target_rps"`                                     // maximum of requests per second; 0: none
+	ThinkTime    time.Duration    `json:"think_time"`                                     // pause between an answer and the follow-up
+
 	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
-	Arrivals   arrival.Gaps `json:"arrivals"`
-	Burstiness float64      `json:"burstiness"`
+	Arrivals   arrival.Gaps `json:"arrivals" default:"poisson" oneof:"constant poisson gamma" help:"How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness)."`
+	Burstiness float64      `json:"burstiness" default:"1" min:"0.05" max:"100" help:"Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular."`
 	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
-	MaxInflight int `json:"max_inflight"`
+	MaxInflight int `json:"max_inflight" default:"1000" min:"1" max:"100000" help:"At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent."`
+}
+
+// Shape returns what of the settings affects results, for a corpus.
+func (s Settings) Shape(c *corpus.Corpus) api.WorkloadShape {
+	return api.WorkloadShape{
+		Turns: c.Turns(s.Turns), MaxTokens: s.MaxTokens, Openings: new(s.Openings.Of(c)), OpeningTokens: c.Length,
+		OutputTokens: s.lengths(), ThinkTime: new(s.ThinkTime.Seconds()), TargetRPS: new(s.TargetRPS),
+		Arrivals: s.arrivalsText(),
+	}
+}
+
+// arrivalsText describes how conversations come at a rate, empty at a number of them.
+func (s Settings) arrivalsText() string {
+	switch {
+	case s.Level.Kind != api.Rate:
+		return ""
+	case s.Arrivals == arrival.GapsGamma:
+		return fmt.Sprintf("%s, burstiness %v", s.Arrivals, s.Burstiness)
+	}
+	return string(s.Arrivals)
+}
+
+// lengths returns the distribution of the lengths of answers, nil without one.
+func (s Settings) lengths() *api.Distribution {
+	if s.OutputTokens.Mean == 0 {
+		return nil
+	}
+	return &s.OutputTokens
 }
 
 // Openings is the number of different texts that open the conversations, or one of the constants.
@@ -45,6 +76,34 @@ func OpeningsOf(n int) Openings {
 	return Openings(n)
 }
 
+// UnmarshalText parses the number in the API. The empty text is [AsMany].
+func (o *Openings) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*o = AsMany
+		return nil
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil || !api.Limits["openings"].Allows(float64(n)) {
+		return api.Refuse("openings", string(text), o.Allowed())
+	}
+	*o = OpeningsOf(n)
+	return nil
+}
+
+// Allowed describes the texts that [Openings.UnmarshalText] accepts.
+func (Openings) Allowed() string { return "a whole number, " + api.Limits["openings"].String() }
+
+// String returns the text that [Openings.UnmarshalText] parses.
+func (o Openings) String() string {
+	switch o {
+	case AsMany:
+		return ""
+	case OneEach:
+		return "0"
+	}
+	return strconv.Itoa(int(o))
+}
+
 // Of returns the number in the API, for a corpus.
 func (o Openings) Of(c *corpus.Corpus) int {
 	switch o {
@@ -63,11 +122,7 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 		return s, err
 	}
 	next := s
-	api.Patch(&next.Level, p.Level)
-	api.Patch(&next.Turns, p.Turns)
-	api.Patch(&next.MaxTokens, p.MaxTokens)
-	api.Patch(&next.StartRate, p.StartRate)
-	api.Patch(&next.TargetRPS, p.TargetRPS)
+	api.Merge(&next, p)
 	if p.Openings != nil {
 		next.Openings = OpeningsOf(*p.Openings)
 	}
@@ -77,8 +132,8 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the number
-// of conversations so far.
+// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the
+// number of conversations so far.
 func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint64, begun int64) arrival.Process {
 	if s.Level.Kind == api.Rate {
 		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed}
@@ -97,14 +152,8 @@ func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint6
 
 // drawsAs reports whether both settings draw the same conversations.
 func (s Settings) drawsAs(o Settings) bool {
-	length := func(d *api.Distribution) api.Distribution {
-		if d == nil {
-			return api.Distribution{}
-		}
-		return *d
-	}
 	return s.Turns == o.Turns && s.Openings == o.Openings && s.MaxTokens == o.MaxTokens &&
-		length(s.Output) == length(o.Output)
+		s.OutputTokens == o.OutputTokens
 }
 
 // Check checks every field against its range. The error is an [api.FieldError].
@@ -112,15 +161,15 @@ func (s Settings) Check(maxConcurrency int) error {
 	if err := api.CheckLimits(s); err != nil {
 		return err
 	}
+	if s.Level.Kind == api.Rate && s.TargetRPS > 0 {
+		return api.Refuse("target_rps", s.TargetRPS,
+			fmt.Sprintf("0 at a rate, here %v: it would hold arrivals back", s.Level))
+	}
 	if s.Level.Conversations() > maxConcurrency {
 		return api.Refuse("concurrency", s.Level, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))
 	}
 	if s.Openings < OneEach || s.Openings > api.MaxOpenings {
 		return api.Refuse("openings", int(s.Openings), api.Limits["openings"].String())
-	}
-	if s.Output != nil && s.Output.Mean == 0 {
-		return api.Refuse("output_tokens.mean", s.Output.Mean,
-			"more than 0; leave output_tokens out to limit answers by max_tokens alone")
 	}
 	return nil
 }

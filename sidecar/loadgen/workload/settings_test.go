@@ -17,15 +17,14 @@ func TestCheckNamesTheInvalidField(t *testing.T) {
 	for want, change := range map[string]func(*Settings){
 		"": func(s *Settings) {
 			s.Level, s.Turns, s.Openings = api.AtConversations(200), api.Range{Min: 1, Max: 50}, 1_000_000
-			s.Output, s.TargetRPS, s.ThinkTime = nil, 0, 0
+			s.OutputTokens, s.TargetRPS, s.ThinkTime = api.Distribution{}, 0, 0
 		},
 		"concurrency: 0":          func(s *Settings) { s.Level = api.AtConversations(0) },
 		"concurrency: 201":        func(s *Settings) { s.Level = api.AtConversations(201) },
 		"turns.min: 6":            func(s *Settings) { s.Turns.Min = 6 },
 		"max_tokens: 131073":      func(s *Settings) { s.MaxTokens = 131073 },
-		"output_tokens.mean: 0":   func(s *Settings) { s.Output = &api.Distribution{CV: .15} },
-		"output_tokens.mean: NaN": func(s *Settings) { s.Output = &api.Distribution{Mean: math.NaN()} },
-		"output_tokens.cv: -1":    func(s *Settings) { s.Output = &api.Distribution{Mean: 830, CV: -1} },
+		"output_tokens.mean: NaN": func(s *Settings) { s.OutputTokens.Mean = math.NaN() },
+		"output_tokens.cv: -1":    func(s *Settings) { s.OutputTokens.CV = -1 },
 		"openings: -2":            func(s *Settings) { s.Openings = -2 },
 		"openings: 1000001":       func(s *Settings) { s.Openings = 1_000_001 },
 		"start_rate: 0":           func(s *Settings) { s.StartRate = 0 },
@@ -56,7 +55,8 @@ func TestApplyChangesAllOrNothing(t *testing.T) {
 	}, 200)
 	require.NoError(t, err)
 	assert.Equal(t, Settings{
-		Level: api.AtConversations(100), Turns: turns, MaxTokens: 64, Output: s.Output, StartRate: 3, TargetRPS: 7,
+		Level: api.AtConversations(100), Turns: turns, MaxTokens: 64,
+		OutputTokens: s.OutputTokens, StartRate: 3, TargetRPS: 7,
 	}, next)
 
 	// The number of a baseline is that of the corpus's texts, which AsMany is at its time.

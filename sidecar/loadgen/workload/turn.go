@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -31,8 +32,8 @@ type Turn struct {
 	ITL      []chat.Gap `json:"itl,omitempty"`    // inter-token latencies
 }
 
-// end sets the outcome. Times to the user count from when the turn was to be sent, so that neither a slow load generator
-// nor a limit on its connections hides that the user waits.
+// end sets the outcome. Times to the user count from when the turn was to be sent, so that neither a slow load
+// generator nor a limit on its connections hides that the user waits.
 func (t *LiveTurn) end(r *chat.Result) {
 	late := t.Late(r.Sent)
 	t.Turn.end(r, late)
@@ -53,7 +54,7 @@ func (t *LiveTurn) Late(sent time.Time) time.Duration {
 func (t *Turn) end(r *chat.Result, late time.Duration) {
 	since := func(d time.Duration, ok bool) *float64 { return seconds(late+d, ok) }
 	t.Status = status(r)
-	t.Started, t.Ended = r.Sent, r.Ended
+	t.Started, t.Ended = r.Sent.Add(-late), r.Ended
 	t.TTFT, t.TPOT, t.Latency = since(r.TTFT()), seconds(r.TPOT()), since(r.Latency())
 	if ttft, _ := r.TTFT(); r.FirstAnswer > ttft {
 		t.FirstAnswer = since(r.FirstAnswer, true)
@@ -76,6 +77,117 @@ func (t *Turn) end(r *chat.Result, late time.Duration) {
 		t.ErrorClass, t.ErrorMessage = r.Err.Class, r.Err.Message
 	}
 	t.addRouting(r)
+}
+
+// Outcome is the part of a turn that figures are computed from. Windows and spans keep thousands of them, so that it
+// has no pointers to values and no texts of the conversation. Latencies are seconds, NaN where they are unknown.
+type Outcome struct {
+	Number       int // in its conversation, from 1
+	Step         int64
+	Status       api.TurnStatus // "" while the turn is in flight
+	Class        api.ErrorClass // of a failed turn
+	FinishReason string         // in lower case; "" if unknown
+	Sent, Ended  time.Duration  // since a moment that the holder chooses
+
+	TTFT, TPOT, Latency float64
+	FirstAnswer         float64 // 0 without reasoning
+	Late                float64 // NaN where the load waits for the server
+
+	// Tokens, 0 where unknown. CachedTokens is valid only with HasCached.
+	PromptTokens, CachedTokens, OutputTokens int
+
+	HasCached bool // the server reported prompt and cached tokens
+	InBursts  bool // the server or a proxy held tokens back and sent many at once
+	Counted   bool
+	Usage     bool // the server reported OutputTokens
+	Estimated bool // OutputTokens is the number of chunks
+}
+
+// OutcomeOf returns the outcome of a turn, with its times since an origin.
+func OutcomeOf(t *api.Turn, origin time.Time) Outcome {
+	o := Outcome{
+		Number: t.Number, Step: t.Step, Status: t.Status, Class: t.ErrorClass, FinishReason: strings.ToLower(t.FinishReason),
+		Sent: t.Started.Sub(origin), Ended: t.Ended.Sub(origin),
+		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), Late: orNaN(t.Late),
+		HasCached: t.PromptTokens != nil && t.CachedTokens != nil, InBursts: t.InBursts, Counted: t.Counted,
+		Usage: t.TokenSource == "usage", Estimated: t.TokenSource == "chunks",
+	}
+	api.Patch(&o.FirstAnswer, t.FirstAnswer)
+	api.Patch(&o.PromptTokens, t.PromptTokens)
+	api.Patch(&o.CachedTokens, t.CachedTokens)
+	api.Patch(&o.OutputTokens, t.OutputTokens)
+	return o
+}
+
+// TimeOf returns how one of [api.Times] is read from an outcome, and whether a turn that ended well counts as one
+// without a known value. value is nil for inter-token latencies, of which a turn has many.
+func TimeOf(f *api.Figure) (value func(*Outcome) float64, unknown func(*Outcome) bool) {
+	switch f.Key {
+	case "ttft":
+		return func(o *Outcome) float64 { return o.TTFT }, (*Outcome).Waiting
+	case "tpot":
+		return func(o *Outcome) float64 { return o.TPOT }, (*Outcome).TPOTUnknown
+	case "latency":
+		return func(o *Outcome) float64 { return o.Latency }, (*Outcome).Waiting
+	}
+	return nil, (*Outcome).TPOTUnknown
+}
+
+// OK reports whether the turn ended well.
+func (o *Outcome) OK() bool { return o.Status == api.TurnOK }
+
+// Failed reports whether the turn ended in an error.
+func (o *Outcome) Failed() bool { return o.Status == api.TurnError }
+
+// Buffered reports whether the turn ended well with tokens that the server or a proxy held back.
+func (o *Outcome) Buffered() bool { return o.OK() && o.InBursts }
+
+// Waiting reports whether the turn has no first token.
+func (o *Outcome) Waiting() bool { return math.IsNaN(o.TTFT) }
+
+// FirstToken returns the time of the first token in seconds since the origin; NaN without one.
+func (o *Outcome) FirstToken() float64 { return o.Sent.Seconds() + o.TTFT }
+
+// End returns the time in seconds since the origin at which the last content of the turn arrived, or at which it
+// failed. ok is false for a turn that was cancelled or is in flight.
+func (o *Outcome) End() (at float64, ok bool) {
+	switch {
+	case o.OK() && !math.IsNaN(o.Latency):
+		return o.Sent.Seconds() + o.Latency, true
+	case o.OK(), o.Failed():
+		return o.Ended.Seconds(), true
+	}
+	return math.NaN(), false
+}
+
+// Took returns the seconds until [Outcome.End]; NaN where there is none.
+func (o *Outcome) Took() float64 {
+	if o.OK() && !math.IsNaN(o.Latency) {
+		return o.Latency
+	}
+	at, _ := o.End()
+	return at - o.Sent.Seconds()
+}
+
+// TPOTUnknown reports whether the TPOT of the turn could not be measured: its tokens came in bursts, or in one chunk
+// that may hold any number of them. An answer of one token has no TPOT, which is known.
+func (o *Outcome) TPOTUnknown() bool {
+	return math.IsNaN(o.TPOT) && (o.OutputTokens > 1 || o.Estimated)
+}
+
+// Meets reports whether the turn is good: it ended well, within both objectives. A value equal to the objective meets
+// it. An answer of one token needs no TPOT; an unknown TPOT meets nothing.
+func (o *Outcome) Meets(slo api.SLO) bool {
+	meetsTPOT := o.TPOT <= slo.TPOT || math.IsNaN(o.TPOT) && !o.TPOTUnknown()
+	return o.OK() && o.TTFT <= slo.TTFT && meetsTPOT
+}
+
+// orNaN is the inverse of known.
+func orNaN(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
 }
 
 // addRouting adds what the router reported of the turn.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,52 @@ func TestOutcomeOfATurn(t *testing.T) {
 	}
 }
 
+// The content of an answer ends before its stream does. A turn that was cancelled, or is in flight, has no end.
+func TestEndOfAnOutcome(t *testing.T) {
+	origin := time.Unix(1000, 0)
+	for name, row := range map[string]struct {
+		turn        api.Turn
+		end, waited float64 // NaN: there is none
+	}{
+		"an answer":            {api.Turn{Status: api.TurnOK, TTFT: new(.5), Latency: new(1.5)}, 3.5, 1.5},
+		"without content":      {api.Turn{Status: api.TurnOK}, 5, 3},
+		"failed":               {api.Turn{Status: api.TurnError, TTFT: new(.5), Latency: new(1.5)}, 5, 3},
+		"cancelled":            {api.Turn{Status: api.TurnCancelled, TTFT: new(.5)}, math.NaN(), math.NaN()},
+		"in flight, no tokens": {api.Turn{}, math.NaN(), math.NaN()},
+	} {
+		row.turn.Started, row.turn.Ended = origin.Add(2*time.Second), origin.Add(5*time.Second)
+		o := OutcomeOf(&row.turn, origin)
+		end, ok := o.End()
+		assert.Equal(t, !math.IsNaN(row.end), ok, name)
+		assert.InDelta(t, row.end, end, 0, name)
+		assert.InDelta(t, row.waited, o.Took(), 0, name)
+		assert.Equal(t, row.turn.TTFT == nil, o.Waiting(), name)
+		if !o.Waiting() {
+			assert.InDelta(t, 2.5, o.FirstToken(), 0, name)
+		}
+	}
+}
+
+// An answer in one chunk without a count of tokens may have any number, and its TPOT is unknown; that of one token has
+// none. An unknown TPOT meets no objective.
+func TestUnknownTPOTMeetsNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		turn           api.Turn
+		unknown, meets bool
+	}{
+		"known":            {api.Turn{TPOT: new(.02), OutputTokens: new(9), TokenSource: "usage"}, false, true},
+		"slow":             {api.Turn{TPOT: new(.09), OutputTokens: new(9), TokenSource: "usage"}, false, false},
+		"one token":        {api.Turn{OutputTokens: new(1), TokenSource: "usage"}, false, true},
+		"many in one":      {api.Turn{OutputTokens: new(9), TokenSource: "usage"}, true, false},
+		"one chunk of any": {api.Turn{OutputTokens: new(1), TokenSource: "chunks"}, true, false},
+	} {
+		row.turn.Status, row.turn.TTFT = api.TurnOK, new(.3)
+		o := OutcomeOf(&row.turn, row.turn.Started)
+		assert.Equal(t, row.unknown, o.TPOTUnknown(), name)
+		assert.Equal(t, row.meets, o.Meets(api.SLO{TTFT: .3, TPOT: .05}), name)
+	}
+}
+
 // A turn has the step in which it begins.
 func TestTurnBeginsInAStep(t *testing.T) {
 	step := api.StepRecord{
@@ -90,7 +137,7 @@ func TestUniformAfterAChange(t *testing.T) {
 		"the start rate":    {func(r *testRun) { s := booth(10); s.StartRate = 20; r.Set(s) }, true},
 		"the turns":         {func(r *testRun) { s := booth(10); s.Turns.Max = 6; r.Set(s) }, false},
 		"the limit":         {func(r *testRun) { s := booth(10); s.MaxTokens = 900; r.Set(s) }, false},
-		"the lengths":       {func(r *testRun) { s := booth(10); s.Output = nil; r.Set(s) }, false},
+		"the lengths":       {func(r *testRun) { s := booth(10); s.OutputTokens = api.Distribution{}; r.Set(s) }, false},
 		"the openings":      {func(r *testRun) { s := booth(10); s.Openings = 2; r.Set(s) }, false},
 		"the corpus in use": {func(r *testRun) { r.SetCorpus(r.corpus) }, true},
 		"another corpus": {func(r *testRun) {

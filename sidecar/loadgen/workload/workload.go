@@ -127,8 +127,8 @@ func (w *Workload) Run(ctx context.Context) {
 	}
 }
 
-// pause returns the time for which a failed target is not asked. A load that waits for no server is not held back, since
-// arrivals that are held back would all come at the end of the pause.
+// pause returns the time for which a failed target is not asked. A load that waits for no server is not held back,
+// since arrivals that are held back would all come at the end of the pause.
 func (w *Workload) pause() time.Duration {
 	if !w.waits() {
 		return 0
@@ -198,9 +198,10 @@ func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	return Pace{Begun: w.begun, Dropped: w.dropped, Actual: len(w.active), Sent: w.sent, Waited: map[api.Limiter]time.Duration{
+	waited := map[api.Limiter]time.Duration{
 		api.LimitedByStartRate: w.paced.waited(now), api.LimitedByTargetRPS: w.sends.waited(now),
-	}}
+	}
+	return Pace{Begun: w.begun, Dropped: w.dropped, Actual: len(w.active), Sent: w.sent, Waited: waited}
 }
 
 // Set changes the settings of the running workload.

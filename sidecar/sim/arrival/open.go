@@ -105,4 +105,3 @@ func (o *Open) Settled(s State) bool { return s.Oldest > o.first }
 
 // Waits implements [Process].
 func (o *Open) Waits() bool { return false }
-

@@ -162,8 +162,8 @@ func (s *source) work() error {
 	if shape.OpeningTokens != 0 {
 		w.OpeningTokens = []int{shape.OpeningTokens}
 	}
-	if shape.ThinkSeconds != nil {
-		w.ThinkTime = time.Duration(*shape.ThinkSeconds * float64(time.Second))
+	if shape.ThinkTime != nil {
+		w.ThinkTime = time.Duration(*shape.ThinkTime * float64(time.Second))
 	}
 	if shape.Followup != api.RecordedFollowup {
 		w.QuestionTokens = api.Distribution{Mean: questionTokens}

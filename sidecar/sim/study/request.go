@@ -66,7 +66,7 @@ func (r Request) Complete(p sim.Profile) Request {
 		Profile: &p.Name, Levels: defaultLevels, Modes: defaultModes,
 		Seeds: new(defaultSeeds), FirstSeed: new(defaultFirstSeed),
 		Openings: &w.Openings, OpeningTokens: new(0), Turns: &w.Turns, OutputTokens: w.Output, MaxTokens: &w.MaxTokens,
-		QuestionTokens: &w.QuestionTokens, ThinkTimeSeconds: new(w.ThinkTime.Seconds()), StartRate: &w.StartRate,
+		QuestionTokens: &w.QuestionTokens, ThinkTime: new(w.ThinkTime.Seconds()), StartRate: &w.StartRate,
 		Workers: &p.Workers, MaxBatchSize: &p.MaxSequences, BlockSize: &p.KV.BlockTokens,
 		KVTokens: new(p.KV.Tokens()), Speculation: &o.Speculation,
 		OverlapWeight: &o.OverlapWeight, Temperature: &o.Temperature,
@@ -149,7 +149,7 @@ func (r Request) workload() closedloop.Workload {
 	w := closedloop.Recorded()
 	w.Turns, w.Openings, w.MaxTokens = *r.Turns, *r.Openings, *r.MaxTokens
 	w.Output, w.QuestionTokens = r.OutputTokens, *r.QuestionTokens
-	w.ThinkTime, w.StartRate = time.Duration(*r.ThinkTimeSeconds*float64(time.Second)), *r.StartRate
+	w.ThinkTime, w.StartRate = time.Duration(*r.ThinkTime*float64(time.Second)), *r.StartRate
 	if n := *r.OpeningTokens; n > 0 {
 		w.OpeningTokens = []int{n}
 	}

@@ -29,7 +29,7 @@ func TestGridTakesAllFields(t *testing.T) {
 "profile": "h200-tp1", "levels": [90, 20, 90], "modes": ["least_loaded", "least_loaded"],
 "seeds": 2, "first_seed": 7, "workers": 5, "openings": 0, "opening_tokens": 500,
 "turns": {"min": 2, "max": 3}, "output_tokens": {"mean": 100, "cv": 0.1}, "max_tokens": 200,
-"question_tokens": {"mean": 30, "cv": 0.2}, "think_time_seconds": 1.5, "max_batch_size": 128,
+"question_tokens": {"mean": 30, "cv": 0.2}, "think_time": 1.5, "max_batch_size": 128,
 "block_size": 64, "kv_tokens": 100000, "overlap_weight": 2, "temperature": 0.5,
 "speculation": "eagle3", "start_rate": 3, "router_decode_active_request_weight": 60,
 "router_track_output_blocks": true, "router_assume_kv_reuse": false
@@ -82,7 +82,7 @@ func TestGridRefusesFieldsOutOfRange(t *testing.T) {
 		"max_tokens":                          `{"max_tokens": 0}`,
 		"question_tokens.mean":                `{"question_tokens": {"mean": 0, "cv": 0}}`,
 		"question_tokens.cv":                  `{"question_tokens": {"mean": 1, "cv": -1}}`,
-		"think_time_seconds":                  `{"think_time_seconds": 3601}`,
+		"think_time":                          `{"think_time": 3601}`,
 		"start_rate":                          `{"start_rate": 0}`,
 		"workers":                             `{"workers": 0}`,
 		"max_batch_size":                      `{"max_batch_size": 513}`,

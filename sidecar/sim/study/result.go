@@ -94,7 +94,7 @@ func ReadResult(r io.Reader) (Result, error) {
 		return Result{}, err
 	}
 	var result Result
-	d := json.NewDecoder(bytes.NewReader(text))
+	d := json.NewDecoder(bytes.NewReader(api.PresentNames(text)))
 	d.DisallowUnknownFields()
 	err = d.Decode(&result)
 	switch {
@@ -213,7 +213,7 @@ func (r *Result) Baseline(name string) api.Baseline {
 		Workload: &api.WorkloadShape{
 			Turns: *q.Turns, MaxTokens: *q.MaxTokens, Openings: q.Openings, OpeningTokens: *q.OpeningTokens,
 			OutputTokens: q.OutputTokens, Followup: fmt.Sprintf("questions of %g tokens", q.QuestionTokens.Mean),
-			ThinkSeconds: q.ThinkTimeSeconds,
+			ThinkTime: q.ThinkTime,
 		},
 	}
 	if q.OutputTokens.Mean == 0 {

@@ -131,7 +131,7 @@ func TestSimulationEqualsStudy(t *testing.T) {
 // The job has the whole grid.
 func TestJobKeepsTheGrid(t *testing.T) {
 	g, err := study.Request{
-		Openings: new(0), ThinkTimeSeconds: new(1.5), Temperature: new(.1), Speculation: new(api.SpeculationEagle3),
+		Openings: new(0), ThinkTime: new(1.5), Temperature: new(.1), Speculation: new(api.SpeculationEagle3),
 	}.Grid()
 	require.NoError(t, err)
 	text, err := json.Marshal(job{g, 7})

@@ -12,13 +12,6 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// The largest allowed differences between core and real Dynamo.
-const (
-	hitBound    = .02 // of the prompts' tokens
-	stayBound   = .03 // of the turns
-	spreadBound = .20 // of the real figure
-)
-
 // setting is what both sides of a comparison have in common.
 type setting struct {
 	level   int // conversations in progress
@@ -37,28 +30,11 @@ type pair struct {
 	real result
 }
 
-// bounded is a figure whose difference has a bound.
-type bounded struct {
-	name     string
-	bound    float64
-	relative bool // the bound is a share of the real figure
-	of       func(*result) float64
-	text     func(float64) string
-}
-
-const hitRate = "hit rate"
-
-var bounds = []bounded{
-	{hitRate, hitBound, false, func(r *result) float64 { return r.hit }, percent},
-	{"same worker again", stayBound, false, func(r *result) float64 { return r.stay }, percent},
-	{"in-flight spread", spreadBound, true, func(r *result) float64 { return r.spread }, plain},
-}
-
-// difference returns the core's mean minus the real figure, and the margin of chance. A run of the real Dynamo is
-// assumed to scatter as one of the core does.
-func (b bounded) difference(p *pair) (value, margin float64) {
-	core, dynamo := bandOf(p.core, b.of), b.of(&p.real)
-	if b.relative {
+// difference returns the core's mean minus the real figure, and the margin of chance, as shares of the real figure if
+// its bound is one. A run of the real Dynamo is assumed to scatter as one of the core does.
+func (f *figure) difference(p *pair) (value, margin float64) {
+	core, dynamo := bandOf(p.core, f.of), f.of(&p.real)
+	if f.relative {
 		return (core.mean - dynamo) / dynamo, core.run95 / dynamo
 	}
 	return core.mean - dynamo, core.run95
@@ -66,20 +42,20 @@ func (b bounded) difference(p *pair) (value, margin float64) {
 
 // judge compares the difference with the bound. A difference beyond the bound by less than chance is undecided. A
 // figure that was not measured does not meet its bound.
-func (b bounded) judge(p *pair) judgment {
-	value, margin := b.difference(p)
+func (f *figure) judge(p *pair) judgment {
+	value, margin := f.difference(p)
 	switch apart := math.Abs(value); {
-	case apart <= b.bound:
+	case apart <= f.bound:
 		return met
-	case apart-margin <= b.bound:
+	case apart-margin <= f.bound:
 		return open
 	}
 	return notMet
 }
 
-// size formats a difference.
-func (b bounded) size(v float64) string {
-	if b.relative {
+// size formats a difference of a figure with a bound.
+func (f *figure) size(v float64) string {
+	if f.relative {
 		return orMissing(v, "%.3g %%", 100*v)
 	}
 	return points(v)
@@ -99,11 +75,15 @@ func (p *pair) judge() (unmet, undecided []string) {
 	if len(p.real.failed) > 0 {
 		unmet = append(unmet, "turns failed: "+classes(p.real.failed))
 	}
-	for _, b := range bounds {
-		value, margin := b.difference(p)
+	for i := range figures {
+		f := &figures[i]
+		if f.bound == 0 {
+			continue
+		}
+		value, margin := f.difference(p)
 		text := fmt.Sprintf("%s: %s apart, of which chance makes up to %s; allowed are %s",
-			b.name, b.size(math.Abs(value)), b.size(margin), b.size(b.bound))
-		switch b.judge(p) {
+			f.name, f.size(math.Abs(value)), f.size(margin), f.size(f.bound))
+		switch f.judge(p) {
 		case notMet:
 			unmet = append(unmet, text)
 		case open:

@@ -3,8 +3,11 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
@@ -92,7 +95,7 @@ func coreRun(o sim.Options, w closedloop.Workload, read part) (result, error) {
 	for _, second := range loop.Seconds()[from/time.Second : to/time.Second] {
 		spreads = append(spreads, float64(second.Most-second.Least))
 	}
-	r.spread = mean(spreads)
+	r.spread = stat.Mean(spreads, nil)
 	return r, nil
 }
 
@@ -111,7 +114,6 @@ func turnOf(t *closedloop.Turn, began time.Time) api.Turn {
 
 // band describes a figure's values in several runs of the core.
 type band struct {
-	n             int
 	mean          float64
 	lowest, most  float64
 	deviation     float64 // standard, of one run
@@ -121,20 +123,13 @@ type band struct {
 // bandOf computes the band of a figure. The half width of the prediction interval is t·s·√(1+1/n), with Student's t
 // for n−1 degrees of freedom; see Hahn and Meeker, "Statistical Intervals" (1991), section 4.3.
 func bandOf(runs []result, of func(*result) float64) band {
-	b := band{n: len(runs), lowest: math.Inf(1), most: math.Inf(-1)}
 	var values []float64
 	for i := range runs {
-		v := of(&runs[i])
-		values = append(values, v)
-		b.lowest, b.most = min(b.lowest, v), max(b.most, v)
+		values = append(values, of(&runs[i]))
 	}
-	b.mean = mean(values)
-	squares := 0.0
-	for _, v := range values {
-		squares += (v - b.mean) * (v - b.mean)
-	}
-	n := float64(b.n)
-	b.deviation = math.Sqrt(squares / (n - 1))
+	b := band{lowest: slices.Min(values), most: slices.Max(values)}
+	b.mean, b.deviation = stat.MeanStdDev(values, nil)
+	n := float64(len(runs))
 	wide := b.deviation * math.Sqrt(1+1/n)
 	b.run95, b.run999 = student95*wide, student999*wide
 	return b

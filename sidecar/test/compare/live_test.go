@@ -106,11 +106,11 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 		Level: api.AtConversations(
 			w.Concurrency,
 		),
-		Turns:     w.Turns,
-		Openings:  workload.OpeningsOf(w.Openings),
-		MaxTokens: w.MaxTokens,
-		Output:    w.Output,
-		StartRate: w.StartRate,
+		Turns:        w.Turns,
+		Openings:     workload.OpeningsOf(w.Openings),
+		MaxTokens:    w.MaxTokens,
+		OutputTokens: *w.Output,
+		StartRate:    w.StartRate,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -129,7 +129,7 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questione
 	running.Wait()
 	r := summarize(seen.turns, from, from.Add(span))
 	require.Empty(t, r.failed)
-	r.spread = mean(spreads)
+	r.spread = stat.Mean(spreads, nil)
 	return r
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
 
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
@@ -173,7 +174,7 @@ func (r *run) collect(t *testing.T, from, to time.Time) result {
 	got := summarize(turns, from, to)
 	require.NotZero(t, got.turns, "no turn ended well in the span; failed: %s. %s", classes(got.failed),
 		r.last.Target.Problem)
-	got.spread = mean(r.spreads)
+	got.spread = stat.Mean(r.spreads, nil)
 	if r.mistrusts > 0 {
 		got.mistrust = fmt.Sprintf("in %d of %d seconds: %s", r.mistrusts, r.samples, r.mistrust)
 	}

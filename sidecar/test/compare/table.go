@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -20,20 +19,13 @@ func (p *pair) table(recorded api.Column) string {
 	fmt.Fprintf(&out, "\n%v: %d runs of the core, %d turns of the real one\n", p.setting, len(p.core), p.real.turns)
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "  \tcore\tits runs\treal Dynamo\tdifference\tbound\trecorded")
-	for _, b := range bounds {
-		core := bandOf(p.core, b.of)
-		row(w, b.name, b.text(core.mean), core.text(b.text), b.text(b.of(&p.real)), b.differenceText(p),
-			fmt.Sprintf("%s: %s", b.size(b.bound), b.judge(p)), b.recorded(&recorded))
-	}
-	for _, f := range figures {
-		if slices.ContainsFunc(bounds, func(b bounded) bool { return b.name == f.name }) {
-			continue
+	for i := range figures {
+		f := &figures[i]
+		core, bound := bandOf(p.core, f.of), ""
+		if f.bound > 0 {
+			bound = fmt.Sprintf("%s: %s", f.size(f.bound), f.judge(p))
 		}
-		core, difference, dynamo := bandOf(p.core, f.of), missing, f.of(&p.real)
-		if d := core.mean/dynamo - 1; !math.IsNaN(d) {
-			difference = fmt.Sprintf("%+.0f %%", 100*d)
-		}
-		row(w, f.name, f.text(core.mean), core.text(f.text), f.text(dynamo), difference, "",
+		row(w, f.name, f.text(core.mean), core.text(f.text), f.text(f.of(&p.real)), f.differenceText(p), bound,
 			lookedUp(f.recorded(&recorded), f.text))
 	}
 	w.Flush()
@@ -48,23 +40,18 @@ func (b band) text(of func(float64) string) string { return of(b.lowest) + " –
 
 func row(w io.Writer, cells ...string) { fmt.Fprintln(w, "  "+strings.Join(cells, "\t")) }
 
-func (b bounded) differenceText(p *pair) string {
-	value, margin := b.difference(p)
+// differenceText formats the difference, for a figure without a bound as a share of the real one.
+func (f *figure) differenceText(p *pair) string {
+	value, margin := f.difference(p)
 	switch {
 	case math.IsNaN(value):
 		return missing
-	case b.relative:
+	case f.bound == 0:
+		return fmt.Sprintf("%+.0f %%", 100*value/f.of(&p.real))
+	case f.relative:
 		return fmt.Sprintf("%+.0f ± %.0f %%", 100*value, 100*margin)
 	}
 	return fmt.Sprintf("%+.1f ± %.1f points", 100*value, 100*margin)
-}
-
-// recorded formats the recorded figure. Of the figures with a bound, only hit rates were recorded, with three workers.
-func (b bounded) recorded(c *api.Column) string {
-	if b.name != hitRate {
-		return missing
-	}
-	return lookedUp(c.KVHitRatio, percent)
 }
 
 func lookedUp(l api.LookedUp, text func(float64) string) string {
@@ -110,14 +97,23 @@ type figure struct {
 	text     func(float64) string
 	recorded func(*api.Column) api.LookedUp
 	slo      float64 // default threshold that it must not exceed; 0: none
+	bound    float64 // of the difference between core and real Dynamo; 0: none
+	relative bool    // the bound is a share of the real figure
 }
 
 var figures = []figure{
 	{
-		name: hitRate, of: func(r *result) float64 { return r.hit }, text: percent,
+		name: "hit rate", of: func(r *result) float64 { return r.hit }, text: percent, bound: .02,
 		recorded: func(c *api.Column) api.LookedUp { return c.KVHitRatio },
 	},
-	{name: "same worker again", of: func(r *result) float64 { return r.stay }, text: percent, recorded: notRecorded},
+	{
+		name: "same worker again", of: func(r *result) float64 { return r.stay }, text: percent, bound: .03,
+		recorded: notRecorded,
+	},
+	{
+		name: "in-flight spread", of: func(r *result) float64 { return r.spread }, text: plain, bound: .20, relative: true,
+		recorded: notRecorded,
+	},
 	{
 		name: "TTFT p50", of: func(r *result) float64 { return known(r.ttft.P50) }, text: milliseconds,
 		recorded: func(c *api.Column) api.LookedUp { return c.TTFT.P50 },
@@ -138,7 +134,6 @@ var figures = []figure{
 		name: "output tokens/s", of: func(r *result) float64 { return r.rate }, text: plain,
 		recorded: func(c *api.Column) api.LookedUp { return c.OutputTokensPerSecond },
 	},
-	{name: "in-flight spread", of: func(r *result) float64 { return r.spread }, text: plain, recorded: notRecorded},
 }
 
 func notRecorded(*api.Column) api.LookedUp { return api.LookedUp{Lookup: api.LookupNotRecorded} }

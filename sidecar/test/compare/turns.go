@@ -4,6 +4,9 @@ import (
 	"math"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
 )
@@ -39,9 +42,10 @@ func summarize(turns []api.Turn, from, to time.Time) result {
 		}
 	}
 	return result{
-		before: before, turns: t.ok, failed: t.failed, hit: sum(t.cached) / sum(t.prompt), stay: mean(t.stays),
+		before: before, turns: t.ok, failed: t.failed, hit: floats.Sum(t.cached) / floats.Sum(t.prompt),
+		stay: stat.Mean(t.stays, nil),
 		ttft: stats.Summarize(t.ttft), tpot: stats.Summarize(t.tpot), spread: math.NaN(),
-		rate: sum(t.output) / to.Sub(from).Seconds(),
+		rate: floats.Sum(t.output) / to.Sub(from).Seconds(),
 	}
 }
 
@@ -97,13 +101,3 @@ func indicator(yes bool) float64 {
 	}
 	return 0
 }
-
-func sum(values []float64) (total float64) {
-	for _, v := range values {
-		total += v
-	}
-	return total
-}
-
-// mean returns NaN for no values.
-func mean(values []float64) float64 { return sum(values) / float64(len(values)) }

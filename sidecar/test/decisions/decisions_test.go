@@ -3,6 +3,7 @@
 package decisions
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -14,9 +15,10 @@ import (
 
 	"kvbooth/internal/figure"
 	"kvbooth/sidecar/loadgen/decide"
+	"kvbooth/sidecar/test/montecarlo"
 )
 
-// trials returns the number of trials per cell.
+// trials returns the number of trials per case.
 func trials() int {
 	if n, err := strconv.Atoi(os.Getenv("DECISIONS_TRIALS")); err == nil {
 		return n
@@ -24,58 +26,27 @@ func trials() int {
 	return 1000
 }
 
-// cell counts the results of many trials of one world.
-type cell struct {
-	better, worse, none, over, trade int // decisions about the last arm
-	others                           int // trials in which another metric was found to differ
-	covered, final                   int
-	bias                             float64 // sum of the estimates of trials with a verdict, over the truth
-	minutes                          []float64
+// several returns the number of trials per case of more than two arms.
+func several() int { return min(trials(), 400) }
+
+// target draws the blocks of a trial of two arms.
+type target interface {
+	blocks(trial int) []decide.Block
 }
 
-func (c *cell) add(d decide.Decision, seconds, truth float64) {
-	c.minutes = append(c.minutes, seconds/60)
-	switch d.Verdict {
-	case decide.Better:
-		if d.Left[0] == 1 {
-			c.better++
-		} else {
-			c.worse++
-		}
-	case decide.NoDifference:
-		c.none++
-	case decide.TradeOff:
-		c.trade++
-	default:
-		c.over++
-	}
-	shown := false
-	for _, o := range d.Others {
-		shown = shown || o.Shown != 0
-	}
-	if shown {
-		c.others++
-	}
-	if d.Verdict != decide.TimeOver && d.Final != nil {
-		c.final++
-		c.bias += d.Final.Estimate
-		if d.Final.Interval[0] <= truth && truth <= d.Final.Interval[1] {
-			c.covered++
-		}
-	}
+// draws are the blocks of many trials.
+type draws struct {
+	trials [][]decide.Block
+	slots  bool // of a switchback
 }
 
-func (c *cell) median() float64 {
-	slices.Sort(c.minutes)
-	return c.minutes[len(c.minutes)/2]
-}
-
-// trialsOf runs all trials of two arms on a world.
-func trialsOf(w world) (all [][]decide.Block) {
+// drawn draws all trials.
+func drawn(from target) (d draws) {
+	_, d.slots = from.(flow)
 	for i := range trials() {
-		all = append(all, blocks(w, i))
+		d.trials = append(d.trials, from.blocks(i))
 	}
-	return all
+	return d
 }
 
 // earlier is the number of trials before the one that is decided, where that has a prior.
@@ -99,253 +70,231 @@ func priorsOf(before []map[string]decide.Variance, i int) map[string]decide.Vari
 	return priors
 }
 
-// simulate decides trials of two arms once with each of the first metrics as the primary one. before are trials that
-// its priors are taken from; nil: none.
-func simulate(all, before [][]decide.Block, primaries int, truth float64) []*cell {
-	cells, known := make([]*cell, primaries), &decide.Boundaries{}
+// decideEach decides all trials once with each of the first metrics as the primary one, and returns a cell for each,
+// whose name ends with how. before are trials that the priors are taken from, which may be none.
+func decideEach(
+	r *montecarlo.Results, how string, primaries int, truth float64, all, before draws,
+) (cells []*montecarlo.Cell) {
+	known := &decide.Boundaries{}
 	for primary := range primaries {
-		cells[primary] = &cell{}
+		c := r.Cell(metrics[primary].Name + how)
+		cells = append(cells, c)
 		p := plan(2, primary, known)
+		p.Switchback = all.slots
 		var variances []map[string]decide.Variance
-		for _, trial := range before {
+		for _, trial := range before.trials {
 			d := decide.Decide(p, trial)
 			variances = append(variances, decide.Variances(p, trial[:d.Looks[len(d.Looks)-1].Blocks], false))
 		}
-		for i, trial := range all {
+		for i, trial := range all.trials {
 			p.Priors = priorsOf(variances, i)
 			d := decide.Decide(p, trial)
-			cells[primary].add(d, taken(trial, d.Looks[len(d.Looks)-1].Blocks), truth)
+			count(c, d, truth)
+			c.Sample("minutes", taken(trial, d.Looks[len(d.Looks)-1].Blocks)/60)
 		}
 	}
 	return cells
 }
 
-func percent(n, of int) string { return fmt.Sprintf("%.1f", 100*float64(n)/float64(max(1, of))) }
-
-// most returns the largest plausible number of errors in n trials with an error rate of 5 %: three standard errors
-// above.
-func most(n int) int { return int(math.Ceil(.05*float64(n) + 3*math.Sqrt(.05*.95*float64(n)))) }
-
-// Equal arms are called different in at most 5 % of trials, with every primary metric and in every other metric. An
-// arm that fails its slowest turns is never called better.
-func TestEqualArmsAreRarelyCalledDifferent(t *testing.T) {
-	t.Parallel()
-	for _, w := range []struct {
-		name string
-		world
-		failing bool
-	}{
-		{"nothing but chance", world{}, false},
-		{"restarts scatter by 1 %", world{restart: .01}, false},
-		{"restarts scatter by 2 %", world{restart: .02}, false},
-		{"restarts scatter by 3 %", world{restart: .03}, false},
-		{"restarts scatter by 5 %", world{restart: .05}, false},
-		{"restarts of A scatter by 3 %, of B by 6 %", world{restart: .03, rougher: 2}, false},
-		{"lanes alike", world{lane: 1e-9}, false},
-		{"lanes differ by 3 %", world{lane: .03}, false},
-		{"lanes differ by 5 %", world{lane: .05}, false},
-		{"lanes differ by 8 %", world{lane: .08}, false},
-		{"drift of 3 % a span", world{drift: .03}, false},
-		{"4 % slower after a change of arm", world{switched: .04}, false},
-		{"4 % slower after A", world{after: .04}, false},
-		{"heavy-tailed stalls", world{stalls: true}, false},
-		{"a swing of 5 % as long as a block", world{sine: .05, period: 4}, false},
-		{"a swing of 5 % of five quarters of a block", world{sine: .05, period: 5}, false},
-		{"B fails its slowest 2 %", world{failing: .02}, true},
-		{"B fails its slowest 4.5 %", world{failing: .045}, true},
-	} {
-		t.Run(w.name, func(t *testing.T) {
-			all := trialsOf(w.world)
-			reportErrors(t, w.name, simulate(all, nil, 5, 0), w.failing)
-			reportErrors(t, w.name+withPrior, simulate(all, all, 5, 0), w.failing)
-		})
+// count counts the decision of a trial of two arms.
+func count(c *montecarlo.Cell, d decide.Decision, truth float64) {
+	better := d.Verdict == decide.Better
+	c.Count("called different", better)
+	c.Count("A better", better && d.Left[0] == 0)
+	c.Count("B better", better && d.Left[0] == 1)
+	c.Count("no difference of 5 %", d.Verdict == decide.NoDifference)
+	c.Count("others", slices.ContainsFunc(d.Others, func(o decide.Comparison) bool { return o.Shown != 0 }))
+	if d.Verdict.Over() && d.Verdict != decide.TimeOver && d.Final != nil && truth != 0 {
+		c.Mean("final estimate / truth", d.Final.Estimate/truth)
+		c.Count(montecarlo.Covers, d.Final.Interval[0] <= truth && truth <= d.Final.Interval[1])
 	}
 }
 
+// Equal arms are called different in at most 5 % of trials, with every primary metric and in every other metric,
+// whatever else changes the speed. An arm that fails its slowest turns is never called better.
+//
 // A swing that is in the same phase in each block of one order and in the opposite one in each block of the other
 // favors one arm, and the spans of two blocks do not show it. Every order has such a swing; one of three quarters of a
 // block comes close. What earlier trials showed of the scatter has the swing in it.
-func TestSwingThatTheOrderDoesNotCancel(t *testing.T) {
+func TestEqualArmsAreRarelyCalledDifferent(t *testing.T) {
 	t.Parallel()
-	all := trialsOf(world{sine: .05, period: 3})
-	cells, n, line := simulate(all, nil, 5, 0), trials(), ""
-	for i, c := range cells {
-		line += fmt.Sprintf("%s %s, ", metrics[i].Name, c.wrong(false, n))
-	}
-	figure.Report(t, "a swing of 5 %% of three quarters of a block: %sothers %s %% of %d trials called different", line,
-		percent(cells[0].others, n), n)
-	reportErrors(t, "a swing of 5 % of three quarters of a block"+withPrior, simulate(all, all, 5, 0), false)
-}
-
-// reportErrors reports how often trials of equal arms find a difference. If the last arm fails, it may be called worse.
-func reportErrors(t *testing.T, name string, cells []*cell, failing bool) {
-	t.Helper()
-	n := len(cells[0].minutes)
-	line := ""
-	for i, c := range cells {
-		line += fmt.Sprintf("%s %s, ", metrics[i].Name, c.wrong(failing, n))
-		assert.LessOrEqual(t, c.better, most(n), metrics[i].Name)
-		if !failing {
-			assert.LessOrEqual(t, c.better+c.worse, most(n), metrics[i].Name)
-			assert.LessOrEqual(t, c.others, most(n), "beside %s", metrics[i].Name)
+	montecarlo.Run(t, "equal arms", map[string]target{
+		"nothing but chance":                                    world{},
+		"restarts scatter by 1 %":                               world{restart: .01},
+		"restarts scatter by 2 %":                               world{restart: .02},
+		"restarts scatter by 3 %":                               world{restart: .03},
+		"restarts scatter by 5 %":                               world{restart: .05},
+		"restarts of A scatter by 3 %, of B by 6 %":             world{restart: .03, rougher: 2},
+		"lanes alike":                                           world{lane: 1e-9},
+		"lanes differ by 3 %":                                   world{lane: .03},
+		"lanes differ by 5 %":                                   world{lane: .05},
+		"lanes differ by 8 %":                                   world{lane: .08},
+		"drift of 3 % a span":                                   world{drift: .03},
+		"4 % slower after a change of arm":                      world{switched: .04},
+		"4 % slower after A":                                    world{after: .04},
+		"heavy-tailed stalls":                                   world{stalls: true},
+		"a swing of 5 % of three quarters of a block":           world{sine: .05, period: 3},
+		"a swing of 5 % as long as a block":                     world{sine: .05, period: 4},
+		"a swing of 5 % of five quarters of a block":            world{sine: .05, period: 5},
+		"B fails its slowest 2 %":                               world{failing: .02},
+		"B fails its slowest 4.5 %":                             world{failing: .045},
+		"switchback, nothing but chance":                        flow{},
+		"switchback, slots scatter by 2 % under A, 6 % under B": flow{rough: [2]float64{.02, .06}},
+		"switchback, random walk of 3 % a slot":                 flow{walk: .03},
+		"switchback, drift of 1 % a slot":                       flow{world: world{drift: .01}},
+		"switchback, swing of 5 %, period of 2 slots":           flow{sine: .05, period: 2},
+		"switchback, swing of 5 %, period of 3 slots":           flow{sine: .05, period: 3},
+		"switchback, swing of 5 %, period of 4 slots":           flow{sine: .05, period: 4},
+		"switchback, swing of 5 %, period of 5 slots":           flow{sine: .05, period: 5},
+		"switchback, load swings by 15 % with a memory of 30 s": flow{world: world{swing: .15}},
+		"switchback, speed wanders by 2 %":                      flow{world: world{wander: .02}},
+		"switchback, 10 % slower at a change of arm":            flow{lag: .1},
+		"switchback, heavy-tailed stalls":                       flow{world: world{stalls: true}},
+	}, func(t *testing.T, of target, r *montecarlo.Results) {
+		all := drawn(of)
+		n, cells := trials(), decideEach(r, "", 5, 0, all, draws{})
+		w, inBlocks := of.(world)
+		if inBlocks {
+			if w.period == 3 {
+				cells = nil // nothing is required of it without a prior
+			}
+			cells = append(cells, decideEach(r, withPrior, 5, 0, all, all)...)
 		}
-	}
-	line += fmt.Sprintf("others %s", percent(cells[0].others, n))
-	figure.Report(t, "%s: %s %% of %d trials called different", name, line, n)
-}
-
-// wrong formats the share of trials with a difference; if B fails, the shares with B called better and with A.
-func (c *cell) wrong(failing bool, n int) string {
-	if failing {
-		return fmt.Sprintf("%s (A %s)", percent(c.better, n), percent(c.worse, n))
-	}
-	return percent(c.better+c.worse, n)
+		for _, c := range cells {
+			c.AtMost(t, "B better", montecarlo.Most(n))
+			if w.failing > 0 {
+				continue
+			}
+			c.AtMost(t, "called different", montecarlo.Most(n))
+			if inBlocks {
+				c.AtMost(t, "others", montecarlo.Most(n))
+			}
+		}
+	})
 }
 
 // A prior of trials that scatter a third as much, such as those of another arm, is dropped where the blocks contradict
 // it, which does not undo all of its harm.
 func TestPriorOfQuieterArms(t *testing.T) {
 	t.Parallel()
-	cells := simulate(trialsOf(world{restart: .03}), trialsOf(world{restart: .01}), 5, 0)
-	n, line := len(cells[0].minutes), ""
-	for i, c := range cells {
-		line += fmt.Sprintf("; %s %s", metrics[i].Name, c.wrong(false, n))
-		assert.LessOrEqual(t, c.better+c.worse, n*15/100, metrics[i].Name)
-	}
-	figure.Report(t, "restarts scatter by 3 %%, in the earlier trials by 1 %%: %% of %d trials called different%s",
-		n, line)
+	montecarlo.Run(t, "restarts scatter by 3 %, in the earlier trials", montecarlo.Each("by %g", .01),
+		func(t *testing.T, scatter float64, r *montecarlo.Results) {
+			all := drawn(world{restart: .03})
+			for _, c := range decideEach(r, "", 5, 0, all, drawn(world{restart: scatter})) {
+				c.AtMost(t, "called different", trials()*15/100)
+			}
+		})
 }
 
-// For true differences: how many trials decide, when, and how accurate the final estimate and its interval are.
+// For true differences: how many trials decide, when, and how accurate the final estimate and its interval are. A
+// switchback finds them in fewer minutes than a trial on cold caches.
 func TestTrueDifferencesAreFound(t *testing.T) {
 	t.Parallel()
-	for _, effect := range []float64{-.05, -.10, -.14, -.18, -.26, -.33} {
-		w := world{effect: []float64{0, math.Log1p(effect)}, restart: .01}
-		all := trialsOf(w)
-		for _, before := range [][][]decide.Block{nil, all} {
-			name := ""
-			if before != nil {
-				name = withPrior
-			}
-			for primary, c := range simulate(all, before, 2, w.effect[1]) {
-				n := len(c.minutes)
-				bias, coverage := c.bias/float64(c.final)/w.effect[1], float64(c.covered)/float64(c.final)
-				figure.Report(t, "%+.0f %%, %s%s: %s %% decided, %s %% wrong, median %.0f min; final estimate %.2f of "+
-					"the truth, interval holds it in %.1f %%", 100*effect, metrics[primary].Name, name, percent(c.better, n),
-					percent(c.worse, n), c.median(), bias, 100*coverage)
-				if primary == 0 && effect <= -.14 {
-					assert.GreaterOrEqual(t, c.better, n*9/10)
-					assert.InDelta(t, 1, bias, .1)
-					assert.GreaterOrEqual(t, coverage, .93-2*math.Sqrt(.05*.95/float64(n)))
+	montecarlo.Run(t, "true difference", montecarlo.Each("%g", -.05, -.10, -.14, -.18, -.26, -.33),
+		func(t *testing.T, effect float64, r *montecarlo.Results) {
+			w := world{effect: []float64{0, math.Log1p(effect)}, restart: .01}
+			all, n := drawn(w), trials()
+			for _, cells := range [][]*montecarlo.Cell{
+				decideEach(r, "", 2, w.effect[1], all, draws{}), decideEach(r, withPrior, 2, w.effect[1], all, all),
+			} {
+				if c := cells[0]; effect <= -.14 {
+					c.AtLeast(t, "B better", n*9/10)
+					assert.InDelta(t, 1, c.Average("final estimate / truth"), .1)
+					assert.GreaterOrEqual(t, c.Average(montecarlo.Covers), .93-2*math.Sqrt(.05*.95/float64(n)))
 				}
-				assert.LessOrEqual(t, c.worse, most(n)/2)
+				for _, c := range cells {
+					c.AtMost(t, "A better", montecarlo.Most(n)/2)
+				}
 			}
-		}
-	}
-}
-
-func TestEqualArmsAreCalledEquivalent(t *testing.T) {
-	t.Parallel()
-	for primary, c := range simulate(trialsOf(world{restart: .01}), nil, 5, 0) {
-		figure.Report(t, "equal arms, %s: %s %% end with no difference of 5 %%, median %.0f min",
-			metrics[primary].Name, percent(c.none, len(c.minutes)), c.median())
-	}
+			f := flow{world: world{effect: w.effect}, rough: [2]float64{.01, .01}}
+			c := decideEach(r, ", switchback", 2, w.effect[1], drawn(f), draws{})[0]
+			if effect <= -.1 {
+				c.AtLeast(t, "B better", n*9/10+1)
+				c.AtMost(t, "A better", 0)
+			}
+		})
 }
 
 // The difference that a trial is predicted to detect is detected.
 func TestDetectableDifferenceIsDetected(t *testing.T) {
 	t.Parallel()
-	known := &decide.Boundaries{}
-	variance := 0.
+	p, variance := plan(2, 0, &decide.Boundaries{}), 0.
 	for i := range 200 {
-		p := plan(2, 0, known)
-		variance += decide.Variances(p, blocks(world{restart: .01}, 1_000_000+i), false)[metrics[0].Name].Value / 200
+		variance += decide.Variances(p, world{restart: .01}.blocks(1_000_000+i), false)[metrics[0].Name].Value / 200
 	}
-	difference := -decide.Detectable(plan(2, 0, known), variance, 4*quarter)
-	c := simulate(trialsOf(world{restart: .01, effect: []float64{0, difference}}), nil, 1, difference)[0]
-	share := float64(c.better) / float64(len(c.minutes))
+	difference := -decide.Detectable(p, variance, 4*quarter)
+	w := world{restart: .01, effect: []float64{0, difference}}
+	share := decideEach(&montecarlo.Results{}, "", 1, difference, drawn(w), draws{})[0].Average("B better")
 	figure.Report(t, "predicted to detect %.1f %% in 80 %% of trials within the hour: detected in %.1f %%",
 		100*math.Expm1(difference), 100*share)
 	assert.InDelta(t, decide.Power, share, .1)
+}
+
+// severalArms are equal arms but for the last but one.
+type severalArms struct {
+	arms       int
+	better     float64 // share by which that arm is better
+	span       float64
+	limit      float64
+	wholeOrder bool
+	least      float64 // share of trials that find it
+}
+
+// String describes the arms and the limits of a trial.
+func (s severalArms) String() string {
+	name := fmt.Sprintf("%d arms, one better by %.0f %%, spans of %.0f s, %.0f minutes at most", s.arms, 100*s.better,
+		cmp.Or(s.span, length), s.limit/60)
+	if s.wholeOrder {
+		name += ", whole order"
+	}
+	return name
 }
 
 // One of three arms that is better by 15 % is found within an hour and a half, one of five within two hours. Trials of
 // equal arms find a difference in at most 5 % of cases, for either question.
 func TestBestOfSeveralArmsIsFound(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		arms       int
-		better     float64 // share by which the last arm but one is better
-		span       float64
-		limit      float64
-		wholeOrder bool
-		least      float64 // share of trials that find it
-	}{
-		{3, 0, length, hour, false, 0},
-		{3, 0, length, 1.5 * hour, true, 0},
-		{5, 0, length, 1.5 * hour, false, 0},
-		{5, 0, length, 2 * hour, true, 0},
-		{3, .15, length, hour, false, 0},
-		{3, .15, length, 1.5 * hour, true, .9},
-		{5, .10, length, 1.5 * hour, false, 0},
-		{5, .15, length, 1.5 * hour, false, 0},
-		{5, .20, length, 1.5 * hour, false, .9},
-		{5, .10, length, 2 * hour, false, 0},
-		{5, .15, length, 2 * hour, false, .9},
-		{5, .15, length, 2 * hour, true, 0},
-		{5, .10, 180, 2.5 * hour, false, 0},
-	} {
-		name := fmt.Sprintf("%d equal arms", test.arms)
-		if test.better > 0 {
-			name = fmt.Sprintf("one of %d arms better by %.0f %%", test.arms, 100*test.better)
-		}
-		if test.wholeOrder {
-			name += ", whole order"
-		}
-		t.Run(fmt.Sprintf("%s, spans of %.0f s, %.0f minutes", name, test.span, test.limit/60), func(t *testing.T) {
-			t.Parallel()
-			good := test.arms - 2
-			w := world{effect: make([]float64, test.arms), restart: .01, span: test.span}
-			w.effect[good] = math.Log1p(-test.better)
-			p := plan(test.arms, 0, &decide.Boundaries{})
-			p.MaxSeconds, p.WholeOrder = test.limit, test.wholeOrder
-			var variances []map[string]decide.Variance
-			for _, prior := range []string{"", withPrior} {
-				named, found, wrong, kept, c := 0, 0, 0, 0, &cell{}
-				before := slices.Clone(variances)
-				for i := range several() {
-					p.Priors = priorsOf(before, i)
-					d, blocks := run(p, w, i)
-					seconds := taken(blocks, len(blocks))
-					variances = append(variances, decide.Variances(p, blocks, false))
-					c.minutes = append(c.minutes, seconds/60)
-					if d.Verdict == decide.Better {
-						named++
-					}
-					if right, mistaken := shown(d, good, test.better > 0); mistaken {
-						wrong++
-					} else if right {
-						found++
-					}
-					if slices.Contains(d.MayBeBest, good) {
-						kept++
-					}
-				}
-				n, median := len(c.minutes), c.median()
-				figure.Report(t, "%s, spans of %.0f s, %.0f minutes at most%s: a best one named in %s %%, the right one better "+
-					"than all others in %s %%, some pair wrong in %s %%, an equal or the right one among those that may be best "+
-					"in %s %%; median %.0f min, nine of ten by %.0f", name, test.span, test.limit/60, prior, percent(named, n),
-					percent(found, n), percent(wrong, n), percent(kept, n), median, c.minutes[n*9/10])
-				assert.LessOrEqual(t, wrong, most(n))
-				assert.GreaterOrEqual(t, kept, n-most(n))
-				assert.GreaterOrEqual(t, float64(found), test.least*float64(n))
+	montecarlo.Run(t, "several arms", montecarlo.Each("%v",
+		severalArms{3, 0, length, hour, false, 0},
+		severalArms{3, 0, length, 1.5 * hour, true, 0},
+		severalArms{5, 0, length, 1.5 * hour, false, 0},
+		severalArms{5, 0, length, 2 * hour, true, 0},
+		severalArms{3, .15, length, hour, false, 0},
+		severalArms{3, .15, length, 1.5 * hour, true, .9},
+		severalArms{5, .10, length, 1.5 * hour, false, 0},
+		severalArms{5, .15, length, 1.5 * hour, false, 0},
+		severalArms{5, .20, length, 1.5 * hour, false, .9},
+		severalArms{5, .10, length, 2 * hour, false, 0},
+		severalArms{5, .15, length, 2 * hour, false, .9},
+		severalArms{5, .15, length, 2 * hour, true, 0},
+		severalArms{5, .10, 180, 2.5 * hour, false, 0},
+	), func(t *testing.T, s severalArms, r *montecarlo.Results) {
+		good, n := s.arms-2, several()
+		w := world{effect: make([]float64, s.arms), restart: .01, span: s.span}
+		w.effect[good] = math.Log1p(-s.better)
+		p := plan(s.arms, 0, &decide.Boundaries{})
+		p.MaxSeconds, p.WholeOrder = s.limit, s.wholeOrder
+		var variances, before []map[string]decide.Variance
+		for _, prior := range []string{"no prior", "with a prior"} {
+			c := r.Cell(prior)
+			for i := range n {
+				p.Priors = priorsOf(before, i)
+				d, blocks := run(p, w, i)
+				variances = append(variances, decide.Variances(p, blocks, false))
+				right, mistaken := shown(d, good, s.better > 0)
+				c.Count("a best one named", d.Verdict == decide.Better)
+				c.Count("the right one better than all others", right && !mistaken)
+				c.Count("some pair wrong", mistaken)
+				c.Count("an equal or the right one may be best", slices.Contains(d.MayBeBest, good))
+				c.Sample("minutes", taken(blocks, len(blocks))/60)
 			}
-		})
-	}
+			before = slices.Clone(variances)
+			c.AtMost(t, "some pair wrong", montecarlo.Most(n))
+			c.AtLeast(t, "an equal or the right one may be best", n-montecarlo.Most(n))
+			c.AtLeast(t, "the right one better than all others", int(math.Ceil(s.least*float64(n))))
+		}
+	})
 }
-
-// several returns the number of trials per cell of more than two arms.
-func several() int { return min(trials(), 400) }
 
 // shown reports whether an arm is shown to be better than each other one, and whether some pair is shown to differ that
 // does not, or the wrong way round.

@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"kvbooth/internal/figure"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
-	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/proof"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/stats"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/stat/distuv"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/test/montecarlo"
+	"kvbooth/sidecar/test/virtual"
 )
 
 // liveTarget is a lane of a simulated run.
@@ -47,15 +47,14 @@ func newLiveTarget(w world, trial, minutes int, earlier []stats.Series) *liveTar
 	l.window.BeginStep(1, earlier)
 	l.window.CountFrom(began)
 	for _, t := range r.Turns {
-		if t.FirstToken >= warmUp {
-			l.first = append(l.first, arrival{began.Add(seconds(t.FirstToken - warmUp)), t.FirstToken - t.Sent})
+		if t.FirstToken() >= warmUp {
+			l.first = append(l.first, arrival{began.Add(seconds(t.FirstToken() - warmUp)), t.TTFT})
 		}
-		if t.Ended >= warmUp {
+		if end, _ := t.End(); end >= warmUp {
 			l.turns = append(l.turns, api.Turn{
-				Ended: began.Add(seconds(t.Ended - warmUp)), Number: 1, Step: 1, Counted: true, Status: api.TurnOK,
-				TTFT: new(t.FirstToken - t.Sent), TPOT: new((t.Ended - t.FirstToken) / (tokens - 1)),
-				Latency: new(t.Ended - t.Sent), PromptTokens: &t.PromptTokens, CachedTokens: &t.CachedTokens,
-				OutputTokens: &t.OutputTokens,
+				Ended: began.Add(seconds(end - warmUp)), Number: 1, Step: 1, Counted: true, Status: api.TurnOK,
+				TTFT: &t.TTFT, TPOT: new((t.Latency - t.TTFT) / (tokens - 1)), Latency: &t.Latency,
+				PromptTokens: &t.PromptTokens, CachedTokens: &t.CachedTokens, OutputTokens: &t.OutputTokens,
 			})
 		}
 	}
@@ -105,14 +104,8 @@ func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
 	l, first := newLiveTarget(w, trial, 60, nil), map[string]float64{}
 	for minute := 1.; minute <= 60; minute++ {
 		is := l.window.Live(l.meter, l.pass(), 1)
-		c := baseline.Compare(lane.Compared(&is), was, api.AtConversations(60)).Columns[0]
-		for name, v := range map[string]api.LookedUp{
-			"TTFT p50": c.TTFT.P50, "TTFT p95": c.TTFT.P95, "TPOT p50": c.TPOT.P50, "TPOT p95": c.TPOT.P95,
-			"latency p50": c.Latency.P50, "latency p95": c.Latency.P95,
-			"throughput": c.OutputTokensPerSecond, "requests": c.RequestsPerSecond, "hit rate": c.KVHitRatio,
-		} {
-			different := v.Improvement.Outcome == api.OutcomeBetter || v.Improvement.Outcome == api.OutcomeWorse
-			if _, known := first[name]; !known && different {
+		for name, v := range virtual.Outcomes(&is, was, api.AtConversations(60)) {
+			if _, known := first[name]; !known && (v == api.OutcomeBetter || v == api.OutcomeWorse) {
 				first[name] = minute
 			}
 		}
@@ -120,38 +113,49 @@ func liveVerdicts(was api.Baseline, w world, trial int) map[string]float64 {
 	return first
 }
 
+// wandering is a system whose speed wanders, and the effect of the later step or of the second lane on its TTFT.
+type wandering struct{ wander, effect float64 }
+
+// String describes the system.
+func (w wandering) String() string {
+	return fmt.Sprintf("speed wanders by %.0f %%, TTFT %+.0f %%", 100*w.wander, 100*w.effect)
+}
+
+func (w wandering) world() world {
+	return world{wander: w.wander, effect: []float64{0, math.Log1p(w.effect)}}
+}
+
+// countFound counts in which metrics a difference is found within an hour, and after how many minutes.
+func countFound[M ~string](r *montecarlo.Results, first map[string]float64, metrics []M) {
+	r.Cell("any").Count("different", len(first) > 0)
+	for _, m := range metrics {
+		at, ok := first[string(m)]
+		if !ok {
+			at = math.Inf(1)
+		}
+		r.Cell(string(m)).Count("different", ok)
+		r.Cell(string(m)).Sample("minutes", at)
+	}
+}
+
 // A step is compared with a row of the same target every minute for an hour. An unchanged system is hardly ever called
 // different, with constant or wandering speed, and a true difference is found soon.
 func TestLiveVerdictsAgainstRow(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ wander, effect float64 }{{0, 0}, {.01, 0}, {.01, -.15}, {.01, -.30}, {.01, -.40}} {
-		some, different, minutes := 0, map[string]int{}, map[string][]float64{}
+	montecarlo.Run(t, "live", montecarlo.Each("%v",
+		wandering{0, 0}, wandering{.01, 0}, wandering{.01, -.15}, wandering{.01, -.30}, wandering{.01, -.40},
+	), func(t *testing.T, of wandering, r *montecarlo.Results) {
 		for i := range trials() {
-			was := row(world{wander: test.wander}, 2*i)
-			first := liveVerdicts(was, world{wander: test.wander, effect: []float64{0, math.Log1p(test.effect)}}, 2*i+1)
-			some += count(len(first) > 0)
-			for _, name := range liveMetrics {
-				at, ok := first[name]
-				different[name] += count(ok)
-				if !ok {
-					at = math.Inf(1)
-				}
-				minutes[name] = append(minutes[name], at)
-			}
+			countFound(r, liveVerdicts(row(world{wander: of.wander}, 2*i), of.world(), 2*i+1), liveMetrics)
 		}
-		line := ""
-		for _, name := range liveMetrics {
-			slices.Sort(minutes[name])
-			line += fmt.Sprintf("; %s in %s %%, median %.0f min", name, percent(different[name], trials()),
-				minutes[name][trials()/2])
+		if of.effect == 0 {
+			r.Cell("any").AtMost(t, "different", montecarlo.Most(trials()))
 		}
-		figure.Report(t, "live, speed wanders by %.0f %%,"+
-			" TTFT %+.0f %%: something called different within an hour in %s %%%s",
-			100*test.wander, 100*test.effect, percent(some, trials()), line)
-		if test.effect == 0 {
-			assert.LessOrEqual(t, some, most(trials()))
-		}
-	}
+	})
+}
+
+var liveMetrics = []string{
+	"TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "latency p50", "latency p95", virtual.Output, "requests/s", "hit rate",
 }
 
 // series returns the TTFT of a step of five minutes.
@@ -164,54 +168,52 @@ func series(w world, trial int) stats.Series {
 	return s
 }
 
+// against are steps that are compared with the latest step of another mode.
+type against struct {
+	world
+	steps  int // earlier steps of either mode
+	effect float64
+}
+
 // A step is compared with the latest step of another mode, by the mean TTFT, whenever a batch has ended, for an hour:
 // with the variance of earlier steps and without.
 func TestStepAgainstOtherMode(t *testing.T) {
 	t.Parallel()
-	for _, w := range []struct {
-		name string
-		world
-	}{
-		{"nothing but chance", world{}},
-		{"the speed wanders by 1 %", world{wander: .01}},
-		{"the load swings by 15 %, and the speed wanders by 1 %", world{swing: .15, wander: .01}},
+	cases := map[string]against{}
+	for name, w := range map[string]world{
+		"nothing but chance":                                    {},
+		"the speed wanders by 1 %":                              {wander: .01},
+		"the load swings by 15 %, and the speed wanders by 1 %": {swing: .15, wander: .01},
 	} {
 		for _, steps := range []int{0, 3} {
 			for _, effect := range []float64{0, -.10, -.20} {
-				t.Run(fmt.Sprintf("%s, %d earlier steps, %g %%", w.name, steps, 100*effect), func(t *testing.T) {
-					t.Parallel()
-					different, wrong := 0, 0
-					var minutes []float64
-					for i := range trials() {
-						trial := 100 * i
-						slower := w.world
-						var others, own []stats.Series
-						for step := range steps + 1 {
-							others = append(others, series(slower, trial+step))
-						}
-						is := w.world
-						is.effect = []float64{0, math.Log1p(effect)}
-						for step := range steps {
-							own = append(own, series(is, trial+50+step))
-						}
-						at := decidedAt(newLiveTarget(is, trial+99, 60, own), own, &others[len(others)-1], others)
-						different += count(!math.IsInf(at, 0))
-						wrong += count(at < 0)
-						minutes = append(minutes, math.Abs(at))
-					}
-					slices.Sort(minutes)
-					figure.Report(t, "a step against another mode as measured here, %s, %d earlier steps of either mode, "+
-						"TTFT %+.0f %%: called different within an hour in %s %%, the wrong way round in %s %%; "+
-						"median %.1f min, nine of ten by %.1f min",
-						w.name, steps, 100*effect, percent(different, trials()), percent(wrong, trials()),
-						minutes[trials()/2], minutes[trials()*9/10])
-					if effect == 0 {
-						assert.LessOrEqual(t, different, most(trials()))
-					}
-				})
+				name := fmt.Sprintf("%s, %d earlier steps of either mode, TTFT %+.0f %%", name, steps, 100*effect)
+				cases[name] = against{w, steps, effect}
 			}
 		}
 	}
+	montecarlo.Run(t, "a step against another mode as measured here, within an hour", cases,
+		func(t *testing.T, of against, r *montecarlo.Results) {
+			c, is := r.Cell("mean TTFT"), of.world
+			is.effect = []float64{0, math.Log1p(of.effect)}
+			for i := range trials() {
+				trial := 100 * i
+				var others, own []stats.Series
+				for step := range of.steps + 1 {
+					others = append(others, series(of.world, trial+step))
+				}
+				for step := range of.steps {
+					own = append(own, series(is, trial+50+step))
+				}
+				at := decidedAt(newLiveTarget(is, trial+99, 60, own), own, &others[len(others)-1], others)
+				c.Count("called different", !math.IsInf(at, 0))
+				c.Count("the wrong way round", at < 0)
+				c.Sample("minutes", math.Abs(at))
+			}
+			if of.effect == 0 {
+				c.AtMost(t, "called different", montecarlo.Most(trials()))
+			}
+		})
 }
 
 // decidedAt returns the minute at which a step was first called different from another mode, negative where it was
@@ -233,10 +235,6 @@ func decidedAt(l *liveTarget, own []stats.Series, other *stats.Series, others []
 	return math.Inf(1)
 }
 
-var liveMetrics = []string{
-	"TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95", "latency p50", "latency p95", "throughput", "requests", "hit rate",
-}
-
 // swept returns a finished sweep of two modes at nine levels. The values of a level scatter by its standard deviation,
 // on the logarithmic scale, and heavy ones by Student's t with 3 degrees of freedom. The second mode is slower by
 // effect at every level.
@@ -256,13 +254,8 @@ func swept(rng *rand.Rand, repeats int, scatter func(share float64) float64, hea
 					}
 					return float64(arm)*effect + scatter(float64(level-20)/160)*v
 				}
-				row := api.BaselineRow{
-					Level:     api.AtConversations(level),
-					Mode:      mode.Mode,
-					N:         900,
-					Seconds:   300,
-					Intervals: &api.RowIntervals{},
-				}
+				row := api.BaselineRow{Level: api.AtConversations(level), Mode: mode.Mode, N: 900, Seconds: 300}
+				row.Intervals = &api.RowIntervals{}
 				row.TTFT.P95, row.OutputTokensPerSecond = new(.5*math.Exp(by())), new(2000*math.Exp(-by()))
 				row.KVHitRatio = new(.5 - .2*by())
 				rows = append(rows, row)
@@ -274,57 +267,62 @@ func swept(rng *rand.Rand, repeats int, scatter func(share float64) float64, hea
 	return s
 }
 
+// scattering are sweeps whose spans scatter by a standard deviation for each level, the share of the way from the
+// first to the last.
+type scattering struct {
+	scatter func(share float64) float64
+	heavy   bool
+}
+
 // A report compares nine levels and three figures. At most 6 % of reports on equal modes name a level.
 func TestSweepReportNamesDifferences(t *testing.T) {
 	t.Parallel()
 	constant := func(float64) float64 { return .04 }
 	even := func(share float64) float64 { return .02 + .13*share }
 	steep := func(share float64) float64 { return .02 * math.Pow(7.5, share) }
-	for _, w := range []struct {
-		name    string
-		scatter func(share float64) float64
-		heavy   bool
-	}{
-		{"4 % at all levels", constant, false},
-		{"2 to 15 %, evenly", even, false},
-		{"2 to 15 %, by the same factor", steep, false},
-		{"4 % with heavy tails", constant, true},
-		{"2 to 15 % with heavy tails", even, true},
-	} {
+	montecarlo.Run(t, "sweeps whose spans scatter by", map[string]scattering{
+		"4 % at all levels":             {constant, false},
+		"2 to 15 %, evenly":             {even, false},
+		"2 to 15 %, by the same factor": {steep, false},
+		"4 % with heavy tails":          {constant, true},
+		"2 to 15 % with heavy tails":    {even, true},
+	}, func(t *testing.T, w scattering, r *montecarlo.Results) {
 		for _, repeats := range []int{2, 3, 6} {
 			rng := rand.New(rand.NewPCG(7, uint64(repeats)))
-			some, levels := [2]int{}, [2]int{}
+			cells := [2]*montecarlo.Cell{
+				r.Cell(fmt.Sprintf("equal modes, %d repeats", repeats)), r.Cell(fmt.Sprintf("15 %% slower, %d repeats", repeats)),
+			}
 			for range trials() {
 				for i, effect := range []float64{0, math.Log(1.15)} {
 					n := 0
 					for _, s := range report.OfSweep(swept(rng, repeats, w.scatter, w.heavy, effect)).Pairs[0].Averages {
 						n += len(s.Better) + len(s.Worse)
 					}
-					levels[i], some[i] = levels[i]+n, some[i]+count(n > 0)
+					cells[i].Count("some level named", n > 0)
+					cells[i].Mean("share of all levels named", float64(n)/27)
 				}
 			}
-			figure.Report(t, "sweeps whose spans scatter by %s, %d repeats: equal modes, some level named in %s %% of "+
-				"reports; 15 %% slower, %s %% of all levels named",
-				w.name, repeats, percent(some[0], trials()), percent(levels[1], 27*trials()))
-			assert.LessOrEqual(t, some[0], most(trials()))
+			cells[0].AtMost(t, "some level named", montecarlo.Most(trials()))
 		}
-	}
-}
-
-func count(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
+	})
 }
 
 // spanWith returns the result of a capacity search's span with a TTFT in seconds.
 func spanWith(s proof.Span, ttft float64) proof.Result {
 	r := proof.Recording{Until: s.Seconds, Tokens: make([]float64, int(s.Seconds)+1)}
 	for at := 0.; at < s.Seconds; at++ {
-		r.Turns = append(r.Turns, proof.Turn{Sent: at - ttft, FirstToken: at, Ended: at + .5, OutputTokens: 11, TPOT: .05})
+		r.Turns = append(r.Turns, workload.Outcome{
+			Status: api.TurnOK, Sent: seconds(at - ttft), TTFT: ttft, Latency: ttft + .5, OutputTokens: 11, TPOT: .05,
+		})
 	}
 	return proof.Result{Elapsed: s.Seconds, Recording: r}
+}
+
+// rising are capacity searches on a curve of log p95 over its limit, which it crosses at a known level.
+type rising struct {
+	curve   func(level float64) float64
+	scatter func(level float64) float64
+	truth   float64
 }
 
 // Searches over nine levels from 20 to 180 have at most 36 spans. The curves cross the limit at a known level. A curve
@@ -337,59 +335,39 @@ func TestCapacityIntervalCoversTruth(t *testing.T) {
 	kink := func(level float64) float64 { return max(-.02, .01*(level-140)) }
 	constant := func(float64) float64 { return .05 }
 	growing := func(level float64) float64 { return .03 + .14*(level-20)/160 }
-	for _, w := range []struct {
-		name    string
-		curve   func(level float64) float64
-		scatter func(level float64) float64
-		truth   float64
-	}{
-		{"p95 rises by 0.05 % a conversation", rises(.0005, 100), constant, 100},
-		{"p95 rises by 0.05 % a conversation", rises(.0005, 140), constant, 140},
-		{"p95 rises by 0.20 % a conversation", rises(.002, 100), constant, 100},
-		{"p95 rises by 0.20 % a conversation", rises(.002, 140), constant, 140},
-		{"p95 rises by 0.40 % a conversation", rises(.004, 140), constant, 140},
-		{"p95 rises by 0.40 % a conversation, growing scatter", rises(.004, 140), growing, 140},
-		{"p95 rises by 1.00 % a conversation", rises(.01, 100), constant, 100},
-		{"p95 rises by 1.00 % a conversation", rises(.01, 140), constant, 140},
-		{"p95 has a kink", kink, constant, 140},
-		{"p95 has a kink, growing scatter", kink, growing, 140},
-	} {
-		rng := rand.New(rand.NewPCG(8, 3))
-		covered, undetermined, estimates, widths, spans := 0, 0, []float64{}, []float64{}, []float64{}
+	montecarlo.Run(t, "capacity, p95", map[string]rising{
+		"rises by 0.05 % a conversation, truth 100":                  {rises(.0005, 100), constant, 100},
+		"rises by 0.05 % a conversation, truth 140":                  {rises(.0005, 140), constant, 140},
+		"rises by 0.20 % a conversation, truth 100":                  {rises(.002, 100), constant, 100},
+		"rises by 0.20 % a conversation, truth 140":                  {rises(.002, 140), constant, 140},
+		"rises by 0.40 % a conversation, truth 140":                  {rises(.004, 140), constant, 140},
+		"rises by 0.40 % a conversation, growing scatter, truth 140": {rises(.004, 140), growing, 140},
+		"rises by 1.00 % a conversation, truth 100":                  {rises(.01, 100), constant, 100},
+		"rises by 1.00 % a conversation, truth 140":                  {rises(.01, 140), constant, 140},
+		"has a kink, truth 140":                                      {kink, constant, 140},
+		"has a kink, growing scatter, truth 140":                     {kink, growing, 140},
+	}, func(t *testing.T, w rising, r *montecarlo.Results) {
+		rng, c := rand.New(rand.NewPCG(8, 3)), r.Cell("search")
 		for range trials() {
 			plan := proof.CapacityPlan{
 				Modes: []api.ModeState{{Mode: api.ModeKV}}, Resolution: 10, Seconds: 60, MaxTime: 36 * 60,
 				SLO: api.SLO{TTFT: .6, TPOT: 1}, Seed: 1, Levels: api.LevelsOf(20, 40, 60, 80, 100, 120, 140, 160, 180),
 			}
-			c, err := proof.NewCapacity(plan)
+			search, err := proof.NewCapacity(plan)
 			require.NoError(t, err)
 			for {
-				s, ok := c.Next()
+				s, ok := search.Next()
 				if !ok {
 					break
 				}
 				at := s.Level.Value
 				by := w.curve(at) + w.scatter(at)*rng.NormFloat64()
-				require.Empty(t, c.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
+				require.Empty(t, search.Add(spanWith(s, plan.SLO.TTFT*math.Exp(by))))
 			}
-			m := c.State().Modes[0]
-			covered += count(m.Interval[0].Value <= w.truth && (m.Above || w.truth <= m.Interval[1].Value))
-			undetermined += count(m.Interval[0].Value == 0 && m.Above)
-			estimates, spans = append(estimates, m.Level.Value), append(spans, float64(len(c.Done)))
-			width := m.Interval[1].Value - m.Interval[0].Value
-			if m.Above {
-				width = math.Inf(1)
-			}
-			widths = append(widths, width)
+			m := search.State().Modes[0]
+			c.Search(m.Level, m.Interval, m.Above, w.truth)
+			c.Sample("spans", float64(len(search.Done)))
 		}
-		slices.Sort(estimates)
-		slices.Sort(widths)
-		slices.Sort(spans)
-		n := len(estimates)
-		figure.Report(t, "capacity, %s, truth %.0f: estimates %.0f to %.0f (nine of ten), median %.0f; interval covers "+
-			"the truth in %s %%, median width %.0f, undetermined in %s %%; %.0f spans (median)",
-			w.name, w.truth, estimates[n/20], estimates[n*19/20], estimates[n/2], percent(covered, n), widths[n/2],
-			percent(undetermined, n), spans[n/2])
-		assert.GreaterOrEqual(t, covered, n-most(n), w.name)
-	}
+		c.AtLeast(t, montecarlo.Covers, trials()-montecarlo.Most(trials()))
+	})
 }

@@ -26,7 +26,7 @@ func run(p decide.Plan, w world, trial int) (d decide.Decision, blocks []decide.
 
 // blocks runs all blocks of a trial of two arms that fit into an hour, for any primary metric: [decide.Decide]
 // ignores the blocks after the one that ends the trial.
-func blocks(w world, trial int) (all []decide.Block) {
+func (w world) blocks(trial int) (all []decide.Block) {
 	s := newSpans(w, 2, trial)
 	for n := 0; n < 2 || taken(all, n)*float64(n+1)/float64(n) <= hour; n++ {
 		all = append(all, s.block(uint64(trial), []int{0, 1}, n))
@@ -50,6 +50,10 @@ func first[T any](i int, all []T) []T {
 // block runs a block, one span after the other, or on two lanes if these differ.
 func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 	var all []samples
+	pass := func(seconds float64) {
+		b.Seconds += seconds
+		s.clock += seconds
+	}
 	add := func(r decide.Run, lane int) {
 		s.wait(lane, change)
 		all = append(all, counted(s.record(r.Arm, lane, s.seconds()*float64(r.Length), r.Length)))
@@ -60,8 +64,7 @@ func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 			add(turn[0], 0)
 			add(turn[1], 1)
 			s.passed(turn[0].Arm, 1)
-			b.Seconds += change + warmUp + s.seconds()
-			s.clock += change + warmUp + s.seconds()
+			pass(change + warmUp + s.seconds())
 		}
 	} else {
 		for _, r := range decide.Order(seed, left, number) {
@@ -69,15 +72,19 @@ func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 				s.wait(0, s.seconds()*float64(r.RunIn))
 				s.lanes[0].runIn = s.seconds() * float64(r.RunIn)
 				s.passed(r.Arm, r.RunIn)
-				b.Seconds += s.seconds() * float64(r.RunIn)
-				s.clock += s.seconds() * float64(r.RunIn)
+				pass(s.lanes[0].runIn)
 			}
 			add(r, 0)
 			s.passed(r.Arm, r.Length)
-			b.Seconds += change + warmUp + s.seconds()*float64(r.Length)
-			s.clock += change + warmUp + s.seconds()*float64(r.Length)
+			pass(change + warmUp + s.seconds()*float64(r.Length))
 		}
 	}
+	measure(&b, all)
+	return b
+}
+
+// measure sets the figures of a block's spans.
+func measure(b *decide.Block, all []samples) {
 	var ttft, tpot []decide.Sample
 	for i := range all {
 		ttft, tpot = append(ttft, all[i].ttft), append(tpot, all[i].tpot)
@@ -87,5 +94,4 @@ func (s *spans) block(seed uint64, left []int, number int) (b decide.Block) {
 		b.Spans[i].Values, b.Spans[i].Failed, b.Spans[i].Ended = v, all[i].failed, all[i].ended
 		b.Spans[i].Succeeded = all[i].succeeded()
 	}
-	return b
 }

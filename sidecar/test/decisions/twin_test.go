@@ -3,16 +3,14 @@
 package decisions
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-
-	"kvbooth/internal/figure"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/test/montecarlo"
 )
 
 // pairedTurns draws an hour of turns that two lanes have in common, in the order of their ends: 60 conversations with
@@ -42,14 +40,11 @@ func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 			begins, ends := at+float64(number)*each, 0.
 			for lane := range t.Sides {
 				state := busy[lane][int(begins/step)]
-				ttft := .22 * math.Exp(.3*s.rng.NormFloat64())
-				if s.rng.Float64() < .14*math.Exp(state) {
-					ttft += .25 * s.rng.ExpFloat64()
-				}
+				ttft := drawTTFT(state, s.rng)
 				speed := slow[lane][int(begins/60)]
 				ttft *= math.Exp(s.effectOf(lane) + speed)
 				tpot := perToken * math.Exp(.1*s.rng.NormFloat64()+.02*state+speed)
-				t.Sides[lane] = proof.PairedSide{
+				t.Sides[lane] = workload.Outcome{
 					TTFT: ttft, TPOT: tpot, Latency: ttft + tpot*tokens,
 					PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
 				}
@@ -67,44 +62,27 @@ func pairedTurns(w world, trial int) (all []proof.PairedTurn) {
 // wander or not.
 func TestTwinIntervalsExcludeZeroOnlyForDifferences(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ wander, effect float64 }{
-		{0, 0}, {.01, 0}, {0, -.05}, {.01, -.05}, {0, -.15}, {.01, -.15}, {0, -.30}, {.01, -.30},
-	} {
-		w := world{wander: test.wander, effect: []float64{0, math.Log1p(test.effect)}}
-		some, excluded, minutes := 0, map[proof.Metric]int{}, []float64{}
+	montecarlo.Run(t, "twin", montecarlo.Each("%v",
+		wandering{0, 0}, wandering{.01, 0}, wandering{0, -.05}, wandering{.01, -.05}, wandering{0, -.15},
+		wandering{.01, -.15}, wandering{0, -.30}, wandering{.01, -.30},
+	), func(t *testing.T, of wandering, r *montecarlo.Results) {
 		for i := range trials() {
-			p, next, first := proof.NewPairs(60), began.Add(time.Minute), map[proof.Metric]float64{}
-			for _, turn := range pairedTurns(w, i) {
+			p, next, first := proof.NewPairs(60), began.Add(time.Minute), map[string]float64{}
+			for _, turn := range pairedTurns(of.world(), i) {
 				for ; !next.After(turn.Ended) && !next.After(began.Add(time.Hour)); next = next.Add(time.Minute) {
 					for _, d := range p.Differences() {
 						in := d.API().Interval
-						if _, known := first[d.Metric]; !known && in != nil && (in[0] > 0 || in[1] < 0) {
-							first[d.Metric] = next.Sub(began).Minutes()
+						if _, known := first[string(d.Metric)]; !known && in != nil && (in[0] > 0 || in[1] < 0) {
+							first[string(d.Metric)] = next.Sub(began).Minutes()
 						}
 					}
 				}
 				p.Add(turn)
 			}
-			some += count(len(first) > 0)
-			for m := range first {
-				excluded[m]++
-			}
-			at, ok := first[proof.TTFTMean]
-			if !ok {
-				at = math.Inf(1)
-			}
-			minutes = append(minutes, at)
+			countFound(r, first, proof.PairedMetrics)
 		}
-		slices.Sort(minutes)
-		line := ""
-		for _, m := range proof.PairedMetrics {
-			line += fmt.Sprintf(", %s in %s %%", m, percent(excluded[m], trials()))
+		if of.effect == 0 {
+			r.Cell("any").AtMost(t, "different", montecarlo.Most(trials()))
 		}
-		figure.Report(t, "twin, each speed wanders by %.0f %%, TTFT %+.0f %%: some interval leaves out 0 within an "+
-			"hour in %s %%%s; that of mean TTFT after %.0f min (median)",
-			100*test.wander, 100*test.effect, percent(some, trials()), line, minutes[trials()/2])
-		if test.effect == 0 {
-			assert.LessOrEqual(t, some, most(trials()))
-		}
-	}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/decide"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // world describes a target's effects on its spans apart from chance, on the logarithmic scale: .03 is 3 %.
@@ -55,9 +56,12 @@ const loadStep = 5.
 
 // nextLoad returns the load of the workers one loadStep later, on the logarithmic scale.
 func nextLoad(load float64, rng *rand.Rand) float64 {
-	const scatter = .23
-	kept := math.Exp(-loadStep / memory)
-	return kept*load + scatter*math.Sqrt(1-kept*kept)*rng.NormFloat64()
+	return nextValue(load, .23, math.Exp(-loadStep/memory), rng)
+}
+
+// nextValue draws the next value of a process with a standard deviation, of which it keeps a share.
+func nextValue(value, scatter, kept float64, rng *rand.Rand) float64 {
+	return kept*value + scatter*math.Sqrt(1-kept*kept)*rng.NormFloat64()
 }
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
@@ -120,8 +124,8 @@ func (s *spans) effectOf(arm int) float64 {
 }
 
 // record draws a run of an arm of some seconds, which consists of several spans, on a lane.
-func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
-	r := proof.Recording{CountedFrom: warmUp, Until: warmUp + seconds}
+func (s *spans) record(arm, lane int, counts float64, of int) proof.Recording {
+	r := proof.Recording{CountedFrom: warmUp, Until: warmUp + counts}
 	rough := 1.
 	if s.rougher > 0 && arm == s.arms-1 {
 		rough = s.rougher
@@ -134,7 +138,7 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	on.before, on.runIn = own, 0
 	wandered := s.wanders(r.Until)
 	at := func(t float64) float64 { // the log of the factor on all times
-		span := min(max(int((t-warmUp)/seconds*float64(of)), 0), of-1)
+		span := min(max(int((t-warmUp)/counts*float64(of)), 0), of-1)
 		v := faded(before.level, own.level, runIn+t) + wandered[int(t/60)] + s.drift*(s.time+float64(span))
 		if s.sine > 0 {
 			v += s.sine * math.Sin(s.phase+2*math.Pi*(s.clock+t)/(s.period*quarter))
@@ -149,27 +153,23 @@ func (s *spans) record(arm, lane int, seconds float64, of int) proof.Recording {
 	}
 	stalled, swung := math.Inf(-1), s.swing*s.rng.NormFloat64()
 	s.down = 0
-	kept := math.Exp(-1. / rate / memory) // from turn to turn
 	for t, next := 0., 0.; t < r.Until; t += s.rng.ExpFloat64() / rate {
 		for ; t >= next; next += loadStep {
 			on.load = nextLoad(on.load, s.rng)
 		}
-		if s.stalls && s.rng.Float64() < 1./rate/120 { // once per two minutes; Pareto with infinite variance
-			stalled = t + min(.5*math.Pow(s.rng.Float64(), -1/1.5), 60)
-		}
-		ttft := .22 * math.Exp(.3*s.rng.NormFloat64())
-		if s.rng.Float64() < .14*math.Exp(on.load) {
-			ttft += .25 * s.rng.ExpFloat64()
-		}
-		swung = kept*swung + s.swing*math.Sqrt(1-kept*kept)*s.rng.NormFloat64()
+		stalled = s.stall(t, stalled)
+		ttft := drawTTFT(on.load, s.rng)
+		swung = s.swings(swung)
 		ttft = ttft*math.Exp(at(t)+swung+faded(before.effect, own.effect, runIn+t)) + max(0, stalled-t)
 		tpot := perToken * math.Exp(at(t)+.1*s.rng.NormFloat64()+.02*on.load)
 		if s.refuses(arm, t) {
-			r.Turns = append(r.Turns, proof.Turn{Sent: t, Ended: t + refusal, Failed: true})
+			r.Turns = append(r.Turns, workload.Outcome{
+				Status: api.TurnError, Sent: seconds(t), Ended: seconds(t + refusal), TTFT: math.NaN(),
+			})
 			continue
 		}
-		r.Turns = append(r.Turns, proof.Turn{
-			Sent: t, FirstToken: t + ttft, Ended: t + ttft + tpot*(tokens-1), OutputTokens: tokens, TPOT: tpot,
+		r.Turns = append(r.Turns, workload.Outcome{
+			Status: api.TurnOK, Sent: seconds(t), TTFT: ttft, Latency: ttft + tpot*(tokens-1), OutputTokens: tokens, TPOT: tpot,
 			PromptTokens: 4000, CachedTokens: int(4000 * min(1, .9+.02*s.rng.NormFloat64())), HasCached: true,
 		})
 	}
@@ -205,26 +205,48 @@ func (s *spans) wanders(seconds float64) []float64 {
 	if s.wander == 0 {
 		return all
 	}
-	memory := math.Exp(-1. / 10)
 	all[0] = s.wander * s.rng.NormFloat64()
 	for i := range all[1:] {
-		all[i+1] = memory*all[i] + s.wander*math.Sqrt(1-memory*memory)*s.rng.NormFloat64()
+		all[i+1] = nextValue(all[i], s.wander, math.Exp(-1./10), s.rng)
 	}
 	return all
 }
 
+// drawTTFT draws the TTFT of a turn under a load of the workers.
+func drawTTFT(load float64, rng *rand.Rand) float64 {
+	ttft := .22 * math.Exp(.3*rng.NormFloat64())
+	if rng.Float64() < .14*math.Exp(load) {
+		ttft += .25 * rng.ExpFloat64()
+	}
+	return ttft
+}
+
+// stall returns the end of the latest pause without first tokens. There is one per two minutes, Pareto with infinite
+// variance.
+func (s *spans) stall(now, latest float64) float64 {
+	if s.stalls && s.rng.Float64() < 1./rate/120 {
+		return now + min(.5*math.Pow(s.rng.Float64(), -1/1.5), 60)
+	}
+	return latest
+}
+
+// swings returns the load's effect on the next turn.
+func (s *spans) swings(swung float64) float64 {
+	return nextValue(swung, s.swing, math.Exp(-1./rate/memory), s.rng)
+}
+
 // fail makes the slowest turns fail at the time of their first token.
-func (s *spans) fail(turns []proof.Turn) {
+func (s *spans) fail(turns []workload.Outcome) {
 	order := make([]int, len(turns))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Compare(turns[b].FirstToken-turns[b].Sent, turns[a].FirstToken-turns[a].Sent)
+		return cmp.Compare(turns[b].TTFT, turns[a].TTFT)
 	})
 	for _, i := range order[:int(s.failing*float64(len(order)))] {
 		t := &turns[i]
-		t.Failed, t.Ended, t.FirstToken, t.OutputTokens = true, t.FirstToken, 0, 0
+		t.Status, t.Ended, t.TTFT, t.OutputTokens = api.TurnError, seconds(t.FirstToken()), math.NaN(), 0
 	}
 }
 
@@ -256,21 +278,21 @@ func counted(r proof.Recording) (s samples) {
 	for i := range r.Turns {
 		t := &r.Turns[i]
 		in := func(v float64) bool { return r.CountedFrom <= v && v < r.Until }
-		if !t.Failed && in(t.FirstToken) {
-			s.ttft.OK = append(s.ttft.OK, t.FirstToken-t.Sent)
+		if !t.Failed() && in(t.FirstToken()) {
+			s.ttft.OK = append(s.ttft.OK, t.TTFT)
 		}
-		if !in(t.Ended) {
+		if end, _ := t.End(); !in(end) {
 			continue
 		}
 		s.ended++
-		if t.Failed {
-			s.fails(t.Ended - t.Sent)
+		if t.Failed() {
+			s.fails(t.Took())
 			continue
 		}
-		tpot := (t.Ended - t.FirstToken) / float64(t.OutputTokens-1)
+		tpot := (t.Latency - t.TTFT) / float64(t.OutputTokens-1)
 		s.tpot.OK = append(s.tpot.OK, tpot)
 		s.prompt, s.cached = s.prompt+float64(t.PromptTokens), s.cached+float64(t.CachedTokens)
-		if t.FirstToken-t.Sent <= slo.TTFT && tpot <= slo.TPOT {
+		if t.TTFT <= slo.TTFT && tpot <= slo.TPOT {
 			s.good++
 		}
 	}

@@ -28,7 +28,7 @@ func realDynamo(t *testing.T, _ string) boothtest.Target {
 		c.Workers = append(c.Workers, host(t, w.MetricsURL))
 	}
 	c.Loadgen = []string{
-		"--mode-driver=pinned", "--target-model=" + dynamo.Model, "--baseline-default=" + p.Baseline,
+		"--mode-driver=pinned", "--target-model=" + dynamo.Model, "--default-baseline=" + p.Baseline,
 		"--deployment-kind=mocked", "--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU,
 		fmt.Sprintf("--deployment-workers=%d", len(c.Workers)),
 	}

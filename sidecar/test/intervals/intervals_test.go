@@ -4,6 +4,7 @@ package intervals
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -12,12 +13,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/test/montecarlo"
+	"kvbooth/sidecar/test/virtual"
 )
 
 const (
@@ -38,7 +39,7 @@ type measured struct {
 }
 
 // measure runs a setting until the second step has lasted for looked.
-func measure(t *testing.T, s setting, looked time.Duration) (m measured) {
+func measure(t *testing.T, s virtual.Setting, looked time.Duration) (m measured) {
 	t.Helper()
 	window, meter := stats.NewWindow(began, slo), stats.NewMeter(began)
 	first, second := warmUp+rowOf, warmUp+rowOf+apart
@@ -75,73 +76,59 @@ func measure(t *testing.T, s setting, looked time.Duration) (m measured) {
 // outcomes compares a step with a row of the same target.
 func outcomes(step *stats.Report, row api.BaselineRow) map[string]api.Outcome {
 	b := api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{row}}
-	column := baseline.Compare(lane.Compared(step), b, api.AtConversations(1)).Columns[0]
-	found := map[string]api.Outcome{}
-	for name, value := range map[string]api.LookedUp{
-		"TTFT p50": column.TTFT.P50, "TTFT p95": column.TTFT.P95, "TPOT p50": column.TPOT.P50, "TPOT p95": column.TPOT.P95,
-		"ITL p50": column.ITL.P50, "ITL p95": column.ITL.P95, "latency p50": column.Latency.P50,
-		"latency p95": column.Latency.P95,
-		output:        column.OutputTokensPerSecond, "requests/s": column.RequestsPerSecond, "hit rate": column.KVHitRatio,
-	} {
-		found[name] = value.Improvement.Outcome
-	}
-	return found
+	return virtual.Outcomes(step, b, api.AtConversations(1))
 }
-
-const output = "output tokens/s"
 
 // On the simulated cluster, a step is compared with a row of the same setting every minute for an hour, and is hardly
 // ever called different in any metric.
 func TestStepsOfOneSettingDoNotDiffer(t *testing.T) {
 	const n, most = 20, 4
+	cases := map[string]virtual.Setting{}
 	for _, concurrency := range []int{60, 120, 180} {
 		for _, mode := range []api.Mode{api.ModeRoundRobin, api.ModeKV} {
-			t.Run(fmt.Sprintf("%d %s", concurrency, mode), func(t *testing.T) {
-				t.Parallel()
-				some, differ := 0, map[string]int{}
-				for seed := range uint64(n) {
-					m, found := measure(t, setting{concurrency: concurrency, mode: mode, seed: seed + 1}, time.Hour), map[string]bool{}
-					for i := range m.looks {
-						for name, of := range outcomes(&m.looks[i], m.row) {
-							if (of == api.OutcomeBetter || of == api.OutcomeWorse) && !found[name] {
-								found[name] = true
-								differ[name]++
-							}
-						}
-					}
-					if len(found) > 0 {
-						some++
-					}
-				}
-				figure.Report(t, "steps of one setting within an hour: %d of %d called different in something: %v", some, n, differ)
-				assert.LessOrEqual(t, some, most)
-			})
+			cases[fmt.Sprintf("%d %s", concurrency, mode)] = virtual.Setting{Concurrency: concurrency, Mode: mode}
 		}
 	}
+	montecarlo.Run(t, "steps of one setting within an hour", cases,
+		func(t *testing.T, s virtual.Setting, r *montecarlo.Results) {
+			for seed := range uint64(n) {
+				s.Draws, s.System = seed+1, seed+1
+				m, found := measure(t, s, time.Hour), map[string]bool{}
+				for i := range m.looks {
+					for name, of := range outcomes(&m.looks[i], m.row) {
+						found[name] = found[name] || of == api.OutcomeBetter || of == api.OutcomeWorse
+					}
+				}
+				for _, name := range slices.Sorted(maps.Keys(found)) {
+					r.Cell("called different").Count(name, found[name])
+				}
+				r.Cell("called different").Count("some metric", slices.Contains(slices.Collect(maps.Values(found)), true))
+			}
+			r.Cell("called different").AtMost(t, "some metric", most)
+		})
 }
 
 // A true difference of 10 % in throughput at 120 is found.
 func TestTrueDifferenceIsFound(t *testing.T) {
 	const n = 20
-	for mode, slower := range map[api.Mode]float64{api.ModeKV: 1.111, api.ModeRoundRobin: 1.113} {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			var minutes []float64
-			for seed := range uint64(n) {
-				was := measure(t, setting{concurrency: 120, mode: mode, seed: seed + 1}, 0)
-				m := measure(t, setting{concurrency: 120, mode: mode, seed: n + seed + 1, slower: slower}, 20*time.Minute)
-				first := slices.IndexFunc(m.looks, func(r stats.Report) bool {
-					return outcomes(&r, was.row)[output] == api.OutcomeWorse
-				})
-				if first < 0 {
-					first = math.MaxInt - 1
-				}
-				minutes = append(minutes, float64(first+1))
+	montecarlo.Run(t, "10 % less throughput", map[string]virtual.Setting{
+		"kv":          {Concurrency: 120, Mode: api.ModeKV, Slower: 1.111},
+		"round-robin": {Concurrency: 120, Mode: api.ModeRoundRobin, Slower: 1.113},
+	}, func(t *testing.T, slower virtual.Setting, r *montecarlo.Results) {
+		before := slower
+		before.Slower = 1
+		for seed := range uint64(n) {
+			before.Draws, before.System = seed+1, seed+1
+			slower.Draws, slower.System = n+seed+1, n+seed+1
+			was := measure(t, before, 0)
+			first := slices.IndexFunc(measure(t, slower, 20*time.Minute).looks, func(step stats.Report) bool {
+				return outcomes(&step, was.row)[virtual.Output] == api.OutcomeWorse
+			})
+			if first < 0 {
+				first = math.MaxInt - 1
 			}
-			slices.Sort(minutes)
-			figure.Report(t, "10 %% less throughput: found after %.0f minutes (median), nine of ten by %.0f", minutes[n/2],
-				minutes[n*9/10-1])
-			assert.LessOrEqual(t, minutes[n*9/10-1], 20.)
-		})
-	}
+			r.Cell(virtual.Output).Sample("minutes until it is found", float64(first+1))
+		}
+		assert.LessOrEqual(t, r.Cell(virtual.Output).Quantile("minutes until it is found", .9), 20.)
+	})
 }

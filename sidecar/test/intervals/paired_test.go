@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
-	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/test/montecarlo"
+	"kvbooth/sidecar/test/virtual"
 )
 
 // onLane is a turn of one of two lanes.
@@ -28,21 +28,20 @@ type onLane struct {
 	conversation int64
 	number       int
 	sent, ended  time.Duration
-	side         proof.PairedSide
+	side         workload.Outcome
 }
 
 // runLane runs a cluster and returns the turns that ended.
 func runLane(mode api.Mode, concurrency int, draws, system uint64, until time.Duration) (all []onLane, err error) {
-	o, w := sim.DefaultOptions(sim.H200()), closedloop.Recorded()
-	o.Mode, o.Seed = mode, system
-	w.Concurrency, w.Seed, w.Turns = concurrency, draws, api.Range{Min: 3, Max: 5}
-	l, err := closedloop.New(o, w)
+	l, _, err := virtual.Setting{
+		Concurrency: concurrency, Mode: mode, Draws: draws, System: system, Turns: api.Range{Min: 3, Max: 5},
+	}.Loop()
 	if err != nil {
 		return nil, err
 	}
 	l.OnTurn = func(t *closedloop.Turn) {
 		tpot, _ := t.TPOT()
-		all = append(all, onLane{t.Conversation, t.Number, t.Submitted, t.Ended, proof.PairedSide{
+		all = append(all, onLane{t.Conversation, t.Number, t.Submitted, t.Ended, workload.Outcome{
 			TTFT: t.TTFT().Seconds(), TPOT: tpot.Seconds(), Latency: t.Latency().Seconds(),
 			PromptTokens: t.PromptTokens, CachedTokens: t.CachedTokens, HasCached: true,
 		}})
@@ -84,7 +83,7 @@ func pair(lanes [2][]onLane, concurrency int, settled time.Duration, look func(a
 			look(next, p)
 		}
 		p.Add(proof.PairedTurn{
-			Conversation: t.b.conversation, Number: t.b.number, Ended: began.Add(ended(t)), Sides: [2]proof.PairedSide{
+			Conversation: t.b.conversation, Number: t.b.number, Ended: began.Add(ended(t)), Sides: [2]workload.Outcome{
 				t.a.side, t.b.side,
 			},
 		})
@@ -134,6 +133,15 @@ func runs(t *testing.T, modes [2]api.Mode, concurrency, n int, truth map[string]
 	return results
 }
 
+// lanes are pairs of lanes, kv and another mode.
+type lanes struct {
+	other       api.Mode
+	concurrency int
+}
+
+// String names the modes and the level.
+func (l lanes) String() string { return fmt.Sprintf("kv and %s at %d", l.other, l.concurrency) }
+
 // Two lanes in one mode are compared every minute for an hour, and are hardly ever found to differ in any metric. The
 // intervals of kv against round-robin cover the mean of all runs, and exclude 0 soon. BENCH=1 adds runs, and other
 // concurrencies.
@@ -142,53 +150,46 @@ func TestPairedIntervalsCoverTruth(t *testing.T) {
 	if os.Getenv("BENCH") != "" {
 		n, levels = 200, []int{60, 120, 180}
 	}
-	most := n/20 + int(3*math.Sqrt(.05*.95*float64(n)))
+	var all []lanes
 	for _, concurrency := range levels {
-		for _, other := range []api.Mode{api.ModeKV, api.ModeRoundRobin} {
-			modes, truth := [2]api.Mode{api.ModeKV, other}, map[string]float64{}
-			all := runs(t, modes, concurrency, n, truth)
-			if other == api.ModeRoundRobin {
-				for _, r := range all {
-					for _, m := range r.last {
-						truth[m.Metric] += *m.Difference / float64(n)
-					}
-				}
-				all = runs(t, modes, concurrency, n, truth)
-			} else {
-				for _, m := range proof.PairedMetrics {
-					truth[string(m)] = 0
+		all = append(all, lanes{api.ModeKV, concurrency}, lanes{api.ModeRoundRobin, concurrency})
+	}
+	most := n/20 + int(3*math.Sqrt(.05*.95*float64(n)))
+	montecarlo.Run(t, "lanes", montecarlo.Each("%v", all...), func(t *testing.T, l lanes, r *montecarlo.Results) {
+		equal, modes, truth := l.other == api.ModeKV, [2]api.Mode{api.ModeKV, l.other}, map[string]float64{}
+		for _, m := range proof.PairedMetrics {
+			truth[string(m)] = 0
+		}
+		all := runs(t, modes, l.concurrency, n, truth)
+		if !equal {
+			for _, run := range all {
+				for _, m := range run.last {
+					truth[m.Metric] += *m.Difference / float64(n)
 				}
 			}
-			wrong, evidence, line := 0, map[api.TwinEvidence]int{}, ""
-			for _, r := range all {
-				evidence[r.evidence]++
-				if other == api.ModeKV && len(r.excluded) > 0 || slices.Contains(slices.Collect(maps.Values(r.missed)), true) {
-					wrong++
-				}
+			all = runs(t, modes, l.concurrency, n, truth)
+		}
+		c := r.Cell("within an hour")
+		for _, run := range all {
+			missed := slices.Contains(slices.Collect(maps.Values(run.missed)), true)
+			c.Count("some interval wrong at some time", missed || equal && len(run.excluded) > 0)
+			for _, e := range []api.TwinEvidence{api.EvidenceNone, api.EvidenceAlike, api.EvidenceDiffer} {
+				c.Count(string(e), run.evidence == e)
 			}
 			for i, m := range proof.PairedMetrics {
-				var minutes []float64
-				width, ratio := 0., 0.
-				for _, r := range all {
-					at, minute := r.excluded[string(m)], math.Inf(1)
-					if at > 0 {
-						minute = at.Minutes()
-					}
-					minutes = append(minutes, minute)
-					require.NotNil(t, r.last[i].Interval, "%s after an hour", m)
-					width += (r.last[i].Interval[1] - r.last[i].Interval[0]) / 2 / float64(n)
-					ratio += *r.last[i].VarianceRatio / float64(n)
+				require.NotNil(t, run.last[i].Interval, "%s after an hour", m)
+				at, minutes := run.excluded[string(m)], math.Inf(1)
+				if at > 0 {
+					minutes = at.Minutes()
 				}
-				slices.Sort(minutes)
-				line += fmt.Sprintf("; %s ± %.4f after an hour, variance / %.2f, leaves out 0 after %.0f min (median)", m, width,
-					ratio, minutes[n/2])
-			}
-			figure.Report(t, "kv and %s at %d: some interval wrong at some time within an hour in %d of %d%s; %v", other,
-				concurrency, wrong, n, line, evidence)
-			assert.LessOrEqual(t, wrong, most)
-			if other == api.ModeKV {
-				assert.LessOrEqual(t, evidence[api.EvidenceDiffer], most/2)
+				r.Cell(string(m)).Mean("half width", (run.last[i].Interval[1]-run.last[i].Interval[0])/2)
+				r.Cell(string(m)).Mean("variance ratio", *run.last[i].VarianceRatio)
+				r.Cell(string(m)).Sample("minutes until it leaves out 0", minutes)
 			}
 		}
-	}
+		c.AtMost(t, "some interval wrong at some time", most)
+		if equal {
+			c.AtMost(t, string(api.EvidenceDiffer), most/2)
+		}
+	})
 }

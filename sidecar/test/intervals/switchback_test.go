@@ -3,23 +3,20 @@
 package intervals
 
 import (
-	"fmt"
 	"math"
 	"os"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/internal/figure"
 	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/sweep"
 	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/test/montecarlo"
 	"kvbooth/sidecar/test/virtual"
 )
 
@@ -27,7 +24,7 @@ import (
 func demo(level int) workload.Settings {
 	return workload.Settings{
 		Level: api.AtConversations(level), Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 1024, StartRate: 10,
-		Output: &api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
+		OutputTokens: api.Distribution{Mean: 900, CV: .3}, Openings: workload.OpeningsOf(10),
 	}
 }
 
@@ -87,57 +84,31 @@ func settledMean(t *testing.T, level int, mode api.Mode, seed uint64) (mean floa
 // A switchback finds the difference that two modes have each in an hour of its own, in fewer minutes than a trial on
 // cold caches.
 func TestSwitchbackAgainstTruth(t *testing.T) {
-	for _, level := range []int{60, 120} {
-		t.Run(fmt.Sprint(level), func(t *testing.T) {
-			var truths []float64
+	montecarlo.Run(t, "switchbacks at", montecarlo.Each("%d conversations", 60, 120),
+		func(t *testing.T, level int, r *montecarlo.Results) {
+			c := r.Cell("trial")
 			for seed := range switchbacks() / 4 {
-				truths = append(truths, math.Log(settledMean(t, level, api.ModeKV, seed))-
+				c.Mean("true log difference", math.Log(settledMean(t, level, api.ModeKV, seed))-
 					math.Log(settledMean(t, level, api.ModeRoundRobin, seed)))
 			}
-			truth, unsure := meanOf(truths)
-			var estimates, minutes []float64
-			wrong, undecided := 0, 0
 			for seed := range switchbacks() {
 				s := ranIn(t, level, seed, virtual.Options{}, api.SweepRequest{})
 				require.True(t, s.Request.Warm())
-				switch s.Trial.Verdict {
-				case "b_better":
-				case "a_better":
-					wrong++
-				default:
-					undecided++
-				}
 				require.NotNil(t, s.Trial.Final)
-				estimates = append(estimates, math.Log1p(s.Trial.Final.Difference))
-				minutes = append(minutes, s.Progress.SecondsUsed/60)
+				c.Mean("estimated log difference", math.Log1p(s.Trial.Final.Difference))
+				c.Count("wrong", s.Trial.Verdict == "a_better")
+				c.Count("undecided", s.Trial.Verdict != "a_better" && s.Trial.Verdict != "b_better")
+				c.Sample("minutes", s.Progress.SecondsUsed/60)
 				t.Logf("%s %.1f minutes, %d blocks: %s", s.Trial.Verdict, s.Progress.SecondsUsed/60, s.Trial.Blocks, s.Words[0])
 			}
-			slices.Sort(minutes)
-			mean, se := meanOf(estimates)
-			figure.Report(t, "%d conversations: truth %.1f %% (± %.1f), %d switchbacks: mean estimate %.1f %% (± %.1f), "+
-				"median %.0f minutes, nine of ten by %.0f; %d wrong, %d undecided",
-				level, 100*math.Expm1(truth), 100*unsure, len(minutes),
-				100*math.Expm1(mean), 100*se, minutes[(len(minutes)-1)/2], minutes[(len(minutes)*9-1)/10], wrong, undecided)
-			assert.Zero(t, wrong)
+			c.AtMost(t, "wrong", 0)
 		})
-	}
 }
 
-// switchbacks returns the number of trials of a cell: 40 with BENCH=1, else a few.
+// switchbacks returns the number of trials of a case: 40 with BENCH=1, else a few.
 func switchbacks() uint64 {
 	if os.Getenv("BENCH") != "" {
 		return 40
 	}
 	return 8
-}
-
-func meanOf(all []float64) (mean, se float64) {
-	for _, v := range all {
-		mean += v / float64(len(all))
-	}
-	for _, v := range all {
-		se += (v - mean) * (v - mean)
-	}
-	n := float64(len(all))
-	return mean, math.Sqrt(se / (n - 1) / n)
 }

@@ -24,7 +24,7 @@ func run(t *testing.T, mode api.Mode, openings workload.Openings, long time.Dura
 		target := g.Cluster(virtual.Options{Mode: mode, Seed: 1})
 		l := g.Lane(target, workload.Settings{
 			Level: api.AtConversations(60), Turns: api.Range{Min: 3, Max: 5}, Openings: openings, MaxTokens: 1024,
-			Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10, TargetRPS: 25,
+			OutputTokens: api.Distribution{Mean: 830, CV: .15}, StartRate: 10, TargetRPS: 25,
 		})
 		g.Run()
 		_, err := l.Start(t.Context(), "test", api.StartRequest{})

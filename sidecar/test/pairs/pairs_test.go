@@ -41,7 +41,7 @@ type booth struct {
 func demo(concurrency int, tokens float64) workload.Settings {
 	return workload.Settings{
 		Level: api.AtConversations(concurrency), Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
-		Output: &api.Distribution{Mean: tokens, CV: .15}, StartRate: 10,
+		OutputTokens: api.Distribution{Mean: tokens, CV: .15}, StartRate: 10,
 	}
 }
 

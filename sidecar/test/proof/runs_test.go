@@ -15,6 +15,9 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/test/montecarlo"
+	"kvbooth/sidecar/test/virtual"
 )
 
 const (
@@ -36,35 +39,28 @@ func TestRunIntervalsCoverTruth(t *testing.T) {
 	if os.Getenv("BENCH") != "" {
 		windows = 200
 	}
-	held, n := map[proof.Metric]int{}, 0
+	held := &montecarlo.Results{}
 	for _, concurrency := range []int{60, 120} {
 		for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin} {
-			of := coverage(t, concurrency, mode, windows)
-			n += several * windows
-			for _, m := range judged {
-				held[m] += of[m]
-				t.Logf("%3d %-11s %s %.1f %%", concurrency, mode, m, share(of[m], several*windows))
-			}
+			coverage(t, concurrency, mode, windows, held)
 		}
 	}
+	figure.Report(t, "95 %% intervals of one run: %v", held)
 	for _, m := range judged {
-		figure.Report(t, "95 %% intervals of one run hold the true %s in %.1f %% of %d", m, share(held[m], n), n)
-		assert.InDelta(t, 95, share(held[m], n), 2, m)
+		assert.InDelta(t, 95, 100*held.Cell(string(m)).Average(montecarlo.Covers), 2, m)
 	}
 }
 
-func share(part, whole int) float64 { return 100 * float64(part) / float64(whole) }
-
 // coverage counts the windows of several runs whose intervals cover the truth.
-func coverage(t *testing.T, concurrency int, mode api.Mode, windows int) map[proof.Metric]int {
+func coverage(t *testing.T, concurrency int, mode api.Mode, windows int, held *montecarlo.Results) {
 	t.Helper()
-	var settings []setting
+	var settings []virtual.Setting
 	for i := range uint64(several) {
 		settings = append(settings,
-			setting{concurrency: concurrency, mode: mode, draws: i + 1, system: i + 500, together: true})
+			virtual.Setting{Concurrency: concurrency, Mode: mode, Draws: i + 1, System: i + 500})
 	}
 	runs := spans(t, settled+float64(windows)*window, settings)
-	truth, held := wholes(t, runs), map[proof.Metric]int{}
+	truth := wholes(runs)
 	for _, r := range runs {
 		for i := range windows {
 			part := between(r, settled+float64(i)*window)
@@ -72,20 +68,17 @@ func coverage(t *testing.T, concurrency int, mode api.Mode, windows int) map[pro
 			require.NoError(t, err)
 			for _, m := range judged {
 				in := baseline.QuantityOf(string(m)).IntervalOf(&row)
-				if in != nil && in[0] <= truth[m] && truth[m] <= in[1] {
-					held[m]++
-				}
+				held.Cell(string(m)).Count(montecarlo.Covers, in != nil && in[0] <= truth[m] && truth[m] <= in[1])
 			}
 		}
 	}
-	return held
 }
 
 // between returns a window of a run.
 func between(r proof.Recording, from float64) proof.Recording {
 	at := func(when float64) int {
 		i, _ := slices.BinarySearchFunc(r.Turns, when,
-			func(t proof.Turn, when float64) int { return int(math.Copysign(1, t.FirstToken-when)) })
+			func(t workload.Outcome, when float64) int { return int(math.Copysign(1, t.FirstToken()-when)) })
 		return i
 	}
 	// The first tokens of its turns came at most some minutes before.
@@ -95,14 +88,13 @@ func between(r proof.Recording, from float64) proof.Recording {
 }
 
 // wholes returns the metrics of all runs together, after settling.
-func wholes(t *testing.T, runs []proof.Recording) map[proof.Metric]float64 {
-	t.Helper()
+func wholes(runs []proof.Recording) map[proof.Metric]float64 {
 	var ttft []float64
 	var tokens, seconds, prompt, cached float64
 	for _, r := range runs {
 		for _, turn := range r.Turns {
-			if turn.FirstToken >= settled {
-				ttft = append(ttft, turn.FirstToken-turn.Sent)
+			if turn.FirstToken() >= settled {
+				ttft = append(ttft, turn.TTFT)
 				prompt += float64(turn.PromptTokens)
 				cached += float64(turn.CachedTokens)
 			}

@@ -4,16 +4,15 @@ package proof
 
 import (
 	"math"
-	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
 
-	"kvbooth/internal/figure"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/test/montecarlo"
+	"kvbooth/sidecar/test/virtual"
 )
 
 // One of five arms has sooner first tokens, since its prefill takes less time, or since its router knows the caches.
@@ -21,57 +20,52 @@ import (
 // the model of package decisions.
 func TestBestOfFiveArmsIsFound(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name    string
-		prefill float64 // factor of the other arms
-		mode    api.Mode
-		trials  int // each with spans of its own
-		least   int // trials that find it
-	}{
-		{"prefill of the others 1.6 times as long", 1.6, api.ModeRoundRobin, 40, 36},
-		{"prefill of the others 1.25 times as long", 1.25, api.ModeRoundRobin, 40, 0},
-		{"kv among round-robin", 1, api.ModeKV, 40, 36},
-		{"equal arms", 1, api.ModeRoundRobin, 100, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			c := fiveArms{differ: test.prefill > 1 || test.mode == api.ModeKV}
-			for i := range test.trials {
-				c.run(t, uint64(i), test.prefill, test.mode)
-			}
-			slices.Sort(c.minutes)
-			figure.Report(t, "one of five arms, %s, mean TTFT %+.1f %%: better than all others in %d of %d trials, wrong in "+
-				"%d, after %.0f minutes (median; 90 %% by %.0f); spans scatter by %.3f", test.name,
-				100*math.Expm1(stat.Mean(c.logs[true], nil)-stat.Mean(c.logs[false], nil)), c.found, test.trials, c.wrong,
-				c.minutes[test.trials/2], c.minutes[test.trials*9/10], stat.StdDev(c.logs[false], nil))
-			n := float64(test.trials)
-			assert.LessOrEqual(t, float64(c.wrong), .05*n+3*math.Sqrt(.05*.95*n), "three standard errors above 5 %%")
-			assert.GreaterOrEqual(t, c.found, test.least)
-		})
-	}
+	montecarlo.Run(t, "one of five arms", map[string]fiveArms{
+		"prefill of the others 1.6 times as long":  {1.6, api.ModeRoundRobin, 40, 36},
+		"prefill of the others 1.25 times as long": {1.25, api.ModeRoundRobin, 40, 0},
+		"kv among round-robin":                     {1, api.ModeKV, 40, 36},
+		"equal arms":                               {1, api.ModeRoundRobin, 100, 0},
+	}, func(t *testing.T, arms fiveArms, r *montecarlo.Results) {
+		c, n := r.Cell("trial"), float64(arms.trials)
+		for i := range arms.trials {
+			arms.run(t, uint64(i), r)
+		}
+		c.AtMost(t, "some pair wrong", int(.05*n+3*math.Sqrt(.05*.95*n)))
+		c.AtLeast(t, "better than all others", arms.least)
+	})
 }
 
-// fiveArms collects the results of many trials of five arms.
+// fiveArms are arms of which one differs.
 type fiveArms struct {
-	differ       bool
-	found, wrong int
-	minutes      []float64
-	logs         map[bool][]float64 // of the spans' mean TTFT, of the better arm and of the others
+	prefill float64  // factor of the other arms
+	mode    api.Mode // of the one that differs
+	trials  int      // each with spans of its own
+	least   int      // trials that find it
 }
 
-// run runs a trial of 90 minutes at most.
-func (c *fiveArms) run(t *testing.T, seed uint64, prefill float64, mode api.Mode) {
+// best is the arm that differs from the others.
+const best = proof.Arm("d")
+
+// run runs a trial of 90 minutes at most, each span on a cluster of its own.
+func (a fiveArms) run(t *testing.T, seed uint64, r *montecarlo.Results) {
 	t.Helper()
 	p := plan(60, int(seed), api.ModeRoundRobin, api.ModeRoundRobin)
-	p.More, p.MaxTime = []api.ModeState{p.A, {Mode: mode, Speculation: p.A.Speculation}, p.A}, 5400
-	e, spans := runSeveral(t, p, prefill)
-	c.minutes = append(c.minutes, e.minutes)
-	if c.logs == nil {
-		c.logs = map[bool][]float64{}
-	}
-	for arm, logs := range spans {
-		c.logs[arm == best] = append(c.logs[arm == best], logs...)
-	}
+	p.More, p.MaxTime = []api.ModeState{p.A, {Mode: a.mode, Speculation: p.A.Speculation}, p.A}, 5400
+	e := run(t, p, func(s proof.Span) (proof.Recording, error) {
+		one := virtual.Setting{
+			Concurrency: p.Level.Conversations(), Mode: s.Mode.Mode, Draws: s.Seed, System: p.Seed<<20 + uint64(s.Number),
+			Prefill: a.prefill, Ramped: true,
+		}
+		arm := "the other arms"
+		if s.Arm == best {
+			one.Prefill, arm = 1, "the arm that differs"
+		}
+		recording, err := span(one, math.Ceil(1.2*s.Seconds*(1+s.RunIn))+20)
+		require.NoError(t, err)
+		counted := cut(t, recording, s)
+		r.Cell(arm).Mean("mean TTFT of a span", stat.Mean(ttft(counted, counted.CountedFrom, counted.Until), nil))
+		return recording, nil
+	})
 	better, mistaken := 0, false
 	for _, pair := range e.Ranking.Pairs {
 		winner := proof.Arm(pair.A)
@@ -80,59 +74,14 @@ func (c *fiveArms) run(t *testing.T, seed uint64, prefill float64, mode api.Mode
 		}
 		switch {
 		case !decided(pair.Primary.Outcome):
-		case c.differ && winner == best:
+		case (a.prefill > 1 || a.mode == api.ModeKV) && winner == best:
 			better++
 		default:
 			mistaken = true
 		}
 	}
-	if mistaken {
-		c.wrong++
-	} else if better == len(p.More)+1 {
-		c.found++
-	}
-}
-
-// best is the arm that differs from the others.
-const best = proof.Arm("d")
-
-// runSeveral runs a trial of more than two arms, each span on a cluster of its own. It returns the logarithms of the
-// spans' mean TTFT.
-func runSeveral(t *testing.T, p proof.Plan, prefill float64) (e ended, ttft map[proof.Arm][]float64) {
-	t.Helper()
-	machine, err := proof.New(p)
-	require.NoError(t, err)
-	ttft = map[proof.Arm][]float64{}
-	for {
-		s, ok := machine.Next()
-		if !ok {
-			e.TrialState = machine.State()
-			return e, ttft
-		}
-		one := setting{
-			concurrency: p.Level.Conversations(), mode: s.Mode.Mode, draws: s.Seed, system: p.Seed<<20 + uint64(s.Number),
-			prefill: prefill,
-		}
-		if s.Arm == best {
-			one.prefill = 1
-		}
-		r, err := span(one, math.Ceil(1.2*s.Seconds*(1+s.RunIn))+20)
-		require.NoError(t, err)
-		r = cut(t, r, s)
-		ttft[s.Arm] = append(ttft[s.Arm], math.Log(meanTTFT(r)))
-		elapsed := restart.Seconds() + r.Until
-		require.Empty(t, machine.Add(proof.Result{Recording: r, Elapsed: elapsed}))
-		e.minutes += elapsed / 60
-	}
-}
-
-// meanTTFT returns the mean over the first tokens that count.
-func meanTTFT(r proof.Recording) float64 {
-	var all []float64
-	for _, turn := range r.Turns {
-		if turn.FirstToken >= r.CountedFrom && turn.FirstToken < r.Until {
-			all = append(all, turn.FirstToken-turn.Sent)
-		}
-	}
-	return stat.Mean(all, nil)
+	c := r.Cell("trial")
+	c.Count("some pair wrong", mistaken)
+	c.Count("better than all others", !mistaken && better == len(p.More)+1)
+	c.Sample("minutes", e.minutes)
 }

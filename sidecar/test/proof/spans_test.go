@@ -3,7 +3,6 @@
 package proof
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -13,37 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/proof"
-	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/closedloop"
-	"kvbooth/sidecar/sim/draw"
-
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/sim/draw"
+	"kvbooth/sidecar/test/montecarlo"
+	"kvbooth/sidecar/test/virtual"
 )
-
-// workload returns the recorded workload: five turns on ten openings. The profile of the simulated H200 is fitted to
-// its record, so that the modes differ as they did there.
-func workload(concurrency int, seed uint64) closedloop.Workload {
-	w := closedloop.Recorded()
-	w.Concurrency, w.Seed = concurrency, seed
-	return w
-}
-
-// setting is constant in a span or a run.
-type setting struct {
-	concurrency int
-	mode        api.Mode
-	draws       uint64  // seed of the workload
-	system      uint64  // seed of the cluster
-	slower      float64 // factor on the duration of all steps; 0: 1
-	prefill     float64 // factor on the duration of prefill, 1 or more; 0: 1
-	// together starts all conversations at their beginning, as in a run and a capacity search. Otherwise they start in
-	// their midst, as in a trial.
-	together bool
-	openings int // 0: the recorded ten
-}
 
 // restart is the duration of a change of mode.
 const restart = 5 * time.Second
@@ -56,30 +35,17 @@ type observed struct {
 	first     int           // active conversations of those that began the run
 }
 
-func observe(s setting) (*observed, error) {
-	o := sim.DefaultOptions(sim.H200())
-	o.Mode, o.Seed = s.mode, s.system
-	if s.slower != 0 {
-		slow(&o.Profile.Step, s.slower)
-	}
-	if s.prefill != 0 {
-		slowPrefill(&o.Profile.Step, s.prefill)
-	}
-	w := workload(s.concurrency, s.draws)
-	w.Openings = cmp.Or(s.openings, w.Openings)
-	if !s.together {
-		w.RampedStart = int64(s.concurrency)
-	}
-	l, err := closedloop.New(o, w)
+func observe(s virtual.Setting) (*observed, error) {
+	l, w, err := s.Loop()
 	if err != nil {
 		return nil, err
 	}
-	run := &observed{loop: l, latest: map[int64]int{}, first: s.concurrency}
+	run := &observed{loop: l, latest: map[int64]int{}, first: s.Concurrency}
 	turns := &run.recording.Turns
 	l.OnTokens = func(t *closedloop.Turn, at time.Duration, _ int) {
 		if at == t.FirstToken {
 			run.latest[t.Conversation] = len(*turns)
-			*turns = append(*turns, proof.Turn{Sent: t.Submitted.Seconds(), FirstToken: t.FirstToken.Seconds()})
+			*turns = append(*turns, workload.Outcome{Sent: t.Submitted, TTFT: t.TTFT().Seconds()})
 		}
 	}
 	shape := draw.Shape{
@@ -87,7 +53,7 @@ func observe(s setting) (*observed, error) {
 	}
 	l.OnTurn = func(t *closedloop.Turn) {
 		seen := &(*turns)[run.latest[t.Conversation]]
-		seen.Ended, seen.OutputTokens = t.Ended.Seconds(), t.OutputTokens
+		seen.Status, seen.Latency, seen.OutputTokens = api.TurnOK, t.Latency().Seconds(), t.OutputTokens
 		if tpot, ok := t.TPOT(); ok {
 			seen.TPOT = tpot.Seconds()
 		}
@@ -96,37 +62,11 @@ func observe(s setting) (*observed, error) {
 			return
 		}
 		delete(run.latest, t.Conversation)
-		if t.Conversation < int64(s.concurrency) {
+		if t.Conversation < int64(s.Concurrency) {
 			run.first--
 		}
 	}
 	return run, nil
-}
-
-// slow multiplies the duration of all steps. With a factor below 1, attention keeps its duration, since the profile
-// has it at the GPU's peak.
-func slow(c *sim.StepCost, factor float64) {
-	c.Base *= factor
-	c.PerSequence *= factor
-	c.PerContextToken *= max(factor, 1)
-	c.PerPrefillToken *= factor
-	c.PerChunkContext *= max(factor, 1)
-	c.Floors = slices.Clone(c.Floors)
-	for i := range c.Floors {
-		c.Floors[i].Milliseconds *= factor
-	}
-}
-
-// slowPrefill multiplies the duration of prefill.
-func slowPrefill(c *sim.StepCost, factor float64) {
-	c.PerPrefillToken *= factor
-	c.PerChunkContext *= factor
-	c.Floors = slices.Clone(c.Floors)
-	for i := range c.Floors {
-		if c.Floors[i].Prefill {
-			c.Floors[i].Milliseconds *= factor
-		}
-	}
 }
 
 // until runs on in whole seconds until done returns true.
@@ -140,7 +80,7 @@ func (o *observed) until(done func(now float64) bool) error {
 }
 
 // span runs a span that counts for some seconds after its warm-up.
-func span(s setting, seconds float64) (proof.Recording, error) {
+func span(s virtual.Setting, seconds float64) (proof.Recording, error) {
 	run, err := observe(s)
 	if err != nil {
 		return proof.Recording{}, err
@@ -178,8 +118,8 @@ func cut(t *testing.T, r proof.Recording, s proof.Span) proof.Recording {
 func latency(r proof.Recording, end float64) float64 {
 	var all []float64
 	for _, turn := range r.Turns {
-		if turn.Ended >= r.CountedFrom && turn.Ended < end {
-			all = append(all, turn.Ended-turn.Sent)
+		if at, _ := turn.End(); at >= r.CountedFrom && at < end {
+			all = append(all, turn.Took())
 		}
 	}
 	if len(all) == 0 {
@@ -190,7 +130,7 @@ func latency(r proof.Recording, end float64) float64 {
 }
 
 // spans runs spans concurrently.
-func spans(t *testing.T, seconds float64, settings []setting) []proof.Recording {
+func spans(t *testing.T, seconds float64, settings []virtual.Setting) []proof.Recording {
 	t.Helper()
 	all := make([]proof.Recording, len(settings))
 	var group errgroup.Group
@@ -229,30 +169,41 @@ func size(t *testing.T) int {
 }
 
 // arms computes a pool of two arms. Change can modify each span of a block.
-func arms(t *testing.T, n int, a, b setting, change func(block, nth int, s *setting)) pool {
+func arms(t *testing.T, n int, a, b virtual.Setting, change func(block, nth int, s *virtual.Setting)) pool {
 	t.Helper()
-	var settings []setting
+	var settings []virtual.Setting
 	for i := range n {
 		for nth := range 2 {
-			for _, s := range []setting{a, b} {
-				s.draws, s.system = uint64(i+1), uint64(len(settings)+10_000)
+			for _, s := range []virtual.Setting{a, b} {
+				s.Draws, s.System, s.Ramped = uint64(i+1), uint64(len(settings)+10_000), true
 				change(i, nth, &s)
 				settings = append(settings, s)
 			}
 		}
 	}
 	p := make(pool, n)
-	for i, r := range spans(t, 1.3*long(a.concurrency), settings) {
+	for i, r := range spans(t, 1.3*long(a.Concurrency), settings) {
 		p[i/4][i%2][i/2%2] = r
 	}
 	return p
 }
 
-// source returns the spans of a trial: of an arm, in a block, at a position in the order of its runs.
-type source func(arm, block, place int) proof.Recording
+// source returns the recording that a span is cut from.
+type source func(s proof.Span) (proof.Recording, error)
+
+// places returns a source by the place of a span: its arm, its block, and its place in the order of the block's runs.
+func places(runs int, at func(arm, block, place int) proof.Recording) source {
+	return func(s proof.Span) (proof.Recording, error) {
+		arm := 0
+		if s.Arm == proof.ArmB {
+			arm = 1
+		}
+		return at(arm, s.Number/runs, s.Number%runs), nil
+	}
+}
 
 // draw returns one trial's spans. In a trial of a mode with itself, it is random which of a block's arms is A.
-func (p pool) draw(trial int, alike bool) source {
+func (p pool) draw(trial int, alike, together bool) source {
 	rng := rand.New(rand.NewPCG(uint64(trial), 5))
 	order, swap := rng.Perm(len(p)), rng.Uint64()
 	if len(p) >= trials*perTrial { // separate blocks for each trial
@@ -261,12 +212,16 @@ func (p pool) draw(trial int, alike bool) source {
 			order = append(order, trial*perTrial+i)
 		}
 	}
-	return func(arm, block, place int) proof.Recording {
+	runs := 3 // ABA, or AB and BA
+	if together {
+		runs = 4
+	}
+	return places(runs, func(arm, block, place int) proof.Recording {
 		if alike && swap>>block&1 == 1 {
 			arm = 1 - arm
 		}
-		return p[order[block]][arm][place/2] // ABA, or AB and BA
-	}
+		return p[order[block]][arm][place/2]
+	})
 }
 
 // ended is a finished trial.
@@ -292,14 +247,9 @@ func run(t *testing.T, p proof.Plan, from source) (e ended) {
 		}
 		elapsed, results := 0., []proof.Result{}
 		for _, s := range at {
-			arm, runs := 0, 3
-			if s.Arm == proof.ArmB {
-				arm = 1
-			}
-			if p.Together {
-				runs = 4
-			}
-			r := cut(t, from(arm, s.Number/runs, s.Number%runs), s)
+			r, err := from(s)
+			require.NoError(t, err)
+			r = cut(t, r, s)
 			elapsed = max(elapsed, restart.Seconds()+r.Until)
 			results = append(results, proof.Result{Recording: r})
 		}
@@ -315,18 +265,30 @@ func run(t *testing.T, p proof.Plan, from source) (e ended) {
 func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
 	return proof.Plan{
 		A: api.ModeState{Mode: a, Speculation: api.SpeculationNotRecorded},
-		B: api.ModeState{
-			Mode:        b,
-			Speculation: api.SpeculationNotRecorded,
-		},
-		Level:    api.AtConversations(concurrency),
-		Primary:  proof.MeanTTFT,
-		Smallest: .05,
-		Seconds:  60,
-		MaxTime:  3600,
-		SLO:      api.SLO{TTFT: .6, TPOT: .06},
-		Seed:     uint64(trial),
+		B: api.ModeState{Mode: b, Speculation: api.SpeculationNotRecorded}, Level: api.AtConversations(concurrency),
+		Primary: proof.MeanTTFT, Smallest: .05, Seconds: 60, MaxTime: 3600, SLO: api.SLO{TTFT: .6, TPOT: .06},
+		Seed: uint64(trial),
 	}
+}
+
+// count counts the result of a trial of two modes.
+func count(c *montecarlo.Cell, e ended) {
+	c.Count("a difference", decided(e.Verdict))
+	c.Count("a difference in another metric", slices.ContainsFunc(e.Others, func(d api.TrialDifference) bool {
+		return decided(d.Outcome)
+	}))
+	c.Sample("minutes", e.minutes)
+}
+
+// ttft returns the sorted TTFT of the first tokens in a part of a recording.
+func ttft(r proof.Recording, from, until float64) (all []float64) {
+	for i := range r.Turns {
+		if at := r.Turns[i].FirstToken(); from <= at && at < until {
+			all = append(all, r.Turns[i].TTFT)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // decided reports whether one mode was called better than the other.

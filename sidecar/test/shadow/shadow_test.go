@@ -41,7 +41,7 @@ func run(t *testing.T, o virtual.Options, concurrency int, long time.Duration) (
 		cluster := g.Cluster(o)
 		l := g.Lane(cluster, workload.Settings{
 			Level: api.AtConversations(concurrency), Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
-			Output: &api.Distribution{Mean: 400, CV: .15}, StartRate: 10,
+			OutputTokens: api.Distribution{Mean: 400, CV: .15}, StartRate: 10,
 		}, func(o *lane.Options) { o.Cluster, o.Shadow = cluster.State, true })
 		g.Run()
 		synctest.Wait()

@@ -85,7 +85,7 @@ func lagOf(late time.Duration) func(from, to time.Time) (stats.Lag, bool) {
 func short() workload.Settings {
 	return workload.Settings{
 		Level: api.AtConversations(8), Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
-		Output: &api.Distribution{Mean: 60, CV: .15}, StartRate: 100,
+		OutputTokens: api.Distribution{Mean: 60, CV: .15}, StartRate: 100,
 	}
 }
 

@@ -1,10 +1,9 @@
 import {
   type Limit,
-  type LimitName,
   limits,
+  patched,
   type State,
   type WorkloadPatch,
-  type WorkloadSettingName,
   workloadSettings,
 } from '../../client';
 import { decimalNumber, wholeNumber } from '../../lib/input';
@@ -12,28 +11,26 @@ import { valueAt, withValue } from '../../lib/path';
 
 interface FieldInfo {
   /** Its path in a patch, in the state and in a problem of the API. */
-  path: LimitName & WorkloadSettingName;
+  path: FieldName;
   width: number;
   wrong(text: string, limit: Limit): string | undefined;
 }
 
-const table = [
-  { path: 'turns.min', width: 12, wrong: wholeNumber },
-  { path: 'turns.max', width: 12, wrong: wholeNumber },
-  { path: 'openings', width: 19, wrong: wholeNumber },
-  { path: 'max_tokens', width: 17, wrong: wholeNumber },
-  { path: 'start_rate', width: 22, wrong: decimalNumber },
-  { path: 'target_rps', width: 19, wrong: decimalNumber },
-] as const satisfies FieldInfo[];
-
 /** The fields of the form. */
-export type FieldName = (typeof table)[number]['path'];
+export type FieldName = (typeof patched)[number];
 
 /** What stands in the fields. */
 export type Values = Record<FieldName, string>;
 
+/** The widths of fields whose labels need less or more room than most. */
+const widths: Partial<Record<FieldName, number>> = { 'turns.min': 12, 'turns.max': 12, max_tokens: 17, start_rate: 22 };
+
 /** The fields in their order. */
-export const fields: Array<FieldInfo & { path: FieldName }> = [...table];
+export const fields: FieldInfo[] = patched.map((path) => ({
+  path,
+  width: widths[path] ?? 19,
+  wrong: workloadSettings[path].whole ? wholeNumber : decimalNumber,
+}));
 
 /** Returns the label of a field, with the meaning of 0. */
 export function labelOf(path: FieldName): string {

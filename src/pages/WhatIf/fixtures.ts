@@ -19,7 +19,7 @@ export const defaults = {
   output_tokens: { mean: 880, cv: 0.17 },
   max_tokens: 1024,
   question_tokens: { mean: 12, cv: 0 },
-  think_time_seconds: 0,
+  think_time: 0,
   start_rate: 10,
   workers: 3,
   max_batch_size: 64,

@@ -1,7 +1,7 @@
 package source
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -9,148 +9,32 @@ import (
 	"unicode/utf8"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/trace"
 )
-
-// scripted is an object of a question set. Its fields cover several sets: turns (MT-Bench, and AIPerf's
-// conversations), conversations (ShareGPT), conversation (LMSYS, WildChat) and messages (the OpenAI API) are
-// a list of texts, or of objects with a role and a text; prompt and question are one text or a list, and so is text
-// (AIPerf's single turns). body is a request of OpenAI's batches, which has messages.
-type scripted struct {
-	Turns         []message `json:"turns"`
-	Conversations []message `json:"conversations"`
-	Conversation  []message `json:"conversation"`
-	Messages      []message `json:"messages"`
-	Prompt        messages  `json:"prompt"`
-	Question      messages  `json:"question"`
-	Text          messages  `json:"text"`
-	Body          struct {
-		Messages []message `json:"messages"`
-	} `json:"body"`
-
-	ID             name   `json:"id"`
-	QuestionID     name   `json:"question_id"`
-	ConversationID name   `json:"conversation_id"`
-	Session        name   `json:"session_id"`
-	CustomID       name   `json:"custom_id"`
-	Topic          string `json:"topic"`
-	Category       string `json:"category"`
-}
-
-// name is an id, which may be a number.
-type name string
-
-// UnmarshalJSON reads a string or a number.
-func (n *name) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*n = name(text)
-	} else if string(data) != "null" {
-		*n = name(data)
-	}
-	return nil
-}
-
-// messages are one message or a list of them.
-type messages []message
-
-// UnmarshalJSON reads one message or a list.
-func (m *messages) UnmarshalJSON(data []byte) error {
-	if strings.HasPrefix(strings.TrimSpace(string(data)), "[") {
-		return json.Unmarshal(data, (*[]message)(m))
-	}
-	var one message
-	err := json.Unmarshal(data, &one)
-	*m = messages{one}
-	return err
-}
-
-// message is a message of a conversation. role is empty where it is not given.
-type message struct{ role, text string }
-
-// users are the names of the user's role in question sets.
-var users = map[string]bool{"": true, "human": true, "user": true, "prompter": true}
-
-// UnmarshalJSON reads a string, or an object with a role and a text or the parts of one.
-func (m *message) UnmarshalJSON(data []byte) error {
-	if json.Unmarshal(data, &m.text) == nil {
-		return nil
-	}
-	var o struct {
-		From    string          `json:"from"`
-		Role    string          `json:"role"`
-		Value   string          `json:"value"`
-		Text    string          `json:"text"`
-		Content json.RawMessage `json:"content"`
-	}
-	if err := json.Unmarshal(data, &o); err != nil {
-		return err
-	}
-	m.role = strings.ToLower(o.From + o.Role)
-	m.text = o.Value + o.Text
-	if len(o.Content) == 0 || json.Unmarshal(o.Content, &m.text) == nil {
-		return nil
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal(o.Content, &parts); err != nil {
-		return err
-	}
-	for _, p := range parts {
-		m.text += p.Text
-	}
-	return nil
-}
 
 // script makes an item of a question set's object, with the user's turns in order. found is false for
 // another object. number is the position in the document.
 func script(d document, data []byte, number int) (it item, found bool, err error) {
-	var fields map[string]json.RawMessage
-	err = json.Unmarshal(data, &fields)
-	opening := fields["text"] != nil && (fields["id"] != nil || fields["topic"] != nil)
-	if err != nil || opening {
-		return it, false, nil //nolint:nilerr // the reader of texts reports the error
-	}
-	for _, field := range []string{
-		"turns", "conversations", "conversation", "messages", "prompt", "question", "text", "body",
-	} {
-		found = found || fields[field] != nil
-	}
+	dialog, found, err := trace.ReadDialog(data)
 	if !found {
 		return it, false, nil
 	}
-	var s scripted
-	if err := json.Unmarshal(data, &s); err != nil {
+	if err != nil {
 		return it, true, fmt.Errorf("not a question set's conversation: %w", err)
 	}
-	for _, list := range [][]message{
-		s.Turns, s.Conversations, s.Conversation, s.Messages, s.Prompt, s.Question, s.Text, s.Body.Messages,
-	} {
-		for _, m := range list {
-			if users[m.role] {
-				it.script = append(it.script, strings.TrimSpace(m.text))
+	for _, turn := range dialog.Turns {
+		for _, m := range turn.Messages {
+			if m.Role == trace.RoleUser {
+				it.script = append(it.script, strings.TrimSpace(m.Text))
 			}
-		}
-		if len(it.script) > 0 {
-			break
 		}
 	}
 	base := strings.TrimSuffix(d.name, path.Ext(d.name))
-	it.Topic = firstOf(s.Topic, s.Category, topicOf(base))
-	id := firstOf(string(s.ID), string(s.QuestionID), string(s.ConversationID), string(s.Session),
-		string(s.CustomID), fmt.Sprintf("%s-%d", base, number))
+	it.Topic = cmp.Or(dialog.Topic, topicOf(base))
+	id := cmp.Or(dialog.ID, fmt.Sprintf("%s-%d", base, number))
 	it.ID = strings.TrimLeft(notID.ReplaceAllString(id, "-"), "-._")
 	it.ID = it.ID[:min(len(it.ID), 100)]
 	return it, true, nil
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t = strings.TrimSpace(t); t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // scriptProblem returns the reason why a script cannot be used, "" where there is none.

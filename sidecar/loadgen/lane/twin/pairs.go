@@ -1,7 +1,6 @@
 package twin
 
 import (
-	"math"
 	"reflect"
 	"time"
 
@@ -27,7 +26,7 @@ type turnKey struct {
 // waiting is a turn that has ended on only one lane.
 type waiting struct {
 	ended time.Time
-	side  proof.PairedSide
+	workload.Outcome
 }
 
 // setting is the state of both lanes under which turns are paired.
@@ -77,7 +76,7 @@ func (m *matcher) begin(s setting) {
 // add adds a turn that counts on its lane, 0 or 1. It reports whether the turn completed a pair.
 func (m *matcher) add(side int, t *workload.Turn) bool {
 	key := turnKey{Draw: t.Draw, turn: t.Number}
-	w := waiting{t.Ended, pairedSide(&t.Turn)}
+	w := waiting{t.Ended, workload.OutcomeOf(&t.Turn, t.Started)}
 	m.sweep(t.Ended)
 	other, ok := m.waiting[1-side][key]
 	if !ok {
@@ -90,7 +89,7 @@ func (m *matcher) add(side int, t *workload.Turn) bool {
 	}
 	delete(m.waiting[1-side], key)
 	p := proof.PairedTurn{Conversation: t.Draw.Number, Number: t.Number, Ended: t.Ended}
-	p.Sides[side], p.Sides[1-side] = w.side, other.side
+	p.Sides[side], p.Sides[1-side] = w.Outcome, other.Outcome
 	return m.pairs.Add(p)
 }
 
@@ -113,18 +112,3 @@ func (m *matcher) sweep(now time.Time) {
 
 // left returns the number of turns without a counterpart, including those that still wait.
 func (m *matcher) left() int { return m.unpaired + len(m.waiting[0]) + len(m.waiting[1]) }
-
-func pairedSide(t *api.Turn) proof.PairedSide {
-	s := proof.PairedSide{TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency)}
-	if t.PromptTokens != nil && t.CachedTokens != nil {
-		s.PromptTokens, s.CachedTokens, s.HasCached = *t.PromptTokens, *t.CachedTokens, true
-	}
-	return s
-}
-
-func orNaN(v *float64) float64 {
-	if v == nil {
-		return math.NaN()
-	}
-	return *v
-}

@@ -22,7 +22,6 @@ const (
 // Chart is an SVG: lines, bands, bars and a limit over one pair of axes. [Chart.HTML] writes it.
 type Chart struct {
 	Title, Unit    string
-	Words          string // text alternative for screen readers; empty: the title
 	Legend         []legend
 	Bands          []band
 	Lines          []line
@@ -47,7 +46,7 @@ type dot struct{ X, Y float64 }
 // band is the area of the intervals around a line, or their whiskers.
 type band struct{ Class, Path string }
 
-// mark is a point of a line with a tooltip.
+// mark is a point of a line. Its title is a tooltip, and part of the text alternative for screen readers.
 type mark struct{ Class, Title, Path string }
 
 type bar struct {

@@ -65,7 +65,7 @@ func (p *Player) read(r io.Reader) error {
 	for lines.Scan() {
 		n++
 		var l line
-		err := json.Unmarshal(lines.Bytes(), &l)
+		err := json.Unmarshal(api.PresentNames(lines.Bytes()), &l)
 		if err == nil && n == 1 && (l.Header == nil || l.Header.Format != format) {
 			return fmt.Errorf("line 1 names no format that this version reads (%d)", format)
 		}

@@ -104,7 +104,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 	server := &http.Server{Handler: http.HandlerFunc(serveCanary), ReadHeaderTimeout: time.Second}
 	client, err := chat.New(chat.Options{
-		URL: "http://" + l.Addr().String(), Model: "canary", FirstTokenTimeout: 30 * time.Second,
+		URL: "http://" + l.Addr().String(), Model: "canary", Settings: chat.Settings{FirstTokenTimeout: 30 * time.Second},
 	})
 	if err != nil {
 		l.Close()

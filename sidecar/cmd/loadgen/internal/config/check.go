@@ -35,7 +35,8 @@ func (c *Config) Check() error {
 	}
 	for _, check := range []func() error{
 		c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput,
-		c.checkSweep, c.Shadow.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkMembers,
+		c.checkSweep, c.Shadow.check, c.Trace.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus,
+		c.checkMembers,
 		c.Settings().Check,
 	} {
 		if err := check(); err != nil {
@@ -46,7 +47,7 @@ func (c *Config) Check() error {
 }
 
 func (c *Config) checkRequired() error {
-	if c.Compare != nil || c.Shadow != nil || c.Record != nil || c.Replay != "" { // they use no target
+	if c.Compare != nil || c.Shadow != nil || c.Trace != nil || c.Record != nil || c.Replay != "" { // they use no target
 		return nil
 	}
 	if c.Member { // the coordinator names its target

@@ -12,8 +12,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,9 +28,10 @@ import (
 
 // Config is a configuration in force. It is read by [Load] and does not change.
 //
-// Of the tags, aliases, default, group, help, name, negatable, placeholder and
-// prefix are kong's; min and max (inclusive), oneof and form say what is allowed
-// where [api.Limits] does not.
+// Of the tags, default, group, help, name, negatable, placeholder and prefix are
+// kong's; alias is a second flag, and earlier the name that a field had before,
+// which is read, too. min and max (inclusive), oneof, pattern and form say what is
+// allowed where neither [api.Limits] nor the type does.
 type Config struct {
 	File string `name:"config" group:"file" basic:"" form:"path" placeholder:"FILE" help:"YAML configuration file."`
 
@@ -45,7 +46,7 @@ type Config struct {
 
 	Mode Mode `embed:"" prefix:"mode." group:"mode"`
 
-	Arms   string `basic:"" form:"arms" placeholder:"NAME=URL,…" group:"arms" help:"Ways of serving to compare, such as two routers: in the file a list, each with a name and as needed url (default: target.url), headers, mode (which recorded results it is compared with; default: none) and speculation."`
+	Arms   Arms   `basic:"" placeholder:"NAME=URL,…" group:"arms" help:"Ways of serving to compare, such as two routers: in the file a list, each with a name and as needed url (default: target.url), headers, mode (which recorded results it is compared with; default: none) and speculation."`
 	Switch Switch `embed:"" prefix:"switch." group:"arms"`
 	Cold   Cold   `embed:"" prefix:"cold." group:"arms"`
 
@@ -54,12 +55,12 @@ type Config struct {
 
 	Twin Twin `embed:"" prefix:"twin." group:"twin"`
 
-	SLO      SLO      `embed:"" prefix:"slo." group:"screens"`
-	Slider   Slider   `embed:"" prefix:"slider." group:"screens"`
-	Baseline Baseline `embed:"" prefix:"baseline." group:"screens"`
-	Title    string   `default:"KV Booth" group:"screens" help:"Title of the display."`
-	Subtitle string   `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"screens" help:"Line below the title."`
-	Vendor   string   `default:"neutral" oneof:"neutral digitalocean" group:"screens" help:"Platform that the guide and the architecture page describe, the latter as what a Dynamo under load runs on: neutral fits any cluster; digitalocean is where the recorded results come from."`
+	SLO      SLO    `embed:"" prefix:"slo." group:"screens"`
+	Slider   Slider `embed:"" prefix:"slider." group:"screens"`
+	Baseline string `name:"default_baseline" earlier:"baseline.default" group:"screens" placeholder:"NAME" help:"Baseline to compare with. Default: the one for this deployment, else this target's own results."`
+	Title    string `default:"KV Booth" group:"screens" help:"Title of the display."`
+	Subtitle string `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"screens" help:"Line below the title."`
+	Vendor   string `default:"neutral" oneof:"neutral digitalocean" group:"screens" help:"Platform that the guide and the architecture page describe, the latter as what a Dynamo under load runs on: neutral fits any cluster; digitalocean is where the recorded results come from."`
 
 	Listen           string   `basic:"" default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"access" help:"Listen address for API, web page and metrics. Anything but loopback needs a token."`
 	Token            Secret   `kong:"-"`
@@ -84,6 +85,7 @@ type Config struct {
 	Sweep   *Sweep   `kong:"-"` // of the commands trial, sweep and capacity alone
 	Compare *Compare `kong:"-"` // of the command compare alone
 	Shadow  *Shadow  `kong:"-"` // of the command shadow alone
+	Trace   *Trace   `kong:"-"` // of the command trace alone
 	Record  *Record  `kong:"-"` // of the command record alone
 	Replay  string   `kong:"-"` // the file, of the command replay alone
 
@@ -91,39 +93,31 @@ type Config struct {
 	Member       bool `kong:"-"` // of the command member alone: everything but access is the coordinator's
 }
 
-// Target is the server under load, with its timeouts.
+// Target is the server under load, with the settings of its connections.
 type Target struct {
-	URL    string `basic:"" form:"target" placeholder:"URL" help:"OpenAI-compatible server. Without a path, /v1 is added; a path is used as it is, and a query is kept."`
-	Route  `embed:""`
-	Access `embed:""`
-
-	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Timeout for connecting."`
-	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Timeout for the first token of an answer."`
-	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Timeout between two tokens of an answer."`
-	TurnTimeout       time.Duration `default:"10m" min:"100ms" max:"24h" help:"Timeout for a complete answer."`
-	AnswerMemory      int           `default:"536870912" min:"16777216" max:"1099511627776" help:"Maximum bytes of memory that the answers of all conversations in progress take together, with their chunks, their copies in requests and the garbage that they leave, of a lane and of a member. Half of it is text. A turn beyond it ends with the error overrun."`
+	Server        `embed:""`
+	chat.Settings `embed:""`
 }
 
-// Route is what may differ between the routers of one trial. An arm has its own; an empty field of it is the target's.
-type Route struct {
-	Model      string `json:"model,omitempty" basic:"" aliases:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
+// Server is a server that turns go to: the target, or that of an [Arm], whose empty fields are the target's.
+type Server struct {
+	URL        string `json:"url,omitempty" basic:"" form:"target" placeholder:"URL" help:"OpenAI-compatible server. Without a path, /v1 is added; a path is used as it is, and a query is kept."`
+	Model      string `json:"model,omitempty" basic:"" alias:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
 	APIKey     Secret `json:"-" kong:"-"`
 	APIKeyFile string `json:"api_key_file,omitempty" basic:"" form:"path" placeholder:"FILE" help:"File with the server's API key. Or set LOADGEN_TARGET_API_KEY."`
 
-	Router       string `json:"router,omitempty" oneof:"smg litellm aibrix llm-d vllm-router sglang-router dynamo production-stack ray-serve envoy" help:"Router in front of the engines, at every address that turns go to but those of arms with a router of their own. Default: recognized by its answers and metrics; that of a twin always is."`
-	WorkerHeader string `json:"worker_header,omitempty" form:"header_name" placeholder:"NAME" help:"Response header that names the worker of a turn, such as one that the engines set, or an Envoy to %UPSTREAM_REMOTE_ADDRESS%. It precedes Dynamo's nvext and the headers of known routers, which are read in any case."`
-	Session      string `json:"session,omitempty" form:"session" placeholder:"KIND:NAME" help:"How a request shows its conversation to a router with session affinity: header:NAME or body:FIELD has the conversation's id, returned:NAME sends back the value of that response header. Default: not at all. Results with different settings differ in their workload."`
-	RequestID    string `json:"request_id,omitempty" name:"request_id" default:"auto" oneof:"auto on off" help:"Whether requests have the header X-Request-Id, which differs for every turn: auto omits it for a router that is known to route by it (vllm-router)."`
+	chat.Routing `embed:""`
+	Access       `embed:""`
 }
 
 // Access is what requests to a server contain besides an API key.
 type Access struct {
-	Headers  []string `form:"header" placeholder:"NAME=VALUE" help:"Headers to send to it. A secret value is read from a file (NAME=file:PATH) or a variable (NAME=env:VARIABLE), and is never shown."`
-	CAFile   string   `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify it."`
-	CertFile string   `form:"path" placeholder:"FILE" help:"PEM file with the client certificate to present to it, followed by its intermediates. Requires key_file."`
-	KeyFile  string   `form:"path" placeholder:"FILE" help:"PEM file with the private key of the client certificate."`
+	Headers  []string `json:"headers,omitempty" form:"header" placeholder:"NAME=VALUE" help:"Headers to send to it. A secret value is read from a file (NAME=file:PATH) or a variable (NAME=env:VARIABLE), and is never shown."`
+	CAFile   string   `json:"ca_file,omitempty" form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify it."`
+	CertFile string   `json:"cert_file,omitempty" form:"path" placeholder:"FILE" help:"PEM file with the client certificate to present to it, followed by its intermediates. Requires key_file."`
+	KeyFile  string   `json:"key_file,omitempty" form:"path" placeholder:"FILE" help:"PEM file with the private key of the client certificate."`
 
-	Opened chat.Access `kong:"-"` // the content of all of them
+	Opened chat.Access `json:"-" kong:"-"` // the content of all of them
 }
 
 // Deployment describes the server under load. Empty and 0 mean not known.
@@ -148,67 +142,70 @@ type Deployment struct {
 	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache; 0: unknown."`
 }
 
-// Workload describes the conversations. Those of [api.WorkloadSettings] have their defaults and help there; what their
-// tags say is added to the help.
+// Workload describes the conversations.
 type Workload struct {
-	Concurrency    int          `basic:""`
-	Start          bool         `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
-	MaxConcurrency int          `default:"1000" help:"Upper limit for concurrency."`
-	Preset         string       `basic:"" oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
-	Seed           uint64       `default:"1" help:"Random seed: the same seed gives the same conversations."`
-	Turns          Turns        `embed:"" prefix:"turns."`
-	Openings       string       `form:"openings" placeholder:"N" help:"Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
-	OpeningTokens  string       `form:"opening_tokens" placeholder:"N" help:"Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
-	MaxTokens      int          `basic:""`
-	OutputTokens   OutputTokens `embed:"" prefix:"output_tokens."`
-	Request        Request      `embed:"" prefix:"request."`
-	Followup       Followup     `embed:"" prefix:"followup."`
-	StartRate      float64
-	TargetRPS      float64
-	ThinkTime      time.Duration
+	Concurrency       int  `basic:""`
+	Rate              Rate `basic:"" placeholder:"RATE/s" help:"Conversations that begin in a second, such as 12/s, whatever the server does, in place of a number in progress (concurrency)."`
+	workload.Settings `embed:""`
+
+	Start          bool     `basic:"" negatable:"" help:"Start the load immediately instead of waiting for an operator."`
+	MaxConcurrency int      `default:"1000" help:"Upper limit for concurrency."`
+	Preset         string   `basic:"" oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
+	Seed           uint64   `default:"1" help:"Random seed: the same seed gives the same conversations."`
+	OpeningTokens  *int     `placeholder:"N" help:"Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
+	Request        Request  `embed:"" prefix:"request."`
+	Followup       Followup `embed:"" prefix:"followup."`
+}
+
+// Rate is a level that is a rate; the zero value is none.
+type Rate api.Level
+
+// UnmarshalText parses a rate such as 12/s. The empty text is none.
+func (r *Rate) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*r = Rate{}
+		return nil
+	}
+	level, ok := api.ParseLevel(string(text))
+	if !ok || level.Kind != api.Rate || level.Value <= 0 || level.Value > api.MaxRate {
+		return api.Refuse("rate", string(text), r.Allowed())
+	}
+	*r = Rate(level)
+	return nil
+}
+
+// Allowed describes the texts that [Rate.UnmarshalText] accepts.
+func (Rate) Allowed() string {
+	return fmt.Sprintf("more than 0/s, up to %d/s, such as 12/s", api.MaxRate)
+}
+
+// String returns the text that [Rate.UnmarshalText] parses.
+func (r Rate) String() string {
+	if r == (Rate{}) {
+		return ""
+	}
+	return api.Level(r).String()
 }
 
 // End configures when a run ends by itself, when it counts as failed, and the files that it writes.
 type End struct {
-	Duration time.Duration `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
-	Requests int           `default:"0" min:"0" max:"1000000000" help:"Send this many turns, wait for their ends, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
-	Grace    time.Duration `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
-	Caches   string        `default:"auto" oneof:"auto fresh kept cold warm" help:"What a run with duration or requests, or a trial, finds in the caches. Of a run: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there; auto is fresh. Of a trial: with cold, every span begins on cold caches; with warm, the arm changes every minute or so within one run, on the caches that both arms share, which takes fewer minutes; auto is warm where changing the arm restarts nothing and both arms have the same workers."`
-	FailIf   []string      `basic:"" name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
-	Output   []string      `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html."`
-}
-
-// Conditions parses FailIf, which has already been checked.
-func (e End) Conditions() (all []report.Condition) {
-	for _, text := range e.FailIf {
-		if c, err := report.ParseCondition(text); err == nil {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-// Turns is the range from which the number of turns of a conversation is drawn.
-type Turns struct {
-	Min int
-	Max int
-}
-
-// OutputTokens is the distribution from which each turn's token limit is drawn.
-type OutputTokens struct {
-	Mean float64
-	CV   float64
+	Duration time.Duration      `basic:"" default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
+	Requests int                `default:"0" min:"0" max:"1000000000" help:"Send this many turns, wait for their ends, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
+	Grace    time.Duration      `default:"30s" min:"0s" max:"24h" help:"How long the turns in flight may take to end after duration or requests. Those that take longer are cut: figures count them as at least as long as they took so far. 0s: all in flight are cut."`
+	Caches   string             `default:"auto" oneof:"auto fresh kept cold warm" help:"What a run with duration or requests, or a trial, finds in the caches. Of a run: with fresh, its texts begin with a nonce of its own, so that a second run is the same measurement; with kept, whatever earlier runs left there; auto is fresh. Of a trial: with cold, every span begins on cold caches; with warm, the arm changes every minute or so within one run, on the caches that both arms share, which takes fewer minutes; auto is warm where changing the arm restarts nothing and both arms have the same workers."`
+	FailIf   []report.Condition `basic:"" name:"fail_if" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
+	Output   []string           `basic:"" form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html; with trace: as .json, or json for standard output."`
 }
 
 // Request has fields that are added to every request of a turn. Empty and 0 add none.
 type Request struct {
-	IgnoreEOS   string `name:"ignore_eos" oneof:"true false" help:"Whether the engine goes on after the end-of-sequence token, so that answers have exactly the drawn length. Empty: not sent. Needs an engine that takes ignore_eos, such as vLLM or SGLang."`
-	MinTokens   int    `default:"0" min:"0" max:"131072" help:"Minimum tokens per answer, at most those of its limit; 0: not sent."`
-	Temperature string `form:"temperature" placeholder:"N" help:"Sampling temperature. Empty: not sent."`
-	TopP        string `name:"top_p" form:"ratio" placeholder:"N" help:"Nucleus sampling: share of the probability that tokens are sampled from. Empty: not sent."`
-	Seed        string `form:"seed" placeholder:"N" help:"Seed of the engine's sampling. Empty: not sent."`
-	Priority    string `form:"priority" placeholder:"N" help:"Priority of the requests at a Dynamo, sent as nvext.agent_hints.priority. Empty: not sent."`
-	Body        string `form:"body" placeholder:"JSON" help:"Further fields of the request's body, as a JSON object."`
+	IgnoreEOS   string   `name:"ignore_eos" oneof:"true false" help:"Whether the engine goes on after the end-of-sequence token, so that answers have exactly the drawn length. Empty: not sent. Needs an engine that takes ignore_eos, such as vLLM or SGLang."`
+	MinTokens   int      `default:"0" min:"0" max:"131072" help:"Minimum tokens per answer, at most those of its limit; 0: not sent."`
+	Temperature *float64 `min:"0" max:"2" placeholder:"N" help:"Sampling temperature. Empty: not sent."`
+	TopP        *float64 `name:"top_p" min:"0" max:"1" placeholder:"N" help:"Nucleus sampling: share of the probability that tokens are sampled from. Empty: not sent."`
+	Seed        *int64   `placeholder:"N" help:"Seed of the engine's sampling. Empty: not sent."`
+	Priority    *int32   `min:"-2147483648" max:"2147483647" placeholder:"N" help:"Priority of the requests at a Dynamo, sent as nvext.agent_hints.priority. Empty: not sent."`
+	Body        string   `form:"body" placeholder:"JSON" help:"Further fields of the request's body, as a JSON object."`
 }
 
 // Fields returns the further fields of a request's body, by name; nil where there are none.
@@ -216,7 +213,7 @@ func (r Request) Fields() map[string]any {
 	fields := map[string]any{}
 	_ = json.Unmarshal([]byte(r.Body), &fields) // of the form, or empty
 	for name, value := range map[string]string{
-		"ignore_eos": r.IgnoreEOS, "temperature": r.Temperature, "top_p": r.TopP, "seed": r.Seed,
+		"ignore_eos": r.IgnoreEOS, "temperature": text(r.Temperature), "top_p": text(r.TopP), "seed": text(r.Seed),
 	} {
 		if value != "" {
 			fields[name] = json.RawMessage(value)
@@ -227,6 +224,11 @@ func (r Request) Fields() map[string]any {
 	}
 	return fields
 }
+
+// PriorityText returns the priority as text, empty without one.
+func (r Request) PriorityText() string { return text(r.Priority) }
+
+func text(v any) string { return format(reflect.ValueOf(v)) }
 
 // maxRequestText is the number of characters of the fields that are shown.
 const maxRequestText = 150
@@ -241,8 +243,8 @@ func (r Request) Text() string {
 	if r.MinTokens > 0 {
 		fields["min_tokens"] = r.MinTokens
 	}
-	if r.Priority != "" {
-		fields["nvext"] = json.RawMessage(`{"agent_hints":{"priority":` + r.Priority + `}}`)
+	if r.Priority != nil {
+		fields["nvext"] = map[string]any{"agent_hints": map[string]any{"priority": *r.Priority}}
 	}
 	if len(fields) == 0 {
 		return ""
@@ -279,7 +281,7 @@ type Corpus struct {
 // S3 is a bucket of such files.
 type S3 struct {
 	Endpoint      string `form:"origin" placeholder:"URL" help:"S3-compatible endpoint, such as https://s3.example.org."`
-	Bucket        string `form:"bucket" placeholder:"NAME" help:"Bucket with such files."`
+	Bucket        string `pattern:"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$" allowed:"a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens" placeholder:"NAME" help:"Bucket with such files."`
 	Prefix        string `placeholder:"TEXT" help:"Read only objects with this key prefix."`
 	Region        string `placeholder:"NAME" help:"Region for signing requests. Default: looked up from the service."`
 	PathStyle     bool   `default:"true" negatable:"" help:"Put the bucket in the path, not in the host name."`
@@ -348,11 +350,6 @@ type Slider struct {
 	Increment int `default:"10" help:"Step size of the slider."`
 }
 
-// Baseline names the baseline that live results are compared with.
-type Baseline struct {
-	Default string `placeholder:"NAME" help:"Baseline to compare with. Default: the one for this deployment, else this target's own results."`
-}
-
 // Store bounds the database.
 type Store struct {
 	MaxConversations int           `default:"50000" min:"1" max:"10000000" help:"Maximum conversations to keep; the oldest are deleted first."`
@@ -362,8 +359,8 @@ type Store struct {
 
 // Members configures the processes that send turns for this one, and the server that connects them.
 type Members struct {
-	Count int    `aliases:"members" default:"0" min:"0" max:"64" help:"Members to start on this machine, with a NATS server unless members.nats.url is set. 0: this process sends the turns itself, unless members.nats.url is set."`
-	Fleet string `default:"default" form:"fleet" placeholder:"NAME" help:"Name that separates several load generators with members on the same NATS server."`
+	Count int    `alias:"members" default:"0" min:"0" max:"64" help:"Members to start on this machine, with a NATS server unless members.nats.url is set. 0: this process sends the turns itself, unless members.nats.url is set."`
+	Fleet string `default:"default" pattern:"^[a-z0-9-]{1,32}$" allowed:"1 to 32 lower-case letters, digits and hyphens" placeholder:"NAME" help:"Name that separates several load generators with members on the same NATS server."`
 	Name  string `placeholder:"NAME" help:"Display name of this member. Default: the host name."`
 	// Listen is only for members: a coordinator uses the load generator's own address.
 	Listen string `form:"address" placeholder:"HOST:PORT" help:"Listen address for a member's /metrics and /healthz; it serves nothing else. Anything but loopback needs metrics_token. Default: not served."`
@@ -372,7 +369,7 @@ type Members struct {
 
 // NATS is the server that connects a coordinator and its members.
 type NATS struct {
-	URL       string `aliases:"join" form:"nats" placeholder:"URL" help:"NATS server, such as nats://127.0.0.1:4222. Anything but loopback needs an NKey, or tls:// with a token."`
+	URL       string `alias:"join" form:"nats" placeholder:"URL" help:"NATS server, such as nats://127.0.0.1:4222. Anything but loopback needs an NKey, or tls:// with a token."`
 	Token     Secret `kong:"-"`
 	TokenFile string `form:"path" placeholder:"FILE" help:"File with the server's token. Or set LOADGEN_MEMBERS_NATS_TOKEN."`
 	NKeyFile  string `name:"nkey_file" form:"path" placeholder:"FILE" help:"File with the NKey seed for the server."`
@@ -446,6 +443,7 @@ const (
 	Capacity Command = "capacity"
 	Compared Command = "compare"
 	Shadowed Command = "shadow"
+	Traced   Command = "trace"
 	Recorded Command = "record"
 	Replayed Command = "replay"
 
@@ -454,30 +452,19 @@ const (
 
 // WorkloadSettings returns the settings with which a lane starts.
 func (c *Config) WorkloadSettings() workload.Settings {
-	s := workload.Settings{
-		Level:     api.AtConversations(c.Concurrency),
-		Turns:     api.Range(c.Turns),
-		MaxTokens: c.MaxTokens,
-		StartRate: c.StartRate,
-		TargetRPS: c.TargetRPS,
-		ThinkTime: c.ThinkTime,
-	}
-	if n, err := strconv.Atoi(c.Openings); err == nil { // of the form, or empty
-		s.Openings = workload.OpeningsOf(n)
-	}
-	if c.OutputTokens.Mean > 0 {
-		s.Output = &api.Distribution{Mean: c.OutputTokens.Mean, CV: c.OutputTokens.CV}
+	s := c.Workload.Settings
+	if s.Level = api.AtConversations(c.Concurrency); c.Rate != (Rate{}) {
+		s.Level = api.Level(c.Rate)
 	}
 	return s
 }
 
 // OpeningLength returns the length of the opening texts in tokens; 0 leaves them unchanged.
 func (c *Config) OpeningLength() int {
-	n, err := strconv.Atoi(c.OpeningTokens)
-	if err != nil { // empty, since anything else has the form
+	if c.OpeningTokens == nil {
 		return 0
 	}
-	return n
+	return *c.OpeningTokens
 }
 
 // Settings returns the settings that an administrator may change later.
@@ -486,7 +473,7 @@ func (c *Config) Settings() api.Settings {
 		SLO:             api.SLO{TTFT: c.SLO.TTFT.Seconds(), TPOT: c.SLO.TPOT.Seconds()},
 		Slider:          api.Slider(c.Slider),
 		MaxConcurrency:  c.MaxConcurrency,
-		DefaultBaseline: c.Baseline.Default,
+		DefaultBaseline: c.Baseline,
 		Title:           c.Title,
 		Subtitle:        c.Subtitle,
 		Vendor:          api.Vendor(c.Vendor),

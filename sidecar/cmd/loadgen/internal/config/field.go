@@ -2,11 +2,13 @@ package config
 
 import (
 	"cmp"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +30,14 @@ type field struct {
 }
 
 func (f field) env() string { return variable(f.name) }
+
+// names returns the name of the field and the one that it had before, which is read, too.
+func (f field) names() []string {
+	if earlier := f.flag.Tag.Get("earlier"); earlier != "" {
+		return []string{f.name, earlier}
+	}
+	return []string{f.name}
+}
 
 // variable names the environment variable of a field.
 func variable(name string) string {
@@ -53,6 +63,7 @@ type grammar struct {
 	Compare  Compare       `cmd:"" help:"Compare two existing results; measures nothing."`
 	Record   Record        `cmd:"" help:"Record what a running load generator shows, into a file for loadgen replay."`
 	Replay   replayFlags   `cmd:"" help:"Serve a recording on all pages, over and over, in place of a run; needs no target."`
+	Trace    Trace         `cmd:"" help:"Print what a recorded trace or a dataset holds, and what a replay of it would have to make up; sends nothing."`
 	Shadow   Shadow        `cmd:"" help:"Calculate what other routers would have found in the caches, from a recorded request trace."`
 
 	hook func(*kong.Context) error
@@ -91,9 +102,6 @@ func newModel(c Config, stdout io.Writer, options ...kong.Option) *model {
 		kong.Help(m.printHelp), kong.ExplicitGroups(topics), kong.ValueFormatter(helpOf),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 110, Compact: true}),
 		kong.PostBuild(m.collect),
-		kong.TypeMapper(reflect.TypeFor[bool](), m), kong.TypeMapper(reflect.TypeFor[time.Duration](), m),
-		kong.KindMapper(reflect.Int, m), kong.KindMapper(reflect.Uint64, m), kong.KindMapper(reflect.Float64, m),
-		kong.KindMapper(reflect.String, m), kong.KindMapper(reflect.Slice, m),
 	)...)
 	if err != nil {
 		panic(err) // a tag of Config is invalid, which every test detects
@@ -102,8 +110,8 @@ func newModel(c Config, stdout io.Writer, options ...kong.Option) *model {
 	return m
 }
 
-// collect assigns every flag its field, its placeholder and the dashes of its name. Kong names a flag by the prefixes
-// of its sections, which end in dots, and its struct field.
+// collect assigns every flag its field. Kong names a flag by the prefixes of its sections, which end in dots, and its
+// struct field.
 func (m *model) collect(k *kong.Kong) error {
 	for _, flag := range k.Model.Flags {
 		if flag == k.Model.HelpFlag {
@@ -118,21 +126,49 @@ func (m *model) collect(k *kong.Kong) error {
 	return nil
 }
 
+// fieldOf returns the field of a flag, whose name, placeholder, help and default are completed. The model becomes its
+// mapper, so that each value, whatever its source, is checked by the field's own rules.
 func (m *model) fieldOf(flag *kong.Flag) field {
 	f := field{name: strings.ReplaceAll(flag.Name, "-", "_"), flag: flag}
-	flag.Name = strings.NewReplacer(".", "-", "_", "-").Replace(flag.Name)
+	flag.Name = flagName(flag.Name)
 	flag.PlaceHolder = cmp.Or(flag.PlaceHolder, f.placeHolder())
+	if alias := flag.Tag.Get("alias"); alias != "" {
+		flag.Aliases = append(flag.Aliases, alias)
+	}
+	for _, earlier := range f.names()[1:] {
+		flag.Aliases = append(flag.Aliases, flagName(earlier))
+	}
 	if s, ok := api.WorkloadSettingOf(f.name); ok {
 		flag.Help = strings.TrimSpace(s.Help + " " + flag.Help)
 		flag.Default, flag.HasDefault = s.Default, s.Default != ""
 	}
+	flag.Mapper = m
 	m.byFlag[flag.Value] = f
 	return f
+}
+
+func flagName(field string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(field) }
+
+// fieldsOf returns the fields of a struct by their names, such as those of an [Arm]. Their values are those of the
+// struct.
+func fieldsOf(of any) map[string]field {
+	m := &model{byFlag: map[*kong.Value]field{}, byName: map[string]field{}}
+	if _, err := kong.New(of, kong.NoDefaultHelp(), kong.PostBuild(func(k *kong.Kong) error {
+		for _, flag := range k.Model.Flags {
+			f := m.fieldOf(flag)
+			m.byName[f.name] = f
+		}
+		return nil
+	})); err != nil {
+		panic(err) // a tag is invalid, which every test detects
+	}
+	return m.byName
 }
 
 // given is a value of a variable or of the file, with its source.
 type given struct {
 	value string
+	items []string // of a list whose items may contain commas; nil: commas separate those of value
 	from  string
 }
 
@@ -161,8 +197,7 @@ func (m *model) sourced(err error) error {
 	return err
 }
 
-// Decode makes the model kong's mapper of all values, so that each of them, whatever its source, is checked by the
-// field's own rules.
+// Decode implements [kong.Mapper].
 func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	f := m.byFlag[ctx.Value]
 	if target.Kind() == reflect.Bool && ctx.Scan.Peek().Type != kong.FlagValueToken {
@@ -176,9 +211,9 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	g, ok := token.Value.(given)
 	if !ok {
-		g = given{fmt.Sprint(token.Value), "--" + f.flag.Name}
+		g = given{value: fmt.Sprint(token.Value), from: "--" + f.flag.Name}
 	}
-	if err := f.set(target, g.value); err != nil {
+	if err := f.give(target, g); err != nil {
 		return &badValue{err, g.from}
 	}
 	m.from[f.name] = g.from
@@ -188,38 +223,84 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// set parses a value, checks it by the field's rules and stores it in target. A list is extended, also one of
-// arms or requests.
+// set parses a value, checks it by the field's rules and stores it in target. A list is extended.
 func (f field) set(target reflect.Value, value string) error {
-	var err error
-	switch p := target.Addr().Interface().(type) {
-	case *bool:
-		*p, err = f.bool(value)
-	case *int:
-		*p, err = strconv.Atoi(value)
-		err = f.within(float64(*p), err)
-	case *uint64:
-		*p, err = strconv.ParseUint(value, 10, 64)
-	case *float64:
-		*p, err = strconv.ParseFloat(value, 64)
-		err = f.within(*p, err)
-	case *time.Duration:
-		*p, err = time.ParseDuration(value)
-		err = f.within(p.Seconds(), err)
-	case *string:
-		*p, err = f.added(*p, value)
-	case *[]string:
-		*p, err = f.list(*p, value)
-	default:
-		panic("config: no rule for the type of " + f.name)
-	}
+	return f.give(target, given{value: value})
+}
+
+func (f field) give(target reflect.Value, g given) error {
+	err := f.parse(target, g)
 	if inner := new(api.FieldError); errors.As(err, &inner) && f.structured() {
 		return &api.FieldError{Field: f.name + inner.Field, Value: inner.Value, Allowed: inner.Allowed}
 	}
 	if err != nil {
-		return api.Refuse(f.name, f.shown(value), f.allowedFor(value, err))
+		return api.Refuse(f.name, f.shown(g.value), f.allowedFor(g.value, err))
 	}
 	return nil
+}
+
+func (f field) parse(to reflect.Value, g given) (err error) {
+	if own, ok := to.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if g.value == "" && f.structured() {
+			return nil // not set
+		}
+		return own.UnmarshalText([]byte(g.value))
+	}
+	switch to.Kind() {
+	case reflect.Pointer: // nil: not set
+		inner := reflect.New(to.Type().Elem())
+		if g.value != "" {
+			err = f.parse(inner.Elem(), g)
+		} else {
+			inner = reflect.Zero(to.Type())
+		}
+		if err == nil {
+			to.Set(inner)
+		}
+	case reflect.Slice:
+		return f.list(to, g)
+	case reflect.Bool:
+		if g.value != "true" && g.value != "false" {
+			return strconv.ErrSyntax
+		}
+		to.SetBool(g.value == "true")
+	case reflect.String:
+		text, err := f.text(g.value)
+		to.SetString(text)
+		return err
+	case reflect.Uint64:
+		n, err := strconv.ParseUint(g.value, 10, 64)
+		to.SetUint(n)
+		return err
+	default:
+		return f.number(to, g.value)
+	}
+	return err
+}
+
+// number parses a number with a range. That of a duration is in seconds.
+func (f field) number(to reflect.Value, text string) error {
+	var v float64
+	var err error
+	switch {
+	case to.Type() == reflect.TypeFor[time.Duration]():
+		var d time.Duration
+		d, err = time.ParseDuration(text)
+		to.SetInt(int64(d))
+		v = d.Seconds()
+	case to.Kind() == reflect.Float64:
+		v, err = strconv.ParseFloat(text, 64)
+		to.SetFloat(v)
+	default:
+		var n int64
+		n, err = strconv.ParseInt(text, 10, 64)
+		to.SetInt(n)
+		v = float64(n)
+	}
+	if l, ok := f.limit(); err == nil && ok && !l.Allows(v) {
+		return strconv.ErrRange
+	}
+	return err
 }
 
 // allowedFor describes the allowed values, more precisely where the error permits it.
@@ -227,10 +308,14 @@ func (f field) allowedFor(value string, err error) string {
 	if hint := new(report.Hint); errors.As(err, hint) {
 		return string(*hint)
 	}
-	if _, ok := f.flag.Target.Interface().(time.Duration); ok && !errors.Is(err, strconv.ErrRange) {
+	if unknown := new(report.UnknownName); errors.As(err, unknown) {
+		return "one of " + strings.Join(report.Names(), ", ") + " before the operator" +
+			suggest(string(*unknown), report.Names())
+	}
+	if f.valueType() == reflect.TypeFor[time.Duration]() && !errors.Is(err, strconv.ErrRange) {
 		l, _ := f.limit()
 		example := duration(max(l.Min, min(l.Max, 60)))
-		if n, err := strconv.ParseFloat(value, 64); err == nil && f.within(n, nil) == nil {
+		if n, err := strconv.ParseFloat(value, 64); err == nil && l.Allows(n) {
 			example = value + "s"
 		}
 		return "a duration with its unit (ms, s, m or h), such as " + example + ", " + f.bounds()
@@ -238,11 +323,13 @@ func (f field) allowedFor(value string, err error) string {
 	return allowedURL(f.allowed(), err)
 }
 
-func (f field) bool(value string) (bool, error) {
-	if value != "true" && value != "false" {
-		return false, strconv.ErrSyntax
+// valueType returns the type of the field's value, or of each value in a list.
+func (f field) valueType() reflect.Type {
+	t := f.flag.Target.Type()
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && !f.structured() {
+		t = t.Elem()
 	}
-	return value == "true", nil
+	return t
 }
 
 // limit returns the range of a number, or of a time in seconds: the API's, else that of the tags min and max.
@@ -255,17 +342,15 @@ func (f field) limit() (l api.Limit, ok bool) {
 		return l, ok
 	}
 	unit := number
-	if f.flag.Target.Type() == reflect.TypeFor[time.Duration]() {
+	if f.valueType() == reflect.TypeFor[time.Duration]() {
 		unit = seconds
 	}
 	return api.Limit{Min: unit(f.flag.Tag.Get("min")), Max: unit(f.flag.Tag.Get("max"))}, true
 }
 
-func (f field) within(v float64, err error) error {
-	if l, ok := f.limit(); err == nil && ok && !l.Allows(v) {
-		return strconv.ErrRange
-	}
-	return err
+func (f field) limited() bool {
+	_, ok := f.limit()
+	return ok
 }
 
 // number and seconds parse a tag. An invalid one allows nothing, which every test detects.
@@ -285,16 +370,6 @@ func seconds(tag string) float64 {
 	return d.Seconds()
 }
 
-// added returns a text, or the entries of a structured list after those of earlier flags.
-func (f field) added(earlier, value string) (string, error) {
-	text, err := f.text(value)
-	extended := slices.Contains([]string{"arms", "requests"}, f.flag.Tag.Get("form"))
-	if err != nil || earlier == "" || text == "" || !extended {
-		return text, err
-	}
-	return f.text(strings.TrimSuffix(earlier, "]") + "," + strings.TrimPrefix(text, "["))
-}
-
 // text checks a text against its form or its list of words. Where there is no default, the empty text means that the
 // field is not set.
 func (f field) text(value string) (string, error) {
@@ -310,29 +385,38 @@ func (f field) text(value string) (string, error) {
 	return value, nil
 }
 
-func (f field) list(to []string, value string) ([]string, error) {
-	if value == "" {
-		return to, nil
+// list appends the items.
+func (f field) list(to reflect.Value, g given) error {
+	items := g.items
+	if items == nil && g.value != "" {
+		items = strings.Split(g.value, ",")
 	}
-	for item := range strings.SplitSeq(value, ",") {
-		item, err := f.form().read(strings.TrimSpace(item))
-		if err != nil {
-			return nil, err
+	for _, item := range items {
+		v := reflect.New(to.Type().Elem()).Elem()
+		if err := f.parse(v, given{value: strings.TrimSpace(item)}); err != nil {
+			return err
 		}
-		to = append(to, item)
+		to.Set(reflect.Append(to, v))
 	}
-	return to, nil
+	if to.Len() == 0 {
+		to.SetZero()
+	}
+	return nil
 }
 
-// structured reports whether the field's value is a structure, written as JSON where it is a text.
+// structured reports whether the field's value is a structure, which is written as JSON where it is a text.
 func (f field) structured() bool {
-	return slices.Contains([]string{"arms", "command", "request", "requests"}, f.flag.Tag.Get("form"))
+	_, ok := f.flag.Target.Addr().Interface().(structure)
+	return ok
 }
 
 // words are the values of the tag oneof.
 func (f field) words() []string { return strings.Fields(f.flag.Tag.Get("oneof")) }
 
 func (f field) form() form {
+	if pattern := f.flag.Tag.Get("pattern"); pattern != "" {
+		return form{f.flag.Tag.Get("allowed"), checked(regexp.MustCompile(pattern).MatchString)}
+	}
 	name := f.flag.Tag.Get("form")
 	if name == "" {
 		name = "line"
@@ -342,31 +426,38 @@ func (f field) form() form {
 
 // allowed describes the values that set accepts.
 func (f field) allowed() string {
-	switch f.flag.Target.Interface().(type) {
-	case bool:
-		return "true or false"
-	case int:
-		return "a whole number, " + f.bounds()
-	case uint64:
-		return fmt.Sprintf("a whole number, 0 to %d", uint64(math.MaxUint64))
-	case float64:
-		return "a number, " + f.bounds()
-	case time.Duration:
-		return "a duration, " + f.bounds()
-	case []string:
-		return "a list, each " + f.form().allowed
+	t := f.valueType()
+	text := f.form().allowed
+	own, isOwn := reflect.Zero(t).Interface().(interface{ Allowed() string })
+	switch words := f.words(); {
+	case isOwn:
+		text = own.Allowed()
+	case t == reflect.TypeFor[time.Duration]():
+		text = "a duration, " + f.bounds()
+	case t.Kind() == reflect.Bool:
+		text = "true or false"
+	case t.Kind() == reflect.Uint64:
+		text = fmt.Sprintf("a whole number, 0 to %d", uint64(math.MaxUint64))
+	case t.Kind() == reflect.Float64:
+		text = "a number, " + f.bounds()
+	case t.Kind() != reflect.String && !f.limited():
+		text = "a whole number"
+	case t.Kind() != reflect.String:
+		text = "a whole number, " + f.bounds()
+	case len(words) > 0:
+		text = enumerate(words)
 	}
-	if words := f.words(); len(words) > 0 {
-		return enumerate(words)
+	if f.flag.Target.Kind() == reflect.Slice && !f.structured() {
+		return "a list, each " + text
 	}
-	return f.form().allowed
+	return text
 }
 
 // bounds describes the range.
 func (f field) bounds() string {
 	l, _ := f.limit()
 	l.Unit = ""
-	if f.flag.Target.Type() != reflect.TypeFor[time.Duration]() {
+	if f.valueType() != reflect.TypeFor[time.Duration]() {
 		return l.String()
 	}
 	low, high := duration(l.Min), duration(l.Max)
@@ -402,7 +493,7 @@ func (f field) shown(value string) string {
 	if strings.Contains(value, "@") && (f.structured() || strings.Contains(f.form().allowed, "://")) {
 		return hiddenURL
 	}
-	if f.flag.Tag.Get("form") == "header" {
+	if strings.HasSuffix(f.flag.Tag.Get("form"), "header") {
 		return "an entry (hidden)"
 	}
 	if utf8.RuneCountInString(value) > most {
@@ -416,14 +507,25 @@ func (f field) shown(value string) string {
 
 // format formats a value in the form that set accepts.
 func format(v reflect.Value) string {
-	switch v := v.Interface().(type) {
-	case []string:
-		return strings.Join(v, ",")
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	default:
-		return fmt.Sprint(v)
+	if own, ok := v.Interface().(fmt.Stringer); ok && v.Kind() != reflect.Pointer {
+		return own.String()
 	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return ""
+		}
+		return format(v.Elem())
+	case reflect.Slice:
+		items := make([]string, v.Len())
+		for i := range items {
+			items[i] = format(v.Index(i))
+		}
+		return strings.Join(items, ",")
+	case reflect.Float64:
+		return strconv.FormatFloat(v.Float(), 'f', -1, 64)
+	}
+	return fmt.Sprint(v.Interface())
 }
 
 // Shown is [Config.Map] without the values of headers.

@@ -49,7 +49,7 @@ var samples = map[string]string{
 	"mode.endpoints": "kv=http://x:8000,kv/eagle3=http://x:8001",
 	"mode.driver":    "pinned", "mode.mode": "round_robin", "mode.speculation": "off",
 	"mode.offers": "kv,round_robin,kv/eagle3",
-	"arms":        `[{"name":"a","url":"http://a:1"},{"name":"b","url":"http://b:1","mode":"kv"}]`,
+	"arms":        `[{"name":"a","url":"http://a:1"},{"name":"b","mode":"kv","url":"http://b:1"}]`,
 	"mode.arm":    "b", "switch.command": `["true","{arm}"]`, "switch.ready.url": "{url}/health/{arm}?mode={mode}",
 	"switch.http":          `{"method":"PUT","url":"http://a:1/policy","body":"{arm}"}`,
 	"cold.http":            `[{"method":"POST","url":"http://x:1/reset_prefix_cache"}]`,
@@ -59,12 +59,13 @@ var samples = map[string]string{
 	"mode.kubernetes.variants_file": "variants",
 	"prometheus.url":                "http://prometheus:9090", "prometheus.namespace": "booth",
 	"cluster.metrics_urls": "no-target,http://a:8081,http://b:8082/metrics",
-	"baseline.default":     "this target", "title": "# our: booth", "subtitle": "'second' \"line\"",
+	"default_baseline":     "this target", "title": "# our: booth", "subtitle": "'second' \"line\"",
 	"vendor": "digitalocean",
 	"listen": "localhost:0", "token_file": "token", "metrics_token_file": "token", "hosts": "booth.local,10.0.0.1",
 	"public_page": "true", "switch.in_place": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
 	"opening_tokens": "500",
-	"fail_if":        "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv", "caches": "kept",
+	"rate":           "12/s", "arrivals": "gamma",
+	"fail_if": "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv", "caches": "kept",
 	"whatif.profiles": "/profiles", "shadow.enabled": "false", "shadow.token_ids": "false",
 	"members.fleet": "booth", "members.name": "one", "members.listen": "127.0.0.1:8089",
 	"members.nats.url": "tls://nats.example.com:4222", "members.nats.token_file": "token",
@@ -79,7 +80,7 @@ func sample(f field) string {
 	}
 	l, _ := f.limit()
 	value := strconv.FormatFloat(l.Max, 'f', -1, 64)
-	if f.flag.Target.Type() == reflect.TypeFor[time.Duration]() {
+	if f.valueType() == reflect.TypeFor[time.Duration]() {
 		value = duration(l.Max)
 	}
 	switch f.name {
@@ -185,7 +186,7 @@ func TestRanges(t *testing.T) {
 		}
 		ranges++
 		text := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-		if f.flag.Target.Type() == reflect.TypeFor[time.Duration]() {
+		if f.valueType() == reflect.TypeFor[time.Duration]() {
 			text = duration
 		}
 		for value, want := range map[float64]bool{l.Min: !l.Above, l.Max: true, l.Min - 1: false, l.Max + 1: false} {

@@ -2,12 +2,15 @@ package config
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -67,7 +70,12 @@ type file struct {
 // parseFile returns the values of a YAML file by the names of their fields. Unknown and repeated keys, and invalid
 // values, are refused with a *badValue; invalid YAML with an [api.FieldError].
 func (m *model) parseFile(path string, data []byte) (map[string]given, error) {
-	f := &file{path: path, fields: maps.Clone(m.byName), values: map[string]given{}, lines: map[string]int{}}
+	f := &file{path: path, fields: map[string]field{}, values: map[string]given{}, lines: map[string]int{}}
+	for _, field := range m.fields {
+		for _, name := range field.names() {
+			f.fields[name] = field
+		}
+	}
 	delete(f.fields, "config")
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
@@ -111,11 +119,15 @@ func (f *file) entry(section string, key, value *yaml.Node) error {
 		return f.bad(key, section, "an empty key", "the name of a field")
 	}
 	name := strings.TrimPrefix(section+"."+key.Value, ".")
+	field, isField := f.fields[name]
+	if isField {
+		name = field.name
+	}
 	if line, twice := f.lines[name]; twice {
 		return f.reworded(key, name, "a second value", "one value", fmt.Sprintf("set twice; first set in line %d", line))
 	}
 	f.lines[name] = key.Line
-	if field, ok := f.fields[name]; ok {
+	if isField {
 		return f.value(field, value)
 	}
 	if f.isSection(name) {
@@ -139,23 +151,19 @@ func (f *file) isSection(name string) bool {
 
 func (f *file) value(field field, node *yaml.Node) error {
 	if field.structured() && node.Kind != yaml.ScalarNode {
-		if path, key := repeatedKey(field.name, node); key != nil {
-			return f.bad(key, path, secondValue, oneValue)
-		}
 		var plain any
-		if err := node.Decode(&plain); err != nil {
-			return f.bad(node, field.name, shape(node), field.allowed())
+		err := node.Decode(&plain) // aliases included
+		text, invalid := json.Marshal(plain)
+		if err := cmp.Or(err, invalid); err != nil {
+			reason := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n  ")
+			return f.reworded(node, field.name, shape(node), field.allowed(), reason)
 		}
-		text, err := canonical(plain)
-		if err != nil {
-			return f.bad(node, field.name, shape(node), field.allowed())
-		}
-		f.values[field.name] = given{text, f.place(node)}
+		f.values[field.name] = given{value: string(text), from: f.place(node)}
 		return nil
 	}
 	items := []*yaml.Node{node}
-	_, list := field.flag.Target.Interface().([]string)
-	pairs := list && node.Kind == yaml.MappingNode && field.flag.Tag.Get("form") == "header"
+	list := field.flag.Target.Kind() == reflect.Slice && !field.structured()
+	pairs := list && node.Kind == yaml.MappingNode && strings.HasSuffix(field.flag.Tag.Get("form"), "header")
 	if list && node.Kind == yaml.SequenceNode || pairs {
 		items = node.Content
 	}
@@ -166,13 +174,16 @@ func (f *file) value(field field, node *yaml.Node) error {
 		}
 		texts[i] = item.Value
 	}
-	if pairs {
-		for i := range len(texts) / 2 {
-			texts[i] = texts[2*i] + "=" + texts[2*i+1]
+	g := given{value: strings.Join(texts, ","), from: f.place(node)}
+	switch {
+	case pairs:
+		for i := 0; i < len(texts); i += 2 {
+			g.items = append(g.items, texts[i]+"="+texts[i+1])
 		}
-		texts = texts[:len(texts)/2]
+	case list && node.Kind == yaml.SequenceNode && f.path == "": // in a structure
+		g.items = texts
 	}
-	f.values[field.name] = given{strings.Join(texts, ","), f.place(node)}
+	f.values[field.name] = g
 	return nil
 }
 

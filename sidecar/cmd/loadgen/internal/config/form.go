@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -41,48 +40,33 @@ var forms = map[string]form{
 		"or " + cluster.NoTarget, readPage},
 	"target": {allowedTarget, readTarget},
 	"header": {"NAME=VALUE, NAME=file:PATH or NAME=env:VARIABLE, with the name of an HTTP header; a value " +
-		"with a comma comes from a file or a variable", readHeader},
+		"with a comma comes from a file or a variable", header(chat.OwnHeaders)},
 	"header_name": {"the name of an HTTP header", readHeaderName},
-	"session": {"header:NAME, body:FIELD or returned:NAME, with the name of a header other than Set-Cookie that the " +
-		"load generator does not set itself, or of a field that is not in request.body", readSession},
-	"temperature": {"a number, 0 to 2", within(0, 2)},
-	"ratio":       {"a number, 0 to 1", within(0, 1)},
-	"seed":        {"a whole number", ofBits(64)},
-	// Dynamo's range
-	"priority": {fmt.Sprintf("a whole number, %d to %d", math.MinInt32, math.MaxInt32), ofBits(32)},
 	"body": {"a JSON object without the fields that other settings or the load generator itself set; stream_options " +
 		"may have any but include_usage: false", readBody},
-	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", checked(isAddress)},
-	"nats":           {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
-	"fleet":          {"1 to 32 lower-case letters, digits and hyphens", matching(`^[a-z0-9-]{1,32}$`)},
-	"host":           {"a host name or an IP address, without a port", readHost},
-	"origin":         {"an http:// or https:// URL with a host and an optional port only", readOrigin},
-	"bucket":         {"a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens", matching(bucketName)},
-	"opening_tokens": {"a whole number, " + api.Limits["opening_tokens"].String(), whole("opening_tokens")},
-	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
-	"arms": {"a list of arms, each with a name and as needed url, headers, mode, speculation, model, " +
-		"api_key_file, router, worker_header, session, request_id and metrics_urls; or " +
-		"NAME=URL,NAME=URL", readArms},
+	"address":  {"an IP address or localhost with a port, such as 127.0.0.1:8088", checked(isAddress)},
+	"nats":     {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
+	"host":     {"a host name or an IP address, without a port", readHost},
+	"origin":   {"an http:// or https:// URL with a host and an optional port only", readOrigin},
+	"arm_name": {api.AllowedArm, checked(api.IsArmName)},
+	"method":   {"a method of HTTP, such as POST", checked(chat.HeaderName.MatchString)},
+	"request_header": {
+		"the name of an HTTP header other than " + strings.Join(forbiddenInRequest, ", ") + ", and a value",
+		header(forbiddenInRequest),
+	},
+	"text": {"a text", checked(func(string) bool { return true })},
 	"arm_url": {
 		"an http:// or https:// URL with a host, in which {arm}, {url} and {mode} may stand",
 		func(s string) (string, error) { return s, checkTemplate("", s, armPlaceholders) },
 	},
-	"command":      {"a program with its arguments", readCommand},
-	"request":      {"METHOD URL, or method, url, headers and body", readRequest},
-	"requests":     {"a list of requests, each METHOD URL, or method, url, headers and body", readRequests},
 	"endpoint":     {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
-	"condition":    {report.Allowed(), readCondition},
 	"output":       {allowedOutput, checked(isOutput)},
-	"level":        {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
-	"level_range":  {api.AllowedLevels, checked(isLevels)},
 	"offer":        {allowedMode, checked(isOffer)},
 	"way":          {allowedMode + ", or the name of an arm", checked(isWay)},
 	"recorded_way": {allowedMode + "; unknown; or the name of an arm", checked(isRecordedWay)},
 }
 
 const allowedMode = "a mode or mode/speculation, such as kv or kv/eagle3"
-
-const bucketName = `^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`
 
 // checked returns a reader of texts that are canonical as they are.
 func checked(allowed func(string) bool) func(string) (string, error) {
@@ -92,11 +76,6 @@ func checked(allowed func(string) bool) func(string) (string, error) {
 		}
 		return s, nil
 	}
-}
-
-// matching returns a reader of texts that match a pattern.
-func matching(pattern string) func(string) (string, error) {
-	return checked(regexp.MustCompile(pattern).MatchString)
 }
 
 func isLine(s string) bool {
@@ -187,92 +166,27 @@ func readTarget(s string) (string, error) {
 	return u.String(), nil
 }
 
-// headerName is a token of RFC 9110, section 5.6.2.
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-// wireHeaders are the headers that follow from a request's body and its connection.
-var wireHeaders = []string{
-	"Content-Length", "Connection", "Transfer-Encoding",
-	"Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade", // of one hop
-}
-
-// ownHeaders are the headers that a turn's request has already.
-var ownHeaders = append([]string{"Accept", "Content-Type"}, wireHeaders...)
-
 func readHeaderName(s string) (string, error) {
-	if !headerName.MatchString(s) {
+	if !chat.HeaderName.MatchString(s) {
 		return "", errForm
 	}
 	return http.CanonicalHeaderKey(s), nil
 }
 
-// fieldName is a name at the top level of a request's body.
-var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,99}$`)
+// forbiddenInRequest are the headers that a request of switch.http and cold.http cannot set: its URL has the host.
+var forbiddenInRequest = append([]string{"Host"}, chat.WireHeaders...)
 
-func readSession(s string) (string, error) {
-	session := sessionOf(s)
-	switch session.Kind {
-	case chat.SessionHeader, chat.SessionReturned:
-		if !headerName.MatchString(session.Name) || slices.Contains(forbiddenHeaders, session.Name) ||
-			slices.Contains([]string{requestID, "Authorization", "User-Agent", "Set-Cookie"}, session.Name) {
-			return "", errForm
-		}
-	case chat.SessionBody:
-		if !fieldName.MatchString(session.Name) || slices.Contains(ownFields, session.Name) {
-			return "", errForm
-		}
-	default:
-		return "", errForm
-	}
-	return session.String(), nil
-}
-
-// sessionOf returns the session of the setting, which may be invalid.
-func sessionOf(s string) chat.Session {
-	kind, name, _ := strings.Cut(s, ":")
-	if chat.SessionKind(kind) != chat.SessionBody {
-		name = http.CanonicalHeaderKey(name)
-	}
-	return chat.Session{Kind: chat.SessionKind(kind), Name: name}
-}
-
-func readHeader(s string) (string, error) {
-	name, value, found := strings.Cut(s, "=")
-	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-	if !found || value == "" || !headerName.MatchString(name) || slices.Contains(ownHeaders,
-		http.CanonicalHeaderKey(name)) {
-		return "", errForm
-	}
-	return name + "=" + value, nil
-}
-
-// within returns a reader of numbers from least to most.
-func within(least, most float64) func(string) (string, error) {
+// header returns a reader of NAME=VALUE.
+func header(forbidden []string) func(string) (string, error) {
 	return func(s string) (string, error) {
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(v >= least && v <= most) {
+		name, value, found := strings.Cut(s, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !found || value == "" || !chat.HeaderName.MatchString(name) ||
+			slices.Contains(forbidden, http.CanonicalHeaderKey(name)) {
 			return "", errForm
 		}
-		return strconv.FormatFloat(v, 'f', -1, 64), nil
+		return name + "=" + value, nil
 	}
-}
-
-// ofBits returns a reader of whole numbers with a sign.
-func ofBits(size int) func(string) (string, error) {
-	return func(s string) (string, error) {
-		n, err := strconv.ParseInt(s, 10, size)
-		if err != nil {
-			return "", errForm
-		}
-		return strconv.FormatInt(n, 10), nil
-	}
-}
-
-// ownFields are the fields that must not be in the body: the load generator sets them, or they have a setting of their
-// own.
-var ownFields = []string{
-	"model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "nvext", "n",
-	"ignore_eos", "min_tokens", "temperature", "top_p", "seed",
 }
 
 // readBody returns a JSON object with its fields in order.
@@ -281,7 +195,7 @@ func readBody(s string) (string, error) {
 	if err := json.Unmarshal([]byte(s), &fields); err != nil || fields == nil {
 		return "", errForm
 	}
-	for _, name := range ownFields {
+	for _, name := range chat.OwnFields {
 		if v, ok := fields[name]; ok && (name != "stream_options" || !isStreamOptions(v)) {
 			return "", errForm
 		}
@@ -306,17 +220,6 @@ func isAddress(s string) bool {
 	return err == nil || host == "localhost" || host == ""
 }
 
-// whole returns a reader of whole numbers within the limits of a name. The empty text means that there is none.
-func whole(name string) func(string) (string, error) {
-	return func(s string) (string, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil || !api.Limits[name].Allows(float64(n)) {
-			return "", errForm
-		}
-		return strconv.Itoa(n), nil
-	}
-}
-
 func readHost(s string) (string, error) {
 	if !isHost(s) {
 		return "", errForm
@@ -333,11 +236,6 @@ func isRecordedWay(s string) bool { return api.IsArmName(s) || isRecordedMode(s)
 
 func isOffer(s string) bool { return isRecordedMode(s) && ParseMode(s).Mode != api.ModeUnknown }
 
-func isLevels(s string) bool {
-	_, err := api.ParseLevels(s)
-	return err == nil
-}
-
 // isRecordedMode accepts the mode in which a result was measured, which may be unknown.
 func isRecordedMode(s string) bool {
 	mode, speculation, found := strings.Cut(s, "/")
@@ -345,23 +243,15 @@ func isRecordedMode(s string) bool {
 		(!found || slices.Contains(api.Speculations, api.Speculation(speculation)))
 }
 
-func readCondition(s string) (string, error) {
-	c, err := report.ParseCondition(s)
-	if unknown := report.UnknownName(""); errors.As(err, &unknown) {
-		return "", report.Hint("one of " + strings.Join(report.Names(),
-			", ") + " before the operator" + suggest(string(unknown), report.Names()))
-	}
-	return c.Text, err
-}
-
 // allowedOutput describes the files that the commands write.
 var allowedOutput = report.RunFormats.Allowed() + "; with trial, sweep, capacity and compare, " +
-	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed()
+	report.ResultFormats.Allowed() + "; with shadow, " + report.ShadowFormats.Allowed() + "; with trace, json, text, or " +
+	report.TraceFormats.Allowed()
 
 func isOutput(s string) bool {
 	formats := slices.Concat(report.RunFormats, report.ResultFormats, report.ShadowFormats)
 	_, ok := formats.Of(s)
-	return ok && isPath(s)
+	return ok && isPath(s) || IsStandardOutput(s)
 }
 
 func readOrigin(s string) (string, error) {

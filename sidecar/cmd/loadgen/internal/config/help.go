@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -61,6 +62,8 @@ Examples:
       test whether kv is better than round_robin with 120 conversations
   loadgen compare h200x3-tp1-llama70b-fp8 h200x3-tp1-llama70b-fp8 --a-mode round_robin --b-mode kv
       print a report comparing two results
+  loadgen trace requests.jsonl
+      print what recorded traffic holds: rate, lengths, hit rate, and what is missing
   loadgen shadow requests.jsonl --workers 8 --blocks 4000
       calculate what other routers would have found in the caches for recorded traffic
   loadgen check --config booth.yaml
@@ -68,7 +71,8 @@ Examples:
   loadgen check --cluster --config booth.yaml
       also check whether the mode of a Dynamo on Kubernetes can be switched
 
-loadgen help COMMAND lists the additional flags of trial, sweep, capacity, compare, shadow and check.
+loadgen help COMMAND lists the additional flags of trial, sweep, capacity, compare,
+trace, shadow and check.
 loadgen help TOPIC lists all settings of a topic:
 `
 
@@ -104,6 +108,13 @@ latency. It also takes --output for report files (.json, .csv, .md, .html).
 
 Exit codes: 0 success; 1 the file could not be read completely or a report could not be written;
 2 invalid configuration, nothing was read.
+`
+
+const besidesTrace = `
+It also takes --output json, or files of that name's ending, and --seed.
+
+Exit codes: 0 success; 1 a report could not be written; 2 invalid configuration, or a file that is not
+usable as a trace.
 `
 
 const besidesRecord = `
@@ -174,6 +185,8 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 		text = besidesCompare
 	case Shadowed:
 		text = besidesShadow
+	case Traced:
+		text = besidesTrace
 	case Recorded:
 		text = besidesRecord
 	case Replayed:
@@ -205,12 +218,12 @@ func (f field) placeHolder() string {
 	if words := f.words(); len(words) > 0 {
 		return strings.Join(words, "|")
 	}
-	switch f.flag.Target.Interface().(type) {
-	case int, uint64, float64:
-		return "N"
-	case time.Duration:
+	switch t := f.valueType(); {
+	case t == reflect.TypeFor[time.Duration]():
 		return "TIME"
-	case []string:
+	case t.Kind() == reflect.Int || t.Kind() == reflect.Uint64 || t.Kind() == reflect.Float64:
+		return "N"
+	case f.flag.Target.Kind() == reflect.Slice:
 		return "NAME"
 	}
 	return "TEXT"

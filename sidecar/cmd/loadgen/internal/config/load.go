@@ -1,9 +1,11 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
 
 	"kvbooth/sidecar/api"
 )
@@ -118,7 +121,14 @@ func (l *loader) addSources(ctx *kong.Context) error {
 		}
 		ctx.AddResolver(l.resolver(func(f field) (given, bool) { g, ok := values[f.name]; return g, ok }))
 	}
-	ctx.AddResolver(l.resolver(func(f field) (given, bool) { v := l.env[f.env()]; return given{v, f.env()}, v != "" }))
+	ctx.AddResolver(l.resolver(func(f field) (given, bool) {
+		for _, name := range f.names() {
+			if v := l.env[variable(name)]; v != "" {
+				return given{value: v, from: variable(name)}, true
+			}
+		}
+		return given{}, false
+	}))
 	return nil
 }
 
@@ -160,8 +170,18 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if err := l.readCAs(&c); err != nil {
 		return nil, err
 	}
-	if err := l.readAccess(&c); err != nil {
-		return nil, err
+	for _, section := range []struct {
+		name   string
+		access *Access
+	}{
+		{"target.", &c.Target.Access},
+		{"twin.target.", &c.Twin.Target.Access},
+		{"followup.", &c.Followup.Access},
+		{"cluster.", &c.Cluster.Access},
+	} {
+		if err := l.openAccess(section.name, section.access); err != nil {
+			return nil, err
+		}
 	}
 	if _, _, err := l.readPair("tls_cert_file", c.TLSCertFile, "tls_key_file", c.TLSKeyFile); err != nil {
 		return nil, err
@@ -173,6 +193,8 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		c.Compare = &l.grammar.Compare
 	case Shadowed:
 		c.Shadow = &l.grammar.Shadow
+	case Traced:
+		c.Trace = &l.grammar.Trace
 	case Recorded:
 		c.Record = &l.grammar.Record
 	case Joined:
@@ -209,7 +231,7 @@ func (l *loader) applyPreset(ctx *kong.Context) error {
 		l.Turns.Min = min(l.Turns.Min, l.Turns.Max)
 	}
 	if !given("output_tokens.mean") && l.OutputTokens.Mean > float64(l.MaxTokens) {
-		l.OutputTokens = OutputTokens{}
+		l.OutputTokens = api.Distribution{}
 	}
 	return nil
 }
@@ -247,7 +269,9 @@ var serviceLink = regexp.MustCompile(`^LOADGEN_(SERVICE_HOST|SERVICE_PORT(_\w+)?
 func (l *loader) checkVariables() error {
 	known := make([]string, 0, len(l.fields))
 	for _, f := range l.fields {
-		known = append(known, f.env())
+		for _, name := range f.names() {
+			known = append(known, variable(name))
+		}
 	}
 	for _, s := range l.secrets() {
 		known = append(known, variable(s.name))
@@ -260,32 +284,25 @@ func (l *loader) checkVariables() error {
 	return nil
 }
 
-// readCAs reads the authorities, so that a file without any is detected at the start.
-func (l *loader) readCAs(c *Config) error {
-	for _, ca := range []struct {
-		field, path string
-		to          *[]byte
-	}{
-		{"target.ca_file", c.Target.CAFile, &c.Target.Opened.CA},
-		{"twin.target.ca_file", c.Twin.Target.CAFile, &c.Twin.Target.Opened.CA},
-		{"followup.ca_file", c.Followup.CAFile, &c.Followup.Opened.CA},
-		{"cluster.ca_file", c.Cluster.CAFile, &c.Cluster.Opened.CA},
-		{"members.nats.ca_file", c.Members.NATS.CAFile, &c.Members.NATS.CA},
-		{"corpus.s3.ca_file", c.Corpus.S3.CAFile, &c.Corpus.S3.CA},
-	} {
-		if ca.path == "" {
-			continue
-		}
-		data, err := l.read(ca.field, ca.path, "a readable PEM file")
-		if err != nil {
-			return err
-		}
-		if !x509.NewCertPool().AppendCertsFromPEM(data) {
-			return reword(ca.field, ca.path, "a PEM file with certificates", ca.path+" contains no PEM certificates")
-		}
-		*ca.to = data
+// readCAs reads the authorities of services that get no headers.
+func (l *loader) readCAs(c *Config) (err error) {
+	c.Members.NATS.CA, err = l.readCA("members.nats.ca_file", c.Members.NATS.CAFile)
+	if err == nil {
+		c.Corpus.S3.CA, err = l.readCA("corpus.s3.ca_file", c.Corpus.S3.CAFile)
 	}
-	return nil
+	return err
+}
+
+// readCA reads the authorities in a file, nil without one, so that a file without any is detected at the start.
+func (l *loader) readCA(field, path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := l.read(field, path, "a readable PEM file")
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(data) {
+		err = reword(field, path, "a PEM file with certificates", path+" contains no PEM certificates")
+	}
+	return data, err
 }
 
 // readVariants reads the workers' settings for each speculation.
@@ -316,28 +333,20 @@ func (l *loader) readVariants(k *Kubernetes) error {
 	return nil
 }
 
-// readAccess reads the headers and the client certificates.
-func (l *loader) readAccess(c *Config) (err error) {
-	for _, a := range []struct {
-		section string
-		access  *Access
-	}{
-		{"target.", &c.Target.Access},
-		{"twin.target.", &c.Twin.Target.Access},
-		{"followup.", &c.Followup.Access},
-		{"cluster.", &c.Cluster.Access},
-	} {
-		if a.access.Opened.Headers, err = l.readHeaders(a.section+"headers", a.access.Headers); err != nil {
-			return err
-		}
-		opened := &a.access.Opened
-		if opened.Cert, opened.Key, err = l.readPair(a.section+"cert_file", a.access.CertFile, a.section+"key_file",
-			a.access.KeyFile); err != nil {
-			return err
-		}
+// openAccess reads the authorities, the headers and the client certificate of a section, whose name ends in a dot.
+func (l *loader) openAccess(section string, a *Access) (err error) {
+	if a.Opened.CA, err = l.readCA(section+"ca_file", a.CAFile); err != nil {
+		return err
 	}
-	return nil
+	if a.Opened.Headers, err = l.readHeaders(section+"headers", a.Headers); err != nil {
+		return err
+	}
+	a.Opened.Cert, a.Opened.Key, err = l.readPair(section+"cert_file", a.CertFile, section+"key_file", a.KeyFile)
+	return err
 }
+
+// onceEach says what is allowed in place of a header that is set twice.
+const onceEach = "each header once, in upper or lower case"
 
 // readHeaders returns the values of headers, which may be in files and variables.
 func (l *loader) readHeaders(field string, entries []string) (map[string]string, error) {
@@ -416,4 +425,19 @@ func dataDir(env map[string]string) string {
 		return ""
 	}
 	return filepath.Join(base, "kvbooth")
+}
+
+// decodeStrictly decodes YAML into what has JSON's names.
+func decodeStrictly(data []byte, to any) error {
+	var plain any
+	if err := yaml.Unmarshal(data, &plain); err != nil {
+		return err
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		return err
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	return strict.Decode(to)
 }

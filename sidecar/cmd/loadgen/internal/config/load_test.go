@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/report"
 	"kvbooth/sidecar/loadgen/workload"
@@ -65,7 +66,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, Run, command)
 	require.Equal(t, "http://x:8000", c.Target.URL)
 	require.Equal(t, 60, c.Concurrency)
-	require.Equal(t, Turns{3, 5}, c.Turns)
+	require.Equal(t, api.Range{Min: 3, Max: 5}, c.Turns)
 	require.Equal(t, uint64(1), c.Seed)
 	require.False(t, c.Start)
 	require.Equal(t, "127.0.0.1:8088", c.Listen)
@@ -74,7 +75,7 @@ func TestDefaults(t *testing.T) {
 		{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded},
 		{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded},
 	}, c.Mode.States())
-	require.Nil(t, c.WorkloadSettings().Output, "answers end where the model ends them")
+	require.Zero(t, c.WorkloadSettings().OutputTokens, "answers end where the model ends them")
 }
 
 // A mode that is not configured follows from the driver, and is unknown otherwise.
@@ -107,16 +108,16 @@ func TestPrecedence(t *testing.T) {
 	env, flag := []string{"LOADGEN_TURNS_MAX=7"}, []string{target, "--turns-max=9"}
 	for _, row := range []struct {
 		in   input
-		want Turns
+		want api.Range
 	}{
-		{input{args: flag[:1]}, Turns{3, 5}},                                // the default
-		{input{args: flag[:1], file: preset}, Turns{5, 5}},                  // a preset above it
-		{input{args: flag[:1], file: preset + file}, Turns{2, 4}},           // the file above the preset
-		{input{args: flag[:1], file: preset + file, env: env}, Turns{2, 7}}, // a variable above the file
-		{input{args: flag, file: preset + file, env: env}, Turns{2, 9}},     // a flag above all
-		{input{args: flag, env: env}, Turns{3, 9}},
-		{input{args: append(flag, "--preset=recorded")}, Turns{5, 9}}, // in any order
-		{input{args: flag[:1], env: []string{"LOADGEN_TURNS_MAX="}}, Turns{3, 5}},
+		{input{args: flag[:1]}, api.Range{Min: 3, Max: 5}},                                // the default
+		{input{args: flag[:1], file: preset}, api.Range{Min: 5, Max: 5}},                  // a preset above it
+		{input{args: flag[:1], file: preset + file}, api.Range{Min: 2, Max: 4}},           // the file above the preset
+		{input{args: flag[:1], file: preset + file, env: env}, api.Range{Min: 2, Max: 7}}, // a variable above the file
+		{input{args: flag, file: preset + file, env: env}, api.Range{Min: 2, Max: 9}},     // a flag above all
+		{input{args: flag, env: env}, api.Range{Min: 3, Max: 9}},
+		{input{args: append(flag, "--preset=recorded")}, api.Range{Min: 5, Max: 9}}, // in any order
+		{input{args: flag[:1], env: []string{"LOADGEN_TURNS_MAX="}}, api.Range{Min: 3, Max: 5}},
 	} {
 		require.Equal(t, row.want, row.in.must(t).Turns, "%+v", row.in)
 	}
@@ -146,23 +147,23 @@ func TestPresets(t *testing.T) {
 	} {
 		s := shape(args...)
 		require.Equal(t, recorded.Turns, s.Turns, args)
-		require.Equal(t, recorded.Output, s.Output, args)
+		require.Equal(t, *recorded.Output, s.OutputTokens, args)
 		require.Equal(t, recorded.MaxTokens, s.MaxTokens, args)
 		require.Equal(t, 0., s.ThinkTime.Seconds(), args)
 		require.InDelta(t, recorded.StartRate, s.StartRate, 0, args)
 	}
-	require.Nil(t, shape("--deployment-kind=simulated").Output, "no preset, no lengths")
-	require.Nil(t, shape("--preset=recorded", "--deployment-kind=real").Output)
+	require.Zero(t, shape("--deployment-kind=simulated").OutputTokens, "no preset, no lengths")
+	require.Zero(t, shape("--preset=recorded", "--deployment-kind=real").OutputTokens)
 	model := input{args: []string{target, "--preset", "recorded"}}.must(t)
-	require.Equal(t, Turns{5, 5}, model.Turns)
+	require.Equal(t, api.Range{Min: 5, Max: 5}, model.Turns)
 	require.Equal(t, 1024, model.MaxTokens)
 	require.Equal(t, "elaborate further", model.Followup.Text)
-	require.Nil(t, model.WorkloadSettings().Output)
+	require.Zero(t, model.WorkloadSettings().OutputTokens)
 	require.Empty(t, input{args: []string{target, "--preset=demo"}}.must(t).Followup.Text, "the built-in questioner asks")
 
 	require.Equal(t, api.Range{Min: 4, Max: 4}, shape("--preset=demo", "--turns-max=4").Turns, "what is given wins")
-	require.Equal(t, &api.Distribution{Mean: 50, CV: .3}, shape("--preset=demo", "--output-tokens-mean=50").Output)
-	require.Nil(t, shape("--preset=demo", "--max-tokens=64").Output, "answers as long as allowed")
+	require.Equal(t, api.Distribution{Mean: 50, CV: .3}, shape("--preset=demo", "--output-tokens-mean=50").OutputTokens)
+	require.Zero(t, shape("--preset=demo", "--max-tokens=64").OutputTokens, "answers as long as allowed")
 }
 
 // Flags may switch off what the file switches on.
@@ -196,8 +197,55 @@ func TestLists(t *testing.T) {
 	c := input{args: []string{
 		"--arms=a=http://a", "--arms", "b=http://b", "--cold-http=http://x", "--cold-http=http://y",
 	}}.must(t)
-	require.Equal(t, `[{"name":"a","url":"http://a"},{"name":"b","url":"http://b"}]`, c.Arms)
-	require.Equal(t, `[{"url":"http://x"},{"url":"http://y"}]`, c.Cold.HTTP)
+	require.Equal(t, `[{"name":"a","url":"http://a"},{"name":"b","url":"http://b"}]`, c.Arms.String())
+	require.Equal(t, `[{"url":"http://x"},{"url":"http://y"}]`, c.Cold.HTTP.String())
+}
+
+// A setting has one name. Files, variables and flags of former versions, which have another, are read.
+func TestEarlierNames(t *testing.T) {
+	for _, in := range []input{
+		{args: []string{target}, file: "baseline:\n  default: this target\n"},
+		{args: []string{target}, file: "baseline.default: this target"},
+		{args: []string{target}, file: "default_baseline: this target"},
+		{args: []string{target}, env: []string{"LOADGEN_BASELINE_DEFAULT=this target"}},
+		{args: []string{target}, env: []string{"LOADGEN_DEFAULT_BASELINE=this target", "LOADGEN_BASELINE_DEFAULT=other"}},
+		{args: []string{target, "--baseline-default=this target"}, file: "default_baseline: other"},
+		{args: []string{target, "--default-baseline=this target"}, env: []string{"LOADGEN_BASELINE_DEFAULT=other"}},
+	} {
+		c := in.must(t)
+		require.Equal(t, api.ThisTarget, c.Settings().DefaultBaseline, "%+v", in)
+		require.NotContains(t, c.Map(), "baseline.default")
+	}
+	input{args: []string{target}, file: "baseline: {default: a}\ndefault_baseline: b"}.refused(t,
+		"default_baseline: set twice; first set in line 1 (from booth.yaml, line 2)")
+}
+
+// A file with aliases, merged keys and headers with commas in the lists and objects of arms.
+func TestArmsInYAML(t *testing.T) {
+	c := input{file: `
+arms:
+- &first
+  name: a # the router of the booth
+  url: http://a:1
+  headers: {x-route: "a, b"}
+- <<: *first
+  name: b
+  ca_file: ca
+`, files: map[string]string{"ca": someCA(t)}}.must(t)
+	require.Equal(t, map[string]string{"X-Route": "a, b"}, c.Mode.Served[1].Headers)
+	require.Equal(t, "http://a:1", c.Mode.Served[1].URL)
+	a, own := c.At(c.Mode.Served[0])
+	require.False(t, own, "address and headers alone need no client")
+	require.Empty(t, a.Target.Opened.CA)
+	b, own := c.At(c.Mode.Served[1])
+	require.True(t, own)
+	require.NotEmpty(t, b.Target.Opened.CA, "an arm has all fields of a target")
+}
+
+func someCA(t *testing.T) string {
+	t.Helper()
+	ca, _ := certificate(t)
+	return ca
 }
 
 // A section whose lines are all commented out is still a section.
@@ -305,13 +353,14 @@ func TestArms(t *testing.T) {
 		file: two + "switch: {http: {url: http://x:1, headers: {authorization: env:KEY}}}\n" +
 			"cold: {http: [{url: http://y:1, headers: {content-type: text/plain, x-key: file:key}}]}",
 	}.must(t)
-	request, _ := c.Switch.Request()
-	require.Equal(t, map[string]string{"Authorization": "k1"}, request.Headers)
-	require.Equal(t, map[string]string{"Content-Type": "text/plain", "X-Key": "k2"}, c.Cold.Requests()[0].Headers)
+	require.Equal(t, map[string]string{"Authorization": "k1"}, c.Switch.Request.Headers)
+	require.Equal(t, map[string]string{"Content-Type": "text/plain", "X-Key": "k2"}, c.Cold.Requests[0].Headers)
 	require.NotContains(t, fmt.Sprint(c.Map()), "k2")
 	_, _, err := input{file: two + "mode: {mode: round_robin}"}.load()
 	require.ErrorContains(t, err, "mode that exactly one arm has, or leave it out (cache-aware, round robin)")
-	require.Equal(t, []string{"./switch.sh", "a, b", "{arm}"}, Switch{Command: `["./switch.sh","a, b","{arm}"]`}.Program())
+	var program Program
+	require.NoError(t, program.UnmarshalText([]byte(`["./switch.sh","a, b","{arm}"]`)))
+	require.Equal(t, Program{"./switch.sh", "a, b", "{arm}"}, program)
 }
 
 // An arm takes the fields of the target that may differ between routers, by the same rules. Arms at one address differ
@@ -327,13 +376,17 @@ arms:
 `
 	c := input{file: arms, files: map[string]string{"key": "k1\n"}}.must(t)
 	require.Equal(t, "endpoints", c.Mode.Driver, "one address, but other requests")
-	a, b := c.At(c.Mode.Served[0]), c.At(c.Mode.Served[1])
-	require.Equal(t, Route{
-		Model: "gpt", APIKey: "k1", APIKeyFile: "key", Router: "litellm", WorkerHeader: "X-Engine", Session: "body:user",
-		RequestID: "auto",
-	}, a.Target.Route)
-	own := Route{Model: "m", WorkerHeader: "X-Pod", Session: "header:X-Shared", RequestID: "off"}
-	require.Equal(t, own, b.Target.Route)
+	a, _ := c.At(c.Mode.Served[0])
+	b, _ := c.At(c.Mode.Served[1])
+	require.Equal(t, Server{
+		URL: "http://gateway:1", Model: "gpt", APIKey: "k1", APIKeyFile: "key", Routing: chat.Routing{
+			Router: "litellm", WorkerHeader: "X-Engine", Session: chat.Session{Kind: chat.SessionBody, Name: "user"},
+			RequestID: "auto",
+		},
+	}, a.Target.Server)
+	require.Equal(t, Server{URL: "http://gateway:1", Model: "m", Routing: chat.Routing{
+		WorkerHeader: "X-Pod", Session: chat.Session{Kind: chat.SessionHeader, Name: "X-Shared"}, RequestID: "off",
+	}}, b.Target.Server)
 	require.Equal(t, []string{"http://all:1"}, a.Cluster.MetricsURLs)
 	require.Equal(t, []string{"no-target", "http://b:1"}, b.Cluster.MetricsURLs)
 	require.Equal(t, []string{"all:1", "b:1"}, c.Workers())
@@ -346,7 +399,6 @@ arms:
 		"request_id: maybe":                        "arms[1].request_id: ",
 		"worker_header: a b":                       "arms[1].worker_header: ",
 		"metrics_urls: [ftp://b]":                  "arms[1].metrics_urls: ",
-		"metrics_urls: http://b":                   "arms[1].metrics_urls: ",
 		"metrics_urls: [1]":                        "arms[1].metrics_urls[0]: ",
 		"api_key_file: missing":                    "arms[1].api_key_file: ",
 		`session: "body:temperature"`:              "arms[1].session: ",
@@ -580,23 +632,24 @@ func TestRefusedArms(t *testing.T) {
 		{"--arms=a=http://u:p@x", "arms[0].url: a URL with a user or password is not allowed: " + urlAllowed},
 		{"--arms=a=http://x:99999", "arms[0].url: http://x:99999 is not allowed: " + urlAllowed +
 			"; a port is at most 65535"},
-		{"--arms=[{name: a, mode: random}, {name: b}]", `arms[0].mode: "random" is not allowed: one of kv, round_robin, ` +
-			`least_loaded, unknown`},
-		{"--arms=[{name: a, headers: {Host: x}}, {name: b}]", "arms[0].headers: Host is not allowed: the name of an HTTP " +
-			"header other than Host, Accept, Content-Type, Content-Length, Connection, Transfer-Encoding, Keep-Alive, " +
-			"Proxy-Connection, Te, Trailer, Upgrade, and a value"},
-		{"--arms=[{name: a, headers: {x-dup: '1', X-Dup: '2'}}, {name: b}]", "arms[0].headers: x-dup is not allowed: " +
+		{"--arms=[{name: a, mode: random}, {name: b}]", `arms[0].mode: random is not allowed: kv, round_robin, ` +
+			`least_loaded or unknown`},
+		{"--arms=[{name: a, headers: {Host: x}}, {name: b}]", "arms[0].headers: Host is not allowed: the name of " +
+			"another HTTP header, since the url has the host"},
+		{"--arms=[{name: a, headers: {x-dup: '1', X-Dup: '2'}}, {name: b}]", "arms[0].headers: X-Dup is not allowed: " +
 			"each header once, in upper or lower case"},
-		{"--arms=[{name: a, headers: {X: a, X: b}}]", "arms[0].headers.X: a second value is not allowed: one value"},
+		{"--arms=[{name: a, headers: {X: a, X: b}}]", "arms[0].headers: X is not allowed: each header once, in " +
+			"upper or lower case"},
 		{"--arms=[{name: a, headers: {X: 5}}]", "arms[0].headers: X (value hidden) is not allowed: a text in quotes as " +
 			"the value"},
-		{"--arms=[{name: a, headers: X}]", "arms[0].headers: a text is not allowed: an object with a text for each name"},
+		{"--arms=[{name: a, headers: X}]", "arms[0].headers: an entry (hidden) is not allowed: a list, each " +
+			forms["header"].allowed},
 		{"--members=1 --arms=[{name: a, headers: {X-A: x}}, {name: b}]", "arms[0].headers: a is not allowed: no headers " +
 			"of an arm with members, which would not send them; give each arm a url of its own"},
 		{"--arms=[{name: a, weight: x}, {name: b}]", `arms[0]: unknown field "weight" is not allowed: one of the fields ` +
-			enumerate(armFields)},
+			enumerate(namesOf(&Arm{}))},
 		{"--arms=[{name: 5}]", "arms[0].name: 5 is not allowed: a text in quotes"},
-		{"--arms=[b]", `arms[0]: "b" is not allowed: an object with the fields ` + enumerate(armFields)},
+		{"--arms=[b]", `arms[0]: a plain value is not allowed: an object with the fields ` + enumerate(namesOf(&Arm{}))},
 		{"--arms=a=http://a,b=http://a,c=http://c", "arms: a and b with the same url and headers is not allowed: set " +
 			"switch.command or switch.http, which makes an arm serve; or give each arm a url, headers, a model or a " +
 			"session of its own"},
@@ -604,7 +657,8 @@ func TestRefusedArms(t *testing.T) {
 			"header:X-Foo is not allowed: a header that is not in arms[0].headers"},
 		{`--arms=a,b --switch-http={url: "http://a", headers: {X: "1\n2"}}`, "switch.http.headers: X (value hidden) is " +
 			"not allowed: " + oneLine},
-		{"--switch-http={url: 'http://x', body: {a: 1}}", `switch.http.body: {"a":1} is not allowed: a text in quotes`},
+		{"--switch-http={url: 'http://x', body: {a: 1}}", "switch.http.body: a (value hidden) is not " +
+			"allowed: a text in quotes as the value"},
 		{"--arms=a,b --switch-http=ftp://x", "switch.http.url: ftp://x is not allowed: " + templated},
 		{"--arms=a,b --switch-http=http://u:p@x:99999", "switch.http.url: a URL with a user or password is not allowed: " +
 			templated},
@@ -619,9 +673,8 @@ func TestRefusedArms(t *testing.T) {
 		},
 		{`--arms=a,b --switch-command=true --cold-http=[{url: "http://x", body: "{policy}"}]`, "cold.http[0].body: " +
 			"{policy} is not allowed: " + anyBraces},
-		{"--arms=a=http://a,b=http://b --cold-http=[{url: 'http://a', headers: {'x y': z}}]", "cold.http[0].headers: x y " +
-			"is not allowed: the name of an HTTP header other than Host, Content-Length, Connection, Transfer-Encoding, " +
-			"Keep-Alive, Proxy-Connection, Te, Trailer, Upgrade, and a value"},
+		{"--arms=a=http://a,b=http://b --cold-http=[{url: 'http://a', headers: {'x y': z}}]", "cold.http[0].headers: an " +
+			"entry (hidden) is not allowed: a list, each " + forms["request_header"].allowed},
 		{"--arms=a,b --cold-http=http://x:1", `cold.http: [{"url":"http://x:1"}] is not allowed: leave it out where ` +
 			"arms are switched by hand, or set switch.command or switch.http"},
 	} {
@@ -709,10 +762,10 @@ func TestBadInput(t *testing.T) {
 		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"), "mode.endpoints: a second " +
 			"address for kv is not allowed: one for each mode (from --mode-endpoints)"},
 		{args("--arms=a=http://a,=http://b"), "arms[1].name is required: " + api.AllowedArm + " (from --arms)"},
-		{args("--mode-driver=command"), "arms is required: " + forms["arms"].allowed + "; mode.driver command switches them"},
-		{file("arms:\n- name: a\n  url: http://a\n  url: http://b\n"), "arms[0].url: a second value is not allowed: one " +
-			"value (from booth.yaml, line 4)"},
-		{file("arms: {a: http://a}"), `arms: "{\"a\":\"http://a\"}" is not allowed: ` + forms["arms"].allowed + " (from " +
+		{args("--mode-driver=command"), "arms is required: " + Arms{}.Allowed() + "; mode.driver command switches them"},
+		{file("arms:\n- name: a\n  url: http://a\n  url: http://b\n"), "arms: line 4: mapping key \"url\" already " +
+			"defined at line 3 (from booth.yaml, line 2)"},
+		{file("arms: {a: http://a}"), `arms: "{\"a\":\"http://a\"}" is not allowed: ` + Arms{}.Allowed() + " (from " +
 			"booth.yaml, line 1)"},
 		{file("cold: {http: []}"), "cold.http: an empty list is not allowed: at least one request (from booth.yaml, line 1)"},
 		{file("switch.command: {a: x}"), `switch.command: "{\"a\":\"x\"}" is not allowed: a program with its ` +

@@ -7,21 +7,12 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/loadgen/members"
 )
 
-// requestID is the header that target.request_id is about.
-const requestID = "X-Request-Id"
-
 // Routing returns the settings that concern the router of the target.
-func (c *Config) Routing() members.Routing {
-	t := c.Target
-	r := members.Routing{
-		Router: t.Router, WorkerHeader: t.WorkerHeader, RequestID: t.RequestID, Direct: c.Mode.direct(),
-	}
-	if t.Session != "" {
-		r.Session = sessionOf(t.Session)
-	}
+func (c *Config) Routing() chat.Routing {
+	r := c.Target.Routing
+	r.Direct = c.Mode.direct()
 	return r
 }
 
@@ -30,11 +21,11 @@ func (c *Config) Routing() members.Routing {
 func (c *Config) checkRouting() error {
 	fields := map[string]*Config{"target.": c}
 	for i, a := range c.Mode.Served {
-		fields[fmt.Sprintf("arms[%d].", i)] = c.At(a)
+		fields[fmt.Sprintf("arms[%d].", i)], _ = c.At(a)
 	}
 	for _, field := range slices.Backward(slices.Sorted(maps.Keys(fields))) {
 		at := fields[field]
-		s := at.Routing().Session
+		s := at.Target.Session
 		if _, taken := c.Request.Fields()[s.Name]; s.Kind == chat.SessionBody && taken {
 			return api.Refuse(field+"session", at.Target.Session, "a field that is not in request.body")
 		}
@@ -50,7 +41,7 @@ func (c *Config) checkRouting() error {
 		case len(a.Headers) > 0:
 			return api.Refuse(fmt.Sprintf("arms[%d].headers", i), a.Name,
 				"no headers of an arm with members, which would not send them; give each arm a url of its own")
-		case a.Route != Route{}:
+		case a.own():
 			return api.Refuse(fmt.Sprintf("arms[%d]", i), a.Name,
 				"no model, key, router, session or other field of target of an arm with members, which have those of target")
 		}
@@ -75,8 +66,8 @@ func (c *Config) checkReplaced(s chat.Session) error {
 		if _, taken := of.headers[s.Name]; taken && s.Kind != chat.SessionBody {
 			return api.Refuse("target.session", c.Target.Session, "a header that is not in "+of.field)
 		}
-		if _, taken := of.headers[requestID]; taken && c.Target.RequestID != "off" {
-			return api.Refuse(of.field, requestID, "leave it out, or set target.request_id to off; otherwise "+
+		if _, taken := of.headers[chat.RequestIDHeader]; taken && c.Target.RequestID != "off" {
+			return api.Refuse(of.field, chat.RequestIDHeader, "leave it out, or set target.request_id to off; otherwise "+
 				"the id of the request replaces it")
 		}
 	}

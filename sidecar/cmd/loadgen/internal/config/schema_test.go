@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 const chartSchema = "../../../../../deploy/chart/kvbooth/values.schema.json"
@@ -53,15 +55,17 @@ func fileSchema() object {
 		if f.name == "config" {
 			continue
 		}
-		at, parts := root, strings.Split(f.name, ".")
-		for _, part := range parts[:len(parts)-1] {
-			properties := at["properties"].(object)
-			if properties[part] == nil {
-				properties[part] = section()
+		for _, name := range f.names() { // an earlier one may be in the values of an installation
+			at, parts := root, strings.Split(name, ".")
+			for _, part := range parts[:len(parts)-1] {
+				properties := at["properties"].(object)
+				if properties[part] == nil {
+					properties[part] = section()
+				}
+				at = properties[part].(object)
 			}
-			at = properties[part].(object)
+			at["properties"].(object)[parts[len(parts)-1]] = f.schema()
 		}
-		at["properties"].(object)[parts[len(parts)-1]] = f.schema()
 	}
 	return root
 }
@@ -73,8 +77,7 @@ func section() object {
 // The forms that a schema can check at least in part. The program checks all of each.
 var formPatterns = map[string]string{
 	"url": `^https?://[^/?#@\s]+[^?#@\s]*$`, "page": `^(https?://[^/?#@\s]+[^?#@\s]*|no-target)$`, "target": `^https?://[^/?#@\s]+[^?#@\s]*$`, "origin": `^https?://[^/?#@\s]+/?$`,
-	"address": `:[0-9]+$`, "host": `^[^/\s]+$`, "bucket": bucketName,
-	"opening_tokens": `^[0-9]*$`, "openings": `^[0-9]*$`,
+	"address": `:[0-9]+$`, "host": `^[^/\s]+$`,
 	"offer": offerPattern(), "endpoint": strings.TrimSuffix(offerPattern(), "$") + `=https?://\S+$`,
 }
 
@@ -102,43 +105,57 @@ func (f field) schema() object {
 }
 
 func (f field) typed() object {
-	form := f.flag.Tag.Get("form")
-	switch f.flag.Target.Interface().(type) {
-	case bool:
-		return object{"type": "boolean"}
-	case int:
-		return f.ranged("integer")
-	case float64:
-		return f.ranged("number")
-	case uint64: // one above 2^53 as a string, because Helm reads numbers as floating-point ones
-		return object{"type": []string{"integer", "string"}, "minimum": 0, "maximum": 1 << 53, "pattern": `^[0-9]{1,20}$`}
-	case time.Duration:
-		return object{"type": "string", "pattern": `^(0|([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$`}
-	case []string:
+	if structured, ok := f.flag.Target.Addr().Interface().(structure); ok {
+		return object{"type": structured.kinds()}
+	}
+	if f.flag.Target.Kind() == reflect.Slice {
 		item := object{"type": "string"}
-		if pattern := formPatterns[form]; pattern != "" {
+		if pattern := f.pattern(); pattern != "" {
 			item["pattern"] = pattern
 		}
 		return object{"type": "array", "items": item}
 	}
+	switch t := f.valueType(); {
+	case t == reflect.TypeFor[time.Duration]():
+		return object{"type": "string", "pattern": `^(0|([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$`}
+	case t == reflect.TypeFor[workload.Openings](), f.flag.Target.Kind() == reflect.Pointer:
+		return f.optional(t)
+	case t.Kind() == reflect.Bool:
+		return object{"type": "boolean"}
+	case t.Kind() == reflect.Int:
+		return f.ranged("integer")
+	case t.Kind() == reflect.Float64:
+		return f.ranged("number")
+	case t.Kind() == reflect.Uint64: // one above 2^53 as a string, because Helm reads numbers as floating-point ones
+		return object{"type": []string{"integer", "string"}, "minimum": 0, "maximum": 1 << 53, "pattern": `^[0-9]{1,20}$`}
+	}
 	if words := f.words(); len(words) > 0 {
 		return object{"enum": f.choices(words)}
 	}
-	if f.structured() {
-		return object{"type": map[string][]string{
-			"arms": {"string", "array"}, "command": {"string", "array"}, "request": {"string", "object"},
-			"requests": {"string", "array"},
-		}[form]}
-	}
 	s := object{"type": "string"}
-	switch pattern := formPatterns[form]; {
-	case form == "openings" || form == "opening_tokens":
-		l := api.Limits[form]
-		s = object{"type": []string{"integer", "string"}, "minimum": l.Min, "maximum": l.Max, "pattern": pattern}
+	switch form, pattern := f.flag.Tag.Get("form"), f.pattern(); {
 	case pattern != "":
 		s["pattern"] = pattern
 	case form == "" || form == "line":
 		s["maxLength"] = api.MaxLine
+	}
+	return s
+}
+
+// pattern returns the pattern of a text, empty without one.
+func (f field) pattern() string {
+	return cmp.Or(f.flag.Tag.Get("pattern"), formPatterns[f.flag.Tag.Get("form")])
+}
+
+// optional returns the schema of a number that may be missing, as the empty text.
+func (f field) optional(t reflect.Type) object {
+	kind, pattern := "integer", `^(-?[0-9]+)?$`
+	if t.Kind() == reflect.Float64 {
+		kind, pattern = "number", `^([0-9.eE+-]+)?$`
+	}
+	s := object{"type": []string{kind, "string"}, "pattern": pattern}
+	if l, ok := f.limit(); ok {
+		s["minimum"], s["maximum"] = l.Min, l.Max
 	}
 	return s
 }

@@ -63,7 +63,7 @@ func (l *loader) readSecrets(c *Config) error {
 }
 
 func (l *loader) readSecret(s secret) (given, error) {
-	fromEnv := given{l.env[variable(s.name)], variable(s.name)}
+	fromEnv := given{value: l.env[variable(s.name)], from: variable(s.name)}
 	if s.file == "" {
 		return fromEnv, nil
 	}
@@ -81,7 +81,7 @@ func (l *loader) readSecret(s secret) (given, error) {
 		bad.Allowed = "a file with the secret on one line; it is empty"
 		return given{}, bad
 	}
-	return given{value, s.file}, nil
+	return given{value: value, from: s.file}, nil
 }
 
 // check requires that an HTTP header can contain a secret, and its least length.

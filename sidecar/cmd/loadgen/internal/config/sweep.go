@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -41,7 +42,7 @@ type (
 		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	levelsFlags struct {
-		Levels    []string      `form:"level" placeholder:"N" help:"Concurrency levels to measure. Default: those of the slider."`
+		Levels    []int         `limit:"levels" placeholder:"N" help:"Concurrency levels to measure. Default: those of the slider."`
 		Modes     []string      `form:"way" placeholder:"MODE" help:"Modes, or names of arms, to measure. Default: all arms, else those of round_robin, kv and least_loaded that the driver can switch to."`
 		Repeats   int           `limit:"repeats" help:"Measured spans per level and mode. Default: 3."`
 		WarmUp    time.Duration `limit:"warm_up_seconds" help:"Minimum warm-up at full concurrency before a measured span. Default: 1m."`
@@ -52,7 +53,7 @@ type (
 		Anew      bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	capacityFlags struct {
-		Levels     []string      `form:"level" placeholder:"N" help:"Concurrency levels to start with, at least two. Default: some across the slider's range."`
+		Levels     []int         `limit:"levels" placeholder:"N" help:"Concurrency levels to start with, at least two. Default: some across the slider's range."`
 		Modes      []string      `form:"way" placeholder:"MODE" help:"One or two modes, or names of arms. Default: the first two arms, else round_robin,kv."`
 		Resolution int           `limit:"resolution" help:"Resolution of the result in conversations. Default: 8."`
 		Span       time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
@@ -63,12 +64,12 @@ type (
 
 // Compare is the request of the command compare: B compared with A.
 type Compare struct {
-	A      string   `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench. Several, separated by commas, are averaged: separate sweeps with the same levels and workload."`
-	B      string   `arg:"" form:"path" help:"Result to compare with A: also names or files."`
-	AMode  string   `name:"a-mode" form:"recorded_way" placeholder:"MODE" help:"Mode of A to use, or the name of an arm. Default: its only one. Required for results of other tools, which do not record the mode; unknown if it is not known, and then nothing is called better or worse."`
-	BMode  string   `name:"b-mode" form:"recorded_way" placeholder:"MODE" help:"Mode or arm of B to use: as --a-mode."`
-	Levels []string `form:"level_range" placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`
-	Format string   `default:"md" oneof:"md tsv json html" help:"Report format on standard output."`
+	A      string           `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, the JSON summary of a run, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench. Several, separated by commas, are averaged: separate sweeps with the same levels and workload."`
+	B      string           `arg:"" form:"path" help:"Result to compare with A: also names or files."`
+	AMode  string           `name:"a-mode" form:"recorded_way" placeholder:"MODE" help:"Mode of A to use, or the name of an arm. Default: its only one. Required for results of other tools, which do not record the mode; unknown if it is not known, and then nothing is called better or worse."`
+	BMode  string           `name:"b-mode" form:"recorded_way" placeholder:"MODE" help:"Mode or arm of B to use: as --a-mode."`
+	Levels []api.LevelRange `placeholder:"N" help:"Levels that count, of those that both have: 60-160/20 takes every 20th from 60 to 160, 60-160 all of them. Default: all."`
+	Format string           `default:"md" oneof:"md tsv json html" help:"Report format on standard output."`
 }
 
 // Named returns an error about an arm, a mode or a speculation of the API's request with the name of the flag that
@@ -89,21 +90,12 @@ func (c *Compare) Named(err error) error {
 	return api.Refuse(side+"_mode", cmp.Or(text, "none"), bad.Allowed)
 }
 
-// Ranges returns the levels that count; none: all that both have.
-func (c *Compare) Ranges() []api.LevelRange {
-	if len(c.Levels) == 0 {
-		return nil
-	}
-	all, _ := api.ParseLevels(strings.Join(c.Levels, ",")) // already checked
-	return all
-}
-
 // kinds are the commands that request a sweep.
 var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLevels, Capacity: api.SweepCapacity}
 
 // own reports whether a command has flags of its own.
 func (c Command) own() bool {
-	return kinds[c] != "" || slices.Contains([]Command{Compared, Shadowed, Recorded, Replayed, Check}, c)
+	return kinds[c] != "" || slices.Contains([]Command{Compared, Shadowed, Traced, Recorded, Replayed, Check}, c)
 }
 
 // commandOf returns the given command.
@@ -141,7 +133,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 	general := func(name string) bool { return explicit[l.byName[name].flag.Value] }
 	s := &Sweep{Command: command, Request: api.SweepRequest{Kind: kinds[command]}}
 	r := &s.Request
-	var levels, modes []string
+	var modes []string
 	switch command {
 	case Trial:
 		t := &l.Trial
@@ -156,32 +148,22 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		}
 	case Levels:
 		t := &l.Sweep
-		levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
+		r.Levels, modes, s.Anew = api.LevelsOf(t.Levels...), t.Modes, t.Anew
 		r.Repeats, r.Snapshots = when(given("repeats"), t.Repeats), when(given("snapshots"), t.Snapshots)
 		r.WarmUp, r.Seconds = when(given("warm_up"), t.WarmUp.Seconds()), when(given("span"), t.Span.Seconds())
 		r.Order, r.Together = when(given("order"), api.SweepOrder(t.Order)), when(given("together"), t.Together)
 	case Capacity:
 		t := &l.Capacity
-		levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
+		r.Levels, modes, s.Anew = api.LevelsOf(t.Levels...), t.Modes, t.Anew
 		r.Resolution = when(given("resolution"), t.Resolution)
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 	}
-	r.Levels = append(r.Levels, levelsOf(levels)...)
 	for _, mode := range modes {
 		r.Modes = append(r.Modes, c.way(mode))
 	}
 	r.Seed = when(general("seed"), c.Seed)
 	r.SLO = when(general("slo.ttft") || general("slo.tpot"), c.Settings().SLO)
 	return s
-}
-
-// levelsOf reads levels, which have been checked.
-func levelsOf(texts []string) (levels []api.Level) {
-	for _, text := range texts {
-		level, _ := api.ParseLevel(text)
-		levels = append(levels, level)
-	}
-	return levels
 }
 
 // when returns a pointer to a value that was given, else nil.
@@ -221,7 +203,7 @@ func (c *Config) checkSweep() error {
 		{"duration", c.Duration.String(), c.Duration > 0, "leave it out with loadgen %s, which ends on its own"},
 		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "leave it out with loadgen %s, which ends on its own"},
 		{
-			"fail_if", strings.Join(c.FailIf, ","), len(c.FailIf) > 0,
+			"fail_if", format(reflect.ValueOf(c.FailIf)), len(c.FailIf) > 0,
 			"leave it out with loadgen %s, which exits with 4 if nothing was decided",
 		},
 	} {
@@ -259,11 +241,19 @@ func (c *Config) checkCaches() error {
 	return api.Refuse("caches", c.Caches, enumerate(allowed)+" for "+of)
 }
 
+// OutputJSON is the value of --output that makes the command trace print JSON.
+const OutputJSON = "json"
+
+// IsStandardOutput reports whether a value of --output is a format of what the command trace prints, not a file.
+func IsStandardOutput(s string) bool { return s == OutputJSON || s == "text" }
+
 // OutputFormats returns the formats of the files that the command can write.
 func (c *Config) OutputFormats() report.Formats {
 	switch {
 	case c.Shadow != nil:
 		return report.ShadowFormats
+	case c.Trace != nil:
+		return report.TraceFormats
 	case c.Sweep != nil || c.Compare != nil:
 		return report.ResultFormats
 	}
@@ -274,7 +264,7 @@ func (c *Config) OutputFormats() report.Formats {
 func (c *Config) checkOutput() error {
 	formats := c.OutputFormats()
 	for _, path := range c.Output {
-		if _, ok := formats.Of(path); !ok {
+		if _, ok := formats.Of(path); !ok && !(c.Trace != nil && IsStandardOutput(path)) {
 			return api.Refuse("output", path, formats.Allowed())
 		}
 	}

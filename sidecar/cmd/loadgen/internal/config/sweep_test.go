@@ -139,7 +139,7 @@ func TestCompareRequest(t *testing.T) {
 	require.Empty(t, c.DataDir)
 	c = input{args: []string{"compare", "a", "b", "--format=html"}}.must(t)
 	require.Equal(t, "html", c.Compare.Format)
-	require.Empty(t, c.Compare.Ranges())
+	require.Empty(t, c.Compare.Levels)
 }
 
 // The help of a command lists only its own flags, and the general help all commands.

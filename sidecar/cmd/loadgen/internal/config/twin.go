@@ -157,7 +157,7 @@ func (c *Config) ForTwin() *Config {
 		own.Target.Access = t.Target.Access
 	}
 	own.Mode, own.Cluster.MetricsURLs = t.mode(c), t.Cluster.MetricsURLs
-	own.Deployment = t.Deployment.or(c.Deployment)
+	own.Deployment = or(t.Deployment, c.Deployment)
 	own.Prometheus = Prometheus{}
 	if t.Prometheus.Namespace != "" {
 		own.Prometheus = Prometheus{URL: c.Prometheus.URL, Namespace: t.Prometheus.Namespace}
@@ -181,28 +181,8 @@ func (c *Config) fillGraphs() {
 	}
 }
 
-// or returns a deployment completed by another one.
-func (d Deployment) or(other Deployment) Deployment {
-	fields, others := reflect.ValueOf(&d).Elem(), reflect.ValueOf(other)
-	for i := range fields.NumField() {
-		if fields.Field(i).IsZero() {
-			fields.Field(i).Set(others.Field(i))
-		}
-	}
-	return d
-}
-
 // isSet reports whether any field of the twin has a value.
-func (t Twin) isSet() bool {
-	texts := []string{
-		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile, t.Target.CertFile,
-		t.Target.KeyFile,
-		t.Mode.Driver, t.Mode.Mode, t.Mode.Arm, t.Mode.Speculation, t.Mode.Kubernetes.Name, t.Mode.Kubernetes.Namespace,
-		t.Prometheus.Namespace,
-	}
-	return t.Deployment != (Deployment{}) || strings.Join(slices.Concat(texts, t.Target.Headers, t.Mode.Offers,
-		t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
-}
+func (t Twin) isSet() bool { return !reflect.ValueOf(t).IsZero() }
 
 // checkTwin requires a target other than lane main's, a mode that its driver can return to, and
 // metrics that are separable from main's.
