@@ -813,7 +813,7 @@ export interface components {
     schemas: {
         /** @description The advantage of KV-aware routing over round-robin at one level of a baseline. */
         Advantage: {
-            concurrency: number;
+            concurrency: number | string;
             /** @description by the names of a row's values, such as ttft_p95 */
             of: {
                 [key: string]: components["schemas"]["Improvement"];
@@ -873,7 +873,7 @@ export interface components {
             arm?: string;
             /** @description values that are at least so large, since they depend on turns that were cut at the end of the run, such as ttft_p95 */
             at_least?: string[];
-            concurrency: number;
+            concurrency: number | string;
             /** @description seconds, largest of any worker at any time */
             engine_ttft_largest?: number;
             /** @description p95 of the time to first token that the server reports with its turns */
@@ -1063,7 +1063,7 @@ export interface components {
         /** @description The live step beside a baseline at the same concurrency. */
         Comparison: {
             columns: components["schemas"]["Column"][];
-            concurrency: number;
+            concurrency: number | string;
             differences: components["schemas"]["Difference"][];
             /** @description the result of the live step in one sentence; absent in a comparison with a chosen baseline */
             headline?: components["schemas"]["Headline"];
@@ -1111,7 +1111,7 @@ export interface components {
             dropped?: number;
             /** @description limit that turns or the next conversation wait for most of the time; absent: none */
             limited_by?: components["schemas"]["Limiter"];
-            target: number;
+            target: number | string;
         };
         /** @description A row of the list with `figures`, or the detail with `turns` and `live`. */
         Conversation: {
@@ -1197,11 +1197,11 @@ export interface components {
             below: "a" | "b";
             /** @description 95 %; from 0 if the order is not certain at the lowest level */
             interval?: [
-                number,
-                number
+                number | string,
+                number | string
             ];
             /** @description estimate; absent: the modes do not seem to cross in the range */
-            level?: number;
+            level?: number | string;
         };
         /** @description The newest decisions of a target's router, newest first. */
         DecisionList: {
@@ -1515,7 +1515,7 @@ export interface components {
         };
         /** @description The verdict on one level by the SLOs. */
         LevelTest: {
-            concurrency: number;
+            concurrency: number | string;
             spans: number;
             /** @enum {string} */
             verdict: "meets" | "misses" | "open";
@@ -1610,13 +1610,13 @@ export interface components {
             above?: boolean;
             /** @description 95 % interval of the estimate; it begins at 0 if no level is certain to meet the SLOs */
             interval?: [
-                number,
-                number
+                number | string,
+                number | string
             ];
             /** @description levels that meet the SLOs above the first level that misses them */
-            isolated: number[];
+            isolated: (number | string)[];
             /** @description estimate; 0: even the lowest level misses the SLOs; absent: not known yet */
-            level?: number;
+            level?: number | string;
             mode: components["schemas"]["ModeState"];
             /** @description ascending */
             tested: components["schemas"]["LevelTest"][];
@@ -1664,7 +1664,7 @@ export interface components {
         NotKept: {
             /** @description arm in force; absent: none of the configuration */
             arm?: string;
-            concurrency: number;
+            concurrency: number | string;
             mode: components["schemas"]["Mode"];
             /** @description a clause that can follow a colon */
             reason: string;
@@ -2139,7 +2139,7 @@ export interface components {
         SimulationPoint: {
             /** @enum {string} */
             basis: "simulated";
-            concurrency: number;
+            concurrency: number | string;
             figures: components["schemas"]["SimulationFigures"];
             mode: components["schemas"]["Mode"];
             /** @description computed so far */
@@ -2196,7 +2196,7 @@ export interface components {
             /** @description capacity of one worker's KV cache, rounded down to whole blocks */
             kv_tokens?: number;
             /** @description concurrencies; their sum × modes × seeds must not exceed 150,000 */
-            levels?: number[];
+            levels?: (number | string)[];
             /** @description largest number of sequences in a worker's iteration */
             max_batch_size?: number;
             /** @description Maximum tokens per answer. */
@@ -2353,7 +2353,7 @@ export interface components {
         /** @description A request to start the workload or to set the concurrency of a running one. Default: the last concurrency. */
         StartRequest: {
             /** @description up to max_concurrency */
-            concurrency?: number;
+            concurrency?: number | string;
         };
         /** @description The opening text of conversations. Their prompts all begin with the same bytes of `text`. */
         Starter: {
@@ -2468,17 +2468,17 @@ export interface components {
             /** @description measured arm; absent: the row has a mode only */
             arm?: string;
             /** @description levels that meet the SLOs above a level that misses them, ascending */
-            isolated: number[];
+            isolated: (number | string)[];
             /** @description 0: even the lowest tested level misses the SLOs; absent: no level was tested */
-            level?: number;
+            level?: number | string;
             mode: components["schemas"]["Mode"];
             /** @description SLOs that were applied */
             slo: components["schemas"]["SLO"];
             speculation: components["schemas"]["Speculation"];
             /** @description tested levels whose TPOT p95 was not recorded; ascending */
-            ttft_only: number[];
+            ttft_only: (number | string)[];
             /** @description levels without a TTFT p95; ascending */
-            untested: number[];
+            untested: (number | string)[];
         };
         /** @description A sweep with its measurements so far. */
         Sweep: {
@@ -2604,7 +2604,7 @@ export interface components {
             arm?: "pilot" | "a" | "b" | "c" | "d" | "e" | "f" | "g" | "h" | "i";
             /** @description from 1; spoiled attempts precede later ones */
             attempt: number;
-            concurrency: number;
+            concurrency: number | string;
             /** @description time since the span began, with the switch before it */
             elapsed_seconds: number;
             /** @description lane of the span, if both modes run together */
@@ -2686,7 +2686,7 @@ export interface components {
             caches?: components["schemas"]["TrialCaches"];
             kind: components["schemas"]["SweepKind"];
             /** @description concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels × modes × repeats must not exceed 1,000. */
-            levels?: number[];
+            levels?: (number | string)[];
             /** @description trial: a trial of the same arms on another machine, whose scatter counts */
             like?: components["schemas"]["TrialLike"];
             /** @description trial and capacity search: time after which they end undecided */
@@ -2739,7 +2739,7 @@ export interface components {
              * @enum {string}
              */
             cold: "emptied" | "nonce" | "warm";
-            concurrency: number;
+            concurrency: number | string;
             /** Format: date-time */
             counted_from: string;
             /** @description contradictions between the arm and the turns or the cluster's metrics, in words; absent: none */
@@ -3005,7 +3005,7 @@ export interface components {
             /** @description time of its latest block */
             block_seconds: number;
             id: string;
-            levels: number[];
+            levels: (number | string)[];
             modes: components["schemas"]["ModeState"][];
             span_seconds: number;
             together: boolean;
@@ -3099,7 +3099,7 @@ export interface components {
         TrialSoonest: {
             /** @description median time until it is answered, if the difference and the scatter are those of that trial */
             after_seconds: number;
-            concurrency: number;
+            concurrency: number | string;
             span_seconds: number;
             /** @description id of the trial that shows it */
             trial: string;
@@ -3177,7 +3177,7 @@ export interface components {
             assistant_message?: string;
             cached_tokens?: number;
             /** @description target of the step in which the turn began */
-            concurrency: number;
+            concurrency: number | string;
             conversation: string;
             /** @description the turn ended in a settled step, after all turns that had begun before the step settled */
             counted: boolean;
@@ -3377,7 +3377,7 @@ export interface components {
         /** @description A change of the workload's settings. Omitted fields do not change. */
         WorkloadPatch: {
             /** @description up to max_concurrency */
-            concurrency?: number;
+            concurrency?: number | string;
             /** @description Maximum tokens per answer. */
             max_tokens?: number;
             /** @description Number of different opening texts; 0: a new one for every conversation. */

@@ -12,6 +12,11 @@ export function number(value: number | undefined, decimals = 0): string {
   return writer(decimals).format(value);
 }
 
+/** Formats a number with the decimals that it has, at most six. */
+export function plain(value: number): string {
+  return number(value, Math.min(6, String(value).split('.')[1]?.length ?? 0));
+}
+
 /** To make a writer takes much longer than to write with it. */
 const writers: Intl.NumberFormat[] = [];
 

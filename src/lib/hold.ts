@@ -1,5 +1,5 @@
 import { type LaneSnapshot, type State, workloadSettings } from '../client';
-import { number } from './format';
+import { isBelow, progressText } from './level';
 
 /** Returns what holds the load down now; undefined without a limit in effect. */
 export function limiterOf(lane: LaneSnapshot): State['concurrency']['limited_by'] {
@@ -7,14 +7,14 @@ export function limiterOf(lane: LaneSnapshot): State['concurrency']['limited_by'
   if (phase !== 'running') {
     return undefined;
   }
-  return (concurrency.actual < concurrency.target ? step.held?.by : undefined) ?? concurrency.limited_by;
+  return (isBelow(concurrency.actual, concurrency.target) ? step.held?.by : undefined) ?? concurrency.limited_by;
 }
 
 /** Describes where a step stands still below its concurrency; undefined where it does not. */
 export function describeHold({ state }: LaneSnapshot): string | undefined {
   const { held } = state.step;
   return state.phase === 'running' && held
-    ? `held at ${number(held.at)} of ${number(state.concurrency.target)} conversations by ${limitName(held.by, state)}`
+    ? `held at ${progressText(held.at, state.concurrency.target)} by ${limitName(held.by, state)}`
     : undefined;
 }
 

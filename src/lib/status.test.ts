@@ -30,13 +30,13 @@ describe('describeLane', () => {
       'slowly starting',
       settling({ target: 1000, actual: 260, limited_by: 'start_rate' }),
       'Starting',
-      '260 of 1000 conversations, at least 74 s to go',
+      '260 of 1,000 conversations, at least 74 s to go',
     ],
     [
       'slowed',
       settling({ target: 1000, actual: 250, limited_by: 'target_rps' }),
       'Starting',
-      '250 of 1000 conversations, slowed by the cap of 25 requests/s',
+      '250 of 1,000 conversations, slowed by the cap of 25 requests/s',
     ],
     [
       'held',
@@ -52,6 +52,19 @@ describe('describeLane', () => {
     ],
     ['settling', { settling: true }, 'Settling', '42 s to go'],
     ['settled', {}, 'Running', undefined],
+    ['settling at a rate', settling({ target: '12/s', actual: 84 }), 'Settling', '12 conversations/s · 84 in progress'],
+    [
+      'almost settled at a rate',
+      { settling: true, concurrency: { target: '12/s', actual: 84 } },
+      'Settling',
+      '12 conversations/s · 84 in progress, 42 s to go',
+    ],
+    [
+      'settled at a rate',
+      { concurrency: { target: '12/s', actual: 1084 } },
+      'Running',
+      '12 conversations/s · 1,084 in progress',
+    ],
     ['draining', { phase: 'draining', concurrency: { target: 120, actual: 1 } }, 'Draining', '1 conversation left'],
   ])('of a %s workload', (_, change, label, detail) => {
     const lane = laneSnapshot({ state: change, baseline: { settling_for_seconds: 41.2 } });

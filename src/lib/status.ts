@@ -1,6 +1,7 @@
-import type { Comparison, Live, LaneSnapshot, LiveState, SweepSummary } from '../client';
+import type { Comparison, Live, LaneSnapshot, LiveState, State, SweepSummary } from '../client';
 import { number } from './format';
 import { describeHold, limiterOf, limitName } from './hold';
+import { isBelow, kindOf, levelText, levelWords, progressText, valueOf } from './level';
 import { servingName } from './names';
 import { kindWord } from './sweeps';
 import { targetTrouble } from './target';
@@ -40,7 +41,7 @@ export function describeLane(lane: LaneSnapshot): StatusWords {
     case 'stopped':
       return state.sweep ? betweenSpans(state.sweep) : { tone: 'quiet', label: 'Stopped' };
     case 'draining':
-      return { tone: 'busy', label: 'Draining', detail: `${conversations(state.concurrency.actual)} left` };
+      return { tone: 'busy', label: 'Draining', detail: `${levelWords(state.concurrency.actual)} left` };
     case 'switching':
       return {
         tone: 'busy',
@@ -62,18 +63,20 @@ function betweenSpans({ state, request }: SweepSummary): StatusWords {
 function describeRunning(lane: LaneSnapshot): StatusWords {
   const { state, baseline } = lane;
   const { actual, target } = state.concurrency;
-  const held = describeHold(lane);
+  const rate = kindOf(target) === 'rate' ? rateText(state) : undefined;
+  const held = describeHold(lane) ?? rate;
   if (lane.window.error_ratio === 1) {
     return { tone: 'bad', label: 'Failing', detail: targetTrouble(lane)?.title };
   }
   if (state.step.settled === undefined) {
-    if (actual < target) {
-      return { tone: 'busy', label: 'Starting', detail: `${actual} of ${conversations(target)}${rampProgress(lane)}` };
+    if (isBelow(actual, target)) {
+      return { tone: 'busy', label: 'Starting', detail: progressText(actual, target) + rampProgress(lane) };
     }
     const detail =
-      actual > target
-        ? `${conversations(actual)}, decreasing to ${target}`
-        : 'conversations started with the previous settings are still running';
+      rate ??
+      (isBelow(target, actual)
+        ? `${levelWords(actual)}, decreasing to ${levelText(target)}`
+        : 'conversations started with the previous settings are still running');
     return { tone: 'busy', label: 'Settling', detail };
   }
   if (state.settling) {
@@ -93,7 +96,7 @@ function rampProgress(lane: LaneSnapshot): string {
   const { actual, target } = lane.state.concurrency;
   switch (limiterOf(lane)) {
     case 'start_rate':
-      return `, at least ${Math.ceil((target - actual) / lane.state.start_rate)} s to go`;
+      return `, at least ${Math.ceil((valueOf(target) - actual) / lane.state.start_rate)} s to go`;
     case 'target_rps':
       return `, slowed by ${limitName('target_rps', lane.state)}`;
     default:
@@ -101,6 +104,6 @@ function rampProgress(lane: LaneSnapshot): string {
   }
 }
 
-function conversations(n: number): string {
-  return n === 1 ? '1 conversation' : `${n} conversations`;
+function rateText({ concurrency: { target, actual } }: State): string {
+  return `${levelWords(target)} · ${number(actual)} in progress`;
 }

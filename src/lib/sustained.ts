@@ -1,5 +1,5 @@
 import type { Baseline, Mode, Sustained } from '../client';
-import { number } from './format';
+import { levelText, valueOf } from './level';
 
 /** Returns what a mode of a baseline sustains; of several kinds of speculation the first. */
 export function sustainedOf(baseline: Baseline | undefined, mode: Mode): Sustained | undefined {
@@ -8,7 +8,7 @@ export function sustainedOf(baseline: Baseline | undefined, mode: Mode): Sustain
 
 /** Formats the level; undefined where none was tested. */
 export function sustainedLevel({ level }: Sustained): string | undefined {
-  return level === 0 ? 'no level' : level === undefined ? undefined : number(level);
+  return level === undefined ? undefined : valueOf(level) === 0 ? 'no level' : levelText(level);
 }
 
 /** Describes the limits of the judgment; undefined where it rests on all SLOs at every level. */

@@ -1,5 +1,6 @@
 import type { SweepKind, SweepNow, SweepSummary } from '../client';
 import { number, span as duration } from './format';
+import { levelText, rangesOf } from './level';
 import { modeName, modeText } from './names';
 import { clock } from './time';
 
@@ -19,11 +20,12 @@ export function kindWord(kind: SweepKind): string {
 export function questionText({ kind, modes = [], levels = [] }: SweepSummary['request']): string {
   const names = modes.map(modeText);
   if (kind === 'trial' && names.length === 2) {
-    return `${names[1]} vs. ${names[0]} at ${number(levels[0])}`;
+    return `${names[1]} vs. ${names[0]} at ${levelText(levels[0])}`;
   }
-  const [low, high] = [Math.min(...levels), Math.max(...levels)];
-  const range = low === high ? `at ${number(low)}` : `from ${number(low)} to ${number(high)}`;
-  return `${names.join(', ')} ${levels.length === 0 ? '' : range}`.trim();
+  const ranges = rangesOf(levels).map(([low, high]) =>
+    low === high ? `at ${levelText(low)}` : `from ${levelText(low)} to ${levelText(high)}`
+  );
+  return [names.join(', '), ...ranges].join(' ').trim();
 }
 
 /** Returns the label of a sweep: its title, or its kind and question. */
@@ -90,11 +92,12 @@ export function spanText(now: SweepNow): string {
   const { number: k, attempt, lane, mode, concurrency } = now;
   const again = attempt > 1 ? `, attempt ${attempt}` : '';
   const on = lane ? `, lane ${lane}` : '';
-  return `Span ${number(k + 1)}${again}${on}: ${modeText(mode)} at ${number(concurrency)}, ${phaseText(now)}`;
+  return `Span ${number(k + 1)}${again}${on}: ${modeText(mode)} at ${levelText(concurrency)}, ${phaseText(now)}`;
 }
 
 function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, concurrency, mode }: SweepNow): string {
   const time = of === undefined ? `for ${number(seconds)} s` : `${number(seconds)} of at least ${number(of)} s`;
+  const total = typeof concurrency === 'number' ? ` of ${number(concurrency)}` : ''; // at a rate, any number
   switch (phase) {
     case 'switching':
       return message
@@ -102,7 +105,7 @@ function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, co
         : `preparing ${mode.arm ?? `${modeName(mode.mode)} routing`} with cold caches`;
     case 'warming_up':
       return waiting > 0
-        ? `warming up: ${number(waiting)} of ${number(concurrency)} initial conversations still in progress`
+        ? `warming up: ${number(waiting)}${total} initial conversations still in progress`
         : `warming up: ${time}${message ? `, ${message}` : ''}`;
     case 'counting':
       return `counting: ${time}, ${number(turns)} ${turns === 1 ? 'turn' : 'turns'}`;

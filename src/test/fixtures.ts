@@ -162,7 +162,7 @@ export function comparison(change: Partial<Comparison> = {}): Comparison {
 
 /** Returns a row of a baseline without figures. */
 export function emptyRow(
-  concurrency: number,
+  concurrency: BaselineRow['concurrency'],
   mode: BaselineRow['mode'],
   change: Partial<BaselineRow> = {}
 ): BaselineRow {

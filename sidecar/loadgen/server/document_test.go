@@ -404,8 +404,9 @@ func (d *draft) schema(t reflect.Type) *openapi3.SchemaRef {
 	if t.Kind() == reflect.Pointer {
 		return d.schema(t.Elem())
 	}
-	if t == level { // the only kind that requests and results have yet
-		return openapi3.NewIntegerSchema().NewRef()
+	if t == level {
+		rate := openapi3.NewStringSchema().WithPattern(`^[0-9]+(\.[0-9]+)?/s$`)
+		return openapi3.NewAnyOfSchema(openapi3.NewIntegerSchema(), rate).NewRef()
 	}
 	if own := t.PkgPath() == reflect.TypeFor[api.Problem]().PkgPath(); own && t.Kind() != reflect.Slice &&
 		t.Kind() != reflect.Map {

@@ -217,6 +217,19 @@ describe('the curves', () => {
     expect(points({ state: { running: false } })).toBeUndefined();
   });
 
+  it('keep conversations and rates apart', () => {
+    const rows_ = [
+      row(60, 'kv', { ttft: { p95: 0.4 } }),
+      row('12/s', 'kv', { ttft: { p95: 0.5 }, kv_hit_ratio: 0.98 }),
+      row('2.5/s', 'kv', { ttft: { p95: 0.3 } }),
+    ];
+    expect(curves(rows_).map(({ name, x }) => [name, x])).toEqual([
+      ['TTFT p95, ms', { levels: [60], unit: 'conversations' }],
+      ['TTFT p95, ms', { levels: [2.5, 12], unit: 'conversations/s' }],
+      ['KV hit rate, %', { levels: [2.5, 12], unit: 'conversations/s' }],
+    ]);
+  });
+
   it('keep kinds of speculation apart', () => {
     const [{ lines }] = curves([
       row(60, 'kv', { speculation: 'off', ttft: { p95: 0.4 } }),

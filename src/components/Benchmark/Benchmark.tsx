@@ -3,8 +3,9 @@ import { memo, useId, useMemo, useState } from 'react';
 import { Switch } from '@grafana/ui';
 
 import { useBaselines, useLive, type Baseline, type Settings } from '../../client';
-import { milliseconds, number } from '../../lib/format';
+import { milliseconds } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
+import { levelText, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { provenanceOf } from '../../lib/provenance';
 import { COLUMN, LINE, stylesOf } from '../../lib/styles';
@@ -74,7 +75,7 @@ interface ChosenProps {
   lane: string;
   baselines: Baseline[];
   settings: Settings;
-  concurrency?: number;
+  concurrency?: Level;
   name: string | undefined;
   onChoose(name: string): void;
   all: boolean;
@@ -121,7 +122,9 @@ const Chosen = memo(function Chosen(props: ChosenProps) {
       <SustainedLine baseline={baseline} />
       <BenchmarkNotes baseline={baseline} settings={settings} />
       {concurrency !== undefined && !model.rows.some((row) => row.current) && (
-        <div className={styles.note}>The workload runs at {number(concurrency)}, which is not one of these levels.</div>
+        <div className={styles.note}>
+          The workload runs at {levelText(concurrency)}, which is not one of these levels.
+        </div>
       )}
     </div>
   );
@@ -190,7 +193,7 @@ interface BenchmarkCurvesProps {
   lane: string;
 }
 
-/** Each metric against concurrency, with the figures of the tables, and the live ones as points. */
+/** Each metric against the levels of each kind, with the figures of the tables, and the live ones as points. */
 const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, lane: name }: BenchmarkCurvesProps) {
   const { lane } = useLive(name);
   const live = JSON.stringify(liveValues(lane) ?? null); // rendered again only where a figure has changed
@@ -208,10 +211,10 @@ const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, lane: n
   }
   return (
     <ChartGrid least={300} legend={legend}>
-      {curves.map(({ key, name, ...drawing }) => (
+      {curves.map(({ key, name, by, ...drawing }) => (
         <ChartFigure key={key} caption={name}>
           <Chart
-            label={`${name} by concurrency under round-robin and KV-aware routing; figures in the tables`}
+            label={`${name} by ${by} under round-robin and KV-aware routing; figures in the tables`}
             {...drawing}
           />
         </ChartFigure>

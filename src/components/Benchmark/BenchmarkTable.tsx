@@ -1,7 +1,8 @@
 import { memo } from 'react';
 import { cx } from '@emotion/css';
 
-import { digits, number } from '../../lib/format';
+import { digits } from '../../lib/format';
+import { levelsName, levelText } from '../../lib/level';
 import { speculationName } from '../../lib/names';
 import { stylesOf, verdicts, visuallyHidden } from '../../lib/styles';
 import { SLOMark } from '../Comparison';
@@ -22,10 +23,10 @@ export const BenchmarkTable = memo(function BenchmarkTable({ caption, model }: B
   }
   const columns: Array<Column<Row>> = [
     {
-      name: 'Concurrency',
+      name: levelsName(rows.map(({ concurrency }) => concurrency)),
       cell: ({ concurrency, speculation, current }) => (
         <>
-          {number(concurrency)}
+          {levelText(concurrency)}
           {speculations && <small>{speculationName(speculation)}</small>}
           {current && <small>live now</small>}
         </>

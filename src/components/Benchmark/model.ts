@@ -12,6 +12,7 @@ import {
 } from '../../client';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
 import { improvement, type Format } from '../../lib/format';
+import { axisOf, compareLevels, isWithin, kindOf, levelsName, valueOf, type Level } from '../../lib/level';
 import { modeName, speculationName } from '../../lib/names';
 import { isDecided, verdictText } from '../../lib/outcome';
 import { hasDrafts } from '../../lib/phases';
@@ -40,7 +41,7 @@ export interface Gain {
 
 /** One level. */
 export interface Row {
-  concurrency: number;
+  concurrency: Level;
   speculation: Speculation;
   /** Whether it is the level of the running workload. */
   current: boolean;
@@ -127,7 +128,7 @@ interface Input {
   baseline: Baseline;
   settings: Settings;
   /** The concurrency of the running workload; undefined while none runs. */
-  concurrency?: number;
+  concurrency?: Level;
   /** All levels, not only those of the slider. */
   all: boolean;
 }
@@ -164,20 +165,21 @@ function isWhole({ rows }: Pair): boolean {
   return Object.values(rows).some(({ requests_per_second }) => requests_per_second !== undefined);
 }
 
-/** Whether the slider can be set to a level. */
-function isOnSlider(level: number, { min, max, increment }: Slider): boolean {
-  return level >= min && level <= max && (level - min) % increment === 0;
+/** Whether the slider can be set to a level. All rates are shown: the settings limit conversations alone. */
+function isOnSlider(level: Level, { min, max, increment }: Slider): boolean {
+  return typeof level === 'string' || (level >= min && level <= max && (level - min) % increment === 0);
 }
 
-/** One metric's curve against concurrency. */
+/** One metric's curve against the levels of a kind. */
 interface BenchmarkCurve extends Drawing {
   key: string;
   name: string;
+  by: string;
 }
 
 /** The measurements of the running workload at its concurrency, by the keys of metrics. */
 export interface LiveValues {
-  concurrency: number;
+  concurrency: Level;
   mode: Mode;
   values: Record<string, number | undefined>;
 }
@@ -208,39 +210,50 @@ export function liveValues(lane: LaneSnapshot | undefined): LiveValues | undefin
 }
 
 /**
- * Returns the curves of the table, one for each metric that is measured rather than derived, and the live value as a
- * point where the workload runs within the levels.
+ * Returns the curves of the table, one for each metric that is measured rather than derived and each kind of level, and
+ * the live value as a point where the workload runs within the levels.
  */
-export function toCurves(model: BenchmarkModel, { slo }: Settings, live?: LiveValues): BenchmarkCurve[] {
+export function toCurves(model: BenchmarkModel, settings: Settings, live?: LiveValues): BenchmarkCurve[] {
+  return (['conversations', 'rate'] as const).flatMap((kind) => {
+    const rows = model.rows.filter(({ concurrency }) => kindOf(concurrency) === kind);
+    return rows.length > 0 ? curvesOf({ ...model, rows }, settings, live) : [];
+  });
+}
+
+function curvesOf(model: BenchmarkModel, { slo }: Settings, live?: LiveValues): BenchmarkCurve[] {
   const { metrics: shown, rows, speculations } = model;
-  const levels = Array.from(new Set(rows.map(({ concurrency }) => concurrency)));
+  const levels = rows.map(({ concurrency }) => concurrency);
+  const by = levelsName(levels).toLowerCase();
   return metrics.flatMap((metric) => {
     const i = shown.findIndex(({ key }) => key === metric.key);
-    if (i < 0 || metric.tableOnly) {
+    if (i < 0 || metric.tableOnly || !rows.some(({ groups }) => groups[i].roundRobin ?? groups[i].kv)) {
       return [];
     }
     const { key, name, format } = metric;
     const lines = modes.flatMap(({ mode, cell }) =>
       Array.from(new Set(rows.map(({ speculation }) => speculation))).map((speculation): ChartLine => {
         const own = rows.filter((row) => row.speculation === speculation);
-        const points = own.map(({ concurrency, groups }): Point => [concurrency, groups[i][cell]?.value]);
+        const points = own.map(({ concurrency, groups }): Point => [valueOf(concurrency), groups[i][cell]?.value]);
         const words = speculations ? `, ${speculationName(speculation).toLowerCase()}` : '';
         return { key: `${mode} ${speculation}`, name: modeName(mode) + words, tone: mode, points, dots: true };
       })
     );
-    const x = { levels, unit: 'conversations' };
+    const x = axisOf(levels);
     const objective = metric.slo && slo[metric.slo];
-    return [{ key, name, x, lines: [...lines, ...liveLine(live, key, levels)], format, slo: objective }];
+    return [
+      { key: `${key} ${by}`, name, by, x, lines: [...lines, ...liveLine(live, key, levels)], format, slo: objective },
+    ];
   });
 }
 
-function liveLine(live: LiveValues | undefined, key: string, levels: number[]): ChartLine[] {
+function liveLine(live: LiveValues | undefined, key: string, levels: Level[]): ChartLine[] {
   const value = live?.values[key];
-  if (!live || value === undefined || live.concurrency < levels[0] || live.concurrency > levels[levels.length - 1]) {
+  if (!live || value === undefined || !isWithin(live.concurrency, levels)) {
     return [];
   }
   const { concurrency, mode } = live;
-  return [{ key: 'live', name: `${modeName(mode)}, live`, tone: mode, look: 'rings', points: [[concurrency, value]] }];
+  const points: Point[] = [[valueOf(concurrency), value]];
+  return [{ key: 'live', name: `${modeName(mode)}, live`, tone: mode, look: 'rings', points }];
 }
 
 const modes = [
@@ -249,7 +262,7 @@ const modes = [
 ] as const;
 
 interface Pair {
-  concurrency: number;
+  concurrency: Level;
   speculation: Speculation;
   rows: Partial<Record<Mode, BaselineRow>>;
 }
@@ -271,7 +284,7 @@ function pairUp(rows: BaselineRow[]): Pair[] {
     pairs.set(key, pair);
   }
   return Array.from(pairs.values()).sort(
-    (a, b) => a.concurrency - b.concurrency || a.speculation.localeCompare(b.speculation)
+    (a, b) => compareLevels(a.concurrency, b.concurrency) || a.speculation.localeCompare(b.speculation)
   );
 }
 

@@ -1,4 +1,4 @@
-import { DASH, digits, number, valueWithUnit, type Format } from '../../lib/format';
+import { DASH, digits, plain, valueWithUnit, type Format } from '../../lib/format';
 import { clock } from '../../lib/time';
 import { axisFrom, type Axis } from './axis';
 import type { ChartBand, ChartLine, Levels, Mark, Point, Range, Span } from './types';
@@ -119,7 +119,7 @@ export function placeText(x: Span | Levels, at: number): string {
 
 /** Returns the label of a level below the axis. */
 export function levelText(x: Span | Levels, at: number): string {
-  return (isSpan(x) ? undefined : x.words?.[x.levels.indexOf(at)]) ?? number(at);
+  return (isSpan(x) ? undefined : x.words?.[x.levels.indexOf(at)]) ?? plain(at);
 }
 
 /** Formats the value of a line at a position, with its band. */

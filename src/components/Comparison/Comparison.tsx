@@ -4,8 +4,9 @@ import { cx } from '@emotion/css';
 import { Alert } from '@grafana/ui';
 
 import { useLive, type Comparison as Compared, type Mode, type Settings } from '../../client';
-import { milliseconds, number, span } from '../../lib/format';
+import { milliseconds, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
+import { kindOf, levelText } from '../../lib/level';
 import { servingName } from '../../lib/names';
 import { COLUMN, LINE, stylesOf, WRAP } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
@@ -131,7 +132,8 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
   return (
     <div className={styles.body} ref={place}>
       <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
-        {servingName(lane.state)} live at concurrency {number(comparison.concurrency)} · Baseline: {comparison.title}
+        {servingName(lane.state)} live at {kindOf(comparison.concurrency) === 'rate' ? '' : 'concurrency '}
+        {levelText(comparison.concurrency)} · Baseline: {comparison.title}
       </div>
       <div className={cx(styles.tables, size === 'large' && styles.largeTables)} style={columns(model)}>
         <div className={styles.latencies}>
@@ -206,7 +208,7 @@ function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; tim
   const ago = span((Date.parse(time) - Date.parse(row.time)) / 1000);
   return (
     <div className={styles.caveat}>
-      <b>Not kept:</b> {servingName(row)} at {number(row.concurrency)}, {ago} ago: {row.reason}.
+      <b>Not kept:</b> {servingName(row)} at {levelText(row.concurrency)}, {ago} ago: {row.reason}.
     </div>
   );
 }

@@ -317,6 +317,59 @@ describe('concurrency', () => {
   });
 });
 
+describe('rate', () => {
+  const atRate: LaneChange = { state: { concurrency: { target: '12/s', actual: 84 } } };
+  const position = (name: string) => screen.getByRole('radio', { name });
+  const rate = () => screen.getByRole('slider', { name: 'Rate' });
+  const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+  const sent = (client: FakeClient) => client.writes.mock.calls.map(([, , body]) => body);
+
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  it('is the position of the control at once where the workload has one', async () => {
+    await showLane(atRate);
+    expect(position('Rate')).toBeChecked();
+    expect(rate()).toHaveValue('12');
+    expect(rate()).toHaveAttribute('aria-valuetext', '12 conversations/s');
+    expect(['min', 'max', 'step'].map((name) => rate().getAttribute(name))).toEqual(['0.5', '50', '0.5']);
+    expect(screen.getByText('12 conversations/s · 84 in progress')).toBeInTheDocument();
+    expect(figures()).toEqual(expect.arrayContaining(['Target 12/s', 'Actual 84']));
+    expect(screen.queryByRole('slider', { name: 'Concurrency' })).not.toBeInTheDocument();
+  });
+
+  it('is sent with its unit, by the slider and as a number', async () => {
+    const { client } = await showLane(atRate);
+    fireEvent.change(rate(), { target: { value: 14.5 } });
+    await pass(DEBOUNCE);
+    const field = screen.getByRole('spinbutton', { name: 'Rate as a number' });
+    fireEvent.change(field, { target: { value: '0.3' } });
+    await pass(DEBOUNCE);
+    fireEvent.change(field, { target: { value: '0' } });
+    await pass(DEBOUNCE);
+    expect(sent(client)).toEqual([{ concurrency: '14.5/s' }, { concurrency: '0.3/s' }]);
+    expect(screen.getByText('A number from 0.01 to 10000')).toBeInTheDocument();
+  });
+
+  it('keeps the last value of each position', async () => {
+    const { client } = await showLane(atRate);
+    act(() => client.show({ state: { concurrency: { target: 130, actual: 84 } } }));
+    fireEvent.click(position('Rate'));
+    await pass(DEBOUNCE);
+    act(() => client.show(atRate));
+    fireEvent.click(position('Conversations'));
+    expect(position('Conversations')).toBeChecked();
+    expect(slider()).toHaveValue('130');
+    await pass(DEBOUNCE);
+    expect(sent(client)).toEqual([{ concurrency: '12/s' }, { concurrency: 130 }]);
+  });
+
+  it('reports a cap beside what is in progress', async () => {
+    await showLane({ state: { concurrency: { target: '12/s', actual: 84, limited_by: 'target_rps' } } });
+    expect(screen.getByText(/^Slowed by .*: 84 in progress at 12 conversations\/s$/)).toBeInTheDocument();
+  });
+});
+
 describe('mode and speculation', () => {
   const group = (name: string) => within(screen.getByRole('group', { name }));
 
@@ -462,7 +515,7 @@ describe('a load that is held back', () => {
     ).toBeInTheDocument();
     act(() => client.show(starting('start_rate')));
     expect(screen.queryByText(/^Slowed by/)).not.toBeInTheDocument();
-    expect(screen.getByText('255 of 1000 conversations, at least 75 s to go')).toBeInTheDocument();
+    expect(screen.getByText('255 of 1,000 conversations, at least 75 s to go')).toBeInTheDocument();
   });
 });
 
@@ -654,6 +707,7 @@ describe('accessibility', () => {
     ['switching', { state: { phase: 'switching', mode_change: waiting } }],
     ['failed', { state: { mode_change: { ...change, failed: true } }, target: { reachable: false } }],
     ['held', held('target_rps')],
+    ['at a rate', { state: { concurrency: { target: '12/s', actual: 84 } } }],
     ['taken by a trial', { state: { sweep: sweepSummary() } }],
   ];
 

@@ -1,5 +1,6 @@
 import { type LaneSnapshot, type State, workloadSettings } from '../../client';
 import { DASH, number, seconds } from '../../lib/format';
+import { levelText } from '../../lib/level';
 import { cachesText, servedSpeculation, servingName } from '../../lib/names';
 import { Facts } from '../Facts';
 
@@ -21,7 +22,7 @@ type Figure = [term: string, value: string | undefined];
 function stateFigures(lane?: LaneSnapshot): Figure[] {
   const state = lane?.state;
   return [
-    ['Target', number(state?.concurrency.target)],
+    ['Target', levelText(state?.concurrency.target)],
     ['Actual', number(state?.concurrency.actual)],
     ['Routing', state && routing(state)],
     ['Speculation', state && servedSpeculation(state.speculation, state.driver)],

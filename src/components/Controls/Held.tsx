@@ -3,6 +3,7 @@ import { Alert } from '@grafana/ui';
 import type { LaneSnapshot, Problem, SweepSummary, WorkloadPatch } from '../../client';
 import { number } from '../../lib/format';
 import { describeHold, limiterOf, limitName } from '../../lib/hold';
+import { kindOf, progressText } from '../../lib/level';
 import { sweepHint, sweepInProgress } from '../../lib/sweeps';
 import { capital } from '../../lib/text';
 import { WorkloadForm } from './WorkloadForm';
@@ -31,9 +32,10 @@ export function Held({ lane, form }: HeldProps) {
     return null;
   }
   const { actual, target } = state.concurrency;
+  const progress = progressText(actual, target);
   const title = holdText
     ? capital(holdText)
-    : `Slowed by ${limitName(limiter, state)}: ${number(actual)} of ${number(target)} conversations in progress`;
+    : `Slowed by ${limitName(limiter, state)}: ${progress}${kindOf(target) === 'rate' ? '' : ' in progress'}`;
   return (
     <Alert severity="info" title={title} bottomSpacing={0}>
       {holdText && <div>Results are compared and stored at concurrency {number(state.step.held?.at)}.</div>}

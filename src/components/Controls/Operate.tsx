@@ -10,6 +10,7 @@ import {
   type ModeRequest,
 } from '../../client';
 import { arrivalOf, lastKnown, type Known } from '../../lib/known';
+import type { LevelKind } from '../../lib/level';
 import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { stylesOf, WRAP } from '../../lib/styles';
 import { useStable } from '../../lib/useStable';
@@ -23,8 +24,10 @@ import { Held, SweepNotice } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { ModeSwitch } from './ModeSwitch';
 import { Openings } from './Openings';
+import { equivalentLevel } from './range';
 import { useAction, type Action } from './useAction';
 import { useConcurrency } from './useConcurrency';
+import { useLastLevels } from './useLastLevels';
 import { fieldOf } from './workloadFields';
 import { WorkloadForm } from './WorkloadForm';
 
@@ -65,6 +68,13 @@ export function Operate({ live, lane, bare }: OperateProps) {
     );
   });
   const change = useStable(draft.change);
+  const last = useLastLevels(lane, known && draft.value);
+  const changeKind = useStable((kind: LevelKind) => {
+    const level = last(kind) ?? (known && equivalentLevel(kind, known.lane, known.settings));
+    if (level !== undefined) {
+      draft.change(level);
+    }
+  });
   const flush = useStable(draft.flush);
   const open = useStable((openings: number) =>
     adjustment.run('workload', () => patchWorkload(client, lane, { openings }))
@@ -93,8 +103,8 @@ export function Operate({ live, lane, bare }: OperateProps) {
             value={draft.value}
             onChange={change}
             onDone={flush}
-            range={known.settings.slider}
-            limit={known.settings.max_concurrency}
+            onKind={changeKind}
+            settings={known.settings}
             disabled={disabled}
           />
         )}

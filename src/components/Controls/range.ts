@@ -1,4 +1,24 @@
-import { limits, type Slider } from '../../client';
+import { limits, type LaneSnapshot, type Limit, type Settings, type Slider } from '../../client';
+import { levelOf, rateLimit, type Level, type LevelKind } from '../../lib/level';
+
+/** The usual rates, in conversations per second. The API has no settings of them. */
+const RATES: Slider = { min: 0.5, max: 50, increment: 0.5 };
+
+/** The range of the slider for a kind of level, and the limit of typed values. */
+export function boundsOf(kind: LevelKind, settings: Pick<Settings, 'slider' | 'max_concurrency'>) {
+  return kind === 'rate'
+    ? { slider: RATES, limit: rateLimit }
+    : { slider: settings.slider, limit: { ...limits.concurrency, max: settings.max_concurrency } };
+}
+
+/** Returns the level of a kind, on the slider, that is about as much load as there is now. */
+export function equivalentLevel(kind: LevelKind, { state, window }: LaneSnapshot, settings: Settings): Level {
+  const { min, max, increment } = boundsOf(kind, settings).slider;
+  const { turns } = state.shape;
+  const now = kind === 'rate' ? window.requests_per_second / ((turns.min + turns.max) / 2) : state.concurrency.actual;
+  const near = min + Math.round((now - min) / increment) * increment;
+  return levelOf(kind, Math.min(max, Math.max(min, near)));
+}
 
 /** The values of a slider, from min to max, and the step of its thumb. */
 export interface Range {
@@ -9,15 +29,16 @@ export interface Range {
 }
 
 /**
- * Returns the settings' range, extended by whole increments to concurrencies beyond it, so that the thumb has the right
- * position. It stays within one conversation and the limit.
+ * Returns a slider's range, extended by whole increments to values beyond it, so that the thumb has the right position.
+ * It stays within the limit.
  */
-export function rangeAround(values: number[], { min, max, increment }: Slider, limit: number): Range {
+export function rangeAround(values: number[], { min, max, increment }: Slider, limit: Limit): Range {
   const [least, most] = [Math.min(min, ...values), Math.max(max, ...values)];
   const beyond = (distance: number) => Math.ceil(distance / increment) * increment;
-  const from = Math.max(limits.concurrency.min, min - beyond(min - least));
-  const to = Math.max(most, Math.min(limit, max + beyond(most - max)));
-  return { min: from, max: to, step: [from, ...values].map((value) => value - min).reduce(common, increment) };
+  const from = Math.max(limit.min, min - beyond(min - least));
+  const to = Math.max(most, Math.min(limit.max, max + beyond(most - max)));
+  const hundredths = [increment, ...[from, ...values].map((value) => value - min)].map((n) => Math.round(100 * n));
+  return { min: from, max: to, step: hundredths.reduce(common) / 100 };
 }
 
 /** Returns the greatest common divisor. */
@@ -26,8 +47,8 @@ function common(a: number, b: number): number {
 }
 
 /**
- * Returns the level for a thumb that was moved from a value: the nearest one in the direction of the move. Levels are
- * the range's ends and the settings' minimum plus whole increments.
+ * Returns the value for a thumb that was moved from another one: the nearest one in the direction of the move. Values
+ * are the range's ends and the slider's minimum plus whole increments.
  */
 export function levelAt(moved: number, value: number, { min, increment }: Slider, range: Range): number {
   const up = moved > value;

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 
+import type { Level } from '../../lib/level';
 import { useLatest } from '../../lib/useStable';
 
 /** The pause after the last move of the slider before its value is sent, in milliseconds. */
@@ -11,19 +12,19 @@ export const SETTLE = 1500;
 /** A concurrency on its way from the slider to the load generator. */
 interface ConcurrencyDraft {
   /** The requested concurrency, or else the one in force. */
-  value: number;
+  value: Level;
   /** Requests another one. It is sent after a pause. */
-  change(value: number): void;
+  change(value: Level): void;
   /** Sends the pending value at once. */
   flush(): void;
   /** Returns the pending value and clears it; the caller sends it. */
-  take(): number | undefined;
+  take(): Level | undefined;
 }
 
 /** Debounces changes of the concurrency in force. send resolves to whether it succeeded. */
-export function useConcurrency(inForce: number, send: (value: number) => Promise<boolean>): ConcurrencyDraft {
-  const [draft, setDraft] = useState<number>();
-  const waiting = useRef<number>();
+export function useConcurrency(inForce: Level, send: (value: Level) => Promise<boolean>): ConcurrencyDraft {
+  const [draft, setDraft] = useState<Level>();
+  const waiting = useRef<Level>();
   const debounce = useRef<ReturnType<typeof setTimeout>>();
   const settle = useRef<ReturnType<typeof setTimeout>>();
   const begin = useLatest();
@@ -35,7 +36,7 @@ export function useConcurrency(inForce: number, send: (value: number) => Promise
     []
   );
 
-  const forget = (value: number) => setDraft((now) => (now === value ? undefined : now));
+  const forget = (value: Level) => setDraft((now) => (now === value ? undefined : now));
   const take = () => {
     clearTimeout(debounce.current);
     const value = waiting.current;
@@ -63,7 +64,7 @@ export function useConcurrency(inForce: number, send: (value: number) => Promise
       forget(value);
     }
   };
-  const change = (value: number) => {
+  const change = (value: Level) => {
     begin();
     clearTimeout(debounce.current);
     waiting.current = value;

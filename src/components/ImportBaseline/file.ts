@@ -1,4 +1,5 @@
 import type { Baseline, BaselineFile } from '../../client';
+import { rangesOf } from '../../lib/level';
 
 /** The largest size of a file, in bytes, as limited by the API. */
 export const MAX_FILE = 1 << 20;
@@ -43,7 +44,7 @@ export function placeOf(text: string, line: number): [number, number] {
 
 /** Describes a preview in a sentence: rows, levels, modes, and their contents. */
 export function summary({ rows }: Baseline): string {
-  const levels = Array.from(new Set(rows.map((row) => row.concurrency))).sort((a, b) => a - b);
+  const levels = Array.from(new Set(rows.map((row) => row.concurrency)));
   const has = (name: string, of: (row: Baseline['rows'][number]) => unknown) =>
     rows.some((row) => of(row)) ? [name] : [];
   const held = [
@@ -60,7 +61,11 @@ export function summary({ rows }: Baseline): string {
     ...has('memory of a GPU', (row) => row.gpu_memory_bytes),
   ];
   const span =
-    levels.length > 1 ? `${levels.length} levels from ${levels[0]} to ${levels.at(-1)}` : `level ${levels[0]}`;
+    levels.length > 1
+      ? `${levels.length} levels from ${rangesOf(levels)
+          .map(([low, high]) => `${low} to ${high}`)
+          .join(' and ')}`
+      : `level ${levels[0]}`;
   return (
     `${rows.length} ${rows.length === 1 ? 'row' : 'rows'}, ${span}; ` +
     `${held.length > 0 ? held.join(', ') : 'no values'}`

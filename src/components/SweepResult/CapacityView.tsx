@@ -1,5 +1,5 @@
 import type { Capacity, ModeCapacity, SweepRequest } from '../../client';
-import { number } from '../../lib/format';
+import { levelText, valueOf, type Level } from '../../lib/level';
 import { modeKey, modeText } from '../../lib/names';
 import { COLUMN, stylesOf } from '../../lib/styles';
 
@@ -17,7 +17,7 @@ export function CapacityView({ capacity: { modes, crossing }, request }: Capacit
         <div key={modeKey(one.mode)}>
           <dt>{modeText(one.mode)} sustains</dt>
           <dd>
-            <b>{levelText(one)}</b>
+            <b>{sustainedText(one)}</b>
             <small>{testedText(one)}</small>
           </dd>
         </div>
@@ -39,26 +39,28 @@ export function CapacityView({ capacity: { modes, crossing }, request }: Capacit
   );
 }
 
-function levelText({ level, interval, above, tested }: ModeCapacity): string {
+function sustainedText({ level, interval, above, tested }: ModeCapacity): string {
   if (level === undefined) {
     return 'not known yet';
   }
-  if (interval?.[0] === 0 && above) {
+  if (interval && above && valueOf(interval[0]) === 0) {
     return 'cannot be determined from these levels';
   }
-  if (level > 0) {
+  if (valueOf(level) > 0) {
     return withInterval(level, interval, above);
   }
   return tested[0]?.verdict === 'open' && interval
-    ? `possibly none (${number(interval[0])}–${number(interval[1])}${above ? ' or more' : ''})`
+    ? `possibly none (${intervalText(interval, above)})`
     : 'none of the levels tested';
 }
 
 /** Where no level certainly misses, the interval has no upper bound. */
-function withInterval(level: number, interval: [number, number] | undefined, above: boolean | undefined): string {
-  return interval
-    ? `${number(level)} (${number(interval[0])}–${number(interval[1])}${above ? ' or more' : ''})`
-    : number(level);
+function withInterval(level: Level, interval: ModeCapacity['interval'], above: boolean | undefined): string {
+  return interval ? `${levelText(level)} (${intervalText(interval, above)})` : levelText(level);
+}
+
+function intervalText([low, high]: [Level, Level], above: boolean | undefined): string {
+  return `${levelText(low)}–${levelText(high)}${above ? ' or more' : ''}`;
 }
 
 function testedText({ tested, isolated }: ModeCapacity): string {
@@ -72,7 +74,7 @@ function testedText({ tested, isolated }: ModeCapacity): string {
   ] as const;
   return parts
     .filter(([, levels]) => levels.length > 0)
-    .map(([words, levels]) => `${words} ${levels.map((level) => number(level)).join(', ')}`)
+    .map(([words, levels]) => `${words} ${levels.map(levelText).join(', ')}`)
     .join('; ');
 }
 

@@ -3,6 +3,7 @@ import { cx } from '@emotion/css';
 
 import type { SweepSpan } from '../../client';
 import { milliseconds, number, span as duration } from '../../lib/format';
+import { levelsName, levelText } from '../../lib/level';
 import { modeText } from '../../lib/names';
 import { clock } from '../../lib/time';
 import { DataTable, type Column } from '../DataTable';
@@ -23,7 +24,7 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
       className: styles.word,
       cell: ({ mode, lane }) => `${modeText(mode)}${lane ? `, lane ${lane}` : ''}`,
     },
-    figure('Concurrency', ({ concurrency }) => number(concurrency)),
+    figure(levelsName(spans.map(({ concurrency }) => concurrency)), ({ concurrency }) => levelText(concurrency)),
     figure('TTFT p95', ({ row }) => milliseconds(row?.ttft.p95)),
     figure('Turns', ({ turns }) => number(turns)),
     figure('Failed', ({ failed }) => number(failed)),

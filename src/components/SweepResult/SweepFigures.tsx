@@ -2,6 +2,7 @@ import { memo, useMemo } from 'react';
 
 import { useBaselines, useLive, type BaselineRow, type Sweep } from '../../client';
 import { digits, number } from '../../lib/format';
+import { axisOf, levelsName, levelText } from '../../lib/level';
 import { modeKey, modeText } from '../../lib/names';
 import { recordedTable } from '../../lib/recorded';
 import { sloLevel } from '../../lib/slo';
@@ -49,11 +50,12 @@ interface SweepCurvesProps {
   recorded?: Recorded;
 }
 
-/** Each metric against concurrency, by mode, with the 95 % intervals as bands. */
+/** Each metric against the level, by mode, with the 95 % intervals as bands. */
 const SweepCurves = memo(function SweepCurves({ sweep: { rows, request }, recorded }: SweepCurvesProps) {
   const curves = useMemo(() => curvesOf(rows, recorded?.rows ?? [], request.slo), [rows, recorded, request.slo]);
-  const levels = [...new Set([...(request.levels ?? []), ...rows.map(({ concurrency }) => concurrency)])];
-  const x = { levels: levels.sort((a, b) => a - b), unit: 'conversations' };
+  const levels = [...(request.levels ?? []), ...rows.map(({ concurrency }) => concurrency)];
+  const x = axisOf(levels);
+  const by = levelsName(levels).toLowerCase();
   const legend: LegendItem[] = [
     ...linesOf(rows).map(({ name, ...line }) => ({ ...line, words: name })),
     {
@@ -77,7 +79,7 @@ const SweepCurves = memo(function SweepCurves({ sweep: { rows, request }, record
     <ChartGrid least={320} stretched legend={legend}>
       {curves.map(({ metric: { key, name, heading }, ...drawing }) => (
         <ChartFigure key={key} caption={heading}>
-          <Chart label={`${name} by concurrency and mode; figures in the table`} x={x} {...drawing} />
+          <Chart label={`${name} by ${by} and mode; figures in the table`} x={x} {...drawing} />
         </ChartFigure>
       ))}
     </ChartGrid>
@@ -93,9 +95,10 @@ interface SweepTableProps {
 const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded }: SweepTableProps) {
   const styles = useTableStyles();
   const metrics = metricsOf(rows);
+  const levels = levelsName(rows.map(({ concurrency }) => concurrency));
   const side = request.kind === 'trial' ? 'arm' : 'mode';
   const columns: Array<Column<BaselineRow>> = [
-    { name: 'Concurrency', cell: ({ concurrency }) => number(concurrency) },
+    { name: levels, cell: ({ concurrency }) => levelText(concurrency) },
     { name: side === 'arm' ? 'Arm' : 'Mode', className: styles.word, cell: modeText },
     ...metrics.map((metric) => ({
       name: metric.heading,
@@ -108,7 +111,7 @@ const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded
   ];
   return (
     <DataTable
-      label={`Figures by concurrency and ${side}, with their 95 % intervals`}
+      label={`Figures by ${levels.toLowerCase()} and ${side}, with their 95 % intervals`}
       className={styles.table}
       columns={columns}
       rows={rows}

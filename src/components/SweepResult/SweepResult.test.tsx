@@ -267,6 +267,8 @@ describe('the curves', () => {
     const { rows, request } = sweep();
     const beside = comparableRows(rows, recorded.rows);
     expect(beside.map(({ mode, concurrency }) => `${mode} ${concurrency}`)).toEqual(['kv 60']);
+    const atRates = recorded.rows.map((row) => ({ ...row, concurrency: `${row.concurrency}/s` }));
+    expect(comparableRows(rows, atRates)).toEqual([]);
     const [ttft] = curvesOf(rows, beside, request.slo);
     expect(ttft.metric.key).toBe('ttft_p95');
     expect(ttft.lines.map(({ key }) => key)).toEqual([

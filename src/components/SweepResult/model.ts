@@ -1,4 +1,5 @@
 import type { BaselineRow, Mode, ModeState, SweepRequest, SweepSpan, SweepSummary } from '../../client';
+import { compareLevels, isWithin, valueOf } from '../../lib/level';
 import { modeKey, modeText } from '../../lib/names';
 import type { ChartBand, ChartLine, Drawing, Look } from '../Chart';
 import { metrics, type Metric } from './metrics';
@@ -44,10 +45,9 @@ function isLike(a: ModeState, b: ModeState): boolean {
  */
 export function comparableRows(rows: BaselineRow[], recorded: BaselineRow[] = []): BaselineRow[] {
   const levels = rows.map(({ concurrency }) => concurrency);
-  const [low, high] = [Math.min(...levels), Math.max(...levels)];
   return recorded
-    .filter((row) => row.concurrency >= low && row.concurrency <= high && rows.some((own) => isLike(own, row)))
-    .sort((a, b) => a.concurrency - b.concurrency);
+    .filter((row) => isWithin(row.concurrency, levels) && rows.some((own) => isLike(own, row)))
+    .sort((a, b) => compareLevels(a.concurrency, b.concurrency));
 }
 
 /** Returns the recorded row of a measured one's level and mode, if there is one. */
@@ -77,7 +77,7 @@ function curveOf(metric: Metric, rows: BaselineRow[], recorded: BaselineRow[], s
     tone,
     points: rows.flatMap((row): ChartBand['points'] => {
       const around = modeKey(row) === key ? interval(row) : undefined;
-      return around ? [[row.concurrency, Math.max(0, around[0]), around[1]]] : [];
+      return around ? [[valueOf(row.concurrency), Math.max(0, around[0]), around[1]]] : [];
     }),
   }));
   return {
@@ -98,7 +98,7 @@ function drawn(lines: Line[], rows: BaselineRow[], value: Metric['value']): Char
       tone,
       look,
       dots: look !== 'dashed',
-      points: rows.filter((row) => modeKey(row) === key).map((row) => [row.concurrency, value(row)]),
+      points: rows.filter((row) => modeKey(row) === key).map((row) => [valueOf(row.concurrency), value(row)]),
     }))
     .filter(({ points }) => points.some(([, y]) => y !== undefined));
 }

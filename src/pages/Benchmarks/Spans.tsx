@@ -1,6 +1,7 @@
 import type { SweepSpan } from '../../client';
 import { SpanTable } from '../../components/SweepResult';
 import { number } from '../../lib/format';
+import { levelText } from '../../lib/level';
 import { modeText } from '../../lib/names';
 import { stylesOf } from '../../lib/styles';
 
@@ -43,7 +44,7 @@ function title({ number: k, attempt, arm, mode, concurrency }: SweepSpan): strin
   const pilot = arm === 'pilot' ? ', the pilot' : '';
   return (
     `Span ${number(k + 1)}${pilot}${attempt > 1 ? `, attempt ${attempt}` : ''}, ` +
-    `${modeText(mode)} at ${number(concurrency)}`
+    `${modeText(mode)} at ${levelText(concurrency)}`
   );
 }
 

@@ -43,6 +43,10 @@ it('reports an invalid value at its field', () => {
   expect(errors('trial', { smallest: '60' })).toEqual({ smallest: 'A number from 0.1 to 50' });
   expect(errors('trial', { levels: '60, 120' })).toEqual({ levels: 'One level' });
   expect(errors('trial', { levels: 'many' })).toEqual({ levels: 'A whole number from 1 to 10000' });
+  expect(errors('trial', { levels: '12/s' })).toEqual({});
+  expect(errors('trial', { levels: '0/s' })).toEqual({ levels: 'A rate from 0.01 to 10000/s' });
+  expect(errors('sweep', { levels: '2/s, 2.0/s' })).toEqual({ levels: 'Each level once' });
+  expect(errors('sweep', { levels: '60, 2/s' })).toEqual({ levels: 'Levels of one kind: conversations, or rates' });
   expect(errors('trial', { seed: '-1' })).toEqual({ seed: 'A whole number, not below 0' });
   expect(errors('trial', { 'slo.ttft': '0' })).toEqual({ 'slo.ttft': 'A number above 0, up to 3600000' });
   expect(errors('sweep', { levels: '60, 60' })).toEqual({ levels: 'Each level once' });
@@ -94,6 +98,8 @@ it('distinguishes modes that differ in a speculation without a name', () => {
 
 it('reads lists with commas, semicolons or spaces', () => {
   expect(split('60, 80;100 120,')).toEqual(['60', '80', '100', '120']);
+  expect(split('2/s 4.5/s')).toEqual(['2/s', '4.5/s']);
+  expect(toRequest('sweep', { levels: '2/s 4.5 /s' }).levels).toEqual(['2/s', '4.5/s']);
   expect(split('kv off, round_robin off')).toEqual(['kv off', 'round_robin off']);
 });
 

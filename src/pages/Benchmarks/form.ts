@@ -9,6 +9,7 @@ import type {
 } from '../../client';
 import { number, span } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
+import { kindOf, parseLevel, rangesOf, rateLimit, valueOf, type Level } from '../../lib/level';
 import { modeKey, modeText, speculationName } from '../../lib/names';
 
 import { isShare, metricName } from '../../components/SweepResult';
@@ -74,8 +75,10 @@ const fields: Field[] = [
   field('modes', 'Also compare', 'modes', ['trial']),
   field('modes', 'Modes', 'modes', ['sweep', 'capacity']),
   field('question', 'Question', 'question', ['trial']),
-  field('levels', 'Concurrency', 'levels', ['trial']),
-  field('levels', 'Levels', 'levels', ['sweep'], { help: 'Concurrency values, separated by commas.' }),
+  field('levels', 'Concurrency', 'levels', ['trial'], { help: 'Conversations, or a rate of new ones, such as 12/s.' }),
+  field('levels', 'Levels', 'levels', ['sweep'], {
+    help: 'Numbers of conversations, or rates of new ones such as 12/s, separated by commas.',
+  }),
   field('levels', 'Initial levels', 'levels', ['capacity'], {
     help: 'The search stays between the lowest and the highest level.',
   }),
@@ -316,12 +319,15 @@ function modesError(kind: SweepKind, n: number, isTogether: boolean): string | u
 }
 
 function levelsError(kind: SweepKind, levels: string[], limit: SimulationLimit | undefined): string | undefined {
-  const wrong = limit && levels.map((level) => wholeNumber(level, limit)).find((error) => error !== undefined);
+  const wrong = limit && levels.map((level) => levelError(level, limit)).find((error) => error !== undefined);
   if (wrong) {
     return levels.length > 1 ? `Each level: ${wrong.toLowerCase()}` : wrong;
   }
-  if (new Set(levels.map(Number)).size < levels.length) {
+  if (new Set(levels.map(parseLevel)).size < levels.length) {
     return 'Each level once';
+  }
+  if (rangesOf(toLevels(levels)).length > 1) {
+    return 'Levels of one kind: conversations, or rates';
   }
   if (kind === 'trial') {
     return levels.length === 1 ? undefined : 'One level';
@@ -330,10 +336,25 @@ function levelsError(kind: SweepKind, levels: string[], limit: SimulationLimit |
   return levels.length < least ? `At least ${least === 1 ? 'one level' : 'two levels'}` : undefined;
 }
 
+function levelError(text: string, limit: SimulationLimit): string | undefined {
+  const level = parseLevel(text) ?? 0;
+  const value = valueOf(level);
+  if (kindOf(level) === 'conversations') {
+    return wholeNumber(text, limit);
+  }
+  return value >= rateLimit.min && value <= rateLimit.max
+    ? undefined
+    : `A rate from ${rateLimit.min} to ${rateLimit.max}/s`;
+}
+
+function toLevels(texts: string[]): Level[] {
+  return texts.map(parseLevel).filter((level) => level !== undefined);
+}
+
 /** Splits a typed list into its items. */
 export function split(value: string): string[] {
   return value
-    .split(/[,;\n]|(?<=\d)\s+(?=\d)/)
+    .split(/[,;\n]|(?<=\d|\/s)\s+(?=\d)/)
     .map((item) => item.trim())
     .filter((item) => item !== '');
 }
@@ -362,7 +383,7 @@ export function toRequest(kind: SweepKind, values: Values): SweepRequest {
   }
   const modes = kind === 'trial' ? [values.a ?? '', values.b ?? '', ...others] : split(values.modes ?? '');
   put('modes', modes.map(toMode));
-  put('levels', split(values.levels ?? '').map(Number));
+  put('levels', toLevels(split(values.levels ?? '')));
   put('slo', slo);
   return request;
 }

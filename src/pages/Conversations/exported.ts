@@ -53,6 +53,7 @@ const turnNames = [
   'itl_p95',
   'itl_estimated',
   'latency',
+  'late',
   'prompt_tokens',
   'cached_tokens',
   'output_tokens',

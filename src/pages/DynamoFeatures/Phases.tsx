@@ -16,6 +16,7 @@ import {
 import { DataTable } from '../../components/DataTable';
 import { Section } from '../../components/Section';
 import { DASH, gibibytes, milliseconds, number, percent } from '../../lib/format';
+import { levelWords } from '../../lib/level';
 import { hasDrafts, isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
 import { markedRow, stylesOf } from '../../lib/styles';
 import { simulationNote } from '../../lib/target';
@@ -146,7 +147,7 @@ function sourceNote(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredR
     return `not kept: ${lost.reason}`;
   }
   return isOffered(phase, lane.state)
-    ? `not yet at ${number(lane.state.concurrency.target)} conversations`
+    ? `not yet at ${levelWords(lane.state.concurrency.target)}`
     : `not offered by the mode driver “${lane.state.driver}”`;
 }
 

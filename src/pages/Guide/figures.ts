@@ -40,7 +40,8 @@ type Read = (lane: LaneSnapshot) => string | undefined;
 /** The figures that are known whether the workload runs or not. */
 const configured: Record<string, Read> = {
   mode: ({ state }) => (state.mode === 'unknown' ? 'not known' : modeName(state.mode)),
-  concurrency: ({ state }) => number(state.concurrency.target),
+  // The texts say how many conversations there are at once. At a rate, those are the ones in progress.
+  concurrency: ({ state: { concurrency: at } }) => number(typeof at.target === 'number' ? at.target : at.actual),
   turns: ({ state: { shape } }) =>
     shape.turns.min === shape.turns.max ? `${shape.turns.min}` : `${shape.turns.min}–${shape.turns.max}`,
   'max-tokens': ({ state }) => number(state.shape.max_tokens),

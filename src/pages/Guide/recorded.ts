@@ -1,5 +1,6 @@
 import type { Baseline } from '../../client';
 import { milliseconds, number, percent, seconds } from '../../lib/format';
+import type { Level } from '../../lib/level';
 import { engineName } from '../../lib/names';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { figure, prefixed, rate, type Figures, type Routing } from './figures';
@@ -101,9 +102,11 @@ function modeFigures(table: Baseline | undefined, pairs: Pair[], mode: Routing, 
   };
 }
 
+/** Joins the rows of each number of conversations, ascending. The texts name no rates. */
 function pairUp(rows: Row[]): Pair[] {
   const at = (level: number, mode: Row['mode']) => rows.find((row) => row.concurrency === level && row.mode === mode);
-  const levels = Array.from(new Set(rows.map((row) => row.concurrency))).sort((a, b) => a - b);
+  const numbers = rows.flatMap(({ concurrency }) => (typeof concurrency === 'number' ? [concurrency] : []));
+  const levels = Array.from(new Set(numbers)).sort((a, b) => a - b);
   return levels.flatMap((level) => {
     const kv = at(level, 'kv');
     const roundRobin = at(level, 'round_robin');
@@ -143,7 +146,7 @@ function span(values: Array<number | undefined>): Span | undefined {
   return known.length > 0 ? { min: Math.min(...known), max: Math.max(...known), mean: sum / known.length } : undefined;
 }
 
-function listed(levels: number[]): string {
+function listed(levels: Level[]): string {
   return levels.length > 0 ? levels.join(', ') : 'none';
 }
 

@@ -2,7 +2,8 @@ import { cx } from '@emotion/css';
 
 import type { Live } from '../../client';
 import { Imitation, Status } from '../../components/Status';
-import { number, span } from '../../lib/format';
+import { DASH, plain, span } from '../../lib/format';
+import { valueOf, type Level } from '../../lib/level';
 import { cachesText } from '../../lib/names';
 import { LINE, stylesOf, WRAP } from '../../lib/styles';
 import { useAge } from '../../lib/useNow';
@@ -13,8 +14,8 @@ interface HeadProps {
   live: Live;
   /** The mode, or those of both routers. */
   title: string;
-  /** The concurrency in force, or the one that the operator has requested. */
-  concurrency?: number;
+  /** The level in force, or the one that the operator has requested. */
+  concurrency?: Level;
 }
 
 /** The mode, the number of conversations, and the state of the workload; dimmed during a loss. */
@@ -25,7 +26,8 @@ export function Head({ live, title, concurrency }: HeadProps) {
     <header className={cx(styles.head, !live.lane && styles.past)}>
       <h1 className={styles.title}>{title}</h1>
       <div className={styles.concurrency}>
-        <b>{number(concurrency)}</b> conversations
+        <b>{concurrency === undefined ? DASH : plain(valueOf(concurrency))}</b> conversations
+        {typeof concurrency === 'string' && '/s'}
       </div>
       <div className={styles.status}>
         <Status live={live} lane={LANE} unnamed />

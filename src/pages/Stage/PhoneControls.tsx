@@ -2,7 +2,7 @@ import { Button } from '@grafana/ui';
 
 import type { Live } from '../../client';
 import { ModeSwitch, Taken } from '../../components/Controls';
-import { number } from '../../lib/format';
+import { levelText } from '../../lib/level';
 import { stylesOf } from '../../lib/styles';
 import { knownOf } from './model';
 import type { Operate } from './useOperate';
@@ -40,7 +40,7 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
           disabled={off || sweep !== undefined}
           onClick={() => operate.step(-1)}
         />
-        <output aria-label="Concurrency">{number(operate.concurrency)}</output>
+        <output aria-label="Concurrency">{levelText(operate.concurrency)}</output>
         <Button
           variant="secondary"
           icon="plus"

@@ -208,6 +208,20 @@ describe('the keys', () => {
     }
   });
 
+  it('raise and lower a rate, too', async () => {
+    const shown = await show({ state: { concurrency: { target: '49.5/s', actual: 84 } } });
+    expect(head()).toMatch(/^KV-aware49.5 conversations\/sRunning49.5 conversations\/s · 84 in progress/);
+    jest.useFakeTimers();
+    try {
+      ['ArrowUp', 'ArrowUp'].forEach((key) => fireEvent.keyDown(document.body, { key }));
+      expect(notices()).toBe('50 conversations/s is the highest value of the slider.');
+      await act(() => jest.advanceTimersByTimeAsync(DEBOUNCE));
+      expect(written(shown)).toEqual([['PATCH', '/workload?lane=main', { concurrency: '50/s' }]]);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   it('report why a request was refused', async () => {
     const shown = await show();
     shown.client.writes.mockRejectedValueOnce(new Problem(409, 'a mode change is in progress'));

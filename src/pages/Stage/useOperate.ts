@@ -18,9 +18,11 @@ import {
 } from '../../client';
 import { useConfirm, type Confirm } from '../../components/Confirm';
 import { failures } from '../../components/Controls';
+import { boundsOf } from '../../components/Controls/range';
 import { useAction } from '../../components/Controls/useAction';
 import { useConcurrency } from '../../components/Controls/useConcurrency';
 import { arrivalOf } from '../../lib/known';
+import { kindOf, levelOf, levelWords, valueOf, type Level } from '../../lib/level';
 import { modeQuestion, stopQuestion } from '../../lib/losses';
 import { speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
@@ -45,11 +47,11 @@ const STAGE_TRIAL_SECONDS = 600;
 export interface Operate {
   /** The current user; undefined until it is known. */
   me?: Me;
-  /** The concurrency in force, or the requested one. */
-  concurrency?: number;
+  /** The level in force, or the requested one. */
+  concurrency?: Level;
   /** Starts a stopped workload, and stops any other. The operator confirms it where conversations end. */
   startStop(): void;
-  /** Raises (1) or lowers (−1) the concurrency by the slider's increment, within its range. */
+  /** Raises (1) or lowers (−1) the level by the slider's increment, within its range. */
   step(direction: 1 | -1): void;
   /** Requests a mode. The operator confirms it while the workload runs. */
   ask(request: ModeRequest): void;
@@ -113,18 +115,20 @@ export function useOperate(live: Live, questionClass?: string): Operate {
       return undefined;
     });
   const step = (direction: 1 | -1) =>
-    operate(({ lane: { state }, settings: { slider } }) => {
+    operate(({ lane: { state }, settings }) => {
       if (state.sweep) {
         return endTrial(state.sweep);
       }
-      const { value } = draft;
+      const kind = kindOf(draft.value);
+      const { slider } = boundsOf(kind, settings);
+      const value = valueOf(draft.value);
       const wanted = value + direction * slider.increment;
-      // A concurrency beyond the slider was set on purpose. A step leads back, never further.
+      // A level beyond the slider was set on purpose. A step leads back, never further.
       const next = Math.min(Math.max(slider.max, value), Math.max(Math.min(slider.min, value), wanted));
       if (next === value) {
-        return `${value} conversations is the ${direction > 0 ? 'highest' : 'lowest'} value of the slider.`;
+        return `${levelWords(draft.value)} is the ${direction > 0 ? 'highest' : 'lowest'} value of the slider.`;
       }
-      draft.change(next);
+      draft.change(levelOf(kind, next));
       return undefined;
     });
   const ask = (request: ModeRequest) =>

@@ -3,7 +3,8 @@ import { cx } from '@emotion/css';
 
 import type { Mode, SimulationPoint, SimulationResult } from '../../client';
 import { DataTable, UNSTACKED } from '../../components/DataTable';
-import { milliseconds, number, seconds } from '../../lib/format';
+import { milliseconds, seconds } from '../../lib/format';
+import { compareLevels, levelsName, levelText, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { COLUMN, stylesOf, WRAP } from '../../lib/styles';
 
@@ -11,7 +12,7 @@ interface BreakdownProps {
   result: SimulationResult;
   /** The modes in the order of the rows. */
   modes: Mode[];
-  levels: number[];
+  levels: Level[];
 }
 
 const names: Record<Part, string> = { queued: 'Queue', prefill: 'Prefill', decode: 'Decode' };
@@ -54,11 +55,11 @@ export const Breakdown = memo(function Breakdown({ result, modes, levels }: Brea
         rowClass={({ level }) => cx(level !== undefined && styles.begins)}
         columns={[
           {
-            name: 'Conversations',
+            name: levelsName(levels) === 'Rate' ? 'Rate' : 'Conversations',
             className: styles.mode,
             cell: ({ level, mode }) => (
               <>
-                {level !== undefined && <b>{number(level)}</b>}
+                {level !== undefined && <b>{levelText(level)}</b>}
                 <span>{modeName(mode)}</span>
               </>
             ),
@@ -114,7 +115,7 @@ type Part = (typeof PARTS)[number];
 type Times = Record<Part, number>;
 
 /** Returns the parts of a turn's time at a level under a mode; undefined where they are not computed. */
-function timesOf({ points }: SimulationResult, mode: Mode, level: number): Times | undefined {
+function timesOf({ points }: SimulationResult, mode: Mode, level: Level): Times | undefined {
   const figures = points.find((point) => point.mode === mode && point.concurrency === level)?.figures;
   const { queued_seconds: queued, prefill_seconds: prefill, decode_seconds: decode } = figures ?? {};
   return queued && prefill && decode ? { queued: queued.mean, prefill: prefill.mean, decode: decode.mean } : undefined;
@@ -124,8 +125,8 @@ function timesOf({ points }: SimulationResult, mode: Mode, level: number): Times
  * Returns the levels on both sides of a crossing: the one at which the first mode leads most in TTFT p95, and the one
  * at which the second does. Where one mode leads at every level, it returns the lowest and the highest one.
  */
-export function sidesOf({ points, request: { levels = [] } }: SimulationResult, [a, b]: Mode[]): number[] {
-  const ttft = (mode: Mode, level: number) =>
+export function sidesOf({ points, request: { levels = [] } }: SimulationResult, [a, b]: Mode[]): Level[] {
+  const ttft = (mode: Mode, level: Level) =>
     points.find((point: SimulationPoint) => point.mode === mode && point.concurrency === level)?.figures.ttft_p95?.mean;
   const ratios = levels.flatMap((level) => {
     const [first, second] = [ttft(a, level), ttft(b, level)];
@@ -137,7 +138,7 @@ export function sidesOf({ points, request: { levels = [] } }: SimulationResult, 
   const sorted = [...ratios].sort((x, y) => x.ratio - y.ratio);
   const [least, most] = [sorted[0], sorted[sorted.length - 1]];
   const ends = least.ratio < 1 && most.ratio > 1 ? [least, most] : [ratios[0], ratios[ratios.length - 1]];
-  return [...new Set(ends.map(({ level }) => level))].sort((x, y) => x - y);
+  return [...new Set(ends.map(({ level }) => level))].sort(compareLevels);
 }
 
 const useStyles = stylesOf(({ colors, spacing, typography, visualization }) => ({

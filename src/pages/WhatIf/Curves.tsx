@@ -4,13 +4,14 @@ import { cx } from '@emotion/css';
 import type { Mode, Settings } from '../../client';
 import { Chart, ChartFigure, ChartGrid, type LegendItem } from '../../components/Chart';
 import { number } from '../../lib/format';
+import { levelsName, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { stylesOf } from '../../lib/styles';
 import { draw, type Beside, type Series } from './series';
 
 interface CurvesProps {
   series: Series[];
-  levels: number[];
+  levels: Level[];
   modes: Mode[];
   beside: Beside;
   /** The number of runs of a complete point. */
@@ -22,7 +23,7 @@ interface CurvesProps {
   isEarlier: boolean;
 }
 
-/** Each figure against concurrency. */
+/** Each figure against the level. */
 export const Curves = memo(function Curves(props: CurvesProps) {
   const { series, levels, slo, isEarlier } = props;
   const styles = useStyles();
@@ -37,7 +38,7 @@ export const Curves = memo(function Curves(props: CurvesProps) {
   );
 });
 
-function Curve({ series, levels, slo }: { series: Series; levels: number[]; slo?: Settings['slo'] }) {
+function Curve({ series, levels, slo }: { series: Series; levels: Level[]; slo?: Settings['slo'] }) {
   const id = useId();
   const { name, heading } = series.figure;
   const drawing = useMemo(() => draw(series, levels, slo), [series, levels, slo]);
@@ -50,7 +51,7 @@ function Curve({ series, levels, slo }: { series: Series; levels: number[]; slo?
         </>
       }
     >
-      <Chart label={`${name} by concurrency`} {...drawing} />
+      <Chart label={`${name} by ${levelsName(levels).toLowerCase()}`} {...drawing} />
     </ChartFigure>
   );
 }

@@ -1,6 +1,7 @@
 import { memo } from 'react';
 
 import type { Mode } from '../../client';
+import type { Level } from '../../lib/level';
 import { stylesOf } from '../../lib/styles';
 import { LevelTable } from './LevelTable';
 import { Figure, find } from './Figure';
@@ -8,7 +9,7 @@ import type { Series } from './series';
 
 interface FiguresTableProps {
   series: Series[];
-  levels: number[];
+  levels: Level[];
   modes: Mode[];
 }
 
@@ -28,7 +29,7 @@ export const FiguresTable = memo(function FiguresTable({ series, levels, modes }
   );
 });
 
-function Cell({ series: { figure, values }, mode, level }: { series: Series; mode: Mode; level: number }) {
+function Cell({ series: { figure, values }, mode, level }: { series: Series; mode: Mode; level: Level }) {
   const styles = useStyles();
   const atLevel = values.filter(({ concurrency }) => concurrency === level);
   return (

@@ -1,7 +1,8 @@
 import { Fragment, memo } from 'react';
 
 import type { Mode, Settings } from '../../client';
-import { milliseconds, number } from '../../lib/format';
+import { milliseconds } from '../../lib/format';
+import { levelText } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { stylesOf, WRAP } from '../../lib/styles';
 import { holdsUpTo, type Series, type Source } from './series';
@@ -24,7 +25,7 @@ export const HoldsUpTo = memo(function HoldsUpTo({ series, modes, slo }: HoldsUp
   const rows = sources.flatMap((source) => {
     const levels = modes.flatMap((mode) => {
       const level = holdsUpTo(judged, source, mode);
-      return level === undefined ? [] : [{ mode, text: level === 0 ? 'no level' : number(level) }];
+      return level === undefined ? [] : [{ mode, text: level === 0 ? 'no level' : levelText(level) }];
     });
     return levels.length > 0 ? [{ source, levels }] : [];
   });

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 
 import type { Mode } from '../../client';
 import { DataTable } from '../../components/DataTable';
-import { number } from '../../lib/format';
+import { levelsName, levelText, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { stylesOf } from '../../lib/styles';
 
@@ -11,8 +11,8 @@ interface LevelTableProps<Key extends string> {
   /** Each is the heading of a column for every mode. */
   columns: Array<{ key: Key; name: string }>;
   modes: Mode[];
-  levels: number[];
-  cell(key: Key, mode: Mode, level: number): ReactNode;
+  levels: Level[];
+  cell(key: Key, mode: Mode, level: Level): ReactNode;
 }
 
 /** Figures by level and mode. */
@@ -25,12 +25,12 @@ export function LevelTable<Key extends string>({ caption, columns, modes, levels
       rows={levels}
       keyOf={(level) => level}
       columns={[
-        { name: 'Concurrency', cell: (level) => number(level) },
+        { name: levelsName(levels), cell: (level) => levelText(level) },
         ...columns.flatMap(({ key, name }) =>
           modes.map((mode) => ({
             name: modeName(mode),
             group: { key, heading: name },
-            cell: (level: number) => cell(key, mode, level),
+            cell: (level: Level) => cell(key, mode, level),
           }))
         ),
       ]}

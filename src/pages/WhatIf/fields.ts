@@ -1,6 +1,7 @@
 import { type SimulationLimit, type SimulationRequest, type WorkloadSettingName, workloadSettings } from '../../client';
 import { number } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
+import { kindOf, levelOf, valueOf, type Level, type LevelKind } from '../../lib/level';
 import { valueAt, withValue } from '../../lib/path';
 
 /** The group of a field. */
@@ -146,7 +147,7 @@ export function fieldOf(path: string | undefined): FieldName | undefined {
 
 /** Returns the values of the fields for a request that has every field. */
 export function valuesOf(request: SimulationRequest): Values {
-  const levels = request.levels ?? [];
+  const levels = (request.levels ?? []).map(valueOf);
   const values = fields.map((field) => {
     const value = valueAt(request, field.path);
     return [field.name, String((field.kind === 'switch' ? value === field.on : value) ?? '')];
@@ -167,7 +168,7 @@ export function requestOf(base: SimulationRequest, values: Values): SimulationRe
   for (const field of fields) {
     request = withValue(request, field.path, read(field, values[field.name]));
   }
-  return { ...request, levels: same ? base.levels : levelsOf(values) };
+  return { ...request, levels: same ? base.levels : levelsOf(values, kindOf(base.levels?.[0] ?? 0)) };
 }
 
 function read(field: Field, text: string): number | boolean | string {
@@ -181,13 +182,13 @@ function read(field: Field, text: string): number | boolean | string {
   }
 }
 
-/** Returns the levels from one to another in steps. The last is included even where it lies between two steps. */
-function levelsOf({ from, to, every }: Values): number[] {
+/** Returns levels of a kind from one to another in steps. The last is included even where it lies between two steps. */
+function levelsOf({ from, to, every }: Values, kind: LevelKind): Level[] {
   const first = Number(from);
   const last = Number(to);
   const step = Number(every);
   const levels = Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => first + i * step);
-  return levels.at(-1) === last ? levels : [...levels, last];
+  return (levels.at(-1) === last ? levels : [...levels, last]).map((value) => levelOf(kind, value));
 }
 
 /** The limits of the values. */

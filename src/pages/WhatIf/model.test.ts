@@ -69,6 +69,9 @@ describe('a question', () => {
 describe('the fields', () => {
   it('convert from a request and back', () => {
     expect(requestOf(defaults, valuesOf(defaults))).toEqual(defaults);
+    const rates = { ...defaults, levels: ['2/s', '4/s'] };
+    expect(requestOf(rates, valuesOf(rates))).toEqual(rates);
+    expect(requestOf(rates, { ...valuesOf(rates), to: '5' }).levels).toEqual(['2/s', '4/s', '5/s']);
     const limits = { limits: list.limits, maxLevels: 40, speculations: ['not_recorded' as const] };
     expect(check(valuesOf(defaults), limits)).toEqual({});
   });

@@ -12,6 +12,7 @@ import type {
 import { THIS_TARGET } from '../../components/Comparison/model';
 import type { ChartBand, ChartLine, Drawing } from '../../components/Chart';
 import { timeFigure, valueFigure, type RowFigure } from '../../lib/figures';
+import { axisOf, compareLevels, isWithin, valueOf, type Level } from '../../lib/level';
 import { modeName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
@@ -44,7 +45,7 @@ export type Source = 'simulated' | 'recorded' | 'measured';
 export interface Value {
   source: Source;
   mode: Mode;
-  concurrency: number;
+  concurrency: Level;
   value: number;
   /** The least and the largest over the seeds, where it is simulated. */
   band?: [low: number, high: number];
@@ -76,12 +77,8 @@ export function baselinesToCompare(baselines: Baseline[] | undefined, fitted: st
 /** Returns the values of each figure at the requested levels. */
 export function seriesOf(result: SimulationResult, beside: Beside, slo: Settings['slo'] | undefined): Series[] {
   const { levels = [], modes = [], speculation = 'not_recorded' } = result.request;
-  const [least, most] = [Math.min(...levels), Math.max(...levels)];
   const fits = (row: BaselineRow) =>
-    row.concurrency >= least &&
-    row.concurrency <= most &&
-    modes.includes(row.mode) &&
-    served(row.speculation) === served(speculation);
+    isWithin(row.concurrency, levels) && modes.includes(row.mode) && served(row.speculation) === served(speculation);
   const rows = {
     recorded: newest(beside.recorded?.rows.filter(fits) ?? []),
     measured: newest(beside.measured?.rows.filter(fits) ?? []),
@@ -111,7 +108,7 @@ function newest(rows: BaselineRow[]): BaselineRow[] {
       found.set(key, row);
     }
   }
-  return [...found.values()].sort((a, b) => a.concurrency - b.concurrency);
+  return [...found.values()].sort((a, b) => compareLevels(a.concurrency, b.concurrency));
 }
 
 function simulated({ concurrency, mode, seeds, figures: all }: SimulationPoint, key: FigureInfo['key']): Value[] {
@@ -134,7 +131,7 @@ const RUNAWAY = 4;
 const looks = { simulated: 'solid', recorded: 'dashed', measured: 'rings' } as const;
 
 /** Returns the chart of a figure over the requested levels. */
-export function draw({ figure, values }: Series, levels: number[], slo: Settings['slo'] | undefined): Drawing {
+export function draw({ figure, values }: Series, levels: Level[], slo: Settings['slo'] | undefined): Drawing {
   const groups = Array.from(new Set(values.map(({ source, mode }) => `${source} ${mode}`)));
   const lines = groups.map((key): ChartLine => {
     const own = values.filter(({ source, mode }) => `${source} ${mode}` === key);
@@ -145,18 +142,18 @@ export function draw({ figure, values }: Series, levels: number[], slo: Settings
       tone: mode,
       look: looks[source],
       dots: source === 'simulated',
-      points: own.map(({ concurrency, value }) => [concurrency, value]),
+      points: own.map(({ concurrency, value }) => [valueOf(concurrency), value]),
     };
   });
   const bands = Array.from(new Set(values.map(({ mode }) => mode))).map((mode): ChartBand => ({
     of: `simulated ${mode}`,
     tone: mode,
     points: values.flatMap(({ mode: of, concurrency, band }): ChartBand['points'] =>
-      of === mode && band ? [[concurrency, ...band]] : []
+      of === mode && band ? [[valueOf(concurrency), ...band]] : []
     ),
   }));
   return {
-    x: { levels, unit: 'conversations' },
+    x: axisOf(levels),
     lines,
     bands: bands.filter(({ points }) => points.length > 0),
     format: figure.format,
@@ -169,7 +166,7 @@ export function draw({ figure, values }: Series, levels: number[], slo: Settings
  * Returns the highest level such that it and every lower one of a source and mode meet the objective. It is 0 where the
  * lowest misses it, and undefined without values.
  */
-export function holdsUpTo({ values }: Series, source: Source, mode: Mode): number | undefined {
+export function holdsUpTo({ values }: Series, source: Source, mode: Mode): Level | undefined {
   const own = values.filter((value) => value.source === source && value.mode === mode && value.slo !== undefined);
   const missed = own.findIndex(({ slo }) => slo === 'missed');
   return own.length === 0 ? undefined : missed === 0 ? 0 : own.at(missed < 0 ? -1 : missed - 1)?.concurrency;
