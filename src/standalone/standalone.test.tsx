@@ -3,7 +3,7 @@ import userEvent from '@testing-library/user-event';
 
 import { Problem, type Session } from '../client';
 import type { StandaloneClient } from '../client/standalone';
-import { FakeClient, settings, viewer } from '../test/fixtures';
+import { FakeClient, settings } from '../test/fixtures';
 import { answered } from '../test/settled';
 import { FETCH_AFTER } from './Layout';
 import { Standalone } from './Standalone';
