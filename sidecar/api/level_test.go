@@ -41,9 +41,9 @@ func TestLevelKinds(t *testing.T) {
 	assert.True(t, AtRate(2).Below(AtRate(3)))
 	assert.False(t, AtConversations(2).Below(AtRate(3)))
 	assert.NotEqual(t, AtConversations(2), AtRate(2))
-	require.NoError(t, OneKind("levels", LevelsOf(60, 120)...))
-	require.EqualError(t, OneKind("levels", AtConversations(60), AtRate(2)),
-		"levels: 60 and 2/s is not allowed: levels of one kind: conversations, or a rate")
+	require.NoError(t, OnlyConversations("levels", LevelsOf(60, 120)...))
+	require.EqualError(t, OnlyConversations("levels", AtConversations(60), AtRate(2)),
+		"levels: 2/s is not allowed: numbers of conversations; rates are for runs")
 	assert.Equal(t, AtConversations(97), AtConversations(60).With(97.5))
 	assert.Equal(t, AtRate(1.5), AtRate(3).With(1.5))
 }

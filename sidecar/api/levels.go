@@ -74,11 +74,12 @@ func (l Level) With(value float64) Level {
 // Below reports whether a level is lower than another one of the same kind. Levels of different kinds have no order.
 func (l Level) Below(other Level) bool { return l.Kind == other.Kind && l.Value < other.Value }
 
-// OneKind checks that all levels are of one kind, since only these can be compared. The error is a [*FieldError].
-func OneKind(field string, all ...Level) error {
+// OnlyConversations checks that no level is a rate, where results at a rate are not offered. The error is a
+// [*FieldError].
+func OnlyConversations(field string, all ...Level) error {
 	for _, l := range all {
-		if l.Kind != all[0].Kind {
-			return Refuse(field, fmt.Sprintf("%v and %v", all[0], l), "levels of one kind: conversations, or a rate")
+		if l.Kind != Conversations {
+			return Refuse(field, l, "numbers of conversations; rates are for runs")
 		}
 	}
 	return nil

@@ -63,6 +63,9 @@ var SimulationLimits = limitsOf[SimulationRequest]()
 // CheckWork checks the size of a request against [MaxSimulationWork]. All fields of the request must be set. The error
 // is a [*FieldError].
 func (r SimulationRequest) CheckWork() error {
+	if err := OnlyConversations("levels", r.Levels...); err != nil {
+		return err
+	}
 	conversations := 0
 	for _, level := range r.Levels {
 		conversations += level.Conversations()

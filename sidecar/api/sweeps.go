@@ -126,7 +126,7 @@ func (r SweepRequest) Check() error {
 	if err := OneOf("kind", r.Kind, SweepKinds); err != nil {
 		return err
 	}
-	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r), OneKind("levels", r.Levels...),
+	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r), OnlyConversations("levels", r.Levels...),
 		r.CheckSpans())
 }
 

@@ -167,7 +167,7 @@ func validateRow(field string, r api.BaselineRow) error {
 		return api.Refuse(field+"."+m.Path, **m.In(&r), fmt.Sprintf("at least the median, %v", median))
 	}
 	return firstError(
-		validateInt(field+".concurrency", r.Level.Conversations(), 1, maxConcurrency),
+		validateLevel(field+".concurrency", r.Level),
 		validateInt(field+".n", r.N, 0, maxCount),
 		validateQuality(field, r),
 	)
@@ -225,6 +225,13 @@ func validateInt(field string, v, low, high int) error {
 		return api.Refuse(field, strconv.Itoa(v), wholeAllowed(low, high))
 	}
 	return nil
+}
+
+func validateLevel(field string, l api.Level) error {
+	if l.Kind == api.Rate && l.Value > 0 && l.Value <= api.MaxRate {
+		return nil
+	}
+	return validateInt(field, l.Conversations(), 1, maxConcurrency)
 }
 
 func wholeAllowed(low, high int) string {

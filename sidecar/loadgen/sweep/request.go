@@ -58,6 +58,9 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 		return r, err
 	}
 	if len(r.Levels) == 0 {
+		if r.Kind == api.SweepTrial && state.Concurrency.Target.Kind == api.Rate {
+			return r, api.Refuse("levels", "", "a number of conversations, since the load in progress is a rate")
+		}
 		r.Levels = defaultLevels(r.Kind, state, settings)
 	}
 	for _, level := range r.Levels {

@@ -146,6 +146,9 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		if general("concurrency") {
 			r.Levels = api.LevelsOf(c.Concurrency)
 		}
+		if general("rate") { // which the check refuses
+			r.Levels = []api.Level{api.Level(c.Rate)}
+		}
 	case Levels:
 		t := &l.Sweep
 		r.Levels, modes, s.Anew = api.LevelsOf(t.Levels...), t.Modes, t.Anew
