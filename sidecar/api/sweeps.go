@@ -126,8 +126,8 @@ func (r SweepRequest) Check() error {
 	if err := OneOf("kind", r.Kind, SweepKinds); err != nil {
 		return err
 	}
-	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r), OnlyConversations("levels", r.Levels...),
-		r.CheckSpans())
+	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), CheckLimits(r),
+		OnlyConversations("levels", r.Levels...), r.CheckSpans())
 }
 
 func (r SweepRequest) checkWords() error {
