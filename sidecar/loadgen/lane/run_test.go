@@ -42,7 +42,7 @@ func TestConcurrencyChangesWhileRunning(t *testing.T) {
 		assert.False(t, state.Running || state.Settling)
 		assert.Equal(t, api.Concurrency{Target: api.AtConversations(180)}, state.Concurrency)
 
-		b.expectEvents("start ann: 1 conversations, KV-aware", "step bob: step 2: 180 conversations, KV-aware",
+		b.expectEvents("start ann: 1 conversation, KV-aware", "step bob: step 2: 180 conversations, KV-aware",
 			"step cleo: step 3: 60 conversations, KV-aware", "step bob: step 4: 180 conversations, KV-aware",
 			"stop eve: stopped")
 		checkSteps(t, b.store.lastSteps(), 1, 180, 60, 180)

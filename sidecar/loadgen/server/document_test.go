@@ -332,8 +332,11 @@ func (d *draft) property(f field) *openapi3.SchemaRef {
 	}
 	s.MinItems = max(s.MinItems, *cmp.Or(length("minItems"), new(uint64)))
 	s.MaxItems = cmp.Or(length("maxItems"), s.MaxItems)
-	if s.Items != nil && s.Items.Value.Type != nil { // the limits of a list are those of its items
+	if s.Items != nil && (s.Items.Value.Type != nil || s.Items.Value.AnyOf != nil) { // a list has the limits of its items
 		s = s.Items.Value
+	}
+	if s.AnyOf != nil { // a level: limits are those of numbers of conversations
+		s = s.AnyOf[0].Value
 	}
 	for _, word := range wordsOf(f) {
 		s.Enum = append(s.Enum, word)
