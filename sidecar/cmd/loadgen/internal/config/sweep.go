@@ -143,11 +143,8 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
 		r.WarmUp, r.Together = when(given("warm_up"), t.WarmUp.Seconds()), when(given("together"), t.Together)
 		r.Caches = when(c.Caches != "auto", api.TrialCaches(c.Caches))
-		if general("concurrency") {
-			r.Levels = api.LevelsOf(c.Concurrency)
-		}
-		if general("rate") { // which the check refuses
-			r.Levels = []api.Level{api.Level(c.Rate)}
+		if general("concurrency") || general("rate") { // the check refuses a rate
+			r.Levels = []api.Level{c.WorkloadSettings().Level}
 		}
 	case Levels:
 		t := &l.Sweep
