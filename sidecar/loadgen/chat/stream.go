@@ -498,7 +498,8 @@ func (s *stream) take(c chunk) {
 	}
 	if c.finishReason != "" {
 		if !s.failedReason() {
-			s.res.FinishReason = c.finishReason // an earlier one that reports an error stays
+			// An earlier one that reports an error stays. A copy, so that what keeps the reason does not keep its chunk.
+			s.res.FinishReason = strings.Clone(c.finishReason)
 		}
 		s.dog.wait(s, finishing, endFor)
 	}
