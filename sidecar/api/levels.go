@@ -23,8 +23,8 @@ const (
 // perSecond follows the number of a level of the kind [Rate].
 const perSecond = "/s"
 
-// AllowedLevel describes the texts and numbers that a [Level] is read from.
-const AllowedLevel = "a number of conversations, such as 60, or a rate, such as 12/s"
+// allowedLevel describes the texts and numbers that a [Level] is read from.
+const allowedLevel = "a number of conversations, such as 60, or a rate, such as 12/s"
 
 // Level is the strength of a load: what is steered, and the key under which results are kept and compared. Levels of
 // different kinds are never equal. The zero value stands for no load.
@@ -73,6 +73,12 @@ func (l Level) With(value float64) Level {
 
 // Below reports whether a level is lower than another one of the same kind. Levels of different kinds have no order.
 func (l Level) Below(other Level) bool { return l.Kind == other.Kind && l.Value < other.Value }
+
+// AllowedRate describes the rates that [Level.IsRate] accepts.
+var AllowedRate = fmt.Sprintf("more than 0/s, up to %d/s", MaxRate)
+
+// IsRate reports whether a level is a rate that a load can have.
+func (l Level) IsRate() bool { return l.Kind == Rate && l.Value > 0 && l.Value <= MaxRate }
 
 // OnlyConversations checks that no level is a rate, where results at a rate are not offered. The error is a
 // [*FieldError].
@@ -124,7 +130,7 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 func (l *Level) UnmarshalText(text []byte) error {
 	parsed, ok := ParseLevel(string(text))
 	if !ok {
-		return fmt.Errorf("%.40q is not %s", text, AllowedLevel)
+		return fmt.Errorf("%.40q is not %s", text, allowedLevel)
 	}
 	*l = parsed
 	return nil

@@ -237,8 +237,11 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 	case int:
 		n = float64(value)
 	case Level:
-		if n = value.Value; value.Kind == Rate {
-			return checkRate(path, value)
+		switch n = value.Value; {
+		case value.IsRate():
+			return nil
+		case value.Kind == Rate:
+			return Refuse(path, value, AllowedRate)
 		}
 	case float64:
 		n = value
@@ -257,13 +260,6 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 		return Refuse(path, v.Interface(), l.String())
 	}
 	return nil
-}
-
-func checkRate(path string, l Level) error {
-	if l.Value > 0 && l.Value <= MaxRate {
-		return nil
-	}
-	return Refuse(path, l, fmt.Sprintf("more than 0/s, up to %d/s", MaxRate))
 }
 
 func (c check) text(path, text string, tag reflect.StructTag) error {

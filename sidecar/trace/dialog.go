@@ -202,7 +202,7 @@ func ReadDialog(data []byte) (d *Dialog, found bool, err error) {
 		OutputTokens   optional `json:"output_tokens"`
 	}{Timestamp: -1, OutputTokens: -1}
 	if err := json.Unmarshal(data, &o); err != nil {
-		return nil, false, nil //nolint:nilerr // it is another object
+		return nil, false, nil //nolint:nilerr // an object that does not decode has another form, which the caller tries
 	}
 	form := o.form()
 	if form == "" || given(o.Single) && o.ID != "" {

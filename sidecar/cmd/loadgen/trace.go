@@ -108,7 +108,7 @@ func readContents(ctx context.Context, conf *config.Config) (*traceContents, err
 
 // untilDone is a stream that ends with a context.
 type untilDone struct {
-	ctx context.Context //nolint:containedctx // of one reading
+	ctx context.Context //nolint:containedctx // Next has no context of its own, and the stream ends with one call
 	trace.Stream
 }
 

@@ -228,7 +228,7 @@ func validateInt(field string, v, low, high int) error {
 }
 
 func validateLevel(field string, l api.Level) error {
-	if l.Kind == api.Rate && l.Value > 0 && l.Value <= api.MaxRate {
+	if l.IsRate() {
 		return nil
 	}
 	return validateInt(field, l.Conversations(), 1, maxConcurrency)

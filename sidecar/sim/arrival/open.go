@@ -18,9 +18,6 @@ const (
 	GapsGamma    Gaps = "gamma"    // burstier than poisson below a burstiness of 1, more regular above
 )
 
-// AllGaps lists the distributions.
-var AllGaps = []Gaps{GapsConstant, GapsPoisson, GapsGamma}
-
 // Schedule draws the arrivals of an [Open] load. Equal schedules give equal arrivals, also if the rate changes in
 // between: only the lengths of the gaps are drawn, in means.
 type Schedule struct {

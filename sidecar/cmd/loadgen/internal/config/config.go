@@ -167,7 +167,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 		return nil
 	}
 	level, ok := api.ParseLevel(string(text))
-	if !ok || level.Kind != api.Rate || level.Value <= 0 || level.Value > api.MaxRate {
+	if !ok || !level.IsRate() {
 		return api.Refuse("rate", string(text), r.Allowed())
 	}
 	*r = Rate(level)
@@ -176,7 +176,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 
 // Allowed describes the texts that [Rate.UnmarshalText] accepts.
 func (Rate) Allowed() string {
-	return fmt.Sprintf("more than 0/s, up to %d/s, such as 12/s", api.MaxRate)
+	return api.AllowedRate + ", such as 12/s"
 }
 
 // String returns the text that [Rate.UnmarshalText] parses.
