@@ -46,8 +46,10 @@ func TestGrows(t *testing.T) {
 		}
 		return grows / trials
 	}
-	poisson, constant, bursty := Schedule{Gaps: GapsPoisson}, Schedule{Gaps: GapsConstant}, Schedule{Gaps: GapsGamma,
-		Burstiness: .5}
+	poisson, constant, bursty := Schedule{Gaps: GapsPoisson}, Schedule{Gaps: GapsConstant}, Schedule{
+		Gaps:       GapsGamma,
+		Burstiness: .5,
+	}
 	for name, row := range map[string]struct {
 		servers, span int
 		schedule      Schedule

@@ -67,9 +67,6 @@ func (o *Open) wait() time.Duration {
 	return time.Duration(math.Min(o.schedule.gap(o.number)/o.rate*float64(time.Second), math.MaxInt64/2))
 }
 
-// Follows reports whether the load draws by a schedule.
-func (o *Open) Follows(s Schedule) bool { return o.schedule == s }
-
 // Set changes the rate from now on. The part of the gap in progress that is left becomes as much longer as the rate
 // becomes lower.
 func (o *Open) Set(now time.Duration, rate float64) {
