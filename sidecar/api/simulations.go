@@ -28,7 +28,7 @@ type SimulationRequest struct {
 	MaxTokens      *int          `json:"max_tokens,omitempty"`
 	QuestionTokens *Distribution `json:"question_tokens,omitempty"` // tokens that a follow-up adds to the prompt
 	ThinkTime      *float64      `json:"think_time,omitempty"`
-	StartRate      *float64      `json:"start_rate,omitempty"` // at a number of conversations
+	StartRate      *float64      `json:"start_rate,omitempty"`
 	// how conversations come at a rate; gamma: in bursts, by burstiness
 	Arrivals *string `json:"arrivals,omitempty" enum:"constant,poisson,gamma"`
 	// shape of the gaps that are gamma: below 1, arrivals come in bursts
@@ -211,7 +211,7 @@ type SimulationPoint struct {
 	Seeds   int               `json:"seeds"` // computed so far
 	Basis   string            `json:"basis" enum:"simulated"`
 	Figures SimulationFigures `json:"figures"`
-	// the queue grows without end at this rate: latencies say how long the simulation took, and none is better
+	// the queue grows without end at this rate; latencies would say how long the simulation took, and are absent
 	Overloaded bool `json:"overloaded,omitempty"`
 }
 

@@ -25,9 +25,9 @@ type Settings struct {
 
 	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
 	Arrivals   arrival.Gaps `json:"arrivals" default:"poisson" oneof:"constant poisson gamma" help:"How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness)."`
-	Burstiness float64      `json:"burstiness"`
+	Burstiness float64      `json:"burstiness,omitempty"`
 	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
-	MaxInflight int `json:"max_inflight"`
+	MaxInflight int `json:"max_inflight,omitempty"`
 }
 
 // Shape returns what of the settings affects results, for a corpus.

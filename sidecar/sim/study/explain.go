@@ -217,6 +217,8 @@ func (c *comparison) verdict(f figure) string {
 	}
 	same := c.where(sides, 0)
 	switch {
+	case len(parts) == 0 && same == "":
+		return fmt.Sprintf("%s: at no level is it compared.", f.name)
 	case len(parts) == 0:
 		return fmt.Sprintf("%s: at no level is there a difference beyond the spread of the runs.", f.name)
 	case same == "":

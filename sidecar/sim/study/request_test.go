@@ -45,7 +45,8 @@ func TestGridTakesAllFields(t *testing.T) {
 	o.Speculation, o.OverlapWeight, o.Temperature = api.SpeculationEagle3, 2, .5
 	o.Router.DecodeActiveRequestWeight, o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = 60, true, false
 	assert.Equal(t, Grid{
-		Cluster: o, Levels: append(api.LevelsOf(20, 90), api.AtRate(.5), api.AtRate(2)), Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
+		Cluster: o, Levels: append(api.LevelsOf(20, 90), api.AtRate(.5), api.AtRate(2)),
+		Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
 		Sweep: true, LeadIn: true,
 		Workload: closedloop.Workload{
 			Level: api.AtConversations(60), Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500},
