@@ -86,7 +86,7 @@ func New(opts Options, s Settings) *Workload {
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
 		created:  time.Now(),
 		settings: s,
-		load:     s.arrivals(0, nil, opts.Seed, 0),
+		load:     s.load(opts.Seed).Process(0, nil, 0),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
 		sends:    newPacer(s.TargetRPS),
@@ -212,7 +212,7 @@ func (w *Workload) Set(s Settings) {
 		w.shape++
 	}
 	w.settings = s
-	w.load = s.arrivals(time.Since(w.created), w.load, w.opts.Seed, w.begun)
+	w.load = s.load(w.opts.Seed).Process(time.Since(w.created), w.load, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
 	w.notify()
