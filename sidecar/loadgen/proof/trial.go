@@ -428,8 +428,8 @@ func (t *Trial) complete() {
 func (r *Result) measured(p Plan) Measured {
 	whole, parts := r.cut(3, p.SLO)
 	m := Measured{
-		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.ttft, Failed: whole.waits},
-		TPOT:  decide.Sample{OK: whole.tpot, Failed: make([]float64, len(whole.waits))},
+		Elapsed: r.Elapsed, TTFT: decide.Sample{OK: whole.times[api.TimeTTFT], Failed: whole.waits},
+		TPOT:  decide.Sample{OK: whole.times[api.TimeTPOT], Failed: make([]float64, len(whole.waits))},
 		Known: map[Metric]float64{}, Errors: r.Errors, Failed: len(whole.waits), Ended: int(whole.ended),
 	}
 	if stats.HeldBack(r.InBursts()) {

@@ -442,7 +442,7 @@ func TestFailuresAreObservations(t *testing.T) {
 	r.GiveUp()
 	whole, _ := r.cut(1, api.SLO{})
 	assert.InDelta(t, 7-1e-9, whole.waits[0], 1e-9, "a target that answers nothing fails what waits")
-	assert.Equal(t, []float64{1}, whole.ttft)
+	assert.Equal(t, []float64{1}, whole.times[api.TimeTTFT])
 }
 
 // An arm that ends its slowest turns early looks fast. Its answers are shorter, which the trial names, and it is not
