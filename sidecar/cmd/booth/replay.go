@@ -52,7 +52,7 @@ func (c *simulateCmd) checkTrace() error {
 		name  string
 		given bool
 	}{
-		{"concurrency", len(c.Concurrency) > 0},
+		{"levels", len(c.Levels) > 0},
 		{"seeds", c.Seeds != nil && *c.Seeds != 1},
 		{"block_size", c.BlockSize != nil},
 		{"openings", c.Openings != nil},

@@ -29,12 +29,12 @@ import (
 // simulateCmd is `booth simulate`. Flags that are not set leave their field of the request to the preset, and then to
 // the profile.
 type simulateCmd struct {
-	Preset      string   `default:"as-recorded" help:"Workload that the other flags modify: ${presets}."`
-	Profile     string   `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
-	Concurrency []string `placeholder:"LEVELS" help:"Concurrent conversations, such as 60,80,100 or 60:180:20 (from, to, step). Default: 60:180:20."`
-	Modes       []string `placeholder:"MODES" help:"Router modes: kv, round_robin, least_loaded. Default: kv,round_robin."`
-	Seeds       *int     `placeholder:"N" help:"Runs per level and mode, each with its own seed. Default: 6."`
-	FirstSeed   *int     `placeholder:"N" help:"First seed. Default: 1."`
+	Preset    string   `default:"as-recorded" help:"Workload that the other flags modify: ${presets}."`
+	Profile   string   `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
+	Levels    []string `aliases:"concurrency" placeholder:"LEVELS" help:"Concurrent conversations, such as 60,80,100 or 60:180:20 (from, to, step). Default: 60:180:20."`
+	Modes     []string `placeholder:"MODES" help:"Router modes: kv, round_robin, least_loaded. Default: kv,round_robin."`
+	Seeds     *int     `placeholder:"N" help:"Runs per level and mode, each with its own seed. Default: 6."`
+	FirstSeed *int     `placeholder:"N" help:"First seed. Default: 1."`
 
 	Workers      *int             `group:"Cluster" placeholder:"N" help:"Number of workers."`
 	MaxBatchSize *int             `group:"Cluster" placeholder:"N" help:"Maximum sequences per worker iteration."`
@@ -148,7 +148,7 @@ func (c *simulateCmd) plan() (plan, error) {
 
 // request returns the request of the flags, based on a preset.
 func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Request, error) {
-	levels, err := parseLevels(c.Concurrency)
+	levels, err := parseLevels(c.Levels)
 	if err != nil {
 		return study.Request{}, err
 	}
@@ -201,7 +201,7 @@ const mostLevels = 1000
 // parseLevels reads numbers and spans (from:to:step).
 func parseLevels(texts []string) (levels []int, err error) {
 	for _, text := range texts {
-		refused := api.Refuse("concurrency", strconv.Quote(text),
+		refused := api.Refuse("levels", strconv.Quote(text),
 			"a number such as 60, or from:to:step such as 60:180:20")
 		var numbers []int
 		for part := range strings.SplitSeq(text, ":") {
@@ -232,7 +232,6 @@ func flagOf(err error) error {
 		return err
 	}
 	name, named := map[string]string{
-		"levels":       "concurrency",
 		"block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
 	}[field.Field]
 	if !named {

@@ -136,11 +136,11 @@ func TestSimulateRejectsBadFlags(t *testing.T) {
 		"--preset=none": `preset: "none" is not allowed: one of as-recorded, twice-the-gpus, ` +
 			`own-documents, batch-128`,
 		"--profile=b200":                    "profile: b200 is not allowed",
-		"--concurrency=many":                `concurrency: "many" is not allowed: a number such as 60, or from:to:step`,
-		"--concurrency=60:180":              `concurrency: "60:180" is not allowed`,
-		"--concurrency=180:60:20":           `concurrency: "180:60:20" is not allowed`,
-		"--concurrency=60:180:0":            `concurrency: "60:180:0" is not allowed`,
-		"--concurrency=0":                   "concurrency: 0 is not allowed: 1 to 100000 conversations",
+		"--levels=many":                     `levels: "many" is not allowed: a number such as 60, or from:to:step`,
+		"--levels=60:180":                   `levels: "60:180" is not allowed`,
+		"--levels=180:60:20":                `levels: "180:60:20" is not allowed`,
+		"--levels=60:180:0":                 `levels: "60:180:0" is not allowed`,
+		"--levels=0":                        "levels: 0 is not allowed: 1 to 100000 conversations",
 		"--modes=kv,fast":                   `modes: "fast" is not allowed: one of kv, round_robin, least_loaded`,
 		"--workers=0":                       "workers: 0 is not allowed",
 		"--kv-blocks=20":                    "kv-tokens: 640 is not allowed",
@@ -170,7 +170,7 @@ func TestSimulateInterruptedWritesNoFile(t *testing.T) {
 	var out, errOut bytes.Buffer
 	code := make(chan int)
 	go func() {
-		code <- run(ctx, ctx, []string{"simulate", "--concurrency=5000", "--seeds=100", "--output=" + path}, &out, &errOut)
+		code <- run(ctx, ctx, []string{"simulate", "--levels=5000", "--seeds=100", "--output=" + path}, &out, &errOut)
 	}()
 	cancel()
 	assert.Equal(t, failure, <-code)

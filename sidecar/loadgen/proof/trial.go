@@ -257,7 +257,7 @@ type Measured struct {
 // first look. The other fields must have passed [api.SweepRequest.Check].
 func New(p Plan) (*Trial, error) {
 	if least := p.least(); p.MaxTime < least {
-		return nil, api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf(
+		return nil, api.Refuse("max_time", p.MaxTime, fmt.Sprintf(
 			"%.0f to %d: a trial decides after block %d of all arms at the earliest; a span counts for %g s at least, after at "+
 				"least %.0f s for the switch, the openings and the warm-up",
 			math.Ceil(least), maxTrial, p.LeastBlocks(), p.Seconds, p.Before))

@@ -244,7 +244,7 @@ func TestOutlookBeforeTrial(t *testing.T) {
 		_, err = outlook(q)
 		var refused *api.FieldError
 		require.ErrorAs(t, err, &refused)
-		assert.Equal(t, "max_seconds", refused.Field)
+		assert.Equal(t, "max_time", refused.Field)
 		assert.Contains(t, refused.Allowed, fmt.Sprintf("one took %.0f s", first.Trial.BlockSeconds))
 
 		q = trial()
@@ -309,7 +309,7 @@ func TestPriorOfSameArms(t *testing.T) {
 		for field, change := range map[string]func(*api.TrialLike){
 			"like.modes":               func(l *api.TrialLike) { l.Modes = twice },
 			"like.levels":              func(l *api.TrialLike) { l.Levels = api.LevelsOf(60) },
-			"like.span_seconds":        func(l *api.TrialLike) { l.Seconds = 60 },
+			"like.span":                func(l *api.TrialLike) { l.Seconds = 60 },
 			"like.together":            func(l *api.TrialLike) { l.Together = true },
 			"like.workload.max_tokens": func(l *api.TrialLike) { l.Workload.MaxTokens++ },
 			"like.variances":           func(l *api.TrialLike) { l.Variances = nil },
@@ -362,7 +362,7 @@ func TestRunInFollowsHitRate(t *testing.T) {
 // kept is a trial in the format of earlier versions.
 const kept = `{"sweep":{"id":"%[1]s","lane":"main","state":"%[2]s","by":"ann","asked":"2026-01-02T03:04:05Z",
 "request":{"kind":"trial","title":"","modes":[{"mode":"round_robin","speculation":"not_recorded"},{"mode":"kv","speculation":"not_recorded"}],
-"levels":[40],"primary":"ttft_p95","smallest":0.05,"span_seconds":10,"max_seconds":240,"together":false,"slo":{"ttft":0.6,"tpot":0.06},"seed":"1"},
+"levels":[40],"primary":"ttft_p95","smallest":0.05,"span":10,"max_time":240,"together":false,"slo":{"ttft":0.6,"tpot":0.06},"seed":"1"},
 "progress":{"spans":3,"spoiled":0,"seconds_used":90,"seconds_left":60},"words":["KV-aware is better."],"program":"old",
 "target":{"url":"http://virtual.invalid"},"deployment":{},"workload":{"turns":{"min":3,"max":5},"max_tokens":1024},"rows":[],
 "spans":[{"number":0,"attempt":1,"arm":"pilot","mode":{"mode":"kv","speculation":"not_recorded"},"concurrency":40,"seed":"5","step":1,
