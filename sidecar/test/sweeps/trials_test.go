@@ -362,7 +362,7 @@ func TestRunInFollowsHitRate(t *testing.T) {
 // kept is a trial in the format of earlier versions.
 const kept = `{"sweep":{"id":"%[1]s","lane":"main","state":"%[2]s","by":"ann","asked":"2026-01-02T03:04:05Z",
 "request":{"kind":"trial","title":"","modes":[{"mode":"round_robin","speculation":"not_recorded"},{"mode":"kv","speculation":"not_recorded"}],
-"levels":[40],"primary":"ttft_p95","smallest":0.05,"span":10,"max_time":240,"together":false,"slo":{"ttft":0.6,"tpot":0.06},"seed":"1"},
+"levels":[40],"primary":"ttft_p95","smallest":0.05,"span_seconds":10,"max_seconds":240,"together":false,"slo":{"ttft":0.6,"tpot":0.06},"seed":"1"},
 "progress":{"spans":3,"spoiled":0,"seconds_used":90,"seconds_left":60},"words":["KV-aware is better."],"program":"old",
 "target":{"url":"http://virtual.invalid"},"deployment":{},"workload":{"turns":{"min":3,"max":5},"max_tokens":1024},"rows":[],
 "spans":[{"number":0,"attempt":1,"arm":"pilot","mode":{"mode":"kv","speculation":"not_recorded"},"concurrency":40,"seed":"5","step":1,
