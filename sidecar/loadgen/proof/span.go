@@ -318,8 +318,8 @@ type Span struct {
 	Midway int `json:"midway,omitempty"`
 	// LeadIn is the time in seconds at the beginning of a slot that does not count.
 	LeadIn float64 `json:"lead_in,omitempty"`
-	// WarmUpSeconds is the minimum time at the full concurrency before the span counts.
-	WarmUpSeconds float64 `json:"warm_up,omitempty"`
+	// WarmUpSeconds is the minimum time at the full concurrency before the span counts. Spans that are kept have none.
+	WarmUpSeconds float64 `json:"-"`
 	// Seconds is the minimum counted time; see [Span.Least].
 	Seconds float64 `json:"seconds"`
 	// Latencies is the minimum counted time in median latencies of the span itself. 0 means [Latencies].
