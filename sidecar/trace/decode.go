@@ -103,7 +103,7 @@ func flat(requests []nested) (all []nested) {
 func (o *object) weka(q nested) (*Record, *api.FieldError) {
 	r := newRecord(Weka)
 	r.Blocks, r.Model = q.HashIDs, string(q.Model)
-	r.Session = mix(0, text(string(o.ID)))
+	r.Session = Mix(0, text(string(o.ID)))
 	var c checks
 	if q.At == nil {
 		c.refuse("requests.t", "", "a number, the time of the request")
@@ -116,7 +116,7 @@ func (o *object) weka(q nested) (*Record, *api.FieldError) {
 	c.blocks("requests.hash_ids", r)
 	if o.Scope != "global" {
 		for i, id := range r.Blocks {
-			r.Blocks[i] = mix(r.Session, id)
+			r.Blocks[i] = Mix(r.Session, id)
 		}
 	}
 	return r, c.bad

@@ -73,7 +73,7 @@ func (s *sessions) chat(r *Record, id string, turn int, o *object) *api.FieldErr
 		before, ok = s.oldChats[parent]
 	}
 	if !ok {
-		before = chatTurn{session: mix(0, text(parent))}
+		before = chatTurn{session: Mix(0, text(parent))}
 	}
 	if turn > 0 && turn <= before.turn {
 		return refuse("turn", turn, fmt.Sprintf("%d or more, after that of its parent, chat %s", before.turn+1, parent))
@@ -161,7 +161,7 @@ func (r *Reader) compose(record *Record, c *conversation) *api.FieldError {
 	if c.pieces == nil {
 		c.pieces = before.pieces()
 	}
-	id := mix(record.Session, uint64(before.Line), uint64(before.OutputTokens))
+	id := Mix(record.Session, uint64(before.Line), uint64(before.OutputTokens))
 	answer := piece{id, max(before.OutputTokens, 0)}
 	c.pieces = slices.Concat(c.pieces, []piece{answer}, record.pieces())
 	record.PromptTokens += before.PromptTokens + answer.tokens
@@ -177,7 +177,7 @@ func (r *Record) pieces() (all []piece) {
 		left -= all[len(all)-1].tokens
 	}
 	if left > 0 {
-		all = append(all, piece{mix(r.Session, uint64(r.Line)), left})
+		all = append(all, piece{Mix(r.Session, uint64(r.Line)), left})
 	}
 	return all
 }
@@ -201,7 +201,7 @@ func hashes(pieces []piece, blockTokens int) (blocks []uint64) {
 			}
 			n := min(pieces[0].tokens-offset, left)
 			if n > 0 {
-				hash = mix(hash, pieces[0].id, uint64(offset), uint64(n))
+				hash = Mix(hash, pieces[0].id, uint64(offset), uint64(n))
 			}
 			offset, left = offset+n, left-n
 			if offset == pieces[0].tokens {
@@ -218,7 +218,7 @@ func sessionOf(id string) uint64 {
 	if id == "" {
 		return 0
 	}
-	return mix(0, text(id))
+	return Mix(0, text(id))
 }
 
 func text(s string) uint64 {
@@ -227,8 +227,8 @@ func text(s string) uint64 {
 	return h.Sum64()
 }
 
-// mix hashes numbers. The result is never 0.
-func mix(numbers ...uint64) uint64 {
+// Mix hashes numbers. The result is never 0.
+func Mix(numbers ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, n := range numbers {
 		h ^= n

@@ -154,7 +154,7 @@ func (r *Record) fill(n int) {
 	r.BlockTokens = n
 	r.Blocks = make([]uint64, r.PromptTokens/n)
 	for i := range r.Blocks {
-		r.Blocks[i] = mix(uint64(r.Line), r.Session, uint64(i))
+		r.Blocks[i] = Mix(uint64(r.Line), r.Session, uint64(i))
 	}
 }
 
