@@ -205,6 +205,9 @@ type WorkloadShape struct {
 	Session string `json:"session,omitempty"`
 	// requests had no X-Request-Id, by configuration or because the router routes by it
 	NoRequestID bool `json:"no_request_id,omitempty"`
+	// the planned traffic, such as a trace with its checksum, and how long its answers are; turns, openings, output_tokens,
+	// corpus and followup are then those of the traffic; absent: conversations about the texts of the corpus
+	Traffic string `json:"traffic,omitempty"`
 }
 
 // RecordedFollowup is [WorkloadShape.Followup] of the recorded runs.
@@ -1301,7 +1304,12 @@ type Turn struct {
 	Latency      *float64 `json:"latency,omitempty"`
 	// seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and
 	// `latency`; absent: the load waits for the server
-	Late             *float64 `json:"late,omitempty"`
+	Late *float64 `json:"late,omitempty"`
+	// seconds from the moment at which the traffic has the turn sent to the one at which it was, also because the turn
+	// before had not ended; absent: the traffic has no time for it
+	Behind           *float64 `json:"behind,omitempty"`
+	PlannedInput     *int     `json:"planned_input,omitempty"`  // prompt tokens of the traffic; absent: not known
+	PlannedOutput    *int     `json:"planned_output,omitempty"` // output tokens of the traffic; absent: not known
 	PromptTokens     *int     `json:"prompt_tokens,omitempty"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty"`
 	OutputTokens     *int     `json:"output_tokens,omitempty"`

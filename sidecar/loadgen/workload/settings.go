@@ -132,11 +132,19 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the
-// number of conversations so far.
-func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint64, begun int64) arrival.Process {
+// arrivals returns the process that the settings and a plan describe, from now on. One of the same kind goes on. begun is
+// the number of conversations so far.
+func (s Settings) arrivals(now time.Duration, before arrival.Process, o *Options, begun int64) arrival.Process {
+	if s.Level.Kind == api.Rate && o.Plan != nil && o.Plan.Times != nil {
+		speed := o.Plan.speed(s.Level)
+		if t, ok := before.(*arrival.Trace); ok {
+			t.Set(now, speed)
+			return t
+		}
+		return arrival.NewTrace(now, begun, speed, o.Plan.Times)
+	}
 	if s.Level.Kind == api.Rate {
-		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed}
+		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: o.Seed}
 		if o, ok := before.(*arrival.Open); ok && o.Follows(schedule) {
 			o.Set(now, s.Level.Value)
 			return o

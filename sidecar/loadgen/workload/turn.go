@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 )
@@ -39,6 +37,9 @@ func (t *LiveTurn) end(r *chat.Result) {
 	t.Turn.end(r, late)
 	if !t.Intended.IsZero() {
 		t.Turn.Late = new(late.Seconds())
+	}
+	if !t.Scheduled.IsZero() {
+		t.Behind = new(r.Sent.Sub(t.Scheduled).Seconds())
 	}
 }
 
@@ -253,8 +254,11 @@ type LiveTurn struct {
 	// Instance is the worker instance (decimal id) that the turn is pinned to, "" if the router
 	// chooses one. It is set before [Options].ObserveRouting receives the turn, and empty without it.
 	Instance string
+	// Scheduled is when the plan has the turn sent; zero without one, or where it is sent once another one has ended.
+	Scheduled time.Time
+	Salt      uint64 // of [chat.Request]
 
-	prompt  []openai.ChatCompletionMessage
+	prompt  []chat.Message
 	routing RoutingObserver // nil: routing is not observed
 }
 
@@ -266,7 +270,7 @@ func (t *LiveTurn) Begin(s api.StepRecord) {
 }
 
 // Prompt returns the messages that the turn sends. They are shared and must not be modified.
-func (t *LiveTurn) Prompt() []openai.ChatCompletionMessage { return t.prompt }
+func (t *LiveTurn) Prompt() []chat.Message { return t.prompt }
 
 // Underway is the number of turns under way at a moment.
 type Underway struct {
