@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/cluster/router"

@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-
 	"kvbooth/sidecar/api"
 )
 

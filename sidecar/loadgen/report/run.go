@@ -20,6 +20,7 @@ type Cause string
 const (
 	ByDuration Cause = "duration" // the requested time is over
 	ByRequests Cause = "requests" // the requested number of turns has finished
+	ByTraffic  Cause = "traffic"  // all of the traffic was sent
 	BySignal   Cause = "signal"   // Ctrl-C or SIGTERM
 	ByOperator Cause = "operator" // stopped through the API
 )

@@ -61,7 +61,8 @@ func model(name string) string {
 func (r *Run) summary() string {
 	cause := map[Cause]string{
 		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
-		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
+		ByTraffic: "ended with the trace",
+		BySignal:  "ended by a signal", ByOperator: "stopped by an operator",
 	}[r.Cause]
 	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, r.Level.InWords(),
 		cmp.Or(r.Arm, string(r.Mode)), cause)
