@@ -505,6 +505,7 @@ type Window struct {
 	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
 	// absent: the load waits for the server, so that no turn has a time at which it was to be sent
 	Late     *Lateness `json:"late,omitempty"`
+	Fidelity *Fidelity `json:"fidelity,omitempty"`  // absent: the turns are not those of a trace
 	InputP95 *float64  `json:"input_p95,omitempty"` // prompt tokens of a turn, over the turns with a count
 }
 
@@ -515,6 +516,16 @@ type Lateness struct {
 	P50   float64 `json:"p50"`   // seconds
 	P99   float64 `json:"p99"`   // seconds
 	Above float64 `json:"above"` // share of the turns that were late by more than 50 ms
+}
+
+// Fidelity is how the turns that ended well agree with the trace that they replay. A value without enough turns is absent.
+type Fidelity struct {
+	// how long after their moments in the trace turns were sent, also because the turn before had not ended
+	Behind *Lateness `json:"behind,omitempty"`
+	Input  *float64  `json:"input,omitempty"`  // prompt tokens ÷ those of the trace
+	Output *float64  `json:"output,omitempty"` // output tokens ÷ those of the trace
+	// hit rate that one unlimited cache for all requests of the trace would have, in their order
+	TheoreticalHitRatio *float64 `json:"theoretical_hit_ratio,omitempty"`
 }
 
 // Awaiting are the turns that still wait for their first token.

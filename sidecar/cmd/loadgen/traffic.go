@@ -44,7 +44,7 @@ func openPlan(ctx context.Context, conf *config.Config) (*workload.Plan, error) 
 		return nil, notStarted{err}
 	}
 	p := &workload.Plan{
-		Source: replay, Speed: t.TraceSpeed,
+		Source: replay, Speed: t.TraceSpeed, HitRatio: replay.HitRatio(),
 		Name: fmt.Sprintf("trace %s (%d sessions, %d requests, %08x)", files, replay.Conversations(), replay.Turns(),
 			replay.Sum()),
 	}

@@ -508,7 +508,7 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	settings, texts := l.settings, l.corpus
 	o := &observer{lane: l, opening: func(d workload.Draw) int64 {
 		if l.opts.Plan != nil {
-			return d.Number // what conversations share is not known
+			return l.opts.Plan.Opening(d.Number)
 		}
 		return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, settings, texts)
 	}}

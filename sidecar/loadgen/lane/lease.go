@@ -407,7 +407,7 @@ func (l *Lane) Opening(d workload.Draw) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opts.Plan != nil {
-		return d.Number
+		return l.opts.Plan.Opening(d.Number)
 	}
 	return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, l.settings, l.corpus)
 }

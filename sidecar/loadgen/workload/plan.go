@@ -21,9 +21,10 @@ type Plan struct {
 	Name string // describes the traffic in the shape
 	// Times are those at which conversations begin at a level that is a rate, and Rate is their mean rate per second. nil:
 	// the load decides.
-	Times arrival.Times
-	Rate  float64
-	Speed float64 // multiple of the recorded speed of pauses, and of Times unless the level is another rate; above 0
+	Times    arrival.Times
+	Rate     float64
+	HitRatio *float64 // of one unlimited cache on all of the traffic, in its order; nil: not known
+	Speed    float64  // multiple of the recorded speed of pauses, and of Times unless the level is another rate; above 0
 }
 
 // Level returns the level that the traffic has at its speed; ok is false without times.
@@ -62,6 +63,15 @@ func (p *Plan) Shape(s Settings, exact bool) api.WorkloadShape {
 		shape.Traffic += "; answers limited"
 	}
 	return shape
+}
+
+// Opening returns a number that conversations share if their prompts begin with the same segment.
+func (p *Plan) Opening(k int64) int64 {
+	c, ok := p.Conversation(k)
+	if !ok || len(c.Turns[0].Messages) == 0 || len(c.Turns[0].Messages[0].Segments) == 0 {
+		return k
+	}
+	return int64(c.Turns[0].Messages[0].Segments[0].ID)
 }
 
 // salt returns the number that makes the texts of segments differ between nonces.

@@ -93,9 +93,11 @@ type Outcome struct {
 	TTFT, TPOT, Latency float64
 	FirstAnswer         float64 // 0 without reasoning
 	Late                float64 // NaN where the load waits for the server
+	Behind              float64 // NaN where no traffic schedules the turn
 
 	// Tokens, 0 where unknown. CachedTokens is valid only with HasCached.
 	PromptTokens, CachedTokens, OutputTokens int
+	PlannedInput, PlannedOutput              int // of the traffic
 
 	HasCached bool // the server reported prompt and cached tokens
 	InBursts  bool // the server or a proxy held tokens back and sent many at once
@@ -109,7 +111,7 @@ func OutcomeOf(t *api.Turn, origin time.Time) Outcome {
 	o := Outcome{
 		Number: t.Number, Step: t.Step, Status: t.Status, Class: t.ErrorClass, FinishReason: strings.ToLower(t.FinishReason),
 		Sent: t.Started.Sub(origin), Ended: t.Ended.Sub(origin),
-		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), Late: orNaN(t.Late),
+		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), Late: orNaN(t.Late), Behind: orNaN(t.Behind),
 		HasCached: t.PromptTokens != nil && t.CachedTokens != nil, InBursts: t.InBursts, Counted: t.Counted,
 		Usage: t.TokenSource == "usage", Estimated: t.TokenSource == "chunks",
 	}
@@ -117,6 +119,8 @@ func OutcomeOf(t *api.Turn, origin time.Time) Outcome {
 	api.Patch(&o.PromptTokens, t.PromptTokens)
 	api.Patch(&o.CachedTokens, t.CachedTokens)
 	api.Patch(&o.OutputTokens, t.OutputTokens)
+	api.Patch(&o.PlannedInput, t.PlannedInput)
+	api.Patch(&o.PlannedOutput, t.PlannedOutput)
 	return o
 }
 

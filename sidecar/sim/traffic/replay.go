@@ -1,10 +1,8 @@
 package traffic
 
 import (
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -19,6 +17,7 @@ type Replay struct {
 	length   time.Duration // of the trace with the gap after it, without which a repetition would begin at once
 	loops    bool
 	sum      uint64
+	contents *trace.Contents
 }
 
 var _ Source = (*Replay)(nil)
@@ -27,18 +26,10 @@ var _ Source = (*Replay)(nil)
 // prompts of its own. The errors are those of the stream, and *[api.FieldError] for requests without a prompt of known
 // length.
 func NewReplay(stream trace.Stream, loops bool) (*Replay, error) {
-	b := replayBuilder{Replay: &Replay{loops: loops}, sessions: map[uint64]*replaySession{}}
-	for {
-		record, err := stream.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := b.add(record); err != nil {
-			return nil, err
-		}
+	b := replayBuilder{Replay: &Replay{loops: loops}, stream: stream, sessions: map[uint64]*replaySession{}}
+	var err error
+	if b.contents, err = trace.Describe(&b, trace.CacheSize{}); err != nil {
+		return nil, err
 	}
 	return b.finish(), nil
 }
@@ -48,6 +39,15 @@ func (r *Replay) Turns() int { return r.turns }
 
 // Conversations returns the number of conversations of the trace.
 func (r *Replay) Conversations() int { return len(r.sessions) }
+
+// HitRatio returns the share of the prompts' tokens that one unlimited cache would have in the order of the trace; nil
+// where prompts are not known.
+func (r *Replay) HitRatio() *float64 {
+	if r.contents.Hits == nil {
+		return nil
+	}
+	return &r.contents.Hits.Rate
+}
 
 // Sum returns a checksum of the traffic.
 func (r *Replay) Sum() uint32 { return uint32(r.sum) }
@@ -111,6 +111,7 @@ func repeated(turns []Turn, repetition uint64) []Turn {
 // replayBuilder makes a replay of records.
 type replayBuilder struct {
 	*Replay
+	stream   trace.Stream
 	sessions map[uint64]*replaySession
 	order    []*replaySession
 }
@@ -121,6 +122,15 @@ type replaySession struct {
 	prompt []Segment     // of the latest turn
 	full   int           // number of the segments that are full blocks
 	ended  time.Duration // end of the latest turn since the trace's beginning; negative: unknown
+}
+
+// Next implements [trace.Stream] for the records that it adds.
+func (b *replayBuilder) Next() (*trace.Record, error) {
+	record, err := b.stream.Next()
+	if err == nil {
+		err = b.add(record)
+	}
+	return record, err
 }
 
 // add adds a request, and those that follow it.
