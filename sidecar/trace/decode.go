@@ -28,6 +28,7 @@ type object struct {
 	// AIPerf's multi-turn form.
 	Session json.RawMessage `json:"session_id"`
 	Delay   *float64        `json:"delay"`
+	Whole   bool            `json:"whole"` // of [Writer]: the line has the whole prompt
 	Text    *string         `json:"text_input"`
 
 	// Bailian's form.
@@ -167,7 +168,7 @@ func (o *object) mooncake(s scale) (*Record, *api.FieldError) {
 	if given(o.Chat) {
 		r.form = Bailian
 	}
-	r.BlockTokens, r.Blocks, r.Model = s.blockTokens, o.HashIDs, string(o.Model)
+	r.BlockTokens, r.Blocks, r.Model, r.whole = s.blockTokens, o.HashIDs, string(o.Model), o.Whole
 	var c checks
 	switch {
 	case o.Timestamp != nil:

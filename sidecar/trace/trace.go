@@ -86,6 +86,7 @@ type Record struct {
 	untimed bool    // it has no moment
 	follows bool    // it is the Next of another record
 	given   bool    // it was returned by Reader.Next
+	whole   bool    // its line has the whole prompt
 }
 
 // newRecord returns a record without known values.

@@ -130,10 +130,10 @@ func inputOf(messages []chat.Message) *int {
 }
 
 // Notation returns what is stored of a turn's messages: texts as they are, and for a text that is made its segments, each
-// as its id in hexadecimal and its tokens.
+// as its id in hexadecimal and its tokens. In front is the number of segments that it keeps of the prompt before.
 func Notation(t *traffic.Turn) string {
 	var all []string
-	if t.Keep > 0 {
+	if t.Whole {
 		all = append(all, fmt.Sprintf("(%d as before)", t.Keep))
 	}
 	for _, m := range t.Messages {

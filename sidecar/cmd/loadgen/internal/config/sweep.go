@@ -264,11 +264,17 @@ func (c *Config) OutputFormats() report.Formats {
 func (c *Config) checkOutput() error {
 	formats := c.OutputFormats()
 	for _, path := range c.Output {
+		if c.Record != nil {
+			if !strings.HasSuffix(path, ".jsonl") {
+				return api.Refuse("output", path, "a file whose name ends in .jsonl")
+			}
+			continue
+		}
 		if _, ok := formats.Of(path); !ok && !(c.Trace != nil && IsStandardOutput(path)) {
 			return api.Refuse("output", path, formats.Allowed())
 		}
 	}
-	return nil
+	return c.Record.check(c.Output)
 }
 
 // flagsOf are the flags of a request's fields whose names differ.
