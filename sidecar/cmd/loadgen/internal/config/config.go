@@ -166,7 +166,7 @@ type Traffic struct {
 	TraceSpeed       float64       `default:"1" min:"0.001" max:"1000" placeholder:"X" help:"Speed of the trace as a multiple of the recorded speed, of arrivals and of pauses within a session."`
 	TraceFrom        time.Duration `default:"0s" min:"0s" max:"87600h" help:"Use only requests from this time of the trace on."`
 	TraceTo          time.Duration `default:"0s" min:"0s" max:"87600h" help:"Use only requests before this time of the trace; 0s: up to its end."`
-	TraceSessions    float64       `default:"1" min:"0" max:"1" placeholder:"SHARE" help:"Use this share of the trace's sessions, each with all of its turns, such as 0.1. Which ones depends on the seed."`
+	TraceSessions    float64       `default:"0" min:"0" max:"1" help:"Use this share of the trace's sessions, each with all of its turns, such as 0.1; 0: all. Which ones depends on the seed."`
 	TraceLoop        bool          `negatable:"" help:"Begin the trace anew at its end, with other prompts that share what those of the trace share."`
 	TraceSkipInvalid bool          `negatable:"" help:"Skip lines of the trace that cannot be used, and count them, instead of refusing the trace."`
 	TraceBlockTokens int           `default:"0" min:"0" max:"65536" help:"Tokens per block in a trace that does not include it, or of a dataset's texts; 0: inferred from the trace, 16 for texts."`
