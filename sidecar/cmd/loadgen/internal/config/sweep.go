@@ -254,6 +254,8 @@ func (c *Config) OutputFormats() report.Formats {
 		return report.ShadowFormats
 	case c.Trace != nil:
 		return report.TraceFormats
+	case c.Record != nil:
+		return report.RecordFormats
 	case c.Sweep != nil || c.Compare != nil:
 		return report.ResultFormats
 	}
@@ -264,12 +266,6 @@ func (c *Config) OutputFormats() report.Formats {
 func (c *Config) checkOutput() error {
 	formats := c.OutputFormats()
 	for _, path := range c.Output {
-		if c.Record != nil {
-			if !strings.HasSuffix(path, ".jsonl") {
-				return api.Refuse("output", path, "a file whose name ends in .jsonl")
-			}
-			continue
-		}
 		if _, ok := formats.Of(path); !ok && !(c.Trace != nil && IsStandardOutput(path)) {
 			return api.Refuse("output", path, formats.Allowed())
 		}
