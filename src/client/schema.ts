@@ -2085,6 +2085,8 @@ export interface components {
         SimulationFigures: {
             /** @description mean time of a turn from its first token to its last */
             decode_seconds?: components["schemas"]["SimulationFigure"];
+            /** @description arrivals and further turns that were dropped per second, since as many turns as max_inflight were in flight */
+            dropped_per_second?: components["schemas"]["SimulationFigure"];
             /** @description share of first turns that went to a worker with over 10 % more requests in flight than the mean of the workers */
             herding_share?: components["schemas"]["SimulationFigure"];
             /** @description share of prompt tokens that the cache of their worker holds */
@@ -2142,6 +2144,8 @@ export interface components {
             concurrency: number | string;
             figures: components["schemas"]["SimulationFigures"];
             mode: components["schemas"]["Mode"];
+            /** @description the queue grows without end at this rate; latencies would say how long the simulation took, and are absent */
+            overloaded?: boolean;
             /** @description computed so far */
             seeds: number;
         };
@@ -2189,16 +2193,25 @@ export interface components {
         };
         /** @description A what-if question: a workload on a simulated cluster, at each level in each mode with each seed. Omitted fields have the defaults of the profile. */
         SimulationRequest: {
+            /**
+             * @description how conversations come at a rate; gamma: in bursts, by burstiness
+             * @enum {string}
+             */
+            arrivals?: "constant" | "poisson" | "gamma";
             /** @description size of a block of the KV cache */
             block_size?: number;
+            /** @description shape of the gaps that are gamma: below 1, arrivals come in bursts */
+            burstiness?: number;
             /** @description seed of the first run; each further run uses the next number */
             first_seed?: number;
             /** @description capacity of one worker's KV cache, rounded down to whole blocks */
             kv_tokens?: number;
-            /** @description concurrencies; their sum × modes × seeds must not exceed 150,000 */
+            /** @description numbers of conversations or rates; their sum × modes × seeds must not exceed 150,000, where a rate counts as the arrivals of a minute */
             levels?: (number | string)[];
             /** @description largest number of sequences in a worker's iteration */
             max_batch_size?: number;
+            /** @description turns in flight from which arrivals at a rate, and further turns, are dropped and counted */
+            max_inflight?: number;
             /** @description Maximum tokens per answer. */
             max_tokens?: number;
             /** @description kv, round_robin, least_loaded */

@@ -53,6 +53,10 @@ func (c *simulateCmd) checkTrace() error {
 		given bool
 	}{
 		{"concurrency", len(c.Concurrency) > 0},
+		{"rate", len(c.Rate) > 0},
+		{"arrivals", c.Arrivals != nil},
+		{"burstiness", c.Burstiness != nil},
+		{"max_inflight", c.MaxInflight != nil},
 		{"seeds", c.Seeds != nil && *c.Seeds != 1},
 		{"block_size", c.BlockSize != nil},
 		{"openings", c.Openings != nil},

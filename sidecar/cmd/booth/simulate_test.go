@@ -141,6 +141,10 @@ func TestSimulateRejectsBadFlags(t *testing.T) {
 		"--concurrency=180:60:20":           `concurrency: "180:60:20" is not allowed`,
 		"--concurrency=60:180:0":            `concurrency: "60:180:0" is not allowed`,
 		"--concurrency=0":                   "concurrency: 0 is not allowed: 1 to 100000 conversations",
+		"--rate=12":                         `rate: "12" is not allowed: a rate such as 2/s, more than 0/s, up to 10000/s`,
+		"--rate=1/s,0/s":                    `rate: "0/s" is not allowed`,
+		"--rate=1/s --arrivals=bursts":      `arrivals: "bursts" is not allowed: one of constant, poisson, gamma`,
+		"--rate=1/s --burstiness=0":         "burstiness: 0 is not allowed: 0.05 to 100",
 		"--modes=kv,fast":                   `modes: "fast" is not allowed: one of kv, round_robin, least_loaded`,
 		"--workers=0":                       "workers: 0 is not allowed",
 		"--kv-blocks=20":                    "kv-tokens: 640 is not allowed",
@@ -177,4 +181,19 @@ func TestSimulateInterruptedWritesNoFile(t *testing.T) {
 	assert.Contains(t, errOut.String(), "booth: interrupted after 0 of 200 runs; nothing was written")
 	assert.Empty(t, out.String())
 	assert.NoFileExists(t, path)
+}
+
+// At a rate that the cluster sustains there are latencies, and at one above it none, whatever the mode.
+func TestSimulateRates(t *testing.T) {
+	code, out, errOut := simulate(t, "--seeds=1 --workers=1 --max-tokens=100 --output-tokens-mean=0 --explain",
+		"--rate=0.2/s,20/s --arrivals=gamma --burstiness=0.5 --max-inflight=200")
+	require.Equal(t, success, code, errOut)
+	for _, mode := range []string{"kv", "round_robin"} {
+		assert.Regexp(t, `(?m)^0\.2/s +`+mode+` +\d+ \(`, out)
+		assert.Regexp(t, `(?m)^20/s +`+mode+`, overloaded +— +— +— +\d+ \(`, out)
+	}
+	assert.Regexp(t, `Up to [\d.]+ arrivals and further turns a second were dropped, since --max-inflight`, out)
+	assert.Contains(t, out, "\nAt 20/s, the queue grows without end under KV-aware and Round-robin, "+
+		"so that latencies are not compared.\n")
+	assert.NotRegexp(t, `(?m)^T.* at 20/s`, out, "no latency is better there")
 }

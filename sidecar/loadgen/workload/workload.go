@@ -91,13 +91,13 @@ func New(opts Options, s Settings) *Workload {
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
 		created:  time.Now(),
 		settings: s,
+		load:     s.load(&opts).Process(0, nil, 0),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
 		sends:    newPacer(s.TargetRPS),
 		freed:    make(chan struct{}, 1),
 		changed:  make(chan struct{}),
 	}
-	w.load = s.arrivals(0, nil, &w.opts, 0)
 	if opts.AnswerMemory > 0 {
 		w.texts = chat.NewTextBudget(opts.AnswerMemory)
 	}
@@ -217,7 +217,7 @@ func (w *Workload) Set(s Settings) {
 		w.shape++
 	}
 	w.settings = s
-	w.load = s.arrivals(time.Since(w.created), w.load, &w.opts, w.begun)
+	w.load = s.load(&w.opts).Process(time.Since(w.created), w.load, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
 	w.notify()
