@@ -205,6 +205,9 @@ type WorkloadShape struct {
 	Session string `json:"session,omitempty"`
 	// requests had no X-Request-Id, by configuration or because the router routes by it
 	NoRequestID bool `json:"no_request_id,omitempty"`
+	// the planned traffic, such as a trace with its checksum, and how long its answers are; turns, openings, output_tokens,
+	// corpus and followup are then those of the traffic; absent: conversations about the texts of the corpus
+	Traffic string `json:"traffic,omitempty"`
 }
 
 // RecordedFollowup is [WorkloadShape.Followup] of the recorded runs.
@@ -502,6 +505,7 @@ type Window struct {
 	FirstAnswer *Quantiles `json:"first_answer,omitempty"`
 	// absent: the load waits for the server, so that no turn has a time at which it was to be sent
 	Late     *Lateness `json:"late,omitempty"`
+	Fidelity *Fidelity `json:"fidelity,omitempty"`  // absent: the turns are not those of a trace
 	InputP95 *float64  `json:"input_p95,omitempty"` // prompt tokens of a turn, over the turns with a count
 }
 
@@ -512,6 +516,16 @@ type Lateness struct {
 	P50   float64 `json:"p50"`   // seconds
 	P99   float64 `json:"p99"`   // seconds
 	Above float64 `json:"above"` // share of the turns that were late by more than 50 ms
+}
+
+// Fidelity is how the turns that ended well agree with the trace that they replay. A value without enough turns is absent.
+type Fidelity struct {
+	// how long after their moments in the trace turns were sent, also because the turn before had not ended
+	Behind *Lateness `json:"behind,omitempty"`
+	Input  *float64  `json:"input,omitempty"`  // prompt tokens ÷ those of the trace
+	Output *float64  `json:"output,omitempty"` // output tokens ÷ those of the trace
+	// hit rate that one unlimited cache for all requests of the trace would have, in their order
+	TheoreticalHitRatio *float64 `json:"theoretical_hit_ratio,omitempty"`
 }
 
 // Awaiting are the turns that still wait for their first token.
@@ -1301,7 +1315,12 @@ type Turn struct {
 	Latency      *float64 `json:"latency,omitempty" csv:"latency_seconds"`
 	// seconds from the moment at which the turn was to be sent to the one at which it was; it is part of `ttft` and
 	// `latency`; absent: the load waits for the server
-	Late             *float64 `json:"late,omitempty" csv:"late_seconds,added"`
+	Late *float64 `json:"late,omitempty" csv:"late_seconds,added"`
+	// seconds from the moment at which the traffic has the turn sent to the one at which it was, also because the turn
+	// before had not ended; absent: the traffic has no time for it
+	Behind           *float64 `json:"behind,omitempty" csv:"behind_seconds,added"`
+	PlannedInput     *int     `json:"planned_input,omitempty" csv:"planned_input,added"`   // prompt tokens of the traffic; absent: not known
+	PlannedOutput    *int     `json:"planned_output,omitempty" csv:"planned_output,added"` // output tokens of the traffic; absent: not known
 	PromptTokens     *int     `json:"prompt_tokens,omitempty" csv:"prompt_tokens"`
 	CachedTokens     *int     `json:"cached_tokens,omitempty" csv:"cached_tokens"`
 	OutputTokens     *int     `json:"output_tokens,omitempty" csv:"output_tokens"`

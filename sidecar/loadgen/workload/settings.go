@@ -132,12 +132,16 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// load returns what the settings say of when conversations begin.
-func (s Settings) load(seed uint64) arrival.Load {
-	return arrival.Load{
+// load returns what the settings and a plan say of when conversations begin.
+func (s Settings) load(o *Options) arrival.Load {
+	l := arrival.Load{
 		Level: s.Level, StartRate: s.StartRate,
-		Schedule: arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed},
+		Schedule: arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: o.Seed},
 	}
+	if o.Plan != nil {
+		l.Times, l.Speed = o.Plan.Times, o.Plan.speed(s.Level)
+	}
+	return l
 }
 
 // drawsAs reports whether both settings draw the same conversations.
