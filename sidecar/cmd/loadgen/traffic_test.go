@@ -41,8 +41,8 @@ func hashes(t *testing.T, text string) (all [][]int) {
 	return all
 }
 
-// A trace runs at its own rate and ends the run, its turns are compared with it, and what is recorded of the run has its
-// hashes, also when the recording is replayed.
+// A trace runs at its own rate and ends the run, its turns are compared with it, and what is recorded of the run has
+// its hashes, also when the recording is replayed.
 func TestTraceIsReplayedAndRecorded(t *testing.T) {
 	t.Parallel()
 	target := startTarget(t)

@@ -73,7 +73,8 @@ func longTable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d conversations in progress with prompts of %d tokens: %d turns, %.1f MB at most, %.1f ms of CPU a turn\n",
+	fmt.Printf("%d conversations in progress with prompts of %d tokens: %d turns, %.1f MB at most, %.1f ms of CPU a "+
+		"turn\n",
 		most, longTokens, turns, float64(memory)/1e6, 1000*cpu.Seconds()/float64(max(turns, 1)))
 	return nil
 }
