@@ -234,6 +234,8 @@ func (c check) field(path string, v reflect.Value, tag reflect.StructTag) error 
 		return OneOf(path, value, ConversationStatuses)
 	case Vendor:
 		return OneOf(path, value, Vendors)
+	case ShapePreset:
+		return OneOf(path, value, ShapePresets)
 	case string:
 		return c.text(path, value, tag)
 	case int:
