@@ -205,8 +205,8 @@ type WorkloadShape struct {
 	Session string `json:"session,omitempty"`
 	// requests had no X-Request-Id, by configuration or because the router routes by it
 	NoRequestID bool `json:"no_request_id,omitempty"`
-	// the planned traffic, such as a trace with its checksum, and how long its answers are; turns, openings, output_tokens,
-	// corpus and followup are then those of the traffic; absent: conversations about the texts of the corpus
+	// the planned traffic, such as a trace with its checksum, and how long its answers are; turns, openings,
+	// output_tokens, corpus and followup then follow from it; absent: conversations about the texts of the corpus
 	Traffic string `json:"traffic,omitempty"`
 }
 
@@ -518,7 +518,7 @@ type Lateness struct {
 	Above float64 `json:"above"` // share of the turns that were late by more than 50 ms
 }
 
-// Fidelity is how the turns that ended well agree with the trace that they replay. A value without enough turns is absent.
+// Fidelity is how the turns that ended well agree with the trace that they replay. Unknown values are absent.
 type Fidelity struct {
 	// how long after their moments in the trace turns were sent, also because the turn before had not ended
 	Behind *Lateness `json:"behind,omitempty"`
@@ -576,6 +576,8 @@ type KV struct {
 	NotReported     string   `json:"not_reported,omitempty"` // why there is no hit ratio although turns have ended
 	PredictedRatio  *float64 `json:"predicted,omitempty"`    // hit ratio that the router predicted
 	AchievableRatio *float64 `json:"achievable,omitempty"`   // if every turn went to the worker with the longest prefix
+	// measured hit rate ÷ that of the best placement; absent: not known
+	AchievedShare *float64 `json:"achieved_share,omitempty"`
 
 	// Counted holds the counters behind the ratios by their source (frontend, engine, prediction): hits and all, since
 	// the load generator first read the cluster.
@@ -632,6 +634,8 @@ type EngineTotals struct {
 	// Acceptance and TokensPerStep sum gauges of engines without these counters. GPUMemory sums the mean memory in use
 	// of a GPU, in bytes.
 	Acceptance, TokensPerStep, GPUMemory GaugeTotal
+
+	Placement *PlacementTotals // nil if no shadow follows the turns
 }
 
 // GaugeTotal is the sum of a gauge over the readings that contain it.
@@ -655,13 +659,15 @@ type EngineUse struct {
 	AcceptanceRate *float64 `json:"acceptance_rate,omitempty"`
 	TokensPerStep  *float64 `json:"tokens_per_step,omitempty"`  // tokens per forward pass of the target model
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"` // mean memory in use on a GPU of a worker
+	// measured hit rate ÷ that of the best placement
+	AchievedShare *float64 `json:"achieved_share,omitempty"`
 }
 
 // Since returns the figures of the time since earlier totals of the same cluster.
 func (t EngineTotals) Since(before EngineTotals) EngineUse {
 	use := EngineUse{
 		AcceptanceRate: t.Acceptance.Mean(before.Acceptance), TokensPerStep: t.TokensPerStep.Mean(before.TokensPerStep),
-		GPUMemoryBytes: t.GPUMemory.Mean(before.GPUMemory),
+		GPUMemoryBytes: t.GPUMemory.Mean(before.GPUMemory), AchievedShare: t.Placement.Since(before.Placement),
 	}
 	accepted := t.Accepted - before.Accepted
 	if drafted := t.Drafted - before.Drafted; drafted > 0 {
@@ -896,6 +902,7 @@ type Column struct {
 	AcceptanceRate LookedUp `json:"acceptance_rate,omitzero"`  // absent: no row of the mode has it
 	TokensPerStep  LookedUp `json:"tokens_per_step,omitzero"`  // absent: no row of the mode has it
 	GPUMemoryBytes LookedUp `json:"gpu_memory_bytes,omitzero"` // absent: no row of the mode has it
+	AchievedShare  LookedUp `json:"achieved_share,omitzero"`   // absent: no row of the mode has it
 	TTFTMean       LookedUp `json:"ttft_mean,omitzero"`        // absent: no row of the mode has it
 }
 
@@ -1035,7 +1042,9 @@ type BaselineRow struct {
 	TokensPerStep *float64 `json:"tokens_per_step,omitempty"`
 	// memory in use on a GPU, mean over the workers' GPUs and over time
 	GPUMemoryBytes *float64 `json:"gpu_memory_bytes,omitempty"`
-	TTFTMean       *float64 `json:"ttft_mean,omitempty"` // seconds
+	// measured hit rate ÷ that of the best placement; above 1, the router found more than it
+	AchievedShare *float64 `json:"achieved_share,omitempty"`
+	TTFTMean      *float64 `json:"ttft_mean,omitempty"` // seconds
 	ClusterFigures
 	N        int        `json:"n,omitempty"`        // number of turns, if known
 	Measured *time.Time `json:"measured,omitempty"` // time of the measurement, if known
@@ -1096,6 +1105,7 @@ type RowIntervals struct {
 	AcceptanceRate        *[2]float64         `json:"acceptance_rate,omitempty"`
 	TokensPerStep         *[2]float64         `json:"tokens_per_step,omitempty"`
 	GPUMemoryBytes        *[2]float64         `json:"gpu_memory_bytes,omitempty"`
+	AchievedShare         *[2]float64         `json:"achieved_share,omitempty"`
 	TTFTMean              *[2]float64         `json:"ttft_mean,omitempty"`
 }
 
@@ -1259,6 +1269,8 @@ type WorkloadPatch struct {
 	Openings  *int     `json:"openings,omitempty"`
 	StartRate *float64 `json:"start_rate,omitempty"`
 	TargetRPS *float64 `json:"target_rps,omitempty"`
+	// what conversations send; it replaces the shape in force as a whole
+	TrafficShape *TrafficShape `json:"shape,omitempty"`
 }
 
 // MeasureRequest is a request to begin a new step with unchanged settings. It has no fields.
