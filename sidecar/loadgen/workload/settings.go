@@ -16,6 +16,7 @@ import (
 type Settings struct {
 	Level        api.Level        `json:"concurrency" kong:"-"` // conversations in progress
 	Turns        api.Range        `json:"turns" embed:"" prefix:"turns."`
+	TrafficShape api.TrafficShape `json:"shape" embed:"" prefix:"shape."`
 	Openings     Openings         `json:"openings" placeholder:"N" help:"Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
 	MaxTokens    int              `json:"max_tokens" basic:""`                            // limit of an answer
 	OutputTokens api.Distribution `json:"output_tokens" embed:"" prefix:"output_tokens."` // of max_tokens per turn; mean 0: always MaxTokens
@@ -30,8 +31,11 @@ type Settings struct {
 	MaxInflight int `json:"max_inflight,omitempty"`
 }
 
-// Shape returns what of the settings affects results, for a corpus.
-func (s Settings) Shape(c *corpus.Corpus) api.WorkloadShape {
+// Shape returns what of the settings affects results, for a corpus. exact is that of [Plan.Shape].
+func (s Settings) Shape(c *corpus.Corpus, exact bool) api.WorkloadShape {
+	if !s.TrafficShape.Recorded() {
+		return (&Plan{Name: s.planName(), Speed: 1}).Shape(s, exact)
+	}
 	return api.WorkloadShape{
 		Turns: c.Turns(s.Turns), MaxTokens: s.MaxTokens, Openings: new(s.Openings.Of(c)), OpeningTokens: c.Length,
 		OutputTokens: s.lengths(), ThinkTime: new(s.ThinkTime.Seconds()), TargetRPS: new(s.TargetRPS),
@@ -123,6 +127,9 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	}
 	next := s
 	api.Merge(&next, p)
+	if p.TrafficShape != nil && next.TrafficShape.Recorded() {
+		next.TrafficShape.Preset = api.ShapeRecorded
+	}
 	if p.Openings != nil {
 		next.Openings = OpeningsOf(*p.Openings)
 	}
@@ -147,12 +154,15 @@ func (s Settings) load(o *Options) arrival.Load {
 // drawsAs reports whether both settings draw the same conversations.
 func (s Settings) drawsAs(o Settings) bool {
 	return s.Turns == o.Turns && s.Openings == o.Openings && s.MaxTokens == o.MaxTokens &&
-		s.OutputTokens == o.OutputTokens
+		s.OutputTokens == o.OutputTokens && s.TrafficShape == o.TrafficShape
 }
 
 // Check checks every field against its range. The error is an [api.FieldError].
 func (s Settings) Check(maxConcurrency int) error {
 	if err := api.CheckLimits(s); err != nil {
+		return err
+	}
+	if _, err := s.ShapePlan(0, 0); err != nil {
 		return err
 	}
 	if s.Level.Kind == api.Rate && s.TargetRPS > 0 {
