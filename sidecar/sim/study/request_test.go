@@ -68,7 +68,7 @@ func TestCompleteRequestGivesSameGrid(t *testing.T) {
 	require.NoError(t, err)
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(text, &fields))
-	assert.Len(t, fields, 26)
+	assert.Len(t, fields, 27)
 }
 
 func TestGridRefusesFieldsOutOfRange(t *testing.T) {
