@@ -24,10 +24,9 @@ type Settings struct {
 	ThinkTime    time.Duration    `json:"think_time"`                                     // pause between an answer and the follow-up
 
 	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
-	Arrivals   arrival.Gaps `json:"arrivals" default:"poisson" oneof:"constant poisson gamma" help:"How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness)."`
-	Burstiness float64      `json:"burstiness" default:"1" min:"0.05" max:"100" help:"Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular."`
-	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
-	MaxInflight int `json:"max_inflight" default:"1000" min:"1" max:"100000" help:"At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent."`
+	Arrivals    api.Arrivals `json:"arrivals,omitempty" oneof:"constant poisson gamma"`
+	Burstiness  float64      `json:"burstiness,omitempty"`
+	MaxInflight int          `json:"max_inflight,omitempty"` // from which arrivals at a rate are dropped
 }
 
 // Shape returns what of the settings affects results, for a corpus.
@@ -44,7 +43,7 @@ func (s Settings) arrivalsText() string {
 	switch {
 	case s.Level.Kind != api.Rate:
 		return ""
-	case s.Arrivals == arrival.GapsGamma:
+	case s.Arrivals == api.ArrivalsGamma:
 		return fmt.Sprintf("%s, burstiness %v", s.Arrivals, s.Burstiness)
 	}
 	return string(s.Arrivals)
