@@ -77,10 +77,11 @@ var WorkloadSettings = []WorkloadSetting{
 	},
 	{
 		Key: "burstiness", Label: "Burstiness", Default: "1", Limit: Limit{Min: .05, Max: 100},
-		Help: "Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular.",
+		Help: "Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; " +
+			"1 is poisson; above 1, they are more regular.",
 	},
 	{
-		Key: "max_inflight", Label: "Turns in flight", Default: "1000", Limit: Limit{Min: 1, Max: 100_000},
+		Key: "max_inflight", Label: "Most turns in flight", Default: "1000", Limit: Limit{Min: 1, Max: 100_000},
 		Help: "At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent.",
 	},
 	{

@@ -86,6 +86,7 @@ type Record struct {
 	untimed bool    // it has no moment
 	follows bool    // it is the Next of another record
 	given   bool    // it was returned by Reader.Next
+	whole   bool    // its line has the whole prompt
 }
 
 // newRecord returns a record without known values.
@@ -154,7 +155,7 @@ func (r *Record) fill(n int) {
 	r.BlockTokens = n
 	r.Blocks = make([]uint64, r.PromptTokens/n)
 	for i := range r.Blocks {
-		r.Blocks[i] = mix(uint64(r.Line), r.Session, uint64(i))
+		r.Blocks[i] = Mix(uint64(r.Line), r.Session, uint64(i))
 	}
 }
 

@@ -25,7 +25,7 @@ const table = {
   target_rps: { label: 'Request cap', unit: 'requests/s', zero: 'none' },
   arrivals: { label: 'Arrivals' },
   burstiness: { label: 'Burstiness' },
-  max_inflight: { label: 'Turns in flight', whole: true },
+  max_inflight: { label: 'Most turns in flight', whole: true },
   think_time: { label: 'Think time', unit: 's' },
 } satisfies Record<string, WorkloadSetting>;
 

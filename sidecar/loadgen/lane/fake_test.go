@@ -122,7 +122,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
 	ttft, gap, words, perChunk := f.ttft, f.gap, f.words, f.perChunk
 	turnError, finish, findings, prompt, cached := f.turnError, f.finish, f.findings, f.prompt, f.cached
-	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
+	f.requests = append(f.requests, request{req.ID, req.Messages[0].Text, req.MaxTokens})
 	reset := f.resetEvery > 0 && len(f.requests)%f.resetEvery == 0
 	f.mu.Unlock()
 	if reset {

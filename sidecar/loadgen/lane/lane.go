@@ -82,6 +82,8 @@ type Options struct {
 	FreshTexts bool
 	// Turns is the number of turns that a run sends, except those of spans; 0: no limit.
 	Turns int64
+	// Plan is the traffic of each run in place of conversations about the corpus; nil: there is none.
+	Plan *workload.Plan
 	// ModeChanged is called with each mode that was switched to, or that the cluster was found in.
 	// nil disables the callback.
 	ModeChanged func(api.ModeState)
@@ -142,6 +144,8 @@ type Lane struct {
 	nextCorpus *corpus.Corpus // a corpus that was set while the lane was taken
 	lastRow    time.Time      // time at which a row of the baseline "this target" was last due
 	notKept    *api.NotKept   // the latest such row that was not kept
+
+	trafficEnded bool // the latest run ended because its traffic did
 
 	engines           stats.EngineRecord
 	enginesStep       int64 // the step that engines belongs to
@@ -273,8 +277,14 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 
 // shape returns the settings of the workload that affect its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
-	s := l.settings.Shape(l.corpus)
-	s.Corpus, s.Followup, s.Timeouts = l.corpus.Name, l.corpus.Asker(l.opts.Questioner), l.opts.Timeouts
+	var s api.WorkloadShape
+	if l.opts.Plan != nil {
+		s = l.opts.Plan.Shape(l.settings, l.opts.Client.Extensions()[chat.ExtExact])
+	} else {
+		s = l.settings.Shape(l.corpus)
+		s.Corpus, s.Followup = l.corpus.Name, l.corpus.Asker(l.opts.Questioner)
+	}
+	s.Timeouts = l.opts.Timeouts
 	s.Request, s.Session, s.NoRequestID = l.opts.Request, l.opts.Session, l.opts.Client.Recognized().NoRequestID
 	return s
 }
@@ -498,6 +508,9 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	ctx, cancel := context.WithCancel(l.ctx)
 	settings, texts := l.settings, l.corpus
 	o := &observer{lane: l, opening: func(d workload.Draw) int64 {
+		if l.opts.Plan != nil {
+			return l.opts.Plan.Opening(d.Number)
+		}
 		return workload.Opening(d.Seed, d.Number, d.Opened+d.Number, settings, texts)
 	}}
 	o.observe(span)
@@ -508,13 +521,15 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	r := &run{observer: o, cancel: cancel, ended: make(chan struct{}), workload: workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Sender: l.target, Corpus: texts, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
-		Turns: turns, Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
+		Turns: turns, Plan: l.opts.Plan, Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
 	}, settings)}
 	l.run = r
 	l.wg.Go(func() {
 		defer cancel()
 		r.workload.Run(ctx)
-		l.stopped(r)
+		if l.stopped(r) {
+			l.event(api.EventStop, "traffic", "the traffic has ended")
+		}
 	})
 }
 
@@ -602,10 +617,19 @@ func (l *Lane) stop(actor string, drain bool) (ended <-chan struct{}) {
 	return ended
 }
 
-// stopped updates the lane after a run has ended.
-func (l *Lane) stopped(r *run) {
+// TrafficEnded reports whether the latest run ended because its traffic did.
+func (l *Lane) TrafficEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.trafficEnded
+}
+
+// stopped updates the lane after a run has ended, and reports whether its traffic ended it.
+func (l *Lane) stopped(r *run) (traffic bool) {
 	l.failures.stopped(time.Now())
 	l.mu.Lock()
+	traffic = l.phase == api.PhaseRunning && l.ctx.Err() == nil
+	l.trafficEnded = traffic
 	l.endStep(time.Now())
 	l.run, l.opened = nil, l.opened+r.workload.Pace().Begun
 	if l.phase != api.PhaseSwitching {
@@ -614,6 +638,7 @@ func (l *Lane) stopped(r *run) {
 	l.mu.Unlock()
 	close(r.ended)
 	l.notify()
+	return traffic
 }
 
 // event stores and logs an event. It does not block, so it may be called with the lock held.

@@ -17,12 +17,13 @@ type tally struct {
 	span                time.Duration // the longest time before now
 	now, from           time.Duration // since the window's start; turns that ended at from are not in the rates
 	byTurn              [len(turnLabels)]turnValues
-	times               [numTimes]measured // but inter-token latencies
-	unknown             [numTimes]int      // whole turns without a known value
-	inBursts            int                // whole turns
-	cuts                [numTimes]cutValues
+	times               [api.NumTimes]measured // but inter-token latencies
+	unknown             [api.NumTimes]int      // whole turns without a known value
+	inBursts            int                    // whole turns
+	cuts                [api.NumTimes]cutValues
 	firstAnswer         measured
 	late                []float64
+	fidelity            fidelity
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
 }
@@ -83,13 +84,13 @@ func (t *tally) addCut(one *workload.Outcome, elapsed float64) {
 	batch := t.batch(one.Ended)
 	if !defined(one.TTFT) {
 		one.TTFT = elapsed
-		t.cuts[timeTTFT].add(elapsed)
+		t.cuts[api.TimeTTFT].add(elapsed)
 		t.byTurn[turnIndex(one.Number)].cut++
 	}
-	t.times[timeTTFT].add(batch, one.TTFT)
+	t.times[api.TimeTTFT].add(batch, one.TTFT)
 	t.byTurn[turnIndex(one.Number)].ttft = append(t.byTurn[turnIndex(one.Number)].ttft, one.TTFT)
-	t.times[timeLatency].add(batch, elapsed)
-	t.cuts[timeLatency].add(elapsed)
+	t.times[api.TimeLatency].add(batch, elapsed)
+	t.cuts[api.TimeLatency].add(elapsed)
 }
 
 func (t *tally) addWhole(one *workload.Outcome) {
@@ -116,6 +117,7 @@ func (t *tally) addWhole(one *workload.Outcome) {
 	if defined(one.Late) {
 		t.late = append(t.late, one.Late)
 	}
+	t.fidelity.add(one)
 	t.countUnknown(one)
 	t.PromptTokens += int64(one.PromptTokens)
 	t.OutputTokens += int64(one.OutputTokens)
@@ -150,16 +152,16 @@ func (t *tally) report() Report {
 	r.Batched = r.Window.Seconds > 0 && r.Window.Seconds/batches >= batchTurns*t.meanTurn()
 	for i := range times {
 		q := times[i].Quantiles(&r.Window.Metrics)
-		if i == timeITL {
+		if i == api.TimeITL {
 			*q = summarizeGaps(&t.itl, r.OK, r.Batched)
 		} else {
 			*q = t.times[i].summarize(r.Batched)
 		}
-		if i == timeTTFT {
+		if i == api.TimeTTFT {
 			t.times[i].addMean(q, r.Batched)
 		}
 		q.Unknown = t.unknown[i]
-		if r.HeldBack = HeldBack(t.inBursts, r.OK); r.HeldBack && (i == timeTPOT || i == timeITL) {
+		if r.HeldBack = HeldBack(t.inBursts, r.OK); r.HeldBack && (i == api.TimeTPOT || i == api.TimeITL) {
 			*q = api.Quantiles{Unknown: r.OK}
 		}
 		t.cuts[i].mark(q, &t.times[i])
@@ -168,6 +170,7 @@ func (t *tally) report() Report {
 		r.Window.FirstAnswer = &first
 	}
 	r.Window.Late = lateness(t.late)
+	r.Window.Fidelity = t.fidelity.report()
 	if r.Batched {
 		for i := range batches {
 			t.rated.whole[i] = span / batches
@@ -196,10 +199,42 @@ func lateness(all []float64) *api.Lateness {
 	}
 }
 
+// fidelity compares whole turns with the traffic that plans them.
+type fidelity struct {
+	behind        []float64
+	input, output [2]int64 // tokens of the turns that know both, and those of the traffic
+}
+
+func (f *fidelity) add(one *workload.Outcome) {
+	if defined(one.Behind) {
+		f.behind = append(f.behind, one.Behind)
+	}
+	for _, tokens := range []struct {
+		sum           *[2]int64
+		sent, planned int
+	}{{&f.input, one.PromptTokens, one.PlannedInput}, {&f.output, one.OutputTokens, one.PlannedOutput}} {
+		if tokens.sent > 0 && tokens.planned > 0 {
+			tokens.sum[0] += int64(tokens.sent)
+			tokens.sum[1] += int64(tokens.planned)
+		}
+	}
+}
+
+// report returns nil where no traffic plans the turns.
+func (f *fidelity) report() *api.Fidelity {
+	r := api.Fidelity{
+		Behind: lateness(f.behind), Input: ratio(f.input[0], f.input[1]), Output: ratio(f.output[0], f.output[1]),
+	}
+	if r == (api.Fidelity{}) {
+		return nil
+	}
+	return &r
+}
+
 // meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.
 func (t *tally) meanTurn() float64 {
 	total, n := 0.0, 0
-	for _, batch := range t.times[timeLatency] {
+	for _, batch := range t.times[api.TimeLatency] {
 		n += len(batch)
 		for _, v := range batch {
 			total += v

@@ -131,22 +131,16 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the
-// number of conversations so far.
-func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint64, begun int64) arrival.Process {
-	if s.Level.Kind == api.Rate {
-		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed}
-		if o, ok := before.(*arrival.Open); ok && o.Follows(schedule) {
-			o.Set(now, s.Level.Value)
-			return o
-		}
-		return arrival.NewOpen(now, begun, s.Level.Value, schedule)
+// load returns what the settings and a plan say of when conversations begin.
+func (s Settings) load(o *Options) arrival.Load {
+	l := arrival.Load{
+		Level: s.Level, StartRate: s.StartRate,
+		Schedule: arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: o.Seed},
 	}
-	if l, ok := before.(*arrival.ClosedLoop); ok {
-		l.Set(now, s.Level.Conversations(), s.StartRate)
-		return l
+	if o.Plan != nil {
+		l.Times, l.Speed = o.Plan.Times, o.Plan.speed(s.Level)
 	}
-	return arrival.NewClosedLoop(s.Level.Conversations(), s.StartRate)
+	return l
 }
 
 // drawsAs reports whether both settings draw the same conversations.
