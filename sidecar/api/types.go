@@ -218,8 +218,8 @@ type WorkloadShape struct {
 	Session string `json:"session,omitempty"`
 	// requests had no X-Request-Id, by configuration or because the router routes by it
 	NoRequestID bool `json:"no_request_id,omitempty"`
-	// the planned traffic, such as a trace with its checksum, and how long its answers are; turns, openings, output_tokens,
-	// corpus and followup are then those of the traffic; absent: conversations about the texts of the corpus
+	// the planned traffic, such as a trace with its checksum, and how long its answers are; turns, openings,
+	// output_tokens, corpus and followup then follow from it; absent: conversations about the texts of the corpus
 	Traffic string `json:"traffic,omitempty"`
 }
 
@@ -536,7 +536,7 @@ type Lateness struct {
 	Above float64 `json:"above"` // share of the turns that were late by more than 50 ms
 }
 
-// Fidelity is how the turns that ended well agree with the trace that they replay. A value without enough turns is absent.
+// Fidelity is how the turns that ended well agree with the trace that they replay. Unknown values are absent.
 type Fidelity struct {
 	// how long after their moments in the trace turns were sent, also because the turn before had not ended
 	Behind *Lateness `json:"behind,omitempty"`

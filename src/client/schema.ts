@@ -1322,6 +1322,17 @@ export interface components {
             /** @enum {string} */
             name: "disaggregated" | "grove" | "kai" | "kvbm" | "nixl" | "planner";
         };
+        /** @description How the turns that ended well agree with the trace that they replay. Unknown values are absent. */
+        Fidelity: {
+            /** @description how long after their moments in the trace turns were sent, also because the turn before had not ended */
+            behind?: components["schemas"]["Lateness"];
+            /** @description prompt tokens ÷ those of the trace */
+            input?: number;
+            /** @description output tokens ÷ those of the trace */
+            output?: number;
+            /** @description hit rate that one unlimited cache for all requests of the trace would have, in their order */
+            theoretical_hit_ratio?: number;
+        };
         /**
          * @description The reason why the built-in questioner asked a question in place of a model.
          *     - `empty`: an answer without a text
@@ -3202,6 +3213,8 @@ export interface components {
             /** @description arm in force; absent: none of the configuration */
             arm?: string;
             assistant_message?: string;
+            /** @description seconds from the moment at which the traffic has the turn sent to the one at which it was, also because the turn before had not ended; absent: the traffic has no time for it */
+            behind?: number;
             cached_tokens?: number;
             /** @description target of the step in which the turn began */
             concurrency: number | string;
@@ -3228,6 +3241,10 @@ export interface components {
             /** @description from 1 */
             number: number;
             output_tokens?: number;
+            /** @description prompt tokens of the traffic; absent: not known */
+            planned_input?: number;
+            /** @description output tokens of the traffic; absent: not known */
+            planned_output?: number;
             /** @description the router's predicted hit rate */
             predicted_ratio?: number;
             prompt_tokens?: number;
@@ -3365,6 +3382,8 @@ export interface components {
             errors: {
                 [key: string]: number;
             };
+            /** @description absent: the turns are not those of a trace */
+            fidelity?: components["schemas"]["Fidelity"];
             /** @description time to the first token after the reasoning, for turns with reasoning */
             first_answer?: components["schemas"]["Quantiles"];
             /** @description turns that met every SLO / (ok + errors) */
@@ -3449,6 +3468,8 @@ export interface components {
             think_time?: number;
             /** @description absent: not known */
             timeouts?: components["schemas"]["Timeouts"];
+            /** @description the planned traffic, such as a trace with its checksum, and how long its answers are; turns, openings, output_tokens, corpus and followup then follow from it; absent: conversations about the texts of the corpus */
+            traffic?: string;
             turns: components["schemas"]["Range"];
         };
     };
@@ -3501,6 +3522,7 @@ export type Event = components['schemas']['Event'];
 export type EventKind = components['schemas']['EventKind'];
 export type EventList = components['schemas']['EventList'];
 export type Feature = components['schemas']['Feature'];
+export type Fidelity = components['schemas']['Fidelity'];
 export type FollowupCause = components['schemas']['FollowupCause'];
 export type FollowupStatus = components['schemas']['FollowupStatus'];
 export type GPU = components['schemas']['GPU'];

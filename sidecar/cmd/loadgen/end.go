@@ -96,8 +96,8 @@ func (e *endOf) bounded() bool {
 	return e.conf.Ends() || len(e.conf.FailIf) > 0 || len(e.conf.Output) > 0
 }
 
-// wait returns when the run ends: by its duration, its number of requests, the end of its traffic, an operator, where it
-// has one of these limits, or the end of ctx.
+// wait returns when the run ends: by its duration, its number of requests, the end of its traffic, an operator, where
+// it has one of these limits, or the end of ctx.
 func (e *endOf) wait(ctx context.Context) report.Cause {
 	look, second := time.NewTicker(lookEvery), time.NewTicker(time.Second)
 	defer look.Stop()

@@ -19,8 +19,8 @@ import (
 	"kvbooth/sidecar/trace"
 )
 
-// recordTraffic writes the ended turns of a run of a load generator as a trace. The error is a notStarted where there is
-// nothing to record.
+// recordTraffic writes the ended turns of a run of a load generator as a trace. The error is a notStarted where there
+// is nothing to record.
 func recordTraffic(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	client, err := api.NewClient(&http.Client{Timeout: recordTimeout}, conf.Record.From, string(conf.Token))
 	if err != nil {
@@ -106,8 +106,8 @@ func textPiece(text string) trace.Piece {
 	return trace.Piece{ID: h.Sum64(), Tokens: corpus.Tokens(text)}
 }
 
-// write writes the turns that ended well, up to the first one of a conversation that did not. With 0, the size of blocks
-// is that of most segments, or 16 for texts.
+// write writes the turns that ended well, up to the first one of a conversation that did not. With 0, the size of
+// blocks is that of most segments, or 16 for texts.
 func (r *trafficRecorder) write(to io.Writer, blockTokens int) (turns int, err error) {
 	prompts := make([][][]trace.Piece, len(r.conversations))
 	sizes := map[int]int{}

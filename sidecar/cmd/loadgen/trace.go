@@ -66,8 +66,8 @@ func readContents(ctx context.Context, conf *config.Config) (*traceContents, err
 		return nil, notStarted{unreadable("file", t.File, err)}
 	}
 	r, err := files.Open(trace.Options{
-		BlockTokens: t.BlockTokens, Unit: trace.Unit(t.TimeUnit), Disorder: t.Disorder, Strict: !conf.Traffic.TraceSkipInvalid,
-		Tokenize: tokenize,
+		BlockTokens: t.BlockTokens, Unit: trace.Unit(t.TimeUnit), Disorder: t.Disorder,
+		Strict: !conf.Traffic.TraceSkipInvalid, Tokenize: tokenize,
 	})
 	if err != nil {
 		return nil, notStarted{fmt.Errorf("file: %w", err)}

@@ -39,24 +39,24 @@ fact fail fair fall fast fear feed feel fees fell file fill film find fine fire
 firm fish fits five flag flat flaw flex flip flow fold food foot fork form four
 frag free from full gain game gaps gave gets gist give glue goal goes gold gone
 good grab gray grew grey grid grow guys half hall halt hand hang hard harm have
-head heap hear heat held helm help here hide high hint hits hold hole home hook
-hope host hour huge hull hung idea idle inch into item jars jazz jobs join jump
-junk just keep kept keys kind king kiss knew know lack laid lamp land lane last
-late laws lazy lead leaf leak lean leap lear left lens less lets lies life lift
-like lime line link list live load lock lone long look loop lore lose loss lost
-lots loud love luck made mail main make male many maps mark mask mass mast math
-maze mean meet memo mere mess mile milk mind mine mini mint miss mode moon more
-most move much must name near neat need nest news next nice nine node none note
+head heap heat held helm help here hide high hint hits hold hole home hook hope
+host hour huge hull hung idea idle inch into item jars jazz jobs join jump junk
+just keep kept keys kind king kiss knew know lack laid lamp land lane last late
+laws lazy lead leaf leak lean leap lear left lens less lets lies life lift like
+lime line link list live load lock lone long look loop lore lose loss lost lots
+loud love luck made mail main make male many maps mark mask mass mast math maze
+mean meet memo mere mess mile milk mind mine mini mint miss mode moon more most
+moth move much must name near neat need nest news next nice nine node none note
 noun obey odds okay omit once ones only onto open ours outs over owns pace pack
 pads page paid pain pair pane park part pass past path pays peak pick pink pins
 pint pipe plan play plot plug plus pole pool poor port post pour pull pure push
 puts race rain ramp rank rare rate read real rely rest rich ring rise risk rock
-role roll room root rows ruby rule runs rust sack safe sage said sale salt same
-sane sans save says scan seal seed seek seem seen sees self sell send sent sets
-shed ship shot show shut side sign sing sink site sits size skip slow snow soap
-soft sold sole solo some soon sort spin spot stag star stat stay step stop such
-suit sure swap tail take tale talk task team tear tell tens test text than that
-them then they thin this thus ties tile time tiny tips tire told tone took tool
+role roll roof room root rows ruby rule runs rust sack safe sage said sale salt
+same sane sans save says scan seal seat seed seek seem seen sees self sell send
+sent sets shed ship shot show shut side sign sink site sits size skip slow snow
+soap soft sold sole solo some soon sort soul spin spot stag star stat stay step
+stop such suit sure swap tail take tale talk task team tear tens test text than
+that them then they thin this thus ties tile time tiny tips tire tone took tool
 tops tour trap tree trip true tune turn twin type ugly upon used user very view
 vote wait walk wall want warm warn wave ways weak week well went were what when
 wide wild will wind wins wise wish with woke word work yard year your zero zone
@@ -74,8 +74,8 @@ type made struct {
 }
 
 // fill writes the next part of the text. The texts need no escapes in JSON. The first seven words of a segment are
-// the digits of its number: in a full vocabulary, two segments begin with the same word once in 512 times, and no two of
-// at least seven tokens are the same.
+// the digits of its number: in a full vocabulary, two segments begin with the same word once in 512 times, and no two
+// of at least seven tokens are the same.
 func (m *made) fill(to []byte) (n int) {
 	words := uint64(len(m.words) / wordSize)
 	for n < len(to) && len(m.segments) > 0 {

@@ -82,8 +82,8 @@ type shortReads struct {
 
 func (s *shortReads) Read(p []byte) (int, error) { return s.Reader.Read(p[:min(len(p), s.size)]) }
 
-// The server's tokenizer decides which words are used: those of which it makes one token each. A probe finds out whether
-// the server takes the fields for exact lengths.
+// The server's tokenizer decides which words are used: those of which it makes one token each. A probe finds out
+// whether the server takes the fields for exact lengths.
 func TestWordsOfTheServersTokenizer(t *testing.T) {
 	for name, row := range map[string]struct {
 		split     string // a word of two tokens; "*": all are

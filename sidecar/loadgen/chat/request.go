@@ -391,7 +391,8 @@ func (a attempt) after(r objection) (next attempt, again bool) {
 	case again:
 		return next, true
 	case r.isRefusal():
-		return next, next.lengthen(r.words) || next.drop(ExtExact) || next.drop(ExtTokenIDs) || next.drop(ExtNVExt) || next.drop(ExtStreamOptions)
+		return next, next.lengthen(r.words) || next.drop(ExtExact) || next.drop(ExtTokenIDs) ||
+			next.drop(ExtNVExt) || next.drop(ExtStreamOptions)
 	case r.mayBeRefusal():
 		next.reason = cmp.Or(a.reason, r.Error)
 		return next, next.drop(ExtExact) || next.drop(ExtNVExt) || next.drop(ExtStreamOptions)

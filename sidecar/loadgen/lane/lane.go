@@ -521,7 +521,8 @@ func (l *Lane) holdRun(seed uint64, opened, rampedStart int64, span SpanObserver
 	r := &run{observer: o, cancel: cancel, ended: make(chan struct{}), workload: workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, RampedStart: rampedStart,
 		Nonce: l.nonce, Sender: l.target, Corpus: texts, Questioner: l.opts.Questioner, AnswerMemory: l.opts.AnswerMemory,
-		Turns: turns, Plan: l.opts.Plan, Instance: l.opts.Driver.Abilities().Instance, Observer: o, ObserveRouting: o.routingObserver(),
+		Turns: turns, Plan: l.opts.Plan, Instance: l.opts.Driver.Abilities().Instance, Observer: o,
+		ObserveRouting: o.routingObserver(),
 	}, settings)}
 	l.run = r
 	l.wg.Go(func() {

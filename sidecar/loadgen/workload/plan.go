@@ -45,8 +45,8 @@ func (p *Plan) speed(l api.Level) float64 {
 	return p.Speed
 }
 
-// Shape returns what of the settings and the traffic affects results. exact reports whether the target makes answers as
-// long as it is told.
+// Shape returns what of the settings and the traffic affects results. exact reports whether the target makes answers of
+// exactly a given length.
 func (p *Plan) Shape(s Settings, exact bool) api.WorkloadShape {
 	shape := api.WorkloadShape{
 		MaxTokens: s.MaxTokens, ThinkTime: new(s.ThinkTime.Seconds()), TargetRPS: new(s.TargetRPS),
@@ -129,8 +129,8 @@ func inputOf(messages []chat.Message) *int {
 	return &n
 }
 
-// Notation returns what is stored of a turn's messages: texts as they are, and for a text that is made its segments, each
-// as its id in hexadecimal and its tokens. In front is the number of segments that it keeps of the prompt before.
+// Notation returns what is stored of a turn's messages: texts as they are, and for a text that is made its segments,
+// each as its id in hexadecimal and its tokens. In front is the number of segments that it keeps of the prompt before.
 func Notation(t *traffic.Turn) string {
 	var all []string
 	if t.Whole {

@@ -17,8 +17,8 @@ type Trace struct {
 
 var _ Process = (*Trace)(nil)
 
-// NewTrace returns a load that replays times from a moment on, at a multiple of their speed, more than 0. number is that
-// of its first arrival.
+// NewTrace returns a load that replays times from a moment on, at a multiple of their speed, more than 0. number is
+// that of its first arrival.
 func NewTrace(from time.Duration, number int64, speed float64, times Times) *Trace {
 	t := &Trace{times: times, speed: speed, origin: from, number: number, first: number}
 	if at, ok := times(number); ok && number > 0 {

@@ -39,7 +39,7 @@ type Turn struct {
 	// that long prompts are not held once for each turn. It is 0 without Whole, and in the first turn.
 	Keep int
 	// MaxTokens limits the answer; 0: the limit of the settings. With Exact, the answer is to be exactly that long, where
-	// the server can be told so.
+	// the server takes a request for it.
 	MaxTokens int
 	Exact     bool
 	// Think is the pause after the answer to the turn before; negative: that of the settings.

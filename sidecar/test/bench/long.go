@@ -17,8 +17,8 @@ const (
 	longTokens        = 130_000 // of each prompt
 	longAnswer        = 64      // tokens
 	longTurns         = 3
-	longEvery         = 15 * time.Millisecond // between two starts
-	longThink         = 20 * time.Second
+	longEvery         = 40 * time.Millisecond // between two starts
+	longThink         = 90 * time.Second
 )
 
 // longTable measures the memory and the CPU time of long conversations, whose texts are made of a trace.
@@ -65,15 +65,16 @@ func longTable(ctx context.Context) error {
 		}
 		lane := s.Lanes[0]
 		most, turns = max(most, lane.State.Concurrency.Actual), lane.Totals.OK
-		if turns+lane.Totals.Errors >= longConversations*longTurns/2 && most >= longConversations {
-			break
+		if turns+lane.Totals.Errors >= longConversations*longTurns/2 {
+			break // the last one has begun
 		}
 	}
 	cpu, memory, err := usage(client.Process.Pid)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d conversations in progress with prompts of %d tokens: %d turns, %.1f MB at most, %.1f ms of CPU a turn\n",
+	fmt.Printf("%d conversations in progress with prompts of %d tokens: %d turns, %.1f MB at most, %.1f ms of CPU a "+
+		"turn\n",
 		most, longTokens, turns, float64(memory)/1e6, 1000*cpu.Seconds()/float64(max(turns, 1)))
 	return nil
 }

@@ -65,6 +65,7 @@ var samples = map[string]string{
 	"public_page": "true", "switch.in_place": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
 	"opening_tokens": "500",
 	"rate":           "12/s", "arrivals": "gamma",
+	"trace": "a.jsonl,b.jsonl", "trace_loop": "true", "trace_skip_invalid": "true", "trace_time_unit": "ms",
 	"fail_if": "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv", "caches": "kept",
 	"whatif.profiles": "/profiles", "shadow.enabled": "false", "shadow.token_ids": "false",
 	"members.fleet": "booth", "members.name": "one", "members.listen": "127.0.0.1:8089",
