@@ -32,7 +32,7 @@ type SimulationRequest struct {
 	ThinkTime      *float64      `json:"think_time,omitempty"`
 	StartRate      *float64      `json:"start_rate,omitempty"`
 	// how conversations come at a rate; gamma: in bursts, by burstiness
-	Arrivals *string `json:"arrivals,omitempty" enum:"constant,poisson,gamma"`
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
 	// shape of the gaps that are gamma: below 1, arrivals come in bursts
 	Burstiness *float64 `json:"burstiness,omitempty"`
 	// turns in flight from which arrivals at a rate, and further turns, are dropped and counted

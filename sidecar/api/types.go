@@ -41,6 +41,19 @@ const (
 	SpeculationNotRecorded Speculation = "not_recorded" // the documents of a baseline disagree or do not name it
 )
 
+// Arrivals is the distribution of the time between two conversations that begin at a rate. The mean is the same for all.
+type Arrivals string
+
+// The distributions.
+const (
+	ArrivalsConstant Arrivals = "constant" // equal intervals
+	ArrivalsPoisson  Arrivals = "poisson"  // exponential: each moment is as likely as any other
+	ArrivalsGamma    Arrivals = "gamma"    // burstier than poisson below a burstiness of 1, more regular above
+)
+
+// ArrivalKinds lists all distributions of arrivals.
+var ArrivalKinds = []Arrivals{ArrivalsConstant, ArrivalsPoisson, ArrivalsGamma}
+
 // Speculations lists all kinds of speculation.
 var Speculations = []Speculation{SpeculationOff, SpeculationDraft, SpeculationEagle3, SpeculationNotRecorded}
 
@@ -428,6 +441,11 @@ type State struct {
 	Questioner QuestionerKind `json:"questioner"`
 	StartRate  float64        `json:"start_rate"`
 	TargetRPS  float64        `json:"target_rps"`
+
+	Arrivals    Arrivals `json:"arrivals"`
+	Burstiness  float64  `json:"burstiness"`
+	MaxInflight int      `json:"max_inflight"`
+
 	// sweep that owns the lane; nothing else can start, change or switch the lane
 	Sweep *SweepSummary `json:"sweep,omitempty"`
 	// a showcase is in progress: an extra conversation that is not included in any figure
@@ -1271,6 +1289,10 @@ type WorkloadPatch struct {
 	TargetRPS *float64 `json:"target_rps,omitempty"`
 	// what conversations send; it replaces the shape in force as a whole
 	TrafficShape *TrafficShape `json:"shape,omitempty"`
+
+	Arrivals    *Arrivals `json:"arrivals,omitempty"`
+	Burstiness  *float64  `json:"burstiness,omitempty"`
+	MaxInflight *int      `json:"max_inflight,omitempty"`
 }
 
 // MeasureRequest is a request to begin a new step with unchanged settings. It has no fields.

@@ -853,6 +853,14 @@ export interface components {
             /** @description sum over the workers */
             waiting?: number;
         };
+        /**
+         * @description The distribution of the time between two conversations that begin at a rate. The mean is the same for all.
+         *     - `constant`: equal intervals
+         *     - `poisson`: exponential: each moment is as likely as any other
+         *     - `gamma`: burstier than poisson below a burstiness of 1, more regular above
+         * @enum {string}
+         */
+        Arrivals: "constant" | "poisson" | "gamma";
         /** @description The turns that still wait for their first token. */
         Awaiting: {
             n: number;
@@ -2446,11 +2454,17 @@ export interface components {
         State: {
             /** @description arm in force; absent: none of the configuration */
             arm?: string;
+            /** @description How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness). */
+            arrivals: components["schemas"]["Arrivals"];
+            /** @description Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular. */
+            burstiness: number;
             /** @description at the last start, by the first turns of at most 1,000 conversations; absent: not known */
             caches?: components["schemas"]["Caches"];
             /** @description Number of concurrent conversations. */
             concurrency: components["schemas"]["Concurrency"];
             driver: string;
+            /** @description At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent. */
+            max_inflight: number;
             mode: components["schemas"]["Mode"];
             mode_change?: components["schemas"]["ModeChange"];
             /** @description absent: the mode is not known yet */
@@ -3538,8 +3552,14 @@ export interface components {
         };
         /** @description A change of the workload's settings. Omitted fields do not change. */
         WorkloadPatch: {
+            /** @description How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness). */
+            arrivals?: components["schemas"]["Arrivals"];
+            /** @description Of arrivals that are gamma: the shape of the distribution of gaps. Below 1, they come in bursts; 1 is poisson; above 1, they are more regular. */
+            burstiness?: number;
             /** @description up to max_concurrency */
             concurrency?: number | string;
+            /** @description At a rate: turns in flight from which arrivals, and further turns, are dropped and counted instead of sent. */
+            max_inflight?: number;
             /** @description Maximum tokens per answer. */
             max_tokens?: number;
             /** @description Number of different opening texts; 0: a new one for every conversation. */
@@ -3603,6 +3623,7 @@ export interface components {
 }
 export type Advantage = components['schemas']['Advantage'];
 export type AllWorkers = components['schemas']['AllWorkers'];
+export type Arrivals = components['schemas']['Arrivals'];
 export type Awaiting = components['schemas']['Awaiting'];
 export type Baseline = components['schemas']['Baseline'];
 export type BaselineList = components['schemas']['BaselineList'];

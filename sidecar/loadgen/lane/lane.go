@@ -252,7 +252,8 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Arm: l.mode.Arm, Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate,
-		TargetRPS: l.settings.TargetRPS,
+		TargetRPS: l.settings.TargetRPS, Arrivals: l.settings.Arrivals, Burstiness: l.settings.Burstiness,
+		MaxInflight: l.settings.MaxInflight,
 	}
 	if l.doubt.text() == "" {
 		s.Caches = l.beginning.caches(l.corpus.Length)

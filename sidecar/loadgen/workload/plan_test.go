@@ -54,8 +54,8 @@ func twoConversations() planned {
 	}
 }
 
-// A plan decides on starts, pauses, prompts, lengths and models. Twice its speed halves all times. The run ends with its
-// last turn.
+// A plan decides on starts, pauses, prompts, lengths and models. Twice its speed halves all times. The run ends with
+// its last turn.
 func TestPlan(t *testing.T) {
 	for name, row := range map[string]struct {
 		level float64

@@ -25,10 +25,9 @@ type Settings struct {
 	ThinkTime    time.Duration    `json:"think_time"`                                     // pause between an answer and the follow-up
 
 	// Arrivals and Burstiness are those of an [arrival.Schedule], at a level that is a rate.
-	Arrivals   arrival.Gaps `json:"arrivals" default:"poisson" oneof:"constant poisson gamma" help:"How conversations come at a rate: at equal intervals, at random, or in bursts (gamma; see burstiness)."`
-	Burstiness float64      `json:"burstiness,omitempty"`
-	// MaxInflight is the number of turns in flight from which arrivals at a rate are dropped.
-	MaxInflight int `json:"max_inflight,omitempty"`
+	Arrivals    api.Arrivals `json:"arrivals,omitempty" oneof:"constant poisson gamma"`
+	Burstiness  float64      `json:"burstiness,omitempty"`
+	MaxInflight int          `json:"max_inflight,omitempty"` // from which arrivals at a rate are dropped
 }
 
 // Shape returns what of the settings affects results, for a corpus. exact is that of [Plan.Shape].
@@ -48,7 +47,7 @@ func (s Settings) arrivalsText() string {
 	switch {
 	case s.Level.Kind != api.Rate:
 		return ""
-	case s.Arrivals == arrival.GapsGamma:
+	case s.Arrivals == api.ArrivalsGamma:
 		return fmt.Sprintf("%s, burstiness %v", s.Arrivals, s.Burstiness)
 	}
 	return string(s.Arrivals)

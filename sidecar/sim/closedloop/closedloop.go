@@ -40,7 +40,7 @@ type Workload struct {
 
 	// At a rate: Arrivals and Burstiness are those of an [arrival.Schedule], and MaxInflight is the number of turns in
 	// flight from which arrivals, and further turns, are dropped; 0: no limit.
-	Arrivals    arrival.Gaps `json:",omitempty"`
+	Arrivals    api.Arrivals `json:",omitempty"`
 	Burstiness  float64      `json:",omitempty"`
 	MaxInflight int          `json:",omitempty"`
 }

@@ -13,7 +13,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -72,7 +71,7 @@ func (r Request) Complete(p sim.Profile) Request {
 		Shape: &api.TrafficShape{Preset: api.ShapeRecorded}, Openings: &w.Openings, OpeningTokens: new(0),
 		Turns: &w.Turns, OutputTokens: w.Output, MaxTokens: &w.MaxTokens,
 		QuestionTokens: &w.QuestionTokens, ThinkTime: new(w.ThinkTime.Seconds()), StartRate: &w.StartRate,
-		Arrivals: new(string(arrival.GapsPoisson)), Burstiness: new(1.), MaxInflight: new(defaultMaxInflight),
+		Arrivals: new(api.ArrivalsPoisson), Burstiness: new(1.), MaxInflight: new(defaultMaxInflight),
 		Workers: &p.Workers, MaxBatchSize: &p.MaxSequences, BlockSize: &p.KV.BlockTokens,
 		KVTokens: new(p.KV.Tokens()), Speculation: &o.Speculation,
 		OverlapWeight: &o.OverlapWeight, Temperature: &o.Temperature,
@@ -159,7 +158,7 @@ func (r Request) workload() closedloop.Workload {
 	w.Turns, w.Openings, w.MaxTokens = *r.Turns, *r.Openings, *r.MaxTokens
 	w.Output, w.QuestionTokens = r.OutputTokens, *r.QuestionTokens
 	w.ThinkTime, w.StartRate = time.Duration(*r.ThinkTime*float64(time.Second)), *r.StartRate
-	w.Arrivals, w.Burstiness, w.MaxInflight = arrival.Gaps(*r.Arrivals), *r.Burstiness, *r.MaxInflight
+	w.Arrivals, w.Burstiness, w.MaxInflight = *r.Arrivals, *r.Burstiness, *r.MaxInflight
 	if n := *r.OpeningTokens; n > 0 {
 		w.OpeningTokens = []int{n}
 	}
