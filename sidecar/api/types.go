@@ -1239,7 +1239,9 @@ type StopRequest struct {
 
 // WorkloadPatch is a change of the workload's settings. Omitted fields do not change.
 type WorkloadPatch struct {
-	Level     *Level   `json:"concurrency,omitempty"` // up to max_concurrency
+	Level *Level `json:"concurrency,omitempty"` // up to max_concurrency
+	// how the rate is reached: evenly from another one; a change of concurrency without a ramp ends it
+	Ramp      *Ramp    `json:"ramp,omitempty"`
 	Turns     *Range   `json:"turns,omitempty"`
 	MaxTokens *int     `json:"max_tokens,omitempty"`
 	Openings  *int     `json:"openings,omitempty"`

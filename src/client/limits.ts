@@ -31,6 +31,7 @@ const table = {
   openings: { min: 0, max: 1000000 },
   'output_tokens.cv': { min: 0, max: 2 },
   'output_tokens.mean': { min: 0, max: 131072 },
+  'ramp.seconds': { min: 1, max: 86400 },
   'slider.increment': { min: 1, max: 100000 },
   'slider.max': { min: 1, max: 100000 },
   'slider.min': { min: 1, max: 100000 },

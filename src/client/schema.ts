@@ -1790,6 +1790,11 @@ export interface components {
          * @enum {string}
          */
         QuestionerKind: "built_in" | "fixed" | "model";
+        /** @description How a rate is reached: evenly from another rate, within a time. */
+        Ramp: {
+            from: number | string;
+            seconds: number;
+        };
         /** @description An inclusive range of whole numbers. */
         Range: {
             max: number;
@@ -3395,6 +3400,8 @@ export interface components {
             max_tokens?: number;
             /** @description Number of different opening texts; 0: a new one for every conversation. */
             openings?: number;
+            /** @description how the rate is reached: evenly from another one; a change of concurrency without a ramp ends it */
+            ramp?: components["schemas"]["Ramp"];
             /** @description Maximum new conversations per second. */
             start_rate?: number;
             /** @description Maximum requests per second; 0: no limit. */

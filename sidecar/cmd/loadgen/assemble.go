@@ -608,7 +608,8 @@ func (g *generator) newLane(ctx context.Context, s *side, catalog *lane.Catalog,
 		// A run with an end is one of the protocol of the recorded results, whose conversations begin together.
 		RampedStart: s.conf.Duration <= 0 && s.conf.Requests <= 0,
 		Turns:       int64(s.conf.Requests),
-		FreshTexts:  s.conf.Caches != "kept" && (s.conf.Duration > 0 || s.conf.Requests > 0),
+		Steps:       s.conf.Rate.Steps(), StepDuration: s.conf.Rate.Each,
+		FreshTexts: s.conf.Caches != "kept" && (s.conf.Duration > 0 || s.conf.Requests > 0),
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status
