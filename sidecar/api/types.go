@@ -472,7 +472,12 @@ type Quantiles struct {
 	P95Error  *float64 `json:"p95_error,omitempty"`
 	MeanError *float64 `json:"mean_error,omitempty"`
 	Shape     *Shape   `json:"-"` // nil: not known
+	// Late is how much of the figures is the lateness of turns that were sent after their intended moments; nil: nothing.
+	Late *LateShare `json:"-"`
 }
+
+// LateShare is by how many seconds figures would be less had all turns been sent at their intended moments.
+type LateShare struct{ P50, P95, Mean float64 }
 
 // Shape describes the distribution of the values behind [Quantiles], in seconds. Range is the 95th less the 5th
 // percentile.

@@ -81,3 +81,29 @@ func TestRampIsOneStep(t *testing.T) {
 		refuses(t, err, "ramp.seconds")
 	}, atRate(api.AtRate(1)))
 }
+
+// Turns that wait for a connection are sent late. The wait is in their TTFT, and as much of it is the load generator's
+// own error, so that the verdict names it.
+func TestLatenessIsTheClientsError(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.noError(b.lane.Start(t.Context(), ann, api.StartRequest{}))
+		for _, connect := range []time.Duration{0, 2 * time.Second, 0} {
+			f.set(func(f *fake) { f.connect = connect })
+			pass(90 * time.Second)
+			s := b.view.Snapshot()
+			window := s.Lanes[0].Window
+			assert.InDelta(t, connect.Seconds(), window.Late.P50, .001)
+			for _, q := range []api.Quantiles{window.Metrics.TTFT, window.Metrics.Latency} {
+				assert.InDelta(t, connect.Seconds(), *q.P50Error, .01, "%v", connect)
+				assert.InDelta(t, connect.Seconds(), *q.P95Error, .01, "%v", connect)
+				assert.Greater(t, *q.P50, connect.Seconds())
+			}
+			verdict := api.VerdictFine
+			if connect > 0 {
+				verdict = api.VerdictBottleneck
+				assert.Contains(t, s.Client.Reason, "TTFT and end-to-end latency cannot be judged")
+			}
+			assert.Equal(t, verdict, s.Client.Verdict, s.Client.Reason)
+		}
+	}, atRate(api.AtRate(1)))
+}

@@ -23,6 +23,7 @@ type tally struct {
 	cuts                [numTimes]cutValues
 	firstAnswer         measured
 	late                []float64
+	onTime              [numTimes][]float64 // times less the lateness, which is in them
 	itl                 [batches]buckets
 	rated, tokens, hits shares // of whole turns; report sets the denominators of the rates
 }
@@ -115,6 +116,11 @@ func (t *tally) addWhole(one *workload.Outcome) {
 	}
 	if defined(one.Late) {
 		t.late = append(t.late, one.Late)
+		for _, i := range []int{timeTTFT, timeLatency} {
+			if v := times[i].of(one); defined(v) {
+				t.onTime[i] = append(t.onTime[i], v-one.Late)
+			}
+		}
 	}
 	t.countUnknown(one)
 	t.PromptTokens += int64(one.PromptTokens)
@@ -158,6 +164,7 @@ func (t *tally) report() Report {
 		if i == timeTTFT {
 			t.times[i].addMean(q, r.Batched)
 		}
+		q.Late = lateShare(q, t.onTime[i])
 		q.Unknown = t.unknown[i]
 		if r.HeldBack = HeldBack(t.inBursts, r.OK); r.HeldBack && (i == timeTPOT || i == timeITL) {
 			*q = api.Quantiles{Unknown: r.OK}
@@ -194,6 +201,20 @@ func lateness(all []float64) *api.Lateness {
 		N: len(all), P50: Percentile(all, .5), P99: Percentile(all, .99),
 		Above: float64(len(all)-on) / float64(len(all)),
 	}
+}
+
+// lateShare compares figures with those of the times that all turns had without their lateness; nil where no turn has an
+// intended moment.
+func lateShare(q *api.Quantiles, onTime []float64) *api.LateShare {
+	without := Summarize(onTime)
+	if without.N == 0 || q.P50 == nil {
+		return nil
+	}
+	share := &api.LateShare{P50: max(0, *q.P50-*without.P50), P95: max(0, *q.P95-*without.P95)}
+	if q.Mean != nil {
+		share.Mean = max(0, *q.Mean-without.Shape.Mean)
+	}
+	return share
 }
 
 // meanTurn returns the mean latency of a turn in seconds; infinite where it is unknown.
