@@ -2700,7 +2700,7 @@ export interface components {
         };
         /** @description A request for spans of a workload at some concurrencies in some modes, each span on cold caches. Omitted fields get the defaults in `SweepList`. A field that does not apply to the kind is rejected. */
         SweepRequest: {
-            /** @description trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span_seconds`, with the caches that both arms share; auto (default), warm where changing the arm restarts nothing and both arms have the same workers */
+            /** @description trial: cold, every span begins with cold caches; warm, the arm changes within one run every `span`, with the caches that both arms share; auto (default), warm where changing the arm restarts nothing and both arms have the same workers */
             caches?: components["schemas"]["TrialCaches"];
             kind: components["schemas"]["SweepKind"];
             /** @description concurrencies: one for a trial, all for a sweep, at least two to begin with for a capacity search. Levels × modes × repeats must not exceed 1,000. */
@@ -2708,7 +2708,7 @@ export interface components {
             /** @description trial: a trial of the same arms on another machine, whose scatter counts */
             like?: components["schemas"]["TrialLike"];
             /** @description trial and capacity search: time after which they end undecided */
-            max_seconds?: number;
+            max_time?: number;
             /** @description modes that the driver can switch to, an arm by its name alone. A trial has two or more: it compares the second of two with the first, and each pair of more. A capacity search has one or two. */
             modes?: components["schemas"]["ModeState"][];
             /** @description sweep: order of the spans */
@@ -2733,12 +2733,12 @@ export interface components {
             /** @description sweep: number of 60 s windows whose percentiles are averaged, each at the end of an equal part of the span */
             snapshots?: number;
             /** @description minimum counted time of a span */
-            span_seconds?: number;
+            span?: number;
             title?: string;
             /** @description trial and sweep of two modes: both modes run at the same time, each on one of two lanes with the same conversations; default: true for a trial if there are two lanes, else false */
             together?: boolean;
             /** @description sweep: time at full concurrency before a span counts; trial: the least time that does not count after the initial conversations of a span have ended, or at the beginning of a slot; default for a trial: as measured */
-            warm_up_seconds?: number;
+            warm_up?: number;
         };
         /** @description A span that has ended. */
         SweepSpan: {
@@ -3025,7 +3025,7 @@ export interface components {
             id: string;
             levels: (number | string)[];
             modes: components["schemas"]["ModeState"][];
-            span_seconds: number;
+            span: number;
             together: boolean;
             /** @description variances by metric; that of the deciding metric is required */
             variances: {
@@ -3118,7 +3118,7 @@ export interface components {
             /** @description median time until it is answered, if the difference and the scatter are those of that trial */
             after_seconds: number;
             concurrency: number | string;
-            span_seconds: number;
+            span: number;
             /** @description id of the trial that shows it */
             trial: string;
         };

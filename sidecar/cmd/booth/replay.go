@@ -52,8 +52,7 @@ func (c *simulateCmd) checkTrace() error {
 		name  string
 		given bool
 	}{
-		{"concurrency", len(c.Concurrency) > 0},
-		{"rate", len(c.Rate) > 0},
+		{"levels", len(c.Levels) > 0},
 		{"arrivals", c.Arrivals != nil},
 		{"burstiness", c.Burstiness != nil},
 		{"max_inflight", c.MaxInflight != nil},

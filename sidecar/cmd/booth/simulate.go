@@ -30,13 +30,12 @@ import (
 // simulateCmd is `booth simulate`. Flags that are not set leave their field of the request to the preset, and then to
 // the profile.
 type simulateCmd struct {
-	Preset      string   `default:"as-recorded" help:"Workload that the other flags modify: ${presets}."`
-	Profile     string   `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
-	Concurrency []string `placeholder:"LEVELS" help:"Concurrent conversations, such as 60,80,100 or 60:180:20 (from, to, step). Default: 60:180:20."`
-	Rate        []string `placeholder:"RATES" help:"Conversations that begin in a second, such as 2/s,4/s: see --arrivals. Instead of --concurrency, or together with it."`
-	Modes       []string `placeholder:"MODES" help:"Router modes: kv, round_robin, least_loaded. Default: kv,round_robin."`
-	Seeds       *int     `placeholder:"N" help:"Runs per level and mode, each with its own seed. Default: 6."`
-	FirstSeed   *int     `placeholder:"N" help:"First seed. Default: 1."`
+	Preset    string   `default:"as-recorded" help:"Workload that the other flags modify: ${presets}."`
+	Profile   string   `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
+	Levels    []string `aliases:"concurrency" placeholder:"LEVELS" help:"Concurrent conversations, such as 60,80,100 or 60:180:20 (from, to, step), or conversations that begin in a second, such as 0.5/s,2/s (see --arrivals). Default: 60:180:20."`
+	Modes     []string `placeholder:"MODES" help:"Router modes: kv, round_robin, least_loaded. Default: kv,round_robin."`
+	Seeds     *int     `placeholder:"N" help:"Runs per level and mode, each with its own seed. Default: 6."`
+	FirstSeed *int     `placeholder:"N" help:"First seed. Default: 1."`
 
 	Workers      *int             `group:"Cluster" placeholder:"N" help:"Number of workers."`
 	MaxBatchSize *int             `group:"Cluster" placeholder:"N" help:"Maximum sequences per worker iteration."`
@@ -201,48 +200,31 @@ func or[T any](flag *T, other T) T {
 	return other
 }
 
-// levels returns the levels of the flags.
-func (c *simulateCmd) levels() ([]api.Level, error) {
-	numbers, err := parseLevels(c.Concurrency)
-	if err != nil {
-		return nil, err
-	}
-	levels := api.LevelsOf(numbers...)
-	for _, text := range c.Rate {
-		level, ok := api.ParseLevel(strings.TrimSpace(text))
-		if !ok || !level.IsRate() {
-			return nil, api.Refuse("rate", strconv.Quote(text), "a rate such as 2/s, "+api.AllowedRate)
-		}
-		levels = append(levels, level)
-	}
-	return levels, nil
-}
-
-// mostLevels limits the number of levels that parseLevels returns. It is above the limit of a request.
+// mostLevels limits the number of levels of a span. It is above the limit of a request.
 const mostLevels = 1000
 
-// parseLevels reads numbers and spans (from:to:step).
-func parseLevels(texts []string) (levels []int, err error) {
-	for _, text := range texts {
-		refused := api.Refuse("concurrency", strconv.Quote(text),
-			"a number such as 60, or from:to:step such as 60:180:20")
+// levels reads the flag of that name: levels, and spans of numbers (from:to:step).
+func (c *simulateCmd) levels() (levels []api.Level, err error) {
+	for _, text := range c.Levels {
+		if level, ok := api.ParseLevel(strings.TrimSpace(text)); ok {
+			levels = append(levels, level)
+			continue
+		}
 		var numbers []int
 		for part := range strings.SplitSeq(text, ":") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
 			if err != nil {
-				return nil, refused
+				numbers = nil
+				break
 			}
 			numbers = append(numbers, n)
 		}
-		switch {
-		case len(numbers) == 1:
-			levels = append(levels, numbers[0])
-			continue
-		case len(numbers) != 3 || numbers[2] < 1 || numbers[1] < numbers[0]:
-			return nil, refused
+		if len(numbers) != 3 || numbers[2] < 1 || numbers[1] < numbers[0] {
+			return nil, api.Refuse("levels", strconv.Quote(text),
+				"a number such as 60, a rate such as 2/s, or from:to:step such as 60:180:20")
 		}
 		for level := numbers[0]; level <= numbers[1] && len(levels) < mostLevels; level += numbers[2] {
-			levels = append(levels, level)
+			levels = append(levels, api.AtConversations(level))
 		}
 	}
 	return levels, nil
@@ -255,7 +237,6 @@ func flagOf(err error) error {
 		return err
 	}
 	name, named := map[string]string{
-		"levels":       "concurrency",
 		"block_tokens": "trace-block-size", "time_unit": "trace-time-unit",
 	}[field.Field]
 	if !named {
@@ -384,12 +365,8 @@ func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 	fmt.Fprintln(to, r.Heading())
 	fmt.Fprintln(to, "Each figure is the mean over the seeds, with minimum and maximum; "+
 		"the longest wait is the maximum over all seeds.")
-	header := "conversations"
-	if len(c.Rate) > 0 {
-		header = "level"
-	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\n"+header+"\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %"+
+	fmt.Fprintln(w, "\nlevel\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %"+
 		"\tqueued requests\tlongest wait, s")
 	for _, point := range r.Points {
 		mode := string(point.Mode)

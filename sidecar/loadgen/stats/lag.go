@@ -261,7 +261,7 @@ func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 		if of := time.Quantiles(m).Late; of != nil {
 			late = *of
 		}
-		if i == timeTPOT {
+		if i == api.TimeTPOT {
 			share = 1 / max(1, tokens-1)
 		}
 		allow := func(p, late float64, value *float64, in *[2]float64) (*float64, *[2]float64) {
@@ -278,7 +278,7 @@ func (l *Lag) Allow(m *api.Metrics, tokens float64) {
 		}
 		q.P50Error, q.P50Interval = allow(.5, late.P50, q.P50, q.P50Interval)
 		q.P95Error, q.P95Interval = allow(.95, late.P95, q.P95, q.P95Interval)
-		if i == timeTTFT && q.Mean != nil {
+		if i == api.TimeTTFT && q.Mean != nil {
 			q.MeanError = new(l.MeanError(q.N) + late.Mean)
 			q.MeanInterval = Widen(q.MeanInterval, q.MeanError, false)
 		}
