@@ -3529,6 +3529,7 @@ export type Problem = components['schemas']['Problem'];
 export type Provenance = components['schemas']['Provenance'];
 export type Quantiles = components['schemas']['Quantiles'];
 export type QuestionerKind = components['schemas']['QuestionerKind'];
+export type Ramp = components['schemas']['Ramp'];
 export type Range = components['schemas']['Range'];
 export type Replay = components['schemas']['Replay'];
 export type RoutingCandidate = components['schemas']['RoutingCandidate'];

@@ -39,7 +39,8 @@ func TestRateKeepsToTheSchedule(t *testing.T) {
 		l, sent := atRate(t, rate, func(*Workload) {})
 		assert.False(t, l.Settled(), name)
 		require.NoError(t, l.Run(5*time.Minute))
-		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: rate}, arrival.Schedule{Gaps: arrival.GapsPoisson, Burstiness: 1, Seed: 1})
+		schedule := arrival.NewOpen(0, 0, arrival.Ramp{To: rate},
+			arrival.Schedule{Gaps: arrival.GapsPoisson, Burstiness: 1, Seed: 1})
 		assert.InEpsilon(t, 300*rate, len(sent), .2, name)
 		for k := range int64(len(sent)) {
 			require.Equal(t, schedule.Begin(arrival.State{}), sent[k][0], "conversation %d, %s", k, name)
