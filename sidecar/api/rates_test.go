@@ -11,6 +11,7 @@ import (
 )
 
 func TestRates(t *testing.T) {
+	threeRates := []api.Level{api.AtRate(2), api.AtRate(4), api.AtRate(8)}
 	for text, want := range map[string]struct {
 		level api.Level
 		ramp  api.Ramp
@@ -19,7 +20,7 @@ func TestRates(t *testing.T) {
 	}{
 		"12/s":            {level: api.AtRate(12)},
 		"2/s..20/s/10m":   {level: api.AtRate(20), ramp: api.Ramp{From: api.AtRate(2), Seconds: 600}, each: 10 * time.Minute},
-		"2/s,4/s,8/s/90s": {level: api.AtRate(2), steps: []api.Level{api.AtRate(2), api.AtRate(4), api.AtRate(8)}, each: 90 * time.Second},
+		"2/s,4/s,8/s/90s": {level: api.AtRate(2), steps: threeRates, each: 90 * time.Second},
 	} {
 		var r, again api.Rates
 		require.NoError(t, r.UnmarshalText([]byte(text)))

@@ -203,8 +203,8 @@ func lateness(all []float64) *api.Lateness {
 	}
 }
 
-// lateShare compares figures with those of the times that all turns had without their lateness; nil where no turn has an
-// intended moment.
+// lateShare compares figures with those of the times that all turns had without their lateness; nil where no turn has
+// an intended moment.
 func lateShare(q *api.Quantiles, onTime []float64) *api.LateShare {
 	without := Summarize(onTime)
 	if without.N == 0 || q.P50 == nil {
