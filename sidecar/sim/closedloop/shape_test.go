@@ -9,7 +9,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/arrival"
 	"kvbooth/sidecar/sim/traffic"
 	"kvbooth/sidecar/trace"
 )
