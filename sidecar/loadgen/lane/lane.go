@@ -271,8 +271,13 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 }
 
 // shape returns the settings of the workload that affect its results. The lock is held.
-func (l *Lane) shape() api.WorkloadShape {
-	s := l.settings.Shape(l.corpus)
+func (l *Lane) shape() api.WorkloadShape { return l.shapeAt(l.settings.Level) }
+
+// shapeAt returns the shape of the workload at a level. The lock is held.
+func (l *Lane) shapeAt(level api.Level) api.WorkloadShape {
+	settings := l.settings
+	settings.Level = level
+	s := settings.Shape(l.corpus)
 	s.Corpus, s.Followup, s.Timeouts = l.corpus.Name, l.corpus.Asker(l.opts.Questioner), l.opts.Timeouts
 	s.Request, s.Session, s.NoRequestID = l.opts.Request, l.opts.Session, l.opts.Client.Recognized().NoRequestID
 	return s

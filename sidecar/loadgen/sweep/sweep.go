@@ -194,17 +194,27 @@ func (s *sweep) view() api.Sweep {
 	return v
 }
 
-// rows computes the figures of each level and mode over the spans that count, without pilots.
+// rows computes the figures of each level and mode over the spans that count, without pilots, and without overloaded
+// spans where there are others.
 func rows(spans []api.SweepSpan) []api.BaselineRow {
 	type key struct {
 		level api.Level
 		mode  api.ModeState
 	}
-	groups := map[key][]api.BaselineRow{}
+	groups, overloaded := map[key][]api.BaselineRow{}, map[key][]api.BaselineRow{}
 	for _, s := range spans {
 		if s.Spoiled == "" && s.Row != nil && s.Arm != string(proof.ArmPilot) {
+			into := groups
+			if s.Overloaded != "" {
+				into = overloaded
+			}
 			k := key{s.Level, s.Mode}
-			groups[k] = append(groups[k], *s.Row)
+			into[k] = append(into[k], *s.Row)
+		}
+	}
+	for k, group := range overloaded {
+		if groups[k] == nil {
+			groups[k] = group
 		}
 	}
 	all := []api.BaselineRow{}

@@ -132,11 +132,13 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
-// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. begun is the
-// number of conversations so far.
-func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint64, begun int64) arrival.Process {
+// arrivals returns the process that the settings describe, from now on. One of the same kind goes on. draws says which
+// arrivals come at a rate, and begun is the number of conversations so far.
+func (s Settings) arrivals(now time.Duration, before arrival.Process, draws arrivalDraws, begun int64) arrival.Process {
 	if s.Level.Kind == api.Rate {
-		schedule := arrival.Schedule{Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: seed}
+		schedule := arrival.Schedule{
+			Gaps: s.Arrivals, Burstiness: s.Burstiness, Seed: draws.seed, First: draws.first,
+		}
 		if o, ok := before.(*arrival.Open); ok && o.Follows(schedule) {
 			o.Set(now, s.Level.Value)
 			return o
@@ -148,6 +150,12 @@ func (s Settings) arrivals(now time.Duration, before arrival.Process, seed uint6
 		return l
 	}
 	return arrival.NewClosedLoop(s.Level.Conversations(), s.StartRate)
+}
+
+// arrivalDraws are the seed of the arrivals at a rate, and the number of the conversation that has the first draws.
+type arrivalDraws struct {
+	seed  uint64
+	first int64
 }
 
 // drawsAs reports whether both settings draw the same conversations.

@@ -67,6 +67,7 @@ type Workload struct {
 
 	mu       sync.Mutex
 	settings Settings
+	draws    arrivalDraws
 	load     arrival.Process
 	corpus   *corpus.Corpus
 	shape    int   // number of changes that affect draws
@@ -86,7 +87,8 @@ func New(opts Options, s Settings) *Workload {
 		breaker:  chat.Breaker{Failures: maxFailures, Least: firstPause, Most: maxPause},
 		created:  time.Now(),
 		settings: s,
-		load:     s.arrivals(0, nil, opts.Seed, 0),
+		draws:    arrivalDraws{seed: opts.Seed},
+		load:     s.arrivals(0, nil, arrivalDraws{seed: opts.Seed}, 0),
 		corpus:   opts.Corpus,
 		active:   map[*Conversation]struct{}{},
 		sends:    newPacer(s.TargetRPS),
@@ -212,9 +214,19 @@ func (w *Workload) Set(s Settings) {
 		w.shape++
 	}
 	w.settings = s
-	w.load = s.arrivals(time.Since(w.created), w.load, w.opts.Seed, w.begun)
+	w.load = s.arrivals(time.Since(w.created), w.load, w.draws, w.begun)
 	w.sends.set(s.TargetRPS)
 	w.report()
+	w.notify()
+}
+
+// BeginArrivals begins the arrivals at a rate anew, with the draws of another seed from now on. It changes nothing at a
+// number of conversations.
+func (w *Workload) BeginArrivals(seed uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.draws = arrivalDraws{seed, w.begun}
+	w.load = w.settings.arrivals(time.Since(w.created), w.load, w.draws, w.begun)
 	w.notify()
 }
 

@@ -85,9 +85,9 @@ func TestOpenGaps(t *testing.T) {
 		schedule Schedule
 		cdf      func(seconds float64) float64
 	}{
-		"poisson": {Schedule{GapsPoisson, 0, 1}, distuv.Exponential{Rate: rate}.CDF},
-		"bursty":  {Schedule{GapsGamma, .5, 1}, distuv.Gamma{Alpha: .5, Beta: .5 * rate}.CDF},
-		"regular": {Schedule{GapsGamma, 4, 1}, distuv.Gamma{Alpha: 4, Beta: 4 * rate}.CDF},
+		"poisson": {Schedule{Gaps: GapsPoisson, Seed: 1}, distuv.Exponential{Rate: rate}.CDF},
+		"bursty":  {Schedule{Gaps: GapsGamma, Burstiness: .5, Seed: 1}, distuv.Gamma{Alpha: .5, Beta: .5 * rate}.CDF},
+		"regular": {Schedule{Gaps: GapsGamma, Burstiness: 4, Seed: 1}, distuv.Gamma{Alpha: 4, Beta: 4 * rate}.CDF},
 	} {
 		o, gaps, last := NewOpen(0, 0, rate, row.schedule), make([]float64, n), time.Duration(0)
 		for i := range gaps {
