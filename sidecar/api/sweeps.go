@@ -645,8 +645,8 @@ type TrialState struct {
 type TrialOverload struct {
 	Arm    TrialArm `json:"arm"`
 	Blocks int      `json:"blocks"` // number of blocks in which its queue grew without end; their latencies are not compared
-	// by the two blocks that end a trial, in both of which some queue grew without end: in neither that of the mode, in
-	// one, or in both; open also while the trial has not ended by them
+	// does_not_keep_up: in more blocks than chance explains, or its queue was certainly longer at the ends of spans;
+	// keeps_up: another mode does not, and its queue grew in no block
 	State string `json:"state" enum:"keeps_up,open,does_not_keep_up"`
 }
 

@@ -3,7 +3,11 @@ package proof
 import (
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/decide"
 )
 
 // OpenWarmUp is the number of conversations, from the beginning of a span at a rate on, that must have ended before it
@@ -14,7 +18,7 @@ const OpenWarmUp = 10
 // Overloaded is the verdict of a trial at a rate that some arm does not keep up with.
 const Overloaded Verdict = "overloaded"
 
-// How far an arm keeps up with a rate, by the two blocks that end a trial.
+// How far an arm keeps up with a rate.
 const (
 	keepsUp       = "keeps_up"
 	doesNotKeepUp = "does_not_keep_up"
@@ -40,9 +44,16 @@ type Dropped struct {
 	Arms  []int `json:"arms"`  // that did not keep up
 }
 
-// drop takes in the spans of the block under way if one of them was overloaded and all arms have run. A second one in a
-// row ends the trial: that the queue of an arm seems to grow without end by chance is rare in one block of other
-// arrivals, and far rarer in two.
+// How often the queue of an arm seems to grow without end in a block by chance, the error with which it is said that an
+// arm does not keep up, and the one up to which it is suspected, so that no arm is called better yet.
+const (
+	seldom    = .05
+	tolerated = .01
+	suspected = .15
+)
+
+// drop takes in the spans of the block under way if one of them was overloaded and all arms have run. The trial is over
+// once the queue of an arm has grown without end in more blocks than chance explains, such as the first two.
 func (t *Trial) drop() {
 	d := Dropped{After: len(t.Blocks), Spans: len(t.Runs)}
 	for i, run := range t.order()[:len(t.Runs)] {
@@ -61,34 +72,91 @@ func (t *Trial) drop() {
 	}
 	t.Dropped = append(t.Dropped, d)
 	t.Runs, t.Attempt = []Measured{}, 1
-	if n := len(t.Dropped); n > 1 && t.Dropped[n-2].After == len(t.Blocks) {
+	if t.Over = t.beyond(tolerated); len(t.Over) > 0 {
 		t.Shown.Verdict = string(Overloaded)
 		t.withdraw()
 	}
 	t.Shown.Overload = t.overload()
 }
 
-// keptUp reports whether an arm ran and kept up.
-func (d *Dropped) keptUp(arm int) bool {
-	return slices.Contains(d.Ran, arm) && !slices.Contains(d.Arms, arm)
+// beyond returns the arms that do not keep up, with an error: whose queue grew without end in more blocks than chance
+// explains, or was longer at the ends of spans than at their beginnings, by Student's t over all spans. In a
+// switchback, the queue of a slower arm grows in each of its slots.
+func (t *Trial) beyond(err float64) (arms []int) {
+	for _, arm := range t.Plan.all() {
+		n, k := float64(len(t.Blocks)+len(t.Dropped)), float64(t.overloads(arm))
+		growth := t.Growth[arm]
+		grows := false
+		if spans := float64(len(growth)); spans > 1 && !t.Plan.Switchback {
+			mean, deviation := stat.MeanStdDev(growth, nil)
+			grows = mean > student(2*err, spans-1)*stat.StdErr(deviation, spans)
+		}
+		byChance := distuv.Binomial{N: n, P: seldom}
+		if grows || k > 0 && 1-byChance.CDF(k-1) < err {
+			arms = append(arms, arm)
+		}
+	}
+	return arms
+}
+
+// decidable returns the verdict of a trial in which an arm is better, if no arm is beyond what it sustains: none yet
+// while that is suspected, and [Overloaded] once it is certain, or open when the time is over. An arm may seem better,
+// too, since it was left out in more blocks than another, in which it was slow.
+func (t *Trial) decidable(better int, verdict Verdict) Verdict {
+	if t.Plan.Level.Kind != api.Rate {
+		return verdict
+	}
+	t.Over = t.beyond(tolerated)
+	favored := slices.ContainsFunc(t.Plan.all(), func(other int) bool {
+		return t.overloads(better) > t.overloads(other)
+	})
+	switch {
+	case len(t.Over) > 0 || favored:
+		verdict = Overloaded
+	case len(t.beyond(suspected)) > 0:
+		used := 0.
+		for i := range t.Blocks {
+			used += t.Blocks[i].Seconds
+		}
+		if verdict = Running; used+t.BlockSeconds() > t.Plan.MaxTime {
+			verdict = Overloaded
+		}
+	}
+	t.Shown.Overload = t.overload()
+	return verdict
+}
+
+// grow keeps the growth in the spans of a block, of two spans that ran as one as of one.
+func (t *Trial) grow(order []decide.Run) {
+	if t.Plan.Level.Kind != api.Rate {
+		return
+	}
+	if t.Growth == nil {
+		t.Growth = map[int][]float64{}
+	}
+	for i, run := range order {
+		t.Growth[run.Arm] = append(t.Growth[run.Arm], t.Runs[i].Growth)
+	}
 }
 
 // overload returns how far each arm keeps up with the rate; nil where all did in all blocks.
 func (t *Trial) overload() (all []api.TrialOverload) {
-	if len(t.Dropped) == 0 {
+	if len(t.Dropped)+len(t.beyond(suspected)) == 0 {
 		return nil
 	}
-	n := len(t.Dropped)
-	confirmed := n > 1 && t.Dropped[n-2].After == t.Dropped[n-1].After
 	for _, arm := range t.Plan.all() {
 		o := api.TrialOverload{Arm: api.TrialArms[arm], State: string(Open), Blocks: t.overloads(arm)}
-		if confirmed {
-			switch first, second := &t.Dropped[n-2], &t.Dropped[n-1]; {
-			case slices.Contains(first.Arms, arm) && slices.Contains(second.Arms, arm):
-				o.State = doesNotKeepUp
-			case first.keptUp(arm) && second.keptUp(arm):
-				o.State = keepsUp
+		ran := len(t.Blocks)
+		for _, d := range t.Dropped {
+			if slices.Contains(d.Ran, arm) {
+				ran++
 			}
+		}
+		switch {
+		case slices.Contains(t.Over, arm):
+			o.State = doesNotKeepUp
+		case len(t.Over) > 0 && o.Blocks == 0 && ran > 1:
+			o.State = keepsUp
 		}
 		all = append(all, o)
 	}
@@ -121,7 +189,3 @@ func withdrawn(d api.TrialDifference) *api.TrialDifference {
 	}
 	return &d
 }
-
-// favored reports whether an arm was left out of the comparison in more blocks than another, which are those in which
-// it was slow: latencies do not show that it is better.
-func (t *Trial) favored(arm, other int) bool { return t.overloads(arm) > t.overloads(other) }

@@ -331,6 +331,9 @@ type Result struct {
 	RunIn float64
 	// Before is the time in seconds from the beginning of the load to the counted time, at a rate.
 	Before float64
+	// Growth is how many more conversations were in progress at the end of the counted time than at its beginning, at a
+	// rate.
+	Growth float64
 	// Overloaded reports that the target did not keep up with the rate. The span ended early, and may be short.
 	Overloaded bool
 	Recording

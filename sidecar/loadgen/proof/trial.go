@@ -236,6 +236,10 @@ type Trial struct {
 	Before float64 `json:"before,omitempty"`
 	// Dropped are the blocks in which some arm did not keep up with the rate.
 	Dropped []Dropped `json:"dropped,omitempty"`
+	// Growth are, by arm, how many more conversations were in progress at the end of the counted time of a span than at
+	// its beginning, at a rate. Over are the arms that certainly do not keep up.
+	Growth map[int][]float64 `json:"growth,omitempty"`
+	Over   []int             `json:"over,omitempty"`
 	// Expected is after how many blocks it is over, as likely as not; 0: not known, or not in its time.
 	Expected int            `json:"expected"`
 	Shown    api.TrialState `json:"state"` // after the latest block
@@ -249,6 +253,7 @@ type Measured struct {
 	Spoiled string `json:"spoiled,omitempty"`
 	// Overloaded reports that the arm did not keep up with the rate.
 	Overloaded bool               `json:"overloaded,omitempty"`
+	Growth     float64            `json:"growth,omitempty"` // see [Result]
 	Elapsed    float64            `json:"elapsed"`
 	TTFT       decide.Sample      `json:"ttft"`
 	Later      decide.Sample      `json:"later,omitzero"` // TTFT from turn 2 on, where it decides
@@ -414,7 +419,7 @@ func (t *Trial) Add(r Result) (spoiled string) {
 		if len(t.Blocks) == 0 {
 			t.RunIn = max(t.RunIn, r.RunIn)
 		}
-		if m.Overloaded = r.Overloaded; !r.Overloaded {
+		if m.Overloaded, m.Growth = r.Overloaded, r.Growth; !r.Overloaded {
 			t.Before = max(t.Before, r.Before)
 		}
 	}
@@ -447,6 +452,7 @@ func (t *Trial) complete() {
 	}
 	if order := t.order(); len(t.Runs) == len(order) {
 		t.Blocks = append(t.Blocks, t.block(order))
+		t.grow(order)
 		t.look()
 		t.Runs, t.Lost = []Measured{}, 0
 	}
@@ -561,7 +567,7 @@ func (t *Trial) look() {
 		return
 	}
 	s.Primary = &primary[0]
-	if Verdict(s.Verdict) == Overloaded {
+	if Verdict(s.Verdict) == Overloaded || d.Verdict == decide.Better && Verdict(s.Verdict) == Running {
 		t.withdraw()
 	}
 	if d.Looks[len(d.Looks)-1].Blocks < s.Blocks {
@@ -666,14 +672,12 @@ func (t *Trial) verdictOf(d *decide.Decision) Verdict {
 		return AFailsMore
 	case d.Verdict != decide.Better:
 		return d.Verdict
-	case slices.ContainsFunc(t.Plan.all(), func(other int) bool { return t.favored(d.Left[0], other) }):
-		return Overloaded
 	case t.Plan.several():
-		return Best
+		return t.decidable(d.Left[0], Best)
 	case d.Left[0] == 1:
-		return BBetter
+		return t.decidable(1, BBetter)
 	}
-	return ABetter
+	return t.decidable(0, ABetter)
 }
 
 // failed are the turns of an arm in all blocks.

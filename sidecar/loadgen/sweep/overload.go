@@ -53,6 +53,18 @@ func (a *attempt) overloads(second float64, last bool) bool {
 	return a.overloaded != ""
 }
 
+// growth returns how many more conversations were in progress at the end of the counted time than at its beginning.
+func (a *attempt) growth(until float64) float64 {
+	at := func(second float64) float64 {
+		n := int(second - a.record.seconds(a.start))
+		return a.queue.active[min(max(0, n), len(a.queue.active)-1)]
+	}
+	if len(a.queue.active) == 0 {
+		return 0
+	}
+	return at(until) - at(a.from)
+}
+
 // awaits reports whether turns that count are still in flight at a rate. The arrivals go on meanwhile. After as much
 // time as counted, those without a first token have failed.
 func (a *attempt) awaits(second float64) bool {

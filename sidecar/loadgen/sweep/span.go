@@ -491,7 +491,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		Elapsed: a.record.seconds(time.Now()), RunIn: a.settled - a.begun, Overloaded: a.overloaded != "",
 	}
 	if a.open() {
-		r.Before = a.warm - a.record.seconds(a.start)
+		r.Before, r.Growth = a.warm-a.record.seconds(a.start), a.growth(until)
 	}
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode,

@@ -449,8 +449,9 @@ func (s *sweep) pauseReason(all []*outcome) error {
 	return nil
 }
 
-// silent reports whether the target answered no turn of a span that counts.
-func silent(s *api.SweepSpan) bool { return s.Spoiled == "" && s.Turns == 0 }
+// silent reports whether the target answered no turn of a span that counts. One that does not keep up with its rate is
+// named by the trial.
+func silent(s *api.SweepSpan) bool { return s.Spoiled+s.Overloaded == "" && s.Turns == 0 }
 
 // invalidateBoth invalidates all spans that ran at the same time if one does not count. The machine
 // repeats them all, so that compared spans run in the same minutes.
